@@ -1,0 +1,39 @@
+//! Why a kernel refuses to run.
+
+use cubecl::ir::ElemType;
+
+/// A refusal: nothing was launched.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KernelError {
+    /// The kernel has no fixed-order version for this element type.
+    #[error("{kernel}: no fixed-order kernel for {dtype}; {remedy}")]
+    Dtype {
+        /// The kernel family and operation, `reduce::sum`.
+        kernel: &'static str,
+        /// The element type asked for.
+        dtype: ElemType,
+        /// What to do instead.
+        remedy: &'static str,
+    },
+    /// The device offers less than the kernel needs.
+    #[error("{kernel}: needs {needs} {what}, the device has {has}; use another device or driver")]
+    Device {
+        /// The kernel family and operation.
+        kernel: &'static str,
+        /// What is short: "units per cube", "bytes of shared memory".
+        what: &'static str,
+        /// How much the kernel needs.
+        needs: usize,
+        /// How much the device has.
+        has: usize,
+    },
+    /// A shape the kernel cannot address, or operands whose shapes do not fit together.
+    #[error("{kernel}: {reason}")]
+    Shape {
+        /// The kernel family and operation.
+        kernel: &'static str,
+        /// What does not fit, with the numbers.
+        reason: String,
+    },
+}

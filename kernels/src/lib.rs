@@ -1,0 +1,21 @@
+//! Fixed-order CubeCL kernels for `burn-deterministic`.
+//!
+//! Every family states its **order contract** at the top of its module: which floating-point operations make up one
+//! output element, in which order, as a function of logical shape and dtype alone. Its `reference` module is the same
+//! contract in plain Rust, and the tests ask the two for equal bits. Its `plan` module chooses the launch geometry,
+//! which cannot change a result.
+//!
+//! This crate knows nothing of Burn. Operands are [`TensorHandle`](cubecl::std::tensor::TensorHandle)s with any
+//! strides; results are newly allocated and contiguous.
+
+pub mod arithmetic;
+pub mod convolution;
+pub mod device;
+pub mod error;
+pub mod launch;
+pub mod matmul;
+pub mod random;
+pub mod reduce;
+pub mod scatter;
+
+pub use error::KernelError;

@@ -1,0 +1,54 @@
+//! Upload, download and comparison by bits.
+
+use cubecl::ir::{ElemType, FloatKind, IntKind};
+use cubecl::prelude::*;
+use cubecl::std::tensor::TensorHandle;
+use rand::{Rng, RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+pub const F32: ElemType = ElemType::Float(FloatKind::F32);
+pub const I32: ElemType = ElemType::Int(IntKind::I32);
+
+pub fn client() -> Client {
+    cubecl::Device::default().client()
+}
+
+/// A contiguous device tensor of any plain element type.
+pub fn upload<T: bytemuck::Pod>(client: &Client, values: &[T], shape: &[usize], dtype: ElemType) -> TensorHandle {
+    assert_eq!(values.len(), shape.iter().product::<usize>());
+    TensorHandle::new_contiguous(shape.to_vec(), client.create_from_slice(bytemuck::cast_slice(values)), dtype)
+}
+
+/// The elements of a contiguous device tensor.
+pub fn download<T: bytemuck::Pod>(client: &Client, tensor: TensorHandle) -> Vec<T> {
+    let elements = tensor.shape().iter().product::<usize>();
+    let bytes = client.read_one_unchecked_tensor(tensor.into_copy_descriptor());
+    bytemuck::pod_collect_to_vec::<u8, T>(&bytes[..elements * size_of::<T>()])
+}
+
+/// Panics with the first differing index and both bit patterns.
+#[track_caller]
+pub fn assert_bits(got: &[f32], want: &[f32]) {
+    assert_eq!(got.len(), want.len(), "length");
+    if let Some(i) = (0..got.len()).find(|&i| got[i].to_bits() != want[i].to_bits()) {
+        panic!(
+            "element {i} of {}: got {:?} ({:#010x}), want {:?} ({:#010x})",
+            got.len(),
+            got[i],
+            got[i].to_bits(),
+            want[i],
+            want[i].to_bits()
+        );
+    }
+}
+
+/// Values in (-2, 2) of mixed magnitude, so that every reordering shows; the seed is part of any failure.
+pub fn random_values(seed: u64, len: usize) -> Vec<f32> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    (0..len)
+        .map(|_| {
+            let magnitude = 2f32.powi(-((rng.next_u32() % 12) as i32));
+            (rng.random::<f32>() * 4.0 - 2.0) * magnitude
+        })
+        .collect()
+}

@@ -1,0 +1,11 @@
+//! Kernels against their plain-Rust references: equal bits.
+//!
+//! The device is CubeCL's default one; `CUBECL_WGPU_DEFAULT_DEVICE=Cpu` selects a software Vulkan driver.
+
+mod arithmetic;
+mod convolution;
+mod harness;
+mod matmul;
+mod random;
+mod reduce;
+mod scatter;

@@ -1,0 +1,1 @@
+//! Matmul kernels against their references.

@@ -1,0 +1,1 @@
+//! Random kernels against their references.
