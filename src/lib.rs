@@ -1,1 +1,14 @@
+//! Bit-identical training for Burn.
 
+pub mod backend;
+mod digest;
+mod enable;
+mod error;
+mod random;
+mod route;
+
+pub use backend::Deterministic;
+pub use digest::{Digest, digest};
+pub use enable::{Determinism, Guarantee, OnViolation, enable_op_determinism, is_op_determinism_enabled};
+pub use error::{Error, Refusal};
+pub use random::set_random_seed;

@@ -1,0 +1,24 @@
+//! [`Deterministic`]: a Burn backend that sends every order-sensitive operation of another one to a fixed-order kernel.
+//!
+//! One file a trait of burn-backend. A method is one of four things, and [`catalogue`](crate::catalogue) says which:
+//!
+//! - a fixed-order kernel of burn-deterministic-kernels,
+//! - composed: the trait's default body, which calls other methods of this backend,
+//! - forwarded to the inner backend, with the reason that is safe,
+//! - refused.
+
+mod kernel;
+mod refused;
+
+pub(crate) use refused::in_route;
+
+use core::marker::PhantomData;
+
+/// The deterministic form of backend `B`.
+///
+/// Implemented for `burn_cubecl::CubeBackend`, which is Burn's backend for CUDA, ROCm, Metal, Vulkan and WebGPU.
+/// A program that uses Burn's `Tensor` never names this type: it calls
+/// [`enable_op_determinism`](crate::enable_op_determinism). Below the tensor API it is used like any other backend:
+/// `Autodiff<Deterministic<CubeBackend>>`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Deterministic<B>(PhantomData<B>);

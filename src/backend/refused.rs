@@ -1,0 +1,71 @@
+//! What becomes of an operation that may not run.
+//!
+//! On Burn's operation stream a refusal is a panic: Burn catches it, claims every tensor the operation was to write
+//! and everything computed from them, and returns the text from the read. Elsewhere (under `Autodiff` directly, or
+//! behind a remote server, where a panic would end the session) the refusal travels as a value: the outputs are
+//! buffers written by a kernel that does not compile, with the refusal as its compile error, and CubeCL carries that
+//! error to every read that depends on them.
+
+use crate::enable::{OnViolation, determinism};
+use crate::error::Error;
+use burn_backend::{DType, Shape, TensorMetadata};
+use burn_cubecl::{CubeDevice, tensor::CubeTensor};
+use core::cell::Cell;
+use cubecl::prelude::*;
+use cubecl::frontend::push_validation_error;
+
+thread_local! {
+    static IN_ROUTE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `body` as part of Burn's operation stream, where a refusal is a panic that Burn catches.
+pub(crate) fn in_route<T>(body: impl FnOnce() -> T) -> T {
+    struct Reset(bool);
+    impl Drop for Reset {
+        fn drop(&mut self) {
+            IN_ROUTE.set(self.0);
+        }
+    }
+    let _reset = Reset(IN_ROUTE.replace(true));
+    body()
+}
+
+/// Refuses an operation: an error, or in [`OnViolation::Warn`] a warning and the inner backend's result.
+///
+/// `plain` runs the operation on the inner backend; `poisoned` makes its outputs out of tensors that carry the error
+/// (see [`poison`]).
+pub(super) fn refused<T>(error: Error, plain: impl FnOnce() -> T, poisoned: impl FnOnce(&Error) -> T) -> T {
+    match determinism().on_violation {
+        OnViolation::Warn => {
+            crate::enable::warn(&error);
+            plain()
+        }
+        OnViolation::Error if IN_ROUTE.get() => panic!("{error}"),
+        OnViolation::Error => poisoned(&error),
+    }
+}
+
+/// A tensor that every read answers with `error`, and from which nothing can be computed.
+pub(super) fn poison(error: &Error, device: &CubeDevice, shape: Shape, dtype: DType) -> CubeTensor {
+    let client = device.client();
+    let bytes = shape.num_elements().max(1) * dtype.size();
+    let handle = client.empty(bytes);
+    // SAFETY: the kernel never runs: its expansion reports a validation error, which CubeCL returns from every read
+    // of the buffer it was to write.
+    unsafe {
+        never_compiles::launch_unchecked(
+            &client,
+            CubeCount::Static(1, 1, 1),
+            CubeDim::new_1d(1),
+            BufferArg::from_raw_parts(handle.clone(), bytes.div_ceil(4)),
+            error.to_string(),
+        );
+    }
+    CubeTensor::new_contiguous(client, device.clone(), shape, handle, dtype)
+}
+
+#[cube(launch_unchecked)]
+fn never_compiles(output: &mut [u32], #[comptime] error: String) {
+    push_validation_error(error);
+    output[0] = 0u32;
+}

@@ -1,0 +1,104 @@
+//! The one-time installation: [`enable_op_determinism`].
+
+use crate::error::Error;
+use crate::route;
+use std::sync::Mutex;
+
+/// What determinism means for a program, and what happens where it cannot be had.
+///
+/// `Determinism::default()` is what most programs want: [`Guarantee::RunToRun`] and [`OnViolation::Error`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Determinism {
+    pub(crate) guarantee: Guarantee,
+    pub(crate) on_violation: OnViolation,
+}
+
+impl Determinism {
+    /// The default settings.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks for a guarantee.
+    pub fn guarantee(self, guarantee: Guarantee) -> Self {
+        Self { guarantee, ..self }
+    }
+
+    /// Chooses what happens to an operation that has no deterministic version, or no seed.
+    pub fn on_violation(self, on_violation: OnViolation) -> Self {
+        Self { on_violation, ..self }
+    }
+}
+
+/// Between which runs the bits are equal, weakest first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Guarantee {
+    /// The same program on the same device model, with the same driver and the same build.
+    #[default]
+    RunToRun,
+    /// Any device that passes the known-answer test. Not available yet: asking for it is an error.
+    GpuToGpu,
+}
+
+/// What happens to an operation that has no deterministic version, or no seed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OnViolation {
+    /// It is not run; every read of what depends on it returns the error.
+    #[default]
+    Error,
+    /// It runs on Burn's plain backend, and a warning on standard error names it, once for each text. For porting a
+    /// program: the run is not deterministic.
+    Warn,
+}
+
+static ENABLED: Mutex<Option<Determinism>> = Mutex::new(None);
+
+/// Makes every tensor operation of this process deterministic, on every CUDA, ROCm, Metal, Vulkan and WebGPU device.
+///
+/// Call it once, at the start of `main`, before the first tensor, device or module is created. Calling it again with
+/// the same settings is fine.
+///
+/// # Errors
+///
+/// - [`Error::TooLate`] when a tensor operation has already run,
+/// - [`Error::AlreadyEnabled`] when it is enabled with other settings,
+/// - [`Error::Guarantee`] when `settings` asks for more than can be given,
+/// - [`Error::Configuration`] when a Burn setting would send operations around the deterministic kernels.
+///
+/// After an error nothing is enabled.
+pub fn enable_op_determinism(settings: Determinism) -> Result<(), Error> {
+    let mut enabled = ENABLED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    match *enabled {
+        Some(current) if current == settings => return Ok(()),
+        Some(current) => return Err(Error::AlreadyEnabled { enabled: current, requested: settings }),
+        None => {}
+    }
+    if settings.guarantee > Guarantee::RunToRun {
+        return Err(Error::Guarantee { requested: settings.guarantee });
+    }
+    route::install()?;
+    *enabled = Some(settings);
+    Ok(())
+}
+
+/// Whether [`enable_op_determinism`] has succeeded in this process.
+pub fn is_op_determinism_enabled() -> bool {
+    ENABLED.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).is_some()
+}
+
+/// The settings in force; the default ones where [`Deterministic`](crate::Deterministic) is used without enabling.
+pub(crate) fn determinism() -> Determinism {
+    ENABLED.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).unwrap_or_default()
+}
+
+/// Reports a violation that [`OnViolation::Warn`] lets pass, once for each text.
+pub(crate) fn warn(error: &Error) {
+    static REPORTED: Mutex<std::collections::BTreeSet<String>> = Mutex::new(std::collections::BTreeSet::new());
+    let text = error.to_string();
+    let mut reported = REPORTED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if reported.insert(text.clone()) {
+        eprintln!("burn-deterministic: warning, this run is NOT deterministic: {text}");
+    }
+}

@@ -1,0 +1,107 @@
+//! One error type. Each variant says what happened, where, why, and what to do now.
+
+use crate::enable::{Determinism, Guarantee};
+use burn_backend::{DType, Shape};
+
+/// Why determinism could not be enabled, or why an operation was not run.
+///
+/// Errors of operations reach a program where it reads a tensor: Burn's `try_*` reads return them as values, and the
+/// plain reads panic with the same text.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A tensor operation ran before determinism was enabled.
+    #[error(
+        "determinism was enabled too late: Burn's backend is already running, so operations have been executed without \
+         it; call `enable_op_determinism` at the start of `main`, before the first tensor, device or module is created"
+    )]
+    TooLate,
+
+    /// Determinism is already enabled with other settings.
+    #[error(
+        "determinism is already enabled with {enabled:?}, and cannot change to {requested:?} in the same process; \
+         enable it once, with the settings you want"
+    )]
+    AlreadyEnabled {
+        /// The settings in force.
+        enabled: Determinism,
+        /// The settings asked for now.
+        requested: Determinism,
+    },
+
+    /// The guarantee asked for is stronger than the kernels can give.
+    #[error(
+        "the guarantee {requested:?} cannot be given: not every kernel computes the same bits on every device; \
+         ask for `Guarantee::RunToRun`"
+    )]
+    Guarantee {
+        /// The guarantee asked for.
+        requested: Guarantee,
+    },
+
+    /// A Burn setting would send operations around the deterministic kernels.
+    #[error("Burn's setting `{setting}` is {value}, which {effect}; {remedy}")]
+    Configuration {
+        /// The key in `burn.toml`, or the environment variable.
+        setting: &'static str,
+        /// Its value.
+        value: String,
+        /// What it would do.
+        effect: &'static str,
+        /// What to do now.
+        remedy: &'static str,
+    },
+
+    /// Burn's optimization registry refused the installation.
+    #[error("Burn's fusion registry refused the deterministic route: {reason}; {remedy}")]
+    Registry {
+        /// What the registry said.
+        reason: String,
+        /// What to do now.
+        remedy: &'static str,
+    },
+
+    /// An operation has no deterministic version.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+
+    /// A random operation ran before a seed was set.
+    #[error(
+        "`{operation}` (shape {shape:?}, {dtype:?}) draws random numbers, and no seed is set: its result would differ \
+         from run to run; call `burn_deterministic::set_random_seed(seed)` after `enable_op_determinism`"
+    )]
+    Unseeded {
+        /// The operation, by Burn's name.
+        operation: &'static str,
+        /// The shape of the tensor it was to fill.
+        shape: Shape,
+        /// The dtype of that tensor.
+        dtype: DType,
+    },
+
+    /// An operation ran on Burn's plain backend instead of the deterministic one.
+    #[error(
+        "`{operation}` ran outside the deterministic route, so nothing computed since can be trusted; this is a defect \
+         of burn-deterministic or of a fusion optimization registered after it: please report it with this text"
+    )]
+    OutsideRoute {
+        /// The operation, as burn-ir prints it.
+        operation: String,
+    },
+}
+
+/// An operation that has no deterministic version here.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("`{operation}` was refused (operands {operands}; device {device}): {reason}; {remedy}")]
+pub struct Refusal {
+    /// The operation, by the name of its method in burn-backend.
+    pub operation: &'static str,
+    /// Shapes and dtypes of the operands, `[2, 3] f32, [3] i32`.
+    pub operands: String,
+    /// The device it was to run on.
+    pub device: String,
+    /// Why there is no deterministic version.
+    pub reason: String,
+    /// What to do instead.
+    pub remedy: String,
+}
