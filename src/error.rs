@@ -85,8 +85,8 @@ pub enum Error {
          of burn-deterministic or of a fusion optimization registered after it: please report it with this text"
     )]
     OutsideRoute {
-        /// The operation, as burn-ir prints it.
-        operation: String,
+        /// The operation, by the name of its method in burn-backend.
+        operation: &'static str,
     },
 }
 

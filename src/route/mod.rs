@@ -1,0 +1,46 @@
+//! How Burn's operation stream reaches [`Deterministic`](crate::Deterministic).
+//!
+//! Since Burn 0.22 every tensor of a CubeCL device records its operations on a stream, and fusion optimizations take
+//! blocks of them and run them. This route removes Burn's own optimizations, registers one of its own that takes every
+//! operation, and runs each on the deterministic backend. No tensor type, device type or model code changes.
+//!
+//! ```text
+//! Tensor -> Burn's stream -> fuser (takes everything) -> Block -> bind -> Deterministic<CubeBackend>
+//!                 \____________________ coverage observer ____________________/
+//! ```
+
+mod bind;
+mod block;
+mod configuration;
+mod coverage;
+mod fuser;
+
+use crate::error::Error;
+use burn_cubecl::fusion::{BUILTIN_NAMES, RegistryError, register, remove};
+
+/// Installs the route.
+///
+/// # Errors
+///
+/// When an operation has already run, or a Burn setting would bypass the route. Nothing is installed then.
+pub(crate) fn install() -> Result<(), Error> {
+    // Removing a name that nothing has changes nothing, and tells whether the registry is still open.
+    remove(fuser::NAME).map_err(registry_error)?;
+    configuration::install()?;
+    for name in BUILTIN_NAMES {
+        remove(name).map_err(registry_error)?;
+    }
+    register(fuser::RouteProvider).map_err(registry_error)?;
+    coverage::install();
+    Ok(())
+}
+
+fn registry_error(error: RegistryError) -> Error {
+    match error {
+        RegistryError::ServiceRunning => Error::TooLate,
+        RegistryError::DuplicateOptimization { name } => Error::Registry {
+            reason: format!("an optimization named `{name}` is already registered"),
+            remedy: "register no optimization of that name before `enable_op_determinism`",
+        },
+    }
+}
