@@ -1,1 +1,55 @@
-fn main() {}
+//! `cargo xtask`: the commands of the README.
+//!
+//! Each command that computes finds a Vulkan device first (module `device`), installing a software driver where the
+//! machine has none, and hands it to its child processes through environment variables.
+
+mod bench;
+mod device;
+mod environment;
+mod lint;
+mod mesa;
+mod remedy;
+mod swiftshader;
+mod system;
+mod test;
+mod train;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Train, test and measure burn-deterministic")]
+struct Cli {
+    #[command(subcommand)]
+    command: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Train the example in separate processes and say whether the weights agree
+    Train(train::Options),
+    /// Check the formatting, then run every test
+    Test(test::Options),
+    /// Check the formatting and run Clippy, warnings being errors
+    Lint,
+    /// Run the benchmarks
+    Bench(bench::Options),
+    /// Print the device's environment variables, for `eval "$(cargo xtask driver)"`
+    Driver(device::Options),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Task::Train(options) => train::run(&options),
+        Task::Test(options) => test::run(&options),
+        Task::Lint => lint::run(),
+        Task::Bench(options) => bench::run(&options),
+        Task::Driver(options) => device::run(&options),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}

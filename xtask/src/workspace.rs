@@ -1,0 +1,51 @@
+//! The workspace's folders, and Cargo run in it.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, ensure};
+
+/// The one feature set of tests, examples and benches, so that one build serves all of them.
+pub const FEATURES: &str = "wgpu,autotune";
+
+/// The workspace's root folder.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace's root")
+}
+
+/// Cargo's target folder, wherever the user put it: Cargo built this program at `<target>/debug/xtask`.
+pub fn target() -> Result<PathBuf> {
+    let program = env::current_exe().context("finding this program's own path")?;
+    let target =
+        program.ancestors().nth(2).with_context(|| format!("{} lies in no target folder", program.display()))?;
+    Ok(target.to_owned())
+}
+
+/// A Cargo command in the workspace's root.
+pub fn cargo(subcommand: &str) -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.arg(subcommand).current_dir(root());
+    command
+}
+
+/// Runs a command to its end; its exit code becomes ours, and it has said all there is to say about it.
+pub fn exit_code_of(command: &mut Command) -> Result<ExitCode> {
+    let status = command.status().with_context(|| format!("starting {}", spelled(command)))?;
+    // A child that a signal ended has no code.
+    let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
+    Ok(ExitCode::from(code))
+}
+
+/// Runs a command that has to succeed.
+pub fn succeed(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("starting {}", spelled(command)))?;
+    ensure!(status.success(), "{} failed: {status}", spelled(command));
+    Ok(())
+}
+
+/// The command line, for messages.
+pub fn spelled(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
