@@ -11,6 +11,7 @@
 pub mod arithmetic;
 pub mod convolution;
 pub mod device;
+pub mod elementwise;
 pub mod error;
 pub mod launch;
 pub mod matmul;

@@ -1,0 +1,181 @@
+//! Fused element-wise programs against their reference.
+
+use crate::harness::*;
+use burn_deterministic_kernels::elementwise::{
+    Binary, Comparison, Condition, Instruction, Logic, Operands, Program, Unary, Value, reference, run,
+};
+use cubecl::ir::{ElemType, UIntKind};
+use cubecl::prelude::*;
+use cubecl::std::tensor::TensorHandle;
+
+const U32: ElemType = ElemType::UInt(UIntKind::U32);
+
+/// Adam's update of both moments and the step, as Burn spells it: the chains that compilers like to contract.
+fn adam() -> Program {
+    let (gradient, m, v) = (Value::Input(0), Value::Input(1), Value::Input(2));
+    let mut program = Program::default();
+    let multiply = |program: &mut Program, a, b| program.float(Instruction::Binary(Binary::Multiply, a, b));
+    let add = |program: &mut Program, a, b| program.float(Instruction::Binary(Binary::Add, a, b));
+    let kept = multiply(&mut program, m, Value::Scalar(0));
+    let new = multiply(&mut program, gradient, Value::Scalar(1));
+    let m = add(&mut program, kept, new);
+    let kept = multiply(&mut program, v, Value::Scalar(2));
+    let square = multiply(&mut program, gradient, gradient);
+    let new = multiply(&mut program, square, Value::Scalar(3));
+    let v = add(&mut program, kept, new);
+    let root = program.float(Instruction::Unary(Unary::SquareRoot, v));
+    let divisor = add(&mut program, root, Value::Scalar(4));
+    let step = program.float(Instruction::Binary(Binary::Divide, m, divisor));
+    for result in [m, v, step] {
+        let Value::Result(index) = result else { unreachable!("results of instructions") };
+        program.output_float(index);
+    }
+    program
+}
+
+fn run_floats(client: &Client, program: &Program, shape: &[usize], floats: Vec<TensorHandle>, scalars: &[f32]) -> Vec<Vec<f32>> {
+    let operands = Operands { floats, conditions: vec![], scalars: scalars.to_vec() };
+    let results = run(client, program, shape, operands, U32).expect("operands fit");
+    results.floats.into_iter().map(|tensor| download(client, tensor)).collect()
+}
+
+#[test]
+fn adam_has_the_bits_of_its_instructions() {
+    let client = client();
+    let scalars = [0.9, 0.1, 0.999, 0.001, 1e-5];
+    for elements in [1, 255, 256, 257, 70_001] {
+        let inputs = [random_values(1, elements), random_values(2, elements), random_values(3, elements)];
+        let inputs = [inputs[0].clone(), inputs[1].clone(), inputs[2].iter().map(|x| x.abs()).collect()];
+        let tensors = inputs.iter().map(|values| upload(&client, values, &[elements], F32)).collect();
+        let got = run_floats(&client, &adam(), &[elements], tensors, &scalars);
+        let want: Vec<Vec<f32>> = (0..elements)
+            .map(|i| reference::run(&adam(), &[inputs[0][i], inputs[1][i], inputs[2][i]], &[], &scalars).0)
+            .collect();
+        for (output, got) in got.iter().enumerate() {
+            assert_bits(got, &want.iter().map(|row| row[output]).collect::<Vec<_>>());
+        }
+    }
+}
+
+/// Patterns that drivers rewrite when they see them in one kernel.
+#[test]
+fn no_algebra_across_instructions() {
+    let client = client();
+    let mut program = Program::default();
+    let (a, b, c) = (Value::Input(0), Value::Input(1), Value::Input(2));
+    let binary = |program: &mut Program, op, a, b| program.float(Instruction::Binary(op, a, b));
+    let mut outputs = Vec::new();
+    // a * b + a * c, which is not a * (b + c)
+    let ab = binary(&mut program, Binary::Multiply, a, b);
+    let ac = binary(&mut program, Binary::Multiply, a, c);
+    outputs.push(binary(&mut program, Binary::Add, ab, ac));
+    // (a + b) - b, which is not a
+    let sum = binary(&mut program, Binary::Add, a, b);
+    outputs.push(binary(&mut program, Binary::Subtract, sum, b));
+    // a * s * s, which is not a * s^2
+    let scaled = binary(&mut program, Binary::Multiply, a, Value::Scalar(0));
+    outputs.push(binary(&mut program, Binary::Multiply, scaled, Value::Scalar(0)));
+    // 1 / (1 / a), which is not a
+    let inverse = program.float(Instruction::Unary(Unary::Reciprocal, a));
+    outputs.push(program.float(Instruction::Unary(Unary::Reciprocal, inverse)));
+    // sqrt(|a|) * sqrt(|a|), which is not |a|
+    let positive = program.float(Instruction::Unary(Unary::Absolute, a));
+    let root = program.float(Instruction::Unary(Unary::SquareRoot, positive));
+    outputs.push(binary(&mut program, Binary::Multiply, root, root));
+    for output in outputs {
+        let Value::Result(index) = output else { unreachable!("results of instructions") };
+        program.output_float(index);
+    }
+
+    let elements = 10_000;
+    let inputs = [random_values(4, elements), random_values(5, elements), random_values(6, elements)];
+    let tensors = inputs.iter().map(|values| upload(&client, values, &[elements], F32)).collect();
+    let got = run_floats(&client, &program, &[elements], tensors, &[1.1]);
+    let want: Vec<Vec<f32>> = (0..elements)
+        .map(|i| reference::run(&program, &[inputs[0][i], inputs[1][i], inputs[2][i]], &[], &[1.1]).0)
+        .collect();
+    for (output, got) in got.iter().enumerate() {
+        assert_bits(got, &want.iter().map(|row| row[output]).collect::<Vec<_>>());
+    }
+    // The hazard is real: the rewritten forms have other bits on the same input.
+    assert!((0..elements).any(|i| inputs[0][i] * (inputs[1][i] + inputs[2][i]) != want[i][0]));
+    assert!((0..elements).any(|i| inputs[0][i] != want[i][1]));
+    assert!((0..elements).any(|i| inputs[0][i].abs() != want[i][4]));
+}
+
+#[test]
+fn broadcast_and_strided_operands() {
+    let client = client();
+    let mut program = Program::default();
+    let difference = program.float(Instruction::Binary(Binary::Subtract, Value::Input(0), Value::Input(1)));
+    let scaled = program.float(Instruction::Binary(Binary::Multiply, difference, Value::Input(2)));
+    let Value::Result(index) = scaled else { unreachable!("a result") };
+    program.output_float(index);
+
+    let (rows, columns) = (37, 53);
+    let a = random_values(7, rows * columns);
+    let row = random_values(8, columns);
+    let column = random_values(9, rows);
+    let tensors = vec![
+        upload(&client, &a, &[rows, columns], F32),
+        upload(&client, &row, &[columns], F32),
+        upload(&client, &column, &[rows, 1], F32),
+    ];
+    let got = run_floats(&client, &program, &[rows, columns], tensors, &[]);
+    let want: Vec<f32> = (0..rows * columns).map(|i| (a[i] - row[i % columns]) * column[i / columns]).collect();
+    assert_bits(&got[0], &want);
+
+    // The same values, stored transposed.
+    let transposed: Vec<f32> = (0..rows * columns).map(|i| a[(i % rows) * columns + i / rows]).collect();
+    let handle = client.create_from_slice(bytemuck::cast_slice(&transposed));
+    let strided = TensorHandle::new(handle, [rows, columns], [1, rows], F32);
+    let tensors =
+        vec![strided, upload(&client, &row, &[1, columns], F32), upload(&client, &column, &[rows, 1], F32)];
+    assert_bits(&run_floats(&client, &program, &[rows, columns], tensors, &[])[0], &want);
+
+    let tensors = vec![
+        upload(&client, &a, &[rows, columns], F32),
+        upload(&client, &row, &[columns], F32),
+        upload(&client, &column, &[rows], F32),
+    ];
+    let operands = Operands { floats: tensors, conditions: vec![], scalars: vec![] };
+    let error = run(&client, &program, &[rows, columns], operands, U32).expect_err("37 does not broadcast to 53");
+    assert_eq!(
+        error.to_string(),
+        "elementwise: an operand of shape [37] does not broadcast to [37, 53]"
+    );
+}
+
+#[test]
+fn conditions_are_read_and_written() {
+    let client = client();
+    let mut program = Program::default();
+    let negative = program.condition(Instruction::Compare(Comparison::LessEqual, Value::Input(0), Value::Scalar(0)));
+    let either = program.condition(Instruction::Logic(Logic::Or, negative, Condition::Input(0)));
+    let kept = program.float(Instruction::Select(either, Value::Scalar(0), Value::Input(0)));
+    let ones = program.float(Instruction::Indicator(either));
+    let not = program.condition(Instruction::Not(either));
+    for output in [kept, ones] {
+        let Value::Result(index) = output else { unreachable!("a result") };
+        program.output_float(index);
+    }
+    let Condition::Result(index) = not else { unreachable!("a result") };
+    program.output_condition(index);
+
+    let values = [1.0, -1.0, 0.0, -0.0, f32::NAN, f32::INFINITY, 2.5, -3.5];
+    let mask = [0u32, 0, 0, 0, 0, 0, 1, 1];
+    let operands = Operands {
+        floats: vec![upload(&client, &values, &[8], F32)],
+        conditions: vec![upload(&client, &mask, &[8], U32)],
+        scalars: vec![0.0],
+    };
+    let results = run(&client, &program, &[8], operands, U32).expect("operands fit");
+    let [kept, ones] = results.floats.try_into().expect("two float outputs");
+    let [not] = results.conditions.try_into().expect("one condition output");
+    let kept: Vec<f32> = download(&client, kept);
+    assert_eq!(kept[..4], [1.0, 0.0, 0.0, 0.0]);
+    assert!(kept[4].is_nan());
+    assert_eq!(kept[5..], [f32::INFINITY, 0.0, 0.0]);
+    assert_eq!(download::<f32>(&client, ones), [0.0, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0]);
+    assert_eq!(download::<u32>(&client, not), [1, 0, 0, 0, 1, 1, 0, 0]);
+}
