@@ -92,9 +92,9 @@ pub fn run(
     let mut dimensions = SequenceArg::new();
     shape.iter().for_each(|dimension| dimensions.push(*dimension as u32));
     let mut float_outputs = SequenceArg::new();
-    results.floats.iter().for_each(|output| float_outputs.push(output.clone().into_arg().into_buffer_arg()));
+    results.floats.iter().for_each(|output| float_outputs.push(output.clone().into_arg()));
     let mut condition_outputs = SequenceArg::new();
-    results.conditions.iter().for_each(|output| condition_outputs.push(output.clone().into_arg().into_buffer_arg()));
+    results.conditions.iter().for_each(|output| condition_outputs.push(output.clone().into_arg()));
     let (count, dim) = launch::grid(elements);
     // SAFETY: units beyond `elements` stop; offsets of operands come from strides checked against `shape`, and every
     // output holds `elements` elements.
