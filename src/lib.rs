@@ -1,6 +1,7 @@
 //! Bit-identical training for Burn.
 
 pub mod backend;
+pub mod catalogue;
 mod digest;
 mod enable;
 mod error;
