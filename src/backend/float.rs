@@ -4,13 +4,14 @@ use super::Deterministic;
 use super::forward::forward;
 use super::kernel::{self, scatter::Updated};
 use super::refused::{poison, refuse};
-use burn_backend::ops::{FloatTensorOps, GridSampleOptions, InterpolateMode};
+use burn_backend::ops::{BoolTensorOps, FloatTensorOps, GridSampleOptions, InterpolateMode};
 use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IndexingUpdateOp, IntTensor};
 use burn_backend::{
     BoolDType, Distribution, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData, TensorMetadata,
 };
 use burn_cubecl::CubeBackend;
-use burn_deterministic_kernels::{reduce, scatter};
+use burn_deterministic_kernels::reduce::{self, extreme};
+use burn_deterministic_kernels::scatter;
 
 impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
     forward! {
@@ -246,13 +247,13 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
     }
 
     fn float_argmax(tensor: FloatTensor<Self>, dim: usize, out_dtype: IntDType) -> IntTensor<Self> {
-        kernel::reduce::index("float_argmax", reduce::argmax, tensor, dim, out_dtype, |tensor| {
+        kernel::reduce::index("float_argmax", extreme::argmax, tensor, dim, out_dtype, |tensor| {
             CubeBackend::float_argmax(tensor, dim, out_dtype)
         })
     }
 
     fn float_argmin(tensor: FloatTensor<Self>, dim: usize, out_dtype: IntDType) -> IntTensor<Self> {
-        kernel::reduce::index("float_argmin", reduce::argmin, tensor, dim, out_dtype, |tensor| {
+        kernel::reduce::index("float_argmin", extreme::argmin, tensor, dim, out_dtype, |tensor| {
             CubeBackend::float_argmin(tensor, dim, out_dtype)
         })
     }
@@ -285,6 +286,36 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
         kernel::reduce::along("float_max_abs_dim", reduce::max_abs, tensor, &[dim], |tensor| {
             CubeBackend::float_max_abs_dim(tensor, dim)
         })
+    }
+
+    fn float_max_dim_with_indices(
+        tensor: FloatTensor<Self>,
+        dim: usize,
+        indices_dtype: IntDType,
+    ) -> (FloatTensor<Self>, IntTensor<Self>) {
+        kernel::reduce::with_index(
+            "float_max_dim_with_indices",
+            extreme::max_with_indices,
+            tensor,
+            dim,
+            indices_dtype,
+            |tensor| CubeBackend::float_max_dim_with_indices(tensor, dim, indices_dtype),
+        )
+    }
+
+    fn float_min_dim_with_indices(
+        tensor: FloatTensor<Self>,
+        dim: usize,
+        indices_dtype: IntDType,
+    ) -> (FloatTensor<Self>, IntTensor<Self>) {
+        kernel::reduce::with_index(
+            "float_min_dim_with_indices",
+            extreme::min_with_indices,
+            tensor,
+            dim,
+            indices_dtype,
+            |tensor| CubeBackend::float_min_dim_with_indices(tensor, dim, indices_dtype),
+        )
     }
 
     fn float_any(tensor: FloatTensor<Self>, out_dtype: BoolDType) -> BoolTensor<Self> {

@@ -3,13 +3,14 @@
 use super::Deterministic;
 use super::forward::forward;
 use super::kernel::{self, scatter::Updated};
-use burn_backend::ops::IntTensorOps;
+use burn_backend::ops::{BoolTensorOps, FloatTensorOps, IntTensorOps};
 use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IndexingUpdateOp, IntTensor};
 use burn_backend::{
     BoolDType, DType, Distribution, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData,
 };
 use burn_cubecl::CubeBackend;
-use burn_deterministic_kernels::{reduce, scatter};
+use burn_deterministic_kernels::reduce::{self, extreme};
+use burn_deterministic_kernels::scatter;
 
 impl IntTensorOps<Self> for Deterministic<CubeBackend> {
     forward! {
@@ -196,14 +197,14 @@ impl IntTensorOps<Self> for Deterministic<CubeBackend> {
 
     fn int_argmax(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> {
         let dtype = tensor.dtype.into();
-        kernel::reduce::index("int_argmax", reduce::argmax, tensor, dim, dtype, |tensor| {
+        kernel::reduce::index("int_argmax", extreme::argmax, tensor, dim, dtype, |tensor| {
             CubeBackend::int_argmax(tensor, dim)
         })
     }
 
     fn int_argmin(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> {
         let dtype = tensor.dtype.into();
-        kernel::reduce::index("int_argmin", reduce::argmin, tensor, dim, dtype, |tensor| {
+        kernel::reduce::index("int_argmin", extreme::argmin, tensor, dim, dtype, |tensor| {
             CubeBackend::int_argmin(tensor, dim)
         })
     }
@@ -247,6 +248,30 @@ impl IntTensorOps<Self> for Deterministic<CubeBackend> {
             // Normal: the floats, cut to integers as Burn does.
             None => CubeBackend::float_into_int(draw(kernel::random::floats(distribution), DType::F32), dtype),
         }
+    }
+
+    fn int_max_dim_with_indices(tensor: IntTensor<Self>, dim: usize) -> (IntTensor<Self>, IntTensor<Self>) {
+        let dtype = tensor.dtype.into();
+        kernel::reduce::with_index(
+            "int_max_dim_with_indices",
+            extreme::max_with_indices,
+            tensor,
+            dim,
+            dtype,
+            |tensor| CubeBackend::int_max_dim_with_indices(tensor, dim),
+        )
+    }
+
+    fn int_min_dim_with_indices(tensor: IntTensor<Self>, dim: usize) -> (IntTensor<Self>, IntTensor<Self>) {
+        let dtype = tensor.dtype.into();
+        kernel::reduce::with_index(
+            "int_min_dim_with_indices",
+            extreme::min_with_indices,
+            tensor,
+            dim,
+            dtype,
+            |tensor| CubeBackend::int_min_dim_with_indices(tensor, dim),
+        )
     }
 
     fn int_any(tensor: IntTensor<Self>, out_dtype: BoolDType) -> BoolTensor<Self> {

@@ -3,9 +3,11 @@
 use super::Deterministic;
 use super::forward::forward;
 use crate::random::set_random_seed;
-use burn_backend::backend::{ProfileDuration, ProfileOptions, ProfileToken};
 use burn_backend::tensor::Device;
-use burn_backend::{Backend, BackendTypes, DType, DTypeUsageSet, ExecutionError, TensorData};
+use burn_backend::{
+    Backend, BackendGraph, BackendTypes, DType, DTypeUsageSet, ExecutionError, MemoryPoolUsage, ProfileDuration,
+    ProfileOptions, ProfileToken, SlicedPoolReport, TensorData,
+};
 use burn_cubecl::CubeBackend;
 
 impl BackendTypes for Deterministic<CubeBackend> {

@@ -8,7 +8,7 @@ pub(super) mod scatter;
 
 use super::refused::{describe, poison, refused};
 use crate::error::Refusal;
-use burn_backend::{DType, Shape, TensorMetadata};
+use burn_backend::{DType, Shape};
 use burn_cubecl::{CubeDevice, kernel::untile, tensor::CubeTensor};
 use burn_deterministic_kernels::KernelError;
 use cubecl::client::Client;
@@ -39,12 +39,34 @@ fn run(
     kernel: impl FnOnce(&Client) -> Result<TensorHandle, KernelError>,
     plain: impl FnOnce() -> CubeTensor,
 ) -> CubeTensor {
-    let client = output.device.client();
+    let device = output.device.clone();
+    let [result] = run_all(operation, operands, &device, [output], |client| kernel(client).map(|r| [r]), || [plain()]);
+    result
+}
+
+/// [`run`] for a kernel with several results.
+fn run_all<const N: usize>(
+    operation: &'static str,
+    operands: &[&CubeTensor],
+    device: &CubeDevice,
+    outputs: [Output; N],
+    kernel: impl FnOnce(&Client) -> Result<[TensorHandle; N], KernelError>,
+    plain: impl FnOnce() -> [CubeTensor; N],
+) -> [CubeTensor; N] {
+    let client = device.client();
     match kernel(&client) {
-        Ok(result) => CubeTensor::new_contiguous(client, output.device, output.shape, result.handle, output.dtype),
+        Ok(results) => {
+            let mut results = results.into_iter();
+            outputs.map(|Output { device, shape, dtype }| {
+                let result = results.next().expect("as many results as outputs");
+                CubeTensor::new_contiguous(client.clone(), device, shape, result.handle, dtype)
+            })
+        }
         Err(error) => {
-            let refusal = refusal(operation, operands, &output.device, error);
-            refused(refusal.into(), plain, |error| poison(error, &output.device, output.shape, output.dtype))
+            let refusal = refusal(operation, operands, device, error);
+            refused(refusal.into(), plain, |error| {
+                outputs.map(|Output { device, shape, dtype }| poison(error, &device, shape, dtype))
+            })
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Reductions.
 
-use super::{Output, operand, run};
+use super::{Output, operand, run, run_all};
 use burn_backend::{IntDType, Shape, TensorMetadata, cubecl::dtype_to_elem_type};
 use burn_cubecl::tensor::CubeTensor;
-use burn_deterministic_kernels::{KernelError, reduce};
+use burn_deterministic_kernels::KernelError;
 use cubecl::client::Client;
 use cubecl::ir::ElemType;
 use cubecl::std::tensor::TensorHandle;
@@ -13,6 +13,9 @@ type Fold = fn(&Client, TensorHandle, &[usize]) -> Result<TensorHandle, KernelEr
 
 /// A search along one axis, for an index of the given type.
 type Search = fn(&Client, TensorHandle, usize, ElemType) -> Result<TensorHandle, KernelError>;
+
+/// A search along one axis, for the element and its index.
+type SearchPair = fn(&Client, TensorHandle, usize, ElemType) -> Result<(TensorHandle, TensorHandle), KernelError>;
 
 /// Reduces a whole tensor to shape `[1]`.
 pub(in crate::backend) fn whole(
@@ -50,6 +53,29 @@ pub(in crate::backend) fn index(
     let output = Output { dtype: dtype.into(), ..Output::like(&tensor, one_long(&tensor, &[axis])) };
     let elem = dtype_to_elem_type(dtype.into());
     run(operation, &[&tensor], output, |client| search(client, operand(&tensor), axis, elem), || plain(tensor.clone()))
+}
+
+/// An element along `axis`, which keeps length one, and its index.
+pub(in crate::backend) fn with_index(
+    operation: &'static str,
+    search: SearchPair,
+    tensor: CubeTensor,
+    axis: usize,
+    dtype: IntDType,
+    plain: impl FnOnce(CubeTensor) -> (CubeTensor, CubeTensor),
+) -> (CubeTensor, CubeTensor) {
+    let shape = one_long(&tensor, &[axis]);
+    let indices = Output { dtype: dtype.into(), ..Output::like(&tensor, shape.clone()) };
+    let elem = dtype_to_elem_type(dtype.into());
+    let [values, indices] = run_all(
+        operation,
+        &[&tensor],
+        &tensor.device,
+        [Output::like(&tensor, shape), indices],
+        |client| search(client, operand(&tensor), axis, elem).map(|(values, indices)| [values, indices]),
+        || plain(tensor.clone()).into(),
+    );
+    (values, indices)
 }
 
 fn one_long(tensor: &CubeTensor, axes: &[usize]) -> Shape {
