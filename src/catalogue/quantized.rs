@@ -6,7 +6,10 @@ use super::{Entry, composed, forwarded, reason, refused};
 pub(super) const QUANTIZED: &[Entry] = &[
     forwarded("q_from_data", reason::TRANSFER),
     forwarded("quantize", reason::ELEMENTWISE),
-    composed("quantize_dynamic", "`quantize`, `float_min/max`"),
+    composed(
+        "quantize_dynamic",
+        "`float_min` and `float_max` or their `_dim` forms, elementwise operations, `quantize`",
+    ),
     forwarded("dequantize", reason::ELEMENTWISE),
     forwarded("q_to_device", reason::TRANSFER),
     forwarded("q_reshape", reason::MOVEMENT),

@@ -139,8 +139,9 @@ fn methods(path: &Path, name: &str) -> Vec<Method> {
     let source = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let code: String =
         source.lines().map(|line| line.split("//").next().unwrap_or_default().to_owned() + "\n").collect();
-    let start = code.match_indices(&format!("pub trait {name}")).map(|(at, found)| at + found.len());
-    let start = start.into_iter().find(|&end| !code[end..].starts_with(char::is_alphanumeric)).expect("the trait");
+    let declaration = format!("pub trait {name}");
+    let ends = code.match_indices(&declaration).map(|(at, found)| at + found.len());
+    let start = { ends }.find(|&end| !code[end..].starts_with(char::is_alphanumeric)).expect("the trait is there");
     let mut declared = Vec::new();
     let mut depth = 0;
     let mut rest = &code[start..];
