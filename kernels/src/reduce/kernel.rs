@@ -1,7 +1,10 @@
-//! The device side of the folds.
+//! The device side.
 
-use super::Operation;
-use super::plan::COLUMNS;
+pub mod extreme;
+pub mod fold;
+mod key;
+
+use super::plan::View;
 use cubecl::prelude::*;
 
 /// Where the elements of one view lie: `outer * inner` outputs, and for each of them `axis` elements whose index is
@@ -9,233 +12,39 @@ use cubecl::prelude::*;
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub struct Geometry {
-    outputs: u32,
-    inner: u32,
-    outer_stride: u32,
-    inner_stride: u32,
-    axis: u32,
-    axis_inner: u32,
-    axis_outer_stride: u32,
-    axis_stride: u32,
-    /// Distance of two outputs in the result, and of two blocks of one output.
-    output_stride: u32,
-    block_stride: u32,
-    /// Cubes that lie side by side along the outputs.
-    cubes: u32,
-}
-
-/// The bits of f32 or f64 infinity, and of the quiet NaN every NaN becomes.
-#[cube]
-fn infinity_bits<K: Numeric>() -> K {
-    let elem = elem_type_of::<K>();
-    match comptime!(elem.size()) {
-        8usize => K::from_int(comptime!(0x7ff0_0000_0000_0000i64)),
-        _ => K::from_int(comptime!(0x7f80_0000i64)),
-    }
+    pub outputs: u32,
+    pub inner: u32,
+    pub outer_stride: u32,
+    pub inner_stride: u32,
+    pub axis: u32,
+    pub axis_inner: u32,
+    pub axis_outer_stride: u32,
+    pub axis_stride: u32,
+    /// Distance of two outputs in the result.
+    pub output_stride: u32,
 }
 
 #[cube]
-fn nan_bits<K: Numeric>() -> K {
-    let elem = elem_type_of::<K>();
-    match comptime!(elem.size()) {
-        8usize => K::from_int(comptime!(0x7ff8_0000_0000_0000i64)),
-        _ => K::from_int(comptime!(0x7fc0_0000i64)),
+impl Geometry {
+    /// Where the first element of output `out` lies.
+    pub fn base(&self, out: u32) -> u32 {
+        (out / self.inner) * self.outer_stride + (out % self.inner) * self.inner_stride
     }
 }
 
-/// The bits of a float as a signed integer; f16 and bf16 are widened to f32 first, which is exact.
-#[cube]
-fn float_bits<I: Numeric, K: Numeric>(value: I) -> K {
-    let elem = elem_type_of::<I>();
-    match comptime!(elem.size()) {
-        2usize => K::reinterpret(f32::cast_from(value)),
-        _ => K::reinterpret(value),
-    }
-}
-
-/// An integer that orders as the float does, with -0 below +0 and every NaN beyond everything: above for a maximum,
-/// below for a minimum.
-#[cube]
-fn float_key<I: Numeric, K: Numeric>(value: I, #[comptime] operation: Operation) -> K {
-    let bits = float_bits::<I, K>(value);
-    let zero = K::from_int(0);
-    let negative = bits < zero;
-    // The magnitude of a negative float is its bits less the sign bit: no step here overflows.
-    let magnitude = select(negative, bits - K::min_value(), bits);
-    let nan = magnitude > infinity_bits::<K>();
-    match comptime!(operation) {
-        Operation::MaxAbs => select(nan, nan_bits::<K>(), magnitude),
-        Operation::Min => {
-            let key = select(negative, K::from_int(-1) - magnitude, magnitude);
-            select(nan, K::min_value(), key)
-        }
-        _ => {
-            let key = select(negative, K::from_int(-1) - magnitude, magnitude);
-            select(nan, nan_bits::<K>(), key)
-        }
-    }
-}
-
-/// The float of a [`float_key`].
-#[cube]
-fn float_of_key<K: Numeric, O: Numeric>(key: K) -> O {
-    let negative = key < K::from_int(0);
-    let magnitude = select(negative, K::from_int(-1) - key, key);
-    let bits = select(negative, magnitude + K::min_value(), magnitude);
-    let bits = select(magnitude > infinity_bits::<K>(), nan_bits::<K>(), bits);
-    let elem = elem_type_of::<O>();
-    match comptime!(elem.size()) {
-        2usize => O::cast_from(f32::reinterpret(bits)),
-        _ => O::reinterpret(bits),
-    }
-}
-
-/// An element as the accumulator holds it. Lifting what is already an accumulator changes nothing.
-#[cube]
-fn lift<I: Numeric, A: Numeric>(value: I, #[comptime] operation: Operation) -> A {
-    let from = elem_type_of::<I>();
-    let to = elem_type_of::<A>();
-    match comptime!(operation) {
-        Operation::Sum | Operation::Mean | Operation::Prod => A::cast_from(value),
-        Operation::Any | Operation::All => select(value == I::from_int(0), A::from_int(0), A::from_int(1)),
-        _ => {
-            if comptime!(from.is_float() && to.is_int()) {
-                float_key::<I, A>(value, operation)
-            } else if comptime!(matches!(operation, Operation::MaxAbs) && to.is_signed_int()) {
-                let wide = A::cast_from(value);
-                select(wide < A::from_int(0), A::from_int(0) - wide, wide)
-            } else {
-                A::cast_from(value)
-            }
-        }
-    }
-}
-
-/// One step of a chain.
-#[cube]
-fn step<A: Numeric>(chain: A, next: A, #[comptime] operation: Operation) -> A {
-    match comptime!(operation) {
-        Operation::Sum | Operation::Mean => chain + next,
-        Operation::Prod => chain * next,
-        Operation::Min | Operation::All => select(next < chain, next, chain),
-        _ => select(next > chain, next, chain),
-    }
-}
-
-/// The accumulator as a result.
-#[cube]
-fn lower<A: Numeric, O: Numeric>(value: A, divisor: A, #[comptime] operation: Operation) -> O {
-    let from = elem_type_of::<A>();
-    let to = elem_type_of::<O>();
-    match comptime!(operation) {
-        Operation::Mean => O::cast_from(value / divisor),
-        Operation::Max | Operation::Min | Operation::MaxAbs => {
-            if comptime!(from.is_int() && to.is_float()) {
-                float_of_key::<A, O>(value)
-            } else {
-                O::cast_from(value)
-            }
-        }
-        _ => O::cast_from(value),
-    }
-}
-
-/// The ascending chain over one column: elements `first`, `first + 64`, .. of the axis, `rows` of them.
-#[cube]
-fn column<I: Numeric, A: Numeric>(
-    input: &[I],
-    base: u32,
-    first: u32,
-    rows: u32,
-    geometry: &Geometry,
-    #[comptime] split: bool,
-    #[comptime] operation: Operation,
-) -> A {
-    if comptime!(split) {
-        let mut rest = first % geometry.axis_inner;
-        let mut at = base + (first / geometry.axis_inner) * geometry.axis_outer_stride + rest * geometry.axis_stride;
-        let rest_step = COLUMNS % geometry.axis_inner;
-        let at_step = (COLUMNS / geometry.axis_inner) * geometry.axis_outer_stride + rest_step * geometry.axis_stride;
-        // Wraps where the outer stride is the smaller one; unsigned arithmetic makes it right again.
-        let carry = geometry.axis_outer_stride - geometry.axis_inner * geometry.axis_stride;
-        let mut chain = lift::<I, A>(input[at as usize], operation);
-        for _ in 1..rows {
-            rest += rest_step;
-            at += at_step;
-            if rest >= geometry.axis_inner {
-                rest -= geometry.axis_inner;
-                at += carry;
-            }
-            chain = step::<A>(chain, lift::<I, A>(input[at as usize], operation), operation);
-        }
-        chain
-    } else {
-        let mut at = base + first * geometry.axis_stride;
-        let at_step = COLUMNS * geometry.axis_stride;
-        let mut chain = lift::<I, A>(input[at as usize], operation);
-        for _ in 1..rows {
-            at += at_step;
-            chain = step::<A>(chain, lift::<I, A>(input[at as usize], operation), operation);
-        }
-        chain
-    }
-}
-
-/// Folds one block of the axis for each output: a cube of `width` outputs by `groups` units that share the columns.
-///
-/// With one group the unit walks its columns in order; with more, the column chains meet in shared memory.
-#[cube(launch_unchecked)]
-pub fn fold_blocks<I: Numeric, A: Numeric, O: Numeric>(
-    input: &[I],
-    output: &mut [O],
-    geometry: Geometry,
-    divisor: InputScalar,
-    #[comptime] width: u32,
-    #[comptime] groups: u32,
-    #[comptime] split: bool,
-    #[comptime] operation: Operation,
-    #[define(I, A, O)] _dtypes: [ElemType; 3],
-) {
-    let cube = CUBE_POS as u32;
-    let block = cube / geometry.cubes;
-    let out = (cube % geometry.cubes) * width + UNIT_POS_X;
-    let first = block * comptime!(COLUMNS * COLUMNS);
-    let inside = out < geometry.outputs && first < geometry.axis;
-
-    let base = (out / geometry.inner) * geometry.outer_stride + (out % geometry.inner) * geometry.inner_stride;
-    let length = min(geometry.axis - first, comptime!(COLUMNS * COLUMNS));
-    let columns = min(length, COLUMNS);
-    let target = (out * geometry.output_stride + block * geometry.block_stride) as usize;
-
-    if comptime!(groups == 1) {
-        if inside {
-            let rows = length.div_ceil(COLUMNS);
-            let mut total = column::<I, A>(input, base, first, rows, &geometry, split, operation);
-            for c in 1..columns {
-                let rows = (length - c).div_ceil(COLUMNS);
-                let next = column::<I, A>(input, base, first + c, rows, &geometry, split, operation);
-                total = step::<A>(total, next, operation);
-            }
-            output[target] = lower::<A, O>(total, divisor.get::<A>(), operation);
-        }
-    } else {
-        let mut shared = Shared::<[A]>::new_slice(comptime!((COLUMNS * width) as usize));
-        if inside {
-            let mut c = UNIT_POS_Y;
-            while c < columns {
-                let rows = (length - c).div_ceil(COLUMNS);
-                shared[(c * width + UNIT_POS_X) as usize] =
-                    column::<I, A>(input, base, first + c, rows, &geometry, split, operation);
-                c += groups;
-            }
-        }
-        sync_cube();
-        if inside && UNIT_POS_Y == 0 {
-            let mut total = shared[UNIT_POS_X as usize];
-            for c in 1..columns {
-                total = step::<A>(total, shared[(c * width + UNIT_POS_X) as usize], operation);
-            }
-            output[target] = lower::<A, O>(total, divisor.get::<A>(), operation);
-        }
+impl GeometryLaunch {
+    /// The arguments for `view`, whose results lie `output_stride` apart.
+    pub fn of(view: &View, output_stride: u32) -> Self {
+        Self::new(
+            view.outputs,
+            view.inner,
+            view.outer_stride,
+            view.inner_stride,
+            view.axis,
+            view.axis_inner,
+            view.axis_outer_stride,
+            view.axis_stride,
+            output_stride,
+        )
     }
 }

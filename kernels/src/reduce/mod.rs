@@ -22,7 +22,7 @@
 //! * `max`, `min`, `max_abs`, `any`, `all` do not depend on order at all. Floats are compared as integers, so that no
 //!   driver's rule for NaN, -0 or subnormals comes in: **a NaN anywhere gives the quiet NaN `0x7fc00000`**, and -0 is
 //!   below +0. `any` and `all` take what is not zero for true and give 0 or 1.
-//! * `argmax`, `argmin` and their pairs with values: see below.
+//! * `argmax`, `argmin` and their pairs with values: see [`extreme`].
 //!
 //! The empty sum is +0, the empty product 1, the empty mean NaN for floats, the empty `any` 0 and the empty `all` 1; other
 //! empty reductions are refused, also where there is no output to put them in.
@@ -30,6 +30,7 @@
 //! Cost: `n` reads an output and one launch for each factor of 4096 of `n`. The guarantee is the same bits on every
 //! device for `sum`, `prod` and everything integer or compared; `mean` as far as the device divides correctly rounded.
 
+pub mod extreme;
 mod kernel;
 pub mod plan;
 pub mod reference;
@@ -167,11 +168,12 @@ pub fn fold(
         return Ok(TensorHandle::new_contiguous(shape, client.empty(0), dtype));
     }
 
+    let machine = plan::Machine::of(client);
     let (mut source, mut view) = readable(client, input, &reduced);
     loop {
         let blocks = view.axis.div_ceil(BLOCK);
         let last = blocks == 1;
-        let plan = forced.unwrap_or_else(|| plan::plan(&view));
+        let plan = forced.unwrap_or_else(|| plan::plan(&view, machine));
         crate::device::require_units(client, name, plan.width * plan.groups)?;
         let to = if last { dtype } else { accumulator };
         let target = TensorHandle::new_contiguous(
@@ -267,27 +269,15 @@ impl Pass {
     fn launch(self, client: &Client, source: TensorHandle, target: TensorHandle) {
         let Self { operation, accumulator, view, plan, count } = self;
         let blocks = view.axis.div_ceil(BLOCK);
-        let across = view.outputs.div_ceil(plan.width);
-        let geometry = GeometryLaunch::new(
-            view.outputs,
-            view.inner,
-            view.outer_stride,
-            view.inner_stride,
-            view.axis,
-            view.axis_inner,
-            view.axis_outer_stride,
-            view.axis_stride,
-            blocks,
-            1,
-            across,
-        );
+        let cubes = (view.outputs as usize * blocks as usize).div_ceil(plan.width as usize);
+        let geometry = GeometryLaunch::of(&view, blocks);
         let dtypes = [source.dtype, accumulator, target.dtype];
         // SAFETY: a unit writes only where its output and block exist, at a place of its own, and reads only elements
         // of the view, which lie in `source`: `reduced_shape` bounds the last of them.
         unsafe {
-            kernel::fold_blocks::launch_unchecked(
+            kernel::fold::fold_blocks::launch_unchecked(
                 client,
-                crate::launch::cubes(across as usize * blocks as usize),
+                crate::launch::cubes(cubes),
                 CubeDim::new_2d(plan.width, plan.groups),
                 source.into_arg().into_buffer_arg(),
                 target.into_arg().into_buffer_arg(),

@@ -1,5 +1,7 @@
 //! How a fold is laid over the device. Nothing here can change a result.
 
+use cubecl::prelude::Client;
+
 /// Columns of a block, and rows of a full one.
 pub const COLUMNS: u32 = 64;
 
@@ -77,37 +79,58 @@ impl View {
     }
 }
 
+/// What a cube runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Machine {
+    /// A GPU: adjacent units want adjacent elements, and there should be many units.
+    Gpu,
+    /// A software driver: a cube is one thread, its units are a short loop, a barrier costs microseconds.
+    Software,
+}
+
+impl Machine {
+    /// What the client's device is. Planes of at most 8 units are the vector registers of a CPU.
+    pub fn of(client: &Client) -> Self {
+        match client.properties().hardware.plane_size_max {
+            0..=8 => Self::Software,
+            _ => Self::Gpu,
+        }
+    }
+}
+
 /// The cube of one pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Plan {
-    /// Outputs side by side in a cube.
+    /// Blocks side by side in a cube.
     pub width: u32,
-    /// Units that share the columns of one output; with one there is no shared memory and no barrier.
+    /// Units that share the columns of one block; with one there is no shared memory and no barrier.
     pub groups: u32,
 }
 
 impl Plan {
     /// Every kind of plan, for tests that force one.
-    pub const ALL: [Self; 4] = [Self::WALK, Self::NARROW_WALK, Self::SIDE_BY_SIDE, Self::ONE_OUTPUT];
-    /// One unit an output.
+    pub const ALL: [Self; 4] = [Self::WALK, Self::NARROW_WALK, Self::SIDE_BY_SIDE, Self::ONE_BLOCK];
+    /// One unit a block.
     pub const WALK: Self = Self { width: 64, groups: 1 };
-    /// One unit an output and few a cube, for a driver that runs a cube on one processor.
+    /// One unit a block and few a cube: more cubes where there are few blocks.
     pub const NARROW_WALK: Self = Self { width: 8, groups: 1 };
-    /// Eight units an output, for outputs that lie side by side in memory.
+    /// Eight units a block, for outputs that lie side by side in memory.
     pub const SIDE_BY_SIDE: Self = Self { width: 32, groups: 8 };
     /// One unit a column, for an axis that lies side by side in memory.
-    pub const ONE_OUTPUT: Self = Self { width: 1, groups: COLUMNS };
+    pub const ONE_BLOCK: Self = Self { width: 1, groups: COLUMNS };
 }
 
 /// The cube of one pass over `view`.
-pub fn plan(view: &View) -> Plan {
+pub fn plan(view: &View, machine: Machine) -> Plan {
     let blocks = u64::from(view.axis.div_ceil(BLOCK)) * u64::from(view.outputs);
-    let axis_is_dense = view.axis_stride <= view.inner_stride || view.outputs == 1;
-    if view.axis <= COLUMNS || blocks >= 1 << 18 {
-        Plan::WALK
-    } else if axis_is_dense {
-        Plan::ONE_OUTPUT
-    } else {
-        Plan::SIDE_BY_SIDE
+    let dense_axis = view.outputs == 1 || view.axis_stride <= view.inner_stride;
+    match machine {
+        Machine::Software if blocks < 1 << 12 => Plan::NARROW_WALK,
+        Machine::Software => Plan::WALK,
+        Machine::Gpu if view.axis <= COLUMNS => Plan::WALK,
+        Machine::Gpu if dense_axis => Plan::ONE_BLOCK,
+        // Enough outputs fill the device with one unit each.
+        Machine::Gpu if blocks >= 1 << 18 => Plan::WALK,
+        Machine::Gpu => Plan::SIDE_BY_SIDE,
     }
 }
