@@ -1,12 +1,419 @@
 //! Reductions against their references.
 
 use crate::harness::*;
-use burn_deterministic_kernels::reduce;
+use burn_deterministic_kernels::KernelError;
+use burn_deterministic_kernels::reduce::extreme::{self, Extreme};
+use burn_deterministic_kernels::reduce::plan::{BLOCK, Machine, Plan, View, plan};
+use burn_deterministic_kernels::reduce::{self, Operation, reference};
+use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
+use cubecl::prelude::Client;
+use cubecl::std::tensor::TensorHandle;
+use std::fmt::Debug;
+
+const F16: ElemType = ElemType::Float(FloatKind::F16);
+const F64: ElemType = ElemType::Float(FloatKind::F64);
+const I64: ElemType = ElemType::Int(IntKind::I64);
+const U8: ElemType = ElemType::UInt(UIntKind::U8);
+const U32: ElemType = ElemType::UInt(UIntKind::U32);
+
+/// Around every size at which the order changes shape.
+const LENGTHS: [usize; 20] =
+    [1, 2, 3, 63, 64, 65, 97, 127, 128, 129, 1000, 4032, 4095, 4096, 4097, 4160, 4161, 10_007, 65_537, 300_000];
+
+/// The values of each output of `values` in the shape `shape`, in the order of the contract.
+fn outputs_of<T: Copy>(values: &[T], shape: &[usize], axes: &[usize]) -> Vec<Vec<T>> {
+    let outputs = (0..shape.len()).filter(|i| !axes.contains(i)).map(|i| shape[i]).product::<usize>();
+    let mut found = vec![Vec::new(); outputs];
+    for (place, &value) in values.iter().enumerate() {
+        let (mut rest, mut output, mut scale) = (place, 0, 1);
+        for axis in (0..shape.len()).rev() {
+            let index = rest % shape[axis];
+            rest /= shape[axis];
+            if !axes.contains(&axis) {
+                output += index * scale;
+                scale *= shape[axis];
+            }
+        }
+        found[output].push(value);
+    }
+    found
+}
+
+/// A tensor with the same elements whose last axis lies outermost, with two foreign elements after each of its own.
+fn scattered(client: &Client, values: &[f32], shape: &[usize]) -> TensorHandle {
+    let last = *shape.last().expect("an axis");
+    let rows = values.len() / last;
+    let mut memory = vec![f32::NAN; values.len() * 3];
+    for (place, &value) in values.iter().enumerate() {
+        memory[3 * ((place % last) * rows + place / last)] = value;
+    }
+    let mut strides = vec![3; shape.len()];
+    for axis in (0..shape.len() - 1).rev().skip(1) {
+        strides[axis] = strides[axis + 1] * shape[axis + 1];
+    }
+    strides[shape.len() - 1] = 3 * rows;
+    TensorHandle::new(client.create_from_slice(bytemuck::cast_slice(&memory)), shape.to_vec(), strides, F32)
+}
+
+/// `values` with zeros of both signs, and with a NaN in one element of seven where `with_nan`.
+fn with_specials(mut values: Vec<f32>, with_nan: bool) -> Vec<f32> {
+    for (i, value) in values.iter_mut().enumerate() {
+        match i % 7 {
+            1 => *value = -0.0,
+            2 => *value = 0.0,
+            3 if with_nan && i % 5 == 0 => *value = f32::from_bits(0xffc1_2345),
+            _ => {}
+        }
+    }
+    values
+}
+
+#[track_caller]
+fn assert_equal<T: PartialEq + Debug>(got: &[T], want: &[T]) {
+    assert_eq!(got.len(), want.len(), "length");
+    if let Some(i) = (0..got.len()).find(|&i| got[i] != want[i]) {
+        panic!("element {i} of {}: got {:?}, want {:?}", got.len(), got[i], want[i]);
+    }
+}
 
 #[test]
-fn sum_level_matches_reference() {
+fn sums_match_the_reference_under_every_plan() {
     let client = client();
-    let values = random_values(1, 1000);
-    let out = reduce::sum_level(&client, upload(&client, &values, &[1000], F32), 1, 1000, 1);
-    assert_bits(&download(&client, out), &reduce::reference::sum_level(&values));
+    for n in LENGTHS {
+        let values = random_values(n as u64, n);
+        let want = [reference::sum(&values)];
+        for plan in Plan::ALL {
+            let input = upload(&client, &values, &[n], F32);
+            let got = reduce::fold(&client, Operation::Sum, input, &[0], Some(plan)).unwrap();
+            assert_bits(&download(&client, got), &want);
+        }
+    }
+}
+
+#[test]
+fn another_order_gives_other_bits() {
+    let differs = |n: usize| {
+        let values = random_values(n as u64, n);
+        let chain = values.iter().fold(0.0, |a, &x| a + x);
+        let blocks: f32 = values.chunks(64).map(|c| c.iter().sum::<f32>()).sum();
+        let sum = reference::sum(&values);
+        sum.to_bits() != chain.to_bits() && sum.to_bits() != blocks.to_bits()
+    };
+    assert!(differs(4096) && differs(300_000), "the inputs of the other tests do not show a wrong order");
+}
+
+#[test]
+fn one_element_is_itself() {
+    let client = client();
+    let input = upload(&client, &[-0.0f32, 1e-40, f32::INFINITY], &[3, 1], F32);
+    let got = reduce::sum(&client, input, &[1]).unwrap();
+    assert_bits(&download(&client, got), &[-0.0, 1e-40, f32::INFINITY]);
+}
+
+#[test]
+fn every_set_of_axes_and_layout_matches_the_reference() {
+    let client = client();
+    for shape in [vec![5, 3], vec![1, 130], vec![67, 4], vec![3, 1, 5], vec![9, 70, 13], vec![4, 3, 7, 9]] {
+        let values = random_values(shape.len() as u64, shape.iter().product());
+        for set in 0u32..1 << shape.len() {
+            let axes: Vec<usize> = (0..shape.len()).filter(|i| set >> i & 1 == 1).collect();
+            let want: Vec<f32> = outputs_of(&values, &shape, &axes).iter().map(|x| reference::sum(x)).collect();
+            let result: Vec<usize> =
+                shape.iter().enumerate().map(|(i, &size)| if axes.contains(&i) { 1 } else { size }).collect();
+            for input in [upload(&client, &values, &shape, F32), scattered(&client, &values, &shape)] {
+                let got = reduce::sum(&client, input, &axes).unwrap();
+                assert_eq!(got.shape().to_vec(), result);
+                assert_bits(&download(&client, got), &want);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_plan_gives_the_same_bits_for_many_outputs() {
+    let client = client();
+    for (shape, axes) in [
+        (vec![200, 33], vec![0]),
+        (vec![33, 200], vec![1]),
+        (vec![7, 5, 31, 29], vec![0, 2, 3]),
+        (vec![4100, 3], vec![0]),
+    ] {
+        let values = random_values(9, shape.iter().product());
+        let want: Vec<f32> = outputs_of(&values, &shape, &axes).iter().map(|x| reference::sum(x)).collect();
+        for plan in Plan::ALL {
+            let input = upload(&client, &values, &shape, F32);
+            let got = reduce::fold(&client, Operation::Sum, input, &axes, Some(plan)).unwrap();
+            assert_bits(&download(&client, got), &want);
+        }
+    }
+}
+
+#[test]
+fn broadcast_input_is_read_through_its_strides() {
+    let client = client();
+    let values = random_values(3, 70);
+    let handle = client.create_from_slice(bytemuck::cast_slice(&values));
+    let input = TensorHandle::new(handle, vec![100usize, 70], vec![0usize, 1], F32);
+    let got = reduce::sum(&client, input.clone(), &[0]).unwrap();
+    let want: Vec<f32> = values.iter().map(|&x| reference::sum(&[x; 100])).collect();
+    assert_bits(&download(&client, got), &want);
+    let got = reduce::sum(&client, input, &[0, 1]).unwrap();
+    assert_bits(&download(&client, got), &[reference::sum(&values.repeat(100))]);
+}
+
+#[test]
+fn more_rows_than_a_grid_axis_has_cubes() {
+    let client = client();
+    let rows = 65_536 * 9 + 3;
+    let values = random_values(4, rows * 2);
+    let want: Vec<f32> = values.chunks(2).map(reference::sum).collect();
+    let input = upload(&client, &values, &[rows, 2], F32);
+    let got = reduce::fold(&client, Operation::Sum, input, &[1], Some(Plan::NARROW_WALK)).unwrap();
+    assert_bits(&download(&client, got), &want);
+}
+
+#[test]
+fn products_and_means_match_the_reference() {
+    let client = client();
+    for n in [1, 64, 65, 4097] {
+        let values: Vec<f32> = random_values(n as u64, n).iter().map(|x| 1.0 + x / 64.0).collect();
+        let got = reduce::prod(&client, upload(&client, &values, &[n], F32), &[0]).unwrap();
+        assert_bits(&download(&client, got), &[reference::prod(&values)]);
+        let got = reduce::mean(&client, upload(&client, &values, &[n], F32), &[0]).unwrap();
+        assert_bits(&download(&client, got), &[reference::mean(&values)]);
+    }
+}
+
+#[test]
+fn half_floats_are_summed_in_f32_and_rounded_once() {
+    let client = client();
+    if !client.properties().supports_type(F16) {
+        return println!("no f16 on this device: nothing to compare");
+    }
+    for n in [1, 65, 5000] {
+        let values: Vec<half::f16> = random_values(n as u64, n).into_iter().map(half::f16::from_f32).collect();
+        let wide: Vec<f32> = values.iter().map(|x| x.to_f32()).collect();
+        let got = reduce::sum(&client, upload(&client, &values, &[n], F16), &[0]).unwrap();
+        let want = half::f16::from_f32(reference::sum(&wide));
+        assert_equal(&download::<u16>(&client, got), &[want.to_bits()]);
+        let got = reduce::max(&client, upload(&client, &values, &[n], F16), &[0]).unwrap();
+        let want = half::f16::from_f32(reference::max(&wide).unwrap());
+        assert_equal(&download::<u16>(&client, got), &[want.to_bits()]);
+    }
+}
+
+#[test]
+fn doubles_are_their_own_accumulator() {
+    let client = client();
+    if !client.properties().supports_type(F64) {
+        return println!("no f64 on this device: nothing to compare");
+    }
+    let values: Vec<f64> = random_values(5, 5000).into_iter().map(|x| f64::from(x) * 1.1).collect();
+    let got = reduce::sum(&client, upload(&client, &values, &[5000], F64), &[0]).unwrap();
+    let want = reference::fold(&values, |a, b| a + b).unwrap();
+    assert_equal(&download::<u64>(&client, got), &[want.to_bits()]);
+    let got = reduce::min(&client, upload(&client, &values, &[5000], F64), &[0]).unwrap();
+    let want = values.iter().copied().min_by(f64::total_cmp).unwrap();
+    assert_equal(&download::<u64>(&client, got), &[want.to_bits()]);
+}
+
+#[test]
+fn integers_wrap_and_divide() {
+    let client = client();
+    let values: Vec<i32> = random_values(6, 5000).iter().map(|x| x.to_bits() as i32).collect();
+    let input = upload(&client, &values, &[5000], I32);
+    let sum = values.iter().fold(0i32, |a, &x| a.wrapping_add(x));
+    let prod = values.iter().fold(1i32, |a, &x| a.wrapping_mul(x | 1));
+    let odd: Vec<i32> = values.iter().map(|x| x | 1).collect();
+    let max_abs = *values.iter().map(|x| x.wrapping_abs()).max().as_ref().unwrap();
+    let of = |tensor| download::<i32>(&client, tensor)[0];
+    assert_eq!(of(reduce::sum(&client, input.clone(), &[0]).unwrap()), sum);
+    assert_eq!(of(reduce::prod(&client, upload(&client, &odd, &[5000], I32), &[0]).unwrap()), prod);
+    assert_eq!(of(reduce::mean(&client, input.clone(), &[0]).unwrap()), sum / 5000);
+    assert_eq!(of(reduce::max(&client, input.clone(), &[0]).unwrap()), *values.iter().max().unwrap());
+    assert_eq!(of(reduce::min(&client, input.clone(), &[0]).unwrap()), *values.iter().min().unwrap());
+    assert_eq!(of(reduce::max_abs(&client, input, &[0]).unwrap()), max_abs);
+    let negative = upload(&client, &[-7i32, 0], &[2], I32);
+    assert_eq!(of(reduce::mean(&client, negative, &[0]).unwrap()), -3);
+}
+
+#[test]
+fn other_integer_types_where_the_device_has_them() {
+    let client = client();
+    if client.properties().supports_type(I64) {
+        let values: Vec<i64> = (0..5000).map(|i: i64| (i - 2500) * 0x1234_5678_9abc).collect();
+        let got = reduce::sum(&client, upload(&client, &values, &[5000], I64), &[0]).unwrap();
+        assert_equal(&download::<i64>(&client, got), &[values.iter().sum()]);
+    } else {
+        println!("no i64 on this device: nothing to compare");
+    }
+    if client.properties().supports_type(U8) {
+        let values: Vec<u8> = (0..5000).map(|i| (i * 7) as u8).collect();
+        let got = reduce::sum(&client, upload(&client, &values, &[5000], U8), &[0]).unwrap();
+        assert_equal(&download::<u8>(&client, got), &[values.iter().fold(0, |a, &x| a.wrapping_add(x))]);
+    } else {
+        println!("no u8 on this device: nothing to compare");
+    }
+}
+
+#[test]
+fn extremes_match_the_reference_under_every_plan() {
+    let client = client();
+    type Reference = fn(&[f32]) -> Option<f32>;
+    let operations: [(Operation, Reference); 3] =
+        [(Operation::Max, reference::max), (Operation::Min, reference::min), (Operation::MaxAbs, reference::max_abs)];
+    for (n, with_nan) in [(1, false), (65, false), (130, true), (4100, false), (4100, true)] {
+        let values = with_specials(random_values(n as u64, n * 3), with_nan);
+        for (operation, reference) in operations {
+            let want: Vec<f32> = outputs_of(&values, &[n, 3], &[0]).iter().map(|x| reference(x).unwrap()).collect();
+            for plan in Plan::ALL {
+                let input = upload(&client, &values, &[n, 3], F32);
+                let got = reduce::fold(&client, operation, input, &[0], Some(plan)).unwrap();
+                assert_bits(&download(&client, got), &want);
+            }
+        }
+    }
+}
+
+#[test]
+fn zeros_are_ordered_by_sign_whatever_their_order() {
+    let client = client();
+    for values in [[-0.0f32, 0.0], [0.0, -0.0]] {
+        let got = reduce::max(&client, upload(&client, &values, &[2], F32), &[0]).unwrap();
+        assert_bits(&download(&client, got), &[0.0]);
+        let got = reduce::min(&client, upload(&client, &values, &[2], F32), &[0]).unwrap();
+        assert_bits(&download(&client, got), &[-0.0]);
+    }
+}
+
+#[test]
+fn indices_match_the_reference_under_every_plan() {
+    let client = client();
+    for (shape, axis) in
+        [(vec![1000, 3], 0), (vec![5, 1], 1), (vec![4, 130], 1), (vec![3, 64, 9], 1), (vec![70_001], 0)]
+    {
+        for (ties, with_nan) in [(false, false), (true, false), (true, true)] {
+            let mut values = with_specials(random_values(axis as u64, shape.iter().product()), with_nan);
+            if ties {
+                values.iter_mut().for_each(|x| *x = x.clamp(-0.01, 0.01));
+            }
+            for (end, reference) in
+                [(Extreme::Max, reference::argmax as fn(&[f32]) -> Option<usize>), (Extreme::Min, reference::argmin)]
+            {
+                let rows = outputs_of(&values, &shape, &[axis]);
+                let want: Vec<i32> = rows.iter().map(|x| reference(x).unwrap() as i32).collect();
+                let want_values: Vec<f32> = rows.iter().zip(&want).map(|(row, &i)| row[i as usize]).collect();
+                for plan in Plan::ALL {
+                    let input = upload(&client, &values, &shape, F32);
+                    let got = extreme::index_of(&client, end, input.clone(), axis, I32, Some(plan)).unwrap();
+                    assert_equal(&download::<i32>(&client, got), &want);
+                    let (found, got) = extreme::with_index(&client, end, input, axis, I32, Some(plan)).unwrap();
+                    assert_equal(&download::<i32>(&client, got), &want);
+                    assert_bits(&download(&client, found), &want_values);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn indices_come_in_the_type_asked_for() {
+    let client = client();
+    let input = upload(&client, &[3i32, 9, 9, -4], &[2, 2], I32);
+    let got = extreme::argmax(&client, input.clone(), 1, U32).unwrap();
+    assert_equal(&download::<u32>(&client, got), &[1, 0]);
+    let (values, got) = extreme::min_with_indices(&client, input.clone(), 0, I32).unwrap();
+    assert_equal(&download::<i32>(&client, got), &[0, 1]);
+    assert_equal(&download::<i32>(&client, values), &[3, -4]);
+    if client.properties().supports_type(I64) {
+        let got = extreme::argmin(&client, input.clone(), 1, I64).unwrap();
+        assert_equal(&download::<i64>(&client, got), &[0, 1]);
+    }
+    assert!(matches!(extreme::argmax(&client, input, 1, F32), Err(KernelError::Dtype { dtype: F32, .. })));
+}
+
+#[test]
+fn any_and_all_take_what_is_not_zero_for_true() {
+    let client = client();
+    let mut values = vec![0u32; 3 * 5000];
+    values[7_000] = 0x8000_0000;
+    values[10_000..].fill(3);
+    let input = upload(&client, &values, &[3, 5000], U32);
+    let got = reduce::any(&client, input.clone(), &[1]).unwrap();
+    assert_equal(&download::<u32>(&client, got), &[0, 1, 1]);
+    let got = reduce::all(&client, input.clone(), &[1]).unwrap();
+    assert_equal(&download::<u32>(&client, got), &[0, 0, 1]);
+    let got = reduce::all(&client, input, &[0, 1]).unwrap();
+    assert_equal(&download::<u32>(&client, got), &[0]);
+}
+
+#[test]
+fn empty_reductions_give_the_identity_or_are_refused() {
+    let client = client();
+    let none = |shape: &[usize]| upload::<f32>(&client, &[], shape, F32);
+    let of = |tensor| download::<f32>(&client, tensor);
+    assert_bits(&of(reduce::sum(&client, none(&[2, 0]), &[1]).unwrap()), &[0.0, 0.0]);
+    assert_bits(&of(reduce::prod(&client, none(&[0]), &[0]).unwrap()), &[1.0]);
+    assert!(of(reduce::mean(&client, none(&[0]), &[0]).unwrap())[0].is_nan());
+    assert_eq!(reduce::sum(&client, none(&[0, 3]), &[1]).unwrap().shape().to_vec(), [0, 1]);
+    for refused in [reduce::max(&client, none(&[0, 3]), &[0]), reduce::max(&client, none(&[0, 0]), &[0])] {
+        assert!(matches!(refused, Err(KernelError::Shape { kernel: "reduce::max", .. })));
+    }
+    assert!(extreme::argmax(&client, none(&[3, 0]), 1, I32).is_err());
+    assert_eq!(extreme::argmax(&client, none(&[0, 3]), 1, I32).unwrap().shape().to_vec(), [0, 1]);
+}
+
+#[test]
+fn an_axis_that_does_not_exist_is_refused() {
+    let client = client();
+    let input = upload(&client, &[1.0f32], &[1, 1], F32);
+    let refused = reduce::sum(&client, input.clone(), &[2]).unwrap_err();
+    assert_eq!(refused.to_string(), "reduce::sum: axis 2 of a tensor of shape [1, 1], want less than 2");
+    assert!(extreme::argmin(&client, input, 2, I32).is_err());
+}
+
+#[test]
+fn ten_runs_give_one_result() {
+    let client = client();
+    let values = random_values(8, 1 << 20);
+    let input = upload(&client, &values, &[1 << 20], F32);
+    let runs: Vec<u32> =
+        (0..10).map(|_| download::<u32>(&client, reduce::sum(&client, input.clone(), &[0]).unwrap())[0]).collect();
+    assert_eq!(runs, vec![reference::sum(&values).to_bits(); 10]);
+}
+
+/// Every element is in at most 63 additions of its column, 63 of its block, and as many again per further pass: with
+/// p passes |error| <= 126 p u sum|x| / (1 - 126 p u), u = 2^-24.
+#[test]
+fn error_is_within_the_bound_of_the_order() {
+    for n in LENGTHS {
+        let values = random_values(n as u64 + 100, n);
+        let exact: f64 = values.iter().map(|&x| f64::from(x)).sum();
+        let magnitude: f64 = values.iter().map(|&x| f64::from(x.abs())).sum();
+        let additions = 126.0 * (1..).find(|&p| (BLOCK as usize).pow(p) >= n).map_or(1.0, f64::from);
+        let bound = additions * 2f64.powi(-24) / (1.0 - additions * 2f64.powi(-24)) * magnitude;
+        let error = (f64::from(reference::sum(&values)) - exact).abs();
+        assert!(error <= bound, "n = {n}: error {error:e}, bound {bound:e}");
+    }
+}
+
+#[test]
+fn axes_join_where_their_strides_do() {
+    let batch_norm = View::of(&[64, 32, 28, 28], &[25_088, 784, 28, 1], &[true, false, true, true]).unwrap();
+    assert_eq!((batch_norm.outputs, batch_norm.axis, batch_norm.axis_inner), (32, 50_176, 784));
+    assert_eq!((batch_norm.axis_outer_stride, batch_norm.axis_stride, batch_norm.inner_stride), (25_088, 1, 784));
+    let everything = View::of(&[2, 1, 3], &[3, 7, 1], &[true; 3]).unwrap();
+    assert_eq!((everything.outputs, everything.axis, everything.axis_inner), (1, 6, 6));
+    let alternating = [true, false, true, false, true];
+    assert_eq!(View::of(&[2, 2, 2, 2, 2], &[16, 8, 4, 2, 1], &alternating), None);
+}
+
+#[test]
+fn plans_follow_the_layout_on_a_gpu_and_walk_on_a_cpu() {
+    let rows = View::rows(4096, 128);
+    let columns = View { inner_stride: 1, axis_stride: 4096, ..rows };
+    assert_eq!(plan(&rows, Machine::Gpu), Plan::ONE_BLOCK);
+    assert_eq!(plan(&columns, Machine::Gpu), Plan::SIDE_BY_SIDE);
+    assert_eq!(plan(&columns, Machine::Software), Plan::WALK);
+    assert_eq!(plan(&View::rows(1, 1 << 24), Machine::Gpu), Plan::ONE_BLOCK);
 }

@@ -7,8 +7,19 @@
 //! - forwarded to the inner backend, with the reason that is safe,
 //! - refused.
 
+mod activation;
+mod boolean;
+mod distributed;
+mod float;
+mod forward;
+mod integer;
+mod ir;
 mod kernel;
+mod module;
+mod quantized;
 mod refused;
+mod runtime;
+mod transaction;
 
 pub(crate) use refused::in_route;
 

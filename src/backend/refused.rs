@@ -7,12 +7,12 @@
 //! error to every read that depends on them.
 
 use crate::enable::{OnViolation, determinism};
-use crate::error::Error;
+use crate::error::{Error, Refusal};
 use burn_backend::{DType, Shape, TensorMetadata};
 use burn_cubecl::{CubeDevice, tensor::CubeTensor};
 use core::cell::Cell;
-use cubecl::prelude::*;
 use cubecl::frontend::push_validation_error;
+use cubecl::prelude::*;
 
 thread_local! {
     static IN_ROUTE: Cell<bool> = const { Cell::new(false) };
@@ -42,6 +42,34 @@ pub(super) fn refused<T>(error: Error, plain: impl FnOnce() -> T, poisoned: impl
         }
         OnViolation::Error if IN_ROUTE.get() => panic!("{error}"),
         OnViolation::Error => poisoned(&error),
+    }
+}
+
+/// Refuses an operation that has no kernel at all, for a `(reason, remedy)`.
+pub(super) fn refuse<T>(
+    operation: &'static str,
+    operands: &[&CubeTensor],
+    (reason, remedy): (&str, &str),
+    plain: impl FnOnce() -> T,
+    poisoned: impl FnOnce(&Error) -> T,
+) -> T {
+    let refusal = Refusal {
+        operation,
+        operands: describe(operands),
+        device: operands.first().map_or_else(|| "unknown".to_owned(), |tensor| format!("{:?}", tensor.device)),
+        reason: reason.to_owned(),
+        remedy: remedy.to_owned(),
+    };
+    refused(refusal.into(), plain, poisoned)
+}
+
+/// Shapes and dtypes, `[2, 3] f32, [3] i32`.
+pub(super) fn describe(operands: &[&CubeTensor]) -> String {
+    let operands: Vec<_> =
+        operands.iter().map(|tensor| format!("{:?} {}", &tensor.shape()[..], tensor.dtype.name())).collect();
+    match operands.is_empty() {
+        true => "none".to_owned(),
+        false => operands.join(", "),
     }
 }
 

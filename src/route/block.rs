@@ -1,7 +1,7 @@
 //! A block of Burn's operation stream, and how it runs.
 
 use super::{bind::bind, coverage, fuser};
-use crate::backend::in_route;
+use crate::backend::{Deterministic, in_route};
 use burn_cubecl::fusion::{FallbackOperation, FusedOperation};
 use burn_cubecl::{CubeBackend, CubeDevice};
 use burn_cubecl_fusion::CubeFusionHandle;
@@ -9,7 +9,7 @@ use burn_fusion::stream::Context;
 use burn_ir::{BackendIr, HandleKind, OperationIr, TensorHandle, TensorIr, TensorStatus};
 use burn_router::TensorInterpreter;
 
-type B = CubeBackend;
+type B = Deterministic<CubeBackend>;
 
 /// Operations in program order, in Burn's relative form.
 pub(super) struct Block {

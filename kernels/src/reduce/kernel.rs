@@ -1,32 +1,50 @@
 //! The device side.
 
+pub mod extreme;
+pub mod fold;
+mod key;
+
+use super::plan::View;
 use cubecl::prelude::*;
 
-#[cube(launch_unchecked)]
-pub fn sum_level<F: Float>(
-    input: &[F],
-    output: &mut [F],
-    units: u32,
-    n: u32,
-    inner: u32,
-    #[comptime] chunk: u32,
-    #[define(F)] _dtype: ElemType,
-) {
-    let unit = ABSOLUTE_POS as u32;
-    if unit >= units {
-        terminate!();
+/// Where the elements of one view lie: `outer * inner` outputs, and for each of them `axis` elements whose index is
+/// split as `axis_outer * axis_inner`. Strides count elements.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub struct Geometry {
+    pub outputs: u32,
+    pub inner: u32,
+    pub outer_stride: u32,
+    pub inner_stride: u32,
+    pub axis: u32,
+    pub axis_inner: u32,
+    pub axis_outer_stride: u32,
+    pub axis_stride: u32,
+    /// Distance of two outputs in the result.
+    pub output_stride: u32,
+}
+
+#[cube]
+impl Geometry {
+    /// Where the first element of output `out` lies.
+    pub fn base(&self, out: u32) -> u32 {
+        (out / self.inner) * self.outer_stride + (out % self.inner) * self.inner_stride
     }
-    let chunks = n.div_ceil(chunk);
-    let lane = unit % inner;
-    let rest = unit / inner;
-    let part = rest % chunks;
-    let outer = rest / chunks;
-    let first = part * chunk;
-    let end = min(first + chunk, n);
-    let base = outer * n * inner + lane;
-    let mut acc = input[(base + first * inner) as usize];
-    for k in first + 1..end {
-        acc += input[(base + k * inner) as usize];
+}
+
+impl GeometryLaunch {
+    /// The arguments for `view`, whose results lie `output_stride` apart.
+    pub fn of(view: &View, output_stride: u32) -> Self {
+        Self::new(
+            view.outputs,
+            view.inner,
+            view.outer_stride,
+            view.inner_stride,
+            view.axis,
+            view.axis_inner,
+            view.axis_outer_stride,
+            view.axis_stride,
+            output_stride,
+        )
     }
-    output[unit as usize] = acc;
 }

@@ -1,36 +1,294 @@
-//! Template: one level of the chunked sum.
+//! Reductions over any set of axes, in one order.
+//!
+//! # Order contract
+//!
+//! The elements of one output are numbered `x[0..n]`, row-major over the reduced axes in ascending axis order. One
+//! pass cuts them into blocks of 4096; a block is read as rows of 64, each of its 64 columns is one ascending chain,
+//! and the columns' values are one ascending chain:
+//!
+//! ```text
+//! pass(x)[b] = chain(c in 0..min(64, m)) of chain(r while 64 r + c < m) of x[4096 b + 64 r + c],   m = min(4096, n - 4096 b)
+//! chain of v = (((v[0] + v[1]) + v[2]) + ..)
+//! while n > 1: x = pass(x)
+//! ```
+//!
+//! A chain starts from its first value, so that a sum of one element is that element, -0 included. Up to 64 elements
+//! are one plain chain. The order depends on `n` alone, which makes it the same for every layout of the input.
+//!
+//! * `sum`, `prod`: that order with `+` or `*`. Nothing is contracted: no kernel here has a product that feeds a sum.
+//! * `mean`: the sum, divided once by `n` (rounded to the accumulator's type).
+//! * f16 and bf16 are widened to f32, stay f32 between passes and are rounded once at the end. f32 and f64 are
+//!   their own accumulators. i8, i16, u8 and u16 accumulate in 32 bits; integers wrap, and their mean truncates.
+//! * `max`, `min`, `max_abs`, `any`, `all` do not depend on order at all. Floats are compared as integers, so that no
+//!   driver's rule for NaN, -0 or subnormals comes in: **a NaN anywhere gives the quiet NaN `0x7fc00000`**, and -0 is
+//!   below +0. `any` and `all` take what is not zero for true and give 0 or 1.
+//! * `argmax`, `argmin` and their pairs with values: see [`extreme`].
+//!
+//! The empty sum is +0, the empty product 1, the empty mean NaN for floats, the empty `any` 0 and the empty `all` 1; other
+//! empty reductions are refused, also where there is no output to put them in.
+//!
+//! Cost: `n` reads an output and one launch for each factor of 4096 of `n`. The guarantee is the same bits on every
+//! device for `sum`, `prod` and everything integer or compared; `mean` as far as the device divides correctly rounded.
 
+pub mod extreme;
 mod kernel;
+pub mod plan;
 pub mod reference;
 
+use crate::KernelError;
+use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
 use cubecl::prelude::*;
-use cubecl::std::tensor::TensorHandle;
+use cubecl::std::tensor::{TensorHandle, into_contiguous};
+use kernel::GeometryLaunch;
+use plan::{BLOCK, Plan, View};
 
-/// Sums along the middle axis of a contiguous `[outer, n, inner]` view, chunks of 64 ascending.
-pub fn sum_level(client: &Client, input: TensorHandle, outer: usize, n: usize, inner: usize) -> TensorHandle {
-    let chunks = n.div_ceil(64);
-    let out = TensorHandle::new_contiguous(
-        vec![outer, chunks, inner],
-        client.empty(outer * chunks * inner * input.dtype.size()),
-        input.dtype,
-    );
-    let units = outer * chunks * inner;
-    let (count, dim) = crate::launch::grid(units);
-    let dtype = input.dtype;
-    // SAFETY: the kernel compares its unit index with `units` and reads only `outer * n * inner` elements.
-    unsafe {
-        kernel::sum_level::launch_unchecked(
-            client,
-            count,
-            dim,
-            input.into_arg().into_buffer_arg(),
-            out.clone().into_arg().into_buffer_arg(),
-            units as u32,
-            n as u32,
-            inner as u32,
-            64,
-            dtype,
-        );
+/// What a fold computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// The sum.
+    Sum,
+    /// The product.
+    Prod,
+    /// The sum divided by the number of elements.
+    Mean,
+    /// The largest element.
+    Max,
+    /// The smallest element.
+    Min,
+    /// The largest magnitude. That of the smallest signed integer wraps to itself.
+    MaxAbs,
+    /// Whether some element is not zero.
+    Any,
+    /// Whether no element is zero.
+    All,
+}
+
+impl Operation {
+    /// The name errors carry.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Sum => "reduce::sum",
+            Self::Prod => "reduce::prod",
+            Self::Mean => "reduce::mean",
+            Self::Max => "reduce::max",
+            Self::Min => "reduce::min",
+            Self::MaxAbs => "reduce::max_abs",
+            Self::Any => "reduce::any",
+            Self::All => "reduce::all",
+        }
     }
-    out
+
+    /// The type in which elements of `dtype` are folded; `None` where the operation has no version for it.
+    fn accumulator(self, dtype: ElemType) -> Option<ElemType> {
+        let compared = matches!(self, Self::Max | Self::Min | Self::MaxAbs);
+        let logical = matches!(self, Self::Any | Self::All);
+        match dtype {
+            ElemType::Float(_) if logical => None,
+            ElemType::Float(FloatKind::F32 | FloatKind::F16 | FloatKind::BF16) => match compared {
+                true => Some(ElemType::Int(IntKind::I32)),
+                false => Some(ElemType::Float(FloatKind::F32)),
+            },
+            ElemType::Float(FloatKind::F64) => match compared {
+                true => Some(ElemType::Int(IntKind::I64)),
+                false => Some(dtype),
+            },
+            ElemType::Int(_) | ElemType::UInt(_) if logical => Some(ElemType::UInt(UIntKind::U32)),
+            ElemType::Int(IntKind::I64) | ElemType::UInt(UIntKind::U64) => Some(dtype),
+            ElemType::Int(_) => Some(ElemType::Int(IntKind::I32)),
+            ElemType::UInt(_) => Some(ElemType::UInt(UIntKind::U32)),
+            _ => None,
+        }
+    }
+}
+
+/// The sum over `axes`, which keep size one.
+pub fn sum(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<TensorHandle, KernelError> {
+    fold(client, Operation::Sum, input, axes, None)
+}
+
+/// The product over `axes`, which keep size one.
+pub fn prod(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<TensorHandle, KernelError> {
+    fold(client, Operation::Prod, input, axes, None)
+}
+
+/// The mean over `axes`, which keep size one; of integers truncated towards zero.
+pub fn mean(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<TensorHandle, KernelError> {
+    fold(client, Operation::Mean, input, axes, None)
+}
+
+/// The largest element over `axes`, which keep size one.
+pub fn max(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<TensorHandle, KernelError> {
+    fold(client, Operation::Max, input, axes, None)
+}
+
+/// The smallest element over `axes`, which keep size one.
+pub fn min(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<TensorHandle, KernelError> {
+    fold(client, Operation::Min, input, axes, None)
+}
+
+/// The largest magnitude over `axes`, which keep size one.
+pub fn max_abs(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<TensorHandle, KernelError> {
+    fold(client, Operation::MaxAbs, input, axes, None)
+}
+
+/// Whether some element over `axes` is not zero, as 0 or 1 of the input's type.
+pub fn any(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<TensorHandle, KernelError> {
+    fold(client, Operation::Any, input, axes, None)
+}
+
+/// Whether no element over `axes` is zero, as 0 or 1 of the input's type.
+pub fn all(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<TensorHandle, KernelError> {
+    fold(client, Operation::All, input, axes, None)
+}
+
+/// Any of the above, with every pass on `forced` instead of the [planned](plan::plan) cube.
+pub fn fold(
+    client: &Client,
+    operation: Operation,
+    input: TensorHandle,
+    axes: &[usize],
+    forced: Option<Plan>,
+) -> Result<TensorHandle, KernelError> {
+    let name = operation.name();
+    let dtype = input.dtype;
+    let accumulator = operation.accumulator(dtype).filter(|&a| {
+        let properties = client.properties();
+        properties.supports_type(dtype) && properties.supports_type(a)
+    });
+    let Some(accumulator) = accumulator else {
+        return Err(KernelError::Dtype { kernel: name, dtype, remedy: "cast the tensor to another type" });
+    };
+    let (reduced, shape) = reduced_shape(name, &input, axes)?;
+    let n = (0..reduced.len()).filter(|&i| reduced[i]).map(|i| input.shape()[i]).product::<usize>();
+    if n == 0 {
+        return empty(client, operation, dtype, shape);
+    }
+    let outputs = shape.iter().product::<usize>();
+    if outputs == 0 {
+        return Ok(TensorHandle::new_contiguous(shape, client.empty(0), dtype));
+    }
+
+    let machine = plan::Machine::of(client);
+    let (mut source, mut view) = readable(client, input, &reduced);
+    loop {
+        let blocks = view.axis.div_ceil(BLOCK);
+        let last = blocks == 1;
+        let plan = forced.unwrap_or_else(|| plan::plan(&view, machine));
+        crate::device::require_units(client, name, plan.width * plan.groups)?;
+        let to = if last { dtype } else { accumulator };
+        let target = TensorHandle::new_contiguous(
+            vec![outputs, blocks as usize],
+            client.empty(outputs * blocks as usize * to.size()),
+            to,
+        );
+        // Only the last pass divides.
+        let step = match operation {
+            Operation::Mean if !last => Operation::Sum,
+            other => other,
+        };
+        let pass = Pass { operation: step, accumulator, view, plan, count: n };
+        pass.launch(client, source, target.clone());
+        if last {
+            return Ok(TensorHandle::new_contiguous(shape, target.handle, dtype));
+        }
+        (source, view) = (target, View::rows(view.outputs, blocks));
+    }
+}
+
+/// Which axes are reduced, and the shape of the result.
+fn reduced_shape(
+    name: &'static str,
+    input: &TensorHandle,
+    axes: &[usize],
+) -> Result<(Vec<bool>, Vec<usize>), KernelError> {
+    let shape = input.shape().to_vec();
+    if let Some(axis) = axes.iter().find(|&&axis| axis >= shape.len()) {
+        let reason = format!("axis {axis} of a tensor of shape {shape:?}, want less than {}", shape.len());
+        return Err(KernelError::Shape { kernel: name, reason });
+    }
+    let last = shape.iter().zip(input.strides().iter()).map(|(&size, &stride)| size.saturating_sub(1) * stride);
+    let (elements, span) = (shape.iter().product::<usize>(), last.sum::<usize>());
+    if elements.max(span) > u32::MAX as usize {
+        let reason = format!("{elements} elements over {span} places in shape {shape:?}, want at most {}", u32::MAX);
+        return Err(KernelError::Shape { kernel: name, reason });
+    }
+    let reduced: Vec<bool> = (0..shape.len()).map(|i| axes.contains(&i)).collect();
+    let result = shape.iter().zip(&reduced).map(|(&size, &reduced)| if reduced { 1 } else { size }).collect();
+    Ok((reduced, result))
+}
+
+/// The result of a reduction of no elements.
+fn empty(
+    client: &Client,
+    operation: Operation,
+    dtype: ElemType,
+    shape: Vec<usize>,
+) -> Result<TensorHandle, KernelError> {
+    let value = match operation {
+        Operation::Sum | Operation::Any => 0.0,
+        Operation::Prod | Operation::All => 1.0,
+        Operation::Mean if dtype.is_float() => f64::NAN,
+        _ => {
+            let reason = format!("no element to reduce into each of shape {shape:?}, want at least one");
+            return Err(KernelError::Shape { kernel: operation.name(), reason });
+        }
+    };
+    let value = InputScalar::new(value, dtype);
+    let bytes = value.as_bytes().repeat(shape.iter().product());
+    Ok(TensorHandle::new_contiguous(shape, client.create_from_slice(&bytes), dtype))
+}
+
+/// The input as a view of two times two loops: as it lies where that is possible, else copied with the reduced axes
+/// last.
+fn readable(client: &Client, input: TensorHandle, reduced: &[bool]) -> (TensorHandle, View) {
+    if let Some(view) = View::of(input.shape(), input.strides(), reduced) {
+        return (input, view);
+    }
+    let (kept, gone): (Vec<usize>, Vec<usize>) = (0..reduced.len()).partition(|&i| !reduced[i]);
+    let order: Vec<usize> = kept.iter().chain(&gone).copied().collect();
+    let shape: Vec<usize> = order.iter().map(|&i| input.shape()[i]).collect();
+    let strides: Vec<usize> = order.iter().map(|&i| input.strides()[i]).collect();
+    let size = |axes: &[usize]| axes.iter().map(|&i| input.shape()[i]).product::<usize>() as u32;
+    let view = View::rows(size(&kept), size(&gone));
+    let dtype = input.dtype;
+    let permuted = TensorHandle::new(input.handle, shape, strides, dtype);
+    (into_contiguous(client, permuted.binding(), dtype), view)
+}
+
+/// One launch.
+struct Pass {
+    operation: Operation,
+    accumulator: ElemType,
+    view: View,
+    plan: Plan,
+    /// Elements of one output before the first pass: what a mean divides by.
+    count: usize,
+}
+
+impl Pass {
+    fn launch(self, client: &Client, source: TensorHandle, target: TensorHandle) {
+        let Self { operation, accumulator, view, plan, count } = self;
+        let blocks = view.axis.div_ceil(BLOCK);
+        let cubes = (view.outputs as usize * blocks as usize).div_ceil(plan.width as usize);
+        let geometry = GeometryLaunch::of(&view, blocks);
+        let dtypes = [source.dtype, accumulator, target.dtype];
+        // SAFETY: a unit writes only where its output and block exist, at a place of its own, and reads only elements
+        // of the view, which lie in `source`: `reduced_shape` bounds the last of them.
+        unsafe {
+            kernel::fold::fold_blocks::launch_unchecked(
+                client,
+                crate::launch::cubes(cubes),
+                CubeDim::new_2d(plan.width, plan.groups),
+                source.into_arg().into_buffer_arg(),
+                target.into_arg().into_buffer_arg(),
+                geometry,
+                InputScalar::new(count, accumulator),
+                plan.width,
+                plan.groups,
+                view.axis_inner != view.axis,
+                operation,
+                dtypes,
+            );
+        }
+    }
 }

@@ -1,1 +1,67 @@
-//! Scatter.
+//! Indexed updates and indexed reads.
+//!
+//! # Order contract of the updates
+//!
+//! Let `t` be an element of the tensor and `v[0], .., v[n-1]` the values whose index names it, in **ascending order of
+//! their source**: the position along the scattered axis for [`scatter`] and [`select_assign`], the row-major position
+//! of the index tuple for [`scatter_nd`]. The result is
+//!
+//! ```text
+//! level = v                                             # n terms
+//! while level.len() > 1:                                # chunks of 64, the last may be shorter
+//!     level = [ ((c[0] + c[1]) + c[2]) + ..  for c in level.chunks(64) ]
+//! result = t + level[0]                                 # or t, bit for bit, when n == 0
+//! ```
+//!
+//! with `+` standing for the update's operation. The chunks are by rank among the sources of one destination, so they
+//! depend on the indices alone. The operations:
+//!
+//! | update | `left + right` | the tree matters |
+//! |---|---|---|
+//! | `Assign` | `right` | no: the last source wins |
+//! | `Add`, `Mul` | sum, product | for floats; integers wrap |
+//! | `Min`, `Max` | `right` if it is NaN, or beyond `left` and `left` is not NaN; else `left` | no: the first of equal values (so of -0 and +0) wins, NaN wins over numbers, the last NaN over others |
+//! | `Or` | 1 if either is not 0, else 0 | no |
+//!
+//! `f16` and `bf16` are widened to `f32`, the result is rounded once. All other types are computed as they are.
+//!
+//! An index outside its axis, negative ones among them, updates nothing in the updates and reads zero in the reads
+//! ([`gather`], [`select`], [`gather_nd`]).
+//!
+//! # Cost
+//!
+//! [`plan`] has the choices. Few updates are walked by each destination element in one launch. Otherwise the sources
+//! are sorted by destination with stable integer passes, at `O(sources)` a pass and about 16 bytes of scratch a source;
+//! whole rows are then folded without sorting them, so the width of a row does not enter the sort.
+
+mod axes;
+mod gather;
+mod kernel;
+pub mod plan;
+pub mod reference;
+mod segment;
+mod update;
+
+pub use gather::{gather, gather_nd, select};
+pub use plan::Plan;
+pub use update::{scatter, scatter_nd, scatter_nd_planned, scatter_planned, select_assign, select_assign_planned};
+
+/// Terms that one chain of the order contract combines.
+pub const CHUNK: usize = 64;
+
+/// How a value is combined with the element it updates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Update {
+    /// The value replaces the element.
+    Assign,
+    /// Sum.
+    Add,
+    /// Product.
+    Mul,
+    /// The smaller, NaN if either is.
+    Min,
+    /// The larger, NaN if either is.
+    Max,
+    /// Logical or of booleans stored as integers.
+    Or,
+}

@@ -1,0 +1,280 @@
+//! Parameters, and what they mean for the operands' shapes.
+
+use crate::KernelError;
+use cubecl::std::tensor::TensorHandle;
+
+/// How a convolution over `N` spatial axes steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ConvolutionParams<const N: usize> {
+    /// Input positions between neighbouring output positions.
+    pub stride: [usize; N],
+    /// Zeros before the first and after the last input position.
+    pub padding: [(usize, usize); N],
+    /// Input positions between neighbouring taps.
+    pub dilation: [usize; N],
+    /// Groups of channels that do not meet.
+    pub groups: usize,
+}
+
+/// How a transposed convolution over `N` spatial axes steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TransposedParams<const N: usize> {
+    /// Output positions between neighbouring input positions.
+    pub stride: [usize; N],
+    /// Output positions cut at both ends.
+    pub padding: [usize; N],
+    /// Output positions added at the end.
+    pub padding_out: [usize; N],
+    /// Output positions between neighbouring taps.
+    pub dilation: [usize; N],
+    /// Groups of channels that do not meet.
+    pub groups: usize,
+}
+
+/// One spatial axis of a convolution: output position `o` meets input position `o * stride + tap * dilation - padding`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Axis {
+    /// Input positions.
+    pub input: usize,
+    /// Output positions.
+    pub output: usize,
+    /// Positions of the kernel.
+    pub taps: usize,
+    /// Input positions between neighbouring output positions.
+    pub stride: usize,
+    /// Zeros before the first input position.
+    pub padding: usize,
+    /// Input positions between neighbouring taps.
+    pub dilation: usize,
+}
+
+impl Axis {
+    /// An axis a lower-dimensional convolution does not have.
+    const ABSENT: Self = Self { input: 1, output: 1, taps: 1, stride: 1, padding: 0, dilation: 1 };
+
+    /// The input position that output position `output` meets at `tap`.
+    pub fn input_of(&self, output: usize, tap: usize) -> Option<usize> {
+        (output * self.stride + tap * self.dilation).checked_sub(self.padding).filter(|&i| i < self.input)
+    }
+
+    /// The output position that meets input position `input` at `tap`.
+    pub fn output_of(&self, input: usize, tap: usize) -> Option<usize> {
+        let distance = (input + self.padding).checked_sub(tap * self.dilation)?;
+        (distance % self.stride == 0).then_some(distance / self.stride).filter(|&o| o < self.output)
+    }
+}
+
+/// The logical shape of a convolution, lifted to three spatial axes.
+///
+/// A transposed convolution is described by the convolution whose input gradient it is: its own input is the `output`
+/// side, its own output the `input` side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Geometry {
+    /// Batch entries.
+    pub batch: usize,
+    /// Groups of channels.
+    pub groups: usize,
+    /// Input channels of one group.
+    pub inputs: usize,
+    /// Output channels of one group.
+    pub outputs: usize,
+    /// Depth, height and width.
+    pub axes: [Axis; 3],
+}
+
+/// Fewest terms in a block of a weight gradient's sum.
+const MIN_BLOCK: usize = 256;
+/// Most terms in a block: what bounds the length of any chain.
+const MAX_BLOCK: usize = 65_536;
+/// Most blocks that are made only to have more of them at once.
+const MAX_PARALLEL_BLOCKS: usize = 256;
+/// Blocks times weights that keep a large device busy, at 4 MiB of scratch memory in `f32`.
+const PARALLEL_SUMS: usize = 1 << 20;
+
+impl Geometry {
+    /// The convolution of `input` with `weight` (both `[.., .., spatial..]`), with as many output positions as fit.
+    pub fn new<const N: usize>(
+        kernel: &'static str,
+        input: &[usize],
+        weight: &[usize],
+        params: &ConvolutionParams<N>,
+    ) -> Result<Self, KernelError> {
+        let refuse = |reason: String| KernelError::Shape { kernel, reason };
+        let (groups, outputs) = split_weight(kernel, weight, params.groups, N)?;
+        check_data(kernel, "input", input, N, groups * weight[1])?;
+        let mut axes = [Axis::ABSENT; 3];
+        for n in 0..N {
+            let (before, after) = params.padding[n];
+            let (stride, dilation) = steps(kernel, n, params.stride[n], params.dilation[n])?;
+            let (size, taps) = (input[n + 2], weight[n + 2]);
+            let reach = dilation * (taps - 1) + 1;
+            let padded = size + before + after;
+            let room = padded.checked_sub(reach).ok_or_else(|| {
+                refuse(format!("spatial axis {n}: a kernel that reaches over {reach} positions does not fit {padded}"))
+            })?;
+            let output = room / stride + 1;
+            axes[3 - N + n] = Axis { input: size, output, taps, stride, padding: before, dilation };
+        }
+        Self { batch: input[0], groups, inputs: weight[1], outputs, axes }.addressable(kernel)
+    }
+
+    /// The convolution whose input gradient is the transposed convolution of `input` with `weight`.
+    pub fn transposed<const N: usize>(
+        kernel: &'static str,
+        input: &[usize],
+        weight: &[usize],
+        params: &TransposedParams<N>,
+    ) -> Result<Self, KernelError> {
+        let refuse = |reason: String| KernelError::Shape { kernel, reason };
+        let (groups, outputs) = split_weight(kernel, weight, params.groups, N)?;
+        check_data(kernel, "input", input, N, weight[0])?;
+        let mut axes = [Axis::ABSENT; 3];
+        for n in 0..N {
+            let (stride, dilation) = steps(kernel, n, params.stride[n], params.dilation[n])?;
+            let (output, taps, padding) = (input[n + 2], weight[n + 2], params.padding[n]);
+            let last =
+                output.checked_sub(1).ok_or_else(|| refuse(format!("spatial axis {n} of the input is empty")))?;
+            let reach = last * stride + dilation * (taps - 1) + 1 + params.padding_out[n];
+            let size = reach.checked_sub(2 * padding).ok_or_else(|| {
+                refuse(format!("spatial axis {n}: twice the padding {padding} cuts more than the {reach} positions"))
+            })?;
+            axes[3 - N + n] = Axis { input: size, output, taps, stride, padding, dilation };
+        }
+        Self { batch: input[0], groups, inputs: weight[1], outputs, axes }.addressable(kernel)
+    }
+
+    /// Elements of the weight.
+    pub fn weights(&self) -> usize {
+        self.groups * self.outputs * self.inputs * self.axes.iter().map(|axis| axis.taps).product::<usize>()
+    }
+
+    /// Terms in the sum of one weight's gradient: batch entries times output positions.
+    pub fn terms(&self) -> usize {
+        self.batch * self.axes.iter().map(|axis| axis.output).product::<usize>()
+    }
+
+    /// Terms in one block of that sum, a power of two: part of the order contract.
+    pub fn block(&self) -> usize {
+        let parallel = (PARALLEL_SUMS / self.weights().max(1)).clamp(1, MAX_PARALLEL_BLOCKS);
+        self.terms().div_ceil(parallel).next_power_of_two().clamp(MIN_BLOCK, MAX_BLOCK)
+    }
+
+    /// Blocks in the sum of one weight's gradient; an empty sum is one empty block.
+    pub fn blocks(&self) -> usize {
+        self.terms().div_ceil(self.block()).max(1)
+    }
+
+    /// `[batch, input channels, spatial..]` over the last `n` spatial axes.
+    pub fn input_shape(&self, n: usize) -> Vec<usize> {
+        let spatial = self.axes[3 - n..].iter().map(|axis| axis.input);
+        [self.batch, self.groups * self.inputs].into_iter().chain(spatial).collect()
+    }
+
+    /// `[batch, output channels, spatial..]` over the last `n` spatial axes.
+    pub fn output_shape(&self, n: usize) -> Vec<usize> {
+        let spatial = self.axes[3 - n..].iter().map(|axis| axis.output);
+        [self.batch, self.groups * self.outputs].into_iter().chain(spatial).collect()
+    }
+
+    /// Refuses what 32-bit indices cannot address.
+    fn addressable(self, kernel: &'static str) -> Result<Self, KernelError> {
+        let sides = [self.input_shape(3), self.output_shape(3)];
+        let elements = |shape: &Vec<usize>| shape.iter().try_fold(1usize, |n, &size| n.checked_mul(size));
+        let fits = sides.iter().all(|shape| elements(shape).is_some_and(|n| n < u32::MAX as usize / 2))
+            && self.blocks().checked_mul(self.weights()).is_some_and(|n| n < u32::MAX as usize / 2)
+            && self
+                .axes
+                .iter()
+                .all(|a| a.input + 2 * a.padding + a.taps * a.dilation + a.stride < u32::MAX as usize / 2);
+        match fits {
+            true => Ok(self),
+            false => {
+                Err(KernelError::Shape { kernel, reason: format!("more than 2^31 elements or positions in {self:?}") })
+            }
+        }
+    }
+}
+
+/// Groups, and the first axis of `weight` split by them.
+fn split_weight(
+    kernel: &'static str,
+    weight: &[usize],
+    groups: usize,
+    n: usize,
+) -> Result<(usize, usize), KernelError> {
+    let refuse = |reason: String| Err(KernelError::Shape { kernel, reason });
+    if weight.len() != n + 2 {
+        return refuse(format!("weight {weight:?} has {} axes, want {}", weight.len(), n + 2));
+    }
+    if groups == 0 || !weight[0].is_multiple_of(groups) {
+        return refuse(format!("weight {weight:?}: axis 0 does not split into {groups} groups"));
+    }
+    match weight[2..].contains(&0) {
+        true => refuse(format!("weight {weight:?} has no taps")),
+        false => Ok((groups, weight[0] / groups)),
+    }
+}
+
+/// Refuses activations of another rank or number of channels.
+fn check_data(kernel: &'static str, name: &str, shape: &[usize], n: usize, channels: usize) -> Result<(), KernelError> {
+    match shape.len() == n + 2 && shape[1] == channels {
+        true => Ok(()),
+        false => {
+            let reason = format!("{name} {shape:?}, want {channels} channels and {n} spatial axes");
+            Err(KernelError::Shape { kernel, reason })
+        }
+    }
+}
+
+/// Refuses a step of zero.
+fn steps(kernel: &'static str, axis: usize, stride: usize, dilation: usize) -> Result<(usize, usize), KernelError> {
+    match stride > 0 && dilation > 0 {
+        true => Ok((stride, dilation)),
+        false => {
+            let reason = format!("spatial axis {axis}: stride {stride} and dilation {dilation} must not be zero");
+            Err(KernelError::Shape { kernel, reason })
+        }
+    }
+}
+
+/// Refuses an operand whose shape is not `want`.
+pub(super) fn check_shape(kernel: &'static str, name: &str, got: &[usize], want: &[usize]) -> Result<(), KernelError> {
+    match got == want {
+        true => Ok(()),
+        false => Err(KernelError::Shape { kernel, reason: format!("{name} {got:?}, want {want:?}") }),
+    }
+}
+
+/// Activations `[batch, channels, spatial..]` as `[batch, groups, channels of a group, d, h, w]`.
+pub(super) fn view_data(data: TensorHandle, groups: usize) -> TensorHandle {
+    let (shape, strides) = (data.shape(), data.strides());
+    let channels = shape[1] / groups;
+    let mut view = vec![(shape[0], strides[0]), (groups, strides[1] * channels), (channels, strides[1])];
+    push_spatial(&mut view, &data);
+    with_axes(data, &view)
+}
+
+/// A weight `[first, second, taps..]` as `[groups, first of a group, second, d, h, w]`; the two swapped if `transposed`.
+pub(super) fn view_weight(weight: TensorHandle, groups: usize, transposed: bool) -> TensorHandle {
+    let (shape, strides) = (weight.shape(), weight.strides());
+    let first = shape[0] / groups;
+    let mut view = vec![(groups, strides[0] * first), (first, strides[0]), (shape[1], strides[1])];
+    if transposed {
+        view.swap(1, 2);
+    }
+    push_spatial(&mut view, &weight);
+    with_axes(weight, &view)
+}
+
+/// Appends the spatial axes of `tensor`, lifted to three.
+fn push_spatial(view: &mut Vec<(usize, usize)>, tensor: &TensorHandle) {
+    let axes = tensor.shape().iter().copied().zip(tensor.strides().iter().copied()).skip(2);
+    view.extend(std::iter::repeat_n((1, 0), 5 - tensor.shape().len()));
+    view.extend(axes);
+}
+
+/// The same memory under other axes, each a size and a stride.
+fn with_axes(tensor: TensorHandle, axes: &[(usize, usize)]) -> TensorHandle {
+    let (shape, strides): (Vec<usize>, Vec<usize>) = axes.iter().copied().unzip();
+    TensorHandle::new(tensor.handle, shape, strides, tensor.dtype)
+}

@@ -1,0 +1,66 @@
+//! Floats as integers that order alike, so that no driver's comparison of NaN, -0 or subnormals decides.
+
+use crate::reduce::Operation;
+use cubecl::prelude::*;
+
+/// The bits of f32 or f64 infinity, and of the quiet NaN every NaN becomes.
+#[cube]
+fn infinity_bits<K: Numeric>() -> K {
+    let elem = elem_type_of::<K>();
+    match comptime!(elem.size()) {
+        8usize => K::from_int(comptime!(0x7ff0_0000_0000_0000i64)),
+        _ => K::from_int(comptime!(0x7f80_0000i64)),
+    }
+}
+
+#[cube]
+fn nan_bits<K: Numeric>() -> K {
+    let elem = elem_type_of::<K>();
+    match comptime!(elem.size()) {
+        8usize => K::from_int(comptime!(0x7ff8_0000_0000_0000i64)),
+        _ => K::from_int(comptime!(0x7fc0_0000i64)),
+    }
+}
+
+/// The bits of a float as a signed integer; f16 and bf16 are widened to f32 first, which is exact.
+#[cube]
+fn float_bits<I: Numeric, K: Numeric>(value: I) -> K {
+    let elem = elem_type_of::<I>();
+    match comptime!(elem.size()) {
+        2usize => K::reinterpret(f32::cast_from(value)),
+        _ => K::reinterpret(value),
+    }
+}
+
+/// An integer that orders as the float does, with every NaN beyond everything: above for a maximum, below for a
+/// minimum. -0 is below +0 or, where `zeros_tie`, equal to it.
+#[cube]
+pub fn float_key<I: Numeric, K: Numeric>(value: I, #[comptime] operation: Operation, #[comptime] zeros_tie: bool) -> K {
+    let bits = float_bits::<I, K>(value);
+    let zero = K::from_int(0);
+    let negative = bits < zero;
+    // The magnitude of a negative float is its bits less the sign bit: no step here overflows.
+    let magnitude = select(negative, bits - K::min_value(), bits);
+    let nan = magnitude > infinity_bits::<K>();
+    let below = comptime!(if zeros_tie { 0i64 } else { -1i64 });
+    let signed = select(negative, K::from_int(below) - magnitude, magnitude);
+    match comptime!(operation) {
+        Operation::MaxAbs => select(nan, nan_bits::<K>(), magnitude),
+        Operation::Min => select(nan, K::min_value(), signed),
+        _ => select(nan, nan_bits::<K>(), signed),
+    }
+}
+
+/// The float of a [`float_key`] that tells the zeros apart.
+#[cube]
+pub fn float_of_key<K: Numeric, O: Numeric>(key: K) -> O {
+    let negative = key < K::from_int(0);
+    let magnitude = select(negative, K::from_int(-1) - key, key);
+    let bits = select(negative, magnitude + K::min_value(), magnitude);
+    let bits = select(magnitude > infinity_bits::<K>(), nan_bits::<K>(), bits);
+    let elem = elem_type_of::<O>();
+    match comptime!(elem.size()) {
+        2usize => O::cast_from(f32::reinterpret(bits)),
+        _ => O::reinterpret(bits),
+    }
+}

@@ -1,0 +1,136 @@
+//! How a fold is laid over the device. Nothing here can change a result.
+
+use cubecl::prelude::Client;
+
+/// Columns of a block, and rows of a full one.
+pub const COLUMNS: u32 = 64;
+
+/// Elements of a block: what one pass folds into one value.
+pub const BLOCK: u32 = COLUMNS * COLUMNS;
+
+/// The elements of a reduction as two times two nested loops; strides count elements.
+///
+/// An output is `(outer, inner)`, its reduced index is `(axis_outer, axis_inner)`, both row-major.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct View {
+    /// Number of outputs.
+    pub outputs: u32,
+    /// Outputs in the inner of their two loops.
+    pub inner: u32,
+    /// Distance of two outputs of the outer loop.
+    pub outer_stride: u32,
+    /// Distance of two outputs of the inner loop.
+    pub inner_stride: u32,
+    /// Number of elements an output is folded from.
+    pub axis: u32,
+    /// Elements in the inner of their two loops.
+    pub axis_inner: u32,
+    /// Distance of two elements of the outer loop.
+    pub axis_outer_stride: u32,
+    /// Distance of two elements of the inner loop.
+    pub axis_stride: u32,
+}
+
+impl View {
+    /// `outputs` rows of `axis` elements, row by row.
+    pub fn rows(outputs: u32, axis: u32) -> Self {
+        Self {
+            outputs,
+            inner: outputs.max(1),
+            outer_stride: 0,
+            inner_stride: axis,
+            axis,
+            axis_inner: axis.max(1),
+            axis_outer_stride: 0,
+            axis_stride: 1,
+        }
+    }
+
+    /// The view of `shape` with `strides` reduced over the axes for which `reduced` holds; `None` when the kept or the
+    /// reduced axes do not join to two loops. Every size is at least one.
+    pub fn of(shape: &[usize], strides: &[usize], reduced: &[bool]) -> Option<Self> {
+        let loops = |which: bool| {
+            let axes = (0..shape.len()).filter(|&i| reduced[i] == which && shape[i] != 1);
+            let mut joined: Vec<(usize, usize)> = Vec::new();
+            for (size, stride) in axes.map(|i| (shape[i], strides[i])) {
+                match joined.last_mut() {
+                    Some(last) if last.1 == size * stride => *last = (last.0 * size, stride),
+                    _ => joined.push((size, stride)),
+                }
+            }
+            match joined[..] {
+                [] => Some([(1, 0), (1, 0)]),
+                [inner] => Some([(1, 0), inner]),
+                [outer, inner] => Some([outer, inner]),
+                _ => None,
+            }
+        };
+        let ([outer, inner], [axis_outer, axis_inner]) = (loops(false)?, loops(true)?);
+        Some(Self {
+            outputs: (outer.0 * inner.0) as u32,
+            inner: inner.0 as u32,
+            outer_stride: outer.1 as u32,
+            inner_stride: inner.1 as u32,
+            axis: (axis_outer.0 * axis_inner.0) as u32,
+            axis_inner: axis_inner.0 as u32,
+            axis_outer_stride: axis_outer.1 as u32,
+            axis_stride: axis_inner.1 as u32,
+        })
+    }
+}
+
+/// What a cube runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Machine {
+    /// A GPU: adjacent units want adjacent elements, and there should be many units.
+    Gpu,
+    /// A software driver: a cube is one thread, its units are a short loop, a barrier costs microseconds.
+    Software,
+}
+
+impl Machine {
+    /// What the client's device is. Planes of at most 8 units are the vector registers of a CPU.
+    pub fn of(client: &Client) -> Self {
+        match client.properties().hardware.plane_size_max {
+            0..=8 => Self::Software,
+            _ => Self::Gpu,
+        }
+    }
+}
+
+/// The cube of one pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Plan {
+    /// Blocks side by side in a cube.
+    pub width: u32,
+    /// Units that share the columns of one block; with one there is no shared memory and no barrier.
+    pub groups: u32,
+}
+
+impl Plan {
+    /// Every kind of plan, for tests that force one.
+    pub const ALL: [Self; 4] = [Self::WALK, Self::NARROW_WALK, Self::SIDE_BY_SIDE, Self::ONE_BLOCK];
+    /// One unit a block.
+    pub const WALK: Self = Self { width: 64, groups: 1 };
+    /// One unit a block and few a cube: more cubes where there are few blocks.
+    pub const NARROW_WALK: Self = Self { width: 8, groups: 1 };
+    /// Eight units a block, for outputs that lie side by side in memory.
+    pub const SIDE_BY_SIDE: Self = Self { width: 32, groups: 8 };
+    /// One unit a column, for an axis that lies side by side in memory.
+    pub const ONE_BLOCK: Self = Self { width: 1, groups: COLUMNS };
+}
+
+/// The cube of one pass over `view`.
+pub fn plan(view: &View, machine: Machine) -> Plan {
+    let blocks = u64::from(view.axis.div_ceil(BLOCK)) * u64::from(view.outputs);
+    let dense_axis = view.outputs == 1 || view.axis_stride <= view.inner_stride;
+    match machine {
+        Machine::Software if blocks < 1 << 12 => Plan::NARROW_WALK,
+        Machine::Software => Plan::WALK,
+        Machine::Gpu if view.axis <= COLUMNS => Plan::WALK,
+        Machine::Gpu if dense_axis => Plan::ONE_BLOCK,
+        // Enough outputs fill the device with one unit each.
+        Machine::Gpu if blocks >= 1 << 18 => Plan::WALK,
+        Machine::Gpu => Plan::SIDE_BY_SIDE,
+    }
+}

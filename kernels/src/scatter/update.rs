@@ -1,0 +1,547 @@
+//! Launching updates.
+
+use crate::KernelError;
+use crate::launch::grid;
+use crate::scatter::axes::{AxisView, checked_elements};
+use crate::scatter::kernel::{ExtentLaunch, finish, fold_chunks, walk};
+use crate::scatter::plan::{Plan, Problem, Radix, plan, plan_scatter};
+use crate::scatter::segment::{Segments, U32, axis_keys, segment, tuple_keys, words, words_arg};
+use crate::scatter::{CHUNK, Update};
+use cubecl::ir::{FloatKind, IntKind, UIntKind};
+use cubecl::prelude::*;
+use cubecl::server::Handle;
+use cubecl::std::tensor::{TensorHandle, into_contiguous};
+
+/// Updates `tensor` with `values` at `indices` along `dim`: `indices` and `values` have one shape, that of `tensor`
+/// but for `dim`. Returns a new tensor.
+///
+/// # Errors
+///
+/// Shapes that do not fit together or are too large, or an element type without a kernel on this device.
+pub fn scatter(
+    client: &Client,
+    dim: usize,
+    tensor: TensorHandle,
+    indices: TensorHandle,
+    values: TensorHandle,
+    update: Update,
+) -> Result<TensorHandle, KernelError> {
+    let problem = scatter_problem(dim, &tensor, &indices, &values)?;
+    scatter_planned(client, plan_scatter(&problem), dim, tensor, indices, values, update)
+}
+
+/// [`scatter`] by a plan of the caller's choice, which cannot change the result.
+///
+/// # Errors
+///
+/// As [`scatter`], and a [`Plan::Walk`] of more sources than it takes.
+pub fn scatter_planned(
+    client: &Client,
+    plan: Plan,
+    dim: usize,
+    tensor: TensorHandle,
+    indices: TensorHandle,
+    values: TensorHandle,
+    update: Update,
+) -> Result<TensorHandle, KernelError> {
+    const KERNEL: &str = "scatter::scatter";
+    let problem = scatter_problem(dim, &tensor, &indices, &values)?;
+    let types = Types::of(client, KERNEL, &tensor, &indices, &values)?;
+    if problem.elements() == 0 || problem.flattened().sources == 0 {
+        return Ok(copy(client, tensor));
+    }
+    let axis = dim..dim + 1;
+    if let Some(radix) = sorting(KERNEL, plan, &problem)? {
+        let flat = problem.flattened();
+        let all = 0..tensor.shape().len();
+        let indices = AxisView::new(client, KERNEL, indices, axis)?;
+        let keys = launch_axis_keys(client, &indices, &problem, types.index);
+        let segments = segment(client, keys, flat.rows, flat.sources, radix);
+        let operands = Operands::new(client, KERNEL, tensor, values, all.clone(), all)?;
+        return Ok(fold(client, operands, &flat, segments, types, update));
+    }
+    let indices = AxisView::new(client, KERNEL, indices, axis.clone())?;
+    let operands = Operands::new(client, KERNEL, tensor, values, axis.clone(), axis)?;
+    Ok(launch_walk(client, operands, &indices, &problem, types, update))
+}
+
+/// Updates the rows of `tensor` along `dim` that the one-dimensional `indices` name with those of `values`, whose
+/// shape is that of `tensor` but for `dim`, where it has one row an index. Returns a new tensor.
+///
+/// # Errors
+///
+/// Shapes that do not fit together or are too large, or an element type without a kernel on this device.
+pub fn select_assign(
+    client: &Client,
+    dim: usize,
+    tensor: TensorHandle,
+    indices: TensorHandle,
+    values: TensorHandle,
+    update: Update,
+) -> Result<TensorHandle, KernelError> {
+    let problem = select_assign_problem(dim, &tensor, &indices, &values)?;
+    select_assign_planned(client, plan(&problem), dim, tensor, indices, values, update)
+}
+
+/// [`select_assign`] by a plan of the caller's choice, which cannot change the result.
+///
+/// # Errors
+///
+/// As [`select_assign`], and a [`Plan::Walk`] of more sources than it takes.
+pub fn select_assign_planned(
+    client: &Client,
+    plan: Plan,
+    dim: usize,
+    tensor: TensorHandle,
+    indices: TensorHandle,
+    values: TensorHandle,
+    update: Update,
+) -> Result<TensorHandle, KernelError> {
+    const KERNEL: &str = "scatter::select_assign";
+    let problem = select_assign_problem(dim, &tensor, &indices, &values)?;
+    let types = Types::of(client, KERNEL, &tensor, &indices, &values)?;
+    if problem.elements() == 0 || problem.sources == 0 {
+        return Ok(copy(client, tensor));
+    }
+    let indices = AxisView::new(client, KERNEL, indices, 0..1)?;
+    let operands = Operands::new(client, KERNEL, tensor, values, dim..dim + 1, dim..dim + 1)?;
+    match sorting(KERNEL, plan, &problem)? {
+        Some(radix) => {
+            let line = Problem { outer: 1, inner: 1, ..problem };
+            let keys = launch_axis_keys(client, &indices, &line, types.index);
+            let segments = segment(client, keys, problem.rows, problem.sources, radix);
+            Ok(fold(client, operands, &problem, segments, types, update))
+        }
+        None => Ok(launch_walk(client, operands, &indices.along_axis_only(), &problem, types, update)),
+    }
+}
+
+/// Updates the slices of `tensor` that the tuples along the last axis of `indices[.., k]` name by their position in the
+/// first `k` axes with those of `values`, of shape `indices[..] ++ tensor[k..]`. Returns a new tensor.
+///
+/// # Errors
+///
+/// Shapes that do not fit together or are too large, or an element type without a kernel on this device.
+pub fn scatter_nd(
+    client: &Client,
+    tensor: TensorHandle,
+    indices: TensorHandle,
+    values: TensorHandle,
+    update: Update,
+) -> Result<TensorHandle, KernelError> {
+    let problem = scatter_nd_problem(&tensor, &indices, &values)?;
+    scatter_nd_planned(client, plan(&problem), tensor, indices, values, update)
+}
+
+/// [`scatter_nd`] by a plan of the caller's choice, which cannot change the result.
+///
+/// # Errors
+///
+/// As [`scatter_nd`], and a [`Plan::Walk`] of more sources than it takes.
+pub fn scatter_nd_planned(
+    client: &Client,
+    plan: Plan,
+    tensor: TensorHandle,
+    indices: TensorHandle,
+    values: TensorHandle,
+    update: Update,
+) -> Result<TensorHandle, KernelError> {
+    const KERNEL: &str = "scatter::scatter_nd";
+    let problem = scatter_nd_problem(&tensor, &indices, &values)?;
+    let types = Types::of(client, KERNEL, &tensor, &indices, &values)?;
+    if problem.elements() == 0 || problem.sources == 0 {
+        return Ok(copy(client, tensor));
+    }
+    let batch = indices.shape().len() - 1;
+    let parts = indices.shape()[batch];
+    let keys = launch_tuple_keys(client, KERNEL, indices, &tensor.shape()[..parts], types.index)?;
+    let operands = Operands::new(client, KERNEL, tensor, values, 0..parts, 0..batch)?;
+    match sorting(KERNEL, plan, &problem)? {
+        Some(radix) => {
+            let segments = segment(client, keys, problem.rows, problem.sources, radix);
+            Ok(fold(client, operands, &problem, segments, types, update))
+        }
+        None => {
+            let keys = TensorHandle::new_contiguous(vec![problem.sources], keys, U32);
+            let keys = AxisView::new(client, KERNEL, keys, 0..1)?.along_axis_only();
+            Ok(launch_walk(client, operands, &keys, &problem, Types { index: U32, ..types }, update))
+        }
+    }
+}
+
+/// The element types of one update.
+#[derive(Clone, Copy)]
+struct Types {
+    storage: ElemType,
+    accumulator: ElemType,
+    index: ElemType,
+}
+
+impl Types {
+    fn of(
+        client: &Client,
+        kernel: &'static str,
+        tensor: &TensorHandle,
+        indices: &TensorHandle,
+        values: &TensorHandle,
+    ) -> Result<Self, KernelError> {
+        let storage = tensor.dtype;
+        if values.dtype != storage {
+            let reason = format!("values are {}, the tensor they update is {storage}", values.dtype);
+            return Err(KernelError::Shape { kernel, reason });
+        }
+        let index = index_type(client, kernel, indices)?;
+        let accumulator = match storage {
+            ElemType::Float(FloatKind::F16 | FloatKind::BF16) => ElemType::Float(FloatKind::F32),
+            other => other,
+        };
+        supported(client, kernel, storage, "update f64, f32, f16, bf16 or an integer type that the device has")?;
+        Ok(Self { storage, accumulator, index })
+    }
+
+    fn is_float(&self) -> bool {
+        matches!(self.storage, ElemType::Float(_))
+    }
+}
+
+/// Refuses element types that are not plain numbers or that the device does not have.
+pub(super) fn supported(
+    client: &Client,
+    kernel: &'static str,
+    dtype: ElemType,
+    remedy: &'static str,
+) -> Result<(), KernelError> {
+    let plain = match dtype {
+        ElemType::Float(kind) => {
+            matches!(kind, FloatKind::F16 | FloatKind::BF16 | FloatKind::F32 | FloatKind::F64)
+        }
+        ElemType::Int(_) | ElemType::UInt(_) => true,
+        _ => false,
+    };
+    match plain && client.properties().supports_type(dtype) {
+        true => Ok(()),
+        false => Err(KernelError::Dtype { kernel, dtype, remedy }),
+    }
+}
+
+/// The type of an index tensor, if it is one.
+pub(super) fn index_type(
+    client: &Client,
+    kernel: &'static str,
+    indices: &TensorHandle,
+) -> Result<ElemType, KernelError> {
+    const REMEDY: &str = "index with i32, i64 or u32, whichever the device has";
+    let dtype = indices.dtype;
+    match dtype {
+        ElemType::Int(IntKind::I32 | IntKind::I64) | ElemType::UInt(UIntKind::U32) => {
+            supported(client, kernel, dtype, REMEDY).map(|()| dtype)
+        }
+        _ => Err(KernelError::Dtype { kernel, dtype, remedy: REMEDY }),
+    }
+}
+
+/// The tensor and the values of one update.
+struct Operands {
+    tensor: AxisView,
+    values: AxisView,
+    shape: Vec<usize>,
+}
+
+impl Operands {
+    fn new(
+        client: &Client,
+        kernel: &'static str,
+        tensor: TensorHandle,
+        values: TensorHandle,
+        tensor_axes: std::ops::Range<usize>,
+        value_axes: std::ops::Range<usize>,
+    ) -> Result<Self, KernelError> {
+        let shape = tensor.shape().to_vec();
+        let tensor = AxisView::new(client, kernel, tensor, tensor_axes)?;
+        let values = AxisView::new(client, kernel, values, value_axes)?;
+        Ok(Self { tensor, values, shape })
+    }
+
+    fn output(&self, client: &Client, dtype: ElemType) -> TensorHandle {
+        let elements: usize = self.shape.iter().product();
+        TensorHandle::new_contiguous(self.shape.clone(), client.empty(elements * dtype.size()), dtype)
+    }
+}
+
+fn scatter_problem(
+    dim: usize,
+    tensor: &TensorHandle,
+    indices: &TensorHandle,
+    values: &TensorHandle,
+) -> Result<Problem, KernelError> {
+    const KERNEL: &str = "scatter::scatter";
+    if indices.shape() != values.shape() {
+        let (indices, values) = (indices.shape(), values.shape());
+        let reason = format!("indices {indices:?} and values {values:?} differ in shape");
+        return Err(KernelError::Shape { kernel: KERNEL, reason });
+    }
+    axis_problem(KERNEL, dim, tensor.shape(), values.shape())
+}
+
+fn select_assign_problem(
+    dim: usize,
+    tensor: &TensorHandle,
+    indices: &TensorHandle,
+    values: &TensorHandle,
+) -> Result<Problem, KernelError> {
+    const KERNEL: &str = "scatter::select_assign";
+    let problem = axis_problem(KERNEL, dim, tensor.shape(), values.shape())?;
+    if indices.shape().to_vec() != [problem.sources] {
+        let (indices, values) = (indices.shape(), values.shape());
+        let reason = format!("indices {indices:?} do not number the rows of values {values:?} along axis {dim}");
+        return Err(KernelError::Shape { kernel: KERNEL, reason });
+    }
+    Ok(problem)
+}
+
+fn scatter_nd_problem(
+    tensor: &TensorHandle,
+    indices: &TensorHandle,
+    values: &TensorHandle,
+) -> Result<Problem, KernelError> {
+    const KERNEL: &str = "scatter::scatter_nd";
+    let batch = tuple_axes(KERNEL, tensor.shape(), indices.shape())?;
+    let parts = indices.shape()[batch];
+    let expected: Vec<usize> = indices.shape()[..batch].iter().chain(&tensor.shape()[parts..]).copied().collect();
+    if values.shape().to_vec() != expected {
+        let (tensor, indices, values) = (tensor.shape(), indices.shape(), values.shape());
+        let reason = format!(
+            "values {values:?} for tensor {tensor:?} and indices {indices:?}, want values of shape {expected:?}"
+        );
+        return Err(KernelError::Shape { kernel: KERNEL, reason });
+    }
+    checked_elements(KERNEL, tensor.shape())?;
+    checked_elements(KERNEL, values.shape())?;
+    Ok(Problem {
+        outer: 1,
+        rows: tensor.shape()[..parts].iter().product(),
+        sources: indices.shape()[..batch].iter().product(),
+        inner: tensor.shape()[parts..].iter().product(),
+    })
+}
+
+/// The number of axes of `indices` before its tuples, if these name places in `tensor`.
+pub(super) fn tuple_axes(kernel: &'static str, tensor: &[usize], indices: &[usize]) -> Result<usize, KernelError> {
+    match indices.split_last() {
+        Some((&parts, batch)) if (1..=tensor.len()).contains(&parts) => Ok(batch.len()),
+        _ => {
+            let reason = format!(
+                "indices {indices:?} into tensor {tensor:?}, want a last axis of 1 to {} index parts",
+                tensor.len()
+            );
+            Err(KernelError::Shape { kernel, reason })
+        }
+    }
+}
+
+/// The problem of operands that differ in shape along `dim` only.
+fn axis_problem(kernel: &'static str, dim: usize, tensor: &[usize], values: &[usize]) -> Result<Problem, KernelError> {
+    let fits = dim < tensor.len()
+        && tensor.len() == values.len()
+        && (0..tensor.len()).all(|axis| axis == dim || tensor[axis] == values[axis]);
+    if !fits {
+        let reason = format!("values {values:?} into tensor {tensor:?} along axis {dim}, want equal other axes");
+        return Err(KernelError::Shape { kernel, reason });
+    }
+    checked_elements(kernel, tensor)?;
+    checked_elements(kernel, values)?;
+    Ok(Problem {
+        outer: tensor[..dim].iter().product(),
+        rows: tensor[dim],
+        sources: values[dim],
+        inner: tensor[dim + 1..].iter().product(),
+    })
+}
+
+/// How to sort, `Some(None)` by rank, or `None` to walk.
+fn sorting(kernel: &'static str, plan: Plan, problem: &Problem) -> Result<Option<Option<Radix>>, KernelError> {
+    match plan {
+        Plan::Radix(radix) => Ok(Some(Some(radix))),
+        Plan::Rank => Ok(Some(None)),
+        Plan::Walk if problem.sources <= CHUNK * CHUNK => Ok(None),
+        Plan::Walk => {
+            let reason = format!("a walk of {} sources, want at most {}", problem.sources, CHUNK * CHUNK);
+            Err(KernelError::Shape { kernel, reason })
+        }
+    }
+}
+
+fn copy(client: &Client, tensor: TensorHandle) -> TensorHandle {
+    let dtype = tensor.dtype;
+    match tensor.shape().iter().product::<usize>() {
+        0 => TensorHandle::new_contiguous(tensor.shape().to_vec(), client.empty(dtype.size()), dtype),
+        _ => into_contiguous(client, tensor.binding(), dtype),
+    }
+}
+
+fn extent(problem: &Problem) -> ExtentLaunch {
+    ExtentLaunch::new(problem.outer as u32, problem.rows as u32, problem.sources as u32, problem.inner as u32)
+}
+
+fn launch_axis_keys(client: &Client, indices: &AxisView, problem: &Problem, dtype: ElemType) -> Handle {
+    let length = problem.flattened().sources;
+    let keys = words(client, length);
+    let (count, dim) = grid(length);
+    // SAFETY: units stop at the number of indices, which is the length of `keys`; the view covers its indices.
+    unsafe {
+        axis_keys::launch_unchecked(
+            client,
+            count,
+            dim,
+            indices.buffer(),
+            words_arg(&keys, length),
+            problem.outer as u32,
+            problem.rows as u32,
+            problem.sources as u32,
+            problem.inner as u32,
+            indices.strides(),
+            dtype,
+        );
+    }
+    keys
+}
+
+/// The keys of the tuples in `indices[.., k]`, for a tensor whose first `k` axes have these `sizes`.
+pub(super) fn launch_tuple_keys(
+    client: &Client,
+    kernel: &'static str,
+    indices: TensorHandle,
+    sizes: &[usize],
+    dtype: ElemType,
+) -> Result<Handle, KernelError> {
+    let batch = indices.shape().len() - 1;
+    let tuples: usize = indices.shape()[..batch].iter().product();
+    let indices = AxisView::new(client, kernel, indices, 0..batch)?;
+    let [_, tuple_stride, part_stride] = indices.strides;
+    let mut size_args = SequenceArg::new();
+    for &size in sizes {
+        size_args.push(size as u32);
+    }
+    let keys = words(client, tuples);
+    let (count, dim) = grid(tuples);
+    // SAFETY: units stop at the number of tuples, which is the length of `keys`; the view covers its indices.
+    unsafe {
+        tuple_keys::launch_unchecked(
+            client,
+            count,
+            dim,
+            indices.buffer(),
+            words_arg(&keys, tuples),
+            tuples as u32,
+            tuple_stride,
+            part_stride,
+            size_args,
+            dtype,
+        );
+    }
+    Ok(keys)
+}
+
+fn launch_walk(
+    client: &Client,
+    operands: Operands,
+    indices: &AxisView,
+    problem: &Problem,
+    types: Types,
+    update: Update,
+) -> TensorHandle {
+    let output = operands.output(client, types.storage);
+    let (count, dim) = grid(problem.elements());
+    // SAFETY: units stop at the number of destination elements; the views cover what the extent and their strides
+    // reach, and no index is used to address memory.
+    unsafe {
+        walk::launch_unchecked(
+            client,
+            count,
+            dim,
+            operands.tensor.buffer(),
+            indices.buffer(),
+            operands.values.buffer(),
+            output.clone().into_arg().into_buffer_arg(),
+            extent(problem),
+            operands.tensor.strides(),
+            indices.strides(),
+            operands.values.strides(),
+            CHUNK as u32,
+            update,
+            types.is_float(),
+            [types.storage, types.accumulator, types.index],
+        );
+    }
+    output
+}
+
+/// Folds sorted sources: chunk levels while a row could be left with more than two levels, then the destinations.
+fn fold(
+    client: &Client,
+    operands: Operands,
+    problem: &Problem,
+    segments: Segments,
+    types: Types,
+    update: Update,
+) -> TensorHandle {
+    let output = operands.output(client, types.storage);
+    let columns = problem.columns();
+    let folds_chunks = problem.sources > CHUNK * CHUNK;
+    let slots = if folds_chunks { problem.sources.div_ceil(CHUNK) * 2 } else { 0 };
+    let length = (slots * columns).max(1);
+    let totals = client.empty(length * types.accumulator.size());
+    // SAFETY: `totals` is made with this length, in elements of the accumulator type.
+    let totals_arg = || unsafe { BufferArg::from_raw_parts(totals.clone(), length) };
+    let mut span = 1;
+    while problem.sources > span * CHUNK * CHUNK {
+        let (count, dim) = grid(length);
+        // SAFETY: units stop at the number of slots times columns, the length of `totals`; sorted places, keys and
+        // starts address within the values and each other.
+        unsafe {
+            fold_chunks::launch_unchecked(
+                client,
+                count,
+                dim,
+                words_arg(&segments.keys, problem.sources),
+                words_arg(&segments.places, problem.sources),
+                words_arg(&segments.starts, problem.rows + 1),
+                operands.values.buffer(),
+                totals_arg(),
+                extent(problem),
+                operands.values.strides(),
+                span as u32,
+                CHUNK as u32,
+                update,
+                types.is_float(),
+                [types.storage, types.accumulator],
+            );
+        }
+        span *= CHUNK;
+    }
+    let (count, dim) = grid(problem.elements());
+    // SAFETY: units stop at the number of destination elements; rows of several chunks have had their totals written
+    // at this span.
+    unsafe {
+        finish::launch_unchecked(
+            client,
+            count,
+            dim,
+            operands.tensor.buffer(),
+            words_arg(&segments.places, problem.sources),
+            words_arg(&segments.starts, problem.rows + 1),
+            operands.values.buffer(),
+            totals_arg(),
+            output.clone().into_arg().into_buffer_arg(),
+            extent(problem),
+            operands.tensor.strides(),
+            operands.values.strides(),
+            span as u32,
+            CHUNK as u32,
+            update,
+            types.is_float(),
+            [types.storage, types.accumulator],
+        );
+    }
+    output
+}

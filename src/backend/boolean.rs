@@ -1,0 +1,129 @@
+//! Bool tensors.
+
+use super::Deterministic;
+use super::forward::forward;
+use super::kernel::{
+    self,
+    scatter::{Update, Updated},
+};
+use burn_backend::ops::BoolTensorOps;
+use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IntTensor};
+use burn_backend::{BoolDType, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData};
+use burn_cubecl::CubeBackend;
+use burn_deterministic_kernels::{reduce, scatter};
+
+impl BoolTensorOps<Self> for Deterministic<CubeBackend> {
+    forward! {
+        TRANSFER:
+        fn bool_into_data(tensor: BoolTensor<Self>) -> impl Future<Output = Result<TensorData, ExecutionError>> + Send;
+        fn bool_from_data(data: TensorData, device: &Device<Self>) -> BoolTensor<Self>;
+        fn bool_to_device(tensor: BoolTensor<Self>, device: &Device<Self>) -> BoolTensor<Self>;
+    }
+
+    forward! {
+        CREATION:
+        fn bool_zeros(shape: Shape, device: &Device<Self>, dtype: BoolDType) -> BoolTensor<Self>;
+        fn bool_ones(shape: Shape, device: &Device<Self>, dtype: BoolDType) -> BoolTensor<Self>;
+    }
+
+    forward! {
+        MOVEMENT:
+        fn bool_reshape(tensor: BoolTensor<Self>, shape: Shape) -> BoolTensor<Self>;
+        fn bool_slice(tensor: BoolTensor<Self>, slices: &[Slice]) -> BoolTensor<Self>;
+        fn bool_slice_assign(tensor: BoolTensor<Self>, slices: &[Slice], value: BoolTensor<Self>) -> BoolTensor<Self>;
+        fn bool_repeat_dim(tensor: BoolTensor<Self>, dim: usize, times: usize) -> BoolTensor<Self>;
+        fn bool_swap_dims(tensor: BoolTensor<Self>, dim1: usize, dim2: usize) -> BoolTensor<Self>;
+        fn bool_permute(tensor: BoolTensor<Self>, axes: &[usize]) -> BoolTensor<Self>;
+        fn bool_flip(tensor: BoolTensor<Self>, axes: &[usize]) -> BoolTensor<Self>;
+        fn bool_expand(tensor: BoolTensor<Self>, shape: Shape) -> BoolTensor<Self>;
+        fn bool_unfold(tensor: BoolTensor<Self>, dim: usize, size: usize, step: usize) -> BoolTensor<Self>;
+    }
+
+    forward! {
+        ELEMENTWISE:
+        fn bool_into_int(tensor: BoolTensor<Self>, out_dtype: IntDType) -> IntTensor<Self>;
+        fn bool_into_float(tensor: BoolTensor<Self>, out_dtype: FloatDType) -> FloatTensor<Self>;
+        fn bool_mask_where(
+            tensor: BoolTensor<Self>,
+            mask: BoolTensor<Self>,
+            value: BoolTensor<Self>,
+        ) -> BoolTensor<Self>;
+        fn bool_mask_fill(tensor: BoolTensor<Self>, mask: BoolTensor<Self>, value: Scalar) -> BoolTensor<Self>;
+        fn bool_equal(lhs: BoolTensor<Self>, rhs: BoolTensor<Self>) -> BoolTensor<Self>;
+        fn bool_not_equal(lhs: BoolTensor<Self>, rhs: BoolTensor<Self>) -> BoolTensor<Self>;
+        fn bool_equal_elem(lhs: BoolTensor<Self>, rhs: Scalar) -> BoolTensor<Self>;
+        fn bool_not(tensor: BoolTensor<Self>) -> BoolTensor<Self>;
+        fn bool_and(lhs: BoolTensor<Self>, rhs: BoolTensor<Self>) -> BoolTensor<Self>;
+        fn bool_or(lhs: BoolTensor<Self>, rhs: BoolTensor<Self>) -> BoolTensor<Self>;
+    }
+
+    fn bool_empty(shape: Shape, device: &Device<Self>, dtype: BoolDType) -> BoolTensor<Self> {
+        Self::bool_zeros(shape, device, dtype)
+    }
+
+    fn bool_gather(dim: usize, tensor: BoolTensor<Self>, indices: IntTensor<Self>) -> BoolTensor<Self> {
+        kernel::scatter::gather("bool_gather", dim, tensor, indices, |tensor, indices| {
+            CubeBackend::bool_gather(dim, tensor, indices)
+        })
+    }
+
+    fn bool_scatter_or(
+        dim: usize,
+        tensor: BoolTensor<Self>,
+        indices: IntTensor<Self>,
+        value: BoolTensor<Self>,
+    ) -> BoolTensor<Self> {
+        let operands = Updated { tensor, indices, values: value };
+        kernel::scatter::along(
+            "bool_scatter_or",
+            scatter::scatter,
+            dim,
+            operands,
+            Update::Or,
+            |tensor, indices, values| CubeBackend::bool_scatter_or(dim, tensor, indices, values),
+        )
+    }
+
+    fn bool_select(tensor: BoolTensor<Self>, dim: usize, indices: IntTensor<Self>) -> BoolTensor<Self> {
+        kernel::scatter::select("bool_select", tensor, dim, indices, |tensor, indices| {
+            CubeBackend::bool_select(tensor, dim, indices)
+        })
+    }
+
+    fn bool_select_or(
+        tensor: BoolTensor<Self>,
+        dim: usize,
+        indices: IntTensor<Self>,
+        value: BoolTensor<Self>,
+    ) -> BoolTensor<Self> {
+        let operands = Updated { tensor, indices, values: value };
+        kernel::scatter::along(
+            "bool_select_or",
+            scatter::select_assign,
+            dim,
+            operands,
+            Update::Or,
+            |tensor, indices, values| CubeBackend::bool_select_or(tensor, dim, indices, values),
+        )
+    }
+
+    fn bool_any(tensor: BoolTensor<Self>) -> BoolTensor<Self> {
+        kernel::reduce::whole("bool_any", reduce::any, tensor, CubeBackend::bool_any)
+    }
+
+    fn bool_any_dim(tensor: BoolTensor<Self>, dim: usize) -> BoolTensor<Self> {
+        kernel::reduce::along("bool_any_dim", reduce::any, tensor, &[dim], |tensor| {
+            CubeBackend::bool_any_dim(tensor, dim)
+        })
+    }
+
+    fn bool_all(tensor: BoolTensor<Self>) -> BoolTensor<Self> {
+        kernel::reduce::whole("bool_all", reduce::all, tensor, CubeBackend::bool_all)
+    }
+
+    fn bool_all_dim(tensor: BoolTensor<Self>, dim: usize) -> BoolTensor<Self> {
+        kernel::reduce::along("bool_all_dim", reduce::all, tensor, &[dim], |tensor| {
+            CubeBackend::bool_all_dim(tensor, dim)
+        })
+    }
+}

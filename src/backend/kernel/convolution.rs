@@ -1,0 +1,125 @@
+//! Convolutions.
+
+use super::{Output, operand, run};
+use burn_backend::TensorMetadata;
+use burn_backend::ops::conv::{calculate_conv_output_shape, calculate_conv_transpose_output_shape};
+use burn_backend::ops::{ConvOptions, ConvTransposeOptions};
+use burn_cubecl::tensor::CubeTensor;
+use burn_deterministic_kernels::convolution::{self, ConvolutionParams, TransposedParams};
+
+/// A convolution, plus `bias`.
+pub(in crate::backend) fn forward<const N: usize>(
+    operation: &'static str,
+    x: CubeTensor,
+    weight: CubeTensor,
+    bias: Option<CubeTensor>,
+    options: ConvOptions<N>,
+    plain: impl FnOnce(CubeTensor, CubeTensor, Option<CubeTensor>, ConvOptions<N>) -> CubeTensor,
+) -> CubeTensor {
+    let ConvOptions { stride, padding, dilation, .. } = &options;
+    // Shapes that do not fit together are the kernel's to refuse.
+    let shape = calculate_conv_output_shape(&x.shape(), &weight.shape(), stride, padding, dilation)
+        .unwrap_or_else(|_| x.shape());
+    run(
+        operation,
+        &operands(&x, &weight, bias.as_ref()),
+        Output::like(&x, shape),
+        |client| {
+            let bias = bias.as_ref().map(operand);
+            convolution::forward(client, operand(&x), operand(&weight), bias, &params(&options))
+        },
+        || plain(x.clone(), weight.clone(), bias.clone(), options.clone()),
+    )
+}
+
+/// The gradient of a convolution's input.
+pub(in crate::backend) fn input_gradient<const N: usize>(
+    operation: &'static str,
+    x: CubeTensor,
+    weight: CubeTensor,
+    gradient: CubeTensor,
+    options: ConvOptions<N>,
+    plain: impl FnOnce(CubeTensor, CubeTensor, CubeTensor, ConvOptions<N>) -> CubeTensor,
+) -> CubeTensor {
+    run(
+        operation,
+        &[&x, &weight, &gradient],
+        Output::like(&x, x.shape()),
+        |client| {
+            convolution::input_gradient(client, operand(&gradient), operand(&weight), &x.shape(), &params(&options))
+        },
+        || plain(x.clone(), weight.clone(), gradient.clone(), options.clone()),
+    )
+}
+
+/// The gradient of a convolution's weight.
+pub(in crate::backend) fn weight_gradient<const N: usize>(
+    operation: &'static str,
+    x: CubeTensor,
+    weight: CubeTensor,
+    gradient: CubeTensor,
+    options: ConvOptions<N>,
+    plain: impl FnOnce(CubeTensor, CubeTensor, CubeTensor, ConvOptions<N>) -> CubeTensor,
+) -> CubeTensor {
+    run(
+        operation,
+        &[&x, &weight, &gradient],
+        Output::like(&weight, weight.shape()),
+        |client| {
+            convolution::weight_gradient(client, operand(&x), operand(&gradient), &weight.shape(), &params(&options))
+        },
+        || plain(x.clone(), weight.clone(), gradient.clone(), options.clone()),
+    )
+}
+
+/// A transposed convolution, plus `bias`.
+pub(in crate::backend) fn transposed<const N: usize>(
+    operation: &'static str,
+    x: CubeTensor,
+    weight: CubeTensor,
+    bias: Option<CubeTensor>,
+    options: ConvTransposeOptions<N>,
+    plain: impl FnOnce(CubeTensor, CubeTensor, Option<CubeTensor>, ConvTransposeOptions<N>) -> CubeTensor,
+) -> CubeTensor {
+    let ConvTransposeOptions { stride, padding, padding_out, dilation, groups } = &options;
+    let shape = calculate_conv_transpose_output_shape(
+        &x.shape(),
+        &weight.shape(),
+        stride,
+        padding,
+        padding_out,
+        dilation,
+        *groups,
+    )
+    .unwrap_or_else(|_| x.shape());
+    let params = TransposedParams {
+        stride: *stride,
+        padding: *padding,
+        padding_out: *padding_out,
+        dilation: *dilation,
+        groups: *groups,
+    };
+    run(
+        operation,
+        &operands(&x, &weight, bias.as_ref()),
+        Output::like(&x, shape),
+        |client| {
+            let bias = bias.as_ref().map(operand);
+            convolution::transposed_forward(client, operand(&x), operand(&weight), bias, &params)
+        },
+        || plain(x.clone(), weight.clone(), bias.clone(), options.clone()),
+    )
+}
+
+fn params<const N: usize>(options: &ConvOptions<N>) -> ConvolutionParams<N> {
+    ConvolutionParams {
+        stride: options.stride,
+        padding: options.padding,
+        dilation: options.dilation,
+        groups: options.groups,
+    }
+}
+
+fn operands<'a>(x: &'a CubeTensor, weight: &'a CubeTensor, bias: Option<&'a CubeTensor>) -> Vec<&'a CubeTensor> {
+    [x, weight].into_iter().chain(bias).collect()
+}

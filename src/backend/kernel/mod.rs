@@ -1,0 +1,90 @@
+//! From Burn's tensors to the operands of the kernels and back: one file a kernel family.
+
+pub(super) mod convolution;
+pub(super) mod matmul;
+pub(super) mod random;
+pub(super) mod reduce;
+pub(super) mod scatter;
+
+use super::refused::{describe, poison, refused};
+use crate::error::Refusal;
+use burn_backend::{DType, Shape};
+use burn_cubecl::{CubeDevice, kernel::untile, tensor::CubeTensor};
+use burn_deterministic_kernels::KernelError;
+use cubecl::client::Client;
+use cubecl::std::tensor::TensorHandle;
+
+/// The tensor an operation makes.
+struct Output {
+    device: CubeDevice,
+    shape: Shape,
+    dtype: DType,
+}
+
+impl Output {
+    /// A tensor of `shape` with the device and dtype of `operand`.
+    fn like(operand: &CubeTensor, shape: Shape) -> Self {
+        Self { device: operand.device.clone(), shape, dtype: operand.dtype }
+    }
+}
+
+/// Runs a kernel, or refuses `operation` for the kernel's reason.
+///
+/// The kernel's result takes the shape and dtype of `output`: the kernels keep reduced axes and know no booleans.
+/// `plain` runs the operation on the inner backend.
+fn run(
+    operation: &'static str,
+    operands: &[&CubeTensor],
+    output: Output,
+    kernel: impl FnOnce(&Client) -> Result<TensorHandle, KernelError>,
+    plain: impl FnOnce() -> CubeTensor,
+) -> CubeTensor {
+    let device = output.device.clone();
+    let [result] = run_all(operation, operands, &device, [output], |client| kernel(client).map(|r| [r]), || [plain()]);
+    result
+}
+
+/// [`run`] for a kernel with several results.
+fn run_all<const N: usize>(
+    operation: &'static str,
+    operands: &[&CubeTensor],
+    device: &CubeDevice,
+    outputs: [Output; N],
+    kernel: impl FnOnce(&Client) -> Result<[TensorHandle; N], KernelError>,
+    plain: impl FnOnce() -> [CubeTensor; N],
+) -> [CubeTensor; N] {
+    let client = device.client();
+    match kernel(&client) {
+        Ok(results) => {
+            let mut results = results.into_iter();
+            outputs.map(|Output { device, shape, dtype }| {
+                let result = results.next().expect("as many results as outputs");
+                CubeTensor::new_contiguous(client.clone(), device, shape, result.handle, dtype)
+            })
+        }
+        Err(error) => {
+            let refusal = refusal(operation, operands, device, error);
+            refused(refusal.into(), plain, |error| {
+                outputs.map(|Output { device, shape, dtype }| poison(error, &device, shape, dtype))
+            })
+        }
+    }
+}
+
+/// The operand of a kernel. Kernels read any strides, and rows where Burn keeps storage tiles.
+fn operand(tensor: &CubeTensor) -> TensorHandle {
+    untile(tensor.clone()).into()
+}
+
+/// What the program is told of a kernel that did not run.
+fn refusal(operation: &'static str, operands: &[&CubeTensor], device: &CubeDevice, error: KernelError) -> Refusal {
+    let (reason, remedy) = match error {
+        KernelError::Dtype { kernel, dtype, remedy } => {
+            (format!("{kernel} has no fixed-order version for {dtype}"), remedy)
+        }
+        KernelError::Device { .. } => (error.to_string(), "run it on another device"),
+        error => (error.to_string(), "check the operands' shapes, or split them into smaller ones"),
+    };
+    let device = format!("{device:?}");
+    Refusal { operation, operands: describe(operands), device, reason, remedy: remedy.to_owned() }
+}

@@ -1,0 +1,87 @@
+//! Reductions.
+
+use super::{Output, operand, run, run_all};
+use burn_backend::{IntDType, Shape, TensorMetadata, cubecl::dtype_to_elem_type};
+use burn_cubecl::tensor::CubeTensor;
+use burn_deterministic_kernels::KernelError;
+use cubecl::client::Client;
+use cubecl::ir::ElemType;
+use cubecl::std::tensor::TensorHandle;
+
+/// A reduction over a set of axes.
+type Fold = fn(&Client, TensorHandle, &[usize]) -> Result<TensorHandle, KernelError>;
+
+/// A search along one axis, for an index of the given type.
+type Search = fn(&Client, TensorHandle, usize, ElemType) -> Result<TensorHandle, KernelError>;
+
+/// A search along one axis, for the element and its index.
+type SearchPair = fn(&Client, TensorHandle, usize, ElemType) -> Result<(TensorHandle, TensorHandle), KernelError>;
+
+/// Reduces a whole tensor to shape `[1]`.
+pub(in crate::backend) fn whole(
+    operation: &'static str,
+    fold: Fold,
+    tensor: CubeTensor,
+    plain: impl FnOnce(CubeTensor) -> CubeTensor,
+) -> CubeTensor {
+    let axes: Vec<usize> = (0..tensor.shape().num_dims()).collect();
+    let output = Output::like(&tensor, Shape::new([1]));
+    run(operation, &[&tensor], output, |client| fold(client, operand(&tensor), &axes), || plain(tensor.clone()))
+}
+
+/// Reduces `axes`, which keep length one.
+pub(in crate::backend) fn along(
+    operation: &'static str,
+    fold: Fold,
+    tensor: CubeTensor,
+    axes: &[usize],
+    plain: impl FnOnce(CubeTensor) -> CubeTensor,
+) -> CubeTensor {
+    let output = Output::like(&tensor, one_long(&tensor, axes));
+    run(operation, &[&tensor], output, |client| fold(client, operand(&tensor), axes), || plain(tensor.clone()))
+}
+
+/// The index of an element along `axis`, which keeps length one.
+pub(in crate::backend) fn index(
+    operation: &'static str,
+    search: Search,
+    tensor: CubeTensor,
+    axis: usize,
+    dtype: IntDType,
+    plain: impl FnOnce(CubeTensor) -> CubeTensor,
+) -> CubeTensor {
+    let output = Output { dtype: dtype.into(), ..Output::like(&tensor, one_long(&tensor, &[axis])) };
+    let elem = dtype_to_elem_type(dtype.into());
+    run(operation, &[&tensor], output, |client| search(client, operand(&tensor), axis, elem), || plain(tensor.clone()))
+}
+
+/// An element along `axis`, which keeps length one, and its index.
+pub(in crate::backend) fn with_index(
+    operation: &'static str,
+    search: SearchPair,
+    tensor: CubeTensor,
+    axis: usize,
+    dtype: IntDType,
+    plain: impl FnOnce(CubeTensor) -> (CubeTensor, CubeTensor),
+) -> (CubeTensor, CubeTensor) {
+    let shape = one_long(&tensor, &[axis]);
+    let indices = Output { dtype: dtype.into(), ..Output::like(&tensor, shape.clone()) };
+    let elem = dtype_to_elem_type(dtype.into());
+    let [values, indices] = run_all(
+        operation,
+        &[&tensor],
+        &tensor.device,
+        [Output::like(&tensor, shape), indices],
+        |client| search(client, operand(&tensor), axis, elem).map(|(values, indices)| [values, indices]),
+        || plain(tensor.clone()).into(),
+    );
+    (values, indices)
+}
+
+fn one_long(tensor: &CubeTensor, axes: &[usize]) -> Shape {
+    let mut shape = tensor.shape();
+    for &axis in axes {
+        shape[axis] = 1;
+    }
+    shape
+}

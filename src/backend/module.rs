@@ -1,0 +1,398 @@
+//! Operations of layers.
+
+use super::Deterministic;
+use super::forward::forward;
+use super::kernel;
+use super::refused::{poison, refuse};
+use crate::catalogue;
+use burn_backend::ops::attention::attention_fallback;
+use burn_backend::ops::ctc::ctc_grad_from_alpha_beta_default;
+use burn_backend::ops::{
+    AttentionModuleOptions, ConvOptions, ConvTransposeOptions, DeformConv2dBackward, DeformConvOptions,
+    InterpolateMode, InterpolateOptions, MaxPool2dBackward, MaxPool2dWithIndices, ModuleOps,
+};
+use burn_backend::tensor::{BoolTensor, FloatTensor, IntTensor};
+use burn_backend::{IntDType, Shape, TensorMetadata};
+use burn_cubecl::CubeBackend;
+use burn_cubecl::kernel::ctc::ctc_alpha_beta;
+use burn_cubecl::kernel::interpolate::{self, InterpolateStrategy};
+use burn_cubecl::tensor::CubeTensor;
+use burn_deterministic_kernels::reduce;
+
+impl ModuleOps<Self> for Deterministic<CubeBackend> {
+    forward! {
+        POOL:
+        fn avg_pool2d(
+            x: FloatTensor<Self>,
+            kernel_size: [usize; 2],
+            stride: [usize; 2],
+            padding: [usize; 2],
+            count_include_pad: bool,
+            ceil_mode: bool,
+        ) -> FloatTensor<Self>;
+        fn avg_pool2d_backward(
+            x: FloatTensor<Self>,
+            grad: FloatTensor<Self>,
+            kernel_size: [usize; 2],
+            stride: [usize; 2],
+            padding: [usize; 2],
+            count_include_pad: bool,
+            ceil_mode: bool,
+        ) -> FloatTensor<Self>;
+        fn adaptive_avg_pool2d_backward(x: FloatTensor<Self>, grad: FloatTensor<Self>) -> FloatTensor<Self>;
+        fn adaptive_avg_pool3d(x: FloatTensor<Self>, output_size: [usize; 3]) -> FloatTensor<Self>;
+        fn adaptive_avg_pool3d_backward(x: FloatTensor<Self>, grad: FloatTensor<Self>) -> FloatTensor<Self>;
+        fn max_pool2d(
+            x: FloatTensor<Self>,
+            kernel_size: [usize; 2],
+            stride: [usize; 2],
+            padding: [usize; 2],
+            dilation: [usize; 2],
+            ceil_mode: bool,
+        ) -> FloatTensor<Self>;
+    }
+
+    fn conv1d(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: Option<FloatTensor<Self>>,
+        options: ConvOptions<1>,
+    ) -> FloatTensor<Self> {
+        kernel::convolution::forward("conv1d", x, weight, bias, options, CubeBackend::conv1d)
+    }
+
+    fn conv1d_x_backward(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        output_grad: FloatTensor<Self>,
+        options: ConvOptions<1>,
+    ) -> FloatTensor<Self> {
+        kernel::convolution::input_gradient(
+            "conv1d_x_backward",
+            x,
+            weight,
+            output_grad,
+            options,
+            CubeBackend::conv1d_x_backward,
+        )
+    }
+
+    fn conv1d_weight_backward(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        output_grad: FloatTensor<Self>,
+        options: ConvOptions<1>,
+    ) -> FloatTensor<Self> {
+        kernel::convolution::weight_gradient(
+            "conv1d_weight_backward",
+            x,
+            weight,
+            output_grad,
+            options,
+            CubeBackend::conv1d_weight_backward,
+        )
+    }
+
+    fn conv2d(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: Option<FloatTensor<Self>>,
+        options: ConvOptions<2>,
+    ) -> FloatTensor<Self> {
+        kernel::convolution::forward("conv2d", x, weight, bias, options, CubeBackend::conv2d)
+    }
+
+    fn conv2d_x_backward(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        output_grad: FloatTensor<Self>,
+        options: ConvOptions<2>,
+    ) -> FloatTensor<Self> {
+        kernel::convolution::input_gradient(
+            "conv2d_x_backward",
+            x,
+            weight,
+            output_grad,
+            options,
+            CubeBackend::conv2d_x_backward,
+        )
+    }
+
+    fn conv2d_weight_backward(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        output_grad: FloatTensor<Self>,
+        options: ConvOptions<2>,
+    ) -> FloatTensor<Self> {
+        kernel::convolution::weight_gradient(
+            "conv2d_weight_backward",
+            x,
+            weight,
+            output_grad,
+            options,
+            CubeBackend::conv2d_weight_backward,
+        )
+    }
+
+    fn deform_conv2d(
+        x: FloatTensor<Self>,
+        offset: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        mask: Option<FloatTensor<Self>>,
+        bias: Option<FloatTensor<Self>>,
+        options: DeformConvOptions<2>,
+    ) -> FloatTensor<Self> {
+        let operands: Vec<_> = [&x, &offset, &weight].into_iter().chain(&mask).chain(&bias).collect();
+        refuse(
+            "deform_conv2d",
+            &operands,
+            catalogue::refusal("deform_conv2d"),
+            || {
+                let (mask, bias) = (mask.clone(), bias.clone());
+                CubeBackend::deform_conv2d(x.clone(), offset.clone(), weight.clone(), mask, bias, options.clone())
+            },
+            |error| {
+                let [batch, _, height, width] = offset.shape().dims();
+                let shape = Shape::new([batch, weight.shape()[0], height, width]);
+                poison(error, &x.device, shape, x.dtype)
+            },
+        )
+    }
+
+    fn deform_conv2d_backward(
+        x: FloatTensor<Self>,
+        offset: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        mask: Option<FloatTensor<Self>>,
+        bias: Option<FloatTensor<Self>>,
+        output_grad: FloatTensor<Self>,
+        options: DeformConvOptions<2>,
+    ) -> DeformConv2dBackward<Self> {
+        let operands: Vec<_> =
+            [&x, &offset, &weight].into_iter().chain(&mask).chain(&bias).chain([&output_grad]).collect();
+        refuse(
+            "deform_conv2d_backward",
+            &operands,
+            catalogue::refusal("deform_conv2d_backward"),
+            || {
+                let gradients = CubeBackend::deform_conv2d_backward(
+                    x.clone(),
+                    offset.clone(),
+                    weight.clone(),
+                    mask.clone(),
+                    bias.clone(),
+                    output_grad.clone(),
+                    options.clone(),
+                );
+                DeformConv2dBackward {
+                    x_grad: gradients.x_grad,
+                    offset_grad: gradients.offset_grad,
+                    weight_grad: gradients.weight_grad,
+                    mask_grad: gradients.mask_grad,
+                    bias_grad: gradients.bias_grad,
+                }
+            },
+            |error| {
+                let like = |tensor: &CubeTensor| poison(error, &tensor.device, tensor.shape(), tensor.dtype);
+                DeformConv2dBackward {
+                    x_grad: like(&x),
+                    offset_grad: like(&offset),
+                    weight_grad: like(&weight),
+                    mask_grad: mask.as_ref().map(like),
+                    bias_grad: bias.as_ref().map(like),
+                }
+            },
+        )
+    }
+
+    fn conv3d(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: Option<FloatTensor<Self>>,
+        options: ConvOptions<3>,
+    ) -> FloatTensor<Self> {
+        kernel::convolution::forward("conv3d", x, weight, bias, options, CubeBackend::conv3d)
+    }
+
+    fn conv3d_x_backward(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        output_grad: FloatTensor<Self>,
+        options: ConvOptions<3>,
+    ) -> FloatTensor<Self> {
+        kernel::convolution::input_gradient(
+            "conv3d_x_backward",
+            x,
+            weight,
+            output_grad,
+            options,
+            CubeBackend::conv3d_x_backward,
+        )
+    }
+
+    fn conv3d_weight_backward(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        output_grad: FloatTensor<Self>,
+        options: ConvOptions<3>,
+    ) -> FloatTensor<Self> {
+        kernel::convolution::weight_gradient(
+            "conv3d_weight_backward",
+            x,
+            weight,
+            output_grad,
+            options,
+            CubeBackend::conv3d_weight_backward,
+        )
+    }
+
+    fn conv_transpose1d(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: Option<FloatTensor<Self>>,
+        options: ConvTransposeOptions<1>,
+    ) -> FloatTensor<Self> {
+        kernel::convolution::transposed("conv_transpose1d", x, weight, bias, options, CubeBackend::conv_transpose1d)
+    }
+
+    fn conv_transpose2d(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: Option<FloatTensor<Self>>,
+        options: ConvTransposeOptions<2>,
+    ) -> FloatTensor<Self> {
+        kernel::convolution::transposed("conv_transpose2d", x, weight, bias, options, CubeBackend::conv_transpose2d)
+    }
+
+    fn conv_transpose3d(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: Option<FloatTensor<Self>>,
+        options: ConvTransposeOptions<3>,
+    ) -> FloatTensor<Self> {
+        kernel::convolution::transposed("conv_transpose3d", x, weight, bias, options, CubeBackend::conv_transpose3d)
+    }
+
+    fn adaptive_avg_pool2d(x: FloatTensor<Self>, output_size: [usize; 2]) -> FloatTensor<Self> {
+        match output_size {
+            // Burn hands this one to a tuned reduction.
+            [1, 1] => kernel::reduce::along("adaptive_avg_pool2d", reduce::mean, x, &[2, 3], |x| {
+                CubeBackend::adaptive_avg_pool2d(x, output_size)
+            }),
+            _ => CubeBackend::adaptive_avg_pool2d(x, output_size),
+        }
+    }
+
+    fn max_pool2d_with_indices(
+        x: FloatTensor<Self>,
+        kernel_size: [usize; 2],
+        stride: [usize; 2],
+        padding: [usize; 2],
+        dilation: [usize; 2],
+        ceil_mode: bool,
+        indices_dtype: IntDType,
+    ) -> MaxPool2dWithIndices<Self> {
+        let MaxPool2dWithIndices { output, indices } =
+            CubeBackend::max_pool2d_with_indices(x, kernel_size, stride, padding, dilation, ceil_mode, indices_dtype);
+        MaxPool2dWithIndices { output, indices }
+    }
+
+    fn max_pool2d_with_indices_backward(
+        x: FloatTensor<Self>,
+        kernel_size: [usize; 2],
+        stride: [usize; 2],
+        padding: [usize; 2],
+        dilation: [usize; 2],
+        ceil_mode: bool,
+        output_grad: FloatTensor<Self>,
+        indices: IntTensor<Self>,
+    ) -> MaxPool2dBackward<Self> {
+        let MaxPool2dBackward { x_grad } = CubeBackend::max_pool2d_with_indices_backward(
+            x,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            ceil_mode,
+            output_grad,
+            indices,
+        );
+        MaxPool2dBackward { x_grad }
+    }
+
+    fn interpolate(x: FloatTensor<Self>, output_size: [usize; 2], options: InterpolateOptions) -> FloatTensor<Self> {
+        // Burn's default strategy measures two others and takes the faster one.
+        let strategy = InterpolateStrategy::Specific(cubek_interpolate::InterpolateStrategy::MaximizeThroughput);
+        interpolate::interpolate(x.clone(), output_size, options.clone(), strategy).unwrap_or_else(|error| {
+            refuse(
+                "interpolate",
+                &[&x],
+                (&error.to_string(), "check the shapes"),
+                || CubeBackend::interpolate(x.clone(), output_size, options),
+                |error| {
+                    let [batch, channels, ..] = x.shape().dims::<4>();
+                    let [height, width] = output_size;
+                    poison(error, &x.device, Shape::new([batch, channels, height, width]), x.dtype)
+                },
+            )
+        })
+    }
+
+    fn interpolate_backward(
+        x: FloatTensor<Self>,
+        grad: FloatTensor<Self>,
+        output_size: [usize; 2],
+        options: InterpolateOptions,
+    ) -> FloatTensor<Self> {
+        if matches!(options.mode, InterpolateMode::Nearest | InterpolateMode::NearestExact) {
+            return CubeBackend::interpolate_backward(x, grad, output_size, options);
+        }
+        refuse(
+            "interpolate_backward",
+            &[&x, &grad],
+            ("Burn's CubeCL backend has this gradient for nearest neighbours only", "use `InterpolateMode::Nearest`"),
+            || CubeBackend::interpolate_backward(x.clone(), grad.clone(), output_size, options.clone()),
+            |error| poison(error, &x.device, x.shape(), x.dtype),
+        )
+    }
+
+    fn attention(
+        query: FloatTensor<Self>,
+        key: FloatTensor<Self>,
+        value: FloatTensor<Self>,
+        mask: Option<BoolTensor<Self>>,
+        attn_bias: Option<FloatTensor<Self>>,
+        options: AttentionModuleOptions,
+    ) -> FloatTensor<Self> {
+        attention_fallback::<Self>(query, key, value, mask, attn_bias, options)
+    }
+
+    forward! {
+        RECURRENCE:
+        fn ctc_loss(
+            log_probs: FloatTensor<Self>,
+            targets: IntTensor<Self>,
+            input_lengths: IntTensor<Self>,
+            target_lengths: IntTensor<Self>,
+            blank: usize,
+        ) -> FloatTensor<Self>;
+    }
+
+    fn has_ctc_loss_backward() -> bool {
+        // Burn's stream asks the inner backend, so that the gradient arrives here as one operation.
+        true
+    }
+
+    fn ctc_loss_backward(
+        log_probs: FloatTensor<Self>,
+        targets: IntTensor<Self>,
+        input_lengths: IntTensor<Self>,
+        target_lengths: IntTensor<Self>,
+        grad_loss: FloatTensor<Self>,
+        blank: usize,
+    ) -> FloatTensor<Self> {
+        let (alpha, beta, loss) =
+            ctc_alpha_beta(log_probs.clone(), targets.clone(), input_lengths.clone(), target_lengths, blank);
+        ctc_grad_from_alpha_beta_default::<Self>(log_probs, targets, input_lengths, grad_loss, alpha, beta, loss, blank)
+    }
+}

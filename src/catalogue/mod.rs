@@ -1,0 +1,155 @@
+//! The operation catalogue: every method of burn-backend's traits and every operation of Burn's stream, and what
+//! becomes of it here.
+//!
+//! Nothing is forwarded because nobody looked. The tables are checked against the traits' sources, against this
+//! crate's implementation and against `docs/operations.md`; [`operation`] is an exhaustive match, so that a new Burn
+//! operation does not compile until it is here.
+
+mod boolean;
+mod float;
+mod integer;
+mod module;
+mod operation;
+mod quantized;
+pub(crate) mod reason;
+mod runtime;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+pub use operation::operation;
+
+use core::fmt::Write;
+
+/// What becomes of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// A fixed-order kernel; its function in burn-deterministic-kernels, whose family states the order.
+    Kernel(&'static str),
+    /// Burn's default body; the methods of this backend it calls.
+    Composed(&'static str),
+    /// The inner backend's method; why that is safe.
+    Forwarded(&'static str),
+    /// An error.
+    Refused {
+        /// Why.
+        reason: &'static str,
+        /// What to do instead.
+        alternative: &'static str,
+    },
+}
+
+/// One operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The name of the method.
+    pub method: &'static str,
+    /// What becomes of it.
+    pub route: Route,
+}
+
+/// The operations of one of burn-backend's traits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// The name of the trait.
+    pub name: &'static str,
+    /// Its methods, in the order of the trait.
+    pub entries: &'static [Entry],
+}
+
+/// Every trait of burn-backend's that makes up a backend.
+pub const TRAITS: &[Section] = &[
+    Section { name: "Backend", entries: runtime::BACKEND },
+    Section { name: "FloatTensorOps", entries: float::FLOAT },
+    Section { name: "IntTensorOps", entries: integer::INT },
+    Section { name: "BoolTensorOps", entries: boolean::BOOL },
+    Section { name: "ModuleOps", entries: module::MODULE },
+    Section { name: "ActivationOps", entries: module::ACTIVATION },
+    Section { name: "QTensorOps", entries: quantized::QUANTIZED },
+    Section { name: "TransactionOps", entries: runtime::TRANSACTION },
+    Section { name: "DistributedOps", entries: runtime::DISTRIBUTED },
+];
+
+/// What Burn's operation stream carries besides methods of the traits.
+pub const STREAM: Section = Section { name: "Operation stream", entries: stream::STREAM };
+
+/// The entry of a method or of a stream operation.
+pub fn entry(method: &str) -> Option<&'static Entry> {
+    TRAITS.iter().chain([&STREAM]).flat_map(|section| section.entries).find(|entry| entry.method == method)
+}
+
+/// Why a method is refused and what to do instead, as the catalogue has it.
+pub(crate) fn refusal(method: &str) -> (&'static str, &'static str) {
+    match entry(method) {
+        Some(Entry { route: Route::Refused { reason, alternative }, .. }) => (reason, alternative),
+        _ => ("it has no fixed-order version", "compose it of other operations"),
+    }
+}
+
+/// The catalogue as `docs/operations.md`.
+pub fn markdown() -> String {
+    let mut text = String::from(
+        "# Operations\n\n\
+         Every method of the traits that make up a Burn backend, and what becomes of it in burn-deterministic. \
+         Generated from `src/catalogue`; a test keeps it current (`UPDATE_DOCS=1 cargo test catalogue` writes it).\n\n\
+         - **kernel**: a fixed-order kernel of burn-deterministic-kernels, whose family documents the order.\n\
+         - **composed**: Burn's default body, which calls the methods named.\n\
+         - **forwarded**: the inner backend's method, with the reason that is safe.\n\
+         - **refused**: an error, with the reason and what to do instead.\n\n\
+         | trait | methods | kernel | composed | forwarded | refused |\n|---|---|---|---|---|---|\n",
+    );
+    for section in TRAITS.iter().chain([&STREAM]) {
+        let count = |name: &str| section.entries.iter().filter(|entry| entry.route.name() == name).count();
+        let [kernel, composed, forwarded, refused] = ["kernel", "composed", "forwarded", "refused"].map(count);
+        let Section { name, entries } = section;
+        let methods = entries.len();
+        line(&mut text, format_args!("| {name} | {methods} | {kernel} | {composed} | {forwarded} | {refused} |"));
+    }
+    for section in TRAITS.iter().chain([&STREAM]) {
+        line(&mut text, format_args!("\n## {}\n\n| operation | route | detail |\n|---|---|---|", section.name));
+        for Entry { method, route } in section.entries {
+            line(&mut text, format_args!("| `{method}` | {} | {} |", route.name(), route.detail()));
+        }
+    }
+    text
+}
+
+fn line(text: &mut String, line: core::fmt::Arguments<'_>) {
+    writeln!(text, "{line}").expect("writing to a string does not fail");
+}
+
+impl Route {
+    /// The route in one word.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Kernel(_) => "kernel",
+            Self::Composed(_) => "composed",
+            Self::Forwarded(_) => "forwarded",
+            Self::Refused { .. } => "refused",
+        }
+    }
+
+    fn detail(&self) -> String {
+        match self {
+            Self::Kernel(function) => format!("`{function}`"),
+            Self::Composed(text) | Self::Forwarded(text) => (*text).to_owned(),
+            Self::Refused { reason, alternative } => format!("{reason}; {alternative}"),
+        }
+    }
+}
+
+const fn kernel(method: &'static str, function: &'static str) -> Entry {
+    Entry { method, route: Route::Kernel(function) }
+}
+
+const fn composed(method: &'static str, of: &'static str) -> Entry {
+    Entry { method, route: Route::Composed(of) }
+}
+
+const fn forwarded(method: &'static str, reason: &'static str) -> Entry {
+    Entry { method, route: Route::Forwarded(reason) }
+}
+
+const fn refused(method: &'static str, reason: &'static str, alternative: &'static str) -> Entry {
+    Entry { method, route: Route::Refused { reason, alternative } }
+}

@@ -1,0 +1,23 @@
+//! Why a method may run on the inner backend unchanged.
+
+pub(crate) const TRANSFER: &str = "copies between host and device, or between devices";
+pub(crate) const CREATION: &str = "writes one constant to every element";
+pub(crate) const MOVEMENT: &str = "moves or renames elements; each output element is written once";
+pub(crate) const ELEMENTWISE: &str =
+    "one unit computes an output element from the elements at its position, in one expression";
+pub(crate) const SCAN: &str = "one unit computes an output element from the elements before it, in ascending order";
+pub(crate) const POOL: &str = "one unit computes an output element, and walks its window in row-major order";
+pub(crate) const ADAPTIVE_POOL: &str =
+    "one unit computes an output element, and walks its window in row-major order; a 1x1 output is `reduce::mean`";
+pub(crate) const INTERPOLATE: &str =
+    "one unit computes an output element from a fixed window of taps; the strategy is named, so nothing is measured";
+pub(crate) const INTERPOLATE_BACKWARD: &str = "one unit computes an output element, and walks its window in row-major order; modes other than nearest are refused";
+pub(crate) const GRID_SAMPLE: &str = "one unit computes an output element from its four neighbours, in one expression; modes other than bilinear are refused";
+pub(crate) const RECURRENCE: &str =
+    "one cube runs a sequence step by step, with a barrier between the steps and one writer for each element";
+pub(crate) const RECURRENCE_BACKWARD: &str = "the two recurrences run as in `ctc_loss`; the gradient is composed of this backend's methods, `float_scatter` among them";
+pub(crate) const HAS_CTC: &str = "answers that `ctc_loss_backward` exists, as Burn's stream takes for granted";
+pub(crate) const MANAGEMENT: &str = "manages the device and computes nothing";
+pub(crate) const REPLAY: &str = "repeats the launches that were captured, random streams included";
+pub(crate) const SEED: &str = "seeds this crate's streams; the inner backend's generator is never used";
+pub(crate) const NO_WORK: &str = "carries no work";
