@@ -316,6 +316,19 @@ fn indices_match_the_reference_under_every_plan() {
     }
 }
 
+/// llvmpipe ends a loop of more than 65535 iterations: the last element must be seen all the same.
+#[test]
+fn an_extreme_at_the_end_of_a_long_axis_is_found() {
+    let client = client();
+    let mut values = vec![0.0f32; 200_000];
+    values[199_999] = 1.0;
+    for plan in Plan::ALL {
+        let input = upload(&client, &values, &[200_000], F32);
+        let got = extreme::index_of(&client, Extreme::Max, input, 0, I32, Some(plan)).unwrap();
+        assert_equal(&download::<i32>(&client, got), &[199_999]);
+    }
+}
+
 #[test]
 fn indices_come_in_the_type_asked_for() {
     let client = client();
