@@ -8,7 +8,7 @@
 //! first one, where [`max`](super::max) gives +0 and [`min`](super::min) -0.
 //!
 //! Cost: `n` reads an output and one launch for each factor of 4096 of `n`; a pass keeps one index for each block of
-//! 4096. No loop is longer than a block, because llvmpipe ends a shader's loops after 65535 iterations without a word.
+//! 4096.
 
 use super::kernel::{GeometryLaunch, extreme};
 use super::plan::{BLOCK, Machine, Plan, View};

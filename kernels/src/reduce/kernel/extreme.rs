@@ -3,7 +3,7 @@
 use super::Geometry;
 use super::key::float_key;
 use crate::reduce::Operation;
-use crate::reduce::plan::{COLUMNS, Plan};
+use crate::reduce::plan::{BLOCK, Plan};
 use cubecl::prelude::*;
 
 /// The form of one pass.
@@ -52,23 +52,25 @@ fn winner<I: Numeric, K: Numeric>(
     let groups = comptime!(form.plan.groups);
     let at = CUBE_POS as u32 * width + UNIT_POS_X;
     let out = at % geometry.outputs;
-    let start = (at / geometry.outputs) * comptime!(COLUMNS * COLUMNS);
+    let block = at / geometry.outputs;
+    let start = block * BLOCK;
     let base = geometry.base(out);
+    // A larger grid may number blocks that do not exist: those have no length.
+    let length = select(block < geometry.output_stride, min(positions - start, BLOCK), 0);
     let mut index = 0u32;
     let mut best = K::from_int(0);
-    let mut position = start + UNIT_POS_Y;
-    let end = min(positions, start + comptime!(COLUMNS * COLUMNS));
-    if position < end {
-        index = index_at(survivors, out, position, positions, form.first);
+    let mut k = UNIT_POS_Y;
+    if k < length {
+        index = index_at(survivors, out, start + k, positions, form.first);
         best = key::<I, K>(input[(base + index * geometry.axis_stride) as usize], operation);
-        position += groups;
-        while position < end {
-            let next_index = index_at(survivors, out, position, positions, form.first);
+        k += groups;
+        while k < length {
+            let next_index = index_at(survivors, out, start + k, positions, form.first);
             let next = key::<I, K>(input[(base + next_index * geometry.axis_stride) as usize], operation);
             let wins = beyond::<K>(next, best, operation);
             best = select(wins, next, best);
             index = select(wins, next_index, index);
-            position += groups;
+            k += groups;
         }
     }
     if comptime!(groups > 1) {
@@ -78,8 +80,8 @@ fn winner<I: Numeric, K: Numeric>(
         keys[slot] = best;
         indices[slot] = index;
         sync_cube();
-        if UNIT_POS_Y == 0 && start < end {
-            for group in 1..min(groups, end - start) {
+        if UNIT_POS_Y == 0 {
+            for group in 1..min(groups, length) {
                 let slot = (group * width + UNIT_POS_X) as usize;
                 let next = keys[slot];
                 let next_index = indices[slot];
