@@ -29,9 +29,9 @@
 //! The empty sum is +0, the empty product 1, the empty mean NaN for floats, the empty `any` 0 and the empty `all` 1;
 //! other empty reductions are refused, also where there is no output to put them in.
 //!
-//! Cost: `n` reads an output and one launch for each factor of 4096 of `n`; axes that do not join to two loops are copied
-//! first. A unit walks at most one block: llvmpipe ends the loops of a shader after 65535 iterations, all of them counted
-//! together, and reports nothing.
+//! Cost: `n` reads an output and one launch for each factor of 4096 of `n`; axes that do not join to two loops are
+//! copied first. A unit walks at most one block: llvmpipe ends the loops of a shader after 65535 iterations, all of
+//! them counted together, and reports nothing.
 //!
 //! Guarantee: run to run for everything. The same bits on every device for what is integer or compared, and for `sum`
 //! and `prod` where the device rounds correctly, keeps subnormals and does not reassociate; for `mean` where it also
