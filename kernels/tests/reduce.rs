@@ -316,6 +316,19 @@ fn indices_match_the_reference_under_every_plan() {
     }
 }
 
+/// llvmpipe ends the loops of a shader after 65535 iterations: the last element must be seen all the same.
+#[test]
+fn an_extreme_at_the_end_of_a_long_axis_is_found() {
+    let client = client();
+    let mut values = vec![0.0f32; 200_000];
+    values[199_999] = 1.0;
+    for plan in Plan::ALL {
+        let input = upload(&client, &values, &[200_000], F32);
+        let got = extreme::index_of(&client, Extreme::Max, input, 0, I32, Some(plan)).unwrap();
+        assert_equal(&download::<i32>(&client, got), &[199_999]);
+    }
+}
+
 #[test]
 fn indices_come_in_the_type_asked_for() {
     let client = client();
@@ -370,6 +383,16 @@ fn an_axis_that_does_not_exist_is_refused() {
     let refused = reduce::sum(&client, input.clone(), &[2]).unwrap_err();
     assert_eq!(refused.to_string(), "reduce::sum: axis 2 of a tensor of shape [1, 1], want less than 2");
     assert!(extreme::argmin(&client, input, 2, I32).is_err());
+}
+
+#[test]
+fn a_type_without_a_version_is_refused() {
+    let client = client();
+    let input = upload(&client, &[1.0f32], &[1], F32);
+    let refused = reduce::any(&client, input.clone(), &[0]).unwrap_err();
+    assert!(matches!(refused, KernelError::Dtype { kernel: "reduce::any", dtype: F32, .. }));
+    let bools = TensorHandle::new(input.handle, vec![1usize], vec![1usize], ElemType::Bool);
+    assert!(matches!(reduce::sum(&client, bools, &[0]), Err(KernelError::Dtype { kernel: "reduce::sum", .. })));
 }
 
 #[test]

@@ -5,15 +5,16 @@
 //! compared as integers. It is Burn's rule for `argmax` and `argmin`.
 //!
 //! With indices the value is the element at the index, to the bit: a NaN keeps its payload, and of two zeros it is the
-//! first one, where [`max`](super::max) gives +0 and [`min`](super::min) -0.
+//! first one, where [`reduce::max`](super::max) gives +0 and [`reduce::min`](super::min) -0.
 //!
-//! Cost: one launch, `n` reads an output; an output is never shared between cubes.
+//! Cost: `n` reads an output and one launch for each factor of 4096 of `n`; a pass keeps one index for each block of
+//! 4096.
 
 use super::kernel::{GeometryLaunch, extreme};
-use super::plan::{Machine, Plan, View};
+use super::plan::{BLOCK, Machine, Plan, View};
 use super::{Operation, readable, reduced_shape};
 use crate::KernelError;
-use cubecl::ir::ElemType;
+use cubecl::ir::{ElemType, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
@@ -82,7 +83,7 @@ pub fn min_with_indices(
     with_index(client, Extreme::Min, input, axis, index_dtype, None)
 }
 
-/// [`argmax`] or [`argmin`] on `forced` instead of the planned cube.
+/// [`argmax`] or [`argmin`] with every pass on `forced` instead of the planned cube.
 pub fn index_of(
     client: &Client,
     end: Extreme,
@@ -93,29 +94,13 @@ pub fn index_of(
 ) -> Result<TensorHandle, KernelError> {
     let search = Search::new(client, end, input, axis, index_dtype, forced)?;
     let indices = search.output(client, index_dtype);
-    if let Some((view, plan)) = search.launch {
-        let dtypes = [search.input.dtype, search.key, index_dtype];
-        // SAFETY: a unit writes only its own output below `view.outputs`, which both buffers hold, and reads only
-        // elements of the view, which lie in `input`.
-        unsafe {
-            extreme::index_of_extreme::launch_unchecked(
-                client,
-                crate::launch::cubes(view.outputs.div_ceil(plan.width) as usize),
-                CubeDim::new_2d(plan.width, plan.groups),
-                search.input.into_arg().into_buffer_arg(),
-                indices.clone().into_arg().into_buffer_arg(),
-                GeometryLaunch::of(&view, 1),
-                plan.width,
-                plan.groups,
-                end.operation(),
-                dtypes,
-            );
-        }
+    if let Some(pass) = search.last_pass(client)? {
+        pass.index_of(client, indices.clone());
     }
     Ok(indices)
 }
 
-/// [`max_with_indices`] or [`min_with_indices`] on `forced` instead of the planned cube.
+/// [`max_with_indices`] or [`min_with_indices`] with every pass on `forced` instead of the planned cube.
 pub fn with_index(
     client: &Client,
     end: Extreme,
@@ -127,35 +112,20 @@ pub fn with_index(
     let search = Search::new(client, end, input, axis, index_dtype, forced)?;
     let indices = search.output(client, index_dtype);
     let values = search.output(client, search.input.dtype);
-    if let Some((view, plan)) = search.launch {
-        let dtypes = [search.input.dtype, search.key, index_dtype];
-        // SAFETY: as in `index_of`.
-        unsafe {
-            extreme::extreme_with_index::launch_unchecked(
-                client,
-                crate::launch::cubes(view.outputs.div_ceil(plan.width) as usize),
-                CubeDim::new_2d(plan.width, plan.groups),
-                search.input.into_arg().into_buffer_arg(),
-                values.clone().into_arg().into_buffer_arg(),
-                indices.clone().into_arg().into_buffer_arg(),
-                GeometryLaunch::of(&view, 1),
-                plan.width,
-                plan.groups,
-                end.operation(),
-                dtypes,
-            );
-        }
+    if let Some(pass) = search.last_pass(client)? {
+        pass.with_index(client, values.clone(), indices.clone());
     }
     Ok((values, indices))
 }
 
-/// A checked search, ready to launch.
+/// A checked search.
 struct Search {
+    end: Extreme,
     input: TensorHandle,
     key: ElemType,
+    reduced: Vec<bool>,
     shape: Vec<usize>,
-    /// Nothing where the result has no element.
-    launch: Option<(View, Plan)>,
+    forced: Option<Plan>,
 }
 
 impl Search {
@@ -182,17 +152,106 @@ impl Search {
             let reason = format!("no element along axis {axis} of shape {:?}, want at least one", input.shape());
             return Err(KernelError::Shape { kernel, reason });
         }
-        if shape.contains(&0) {
-            return Ok(Self { input, key, shape, launch: None });
-        }
-        let (input, view) = readable(client, input, &reduced);
-        let plan = forced.unwrap_or_else(|| super::plan::plan(&view, Machine::of(client)));
-        crate::device::require_units(client, kernel, plan.width * plan.groups)?;
-        Ok(Self { input, key, shape, launch: Some((view, plan)) })
+        Ok(Self { end, input, key, reduced, shape, forced })
     }
 
     fn output(&self, client: &Client, dtype: ElemType) -> TensorHandle {
         let bytes = self.shape.iter().product::<usize>() * dtype.size();
         TensorHandle::new_contiguous(self.shape.clone(), client.empty(bytes), dtype)
+    }
+
+    /// Launches every pass but the last one; `None` where the result has no element.
+    fn last_pass(self, client: &Client) -> Result<Option<Pass>, KernelError> {
+        let Self { end, input, key, reduced, shape, forced } = self;
+        if shape.contains(&0) {
+            return Ok(None);
+        }
+        let machine = Machine::of(client);
+        let (input, view) = readable(client, input, &reduced);
+        let mut positions = view.axis;
+        // The first pass reads no survivors, but a binding has to be there.
+        let mut survivors = new_indices(client, 1);
+        loop {
+            let blocks = positions.div_ceil(BLOCK);
+            let plan = forced.unwrap_or_else(|| super::plan::plan(&View { axis: positions, ..view }, machine));
+            crate::device::require_units(client, end.name(), plan.width * plan.groups)?;
+            let form = extreme::Form { plan, first: positions == view.axis };
+            let pass = Pass { end, input: input.clone(), key, survivors, view, positions, blocks, form };
+            if blocks == 1 {
+                return Ok(Some(pass));
+            }
+            survivors = new_indices(client, view.outputs as usize * blocks as usize);
+            pass.index_of(client, survivors.clone());
+            positions = blocks;
+        }
+    }
+}
+
+fn new_indices(client: &Client, length: usize) -> TensorHandle {
+    let dtype = ElemType::UInt(UIntKind::U32);
+    TensorHandle::new_contiguous(vec![length], client.empty(length * dtype.size()), dtype)
+}
+
+/// One launch: from `positions` candidates an output to one for each of `blocks`.
+struct Pass {
+    end: Extreme,
+    input: TensorHandle,
+    key: ElemType,
+    survivors: TensorHandle,
+    view: View,
+    positions: u32,
+    blocks: u32,
+    form: extreme::Form,
+}
+
+impl Pass {
+    fn cubes(&self) -> (CubeCount, CubeDim) {
+        let Plan { width, groups } = self.form.plan;
+        let cubes = (self.view.outputs as usize * self.blocks as usize).div_ceil(width as usize);
+        (crate::launch::cubes(cubes), CubeDim::new_2d(width, groups))
+    }
+
+    fn index_of(self, client: &Client, indices: TensorHandle) {
+        let (count, dim) = self.cubes();
+        let dtypes = [self.input.dtype, self.key, indices.dtype];
+        // SAFETY: a unit writes only where its output and block exist, at a place of its own, and `indices` holds one
+        // for each. It reads only elements of the view, which lie in `input`, and only survivors of its own output.
+        unsafe {
+            extreme::index_of_extreme::launch_unchecked(
+                client,
+                count,
+                dim,
+                self.input.into_arg().into_buffer_arg(),
+                self.survivors.into_arg().into_buffer_arg(),
+                indices.into_arg().into_buffer_arg(),
+                GeometryLaunch::of(&self.view, self.blocks),
+                self.positions,
+                self.form,
+                self.end.operation(),
+                dtypes,
+            );
+        }
+    }
+
+    fn with_index(self, client: &Client, values: TensorHandle, indices: TensorHandle) {
+        let (count, dim) = self.cubes();
+        let dtypes = [self.input.dtype, self.key, indices.dtype];
+        // SAFETY: as in `index_of`, with one block an output, and one value for each.
+        unsafe {
+            extreme::extreme_with_index::launch_unchecked(
+                client,
+                count,
+                dim,
+                self.input.into_arg().into_buffer_arg(),
+                self.survivors.into_arg().into_buffer_arg(),
+                values.into_arg().into_buffer_arg(),
+                indices.into_arg().into_buffer_arg(),
+                GeometryLaunch::of(&self.view, 1),
+                self.positions,
+                self.form,
+                self.end.operation(),
+                dtypes,
+            );
+        }
     }
 }

@@ -20,7 +20,7 @@ pub struct Geometry {
     pub axis_inner: u32,
     pub axis_outer_stride: u32,
     pub axis_stride: u32,
-    /// Distance of two outputs in the result.
+    /// Distance of two outputs in the result: the number of blocks an output has.
     pub output_stride: u32,
 }
 
@@ -33,8 +33,8 @@ impl Geometry {
 }
 
 impl GeometryLaunch {
-    /// The arguments for `view`, whose results lie `output_stride` apart.
-    pub fn of(view: &View, output_stride: u32) -> Self {
+    /// The arguments for `view`, each of whose outputs gives `blocks` values.
+    pub fn of(view: &View, blocks: u32) -> Self {
         Self::new(
             view.outputs,
             view.inner,
@@ -44,7 +44,7 @@ impl GeometryLaunch {
             view.axis_inner,
             view.axis_outer_stride,
             view.axis_stride,
-            output_stride,
+            blocks,
         )
     }
 }

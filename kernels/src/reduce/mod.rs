@@ -7,7 +7,8 @@
 //! and the columns' values are one ascending chain:
 //!
 //! ```text
-//! pass(x)[b] = chain(c in 0..min(64, m)) of chain(r while 64 r + c < m) of x[4096 b + 64 r + c],   m = min(4096, n - 4096 b)
+//! pass(x)[b] = chain over c in 0..min(64, m) of chain over r with 64 r + c < m of x[4096 b + 64 r + c]
+//!              where m = min(4096, n - 4096 b)
 //! chain of v = (((v[0] + v[1]) + v[2]) + ..)
 //! while n > 1: x = pass(x)
 //! ```
@@ -19,16 +20,22 @@
 //! * `mean`: the sum, divided once by `n` (rounded to the accumulator's type).
 //! * f16 and bf16 are widened to f32, stay f32 between passes and are rounded once at the end. f32 and f64 are
 //!   their own accumulators. i8, i16, u8 and u16 accumulate in 32 bits; integers wrap, and their mean truncates.
+//! * A NaN in a sum, product or mean gives a NaN; its sign and payload are the device's.
 //! * `max`, `min`, `max_abs`, `any`, `all` do not depend on order at all. Floats are compared as integers, so that no
 //!   driver's rule for NaN, -0 or subnormals comes in: **a NaN anywhere gives the quiet NaN `0x7fc00000`**, and -0 is
 //!   below +0. `any` and `all` take what is not zero for true and give 0 or 1.
 //! * `argmax`, `argmin` and their pairs with values: see [`extreme`].
 //!
-//! The empty sum is +0, the empty product 1, the empty mean NaN for floats, the empty `any` 0 and the empty `all` 1; other
-//! empty reductions are refused, also where there is no output to put them in.
+//! The empty sum is +0, the empty product 1, the empty mean NaN for floats, the empty `any` 0 and the empty `all` 1;
+//! other empty reductions are refused, also where there is no output to put them in.
 //!
-//! Cost: `n` reads an output and one launch for each factor of 4096 of `n`. The guarantee is the same bits on every
-//! device for `sum`, `prod` and everything integer or compared; `mean` as far as the device divides correctly rounded.
+//! Cost: `n` reads an output and one launch for each factor of 4096 of `n`; axes that do not join to two loops are
+//! copied first. A unit walks at most one block: llvmpipe ends the loops of a shader after 65535 iterations, all of
+//! them counted together, and reports nothing.
+//!
+//! Guarantee: run to run for everything. The same bits on every device for what is integer or compared, and for `sum`
+//! and `prod` where the device rounds correctly, keeps subnormals and does not reassociate; for `mean` where it also
+//! divides correctly rounded.
 
 pub mod extreme;
 mod kernel;
@@ -163,6 +170,10 @@ pub fn fold(
     if n == 0 {
         return empty(client, operation, dtype, shape);
     }
+    if operation == Operation::Mean && accumulator == ElemType::Int(IntKind::I32) && n > i32::MAX as usize {
+        let reason = format!("mean of {n} elements of {dtype}, want at most {} to divide by", i32::MAX);
+        return Err(KernelError::Shape { kernel: name, reason });
+    }
     let outputs = shape.iter().product::<usize>();
     if outputs == 0 {
         return Ok(TensorHandle::new_contiguous(shape, client.empty(0), dtype));
@@ -182,11 +193,12 @@ pub fn fold(
             to,
         );
         // Only the last pass divides.
-        let step = match operation {
-            Operation::Mean if !last => Operation::Sum,
-            other => other,
+        let (step, divisor) = match operation {
+            Operation::Mean if last => (operation, n),
+            Operation::Mean => (Operation::Sum, 1),
+            other => (other, 1),
         };
-        let pass = Pass { operation: step, accumulator, view, plan, count: n };
+        let pass = Pass { operation: step, accumulator, view, plan, divisor };
         pass.launch(client, source, target.clone());
         if last {
             return Ok(TensorHandle::new_contiguous(shape, target.handle, dtype));
@@ -261,13 +273,13 @@ struct Pass {
     accumulator: ElemType,
     view: View,
     plan: Plan,
-    /// Elements of one output before the first pass: what a mean divides by.
-    count: usize,
+    /// What a mean divides by: the elements of one output before the first pass.
+    divisor: usize,
 }
 
 impl Pass {
     fn launch(self, client: &Client, source: TensorHandle, target: TensorHandle) {
-        let Self { operation, accumulator, view, plan, count } = self;
+        let Self { operation, accumulator, view, plan, divisor } = self;
         let blocks = view.axis.div_ceil(BLOCK);
         let cubes = (view.outputs as usize * blocks as usize).div_ceil(plan.width as usize);
         let geometry = GeometryLaunch::of(&view, blocks);
@@ -282,7 +294,7 @@ impl Pass {
                 source.into_arg().into_buffer_arg(),
                 target.into_arg().into_buffer_arg(),
                 geometry,
-                InputScalar::new(count, accumulator),
+                InputScalar::new(divisor, accumulator),
                 plan.width,
                 plan.groups,
                 view.axis_inner != view.axis,

@@ -3,7 +3,16 @@
 use super::Geometry;
 use super::key::float_key;
 use crate::reduce::Operation;
+use crate::reduce::plan::{BLOCK, Plan};
 use cubecl::prelude::*;
+
+/// The form of one pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Form {
+    pub plan: Plan,
+    /// Whether the positions are the axis, and not the survivors of a pass before.
+    pub first: bool,
+}
 
 /// What is compared: integers as they are, floats by a key in which the zeros tie.
 #[cube]
@@ -21,31 +30,46 @@ fn beyond<K: Numeric>(key: K, best: K, #[comptime] operation: Operation) -> bool
     }
 }
 
-/// The lowest index of an extreme of output `out`, in the units with `UNIT_POS_Y == 0`.
-///
-/// Each of `groups` units walks every `groups`-th element; the lower index wins a tie, here and between the units.
+/// The index of the element at `position` of this pass: the position itself, or a survivor of the pass before.
 #[cube]
-fn place<I: Numeric, K: Numeric>(
+fn index_at(survivors: &[u32], out: u32, position: u32, positions: u32, #[comptime] first: bool) -> u32 {
+    if comptime!(first) { position } else { survivors[(out * positions + position) as usize] }
+}
+
+/// The lowest index of an extreme of a block of positions, in the units with `UNIT_POS_Y == 0`.
+///
+/// Each of `groups` units walks every `groups`-th position; the lower index wins a tie, here and between the units.
+#[cube]
+fn winner<I: Numeric, K: Numeric>(
     input: &[I],
-    out: u32,
+    survivors: &[u32],
     geometry: &Geometry,
-    #[comptime] width: u32,
-    #[comptime] groups: u32,
+    positions: u32,
+    #[comptime] form: Form,
     #[comptime] operation: Operation,
 ) -> u32 {
-    let mut index = UNIT_POS_Y;
+    let width = comptime!(form.plan.width);
+    let groups = comptime!(form.plan.groups);
+    let at = CUBE_POS as u32 * width + UNIT_POS_X;
+    let out = at % geometry.outputs;
+    let block = at / geometry.outputs;
+    let start = block * BLOCK;
+    let base = geometry.base(out);
+    // A larger grid may number blocks that do not exist: those have no length.
+    let length = select(block < geometry.output_stride, min(positions - start, BLOCK), 0);
+    let mut index = 0u32;
     let mut best = K::from_int(0);
-    if out < geometry.outputs && index < geometry.axis {
-        let mut at = geometry.base(out) + index * geometry.axis_stride;
-        let at_step = groups * geometry.axis_stride;
-        best = key::<I, K>(input[at as usize], operation);
-        let mut k = index + groups;
-        while k < geometry.axis {
-            at += at_step;
-            let next = key::<I, K>(input[at as usize], operation);
+    let mut k = UNIT_POS_Y;
+    if k < length {
+        index = index_at(survivors, out, start + k, positions, form.first);
+        best = key::<I, K>(input[(base + index * geometry.axis_stride) as usize], operation);
+        k += groups;
+        while k < length {
+            let next_index = index_at(survivors, out, start + k, positions, form.first);
+            let next = key::<I, K>(input[(base + next_index * geometry.axis_stride) as usize], operation);
             let wins = beyond::<K>(next, best, operation);
             best = select(wins, next, best);
-            index = select(wins, k, index);
+            index = select(wins, next_index, index);
             k += groups;
         }
     }
@@ -57,7 +81,7 @@ fn place<I: Numeric, K: Numeric>(
         indices[slot] = index;
         sync_cube();
         if UNIT_POS_Y == 0 {
-            for group in 1..min(groups, geometry.axis) {
+            for group in 1..min(groups, length) {
                 let slot = (group * width + UNIT_POS_X) as usize;
                 let next = keys[slot];
                 let next_index = indices[slot];
@@ -70,38 +94,42 @@ fn place<I: Numeric, K: Numeric>(
     index
 }
 
-/// Writes the index of each output's extreme.
+/// Writes the index of the extreme of each block of positions.
 #[cube(launch_unchecked)]
 pub fn index_of_extreme<I: Numeric, K: Numeric, X: Int>(
     input: &[I],
+    survivors: &[u32],
     indices: &mut [X],
     geometry: Geometry,
-    #[comptime] width: u32,
-    #[comptime] groups: u32,
+    positions: u32,
+    #[comptime] form: Form,
     #[comptime] operation: Operation,
     #[define(I, K, X)] _dtypes: [ElemType; 3],
 ) {
-    let out = CUBE_POS as u32 * width + UNIT_POS_X;
-    let index = place::<I, K>(input, out, &geometry, width, groups, operation);
-    if UNIT_POS_Y == 0 && out < geometry.outputs {
-        indices[out as usize] = X::cast_from(index);
+    let index = winner::<I, K>(input, survivors, &geometry, positions, form, operation);
+    let at = CUBE_POS as u32 * comptime!(form.plan.width) + UNIT_POS_X;
+    let out = at % geometry.outputs;
+    let block = at / geometry.outputs;
+    if UNIT_POS_Y == 0 && block < geometry.output_stride {
+        indices[(out * geometry.output_stride + block) as usize] = X::cast_from(index);
     }
 }
 
-/// Writes the index of each output's extreme and the element there.
+/// Writes the index of the extreme of the only block of each output, and the element there.
 #[cube(launch_unchecked)]
 pub fn extreme_with_index<I: Numeric, K: Numeric, X: Int>(
     input: &[I],
+    survivors: &[u32],
     values: &mut [I],
     indices: &mut [X],
     geometry: Geometry,
-    #[comptime] width: u32,
-    #[comptime] groups: u32,
+    positions: u32,
+    #[comptime] form: Form,
     #[comptime] operation: Operation,
     #[define(I, K, X)] _dtypes: [ElemType; 3],
 ) {
-    let out = CUBE_POS as u32 * width + UNIT_POS_X;
-    let index = place::<I, K>(input, out, &geometry, width, groups, operation);
+    let index = winner::<I, K>(input, survivors, &geometry, positions, form, operation);
+    let out = CUBE_POS as u32 * comptime!(form.plan.width) + UNIT_POS_X;
     if UNIT_POS_Y == 0 && out < geometry.outputs {
         values[out as usize] = input[(geometry.base(out) + index * geometry.axis_stride) as usize];
         indices[out as usize] = X::cast_from(index);

@@ -117,7 +117,8 @@ pub fn fold_blocks<I: Numeric, A: Numeric, O: Numeric>(
     let out = at % geometry.outputs;
     let block = at / geometry.outputs;
     let first = block * comptime!(COLUMNS * COLUMNS);
-    let inside = first < geometry.axis;
+    // A result has as many blocks as its outputs lie apart; a larger grid may number blocks that do not exist.
+    let inside = block < geometry.output_stride;
 
     let base = geometry.base(out);
     let length = min(geometry.axis - first, comptime!(COLUMNS * COLUMNS));
