@@ -36,4 +36,12 @@ pub enum KernelError {
         /// What does not fit, with the numbers.
         reason: String,
     },
+    /// A parameter outside the values the operation is defined for.
+    #[error("{kernel}: {reason}")]
+    Argument {
+        /// The kernel family and operation.
+        kernel: &'static str,
+        /// What is wrong with which parameter, with the numbers.
+        reason: String,
+    },
 }
