@@ -1,0 +1,319 @@
+//! The device side.
+
+use super::quantile::{CENTRE, FAR_TAIL, LOGARITHM, Polynomial, SQRT_2, TAIL};
+use super::transform::{Kind, Transform};
+use super::{BLOCK_WORDS, Source};
+use crate::arithmetic::{multiply_add, multiply_rounded};
+use cubecl::prelude::*;
+
+/// The first state of ChaCha but for its constants.
+#[derive(CubeLaunch, CubeType)]
+pub struct Origin {
+    key_0: u32,
+    key_1: u32,
+    key_2: u32,
+    key_3: u32,
+    key_4: u32,
+    key_5: u32,
+    key_6: u32,
+    key_7: u32,
+    block_low: u32,
+    block_high: u32,
+    stream_low: u32,
+    stream_high: u32,
+}
+
+/// The launch argument of a source.
+pub fn origin(source: Source) -> OriginLaunch {
+    let key = source.key.0;
+    let (block, stream) = (source.block, source.stream.0);
+    OriginLaunch::new(
+        key[0],
+        key[1],
+        key[2],
+        key[3],
+        key[4],
+        key[5],
+        key[6],
+        key[7],
+        block as u32,
+        (block >> 32) as u32,
+        stream as u32,
+        (stream >> 32) as u32,
+    )
+}
+
+/// The parameters of whichever distribution the kernel is compiled for; the others ignore theirs.
+#[derive(CubeLaunch, CubeType)]
+pub struct Parameters {
+    /// Integers: `high - low`, low word. Bernoulli: the threshold, unless it is `2^32`.
+    range_low: u32,
+    /// Integers: `high - low`, high word. Bernoulli: 1 if the threshold is `2^32`.
+    range_high: u32,
+    /// Integers: `low`, low word.
+    low_low: u32,
+    /// Integers: `low`, high word.
+    low_high: u32,
+    /// Uniform.
+    bias: i32,
+    /// Uniform.
+    scale: f32,
+    /// Uniform: the span. Normal: the standard deviation.
+    factor: f32,
+    /// Uniform: the origin. Normal: the mean.
+    offset: f32,
+    /// Uniform.
+    min: f32,
+    /// Uniform.
+    max: f32,
+}
+
+/// The launch argument of a transform.
+pub fn parameters(transform: Transform) -> ParametersLaunch {
+    let integers = |range: u64, low: u64| {
+        ParametersLaunch::new(
+            range as u32,
+            (range >> 32) as u32,
+            low as u32,
+            (low >> 32) as u32,
+            0,
+            0.0,
+            0.0,
+            0.0,
+            0.0,
+            0.0,
+        )
+    };
+    match transform {
+        Transform::Bits => integers(0, 0),
+        Transform::Bernoulli { threshold } => integers(threshold, 0),
+        Transform::Integers { low, range, .. } => integers(range, low as u64),
+        Transform::Normal { mean, std } => ParametersLaunch::new(0, 0, 0, 0, 0, 0.0, std, mean, 0.0, 0.0),
+        Transform::Uniform(u) => ParametersLaunch::new(0, 0, 0, 0, u.bias, u.scale, u.span, u.origin, u.min, u.max),
+    }
+}
+
+/// One unit computes one block and writes the elements its words make.
+#[cube(launch_unchecked)]
+pub fn draw<O: Numeric, N: Size>(
+    output: &mut [Vector<O, N>],
+    vectors: u32,
+    origin: Origin,
+    parameters: Parameters,
+    #[comptime] kind: Kind,
+    #[comptime] words_per_element: usize,
+    #[define(O)] _dtype: ElemType,
+) {
+    let unit = ABSOLUTE_POS as u32;
+    let width = N::value();
+    let vectors_per_block = comptime!((BLOCK_WORDS / words_per_element / width) as u32);
+    // Compared without the product, which can pass 2^32.
+    if unit > (vectors - 1) / vectors_per_block {
+        terminate!();
+    }
+    let block = block(&origin, unit);
+    let first = unit * vectors_per_block;
+
+    #[unroll]
+    for v in 0..vectors_per_block {
+        if first + v < vectors {
+            let mut values = Vector::<O, N>::empty();
+            #[unroll]
+            for lane in 0..width {
+                let word = comptime!((v as usize * width + lane) * words_per_element);
+                values.insert(lane, value::<O>(&block, word, &parameters, kind, words_per_element));
+            }
+            output[(first + v) as usize] = values;
+        }
+    }
+}
+
+/// The element made of the words from `word` on.
+#[cube]
+fn value<O: Numeric>(
+    block: &Array<u32>,
+    #[comptime] word: usize,
+    parameters: &Parameters,
+    #[comptime] kind: Kind,
+    #[comptime] words: usize,
+) -> O {
+    match comptime!(kind) {
+        Kind::Bits => O::cast_from(block[word]),
+        Kind::Bernoulli => {
+            let one = block[word] < parameters.range_low || parameters.range_high != 0;
+            select(one, O::from_int(1), O::from_int(0))
+        }
+        Kind::Uniform => {
+            // Below 2^24, so that the conversion is exact and signed.
+            let draw = i32::cast_from(block[word] >> 8) - parameters.bias;
+            let unit = multiply_rounded::<f32>(f32::cast_from(draw), parameters.scale);
+            let value = multiply_add::<f32>(unit, parameters.factor, parameters.offset);
+            let value = select(value < parameters.min, parameters.min, value);
+            O::cast_from(select(value > parameters.max, parameters.max, value))
+        }
+        Kind::Normal => {
+            let z = standard_normal(block[word]);
+            O::cast_from(multiply_add::<f32>(z, parameters.factor, parameters.offset))
+        }
+        Kind::Integers => integer::<O>(block, word, parameters, words),
+    }
+}
+
+/// `low + floor(x * range / 2^(32 * words))`, `x` being the words as one little-endian integer.
+///
+/// The product is made one word of `x` at a time; what has been shifted out cannot carry back. The running value
+/// `(high, low)` stays below `range`, so that `word * range + value` fits 96 bits.
+#[cube]
+fn integer<O: Numeric>(
+    block: &Array<u32>,
+    #[comptime] word: usize,
+    parameters: &Parameters,
+    #[comptime] words: usize,
+) -> O {
+    let mut low = 0u32;
+    let mut high = 0u32;
+    #[unroll]
+    for k in 0..words {
+        let x = block[word + k];
+        let product = x * parameters.range_low;
+        let lowest = product + low;
+        let carry = u32::cast_from(lowest < product);
+        let middle = u32::mul_hi(x, parameters.range_low) + carry;
+        let upper = x * parameters.range_high;
+        let sum = middle + upper;
+        let sum_carry = u32::cast_from(sum < middle);
+        let total = sum + high;
+        let total_carry = u32::cast_from(total < sum);
+        low = total;
+        high = u32::mul_hi(x, parameters.range_high) + sum_carry + total_carry;
+    }
+    let value_low = low + parameters.low_low;
+    if comptime!(words == 4) {
+        let value_high = high + parameters.low_high + u32::cast_from(value_low < low);
+        // Joined unsigned: a signed conversion of the low word would extend its sign on WGSL.
+        O::cast_from((u64::cast_from(value_high) << 32) | u64::cast_from(value_low))
+    } else {
+        O::cast_from(i32::reinterpret(value_low))
+    }
+}
+
+/// The quantile of `(word + 1/2) / 2^32`.
+#[cube]
+fn standard_normal(word: u32) -> f32 {
+    let negative = word < 0x8000_0000u32;
+    // The smaller tail is (tail + 1/2) / 2^32; its complement to 1/2 is (centre + 1/2) / 2^32.
+    let tail = select(negative, word, 0xFFFF_FFFFu32 - word);
+    let centre = 0x7FFF_FFFFu32 - tail;
+
+    // 4 p (1 - p) = mantissa / 2^31 / 2^exponent, mantissa in [2^31, 2^32).
+    let odd = 2 * tail + 1;
+    let zeros = odd.leading_zeros();
+    let product = u32::mul_hi(odd << zeros, 0xFFFF_FFFFu32 - tail);
+    let shift = u32::cast_from(product < 0x8000_0000u32);
+    let mantissa = (product << shift) >> 1;
+    // In [2^30 sqrt(1/2), 2^30 sqrt(2)).
+    let halve = u32::cast_from(mantissa >= SQRT_2);
+    let fraction = i32::cast_from(mantissa >> halve) - 0x4000_0000i32;
+    let exponent = i32::cast_from(zeros + shift) - i32::cast_from(halve);
+    let f = multiply_rounded::<f32>(f32::cast_from(fraction), f32::new(comptime!(2f32.powi(-30))));
+    let s = multiply_add::<f32>(f, horner(f, LOGARITHM), f32::cast_from(exponent));
+
+    let q = if s < comptime!(CENTRE.end) {
+        horner(s - comptime!(CENTRE.centre), CENTRE.polynomial)
+    } else if s < comptime!(TAIL.end) {
+        horner(s - comptime!(TAIL.centre), TAIL.polynomial)
+    } else {
+        horner(s - comptime!(FAR_TAIL.centre), FAR_TAIL.polynomial)
+    };
+
+    let x = multiply_add::<f32>(
+        f32::cast_from(i32::cast_from(centre)),
+        f32::new(comptime!(2f32.powi(-31))),
+        f32::new(comptime!(2f32.powi(-32))),
+    );
+    let z = multiply_rounded::<f32>(x, q);
+    select(negative, -z, z)
+}
+
+/// A polynomial by Horner's rule, from the highest coefficient.
+#[cube]
+fn horner(x: f32, #[comptime] coefficients: Polynomial) -> f32 {
+    let mut sum = f32::new(comptime!(coefficients[8]));
+    #[unroll]
+    for k in 0..8usize {
+        sum = multiply_add::<f32>(sum, x, f32::new(comptime!(coefficients[7 - k])));
+    }
+    sum
+}
+
+/// The words of block `origin.block + unit`.
+#[cube]
+fn block(origin: &Origin, unit: u32) -> Array<u32> {
+    let mut state = Array::<u32>::new(16usize);
+    let block_low = origin.block_low + unit;
+    let block_high = origin.block_high + u32::cast_from(block_low < unit);
+    initial(&mut state, origin, block_low, block_high);
+    for _ in 0..4u32 {
+        quarter_round(&mut state, 0usize, 4usize, 8usize, 12usize);
+        quarter_round(&mut state, 1usize, 5usize, 9usize, 13usize);
+        quarter_round(&mut state, 2usize, 6usize, 10usize, 14usize);
+        quarter_round(&mut state, 3usize, 7usize, 11usize, 15usize);
+        quarter_round(&mut state, 0usize, 5usize, 10usize, 15usize);
+        quarter_round(&mut state, 1usize, 6usize, 11usize, 12usize);
+        quarter_round(&mut state, 2usize, 7usize, 8usize, 13usize);
+        quarter_round(&mut state, 3usize, 4usize, 9usize, 14usize);
+    }
+    let mut first = Array::<u32>::new(16usize);
+    initial(&mut first, origin, block_low, block_high);
+    #[unroll]
+    for i in 0..16usize {
+        state[i] += first[i];
+    }
+    state
+}
+
+/// ChaCha's state before the rounds: "expand 32-byte k", the key, the counter, the stream.
+#[cube]
+fn initial(state: &mut Array<u32>, origin: &Origin, block_low: u32, block_high: u32) {
+    state[0] = 0x6170_7865u32;
+    state[1] = 0x3320_646Eu32;
+    state[2] = 0x7962_2D32u32;
+    state[3] = 0x6B20_6574u32;
+    state[4] = origin.key_0;
+    state[5] = origin.key_1;
+    state[6] = origin.key_2;
+    state[7] = origin.key_3;
+    state[8] = origin.key_4;
+    state[9] = origin.key_5;
+    state[10] = origin.key_6;
+    state[11] = origin.key_7;
+    state[12] = block_low;
+    state[13] = block_high;
+    state[14] = origin.stream_low;
+    state[15] = origin.stream_high;
+}
+
+/// ChaCha's quarter round on four words of the state.
+#[cube]
+fn quarter_round(
+    state: &mut Array<u32>,
+    #[comptime] a: usize,
+    #[comptime] b: usize,
+    #[comptime] c: usize,
+    #[comptime] d: usize,
+) {
+    state[a] += state[b];
+    state[d] = rotate(state[d] ^ state[a], 16u32);
+    state[c] += state[d];
+    state[b] = rotate(state[b] ^ state[c], 12u32);
+    state[a] += state[b];
+    state[d] = rotate(state[d] ^ state[a], 8u32);
+    state[c] += state[d];
+    state[b] = rotate(state[b] ^ state[c], 7u32);
+}
+
+/// Rotates left.
+#[cube]
+fn rotate(x: u32, #[comptime] by: u32) -> u32 {
+    (x << by) | (x >> comptime!(32 - by))
+}
