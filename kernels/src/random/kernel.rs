@@ -176,7 +176,8 @@ fn integer<O: Numeric>(
     for k in 0..words {
         let x = block[word + k];
         let product = x * parameters.range_low;
-        let carry = u32::cast_from(product + low < product);
+        let lowest = product + low;
+        let carry = u32::cast_from(lowest < product);
         let middle = u32::mul_hi(x, parameters.range_low) + carry;
         let upper = x * parameters.range_high;
         let sum = middle + upper;
@@ -189,7 +190,8 @@ fn integer<O: Numeric>(
     let value_low = low + parameters.low_low;
     if comptime!(words == 4) {
         let value_high = high + parameters.low_high + u32::cast_from(value_low < low);
-        O::cast_from((i64::cast_from(value_high) << 32) | i64::cast_from(value_low))
+        // Joined unsigned: a signed conversion of the low word would extend its sign on WGSL.
+        O::cast_from((u64::cast_from(value_high) << 32) | u64::cast_from(value_low))
     } else {
         O::cast_from(i32::reinterpret(value_low))
     }

@@ -12,9 +12,9 @@
 pub(super) type Polynomial = [f32; 9];
 
 /// `-log2(1 + f) / f` for `1 + f` in `[sqrt(1/2), sqrt(2))`, to 4e-8.
-pub(super) const LOGARITHM: Polynomial = [
-    -1.442695, 0.7213472, -0.48091027, 0.36071625, -0.28793907, 0.23867576, -0.21521242, 0.20893332, -0.12926322,
-];
+#[expect(clippy::approx_constant, reason = "a fitted coefficient, next to log2(e) but not it")]
+pub(super) const LOGARITHM: Polynomial =
+    [-1.442695, 0.7213472, -0.48091027, 0.36071625, -0.28793907, 0.23867576, -0.21521242, 0.20893332, -0.12926322];
 
 /// One range of `s`: `Q(s)` is the polynomial in `s - centre`.
 pub(super) struct Segment {

@@ -59,7 +59,7 @@ pub fn floats(
 ) -> Result<Vec<f32>, KernelError> {
     let transform = Transform::new(distribution, dtype)?;
     let Some(rounding) = Rounding::of(dtype) else {
-        return Err(KernelError::Dtype { kernel: transform.name(), dtype, remedy: "call reference::integers" });
+        return Err(KernelError::Dtype { kernel: distribution.name(), dtype, remedy: "call reference::integers" });
     };
     let value = |word: u32| match transform {
         Transform::Uniform(u) => {
@@ -86,7 +86,7 @@ pub fn integers(
 ) -> Result<Vec<i64>, KernelError> {
     let transform = Transform::new(distribution, dtype)?;
     if Rounding::of(dtype).is_some() {
-        return Err(KernelError::Dtype { kernel: transform.name(), dtype, remedy: "call reference::floats" });
+        return Err(KernelError::Dtype { kernel: distribution.name(), dtype, remedy: "call reference::floats" });
     }
     let per_element = u64::from(transform.words());
     let words: Vec<u32> = words(source, elements.start * per_element..elements.end * per_element).collect();

@@ -50,7 +50,7 @@ pub(super) struct Uniform {
 
 impl Transform {
     pub fn new(distribution: Distribution, dtype: ElemType) -> Result<Self, KernelError> {
-        let kernel = name(&distribution);
+        let kernel = distribution.name();
         let refuse = |remedy| Err(KernelError::Dtype { kernel, dtype, remedy });
         let argument = |reason| Err(KernelError::Argument { kernel, reason });
         let is_float = Rounding::of(dtype).is_some();
@@ -100,16 +100,6 @@ impl Transform {
         }
     }
 
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Bits => "random::bits",
-            Self::Uniform(_) => "random::uniform",
-            Self::Normal { .. } => "random::normal",
-            Self::Bernoulli { .. } => "random::bernoulli",
-            Self::Integers { .. } => "random::integers",
-        }
-    }
-
     /// Words an element takes.
     pub fn words(self) -> u32 {
         match self {
@@ -156,16 +146,6 @@ fn integer_bounds(dtype: ElemType) -> Option<(i128, i128, u32)> {
         ElemType::UInt(UIntKind::U64) => (0, u64::MAX.into(), 4),
         _ => return None,
     })
-}
-
-fn name(distribution: &Distribution) -> &'static str {
-    match distribution {
-        Distribution::Bits => "random::bits",
-        Distribution::Uniform { .. } => "random::uniform",
-        Distribution::Normal { .. } => "random::normal",
-        Distribution::Bernoulli { .. } => "random::bernoulli",
-        Distribution::Integers { .. } => "random::integers",
-    }
 }
 
 /// A float type that f32 contains.
