@@ -15,8 +15,15 @@ const MAX_CUBES_PER_AXIS: u32 = 65_535;
 ///
 /// A kernel launched with it must compare `ABSOLUTE_POS` with the number of units it needs: the grid may be larger.
 pub fn grid(units: usize) -> (CubeCount, CubeDim) {
-    let cubes = u32::try_from(units.div_ceil(UNITS as usize)).expect("a grid of less than 2^32 cubes");
-    let x = cubes.clamp(1, MAX_CUBES_PER_AXIS);
-    let y = cubes.div_ceil(x).max(1);
-    (CubeCount::Static(x, y, 1), CubeDim::new_1d(UNITS))
+    let count = u32::try_from(units.div_ceil(UNITS as usize)).expect("a grid of less than 2^32 cubes");
+    (cubes(count), CubeDim::new_1d(UNITS))
+}
+
+/// At least `count` cubes, one or two axes deep.
+///
+/// A kernel launched with it must compare `CUBE_POS` with `count`: the grid may be larger.
+pub fn cubes(count: u32) -> CubeCount {
+    let x = count.clamp(1, MAX_CUBES_PER_AXIS);
+    let y = count.div_ceil(x).max(1);
+    CubeCount::Static(x, y, 1)
 }
