@@ -1,5 +1,6 @@
 //! A block of Burn's operation stream, and how it runs.
 
+use super::elementwise::Run;
 use super::{bind::bind, coverage, fuser};
 use crate::backend::{Deterministic, in_route};
 use burn_cubecl::fusion::{FallbackOperation, FusedOperation};
@@ -13,13 +14,34 @@ type B = Deterministic<CubeBackend>;
 
 /// Operations in program order, in Burn's relative form.
 pub(super) struct Block {
+    device: CubeDevice,
     interpreter: TensorInterpreter<B>,
     operations: Vec<OperationIr>,
+    work: Work,
+}
+
+/// How the operations of a block run.
+pub(super) enum Work {
+    /// One after the other, each on the deterministic backend.
+    Operations,
+    /// All in one element-wise kernel.
+    Elementwise(Box<Run>),
 }
 
 impl Block {
-    pub(super) fn new(device: CubeDevice, operations: Vec<OperationIr>) -> Self {
-        Self { interpreter: TensorInterpreter::new(device), operations }
+    pub(super) fn new(device: CubeDevice, operations: Vec<OperationIr>, work: Work) -> Self {
+        Self { interpreter: TensorInterpreter::new(device.clone()), device, operations, work }
+    }
+
+    fn run_operations(&mut self, context: &mut Context<CubeFusionHandle>) {
+        for index in 0..self.operations.len() {
+            let operation = &self.operations[index];
+            if matches!(operation, OperationIr::Init(_) | OperationIr::Drop(_)) {
+                continue;
+            }
+            let operation = bind(operation, context);
+            in_route(|| self.run_operation(operation, context));
+        }
     }
 
     /// Runs one concrete operation: its inputs move from Burn's handles to the interpreter, its outputs back.
@@ -61,14 +83,12 @@ impl FusedOperation for Block {
         context: &mut Context<CubeFusionHandle>,
         _fallback: &dyn Fn(usize) -> Box<dyn FallbackOperation>,
     ) {
-        coverage::routed(|| {
-            for index in 0..self.operations.len() {
-                let operation = &self.operations[index];
-                if matches!(operation, OperationIr::Init(_) | OperationIr::Drop(_)) {
-                    continue;
+        coverage::routed(|| match &self.work {
+            Work::Operations => self.run_operations(context),
+            Work::Elementwise(run) => {
+                if let Err(error) = run.run(&self.device, context) {
+                    panic!("burn-deterministic: {error}");
                 }
-                let operation = bind(operation, context);
-                in_route(|| self.run_operation(operation, context));
             }
         });
     }
@@ -78,6 +98,6 @@ impl FusedOperation for Block {
     }
 
     fn from_state(device: &CubeDevice, state: Self::State) -> Self {
-        Self::new(device.clone(), state)
+        Self::new(device.clone(), state, Work::Operations)
     }
 }

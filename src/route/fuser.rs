@@ -1,6 +1,7 @@
 //! The optimization that takes every operation.
 
-use super::block::Block;
+use super::block::{Block, Work};
+use super::elementwise::Run;
 use burn_cubecl::CubeDevice;
 use burn_cubecl::fusion::{CubeFuser, CubeOptimization, OptimizationProvider};
 use burn_fusion::{FuserProperties, FuserStatus, OperationFuser};
@@ -9,43 +10,79 @@ use burn_ir::OperationIr;
 /// The name of the optimization in Burn's registry.
 pub(super) const NAME: &str = "burn-deterministic";
 
+/// Operations in one run of element-wise operations: enough for an optimizer's update of one parameter.
+const MAX_OPERATIONS: usize = 64;
+
+/// Bindings a kernel needs besides its tensors: their metadata and its scalars.
+const OTHER_BINDINGS: usize = 3;
+
 pub(super) struct RouteProvider;
 
 impl OptimizationProvider for RouteProvider {
     type Operation = Block;
 
     fn fuser(&self, device: &CubeDevice) -> CubeFuser {
-        CubeFuser::new(RouteFuser { device: device.clone(), operation: None })
+        CubeFuser::new(RouteFuser::new(device.clone()))
     }
 }
 
-/// Takes one operation and closes: operations run one by one, in program order.
+/// Takes operations in program order: a run of element-wise ones together, any other by itself.
 #[derive(Clone)]
-struct RouteFuser {
+pub(super) struct RouteFuser {
     device: CubeDevice,
-    operation: Option<OperationIr>,
+    max_tensors: usize,
+    operations: Vec<OperationIr>,
+    run: Option<Run>,
+    closed: bool,
+}
+
+impl RouteFuser {
+    pub(super) fn new(device: CubeDevice) -> Self {
+        let bindings = device.client().properties().hardware.max_bindings as usize;
+        let max_tensors = bindings.saturating_sub(OTHER_BINDINGS);
+        Self { device, max_tensors, operations: Vec::new(), run: None, closed: false }
+    }
 }
 
 impl OperationFuser<CubeOptimization> for RouteFuser {
     fn fuse(&mut self, operation: &OperationIr) {
-        if self.operation.is_none() {
-            self.operation = Some(operation.clone());
+        // Burn takes as many operations from its queue as the fuser has, so they must be the first ones.
+        if self.closed {
+            return;
         }
+        let taken = match &mut self.run {
+            Some(run) => run.take(operation),
+            None => {
+                self.run = Run::new(operation, self.max_tensors);
+                self.closed = self.run.is_none();
+                true
+            }
+        };
+        if taken {
+            self.operations.push(operation.clone());
+        }
+        self.closed |= !taken || self.operations.len() >= MAX_OPERATIONS;
     }
 
     fn finish(&mut self) -> CubeOptimization {
-        let operation = self.operation.take().expect("Burn finishes a fuser only when it is ready");
-        CubeOptimization::new(Block::new(self.device.clone(), vec![operation]))
+        let operations = core::mem::take(&mut self.operations);
+        let work = match self.run.take() {
+            Some(run) => Work::Elementwise(Box::new(run)),
+            None => Work::Operations,
+        };
+        CubeOptimization::new(Block::new(self.device.clone(), operations, work))
     }
 
     fn reset(&mut self) {
-        self.operation = None;
+        self.operations.clear();
+        self.run = None;
+        self.closed = false;
     }
 
     fn status(&self) -> FuserStatus {
-        match self.operation {
-            Some(_) => FuserStatus::Closed,
-            None => FuserStatus::Open,
+        match self.closed {
+            true => FuserStatus::Closed,
+            false => FuserStatus::Open,
         }
     }
 
@@ -54,7 +91,7 @@ impl OperationFuser<CubeOptimization> for RouteFuser {
     }
 
     fn len(&self) -> usize {
-        self.operation.iter().count()
+        self.operations.len()
     }
 
     fn clone_dyn(&self) -> Box<dyn OperationFuser<CubeOptimization>> {

@@ -13,6 +13,7 @@ mod bind;
 mod block;
 mod configuration;
 mod coverage;
+mod elementwise;
 mod fuser;
 
 use crate::error::Error;
