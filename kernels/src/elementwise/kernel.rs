@@ -6,12 +6,12 @@ use cubecl::prelude::*;
 /// One unit computes one element.
 #[cube(launch_unchecked)]
 pub fn elementwise<B: Int>(
-    floats: &Sequence<Tensor<f32>>,
-    conditions: &Sequence<Tensor<B>>,
+    floats: &Sequence<OwnedTensor<f32>>,
+    conditions: &Sequence<OwnedTensor<B>>,
     scalars: &Sequence<f32>,
     dimensions: &Sequence<u32>,
-    float_outputs: &mut Sequence<Tensor<f32>>,
-    condition_outputs: &mut Sequence<Tensor<B>>,
+    float_outputs: &mut Sequence<OwnedTensor<f32>>,
+    condition_outputs: &mut Sequence<OwnedTensor<B>>,
     elements: u32,
     zero: u32,
     #[comptime] program: Program,
@@ -107,7 +107,7 @@ fn opaque(x: f32, zero: u32) -> f32 {
 /// Where element `element` of the program's shape lies in `tensor`.
 #[cube]
 fn offset<T: CubePrimitive>(
-    tensor: &Tensor<T>,
+    tensor: &OwnedTensor<T>,
     dimensions: &Sequence<u32>,
     element: u32,
     #[comptime] is_linear: bool,
