@@ -11,9 +11,9 @@ use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
-/// `a * b + c`, the one multiply-add of every chain in this crate.
+/// `a * b + c`, the one multiply-add of every chain in this crate. `F` is a float type: integers have no `fma`.
 #[cube]
-pub(crate) fn multiply_add<F: Float>(a: F, b: F, c: F) -> F {
+pub(crate) fn multiply_add<F: Numeric>(a: F, b: F, c: F) -> F {
     fma(a, b, c)
 }
 

@@ -1,1 +1,293 @@
 //! Matmul kernels against their references.
+
+use crate::harness::*;
+use burn_deterministic_kernels::KernelError;
+use burn_deterministic_kernels::arithmetic::multiply_add_of;
+use burn_deterministic_kernels::matmul::plan::{Plan, Tile};
+use burn_deterministic_kernels::matmul::{self, BLOCK, reference};
+use cubecl::ir::{ElemType, FloatKind};
+use cubecl::prelude::*;
+use cubecl::std::tensor::TensorHandle;
+use half::f16;
+
+const DIRECT: Tile = Tile::Direct { rows: 16, columns: 8 };
+const LARGE: Tile = Tile::Tiled { side: 16, fours: 2 };
+const MIDDLE: Tile = Tile::Tiled { side: 16, fours: 1 };
+const SMALL: Tile = Tile::Tiled { side: 8, fours: 1 };
+
+fn plans() -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for tile in [DIRECT, LARGE, MIDDLE, SMALL] {
+        for (swap, split) in [(false, false), (true, false), (false, true), (true, true)] {
+            plans.push(Plan { tile, swap, split });
+        }
+    }
+    plans
+}
+
+/// The same elements through other shape and strides.
+fn view(tensor: &TensorHandle, shape: &[usize], strides: &[usize]) -> TensorHandle {
+    TensorHandle::new(tensor.handle.clone(), shape.to_vec(), strides.to_vec(), tensor.dtype)
+}
+
+/// Row-major transpose of `[rows, columns]`.
+fn transpose<T: Copy>(values: &[T], rows: usize, columns: usize) -> Vec<T> {
+    (0..rows * columns).map(|at| values[at % rows * columns + at / rows]).collect()
+}
+
+fn bits(values: &[f32]) -> Vec<u32> {
+    values.iter().map(|value| value.to_bits()).collect()
+}
+
+fn product(client: &Client, lhs: TensorHandle, rhs: TensorHandle) -> Vec<f32> {
+    download(client, matmul::matmul(client, lhs, rhs).expect("a valid product"))
+}
+
+#[test]
+fn equals_reference_on_every_shape() {
+    let client = client();
+    let fma = multiply_add_of(&client);
+    let shapes = [
+        [0, 3, 4],
+        [3, 0, 4],
+        [3, 4, 0],
+        [1, 1, 1],
+        [1, 7, 1],
+        [2, 3, 5],
+        [1, 64, 33],
+        [33, 64, 1],
+        [16, 16, 16],
+        [17, 31, 65],
+        [64, 64, 64],
+        [63, 65, 127],
+        [128, 256, 10],
+        [5, BLOCK - 1, 3],
+        [5, BLOCK, 3],
+        [5, BLOCK + 1, 3],
+        [2, 3 * BLOCK + 7, 9],
+        [70_001, 3, 2],
+        [2, 3, 70_001],
+    ];
+    for (seed, [m, k, n]) in shapes.into_iter().enumerate() {
+        let a = random_values(seed as u64, m * k);
+        let b = random_values(100 + seed as u64, k * n);
+        let out = matmul::matmul(&client, upload(&client, &a, &[m, k], F32), upload(&client, &b, &[k, n], F32));
+        let out = out.expect("a valid product");
+        assert_eq!(&out.shape()[..], [m, n]);
+        assert_bits(&download(&client, out), &reference::matmul(&a, &b, [m, k, n], fma));
+    }
+}
+
+#[test]
+fn every_plan_gives_the_same_bits() {
+    let client = client();
+    let fma = multiply_add_of(&client);
+    for (seed, [m, k, n]) in [[130, 37, 67], [3, 2 * BLOCK + 5, 70], [65, BLOCK + 16, 9]].into_iter().enumerate() {
+        let a = random_values(7 + seed as u64, m * k);
+        let b = random_values(17 + seed as u64, k * n);
+        let want = reference::matmul(&a, &b, [m, k, n], fma);
+        let lhs = upload(&client, &a, &[m, k], F32);
+        let rhs = upload(&client, &b, &[k, n], F32);
+        let lhs_t = view(&upload(&client, &transpose(&a, m, k), &[k, m], F32), &[m, k], &[1, m]);
+        let rhs_t = view(&upload(&client, &transpose(&b, k, n), &[n, k], F32), &[k, n], &[1, k]);
+        for plan in plans() {
+            for (lhs, rhs) in [(&lhs, &rhs), (&lhs_t, &rhs_t)] {
+                let out = matmul::matmul_planned(&client, lhs.clone(), rhs.clone(), plan).expect("a valid product");
+                let got = download::<f32>(&client, out);
+                assert_eq!(bits(&got), bits(&want), "{plan:?} on {m}x{k}x{n}, strides {:?}", lhs.strides());
+            }
+        }
+    }
+}
+
+/// The same product summed in another order has other bits: what the contract is there to prevent.
+#[test]
+fn order_is_visible_in_the_bits() {
+    let client = client();
+    let fma = multiply_add_of(&client);
+    let k = 2 * BLOCK + 300;
+    let (a, b) = (random_values(3, 8 * k), random_values(4, 8 * k));
+    let want = reference::matmul(&a, &b, [8, k, 8], fma);
+    let descending = |i: usize, j: usize| reference::dot((0..k).rev().map(|p| (a[i * k + p], b[p * 8 + j])), fma);
+    let unblocked = |i: usize, j: usize| (0..k).fold(0.0, |acc, p| fma.apply(a[i * k + p], b[p * 8 + j], acc));
+    let differing = |other: &dyn Fn(usize, usize) -> f32| {
+        (0..64).filter(|at| other(at / 8, at % 8).to_bits() != want[*at].to_bits()).count()
+    };
+    assert!(differing(&descending) > 32, "a descending chain differs in {} of 64", differing(&descending));
+    assert!(differing(&unblocked) > 32, "an unblocked chain differs in {} of 64", differing(&unblocked));
+    let (lhs, rhs) = (upload(&client, &a, &[8, k], F32), upload(&client, &b, &[k, 8], F32));
+    for _ in 0..10 {
+        assert_bits(&product(&client, lhs.clone(), rhs.clone()), &want);
+    }
+}
+
+#[test]
+fn batches_broadcast_and_fold() {
+    let client = client();
+    let fma = multiply_add_of(&client);
+    let (m, k, n) = (9, 21, 13);
+    for (seed, (lhs_batch, rhs_batch)) in [
+        ([2, 3], [2, 3]),
+        ([1, 3], [2, 3]),
+        ([2, 3], [2, 1]),
+        ([2, 1], [1, 3]),
+        ([2, 3], [1, 1]),
+        ([1, 1], [4, 1]),
+        ([0, 2], [1, 2]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let size = |batch: [usize; 2]| batch[0] * batch[1];
+        let a = random_values(40 + seed as u64, size(lhs_batch) * m * k);
+        let b = random_values(60 + seed as u64, size(rhs_batch) * k * n);
+        let lhs = upload(&client, &a, &[lhs_batch[0], lhs_batch[1], m, k], F32);
+        let rhs = upload(&client, &b, &[rhs_batch[0], rhs_batch[1], k, n], F32);
+        let out_batch = [0, 1].map(|axis| if lhs_batch[axis] == 1 { rhs_batch[axis] } else { lhs_batch[axis] });
+        let mut want = Vec::new();
+        for at in 0..size(out_batch) {
+            let index = [at / out_batch[1], at % out_batch[1]];
+            let offset = |batch: [usize; 2]| {
+                let [x, y] = [0, 1].map(|axis| if batch[axis] == 1 { 0 } else { index[axis] });
+                x * batch[1] + y
+            };
+            let (x, y) = (offset(lhs_batch) * m * k, offset(rhs_batch) * k * n);
+            want.extend(reference::matmul(&a[x..x + m * k], &b[y..y + k * n], [m, k, n], fma));
+        }
+        let out = matmul::matmul(&client, lhs, rhs).expect("a valid product");
+        assert_eq!(&out.shape()[..], [out_batch[0], out_batch[1], m, n]);
+        assert_bits(&download(&client, out), &want);
+    }
+}
+
+/// A batch repeated by a stride of 0 must not be mistaken for rows that continue each other.
+#[test]
+fn strides_do_not_show() {
+    let client = client();
+    let fma = multiply_add_of(&client);
+    let (m, k, n) = (6, 10, 7);
+    let a = random_values(80, 4 * m * k);
+    let b = random_values(81, 2 * k * n);
+    let (lhs, rhs) = (upload(&client, &a, &[4, m, k], F32), upload(&client, &b, &[2 * k, n], F32));
+    let first = |x: usize| reference::matmul(&a[x..x + m * k], &b[..k * n], [m, k, n], fma);
+
+    let repeated = view(&lhs, &[3, 1, m, k], &[0, 0, k, 1]);
+    let once = view(&rhs, &[1, 1, k, n], &[0, 0, n, 1]);
+    assert_bits(&product(&client, repeated, once), &[first(0), first(0), first(0)].concat());
+
+    let every_other = view(&lhs, &[2, m, k], &[2 * m * k, k, 1]);
+    let once = view(&rhs, &[1, k, n], &[0, n, 1]);
+    assert_bits(&product(&client, every_other, once), &[first(0), first(2 * m * k)].concat());
+
+    let sliced_rows = view(&rhs, &[k, n], &[2 * n, 1]);
+    let even: Vec<f32> = (0..k).flat_map(|p| b[2 * p * n..][..n].to_vec()).collect();
+    let want = reference::matmul(&a[..m * k], &even, [m, k, n], fma);
+    assert_bits(&product(&client, view(&lhs, &[m, k], &[k, 1]), sliced_rows), &want);
+
+    let one_row_for_all = view(&lhs, &[m, k], &[0, 1]);
+    let want = reference::matmul(&a[..k].repeat(m), &b[..k * n], [m, k, n], fma);
+    assert_bits(&product(&client, one_row_for_all, view(&rhs, &[k, n], &[n, 1])), &want);
+}
+
+/// Each step rounds the product and the sum by at most 2^-24 of `sum |a b|`; a path has BLOCK + blocks steps.
+#[test]
+fn error_stays_within_the_bound() {
+    let client = client();
+    for (seed, [m, k, n]) in [[20, 300, 20], [6, 10 * BLOCK + 1, 6]].into_iter().enumerate() {
+        let (a, b) = (random_values(90 + seed as u64, m * k), random_values(95 + seed as u64, k * n));
+        let got = product(&client, upload(&client, &a, &[m, k], F32), upload(&client, &b, &[k, n], F32));
+        for at in 0..m * n {
+            let terms = (0..k).map(|p| f64::from(a[at / n * k + p]) * f64::from(b[p * n + at % n]));
+            let (exact, magnitude) = terms.fold((0.0, 0.0), |(sum, size), term| (sum + term, size + term.abs()));
+            let steps = (k.min(BLOCK) + k.div_ceil(BLOCK) + 1) as f64;
+            let bound = 1.01 * steps * 2f64.powi(-24) * magnitude;
+            assert!((f64::from(got[at]) - exact).abs() <= bound, "element {at}: {} for {exact}", got[at]);
+        }
+    }
+}
+
+#[test]
+fn integers_wrap() {
+    let client = client();
+    let (m, k, n) = (19, BLOCK + 30, 23);
+    let word = |value: f32| value.to_bits() as i32;
+    let a: Vec<i32> = random_values(110, m * k).into_iter().map(word).collect();
+    let b: Vec<i32> = random_values(111, k * n).into_iter().map(word).collect();
+    let want: Vec<i32> = (0..m * n)
+        .map(|at| (0..k).fold(0i32, |acc, p| acc.wrapping_add(a[at / n * k + p].wrapping_mul(b[p * n + at % n]))))
+        .collect();
+    for plan in plans().into_iter().filter(|plan| plan.tile == DIRECT || plan.tile == SMALL) {
+        let (lhs, rhs) = (upload(&client, &a, &[m, k], I32), upload(&client, &b, &[k, n], I32));
+        let out = matmul::matmul_planned(&client, lhs, rhs, plan).expect("a valid product");
+        assert_eq!(download::<i32>(&client, out), want, "{plan:?}");
+    }
+}
+
+/// f16 operands, f32 chains, one rounding.
+#[test]
+fn half_rounds_once() {
+    let client = client();
+    let dtype = ElemType::Float(FloatKind::F16);
+    let half = |values: Vec<f32>| values.into_iter().map(f16::from_f32).collect::<Vec<_>>();
+    for (seed, [m, k, n]) in [[18, 40, 20], [5, 2 * BLOCK + 11, 6]].into_iter().enumerate() {
+        let (a, b) = (half(random_values(120 + seed as u64, m * k)), half(random_values(130, k * n)));
+        let (lhs, rhs) = (upload(&client, &a, &[m, k], dtype), upload(&client, &b, &[k, n], dtype));
+        if !client.properties().supports_type(dtype) {
+            let refused = matmul::matmul(&client, lhs, rhs).map(|_| ()).expect_err("no f16 on this device");
+            assert!(matches!(refused, KernelError::Dtype { .. }), "{refused}");
+            continue;
+        }
+        let widen = |values: &[f16]| values.iter().map(|value| value.to_f32()).collect::<Vec<_>>();
+        let want = reference::matmul(&widen(&a), &widen(&b), [m, k, n], multiply_add_of(&client));
+        let want: Vec<u16> = want.into_iter().map(|value| f16::from_f32(value).to_bits()).collect();
+        for split in [false, true] {
+            let plan = Plan { tile: DIRECT, swap: false, split };
+            let out = matmul::matmul_planned(&client, lhs.clone(), rhs.clone(), plan).expect("a valid product");
+            let got: Vec<u16> = download::<f16>(&client, out).into_iter().map(f16::to_bits).collect();
+            assert_eq!(got, want, "{plan:?} on {m}x{k}x{n}");
+        }
+    }
+}
+
+#[test]
+fn double_is_a_chain_of_doubles() {
+    let client = client();
+    let dtype = ElemType::Float(FloatKind::F64);
+    let (m, k, n) = (5, 33, 7);
+    let wide = |seed, len| random_values(seed, len).into_iter().map(|x| f64::from(x) / 3.0).collect::<Vec<_>>();
+    let (a, b) = (wide(140, m * k), wide(141, k * n));
+    let (lhs, rhs) = (upload(&client, &a, &[m, k], dtype), upload(&client, &b, &[k, n], dtype));
+    let out = match matmul::matmul(&client, lhs, rhs) {
+        Ok(out) => download::<f64>(&client, out),
+        Err(refused) => return assert!(matches!(refused, KernelError::Dtype { .. }), "{refused}"),
+    };
+    let chain = |at: usize, step: fn(f64, f64, f64) -> f64| {
+        (0..k).fold(0.0, |acc, p| step(a[at / n * k + p], b[p * n + at % n], acc))
+    };
+    let fused: Vec<f64> = (0..m * n).map(|at| chain(at, f64::mul_add)).collect();
+    let unfused: Vec<f64> = (0..m * n).map(|at| chain(at, |a, b, c| a * b + c)).collect();
+    assert!(out == fused || out == unfused, "neither the fused nor the unfused chain");
+}
+
+#[test]
+fn refusals_name_the_shapes() {
+    let client = client();
+    let zeros = |shape: &[usize]| upload(&client, &vec![0.0f32; shape.iter().product()], shape, F32);
+    let refusal = |lhs: &[usize], rhs: &[usize]| {
+        matmul::matmul(&client, zeros(lhs), zeros(rhs)).map(|_| ()).expect_err("a refusal").to_string()
+    };
+    for (lhs, rhs, reason) in [
+        (&[2, 3][..], &[4, 2][..], "columns of lhs and rows of rhs must agree"),
+        (&[3], &[3], "same rank of at least 2"),
+        (&[2, 3, 4], &[4, 2], "same rank of at least 2"),
+        (&[2, 3, 4], &[3, 4, 2], "batch axes must agree or be 1"),
+    ] {
+        let text = refusal(lhs, rhs);
+        assert!(
+            text.contains(reason) && text.contains(&format!("{lhs:?}")) && text.contains(&format!("{rhs:?}")),
+            "{text}"
+        );
+    }
+    let integers = upload(&client, &[0i32; 4], &[2, 2], I32);
+    assert!(matches!(matmul::matmul(&client, zeros(&[2, 2]), integers), Err(KernelError::Dtype { .. })));
+}

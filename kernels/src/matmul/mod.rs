@@ -1,1 +1,322 @@
-//! Matmul.
+//! Matrix products, `[.., m, k] x [.., k, n] -> [.., m, n]`.
+//!
+//! # Order contract
+//!
+//! For every output element, whatever the batch, strides, device and launch plan:
+//!
+//! ```text
+//! total = block(0)                            block(q):  acc = +0
+//! for q in 1 .. ceil(k / BLOCK):                         for p in q*BLOCK .. min((q+1)*BLOCK, k):
+//!     total = total + block(q)                               acc = multiply_add(a[i,p], b[p,j], acc)
+//! out[i,j] = round(total)                                return acc
+//! ```
+//!
+//! with [`BLOCK`] = 1024 and `multiply_add` the device's one ([`crate::arithmetic`]); `k = 0` gives zeros. Everything is in
+//! the accumulator type: f32 for f16, bf16 and f32, f64 for f64, and `round` is the one rounding of a half result.
+//! Integers wrap. No tensor cores, no TF32.
+//!
+//! The blocks exist so that a long `k` with few outputs (a weight gradient) runs in parallel; they also bound the
+//! length of a chain, and with it the error, by `BLOCK + k / BLOCK` steps instead of `k`.
+//!
+//! Cost: `m n k` multiply-adds. Operands are read in place through any strides, broadcast ones included.
+
+mod kernel;
+pub mod plan;
+pub mod reference;
+
+use crate::{KernelError, device, launch};
+use cubecl::ir::{ElemType, FloatKind};
+use cubecl::prelude::*;
+use cubecl::std::tensor::TensorHandle;
+use plan::{DeviceClass, Plan, Problem, Tile};
+
+/// Steps of `k` in one chain: part of the contract.
+pub const BLOCK: usize = 1024;
+
+/// Steps of `k` staged at a time by the tiled kernel.
+const DEPTH: u32 = 16;
+
+const NAME: &str = "matmul";
+
+/// `lhs x rhs`, launched by [`plan::plan`].
+///
+/// Operands have equal rank of at least two and equal element type; each batch axis has equal extents, or is 1 in one
+/// operand and broadcast.
+pub fn matmul(client: &Client, lhs: TensorHandle, rhs: TensorHandle) -> Result<TensorHandle, KernelError> {
+    let operands = Operands::new(client, lhs, rhs)?;
+    let plan = plan::plan(operands.problem(client));
+    operands.launch(client, plan)
+}
+
+/// `lhs x rhs`, launched by a given plan: the same bits as [`matmul`].
+pub fn matmul_planned(
+    client: &Client,
+    lhs: TensorHandle,
+    rhs: TensorHandle,
+    plan: Plan,
+) -> Result<TensorHandle, KernelError> {
+    Operands::new(client, lhs, rhs)?.launch(client, plan)
+}
+
+/// Checked operands: batch axes broadcast by strides of 0, and folded into the rows where `rhs` is the same for all.
+struct Operands {
+    lhs: TensorHandle,
+    rhs: TensorHandle,
+    output_shape: Vec<usize>,
+    accumulator: ElemType,
+}
+
+impl Operands {
+    fn new(client: &Client, lhs: TensorHandle, rhs: TensorHandle) -> Result<Self, KernelError> {
+        let accumulator = accumulator_of(client, &lhs, &rhs)?;
+        let refuse = |what: &str| KernelError::Shape {
+            kernel: NAME,
+            reason: format!("{what}, got lhs {:?} and rhs {:?}", lhs.shape(), rhs.shape()),
+        };
+        let rank = lhs.shape().len();
+        if rank < 2 || rhs.shape().len() != rank {
+            return Err(refuse("operands need the same rank of at least 2"));
+        }
+        let (m, k) = (lhs.shape()[rank - 2], lhs.shape()[rank - 1]);
+        let n = rhs.shape()[rank - 1];
+        if rhs.shape()[rank - 2] != k {
+            return Err(refuse("columns of lhs and rows of rhs must agree"));
+        }
+        let mut output_shape = Vec::with_capacity(rank);
+        for axis in 0..rank - 2 {
+            output_shape.push(match (lhs.shape()[axis], rhs.shape()[axis]) {
+                (l, r) if l == r => l,
+                (1, r) => r,
+                (l, 1) => l,
+                _ => return Err(refuse("batch axes must agree or be 1")),
+            });
+        }
+        output_shape.extend([m, n]);
+        let lhs = broadcast_batch(lhs, &output_shape);
+        let rhs = broadcast_batch(rhs, &output_shape);
+        for (what, elements) in
+            [("lhs", reach(&lhs)), ("rhs", reach(&rhs)), ("the result", output_shape.iter().product())]
+        {
+            if elements > u32::MAX as usize {
+                return Err(KernelError::Shape {
+                    kernel: NAME,
+                    reason: format!("{what} reaches over {elements} elements, more than 32-bit indices address"),
+                });
+            }
+        }
+        let (lhs, rhs) = fold_batch_into_rows(lhs, rhs);
+        Ok(Self { lhs, rhs, output_shape, accumulator })
+    }
+
+    /// `(batch, m, k, n)` of the folded operands.
+    fn extents(&self) -> [usize; 4] {
+        let rank = self.lhs.shape().len();
+        let batch = self.lhs.shape()[..rank - 2].iter().product();
+        [batch, self.lhs.shape()[rank - 2], self.lhs.shape()[rank - 1], self.rhs.shape()[rank - 1]]
+    }
+
+    fn problem(&self, client: &Client) -> Problem {
+        let [batch, m, k, n] = self.extents();
+        let hardware = &client.properties().hardware;
+        // The widest vector unit of a CPU holds 8 f32 lanes in the drivers known (lavapipe 8, SwiftShader 4); GPUs
+        // offer planes of 16 and more.
+        let device = match hardware.plane_size_max <= 8 || hardware.num_cpu_cores.is_some() {
+            true => DeviceClass::Software,
+            false => DeviceClass::Gpu,
+        };
+        Problem { batch, m, k, n, accumulator: self.accumulator.size(), device }
+    }
+
+    fn launch(self, client: &Client, plan: Plan) -> Result<TensorHandle, KernelError> {
+        let [_, _, k, _] = self.extents();
+        let dtype = self.lhs.dtype;
+        let outputs = self.output_shape.iter().product::<usize>();
+        if outputs == 0 || k == 0 {
+            let zeros = client.create_from_slice(&vec![0; (outputs * dtype.size()).max(1)]);
+            return Ok(TensorHandle::new_contiguous(self.output_shape, zeros, dtype));
+        }
+        let blocks = k.div_ceil(BLOCK);
+        let parts = if plan.split { blocks } else { 1 };
+        let empty = |elements: usize, dtype: ElemType| client.empty(elements * dtype.size());
+        let output = TensorHandle::new_contiguous(self.output_shape.clone(), empty(outputs, dtype), dtype);
+        // A sum of blocks is kept in the accumulator type until it is complete.
+        if parts == 1 && (blocks == 1 || dtype == self.accumulator) {
+            self.launch_blocks(client, plan, parts, output.clone())?;
+            return Ok(output);
+        }
+        if parts * outputs > u32::MAX as usize {
+            return Err(KernelError::Shape {
+                kernel: NAME,
+                reason: format!("{parts} blocks of {outputs} outputs are more than 32-bit indices address"),
+            });
+        }
+        let accumulator = self.accumulator;
+        let workspace =
+            TensorHandle::new_contiguous(vec![parts, outputs], empty(parts * outputs, accumulator), accumulator);
+        self.launch_blocks(client, plan, parts, workspace.clone())?;
+        let (count, dim) = launch::grid(outputs);
+        // SAFETY: units at or beyond `outputs` return, the others read `parts` elements of a workspace of
+        // `parts * outputs` and write one of `outputs`.
+        unsafe {
+            kernel::combine::launch_unchecked(
+                client,
+                count,
+                dim,
+                workspace.into_arg().into_buffer_arg(),
+                output.clone().into_arg().into_buffer_arg(),
+                outputs as u32,
+                parts as u32,
+                [accumulator, dtype],
+            );
+        }
+        Ok(output)
+    }
+
+    /// Writes `parts` sums of blocks, `[parts, .., m, n]`, to `target`.
+    fn launch_blocks(self, client: &Client, plan: Plan, parts: usize, target: TensorHandle) -> Result<(), KernelError> {
+        let [batch, m, _, n] = self.extents();
+        let (lhs, rhs, [m, n], [row, column]) = match plan.swap {
+            true => (transposed(self.rhs), transposed(self.lhs), [n, m], [1, n as u32]),
+            false => (self.lhs, self.rhs, [m, n], [n as u32, 1]),
+        };
+        let cubes = plan.tile.cubes(parts * batch, m, n);
+        let Ok(cubes) = u32::try_from(cubes) else {
+            return Err(KernelError::Shape { kernel: NAME, reason: format!("{cubes} cubes are more than 2^32") });
+        };
+        let count = launch::cubes(cubes as usize);
+        let integer = !matches!(self.accumulator, ElemType::Float(_));
+        let dtypes = [lhs.dtype, self.accumulator, target.dtype];
+        let k_first =
+            [lhs.strides(), rhs.strides()].map(|strides| (strides[strides.len() - 2], strides[strides.len() - 1]));
+        match plan.tile {
+            // SAFETY: row and column indices are clamped to the operands' extents, k indices end at k, stores are
+            // masked to the output's extents, and cubes at or beyond `cubes` return.
+            Tile::Direct { rows, columns } => unsafe {
+                kernel::direct::launch_unchecked(
+                    client,
+                    count,
+                    CubeDim::new_1d(Tile::DIRECT_UNITS),
+                    lhs.into_arg(),
+                    rhs.into_arg(),
+                    target.into_arg().into_buffer_arg(),
+                    cubes,
+                    parts as u32,
+                    row,
+                    column,
+                    rows,
+                    columns,
+                    Tile::DIRECT_UNITS,
+                    BLOCK as u32,
+                    integer,
+                    dtypes,
+                );
+            },
+            Tile::Tiled { side, fours } => {
+                let shared = 2 * (side * fours + 1) * DEPTH * 4;
+                device::require_units(client, NAME, side * side)?;
+                device::require_shared_memory(client, NAME, shared as usize * self.accumulator.size())?;
+                let [(lhs_row, lhs_k), (rhs_k, rhs_column)] = k_first;
+                // SAFETY: as above; the staged tiles are indexed below `pitch * depth` by construction.
+                unsafe {
+                    kernel::tiled::launch_unchecked(
+                        client,
+                        count,
+                        CubeDim::new_1d(side * side),
+                        lhs.into_arg(),
+                        rhs.into_arg(),
+                        target.into_arg().into_buffer_arg(),
+                        cubes,
+                        parts as u32,
+                        row,
+                        column,
+                        side,
+                        fours,
+                        DEPTH,
+                        lhs_k < lhs_row,
+                        rhs_k < rhs_column,
+                        BLOCK as u32,
+                        integer,
+                        dtypes,
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The type the chains run in, or a refusal.
+fn accumulator_of(client: &Client, lhs: &TensorHandle, rhs: &TensorHandle) -> Result<ElemType, KernelError> {
+    if lhs.dtype != rhs.dtype {
+        return Err(KernelError::Dtype { kernel: NAME, dtype: rhs.dtype, remedy: "cast both operands to one type" });
+    }
+    let f32 = ElemType::Float(FloatKind::F32);
+    let accumulator = match lhs.dtype {
+        ElemType::Float(FloatKind::F16 | FloatKind::BF16 | FloatKind::F32) => Some(f32),
+        ElemType::Float(FloatKind::F64) | ElemType::Int(_) | ElemType::UInt(_) => Some(lhs.dtype),
+        _ => None,
+    };
+    match accumulator {
+        Some(accumulator) if client.properties().supports_type(lhs.dtype) => Ok(accumulator),
+        _ => Err(KernelError::Dtype { kernel: NAME, dtype: lhs.dtype, remedy: "cast to f32, or to i32 for integers" }),
+    }
+}
+
+/// Elements of the buffer from the first to the last one that the tensor reaches.
+fn reach(tensor: &TensorHandle) -> usize {
+    match tensor.shape().contains(&0) {
+        true => 0,
+        false => {
+            1 + tensor
+                .shape()
+                .iter()
+                .zip(tensor.strides().iter())
+                .map(|(extent, stride)| (extent - 1) * stride)
+                .sum::<usize>()
+        }
+    }
+}
+
+fn view(tensor: TensorHandle, shape: Vec<usize>, strides: Vec<usize>) -> TensorHandle {
+    TensorHandle::new(tensor.handle, shape, strides, tensor.dtype)
+}
+
+/// Repeats batch axes of extent 1 by a stride of 0.
+fn broadcast_batch(tensor: TensorHandle, output_shape: &[usize]) -> TensorHandle {
+    let rank = output_shape.len();
+    let (mut shape, mut strides) = (tensor.shape().to_vec(), tensor.strides().to_vec());
+    for axis in 0..rank - 2 {
+        if shape[axis] == 1 {
+            (shape[axis], strides[axis]) = (output_shape[axis], 0);
+        }
+    }
+    view(tensor, shape, strides)
+}
+
+/// Makes `[b, m, k] x [same for all b, k, n]` one product `[b * m, k] x [k, n]` where the strides of `lhs` allow it.
+fn fold_batch_into_rows(lhs: TensorHandle, rhs: TensorHandle) -> (TensorHandle, TensorHandle) {
+    let rank = lhs.shape().len();
+    let (shape, strides) = (lhs.shape(), lhs.strides());
+    let same_rhs = (0..rank - 2).all(|axis| shape[axis] == 1 || rhs.strides()[axis] == 0);
+    let mut next = shape[rank - 2] * strides[rank - 2];
+    let rows_continue = (0..rank - 2).rev().filter(|&axis| shape[axis] != 1).all(|axis| {
+        let continues = strides[axis] == next;
+        next *= shape[axis];
+        continues
+    });
+    if !same_rhs || !rows_continue {
+        return (lhs, rhs);
+    }
+    let rows = shape[..rank - 1].iter().product();
+    let lhs_view = (vec![rows, shape[rank - 1]], strides[rank - 2..].to_vec());
+    let rhs_view = (rhs.shape()[rank - 2..].to_vec(), rhs.strides()[rank - 2..].to_vec());
+    (view(lhs, lhs_view.0, lhs_view.1), view(rhs, rhs_view.0, rhs_view.1))
+}
+
+fn transposed(tensor: TensorHandle) -> TensorHandle {
+    let (mut shape, mut strides) = (tensor.shape().to_vec(), tensor.strides().to_vec());
+    let rank = shape.len();
+    shape.swap(rank - 2, rank - 1);
+    strides.swap(rank - 2, rank - 1);
+    view(tensor, shape, strides)
+}

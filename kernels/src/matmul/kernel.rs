@@ -1,0 +1,381 @@
+//! The device side: two ways to hold the accumulators, one chain.
+
+use crate::arithmetic::multiply_add;
+use cubecl::prelude::*;
+
+/// `acc + a * b`: the step of every chain.
+///
+/// Integers have no fused multiply-add; they wrap, so their order cannot show.
+#[cube]
+fn step<A: Numeric>(a: A, b: A, acc: A, #[comptime] integer: bool) -> A {
+    if comptime!(integer) { acc + a * b } else { multiply_add::<A>(a, b, acc) }
+}
+
+/// Which tile of which matrix a cube computes, and which blocks of `k` it walks.
+#[derive(CubeType)]
+struct Place {
+    /// Tile row and tile column.
+    row: u32,
+    column: u32,
+    /// Offset of the output matrix.
+    output: u32,
+    /// Blocks `first .. end` of `k`.
+    first: u32,
+    end: u32,
+    /// Offsets of the operands' matrices.
+    lhs: u32,
+    rhs: u32,
+}
+
+/// Cubes are numbered tile column first, then tile row, batch, part; each part has an output of its own.
+#[cube]
+fn place<I: Numeric>(
+    lhs: &Tensor<I>,
+    rhs: &Tensor<I>,
+    parts: u32,
+    #[comptime] tile_m: u32,
+    #[comptime] tile_n: u32,
+    #[comptime] block: u32,
+) -> Place {
+    let rank = lhs.rank();
+    let m = lhs.shape(rank - 2) as u32;
+    let n = rhs.shape(rank - 1) as u32;
+    let tiles_m = m.div_ceil(tile_m);
+    let tiles_n = n.div_ceil(tile_n);
+    let blocks = (lhs.shape(rank - 1) as u32).div_ceil(block);
+    let mut batches = 1u32;
+    for axis in 0..rank - 2 {
+        batches *= lhs.shape(axis) as u32;
+    }
+
+    let cube = CUBE_POS as u32;
+    let rest = cube / tiles_n;
+    let matrix = rest / tiles_m;
+    let batch = matrix % batches;
+    let part = matrix / batches;
+    let blocks_in_part = blocks / parts;
+
+    let mut lhs_offset = 0u32;
+    let mut rhs_offset = 0u32;
+    let mut left = batch;
+    for i in 0..rank - 2 {
+        let axis = rank - 3 - i;
+        let extent = lhs.shape(axis) as u32;
+        lhs_offset += left % extent * lhs.stride(axis) as u32;
+        rhs_offset += left % extent * rhs.stride(axis) as u32;
+        left /= extent;
+    }
+    Place {
+        row: rest % tiles_m,
+        column: cube % tiles_n,
+        output: matrix * m * n,
+        first: part * blocks_in_part,
+        end: (part + 1) * blocks_in_part,
+        lhs: lhs_offset,
+        rhs: rhs_offset,
+    }
+}
+
+/// Adds a block's chain to the sum of the blocks before it, which is kept in the output.
+#[cube]
+fn store<A: Numeric, O: Numeric>(output: &mut [O], at: u32, chain: A, is_first: bool) {
+    if is_first {
+        output[at as usize] = O::cast_from(chain);
+    } else {
+        output[at as usize] = O::cast_from(A::cast_from(output[at as usize]) + chain);
+    }
+}
+
+/// Register tiles without shared memory: each unit owns `rows x columns` outputs.
+///
+/// Consecutive units own consecutive columns, so a software driver that runs units as SIMD lanes loads and stores
+/// whole vectors. Rows and columns beyond the edge repeat the last one and are not stored.
+#[cube(launch_unchecked)]
+pub fn direct<I: Numeric, A: Numeric, O: Numeric>(
+    lhs: &Tensor<I>,
+    rhs: &Tensor<I>,
+    output: &mut [O],
+    cubes: u32,
+    parts: u32,
+    output_row: u32,
+    output_column: u32,
+    #[comptime] rows: u32,
+    #[comptime] columns: u32,
+    #[comptime] units: u32,
+    #[comptime] block: u32,
+    #[comptime] integer: bool,
+    #[define(I, A, O)] _dtypes: [ElemType; 3],
+) {
+    if CUBE_POS as u32 >= cubes {
+        terminate!();
+    }
+    let place = place::<I>(lhs, rhs, parts, rows, columns * units, block);
+    let rank = lhs.rank();
+    let m = lhs.shape(rank - 2) as u32;
+    let k = lhs.shape(rank - 1) as u32;
+    let n = rhs.shape(rank - 1) as u32;
+    let lhs_k = lhs.stride(rank - 1) as u32;
+    let rhs_k = rhs.stride(rank - 2) as u32;
+    let row = place.row * rows;
+    let column = place.column * (columns * units) + UNIT_POS;
+
+    let mut lhs_at = Array::<u32>::new(comptime!(rows as usize));
+    let mut rhs_at = Array::<u32>::new(comptime!(columns as usize));
+    #[unroll]
+    for r in 0..rows {
+        lhs_at[r as usize] = place.lhs + min(row + r, m - 1) * lhs.stride(rank - 2) as u32;
+    }
+    #[unroll]
+    for c in 0..columns {
+        rhs_at[c as usize] = place.rhs + min(column + c * units, n - 1) * rhs.stride(rank - 1) as u32;
+    }
+
+    let mut acc = Array::<A>::new(comptime!((rows * columns) as usize));
+    let mut b = Array::<A>::new(comptime!(columns as usize));
+    for index in place.first..place.end {
+        #[unroll]
+        for i in 0..rows * columns {
+            acc[i as usize] = A::from_int(0);
+        }
+        for p in index * block..min((index + 1) * block, k) {
+            #[unroll]
+            for c in 0..columns {
+                b[c as usize] = A::cast_from(rhs[(rhs_at[c as usize] + p * rhs_k) as usize]);
+            }
+            #[unroll]
+            for r in 0..rows {
+                let a = A::cast_from(lhs[(lhs_at[r as usize] + p * lhs_k) as usize]);
+                #[unroll]
+                for c in 0..columns {
+                    let i = comptime!((r * columns + c) as usize);
+                    acc[i] = step::<A>(a, b[c as usize], acc[i], integer);
+                }
+            }
+        }
+        #[unroll]
+        for r in 0..rows {
+            #[unroll]
+            for c in 0..columns {
+                let (i, j) = (row + r, column + c * units);
+                if i < m && j < n {
+                    let at = place.output + i * output_row + j * output_column;
+                    store::<A, O>(output, at, acc[comptime!((r * columns + c) as usize)], index == place.first);
+                }
+            }
+        }
+    }
+}
+
+/// Four neighbours across a tile, at one `k`. Those beyond the edge repeat the last one and are never stored.
+#[cube]
+fn fetch<I: Numeric, A: Numeric>(
+    matrix: &Tensor<I>,
+    offset: u32,
+    across: u32,
+    across_extent: u32,
+    across_stride: u32,
+) -> Vector<A, Const<4>> {
+    let mut four = Vector::<A, Const<4>>::new(A::from_int(0));
+    #[unroll]
+    for i in 0..4u32 {
+        let at = offset + min(across + i, across_extent - 1) * across_stride;
+        four.insert(comptime!(i as usize), A::cast_from(matrix[at as usize]));
+    }
+    four
+}
+
+/// Where `slot` of a staged tile lies: (group of four across the tile, step along `k`).
+///
+/// Consecutive units read along `k` where `k` is the contiguous axis of the operand, across it otherwise.
+#[cube]
+fn slot_at(slot: u32, #[comptime] groups: u32, #[comptime] depth: u32, #[comptime] k_first: bool) -> (u32, u32) {
+    if comptime!(k_first) { (slot / depth, slot % depth) } else { (slot % groups, slot / groups) }
+}
+
+/// One step of `k` for the outputs of a unit, from the staged tiles.
+#[cube]
+fn outer_product<A: Numeric>(
+    lhs_stage: &Shared<[Vector<A, Const<4>>]>,
+    rhs_stage: &Shared<[Vector<A, Const<4>>]>,
+    acc: &mut Array<A>,
+    stage_row: u32,
+    unit_row: u32,
+    unit_column: u32,
+    #[comptime] side: u32,
+    #[comptime] fours: u32,
+    #[comptime] integer: bool,
+) {
+    let mut b = Array::<Vector<A, Const<4>>>::new(comptime!(fours as usize));
+    #[unroll]
+    for w in 0..fours {
+        b[w as usize] = rhs_stage[(stage_row + w * side + unit_column) as usize];
+    }
+    #[unroll]
+    for v in 0..fours {
+        let a = lhs_stage[(stage_row + v * side + unit_row) as usize];
+        #[unroll]
+        for i in 0..4u32 {
+            #[unroll]
+            for w in 0..fours {
+                #[unroll]
+                for j in 0..4u32 {
+                    let at = comptime!((((v * 4 + i) * fours + w) * 4 + j) as usize);
+                    let x = a.extract(comptime!(i as usize));
+                    let y = b[w as usize].extract(comptime!(j as usize));
+                    acc[at] = step::<A>(x, y, acc[at], integer);
+                }
+            }
+        }
+    }
+}
+
+/// Tiles of both operands staged in shared memory, `side x side` units, each owning `fours x fours` blocks of 4 x 4.
+///
+/// The next tiles are fetched to registers while the staged ones are multiplied. A last tile shorter than `depth`
+/// ends its loop early: no padding enters a chain.
+#[cube(launch_unchecked)]
+pub fn tiled<I: Numeric, A: Numeric, O: Numeric>(
+    lhs: &Tensor<I>,
+    rhs: &Tensor<I>,
+    output: &mut [O],
+    cubes: u32,
+    parts: u32,
+    output_row: u32,
+    output_column: u32,
+    #[comptime] side: u32,
+    #[comptime] fours: u32,
+    #[comptime] depth: u32,
+    #[comptime] lhs_k_first: bool,
+    #[comptime] rhs_k_first: bool,
+    #[comptime] block: u32,
+    #[comptime] integer: bool,
+    #[define(I, A, O)] _dtypes: [ElemType; 3],
+) {
+    if CUBE_POS as u32 >= cubes {
+        terminate!();
+    }
+    let tile = comptime!(side * fours * 4);
+    let groups = comptime!(side * fours);
+    // One more slot a row keeps stores along `k` off each other's shared-memory banks.
+    let pitch = comptime!(side * fours + 1);
+    let fetches = comptime!(groups * depth / (side * side));
+    let place = place::<I>(lhs, rhs, parts, tile, tile, block);
+    let rank = lhs.rank();
+    let m = lhs.shape(rank - 2) as u32;
+    let k = lhs.shape(rank - 1) as u32;
+    let n = rhs.shape(rank - 1) as u32;
+    let lhs_row = lhs.stride(rank - 2) as u32;
+    let lhs_k = lhs.stride(rank - 1) as u32;
+    let rhs_k = rhs.stride(rank - 2) as u32;
+    let rhs_column = rhs.stride(rank - 1) as u32;
+    let unit_row = UNIT_POS / side;
+    let unit_column = UNIT_POS % side;
+    let row = place.row * tile;
+    let column = place.column * tile;
+
+    let mut lhs_stage = Shared::<[Vector<A, Const<4>>]>::new_slice(comptime!((pitch * depth) as usize));
+    let mut rhs_stage = Shared::<[Vector<A, Const<4>>]>::new_slice(comptime!((pitch * depth) as usize));
+    let mut lhs_next = Array::<Vector<A, Const<4>>>::new(comptime!(fetches as usize));
+    let mut rhs_next = Array::<Vector<A, Const<4>>>::new(comptime!(fetches as usize));
+    let mut acc = Array::<A>::new(comptime!((fours * fours * 16) as usize));
+
+    for index in place.first..place.end {
+        #[unroll]
+        for i in 0..fours * fours * 16 {
+            acc[i as usize] = A::from_int(0);
+        }
+        let stop = min((index + 1) * block, k);
+        let tiles = (stop - index * block).div_ceil(depth);
+        // The first round only fetches; every later one stages what was fetched, fetches ahead and multiplies.
+        for round in 0..tiles + 1 {
+            let ahead = index * block + round * depth;
+            if round > 0 {
+                sync_cube();
+                #[unroll]
+                for f in 0..fetches {
+                    let slot = f * (side * side) + UNIT_POS;
+                    let (four, p) = slot_at(slot, groups, depth, lhs_k_first);
+                    lhs_stage[(p * pitch + four) as usize] = lhs_next[f as usize];
+                    let (four, p) = slot_at(slot, groups, depth, rhs_k_first);
+                    rhs_stage[(p * pitch + four) as usize] = rhs_next[f as usize];
+                }
+                sync_cube();
+            }
+            if ahead < stop {
+                #[unroll]
+                for f in 0..fetches {
+                    let slot = f * (side * side) + UNIT_POS;
+                    let (four, p) = slot_at(slot, groups, depth, lhs_k_first);
+                    let offset = place.lhs + min(ahead + p, k - 1) * lhs_k;
+                    lhs_next[f as usize] = fetch::<I, A>(lhs, offset, row + four * 4, m, lhs_row);
+                    let (four, p) = slot_at(slot, groups, depth, rhs_k_first);
+                    let offset = place.rhs + min(ahead + p, k - 1) * rhs_k;
+                    rhs_next[f as usize] = fetch::<I, A>(rhs, offset, column + four * 4, n, rhs_column);
+                }
+            }
+            if round > 0 {
+                if ahead <= stop {
+                    for p in 0..depth {
+                        outer_product::<A>(
+                            &lhs_stage,
+                            &rhs_stage,
+                            &mut acc,
+                            p * pitch,
+                            unit_row,
+                            unit_column,
+                            side,
+                            fours,
+                            integer,
+                        );
+                    }
+                } else {
+                    for p in 0..stop + depth - ahead {
+                        outer_product::<A>(
+                            &lhs_stage,
+                            &rhs_stage,
+                            &mut acc,
+                            p * pitch,
+                            unit_row,
+                            unit_column,
+                            side,
+                            fours,
+                            integer,
+                        );
+                    }
+                }
+            }
+        }
+        #[unroll]
+        for r in 0..fours * 4 {
+            #[unroll]
+            for c in 0..fours * 4 {
+                let i = row + (r / 4 * side + unit_row) * 4 + r % 4;
+                let j = column + (c / 4 * side + unit_column) * 4 + c % 4;
+                if i < m && j < n {
+                    let at = place.output + i * output_row + j * output_column;
+                    store::<A, O>(output, at, acc[comptime!((r * fours * 4 + c) as usize)], index == place.first);
+                }
+            }
+        }
+    }
+}
+
+/// Adds the parts of each output, ascending, and rounds once to the element type of the result.
+#[cube(launch_unchecked)]
+pub fn combine<A: Numeric, O: Numeric>(
+    workspace: &[A],
+    output: &mut [O],
+    outputs: u32,
+    parts: u32,
+    #[define(A, O)] _dtypes: [ElemType; 2],
+) {
+    let at = ABSOLUTE_POS as u32;
+    if at >= outputs {
+        terminate!();
+    }
+    let mut total = workspace[at as usize];
+    for part in 1..parts {
+        total += workspace[(part * outputs + at) as usize];
+    }
+    output[at as usize] = O::cast_from(total);
+}
