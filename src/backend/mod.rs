@@ -19,6 +19,8 @@ mod module;
 mod quantized;
 mod refused;
 mod runtime;
+#[cfg(all(test, feature = "wgpu"))]
+mod tests;
 mod transaction;
 
 pub(crate) use refused::in_route;

@@ -83,6 +83,7 @@ fn refusal(operation: &'static str, operands: &[&CubeTensor], device: &CubeDevic
             (format!("{kernel} has no fixed-order version for {dtype}"), remedy)
         }
         KernelError::Device { .. } => (error.to_string(), "run it on another device"),
+        KernelError::Argument { .. } => (error.to_string(), "change the argument"),
         error => (error.to_string(), "check the operands' shapes, or split them into smaller ones"),
     };
     let device = format!("{device:?}");
