@@ -10,8 +10,93 @@ use cubecl::prelude::*;
 /// Spatial axes of a view start here.
 const SPATIAL: usize = 3;
 
-/// The position a tap that does not exist would meet.
-const MISSING: u32 = u32::MAX;
+/// One number a spatial axis.
+#[derive(CubeType, Clone, Copy)]
+struct Spatial {
+    d: u32,
+    h: u32,
+    w: u32,
+}
+
+#[cube]
+impl Spatial {
+    /// The spatial sizes of a view.
+    fn shape<E: Float>(view: &Tensor<E>) -> Spatial {
+        Spatial { d: view.shape(SPATIAL) as u32, h: view.shape(SPATIAL + 1) as u32, w: view.shape(SPATIAL + 2) as u32 }
+    }
+
+    /// The spatial strides of a view.
+    fn strides<E: Float>(view: &Tensor<E>) -> Spatial {
+        Spatial {
+            d: view.stride(SPATIAL) as u32,
+            h: view.stride(SPATIAL + 1) as u32,
+            w: view.stride(SPATIAL + 2) as u32,
+        }
+    }
+
+    /// `value` split into places of these sizes.
+    fn split(&self, value: u32) -> Spatial {
+        let rows = value / self.w;
+        let d = rows / self.h;
+        Spatial { d, h: rows - d * self.h, w: value - rows * self.w }
+    }
+}
+
+/// How the source position that a target position meets moves from tap to tap, along one spatial axis.
+///
+/// Tap 0 meets `(target * scale + offset) / divisor`, if the division is exact; each tap adds `step` to the quotient and
+/// `step_rest` to the remainder. A forward pass divides by 1, an input gradient by the stride: the one kernel needs no
+/// division inside its loop, where drivers for a CPU take one lane at a time.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+pub struct Walk {
+    /// Source positions an advance of the target is worth, before the division.
+    pub scale: i32,
+    /// Where target position 0 meets tap 0, before the division.
+    pub offset: i32,
+    /// What source positions are multiples of.
+    pub divisor: i32,
+    /// What a tap adds to the quotient.
+    pub step: i32,
+    /// What a tap adds to the remainder: zero, or less.
+    pub step_rest: i32,
+}
+
+/// A place along a [`Walk`].
+#[derive(CubeType, Clone, Copy)]
+struct Place {
+    position: i32,
+    rest: i32,
+}
+
+#[cube]
+impl Place {
+    /// Where `target` meets tap 0. Only a divisor of 1 meets negative numbers.
+    fn first(target: u32, walk: &Walk) -> Place {
+        let distance = target as i32 * walk.scale + walk.offset;
+        let position = distance / walk.divisor;
+        Place { position, rest: distance - position * walk.divisor }
+    }
+
+    /// Moves to where the next tap is met.
+    fn advance(&mut self, walk: &Walk) {
+        let rest = self.rest + walk.step_rest;
+        let position = self.position + walk.step;
+        let borrow = rest < 0;
+        self.position = select(borrow, position - 1, position);
+        self.rest = select(borrow, rest + walk.divisor, rest);
+    }
+
+    /// Moves to another place.
+    fn set(&mut self, other: &Place) {
+        self.position = other.position;
+        self.rest = other.rest;
+    }
+
+    /// Whether there is a source position here.
+    fn exists(&self, length: u32) -> bool {
+        self.rest == 0 && self.position >= 0 && self.position < length as i32
+    }
+}
 
 /// How taps step along one spatial axis.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
@@ -24,31 +109,6 @@ pub struct Step {
     pub dilation: u32,
 }
 
-/// The source position that meets `target` at `tap`, or [`MISSING`] where none does.
-///
-/// The source is the convolution's input in a forward pass; when `transposed`, it is the output.
-#[cube]
-fn source_position(target: u32, tap: u32, step: &Step, length: u32, #[comptime] transposed: bool) -> u32 {
-    let mut position = MISSING.runtime();
-    if comptime!(transposed) {
-        let ahead = target + step.padding;
-        let back = tap * step.dilation;
-        if ahead >= back {
-            let distance = ahead - back;
-            let candidate = distance / step.stride;
-            if candidate < length && candidate * step.stride == distance {
-                position = candidate;
-            }
-        }
-    } else {
-        let ahead = target * step.stride + tap * step.dilation;
-        if ahead >= step.padding && ahead - step.padding < length {
-            position = ahead - step.padding;
-        }
-    }
-    position
-}
-
 /// One chain an output element, over taps row-major ascending, then source channels ascending.
 ///
 /// A unit owns one spatial position of `tile_channels` target channels of `tile_batch` batch entries: all of them meet
@@ -59,13 +119,12 @@ pub fn convolve<E: Float, A: Float>(
     weight: &Tensor<E>,
     bias: ComptimeOption<&[E]>,
     output: &mut Tensor<E>,
-    step_d: Step,
-    step_h: Step,
-    step_w: Step,
+    walk_d: Walk,
+    walk_h: Walk,
+    walk_w: Walk,
     units: u32,
     #[comptime] tile_channels: usize,
     #[comptime] tile_batch: usize,
-    #[comptime] transposed: bool,
     #[define(E, A)] _dtypes: [ElemType; 2],
 ) {
     let unit = ABSOLUTE_POS as u32;
@@ -75,21 +134,22 @@ pub fn convolve<E: Float, A: Float>(
     let batch = output.shape(0) as u32;
     let groups = output.shape(1) as u32;
     let channels = output.shape(2) as u32;
-    let height = output.shape(SPATIAL + 1) as u32;
-    let width = output.shape(SPATIAL + 2) as u32;
-    let plane = height * width;
-    let positions = output.shape(SPATIAL) as u32 * plane;
+    let target = Spatial {
+        d: output.shape(SPATIAL) as u32,
+        h: output.shape(SPATIAL + 1) as u32,
+        w: output.shape(SPATIAL + 2) as u32,
+    };
+    let positions = target.d * target.h * target.w;
     let tiles = channels.div_ceil(comptime!(tile_channels as u32));
 
-    let position = unit % positions;
     let rest = unit / positions;
-    let first_channel = rest % tiles * comptime!(tile_channels as u32);
-    let rest = rest / tiles;
-    let group = rest % groups;
-    let first_batch = rest / groups * comptime!(tile_batch as u32);
-    let d = position / plane;
-    let h = position % plane / width;
-    let w = position % width;
+    let position = unit - rest * positions;
+    let tile = rest / tiles;
+    let first_channel = (rest - tile * tiles) * comptime!(tile_channels as u32);
+    let batch_tile = tile / groups;
+    let group = tile - batch_tile * groups;
+    let first_batch = batch_tile * comptime!(tile_batch as u32);
+    let target_at = target.split(position);
 
     // A tile that hangs over the edge repeats the last channel or batch entry and does not store it.
     let mut source_base = Array::<u32>::new(tile_batch);
@@ -110,46 +170,61 @@ pub fn convolve<E: Float, A: Float>(
         }
     }
 
-    let source_channels = weight.shape(2) as u32;
+    // Sizes and strides are read before the loops: drivers for a CPU gather them again at each use.
+    let channels_of_source = weight.shape(2) as u32;
     let source_step = source.stride(2) as u32;
     let weight_step = weight.stride(2) as u32;
-    for tap_d in 0..weight.shape(SPATIAL) as u32 {
-        let source_d = source_position(d, tap_d, &step_d, source.shape(SPATIAL) as u32, transposed);
-        if source_d != MISSING {
-            for tap_h in 0..weight.shape(SPATIAL + 1) as u32 {
-                let source_h = source_position(h, tap_h, &step_h, source.shape(SPATIAL + 1) as u32, transposed);
-                if source_h != MISSING {
-                    for tap_w in 0..weight.shape(SPATIAL + 2) as u32 {
-                        let source_w = source_position(w, tap_w, &step_w, source.shape(SPATIAL + 2) as u32, transposed);
-                        if source_w != MISSING {
-                            let mut source_at = source_d * source.stride(SPATIAL) as u32
-                                + source_h * source.stride(SPATIAL + 1) as u32
-                                + source_w * source.stride(SPATIAL + 2) as u32;
-                            let mut weight_at = tap_d * weight.stride(SPATIAL) as u32
-                                + tap_h * weight.stride(SPATIAL + 1) as u32
-                                + tap_w * weight.stride(SPATIAL + 2) as u32;
-                            for _ in 0..source_channels {
-                                let mut x = Array::<A>::new(tile_batch);
-                                #[unroll]
-                                for i in 0..tile_batch {
-                                    x[i] = A::cast_from(source[(source_base[i] + source_at) as usize]);
-                                }
-                                #[unroll]
-                                for j in 0..tile_channels {
-                                    let y = A::cast_from(weight[(weight_base[j] + weight_at) as usize]);
-                                    #[unroll]
-                                    for i in 0..tile_batch {
-                                        let k = comptime!(j * tile_batch + i);
-                                        acc[k] = multiply_add::<A>(x[i], y, acc[k]);
-                                    }
-                                }
-                                source_at += source_step;
-                                weight_at += weight_step;
-                            }
-                        }
-                    }
+    let lengths = Spatial::shape::<E>(source);
+    let source_strides = Spatial::strides::<E>(source);
+    let weight_strides = Spatial::strides::<E>(weight);
+    let taps = Spatial::shape::<E>(weight);
+    let start_h = Place::first(target_at.h, &walk_h);
+    let start_w = Place::first(target_at.w, &walk_w);
+    let mut place_d = Place::first(target_at.d, &walk_d);
+    let mut place_h = Place::first(target_at.h, &walk_h);
+    let mut place_w = Place::first(target_at.w, &walk_w);
+    let mut tap_d = u32::new(0);
+    let mut tap_h = u32::new(0);
+    let mut tap_w = u32::new(0);
+    // Two loops and no branch: drivers for a CPU blend every accumulator under a mask at each level of nesting.
+    for _ in 0..taps.d * taps.h * taps.w {
+        let exists = place_d.exists(lengths.d) && place_h.exists(lengths.h) && place_w.exists(lengths.w);
+        let source_channels = select(exists, channels_of_source, 0);
+        let mut source_at = place_d.position as u32 * source_strides.d
+            + place_h.position as u32 * source_strides.h
+            + place_w.position as u32 * source_strides.w;
+        let mut weight_at = tap_d * weight_strides.d + tap_h * weight_strides.h + tap_w * weight_strides.w;
+        for _ in 0..source_channels {
+            let mut x = Array::<A>::new(tile_batch);
+            #[unroll]
+            for i in 0..tile_batch {
+                x[i] = A::cast_from(source[(source_base[i] + source_at) as usize]);
+            }
+            #[unroll]
+            for j in 0..tile_channels {
+                let y = A::cast_from(weight[(weight_base[j] + weight_at) as usize]);
+                #[unroll]
+                for i in 0..tile_batch {
+                    let k = comptime!(j * tile_batch + i);
+                    acc[k] = multiply_add::<A>(x[i], y, acc[k]);
                 }
             }
+            source_at += source_step;
+            weight_at += weight_step;
+        }
+        tap_w += 1;
+        place_w.advance(&walk_w);
+        if tap_w == taps.w {
+            tap_w = 0;
+            place_w.set(&start_w);
+            tap_h += 1;
+            place_h.advance(&walk_h);
+        }
+        if tap_h == taps.h {
+            tap_h = 0;
+            place_h.set(&start_h);
+            tap_d += 1;
+            place_d.advance(&walk_d);
         }
     }
 
@@ -198,23 +273,24 @@ pub fn weight_gradient_blocks<E: Float, A: Float, O: Float>(
     let groups = input.shape(1) as u32;
     let inputs = input.shape(2) as u32;
     let outputs = gradient.shape(2) as u32;
-    let taps_h = blocks.shape(SPATIAL + 2) as u32;
-    let taps_w = blocks.shape(SPATIAL + 3) as u32;
-    let taps = blocks.shape(SPATIAL + 1) as u32 * taps_h * taps_w;
+    let taps = Spatial {
+        d: blocks.shape(SPATIAL + 1) as u32,
+        h: blocks.shape(SPATIAL + 2) as u32,
+        w: blocks.shape(SPATIAL + 3) as u32,
+    };
+    let tap_count = taps.d * taps.h * taps.w;
     let input_tiles = inputs.div_ceil(comptime!(tile_inputs as u32));
     let output_tiles = outputs.div_ceil(comptime!(tile_outputs as u32));
 
-    let tap = unit % taps;
-    let rest = unit / taps;
-    let first_input = rest % input_tiles * comptime!(tile_inputs as u32);
-    let rest = rest / input_tiles;
-    let first_output = rest % output_tiles * comptime!(tile_outputs as u32);
-    let rest = rest / output_tiles;
-    let group = rest % groups;
+    let rest = unit / tap_count;
+    let tap = unit - rest * tap_count;
+    let tile = rest / input_tiles;
+    let first_input = (rest - tile * input_tiles) * comptime!(tile_inputs as u32);
+    let rest = tile / output_tiles;
+    let first_output = (tile - rest * output_tiles) * comptime!(tile_outputs as u32);
     let block = rest / groups;
-    let tap_d = tap / (taps_h * taps_w);
-    let tap_h = tap / taps_w % taps_h;
-    let tap_w = tap % taps_w;
+    let group = rest - block * groups;
+    let tap_at = taps.split(tap);
 
     let mut input_base = Array::<u32>::new(tile_inputs);
     let mut gradient_base = Array::<u32>::new(tile_outputs);
@@ -234,61 +310,80 @@ pub fn weight_gradient_blocks<E: Float, A: Float, O: Float>(
         }
     }
 
-    let depth = gradient.shape(SPATIAL) as u32;
-    let height = gradient.shape(SPATIAL + 1) as u32;
-    let width = gradient.shape(SPATIAL + 2) as u32;
-    let terms = gradient.shape(0) as u32 * depth * height * width;
+    // Sizes and strides are read before the loops, as above.
+    let positions = Spatial::shape::<E>(gradient);
+    let lengths = Spatial::shape::<E>(input);
+    let input_strides = Spatial::strides::<E>(input);
+    let gradient_strides = Spatial::strides::<E>(gradient);
+    let input_entry = input.stride(0) as u32;
+    let gradient_entry = gradient.stride(0) as u32;
+    let (stride_d, stride_h) = (step_d.stride, step_h.stride);
+    let terms = gradient.shape(0) as u32 * positions.d * positions.h * positions.w;
     let begin = block * block_terms;
     let end = min(begin + block_terms, terms);
     // Along a row the positions this tap meets are contiguous: `first..last`.
-    let reach = tap_w * step_w.dilation;
+    let reach = tap_at.w * step_w.dilation;
     let mut first = u32::new(0);
     let mut last = u32::new(0);
     if reach < step_w.padding {
         first = (step_w.padding - reach).div_ceil(step_w.stride);
     }
-    let limit = input.shape(SPATIAL + 2) as u32 + step_w.padding;
+    let limit = lengths.w + step_w.padding;
     if limit > reach {
-        last = min((limit - reach).div_ceil(step_w.stride), width);
+        last = min((limit - reach).div_ceil(step_w.stride), positions.w);
     }
-    for row in begin / width..end.div_ceil(width) {
-        let h = row % height;
-        let rest = row / height;
-        let d = rest % depth;
-        let entry = rest / depth;
-        let input_d = source_position(d, tap_d, &step_d, input.shape(SPATIAL) as u32, false);
-        let input_h = source_position(h, tap_h, &step_h, input.shape(SPATIAL + 1) as u32, false);
-        if input_d != MISSING && input_h != MISSING {
-            let row_begin = row * width;
-            let from = max(max(begin, row_begin) - row_begin, first);
-            let to = min(min(end, row_begin + width) - row_begin, last);
-            let mut gradient_at = entry * gradient.stride(0) as u32
-                + d * gradient.stride(SPATIAL) as u32
-                + h * gradient.stride(SPATIAL + 1) as u32
-                + from * gradient.stride(SPATIAL + 2) as u32;
-            // The first term's column: `from` is at least `first`, so this does not wrap when the loop runs.
-            let mut input_at = entry * input.stride(0) as u32
-                + input_d * input.stride(SPATIAL) as u32
-                + input_h * input.stride(SPATIAL + 1) as u32
-                + (from * step_w.stride + reach - step_w.padding) * input.stride(SPATIAL + 2) as u32;
-            for _ in from..to {
-                let mut x = Array::<A>::new(tile_inputs);
+    // Where a sum with one of these wraps below zero no input position exists.
+    let ahead_d = tap_at.d * step_d.dilation - step_d.padding;
+    let ahead_h = tap_at.h * step_h.dilation - step_h.padding;
+    let ahead_w = reach - step_w.padding;
+    let input_step = step_w.stride * input_strides.w;
+    let begin_row = begin / positions.w;
+    let end_row = end.div_ceil(positions.w);
+    let slab = begin_row / positions.h;
+    let mut row_begin = begin_row * positions.w;
+    let mut entry = slab / positions.d;
+    let mut d = slab - entry * positions.d;
+    let mut h = begin_row - slab * positions.h;
+    for _ in begin_row..end_row {
+        let input_d = d * stride_d + ahead_d;
+        let input_h = h * stride_h + ahead_h;
+        let exists = input_d < lengths.d && input_h < lengths.h;
+        let from = max(max(begin, row_begin) - row_begin, first);
+        let to = select(exists, min(min(end, row_begin + positions.w) - row_begin, last), 0);
+        let mut gradient_at =
+            entry * gradient_entry + d * gradient_strides.d + h * gradient_strides.h + from * gradient_strides.w;
+        let mut input_at = entry * input_entry
+            + input_d * input_strides.d
+            + input_h * input_strides.h
+            + from * input_step
+            + ahead_w * input_strides.w;
+        for _ in from..to {
+            let mut x = Array::<A>::new(tile_inputs);
+            #[unroll]
+            for i in 0..tile_inputs {
+                x[i] = A::cast_from(input[(input_base[i] + input_at) as usize]);
+            }
+            #[unroll]
+            for j in 0..tile_outputs {
+                let y = A::cast_from(gradient[(gradient_base[j] + gradient_at) as usize]);
                 #[unroll]
                 for i in 0..tile_inputs {
-                    x[i] = A::cast_from(input[(input_base[i] + input_at) as usize]);
+                    let k = comptime!(j * tile_inputs + i);
+                    acc[k] = multiply_add::<A>(x[i], y, acc[k]);
                 }
-                #[unroll]
-                for j in 0..tile_outputs {
-                    let y = A::cast_from(gradient[(gradient_base[j] + gradient_at) as usize]);
-                    #[unroll]
-                    for i in 0..tile_inputs {
-                        let k = comptime!(j * tile_inputs + i);
-                        acc[k] = multiply_add::<A>(x[i], y, acc[k]);
-                    }
-                }
-                gradient_at += gradient.stride(SPATIAL + 2) as u32;
-                input_at += step_w.stride * input.stride(SPATIAL + 2) as u32;
             }
+            gradient_at += gradient_strides.w;
+            input_at += input_step;
+        }
+        row_begin += positions.w;
+        h += 1;
+        if h == positions.h {
+            h = 0;
+            d += 1;
+        }
+        if d == positions.d {
+            d = 0;
+            entry += 1;
         }
     }
 
@@ -299,7 +394,7 @@ pub fn weight_gradient_blocks<E: Float, A: Float, O: Float>(
         for i in 0..tile_inputs {
             let channel = first_input + i as u32;
             if output < outputs && channel < inputs {
-                let at = (((block * groups + group) * outputs + output) * inputs + channel) * taps + tap;
+                let at = (((block * groups + group) * outputs + output) * inputs + channel) * tap_count + tap;
                 blocks[at as usize] = O::cast_from(acc[j * tile_inputs + i]);
             }
         }

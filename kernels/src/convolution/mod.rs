@@ -49,7 +49,7 @@ use crate::KernelError;
 use cubecl::ir::FloatKind;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
-use kernel::StepLaunch;
+use kernel::{StepLaunch, WalkLaunch};
 use shape::{check_shape, view_data, view_weight};
 
 /// The convolution of `input` `[batch, c_in, spatial..]` with `weight` `[c_out, c_in / groups, taps..]`, plus `bias`
@@ -307,7 +307,7 @@ impl Pass<'_> {
             return Ok(result);
         }
         let bias = bias.map(|bias| contiguous(self.client, bias).into_arg().into_buffer_arg());
-        let [d, h, w] = self.steps();
+        let [d, h, w] = self.walks(transposed);
         // SAFETY: a unit below `units` owns a position and a tile of channels and batch entries; it reads taps the
         // geometry places inside the operands, whose shapes are checked, and writes its own elements of the result.
         unsafe {
@@ -325,19 +325,30 @@ impl Pass<'_> {
                 units,
                 self.plan.rows,
                 self.plan.columns,
-                transposed,
                 [dtype, sum],
             );
         }
         Ok(result)
     }
 
-    /// The element type sums are kept in; refuses operands of different or unsupported types.
+    /// The element type sums are kept in; refuses operands of different or unsupported types, and operands
+    /// that 32-bit indices cannot reach over.
     fn accumulator(&self, operands: &[&TensorHandle]) -> Result<ElemType, KernelError> {
         let kernel = self.kernel;
         let dtype = operands[0].dtype;
         if let Some(other) = operands.iter().find(|operand| operand.dtype != dtype) {
             let reason = format!("operands of {dtype} and of {}, want one element type", other.dtype);
+            return Err(KernelError::Shape { kernel, reason });
+        }
+        let far = |operand: &&&TensorHandle| {
+            let reach = |(&size, &stride): (&usize, &usize)| size.saturating_sub(1).saturating_mul(stride);
+            let reach = operand.shape().iter().zip(operand.strides().iter()).map(reach);
+            reach.fold(0, usize::saturating_add) >= u32::MAX as usize
+        };
+        if let Some(operand) = operands.iter().find(far) {
+            let (shape, strides) = (operand.shape(), operand.strides());
+            let reason =
+                format!("an operand {:?} with strides {:?} reaches over 2^32 elements", &shape[..], &strides[..]);
             return Err(KernelError::Shape { kernel, reason });
         }
         let refuse = |remedy| Err(KernelError::Dtype { kernel, dtype, remedy });
@@ -369,6 +380,17 @@ impl Pass<'_> {
     fn steps(&self) -> [StepLaunch; 3] {
         let step = |axis: Axis| StepLaunch::new(axis.stride as u32, axis.padding as u32, axis.dilation as u32);
         self.geometry.axes.map(step)
+    }
+
+    /// How taps walk over the source along depth, height and width.
+    fn walks(&self, transposed: bool) -> [WalkLaunch; 3] {
+        self.geometry.axes.map(|axis| {
+            let (stride, padding, dilation) = (axis.stride as i32, axis.padding as i32, axis.dilation as i32);
+            match transposed {
+                true => WalkLaunch::new(1, padding, stride, -(dilation / stride), -(dilation % stride)),
+                false => WalkLaunch::new(stride, -padding, 1, dilation, 0),
+            }
+        })
     }
 }
 
