@@ -58,7 +58,7 @@ impl Plan {
 const WIDE_STEPS: usize = 8;
 
 /// Tiles from which the widest tile still fills a device.
-const WIDE_TILES: usize = 1024;
+const WIDE_TILES: usize = 512;
 
 /// The tile of a forward pass.
 pub fn forward(geometry: &Geometry) -> Plan {
