@@ -1,26 +1,434 @@
 //! Convolution kernels against their references.
 
 use crate::harness::*;
-use burn_deterministic_kernels::arithmetic::multiply_add_of;
+use burn_deterministic_kernels::KernelError;
+use burn_deterministic_kernels::arithmetic::{MultiplyAdd, multiply_add_of};
 use burn_deterministic_kernels::convolution::*;
+use cubecl::ir::{ElemType, FloatKind};
+use cubecl::prelude::*;
+use cubecl::std::tensor::TensorHandle;
+
+/// A convolution's operands on the host, its device, and its geometry.
+struct Case<const N: usize> {
+    client: Client,
+    fma: MultiplyAdd,
+    params: ConvolutionParams<N>,
+    geometry: Geometry,
+    input_shape: Vec<usize>,
+    weight_shape: Vec<usize>,
+    output_shape: Vec<usize>,
+    input: Vec<f32>,
+    weight: Vec<f32>,
+    bias: Vec<f32>,
+    gradient: Vec<f32>,
+}
+
+impl<const N: usize> Case<N> {
+    fn new(input: &[usize], weight: &[usize], params: ConvolutionParams<N>) -> Self {
+        let client = client();
+        let geometry = Geometry::new("test", input, weight, &params).expect("operands that fit together");
+        let output_shape = geometry.output_shape(N);
+        let values = |seed, shape: &[usize]| random_values(seed, shape.iter().product());
+        Self {
+            fma: multiply_add_of(&client),
+            client,
+            params,
+            geometry,
+            input: values(1, input),
+            weight: values(2, weight),
+            bias: values(3, &weight[..1]),
+            gradient: values(4, &output_shape),
+            input_shape: input.to_vec(),
+            weight_shape: weight.to_vec(),
+            output_shape,
+        }
+    }
+
+    fn upload(&self, values: &[f32], shape: &[usize]) -> TensorHandle {
+        upload(&self.client, values, shape, F32)
+    }
+
+    fn device_input(&self) -> TensorHandle {
+        self.upload(&self.input, &self.input_shape)
+    }
+
+    fn device_weight(&self) -> TensorHandle {
+        self.upload(&self.weight, &self.weight_shape)
+    }
+
+    fn device_bias(&self) -> TensorHandle {
+        self.upload(&self.bias, &self.weight_shape[..1])
+    }
+
+    fn device_gradient(&self) -> TensorHandle {
+        self.upload(&self.gradient, &self.output_shape)
+    }
+
+    fn forward(&self) -> Vec<f32> {
+        reference::forward(&self.geometry, self.fma, &self.input, &self.weight, Some(&self.bias))
+    }
+
+    fn input_gradient(&self) -> Vec<f32> {
+        reference::input_gradient(&self.geometry, self.fma, &self.gradient, &self.weight, None)
+    }
+
+    fn weight_gradient(&self) -> Vec<f32> {
+        reference::weight_gradient(&self.geometry, self.fma, &self.input, &self.gradient)
+    }
+
+    /// The three operations on the device, for operands laid out by the caller.
+    fn device(&self, input: TensorHandle, weight: TensorHandle, gradient: TensorHandle) -> [Vec<f32>; 3] {
+        let (client, params) = (&self.client, &self.params);
+        let bias = Some(self.device_bias());
+        let y = forward(client, input.clone(), weight.clone(), bias, params).expect("a forward pass");
+        let dx =
+            input_gradient(client, gradient.clone(), weight, &self.input_shape, params).expect("an input gradient");
+        let dw = weight_gradient(client, input, gradient, &self.weight_shape, params).expect("a weight gradient");
+        assert_eq!(y.shape()[..], self.output_shape);
+        assert_eq!(dx.shape()[..], self.input_shape);
+        assert_eq!(dw.shape()[..], self.weight_shape);
+        [y, dx, dw].map(|tensor| download(client, tensor))
+    }
+
+    #[track_caller]
+    fn check(&self) {
+        println!("{:?}", self.geometry);
+        let [y, dx, dw] = self.device(self.device_input(), self.device_weight(), self.device_gradient());
+        assert_bits(&y, &self.forward());
+        assert_bits(&dx, &self.input_gradient());
+        assert_bits(&dw, &self.weight_gradient());
+    }
+}
+
+/// The same step on every axis.
+fn uniform<const N: usize>(
+    stride: usize,
+    padding: (usize, usize),
+    dilation: usize,
+    groups: usize,
+) -> ConvolutionParams<N> {
+    ConvolutionParams { stride: [stride; N], padding: [padding; N], dilation: [dilation; N], groups }
+}
 
 #[test]
-fn smoke() {
+fn one_axis_matches_reference() {
+    for (stride, padding, dilation) in
+        [(1, (0, 0), 1), (1, (1, 1), 1), (2, (1, 1), 1), (3, (0, 2), 2), (2, (3, 0), 3), (1, (4, 4), 2)]
+    {
+        for (groups, inputs, outputs) in [(1, 1, 1), (1, 3, 5), (2, 2, 4), (5, 1, 1)] {
+            for (batch, length, taps) in [(1, 7, 1), (3, 17, 3), (5, 9, 4)] {
+                let params = uniform::<1>(stride, padding, dilation, groups);
+                if length + padding.0 + padding.1 > dilation * (taps - 1) {
+                    Case::new(&[batch, groups * inputs, length], &[groups * outputs, inputs, taps], params).check();
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn two_axes_match_reference() {
+    let unlike = ConvolutionParams { stride: [2, 3], padding: [(0, 1), (2, 1)], dilation: [3, 1], groups: 2 };
+    Case::new(&[4, 6, 9, 8], &[10, 3, 3, 2], unlike).check();
+    Case::new(&[2, 3, 8, 8], &[9, 3, 3, 3], uniform::<2>(1, (1, 1), 1, 1)).check();
+    Case::new(&[5, 4, 7, 6], &[8, 4, 3, 3], uniform::<2>(2, (1, 1), 1, 1)).check();
+    Case::new(&[5, 8, 7, 6], &[8, 1, 3, 3], uniform::<2>(1, (1, 1), 2, 8)).check();
+    Case::new(&[3, 4, 5, 5], &[12, 1, 5, 5], uniform::<2>(1, (2, 2), 1, 4)).check();
+    Case::new(&[3, 7, 6, 1], &[16, 7, 1, 1], uniform::<2>(1, (0, 0), 1, 1)).check();
+    Case::new(&[3, 2, 2, 2], &[3, 2, 2, 2], uniform::<2>(5, (3, 3), 1, 1)).check();
+}
+
+#[test]
+fn three_axes_match_reference() {
+    let unlike =
+        ConvolutionParams { stride: [1, 2, 3], padding: [(1, 0), (0, 2), (1, 1)], dilation: [2, 1, 1], groups: 3 };
+    Case::new(&[3, 6, 4, 5, 7], &[9, 2, 2, 3, 2], unlike).check();
+    Case::new(&[2, 3, 4, 4, 4], &[5, 3, 3, 3, 3], uniform::<3>(1, (1, 1), 1, 1)).check();
+    Case::new(&[1, 4, 5, 3, 4], &[4, 1, 2, 2, 2], uniform::<3>(2, (1, 1), 1, 4)).check();
+}
+
+#[test]
+fn empty_operands_give_empty_results_and_empty_sums() {
+    Case::new(&[0, 3, 5, 5], &[4, 3, 3, 3], uniform::<2>(1, (1, 1), 1, 1)).check();
+    Case::new(&[2, 0, 5, 5], &[4, 0, 3, 3], uniform::<2>(1, (1, 1), 1, 1)).check();
+    Case::new(&[2, 3, 5, 5], &[0, 3, 3, 3], uniform::<2>(1, (1, 1), 1, 1)).check();
+    Case::new(&[2, 3, 0, 5], &[4, 3, 3, 3], uniform::<2>(1, (2, 1), 1, 1)).check();
+}
+
+#[test]
+fn long_sums_are_blocked() {
+    // 9 weights and 90,000 terms: 256 blocks asked for, 512 terms each; then a block that ends inside a row.
+    let case = Case::new(&[100, 1, 32, 32], &[1, 1, 3, 3], uniform::<2>(1, (0, 0), 1, 1));
+    assert_eq!((case.geometry.block(), case.geometry.blocks()), (512, 176));
+    case.check();
+    let case = Case::new(&[3, 2, 1001], &[3, 2, 3], uniform::<1>(1, (1, 1), 1, 1));
+    assert_eq!((case.geometry.block(), case.geometry.blocks()), (256, 12));
+    case.check();
+    // The hazard: one chain over all the terms gives other bits.
+    let mut other = 0;
+    let unblocked = |channel: usize, within: usize, tap: usize| {
+        let mut acc = 0.0;
+        for term in 0..3 * 1001 {
+            let (entry, o) = (term / 1001, term % 1001);
+            if let Some(i) = case.geometry.axes[2].input_of(o, tap) {
+                let x = case.input[(entry * 2 + within) * 1001 + i];
+                acc = case.fma.apply(x, case.gradient[(entry * 3 + channel) * 1001 + o], acc);
+            }
+        }
+        acc
+    };
+    for (n, blocked) in case.weight_gradient().into_iter().enumerate() {
+        other += usize::from(unblocked(n / 6, n / 3 % 2, n % 3).to_bits() != blocked.to_bits());
+    }
+    assert!(other > 0, "the order of a sum does not show on these operands");
+}
+
+#[test]
+fn more_cubes_than_one_axis_of_a_grid_holds() {
+    // One unit a position in cubes of 64: 65,535 cubes cover 4,194,240 positions.
+    Case::new(&[1, 1, 4_194_304], &[1, 1, 1], uniform::<1>(1, (0, 0), 1, 1)).check();
+}
+
+#[test]
+fn transposed_convolutions_match_reference() {
+    let steps = [
+        TransposedParams { stride: [1, 1], padding: [0, 0], padding_out: [0, 0], dilation: [1, 1], groups: 1 },
+        TransposedParams { stride: [2, 3], padding: [1, 0], padding_out: [1, 2], dilation: [1, 2], groups: 1 },
+        TransposedParams { stride: [3, 2], padding: [0, 2], padding_out: [0, 1], dilation: [2, 1], groups: 2 },
+    ];
     let client = client();
     let fma = multiply_add_of(&client);
+    for params in steps {
+        let (input_shape, weight_shape) = ([3, 4, 5, 4], [4, 3, 3, 2]);
+        let g = Geometry::transposed("test", &input_shape, &weight_shape, &params).unwrap();
+        let output_shape = g.input_shape(2);
+        let burns = |n: usize| {
+            let reach = params.dilation[n] * (weight_shape[n + 2] - 1) + 1;
+            (input_shape[n + 2] - 1) * params.stride[n] + reach + params.padding_out[n] - 2 * params.padding[n]
+        };
+        assert_eq!(output_shape, [3, 3 * params.groups, burns(0), burns(1)]);
+        let (x, w) = (random_values(1, 240), random_values(2, 72));
+        let bias = random_values(3, output_shape[1]);
+        let dy = random_values(4, output_shape.iter().product());
+        let up = |values: &[f32], shape: &[usize]| upload(&client, values, shape, F32);
+
+        let device_bias = Some(up(&bias, &output_shape[1..2]));
+        let y = transposed_forward(&client, up(&x, &input_shape), up(&w, &weight_shape), device_bias, &params).unwrap();
+        assert_eq!(y.shape()[..], output_shape);
+        assert_bits(&download(&client, y), &reference::input_gradient(&g, fma, &x, &w, Some(&bias)));
+
+        let (device_dy, device_w) = (up(&dy, &output_shape), up(&w, &weight_shape));
+        let dx = transposed_input_gradient(&client, device_dy.clone(), device_w, &input_shape, &params).unwrap();
+        assert_eq!(dx.shape()[..], input_shape);
+        assert_bits(&download(&client, dx), &reference::forward(&g, fma, &dy, &w, None));
+
+        let device_x = up(&x, &input_shape);
+        let dw = transposed_weight_gradient(&client, device_x, device_dy, &weight_shape, &params).unwrap();
+        assert_bits(&download(&client, dw), &reference::weight_gradient(&g, fma, &dy, &x));
+    }
+}
+
+/// `values` of `shape` in memory of another order and with gaps: axes stored in reverse, twice the elements each.
+fn scattered(client: &Client, values: &[f32], shape: &[usize]) -> TensorHandle {
+    let mut strides = vec![0; shape.len()];
+    let mut extent = 2;
+    for (stride, size) in strides.iter_mut().zip(shape) {
+        *stride = extent;
+        extent *= size + 1;
+    }
+    let mut memory = vec![f32::NAN; extent];
+    for (n, &value) in values.iter().enumerate() {
+        let (mut rest, mut at) = (n, 0);
+        for (size, stride) in shape.iter().zip(&strides).rev() {
+            at += rest % size * stride;
+            rest /= size;
+        }
+        memory[at] = value;
+    }
+    TensorHandle::new(client.create_from_slice(bytemuck::cast_slice(&memory)), shape.to_vec(), strides, F32)
+}
+
+#[test]
+fn layout_plan_and_repetition_do_not_change_bits() {
     let params = ConvolutionParams { stride: [2, 1], padding: [(1, 1), (0, 2)], dilation: [1, 2], groups: 2 };
-    let (xs, ws) = ([3, 4, 7, 6], [6, 2, 3, 2]);
-    let x = random_values(1, xs.iter().product());
-    let w = random_values(2, ws.iter().product());
-    let bias = random_values(3, 6);
-    let g = Geometry::new("test", &xs, &ws, &params).unwrap();
-    let os = g.output_shape(2);
-    let dy = random_values(4, os.iter().product());
-    let up = |v: &[f32], s: &[usize]| upload(&client, v, s, F32);
-    let y = forward(&client, up(&x, &xs), up(&w, &ws), Some(up(&bias, &[6])), &params).unwrap();
-    assert_bits(&download(&client, y), &reference::forward(&g, fma, &x, &w, Some(&bias)));
-    let y = input_gradient(&client, up(&dy, &os), up(&w, &ws), &xs, &params).unwrap();
-    assert_bits(&download(&client, y), &reference::input_gradient(&g, fma, &dy, &w, None));
-    let y = weight_gradient(&client, up(&x, &xs), up(&dy, &os), &ws, &params).unwrap();
-    assert_bits(&download(&client, y), &reference::weight_gradient(&g, fma, &x, &dy));
+    let case = Case::new(&[6, 10, 9, 8], &[18, 5, 3, 3], params);
+    let want = [case.forward(), case.input_gradient(), case.weight_gradient()];
+    let client = &case.client;
+    let input = scattered(client, &case.input, &case.input_shape);
+    let weight = scattered(client, &case.weight, &case.weight_shape);
+    let gradient = scattered(client, &case.gradient, &case.output_shape);
+    for _ in 0..10 {
+        let got = case.device(input.clone(), weight.clone(), gradient.clone());
+        (0..3).for_each(|n| assert_bits(&got[n], &want[n]));
+    }
+    for plan in Plan::ALL {
+        let pass = Pass { client, kernel: "test", geometry: case.geometry, rank: 2, plan };
+        let y = pass.to_output(input.clone(), weight.clone(), Some(case.device_bias())).unwrap();
+        assert_bits(&download(client, y), &want[0]);
+        let dx = pass.to_input(gradient.clone(), weight.clone(), None).unwrap();
+        assert_bits(&download(client, dx), &want[1]);
+        let dw = pass.to_weight(input.clone(), gradient.clone()).unwrap();
+        assert_bits(&download(client, dw), &want[2]);
+    }
+}
+
+#[test]
+fn broadcast_operands_give_the_bits_of_a_copy() {
+    let case = Case::new(&[4, 3, 6, 6], &[5, 3, 3, 3], uniform::<2>(1, (1, 1), 1, 1));
+    let gradient = TensorHandle::new(
+        case.client.create_from_slice(bytemuck::cast_slice(&[0.3f32])),
+        case.output_shape.clone(),
+        vec![0; 4],
+        F32,
+    );
+    let copy = vec![0.3; case.gradient.len()];
+    let [_, dx, dw] = case.device(case.device_input(), case.device_weight(), gradient);
+    assert_bits(&dx, &reference::input_gradient(&case.geometry, case.fma, &copy, &case.weight, None));
+    assert_bits(&dw, &reference::weight_gradient(&case.geometry, case.fma, &case.input, &copy));
+}
+
+#[test]
+fn padding_is_not_multiplied() {
+    let mut case = Case::new(&[1, 1, 3], &[1, 1, 3], uniform::<1>(1, (1, 1), 1, 1));
+    case.weight = vec![f32::INFINITY, 1.0, f32::NEG_INFINITY];
+    case.input = vec![1.0, 2.0, 3.0];
+    case.bias = vec![0.0];
+    let [y, ..] = case.device(case.device_input(), case.device_weight(), case.device_gradient());
+    assert_eq!(y[0], f32::NEG_INFINITY);
+    assert!(y[1].is_nan());
+    assert_eq!(y[2], f32::INFINITY);
+}
+
+#[test]
+fn order_shows_in_the_bits() {
+    // Channels outside, taps inside: the other natural order of the same products.
+    let case = Case::new(&[1, 8, 3, 3], &[1, 8, 3, 3], uniform::<2>(1, (0, 0), 1, 1));
+    let channels_first = (0..72).fold(0.0, |acc, n| case.fma.apply(case.input[n], case.weight[n], acc));
+    assert_ne!((channels_first + case.bias[0]).to_bits(), case.forward()[0].to_bits());
+}
+
+/// The largest error against `exact`, in units of `f32::EPSILON` times the sum of the terms' magnitudes.
+fn error(got: &[f32], exact: &[f64], magnitude: &[f64]) -> f64 {
+    let one = |n: usize| (f64::from(got[n]) - exact[n]).abs() / magnitude[n].max(f64::MIN_POSITIVE);
+    (0..got.len()).map(one).fold(0.0, f64::max) / f64::from(f32::EPSILON)
+}
+
+#[test]
+fn gradients_are_those_of_the_forward_pass() {
+    // Independent of the reference: sum of forward(x, w) * dy is bilinear, so its derivatives are sums of products that
+    // a plain loop over (batch, output channel, position, tap, input channel) scatters in float64.
+    let params = ConvolutionParams { stride: [2, 1], padding: [(1, 0), (1, 2)], dilation: [1, 2], groups: 2 };
+    let case = Case::new(&[8, 6, 9, 10], &[8, 3, 3, 3], params);
+    let (xs, os) = (&case.input_shape, &case.output_shape);
+    let (mut y, mut dx, mut dw) =
+        (vec![[0f64; 2]; case.gradient.len()], vec![[0f64; 2]; case.input.len()], vec![[0f64; 2]; case.weight.len()]);
+    let add = |sum: &mut [f64; 2], a: f32, b: f32| {
+        let product = f64::from(a) * f64::from(b);
+        *sum = [sum[0] + product, sum[1] + product.abs()];
+    };
+    for (n, sum) in y.iter_mut().enumerate() {
+        let (b, co, oh, ow) = (n / os[3] / os[2] / os[1], n / os[3] / os[2] % os[1], n / os[3] % os[2], n % os[3]);
+        for k in 0..27 {
+            let (ci, kh, kw) = (k / 9, k / 3 % 3, k % 3);
+            let (ih, iw) = ((oh * 2 + kh) as i64 - 1, (ow + 2 * kw) as i64 - 1);
+            if !(0..xs[2] as i64).contains(&ih) || !(0..xs[3] as i64).contains(&iw) {
+                continue;
+            }
+            let i = ((b * 6 + co / 4 * 3 + ci) * xs[2] + ih as usize) * xs[3] + iw as usize;
+            let w = co * 27 + k;
+            add(sum, case.input[i], case.weight[w]);
+            add(&mut dx[i], case.gradient[n], case.weight[w]);
+            add(&mut dw[w], case.gradient[n], case.input[i]);
+        }
+        add(sum, case.bias[co], 1.0);
+    }
+    let got = case.device(case.device_input(), case.device_weight(), case.device_gradient());
+    for (name, got, want, terms) in [("y", &got[0], &y, 28), ("dx", &got[1], &dx, 36), ("dw", &got[2], &dw, 400)] {
+        let (exact, magnitude): (Vec<f64>, Vec<f64>) = want.iter().map(|&[sum, size]| (sum, size)).unzip();
+        let error = error(got, &exact, &magnitude);
+        // Every operation of a chain of n multiply-adds errs by at most half an epsilon of the magnitudes so far, twice
+        // that where a multiply-add rounds twice: n epsilons in all.
+        assert!(error <= f64::from(terms), "{name}: {error} epsilons");
+    }
+}
+
+#[test]
+fn half_precision_is_rounded_once() {
+    let case = Case::new(&[3, 5, 6, 6], &[6, 5, 3, 3], uniform::<2>(1, (1, 1), 1, 1));
+    let f16 = ElemType::Float(FloatKind::F16);
+    if !case.client.properties().supports_type(f16) {
+        println!("skipped: the device has no f16");
+        return;
+    }
+    let round = |values: &[f32]| -> Vec<half::f16> { values.iter().map(|&v| half::f16::from_f32(v)).collect() };
+    let wide = |values: &[half::f16]| -> Vec<f32> { values.iter().map(|v| v.to_f32()).collect() };
+    let (x, w, dy) = (round(&case.input), round(&case.weight), round(&case.gradient));
+    let up = |values: &[half::f16], shape: &[usize]| {
+        let handle = case.client.create_from_slice(bytemuck::cast_slice(values));
+        TensorHandle::new_contiguous(shape.to_vec(), handle, f16)
+    };
+    let (input, weight, gradient) =
+        (up(&x, &case.input_shape), up(&w, &case.weight_shape), up(&dy, &case.output_shape));
+    let down = |tensor: TensorHandle| -> Vec<f32> {
+        let bits: Vec<u16> = download(&case.client, tensor);
+        bits.into_iter().map(|b| half::f16::from_bits(b).to_f32()).collect()
+    };
+    let y = forward(&case.client, input.clone(), weight.clone(), None, &case.params).unwrap();
+    let want = reference::forward(&case.geometry, case.fma, &wide(&x), &wide(&w), None);
+    assert_bits(&down(y), &wide(&round(&want)));
+    let dw = weight_gradient(&case.client, input, gradient, &case.weight_shape, &case.params).unwrap();
+    let want = reference::weight_gradient(&case.geometry, case.fma, &wide(&x), &wide(&dy));
+    assert_bits(&down(dw), &wide(&round(&want)));
+}
+
+#[test]
+fn double_precision_accumulates_in_itself() {
+    let case = Case::new(&[3, 5, 6, 6], &[6, 5, 3, 3], uniform::<2>(1, (1, 1), 1, 1));
+    let f64s = ElemType::Float(FloatKind::F64);
+    if !case.client.properties().supports_type(f64s) {
+        println!("skipped: the device has no f64");
+        return;
+    }
+    let up = |values: &[f32], shape: &[usize]| {
+        let values: Vec<f64> = values.iter().map(|&v| f64::from(v)).collect();
+        upload(&case.client, &values, shape, f64s)
+    };
+    let (input, weight) = (up(&case.input, &case.input_shape), up(&case.weight, &case.weight_shape));
+    let y: Vec<f64> = download(&case.client, forward(&case.client, input, weight, None, &case.params).unwrap());
+    let single = reference::forward(&case.geometry, case.fma, &case.input, &case.weight, None);
+    let near = y.iter().zip(&single).all(|(double, &single)| (double - f64::from(single)).abs() < 1e-4);
+    assert!(near && y.iter().zip(&single).any(|(double, &single)| *double != f64::from(single)));
+}
+
+#[test]
+fn operands_that_do_not_fit_are_refused() {
+    let client = client();
+    let tensor = |shape: &[usize]| upload(&client, &vec![0f32; shape.iter().product()], shape, F32);
+    let refusal = |result: Result<TensorHandle, KernelError>| result.map(|_| ()).unwrap_err().to_string();
+    let params = uniform::<2>(1, (0, 0), 1, 1);
+    let got = forward(&client, tensor(&[1, 3, 4, 4]), tensor(&[2, 4, 3, 3]), None, &params);
+    assert_eq!(refusal(got), "convolution::forward: input [1, 3, 4, 4], want 4 channels and 2 spatial axes");
+    let got = forward(&client, tensor(&[1, 3, 2, 4]), tensor(&[2, 3, 3, 3]), None, &params);
+    assert_eq!(
+        refusal(got),
+        "convolution::forward: spatial axis 0: a kernel that reaches over 3 positions does not fit 2"
+    );
+    let got = forward(&client, tensor(&[1, 3, 4, 4]), tensor(&[2, 3, 3, 3]), Some(tensor(&[3])), &params);
+    assert_eq!(refusal(got), "convolution::forward: bias [3], want [2]");
+    let got = input_gradient(&client, tensor(&[1, 2, 4, 4]), tensor(&[2, 3, 3, 3]), &[1, 3, 4, 4], &params);
+    assert_eq!(refusal(got), "convolution::input_gradient: output gradient [1, 2, 4, 4], want [1, 2, 2, 2]");
+    let integers = upload(&client, &[0i32; 16], &[1, 1, 4, 4], I32);
+    let kernel = upload(&client, &[0i32; 1], &[1, 1, 1, 1], I32);
+    let got = forward(&client, integers, kernel, None, &params);
+    assert_eq!(refusal(got), "convolution::forward: no fixed-order kernel for i32; convert to f32, f64, f16 or bf16");
+    let far = vec![1usize << 33, 16, 4, 1];
+    let far = TensorHandle::new(client.create_from_slice(&[0; 64]), vec![2, 1, 4, 4], far, F32);
+    let got = forward(&client, far, tensor(&[1, 1, 3, 3]), None, &params);
+    assert_eq!(
+        refusal(got),
+        "convolution::forward: an operand [2, 1, 4, 4] with strides [8589934592, 16, 4, 1] reaches over 2^32 elements"
+    );
+    let strided = uniform::<2>(0, (0, 0), 1, 1);
+    let got = forward(&client, tensor(&[1, 3, 4, 4]), tensor(&[2, 3, 3, 3]), None, &strided);
+    assert_eq!(refusal(got), "convolution::forward: spatial axis 0: stride 0 and dilation 1 must not be zero");
 }

@@ -38,19 +38,20 @@
 //! 4 MiB in `f32`, unless a sum of more than 65536 terms a block needs more blocks.
 
 mod kernel;
+mod pass;
 pub mod plan;
 pub mod reference;
 mod shape;
+mod weight_kernel;
 
+pub use pass::Pass;
 pub use plan::Plan;
 pub use shape::{Axis, ConvolutionParams, Geometry, TransposedParams};
 
 use crate::KernelError;
-use cubecl::ir::FloatKind;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
-use kernel::StepLaunch;
-use shape::{check_shape, view_data, view_weight};
+use shape::check_shape;
 
 /// The convolution of `input` `[batch, c_in, spatial..]` with `weight` `[c_out, c_in / groups, taps..]`, plus `bias`
 /// `[c_out]`: `[batch, c_out, positions..]`.
@@ -163,222 +164,4 @@ pub fn transposed_weight_gradient<const N: usize>(
     check_shape(kernel, "output gradient", output_gradient.shape(), &geometry.input_shape(N))?;
     let pass = Pass { client, kernel, geometry, rank: N, plan: plan::weight_gradient(&geometry) };
     pass.to_weight(output_gradient, input)
-}
-
-/// One launch over a checked geometry, with the tile chosen by the caller: the order is the same for every [`Plan`].
-pub struct Pass<'a> {
-    /// Where to launch.
-    pub client: &'a Client,
-    /// The operation, as errors name it.
-    pub kernel: &'static str,
-    /// The convolution.
-    pub geometry: Geometry,
-    /// Spatial axes of the operands, up to 3.
-    pub rank: usize,
-    /// The tile of results one unit computes.
-    pub plan: Plan,
-}
-
-impl Pass<'_> {
-    /// From the input side to the output side.
-    ///
-    /// # Errors
-    ///
-    /// Refuses operands that do not have the geometry's shapes, and element types the device does not compute.
-    pub fn to_output(
-        &self,
-        input: TensorHandle,
-        weight: TensorHandle,
-        bias: Option<TensorHandle>,
-    ) -> Result<TensorHandle, KernelError> {
-        check_shape(self.kernel, "input", input.shape(), &self.geometry.input_shape(self.rank))?;
-        self.convolve(input, weight, bias, false)
-    }
-
-    /// From the output side to the input side.
-    ///
-    /// # Errors
-    ///
-    /// As [`to_output`](Self::to_output).
-    pub fn to_input(
-        &self,
-        gradient: TensorHandle,
-        weight: TensorHandle,
-        bias: Option<TensorHandle>,
-    ) -> Result<TensorHandle, KernelError> {
-        check_shape(self.kernel, "output side", gradient.shape(), &self.geometry.output_shape(self.rank))?;
-        self.convolve(gradient, weight, bias, true)
-    }
-
-    /// From both sides to the weight.
-    ///
-    /// # Errors
-    ///
-    /// As [`to_output`](Self::to_output).
-    pub fn to_weight(&self, input: TensorHandle, gradient: TensorHandle) -> Result<TensorHandle, KernelError> {
-        let Geometry { groups, inputs, outputs, axes, .. } = self.geometry;
-        check_shape(self.kernel, "input", input.shape(), &self.geometry.input_shape(self.rank))?;
-        check_shape(self.kernel, "output side", gradient.shape(), &self.geometry.output_shape(self.rank))?;
-        let dtype = input.dtype;
-        let sum = self.accumulator(&[&input, &gradient])?;
-        let taps = axes.map(|axis| axis.taps);
-        let shape = [groups * outputs, inputs].into_iter().chain(taps[3 - self.rank..].iter().copied());
-        let result = self.allocate(shape.collect(), dtype);
-        let (blocks, weights) = (self.geometry.blocks(), self.geometry.weights());
-        if weights == 0 {
-            return Ok(result);
-        }
-        let single = blocks == 1;
-        let parts_dtype = if single { dtype } else { sum };
-        let shape = vec![blocks, groups, outputs, inputs, taps[0], taps[1], taps[2]];
-        let parts = match single {
-            true => TensorHandle::new_contiguous(shape, result.handle.clone(), dtype),
-            false => self.allocate(shape, sum),
-        };
-        let tiles = outputs.div_ceil(self.plan.rows) * inputs.div_ceil(self.plan.columns);
-        let (units, count, dim) = self.grid(blocks * groups * tiles * taps.iter().product::<usize>())?;
-        let [d, h, w] = self.steps();
-        // SAFETY: a unit below `units` owns a tap and a tile of channels; it reads positions the geometry places inside
-        // the operands, whose shapes are checked, and writes its own elements of `parts`.
-        unsafe {
-            kernel::weight_gradient_blocks::launch_unchecked(
-                self.client,
-                count,
-                dim,
-                view_data(input, groups).into_arg(),
-                view_data(gradient, groups).into_arg(),
-                parts.clone().into_arg(),
-                d,
-                h,
-                w,
-                units,
-                self.geometry.block() as u32,
-                self.plan.rows,
-                self.plan.columns,
-                [dtype, sum, parts_dtype],
-            );
-        }
-        if !single {
-            let (units, count, dim) = self.grid(weights)?;
-            // SAFETY: a unit below `units` reads one element of each block and writes one of as many.
-            unsafe {
-                kernel::add_blocks::launch_unchecked(
-                    self.client,
-                    count,
-                    dim,
-                    parts.into_arg().into_buffer_arg(),
-                    result.clone().into_arg().into_buffer_arg(),
-                    blocks as u32,
-                    units,
-                    [sum, dtype],
-                );
-            }
-        }
-        Ok(result)
-    }
-
-    /// The two directions of a pass between activations.
-    fn convolve(
-        &self,
-        source: TensorHandle,
-        weight: TensorHandle,
-        bias: Option<TensorHandle>,
-        transposed: bool,
-    ) -> Result<TensorHandle, KernelError> {
-        let Geometry { batch, groups, inputs, outputs, axes } = self.geometry;
-        let (channels, shape) = match transposed {
-            true => (inputs, self.geometry.input_shape(self.rank)),
-            false => (outputs, self.geometry.output_shape(self.rank)),
-        };
-        let taps = axes[3 - self.rank..].iter().map(|axis| axis.taps);
-        let want: Vec<usize> = [groups * outputs, inputs].into_iter().chain(taps).collect();
-        check_shape(self.kernel, "weight", weight.shape(), &want)?;
-        if let Some(bias) = &bias {
-            check_shape(self.kernel, "bias", bias.shape(), &[groups * channels])?;
-        }
-        let operands: Vec<&TensorHandle> = [&source, &weight].into_iter().chain(&bias).collect();
-        let sum = self.accumulator(&operands)?;
-        let dtype = source.dtype;
-        let positions = shape[2..].iter().product::<usize>();
-        let result = self.allocate(shape, dtype);
-        let tiles = groups * channels.div_ceil(self.plan.rows) * batch.div_ceil(self.plan.columns);
-        let (units, count, dim) = self.grid(positions * tiles)?;
-        if units == 0 {
-            return Ok(result);
-        }
-        let bias = bias.map(|bias| contiguous(self.client, bias).into_arg().into_buffer_arg());
-        let [d, h, w] = self.steps();
-        // SAFETY: a unit below `units` owns a position and a tile of channels and batch entries; it reads taps the
-        // geometry places inside the operands, whose shapes are checked, and writes its own elements of the result.
-        unsafe {
-            kernel::convolve::launch_unchecked(
-                self.client,
-                count,
-                dim,
-                view_data(source, groups).into_arg(),
-                view_weight(weight, groups, transposed).into_arg(),
-                bias.into(),
-                view_data(result.clone(), groups).into_arg(),
-                d,
-                h,
-                w,
-                units,
-                self.plan.rows,
-                self.plan.columns,
-                transposed,
-                [dtype, sum],
-            );
-        }
-        Ok(result)
-    }
-
-    /// The element type sums are kept in; refuses operands of different or unsupported types.
-    fn accumulator(&self, operands: &[&TensorHandle]) -> Result<ElemType, KernelError> {
-        let kernel = self.kernel;
-        let dtype = operands[0].dtype;
-        if let Some(other) = operands.iter().find(|operand| operand.dtype != dtype) {
-            let reason = format!("operands of {dtype} and of {}, want one element type", other.dtype);
-            return Err(KernelError::Shape { kernel, reason });
-        }
-        let refuse = |remedy| Err(KernelError::Dtype { kernel, dtype, remedy });
-        if !self.client.properties().supports_type(dtype) {
-            return refuse("the device does not have it: convert to f32");
-        }
-        match dtype {
-            ElemType::Float(FloatKind::F32 | FloatKind::F16 | FloatKind::BF16) => Ok(ElemType::Float(FloatKind::F32)),
-            ElemType::Float(FloatKind::F64) => Ok(dtype),
-            _ => refuse("convert to f32, f64, f16 or bf16"),
-        }
-    }
-
-    /// A new contiguous tensor.
-    fn allocate(&self, shape: Vec<usize>, dtype: ElemType) -> TensorHandle {
-        let bytes = shape.iter().product::<usize>() * dtype.size();
-        TensorHandle::new_contiguous(shape, self.client.empty(bytes), dtype)
-    }
-
-    /// The grid of `units` units.
-    fn grid(&self, units: usize) -> Result<(u32, CubeCount, CubeDim), KernelError> {
-        plan::grid(units).ok_or_else(|| KernelError::Shape {
-            kernel: self.kernel,
-            reason: format!("{units} units of {:?}, want less than 2^31", self.plan),
-        })
-    }
-
-    /// How taps step along depth, height and width.
-    fn steps(&self) -> [StepLaunch; 3] {
-        let step = |axis: Axis| StepLaunch::new(axis.stride as u32, axis.padding as u32, axis.dilation as u32);
-        self.geometry.axes.map(step)
-    }
-}
-
-/// `tensor` itself if its elements are dense and in order, else a copy of which this holds.
-fn contiguous(client: &Client, tensor: TensorHandle) -> TensorHandle {
-    match tensor.shape()[0] <= 1 || tensor.strides()[0] == 1 {
-        true => tensor,
-        false => {
-            let dtype = tensor.dtype;
-            cubecl::std::tensor::into_contiguous(client, tensor.binding(), dtype)
-        }
-    }
 }

@@ -20,7 +20,8 @@ pub struct Plan {
 
 impl Plan {
     /// Every tile a plan may choose.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
+        Self { rows: 8, columns: 8 },
         Self { rows: 8, columns: 4 },
         Self { rows: 8, columns: 1 },
         Self { rows: 4, columns: 4 },
@@ -29,34 +30,53 @@ impl Plan {
         Self { rows: 1, columns: 1 },
     ];
 
-    /// The largest tile that `rows` and `columns` results fill.
-    fn filling(rows: usize, columns: usize) -> Self {
-        let rows = match rows {
-            0..=2 => 1,
-            3..=4 => 4,
-            _ => 8,
+    /// The tile for `lanes` independent problems of `rows` by `columns` results, whose innermost loop takes `steps`.
+    fn filling(rows: usize, columns: usize, steps: usize, lanes: usize) -> Self {
+        let plan = Self {
+            rows: match rows {
+                0..=2 => 1,
+                3..=4 => 4,
+                _ => 8,
+            },
+            columns: match columns {
+                0..=2 => 1,
+                _ => 4,
+            },
         };
-        let columns = match columns {
-            0..=2 => 1,
-            _ => 4,
-        };
-        Self { rows, columns }
+        // 64 accumulators pay where the loop over channels is long enough to hide the tile's own cost, and where there
+        // are enough tiles left for the device.
+        let wide = Self { rows: 8, columns: 8 };
+        let tiles = lanes * rows.div_ceil(wide.rows) * columns.div_ceil(wide.columns);
+        match rows > 4 && columns > 4 && steps >= WIDE_STEPS && tiles >= WIDE_TILES {
+            true => wide,
+            false => plan,
+        }
     }
 }
 
+/// Steps of the innermost loop from which the widest tile is faster.
+const WIDE_STEPS: usize = 8;
+
+/// Tiles from which the widest tile still fills a device.
+const WIDE_TILES: usize = 512;
+
 /// The tile of a forward pass.
 pub fn forward(geometry: &Geometry) -> Plan {
-    Plan::filling(geometry.outputs, geometry.batch)
+    let positions = geometry.axes.iter().map(|axis| axis.output).product::<usize>();
+    Plan::filling(geometry.outputs, geometry.batch, geometry.inputs, positions * geometry.groups)
 }
 
 /// The tile of an input gradient or a transposed forward pass.
 pub fn input_gradient(geometry: &Geometry) -> Plan {
-    Plan::filling(geometry.inputs, geometry.batch)
+    let positions = geometry.axes.iter().map(|axis| axis.input).product::<usize>();
+    Plan::filling(geometry.inputs, geometry.batch, geometry.outputs, positions * geometry.groups)
 }
 
 /// The tile of a weight gradient.
 pub fn weight_gradient(geometry: &Geometry) -> Plan {
-    Plan::filling(geometry.outputs, geometry.inputs)
+    let taps = geometry.axes.iter().map(|axis| axis.taps).product::<usize>();
+    let lanes = geometry.blocks() * geometry.groups * taps;
+    Plan::filling(geometry.outputs, geometry.inputs, geometry.block(), lanes)
 }
 
 /// The grid that covers `units` units, or nothing if 32-bit indices cannot count them.

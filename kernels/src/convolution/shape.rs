@@ -182,10 +182,10 @@ impl Geometry {
         let elements = |shape: &Vec<usize>| shape.iter().try_fold(1usize, |n, &size| n.checked_mul(size));
         let fits = sides.iter().all(|shape| elements(shape).is_some_and(|n| n < u32::MAX as usize / 2))
             && self.blocks().checked_mul(self.weights()).is_some_and(|n| n < u32::MAX as usize / 2)
-            && self
-                .axes
-                .iter()
-                .all(|a| a.input + 2 * a.padding + a.taps * a.dilation + a.stride < u32::MAX as usize / 2);
+            && self.axes.iter().all(|axis| {
+                let ends = [axis.input + 2 * axis.padding, axis.taps * axis.dilation, axis.output * axis.stride];
+                ends.iter().sum::<usize>() + axis.stride < u32::MAX as usize / 2
+            });
         match fits {
             true => Ok(self),
             false => {

@@ -1,0 +1,191 @@
+//! The device side of the pass to a weight, on the views of [`kernel`](super::kernel).
+
+use super::kernel::{SPATIAL, Spatial};
+use crate::arithmetic::multiply_add;
+use cubecl::prelude::*;
+
+/// How taps step along one spatial axis.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+pub struct Step {
+    /// Input positions between neighbouring output positions.
+    pub stride: u32,
+    /// Zeros before the first input position.
+    pub padding: u32,
+    /// Input positions between neighbouring taps.
+    pub dilation: u32,
+}
+
+/// One chain a block of terms of a weight's gradient, over batch entries and output positions ascending.
+///
+/// `blocks` is `[blocks, groups, output channels, input channels, taps]`, contiguous. A unit owns one tap and one block
+/// of `tile_outputs` output channels and `tile_inputs` input channels: all of them meet the same positions.
+#[cube(launch_unchecked)]
+pub fn weight_gradient_blocks<E: Float, A: Float, O: Float>(
+    input: &Tensor<E>,
+    gradient: &Tensor<E>,
+    blocks: &mut Tensor<O>,
+    step_d: Step,
+    step_h: Step,
+    step_w: Step,
+    units: u32,
+    block_terms: u32,
+    #[comptime] tile_outputs: usize,
+    #[comptime] tile_inputs: usize,
+    #[define(E, A, O)] _dtypes: [ElemType; 3],
+) {
+    let unit = ABSOLUTE_POS as u32;
+    if unit >= units {
+        terminate!();
+    }
+    let groups = input.shape(1) as u32;
+    let inputs = input.shape(2) as u32;
+    let outputs = gradient.shape(2) as u32;
+    let taps = Spatial {
+        d: blocks.shape(SPATIAL + 1) as u32,
+        h: blocks.shape(SPATIAL + 2) as u32,
+        w: blocks.shape(SPATIAL + 3) as u32,
+    };
+    let tap_count = taps.d * taps.h * taps.w;
+    let input_tiles = inputs.div_ceil(comptime!(tile_inputs as u32));
+    let output_tiles = outputs.div_ceil(comptime!(tile_outputs as u32));
+
+    let tile = unit / tap_count;
+    let tap = unit - tile * tap_count;
+    let tile_row = tile / input_tiles;
+    let first_input = (tile - tile_row * input_tiles) * comptime!(tile_inputs as u32);
+    let part = tile_row / output_tiles;
+    let first_output = (tile_row - part * output_tiles) * comptime!(tile_outputs as u32);
+    let block = part / groups;
+    let group = part - block * groups;
+    let tap_at = taps.split(tap);
+
+    let mut input_base = Array::<u32>::new(tile_inputs);
+    let mut gradient_base = Array::<u32>::new(tile_outputs);
+    let mut acc = Array::<A>::new(comptime!(tile_outputs * tile_inputs));
+    #[unroll]
+    for i in 0..tile_inputs {
+        let channel = min(first_input + i as u32, inputs - 1);
+        input_base[i] = group * input.stride(1) as u32 + channel * input.stride(2) as u32;
+    }
+    #[unroll]
+    for j in 0..tile_outputs {
+        let channel = min(first_output + j as u32, outputs - 1);
+        gradient_base[j] = group * gradient.stride(1) as u32 + channel * gradient.stride(2) as u32;
+        #[unroll]
+        for i in 0..tile_inputs {
+            acc[j * tile_inputs + i] = A::new(0.0);
+        }
+    }
+
+    // Sizes and strides are read before the loops, as above.
+    let positions = Spatial::shape::<E>(gradient);
+    let lengths = Spatial::shape::<E>(input);
+    let input_strides = Spatial::strides::<E>(input);
+    let gradient_strides = Spatial::strides::<E>(gradient);
+    let input_entry = input.stride(0) as u32;
+    let gradient_entry = gradient.stride(0) as u32;
+    let (stride_d, stride_h) = (step_d.stride, step_h.stride);
+    let terms = gradient.shape(0) as u32 * positions.d * positions.h * positions.w;
+    let begin = block * block_terms;
+    let end = min(begin + block_terms, terms);
+    // Along a row the positions this tap meets are contiguous: `first..last`.
+    let reach = tap_at.w * step_w.dilation;
+    let mut first = u32::new(0);
+    let mut last = u32::new(0);
+    if reach < step_w.padding {
+        first = (step_w.padding - reach).div_ceil(step_w.stride);
+    }
+    let limit = lengths.w + step_w.padding;
+    if limit > reach {
+        last = min((limit - reach).div_ceil(step_w.stride), positions.w);
+    }
+    // Where a sum with one of these wraps below zero no input position exists.
+    let ahead_d = tap_at.d * step_d.dilation - step_d.padding;
+    let ahead_h = tap_at.h * step_h.dilation - step_h.padding;
+    let ahead_w = reach - step_w.padding;
+    let input_step = step_w.stride * input_strides.w;
+    let begin_row = begin / positions.w;
+    let end_row = end.div_ceil(positions.w);
+    let slab = begin_row / positions.h;
+    let mut row_begin = begin_row * positions.w;
+    let mut entry = slab / positions.d;
+    let mut d = slab - entry * positions.d;
+    let mut h = begin_row - slab * positions.h;
+    for _ in begin_row..end_row {
+        let input_d = d * stride_d + ahead_d;
+        let input_h = h * stride_h + ahead_h;
+        let exists = input_d < lengths.d && input_h < lengths.h;
+        let from = max(max(begin, row_begin) - row_begin, first);
+        let to = select(exists, min(min(end, row_begin + positions.w) - row_begin, last), 0);
+        let mut gradient_at =
+            entry * gradient_entry + d * gradient_strides.d + h * gradient_strides.h + from * gradient_strides.w;
+        let mut input_at = entry * input_entry
+            + input_d * input_strides.d
+            + input_h * input_strides.h
+            + from * input_step
+            + ahead_w * input_strides.w;
+        for _ in from..to {
+            let mut x = Array::<A>::new(tile_inputs);
+            #[unroll]
+            for i in 0..tile_inputs {
+                x[i] = A::cast_from(input[(input_base[i] + input_at) as usize]);
+            }
+            #[unroll]
+            for j in 0..tile_outputs {
+                let y = A::cast_from(gradient[(gradient_base[j] + gradient_at) as usize]);
+                #[unroll]
+                for i in 0..tile_inputs {
+                    let k = comptime!(j * tile_inputs + i);
+                    acc[k] = multiply_add::<A>(x[i], y, acc[k]);
+                }
+            }
+            gradient_at += gradient_strides.w;
+            input_at += input_step;
+        }
+        row_begin += positions.w;
+        h += 1;
+        if h == positions.h {
+            h = 0;
+            d += 1;
+        }
+        if d == positions.d {
+            d = 0;
+            entry += 1;
+        }
+    }
+
+    #[unroll]
+    for j in 0..tile_outputs {
+        let output = first_output + j as u32;
+        #[unroll]
+        for i in 0..tile_inputs {
+            let channel = first_input + i as u32;
+            if output < outputs && channel < inputs {
+                let at = (((block * groups + group) * outputs + output) * inputs + channel) * tap_count + tap;
+                blocks[at as usize] = O::cast_from(acc[j * tile_inputs + i]);
+            }
+        }
+    }
+}
+
+/// Adds the blocks of each weight, ascending.
+#[cube(launch_unchecked)]
+pub fn add_blocks<A: Float, E: Float>(
+    blocks: &[A],
+    output: &mut [E],
+    count: u32,
+    weights: u32,
+    #[define(A, E)] _dtypes: [ElemType; 2],
+) {
+    let unit = ABSOLUTE_POS as u32;
+    if unit >= weights {
+        terminate!();
+    }
+    let mut total = blocks[unit as usize];
+    let mut at = unit;
+    for _ in 1..count {
+        at += weights;
+        total += blocks[at as usize];
+    }
+    output[unit as usize] = E::cast_from(total);
+}
