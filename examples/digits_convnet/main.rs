@@ -7,7 +7,6 @@ mod dataset;
 mod model;
 
 use anyhow::Result;
-use burn::module::AutodiffModule;
 use burn::nn::loss::CrossEntropyLossConfig;
 use burn::optim::{AdamConfig, GradientsParams};
 use burn::prelude::*;
