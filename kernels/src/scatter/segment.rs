@@ -1,8 +1,8 @@
 //! Sorts sources by destination row, stably: integer work only, so its geometry cannot change a result.
 
 use crate::launch::grid;
-use crate::scatter::kernel::{Strides, row_of};
-use crate::scatter::plan::Radix;
+use crate::scatter::kernel::{Extent, Strides, Tile, row_of};
+use crate::scatter::plan::{Radix, touches_few};
 use cubecl::ir::UIntKind;
 use cubecl::prelude::*;
 use cubecl::server::Handle;
@@ -19,8 +19,13 @@ pub(super) struct Segments {
     pub(super) keys: Handle,
     /// `places[p]`: which source that is; ascending within a row.
     pub(super) places: Handle,
-    /// `starts[r]..starts[r + 1]`: the sorted sources of row `r`.
-    pub(super) starts: Handle,
+    /// Where the sorted sources of a row begin and end: at `[r]` and `[r + 1]` for row `r`, or, if there are many more
+    /// rows than sources, at `[2 * p]` and `[2 * p + 1]` for the row of the p-th sorted source.
+    pub(super) bounds: Handle,
+    /// The length of `bounds`.
+    pub(super) bounds_length: usize,
+    /// Whether `bounds` goes by sorted source.
+    pub(super) by_source: bool,
 }
 
 /// A buffer of `length` 32-bit words.
@@ -38,28 +43,34 @@ fn run_grid(units: usize) -> (CubeCount, CubeDim) {
     (CubeCount::Static(units.div_ceil(RUN_UNITS as usize) as u32, 1, 1), CubeDim::new_1d(RUN_UNITS))
 }
 
-/// One unit per index of `[outer, sources, inner]`: the destination element it names in `[outer, rows, inner]`, or the
+/// For each index of `[outer, sources, inner]`: the destination element it names in `[outer, rows, inner]`, or the
 /// number of destination elements if it names none.
 #[cube(launch_unchecked)]
 pub(super) fn axis_keys<I: Int>(
     indices: &[I],
     keys: &mut [u32],
-    outer: u32,
-    rows: u32,
-    sources: u32,
-    inner: u32,
+    extent: Extent,
+    tile: Tile,
     index_strides: Strides,
     #[define(I)] _dtype: ElemType,
 ) {
-    let unit = ABSOLUTE_POS as u32;
-    if unit >= outer * sources * inner {
+    let inner = tile.inner();
+    if inner >= extent.inner {
         terminate!();
     }
-    let lane = unit % inner;
-    let source = unit / inner % sources;
-    let line = unit / inner / sources;
-    let row = row_of::<I>(indices[index_strides.offset(line, source, lane)], rows);
-    keys[unit as usize] = select(row < rows, (line * rows + row) * inner + lane, outer * rows * inner);
+    let mut outer = tile.outer();
+    while outer < extent.outer {
+        let mut source = tile.axis();
+        while source < extent.sources {
+            let row = row_of::<I>(indices[index_strides.offset(outer, source, inner)], extent.rows);
+            let named = (outer * extent.rows + row) * extent.inner + inner;
+            let none = extent.outer * extent.rows * extent.inner;
+            keys[((outer * extent.sources + source) * extent.inner + inner) as usize] =
+                select(row < extent.rows, named, none);
+            source += tile.axis_step();
+        }
+        outer += tile.outer_step();
+    }
 }
 
 /// One unit per index tuple: the row-major row it names in a tensor of leading `sizes`, or their product if it names
@@ -187,24 +198,42 @@ fn place_by_digit(
     }
 }
 
-/// One unit per row, and one past the last: the first sorted source whose key is not below it.
-#[cube(launch_unchecked)]
-fn find_starts(keys: &[u32], starts: &mut [u32], rows: u32, sources: u32) {
-    let unit = ABSOLUTE_POS as u32;
-    if unit > rows {
-        terminate!();
-    }
+/// The first sorted source whose key is not below `key`.
+#[cube]
+fn first_from(keys: &[u32], sources: u32, key: u32) -> u32 {
     let mut low = 0u32;
     let mut high = sources;
     while low < high {
         let middle = low + (high - low) / 2;
-        if keys[middle as usize] < unit {
+        if keys[middle as usize] < key {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    starts[unit as usize] = low;
+    low
+}
+
+/// One unit per row, and one past the last: where its sources begin.
+#[cube(launch_unchecked)]
+fn bounds_of_rows(keys: &[u32], bounds: &mut [u32], rows: u32, sources: u32) {
+    let unit = ABSOLUTE_POS as u32;
+    if unit > rows {
+        terminate!();
+    }
+    bounds[unit as usize] = first_from(keys, sources, unit);
+}
+
+/// One unit per sorted source: where the sources of its row begin and end.
+#[cube(launch_unchecked)]
+fn bounds_of_sources(keys: &[u32], bounds: &mut [u32], sources: u32) {
+    let unit = ABSOLUTE_POS as u32;
+    if unit >= sources {
+        terminate!();
+    }
+    let key = keys[unit as usize];
+    bounds[(unit * 2) as usize] = first_from(keys, sources, key);
+    bounds[(unit * 2 + 1) as usize] = first_from(keys, sources, key + 1);
 }
 
 /// Sorts `sources` keys in `0..=rows`, by radix passes or, without a geometry for them, by rank.
@@ -213,21 +242,21 @@ pub(super) fn segment(client: &Client, keys: Handle, rows: usize, sources: usize
         Some(radix) => sort_by_radix(client, keys, sources, radix),
         None => sort_by_rank(client, keys, sources),
     };
-    let starts = words(client, rows + 1);
-    let (count, dim) = grid(rows + 1);
-    // SAFETY: units stop at `rows`; `starts` holds `rows + 1` words and the search stays within `sources` keys.
+    let by_source = touches_few(rows, sources);
+    let (units, bounds_length) = if by_source { (sources, sources * 2) } else { (rows + 1, rows + 1) };
+    let bounds = words(client, bounds_length);
+    let (count, dim) = grid(units);
+    let (keys_arg, bounds_arg) = (words_arg(&keys, sources), words_arg(&bounds, bounds_length));
+    // SAFETY: units stop at `rows` or `sources`; `bounds` holds a word for each row and one more, or two for each
+    // source; the search stays within `sources` keys.
     unsafe {
-        find_starts::launch_unchecked(
-            client,
-            count,
-            dim,
-            words_arg(&keys, sources),
-            words_arg(&starts, rows + 1),
-            rows as u32,
-            sources as u32,
-        );
+        if by_source {
+            bounds_of_sources::launch_unchecked(client, count, dim, keys_arg, bounds_arg, sources as u32);
+        } else {
+            bounds_of_rows::launch_unchecked(client, count, dim, keys_arg, bounds_arg, rows as u32, sources as u32);
+        }
     }
-    Segments { keys, places, starts }
+    Segments { keys, places, bounds, bounds_length, by_source }
 }
 
 fn sort_by_rank(client: &Client, keys: Handle, sources: usize) -> (Handle, Handle) {

@@ -4,7 +4,7 @@ use crate::KernelError;
 use crate::launch::grid;
 use crate::scatter::axes::{AxisView, checked_elements};
 use crate::scatter::kernel::{ExtentLaunch, finish, fold_chunks, walk};
-use crate::scatter::plan::{Plan, Problem, Radix, plan, plan_scatter};
+use crate::scatter::plan::{Plan, Problem, Radix, axis_grid, plan, plan_scatter};
 use crate::scatter::segment::{Segments, U32, axis_keys, segment, tuple_keys, words, words_arg};
 use crate::scatter::{CHUNK, Update};
 use cubecl::ir::{FloatKind, IntKind, UIntKind};
@@ -244,7 +244,7 @@ pub(super) fn index_type(
 struct Operands {
     tensor: AxisView,
     values: AxisView,
-    shape: Vec<usize>,
+    original: TensorHandle,
 }
 
 impl Operands {
@@ -256,15 +256,17 @@ impl Operands {
         tensor_axes: std::ops::Range<usize>,
         value_axes: std::ops::Range<usize>,
     ) -> Result<Self, KernelError> {
-        let shape = tensor.shape().to_vec();
+        let original = tensor.clone();
         let tensor = AxisView::new(client, kernel, tensor, tensor_axes)?;
         let values = AxisView::new(client, kernel, values, value_axes)?;
-        Ok(Self { tensor, values, shape })
+        Ok(Self { tensor, values, original })
     }
 
-    fn output(&self, client: &Client, dtype: ElemType) -> TensorHandle {
-        let elements: usize = self.shape.iter().product();
-        TensorHandle::new_contiguous(self.shape.clone(), client.empty(elements * dtype.size()), dtype)
+    /// A new tensor to write all elements of.
+    fn output(&self, client: &Client) -> TensorHandle {
+        let (shape, dtype) = (self.original.shape().to_vec(), self.original.dtype);
+        let bytes = shape.iter().product::<usize>() * dtype.size();
+        TensorHandle::new_contiguous(shape, client.empty(bytes), dtype)
     }
 }
 
@@ -379,14 +381,14 @@ fn copy(client: &Client, tensor: TensorHandle) -> TensorHandle {
     }
 }
 
-fn extent(problem: &Problem) -> ExtentLaunch {
+pub(super) fn extent(problem: &Problem) -> ExtentLaunch {
     ExtentLaunch::new(problem.outer as u32, problem.rows as u32, problem.sources as u32, problem.inner as u32)
 }
 
 fn launch_axis_keys(client: &Client, indices: &AxisView, problem: &Problem, dtype: ElemType) -> Handle {
     let length = problem.flattened().sources;
     let keys = words(client, length);
-    let (count, dim) = grid(length);
+    let (count, dim, tile) = axis_grid(problem.outer, problem.sources, problem.inner);
     // SAFETY: units stop at the number of indices, which is the length of `keys`; the view covers its indices.
     unsafe {
         axis_keys::launch_unchecked(
@@ -395,10 +397,8 @@ fn launch_axis_keys(client: &Client, indices: &AxisView, problem: &Problem, dtyp
             dim,
             indices.buffer(),
             words_arg(&keys, length),
-            problem.outer as u32,
-            problem.rows as u32,
-            problem.sources as u32,
-            problem.inner as u32,
+            extent(problem),
+            tile,
             indices.strides(),
             dtype,
         );
@@ -450,8 +450,8 @@ fn launch_walk(
     types: Types,
     update: Update,
 ) -> TensorHandle {
-    let output = operands.output(client, types.storage);
-    let (count, dim) = grid(problem.elements());
+    let output = operands.output(client);
+    let (count, dim, tile) = axis_grid(problem.outer, problem.rows, problem.inner);
     // SAFETY: units stop at the number of destination elements; the views cover what the extent and their strides
     // reach, and no index is used to address memory.
     unsafe {
@@ -464,6 +464,7 @@ fn launch_walk(
             operands.values.buffer(),
             output.clone().into_arg().into_buffer_arg(),
             extent(problem),
+            tile,
             operands.tensor.strides(),
             indices.strides(),
             operands.values.strides(),
@@ -485,7 +486,10 @@ fn fold(
     types: Types,
     update: Update,
 ) -> TensorHandle {
-    let output = operands.output(client, types.storage);
+    let output = match segments.by_source {
+        true => copy(client, operands.original.clone()),
+        false => operands.output(client),
+    };
     let columns = problem.columns();
     let folds_chunks = problem.sources > CHUNK * CHUNK;
     let slots = if folds_chunks { problem.sources.div_ceil(CHUNK) * 2 } else { 0 };
@@ -493,9 +497,9 @@ fn fold(
     let totals = client.empty(length * types.accumulator.size());
     // SAFETY: `totals` is made with this length, in elements of the accumulator type.
     let totals_arg = || unsafe { BufferArg::from_raw_parts(totals.clone(), length) };
-    let mut span = 1;
-    while problem.sources > span * CHUNK * CHUNK {
-        let (count, dim) = grid(length);
+    let mut term_bits = 0;
+    while problem.sources > (CHUNK * CHUNK) << term_bits {
+        let (count, dim, tile) = axis_grid(problem.outer, slots, problem.inner);
         // SAFETY: units stop at the number of slots times columns, the length of `totals`; sorted places, keys and
         // starts address within the values and each other.
         unsafe {
@@ -505,21 +509,24 @@ fn fold(
                 dim,
                 words_arg(&segments.keys, problem.sources),
                 words_arg(&segments.places, problem.sources),
-                words_arg(&segments.starts, problem.rows + 1),
+                words_arg(&segments.bounds, segments.bounds_length),
                 operands.values.buffer(),
                 totals_arg(),
                 extent(problem),
+                tile,
                 operands.values.strides(),
-                span as u32,
+                term_bits,
                 CHUNK as u32,
                 update,
                 types.is_float(),
+                segments.by_source,
                 [types.storage, types.accumulator],
             );
         }
-        span *= CHUNK;
+        term_bits += CHUNK.ilog2();
     }
-    let (count, dim) = grid(problem.elements());
+    let axis = if segments.by_source { problem.sources } else { problem.rows };
+    let (count, dim, tile) = axis_grid(problem.outer, axis, problem.inner);
     // SAFETY: units stop at the number of destination elements; rows of several chunks have had their totals written
     // at this span.
     unsafe {
@@ -528,18 +535,21 @@ fn fold(
             count,
             dim,
             operands.tensor.buffer(),
+            words_arg(&segments.keys, problem.sources),
             words_arg(&segments.places, problem.sources),
-            words_arg(&segments.starts, problem.rows + 1),
+            words_arg(&segments.bounds, segments.bounds_length),
             operands.values.buffer(),
             totals_arg(),
             output.clone().into_arg().into_buffer_arg(),
             extent(problem),
+            tile,
             operands.tensor.strides(),
             operands.values.strides(),
-            span as u32,
+            term_bits,
             CHUNK as u32,
             update,
             types.is_float(),
+            segments.by_source,
             [types.storage, types.accumulator],
         );
     }
