@@ -21,7 +21,7 @@ pub fn gather(
     indices: TensorHandle,
 ) -> Result<TensorHandle, KernelError> {
     const KERNEL: &str = "scatter::gather";
-    let (from, to) = (tensor.shape(), indices.shape());
+    let (from, to) = (tensor.shape().as_slice(), indices.shape().as_slice());
     let fits =
         dim < from.len() && from.len() == to.len() && (0..from.len()).all(|axis| axis == dim || from[axis] == to[axis]);
     if !fits {
@@ -49,7 +49,7 @@ pub fn select(
 ) -> Result<TensorHandle, KernelError> {
     const KERNEL: &str = "scatter::select";
     if dim >= tensor.shape().len() || indices.shape().len() != 1 {
-        let (from, by) = (tensor.shape(), indices.shape());
+        let (from, by) = (tensor.shape().as_slice(), indices.shape().as_slice());
         let reason = format!("indices {by:?} into tensor {from:?} along axis {dim}, want one axis of indices");
         return Err(KernelError::Shape { kernel: KERNEL, reason });
     }

@@ -278,7 +278,7 @@ fn scatter_problem(
 ) -> Result<Problem, KernelError> {
     const KERNEL: &str = "scatter::scatter";
     if indices.shape() != values.shape() {
-        let (indices, values) = (indices.shape(), values.shape());
+        let (indices, values) = (indices.shape().as_slice(), values.shape().as_slice());
         let reason = format!("indices {indices:?} and values {values:?} differ in shape");
         return Err(KernelError::Shape { kernel: KERNEL, reason });
     }
@@ -294,7 +294,7 @@ fn select_assign_problem(
     const KERNEL: &str = "scatter::select_assign";
     let problem = axis_problem(KERNEL, dim, tensor.shape(), values.shape())?;
     if indices.shape().to_vec() != [problem.sources] {
-        let (indices, values) = (indices.shape(), values.shape());
+        let (indices, values) = (indices.shape().as_slice(), values.shape().as_slice());
         let reason = format!("indices {indices:?} do not number the rows of values {values:?} along axis {dim}");
         return Err(KernelError::Shape { kernel: KERNEL, reason });
     }
@@ -311,7 +311,7 @@ fn scatter_nd_problem(
     let parts = indices.shape()[batch];
     let expected: Vec<usize> = indices.shape()[..batch].iter().chain(&tensor.shape()[parts..]).copied().collect();
     if values.shape().to_vec() != expected {
-        let (tensor, indices, values) = (tensor.shape(), indices.shape(), values.shape());
+        let [tensor, indices, values] = [tensor, indices, values].map(|operand| operand.shape().as_slice());
         let reason = format!(
             "values {values:?} for tensor {tensor:?} and indices {indices:?}, want values of shape {expected:?}"
         );
