@@ -1,11 +1,12 @@
 //! Indexed reads: no arithmetic, so no order. An index outside its axis reads zero.
 
 use crate::KernelError;
+use crate::scatter::accepts::{index_type, supported, tuple_axes};
 use crate::scatter::axes::{AxisView, checked_elements};
 use crate::scatter::kernel::{Extent, Strides, Tile, row_of};
 use crate::scatter::plan::{Problem, axis_grid};
 use crate::scatter::segment::U32;
-use crate::scatter::update::{extent, index_type, launch_tuple_keys, supported, tuple_axes};
+use crate::scatter::update::{extent, launch_tuple_keys};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 

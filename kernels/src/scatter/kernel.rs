@@ -137,7 +137,7 @@ pub(crate) fn walk<F: Numeric, A: Numeric, I: Int>(
                 let index = indices[index_strides.offset(outer, source, inner)];
                 if row_of::<I>(index, extent.rows) == row {
                     let value = A::cast_from(values[value_strides.offset(outer, source, inner)]);
-                    if found % chunk_length == 0 {
+                    if found & (chunk_length - 1) == 0 {
                         if found == chunk_length {
                             whole = chunk;
                         } else if found > chunk_length {

@@ -52,9 +52,9 @@ impl Problem {
 pub enum Plan {
     /// Every destination element walks all sources of its line. One launch.
     Walk,
-    /// Every source finds its place in the stable order by comparing with all others. Four launches.
+    /// Every source finds its place in the stable order by comparing with all others. Three to five launches.
     Rank,
-    /// Stable radix passes over blocks of sources. Four launches a pass, and three to five others.
+    /// Stable radix passes over blocks of sources. Four launches a pass, and two to seven others.
     Radix(Radix),
 }
 

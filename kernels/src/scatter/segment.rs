@@ -13,9 +13,29 @@ pub(super) const U32: ElemType = ElemType::UInt(UIntKind::U32);
 /// Units in a cube of the kernels in which a unit walks a run: few, so that the few runs spread over the cores.
 const RUN_UNITS: u32 = 32;
 
+/// What names a row for each source: indices as they came, or keys made of them. One outside `0..rows` names none.
+pub(super) struct Keys {
+    pub(super) handle: Handle,
+    /// Elements from one source's to the next.
+    pub(super) stride: u32,
+    pub(super) dtype: ElemType,
+}
+
+impl Keys {
+    /// Keys made by a kernel of this module.
+    pub(super) fn made(handle: Handle) -> Self {
+        Self { handle, stride: 1, dtype: U32 }
+    }
+
+    fn arg(&self, sources: usize) -> BufferArg {
+        // SAFETY: the handle holds a key for each source at this stride; kernels address no others.
+        unsafe { BufferArg::from_raw_parts(self.handle.clone(), sources) }
+    }
+}
+
 /// Sources in the order of their destination rows.
 pub(super) struct Segments {
-    /// `keys[p]`: the row of the p-th source in sorted order.
+    /// `keys[p]`: the row of the p-th source in sorted order, or the number of rows for sources that name none.
     pub(super) keys: Handle,
     /// `places[p]`: which source that is; ascending within a row.
     pub(super) places: Handle,
@@ -40,7 +60,9 @@ pub(super) fn words_arg(buffer: &Handle, length: usize) -> BufferArg {
 }
 
 fn run_grid(units: usize) -> (CubeCount, CubeDim) {
-    (CubeCount::Static(units.div_ceil(RUN_UNITS as usize) as u32, 1, 1), CubeDim::new_1d(RUN_UNITS))
+    let cubes = units.div_ceil(RUN_UNITS as usize) as u32;
+    let x = cubes.clamp(1, 65_535);
+    (CubeCount::Static(x, cubes.div_ceil(x), 1), CubeDim::new_1d(RUN_UNITS))
 }
 
 /// For each index of `[outer, sources, inner]`: the destination element it names in `[outer, rows, inner]`, or the
@@ -106,15 +128,23 @@ pub(super) fn tuple_keys<I: Int>(
 
 /// One unit per source: its place in the stable order is the number of sources that come before it.
 #[cube(launch_unchecked)]
-fn place_by_rank(keys: &[u32], sorted: &mut [u32], places: &mut [u32], sources: u32) {
+fn place_by_rank<I: Int>(
+    keys: &[I],
+    sorted: &mut [u32],
+    places: &mut [u32],
+    stride: u32,
+    rows: u32,
+    sources: u32,
+    #[define(I)] _dtype: ElemType,
+) {
     let unit = ABSOLUTE_POS as u32;
     if unit >= sources {
         terminate!();
     }
-    let key = keys[unit as usize];
+    let key = row_of::<I>(keys[(unit * stride) as usize], rows);
     let mut rank = 0u32;
     for other in 0..sources {
-        let theirs = keys[other as usize];
+        let theirs = row_of::<I>(keys[(other * stride) as usize], rows);
         rank += u32::cast_from(theirs < key || (theirs == key && other < unit));
     }
     sorted[rank as usize] = key;
@@ -123,7 +153,18 @@ fn place_by_rank(keys: &[u32], sorted: &mut [u32], places: &mut [u32], sources: 
 
 /// One unit per run: counts the digits of its run in its column of `counters[bins, runs]`.
 #[cube(launch_unchecked)]
-fn count_digits(keys: &[u32], counters: &mut [u32], sources: u32, run: u32, runs: u32, shift: u32, bins: u32) {
+fn count_digits<I: Int>(
+    keys: &[I],
+    counters: &mut [u32],
+    stride: u32,
+    rows: u32,
+    sources: u32,
+    run: u32,
+    runs: u32,
+    shift: u32,
+    bins: u32,
+    #[define(I)] _dtype: ElemType,
+) {
     let unit = ABSOLUTE_POS as u32;
     if unit >= runs {
         terminate!();
@@ -132,7 +173,7 @@ fn count_digits(keys: &[u32], counters: &mut [u32], sources: u32, run: u32, runs
         counters[(digit * runs + unit) as usize] = 0;
     }
     for source in unit * run..min((unit + 1) * run, sources) {
-        let digit = (keys[source as usize] >> shift) & (bins - 1);
+        let digit = (row_of::<I>(keys[(source * stride) as usize], rows) >> shift) & (bins - 1);
         counters[(digit * runs + unit) as usize] += 1;
     }
 }
@@ -171,24 +212,27 @@ fn scan_blocks(counters: &mut [u32], sums: &[u32], length: u32, block: u32) {
 
 /// One unit per run: moves each source of its run, in order, to the next place of its digit.
 #[cube(launch_unchecked)]
-fn place_by_digit(
-    keys: &[u32],
+fn place_by_digit<I: Int>(
+    keys: &[I],
     places: &[u32],
     counters: &mut [u32],
     sorted_keys: &mut [u32],
     sorted_places: &mut [u32],
+    stride: u32,
+    rows: u32,
     sources: u32,
     run: u32,
     runs: u32,
     shift: u32,
     bins: u32,
+    #[define(I)] _dtype: ElemType,
 ) {
     let unit = ABSOLUTE_POS as u32;
     if unit >= runs {
         terminate!();
     }
     for source in unit * run..min((unit + 1) * run, sources) {
-        let key = keys[source as usize];
+        let key = row_of::<I>(keys[(source * stride) as usize], rows);
         let counter = ((key >> shift) & (bins - 1)) * runs + unit;
         let to = counters[counter as usize];
         counters[counter as usize] = to + 1;
@@ -236,11 +280,11 @@ fn bounds_of_sources(keys: &[u32], bounds: &mut [u32], sources: u32) {
     bounds[(unit * 2 + 1) as usize] = first_from(keys, sources, key + 1);
 }
 
-/// Sorts `sources` keys in `0..=rows`, by radix passes or, without a geometry for them, by rank.
-pub(super) fn segment(client: &Client, keys: Handle, rows: usize, sources: usize, radix: Option<Radix>) -> Segments {
+/// Sorts `sources` keys, by radix passes or, without a geometry for them, by rank.
+pub(super) fn segment(client: &Client, keys: Keys, rows: usize, sources: usize, radix: Option<Radix>) -> Segments {
     let (keys, places) = match radix {
-        Some(radix) => sort_by_radix(client, keys, sources, radix),
-        None => sort_by_rank(client, keys, sources),
+        Some(radix) => sort_by_radix(client, keys, rows, sources, radix),
+        None => sort_by_rank(client, &keys, rows, sources),
     };
     let by_source = touches_few(rows, sources);
     let (units, bounds_length) = if by_source { (sources, sources * 2) } else { (rows + 1, rows + 1) };
@@ -259,7 +303,7 @@ pub(super) fn segment(client: &Client, keys: Handle, rows: usize, sources: usize
     Segments { keys, places, bounds, bounds_length, by_source }
 }
 
-fn sort_by_rank(client: &Client, keys: Handle, sources: usize) -> (Handle, Handle) {
+fn sort_by_rank(client: &Client, keys: &Keys, rows: usize, sources: usize) -> (Handle, Handle) {
     let (sorted, places) = (words(client, sources), words(client, sources));
     let (count, dim) = run_grid(sources);
     // SAFETY: units stop at `sources`, the ranks are a permutation of `0..sources`, and each buffer holds as many.
@@ -268,79 +312,105 @@ fn sort_by_rank(client: &Client, keys: Handle, sources: usize) -> (Handle, Handl
             client,
             count,
             dim,
-            words_arg(&keys, sources),
+            keys.arg(sources),
             words_arg(&sorted, sources),
             words_arg(&places, sources),
+            keys.stride,
+            rows as u32,
             sources as u32,
+            keys.dtype,
         );
     }
     (sorted, places)
 }
 
-fn sort_by_radix(client: &Client, keys: Handle, sources: usize, radix: Radix) -> (Handle, Handle) {
+fn sort_by_radix(client: &Client, keys: Keys, rows: usize, sources: usize, radix: Radix) -> (Handle, Handle) {
     let bins = radix.bins();
     let runs = sources.div_ceil(radix.run);
     let length = bins * runs;
-    // Blocks as many as they are long, to the next power of two: the scan's two loops then cost the same.
-    let block = 1usize << length.ilog2().div_ceil(2).max(6);
-    let blocks = length.div_ceil(block);
-    let (counters, sums) = (words(client, length), words(client, blocks));
-    let mut from = (keys, words(client, sources));
-    let mut to = (words(client, sources), words(client, sources));
+    let counters = words(client, length);
+    // The first pass reads no places: any buffer stands for them.
+    let mut from = (keys.handle.clone(), keys);
+    let mut spare: Option<(Handle, Handle)> = None;
     for pass in 0..radix.passes {
         let shift = pass * radix.digit_bits;
-        // SAFETY: units stop at the number of runs or blocks; runs cover the sources and blocks the counters, whose
-        // buffers have these lengths; places are a permutation of `0..sources`.
+        let to = spare.take().unwrap_or_else(|| (words(client, sources), words(client, sources)));
+        let (places, keys) = &from;
+        let (count, dim) = run_grid(runs);
+        // SAFETY: units stop at the number of runs, which cover the sources.
         unsafe {
-            let (count, dim) = run_grid(runs);
             count_digits::launch_unchecked(
                 client,
                 count.clone(),
                 dim,
-                words_arg(&from.0, sources),
+                keys.arg(sources),
                 words_arg(&counters, length),
+                keys.stride,
+                rows as u32,
                 sources as u32,
                 radix.run as u32,
                 runs as u32,
                 shift,
                 bins as u32,
+                keys.dtype,
             );
-            let (block_count, block_dim) = run_grid(blocks);
-            sum_blocks::launch_unchecked(
-                client,
-                block_count.clone(),
-                block_dim,
-                words_arg(&counters, length),
-                words_arg(&sums, blocks),
-                length as u32,
-                block as u32,
-            );
-            scan_blocks::launch_unchecked(
-                client,
-                block_count,
-                block_dim,
-                words_arg(&counters, length),
-                words_arg(&sums, blocks),
-                length as u32,
-                block as u32,
-            );
+        }
+        scan(client, &counters, length);
+        // SAFETY: as above; the scanned counters number the sources, so that places are a permutation of them.
+        unsafe {
             place_by_digit::launch_unchecked(
                 client,
                 count,
                 dim,
-                words_arg(&from.0, sources),
-                words_arg(&from.1, sources),
+                keys.arg(sources),
+                words_arg(places, sources),
                 words_arg(&counters, length),
                 words_arg(&to.0, sources),
                 words_arg(&to.1, sources),
+                keys.stride,
+                rows as u32,
                 sources as u32,
                 radix.run as u32,
                 runs as u32,
                 shift,
                 bins as u32,
+                keys.dtype,
             );
         }
-        std::mem::swap(&mut from, &mut to);
+        let (sorted, sorted_places) = to;
+        let (places, keys) = std::mem::replace(&mut from, (sorted_places, Keys::made(sorted)));
+        // The buffers of the first pass are the caller's.
+        spare = (pass > 0).then_some((keys.handle, places));
     }
-    from
+    (from.1.handle, from.0)
+}
+
+/// Replaces each counter by the sum of all before it.
+fn scan(client: &Client, counters: &Handle, length: usize) {
+    // Blocks as many as they are long, to the next power of two: the scan's two loops then cost the same.
+    let block = 1usize << length.ilog2().div_ceil(2).max(6);
+    let blocks = length.div_ceil(block);
+    let sums = words(client, blocks);
+    let (count, dim) = run_grid(blocks);
+    // SAFETY: units stop at the number of blocks, which cover the counters.
+    unsafe {
+        sum_blocks::launch_unchecked(
+            client,
+            count.clone(),
+            dim,
+            words_arg(counters, length),
+            words_arg(&sums, blocks),
+            length as u32,
+            block as u32,
+        );
+        scan_blocks::launch_unchecked(
+            client,
+            count,
+            dim,
+            words_arg(counters, length),
+            words_arg(&sums, blocks),
+            length as u32,
+            block as u32,
+        );
+    }
 }
