@@ -1,48 +1,479 @@
 //! Scatter kernels against their references.
 
 use crate::harness::*;
-use burn_deterministic_kernels::scatter::plan::{Problem, Radix};
+use burn_deterministic_kernels::KernelError;
+use burn_deterministic_kernels::scatter::plan::{Problem, Radix, plan, plan_scatter};
 use burn_deterministic_kernels::scatter::{self, Plan, Update, reference};
+use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
 use cubecl::prelude::*;
+use cubecl::std::tensor::TensorHandle;
+use half::{bf16, f16};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+const U32: ElemType = ElemType::UInt(UIntKind::U32);
+const I64: ElemType = ElemType::Int(IntKind::I64);
+const NUMERIC: [Update; 5] = [Update::Assign, Update::Add, Update::Mul, Update::Min, Update::Max];
+
+/// Indices of which about one in sixteen is outside `0..rows`, on either side.
 fn random_indices(seed: u64, len: usize, rows: usize) -> Vec<i32> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    (0..len).map(|_| (rng.random::<u32>() as usize % rows) as i32).collect()
+    let outside = |draw: u32| if draw & 1 == 0 { -1 - (draw >> 20) as i32 } else { rows as i32 + (draw >> 20) as i32 };
+    (0..len)
+        .map(|_| match (rng.random::<u32>(), rng.random::<u32>()) {
+            (which, draw) if which % 16 == 0 => outside(draw),
+            (_, draw) => (draw as usize % rows.max(1)) as i32,
+        })
+        .collect()
 }
 
 fn wide(indices: &[i32]) -> Vec<i64> {
-    indices.iter().map(|&i| i64::from(i)).collect()
+    indices.iter().map(|&index| i64::from(index)).collect()
+}
+
+/// The update's operation on `f32`, as the contract states it.
+fn combine(update: Update) -> impl Fn(f32, f32) -> f32 {
+    move |left, right| match update {
+        Update::Assign => right,
+        Update::Add => left + right,
+        Update::Mul => left * right,
+        Update::Min if right.is_nan() || (right < left && !left.is_nan()) => right,
+        Update::Max if right.is_nan() || (right > left && !left.is_nan()) => right,
+        Update::Min | Update::Max => left,
+        Update::Or => f32::from(left != 0.0 || right != 0.0),
+    }
+}
+
+/// Every plan that takes a problem: two radix geometries, the planned one and one of small digits and runs.
+fn plans(rows: usize, sources: usize, walked: usize) -> Vec<Plan> {
+    let planned = Radix::new(rows, sources);
+    let small = Radix { passes: (planned.passes * planned.digit_bits).div_ceil(3), digit_bits: 3, run: 5 };
+    let mut plans = vec![Plan::Radix(planned)];
+    if sources <= 5000 {
+        plans.extend([Plan::Rank, Plan::Radix(small)]);
+    }
+    if walked <= 4096 && rows <= 5000 {
+        plans.push(Plan::Walk);
+    }
+    plans
+}
+
+fn check_scatter(client: &Client, [outer, rows, inner]: [usize; 3], sources: usize, update: Update) {
+    let (into, from) = (outer * rows * inner, outer * sources * inner);
+    let (tensor, mut values) = (random_values(1, into), random_values(2, from));
+    if update == Update::Mul {
+        // Close to 1: long products of others become subnormal, which some devices flush.
+        values.iter_mut().for_each(|value| *value = 0.9375 + *value / 16.0);
+    }
+    let indices = random_indices(3, from, rows);
+    let want = reference::scatter([outer, rows, inner], &tensor, &wide(&indices), &values, combine(update));
+    for plan in plans(into, from, sources) {
+        let got = scatter::scatter_planned(
+            client,
+            plan,
+            1,
+            upload(client, &tensor, &[outer, rows, inner], F32),
+            upload(client, &indices, &[outer, sources, inner], I32),
+            upload(client, &values, &[outer, sources, inner], F32),
+            update,
+        );
+        println!("scatter {update:?} of {sources} into {:?} by {plan:?}", [outer, rows, inner]);
+        assert_bits(&download(client, got.unwrap()), &want);
+    }
 }
 
 #[test]
 fn scatter_add_matches_reference() {
     let client = client();
-    for (rows, sources) in [(1, 1), (1, 64), (1, 65), (3, 130), (64, 4095), (7, 4097), (5, 20_000), (1, 270_000)] {
-        let tensor = random_values(1, rows);
-        let values = random_values(2, sources);
-        let indices = random_indices(3, sources, rows);
-        let want = reference::scatter([1, rows, 1], &tensor, &wide(&indices), &values, |a, b| a + b);
-        let mut plans = vec![Plan::Radix(Radix::new(rows, sources))];
-        if sources <= 5000 {
-            plans.push(Plan::Rank);
+    for rows in [1, 2, 17, 64] {
+        for sources in [1, 2, 63, 64, 65, 129, 4095, 4096, 4097] {
+            check_scatter(&client, [1, rows, 1], sources, Update::Add);
         }
-        if sources <= 4096 {
-            plans.push(Plan::Walk);
+    }
+    for shape in [[3, 5, 7], [1, 10, 33], [128, 10, 1], [2, 1, 64], [5, 64, 1]] {
+        for sources in [1, 7, 100] {
+            check_scatter(&client, shape, sources, Update::Add);
         }
-        for plan in plans {
-            let got = scatter::scatter_planned(
+    }
+    // Three levels of chunks, rows of very different length, many rows, and more lines than a grid has cubes.
+    check_scatter(&client, [1, 1, 1], 266_000, Update::Add);
+    check_scatter(&client, [1, 70_001, 1], 30_011, Update::Add);
+    check_scatter(&client, [70_001, 3, 1], 2, Update::Add);
+}
+
+#[test]
+fn every_update_matches_reference() {
+    let client = client();
+    for update in NUMERIC {
+        check_scatter(&client, [3, 5, 2], 70, update);
+        check_scatter(&client, [1, 2, 1], 200, update);
+    }
+}
+
+#[test]
+fn select_assign_matches_reference() {
+    let client = client();
+    // The last three touch few of the rows.
+    let cases = [
+        ([1, 10, 64], 100),
+        ([3, 7, 5], 64),
+        ([2, 100, 33], 4099),
+        ([1, 3, 2], 9000),
+        ([1, 1000, 3], 100),
+        ([4, 1000, 1], 7),
+        ([2, 60_000, 1], 14_000),
+    ];
+    for (shape @ [outer, rows, inner], sources) in cases {
+        let tensor = random_values(4, outer * rows * inner);
+        let values = random_values(5, outer * sources * inner);
+        // All in the first hundred rows, so that the rows of the largest case have several chunks.
+        let indices = random_indices(6, sources, rows.min(100));
+        let want = reference::select_assign(shape, &tensor, &wide(&indices), &values, combine(Update::Add));
+        for plan in plans(rows, sources, sources) {
+            let got = scatter::select_assign_planned(
                 &client,
                 plan,
-                0,
-                upload(&client, &tensor, &[rows], F32),
+                1,
+                upload(&client, &tensor, &shape, F32),
                 upload(&client, &indices, &[sources], I32),
-                upload(&client, &values, &[sources], F32),
+                upload(&client, &values, &[outer, sources, inner], F32),
                 Update::Add,
             );
-            println!("{plan:?} {rows} {sources}");
+            println!("select_assign of {sources} into {shape:?} by {plan:?}");
             assert_bits(&download(&client, got.unwrap()), &want);
         }
     }
+}
+
+#[test]
+fn one_row_of_many_takes_all_levels_by_source() {
+    let client = client();
+    let (rows, sources) = (300_000, 70_000);
+    let (tensor, values) = (random_values(7, rows), random_values(8, sources));
+    let indices: Vec<i32> = (0..sources).map(|s| if s % 97 == 0 { s as i32 } else { 299_999 }).collect();
+    let want = reference::scatter([1, rows, 1], &tensor, &wide(&indices), &values, |a, b| a + b);
+    let got = scatter::scatter(
+        &client,
+        0,
+        upload(&client, &tensor, &[rows], F32),
+        upload(&client, &indices, &[sources], I32),
+        upload(&client, &values, &[sources], F32),
+        Update::Add,
+    );
+    assert_bits(&download(&client, got.unwrap()), &want);
+}
+
+#[test]
+fn scatter_nd_and_gather_nd_match_reference() {
+    let client = client();
+    let shape = [4, 5, 6];
+    let tensor = random_values(9, 120);
+    for (parts, tuples) in [(1, 3), (2, 50), (3, 700), (2, 5000)] {
+        let width: usize = shape[parts..].iter().product();
+        let values = random_values(10, tuples * width);
+        let indices = random_indices(11, tuples * parts, 4);
+        let keys = reference::tuple_keys(&shape[..parts], &wide(&indices));
+        let index = || upload(&client, &indices, &[tuples, parts], I32);
+        let values_shape: Vec<usize> = [tuples].iter().chain(&shape[parts..]).copied().collect();
+
+        let want = reference::update_rows(&tensor, width, &keys, &values, combine(Update::Add));
+        for plan in plans(shape[..parts].iter().product(), tuples, tuples) {
+            let values = upload(&client, &values, &values_shape, F32);
+            let tensor = upload(&client, &tensor, &shape, F32);
+            let got = scatter::scatter_nd_planned(&client, plan, tensor, index(), values, Update::Add);
+            assert_bits(&download(&client, got.unwrap()), &want);
+        }
+
+        let row = |key: &Option<usize>| match key {
+            Some(row) => tensor[row * width..(row + 1) * width].to_vec(),
+            None => vec![0.0; width],
+        };
+        let want: Vec<f32> = keys.iter().flat_map(row).collect();
+        let got = scatter::gather_nd(&client, upload(&client, &tensor, &shape, F32), index()).unwrap();
+        assert_eq!(got.shape().to_vec(), values_shape);
+        assert_bits(&download(&client, got), &want);
+    }
+}
+
+#[test]
+fn gather_and_select_read_what_indices_name() {
+    let client = client();
+    for ([outer, rows, inner], sources) in [([1, 5, 1], 9), ([3, 10, 4], 1), ([2, 7, 33], 20), ([70_000, 3, 1], 2)] {
+        let tensor = random_values(12, outer * rows * inner);
+        let tensor_handle = || upload(&client, &tensor, &[outer, rows, inner], F32);
+        let read = |line: usize, index: i32, lane: usize| match usize::try_from(index) {
+            Ok(row) if row < rows => tensor[(line * rows + row) * inner + lane],
+            _ => 0.0,
+        };
+        let at = |e: usize| (e / inner / sources, e / inner % sources, e % inner);
+
+        let indices = random_indices(13, outer * sources * inner, rows);
+        let want: Vec<f32> = (0..indices.len()).map(|e| read(at(e).0, indices[e], at(e).2)).collect();
+        let index = upload(&client, &indices, &[outer, sources, inner], I32);
+        assert_bits(&download(&client, scatter::gather(&client, 1, tensor_handle(), index).unwrap()), &want);
+
+        let line = &indices[..sources];
+        let want: Vec<f32> = (0..indices.len()).map(|e| read(at(e).0, line[at(e).1], at(e).2)).collect();
+        let index = upload(&client, line, &[sources], I32);
+        assert_bits(&download(&client, scatter::select(&client, 1, tensor_handle(), index).unwrap()), &want);
+    }
+}
+
+#[test]
+fn min_and_max_define_nan_and_signed_zero() {
+    let client = client();
+    let specials = [0.0, -0.0, f32::NAN, 1.0, -1.0, f32::INFINITY, f32::NEG_INFINITY];
+    // Every ordered pair of values onto every starting value.
+    let mut tensor = Vec::new();
+    let (mut indices, mut values) = (Vec::new(), Vec::new());
+    for &start in &specials {
+        for &first in &specials {
+            for &second in &specials {
+                indices.extend([tensor.len() as i32; 2]);
+                values.extend([first, second]);
+                tensor.push(start);
+            }
+        }
+    }
+    for update in [Update::Min, Update::Max] {
+        let want = reference::scatter([1, tensor.len(), 1], &tensor, &wide(&indices), &values, combine(update));
+        let left_fold: Vec<f32> = (0..tensor.len())
+            .map(|at| values[2 * at..2 * at + 2].iter().fold(tensor[at], |left, &right| combine(update)(left, right)))
+            .collect();
+        assert_bits(&want, &left_fold);
+        let got = scatter::scatter(
+            &client,
+            0,
+            upload(&client, &tensor, &[tensor.len()], F32),
+            upload(&client, &indices, &[indices.len()], I32),
+            upload(&client, &values, &[values.len()], F32),
+            update,
+        );
+        assert_bits(&download(&client, got.unwrap()), &want);
+    }
+}
+
+/// Runs one case in another type by all plans. `None` where the device lacks the type.
+fn check_type<T, I>(
+    client: &Client,
+    (dtype, index_dtype): (ElemType, ElemType),
+    of: impl Fn(f32) -> T,
+    index_of: impl Fn(i32) -> I,
+    update: Update,
+    expect: impl Fn(&[T], &[i64], &[T]) -> Vec<T>,
+) where
+    T: bytemuck::Pod + PartialEq + std::fmt::Debug,
+    I: bytemuck::Pod,
+{
+    let (rows, sources) = (6, 400);
+    let tensor: Vec<T> = random_values(14, rows).into_iter().map(&of).collect();
+    let values: Vec<T> = random_values(15, sources).into_iter().map(&of).collect();
+    let indices = random_indices(16, sources, rows);
+    let device_indices: Vec<I> = indices.iter().map(|&index| index_of(index)).collect();
+    let want = expect(&tensor, &wide(&indices), &values);
+    for plan in [Plan::Walk, Plan::Rank] {
+        let got = scatter::select_assign_planned(
+            client,
+            plan,
+            0,
+            upload(client, &tensor, &[rows], dtype),
+            upload(client, &device_indices, &[sources], index_dtype),
+            upload(client, &values, &[sources], dtype),
+            update,
+        );
+        match got {
+            Err(KernelError::Dtype { dtype, .. }) => println!("skipped: the device has no {dtype}"),
+            got => assert_eq!(download::<T>(client, got.unwrap()), want, "{dtype} by {index_dtype}, {plan:?}"),
+        }
+    }
+}
+
+fn by_scatter<T: Copy>(combine: impl Fn(T, T) -> T) -> impl Fn(&[T], &[i64], &[T]) -> Vec<T> {
+    move |tensor, indices, values| reference::scatter([1, tensor.len(), 1], tensor, indices, values, &combine)
+}
+
+#[test]
+fn other_types_match_reference() {
+    let client = client();
+    let narrow = |index: i32| index;
+    let float = ElemType::Float;
+    let through_f32 = |tensor: &[f32], indices: &[i64], values: &[f32]| {
+        reference::scatter([1, tensor.len(), 1], tensor, indices, values, |a, b| a + b)
+    };
+    let halves = |x: &[f16]| x.iter().map(|x| x.to_f32()).collect::<Vec<_>>();
+    check_type(&client, (float(FloatKind::F16), I32), f16::from_f32, narrow, Update::Add, |t, i, v| {
+        through_f32(&halves(t), i, &halves(v)).into_iter().map(f16::from_f32).collect()
+    });
+    let brains = |x: &[bf16]| x.iter().map(|x| x.to_f32()).collect::<Vec<_>>();
+    check_type(&client, (float(FloatKind::BF16), I32), bf16::from_f32, narrow, Update::Add, |t, i, v| {
+        through_f32(&brains(t), i, &brains(v)).into_iter().map(bf16::from_f32).collect()
+    });
+    check_type(&client, (float(FloatKind::F64), I32), f64::from, narrow, Update::Add, by_scatter(|a, b| a + b));
+    check_type(&client, (F32, I64), |x| x, i64::from, Update::Add, by_scatter(|a, b| a + b));
+    // An index that only fits 64 bits must not be taken for its low half.
+    let high = |index: i32| i64::from(index) + if index % 2 == 0 { 1 << 32 } else { 0 };
+    check_type(
+        &client,
+        (F32, I64),
+        |x| x,
+        high,
+        Update::Add,
+        |t, i, v| {
+            let seen: Vec<i64> = i.iter().map(|&index| if index % 2 == 0 { -1 } else { index }).collect();
+            by_scatter(|a: f32, b| a + b)(t, &seen, v)
+        },
+    );
+    check_type(&client, (F32, U32), |x| x, |index| index as u32, Update::Add, by_scatter(|a, b| a + b));
+    let whole = |x: f32| (x * 1e9) as i32;
+    check_type(&client, (I32, I32), whole, narrow, Update::Add, by_scatter(i32::wrapping_add));
+    check_type(&client, (I32, I32), whole, narrow, Update::Mul, by_scatter(i32::wrapping_mul));
+    check_type(&client, (I32, I32), whole, narrow, Update::Min, by_scatter(i32::min));
+    check_type(&client, (I64, I32), |x| i64::from(whole(x)) << 20, narrow, Update::Max, by_scatter(i64::max));
+    let bit = |x: f32| u32::from(x > 1.5);
+    check_type(&client, (U32, I32), bit, narrow, Update::Or, by_scatter(|a, b| a | b));
+    let byte = |x: f32| u8::from(x > 1.5);
+    check_type(&client, (ElemType::UInt(UIntKind::U8), I32), byte, narrow, Update::Or, by_scatter(|a, b| a | b));
+}
+
+#[test]
+fn strides_do_not_change_bits() {
+    let client = client();
+    let (rows, sources, inner) = (6, 150, 4);
+    let (tensor, values) = (random_values(17, rows * inner), random_values(18, sources * inner));
+    let line = random_indices(19, sources, rows);
+    let repeated: Vec<i32> = line.iter().flat_map(|&index| [index; 4]).collect();
+    let update = |plan, tensor, indices, values| {
+        let got = scatter::scatter_planned(&client, plan, 0, tensor, indices, values, Update::Add);
+        download::<f32>(&client, got.unwrap())
+    };
+    let transpose = |data: &[f32], rows: usize| -> TensorHandle {
+        let swapped: Vec<f32> = (0..data.len()).map(|e| data[e % rows * inner + e / rows]).collect();
+        let handle = upload(&client, &swapped, &[inner, rows], F32).handle;
+        TensorHandle::new(handle, vec![rows, inner], vec![1, rows], F32)
+    };
+    let every_third = |data: &[f32], rows: usize| -> TensorHandle {
+        let spread: Vec<f32> = data.iter().flat_map(|&x| [x, f32::NAN, f32::NAN]).collect();
+        let handle = upload(&client, &spread, &[spread.len()], F32).handle;
+        TensorHandle::new(handle, vec![rows, inner], vec![3 * inner, 3], F32)
+    };
+    for plan in [Plan::Walk, Plan::Rank, Plan::Radix(Radix::new(rows * inner, sources * inner))] {
+        let index = || upload(&client, &repeated, &[sources, inner], I32);
+        let plain = |data: &[f32], rows| upload(&client, data, &[rows, inner], F32);
+        let want = update(plan, plain(&tensor, rows), index(), plain(&values, sources));
+        let broadcast = TensorHandle::new(
+            upload(&client, &line, &[sources], I32).handle,
+            vec![sources, inner],
+            vec![1usize, 0],
+            I32,
+        );
+        assert_bits(&update(plan, transpose(&tensor, rows), broadcast, transpose(&values, sources)), &want);
+        assert_bits(&update(plan, every_third(&tensor, rows), index(), every_third(&values, sources)), &want);
+    }
+}
+
+#[test]
+fn empty_operands_are_copies() {
+    let client = client();
+    let tensor = random_values(20, 6);
+    let empty = |shape: &[usize], dtype| TensorHandle::new_contiguous(shape.to_vec(), client.empty(4), dtype);
+    let whole = || upload(&client, &tensor, &[2, 3], F32);
+    let got = scatter::scatter(&client, 1, whole(), empty(&[2, 0], I32), empty(&[2, 0], F32), Update::Add);
+    assert_bits(&download(&client, got.unwrap()), &tensor);
+    let got = scatter::select_assign(&client, 0, whole(), empty(&[0], I32), empty(&[0, 3], F32), Update::Add);
+    assert_bits(&download(&client, got.unwrap()), &tensor);
+    let got = scatter::scatter_nd(&client, whole(), empty(&[0, 1], I32), empty(&[0, 3], F32), Update::Add);
+    assert_bits(&download(&client, got.unwrap()), &tensor);
+    let index = || upload(&client, &[0, 1], &[2, 1], I32);
+    let got = scatter::scatter(&client, 1, empty(&[2, 0], F32), index(), whole_column(&client), Update::Add);
+    assert_eq!(got.unwrap().shape().to_vec(), [2, 0]);
+    // Every index is outside an axis of length zero.
+    let got = scatter::gather(&client, 1, empty(&[2, 0], F32), index());
+    assert_bits(&download(&client, got.unwrap()), &[0.0, 0.0]);
+    let got = scatter::select(&client, 0, whole(), empty(&[0], I32)).unwrap();
+    assert_eq!(got.shape().to_vec(), [0, 3]);
+}
+
+fn whole_column(client: &Client) -> TensorHandle {
+    upload(client, &[1.0f32, 2.0], &[2, 1], F32)
+}
+
+#[test]
+fn repeats_give_one_result_where_order_matters() {
+    let client = client();
+    let (rows, sources) = (64, 1 << 16);
+    let (tensor, values) = (random_values(21, rows), random_values(22, sources));
+    let indices = random_indices(23, sources, rows);
+    let want = reference::scatter([1, rows, 1], &tensor, &wide(&indices), &values, |a, b| a + b);
+    let (mut late_first, mut turned) = (values.clone(), wide(&indices));
+    late_first.reverse();
+    turned.reverse();
+    let other = reference::scatter([1, rows, 1], &tensor, &turned, &late_first, |a, b| a + b);
+    assert!(want.iter().zip(&other).any(|(a, b)| a.to_bits() != b.to_bits()), "the order shows on this input");
+
+    let tensor = upload(&client, &tensor, &[rows], F32);
+    let index = upload(&client, &indices, &[sources], I32);
+    let values = upload(&client, &values, &[sources], F32);
+    for _ in 0..10 {
+        let got = scatter::scatter(&client, 0, tensor.clone(), index.clone(), values.clone(), Update::Add);
+        assert_bits(&download(&client, got.unwrap()), &want);
+    }
+}
+
+#[test]
+fn sums_are_close_to_exact() {
+    let client = client();
+    let (rows, sources) = (5, 40_000);
+    let values = random_values(24, sources);
+    let indices = random_indices(25, sources, rows);
+    let got = scatter::scatter(
+        &client,
+        0,
+        upload(&client, &vec![0f32; rows], &[rows], F32),
+        upload(&client, &indices, &[sources], I32),
+        upload(&client, &values, &[sources], F32),
+        Update::Add,
+    );
+    let got: Vec<f32> = download(&client, got.unwrap());
+    for (row, &sum) in got.iter().enumerate() {
+        let mine = || (0..sources).filter(|&s| indices[s] == row as i32).map(|s| f64::from(values[s]));
+        let (exact, magnitude) = (mine().sum::<f64>(), mine().map(f64::abs).sum::<f64>());
+        // A value passes at most 63 additions on each of three levels, and the one to the tensor; each rounds by at
+        // most half an ulp.
+        let bound = (3.0 * 63.0 + 1.0) * f64::from(f32::EPSILON) / 2.0 * magnitude;
+        let error = (f64::from(sum) - exact).abs();
+        assert!(error <= bound, "row {row}: {sum} is {error:e} from {exact}, allowed {bound:e}");
+    }
+}
+
+#[test]
+fn refusals_say_what_does_not_fit() {
+    let client = client();
+    let floats = |shape: &[usize]| upload(&client, &vec![0f32; shape.iter().product()], shape, F32);
+    let index = |shape: &[usize]| upload(&client, &vec![0i32; shape.iter().product()], shape, I32);
+    let text = |result: Result<TensorHandle, KernelError>| result.unwrap_err().to_string();
+    let add = Update::Add;
+    let got = text(scatter::scatter(&client, 0, floats(&[3, 2]), index(&[5, 2]), floats(&[4, 2]), add));
+    assert_eq!(got, "scatter::scatter: indices [5, 2] and values [4, 2] differ in shape");
+    let got = text(scatter::scatter(&client, 0, floats(&[3, 2]), index(&[4, 1]), floats(&[4, 1]), add));
+    assert_eq!(got, "scatter::scatter: values [4, 1] into tensor [3, 2] along axis 0, want equal other axes");
+    let got = text(scatter::select_assign(&client, 0, floats(&[3]), index(&[5]), floats(&[4]), add));
+    assert!(got.contains("indices [5] do not number the rows of values [4]"), "{got}");
+    let got = text(scatter::scatter_nd(&client, floats(&[3]), index(&[5, 2]), floats(&[5]), add));
+    assert!(got.contains("want a last axis of 1 to 1 index parts"), "{got}");
+    let got = text(scatter::scatter(&client, 0, floats(&[3]), floats(&[4]), floats(&[4]), add));
+    assert!(got.contains("index with i32, i64 or u32"), "{got}");
+    let walk = scatter::scatter_planned(&client, Plan::Walk, 0, floats(&[3]), index(&[4097]), floats(&[4097]), add);
+    assert_eq!(text(walk), "scatter::scatter: a walk of 4097 sources, want at most 4096");
+}
+
+#[test]
+fn plans_are_pinned() {
+    let class_gather = Problem { outer: 128, rows: 10, sources: 1, inner: 1 };
+    assert_eq!(plan_scatter(&class_gather), Plan::Walk);
+    let histogram = Problem { outer: 1, rows: 64, sources: 1 << 20, inner: 1 };
+    assert_eq!(plan_scatter(&histogram), Plan::Radix(Radix { passes: 1, digit_bits: 7, run: 512 }));
+    let embedding = Problem { outer: 1, rows: 1000, sources: 1 << 14, inner: 64 };
+    assert_eq!(plan(&embedding), Plan::Radix(Radix { passes: 2, digit_bits: 5, run: 128 }));
+    let tokens = Problem { outer: 1, rows: 30_000, sources: 2048, inner: 256 };
+    assert_eq!(plan(&tokens), Plan::Rank);
 }

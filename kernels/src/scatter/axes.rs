@@ -2,6 +2,7 @@
 
 use crate::KernelError;
 use crate::scatter::kernel::StridesLaunch;
+use crate::scatter::segment::Keys;
 use cubecl::prelude::*;
 use cubecl::std::tensor::{TensorHandle, into_contiguous};
 use std::ops::Range;
@@ -38,6 +39,11 @@ impl AxisView {
     pub(super) fn along_axis_only(mut self) -> Self {
         self.strides = [0, self.strides[1], 0];
         self
+    }
+
+    /// The elements along the axis as keys.
+    pub(super) fn keys(&self, dtype: ElemType) -> Keys {
+        Keys { handle: self.handle.clone(), stride: self.strides[1], dtype }
     }
 
     /// Distances in elements between neighbours along outer, axis and inner.

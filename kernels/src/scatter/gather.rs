@@ -1,11 +1,12 @@
 //! Indexed reads: no arithmetic, so no order. An index outside its axis reads zero.
 
 use crate::KernelError;
-use crate::launch::grid;
+use crate::scatter::accepts::{index_type, supported, tuple_axes};
 use crate::scatter::axes::{AxisView, checked_elements};
-use crate::scatter::kernel::{Strides, row_of};
+use crate::scatter::kernel::{Extent, Strides, Tile, row_of};
+use crate::scatter::plan::{Problem, axis_grid};
 use crate::scatter::segment::U32;
-use crate::scatter::update::{index_type, launch_tuple_keys, supported, tuple_axes};
+use crate::scatter::update::{extent, launch_tuple_keys};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
@@ -21,7 +22,7 @@ pub fn gather(
     indices: TensorHandle,
 ) -> Result<TensorHandle, KernelError> {
     const KERNEL: &str = "scatter::gather";
-    let (from, to) = (tensor.shape(), indices.shape());
+    let (from, to) = (tensor.shape().as_slice(), indices.shape().as_slice());
     let fits =
         dim < from.len() && from.len() == to.len() && (0..from.len()).all(|axis| axis == dim || from[axis] == to[axis]);
     if !fits {
@@ -49,7 +50,7 @@ pub fn select(
 ) -> Result<TensorHandle, KernelError> {
     const KERNEL: &str = "scatter::select";
     if dim >= tensor.shape().len() || indices.shape().len() != 1 {
-        let (from, by) = (tensor.shape(), indices.shape());
+        let (from, by) = (tensor.shape().as_slice(), indices.shape().as_slice());
         let reason = format!("indices {by:?} into tensor {from:?} along axis {dim}, want one axis of indices");
         return Err(KernelError::Shape { kernel: KERNEL, reason });
     }
@@ -95,18 +96,21 @@ fn launch(
     let dtype = tensor.dtype;
     supported(client, kernel, dtype, "read f64, f32, f16, bf16 or an integer type that the device has")?;
     let elements = checked_elements(kernel, &shape)?;
-    let sources: usize = shape[out_axes.clone()].iter().product();
-    let inner: usize = shape[out_axes.end..].iter().product();
-    let rows: usize = tensor.shape()[axes.clone()].iter().product();
+    let problem = Problem {
+        outer: shape[..out_axes.start].iter().product(),
+        rows: tensor.shape()[axes.clone()].iter().product(),
+        sources: shape[out_axes.clone()].iter().product(),
+        inner: shape[out_axes.end..].iter().product(),
+    };
     let output = TensorHandle::new_contiguous(shape, client.empty(elements.max(1) * dtype.size()), dtype);
     if elements == 0 {
         return Ok(output);
     }
     let (indices, index_dtype) = indices(client)?;
     let tensor = AxisView::new(client, kernel, tensor, axes)?;
-    let (count, dim) = grid(elements);
+    let (count, dim, tile) = axis_grid(problem.outer, problem.sources, problem.inner);
     // SAFETY: units stop at the number of elements of the result; the kernel reads the tensor only at rows below
-    // `rows`, which its view covers.
+    // the extent's, which its view covers.
     unsafe {
         gather_kernel::launch_unchecked(
             client,
@@ -115,10 +119,8 @@ fn launch(
             tensor.buffer(),
             indices.buffer(),
             output.clone().into_arg().into_buffer_arg(),
-            elements as u32,
-            rows as u32,
-            sources as u32,
-            inner as u32,
+            extent(&problem),
+            tile,
             tensor.strides(),
             indices.strides(),
             [dtype, index_dtype],
@@ -127,31 +129,34 @@ fn launch(
     Ok(output)
 }
 
-/// One unit per element of the result.
+/// For each element of the result: the tensor's element at its index.
 #[cube(launch_unchecked)]
 fn gather_kernel<F: Numeric, I: Int>(
     tensor: &[F],
     indices: &[I],
     output: &mut [F],
-    elements: u32,
-    rows: u32,
-    sources: u32,
-    inner: u32,
+    extent: Extent,
+    tile: Tile,
     tensor_strides: Strides,
     index_strides: Strides,
     #[define(F, I)] _dtypes: [ElemType; 2],
 ) {
-    let unit = ABSOLUTE_POS as u32;
-    if unit >= elements {
+    let inner = tile.inner();
+    if inner >= extent.inner {
         terminate!();
     }
-    let lane = unit % inner;
-    let source = unit / inner % sources;
-    let line = unit / inner / sources;
-    let row = row_of::<I>(indices[index_strides.offset(line, source, lane)], rows);
-    let mut value = F::from_int(0);
-    if row < rows {
-        value = tensor[tensor_strides.offset(line, row, lane)];
+    let mut outer = tile.outer();
+    while outer < extent.outer {
+        let mut source = tile.axis();
+        while source < extent.sources {
+            let row = row_of::<I>(indices[index_strides.offset(outer, source, inner)], extent.rows);
+            let mut value = F::from_int(0);
+            if row < extent.rows {
+                value = tensor[tensor_strides.offset(outer, row, inner)];
+            }
+            output[((outer * extent.sources + source) * extent.inner + inner) as usize] = value;
+            source += tile.axis_step();
+        }
+        outer += tile.outer_step();
     }
-    output[unit as usize] = value;
 }

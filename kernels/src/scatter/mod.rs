@@ -33,7 +33,11 @@
 //! [`plan`] has the choices. Few updates are walked by each destination element in one launch. Otherwise the sources
 //! are sorted by destination with stable integer passes, at `O(sources)` a pass and about 16 bytes of scratch a source;
 //! whole rows are then folded without sorting them, so the width of a row does not enter the sort.
+//!
+//! Planned launches keep every loop of a unit to thousands of steps, for balance and because Mesa's llvmpipe
+//! silently leaves a loop after 65535.
 
+mod accepts;
 mod axes;
 mod gather;
 mod kernel;

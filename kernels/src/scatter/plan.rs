@@ -1,12 +1,12 @@
 //! How an update is launched; every plan gives the same bits.
 
+use crate::launch::UNITS;
 use crate::scatter::CHUNK;
+use crate::scatter::kernel::TileLaunch;
+use cubecl::prelude::{CubeCount, CubeDim};
 
 /// Steps of a walk (destination elements times sources) up to which one launch beats sorting.
-const WALK_STEPS: u64 = 1 << 22;
-
-/// Sources so few that a walk is little more than the copy of the tensor that any plan makes.
-const FEW_SOURCES: usize = 16;
+const WALK_STEPS: u64 = 1 << 20;
 
 /// Most sources the walk takes: its running tree has two levels.
 const MOST_WALKED: usize = CHUNK * CHUNK;
@@ -52,9 +52,9 @@ impl Problem {
 pub enum Plan {
     /// Every destination element walks all sources of its line. One launch.
     Walk,
-    /// Every source finds its place in the stable order by comparing with all others. Four launches.
+    /// Every source finds its place in the stable order by comparing with all others. Three to five launches.
     Rank,
-    /// Stable radix passes over blocks of sources. Four launches a pass, and three to five others.
+    /// Stable radix passes over blocks of sources. Four launches a pass, and two to seven others.
     Radix(Radix),
 }
 
@@ -91,7 +91,12 @@ impl Radix {
 /// Whether every destination element can walk its sources at less than the cost of sorting.
 pub(super) fn walks(problem: &Problem) -> bool {
     let steps = problem.elements() as u64 * problem.sources as u64;
-    problem.sources <= FEW_SOURCES || (problem.sources <= MOST_WALKED && steps <= WALK_STEPS)
+    problem.sources <= MOST_WALKED && steps <= WALK_STEPS
+}
+
+/// Whether so few rows are updated that copying the tensor and going by source beats going by row.
+pub(super) fn touches_few(rows: usize, sources: usize) -> bool {
+    rows > sources.saturating_mul(4)
 }
 
 /// The plan of [`select_assign`](super::select_assign) and [`scatter_nd`](super::scatter_nd).
@@ -113,4 +118,18 @@ pub fn plan_scatter(problem: &Problem) -> Plan {
         true => Plan::Rank,
         false => Plan::Radix(Radix::new(flat.rows, flat.sources)),
     }
+}
+
+/// The grid over `[outer, axis, inner]` of cubes of [`UNITS`] units, and how a cube's units cover it.
+pub(super) fn axis_grid(outer: usize, axis: usize, inner: usize) -> (CubeCount, CubeDim, TileLaunch) {
+    const MOST_CUBES: usize = 65_535;
+    let bits = |length: usize, most: u32| length.next_power_of_two().ilog2().min(most);
+    // Along the inner axis as far as neighbours share a cache line or a warp, then along the others.
+    let inner_bits = bits(inner, 5);
+    let axis_bits = bits(axis, UNITS.ilog2() - inner_bits);
+    let outer_bits = UNITS.ilog2() - inner_bits - axis_bits;
+    let cubes = |length: usize, bits: u32| length.div_ceil(1 << bits).clamp(1, MOST_CUBES) as u32;
+    let count =
+        CubeCount::Static(inner.div_ceil(1 << inner_bits) as u32, cubes(axis, axis_bits), cubes(outer, outer_bits));
+    (count, CubeDim::new_1d(UNITS), TileLaunch::new(inner_bits, axis_bits, outer_bits))
 }

@@ -1,8 +1,8 @@
 //! Sorts sources by destination row, stably: integer work only, so its geometry cannot change a result.
 
 use crate::launch::grid;
-use crate::scatter::kernel::{Strides, row_of};
-use crate::scatter::plan::Radix;
+use crate::scatter::kernel::{Extent, Strides, Tile, row_of};
+use crate::scatter::plan::{Radix, touches_few};
 use cubecl::ir::UIntKind;
 use cubecl::prelude::*;
 use cubecl::server::Handle;
@@ -13,14 +13,39 @@ pub(super) const U32: ElemType = ElemType::UInt(UIntKind::U32);
 /// Units in a cube of the kernels in which a unit walks a run: few, so that the few runs spread over the cores.
 const RUN_UNITS: u32 = 32;
 
+/// What names a row for each source: indices as they came, or keys made of them. One outside `0..rows` names none.
+pub(super) struct Keys {
+    pub(super) handle: Handle,
+    /// Elements from one source's to the next.
+    pub(super) stride: u32,
+    pub(super) dtype: ElemType,
+}
+
+impl Keys {
+    /// Keys made by a kernel of this module.
+    pub(super) fn made(handle: Handle) -> Self {
+        Self { handle, stride: 1, dtype: U32 }
+    }
+
+    fn arg(&self, sources: usize) -> BufferArg {
+        // SAFETY: the handle holds a key for each source at this stride; kernels address no others.
+        unsafe { BufferArg::from_raw_parts(self.handle.clone(), sources) }
+    }
+}
+
 /// Sources in the order of their destination rows.
 pub(super) struct Segments {
-    /// `keys[p]`: the row of the p-th source in sorted order.
+    /// `keys[p]`: the row of the p-th source in sorted order, or the number of rows for sources that name none.
     pub(super) keys: Handle,
     /// `places[p]`: which source that is; ascending within a row.
     pub(super) places: Handle,
-    /// `starts[r]..starts[r + 1]`: the sorted sources of row `r`.
-    pub(super) starts: Handle,
+    /// Where the sorted sources of a row begin and end: at `[r]` and `[r + 1]` for row `r`, or, if there are many more
+    /// rows than sources, at `[2 * p]` and `[2 * p + 1]` for the row of the p-th sorted source.
+    pub(super) bounds: Handle,
+    /// The length of `bounds`.
+    pub(super) bounds_length: usize,
+    /// Whether `bounds` goes by sorted source.
+    pub(super) by_source: bool,
 }
 
 /// A buffer of `length` 32-bit words.
@@ -35,31 +60,39 @@ pub(super) fn words_arg(buffer: &Handle, length: usize) -> BufferArg {
 }
 
 fn run_grid(units: usize) -> (CubeCount, CubeDim) {
-    (CubeCount::Static(units.div_ceil(RUN_UNITS as usize) as u32, 1, 1), CubeDim::new_1d(RUN_UNITS))
+    let cubes = units.div_ceil(RUN_UNITS as usize) as u32;
+    let x = cubes.clamp(1, 65_535);
+    (CubeCount::Static(x, cubes.div_ceil(x), 1), CubeDim::new_1d(RUN_UNITS))
 }
 
-/// One unit per index of `[outer, sources, inner]`: the destination element it names in `[outer, rows, inner]`, or the
+/// For each index of `[outer, sources, inner]`: the destination element it names in `[outer, rows, inner]`, or the
 /// number of destination elements if it names none.
 #[cube(launch_unchecked)]
 pub(super) fn axis_keys<I: Int>(
     indices: &[I],
     keys: &mut [u32],
-    outer: u32,
-    rows: u32,
-    sources: u32,
-    inner: u32,
+    extent: Extent,
+    tile: Tile,
     index_strides: Strides,
     #[define(I)] _dtype: ElemType,
 ) {
-    let unit = ABSOLUTE_POS as u32;
-    if unit >= outer * sources * inner {
+    let inner = tile.inner();
+    if inner >= extent.inner {
         terminate!();
     }
-    let lane = unit % inner;
-    let source = unit / inner % sources;
-    let line = unit / inner / sources;
-    let row = row_of::<I>(indices[index_strides.offset(line, source, lane)], rows);
-    keys[unit as usize] = select(row < rows, (line * rows + row) * inner + lane, outer * rows * inner);
+    let mut outer = tile.outer();
+    while outer < extent.outer {
+        let mut source = tile.axis();
+        while source < extent.sources {
+            let row = row_of::<I>(indices[index_strides.offset(outer, source, inner)], extent.rows);
+            let named = (outer * extent.rows + row) * extent.inner + inner;
+            let none = extent.outer * extent.rows * extent.inner;
+            keys[((outer * extent.sources + source) * extent.inner + inner) as usize] =
+                select(row < extent.rows, named, none);
+            source += tile.axis_step();
+        }
+        outer += tile.outer_step();
+    }
 }
 
 /// One unit per index tuple: the row-major row it names in a tensor of leading `sizes`, or their product if it names
@@ -95,15 +128,23 @@ pub(super) fn tuple_keys<I: Int>(
 
 /// One unit per source: its place in the stable order is the number of sources that come before it.
 #[cube(launch_unchecked)]
-fn place_by_rank(keys: &[u32], sorted: &mut [u32], places: &mut [u32], sources: u32) {
+fn place_by_rank<I: Int>(
+    keys: &[I],
+    sorted: &mut [u32],
+    places: &mut [u32],
+    stride: u32,
+    rows: u32,
+    sources: u32,
+    #[define(I)] _dtype: ElemType,
+) {
     let unit = ABSOLUTE_POS as u32;
     if unit >= sources {
         terminate!();
     }
-    let key = keys[unit as usize];
+    let key = row_of::<I>(keys[(unit * stride) as usize], rows);
     let mut rank = 0u32;
     for other in 0..sources {
-        let theirs = keys[other as usize];
+        let theirs = row_of::<I>(keys[(other * stride) as usize], rows);
         rank += u32::cast_from(theirs < key || (theirs == key && other < unit));
     }
     sorted[rank as usize] = key;
@@ -112,7 +153,18 @@ fn place_by_rank(keys: &[u32], sorted: &mut [u32], places: &mut [u32], sources: 
 
 /// One unit per run: counts the digits of its run in its column of `counters[bins, runs]`.
 #[cube(launch_unchecked)]
-fn count_digits(keys: &[u32], counters: &mut [u32], sources: u32, run: u32, runs: u32, shift: u32, bins: u32) {
+fn count_digits<I: Int>(
+    keys: &[I],
+    counters: &mut [u32],
+    stride: u32,
+    rows: u32,
+    sources: u32,
+    run: u32,
+    runs: u32,
+    shift: u32,
+    bins: u32,
+    #[define(I)] _dtype: ElemType,
+) {
     let unit = ABSOLUTE_POS as u32;
     if unit >= runs {
         terminate!();
@@ -121,7 +173,7 @@ fn count_digits(keys: &[u32], counters: &mut [u32], sources: u32, run: u32, runs
         counters[(digit * runs + unit) as usize] = 0;
     }
     for source in unit * run..min((unit + 1) * run, sources) {
-        let digit = (keys[source as usize] >> shift) & (bins - 1);
+        let digit = (row_of::<I>(keys[(source * stride) as usize], rows) >> shift) & (bins - 1);
         counters[(digit * runs + unit) as usize] += 1;
     }
 }
@@ -160,24 +212,27 @@ fn scan_blocks(counters: &mut [u32], sums: &[u32], length: u32, block: u32) {
 
 /// One unit per run: moves each source of its run, in order, to the next place of its digit.
 #[cube(launch_unchecked)]
-fn place_by_digit(
-    keys: &[u32],
+fn place_by_digit<I: Int>(
+    keys: &[I],
     places: &[u32],
     counters: &mut [u32],
     sorted_keys: &mut [u32],
     sorted_places: &mut [u32],
+    stride: u32,
+    rows: u32,
     sources: u32,
     run: u32,
     runs: u32,
     shift: u32,
     bins: u32,
+    #[define(I)] _dtype: ElemType,
 ) {
     let unit = ABSOLUTE_POS as u32;
     if unit >= runs {
         terminate!();
     }
     for source in unit * run..min((unit + 1) * run, sources) {
-        let key = keys[source as usize];
+        let key = row_of::<I>(keys[(source * stride) as usize], rows);
         let counter = ((key >> shift) & (bins - 1)) * runs + unit;
         let to = counters[counter as usize];
         counters[counter as usize] = to + 1;
@@ -187,50 +242,68 @@ fn place_by_digit(
     }
 }
 
-/// One unit per row, and one past the last: the first sorted source whose key is not below it.
-#[cube(launch_unchecked)]
-fn find_starts(keys: &[u32], starts: &mut [u32], rows: u32, sources: u32) {
-    let unit = ABSOLUTE_POS as u32;
-    if unit > rows {
-        terminate!();
-    }
+/// The first sorted source whose key is not below `key`.
+#[cube]
+fn first_from(keys: &[u32], sources: u32, key: u32) -> u32 {
     let mut low = 0u32;
     let mut high = sources;
     while low < high {
         let middle = low + (high - low) / 2;
-        if keys[middle as usize] < unit {
+        if keys[middle as usize] < key {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    starts[unit as usize] = low;
+    low
 }
 
-/// Sorts `sources` keys in `0..=rows`, by radix passes or, without a geometry for them, by rank.
-pub(super) fn segment(client: &Client, keys: Handle, rows: usize, sources: usize, radix: Option<Radix>) -> Segments {
-    let (keys, places) = match radix {
-        Some(radix) => sort_by_radix(client, keys, sources, radix),
-        None => sort_by_rank(client, keys, sources),
-    };
-    let starts = words(client, rows + 1);
-    let (count, dim) = grid(rows + 1);
-    // SAFETY: units stop at `rows`; `starts` holds `rows + 1` words and the search stays within `sources` keys.
-    unsafe {
-        find_starts::launch_unchecked(
-            client,
-            count,
-            dim,
-            words_arg(&keys, sources),
-            words_arg(&starts, rows + 1),
-            rows as u32,
-            sources as u32,
-        );
+/// One unit per row, and one past the last: where its sources begin.
+#[cube(launch_unchecked)]
+fn bounds_of_rows(keys: &[u32], bounds: &mut [u32], rows: u32, sources: u32) {
+    let unit = ABSOLUTE_POS as u32;
+    if unit > rows {
+        terminate!();
     }
-    Segments { keys, places, starts }
+    bounds[unit as usize] = first_from(keys, sources, unit);
 }
 
-fn sort_by_rank(client: &Client, keys: Handle, sources: usize) -> (Handle, Handle) {
+/// One unit per sorted source: where the sources of its row begin and end.
+#[cube(launch_unchecked)]
+fn bounds_of_sources(keys: &[u32], bounds: &mut [u32], sources: u32) {
+    let unit = ABSOLUTE_POS as u32;
+    if unit >= sources {
+        terminate!();
+    }
+    let key = keys[unit as usize];
+    bounds[(unit * 2) as usize] = first_from(keys, sources, key);
+    bounds[(unit * 2 + 1) as usize] = first_from(keys, sources, key + 1);
+}
+
+/// Sorts `sources` keys, by radix passes or, without a geometry for them, by rank.
+pub(super) fn segment(client: &Client, keys: Keys, rows: usize, sources: usize, radix: Option<Radix>) -> Segments {
+    let (keys, places) = match radix {
+        Some(radix) => sort_by_radix(client, keys, rows, sources, radix),
+        None => sort_by_rank(client, &keys, rows, sources),
+    };
+    let by_source = touches_few(rows, sources);
+    let (units, bounds_length) = if by_source { (sources, sources * 2) } else { (rows + 1, rows + 1) };
+    let bounds = words(client, bounds_length);
+    let (count, dim) = grid(units);
+    let (keys_arg, bounds_arg) = (words_arg(&keys, sources), words_arg(&bounds, bounds_length));
+    // SAFETY: units stop at `rows` or `sources`; `bounds` holds a word for each row and one more, or two for each
+    // source; the search stays within `sources` keys.
+    unsafe {
+        if by_source {
+            bounds_of_sources::launch_unchecked(client, count, dim, keys_arg, bounds_arg, sources as u32);
+        } else {
+            bounds_of_rows::launch_unchecked(client, count, dim, keys_arg, bounds_arg, rows as u32, sources as u32);
+        }
+    }
+    Segments { keys, places, bounds, bounds_length, by_source }
+}
+
+fn sort_by_rank(client: &Client, keys: &Keys, rows: usize, sources: usize) -> (Handle, Handle) {
     let (sorted, places) = (words(client, sources), words(client, sources));
     let (count, dim) = run_grid(sources);
     // SAFETY: units stop at `sources`, the ranks are a permutation of `0..sources`, and each buffer holds as many.
@@ -239,79 +312,105 @@ fn sort_by_rank(client: &Client, keys: Handle, sources: usize) -> (Handle, Handl
             client,
             count,
             dim,
-            words_arg(&keys, sources),
+            keys.arg(sources),
             words_arg(&sorted, sources),
             words_arg(&places, sources),
+            keys.stride,
+            rows as u32,
             sources as u32,
+            keys.dtype,
         );
     }
     (sorted, places)
 }
 
-fn sort_by_radix(client: &Client, keys: Handle, sources: usize, radix: Radix) -> (Handle, Handle) {
+fn sort_by_radix(client: &Client, keys: Keys, rows: usize, sources: usize, radix: Radix) -> (Handle, Handle) {
     let bins = radix.bins();
     let runs = sources.div_ceil(radix.run);
     let length = bins * runs;
-    // Blocks as many as they are long, to the next power of two: the scan's two loops then cost the same.
-    let block = 1usize << length.ilog2().div_ceil(2).max(6);
-    let blocks = length.div_ceil(block);
-    let (counters, sums) = (words(client, length), words(client, blocks));
-    let mut from = (keys, words(client, sources));
-    let mut to = (words(client, sources), words(client, sources));
+    let counters = words(client, length);
+    // The first pass reads no places: any buffer stands for them.
+    let mut from = (keys.handle.clone(), keys);
+    let mut spare: Option<(Handle, Handle)> = None;
     for pass in 0..radix.passes {
         let shift = pass * radix.digit_bits;
-        // SAFETY: units stop at the number of runs or blocks; runs cover the sources and blocks the counters, whose
-        // buffers have these lengths; places are a permutation of `0..sources`.
+        let to = spare.take().unwrap_or_else(|| (words(client, sources), words(client, sources)));
+        let (places, keys) = &from;
+        let (count, dim) = run_grid(runs);
+        // SAFETY: units stop at the number of runs, which cover the sources.
         unsafe {
-            let (count, dim) = run_grid(runs);
             count_digits::launch_unchecked(
                 client,
                 count.clone(),
                 dim,
-                words_arg(&from.0, sources),
+                keys.arg(sources),
                 words_arg(&counters, length),
+                keys.stride,
+                rows as u32,
                 sources as u32,
                 radix.run as u32,
                 runs as u32,
                 shift,
                 bins as u32,
+                keys.dtype,
             );
-            let (block_count, block_dim) = run_grid(blocks);
-            sum_blocks::launch_unchecked(
-                client,
-                block_count.clone(),
-                block_dim,
-                words_arg(&counters, length),
-                words_arg(&sums, blocks),
-                length as u32,
-                block as u32,
-            );
-            scan_blocks::launch_unchecked(
-                client,
-                block_count,
-                block_dim,
-                words_arg(&counters, length),
-                words_arg(&sums, blocks),
-                length as u32,
-                block as u32,
-            );
+        }
+        scan(client, &counters, length);
+        // SAFETY: as above; the scanned counters number the sources, so that places are a permutation of them.
+        unsafe {
             place_by_digit::launch_unchecked(
                 client,
                 count,
                 dim,
-                words_arg(&from.0, sources),
-                words_arg(&from.1, sources),
+                keys.arg(sources),
+                words_arg(places, sources),
                 words_arg(&counters, length),
                 words_arg(&to.0, sources),
                 words_arg(&to.1, sources),
+                keys.stride,
+                rows as u32,
                 sources as u32,
                 radix.run as u32,
                 runs as u32,
                 shift,
                 bins as u32,
+                keys.dtype,
             );
         }
-        std::mem::swap(&mut from, &mut to);
+        let (sorted, sorted_places) = to;
+        let (places, keys) = std::mem::replace(&mut from, (sorted_places, Keys::made(sorted)));
+        // The buffers of the first pass are the caller's.
+        spare = (pass > 0).then_some((keys.handle, places));
     }
-    from
+    (from.1.handle, from.0)
+}
+
+/// Replaces each counter by the sum of all before it.
+fn scan(client: &Client, counters: &Handle, length: usize) {
+    // Blocks as many as they are long, to the next power of two: the scan's two loops then cost the same.
+    let block = 1usize << length.ilog2().div_ceil(2).max(6);
+    let blocks = length.div_ceil(block);
+    let sums = words(client, blocks);
+    let (count, dim) = run_grid(blocks);
+    // SAFETY: units stop at the number of blocks, which cover the counters.
+    unsafe {
+        sum_blocks::launch_unchecked(
+            client,
+            count.clone(),
+            dim,
+            words_arg(counters, length),
+            words_arg(&sums, blocks),
+            length as u32,
+            block as u32,
+        );
+        scan_blocks::launch_unchecked(
+            client,
+            count,
+            dim,
+            words_arg(counters, length),
+            words_arg(&sums, blocks),
+            length as u32,
+            block as u32,
+        );
+    }
 }

@@ -2,12 +2,12 @@
 
 use crate::KernelError;
 use crate::launch::grid;
-use crate::scatter::axes::{AxisView, checked_elements};
+use crate::scatter::accepts::{Types, scatter_nd_problem, scatter_problem, select_assign_problem};
+use crate::scatter::axes::AxisView;
 use crate::scatter::kernel::{ExtentLaunch, finish, fold_chunks, walk};
-use crate::scatter::plan::{Plan, Problem, Radix, plan, plan_scatter};
-use crate::scatter::segment::{Segments, U32, axis_keys, segment, tuple_keys, words, words_arg};
+use crate::scatter::plan::{Plan, Problem, Radix, axis_grid, plan, plan_scatter};
+use crate::scatter::segment::{Keys, Segments, U32, axis_keys, segment, tuple_keys, words, words_arg};
 use crate::scatter::{CHUNK, Update};
-use cubecl::ir::{FloatKind, IntKind, UIntKind};
 use cubecl::prelude::*;
 use cubecl::server::Handle;
 use cubecl::std::tensor::{TensorHandle, into_contiguous};
@@ -55,7 +55,10 @@ pub fn scatter_planned(
         let flat = problem.flattened();
         let all = 0..tensor.shape().len();
         let indices = AxisView::new(client, KERNEL, indices, axis)?;
-        let keys = launch_axis_keys(client, &indices, &problem, types.index);
+        let keys = match problem.columns() {
+            1 => indices.keys(types.index),
+            _ => launch_axis_keys(client, &indices, &problem, types.index),
+        };
         let segments = segment(client, keys, flat.rows, flat.sources, radix);
         let operands = Operands::new(client, KERNEL, tensor, values, all.clone(), all)?;
         return Ok(fold(client, operands, &flat, segments, types, update));
@@ -107,9 +110,7 @@ pub fn select_assign_planned(
     let operands = Operands::new(client, KERNEL, tensor, values, dim..dim + 1, dim..dim + 1)?;
     match sorting(KERNEL, plan, &problem)? {
         Some(radix) => {
-            let line = Problem { outer: 1, inner: 1, ..problem };
-            let keys = launch_axis_keys(client, &indices, &line, types.index);
-            let segments = segment(client, keys, problem.rows, problem.sources, radix);
+            let segments = segment(client, indices.keys(types.index), problem.rows, problem.sources, radix);
             Ok(fold(client, operands, &problem, segments, types, update))
         }
         None => Ok(launch_walk(client, operands, &indices.along_axis_only(), &problem, types, update)),
@@ -158,7 +159,7 @@ pub fn scatter_nd_planned(
     let operands = Operands::new(client, KERNEL, tensor, values, 0..parts, 0..batch)?;
     match sorting(KERNEL, plan, &problem)? {
         Some(radix) => {
-            let segments = segment(client, keys, problem.rows, problem.sources, radix);
+            let segments = segment(client, Keys::made(keys), problem.rows, problem.sources, radix);
             Ok(fold(client, operands, &problem, segments, types, update))
         }
         None => {
@@ -169,82 +170,11 @@ pub fn scatter_nd_planned(
     }
 }
 
-/// The element types of one update.
-#[derive(Clone, Copy)]
-struct Types {
-    storage: ElemType,
-    accumulator: ElemType,
-    index: ElemType,
-}
-
-impl Types {
-    fn of(
-        client: &Client,
-        kernel: &'static str,
-        tensor: &TensorHandle,
-        indices: &TensorHandle,
-        values: &TensorHandle,
-    ) -> Result<Self, KernelError> {
-        let storage = tensor.dtype;
-        if values.dtype != storage {
-            let reason = format!("values are {}, the tensor they update is {storage}", values.dtype);
-            return Err(KernelError::Shape { kernel, reason });
-        }
-        let index = index_type(client, kernel, indices)?;
-        let accumulator = match storage {
-            ElemType::Float(FloatKind::F16 | FloatKind::BF16) => ElemType::Float(FloatKind::F32),
-            other => other,
-        };
-        supported(client, kernel, storage, "update f64, f32, f16, bf16 or an integer type that the device has")?;
-        Ok(Self { storage, accumulator, index })
-    }
-
-    fn is_float(&self) -> bool {
-        matches!(self.storage, ElemType::Float(_))
-    }
-}
-
-/// Refuses element types that are not plain numbers or that the device does not have.
-pub(super) fn supported(
-    client: &Client,
-    kernel: &'static str,
-    dtype: ElemType,
-    remedy: &'static str,
-) -> Result<(), KernelError> {
-    let plain = match dtype {
-        ElemType::Float(kind) => {
-            matches!(kind, FloatKind::F16 | FloatKind::BF16 | FloatKind::F32 | FloatKind::F64)
-        }
-        ElemType::Int(_) | ElemType::UInt(_) => true,
-        _ => false,
-    };
-    match plain && client.properties().supports_type(dtype) {
-        true => Ok(()),
-        false => Err(KernelError::Dtype { kernel, dtype, remedy }),
-    }
-}
-
-/// The type of an index tensor, if it is one.
-pub(super) fn index_type(
-    client: &Client,
-    kernel: &'static str,
-    indices: &TensorHandle,
-) -> Result<ElemType, KernelError> {
-    const REMEDY: &str = "index with i32, i64 or u32, whichever the device has";
-    let dtype = indices.dtype;
-    match dtype {
-        ElemType::Int(IntKind::I32 | IntKind::I64) | ElemType::UInt(UIntKind::U32) => {
-            supported(client, kernel, dtype, REMEDY).map(|()| dtype)
-        }
-        _ => Err(KernelError::Dtype { kernel, dtype, remedy: REMEDY }),
-    }
-}
-
 /// The tensor and the values of one update.
 struct Operands {
     tensor: AxisView,
     values: AxisView,
-    shape: Vec<usize>,
+    original: TensorHandle,
 }
 
 impl Operands {
@@ -256,106 +186,18 @@ impl Operands {
         tensor_axes: std::ops::Range<usize>,
         value_axes: std::ops::Range<usize>,
     ) -> Result<Self, KernelError> {
-        let shape = tensor.shape().to_vec();
+        let original = tensor.clone();
         let tensor = AxisView::new(client, kernel, tensor, tensor_axes)?;
         let values = AxisView::new(client, kernel, values, value_axes)?;
-        Ok(Self { tensor, values, shape })
+        Ok(Self { tensor, values, original })
     }
 
-    fn output(&self, client: &Client, dtype: ElemType) -> TensorHandle {
-        let elements: usize = self.shape.iter().product();
-        TensorHandle::new_contiguous(self.shape.clone(), client.empty(elements * dtype.size()), dtype)
+    /// A new tensor to write all elements of.
+    fn output(&self, client: &Client) -> TensorHandle {
+        let (shape, dtype) = (self.original.shape().to_vec(), self.original.dtype);
+        let bytes = shape.iter().product::<usize>() * dtype.size();
+        TensorHandle::new_contiguous(shape, client.empty(bytes), dtype)
     }
-}
-
-fn scatter_problem(
-    dim: usize,
-    tensor: &TensorHandle,
-    indices: &TensorHandle,
-    values: &TensorHandle,
-) -> Result<Problem, KernelError> {
-    const KERNEL: &str = "scatter::scatter";
-    if indices.shape() != values.shape() {
-        let (indices, values) = (indices.shape(), values.shape());
-        let reason = format!("indices {indices:?} and values {values:?} differ in shape");
-        return Err(KernelError::Shape { kernel: KERNEL, reason });
-    }
-    axis_problem(KERNEL, dim, tensor.shape(), values.shape())
-}
-
-fn select_assign_problem(
-    dim: usize,
-    tensor: &TensorHandle,
-    indices: &TensorHandle,
-    values: &TensorHandle,
-) -> Result<Problem, KernelError> {
-    const KERNEL: &str = "scatter::select_assign";
-    let problem = axis_problem(KERNEL, dim, tensor.shape(), values.shape())?;
-    if indices.shape().to_vec() != [problem.sources] {
-        let (indices, values) = (indices.shape(), values.shape());
-        let reason = format!("indices {indices:?} do not number the rows of values {values:?} along axis {dim}");
-        return Err(KernelError::Shape { kernel: KERNEL, reason });
-    }
-    Ok(problem)
-}
-
-fn scatter_nd_problem(
-    tensor: &TensorHandle,
-    indices: &TensorHandle,
-    values: &TensorHandle,
-) -> Result<Problem, KernelError> {
-    const KERNEL: &str = "scatter::scatter_nd";
-    let batch = tuple_axes(KERNEL, tensor.shape(), indices.shape())?;
-    let parts = indices.shape()[batch];
-    let expected: Vec<usize> = indices.shape()[..batch].iter().chain(&tensor.shape()[parts..]).copied().collect();
-    if values.shape().to_vec() != expected {
-        let (tensor, indices, values) = (tensor.shape(), indices.shape(), values.shape());
-        let reason = format!(
-            "values {values:?} for tensor {tensor:?} and indices {indices:?}, want values of shape {expected:?}"
-        );
-        return Err(KernelError::Shape { kernel: KERNEL, reason });
-    }
-    checked_elements(KERNEL, tensor.shape())?;
-    checked_elements(KERNEL, values.shape())?;
-    Ok(Problem {
-        outer: 1,
-        rows: tensor.shape()[..parts].iter().product(),
-        sources: indices.shape()[..batch].iter().product(),
-        inner: tensor.shape()[parts..].iter().product(),
-    })
-}
-
-/// The number of axes of `indices` before its tuples, if these name places in `tensor`.
-pub(super) fn tuple_axes(kernel: &'static str, tensor: &[usize], indices: &[usize]) -> Result<usize, KernelError> {
-    match indices.split_last() {
-        Some((&parts, batch)) if (1..=tensor.len()).contains(&parts) => Ok(batch.len()),
-        _ => {
-            let reason = format!(
-                "indices {indices:?} into tensor {tensor:?}, want a last axis of 1 to {} index parts",
-                tensor.len()
-            );
-            Err(KernelError::Shape { kernel, reason })
-        }
-    }
-}
-
-/// The problem of operands that differ in shape along `dim` only.
-fn axis_problem(kernel: &'static str, dim: usize, tensor: &[usize], values: &[usize]) -> Result<Problem, KernelError> {
-    let fits = dim < tensor.len()
-        && tensor.len() == values.len()
-        && (0..tensor.len()).all(|axis| axis == dim || tensor[axis] == values[axis]);
-    if !fits {
-        let reason = format!("values {values:?} into tensor {tensor:?} along axis {dim}, want equal other axes");
-        return Err(KernelError::Shape { kernel, reason });
-    }
-    checked_elements(kernel, tensor)?;
-    checked_elements(kernel, values)?;
-    Ok(Problem {
-        outer: tensor[..dim].iter().product(),
-        rows: tensor[dim],
-        sources: values[dim],
-        inner: tensor[dim + 1..].iter().product(),
-    })
 }
 
 /// How to sort, `Some(None)` by rank, or `None` to walk.
@@ -379,14 +221,14 @@ fn copy(client: &Client, tensor: TensorHandle) -> TensorHandle {
     }
 }
 
-fn extent(problem: &Problem) -> ExtentLaunch {
+pub(super) fn extent(problem: &Problem) -> ExtentLaunch {
     ExtentLaunch::new(problem.outer as u32, problem.rows as u32, problem.sources as u32, problem.inner as u32)
 }
 
-fn launch_axis_keys(client: &Client, indices: &AxisView, problem: &Problem, dtype: ElemType) -> Handle {
+fn launch_axis_keys(client: &Client, indices: &AxisView, problem: &Problem, dtype: ElemType) -> Keys {
     let length = problem.flattened().sources;
     let keys = words(client, length);
-    let (count, dim) = grid(length);
+    let (count, dim, tile) = axis_grid(problem.outer, problem.sources, problem.inner);
     // SAFETY: units stop at the number of indices, which is the length of `keys`; the view covers its indices.
     unsafe {
         axis_keys::launch_unchecked(
@@ -395,15 +237,13 @@ fn launch_axis_keys(client: &Client, indices: &AxisView, problem: &Problem, dtyp
             dim,
             indices.buffer(),
             words_arg(&keys, length),
-            problem.outer as u32,
-            problem.rows as u32,
-            problem.sources as u32,
-            problem.inner as u32,
+            extent(problem),
+            tile,
             indices.strides(),
             dtype,
         );
     }
-    keys
+    Keys::made(keys)
 }
 
 /// The keys of the tuples in `indices[.., k]`, for a tensor whose first `k` axes have these `sizes`.
@@ -450,8 +290,8 @@ fn launch_walk(
     types: Types,
     update: Update,
 ) -> TensorHandle {
-    let output = operands.output(client, types.storage);
-    let (count, dim) = grid(problem.elements());
+    let output = operands.output(client);
+    let (count, dim, tile) = axis_grid(problem.outer, problem.rows, problem.inner);
     // SAFETY: units stop at the number of destination elements; the views cover what the extent and their strides
     // reach, and no index is used to address memory.
     unsafe {
@@ -464,6 +304,7 @@ fn launch_walk(
             operands.values.buffer(),
             output.clone().into_arg().into_buffer_arg(),
             extent(problem),
+            tile,
             operands.tensor.strides(),
             indices.strides(),
             operands.values.strides(),
@@ -485,7 +326,10 @@ fn fold(
     types: Types,
     update: Update,
 ) -> TensorHandle {
-    let output = operands.output(client, types.storage);
+    let output = match segments.by_source {
+        true => copy(client, operands.original.clone()),
+        false => operands.output(client),
+    };
     let columns = problem.columns();
     let folds_chunks = problem.sources > CHUNK * CHUNK;
     let slots = if folds_chunks { problem.sources.div_ceil(CHUNK) * 2 } else { 0 };
@@ -493,9 +337,9 @@ fn fold(
     let totals = client.empty(length * types.accumulator.size());
     // SAFETY: `totals` is made with this length, in elements of the accumulator type.
     let totals_arg = || unsafe { BufferArg::from_raw_parts(totals.clone(), length) };
-    let mut span = 1;
-    while problem.sources > span * CHUNK * CHUNK {
-        let (count, dim) = grid(length);
+    let mut term_bits = 0;
+    while problem.sources > (CHUNK * CHUNK) << term_bits {
+        let (count, dim, tile) = axis_grid(problem.outer, slots, problem.inner);
         // SAFETY: units stop at the number of slots times columns, the length of `totals`; sorted places, keys and
         // starts address within the values and each other.
         unsafe {
@@ -505,21 +349,24 @@ fn fold(
                 dim,
                 words_arg(&segments.keys, problem.sources),
                 words_arg(&segments.places, problem.sources),
-                words_arg(&segments.starts, problem.rows + 1),
+                words_arg(&segments.bounds, segments.bounds_length),
                 operands.values.buffer(),
                 totals_arg(),
                 extent(problem),
+                tile,
                 operands.values.strides(),
-                span as u32,
+                term_bits,
                 CHUNK as u32,
                 update,
                 types.is_float(),
+                segments.by_source,
                 [types.storage, types.accumulator],
             );
         }
-        span *= CHUNK;
+        term_bits += CHUNK.ilog2();
     }
-    let (count, dim) = grid(problem.elements());
+    let axis = if segments.by_source { problem.sources } else { problem.rows };
+    let (count, dim, tile) = axis_grid(problem.outer, axis, problem.inner);
     // SAFETY: units stop at the number of destination elements; rows of several chunks have had their totals written
     // at this span.
     unsafe {
@@ -528,18 +375,21 @@ fn fold(
             count,
             dim,
             operands.tensor.buffer(),
+            words_arg(&segments.keys, problem.sources),
             words_arg(&segments.places, problem.sources),
-            words_arg(&segments.starts, problem.rows + 1),
+            words_arg(&segments.bounds, segments.bounds_length),
             operands.values.buffer(),
             totals_arg(),
             output.clone().into_arg().into_buffer_arg(),
             extent(problem),
+            tile,
             operands.tensor.strides(),
             operands.values.strides(),
-            span as u32,
+            term_bits,
             CHUNK as u32,
             update,
             types.is_float(),
+            segments.by_source,
             [types.storage, types.accumulator],
         );
     }
