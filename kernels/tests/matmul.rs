@@ -3,7 +3,7 @@
 use crate::harness::*;
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::arithmetic::multiply_add_of;
-use burn_deterministic_kernels::matmul::plan::{Plan, Tile};
+use burn_deterministic_kernels::matmul::plan::{DeviceClass, Plan, Problem, Tile, plan};
 use burn_deterministic_kernels::matmul::{self, BLOCK, reference};
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
@@ -11,13 +11,14 @@ use cubecl::std::tensor::TensorHandle;
 use half::f16;
 
 const DIRECT: Tile = Tile::Direct { rows: 16, columns: 8 };
+const FLAT: Tile = Tile::Direct { rows: 4, columns: 8 };
 const LARGE: Tile = Tile::Tiled { side: 16, fours: 2 };
 const MIDDLE: Tile = Tile::Tiled { side: 16, fours: 1 };
 const SMALL: Tile = Tile::Tiled { side: 8, fours: 1 };
 
 fn plans() -> Vec<Plan> {
     let mut plans = Vec::new();
-    for tile in [DIRECT, LARGE, MIDDLE, SMALL] {
+    for tile in [DIRECT, FLAT, LARGE, MIDDLE, SMALL] {
         for (swap, split) in [(false, false), (true, false), (false, true), (true, true)] {
             plans.push(Plan { tile, swap, split });
         }
@@ -269,6 +270,29 @@ fn double_is_a_chain_of_doubles() {
     assert!(out == fused || out == unfused, "neither the fused nor the unfused chain");
 }
 
+/// A chain starts at +0, so a lone product of -0 gives +0; what is not finite stays so.
+#[test]
+fn chains_start_at_positive_zero() {
+    let client = client();
+    let lhs = upload(&client, &[-0.0f32, f32::INFINITY, f32::NAN], &[3, 1], F32);
+    let got = product(&client, lhs, upload(&client, &[1.0f32, -2.0], &[1, 2], F32));
+    assert_eq!([got[0].to_bits(), got[1].to_bits()], [0, 0]);
+    assert_eq!([got[2], got[3]], [f32::INFINITY, f32::NEG_INFINITY]);
+    assert!(got[4].is_nan() && got[5].is_nan());
+}
+
+#[test]
+fn plans_fit_problem_and_device() {
+    let gpu = |batch, m, k, n, accumulator| plan(Problem { batch, m, k, n, accumulator, device: DeviceClass::Gpu });
+    assert_eq!(gpu(1, 4096, 4096, 4096, 4), Plan { tile: LARGE, swap: false, split: false });
+    assert_eq!(gpu(1, 4096, 4096, 4096, 8).tile, MIDDLE, "the large tile of 8-byte accumulators needs too much memory");
+    assert_eq!(gpu(1, 64, 50_000, 288, 4), Plan { tile: SMALL, swap: false, split: true });
+    assert!(!gpu(1, 64, BLOCK, 288, 4).split, "one block has nothing to split");
+    let software = |m, n| plan(Problem { batch: 1, m, k: 256, n, accumulator: 4, device: DeviceClass::Software });
+    assert_eq!(software(128, 10), Plan { tile: DIRECT, swap: true, split: false });
+    assert_eq!(software(1, 1000), Plan { tile: FLAT, swap: false, split: false });
+}
+
 #[test]
 fn refusals_name_the_shapes() {
     let client = client();
@@ -288,6 +312,10 @@ fn refusals_name_the_shapes() {
             "{text}"
         );
     }
+    let one = zeros(&[1, 1]);
+    let (row, column) = (view(&one, &[1, 1 << 32], &[0, 0]), view(&one, &[1 << 32, 1], &[0, 0]));
+    let text = matmul::matmul(&client, row, column).map(|_| ()).expect_err("a refusal").to_string();
+    assert!(text.contains("k reaches over 4294967296 elements"), "{text}");
     let integers = upload(&client, &[0i32; 4], &[2, 2], I32);
     assert!(matches!(matmul::matmul(&client, zeros(&[2, 2]), integers), Err(KernelError::Dtype { .. })));
 }

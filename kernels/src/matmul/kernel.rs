@@ -27,7 +27,8 @@ struct Place {
     rhs: u32,
 }
 
-/// Cubes are numbered tile column first, then tile row, batch, part; each part has an output of its own.
+/// Cubes are numbered tile row first, then tile column, batch, part; each part has an output of its own. Cubes that
+/// follow each other share a stripe of `rhs`, the larger of a direct cube's two stripes, while it is in the cache.
 #[cube]
 fn place<I: Numeric>(
     lhs: &Tensor<I>,
@@ -49,8 +50,8 @@ fn place<I: Numeric>(
     }
 
     let cube = CUBE_POS as u32;
-    let rest = cube / tiles_n;
-    let matrix = rest / tiles_m;
+    let rest = cube / tiles_m;
+    let matrix = rest / tiles_n;
     let batch = matrix % batches;
     let part = matrix / batches;
     let blocks_in_part = blocks / parts;
@@ -66,8 +67,8 @@ fn place<I: Numeric>(
         left /= extent;
     }
     Place {
-        row: rest % tiles_m,
-        column: cube % tiles_n,
+        row: cube % tiles_m,
+        column: rest % tiles_n,
         output: matrix * m * n,
         first: part * blocks_in_part,
         end: (part + 1) * blocks_in_part,

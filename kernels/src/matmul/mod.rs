@@ -36,6 +36,9 @@ pub const BLOCK: usize = 1024;
 /// Steps of `k` staged at a time by the tiled kernel.
 const DEPTH: u32 = 16;
 
+/// Indices are 32 bits, and those of the last tile or block run past the edge before they are clamped.
+const MAX_ELEMENTS: usize = u32::MAX as usize - BLOCK;
+
 const NAME: &str = "matmul";
 
 /// `lhs x rhs`, launched by [`plan::plan`].
@@ -94,13 +97,13 @@ impl Operands {
         output_shape.extend([m, n]);
         let lhs = broadcast_batch(lhs, &output_shape);
         let rhs = broadcast_batch(rhs, &output_shape);
-        for (what, elements) in
-            [("lhs", reach(&lhs)), ("rhs", reach(&rhs)), ("the result", output_shape.iter().product())]
-        {
-            if elements > u32::MAX as usize {
+        let extents =
+            [("lhs", reach(&lhs)), ("rhs", reach(&rhs)), ("the result", output_shape.iter().product()), ("k", k)];
+        for (what, elements) in extents {
+            if elements > MAX_ELEMENTS {
                 return Err(KernelError::Shape {
                     kernel: NAME,
-                    reason: format!("{what} reaches over {elements} elements, more than 32-bit indices address"),
+                    reason: format!("{what} reaches over {elements} elements, more than the {MAX_ELEMENTS} addressed"),
                 });
             }
         }
@@ -181,13 +184,19 @@ impl Operands {
         };
         let cubes = plan.tile.cubes(parts * batch, m, n);
         let Ok(cubes) = u32::try_from(cubes) else {
-            return Err(KernelError::Shape { kernel: NAME, reason: format!("{cubes} cubes are more than 2^32") });
+            return Err(KernelError::Shape {
+                kernel: NAME,
+                reason: format!("{cubes} cubes are more than a grid holds"),
+            });
         };
         let count = launch::cubes(cubes as usize);
         let integer = !matches!(self.accumulator, ElemType::Float(_));
         let dtypes = [lhs.dtype, self.accumulator, target.dtype];
-        let k_first =
-            [lhs.strides(), rhs.strides()].map(|strides| (strides[strides.len() - 2], strides[strides.len() - 1]));
+        let inner = |tensor: &TensorHandle| {
+            let strides = tensor.strides();
+            [strides[strides.len() - 2], strides[strides.len() - 1]]
+        };
+        let ([lhs_row, lhs_k], [rhs_k, rhs_column]) = (inner(&lhs), inner(&rhs));
         match plan.tile {
             // SAFETY: row and column indices are clamped to the operands' extents, k indices end at k, stores are
             // masked to the output's extents, and cubes at or beyond `cubes` return.
@@ -215,7 +224,6 @@ impl Operands {
                 let shared = 2 * (side * fours + 1) * DEPTH * 4;
                 device::require_units(client, NAME, side * side)?;
                 device::require_shared_memory(client, NAME, shared as usize * self.accumulator.size())?;
-                let [(lhs_row, lhs_k), (rhs_k, rhs_column)] = k_first;
                 // SAFETY: as above; the staged tiles are indexed below `pitch * depth` by construction.
                 unsafe {
                     kernel::tiled::launch_unchecked(

@@ -94,7 +94,10 @@ pub fn plan(problem: Problem) -> Plan {
     let enough = enough_cubes(device);
     let (tile, swap) = match device {
         DeviceClass::Software => {
-            let tile = Tile::Direct { rows: 16, columns: 8 };
+            // Loads cost a driver more than multiply-adds, so the tile is as large as its registers and compile
+            // time allow; a matrix-vector product would waste most of its rows.
+            let rows = if m.min(n) <= 4 { 4 } else { 16 };
+            let tile = Tile::Direct { rows, columns: 8 };
             (tile, tile.cubes(batch, n, m) < tile.cubes(batch, m, n))
         }
         DeviceClass::Gpu => {
