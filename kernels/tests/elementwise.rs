@@ -33,7 +33,13 @@ fn adam() -> Program {
     program
 }
 
-fn run_floats(client: &Client, program: &Program, shape: &[usize], floats: Vec<TensorHandle>, scalars: &[f32]) -> Vec<Vec<f32>> {
+fn run_floats(
+    client: &Client,
+    program: &Program,
+    shape: &[usize],
+    floats: Vec<TensorHandle>,
+    scalars: &[f32],
+) -> Vec<Vec<f32>> {
     let operands = Operands { floats, conditions: vec![], scalars: scalars.to_vec() };
     let results = run(client, program, shape, operands, U32).expect("operands fit");
     results.floats.into_iter().map(|tensor| download(client, tensor)).collect()
@@ -129,8 +135,7 @@ fn broadcast_and_strided_operands() {
     let transposed: Vec<f32> = (0..rows * columns).map(|i| a[(i % rows) * columns + i / rows]).collect();
     let handle = client.create_from_slice(bytemuck::cast_slice(&transposed));
     let strided = TensorHandle::new(handle, [rows, columns], [1, rows], F32);
-    let tensors =
-        vec![strided, upload(&client, &row, &[1, columns], F32), upload(&client, &column, &[rows, 1], F32)];
+    let tensors = vec![strided, upload(&client, &row, &[1, columns], F32), upload(&client, &column, &[rows, 1], F32)];
     assert_bits(&run_floats(&client, &program, &[rows, columns], tensors, &[])[0], &want);
 
     let tensors = vec![
@@ -140,10 +145,7 @@ fn broadcast_and_strided_operands() {
     ];
     let operands = Operands { floats: tensors, conditions: vec![], scalars: vec![] };
     let error = run(&client, &program, &[rows, columns], operands, U32).expect_err("37 does not broadcast to 53");
-    assert_eq!(
-        error.to_string(),
-        "elementwise: an operand of shape [37] does not broadcast to [37, 53]"
-    );
+    assert_eq!(error.to_string(), "elementwise: an operand of shape [37] does not broadcast to [37, 53]");
 }
 
 #[test]

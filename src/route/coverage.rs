@@ -71,7 +71,8 @@ impl FusionObserver for Coverage {
 
     fn block_starts(&self, block: BlockOperations<'_>) {
         // An upload and a free carry no work.
-        let mut work = block.iter().filter(|operation| !matches!(operation, OperationIr::Init(_) | OperationIr::Drop(_)));
+        let mut work =
+            block.iter().filter(|operation| !matches!(operation, OperationIr::Init(_) | OperationIr::Drop(_)));
         UNROUTED.set(work.next().map(crate::catalogue::operation));
     }
 

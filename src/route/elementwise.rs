@@ -245,7 +245,9 @@ impl Run {
     /// All bool tensors of a run are stored alike, as 0 and 1 in an unsigned integer.
     fn agree_on(&mut self, dtype: DType) -> Option<()> {
         match dtype {
-            DType::Bool(BoolStore::U8 | BoolStore::U32) if self.condition_dtype.is_none_or(|agreed| agreed == dtype) => {
+            DType::Bool(BoolStore::U8 | BoolStore::U32)
+                if self.condition_dtype.is_none_or(|agreed| agreed == dtype) =>
+            {
                 self.condition_dtype = Some(dtype);
                 Some(())
             }
@@ -265,7 +267,8 @@ impl Run {
         let conditions = self.conditions.iter().map(|operand| take(operand, context)).collect();
         let condition_dtype = self.condition_dtype.unwrap_or(DType::Bool(BoolStore::U32));
         let operands = Operands { floats, conditions, scalars };
-        let results = run(&client, &self.program_with_outputs(), &shape, operands, dtype_to_elem_type(condition_dtype))?;
+        let results =
+            run(&client, &self.program_with_outputs(), &shape, operands, dtype_to_elem_type(condition_dtype))?;
         let (mut floats, mut conditions) = (results.floats.into_iter(), results.conditions.into_iter());
         for (id, place) in &self.results {
             let (result, dtype) = match place {

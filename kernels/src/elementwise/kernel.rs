@@ -130,12 +130,7 @@ fn offset<T: CubePrimitive>(
 }
 
 #[cube]
-fn value(
-    inputs: &Sequence<f32>,
-    scalars: &Sequence<f32>,
-    results: &Sequence<f32>,
-    #[comptime] value: Value,
-) -> f32 {
+fn value(inputs: &Sequence<f32>, scalars: &Sequence<f32>, results: &Sequence<f32>, #[comptime] value: Value) -> f32 {
     match value {
         Value::Input(index) => inputs[index],
         Value::Scalar(index) => scalars[index],

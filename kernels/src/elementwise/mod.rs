@@ -145,5 +145,8 @@ fn argument(operand: TensorHandle, shape: &[usize], linear: &mut Vec<bool>) -> R
 }
 
 fn mismatch(operand: &[usize], shape: &[usize]) -> KernelError {
-    KernelError::Shape { kernel: KERNEL, reason: format!("an operand of shape {operand:?} does not broadcast to {shape:?}") }
+    KernelError::Shape {
+        kernel: KERNEL,
+        reason: format!("an operand of shape {operand:?} does not broadcast to {shape:?}"),
+    }
 }
