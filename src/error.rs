@@ -2,6 +2,7 @@
 
 use crate::enable::{Determinism, Guarantee};
 use burn_backend::{DType, Shape};
+use std::borrow::Cow;
 
 /// Why determinism could not be enabled, or why an operation was not run.
 ///
@@ -95,7 +96,7 @@ pub enum Error {
 #[error("`{operation}` was refused (operands {operands}; device {device}): {reason}; {remedy}")]
 pub struct Refusal {
     /// The operation, by the name of its method in burn-backend.
-    pub operation: &'static str,
+    pub operation: Cow<'static, str>,
     /// Shapes and dtypes of the operands, `[2, 3] f32, [3] i32`.
     pub operands: String,
     /// The device it was to run on.

@@ -7,6 +7,7 @@ use burn_deterministic_kernels::elementwise::{
 use cubecl::ir::{ElemType, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
+use std::sync::Arc;
 
 const U32: ElemType = ElemType::UInt(UIntKind::U32);
 
@@ -41,7 +42,7 @@ fn run_floats(
     scalars: &[f32],
 ) -> Vec<Vec<f32>> {
     let operands = Operands { floats, conditions: vec![], scalars: scalars.to_vec() };
-    let results = run(client, program, shape, operands, U32).expect("operands fit");
+    let results = run(client, &Arc::new(program.clone()), shape, operands, U32).expect("operands fit");
     results.floats.into_iter().map(|tensor| download(client, tensor)).collect()
 }
 
@@ -144,7 +145,8 @@ fn broadcast_and_strided_operands() {
         upload(&client, &column, &[rows], F32),
     ];
     let operands = Operands { floats: tensors, conditions: vec![], scalars: vec![] };
-    let error = run(&client, &program, &[rows, columns], operands, U32).expect_err("37 does not broadcast to 53");
+    let error =
+        run(&client, &Arc::new(program), &[rows, columns], operands, U32).expect_err("37 does not broadcast to 53");
     assert_eq!(error.to_string(), "elementwise: an operand of shape [37] does not broadcast to [37, 53]");
 }
 
@@ -171,7 +173,7 @@ fn conditions_are_read_and_written() {
         conditions: vec![upload(&client, &mask, &[8], U32)],
         scalars: vec![0.0],
     };
-    let results = run(&client, &program, &[8], operands, U32).expect("operands fit");
+    let results = run(&client, &Arc::new(program), &[8], operands, U32).expect("operands fit");
     let [kept, ones] = results.floats.try_into().expect("two float outputs");
     let [not] = results.conditions.try_into().expect("one condition output");
     let kept: Vec<f32> = download(&client, kept);

@@ -54,7 +54,7 @@ pub(super) fn refuse<T>(
     poisoned: impl FnOnce(&Error) -> T,
 ) -> T {
     let refusal = Refusal {
-        operation,
+        operation: operation.into(),
         operands: describe(operands),
         device: operands.first().map_or_else(|| "unknown".to_owned(), |tensor| format!("{:?}", tensor.device)),
         reason: reason.to_owned(),

@@ -9,6 +9,11 @@ pub(super) const STREAM: &[Entry] = &[
     forwarded("init", reason::NO_WORK),
     forwarded("drop", reason::NO_WORK),
     refused("custom", "a custom operation runs code that this crate does not know", "compose it of Burn's operations"),
+    refused(
+        "quantized",
+        "Burn's stream interpreter does not carry quantized tensors",
+        "dequantize on the host, or use `Deterministic<CubeBackend>` directly",
+    ),
     refused("bool_cast", NO_SUCH, "use `bool_into_int` or `bool_into_float`"),
     refused("bool_scatter_nd", NO_SUCH, "use an int tensor"),
     refused("bool_gather_nd", NO_SUCH, "use an int tensor"),

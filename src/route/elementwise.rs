@@ -3,6 +3,7 @@
 //! A run takes f32 operations whose results have one shape. The kernel family promises that sharing a kernel changes no
 //! bit, so where a run begins and ends, which Burn decides by what it has cached, does not matter.
 
+use crate::error::Refusal;
 use burn_backend::cubecl::dtype_to_elem_type;
 use burn_backend::{BoolStore, DType, Shape};
 use burn_cubecl::kernel::untile;
@@ -18,11 +19,12 @@ use burn_ir::{
     ScalarIr, ScalarOpIr, TensorHandle, TensorId, TensorIr, TensorStatus, UnaryOpIr,
 };
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Element-wise operations in Burn's relative form, and the program that computes them.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Run {
-    program: Program,
+    program: Arc<Program>,
     /// The relative shape of every result.
     shape: Shape,
     floats: Vec<TensorIr>,
@@ -48,7 +50,7 @@ impl Run {
     pub(super) fn new(operation: &OperationIr, max_tensors: usize) -> Option<Self> {
         let shape = operation.outputs().next()?.shape.clone();
         let mut run = Self {
-            program: Program::default(),
+            program: Arc::default(),
             shape,
             floats: Vec::new(),
             conditions: Vec::new(),
@@ -74,6 +76,19 @@ impl Run {
             *self = extended;
         }
         taken
+    }
+
+    /// Closes the run: what lives on after it becomes the outputs of the program.
+    pub(super) fn finish(mut self) -> Self {
+        let program = Arc::make_mut(&mut self.program);
+        for (_, place) in &self.results {
+            match place {
+                Place::Float(Value::Result(index)) => program.output_float(*index),
+                Place::Condition(Condition::Result(index)) => program.output_condition(*index),
+                Place::Float(_) | Place::Condition(_) => unreachable!("results are results of instructions"),
+            }
+        }
+        self
     }
 
     fn translate(&mut self, operation: &OperationIr) -> Option<()> {
@@ -175,7 +190,7 @@ impl Run {
         if out.dtype != DType::F32 || out.shape != self.shape {
             return None;
         }
-        let place = Place::Float(self.program.float(instruction));
+        let place = Place::Float(Arc::make_mut(&mut self.program).float(instruction));
         self.result(out, place)
     }
 
@@ -185,7 +200,7 @@ impl Run {
         if out.shape != self.shape {
             return None;
         }
-        let place = Place::Condition(self.program.condition(instruction));
+        let place = Place::Condition(Arc::make_mut(&mut self.program).condition(instruction));
         self.result(out, place)
     }
 
@@ -256,9 +271,13 @@ impl Run {
     }
 
     /// Runs the program on the tensors of `context`.
-    pub(super) fn run(&self, device: &CubeDevice, context: &mut Context<CubeFusionHandle>) -> Result<(), KernelError> {
+    ///
+    /// # Panics
+    ///
+    /// When the kernel refuses the operands, with the text of the refusal.
+    pub(super) fn run(&self, device: &CubeDevice, context: &mut Context<CubeFusionHandle>) {
         if self.results.is_empty() {
-            return Ok(());
+            return;
         }
         let client = device.client();
         let shape = context.tensors[&self.results[0].0].shape.clone();
@@ -267,8 +286,8 @@ impl Run {
         let conditions = self.conditions.iter().map(|operand| take(operand, context)).collect();
         let condition_dtype = self.condition_dtype.unwrap_or(DType::Bool(BoolStore::U32));
         let operands = Operands { floats, conditions, scalars };
-        let results =
-            run(&client, &self.program_with_outputs(), &shape, operands, dtype_to_elem_type(condition_dtype))?;
+        let results = run(&client, &self.program, &shape, operands, dtype_to_elem_type(condition_dtype))
+            .unwrap_or_else(|error| panic!("{}", self.refusal(error, device, context)));
         let (mut floats, mut conditions) = (results.floats.into_iter(), results.conditions.into_iter());
         for (id, place) in &self.results {
             let (result, dtype) = match place {
@@ -280,19 +299,23 @@ impl Run {
             let global = context.tensors[id].id;
             context.handles.register_handle(global, tensor.into());
         }
-        Ok(())
     }
 
-    fn program_with_outputs(&self) -> Program {
-        let mut program = self.program.clone();
-        for (_, place) in &self.results {
-            match place {
-                Place::Float(Value::Result(index)) => program.output_float(*index),
-                Place::Condition(Condition::Result(index)) => program.output_condition(*index),
-                Place::Float(_) | Place::Condition(_) => unreachable!("results are results of instructions"),
-            }
+    /// What the program is told of a run whose kernel was not launched.
+    fn refusal(&self, error: KernelError, device: &CubeDevice, context: &Context<CubeFusionHandle>) -> Refusal {
+        let operands: Vec<_> = self
+            .floats
+            .iter()
+            .chain(&self.conditions)
+            .map(|operand| format!("{:?} {}", &context.tensors[&operand.id].shape[..], operand.dtype.name()))
+            .collect();
+        Refusal {
+            operation: "element-wise operations".into(),
+            operands: operands.join(", "),
+            device: format!("{device:?}"),
+            reason: error.to_string(),
+            remedy: "check the operands' shapes, or split them into smaller ones".to_owned(),
         }
-        program
     }
 }
 

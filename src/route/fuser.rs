@@ -67,7 +67,7 @@ impl OperationFuser<CubeOptimization> for RouteFuser {
     fn finish(&mut self) -> CubeOptimization {
         let operations = core::mem::take(&mut self.operations);
         let work = match self.run.take() {
-            Some(run) => Work::Elementwise(Box::new(run)),
+            Some(run) => Work::Elementwise(Box::new(run.finish())),
             None => Work::Operations,
         };
         CubeOptimization::new(Block::new(self.device.clone(), operations, work))

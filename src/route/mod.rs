@@ -15,6 +15,7 @@ mod configuration;
 mod coverage;
 mod elementwise;
 mod fuser;
+mod interpret;
 
 use crate::error::Error;
 use burn_cubecl::fusion::{BUILTIN_NAMES, RegistryError, register, remove};

@@ -2,6 +2,7 @@
 
 use super::program::{Binary, Comparison, Condition, Instruction, Logic, Program, Unary, Value};
 use cubecl::prelude::*;
+use std::sync::Arc;
 
 /// One unit computes one element.
 #[cube(launch_unchecked)]
@@ -14,7 +15,7 @@ pub fn elementwise<B: Int>(
     condition_outputs: &mut Sequence<OwnedTensor<B>>,
     elements: u32,
     zero: u32,
-    #[comptime] program: Program,
+    #[comptime] program: Arc<Program>,
     #[comptime] linear: Vec<bool>,
     #[define(B)] _condition_dtype: ElemType,
 ) {

@@ -25,6 +25,7 @@ use crate::{KernelError, launch};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use cubecl::zspace::{Shape, Strides};
+use std::sync::Arc;
 
 const KERNEL: &str = "elementwise";
 
@@ -57,7 +58,7 @@ pub struct Results {
 /// [`KernelError::Shape`] when an operand does not broadcast to `shape`, or `shape` has more than `u32::MAX` elements.
 pub fn run(
     client: &Client,
-    program: &Program,
+    program: &Arc<Program>,
     shape: &[usize],
     operands: Operands,
     condition_dtype: ElemType,

@@ -87,5 +87,5 @@ fn refusal(operation: &'static str, operands: &[&CubeTensor], device: &CubeDevic
         error => (error.to_string(), "check the operands' shapes, or split them into smaller ones"),
     };
     let device = format!("{device:?}");
-    Refusal { operation, operands: describe(operands), device, reason, remedy: remedy.to_owned() }
+    Refusal { operation: operation.into(), operands: describe(operands), device, reason, remedy: remedy.to_owned() }
 }

@@ -1,0 +1,118 @@
+//! One operation of Burn's stream on the deterministic backend.
+
+use super::bind::bind;
+use crate::backend::{Deterministic, in_route};
+use crate::catalogue;
+use crate::enable::{OnViolation, determinism, warn};
+use crate::error::{Error, Refusal};
+use burn_backend::DType;
+use burn_backend::ops::IntTensorOps;
+use burn_cubecl::fusion::FallbackOperation;
+use burn_cubecl::{CubeBackend, CubeDevice};
+use burn_cubecl_fusion::CubeFusionHandle;
+use burn_fusion::stream::Context;
+use burn_ir::{BackendIr, BaseOperationIr, CastOpIr, HandleKind, OperationIr, TensorHandle, TensorIr, TensorStatus};
+use burn_router::TensorInterpreter;
+
+type B = Deterministic<CubeBackend>;
+
+/// Runs operations through burn-router's interpreter, which knows the method of every operation.
+pub(super) struct Interpreter {
+    device: CubeDevice,
+    inner: TensorInterpreter<B>,
+}
+
+impl Interpreter {
+    pub(super) fn new(device: CubeDevice) -> Self {
+        Self { inner: TensorInterpreter::new(device.clone()), device }
+    }
+
+    /// Runs `operation`, given in Burn's relative form, on the tensors of `context`.
+    ///
+    /// # Panics
+    ///
+    /// When the operation is refused. In [`OnViolation::Warn`] what the stream itself refuses runs as `plain` instead.
+    pub(super) fn run(
+        &mut self,
+        operation: &OperationIr,
+        context: &mut Context<CubeFusionHandle>,
+        plain: impl FnOnce() -> Box<dyn FallbackOperation>,
+    ) {
+        if matches!(operation, OperationIr::Init(_) | OperationIr::Drop(_)) {
+            return;
+        }
+        let operation = bind(operation, context);
+        if let Some(method) = refused_on_the_stream(&operation) {
+            let error = Error::from(self.refusal(method, &operation));
+            match determinism().on_violation {
+                OnViolation::Error => panic!("{error}"),
+                OnViolation::Warn => warn(&error),
+            }
+            return plain().run(context);
+        }
+        in_route(|| match &operation {
+            // burn-fusion emits this cast, and burn-router's interpreter has no arm for it.
+            OperationIr::BaseInt(BaseOperationIr::Cast(cast)) => int_cast(cast, context),
+            _ => self.interpret(operation, context),
+        });
+    }
+
+    /// Moves the inputs from Burn's handles to the interpreter, runs, and moves the outputs back.
+    fn interpret(&mut self, operation: OperationIr, context: &mut Context<CubeFusionHandle>) {
+        for input in operation.inputs() {
+            self.inner.register_tensor_to_device(input.id, primitive(input, context));
+        }
+        let outputs: Vec<TensorIr> =
+            operation.outputs().map(|output| TensorIr { status: TensorStatus::ReadWrite, ..output.clone() }).collect();
+        self.inner.register_op(operation);
+        for output in outputs {
+            let handle = self.inner.get_tensor_handle(&output);
+            context.handles.register_handle(output.id, handle);
+        }
+    }
+
+    fn refusal(&self, method: &'static str, operation: &OperationIr) -> Refusal {
+        let (reason, remedy) = catalogue::refusal(method);
+        let operation_name = match operation {
+            OperationIr::Custom(custom) => format!("{method} `{}`", custom.id),
+            _ => format!("{method} ({})", catalogue::operation(operation)),
+        };
+        let operands: Vec<_> =
+            operation.inputs().map(|input| format!("{:?} {}", &input.shape[..], input.dtype.name())).collect();
+        Refusal {
+            operation: operation_name.into(),
+            operands: if operands.is_empty() { "none".to_owned() } else { operands.join(", ") },
+            device: format!("{:?}", self.device),
+            reason: reason.to_owned(),
+            remedy: remedy.to_owned(),
+        }
+    }
+}
+
+/// The catalogue's name for an operation that the stream does not carry to the backend.
+fn refused_on_the_stream(operation: &OperationIr) -> Option<&'static str> {
+    let is_quantized = |tensor: &TensorIr| matches!(tensor.dtype, DType::QFloat(_));
+    match operation {
+        OperationIr::Custom(_) => Some("custom"),
+        operation if operation.inputs().any(is_quantized) || operation.outputs().any(is_quantized) => Some("quantized"),
+        _ => None,
+    }
+}
+
+fn int_cast(cast: &CastOpIr, context: &mut Context<CubeFusionHandle>) {
+    let handle = context.handles.get_handle(&cast.input.id, &cast.input.status);
+    let tensor = B::int_tensor(TensorHandle { handle, shape: cast.input.shape.clone() });
+    let output = B::int_cast(tensor, cast.out.dtype.into());
+    context.handles.register_handle(cast.out.id, B::int_tensor_handle(output));
+}
+
+/// The tensor behind a handle, by the kind of its dtype.
+fn primitive(tensor: &TensorIr, context: &mut Context<CubeFusionHandle>) -> HandleKind<B> {
+    let handle = context.handles.get_handle(&tensor.id, &tensor.status);
+    let handle = TensorHandle { handle, shape: tensor.shape.clone() };
+    match tensor.dtype {
+        dtype if dtype.is_float() => HandleKind::Float(B::float_tensor(handle)),
+        dtype if dtype.is_bool() => HandleKind::Bool(B::bool_tensor(handle)),
+        _ => HandleKind::Int(B::int_tensor(handle)),
+    }
+}
