@@ -122,8 +122,12 @@ fn the_documentation_is_current() {
 
 /// The `src` folder of the burn-backend that Cargo resolved.
 fn burn_backend_sources() -> PathBuf {
+    // For the host alone: Cargo has not downloaded what only other platforms need.
+    let version = Command::new("rustc").arg("-vV").output().expect("rustc runs");
+    let version = String::from_utf8(version.stdout).expect("rustc writes UTF-8");
+    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).expect("rustc names its host");
     let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version", "1", "--offline", "--manifest-path"])
+        .args(["metadata", "--format-version", "1", "--offline", "--filter-platform", host, "--manifest-path"])
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"))
         .output()
         .expect("cargo metadata runs");
