@@ -5,6 +5,7 @@ use crate::backend::{Deterministic, in_route};
 use crate::catalogue;
 use crate::enable::{OnViolation, determinism, warn};
 use crate::error::{Error, Refusal};
+use crate::random::issued;
 use burn_backend::DType;
 use burn_backend::ops::IntTensorOps;
 use burn_cubecl::fusion::FallbackOperation;
@@ -50,10 +51,13 @@ impl Interpreter {
             }
             return plain().run(context);
         }
-        in_route(|| match &operation {
-            // burn-fusion emits this cast, and burn-router's interpreter has no arm for it.
-            OperationIr::BaseInt(BaseOperationIr::Cast(cast)) => int_cast(cast, context),
-            _ => self.interpret(operation, context),
+        let output = operation.outputs().next().map(|output| output.id);
+        in_route(|| {
+            issued(output, || match &operation {
+                // burn-fusion emits this cast, and burn-router's interpreter has no arm for it.
+                OperationIr::BaseInt(BaseOperationIr::Cast(cast)) => int_cast(cast, context),
+                _ => self.interpret(operation, context),
+            })
         });
     }
 
