@@ -81,7 +81,8 @@ fn train(arguments: &Arguments, device: &Device) -> Result<ConvNet> {
         }
         let mean_loss = Tensor::cat(losses, 0).mean().into_scalar::<f32>();
         let accuracy = accuracy(&model.valid(), &test, &device.clone().without_autodiff());
-        progress.finish_with_message(format!("loss {mean_loss:.4} accuracy {accuracy:.4}"));
+        progress.finish_and_clear();
+        println!("epoch {}/{}: loss {mean_loss:.4}, test accuracy {accuracy:.4}", epoch + 1, arguments.epochs);
     }
     speed.report(device)?;
     println!("test accuracy: {:.4}", accuracy(&model.valid(), &test, &device.clone().without_autodiff()));
@@ -97,7 +98,7 @@ fn accuracy(model: &ConvNet, digits: &Digits, device: &Device) -> f32 {
 }
 
 fn progress_bar(epoch: usize, epochs: usize, batches: usize) -> Result<ProgressBar> {
-    let template = "epoch {prefix} [{bar:30}] {pos}/{len} batches, {per_sec} {msg}";
+    let template = "epoch {prefix} [{bar:30}] {pos}/{len} batches, {per_sec}";
     let progress = ProgressBar::new(batches as u64).with_style(ProgressStyle::with_template(template)?);
     Ok(progress.with_prefix(format!("{}/{epochs}", epoch + 1)))
 }
