@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::route;
+use std::io::Write;
 use std::sync::Mutex;
 
 /// What determinism means for a program, and what happens where it cannot be had.
@@ -67,7 +68,7 @@ static ENABLED: Mutex<Option<Determinism>> = Mutex::new(None);
 /// - [`Error::Guarantee`] when `settings` asks for more than can be given,
 /// - [`Error::Configuration`] when a Burn setting would send operations around the deterministic kernels.
 ///
-/// After an error nothing is enabled.
+/// After an error nothing is enabled; of Burn's settings, the number of blocks it explores may have been fixed.
 pub fn enable_op_determinism(settings: Determinism) -> Result<(), Error> {
     let mut enabled = ENABLED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     match *enabled {
@@ -99,6 +100,7 @@ pub(crate) fn warn(error: &Error) {
     let text = error.to_string();
     let mut reported = REPORTED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if reported.insert(text.clone()) {
-        eprintln!("burn-deterministic: warning, this run is NOT deterministic: {text}");
+        // A closed standard error must not become a panic: this may run while another one unwinds.
+        let _ = writeln!(std::io::stderr(), "burn-deterministic: warning, this run is NOT deterministic: {text}");
     }
 }

@@ -68,8 +68,11 @@ pub enum Error {
 
     /// A random operation ran before a seed was set.
     #[error(
-        "`{operation}` (shape {shape:?}, {dtype:?}) draws random numbers, and no seed is set: its result would differ \
-         from run to run; call `burn_deterministic::set_random_seed(seed)` after `enable_op_determinism`"
+        "`{operation}` (result {:?} {}; device {device}) draws random numbers, and its thread has no seed: its result \
+         would differ from run to run; call `burn_deterministic::set_random_seed(seed)` in that thread before it, after \
+         `enable_op_determinism`",
+        &shape[..],
+        dtype.name()
     )]
     Unseeded {
         /// The operation, by Burn's name.
@@ -78,12 +81,14 @@ pub enum Error {
         shape: Shape,
         /// The dtype of that tensor.
         dtype: DType,
+        /// The device it was to run on.
+        device: String,
     },
 
     /// An operation ran on Burn's plain backend instead of the deterministic one.
     #[error(
         "`{operation}` ran outside the deterministic route, so nothing computed since can be trusted; this is a defect \
-         of burn-deterministic or of a fusion optimization registered after it: please report it with this text"
+         of burn-deterministic or of a fusion optimization registered besides it: please report it with this text"
     )]
     OutsideRoute {
         /// The operation, by the name of its method in burn-backend.

@@ -1,4 +1,4 @@
-//! Bit-identical training for Burn.
+#![doc = include_str!("../README.md")]
 
 pub mod backend;
 pub mod catalogue;

@@ -10,6 +10,7 @@ use crate::enable::{OnViolation, determinism};
 use crate::error::{Error, Refusal};
 use burn_backend::{DType, Shape, TensorMetadata};
 use burn_cubecl::{CubeDevice, tensor::CubeTensor};
+use burn_std::{Metadata, Strides};
 use core::cell::Cell;
 use cubecl::frontend::push_validation_error;
 use cubecl::prelude::*;
@@ -75,8 +76,13 @@ pub(super) fn describe(operands: &[&CubeTensor]) -> String {
 
 /// A tensor that every read answers with `error`, and from which nothing can be computed.
 pub(super) fn poison(error: &Error, device: &CubeDevice, shape: Shape, dtype: DType) -> CubeTensor {
+    if let DType::QFloat(_) = dtype {
+        // A quantized tensor has scales beside its values, and nothing reads it without them.
+        panic!("{error}");
+    }
     let client = device.client();
-    let bytes = shape.num_elements().max(1) * dtype.size();
+    // One element, which every position reads: a tensor refused for its size must not be allocated to say so.
+    let bytes = size_of::<u64>();
     let handle = client.empty(bytes);
     // SAFETY: the kernel never runs: its expansion reports a validation error, which CubeCL returns from every read
     // of the buffer it was to write.
@@ -89,7 +95,8 @@ pub(super) fn poison(error: &Error, device: &CubeDevice, shape: Shape, dtype: DT
             error.to_string(),
         );
     }
-    CubeTensor::new_contiguous(client, device.clone(), shape, handle, dtype)
+    let strides = vec![0; shape.num_dims()];
+    CubeTensor::new(client, handle, Metadata::new(shape, Strides::from(strides)), device.clone(), dtype)
 }
 
 #[cube(launch_unchecked)]

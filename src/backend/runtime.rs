@@ -2,7 +2,7 @@
 
 use super::Deterministic;
 use super::forward::forward;
-use crate::random::set_random_seed;
+use crate::random::set_backend_seed;
 use burn_backend::tensor::Device;
 use burn_backend::{
     Backend, BackendGraph, BackendTypes, DType, DTypeUsageSet, ExecutionError, MemoryPoolUsage, ProfileDuration,
@@ -24,9 +24,10 @@ impl Backend for Deterministic<CubeBackend> {
         format!("deterministic<{}>", CubeBackend::name(device))
     }
 
-    /// Seeds the random operations of the calling thread, on every device.
+    /// Seeds the random operations that run on this backend outside Burn's stream, on every device and from every
+    /// thread that has no seed of its own.
     fn seed(_device: &Device<Self>, seed: u64) {
-        set_random_seed(seed);
+        set_backend_seed(seed);
     }
 
     forward! {

@@ -73,6 +73,41 @@ pub const TRAITS: &[Section] = &[
 /// What Burn's operation stream carries besides methods of the traits.
 pub const STREAM: Section = Section { name: "Operation stream", entries: stream::STREAM };
 
+/// Methods whose f32 form on Burn's stream runs in the fused kernel of `elementwise`, together with its neighbours.
+pub const FUSED: &[&str] = &[
+    "float_add",
+    "float_add_scalar",
+    "float_sub",
+    "float_sub_scalar",
+    "float_mul",
+    "float_mul_scalar",
+    "float_div",
+    "float_div_scalar",
+    "float_abs",
+    "float_neg",
+    "float_recip",
+    "float_exp",
+    "float_log",
+    "float_sqrt",
+    "float_tanh",
+    "float_equal",
+    "float_equal_elem",
+    "float_greater",
+    "float_greater_elem",
+    "float_greater_equal",
+    "float_greater_equal_elem",
+    "float_lower",
+    "float_lower_elem",
+    "float_lower_equal",
+    "float_lower_equal_elem",
+    "float_mask_where",
+    "float_mask_fill",
+    "bool_not",
+    "bool_and",
+    "bool_or",
+    "bool_into_float",
+];
+
 /// The entry of a method or of a stream operation.
 pub fn entry(method: &str) -> Option<&'static Entry> {
     TRAITS.iter().chain([&STREAM]).flat_map(|section| section.entries).find(|entry| entry.method == method)
@@ -82,7 +117,7 @@ pub fn entry(method: &str) -> Option<&'static Entry> {
 pub(crate) fn refusal(method: &str) -> (&'static str, &'static str) {
     match entry(method) {
         Some(Entry { route: Route::Refused { reason, alternative }, .. }) => (reason, alternative),
-        _ => ("it has no fixed-order version", "compose it of other operations"),
+        _ => unreachable!("{method} is not refused"),
     }
 }
 
@@ -96,6 +131,8 @@ pub fn markdown() -> String {
          - **composed**: Burn's default body, which calls the methods named.\n\
          - **forwarded**: the inner backend's method, with the reason that is safe.\n\
          - **refused**: an error, with the reason and what to do instead.\n\n\
+         A star marks operations whose f32 form on Burn's stream runs in the fused kernel `elementwise::run`, together \
+         with its neighbours and with the bits of a kernel each.\n\n\
          | trait | methods | kernel | composed | forwarded | refused |\n|---|---|---|---|---|---|\n",
     );
     for section in TRAITS.iter().chain([&STREAM]) {
@@ -108,7 +145,8 @@ pub fn markdown() -> String {
     for section in TRAITS.iter().chain([&STREAM]) {
         line(&mut text, format_args!("\n## {}\n\n| operation | route | detail |\n|---|---|---|", section.name));
         for Entry { method, route } in section.entries {
-            line(&mut text, format_args!("| `{method}` | {} | {} |", route.name(), route.detail()));
+            let fused = if FUSED.contains(method) { " *" } else { "" };
+            line(&mut text, format_args!("| `{method}`{fused} | {} | {} |", route.name(), route.detail()));
         }
     }
     text

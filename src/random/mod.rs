@@ -5,6 +5,7 @@ mod position;
 
 use crate::error::Error;
 use burn_backend::{DType, DeviceId, Shape, StreamId};
+use burn_cubecl::CubeDevice;
 use burn_ir::TensorId;
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -24,8 +25,9 @@ struct Thread {
 /// Maps are looked up by key only, never iterated.
 static THREADS: Mutex<Option<HashMap<StreamId, Thread>>> = Mutex::new(None);
 
-/// Bits of a stream number that count the operations of one device; the bits above are the device's index.
-const DEVICE_SHIFT: u32 = 48;
+/// The seed of operations that come neither over Burn's stream nor from a thread with a seed, and how many operations
+/// have drawn under it, by device.
+static BACKEND: Mutex<Option<Thread>> = Mutex::new(None);
 
 /// Seeds every random operation that this thread issues from now on.
 ///
@@ -33,17 +35,46 @@ const DEVICE_SHIFT: u32 = 48;
 /// Calling it again starts the same numbers again. Another thread that draws random numbers calls it too, with a seed
 /// of its own: no thread's numbers depend on what other threads do.
 ///
-/// The `n`-th random operation of a thread on a device, from 0 and since the seed was set, draws stream
-/// `n + 2^48 * index of the device` of ChaCha8 under the 32-byte key
+/// The `n`-th random operation of a thread on a device, from 0 and since the seed was set, draws a stream of ChaCha8
+/// under the 32-byte key
 /// `blake3::derive_key("burn-deterministic 1 random operations of a thread", seed as 8 little-endian bytes)`.
+/// The stream's number is `n` in the low 32 bits, and in the high ones Burn's id of the device: its type, then its
+/// index, 16 bits each.
 ///
 /// `Device::seed` does not reach this backend and has no effect on it.
 pub fn set_random_seed(seed: u64) {
-    let key = blake3::derive_key("burn-deterministic 1 random operations of a thread", &seed.to_le_bytes());
     let position = position::now();
     let mut threads = THREADS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let thread = threads.get_or_insert_default().entry(StreamId::current()).or_default();
-    thread.keys.push((position, key));
+    thread.keys.push((position, key(seed)));
+}
+
+/// Seeds the operations that a server or a program runs on the backend itself: `Backend::seed`.
+///
+/// Behind a server the seed arrives on one thread and operations run on others, so it holds for all of them.
+pub(crate) fn set_backend_seed(seed: u64) {
+    let mut backend = BACKEND.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    *backend = Some(Thread { keys: vec![(position::now(), key(seed))], draws: HashMap::new() });
+}
+
+fn key(seed: u64) -> [u8; 32] {
+    blake3::derive_key("burn-deterministic 1 random operations of a thread", &seed.to_le_bytes())
+}
+
+impl Thread {
+    /// The key that holds at `position` (the last one, where there is none), and the next stream of `device` under it.
+    fn draw(&mut self, position: Option<TensorId>, device: DeviceId) -> Option<([u8; 32], u64)> {
+        let later = match position {
+            Some(position) => self.keys.partition_point(|(since, _)| *since <= position),
+            None => self.keys.len(),
+        };
+        let index = later.checked_sub(1)?;
+        let draws = self.draws.entry((index, device)).or_default();
+        let operation = u32::try_from(*draws).expect("less than 2^32 random operations under one seed");
+        *draws += 1;
+        let device = (u64::from(device.type_id) << 16) | u64::from(device.index_id);
+        Some((self.keys[index].1, (device << 32) | u64::from(operation)))
+    }
 }
 
 /// The key and stream of a random operation of the thread that issued the operation being run.
@@ -55,20 +86,19 @@ pub(crate) fn next_stream(
     operation: &'static str,
     shape: &Shape,
     dtype: DType,
-    device: DeviceId,
+    device: &CubeDevice,
 ) -> Result<([u8; 32], u64), Error> {
-    let mut threads = THREADS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let drawn = threads.as_mut().and_then(|threads| threads.get_mut(&StreamId::current())).and_then(|thread| {
-        let later = match position::of_operation() {
-            Some(position) => thread.keys.partition_point(|(since, _)| *since <= position),
-            // Outside Burn's stream an operation runs where it is issued.
-            None => thread.keys.len(),
-        };
-        let index = later.checked_sub(1)?;
-        let draws = thread.draws.entry((index, device)).or_default();
-        let stream = *draws + (u64::from(device.index_id) << DEVICE_SHIFT);
-        *draws += 1;
-        Some((thread.keys[index].1, stream))
+    let position = position::of_operation();
+    let of_thread = {
+        let mut threads = THREADS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let thread = threads.as_mut().and_then(|threads| threads.get_mut(&StreamId::current()));
+        thread.and_then(|thread| thread.draw(position, device.to_id()))
+    };
+    let drawn = of_thread.or_else(|| {
+        // Outside Burn's stream an operation runs where it is issued, and has no position.
+        let mut backend = BACKEND.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        backend.as_mut().filter(|_| position.is_none())?.draw(None, device.to_id())
     });
-    drawn.ok_or_else(|| Error::Unseeded { operation, shape: shape.clone(), dtype })
+    let device = || format!("{device:?}");
+    drawn.ok_or_else(|| Error::Unseeded { operation, shape: shape.clone(), dtype, device: device() })
 }

@@ -1,8 +1,8 @@
 //! A block of Burn's operation stream, and how it runs.
 
 use super::elementwise::Run;
-use super::interpret::Interpreter;
-use super::{coverage, fuser};
+use super::{coverage, fuser, interpret};
+use crate::enable::{OnViolation, determinism, warn};
 use burn_cubecl::CubeDevice;
 use burn_cubecl::fusion::{FallbackOperation, FusedOperation};
 use burn_cubecl_fusion::CubeFusionHandle;
@@ -12,7 +12,6 @@ use burn_ir::OperationIr;
 /// Operations in program order, in Burn's relative form.
 pub(super) struct Block {
     device: CubeDevice,
-    interpreter: Interpreter,
     operations: Vec<OperationIr>,
     work: Work,
 }
@@ -27,7 +26,7 @@ pub(super) enum Work {
 
 impl Block {
     pub(super) fn new(device: CubeDevice, operations: Vec<OperationIr>, work: Work) -> Self {
-        Self { interpreter: Interpreter::new(device.clone()), device, operations, work }
+        Self { device, operations, work }
     }
 }
 
@@ -43,14 +42,24 @@ impl FusedOperation for Block {
     ///
     /// When an operation is refused: Burn turns the panic into an error of the tensors the block was to write.
     fn run(&mut self, context: &mut Context<CubeFusionHandle>, fallback: &dyn Fn(usize) -> Box<dyn FallbackOperation>) {
-        coverage::routed(|| match &self.work {
+        coverage::routed();
+        match &self.work {
             Work::Operations => {
                 for (index, operation) in self.operations.iter().enumerate() {
-                    self.interpreter.run(operation, context, || fallback(index));
+                    interpret::run(operation, &self.device, context, || fallback(index));
                 }
             }
-            Work::Elementwise(run) => run.run(&self.device, context),
-        });
+            Work::Elementwise(run) => match run.refused(&self.device, context) {
+                None => coverage::launching(|| run.run(&self.device, context)),
+                Some(error) => {
+                    match determinism().on_violation {
+                        OnViolation::Error => panic!("{error}"),
+                        OnViolation::Warn => warn(&error),
+                    }
+                    (0..self.operations.len()).for_each(|index| fallback(index).run(context));
+                }
+            },
+        }
     }
 
     fn to_state(&self) -> Self::State {

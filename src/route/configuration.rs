@@ -5,10 +5,12 @@
 //! After `max_explorations` searches Burn runs everything unfused.
 
 use crate::error::Error;
+use burn_backend::StreamId;
 use burn_std::config::{BurnConfig, RuntimeConfig};
 
 /// Fixes the settings, before anything has read them.
 pub(super) fn install() -> Result<(), Error> {
+    check_streams()?;
     // What Burn itself would load at first use, with the number of blocks replaced.
     let mut wanted = BurnConfig::from_current_dir().override_from_env();
     check_explorations(&wanted)?;
@@ -26,6 +28,22 @@ pub(super) fn install() -> Result<(), Error> {
             value: blocks.to_string(),
             effect: "makes Burn run operations out of program order, and some of them on its plain backend",
             remedy: "call `enable_op_determinism` before Burn's configuration is first read or set, or set it to 1",
+        }),
+    }
+}
+
+/// Each thread must be a stream of its own: operations keep their order within a stream, and a stream's random numbers
+/// are its own.
+fn check_streams() -> Result<(), Error> {
+    let here = StreamId::current();
+    let there = std::thread::spawn(StreamId::current).join();
+    match there.is_ok_and(|there| there != here) {
+        true => Ok(()),
+        false => Err(Error::Configuration {
+            setting: "streaming.policy",
+            value: "single".to_owned(),
+            effect: "makes all threads share one stream, so that their operations mix in the order they arrive",
+            remedy: "remove it from cubecl.toml",
         }),
     }
 }

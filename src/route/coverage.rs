@@ -1,10 +1,12 @@
 //! Proof that every operation ran on the route.
 //!
-//! Burn tells an observer of every block that starts and ends, and CubeCL of every kernel before it is submitted, both
-//! on the thread that runs the block. A kernel launched by a block that did not pass through
+//! Burn tells an observer of every block that starts and ends, and CubeCL one of every kernel before it is submitted,
+//! both on the thread that runs the block. A kernel launched by a block that did not pass through
 //! [`Block::run`](super::block::Block) is stopped before it is submitted, and Burn turns that into an error of the
-//! tensors the block was to write. A block that ends without having passed is a violation too, unless it was skipped,
-//! which happens only after some operation has failed.
+//! tensors the block was to write. A block that launches nothing computes nothing: it was skipped, or is a view.
+//!
+//! CubeCL has one place for an observer, and a profiler may take it. The route notices when a kernel of its own goes
+//! unseen; until it is seen again, every block that ends without having passed is a violation.
 
 use crate::enable::{OnViolation, determinism, warn};
 use crate::error::Error;
@@ -18,13 +20,15 @@ use std::sync::{Arc, OnceLock};
 thread_local! {
     /// The operation this thread's block starts with, until the block passes through the route.
     static UNROUTED: Cell<Option<&'static str>> = const { Cell::new(None) };
+    /// Whether a kernel was seen since this was last cleared.
+    static SEEN: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The first operation that ran outside the route.
 static VIOLATION: OnceLock<Error> = OnceLock::new();
 
-/// Whether an operation has failed on the route, so that Burn may skip blocks.
-static FAILED: AtomicBool = AtomicBool::new(false);
+/// Whether CubeCL still tells this observer of launches.
+static WATCHING: AtomicBool = AtomicBool::new(true);
 
 /// Starts observing, for the rest of the process.
 pub(super) fn install() {
@@ -33,27 +37,25 @@ pub(super) fn install() {
         .get_or_init(|| (FusionObservation::new(Arc::new(Coverage)), LaunchObservation::new(Arc::new(Coverage))));
 }
 
-/// Marks the block running on this thread as routed, and runs it.
+/// Marks the block running on this thread as routed.
 ///
 /// # Panics
 ///
-/// When an earlier operation ran outside the route, or `body` panics: Burn turns the panic into an error of the tensors
-/// this block was to write.
-pub(super) fn routed(body: impl FnOnce()) {
-    struct Failure;
-    impl Drop for Failure {
-        fn drop(&mut self) {
-            if std::thread::panicking() {
-                FAILED.store(true, Ordering::Relaxed);
-            }
-        }
-    }
-    let _failure = Failure;
+/// When an earlier operation ran outside the route: Burn turns the panic into an error of the tensors this block was to
+/// write.
+pub(super) fn routed() {
     UNROUTED.set(None);
     if let (Some(violation), OnViolation::Error) = (VIOLATION.get(), determinism().on_violation) {
         panic!("{violation}");
     }
-    body();
+}
+
+/// Runs `body`, which says whether it launched a kernel, and notes whether that was seen.
+pub(super) fn launching(body: impl FnOnce() -> bool) {
+    SEEN.set(false);
+    if body() {
+        WATCHING.store(SEEN.get(), Ordering::Relaxed);
+    }
 }
 
 fn violation(operation: &'static str) -> Error {
@@ -78,7 +80,7 @@ impl FusionObserver for Coverage {
 
     fn block_ran(&self) {
         if let Some(operation) = UNROUTED.take()
-            && !FAILED.load(Ordering::Relaxed)
+            && !WATCHING.load(Ordering::Relaxed)
         {
             violation(operation);
         }
@@ -87,8 +89,8 @@ impl FusionObserver for Coverage {
 
 impl LaunchObserver for Coverage {
     fn launched(&self, _kernel: &'static str) {
+        SEEN.set(true);
         if let Some(operation) = UNROUTED.take() {
-            FAILED.store(true, Ordering::Relaxed);
             let violation = violation(operation);
             if determinism().on_violation == OnViolation::Error {
                 panic!("{violation}");

@@ -3,13 +3,13 @@
 //! A run takes f32 operations whose results have one shape. The kernel family promises that sharing a kernel changes no
 //! bit, so where a run begins and ends, which Burn decides by what it has cached, does not matter.
 
-use crate::error::Refusal;
+use crate::catalogue;
+use crate::error::{Error, Refusal};
 use burn_backend::cubecl::dtype_to_elem_type;
 use burn_backend::{BoolStore, DType, Shape};
 use burn_cubecl::kernel::untile;
 use burn_cubecl::{CubeBackend, CubeDevice, tensor::CubeTensor};
 use burn_cubecl_fusion::CubeFusionHandle;
-use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::elementwise::{
     Binary, Comparison, Condition, Instruction, Logic, Operands, Program, Unary, Value, run,
 };
@@ -37,6 +37,8 @@ pub(super) struct Run {
     results: Vec<(TensorId, Place)>,
     condition_dtype: Option<DType>,
     max_tensors: usize,
+    /// The operations' methods, for what the program is told of a refusal.
+    methods: Vec<&'static str>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,6 +61,7 @@ impl Run {
             results: Vec::new(),
             condition_dtype: None,
             max_tensors,
+            methods: Vec::new(),
         };
         run.take(operation).then_some(run)
     }
@@ -92,6 +95,11 @@ impl Run {
     }
 
     fn translate(&mut self, operation: &OperationIr) -> Option<()> {
+        let method = catalogue::operation(operation);
+        if !catalogue::FUSED.contains(&method) {
+            return None;
+        }
+        self.methods.push(method);
         use {BaseOperationIr as Base, FloatOperationIr as Float, NumericOperationIr as Numeric};
         match operation {
             OperationIr::NumericFloat(DType::F32, operation) => match operation {
@@ -270,24 +278,45 @@ impl Run {
         }
     }
 
-    /// Runs the program on the tensors of `context`.
+    /// Why the kernel cannot run on the tensors of `context`, which Burn has checked against each other already.
+    pub(super) fn refused(&self, device: &CubeDevice, context: &Context<CubeFusionHandle>) -> Option<Error> {
+        let shape = self.global_shape(context)?;
+        if u32::try_from(shape.num_elements()).is_ok() {
+            return None;
+        }
+        let operands: Vec<_> = { self.floats.iter().chain(&self.conditions) }
+            .map(|operand| format!("{:?} {}", &context.tensors[&operand.id].shape[..], operand.dtype.name()))
+            .collect();
+        let refusal = Refusal {
+            operation: self.methods.join(", ").into(),
+            operands: operands.join(", "),
+            device: format!("{device:?}"),
+            reason: format!("{} elements are more than a kernel can number", shape.num_elements()),
+            remedy: "split the tensor into smaller ones".to_owned(),
+        };
+        Some(refusal.into())
+    }
+
+    /// The shape of the results in this invocation; `None` where nothing lives on.
+    fn global_shape<'a>(&self, context: &'a Context<CubeFusionHandle>) -> Option<&'a Shape> {
+        self.results.first().map(|(id, _)| &context.tensors[id].shape)
+    }
+
+    /// Runs the program on the tensors of `context`. Returns whether a kernel was launched.
     ///
     /// # Panics
     ///
-    /// When the kernel refuses the operands, with the text of the refusal.
-    pub(super) fn run(&self, device: &CubeDevice, context: &mut Context<CubeFusionHandle>) {
-        if self.results.is_empty() {
-            return;
-        }
+    /// When the kernel refuses the operands, which [`refused`](Self::refused) tells beforehand.
+    pub(super) fn run(&self, device: &CubeDevice, context: &mut Context<CubeFusionHandle>) -> bool {
+        let Some(shape) = self.global_shape(context).cloned() else { return false };
         let client = device.client();
-        let shape = context.tensors[&self.results[0].0].shape.clone();
         let scalars = self.scalars.iter().map(|id| scalar(context.scalars[id])).collect();
         let floats = self.floats.iter().map(|operand| take(operand, context)).collect();
         let conditions = self.conditions.iter().map(|operand| take(operand, context)).collect();
         let condition_dtype = self.condition_dtype.unwrap_or(DType::Bool(BoolStore::U32));
         let operands = Operands { floats, conditions, scalars };
         let results = run(&client, &self.program, &shape, operands, dtype_to_elem_type(condition_dtype))
-            .unwrap_or_else(|error| panic!("{}", self.refusal(error, device, context)));
+            .unwrap_or_else(|error| panic!("{} on {device:?}: {error}", self.methods.join(", ")));
         let (mut floats, mut conditions) = (results.floats.into_iter(), results.conditions.into_iter());
         for (id, place) in &self.results {
             let (result, dtype) = match place {
@@ -299,23 +328,7 @@ impl Run {
             let global = context.tensors[id].id;
             context.handles.register_handle(global, tensor.into());
         }
-    }
-
-    /// What the program is told of a run whose kernel was not launched.
-    fn refusal(&self, error: KernelError, device: &CubeDevice, context: &Context<CubeFusionHandle>) -> Refusal {
-        let operands: Vec<_> = self
-            .floats
-            .iter()
-            .chain(&self.conditions)
-            .map(|operand| format!("{:?} {}", &context.tensors[&operand.id].shape[..], operand.dtype.name()))
-            .collect();
-        Refusal {
-            operation: "element-wise operations".into(),
-            operands: operands.join(", "),
-            device: format!("{device:?}"),
-            reason: error.to_string(),
-            remedy: "check the operands' shapes, or split them into smaller ones".to_owned(),
-        }
+        shape.num_elements() > 0
     }
 }
 

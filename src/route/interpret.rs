@@ -17,79 +17,71 @@ use burn_router::TensorInterpreter;
 
 type B = Deterministic<CubeBackend>;
 
-/// Runs operations through burn-router's interpreter, which knows the method of every operation.
-pub(super) struct Interpreter {
-    device: CubeDevice,
-    inner: TensorInterpreter<B>,
+/// Runs `operation`, given in Burn's relative form, on the tensors of `context`, through burn-router's interpreter,
+/// which knows the method of every operation.
+///
+/// # Panics
+///
+/// When the operation is refused. In [`OnViolation::Warn`] what the stream itself refuses runs as `plain` instead.
+pub(super) fn run(
+    operation: &OperationIr,
+    device: &CubeDevice,
+    context: &mut Context<CubeFusionHandle>,
+    plain: impl FnOnce() -> Box<dyn FallbackOperation>,
+) {
+    if matches!(operation, OperationIr::Init(_) | OperationIr::Drop(_)) {
+        return;
+    }
+    let operation = bind(operation, context);
+    if let Some(method) = refused_on_the_stream(&operation) {
+        let error = Error::from(refusal(method, &operation, device));
+        match determinism().on_violation {
+            OnViolation::Error => panic!("{error}"),
+            OnViolation::Warn => warn(&error),
+        }
+        return plain().run(context);
+    }
+    let output = operation.outputs().next().map(|output| output.id);
+    in_route(|| {
+        issued(output, || match &operation {
+            // burn-fusion emits this cast, and burn-router's interpreter has no arm for it.
+            OperationIr::BaseInt(BaseOperationIr::Cast(cast)) => int_cast(cast, context),
+            _ => interpret(operation, device, context),
+        })
+    });
 }
 
-impl Interpreter {
-    pub(super) fn new(device: CubeDevice) -> Self {
-        Self { inner: TensorInterpreter::new(device.clone()), device }
+/// Moves the inputs from Burn's handles to an interpreter, runs, and moves the outputs back.
+///
+/// The interpreter lives for one operation: it keeps its copy of an operand that lives on, and nobody would free that.
+fn interpret(operation: OperationIr, device: &CubeDevice, context: &mut Context<CubeFusionHandle>) {
+    let mut interpreter = TensorInterpreter::<B>::new(device.clone());
+    for input in operation.inputs() {
+        interpreter.register_tensor_to_device(input.id, primitive(input, context));
     }
-
-    /// Runs `operation`, given in Burn's relative form, on the tensors of `context`.
-    ///
-    /// # Panics
-    ///
-    /// When the operation is refused. In [`OnViolation::Warn`] what the stream itself refuses runs as `plain` instead.
-    pub(super) fn run(
-        &mut self,
-        operation: &OperationIr,
-        context: &mut Context<CubeFusionHandle>,
-        plain: impl FnOnce() -> Box<dyn FallbackOperation>,
-    ) {
-        if matches!(operation, OperationIr::Init(_) | OperationIr::Drop(_)) {
-            return;
-        }
-        let operation = bind(operation, context);
-        if let Some(method) = refused_on_the_stream(&operation) {
-            let error = Error::from(self.refusal(method, &operation));
-            match determinism().on_violation {
-                OnViolation::Error => panic!("{error}"),
-                OnViolation::Warn => warn(&error),
-            }
-            return plain().run(context);
-        }
-        let output = operation.outputs().next().map(|output| output.id);
-        in_route(|| {
-            issued(output, || match &operation {
-                // burn-fusion emits this cast, and burn-router's interpreter has no arm for it.
-                OperationIr::BaseInt(BaseOperationIr::Cast(cast)) => int_cast(cast, context),
-                _ => self.interpret(operation, context),
-            })
-        });
+    let outputs: Vec<TensorIr> =
+        operation.outputs().map(|output| TensorIr { status: TensorStatus::ReadWrite, ..output.clone() }).collect();
+    interpreter.register_op(operation);
+    for output in outputs {
+        let handle = interpreter.get_tensor_handle(&output);
+        context.handles.register_handle(output.id, handle);
     }
+}
 
-    /// Moves the inputs from Burn's handles to the interpreter, runs, and moves the outputs back.
-    fn interpret(&mut self, operation: OperationIr, context: &mut Context<CubeFusionHandle>) {
-        for input in operation.inputs() {
-            self.inner.register_tensor_to_device(input.id, primitive(input, context));
-        }
-        let outputs: Vec<TensorIr> =
-            operation.outputs().map(|output| TensorIr { status: TensorStatus::ReadWrite, ..output.clone() }).collect();
-        self.inner.register_op(operation);
-        for output in outputs {
-            let handle = self.inner.get_tensor_handle(&output);
-            context.handles.register_handle(output.id, handle);
-        }
-    }
-
-    fn refusal(&self, method: &'static str, operation: &OperationIr) -> Refusal {
-        let (reason, remedy) = catalogue::refusal(method);
-        let operation_name = match operation {
-            OperationIr::Custom(custom) => format!("{method} `{}`", custom.id),
-            _ => format!("{method} ({})", catalogue::operation(operation)),
-        };
-        let operands: Vec<_> =
-            operation.inputs().map(|input| format!("{:?} {}", &input.shape[..], input.dtype.name())).collect();
-        Refusal {
-            operation: operation_name.into(),
-            operands: if operands.is_empty() { "none".to_owned() } else { operands.join(", ") },
-            device: format!("{:?}", self.device),
-            reason: reason.to_owned(),
-            remedy: remedy.to_owned(),
-        }
+fn refusal(method: &'static str, operation: &OperationIr, device: &CubeDevice) -> Refusal {
+    let (reason, remedy) = catalogue::refusal(method);
+    let name = match operation {
+        OperationIr::Custom(custom) => format!("{method} `{}`", custom.id),
+        _ => format!("{method} ({})", catalogue::operation(operation)),
+    };
+    let operands: Vec<_> =
+        operation.inputs().map(|input| format!("{:?} {}", &input.shape[..], input.dtype.name())).collect();
+    Refusal {
+        operation: name.into(),
+        operands: if operands.is_empty() { "none".to_owned() } else { operands.join(", ") },
+        device: format!("{device:?}"),
+        reason: reason.to_owned(),
+        remedy: remedy.to_owned(),
     }
 }
 

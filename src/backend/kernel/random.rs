@@ -39,7 +39,7 @@ pub(in crate::backend) fn draw(
     dtype: DType,
     plain: impl FnOnce() -> CubeTensor,
 ) -> CubeTensor {
-    let (key, stream) = match next_stream(operation, &shape, dtype, device.to_id()) {
+    let (key, stream) = match next_stream(operation, &shape, dtype, device) {
         Ok(stream) => stream,
         Err(error) => return refused(error, plain, |error| poison(error, device, shape, dtype)),
     };
