@@ -21,7 +21,7 @@ pub mod reference;
 
 pub use program::{Binary, Comparison, Condition, Instruction, Logic, Program, Unary, Value};
 
-use crate::{KernelError, launch};
+use crate::{KernelError, device, launch};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use cubecl::zspace::{Shape, Strides};
@@ -54,7 +54,8 @@ pub struct Results {
 ///
 /// # Errors
 ///
-/// [`KernelError::Shape`] when an operand does not broadcast to `shape`, or `shape` has more than `u32::MAX` elements.
+/// [`KernelError::Shape`] when an operand does not broadcast to `shape`, or `shape` has more than `u32::MAX` elements;
+/// [`KernelError::Device`] when the device has no cubes of [`launch::UNITS`] units.
 pub fn run(
     client: &Client,
     program: &Program,
@@ -95,6 +96,7 @@ pub fn run(
     results.floats.iter().for_each(|output| float_outputs.push(output.clone().into_arg()));
     let mut condition_outputs = SequenceArg::new();
     results.conditions.iter().for_each(|output| condition_outputs.push(output.clone().into_arg()));
+    device::require_units(client, KERNEL, launch::UNITS)?;
     let (count, dim) = launch::grid(elements);
     // SAFETY: units beyond `elements` stop; offsets of operands come from strides checked against `shape`, and every
     // output holds `elements` elements.

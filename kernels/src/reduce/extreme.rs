@@ -174,7 +174,7 @@ impl Search {
         loop {
             let blocks = positions.div_ceil(BLOCK);
             let plan = forced.unwrap_or_else(|| super::plan::plan(&View { axis: positions, ..view }, machine));
-            crate::device::require_units(client, end.name(), plan.width * plan.groups)?;
+            plan.require(client, end.name(), plan.groups, key.size() + size_of::<u32>())?;
             let form = extreme::Form { plan, first: positions == view.axis };
             let pass = Pass { end, input: input.clone(), key, survivors, view, positions, blocks, form };
             if blocks == 1 {
