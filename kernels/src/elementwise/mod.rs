@@ -7,7 +7,7 @@
 //! value of an element does not depend on which operations share a kernel, and a run of operations may be cut anywhere.
 //!
 //! Compilers would merge them (`a * b + c` to a fused multiply-add, `a * b + a * c` to `a * (b + c)`, `x * c1 * c2` to
-//! one product). So each float result passes through [`opaque`](kernel): its bits, exclusive-or a zero that the
+//! one product). So each float result passes through `opaque`: its bits, exclusive-or a zero that the
 //! compiler cannot know, because the launch passes it in. The cost is one integer instruction; element-wise kernels
 //! wait for memory.
 //!
