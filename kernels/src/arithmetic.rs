@@ -1,8 +1,8 @@
 //! The only place where float arithmetic that a compiler could contract is spelled.
 //!
-//! CubeCL rewrites `a * b + c` to a fused multiply-add on every path, and drivers contract what is left
-//! (`design: numerics`). A kernel therefore never lets a bare product feed a sum: it calls [`multiply_add`] where a
-//! multiply-add is meant, and [`multiply_rounded`] where a rounded product is meant.
+//! CubeCL rewrites `a * b + c` to a fused multiply-add on every path, and drivers contract what is left. A kernel
+//! therefore never lets a bare product feed a sum: it calls `multiply_add` where a multiply-add is meant, and
+//! `multiply_rounded` where a rounded product is meant.
 //!
 //! On CUDA and Metal `fma` rounds once; on Vulkan drivers that implement it as multiply-then-add it rounds twice.
 //! [`MultiplyAdd`] names the two meanings for the references, and [`multiply_add_of`] asks a device which one it has.
@@ -35,7 +35,7 @@ pub enum MultiplyAdd {
 }
 
 impl MultiplyAdd {
-    /// The host's equal of [`multiply_add`].
+    /// The host's equal of a kernel's `multiply_add`.
     pub fn apply(self, a: f32, b: f32, c: f32) -> f32 {
         match self {
             Self::Fused => a.mul_add(b, c),

@@ -5,18 +5,36 @@ use cubecl::prelude::*;
 
 /// Checks that a cube of `units` units fits the device.
 pub fn require_units(client: &Client, kernel: &'static str, units: u32) -> Result<(), KernelError> {
-    let has = client.properties().hardware.max_units_per_cube;
-    match units <= has {
-        true => Ok(()),
-        false => Err(KernelError::Device { kernel, what: "units per cube", needs: units as usize, has: has as usize }),
-    }
+    require(kernel, "units per cube", units as usize, client.properties().hardware.max_units_per_cube as usize)
 }
 
 /// Checks that `bytes` of shared memory fit the device.
 pub fn require_shared_memory(client: &Client, kernel: &'static str, bytes: usize) -> Result<(), KernelError> {
-    let has = client.properties().hardware.max_shared_memory_size;
-    match bytes <= has {
+    require(kernel, "bytes of shared memory", bytes, client.properties().hardware.max_shared_memory_size)
+}
+
+/// Refuses a device that has less of something than a kernel needs.
+fn require(kernel: &'static str, what: &'static str, needs: usize, has: usize) -> Result<(), KernelError> {
+    match needs <= has {
         true => Ok(()),
-        false => Err(KernelError::Device { kernel, what: "bytes of shared memory", needs: bytes, has }),
+        false => Err(KernelError::Device { kernel, what, needs, has }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::require;
+
+    #[test]
+    fn a_device_with_less_is_refused_by_name() {
+        assert_eq!(require("matmul", "units per cube", 256, 256), Ok(()));
+        assert_eq!(require("matmul", "units per cube", 0, 0), Ok(()));
+        let refused = require("matmul", "units per cube", 256, 128).unwrap_err().to_string();
+        assert_eq!(refused, "matmul: needs 256 units per cube, the device has 128; use another device or driver");
+        let refused = require("reduce::sum", "bytes of shared memory", 16_384, 16_383).unwrap_err().to_string();
+        assert!(
+            refused.starts_with("reduce::sum: needs 16384 bytes of shared memory, the device has 16383"),
+            "{refused}"
+        );
     }
 }

@@ -9,7 +9,16 @@ use cubecl::prelude::*;
 pub const UNITS: u32 = 256;
 
 /// Cubes along one axis that every supported device accepts.
-const MAX_CUBES_PER_AXIS: u32 = 65_535;
+pub const MAX_CUBES_PER_AXIS: u32 = 65_535;
+
+/// Most loop iterations of one unit in one launch, all its loops together, nested ones counted each time they run.
+///
+/// Mesa's llvmpipe leaves every loop of an invocation after 65535 iterations in total and reports nothing: a longer
+/// chain would silently end early. It counts for the units of a vector together, and one iteration more each time a
+/// loop is left or skipped, so a bound has to hold for the longest way through each loop and include those. Every plan
+/// stays below this number, on every device, by cutting long chains into launches that continue each other; what is
+/// left up to 65535 is for single loops and for those over the axes of a shape.
+pub const MAX_ITERATIONS: usize = 60_000;
 
 /// The grid of [`UNITS`]-unit cubes that covers `units` units, one or two axes deep.
 ///

@@ -7,6 +7,7 @@ use burn_deterministic_kernels::convolution::*;
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
+use half::f16;
 
 /// A convolution's operands on the host, its device, and its geometry.
 struct Case<const N: usize> {
@@ -181,6 +182,43 @@ fn long_sums_are_blocked() {
         other += usize::from(unblocked(n / 6, n / 3 % 2, n % 3).to_bits() != blocked.to_bits());
     }
     assert!(other > 0, "the order of a sum does not show on these operands");
+}
+
+/// A software driver ends a shader's loops after 65535 iterations: chains go on in the next launch, or in another block.
+#[test]
+fn chains_longer_than_a_launch() {
+    // Taps times channels, in the forward pass and in the input gradient.
+    Case::new(&[3, 8192, 4, 3], &[1, 8192, 3, 3], uniform::<2>(1, (1, 0), 1, 1)).check();
+    Case::new(&[3, 1, 4, 3], &[8192, 1, 3, 3], uniform::<2>(1, (1, 0), 1, 1)).check();
+    // Channels alone, and taps alone: of these only the last ones meet the input.
+    Case::new(&[1, 70_001, 2], &[2, 70_001, 2], uniform::<1>(1, (0, 1), 1, 1)).check();
+    Case::new(&[2, 1, 5], &[1, 1, 70_001], uniform::<1>(1, (70_000, 0), 1, 1)).check();
+    Case::new(&[2, 1, 5], &[1, 1, 70_001], uniform::<1>(3, (140_000, 0), 2, 1)).check();
+    // Blocks of rows of one position, and of rows of nearly a block.
+    for shape in [[4_200_000, 1, 1], [257, 1, 16_382]] {
+        let case = Case::new(&shape, &[1, 1, 1], uniform::<1>(1, (0, 0), 1, 1));
+        assert_eq!((case.geometry.block(), case.geometry.blocks()), (16_384, 257));
+        case.check();
+    }
+}
+
+#[test]
+fn half_types_keep_long_chains_in_full() {
+    let client = client();
+    let dtype = ElemType::Float(FloatKind::F16);
+    if !client.properties().supports_type(dtype) {
+        return;
+    }
+    // 1 + 2^-11 * 2 rounds up to the next f16 only as one sum.
+    let channels = 70_001;
+    let mut weight = vec![f16::ZERO; channels];
+    (weight[0], weight[channels - 2], weight[channels - 1]) =
+        (f16::ONE, f16::from_f32(2f32.powi(-11)), f16::from_f32(2f32.powi(-11)));
+    let input = upload(&client, &vec![f16::ONE; channels], &[1, channels, 1], dtype);
+    let weight = upload(&client, &weight, &[1, channels, 1], dtype);
+    let bias = upload(&client, &[f16::from_f32(0.5)], &[1], dtype);
+    let y = forward(&client, input, weight, Some(bias), &uniform::<1>(1, (0, 0), 1, 1)).expect("a forward pass");
+    assert_eq!(download::<f16>(&client, y), [f16::from_f32(1.5 + 2f32.powi(-10))]);
 }
 
 #[test]

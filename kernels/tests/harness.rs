@@ -7,7 +7,6 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 pub const F32: ElemType = ElemType::Float(FloatKind::F32);
-#[allow(dead_code, reason = "used by integer families")]
 pub const I32: ElemType = ElemType::Int(IntKind::I32);
 
 pub fn client() -> Client {

@@ -190,6 +190,36 @@ fn strides_do_not_show() {
     assert_bits(&product(&client, one_row_for_all, view(&rhs, &[k, n], &[n, 1])), &want);
 }
 
+/// A software driver ends a shader's loops after 65535 iterations: the last element must be added all the same.
+#[test]
+fn the_end_of_a_long_chain_counts() {
+    let client = client();
+    let (m, k, n) = (3, 70_001, 5);
+    let small = |at: usize| (at * 7 % 5) as i32 - 2;
+    let mut a: Vec<i32> = (0..m * k).map(small).collect();
+    let b: Vec<i32> = (0..k * n).map(|at| small(at) + 1).collect();
+    (1..=m).for_each(|row| a[row * k - 1] = 1000 * row as i32);
+    // Every sum is an integer far below 2^24, so that no order rounds.
+    let want: Vec<f32> =
+        (0..m * n).map(|at| (0..k).map(|p| a[at / n * k + p] * b[p * n + at % n]).sum::<i32>() as f32).collect();
+    let floats = |values: &[i32]| values.iter().map(|&value| value as f32).collect::<Vec<_>>();
+    let (lhs, rhs) = (upload(&client, &floats(&a), &[m, k], F32), upload(&client, &floats(&b), &[k, n], F32));
+    assert_bits(&product(&client, lhs.clone(), rhs.clone()), &want);
+    for plan in plans() {
+        let out = matmul::matmul_planned(&client, lhs.clone(), rhs.clone(), plan).expect("a valid product");
+        assert_eq!(bits(&download(&client, out)), bits(&want), "{plan:?}");
+    }
+    let dtype = ElemType::Float(FloatKind::F16);
+    if client.properties().supports_type(dtype) {
+        let mut ends = vec![f16::ZERO; k];
+        ends[k - 1] = f16::from_f32(3.0);
+        let (lhs, rhs) = (upload(&client, &ends, &[1, k], dtype), upload(&client, &ends, &[k, 1], dtype));
+        let plan = Plan { tile: FLAT, swap: false, split: false };
+        let out = matmul::matmul_planned(&client, lhs, rhs, plan).expect("a valid product");
+        assert_eq!(download::<f16>(&client, out), [f16::from_f32(9.0)]);
+    }
+}
+
 /// Each step rounds the product and the sum by at most 2^-24 of `sum |a b|`; a path has BLOCK + blocks steps.
 #[test]
 fn error_stays_within_the_bound() {

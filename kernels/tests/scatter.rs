@@ -419,6 +419,51 @@ fn repeats_give_one_result_where_order_matters() {
     }
 }
 
+/// A software driver ends a shader's loops after 65535 iterations: the last source must count all the same.
+#[test]
+fn the_last_of_many_sources_of_one_row_counts() {
+    let client = client();
+    let sources = 100_000;
+    let mut values = vec![1.0f32; sources];
+    values[sources - 1] = 1e6;
+    for (update, want) in [(Update::Add, 1_099_999.0), (Update::Assign, 1e6), (Update::Max, 1e6)] {
+        let tensor = upload(&client, &[0.0f32], &[1], F32);
+        let values = upload(&client, &values, &[sources], F32);
+        let indices = upload(&client, &vec![0i32; sources], &[sources], I32);
+        let tuples = upload(&client, &vec![0i32; sources], &[sources, 1], I32);
+        for got in [
+            scatter::scatter(&client, 0, tensor.clone(), indices.clone(), values.clone(), update),
+            scatter::select_assign(&client, 0, tensor.clone(), indices, values.clone(), update),
+            scatter::scatter_nd(&client, tensor, tuples, values, update),
+        ] {
+            assert_eq!(download::<f32>(&client, got.unwrap()), [want], "{update:?}");
+        }
+    }
+}
+
+/// A grid takes 65535 cubes along an axis: of 32 elements of a wide row, of one line of many.
+#[test]
+fn tensors_of_more_cubes_than_a_grid_takes() {
+    let client = client();
+    for shape in [[2, 1, 2_200_000], [66_000, 129, 1]] {
+        let [outer, rows, inner] = shape;
+        let tensor: Vec<i32> = (0..(outer * rows * inner) as i32).collect();
+        let dim = if inner > 1 { 0 } else { 1 };
+        let rows = shape[dim];
+        let reversed: Vec<i32> = (0..rows as i32).rev().collect();
+        let indices = upload(&client, &reversed, &[rows], I32);
+        let got = scatter::select(&client, dim, upload(&client, &tensor, &shape, I32), indices).unwrap();
+        let got: Vec<i32> = download(&client, got);
+        let lane = shape[dim + 1..].iter().product::<usize>();
+        let source = |at: usize| {
+            let (line, row, lane_at) = (at / lane / rows, at / lane % rows, at % lane);
+            (line * rows + rows - 1 - row) * lane + lane_at
+        };
+        let wrong = (0..got.len()).find(|&at| got[at] != tensor[source(at)]);
+        assert_eq!(wrong, None, "{shape:?} along {dim}");
+    }
+}
+
 #[test]
 fn sums_are_close_to_exact() {
     let client = client();
@@ -463,7 +508,13 @@ fn refusals_say_what_does_not_fit() {
     let got = text(scatter::scatter(&client, 0, floats(&[3]), floats(&[4]), floats(&[4]), add));
     assert!(got.contains("index with i32, i64 or u32"), "{got}");
     let walk = scatter::scatter_planned(&client, Plan::Walk, 0, floats(&[3]), index(&[4097]), floats(&[4097]), add);
-    assert_eq!(text(walk), "scatter::scatter: a walk of 4097 sources, want at most 4096");
+    assert_eq!(text(walk), "scatter::scatter: a walk of 4097 sources loops 4097 times, want at most 4096");
+    let many = [60_001];
+    let rank = scatter::scatter_planned(&client, Plan::Rank, 0, floats(&[3]), index(&many), floats(&many), add);
+    assert_eq!(text(rank), "scatter::scatter: a rank of 60001 sources loops 60001 times, want at most 60000");
+    let run = Plan::Radix(Radix { passes: 1, digit_bits: 4, run: 60_000 });
+    let long = scatter::scatter_planned(&client, run, 0, floats(&[3]), index(&many), floats(&many), add);
+    assert_eq!(text(long), "scatter::scatter: a radix sort of 60001 sources loops 60016 times, want at most 60000");
 }
 
 #[test]

@@ -70,11 +70,15 @@ struct Place {
 
 #[cube]
 impl Place {
-    /// Where `target` meets tap 0. Only a divisor of 1 meets negative numbers.
-    fn first(target: u32, walk: &Walk) -> Place {
-        let distance = target as i32 * walk.scale + walk.offset;
+    /// Where `target` meets `tap`.
+    fn at(target: u32, tap: u32, walk: &Walk) -> Place {
+        let distance =
+            target as i32 * walk.scale + walk.offset + tap as i32 * (walk.step * walk.divisor + walk.step_rest);
+        // The division rounds towards zero, the place is to be the one below.
         let position = distance / walk.divisor;
-        Place { position, rest: distance - position * walk.divisor }
+        let rest = distance - position * walk.divisor;
+        let borrow = rest < 0;
+        Place { position: select(borrow, position - 1, position), rest: select(borrow, rest + walk.divisor, rest) }
     }
 
     /// Moves to where the next tap is met.
@@ -98,23 +102,39 @@ impl Place {
     }
 }
 
-/// One chain an output element, over taps row-major ascending, then source channels ascending.
+/// The part of each chain that one launch computes: of some taps some source channels.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+pub struct Span {
+    /// Taps, numbered row-major.
+    pub first_tap: u32,
+    /// The tap after the last one.
+    pub end_tap: u32,
+    /// Source channels.
+    pub first_channel: u32,
+    /// How many of them.
+    pub channels: u32,
+}
+
+/// One chain an output element, over taps row-major ascending, then source channels ascending. A launch that `continues`
+/// takes up the chains where the launch before left them in `output`.
 ///
 /// A unit owns one spatial position of `tile_channels` target channels of `tile_batch` batch entries: all of them meet
 /// the same taps, so a tap that does not exist is skipped once for the whole tile.
 #[cube(launch_unchecked)]
-pub fn convolve<E: Float, A: Float>(
+pub fn convolve<E: Float, A: Float, O: Float>(
     source: &Tensor<E>,
     weight: &Tensor<E>,
     bias: ComptimeOption<&[E]>,
-    output: &mut Tensor<E>,
+    output: &mut Tensor<O>,
+    span: Span,
     walk_d: Walk,
     walk_h: Walk,
     walk_w: Walk,
     units: u32,
     #[comptime] tile_channels: usize,
     #[comptime] tile_batch: usize,
-    #[define(E, A)] _dtypes: [ElemType; 2],
+    #[comptime] continues: bool,
+    #[define(E, A, O)] _dtypes: [ElemType; 3],
 ) {
     let unit = ABSOLUTE_POS as u32;
     if unit >= units {
@@ -156,33 +176,42 @@ pub fn convolve<E: Float, A: Float>(
         #[unroll]
         for i in 0..tile_batch {
             acc[j * tile_batch + i] = A::new(0.0);
+            if comptime!(continues) {
+                let entry = min(first_batch + i as u32, batch - 1);
+                let at = ((entry * groups + group) * channels + channel) * positions + position;
+                acc[j * tile_batch + i] = A::cast_from(output[at as usize]);
+            }
         }
     }
 
     // Sizes and strides are read before the loops: drivers for a CPU gather them again at each use.
-    let channels_of_source = weight.shape(2) as u32;
     let source_step = source.stride(2) as u32;
     let weight_step = weight.stride(2) as u32;
     let lengths = Spatial::shape::<E>(source);
     let source_strides = Spatial::strides::<E>(source);
     let weight_strides = Spatial::strides::<E>(weight);
     let taps = Spatial::shape::<E>(weight);
-    let start_h = Place::first(target_at.h, &walk_h);
-    let start_w = Place::first(target_at.w, &walk_w);
-    let mut place_d = Place::first(target_at.d, &walk_d);
-    let mut place_h = Place::first(target_at.h, &walk_h);
-    let mut place_w = Place::first(target_at.w, &walk_w);
-    let mut tap_d = u32::new(0);
-    let mut tap_h = u32::new(0);
-    let mut tap_w = u32::new(0);
+    let first_tap = taps.split(span.first_tap);
+    let start_h = Place::at(target_at.h, 0, &walk_h);
+    let start_w = Place::at(target_at.w, 0, &walk_w);
+    let mut place_d = Place::at(target_at.d, first_tap.d, &walk_d);
+    let mut place_h = Place::at(target_at.h, first_tap.h, &walk_h);
+    let mut place_w = Place::at(target_at.w, first_tap.w, &walk_w);
+    let mut tap_d = first_tap.d;
+    let mut tap_h = first_tap.h;
+    let mut tap_w = first_tap.w;
     // Two loops and no branch: drivers for a CPU blend every accumulator under a mask at each level of nesting.
-    for _ in 0..taps.d * taps.h * taps.w {
+    for _ in span.first_tap..span.end_tap {
         let exists = place_d.exists(lengths.d) && place_h.exists(lengths.h) && place_w.exists(lengths.w);
-        let source_channels = select(exists, channels_of_source, 0);
-        let mut source_at = place_d.position as u32 * source_strides.d
+        let source_channels = select(exists, span.channels, 0);
+        let mut source_at = span.first_channel * source_step
+            + place_d.position as u32 * source_strides.d
             + place_h.position as u32 * source_strides.h
             + place_w.position as u32 * source_strides.w;
-        let mut weight_at = tap_d * weight_strides.d + tap_h * weight_strides.h + tap_w * weight_strides.w;
+        let mut weight_at = span.first_channel * weight_step
+            + tap_d * weight_strides.d
+            + tap_h * weight_strides.h
+            + tap_w * weight_strides.w;
         for _ in 0..source_channels {
             let mut x = Array::<A>::new(tile_batch);
             #[unroll]
@@ -231,7 +260,7 @@ pub fn convolve<E: Float, A: Float>(
                     ComptimeOption::None => sum,
                 };
                 let at = ((entry * groups + group) * channels + channel) * positions + position;
-                output[at as usize] = E::cast_from(value);
+                output[at as usize] = O::cast_from(value);
             }
         }
     }

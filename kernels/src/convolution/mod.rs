@@ -23,7 +23,7 @@
 //! ```
 //!
 //! `B` depends on the logical shape alone ([`Geometry::block`]): with `T` terms and `W` weights,
-//! `P = clamp(2^20 / W, 1, 256)` and `B = clamp(next power of two of ceil(T / P), 256, 65536)`.
+//! `P = clamp(2^20 / W, 1, 256)` and `B = clamp(next power of two of ceil(T / P), 256, 16384)`.
 //!
 //! Taps are the outer loop and channels the inner one, so that a matrix product over `(k, ci)` can follow the same
 //! chain, and so that a tap's existence is decided once for all its channels.
@@ -35,7 +35,9 @@
 //!
 //! The direct number of multiply-adds, none for padding. Operands are read through their strides, never copied. A
 //! weight gradient of more than one block takes two launches and `blocks * W` elements of scratch memory: at most
-//! 4 MiB in `f32`, unless a sum of more than 65536 terms a block needs more blocks.
+//! 4 MiB in `f32`, unless a sum of more than 16384 terms a block needs more blocks. A pass between activations takes one
+//! launch until taps times channels pass [`MAX_ITERATIONS`](crate::launch::MAX_ITERATIONS), then one for each part of
+//! a chain; half types keep the chains in `f32` between launches.
 
 mod kernel;
 mod pass;

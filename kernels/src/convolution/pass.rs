@@ -1,10 +1,11 @@
 //! Launches.
 
-use super::kernel::{self, WalkLaunch};
+use super::kernel::{self, SpanLaunch, WalkLaunch};
 use super::plan::{self, Plan};
 use super::shape::{Axis, Geometry, check_shape, view_data, view_weight};
 use super::weight_kernel::{self, StepLaunch};
-use crate::KernelError;
+use crate::launch::MAX_ITERATIONS;
+use crate::{KernelError, device};
 use cubecl::ir::FloatKind;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -72,6 +73,11 @@ impl Pass<'_> {
         if weights == 0 {
             return Ok(result);
         }
+        if blocks > MAX_ITERATIONS {
+            let reason =
+                format!("a sum of {blocks} blocks of {} terms, want at most {MAX_ITERATIONS}", self.geometry.block());
+            return Err(KernelError::Shape { kernel: self.kernel, reason });
+        }
         let single = blocks == 1;
         let parts_dtype = if single { dtype } else { sum };
         let shape = vec![blocks, groups, outputs, inputs, taps[0], taps[1], taps[2]];
@@ -103,22 +109,29 @@ impl Pass<'_> {
             );
         }
         if !single {
-            let (units, count, dim) = self.grid(weights)?;
-            // SAFETY: a unit below `units` reads one element of each block and writes one of as many.
-            unsafe {
-                weight_kernel::add_blocks::launch_unchecked(
-                    self.client,
-                    count,
-                    dim,
-                    parts.into_arg().into_buffer_arg(),
-                    result.clone().into_arg().into_buffer_arg(),
-                    blocks as u32,
-                    units,
-                    [sum, dtype],
-                );
-            }
+            self.add_blocks(parts, blocks, &result)?;
         }
         Ok(result)
+    }
+
+    /// Adds blocks of sums to a result, whose element type they are rounded to.
+    fn add_blocks(&self, parts: TensorHandle, blocks: usize, result: &TensorHandle) -> Result<(), KernelError> {
+        let (units, count, dim) = self.grid(result.shape().iter().product())?;
+        let dtypes = [parts.dtype, result.dtype];
+        // SAFETY: a unit below `units` reads one element of each block and writes one of as many.
+        unsafe {
+            weight_kernel::add_blocks::launch_unchecked(
+                self.client,
+                count,
+                dim,
+                parts.into_arg().into_buffer_arg(),
+                result.clone().into_arg().into_buffer_arg(),
+                blocks as u32,
+                units,
+                dtypes,
+            );
+        }
+        Ok(())
     }
 
     /// The two directions of a pass between activations.
@@ -130,9 +143,9 @@ impl Pass<'_> {
         transposed: bool,
     ) -> Result<TensorHandle, KernelError> {
         let Geometry { batch, groups, inputs, outputs, axes } = self.geometry;
-        let (channels, shape) = match transposed {
-            true => (inputs, self.geometry.input_shape(self.rank)),
-            false => (outputs, self.geometry.output_shape(self.rank)),
+        let (channels, source_channels, shape) = match transposed {
+            true => (inputs, outputs, self.geometry.input_shape(self.rank)),
+            false => (outputs, inputs, self.geometry.output_shape(self.rank)),
         };
         let taps = axes[3 - self.rank..].iter().map(|axis| axis.taps);
         let want: Vec<usize> = [groups * outputs, inputs].into_iter().chain(taps).collect();
@@ -144,33 +157,51 @@ impl Pass<'_> {
         let sum = self.accumulator(&operands)?;
         let dtype = source.dtype;
         let positions = shape[2..].iter().product::<usize>();
-        let result = self.allocate(shape, dtype);
+        let result = self.allocate(shape.clone(), dtype);
         let tiles = groups * channels.div_ceil(self.plan.rows) * batch.div_ceil(self.plan.columns);
         let (units, count, dim) = self.grid(positions * tiles)?;
         if units == 0 {
             return Ok(result);
         }
-        let bias = bias.map(|bias| contiguous(self.client, bias).into_arg().into_buffer_arg());
-        let [d, h, w] = self.walks(transposed);
-        // SAFETY: a unit below `units` owns a position and a tile of channels and batch entries; it reads taps the
-        // geometry places inside the operands, whose shapes are checked, and writes its own elements of the result.
-        unsafe {
-            kernel::convolve::launch_unchecked(
-                self.client,
-                count,
-                dim,
-                view_data(source, groups).into_arg(),
-                view_weight(weight, groups, transposed).into_arg(),
-                bias.into(),
-                view_data(result.clone(), groups).into_arg(),
-                d,
-                h,
-                w,
-                units,
-                self.plan.rows,
-                self.plan.columns,
-                [dtype, sum],
-            );
+        let bias = bias.map(|bias| contiguous(self.client, bias));
+        let taps = axes.iter().map(|axis| axis.taps).product();
+        let spans = plan::spans(taps, source_channels);
+        // Between launches a chain is kept in the type it is computed in.
+        let chains = match spans.len() == 1 || dtype == sum {
+            true => result.clone(),
+            false => self.allocate(shape, sum),
+        };
+        for (n, (taps, channels)) in spans.iter().enumerate() {
+            let last = n + 1 == spans.len();
+            let bias = bias.clone().filter(|_| last).map(|bias| bias.into_arg().into_buffer_arg());
+            let [d, h, w] = self.walks(transposed);
+            let (first_channel, channels) = (channels.start as u32, channels.len() as u32);
+            // SAFETY: a unit below `units` owns a position and a tile of channels and batch entries; it reads taps the
+            // geometry places inside the operands, whose shapes are checked, and reads and writes its own elements of
+            // the output.
+            unsafe {
+                kernel::convolve::launch_unchecked(
+                    self.client,
+                    count.clone(),
+                    dim,
+                    view_data(source.clone(), groups).into_arg(),
+                    view_weight(weight.clone(), groups, transposed).into_arg(),
+                    bias.into(),
+                    view_data(chains.clone(), groups).into_arg(),
+                    SpanLaunch::new(taps.start as u32, taps.end as u32, first_channel, channels),
+                    d,
+                    h,
+                    w,
+                    units,
+                    self.plan.rows,
+                    self.plan.columns,
+                    n > 0,
+                    [dtype, sum, chains.dtype],
+                );
+            }
+        }
+        if chains.dtype != dtype {
+            self.add_blocks(chains, 1, &result)?;
         }
         Ok(result)
     }
@@ -212,8 +243,9 @@ impl Pass<'_> {
         TensorHandle::new_contiguous(shape, self.client.empty(bytes), dtype)
     }
 
-    /// The grid of `units` units.
+    /// The grid of `units` units, if the device takes its cubes.
     fn grid(&self, units: usize) -> Result<(u32, CubeCount, CubeDim), KernelError> {
+        device::require_units(self.client, self.kernel, plan::UNITS)?;
         plan::grid(units).ok_or_else(|| KernelError::Shape {
             kernel: self.kernel,
             reason: format!("{units} units of {:?}, want less than 2^31", self.plan),

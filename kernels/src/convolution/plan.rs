@@ -1,13 +1,12 @@
 //! Launch geometry: which tile of results one unit owns. No choice here can change a result.
 
 use super::shape::Geometry;
+use crate::launch::{MAX_ITERATIONS, cubes};
 use cubecl::prelude::*;
+use std::ops::Range;
 
 /// Units in a cube: few enough that a small layer still spreads over the cores of a software driver.
-const UNITS: u32 = 64;
-
-/// Cubes along one axis that every supported device accepts.
-const MAX_CUBES_PER_AXIS: u32 = 65_535;
+pub(super) const UNITS: u32 = 64;
 
 /// The tile of results one unit computes: its loads serve `rows * columns` multiply-adds a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -79,10 +78,43 @@ pub fn weight_gradient(geometry: &Geometry) -> Plan {
     Plan::filling(geometry.outputs, geometry.inputs, geometry.block(), lanes)
 }
 
+/// The taps and the source channels of each launch of a pass between activations, in the order of its chains: all of
+/// them in one launch unless that would pass [`MAX_ITERATIONS`].
+pub(super) fn spans(taps: usize, channels: usize) -> Vec<(Range<usize>, Range<usize>)> {
+    let pieces = |length: usize, most: usize| {
+        let piece = move |n: usize| n * most..length.min((n + 1) * most);
+        (0..length.div_ceil(most).max(1)).map(piece)
+    };
+    // A tap is an iteration, one more for each of its channels, and one to leave their loop.
+    match MAX_ITERATIONS / (channels + 2) {
+        0 => (0..taps).flat_map(|tap| pieces(channels, MAX_ITERATIONS - 2).map(move |c| (tap..tap + 1, c))).collect(),
+        most => pieces(taps, most).map(|taps| (taps, 0..channels)).collect(),
+    }
+}
+
 /// The grid that covers `units` units, or nothing if 32-bit indices cannot count them.
 pub(super) fn grid(units: usize) -> Option<(u32, CubeCount, CubeDim)> {
     let units = u32::try_from(units).ok().filter(|&units| units < u32::MAX / 2)?;
-    let cubes = units.div_ceil(UNITS);
-    let x = cubes.clamp(1, MAX_CUBES_PER_AXIS);
-    Some((units, CubeCount::Static(x, cubes.div_ceil(x).max(1), 1), CubeDim::new_1d(UNITS)))
+    Some((units, cubes(units.div_ceil(UNITS) as usize), CubeDim::new_1d(UNITS)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_ITERATIONS, Range, spans};
+
+    #[test]
+    fn spans_follow_the_chain_and_stay_below_the_limit() {
+        assert_eq!(spans(9, 512), [(0..9, 0..512)]);
+        assert_eq!(spans(9, 0), [(0..9, 0..0)]);
+        assert_eq!(spans(1, 59_998), [(0..1, 0..59_998)]);
+        for (taps, channels) in
+            [(1, 60_000), (3, 59_998), (3, 59_999), (3, 70_001), (343, 512), (70_001, 1), (2, 200_000)]
+        {
+            let spans = spans(taps, channels);
+            let within = |span: &(Range<usize>, Range<usize>)| span.0.len() * (span.1.len() + 2) <= MAX_ITERATIONS;
+            assert!(spans.iter().all(within), "{taps} taps of {channels} channels: {spans:?}");
+            let chain = spans.into_iter().flat_map(|(t, c)| t.flat_map(move |tap| c.clone().map(move |c| (tap, c))));
+            assert!(chain.eq((0..taps).flat_map(|tap| (0..channels).map(move |c| (tap, c)))), "{taps} {channels}");
+        }
+    }
 }

@@ -7,7 +7,7 @@
 //! value of an element does not depend on which operations share a kernel, and a run of operations may be cut anywhere.
 //!
 //! Compilers would merge them (`a * b + c` to a fused multiply-add, `a * b + a * c` to `a * (b + c)`, `x * c1 * c2` to
-//! one product). So each float result passes through [`opaque`](kernel): its bits, exclusive-or a zero that the
+//! one product). So each float result passes through `opaque`: its bits, exclusive-or a zero that the
 //! compiler cannot know, because the launch passes it in. The cost is one integer instruction; element-wise kernels
 //! wait for memory.
 //!
@@ -21,7 +21,7 @@ pub mod reference;
 
 pub use program::{Binary, Comparison, Condition, Instruction, Logic, Program, Unary, Value};
 
-use crate::{KernelError, launch};
+use crate::{KernelError, device, launch};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use cubecl::zspace::{Shape, Strides};
@@ -55,7 +55,8 @@ pub struct Results {
 ///
 /// # Errors
 ///
-/// [`KernelError::Shape`] when an operand does not broadcast to `shape`, or `shape` has more than `u32::MAX` elements.
+/// [`KernelError::Shape`] when an operand does not broadcast to `shape`, or `shape` has more than `u32::MAX` elements;
+/// [`KernelError::Device`] when the device has no cubes of [`launch::UNITS`] units.
 pub fn run(
     client: &Client,
     program: &Arc<Program>,
@@ -96,6 +97,7 @@ pub fn run(
     results.floats.iter().for_each(|output| float_outputs.push(output.clone().into_arg()));
     let mut condition_outputs = SequenceArg::new();
     results.conditions.iter().for_each(|output| condition_outputs.push(output.clone().into_arg()));
+    device::require_units(client, KERNEL, launch::UNITS)?;
     let (count, dim) = launch::grid(elements);
     // SAFETY: units beyond `elements` stop; offsets of operands come from strides checked against `shape`, and every
     // output holds `elements` elements.

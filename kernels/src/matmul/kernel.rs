@@ -11,6 +11,15 @@ fn step<A: Numeric>(a: A, b: A, acc: A, #[comptime] integer: bool) -> A {
     if comptime!(integer) { acc + a * b } else { multiply_add::<A>(a, b, acc) }
 }
 
+/// Which blocks of `k` the cubes of a launch walk: part `p` those from `first + p * span` on, `span` of them.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+pub struct Blocks {
+    /// First block of the first part.
+    pub first: u32,
+    /// Blocks of a part; the last part may have fewer.
+    pub span: u32,
+}
+
 /// Which tile of which matrix a cube computes, and which blocks of `k` it walks.
 #[derive(CubeType)]
 struct Place {
@@ -22,6 +31,8 @@ struct Place {
     /// Blocks `first .. end` of `k`.
     first: u32,
     end: u32,
+    /// The block whose chain opens the sum in the output; the others continue it.
+    opening: u32,
     /// Offsets of the operands' matrices.
     lhs: u32,
     rhs: u32,
@@ -33,7 +44,7 @@ struct Place {
 fn place<I: Numeric>(
     lhs: &Tensor<I>,
     rhs: &Tensor<I>,
-    parts: u32,
+    walked: &Blocks,
     #[comptime] tile_m: u32,
     #[comptime] tile_n: u32,
     #[comptime] block: u32,
@@ -54,7 +65,7 @@ fn place<I: Numeric>(
     let matrix = rest / tiles_n;
     let batch = matrix % batches;
     let part = matrix / batches;
-    let blocks_in_part = blocks / parts;
+    let first = walked.first + part * walked.span;
 
     let mut lhs_offset = 0u32;
     let mut rhs_offset = 0u32;
@@ -70,8 +81,9 @@ fn place<I: Numeric>(
         row: cube % tiles_m,
         column: rest % tiles_n,
         output: matrix * m * n,
-        first: part * blocks_in_part,
-        end: (part + 1) * blocks_in_part,
+        first,
+        end: min(first + walked.span, blocks),
+        opening: part * walked.span,
         lhs: lhs_offset,
         rhs: rhs_offset,
     }
@@ -97,7 +109,7 @@ pub fn direct<I: Numeric, A: Numeric, O: Numeric>(
     rhs: &Tensor<I>,
     output: &mut [O],
     cubes: u32,
-    parts: u32,
+    walked: Blocks,
     output_row: u32,
     output_column: u32,
     #[comptime] rows: u32,
@@ -110,7 +122,7 @@ pub fn direct<I: Numeric, A: Numeric, O: Numeric>(
     if CUBE_POS as u32 >= cubes {
         terminate!();
     }
-    let place = place::<I>(lhs, rhs, parts, rows, columns * units, block);
+    let place = place::<I>(lhs, rhs, &walked, rows, columns * units, block);
     let rank = lhs.rank();
     let m = lhs.shape(rank - 2) as u32;
     let k = lhs.shape(rank - 1) as u32;
@@ -160,7 +172,7 @@ pub fn direct<I: Numeric, A: Numeric, O: Numeric>(
                 let (i, j) = (row + r, column + c * units);
                 if i < m && j < n {
                     let at = place.output + i * output_row + j * output_column;
-                    store::<A, O>(output, at, acc[comptime!((r * columns + c) as usize)], index == place.first);
+                    store::<A, O>(output, at, acc[comptime!((r * columns + c) as usize)], index == place.opening);
                 }
             }
         }
@@ -240,7 +252,7 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric>(
     rhs: &Tensor<I>,
     output: &mut [O],
     cubes: u32,
-    parts: u32,
+    walked: Blocks,
     output_row: u32,
     output_column: u32,
     #[comptime] side: u32,
@@ -260,7 +272,7 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric>(
     // One more slot a row keeps stores along `k` off each other's shared-memory banks.
     let pitch = comptime!(side * fours + 1);
     let fetches = comptime!(groups * depth / (side * side));
-    let place = place::<I>(lhs, rhs, parts, tile, tile, block);
+    let place = place::<I>(lhs, rhs, &walked, tile, tile, block);
     let rank = lhs.rank();
     let m = lhs.shape(rank - 2) as u32;
     let k = lhs.shape(rank - 1) as u32;
@@ -354,7 +366,7 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric>(
                 let j = column + (c / 4 * side + unit_column) * 4 + c % 4;
                 if i < m && j < n {
                     let at = place.output + i * output_row + j * output_column;
-                    store::<A, O>(output, at, acc[comptime!((r * fours * 4 + c) as usize)], index == place.first);
+                    store::<A, O>(output, at, acc[comptime!((r * fours * 4 + c) as usize)], index == place.opening);
                 }
             }
         }

@@ -18,7 +18,8 @@
 //! The blocks exist so that a long `k` with few outputs (a weight gradient) runs in parallel; they also bound the
 //! length of a chain, and with it the error, by `BLOCK + k / BLOCK` steps instead of `k`.
 //!
-//! Cost: `m n k` multiply-adds. Operands are read in place through any strides, broadcast ones included.
+//! Cost: `m n k` multiply-adds. Operands are read in place through any strides, broadcast ones included. A `k` that no
+//! unit may walk in one launch ([`launch::MAX_ITERATIONS`]) takes one launch for every 49 blocks, unless it is split.
 
 mod kernel;
 pub mod plan;
@@ -35,6 +36,10 @@ pub const BLOCK: usize = 1024;
 
 /// Steps of `k` staged at a time by the tiled kernel.
 const DEPTH: u32 = 16;
+
+/// Blocks of `k` that a unit walks in one launch. The tiled kernel has most iterations: a block is a round for each
+/// [`DEPTH`] steps and two more, and a round is an iteration, its steps, and an end of each of its two loops.
+const BLOCKS_A_LAUNCH: usize = launch::MAX_ITERATIONS / (BLOCK + 3 * (BLOCK / DEPTH as usize + 2));
 
 /// Indices are 32 bits, and those of the last tile or block run past the edge before they are clamped.
 const MAX_ELEMENTS: usize = u32::MAX as usize - BLOCK;
@@ -139,7 +144,7 @@ impl Operands {
             return Ok(TensorHandle::new_contiguous(self.output_shape, zeros, dtype));
         }
         let blocks = k.div_ceil(BLOCK);
-        let parts = if plan.split { blocks } else { 1 };
+        let parts = if plan.split && blocks <= plan::MAX_PARTS { blocks } else { 1 };
         let empty = |elements: usize, dtype: ElemType| client.empty(elements * dtype.size());
         let output = TensorHandle::new_contiguous(self.output_shape.clone(), empty(outputs, dtype), dtype);
         // A sum of blocks is kept in the accumulator type until it is complete.
@@ -157,6 +162,7 @@ impl Operands {
         let workspace =
             TensorHandle::new_contiguous(vec![parts, outputs], empty(parts * outputs, accumulator), accumulator);
         self.launch_blocks(client, plan, parts, workspace.clone())?;
+        device::require_units(client, NAME, launch::UNITS)?;
         let (count, dim) = launch::grid(outputs);
         // SAFETY: units at or beyond `outputs` return, the others read `parts` elements of a workspace of
         // `parts * outputs` and write one of `outputs`.
@@ -175,9 +181,9 @@ impl Operands {
         Ok(output)
     }
 
-    /// Writes `parts` sums of blocks, `[parts, .., m, n]`, to `target`.
+    /// Writes `parts` sums of blocks, `[parts, .., m, n]`, to `target`: every block its own part, or one part.
     fn launch_blocks(self, client: &Client, plan: Plan, parts: usize, target: TensorHandle) -> Result<(), KernelError> {
-        let [batch, m, _, n] = self.extents();
+        let [batch, m, k, n] = self.extents();
         let (lhs, rhs, [m, n], [row, column]) = match plan.swap {
             true => (transposed(self.rhs), transposed(self.lhs), [n, m], [1, n as u32]),
             false => (self.lhs, self.rhs, [m, n], [n as u32, 1]),
@@ -189,7 +195,8 @@ impl Operands {
                 reason: format!("{cubes} cubes are more than a grid holds"),
             });
         };
-        let count = launch::cubes(cubes as usize);
+        device::require_units(client, NAME, plan.tile.units())?;
+        device::require_shared_memory(client, NAME, plan.tile.staged(DEPTH) * self.accumulator.size())?;
         let integer = !matches!(self.accumulator, ElemType::Float(_));
         let dtypes = [lhs.dtype, self.accumulator, target.dtype];
         let inner = |tensor: &TensorHandle| {
@@ -197,44 +204,48 @@ impl Operands {
             [strides[strides.len() - 2], strides[strides.len() - 1]]
         };
         let ([lhs_row, lhs_k], [rhs_k, rhs_column]) = (inner(&lhs), inner(&rhs));
-        match plan.tile {
-            // SAFETY: row and column indices are clamped to the operands' extents, k indices end at k, stores are
-            // masked to the output's extents, and cubes at or beyond `cubes` return.
-            Tile::Direct { rows, columns } => unsafe {
-                kernel::direct::launch_unchecked(
-                    client,
-                    count,
-                    CubeDim::new_1d(Tile::DIRECT_UNITS),
-                    lhs.into_arg(),
-                    rhs.into_arg(),
-                    target.into_arg().into_buffer_arg(),
-                    cubes,
-                    parts as u32,
-                    row,
-                    column,
-                    rows,
-                    columns,
-                    Tile::DIRECT_UNITS,
-                    BLOCK as u32,
-                    integer,
-                    dtypes,
-                );
-            },
-            Tile::Tiled { side, fours } => {
-                let shared = 2 * (side * fours + 1) * DEPTH * 4;
-                device::require_units(client, NAME, side * side)?;
-                device::require_shared_memory(client, NAME, shared as usize * self.accumulator.size())?;
+        let blocks = k.div_ceil(BLOCK);
+        let (walked, span) = if parts == 1 { (blocks, BLOCKS_A_LAUNCH) } else { (1, 1) };
+        // Launches that follow each other continue the sums in `target`.
+        for first in (0..walked).step_by(span) {
+            let count = launch::cubes(cubes as usize);
+            let dim = CubeDim::new_1d(plan.tile.units());
+            let walked = kernel::BlocksLaunch::new(first as u32, span as u32);
+            let (lhs, rhs, target) = (lhs.clone(), rhs.clone(), target.clone().into_arg().into_buffer_arg());
+            match plan.tile {
+                // SAFETY: row and column indices are clamped to the operands' extents, k indices end at k, stores are
+                // masked to the output's extents, and cubes at or beyond `cubes` return.
+                Tile::Direct { rows, columns } => unsafe {
+                    kernel::direct::launch_unchecked(
+                        client,
+                        count,
+                        dim,
+                        lhs.into_arg(),
+                        rhs.into_arg(),
+                        target,
+                        cubes,
+                        walked,
+                        row,
+                        column,
+                        rows,
+                        columns,
+                        Tile::DIRECT_UNITS,
+                        BLOCK as u32,
+                        integer,
+                        dtypes,
+                    );
+                },
                 // SAFETY: as above; the staged tiles are indexed below `pitch * depth` by construction.
-                unsafe {
+                Tile::Tiled { side, fours } => unsafe {
                     kernel::tiled::launch_unchecked(
                         client,
                         count,
-                        CubeDim::new_1d(side * side),
+                        dim,
                         lhs.into_arg(),
                         rhs.into_arg(),
-                        target.into_arg().into_buffer_arg(),
+                        target,
                         cubes,
-                        parts as u32,
+                        walked,
                         row,
                         column,
                         side,
@@ -246,7 +257,7 @@ impl Operands {
                         integer,
                         dtypes,
                     );
-                }
+                },
             }
         }
         Ok(())

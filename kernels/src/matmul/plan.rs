@@ -1,6 +1,7 @@
 //! Launch geometry. Nothing here can change a result: see the contract in [`super`].
 
 use super::BLOCK;
+use crate::launch::MAX_ITERATIONS;
 
 /// What kind of device runs the cubes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,6 +60,23 @@ impl Tile {
         }
     }
 
+    /// Units of a cube.
+    pub fn units(self) -> u32 {
+        match self {
+            Self::Direct { .. } => Self::DIRECT_UNITS,
+            Self::Tiled { side, .. } => side * side,
+        }
+    }
+
+    /// Elements that a cube keeps in shared memory to stage `depth` steps of `k`.
+    pub(super) fn staged(self, depth: u32) -> usize {
+        match self {
+            Self::Direct { .. } => 0,
+            // Two operands, and a slot of four more a row.
+            Self::Tiled { side, fours } => (2 * (side * fours + 1) * depth * 4) as usize,
+        }
+    }
+
     /// Cubes that cover `batch` outputs of `[m, n]`.
     pub fn cubes(self, batch: usize, m: usize, n: usize) -> usize {
         let [rows, columns] = self.extent();
@@ -73,7 +91,7 @@ pub struct Plan {
     pub tile: Tile,
     /// Whether the transposed product is computed, `out^T = rhs^T lhs^T`: the same chains, other lanes.
     pub swap: bool,
-    /// Whether each block of `k` gets cubes of its own, and a second kernel adds their results.
+    /// Whether each block of `k` gets cubes of its own, and a second kernel adds their results; up to [`MAX_PARTS`].
     pub split: bool,
 }
 
@@ -87,6 +105,9 @@ fn enough_cubes(device: DeviceClass) -> usize {
 
 /// Elements a split may keep in its workspace, 64 MiB of f32: beyond it the outputs are many enough.
 const WORKSPACE: usize = 1 << 24;
+
+/// Most blocks that are split: the kernel that adds them walks them all.
+pub const MAX_PARTS: usize = MAX_ITERATIONS;
 
 /// Chooses a launch.
 pub fn plan(problem: Problem) -> Plan {
@@ -113,6 +134,7 @@ pub fn plan(problem: Problem) -> Plan {
         }
     };
     let blocks = k.div_ceil(BLOCK);
-    let split = blocks > 1 && tile.cubes(batch, m, n) < enough && blocks * batch * m * n <= WORKSPACE;
+    let split =
+        (2..=MAX_PARTS).contains(&blocks) && tile.cubes(batch, m, n) < enough && blocks * batch * m * n <= WORKSPACE;
     Plan { tile, swap, split }
 }

@@ -5,7 +5,7 @@
 //! compared as integers. It is Burn's rule for `argmax` and `argmin`.
 //!
 //! With indices the value is the element at the index, to the bit: a NaN keeps its payload, and of two zeros it is the
-//! first one, where [`reduce::max`](super::max) gives +0 and [`reduce::min`](super::min) -0.
+//! first one, where [`reduce::max`](super::max()) gives +0 and [`reduce::min`](super::min()) -0.
 //!
 //! Cost: `n` reads an output and one launch for each factor of 4096 of `n`; a pass keeps one index for each block of
 //! 4096.
@@ -174,7 +174,7 @@ impl Search {
         loop {
             let blocks = positions.div_ceil(BLOCK);
             let plan = forced.unwrap_or_else(|| super::plan::plan(&View { axis: positions, ..view }, machine));
-            crate::device::require_units(client, end.name(), plan.width * plan.groups)?;
+            plan.require(client, end.name(), plan.groups, key.size() + size_of::<u32>())?;
             let form = extreme::Form { plan, first: positions == view.axis };
             let pass = Pass { end, input: input.clone(), key, survivors, view, positions, blocks, form };
             if blocks == 1 {

@@ -30,8 +30,7 @@
 //! other empty reductions are refused, also where there is no output to put them in.
 //!
 //! Cost: `n` reads an output and one launch for each factor of 4096 of `n`; axes that do not join to two loops are
-//! copied first. A unit walks at most one block: llvmpipe ends the loops of a shader after 65535 iterations, all of
-//! them counted together, and reports nothing.
+//! copied first. A unit walks at most one block, well below [`MAX_ITERATIONS`](crate::launch::MAX_ITERATIONS).
 //!
 //! Guarantee: run to run for everything. The same bits on every device for what is integer or compared, and for `sum`
 //! and `prod` where the device rounds correctly, keeps subnormals and does not reassociate; for `mean` where it also
@@ -47,7 +46,7 @@ use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::{TensorHandle, into_contiguous};
 use kernel::GeometryLaunch;
-use plan::{BLOCK, Plan, View};
+use plan::{BLOCK, COLUMNS, Plan, View};
 
 /// What a fold computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -185,7 +184,7 @@ pub fn fold(
         let blocks = view.axis.div_ceil(BLOCK);
         let last = blocks == 1;
         let plan = forced.unwrap_or_else(|| plan::plan(&view, machine));
-        crate::device::require_units(client, name, plan.width * plan.groups)?;
+        plan.require(client, name, COLUMNS, accumulator.size())?;
         let to = if last { dtype } else { accumulator };
         let target = TensorHandle::new_contiguous(
             vec![outputs, blocks as usize],

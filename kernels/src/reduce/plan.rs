@@ -1,5 +1,7 @@
 //! How a fold is laid over the device. Nothing here can change a result.
 
+use crate::KernelError;
+use crate::device::{require_shared_memory, require_units};
 use cubecl::prelude::Client;
 
 /// Columns of a block, and rows of a full one.
@@ -7,6 +9,8 @@ pub const COLUMNS: u32 = 64;
 
 /// Elements of a block: what one pass folds into one value.
 pub const BLOCK: u32 = COLUMNS * COLUMNS;
+// A unit walks one block: its elements, and a loop over its columns around them, each of which is a loop to leave.
+const _: () = assert!(((BLOCK + 3 * COLUMNS) as usize) <= crate::launch::MAX_ITERATIONS);
 
 /// The elements of a reduction as two times two nested loops; strides count elements.
 ///
@@ -118,6 +122,21 @@ impl Plan {
     pub const SIDE_BY_SIDE: Self = Self { width: 32, groups: 8 };
     /// One unit a column, for an axis that lies side by side in memory.
     pub const ONE_BLOCK: Self = Self { width: 1, groups: COLUMNS };
+
+    /// Refuses a device that does not have the units of a cube, or the shared memory for `slots` elements of `bytes`
+    /// bytes beside each of its blocks.
+    pub(super) fn require(
+        self,
+        client: &Client,
+        kernel: &'static str,
+        slots: u32,
+        bytes: usize,
+    ) -> Result<(), KernelError> {
+        require_units(client, kernel, self.width * self.groups)?;
+        // A unit with a block of its own shares nothing.
+        let shared = if self.groups == 1 { 0 } else { (slots * self.width) as usize * bytes };
+        require_shared_memory(client, kernel, shared)
+    }
 }
 
 /// The cube of one pass over `view`.

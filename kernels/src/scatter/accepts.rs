@@ -1,6 +1,8 @@
 //! What an update or a read accepts: element types and shapes.
 
 use crate::KernelError;
+use crate::device::require_units;
+use crate::launch::UNITS;
 use crate::scatter::axes::checked_elements;
 use crate::scatter::plan::Problem;
 use cubecl::ir::{FloatKind, IntKind, UIntKind};
@@ -33,6 +35,7 @@ impl Types {
             ElemType::Float(FloatKind::F16 | FloatKind::BF16) => ElemType::Float(FloatKind::F32),
             other => other,
         };
+        require_units(client, kernel, UNITS)?;
         supported(client, kernel, storage, "update f64, f32, f16, bf16 or an integer type that the device has")?;
         Ok(Self { storage, accumulator, index })
     }

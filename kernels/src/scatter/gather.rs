@@ -1,10 +1,12 @@
 //! Indexed reads: no arithmetic, so no order. An index outside its axis reads zero.
 
 use crate::KernelError;
+use crate::device::require_units;
+use crate::launch::UNITS;
 use crate::scatter::accepts::{index_type, supported, tuple_axes};
 use crate::scatter::axes::{AxisView, checked_elements};
 use crate::scatter::kernel::{Extent, Strides, Tile, row_of};
-use crate::scatter::plan::{Problem, axis_grid};
+use crate::scatter::plan::{Problem, axis_grids};
 use crate::scatter::segment::U32;
 use crate::scatter::update::{extent, launch_tuple_keys};
 use cubecl::prelude::*;
@@ -94,6 +96,7 @@ fn launch(
     indices: impl FnOnce(&Client) -> Result<(AxisView, ElemType), KernelError>,
 ) -> Result<TensorHandle, KernelError> {
     let dtype = tensor.dtype;
+    require_units(client, kernel, UNITS)?;
     supported(client, kernel, dtype, "read f64, f32, f16, bf16 or an integer type that the device has")?;
     let elements = checked_elements(kernel, &shape)?;
     let problem = Problem {
@@ -108,23 +111,24 @@ fn launch(
     }
     let (indices, index_dtype) = indices(client)?;
     let tensor = AxisView::new(client, kernel, tensor, axes)?;
-    let (count, dim, tile) = axis_grid(problem.outer, problem.sources, problem.inner);
-    // SAFETY: units stop at the number of elements of the result; the kernel reads the tensor only at rows below
-    // the extent's, which its view covers.
-    unsafe {
-        gather_kernel::launch_unchecked(
-            client,
-            count,
-            dim,
-            tensor.buffer(),
-            indices.buffer(),
-            output.clone().into_arg().into_buffer_arg(),
-            extent(&problem),
-            tile,
-            tensor.strides(),
-            indices.strides(),
-            [dtype, index_dtype],
-        );
+    for (count, dim, tile) in axis_grids(problem.outer, problem.sources, problem.inner) {
+        // SAFETY: units stop at the number of elements of the result; the kernel reads the tensor only at rows below
+        // the extent's, which its view covers.
+        unsafe {
+            gather_kernel::launch_unchecked(
+                client,
+                count,
+                dim,
+                tensor.buffer(),
+                indices.buffer(),
+                output.clone().into_arg().into_buffer_arg(),
+                extent(&problem),
+                tile,
+                tensor.strides(),
+                indices.strides(),
+                [dtype, index_dtype],
+            );
+        }
     }
     Ok(output)
 }
@@ -141,22 +145,14 @@ fn gather_kernel<F: Numeric, I: Int>(
     index_strides: Strides,
     #[define(F, I)] _dtypes: [ElemType; 2],
 ) {
-    let inner = tile.inner();
-    if inner >= extent.inner {
+    let (outer, source, inner) = (tile.outer(), tile.axis(), tile.inner());
+    if outer >= extent.outer || source >= extent.sources || inner >= extent.inner {
         terminate!();
     }
-    let mut outer = tile.outer();
-    while outer < extent.outer {
-        let mut source = tile.axis();
-        while source < extent.sources {
-            let row = row_of::<I>(indices[index_strides.offset(outer, source, inner)], extent.rows);
-            let mut value = F::from_int(0);
-            if row < extent.rows {
-                value = tensor[tensor_strides.offset(outer, row, inner)];
-            }
-            output[((outer * extent.sources + source) * extent.inner + inner) as usize] = value;
-            source += tile.axis_step();
-        }
-        outer += tile.outer_step();
+    let row = row_of::<I>(indices[index_strides.offset(outer, source, inner)], extent.rows);
+    let mut value = F::from_int(0);
+    if row < extent.rows {
+        value = tensor[tensor_strides.offset(outer, row, inner)];
     }
+    output[((outer * extent.sources + source) * extent.inner + inner) as usize] = value;
 }

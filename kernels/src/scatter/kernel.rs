@@ -29,41 +29,35 @@ pub(crate) struct Extent {
 }
 
 /// How a cube's units cover `[outer, axis, inner]`: `2^inner_bits` neighbours along the inner axis, then
-/// `2^axis_bits` along the axis, the rest along the outer one. Cubes tile these along X, Y and Z, and step on from
-/// there, since a grid holds only so many. No unit divides to find its element, which software drivers do slowly; all
-/// units are along X, since some vectorise that axis alone.
+/// `2^axis_bits` along the axis, the rest along the outer one. Cubes tile these along X, Y and Z from the first element
+/// of the launch on. No unit divides to find its element, which software drivers do slowly; all units are along X, since
+/// some vectorise that axis alone.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 pub(crate) struct Tile {
     inner_bits: u32,
     axis_bits: u32,
     outer_bits: u32,
+    first_inner: u32,
+    first_axis: u32,
+    first_outer: u32,
 }
 
 #[cube]
 impl Tile {
     /// The unit's place along the inner axis.
     pub(crate) fn inner(&self) -> u32 {
-        (CUBE_POS_X << self.inner_bits) + (UNIT_POS_X & ((1u32 << self.inner_bits) - 1))
+        self.first_inner + (CUBE_POS_X << self.inner_bits) + (UNIT_POS_X & ((1u32 << self.inner_bits) - 1))
     }
 
-    /// The unit's first place along the axis.
+    /// The unit's place along the axis.
     pub(crate) fn axis(&self) -> u32 {
-        (CUBE_POS_Y << self.axis_bits) + ((UNIT_POS_X >> self.inner_bits) & ((1u32 << self.axis_bits) - 1))
+        let within = (UNIT_POS_X >> self.inner_bits) & ((1u32 << self.axis_bits) - 1);
+        self.first_axis + (CUBE_POS_Y << self.axis_bits) + within
     }
 
-    /// The distance to its next place along the axis.
-    pub(crate) fn axis_step(&self) -> u32 {
-        CUBE_COUNT_Y << self.axis_bits
-    }
-
-    /// The unit's first place along the outer axis.
+    /// The unit's place along the outer axis.
     pub(crate) fn outer(&self) -> u32 {
-        (CUBE_POS_Z << self.outer_bits) + (UNIT_POS_X >> (self.inner_bits + self.axis_bits))
-    }
-
-    /// The distance to its next place along the outer axis.
-    pub(crate) fn outer_step(&self) -> u32 {
-        CUBE_COUNT_Z << self.outer_bits
+        self.first_outer + (CUBE_POS_Z << self.outer_bits) + (UNIT_POS_X >> (self.inner_bits + self.axis_bits))
     }
 }
 
@@ -122,48 +116,40 @@ pub(crate) fn walk<F: Numeric, A: Numeric, I: Int>(
     #[comptime] is_float: bool,
     #[define(F, A, I)] _dtypes: [ElemType; 3],
 ) {
-    let inner = tile.inner();
-    if inner >= extent.inner {
+    let (outer, row, inner) = (tile.outer(), tile.axis(), tile.inner());
+    if outer >= extent.outer || row >= extent.rows || inner >= extent.inner {
         terminate!();
     }
-    let mut outer = tile.outer();
-    while outer < extent.outer {
-        let mut row = tile.axis();
-        while row < extent.rows {
-            let mut found = 0u32;
-            let mut chunk = A::from_int(0);
-            let mut whole = A::from_int(0);
-            for source in 0..extent.sources {
-                let index = indices[index_strides.offset(outer, source, inner)];
-                if row_of::<I>(index, extent.rows) == row {
-                    let value = A::cast_from(values[value_strides.offset(outer, source, inner)]);
-                    if found & (chunk_length - 1) == 0 {
-                        if found == chunk_length {
-                            whole = chunk;
-                        } else if found > chunk_length {
-                            whole = combine::<A>(whole, chunk, update, is_float);
-                        }
-                        chunk = value;
-                    } else {
-                        chunk = combine::<A>(chunk, value, update, is_float);
-                    }
-                    found += 1;
+    let mut found = 0u32;
+    let mut chunk = A::from_int(0);
+    let mut whole = A::from_int(0);
+    for source in 0..extent.sources {
+        let index = indices[index_strides.offset(outer, source, inner)];
+        if row_of::<I>(index, extent.rows) == row {
+            let value = A::cast_from(values[value_strides.offset(outer, source, inner)]);
+            if found & (chunk_length - 1) == 0 {
+                if found == chunk_length {
+                    whole = chunk;
+                } else if found > chunk_length {
+                    whole = combine::<A>(whole, chunk, update, is_float);
                 }
-            }
-
-            let before = tensor[tensor_strides.offset(outer, row, inner)];
-            let element = ((outer * extent.rows + row) * extent.inner + inner) as usize;
-            if found == 0 {
-                output[element] = before;
+                chunk = value;
             } else {
-                if found > chunk_length {
-                    chunk = combine::<A>(whole, chunk, update, is_float);
-                }
-                output[element] = F::cast_from(combine::<A>(A::cast_from(before), chunk, update, is_float));
+                chunk = combine::<A>(chunk, value, update, is_float);
             }
-            row += tile.axis_step();
+            found += 1;
         }
-        outer += tile.outer_step();
+    }
+
+    let before = tensor[tensor_strides.offset(outer, row, inner)];
+    let element = ((outer * extent.rows + row) * extent.inner + inner) as usize;
+    if found == 0 {
+        output[element] = before;
+    } else {
+        if found > chunk_length {
+            chunk = combine::<A>(whole, chunk, update, is_float);
+        }
+        output[element] = F::cast_from(combine::<A>(A::cast_from(before), chunk, update, is_float));
     }
 }
 
@@ -196,54 +182,46 @@ pub(crate) fn fold_chunks<F: Numeric, A: Numeric>(
     #[comptime] by_source: bool,
     #[define(F, A)] _dtypes: [ElemType; 2],
 ) {
-    let inner = tile.inner();
-    if inner >= extent.inner {
+    let (outer, slot, inner) = (tile.outer(), tile.axis(), tile.inner());
+    let slots = extent.sources.div_ceil(chunk_length) * 2;
+    if outer >= extent.outer || slot >= slots || inner >= extent.inner {
         terminate!();
     }
     let columns = extent.outer * extent.inner;
-    let slots = extent.sources.div_ceil(chunk_length) * 2;
+    let column = outer * extent.inner + inner;
     let term_span = 1u32 << term_bits;
     let span = term_span * chunk_length;
-    let mut outer = tile.outer();
-    while outer < extent.outer {
-        let column = outer * extent.inner + inner;
-        let mut slot = tile.axis();
-        while slot < slots {
-            let first = slot / 2 * chunk_length;
-            let limit = min(first + chunk_length, extent.sources);
-            let opens_row = slot % 2 == 1;
-            let within = select(opens_row, limit - 1, first);
-            let key = keys[within as usize];
-            if key < extent.rows {
-                let bound = if comptime!(by_source) { within * 2 } else { key };
-                let start = bounds[bound as usize];
-                let end = bounds[(bound + 1) as usize];
-                let mut head = start;
-                let mut present = start >= first && end - start > chunk_length;
-                if !opens_row {
-                    present = start < first;
-                    // Wraps where the row is not present, and is then not used.
-                    head = start + (first - start).div_ceil(chunk_length) * chunk_length;
-                    present = present && head < limit && head < end;
-                }
-                if present && (head - start) & (span - 1) == 0 {
-                    let terms = (min(head + span, end) - head + term_span - 1) >> term_bits;
-                    let mut total = A::from_int(0);
-                    for term in 0..terms {
-                        let place = head + (term << term_bits);
-                        let value = if term_bits == 0 {
-                            A::cast_from(values[value_strides.offset(outer, places[place as usize], inner)])
-                        } else {
-                            totals[(slot_of(place, start, chunk_length) * columns + column) as usize]
-                        };
-                        total = if term == 0 { value } else { combine::<A>(total, value, update, is_float) };
-                    }
-                    totals[(slot * columns + column) as usize] = total;
-                }
-            }
-            slot += tile.axis_step();
+    let first = slot / 2 * chunk_length;
+    let limit = min(first + chunk_length, extent.sources);
+    let opens_row = slot % 2 == 1;
+    let within = select(opens_row, limit - 1, first);
+    let key = keys[within as usize];
+    if key < extent.rows {
+        let bound = if comptime!(by_source) { within * 2 } else { key };
+        let start = bounds[bound as usize];
+        let end = bounds[(bound + 1) as usize];
+        let mut head = start;
+        let mut present = start >= first && end - start > chunk_length;
+        if !opens_row {
+            present = start < first;
+            // Wraps where the row is not present, and is then not used.
+            head = start + (first - start).div_ceil(chunk_length) * chunk_length;
+            present = present && head < limit && head < end;
         }
-        outer += tile.outer_step();
+        if present && (head - start) & (span - 1) == 0 {
+            let terms = (min(head + span, end) - head + term_span - 1) >> term_bits;
+            let mut total = A::from_int(0);
+            for term in 0..terms {
+                let place = head + (term << term_bits);
+                let value = if term_bits == 0 {
+                    A::cast_from(values[value_strides.offset(outer, places[place as usize], inner)])
+                } else {
+                    totals[(slot_of(place, start, chunk_length) * columns + column) as usize]
+                };
+                total = if term == 0 { value } else { combine::<A>(total, value, update, is_float) };
+            }
+            totals[(slot * columns + column) as usize] = total;
+        }
     }
 }
 
@@ -270,51 +248,43 @@ pub(crate) fn finish<F: Numeric, A: Numeric>(
     #[comptime] by_source: bool,
     #[define(F, A)] _dtypes: [ElemType; 2],
 ) {
-    let inner = tile.inner();
-    if inner >= extent.inner {
+    let (outer, at, inner) = (tile.outer(), tile.axis(), tile.inner());
+    let limit = if comptime!(by_source) { extent.sources } else { extent.rows };
+    if outer >= extent.outer || at >= limit || inner >= extent.inner {
         terminate!();
     }
     let columns = extent.outer * extent.inner;
-    let mut outer = tile.outer();
-    while outer < extent.outer {
-        let column = outer * extent.inner + inner;
-        let mut at = tile.axis();
-        let limit = if comptime!(by_source) { extent.sources } else { extent.rows };
-        while at < limit {
-            let row = if comptime!(by_source) { keys[at as usize] } else { at };
-            let bound = if comptime!(by_source) { at * 2 } else { at };
-            let start = bounds[bound as usize];
-            let end = bounds[(bound + 1) as usize];
-            let owns = if comptime!(by_source) { row < extent.rows && start == at } else { true.runtime() };
-            if owns {
-                let before = tensor[tensor_strides.offset(outer, row, inner)];
-                let element = ((outer * extent.rows + row) * extent.inner + inner) as usize;
-                if start == end {
-                    output[element] = before;
-                } else {
-                    // A row of one chunk keeps no totals.
-                    let bits = select(end - start <= chunk_length, 0u32, term_bits);
-                    let terms = (end - start + (1u32 << bits) - 1) >> bits;
-                    let mut whole = A::from_int(0);
-                    for chunk in 0..terms.div_ceil(chunk_length) {
-                        let mut total = A::from_int(0);
-                        let first = chunk * chunk_length;
-                        for term in first..min(first + chunk_length, terms) {
-                            let place = start + (term << bits);
-                            let value = if bits == 0 {
-                                A::cast_from(values[value_strides.offset(outer, places[place as usize], inner)])
-                            } else {
-                                totals[(slot_of(place, start, chunk_length) * columns + column) as usize]
-                            };
-                            total = if term == first { value } else { combine::<A>(total, value, update, is_float) };
-                        }
-                        whole = if chunk == 0 { total } else { combine::<A>(whole, total, update, is_float) };
-                    }
-                    output[element] = F::cast_from(combine::<A>(A::cast_from(before), whole, update, is_float));
+    let column = outer * extent.inner + inner;
+    let row = if comptime!(by_source) { keys[at as usize] } else { at };
+    let bound = if comptime!(by_source) { at * 2 } else { at };
+    let start = bounds[bound as usize];
+    let end = bounds[(bound + 1) as usize];
+    let owns = if comptime!(by_source) { row < extent.rows && start == at } else { true.runtime() };
+    if owns {
+        let before = tensor[tensor_strides.offset(outer, row, inner)];
+        let element = ((outer * extent.rows + row) * extent.inner + inner) as usize;
+        if start == end {
+            output[element] = before;
+        } else {
+            // A row of one chunk keeps no totals.
+            let bits = select(end - start <= chunk_length, 0u32, term_bits);
+            let terms = (end - start + (1u32 << bits) - 1) >> bits;
+            let mut whole = A::from_int(0);
+            for chunk in 0..terms.div_ceil(chunk_length) {
+                let mut total = A::from_int(0);
+                let first = chunk * chunk_length;
+                for term in first..min(first + chunk_length, terms) {
+                    let place = start + (term << bits);
+                    let value = if bits == 0 {
+                        A::cast_from(values[value_strides.offset(outer, places[place as usize], inner)])
+                    } else {
+                        totals[(slot_of(place, start, chunk_length) * columns + column) as usize]
+                    };
+                    total = if term == first { value } else { combine::<A>(total, value, update, is_float) };
                 }
+                whole = if chunk == 0 { total } else { combine::<A>(whole, total, update, is_float) };
             }
-            at += tile.axis_step();
+            output[element] = F::cast_from(combine::<A>(A::cast_from(before), whole, update, is_float));
         }
-        outer += tile.outer_step();
     }
 }

@@ -34,8 +34,8 @@
 //! are sorted by destination with stable integer passes, at `O(sources)` a pass and about 16 bytes of scratch a source;
 //! whole rows are then folded without sorting them, so the width of a row does not enter the sort.
 //!
-//! Planned launches keep every loop of a unit to thousands of steps, for balance and because Mesa's llvmpipe
-//! silently leaves a loop after 65535.
+//! Planned launches keep a unit to thousands of loop iterations, for balance; a plan of the caller's choice that would
+//! pass [`MAX_ITERATIONS`](crate::launch::MAX_ITERATIONS) is refused, as are more than about `2^31` sources.
 
 mod accepts;
 mod axes;

@@ -1,6 +1,6 @@
 //! How an update is launched; every plan gives the same bits.
 
-use crate::launch::UNITS;
+use crate::launch::{MAX_CUBES_PER_AXIS, UNITS};
 use crate::scatter::CHUNK;
 use crate::scatter::kernel::TileLaunch;
 use cubecl::prelude::{CubeCount, CubeDim};
@@ -75,6 +75,24 @@ impl Radix {
         1 << self.digit_bits
     }
 
+    /// Counters of a pass over `sources` keys: one for each digit of each run.
+    pub(super) fn counters(&self, sources: usize) -> usize {
+        self.bins() * sources.div_ceil(self.run)
+    }
+
+    /// Counters that one unit of the scan adds up.
+    pub(super) fn scan_block(counters: usize) -> usize {
+        // Blocks as many as they are long, to the next power of two: the scan's two loops then cost the same.
+        1 << counters.ilog2().div_ceil(2).max(6)
+    }
+
+    /// Loop iterations of the unit that has the most of them.
+    pub(super) fn iterations(&self, sources: usize) -> usize {
+        let counters = self.counters(sources);
+        let block = Self::scan_block(counters);
+        (self.bins() + self.run).max(counters.div_ceil(block) + block)
+    }
+
     /// The geometry for `sources` keys in `0..=rows`.
     pub fn new(rows: usize, sources: usize) -> Self {
         let key_bits = (usize::BITS - rows.leading_zeros()).max(1);
@@ -120,16 +138,58 @@ pub fn plan_scatter(problem: &Problem) -> Plan {
     }
 }
 
-/// The grid over `[outer, axis, inner]` of cubes of [`UNITS`] units, and how a cube's units cover it.
-pub(super) fn axis_grid(outer: usize, axis: usize, inner: usize) -> (CubeCount, CubeDim, TileLaunch) {
-    const MOST_CUBES: usize = 65_535;
+/// The grids over `[outer, axis, inner]` of cubes of [`UNITS`] units, and how a cube's units cover it: one, unless the
+/// tensor has more cubes along an axis than a grid takes.
+pub(super) fn axis_grids(
+    outer: usize,
+    axis: usize,
+    inner: usize,
+) -> impl Iterator<Item = (CubeCount, CubeDim, TileLaunch)> {
     let bits = |length: usize, most: u32| length.next_power_of_two().ilog2().min(most);
     // Along the inner axis as far as neighbours share a cache line or a warp, then along the others.
     let inner_bits = bits(inner, 5);
     let axis_bits = bits(axis, UNITS.ilog2() - inner_bits);
     let outer_bits = UNITS.ilog2() - inner_bits - axis_bits;
-    let cubes = |length: usize, bits: u32| length.div_ceil(1 << bits).clamp(1, MOST_CUBES) as u32;
-    let count =
-        CubeCount::Static(inner.div_ceil(1 << inner_bits) as u32, cubes(axis, axis_bits), cubes(outer, outer_bits));
-    (count, CubeDim::new_1d(UNITS), TileLaunch::new(inner_bits, axis_bits, outer_bits))
+    pieces(outer, outer_bits)
+        .flat_map(move |z| pieces(axis, axis_bits).map(move |y| (y, z)))
+        .flat_map(move |(y, z)| pieces(inner, inner_bits).map(move |x| (x, y, z)))
+        .map(move |(x, y, z)| {
+            let tile = TileLaunch::new(inner_bits, axis_bits, outer_bits, x.0, y.0, z.0);
+            (CubeCount::Static(x.1, y.1, z.1), CubeDim::new_1d(UNITS), tile)
+        })
+}
+
+/// The pieces of an axis that cubes of `2^bits` elements cover in one grid each: the first element and the cubes.
+fn pieces(length: usize, bits: u32) -> impl Iterator<Item = (u32, u32)> {
+    let most = (MAX_CUBES_PER_AXIS as usize) << bits;
+    (0..length).step_by(most).map(move |first| (first as u32, (length - first).min(most).div_ceil(1 << bits) as u32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Radix, pieces};
+    use crate::launch::MAX_ITERATIONS;
+
+    #[test]
+    fn pieces_cover_an_axis() {
+        assert_eq!(pieces(0, 3).count(), 0);
+        assert_eq!(pieces(1, 8).collect::<Vec<_>>(), [(0, 1)]);
+        assert_eq!(pieces(65_535 * 8, 3).collect::<Vec<_>>(), [(0, 65_535)]);
+        assert_eq!(pieces(65_535 * 8 + 9, 3).collect::<Vec<_>>(), [(0, 65_535), (65_535 * 8, 2)]);
+        let last = pieces(u32::MAX as usize, 5).last().unwrap();
+        assert!(u64::from(last.0) + (u64::from(last.1) << 5) >= u64::from(u32::MAX));
+    }
+
+    #[test]
+    fn planned_sorts_stay_below_the_limit() {
+        for bits in 0..31 {
+            for sources in [1usize << bits, (2 << bits) - 1] {
+                for rows in [1, 1 << 10, 1 << 20, u32::MAX as usize] {
+                    let radix = Radix::new(rows, sources);
+                    let iterations = radix.iterations(sources);
+                    assert!(iterations <= MAX_ITERATIONS, "{radix:?} of {sources} sources: {iterations}");
+                }
+            }
+        }
+    }
 }

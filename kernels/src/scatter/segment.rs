@@ -1,6 +1,6 @@
 //! Sorts sources by destination row, stably: integer work only, so its geometry cannot change a result.
 
-use crate::launch::grid;
+use crate::launch::{cubes, grid};
 use crate::scatter::kernel::{Extent, Strides, Tile, row_of};
 use crate::scatter::plan::{Radix, touches_few};
 use cubecl::ir::UIntKind;
@@ -60,9 +60,7 @@ pub(super) fn words_arg(buffer: &Handle, length: usize) -> BufferArg {
 }
 
 fn run_grid(units: usize) -> (CubeCount, CubeDim) {
-    let cubes = units.div_ceil(RUN_UNITS as usize) as u32;
-    let x = cubes.clamp(1, 65_535);
-    (CubeCount::Static(x, cubes.div_ceil(x), 1), CubeDim::new_1d(RUN_UNITS))
+    (cubes(units.div_ceil(RUN_UNITS as usize)), CubeDim::new_1d(RUN_UNITS))
 }
 
 /// For each index of `[outer, sources, inner]`: the destination element it names in `[outer, rows, inner]`, or the
@@ -76,23 +74,14 @@ pub(super) fn axis_keys<I: Int>(
     index_strides: Strides,
     #[define(I)] _dtype: ElemType,
 ) {
-    let inner = tile.inner();
-    if inner >= extent.inner {
+    let (outer, source, inner) = (tile.outer(), tile.axis(), tile.inner());
+    if outer >= extent.outer || source >= extent.sources || inner >= extent.inner {
         terminate!();
     }
-    let mut outer = tile.outer();
-    while outer < extent.outer {
-        let mut source = tile.axis();
-        while source < extent.sources {
-            let row = row_of::<I>(indices[index_strides.offset(outer, source, inner)], extent.rows);
-            let named = (outer * extent.rows + row) * extent.inner + inner;
-            let none = extent.outer * extent.rows * extent.inner;
-            keys[((outer * extent.sources + source) * extent.inner + inner) as usize] =
-                select(row < extent.rows, named, none);
-            source += tile.axis_step();
-        }
-        outer += tile.outer_step();
-    }
+    let row = row_of::<I>(indices[index_strides.offset(outer, source, inner)], extent.rows);
+    let named = (outer * extent.rows + row) * extent.inner + inner;
+    let none = extent.outer * extent.rows * extent.inner;
+    keys[((outer * extent.sources + source) * extent.inner + inner) as usize] = select(row < extent.rows, named, none);
 }
 
 /// One unit per index tuple: the row-major row it names in a tensor of leading `sizes`, or their product if it names
@@ -327,7 +316,7 @@ fn sort_by_rank(client: &Client, keys: &Keys, rows: usize, sources: usize) -> (H
 fn sort_by_radix(client: &Client, keys: Keys, rows: usize, sources: usize, radix: Radix) -> (Handle, Handle) {
     let bins = radix.bins();
     let runs = sources.div_ceil(radix.run);
-    let length = bins * runs;
+    let length = radix.counters(sources);
     let counters = words(client, length);
     // The first pass reads no places: any buffer stands for them.
     let mut from = (keys.handle.clone(), keys);
@@ -387,8 +376,7 @@ fn sort_by_radix(client: &Client, keys: Keys, rows: usize, sources: usize, radix
 
 /// Replaces each counter by the sum of all before it.
 fn scan(client: &Client, counters: &Handle, length: usize) {
-    // Blocks as many as they are long, to the next power of two: the scan's two loops then cost the same.
-    let block = 1usize << length.ilog2().div_ceil(2).max(6);
+    let block = Radix::scan_block(length);
     let blocks = length.div_ceil(block);
     let sums = words(client, blocks);
     let (count, dim) = run_grid(blocks);

@@ -1,11 +1,11 @@
 //! Launching updates.
 
 use crate::KernelError;
-use crate::launch::grid;
+use crate::launch::{MAX_ITERATIONS, grid};
 use crate::scatter::accepts::{Types, scatter_nd_problem, scatter_problem, select_assign_problem};
 use crate::scatter::axes::AxisView;
 use crate::scatter::kernel::{ExtentLaunch, finish, fold_chunks, walk};
-use crate::scatter::plan::{Plan, Problem, Radix, axis_grid, plan, plan_scatter};
+use crate::scatter::plan::{Plan, Problem, Radix, axis_grids, plan, plan_scatter};
 use crate::scatter::segment::{Keys, Segments, U32, axis_keys, segment, tuple_keys, words, words_arg};
 use crate::scatter::{CHUNK, Update};
 use cubecl::prelude::*;
@@ -47,12 +47,12 @@ pub fn scatter_planned(
     const KERNEL: &str = "scatter::scatter";
     let problem = scatter_problem(dim, &tensor, &indices, &values)?;
     let types = Types::of(client, KERNEL, &tensor, &indices, &values)?;
-    if problem.elements() == 0 || problem.flattened().sources == 0 {
+    let flat = problem.flattened();
+    if problem.elements() == 0 || flat.sources == 0 {
         return Ok(copy(client, tensor));
     }
     let axis = dim..dim + 1;
-    if let Some(radix) = sorting(KERNEL, plan, &problem)? {
-        let flat = problem.flattened();
+    if let Some(radix) = sorting(KERNEL, plan, problem.sources, flat.sources)? {
         let all = 0..tensor.shape().len();
         let indices = AxisView::new(client, KERNEL, indices, axis)?;
         let keys = match problem.columns() {
@@ -108,7 +108,7 @@ pub fn select_assign_planned(
     }
     let indices = AxisView::new(client, KERNEL, indices, 0..1)?;
     let operands = Operands::new(client, KERNEL, tensor, values, dim..dim + 1, dim..dim + 1)?;
-    match sorting(KERNEL, plan, &problem)? {
+    match sorting(KERNEL, plan, problem.sources, problem.sources)? {
         Some(radix) => {
             let segments = segment(client, indices.keys(types.index), problem.rows, problem.sources, radix);
             Ok(fold(client, operands, &problem, segments, types, update))
@@ -157,7 +157,7 @@ pub fn scatter_nd_planned(
     let parts = indices.shape()[batch];
     let keys = launch_tuple_keys(client, KERNEL, indices, &tensor.shape()[..parts], types.index)?;
     let operands = Operands::new(client, KERNEL, tensor, values, 0..parts, 0..batch)?;
-    match sorting(KERNEL, plan, &problem)? {
+    match sorting(KERNEL, plan, problem.sources, problem.sources)? {
         Some(radix) => {
             let segments = segment(client, Keys::made(keys), problem.rows, problem.sources, radix);
             Ok(fold(client, operands, &problem, segments, types, update))
@@ -200,14 +200,23 @@ impl Operands {
     }
 }
 
-/// How to sort, `Some(None)` by rank, or `None` to walk.
-fn sorting(kernel: &'static str, plan: Plan, problem: &Problem) -> Result<Option<Option<Radix>>, KernelError> {
-    match plan {
-        Plan::Radix(radix) => Ok(Some(Some(radix))),
-        Plan::Rank => Ok(Some(None)),
-        Plan::Walk if problem.sources <= CHUNK * CHUNK => Ok(None),
-        Plan::Walk => {
-            let reason = format!("a walk of {} sources, want at most {}", problem.sources, CHUNK * CHUNK);
+/// How to sort, `Some(None)` by rank, or `None` to walk: a line of `walked` sources, or all the `sorted` ones. Refuses a
+/// plan whose units would loop too long.
+fn sorting(
+    kernel: &'static str,
+    plan: Plan,
+    walked: usize,
+    sorted: usize,
+) -> Result<Option<Option<Radix>>, KernelError> {
+    let (radix, what, sources, iterations, most) = match plan {
+        Plan::Walk => (None, "a walk", walked, walked, CHUNK * CHUNK),
+        Plan::Rank => (Some(None), "a rank", sorted, sorted, MAX_ITERATIONS),
+        Plan::Radix(radix) => (Some(Some(radix)), "a radix sort", sorted, radix.iterations(sorted), MAX_ITERATIONS),
+    };
+    match iterations <= most {
+        true => Ok(radix),
+        false => {
+            let reason = format!("{what} of {sources} sources loops {iterations} times, want at most {most}");
             Err(KernelError::Shape { kernel, reason })
         }
     }
@@ -228,20 +237,21 @@ pub(super) fn extent(problem: &Problem) -> ExtentLaunch {
 fn launch_axis_keys(client: &Client, indices: &AxisView, problem: &Problem, dtype: ElemType) -> Keys {
     let length = problem.flattened().sources;
     let keys = words(client, length);
-    let (count, dim, tile) = axis_grid(problem.outer, problem.sources, problem.inner);
-    // SAFETY: units stop at the number of indices, which is the length of `keys`; the view covers its indices.
-    unsafe {
-        axis_keys::launch_unchecked(
-            client,
-            count,
-            dim,
-            indices.buffer(),
-            words_arg(&keys, length),
-            extent(problem),
-            tile,
-            indices.strides(),
-            dtype,
-        );
+    for (count, dim, tile) in axis_grids(problem.outer, problem.sources, problem.inner) {
+        // SAFETY: units stop at the number of indices, which is the length of `keys`; the view covers its indices.
+        unsafe {
+            axis_keys::launch_unchecked(
+                client,
+                count,
+                dim,
+                indices.buffer(),
+                words_arg(&keys, length),
+                extent(problem),
+                tile,
+                indices.strides(),
+                dtype,
+            );
+        }
     }
     Keys::made(keys)
 }
@@ -291,28 +301,29 @@ fn launch_walk(
     update: Update,
 ) -> TensorHandle {
     let output = operands.output(client);
-    let (count, dim, tile) = axis_grid(problem.outer, problem.rows, problem.inner);
-    // SAFETY: units stop at the number of destination elements; the views cover what the extent and their strides
-    // reach, and no index is used to address memory.
-    unsafe {
-        walk::launch_unchecked(
-            client,
-            count,
-            dim,
-            operands.tensor.buffer(),
-            indices.buffer(),
-            operands.values.buffer(),
-            output.clone().into_arg().into_buffer_arg(),
-            extent(problem),
-            tile,
-            operands.tensor.strides(),
-            indices.strides(),
-            operands.values.strides(),
-            CHUNK as u32,
-            update,
-            types.is_float(),
-            [types.storage, types.accumulator, types.index],
-        );
+    for (count, dim, tile) in axis_grids(problem.outer, problem.rows, problem.inner) {
+        // SAFETY: units stop at the number of destination elements; the views cover what the extent and their strides
+        // reach, and no index is used to address memory.
+        unsafe {
+            walk::launch_unchecked(
+                client,
+                count,
+                dim,
+                operands.tensor.buffer(),
+                indices.buffer(),
+                operands.values.buffer(),
+                output.clone().into_arg().into_buffer_arg(),
+                extent(problem),
+                tile,
+                operands.tensor.strides(),
+                indices.strides(),
+                operands.values.strides(),
+                CHUNK as u32,
+                update,
+                types.is_float(),
+                [types.storage, types.accumulator, types.index],
+            );
+        }
     }
     output
 }
@@ -339,21 +350,52 @@ fn fold(
     let totals_arg = || unsafe { BufferArg::from_raw_parts(totals.clone(), length) };
     let mut term_bits = 0;
     while problem.sources > (CHUNK * CHUNK) << term_bits {
-        let (count, dim, tile) = axis_grid(problem.outer, slots, problem.inner);
-        // SAFETY: units stop at the number of slots times columns, the length of `totals`; sorted places, keys and
-        // starts address within the values and each other.
+        for (count, dim, tile) in axis_grids(problem.outer, slots, problem.inner) {
+            // SAFETY: units stop at the number of slots times columns, the length of `totals`; sorted places, keys and
+            // starts address within the values and each other.
+            unsafe {
+                fold_chunks::launch_unchecked(
+                    client,
+                    count,
+                    dim,
+                    words_arg(&segments.keys, problem.sources),
+                    words_arg(&segments.places, problem.sources),
+                    words_arg(&segments.bounds, segments.bounds_length),
+                    operands.values.buffer(),
+                    totals_arg(),
+                    extent(problem),
+                    tile,
+                    operands.values.strides(),
+                    term_bits,
+                    CHUNK as u32,
+                    update,
+                    types.is_float(),
+                    segments.by_source,
+                    [types.storage, types.accumulator],
+                );
+            }
+        }
+        term_bits += CHUNK.ilog2();
+    }
+    let axis = if segments.by_source { problem.sources } else { problem.rows };
+    for (count, dim, tile) in axis_grids(problem.outer, axis, problem.inner) {
+        // SAFETY: units stop at the number of destination elements; rows of several chunks have had their totals written
+        // at this span.
         unsafe {
-            fold_chunks::launch_unchecked(
+            finish::launch_unchecked(
                 client,
                 count,
                 dim,
+                operands.tensor.buffer(),
                 words_arg(&segments.keys, problem.sources),
                 words_arg(&segments.places, problem.sources),
                 words_arg(&segments.bounds, segments.bounds_length),
                 operands.values.buffer(),
                 totals_arg(),
+                output.clone().into_arg().into_buffer_arg(),
                 extent(problem),
                 tile,
+                operands.tensor.strides(),
                 operands.values.strides(),
                 term_bits,
                 CHUNK as u32,
@@ -363,35 +405,6 @@ fn fold(
                 [types.storage, types.accumulator],
             );
         }
-        term_bits += CHUNK.ilog2();
-    }
-    let axis = if segments.by_source { problem.sources } else { problem.rows };
-    let (count, dim, tile) = axis_grid(problem.outer, axis, problem.inner);
-    // SAFETY: units stop at the number of destination elements; rows of several chunks have had their totals written
-    // at this span.
-    unsafe {
-        finish::launch_unchecked(
-            client,
-            count,
-            dim,
-            operands.tensor.buffer(),
-            words_arg(&segments.keys, problem.sources),
-            words_arg(&segments.places, problem.sources),
-            words_arg(&segments.bounds, segments.bounds_length),
-            operands.values.buffer(),
-            totals_arg(),
-            output.clone().into_arg().into_buffer_arg(),
-            extent(problem),
-            tile,
-            operands.tensor.strides(),
-            operands.values.strides(),
-            term_bits,
-            CHUNK as u32,
-            update,
-            types.is_float(),
-            segments.by_source,
-            [types.storage, types.accumulator],
-        );
     }
     output
 }
