@@ -68,8 +68,8 @@ pub enum Error {
 
     /// A random operation ran before a seed was set.
     #[error(
-        "`{operation}` (result {:?} {}; device {device}) draws random numbers, and its thread has no seed: its result \
-         would differ from run to run; call `burn_deterministic::set_random_seed(seed)` in that thread before it, after \
+        "`{operation}` (result {:?} {}; device {device}) draws random numbers, and no seed is set in its \
+         thread: its result would differ from run to run; call `burn_deterministic::set_random_seed(seed)` in that thread before it, after \
          `enable_op_determinism`",
         &shape[..],
         dtype.name()

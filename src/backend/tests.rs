@@ -210,6 +210,13 @@ fn random_numbers_need_a_seed_and_repeat_with_it() {
     assert_eq!((-3..3).map(|n| integers.contains(&n)).collect::<Vec<_>>(), [true; 6]);
     let normal = Ours::int_random(Shape::new([10]), Distribution::Normal(0.0, 9.0), &device(), IntDType::I32);
     assert_eq!(normal.shape(), Shape::new([10]));
+
+    // As behind a server: the seed arrives on one thread, operations run on others.
+    let elsewhere = || {
+        Ours::seed(&device(), 7);
+        std::thread::scope(|scope| scope.spawn(|| (data(draw()), data(draw()))).join().expect("the thread draws"))
+    };
+    assert_eq!(elsewhere(), first);
 }
 
 #[test]
