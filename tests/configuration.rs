@@ -2,15 +2,36 @@
 
 use crate::process::{Folder, Program, report};
 use burn::prelude::*;
+use burn::tensor::Distribution;
 use burn_deterministic::{
     Determinism, Error, Guarantee, OnViolation, enable_op_determinism, is_op_determinism_enabled,
 };
 
+/// `1 + 1, 2 + 1`, on the way to the device.
+fn queued() -> Tensor<1> {
+    Tensor::<1>::from_data([1.0, 2.0], &Device::default()) + 1.0
+}
+
+fn assert_computed(tensor: Tensor<1>) {
+    assert_eq!(tensor.into_data().try_to_vec::<f32>().expect("f32"), [2.0, 3.0]);
+}
+
 pub fn too_late() {
-    let tensor = Tensor::<1>::from_data([1.0, 2.0], &Device::default()) + 1.0;
+    assert_computed(queued());
     assert_eq!(enable_op_determinism(Determinism::default()), Err(Error::TooLate));
     assert!(!is_op_determinism_enabled());
-    assert_eq!(tensor.into_data().try_to_vec::<f32>().expect("f32"), [2.0, 3.0]);
+    assert_computed(queued());
+}
+
+/// Operations that no device has begun yet may still take the route: what counts is that all or none do.
+pub fn just_in_time() {
+    let tensor = queued();
+    let enabled = enable_op_determinism(Determinism::default());
+    assert!(matches!(enabled, Ok(()) | Err(Error::TooLate)), "{enabled:?}");
+    assert_eq!(is_op_determinism_enabled(), enabled.is_ok());
+    assert_computed(tensor);
+    let unseeded = Tensor::<1>::random([3], Distribution::Default, &Device::default());
+    assert_eq!(unseeded.try_into_data().is_err(), enabled.is_ok());
 }
 
 pub fn enabled_again() {
@@ -36,6 +57,12 @@ pub fn bypassing() {
 #[test]
 fn enabling_after_an_operation() {
     Program::new("too_late").run();
+}
+
+#[test]
+fn enabling_while_an_operation_is_queued() {
+    let output = Program::new("just_in_time").run();
+    output.assert_quiet();
 }
 
 #[test]

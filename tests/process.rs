@@ -94,11 +94,16 @@ impl Output {
         values.next_back().unwrap_or_else(|| panic!("no line `{name}: ..` from {self}"))
     }
 
-    /// The digest of what the program trained, after making sure that the backend complained of nothing.
-    pub fn digest(&self) -> &str {
+    /// Requires that the backend complained of nothing.
+    pub fn assert_quiet(&self) {
         for warning in WARNINGS {
             assert!(!self.stderr.contains(warning), "a warning from {self}");
         }
+    }
+
+    /// The digest of what the program trained, of which the backend must not have complained.
+    pub fn digest(&self) -> &str {
+        self.assert_quiet();
         self.reported("digest")
     }
 
