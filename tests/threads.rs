@@ -2,6 +2,7 @@
 
 use crate::bits::{floats, indices};
 use crate::process::Program;
+use crate::programs::{lstm, mlp};
 use burn::module::Module;
 use burn::nn::{Dropout, DropoutConfig, Linear, LinearConfig};
 use burn::optim::{AdamConfig, GradientsParams};
@@ -11,6 +12,7 @@ use burn_deterministic::{Digest, digest, set_random_seed};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
@@ -59,7 +61,18 @@ fn disturb(seed: u64, device: &Device, done: &AtomicBool) {
     }
 }
 
-/// Trains, with two other threads at work and pauses between submissions where [`DISTURBANCE`] asks for them.
+/// Reads what another thread computes, at times of its own: whatever is queued for it then runs at once.
+fn peek(seed: u64, tensors: Receiver<Tensor<2>>) {
+    let mut rng = Some(ChaCha8Rng::seed_from_u64(seed));
+    for tensor in tensors {
+        pause(&mut rng);
+        let sum = (tensor * 2.0 + 1.0).sum().into_scalar::<f32>();
+        assert!(sum.is_finite());
+    }
+}
+
+/// Trains; where [`DISTURBANCE`] asks for it with pauses between submissions, other threads at work, and one that
+/// looks on.
 pub fn stressed(device: &Device) -> Digest {
     let seed: Option<u64> = std::env::var(DISTURBANCE).ok().map(|seed| seed.parse().expect("a number"));
     let mut rng = seed.map(ChaCha8Rng::seed_from_u64);
@@ -69,17 +82,30 @@ pub fn stressed(device: &Device) -> Digest {
             let (device, done) = (device.clone().without_autodiff(), &done);
             scope.spawn(move || disturb(seed, &device, done));
         }
+        let onlooker = seed.map(|seed| {
+            let (sender, receiver) = mpsc::channel();
+            scope.spawn(move || peek(seed, receiver));
+            sender
+        });
+        let show = |tensor: &Tensor<2>| {
+            if let Some(onlooker) = &onlooker {
+                onlooker.send(tensor.clone().inner()).expect("it looks as long as there is something to see");
+            }
+        };
         let inputs = Tensor::<2>::from_data(floats([64, 12]), device);
         let mut model = Classifier::new(device);
         let mut optimizer = AdamConfig::new().init();
         for _ in 0..30 {
             pause(&mut rng);
             let outputs = model.forward(inputs.clone());
+            show(&outputs);
             pause(&mut rng);
             let gradients = (outputs - 1.0).powi_scalar(2).mean().backward();
+            show(&model.first.weight.val());
             pause(&mut rng);
             let gradients = GradientsParams::from_grads(gradients, &model);
             model = optimizer.step(1e-2, model, gradients);
+            show(&model.second.weight.val());
         }
         let digest = digest(&model.valid());
         done.store(true, Ordering::Relaxed);
@@ -127,6 +153,24 @@ fn work_of_other_threads_changes_nothing() {
     let alone = Program::new("stressed").run();
     for seed in ["1", "2"] {
         Program::new("stressed").env(DISTURBANCE, seed).run().assert_digest(&alone);
+    }
+}
+
+/// Each of two threads trains as if it were alone.
+#[test]
+fn two_trainings_at_once_are_the_two() {
+    let device = crate::deterministic_device().autodiff();
+    let start = |seed: u64, train: fn(&Device) -> Digest| {
+        let device = device.clone();
+        thread::spawn(move || {
+            set_random_seed(seed);
+            train(&device)
+        })
+    };
+    let alone = [start(1, mlp::train).join(), start(2, lstm::train).join()];
+    let at_once = [start(1, mlp::train), start(2, lstm::train)].map(|training| training.join());
+    for (alone, at_once) in alone.into_iter().zip(at_once) {
+        assert_eq!(alone.expect("trained alone"), at_once.expect("trained beside another"));
     }
 }
 
