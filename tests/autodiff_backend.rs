@@ -1,0 +1,75 @@
+//! Below the tensor API: training through `Autodiff<Deterministic<CubeBackend>>`.
+
+use crate::bits::{assert_same, floats};
+use burn_autodiff::Autodiff;
+use burn_backend::ops::{FloatTensorOps, ModuleOps};
+use burn_backend::tensor::FloatTensor;
+use burn_backend::{AutodiffBackend, Distribution, ExecutionError, FloatDType, TensorData, read_sync};
+use burn_cubecl::{CubeBackend, CubeDevice};
+use burn_deterministic::{Deterministic, set_random_seed};
+
+type Inner = Deterministic<CubeBackend>;
+type B = Autodiff<Inner>;
+
+fn read(tensor: FloatTensor<Inner>) -> Result<TensorData, ExecutionError> {
+    read_sync(Inner::float_into_data(tensor))
+}
+
+fn upload<const D: usize>(shape: [usize; D]) -> FloatTensor<B> {
+    B::float_from_data(floats(shape), &CubeDevice::default())
+}
+
+/// Two layers, squared error, gradient descent: the weights after 20 steps, and the losses.
+fn train(seed: u64) -> Vec<TensorData> {
+    set_random_seed(seed);
+    let initial = |shape: [usize; 2]| {
+        let normal = Distribution::Normal(0.0, 0.3);
+        B::float_random(shape.into(), normal, &CubeDevice::default(), FloatDType::F32)
+    };
+    let (inputs, targets) = (upload([50, 6]), upload([50, 2]));
+    let mut weights = [initial([6, 20]), initial([20, 2])];
+    let mut results = Vec::new();
+    for _ in 0..20 {
+        weights = weights.map(|weight| B::float_set_require_grad(weight, true));
+        let [first, second] = weights.clone();
+        let hidden = B::float_tanh(B::float_matmul(inputs.clone(), first));
+        let error = B::float_sub(B::float_matmul(hidden, second), targets.clone());
+        let loss = B::float_mean(B::float_mul(error.clone(), error));
+        results.push(read(B::inner(loss.clone())).expect("the loss"));
+        let gradients = B::backward(loss);
+        weights = weights.map(|weight| {
+            let gradient = B::grad(&weight, &gradients).expect("every weight took part");
+            let step = Inner::float_mul_scalar(gradient, 0.1.into());
+            B::from_inner(Inner::float_sub(B::inner(weight), step))
+        });
+    }
+    results.extend(weights.map(|weight| read(B::inner(weight)).expect("weights")));
+    results
+}
+
+#[test]
+fn training_twice_ends_in_the_same_bits() {
+    crate::deterministic_device();
+    let (first, again, other) = (train(5), train(5), train(6));
+    for (place, (first, again)) in first.iter().zip(&again).enumerate() {
+        assert_same(&format!("result {place}"), first, again);
+    }
+    assert_ne!(first, other, "another seed is another training");
+    let loss = |step: usize| first[step].clone().try_to_vec::<f32>().expect("f32")[0];
+    assert!(loss(19) < loss(0), "from {} to {}", loss(0), loss(19));
+}
+
+#[test]
+fn a_refusal_comes_back_from_the_read() {
+    crate::deterministic_device();
+    let zeros = |shape: [usize; 4]| Inner::float_from_data(TensorData::zeros::<f32, _>(shape), &CubeDevice::default());
+    let options = burn_backend::ops::DeformConvOptions::new([1, 1], [0, 0], [1, 1], 1, 1);
+    let (x, offset, weight) = (zeros([1, 2, 5, 5]), zeros([1, 18, 3, 3]), zeros([3, 2, 3, 3]));
+    let weight = B::float_set_require_grad(B::from_inner(weight), true);
+    let refused = B::deform_conv2d(B::from_inner(x), B::from_inner(offset), weight, None, None, options);
+    let sum = B::float_sum(refused);
+    let error = read(B::inner(sum)).expect_err("deform_conv2d has no fixed order").to_string();
+    assert!(error.contains("`deform_conv2d` was refused"), "{error}");
+    let alive = read(Inner::float_sum(B::inner(upload([10])))).expect("the device still computes");
+    assert_same("sum", &alive, &read(Inner::float_sum(B::inner(upload([10])))).expect("again"));
+}

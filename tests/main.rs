@@ -1,0 +1,69 @@
+//! What a user relies on, through the public API only.
+//!
+//! Determinism is enabled once for a process, and what it promises is about separate processes. So a test here runs
+//! programs: this binary starts itself again, with the name of one of [`PROGRAMS`] to run (see [`process`]). Tests that
+//! need one deterministic process and nothing else share this one.
+//!
+//! The default suite shows each property with few repeats; the feature `heavy` has as many as the guarantee is judged
+//! by.
+
+#![cfg(feature = "wgpu")]
+
+mod autodiff_backend;
+mod bits;
+mod configuration;
+
+mod layout;
+mod process;
+mod programs;
+mod refusals;
+mod remote;
+mod repeats;
+mod run_to_run;
+mod threads;
+
+use burn::prelude::*;
+use burn_deterministic::{Determinism, Digest, enable_op_determinism, set_random_seed};
+
+/// What can be run in a process of its own.
+const PROGRAMS: &[(&str, fn())] = &[
+    ("mlp", || trained(programs::mlp::train)),
+    ("convnet", || trained(programs::convnet::train)),
+    ("transformer", || trained(programs::transformer::train)),
+    ("lstm", || trained(programs::lstm::train)),
+    ("skip_gram", || trained(programs::skip_gram::train)),
+    ("stressed", || trained(threads::stressed)),
+    ("odd_places", || trained(threads::odd_places)),
+    ("plain_scatter", repeats::plain_scatter),
+    ("unseeded", refusals::unseeded),
+    ("unseeded_dropout", refusals::unseeded_dropout),
+    ("unseeded_thread", refusals::unseeded_thread),
+    ("unsupported", refusals::unsupported),
+    ("warned", refusals::warned),
+    ("too_late", configuration::too_late),
+    ("just_in_time", configuration::just_in_time),
+    ("enabled_again", configuration::enabled_again),
+    ("bypassing", configuration::bypassing),
+];
+
+/// A user's program: enable, seed, train, print the digest.
+fn trained(train: fn(&Device) -> Digest) {
+    enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
+    set_random_seed(812);
+    process::report("digest", train(&Device::default().autodiff()));
+}
+
+/// The device of the tests that run in this process.
+fn deterministic_device() -> Device {
+    enable_op_determinism(Determinism::default()).expect("every test of this process enables the same");
+    Device::default()
+}
+
+/// In a process that [`process::Program`] started: the program it is to run. In the suite's own: nothing.
+#[test]
+fn program() {
+    if let Some(name) = process::requested() {
+        let (_, run) = PROGRAMS.iter().find(|(known, _)| *known == name).expect("a program of this suite");
+        run();
+    }
+}
