@@ -30,9 +30,11 @@ fn assert_values<const D: usize>(tensor: Tensor<D>, expected: &[f32]) {
     assert_eq!(tensor.into_data().try_to_vec::<f32>().expect("f32"), expected);
 }
 
-/// What is said of a random operation without a seed.
+/// What is said of a random operation without a seed on this device.
 fn unseeded_text<const N: usize>(shape: [usize; N]) -> String {
-    Error::Unseeded { operation: "float_random", shape: shape.into(), dtype: DType::F32 }.to_string()
+    // The device as the backend names it, which Burn's device wraps.
+    let device = format!("{:?}", cubecl::Device::default());
+    Error::Unseeded { operation: "float_random", shape: shape.into(), dtype: DType::F32, device }.to_string()
 }
 
 pub fn unseeded() {
