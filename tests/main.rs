@@ -12,7 +12,7 @@
 mod autodiff_backend;
 mod bits;
 mod configuration;
-
+mod coverage;
 mod layout;
 mod process;
 mod programs;
@@ -44,6 +44,10 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("just_in_time", configuration::just_in_time),
     ("enabled_again", configuration::enabled_again),
     ("bypassing", configuration::bypassing),
+    ("stolen", coverage::stolen),
+    ("stolen_under_a_profiler", coverage::stolen_under_a_profiler),
+    ("reseeding", coverage::reseeding),
+    ("steady_memory", coverage::steady_memory),
 ];
 
 /// A user's program: enable, seed, train, print the digest.

@@ -5,8 +5,9 @@
 //! [`Block::run`](super::block::Block) is stopped before it is submitted, and Burn turns that into an error of the
 //! tensors the block was to write. A block that launches nothing computes nothing: it was skipped, or is a view.
 //!
-//! CubeCL has one place for an observer, and a profiler may take it. The route notices when a kernel of its own goes
-//! unseen; until it is seen again, every block that ends without having passed is a violation.
+//! CubeCL has one place for an observer, and a profiler may take it. The route notices when a kernel of its own (an
+//! element-wise run's, or a matrix product's) goes unseen; until one is seen again, every block that ends without having
+//! passed is a violation.
 
 use crate::enable::{OnViolation, determinism, warn};
 use crate::error::Error;

@@ -1,6 +1,7 @@
 //! One operation of Burn's stream on the deterministic backend.
 
 use super::bind::bind;
+use super::coverage;
 use crate::backend::{Deterministic, in_route};
 use crate::catalogue;
 use crate::enable::{OnViolation, determinism, warn};
@@ -12,7 +13,10 @@ use burn_cubecl::fusion::FallbackOperation;
 use burn_cubecl::{CubeBackend, CubeDevice};
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_fusion::stream::Context;
-use burn_ir::{BackendIr, BaseOperationIr, CastOpIr, HandleKind, OperationIr, TensorHandle, TensorIr, TensorStatus};
+use burn_ir::{
+    BackendIr, BaseOperationIr, CastOpIr, FloatOperationIr, HandleKind, OperationIr, TensorHandle, TensorIr,
+    TensorStatus,
+};
 use burn_router::TensorInterpreter;
 
 type B = Deterministic<CubeBackend>;
@@ -43,9 +47,16 @@ pub(super) fn run(
     }
     let output = operation.outputs().next().map(|output| output.id);
     in_route(|| {
-        issued(output, || match &operation {
+        issued(output, || match operation {
             // burn-fusion emits this cast, and burn-router's interpreter has no arm for it.
-            OperationIr::BaseInt(BaseOperationIr::Cast(cast)) => int_cast(cast, context),
+            OperationIr::BaseInt(BaseOperationIr::Cast(cast)) => int_cast(&cast, context),
+            OperationIr::Float(_, FloatOperationIr::Matmul(ref product)) => {
+                let launches = product.out.shape.num_elements() > 0;
+                coverage::launching(|| {
+                    interpret(operation, device, context);
+                    launches
+                });
+            }
             _ => interpret(operation, device, context),
         })
     });
