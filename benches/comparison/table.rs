@@ -11,9 +11,8 @@ pub struct Table {
 
 struct Row {
     work: &'static str,
-    burn: String,
-    here: String,
-    ratio: f64,
+    /// Burn's, burn-deterministic's, and their ratio; or why there is none.
+    measured: Result<(String, String, f64), String>,
     target: Option<Target>,
 }
 
@@ -38,7 +37,7 @@ impl Table {
     /// Adds the times of `work`; the ratio is how many times as fast burn-deterministic is.
     pub fn times(&mut self, work: &'static str, [burn, here]: [Duration; 2], target: Option<Target>) {
         let ratio = burn.as_secs_f64() / here.as_secs_f64();
-        self.add(Row { work, burn: format!("{burn:.3?}"), here: format!("{here:.3?}"), ratio, target });
+        self.add(Row { work, measured: Ok((format!("{burn:.3?}"), format!("{here:.3?}"), ratio)), target });
     }
 
     /// Adds quantities of `work` in `unit`; the ratio is that of burn-deterministic's to Burn's.
@@ -50,11 +49,16 @@ impl Table {
         target: Option<Target>,
     ) {
         let spelled = |quantity: f64| format!("{quantity:.1} {unit}");
-        self.add(Row { work, burn: spelled(burn), here: spelled(here), ratio: here / burn, target });
+        self.add(Row { work, measured: Ok((spelled(burn), spelled(here), here / burn)), target });
+    }
+
+    /// Says why the two do not do the same `work`.
+    pub fn not_comparable(&mut self, work: &'static str, reason: String) {
+        self.add(Row { work, measured: Err(reason), target: None });
     }
 
     fn add(&mut self, row: Row) {
-        eprintln!("{}: Burn {}, here {}, ratio {:.2}", row.work, row.burn, row.here, row.ratio);
+        eprintln!("{row}");
         self.rows.push(row);
     }
 }
@@ -63,18 +67,38 @@ impl Display for Table {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "| work | Burn | here | ratio | target | |")?;
         writeln!(f, "|---|---|---|---|---|---|")?;
-        for Row { work, burn, here, ratio, target } in &self.rows {
-            let (target, verdict) = match *target {
-                Some(Target::AtLeast(bound)) => (format!("≥ {bound}"), verdict(*ratio >= bound)),
-                Some(Target::AtMost(bound)) => (format!("≤ {bound}"), verdict(*ratio <= bound)),
-                None => Default::default(),
-            };
-            writeln!(f, "| {work} | {burn} | {here} | {ratio:.2} | {target} | {verdict} |")?;
-        }
-        Ok(())
+        self.rows.iter().try_for_each(|row| writeln!(f, "{row}"))
     }
 }
 
-fn verdict(met: bool) -> &'static str {
-    if met { "met" } else { "**missed**" }
+impl Display for Row {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { work, measured, target } = self;
+        match (measured, target) {
+            (Err(reason), _) => write!(f, "| {work} | | | | | not comparable: {reason} |"),
+            (Ok((burn, here, ratio)), None) => write!(f, "| {work} | {burn} | {here} | {ratio:.2} | | |"),
+            (Ok((burn, here, ratio)), Some(target)) => {
+                let verdict = if target.met(*ratio) { "met" } else { "**missed**" };
+                write!(f, "| {work} | {burn} | {here} | {ratio:.2} | {target} | {verdict} |")
+            }
+        }
+    }
+}
+
+impl Target {
+    fn met(self, ratio: f64) -> bool {
+        match self {
+            Self::AtLeast(bound) => ratio >= bound,
+            Self::AtMost(bound) => ratio <= bound,
+        }
+    }
+}
+
+impl Display for Target {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AtLeast(bound) => write!(f, "≥ {bound}"),
+            Self::AtMost(bound) => write!(f, "≤ {bound}"),
+        }
+    }
 }
