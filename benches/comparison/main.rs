@@ -1,0 +1,69 @@
+//! The same work on plain Burn and on burn-deterministic, in one run: `cargo xtask bench [filter]`.
+//!
+//! Prints a Markdown table with the medians of both and their ratio. It has a harness of its own, because a ratio on a
+//! machine that does other work as well is only fair when the two take turns sample by sample, which neither divan nor
+//! criterion does. benches/README.md has a record.
+
+#[path = "../../examples/digits_convnet/dataset.rs"]
+mod dataset;
+mod measure;
+#[path = "../../examples/digits_convnet/model.rs"]
+mod model;
+mod operations;
+mod table;
+mod training;
+
+use anyhow::Result;
+use burn::backend::Backend;
+use burn_cubecl::{CubeBackend, CubeDevice};
+use clap::Parser;
+use table::Table;
+
+#[derive(Parser)]
+#[command(about = "Compares burn-deterministic with plain Burn")]
+struct Arguments {
+    /// Only the work whose name contains this.
+    filter: Option<String>,
+    /// Samples of each operation on each backend.
+    #[arg(long, default_value_t = 15)]
+    samples: usize,
+    /// Trainings on each backend, each in a process of its own.
+    #[arg(long, default_value_t = 3)]
+    trainings: usize,
+    /// Train in this process and print the measurements. For the processes that the benchmark starts.
+    #[arg(long, hide = true)]
+    train: Option<training::Side>,
+    /// What `cargo bench` passes to every benchmark.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    if let Some(side) = arguments.train {
+        return training::train(side);
+    }
+    let mut table = Table::new(arguments.filter);
+    if training::NAMES.into_iter().any(|name| table.wants(name)) {
+        training::compare(&mut table, arguments.trainings)?;
+    }
+    operations::compare(&mut table, arguments.samples);
+    println!("{}, {} processors, load {}\n", device(), processors(), load().unwrap_or("unknown".to_owned()));
+    println!("{table}");
+    Ok(())
+}
+
+fn device() -> String {
+    let device = CubeDevice::default();
+    format!("{} {:?}", CubeBackend::name(&device), device)
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, |count| count.get())
+}
+
+/// The processes that were running or ready to, on average over the last 1, 5 and 15 minutes, where Linux says.
+fn load() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
+    Some(text.split(' ').take(3).collect::<Vec<_>>().join(" "))
+}

@@ -1,0 +1,104 @@
+//! The table that the benchmark prints.
+
+use std::fmt::{self, Display, Formatter};
+use std::time::Duration;
+
+/// Measurements of plain Burn and of burn-deterministic, side by side.
+pub struct Table {
+    filter: Option<String>,
+    rows: Vec<Row>,
+}
+
+struct Row {
+    work: &'static str,
+    /// Burn's, burn-deterministic's, and their ratio; or why there is none.
+    measured: Result<(String, String, f64), String>,
+    target: Option<Target>,
+}
+
+/// What the ratio is to be.
+#[derive(Clone, Copy)]
+pub enum Target {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+impl Table {
+    /// A table of the work whose name contains `filter`.
+    pub fn new(filter: Option<String>) -> Self {
+        Self { filter, rows: Vec::new() }
+    }
+
+    /// Whether `work` is to be measured.
+    pub fn wants(&self, work: &str) -> bool {
+        self.filter.as_ref().is_none_or(|filter| work.contains(filter.as_str()))
+    }
+
+    /// Adds the times of `work`; the ratio is how many times as fast burn-deterministic is.
+    pub fn times(&mut self, work: &'static str, [burn, here]: [Duration; 2], target: Option<Target>) {
+        let ratio = burn.as_secs_f64() / here.as_secs_f64();
+        self.add(Row { work, measured: Ok((format!("{burn:.3?}"), format!("{here:.3?}"), ratio)), target });
+    }
+
+    /// Adds quantities of `work` in `unit`; the ratio is that of burn-deterministic's to Burn's.
+    pub fn quantities(
+        &mut self,
+        work: &'static str,
+        [burn, here]: [f64; 2],
+        unit: &'static str,
+        target: Option<Target>,
+    ) {
+        let spelled = |quantity: f64| format!("{quantity:.1} {unit}");
+        self.add(Row { work, measured: Ok((spelled(burn), spelled(here), here / burn)), target });
+    }
+
+    /// Says why the two do not do the same `work`.
+    pub fn not_comparable(&mut self, work: &'static str, reason: String) {
+        self.add(Row { work, measured: Err(reason), target: None });
+    }
+
+    fn add(&mut self, row: Row) {
+        eprintln!("{row}");
+        self.rows.push(row);
+    }
+}
+
+impl Display for Table {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(f, "| work | Burn | here | ratio | target | |")?;
+        writeln!(f, "|---|---|---|---|---|---|")?;
+        self.rows.iter().try_for_each(|row| writeln!(f, "{row}"))
+    }
+}
+
+impl Display for Row {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { work, measured, target } = self;
+        match (measured, target) {
+            (Err(reason), _) => write!(f, "| {work} | | | | | not comparable: {reason} |"),
+            (Ok((burn, here, ratio)), None) => write!(f, "| {work} | {burn} | {here} | {ratio:.2} | | |"),
+            (Ok((burn, here, ratio)), Some(target)) => {
+                let verdict = if target.met(*ratio) { "met" } else { "**missed**" };
+                write!(f, "| {work} | {burn} | {here} | {ratio:.2} | {target} | {verdict} |")
+            }
+        }
+    }
+}
+
+impl Target {
+    fn met(self, ratio: f64) -> bool {
+        match self {
+            Self::AtLeast(bound) => ratio >= bound,
+            Self::AtMost(bound) => ratio <= bound,
+        }
+    }
+}
+
+impl Display for Target {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AtLeast(bound) => write!(f, "≥ {bound}"),
+            Self::AtMost(bound) => write!(f, "≤ {bound}"),
+        }
+    }
+}
