@@ -113,11 +113,13 @@ pub struct Plan {
 
 impl Plan {
     /// Every kind of plan, for tests that force one.
-    pub const ALL: [Self; 4] = [Self::WALK, Self::NARROW_WALK, Self::SIDE_BY_SIDE, Self::ONE_BLOCK];
+    pub const ALL: [Self; 5] = [Self::WALK, Self::NARROW_WALK, Self::SHARED_WALK, Self::SIDE_BY_SIDE, Self::ONE_BLOCK];
     /// One unit a block.
     pub const WALK: Self = Self { width: 64, groups: 1 };
     /// One unit a block and few a cube: more cubes where there are few blocks.
     pub const NARROW_WALK: Self = Self { width: 8, groups: 1 };
+    /// Four units a block, for many blocks of a dense axis on a software driver: fewer lanes then read a block apart.
+    pub const SHARED_WALK: Self = Self { width: 8, groups: 4 };
     /// Eight units a block, for outputs that lie side by side in memory.
     pub const SIDE_BY_SIDE: Self = Self { width: 32, groups: 8 };
     /// One unit a column, for an axis that lies side by side in memory.
@@ -145,6 +147,7 @@ pub fn plan(view: &View, machine: Machine) -> Plan {
     let dense_axis = view.outputs == 1 || view.axis_stride <= view.inner_stride;
     match machine {
         Machine::Software if blocks < 1 << 12 => Plan::NARROW_WALK,
+        Machine::Software if dense_axis => Plan::SHARED_WALK,
         Machine::Software => Plan::WALK,
         Machine::Gpu if view.axis <= COLUMNS => Plan::WALK,
         Machine::Gpu if dense_axis => Plan::ONE_BLOCK,
