@@ -62,12 +62,16 @@ fn disturb(seed: u64, device: &Device, done: &AtomicBool) {
 }
 
 /// Reads what another thread computes, at times of its own: whatever is queued for it then runs at once.
+///
+/// Burn 0.22.1 now and then loses a tensor on the way to another thread, with determinism enabled or not; reading it
+/// is an error then. What is asked here is that the thread that trains never notices.
 fn peek(seed: u64, tensors: Receiver<Tensor<2>>) {
     let mut rng = Some(ChaCha8Rng::seed_from_u64(seed));
     for tensor in tensors {
         pause(&mut rng);
-        let sum = (tensor * 2.0 + 1.0).sum().into_scalar::<f32>();
-        assert!(sum.is_finite());
+        if let Ok(sum) = (tensor * 2.0 + 1.0).sum().try_into_scalar::<f32>() {
+            assert!(sum.is_finite());
+        }
     }
 }
 
