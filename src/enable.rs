@@ -63,7 +63,7 @@ static ENABLED: Mutex<Option<Determinism>> = Mutex::new(None);
 ///
 /// # Errors
 ///
-/// - [`Error::TooLate`] when a tensor operation has already run,
+/// - [`Error::TooLate`] when a tensor has already been made,
 /// - [`Error::AlreadyEnabled`] when it is enabled with other settings,
 /// - [`Error::Guarantee`] when `settings` asks for more than can be given,
 /// - [`Error::Configuration`] when a Burn setting would send operations around the deterministic kernels.

@@ -11,10 +11,10 @@ use std::borrow::Cow;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A tensor operation ran before determinism was enabled.
+    /// A tensor was made before determinism was enabled.
     #[error(
-        "determinism was enabled too late: Burn's backend is already running, so operations have been executed without \
-         it; call `enable_op_determinism` at the start of `main`, before the first tensor, device or module is created"
+        "determinism was enabled too late: a tensor has been made already, and its operations run without it; call \
+         `enable_op_determinism` at the start of `main`, before the first tensor or module is created"
     )]
     TooLate,
 

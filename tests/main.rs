@@ -41,7 +41,7 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("unsupported", refusals::unsupported),
     ("warned", refusals::warned),
     ("too_late", configuration::too_late),
-    ("just_in_time", configuration::just_in_time),
+    ("too_late_for_a_queued_operation", configuration::too_late_for_a_queued_operation),
     ("enabled_again", configuration::enabled_again),
     ("bypassing", configuration::bypassing),
     ("stolen", coverage::stolen),

@@ -10,7 +10,7 @@ use burn_ir::TensorId;
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-pub(crate) use position::issued;
+pub(crate) use position::{issued, tensors_exist};
 
 /// The seeds of a thread and how many operations have drawn under each.
 #[derive(Default)]

@@ -10,7 +10,7 @@ use burn_fusion::client::GlobalFusionClient;
 use burn_ir::TensorId;
 use core::cell::Cell;
 use cubecl::device::CpuDevice;
-use std::sync::OnceLock;
+use std::sync::Mutex;
 
 thread_local! {
     static ISSUED: Cell<Option<TensorId>> = const { Cell::new(None) };
@@ -18,10 +18,37 @@ thread_local! {
 
 /// The current value of burn-fusion's counter.
 pub(super) fn now() -> TensorId {
-    // Every client reads the one counter. This one is for a device that no CubeCL runtime here brings up, and is never
-    // sent anything.
-    static CLIENT: OnceLock<GlobalFusionClient<FusionCubeRuntime>> = OnceLock::new();
-    CLIENT.get_or_init(|| GlobalFusionClient::new(CubeDevice::Cpu(CpuDevice))).create_empty_handle()
+    Counter::with(|counter| counter.next())
+}
+
+/// Whether the program has made a tensor on a device of Burn's stream, be it that its operation still waits to run.
+pub(crate) fn tensors_exist() -> bool {
+    Counter::with(|counter| {
+        let taken = counter.taken;
+        counter.next() != TensorId::new(taken)
+    })
+}
+
+/// A client of burn-fusion, of which there is one: every client counts on the same counter.
+struct Counter {
+    /// For a device that no CubeCL runtime here brings up; it is never sent anything.
+    client: GlobalFusionClient<FusionCubeRuntime>,
+    /// Numbers this crate has taken from the counter, which starts at 0.
+    taken: u64,
+}
+
+impl Counter {
+    fn with<T>(body: impl FnOnce(&mut Self) -> T) -> T {
+        static COUNTER: Mutex<Option<Counter>> = Mutex::new(None);
+        let mut counter = COUNTER.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let new = || Self { client: GlobalFusionClient::new(CubeDevice::Cpu(CpuDevice)), taken: 0 };
+        body(counter.get_or_insert_with(new))
+    }
+
+    fn next(&mut self) -> TensorId {
+        self.taken += 1;
+        self.client.create_empty_handle()
+    }
 }
 
 /// Runs `body`, which executes an operation whose (first) output is `output`.

@@ -18,6 +18,7 @@ mod fuser;
 mod interpret;
 
 use crate::error::Error;
+use crate::random::tensors_exist;
 use burn_cubecl::fusion::{BUILTIN_NAMES, RegistryError, register, remove};
 
 /// Installs the route.
@@ -26,6 +27,9 @@ use burn_cubecl::fusion::{BUILTIN_NAMES, RegistryError, register, remove};
 ///
 /// When an operation has already run, or a Burn setting would bypass the route. Nothing is installed then.
 pub(crate) fn install() -> Result<(), Error> {
+    if tensors_exist() {
+        return Err(Error::TooLate);
+    }
     // Removing a name that nothing has changes nothing, and tells whether the registry is still open.
     remove(fuser::NAME).map_err(registry_error)?;
     configuration::install()?;
