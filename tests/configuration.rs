@@ -2,7 +2,6 @@
 
 use crate::process::{Folder, Program, report};
 use burn::prelude::*;
-use burn::tensor::Distribution;
 use burn_deterministic::{
     Determinism, Error, Guarantee, OnViolation, enable_op_determinism, is_op_determinism_enabled,
 };
