@@ -16,6 +16,7 @@ mod coverage;
 mod layout;
 mod process;
 mod programs;
+mod random_programs;
 mod refusals;
 mod remote;
 mod repeats;
