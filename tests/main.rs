@@ -12,6 +12,7 @@
 mod autodiff_backend;
 mod bits;
 mod configuration;
+mod conformance;
 mod coverage;
 mod layout;
 mod process;

@@ -1,7 +1,7 @@
 //! Float tensors.
 
 use super::Deterministic;
-use super::forward::forward;
+use super::forward::{elementary, elementary_function, forward};
 use super::kernel::{self, scatter::Updated};
 use super::refused::{poison, refuse};
 use burn_backend::ops::{BoolTensorOps, FloatTensorOps, GridSampleOptions, InterpolateMode};
@@ -86,13 +86,23 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
         fn float_lower_equal(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>, out_dtype: BoolDType) -> BoolTensor<Self>;
         fn float_lower_equal_elem(lhs: FloatTensor<Self>, rhs: Scalar, out_dtype: BoolDType) -> BoolTensor<Self>;
         fn float_cast(tensor: FloatTensor<Self>, dtype: FloatDType) -> FloatTensor<Self>;
+        fn float_sqrt(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
+        fn float_abs(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
+        fn float_round(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
+        fn float_floor(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
+        fn float_ceil(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
+        fn float_trunc(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
+        fn float_sign(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
+        fn float_is_nan(tensor: FloatTensor<Self>, out_dtype: BoolDType) -> BoolTensor<Self>;
+        fn float_is_inf(tensor: FloatTensor<Self>, out_dtype: BoolDType) -> BoolTensor<Self>;
+    }
+
+    elementary! {
+        ELEMENTARY:
         fn float_exp(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
         fn float_log(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
         fn float_log1p(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_powf(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self>;
         fn float_powf_scalar_impl(tensor: FloatTensor<Self>, value: Scalar) -> FloatTensor<Self>;
-        fn float_sqrt(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_abs(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
         fn float_cos(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
         fn float_sin(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
         fn float_tan(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
@@ -105,15 +115,7 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
         fn float_asinh(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
         fn float_atan(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
         fn float_atanh(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_atan2(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_round(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_floor(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_ceil(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_trunc(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
         fn float_erf(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_sign(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_is_nan(tensor: FloatTensor<Self>, out_dtype: BoolDType) -> BoolTensor<Self>;
-        fn float_is_inf(tensor: FloatTensor<Self>, out_dtype: BoolDType) -> BoolTensor<Self>;
     }
 
     forward! {
@@ -122,6 +124,16 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
         fn float_cumprod(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self>;
         fn float_cummin(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self>;
         fn float_cummax(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self>;
+    }
+
+    fn float_powf(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self> {
+        let shape = lhs.shape().broadcast(&rhs.shape()).expect("Burn checks that shapes broadcast");
+        elementary_function("float_powf", lhs, shape, |lhs| CubeBackend::float_powf(lhs, rhs))
+    }
+
+    fn float_atan2(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self> {
+        let shape = lhs.shape().broadcast(&rhs.shape()).expect("Burn checks that shapes broadcast");
+        elementary_function("float_atan2", lhs, shape, |lhs| CubeBackend::float_atan2(lhs, rhs))
     }
 
     fn float_random(

@@ -96,7 +96,8 @@ fn the_implementation_does_what_the_table_says() {
 fn forwarded_groups_give_the_reason_of_the_table() {
     let reasons = include_str!("reason.rs");
     for (section, (_, _, implementation)) in TRAITS.iter().zip(SOURCES) {
-        for group in implementation.split("forward! {").skip(1) {
+        let groups = ["forward! {", "elementary! {"].map(|macro_call| implementation.split(macro_call).skip(1));
+        for group in groups.into_iter().flatten() {
             let group = &group[..group.find("\n    }\n").expect("a group ends")];
             let name = group.split(':').next().expect("a group starts with its reason").trim();
             let declaration = format!("const {name}: &str =");

@@ -7,8 +7,8 @@ use crate::catalogue;
 use crate::enable::{OnViolation, determinism, warn};
 use crate::error::{Error, Refusal};
 use crate::random::issued;
-use burn_backend::DType;
 use burn_backend::ops::IntTensorOps;
+use burn_backend::{Backend, DType, DTypeUsage};
 use burn_cubecl::fusion::FallbackOperation;
 use burn_cubecl::{CubeBackend, CubeDevice};
 use burn_cubecl_fusion::CubeFusionHandle;
@@ -44,6 +44,9 @@ pub(super) fn run(
             OnViolation::Warn => warn(&error),
         }
         return plain().run(context);
+    }
+    if let Some(dtype) = lacking(&operation, device) {
+        panic!("{}", Error::from(unsupported(dtype, &operation, device)));
     }
     let output = operation.outputs().next().map(|output| output.id);
     in_route(|| {
@@ -85,14 +88,41 @@ fn refusal(method: &'static str, operation: &OperationIr, device: &CubeDevice) -
         OperationIr::Custom(custom) => format!("{method} `{}`", custom.id),
         _ => format!("{method} ({})", catalogue::operation(operation)),
     };
-    let operands: Vec<_> =
-        operation.inputs().map(|input| format!("{:?} {}", &input.shape[..], input.dtype.name())).collect();
     Refusal {
         operation: name.into(),
-        operands: if operands.is_empty() { "none".to_owned() } else { operands.join(", ") },
+        operands: operands(operation),
         device: format!("{device:?}"),
         reason: reason.to_owned(),
         remedy: remedy.to_owned(),
+    }
+}
+
+fn operands(operation: &OperationIr) -> String {
+    let operands: Vec<_> =
+        operation.inputs().map(|input| format!("{:?} {}", &input.shape[..], input.dtype.name())).collect();
+    if operands.is_empty() { "none".to_owned() } else { operands.join(", ") }
+}
+
+/// A dtype of the operation's that the device cannot hold in a buffer: a kernel on it would not compile.
+fn lacking(operation: &OperationIr, device: &CubeDevice) -> Option<DType> {
+    let everywhere = |dtype: DType| dtype.is_bool() || matches!(dtype, DType::F32 | DType::I32 | DType::U32);
+    let dtypes = operation.inputs().chain(operation.outputs()).map(|tensor| tensor.dtype);
+    dtypes
+        .filter(|dtype| !everywhere(*dtype))
+        .find(|dtype| !B::dtype_usage(device, *dtype).contains(DTypeUsage::Storage))
+}
+
+fn unsupported(dtype: DType, operation: &OperationIr, device: &CubeDevice) -> Refusal {
+    let result = operation
+        .outputs()
+        .next()
+        .map_or_else(String::new, |output| format!("; the result is {:?} {}", &output.shape[..], output.dtype.name()));
+    Refusal {
+        operation: catalogue::operation(operation).into(),
+        operands: operands(operation),
+        device: format!("{device:?}"),
+        reason: format!("the device has no {}{result}", dtype.name()),
+        remedy: "use a dtype for which `Device::supports_dtype` answers true".to_owned(),
     }
 }
 
