@@ -2,6 +2,7 @@
 
 pub mod backend;
 pub mod catalogue;
+pub mod data;
 mod digest;
 mod enable;
 mod error;
