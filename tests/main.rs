@@ -15,6 +15,7 @@ mod configuration;
 mod coverage;
 mod data;
 mod layout;
+mod learner;
 mod process;
 mod programs;
 mod refusals;
@@ -33,6 +34,8 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("transformer", || trained(programs::transformer::train)),
     ("lstm", || trained(programs::lstm::train)),
     ("skip_gram", || trained(programs::skip_gram::train)),
+    ("learner", learner::learner),
+    ("learner_with_checkpoint", learner::learner_with_checkpoint),
     ("stressed", || trained(threads::stressed)),
     ("odd_places", || trained(threads::odd_places)),
     ("plain_scatter", repeats::plain_scatter),
