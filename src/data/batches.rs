@@ -75,7 +75,7 @@ impl<I: Send + 'static, O> Batches<I, O> {
             device,
             batch: start.batch - skipped,
             skipped,
-            processed: 0,
+            processed: pass.start,
             number,
             progression,
             pass,

@@ -1,8 +1,8 @@
 //! Data loading whose batches are the same for any number of workers.
 //!
 //! ```
-//! use burn_core::data::{dataloader::batcher::Batcher, dataset::InMemDataset};
-//! use burn_core::tensor::{Device, Tensor, TensorData};
+//! use burn::data::{dataloader::batcher::Batcher, dataset::InMemDataset};
+//! use burn::tensor::Device;
 //! use burn_deterministic::data::{DataLoaderBuilder, Pipeline};
 //! use rand::RngExt;
 //!
@@ -19,9 +19,9 @@
 //!     .augment(812, |value, rng| value + rng.random_range(-0.1..0.1));
 //! let loader = DataLoaderBuilder::new(Stack).shuffle(812).batch_size(2).num_workers(4).prefetch(2);
 //! let loader = loader.build_pipeline(samples);
-//! for epoch in 0..3 {
+//! for _epoch in 0..3 {
 //!     for batch in loader.batches() {
-//!         let batch = batch?; // the same in every run
+//!         let _batch = batch?; // the same in every run
 //!     }
 //! }
 //! # Ok::<(), burn_deterministic::data::LoadError>(())

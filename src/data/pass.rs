@@ -17,7 +17,7 @@ pub(super) struct Pass<I> {
     pub(super) epoch: usize,
     pub(super) order: Order,
     /// The place in the order at which the pass starts.
-    start: usize,
+    pub(super) start: usize,
     /// Places in a run.
     run: usize,
 }

@@ -49,7 +49,7 @@ struct Sample {
 }
 
 #[derive(Clone, Debug)]
-struct Batch {
+pub struct Batch {
     features: Tensor<2>,
     classes: Tensor<1, Int>,
 }
@@ -109,7 +109,7 @@ impl InferenceStep for Classifier {
 /// Points around one centre for each class.
 fn samples(length: usize, seed: u64) -> Vec<Sample> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let mut noise = move || rng.random_range(-1.0..1.0);
+    let mut noise = move || rng.random_range(-2.0..2.0);
     let sample = |index: usize| {
         let class = index % CLASSES;
         let centre = |feature: usize| if feature % CLASSES == class { 0.7 } else { 0.0 };
@@ -119,7 +119,7 @@ fn samples(length: usize, seed: u64) -> Vec<Sample> {
 }
 
 fn train_loader(workers: usize) -> Arc<DataLoader<Sample, Batch>> {
-    let samples = Pipeline::new(InMemDataset::new(samples(203, 1))).filter(|sample| sample.features[0] < 1.6).augment(
+    let samples = Pipeline::new(InMemDataset::new(samples(203, 1))).filter(|sample| sample.features[0] < 1.5).augment(
         812,
         |mut sample, rng| {
             sample.features.iter_mut().for_each(|feature| *feature += rng.random_range(-0.2..0.2));
@@ -144,7 +144,7 @@ pub fn train(device: &Device, run: &Run<'_>) -> Classifier {
         activation: Relu::new(),
     };
     let optimizer = AdamConfig::new().with_grad_clipping(Some(GradientClippingConfig::Norm(0.5))).init();
-    let rate = ExponentialLrSchedulerConfig::new(1e-2, 0.99).init().expect("a learning rate and its decay");
+    let rate = ExponentialLrSchedulerConfig::new(5e-2, 0.99).init().expect("a learning rate and its decay");
     let mut training = SupervisedTraining::new(run.folder, train.clone(), valid)
         .metrics((AccuracyMetric::new(), LossMetric::new()))
         .grads_accumulation(3)
