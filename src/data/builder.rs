@@ -1,8 +1,8 @@
 //! How samples become batches.
 
-use super::key::Key;
 use super::loader::DataLoader;
 use super::pipeline::Pipeline;
+use crate::random::RandomStream;
 use burn_core::data::dataloader::batcher::Batcher;
 use burn_core::data::dataset::Dataset;
 use burn_core::tensor::Device;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// Builds a [`DataLoader`], with the methods of Burn's own `DataLoaderBuilder`.
 pub struct DataLoaderBuilder<I, O> {
     batcher: Arc<dyn Batcher<I, O>>,
-    shuffle: Option<u64>,
+    shuffle: Option<RandomStream>,
     batch_size: usize,
     workers: usize,
     prefetch: usize,
@@ -24,11 +24,14 @@ impl<I: Send + 'static, O: 'static> DataLoaderBuilder<I, O> {
         Self { batcher: Arc::new(batcher), shuffle: None, batch_size: 1, workers: 0, prefetch: 2, device: None }
     }
 
-    /// Puts the samples of each epoch in an order of its own, drawn from the seed and the epoch.
+    /// Puts the samples of each epoch in an order of its own, drawn from a seed or a stream.
     ///
-    /// Every order is as likely as any other: all samples are shuffled, not the next few.
-    pub fn shuffle(self, seed: u64) -> Self {
-        Self { shuffle: Some(seed), ..self }
+    /// All samples are shuffled, not the next few, and every order is as likely as any other: for `i` from the last
+    /// place to the second, the sample there changes places with the one at `floor(u (i + 1) / 2^64)`, where `u` is the
+    /// next 64-bit number of `stream`/`"shuffle"`/`e`/`f`, in epoch `e` and with `f` the first sample, which is 0 except
+    /// in a slice.
+    pub fn shuffle(self, stream: impl Into<RandomStream>) -> Self {
+        Self { shuffle: Some(stream.into().fork("shuffle")), ..self }
     }
 
     /// Samples in a batch; the last of an epoch may have fewer.
@@ -67,7 +70,7 @@ impl<I: Send + 'static, O: 'static> DataLoaderBuilder<I, O> {
         Arc::new(DataLoader {
             pipeline,
             samples: None,
-            shuffle: shuffle.map(|seed| Key::from_seed(seed).fork("shuffle")),
+            shuffle,
             batcher,
             batch_size,
             workers,

@@ -1,10 +1,10 @@
 //! The loader: passes over the samples, epoch after epoch.
 
 use super::batches::{Batches, BurnBatches, Parts};
-use super::key::Key;
 use super::pass::{Order, Pass};
 use super::pipeline::Pipeline;
 use super::position::{Position, Progression};
+use crate::random::RandomStream;
 use burn_core::data::dataloader::batcher::Batcher;
 use burn_core::data::dataloader::{DataLoader as BurnDataLoader, DataLoaderIterator};
 use burn_core::tensor::Device;
@@ -23,7 +23,7 @@ pub struct DataLoader<I, O> {
     pub(super) pipeline: Pipeline<I>,
     /// The samples of a slice.
     pub(super) samples: Option<Range<usize>>,
-    pub(super) shuffle: Option<Key>,
+    pub(super) shuffle: Option<RandomStream>,
     pub(super) batcher: Arc<dyn Batcher<I, O>>,
     pub(super) batch_size: usize,
     pub(super) workers: usize,
@@ -37,6 +37,7 @@ impl<I, O> Clone for DataLoader<I, O> {
         Self {
             pipeline: self.pipeline.clone(),
             samples: self.samples.clone(),
+            shuffle: self.shuffle.clone(),
             batcher: self.batcher.clone(),
             device: self.device.clone(),
             progression: self.progression.clone(),
@@ -52,8 +53,8 @@ impl<I: Send + 'static, O: 'static> DataLoader<I, O> {
     pub fn batches(&self) -> Batches<I, O> {
         let (number, start) = self.progression.begin();
         let samples = self.samples();
-        let order = match self.shuffle {
-            Some(key) => Order::shuffled(samples, key, start.epoch),
+        let order = match &self.shuffle {
+            Some(stream) => Order::shuffled(samples, stream, start.epoch),
             None => Order::of_dataset(samples),
         };
         // Where a filter leaves samples out, only the filter knows where a batch starts. And behind the last batch

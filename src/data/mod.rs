@@ -34,9 +34,9 @@
 //! # What decides a batch
 //!
 //! The seeds, the epoch, the sample's index in the dataset and the batch size. Nothing is drawn in the order in which
-//! samples are made: the order of epoch `e` is drawn under the key of the shuffle's seed and `e`, and what
-//! [`augment`](Pipeline::augment) does to sample `i` in epoch `e` under the key of its seed, its place in the pipeline,
-//! `e` and `i`.
+//! samples are made: the order of epoch `e` has a [`RandomStream`](crate::RandomStream) forked from the shuffle's by
+//! `e`, and what [`augment`](Pipeline::augment) does to sample `i` in epoch `e` has one forked from its own by its place
+//! in the pipeline, `e` and `i`. A seed stands for the root of its streams, wherever a stream is asked for.
 //!
 //! In each epoch the samples are put in order (shuffled, or as they are in the dataset), made, filtered, and those that
 //! are left are cut into batches in that order; the last batch may be smaller. Workers are threads that make samples ahead of the
@@ -59,7 +59,6 @@ mod batches;
 mod builder;
 mod error;
 mod interleave;
-mod key;
 mod loader;
 mod pass;
 mod pipeline;
@@ -70,7 +69,6 @@ pub use batches::Batches;
 pub use builder::DataLoaderBuilder;
 pub use error::LoadError;
 pub use interleave::Interleaved;
-pub use key::SampleRng;
 pub use loader::DataLoader;
 pub use pipeline::Pipeline;
 pub use position::Position;

@@ -1,8 +1,8 @@
 //! One pass over the samples: their order, and the runs of consecutive ones that are made at a time.
 
 use super::error::{LoadError, panic_text};
-use super::key::Key;
 use super::pipeline::{Pipeline, Place};
+use crate::random::RandomStream;
 use rand_core::Rng;
 use std::cell::Cell;
 use std::ops::Range;
@@ -43,11 +43,9 @@ impl Order {
         Self { samples, shuffled: None }
     }
 
-    /// The samples in random order: for `i` from the last place to the second, the sample there changes places with the
-    /// one at `floor(u (i + 1) / 2^64)`, where `u` is the next 64-bit number of the key `seed`/`"shuffle"`/`e`/`f`, in
-    /// epoch `e` and with `f` the first sample (0 but in a slice).
-    pub(super) fn shuffled(samples: Range<usize>, key: Key, epoch: usize) -> Self {
-        let mut rng = key.fork_index(epoch as u64).fork_index(samples.start as u64).rng();
+    /// The samples in the order that [`shuffle`](super::DataLoaderBuilder::shuffle) states.
+    pub(super) fn shuffled(samples: Range<usize>, stream: &RandomStream, epoch: usize) -> Self {
+        let mut rng = stream.fork_index(epoch as u64).fork_index(samples.start as u64).rng();
         let mut shuffled: Vec<usize> = samples.clone().collect();
         for last in (1..shuffled.len()).rev() {
             let other = (u128::from(rng.next_u64()) * (last as u128 + 1)) >> 64;

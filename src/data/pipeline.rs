@@ -1,6 +1,6 @@
 //! What a sample is: an item of a dataset, and the functions applied to it in turn.
 
-use super::key::{Key, SampleRng};
+use crate::random::{RandomStream, StreamRng};
 use burn_core::data::dataset::{Dataset, DatasetError};
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -39,17 +39,17 @@ impl<I: 'static> Pipeline<I> {
 
     /// Applies a function with random numbers to each sample.
     ///
-    /// The numbers for sample `i` of the dataset in epoch `e` are those of the key `seed`/`"map"`/`n`/`e`/`i`, where `n`
-    /// counts the functions of the pipeline before this one, filters included. So two that have the same seed draw
+    /// The numbers for sample `i` of the dataset in epoch `e` are those of `stream`/`"map"`/`n`/`e`/`i`, where `n` counts
+    /// the functions of the pipeline before this one, filters included. So two that have the same seed or stream draw
     /// different numbers, and a sample's do not depend on where the shuffle has put it.
     pub fn augment<J: 'static>(
         self,
-        seed: u64,
-        function: impl Fn(I, &mut SampleRng) -> J + Send + Sync + 'static,
+        stream: impl Into<RandomStream>,
+        function: impl Fn(I, &mut StreamRng) -> J + Send + Sync + 'static,
     ) -> Pipeline<J> {
         let place = Place { function: "augment", number: self.functions };
-        let key = Key::from_seed(seed).fork("map").fork_index(place.number as u64);
-        let stage = Augment { before: self.stage, place, key, function, mapped: PhantomData };
+        let stream = stream.into().fork("map").fork_index(place.number as u64);
+        let stage = Augment { before: self.stage, place, stream, function, mapped: PhantomData };
         Pipeline { stage: Arc::new(stage), functions: self.functions + 1, filters: self.filters }
     }
 
@@ -145,12 +145,13 @@ impl<I, J, F: Fn(I) -> J + Send + Sync> Stage<J> for Map<I, J, F> {
 struct Augment<I, J, F> {
     before: Arc<dyn Stage<I>>,
     place: Place,
-    key: Key,
+    /// Forked by the place.
+    stream: RandomStream,
     function: F,
     mapped: PhantomData<fn() -> J>,
 }
 
-impl<I, J, F: Fn(I, &mut SampleRng) -> J + Send + Sync> Stage<J> for Augment<I, J, F> {
+impl<I, J, F: Fn(I, &mut StreamRng) -> J + Send + Sync> Stage<J> for Augment<I, J, F> {
     fn len(&self) -> usize {
         self.before.len()
     }
@@ -158,8 +159,8 @@ impl<I, J, F: Fn(I, &mut SampleRng) -> J + Send + Sync> Stage<J> for Augment<I, 
     fn sample(&self, sample: &Sample<'_>) -> Result<Option<J>, DatasetError> {
         let Some(item) = self.before.sample(sample)? else { return Ok(None) };
         sample.place.set(Some(self.place));
-        let key = self.key.fork_index(sample.epoch as u64).fork_index(sample.index as u64);
-        Ok(Some((self.function)(item, &mut key.rng())))
+        let stream = self.stream.fork_index(sample.epoch as u64).fork_index(sample.index as u64);
+        Ok(Some((self.function)(item, &mut stream.rng())))
     }
 }
 

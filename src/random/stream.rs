@@ -127,6 +127,13 @@ impl RandomStream {
     }
 }
 
+impl From<u64> for RandomStream {
+    /// The [root](RandomStream::from_seed) of a seed, where a stream is asked for.
+    fn from(seed: u64) -> Self {
+        Self::from_seed(seed)
+    }
+}
+
 impl fmt::Debug for RandomStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("RandomStream(")?;
