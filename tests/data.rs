@@ -17,7 +17,7 @@ use std::time::Duration;
 const WORKERS: [usize; 4] = [0, 1, 2, 8];
 
 /// The first order of eight samples under the seed 812.
-const PINNED: [usize; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
+const PINNED: [usize; 8] = [7, 2, 1, 5, 3, 6, 0, 4];
 
 /// The samples as they are, for tests that need no device.
 #[derive(Clone)]

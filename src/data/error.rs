@@ -7,7 +7,10 @@ use std::any::Any;
 #[non_exhaustive]
 pub enum LoadError {
     /// The dataset has not given a sample.
-    #[error("the dataset failed at sample {sample} in epoch {epoch}: {reason}; the batches before it were handed out")]
+    #[error(
+        "the dataset failed at sample {sample} in epoch {epoch}: {reason}; the batches before it were handed out, and \
+         a pass resumed at the loader's `position` tries this one again"
+    )]
     Dataset {
         /// The epoch, from 0.
         epoch: usize,
@@ -34,7 +37,10 @@ pub enum LoadError {
     },
 
     /// The batcher panicked.
-    #[error("the batcher panicked at batch {batch} of epoch {epoch}, of samples {samples:?}: {panic}")]
+    #[error(
+        "the batcher panicked at batch {batch} of epoch {epoch}, of samples {samples:?}: {panic}; correct it, or leave \
+         out with `filter` what it cannot take"
+    )]
     Batcher {
         /// The epoch, from 0.
         epoch: usize,
