@@ -14,7 +14,9 @@ mod bits;
 mod configuration;
 mod conformance;
 mod coverage;
+mod data;
 mod layout;
+mod learner;
 mod process;
 mod programs;
 mod random_programs;
@@ -34,6 +36,8 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("transformer", || trained(programs::transformer::train)),
     ("lstm", || trained(programs::lstm::train)),
     ("skip_gram", || trained(programs::skip_gram::train)),
+    ("learner", learner::learner),
+    ("learner_with_checkpoint", learner::learner_with_checkpoint),
     ("stressed", || trained(threads::stressed)),
     ("odd_places", || trained(threads::odd_places)),
     ("plain_scatter", repeats::plain_scatter),

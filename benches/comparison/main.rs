@@ -6,6 +6,7 @@
 
 #[path = "../../examples/digits_convnet/dataset.rs"]
 mod dataset;
+mod loading;
 mod measure;
 #[path = "../../examples/digits_convnet/model.rs"]
 mod model;
@@ -47,6 +48,7 @@ fn main() -> Result<()> {
     if training::NAMES.into_iter().any(|name| table.wants(name)) {
         training::compare(&mut table, arguments.trainings)?;
     }
+    loading::compare(&mut table, arguments.samples);
     operations::compare(&mut table, arguments.samples);
     println!("{}, {} processors, load {}\n", device(), processors(), load().unwrap_or("unknown".to_owned()));
     println!("{table}");
