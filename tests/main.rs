@@ -13,6 +13,7 @@ mod autodiff_backend;
 mod bits;
 mod configuration;
 mod coverage;
+mod cumulative;
 mod layout;
 mod process;
 mod programs;

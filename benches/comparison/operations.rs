@@ -90,6 +90,11 @@ pub fn compare(table: &mut Table, samples: usize) {
     add("sum of rows, 4096 x 4096", None, Elements, both!(B => B::float_sum_dim(x.clone(), 1)));
     add("sum of columns, 4096 x 4096", None, Elements, both!(B => B::float_sum_dim(x.clone(), 0)));
 
+    let x = floats([4096, 4096]);
+    add("cumulative sum of rows, 4096 x 4096", None, Elements, both!(B => B::float_cumsum(x.clone(), 1)));
+    let x = floats([1 << 15]);
+    add("cumulative sum of 2^15 elements", None, Elements, both!(B => B::float_cumsum(x.clone(), 0)));
+
     let (x, weight, gradient) = (floats([16, 32, 28, 28]), floats([64, 32, 3, 3]), floats([16, 64, 28, 28]));
     let options = || ConvOptions::new([1, 1], [1, 1], [1, 1], 1);
     let forward = both!(B => B::conv2d(x.clone(), weight.clone(), None, options()));

@@ -17,6 +17,7 @@ pub mod launch;
 pub mod matmul;
 pub mod random;
 pub mod reduce;
+pub mod scan;
 pub mod scatter;
 
 pub use error::KernelError;

@@ -9,4 +9,5 @@ mod harness;
 mod matmul;
 mod random;
 mod reduce;
+mod scan;
 mod scatter;

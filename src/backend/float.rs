@@ -11,7 +11,7 @@ use burn_backend::{
 };
 use burn_cubecl::CubeBackend;
 use burn_deterministic_kernels::reduce::{self, extreme};
-use burn_deterministic_kernels::scatter;
+use burn_deterministic_kernels::{scan, scatter};
 
 impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
     forward! {
@@ -114,14 +114,6 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
         fn float_sign(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
         fn float_is_nan(tensor: FloatTensor<Self>, out_dtype: BoolDType) -> BoolTensor<Self>;
         fn float_is_inf(tensor: FloatTensor<Self>, out_dtype: BoolDType) -> BoolTensor<Self>;
-    }
-
-    forward! {
-        SCAN:
-        fn float_cumsum(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self>;
-        fn float_cumprod(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self>;
-        fn float_cummin(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self>;
-        fn float_cummax(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self>;
     }
 
     fn float_random(
@@ -244,6 +236,22 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
         kernel::reduce::along("float_mean_dim", reduce::mean, tensor, &[dim], |tensor| {
             CubeBackend::float_mean_dim(tensor, dim)
         })
+    }
+
+    fn float_cumsum(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> {
+        kernel::scan::along("float_cumsum", scan::cumsum, tensor, dim, CubeBackend::float_cumsum)
+    }
+
+    fn float_cumprod(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> {
+        kernel::scan::along("float_cumprod", scan::cumprod, tensor, dim, CubeBackend::float_cumprod)
+    }
+
+    fn float_cummin(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> {
+        kernel::scan::along("float_cummin", scan::cummin, tensor, dim, CubeBackend::float_cummin)
+    }
+
+    fn float_cummax(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> {
+        kernel::scan::along("float_cummax", scan::cummax, tensor, dim, CubeBackend::float_cummax)
     }
 
     fn float_argmax(tensor: FloatTensor<Self>, dim: usize, out_dtype: IntDType) -> IntTensor<Self> {

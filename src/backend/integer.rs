@@ -10,7 +10,7 @@ use burn_backend::{
 };
 use burn_cubecl::CubeBackend;
 use burn_deterministic_kernels::reduce::{self, extreme};
-use burn_deterministic_kernels::scatter;
+use burn_deterministic_kernels::{scan, scatter};
 
 impl IntTensorOps<Self> for Deterministic<CubeBackend> {
     forward! {
@@ -84,14 +84,6 @@ impl IntTensorOps<Self> for Deterministic<CubeBackend> {
         fn bitwise_right_shift(lhs: IntTensor<Self>, rhs: IntTensor<Self>) -> IntTensor<Self>;
         fn bitwise_right_shift_scalar(lhs: IntTensor<Self>, rhs: Scalar) -> IntTensor<Self>;
         fn int_cast(tensor: IntTensor<Self>, dtype: IntDType) -> IntTensor<Self>;
-    }
-
-    forward! {
-        SCAN:
-        fn int_cumsum(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self>;
-        fn int_cumprod(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self>;
-        fn int_cummin(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self>;
-        fn int_cummax(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self>;
     }
 
     fn int_empty(shape: Shape, device: &Device<Self>, dtype: IntDType) -> IntTensor<Self> {
@@ -193,6 +185,22 @@ impl IntTensorOps<Self> for Deterministic<CubeBackend> {
         kernel::reduce::along("int_mean_dim", reduce::mean, tensor, &[dim], |tensor| {
             CubeBackend::int_mean_dim(tensor, dim)
         })
+    }
+
+    fn int_cumsum(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> {
+        kernel::scan::along("int_cumsum", scan::cumsum, tensor, dim, CubeBackend::int_cumsum)
+    }
+
+    fn int_cumprod(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> {
+        kernel::scan::along("int_cumprod", scan::cumprod, tensor, dim, CubeBackend::int_cumprod)
+    }
+
+    fn int_cummin(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> {
+        kernel::scan::along("int_cummin", scan::cummin, tensor, dim, CubeBackend::int_cummin)
+    }
+
+    fn int_cummax(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> {
+        kernel::scan::along("int_cummax", scan::cummax, tensor, dim, CubeBackend::int_cummax)
     }
 
     fn int_argmax(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> {

@@ -183,6 +183,15 @@ fn windows() {
 }
 
 #[test]
+fn cumulative_operations() {
+    let (x, n) = (|| floats([3, 70, 2]), || ints([5, 70]));
+    same! {
+        float_cumsum(x(), 1); float_cumprod(floats([3, 9]), 0); float_cummin(x(), 1); float_cummax(x(), 2);
+        int_cumsum(n(), 1); int_cumprod(ints([3, 9]), 1); int_cummin(n(), 1); int_cummax(n(), 0);
+    }
+}
+
+#[test]
 fn topk_and_sort() {
     let x = || floats([3, 20]);
     same! { float_topk(x(), 1, 4); float_sort(x(), 1, true); int_topk(ints([3, 20]), 1, 4); }

@@ -5,7 +5,6 @@ pub(crate) const CREATION: &str = "writes one constant to every element";
 pub(crate) const MOVEMENT: &str = "moves or renames elements; each output element is written once";
 pub(crate) const ELEMENTWISE: &str =
     "one unit computes an output element from the elements at its position, in one expression";
-pub(crate) const SCAN: &str = "one unit computes an output element from the elements before it, in ascending order; llvmpipe leaves such loops after 65,535 elements, as in plain Burn";
 pub(crate) const POOL: &str = "one unit computes an output element, and walks its window in row-major order";
 pub(crate) const ADAPTIVE_POOL: &str =
     "one unit computes an output element, and walks its window in row-major order; a 1x1 output is `reduce::mean`";

@@ -140,7 +140,7 @@ pub fn plan_scatter(problem: &Problem) -> Plan {
 
 /// The grids over `[outer, axis, inner]` of cubes of [`UNITS`] units, and how a cube's units cover it: one, unless the
 /// tensor has more cubes along an axis than a grid takes.
-pub(super) fn axis_grids(
+pub(crate) fn axis_grids(
     outer: usize,
     axis: usize,
     inner: usize,

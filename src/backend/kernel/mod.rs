@@ -4,6 +4,7 @@ pub(super) mod convolution;
 pub(super) mod matmul;
 pub(super) mod random;
 pub(super) mod reduce;
+pub(super) mod scan;
 pub(super) mod scatter;
 
 use super::refused::{describe, poison, refused};
