@@ -21,6 +21,7 @@ mod refusals;
 mod remote;
 mod repeats;
 mod run_to_run;
+mod sorting;
 mod threads;
 
 use burn::prelude::*;

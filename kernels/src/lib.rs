@@ -19,5 +19,6 @@ pub mod random;
 pub mod reduce;
 pub mod scan;
 pub mod scatter;
+pub mod sort;
 
 pub use error::KernelError;

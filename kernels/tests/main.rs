@@ -11,3 +11,4 @@ mod random;
 mod reduce;
 mod scan;
 mod scatter;
+mod sort;

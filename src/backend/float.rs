@@ -2,7 +2,7 @@
 
 use super::Deterministic;
 use super::forward::forward;
-use super::kernel::{self, scatter::Updated};
+use super::kernel::{self, scatter::Updated, sort::Order};
 use super::refused::{poison, refuse};
 use burn_backend::ops::{BoolTensorOps, FloatTensorOps, GridSampleOptions, InterpolateMode};
 use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IndexingUpdateOp, IntTensor};
@@ -324,6 +324,57 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
             indices_dtype,
             |tensor| CubeBackend::float_min_dim_with_indices(tensor, dim, indices_dtype),
         )
+    }
+
+    fn float_argtopk(tensor: FloatTensor<Self>, dim: usize, k: usize, out_dtype: IntDType) -> IntTensor<Self> {
+        kernel::sort::indices("float_argtopk", tensor, dim, Order::Largest(k), out_dtype, |tensor| {
+            CubeBackend::float_argtopk(tensor, dim, k, out_dtype)
+        })
+    }
+
+    fn float_topk(tensor: FloatTensor<Self>, dim: usize, k: usize) -> FloatTensor<Self> {
+        kernel::sort::values("float_topk", tensor, dim, Order::Largest(k), |tensor| {
+            CubeBackend::float_topk(tensor, dim, k)
+        })
+    }
+
+    fn float_topk_with_indices(
+        tensor: FloatTensor<Self>,
+        dim: usize,
+        k: usize,
+        out_dtype: IntDType,
+    ) -> (FloatTensor<Self>, IntTensor<Self>) {
+        kernel::sort::with_indices("float_topk_with_indices", tensor, dim, Order::Largest(k), out_dtype, |tensor| {
+            CubeBackend::float_topk_with_indices(tensor, dim, k, out_dtype)
+        })
+    }
+
+    fn float_sort(tensor: FloatTensor<Self>, dim: usize, descending: bool) -> FloatTensor<Self> {
+        kernel::sort::values("float_sort", tensor, dim, Order::All { descending }, |tensor| {
+            CubeBackend::float_sort(tensor, dim, descending)
+        })
+    }
+
+    fn float_sort_with_indices(
+        tensor: FloatTensor<Self>,
+        dim: usize,
+        descending: bool,
+        out_dtype: IntDType,
+    ) -> (FloatTensor<Self>, IntTensor<Self>) {
+        kernel::sort::with_indices(
+            "float_sort_with_indices",
+            tensor,
+            dim,
+            Order::All { descending },
+            out_dtype,
+            |tensor| CubeBackend::float_sort_with_indices(tensor, dim, descending, out_dtype),
+        )
+    }
+
+    fn float_argsort(tensor: FloatTensor<Self>, dim: usize, descending: bool, out_dtype: IntDType) -> IntTensor<Self> {
+        kernel::sort::indices("float_argsort", tensor, dim, Order::All { descending }, out_dtype, |tensor| {
+            CubeBackend::float_argsort(tensor, dim, descending, out_dtype)
+        })
     }
 
     fn float_any(tensor: FloatTensor<Self>, out_dtype: BoolDType) -> BoolTensor<Self> {

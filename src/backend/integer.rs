@@ -2,7 +2,7 @@
 
 use super::Deterministic;
 use super::forward::forward;
-use super::kernel::{self, scatter::Updated};
+use super::kernel::{self, scatter::Updated, sort::Order};
 use burn_backend::ops::{BoolTensorOps, FloatTensorOps, IntTensorOps};
 use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IndexingUpdateOp, IntTensor};
 use burn_backend::{
@@ -280,6 +280,53 @@ impl IntTensorOps<Self> for Deterministic<CubeBackend> {
             dtype,
             |tensor| CubeBackend::int_min_dim_with_indices(tensor, dim),
         )
+    }
+
+    fn int_argtopk(tensor: IntTensor<Self>, dim: usize, k: usize) -> IntTensor<Self> {
+        let out_dtype = tensor.dtype.into();
+        kernel::sort::indices("int_argtopk", tensor, dim, Order::Largest(k), out_dtype, |tensor| {
+            CubeBackend::int_argtopk(tensor, dim, k)
+        })
+    }
+
+    fn int_topk(tensor: IntTensor<Self>, dim: usize, k: usize) -> IntTensor<Self> {
+        kernel::sort::values("int_topk", tensor, dim, Order::Largest(k), |tensor| CubeBackend::int_topk(tensor, dim, k))
+    }
+
+    fn int_topk_with_indices(tensor: IntTensor<Self>, dim: usize, k: usize) -> (IntTensor<Self>, IntTensor<Self>) {
+        let out_dtype = tensor.dtype.into();
+        kernel::sort::with_indices("int_topk_with_indices", tensor, dim, Order::Largest(k), out_dtype, |tensor| {
+            CubeBackend::int_topk_with_indices(tensor, dim, k)
+        })
+    }
+
+    fn int_sort(tensor: IntTensor<Self>, dim: usize, descending: bool) -> IntTensor<Self> {
+        kernel::sort::values("int_sort", tensor, dim, Order::All { descending }, |tensor| {
+            CubeBackend::int_sort(tensor, dim, descending)
+        })
+    }
+
+    fn int_sort_with_indices(
+        tensor: IntTensor<Self>,
+        dim: usize,
+        descending: bool,
+    ) -> (IntTensor<Self>, IntTensor<Self>) {
+        let out_dtype = tensor.dtype.into();
+        kernel::sort::with_indices(
+            "int_sort_with_indices",
+            tensor,
+            dim,
+            Order::All { descending },
+            out_dtype,
+            |tensor| CubeBackend::int_sort_with_indices(tensor, dim, descending),
+        )
+    }
+
+    fn int_argsort(tensor: IntTensor<Self>, dim: usize, descending: bool) -> IntTensor<Self> {
+        let out_dtype = tensor.dtype.into();
+        kernel::sort::indices("int_argsort", tensor, dim, Order::All { descending }, out_dtype, |tensor| {
+            CubeBackend::int_argsort(tensor, dim, descending)
+        })
     }
 
     fn int_any(tensor: IntTensor<Self>, out_dtype: BoolDType) -> BoolTensor<Self> {

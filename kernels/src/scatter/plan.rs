@@ -87,7 +87,7 @@ impl Radix {
     }
 
     /// Loop iterations of the unit that has the most of them.
-    pub(super) fn iterations(&self, sources: usize) -> usize {
+    pub(crate) fn iterations(&self, sources: usize) -> usize {
         let counters = self.counters(sources);
         let block = Self::scan_block(counters);
         (self.bins() + self.run).max(counters.div_ceil(block) + block)

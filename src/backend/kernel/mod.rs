@@ -6,6 +6,7 @@ pub(super) mod random;
 pub(super) mod reduce;
 pub(super) mod scan;
 pub(super) mod scatter;
+pub(super) mod sort;
 
 use super::refused::{describe, poison, refused};
 use crate::error::Refusal;
