@@ -101,8 +101,8 @@ pub fn compare(table: &mut Table, samples: usize) {
     add("sort of rows, 100000 x 8, Burn on the host", None, Elements, both!(B => B::float_sort(x.clone(), 1, false)));
     let x = floats([1024, 1000]);
     add("top 5 of rows, 1024 x 1000", None, Elements, both!(B => B::float_topk(x.clone(), 1, 5)));
-    let x = floats([1 << 20]);
-    add("top 100 of 2^20 elements", None, Elements, both!(B => B::float_topk(x.clone(), 0, 100)));
+    let x = floats([1 << 15]);
+    add("top 100 of 2^15 elements", None, Elements, both!(B => B::float_topk(x.clone(), 0, 100)));
 
     let (x, weight, gradient) = (floats([16, 32, 28, 28]), floats([64, 32, 3, 3]), floats([16, 64, 28, 28]));
     let options = || ConvOptions::new([1, 1], [1, 1], [1, 1], 1);

@@ -36,6 +36,7 @@ pub mod reference;
 use crate::KernelError;
 use crate::device::require_units;
 use crate::launch::{MAX_ITERATIONS, UNITS};
+use crate::reduce::plan::Machine;
 use crate::scatter::accepts::supported;
 use crate::scatter::axes::{AxisView, checked_elements};
 use crate::scatter::segment::U32;
@@ -225,7 +226,7 @@ impl Sorting {
             return Err(KernelError::Shape { kernel, reason });
         }
         let lines = Lines { outer: shape[..axis].iter().product(), length, inner: shape[axis + 1..].iter().product() };
-        let plan = plan.unwrap_or_else(|| plan::plan(&lines, kept, form.bits, form.wide));
+        let plan = plan.unwrap_or_else(|| plan::plan(&lines, kept, form.bits, form.wide, Machine::of(client)));
         shape[axis] = kept;
         let wanted = Wanted { values, indices: index.is_some() };
         let made = |wanted: bool, dtype: ElemType| {

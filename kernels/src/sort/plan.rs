@@ -1,5 +1,6 @@
 //! How a sort is laid over the device; every plan gives the same bits.
 
+use crate::reduce::plan::Machine;
 use crate::scatter::plan::Radix;
 
 /// Length up to which ranking a line beats sorting it.
@@ -7,6 +8,9 @@ const MOST_RANKED: usize = 128;
 
 /// Most elements of a line that are selected rather than sorted: a unit has a register or two for each.
 const MOST_SELECTED: usize = 32;
+
+/// Longest chunk of a line that one unit selects from.
+const LONGEST_CHUNK: usize = 1 << 14;
 
 /// Comparisons up to which one launch beats the passes of a sort.
 const FEW_COMPARISONS: usize = 1 << 22;
@@ -32,11 +36,11 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// The geometry that keeps `kept` elements.
-    fn new(kept: usize) -> Self {
-        // Few numbers of slots, because each is a kernel to compile.
-        let slots = kept.next_power_of_two().max(4);
-        Self { slots, chunk: 32 * slots }
+    /// The geometry that keeps `kept` of `elements`.
+    fn new(kept: usize, elements: usize, machine: Machine) -> Self {
+        // In a long chunk few elements after its first ones are kept, even for a moment.
+        let units = if machine == Machine::Gpu { 1 << 14 } else { 1 << 9 };
+        Self { slots: kept, chunk: (elements / units).clamp(32 * kept, LONGEST_CHUNK) }
     }
 
     /// Whether the first `kept` elements of a line are among those its chunks keep, and chunks become fewer.
@@ -57,14 +61,14 @@ pub enum Plan {
 }
 
 /// The plan for the first `kept` elements of each of `lines`, which are compared by a word of `bits` bits, or by two.
-pub fn plan(lines: &Lines, kept: usize, bits: u32, wide: bool) -> Plan {
+pub fn plan(lines: &Lines, kept: usize, bits: u32, wide: bool, machine: Machine) -> Plan {
     let Lines { outer, length, inner } = *lines;
     let elements = outer * length * inner;
     let ranked = if wide { 2 * MOST_RANKED } else { MOST_RANKED };
     if length <= ranked || (length <= 2048 && elements.saturating_mul(length) <= FEW_COMPARISONS) {
         Plan::Rank
     } else if kept <= MOST_SELECTED {
-        Plan::Select(Choice::new(kept))
+        Plan::Select(Choice::new(kept, elements, machine))
     } else {
         Plan::Radix(Radix::new((u32::MAX >> (32 - bits)) as usize, elements))
     }
@@ -74,6 +78,9 @@ pub fn plan(lines: &Lines, kept: usize, bits: u32, wide: bool) -> Plan {
 mod tests {
     use super::{Lines, Plan, plan};
     use crate::launch::MAX_ITERATIONS;
+    use crate::reduce::plan::Machine;
+
+    const MACHINES: [Machine; 2] = [Machine::Gpu, Machine::Software];
 
     #[test]
     fn planned_sorts_stay_below_the_limit() {
@@ -81,10 +88,13 @@ mod tests {
             for length in [1usize << bits, (1 << bits) - 1] {
                 for (word, wide) in [(8, false), (16, false), (19, false), (32, false), (32, true)] {
                     let lines = Lines { outer, length, inner: 1 };
-                    for kept in [1, 5, 32, 33, length] {
-                        let iterations = match plan(&lines, kept, word, wide) {
+                    for (kept, machine) in [1, 5, 32, 33, length].into_iter().flat_map(|k| MACHINES.map(|m| (k, m))) {
+                        let iterations = match plan(&lines, kept, word, wide, machine) {
                             Plan::Rank => length,
-                            Plan::Select(choice) => choice.chunk,
+                            Plan::Select(choice) => {
+                                assert!(choice.keeps(kept), "{choice:?}");
+                                choice.chunk
+                            }
                             Plan::Radix(radix) => radix.iterations(outer * length),
                         };
                         assert!(iterations < MAX_ITERATIONS, "{lines:?}: {iterations}");
