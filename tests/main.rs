@@ -14,6 +14,7 @@ mod bits;
 mod configuration;
 mod conformance;
 mod coverage;
+mod cumulative;
 mod data;
 mod layout;
 mod learner;
@@ -24,6 +25,7 @@ mod refusals;
 mod remote;
 mod repeats;
 mod run_to_run;
+mod sorting;
 mod threads;
 
 use burn::prelude::*;

@@ -39,6 +39,8 @@ fn work<B: Backend>(device: &Device<B>) -> Vec<(&'static str, FloatTensor<B>)> {
         ("sum_dim", B::float_sum_dim(upload(floats([90, 130])), 1)),
         ("matmul", B::float_matmul(upload(floats([40, 90])), upload(floats([90, 30])))),
         ("scatter", B::float_scatter(0, target, at, upload(floats([5000])), IndexingUpdateOp::Add)),
+        ("sort", B::float_sort(upload(floats([3, 4000])), 1, true)),
+        ("cumsum", B::float_cumsum(upload(floats([3, 4000])), 1)),
     ]
 }
 

@@ -90,6 +90,20 @@ pub fn compare(table: &mut Table, samples: usize) {
     add("sum of rows, 4096 x 4096", None, Elements, both!(B => B::float_sum_dim(x.clone(), 1)));
     add("sum of columns, 4096 x 4096", None, Elements, both!(B => B::float_sum_dim(x.clone(), 0)));
 
+    let x = floats([1024, 1024]);
+    add("cumulative sum of rows, 1024 x 1024", None, Elements, both!(B => B::float_cumsum(x.clone(), 1)));
+    let x = floats([1 << 15]);
+    add("cumulative sum of 2^15 elements", None, Elements, both!(B => B::float_cumsum(x.clone(), 0)));
+
+    let x = floats([1 << 20]);
+    add("sort of 2^20 elements, Burn on the host", None, Elements, both!(B => B::float_sort(x.clone(), 0, false)));
+    let x = floats([100_000, 8]);
+    add("sort of rows, 100000 x 8, Burn on the host", None, Elements, both!(B => B::float_sort(x.clone(), 1, false)));
+    let x = floats([1024, 1000]);
+    add("top 5 of rows, 1024 x 1000", None, Elements, both!(B => B::float_topk(x.clone(), 1, 5)));
+    let x = floats([1 << 15]);
+    add("top 100 of 2^15 elements", None, Elements, both!(B => B::float_topk(x.clone(), 0, 100)));
+
     let (x, weight, gradient) = (floats([16, 32, 28, 28]), floats([64, 32, 3, 3]), floats([16, 64, 28, 28]));
     let options = || ConvOptions::new([1, 1], [1, 1], [1, 1], 1);
     let forward = both!(B => B::conv2d(x.clone(), weight.clone(), None, options()));

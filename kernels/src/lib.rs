@@ -17,6 +17,8 @@ pub mod launch;
 pub mod matmul;
 pub mod random;
 pub mod reduce;
+pub mod scan;
 pub mod scatter;
+pub mod sort;
 
 pub use error::KernelError;

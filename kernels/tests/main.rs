@@ -9,4 +9,6 @@ mod harness;
 mod matmul;
 mod random;
 mod reduce;
+mod scan;
 mod scatter;
+mod sort;

@@ -2,7 +2,7 @@
 
 use super::Deterministic;
 use super::forward::{elementary, elementary_function, forward};
-use super::kernel::{self, scatter::Updated};
+use super::kernel::{self, scatter::Updated, sort::Order};
 use super::refused::{poison, refuse};
 use burn_backend::ops::{BoolTensorOps, FloatTensorOps, GridSampleOptions, InterpolateMode};
 use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IndexingUpdateOp, IntTensor};
@@ -11,7 +11,7 @@ use burn_backend::{
 };
 use burn_cubecl::CubeBackend;
 use burn_deterministic_kernels::reduce::{self, extreme};
-use burn_deterministic_kernels::scatter;
+use burn_deterministic_kernels::{scan, scatter};
 
 impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
     forward! {
@@ -116,14 +116,6 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
         fn float_atan(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
         fn float_atanh(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
         fn float_erf(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
-    }
-
-    forward! {
-        SCAN:
-        fn float_cumsum(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self>;
-        fn float_cumprod(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self>;
-        fn float_cummin(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self>;
-        fn float_cummax(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self>;
     }
 
     fn float_powf(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self> {
@@ -258,6 +250,22 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
         })
     }
 
+    fn float_cumsum(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> {
+        kernel::scan::along("float_cumsum", scan::cumsum, tensor, dim, CubeBackend::float_cumsum)
+    }
+
+    fn float_cumprod(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> {
+        kernel::scan::along("float_cumprod", scan::cumprod, tensor, dim, CubeBackend::float_cumprod)
+    }
+
+    fn float_cummin(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> {
+        kernel::scan::along("float_cummin", scan::cummin, tensor, dim, CubeBackend::float_cummin)
+    }
+
+    fn float_cummax(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> {
+        kernel::scan::along("float_cummax", scan::cummax, tensor, dim, CubeBackend::float_cummax)
+    }
+
     fn float_argmax(tensor: FloatTensor<Self>, dim: usize, out_dtype: IntDType) -> IntTensor<Self> {
         kernel::reduce::index("float_argmax", extreme::argmax, tensor, dim, out_dtype, |tensor| {
             CubeBackend::float_argmax(tensor, dim, out_dtype)
@@ -328,6 +336,57 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
             indices_dtype,
             |tensor| CubeBackend::float_min_dim_with_indices(tensor, dim, indices_dtype),
         )
+    }
+
+    fn float_argtopk(tensor: FloatTensor<Self>, dim: usize, k: usize, out_dtype: IntDType) -> IntTensor<Self> {
+        kernel::sort::indices("float_argtopk", tensor, dim, Order::Largest(k), out_dtype, |tensor| {
+            CubeBackend::float_argtopk(tensor, dim, k, out_dtype)
+        })
+    }
+
+    fn float_topk(tensor: FloatTensor<Self>, dim: usize, k: usize) -> FloatTensor<Self> {
+        kernel::sort::values("float_topk", tensor, dim, Order::Largest(k), |tensor| {
+            CubeBackend::float_topk(tensor, dim, k)
+        })
+    }
+
+    fn float_topk_with_indices(
+        tensor: FloatTensor<Self>,
+        dim: usize,
+        k: usize,
+        out_dtype: IntDType,
+    ) -> (FloatTensor<Self>, IntTensor<Self>) {
+        kernel::sort::with_indices("float_topk_with_indices", tensor, dim, Order::Largest(k), out_dtype, |tensor| {
+            CubeBackend::float_topk_with_indices(tensor, dim, k, out_dtype)
+        })
+    }
+
+    fn float_sort(tensor: FloatTensor<Self>, dim: usize, descending: bool) -> FloatTensor<Self> {
+        kernel::sort::values("float_sort", tensor, dim, Order::All { descending }, |tensor| {
+            CubeBackend::float_sort(tensor, dim, descending)
+        })
+    }
+
+    fn float_sort_with_indices(
+        tensor: FloatTensor<Self>,
+        dim: usize,
+        descending: bool,
+        out_dtype: IntDType,
+    ) -> (FloatTensor<Self>, IntTensor<Self>) {
+        kernel::sort::with_indices(
+            "float_sort_with_indices",
+            tensor,
+            dim,
+            Order::All { descending },
+            out_dtype,
+            |tensor| CubeBackend::float_sort_with_indices(tensor, dim, descending, out_dtype),
+        )
+    }
+
+    fn float_argsort(tensor: FloatTensor<Self>, dim: usize, descending: bool, out_dtype: IntDType) -> IntTensor<Self> {
+        kernel::sort::indices("float_argsort", tensor, dim, Order::All { descending }, out_dtype, |tensor| {
+            CubeBackend::float_argsort(tensor, dim, descending, out_dtype)
+        })
     }
 
     fn float_any(tensor: FloatTensor<Self>, out_dtype: BoolDType) -> BoolTensor<Self> {

@@ -2,7 +2,7 @@
 
 use super::Deterministic;
 use super::forward::forward;
-use super::kernel::{self, scatter::Updated};
+use super::kernel::{self, scatter::Updated, sort::Order};
 use burn_backend::ops::{BoolTensorOps, FloatTensorOps, IntTensorOps};
 use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IndexingUpdateOp, IntTensor};
 use burn_backend::{
@@ -10,7 +10,7 @@ use burn_backend::{
 };
 use burn_cubecl::CubeBackend;
 use burn_deterministic_kernels::reduce::{self, extreme};
-use burn_deterministic_kernels::scatter;
+use burn_deterministic_kernels::{scan, scatter};
 
 impl IntTensorOps<Self> for Deterministic<CubeBackend> {
     forward! {
@@ -84,14 +84,6 @@ impl IntTensorOps<Self> for Deterministic<CubeBackend> {
         fn bitwise_right_shift(lhs: IntTensor<Self>, rhs: IntTensor<Self>) -> IntTensor<Self>;
         fn bitwise_right_shift_scalar(lhs: IntTensor<Self>, rhs: Scalar) -> IntTensor<Self>;
         fn int_cast(tensor: IntTensor<Self>, dtype: IntDType) -> IntTensor<Self>;
-    }
-
-    forward! {
-        SCAN:
-        fn int_cumsum(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self>;
-        fn int_cumprod(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self>;
-        fn int_cummin(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self>;
-        fn int_cummax(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self>;
     }
 
     fn int_empty(shape: Shape, device: &Device<Self>, dtype: IntDType) -> IntTensor<Self> {
@@ -195,6 +187,22 @@ impl IntTensorOps<Self> for Deterministic<CubeBackend> {
         })
     }
 
+    fn int_cumsum(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> {
+        kernel::scan::along("int_cumsum", scan::cumsum, tensor, dim, CubeBackend::int_cumsum)
+    }
+
+    fn int_cumprod(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> {
+        kernel::scan::along("int_cumprod", scan::cumprod, tensor, dim, CubeBackend::int_cumprod)
+    }
+
+    fn int_cummin(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> {
+        kernel::scan::along("int_cummin", scan::cummin, tensor, dim, CubeBackend::int_cummin)
+    }
+
+    fn int_cummax(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> {
+        kernel::scan::along("int_cummax", scan::cummax, tensor, dim, CubeBackend::int_cummax)
+    }
+
     fn int_argmax(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> {
         let dtype = tensor.dtype.into();
         kernel::reduce::index("int_argmax", extreme::argmax, tensor, dim, dtype, |tensor| {
@@ -272,6 +280,53 @@ impl IntTensorOps<Self> for Deterministic<CubeBackend> {
             dtype,
             |tensor| CubeBackend::int_min_dim_with_indices(tensor, dim),
         )
+    }
+
+    fn int_argtopk(tensor: IntTensor<Self>, dim: usize, k: usize) -> IntTensor<Self> {
+        let out_dtype = tensor.dtype.into();
+        kernel::sort::indices("int_argtopk", tensor, dim, Order::Largest(k), out_dtype, |tensor| {
+            CubeBackend::int_argtopk(tensor, dim, k)
+        })
+    }
+
+    fn int_topk(tensor: IntTensor<Self>, dim: usize, k: usize) -> IntTensor<Self> {
+        kernel::sort::values("int_topk", tensor, dim, Order::Largest(k), |tensor| CubeBackend::int_topk(tensor, dim, k))
+    }
+
+    fn int_topk_with_indices(tensor: IntTensor<Self>, dim: usize, k: usize) -> (IntTensor<Self>, IntTensor<Self>) {
+        let out_dtype = tensor.dtype.into();
+        kernel::sort::with_indices("int_topk_with_indices", tensor, dim, Order::Largest(k), out_dtype, |tensor| {
+            CubeBackend::int_topk_with_indices(tensor, dim, k)
+        })
+    }
+
+    fn int_sort(tensor: IntTensor<Self>, dim: usize, descending: bool) -> IntTensor<Self> {
+        kernel::sort::values("int_sort", tensor, dim, Order::All { descending }, |tensor| {
+            CubeBackend::int_sort(tensor, dim, descending)
+        })
+    }
+
+    fn int_sort_with_indices(
+        tensor: IntTensor<Self>,
+        dim: usize,
+        descending: bool,
+    ) -> (IntTensor<Self>, IntTensor<Self>) {
+        let out_dtype = tensor.dtype.into();
+        kernel::sort::with_indices(
+            "int_sort_with_indices",
+            tensor,
+            dim,
+            Order::All { descending },
+            out_dtype,
+            |tensor| CubeBackend::int_sort_with_indices(tensor, dim, descending),
+        )
+    }
+
+    fn int_argsort(tensor: IntTensor<Self>, dim: usize, descending: bool) -> IntTensor<Self> {
+        let out_dtype = tensor.dtype.into();
+        kernel::sort::indices("int_argsort", tensor, dim, Order::All { descending }, out_dtype, |tensor| {
+            CubeBackend::int_argsort(tensor, dim, descending)
+        })
     }
 
     fn int_any(tensor: IntTensor<Self>, out_dtype: BoolDType) -> BoolTensor<Self> {

@@ -183,9 +183,35 @@ fn windows() {
 }
 
 #[test]
+fn cumulative_operations() {
+    let (x, n) = (|| floats([3, 70, 2]), || ints([5, 70]));
+    same! {
+        float_cumsum(x(), 1); float_cumprod(floats([3, 9]), 0); float_cummin(x(), 1); float_cummax(x(), 2);
+        int_cumsum(n(), 1); int_cumprod(ints([3, 9]), 1); int_cummin(n(), 1); int_cummax(n(), 0);
+    }
+}
+
+#[test]
 fn topk_and_sort() {
-    let x = || floats([3, 20]);
-    same! { float_topk(x(), 1, 4); float_sort(x(), 1, true); int_topk(ints([3, 20]), 1, 4); }
+    let (x, n) = (|| floats([3, 20]), || ints([3, 20]));
+    same! {
+        float_topk(x(), 1, 4); float_sort(x(), 1, true); float_sort(x(), 0, false);
+        int_topk(n(), 1, 4); int_sort(n(), 1, true); int_sort(n(), 0, false);
+        float_argsort(x(), 1, false, IntDType::I32); float_argtopk(x(), 1, 4, IntDType::I32);
+        int_argsort(n(), 1, true); int_argtopk(n(), 1, 4);
+    }
+    let pairs = [
+        ("float_sort", Ours::float_sort_with_indices(x(), 1, true, IntDType::I32)),
+        ("float_topk", Ours::float_topk_with_indices(x(), 1, 20, IntDType::I32)),
+        ("int_sort", Ours::int_sort_with_indices(n(), 1, true)),
+        ("int_topk", Ours::int_topk_with_indices(n(), 1, 20)),
+    ];
+    let plain = [CubeBackend::float_sort(x(), 1, true), CubeBackend::int_sort(n(), 1, true)];
+    for ((method, (values, indices)), plain) in pairs.into_iter().zip([&plain[0], &plain[0], &plain[1], &plain[1]]) {
+        compare(method, values.clone(), plain.clone());
+        let operand = if values.dtype.is_float() { x() } else { n() };
+        compare(method, CubeBackend::int_gather(1, operand, indices), plain.clone());
+    }
 }
 
 #[test]

@@ -6,7 +6,6 @@ pub(crate) const MOVEMENT: &str = "moves or renames elements; each output elemen
 pub(crate) const ELEMENTWISE: &str =
     "one unit computes an output element from the elements at its position, in one expression";
 pub(crate) const ELEMENTARY: &str = "one unit computes an output element from the elements at its position, in one expression; refused in f64 on wgpu, where drivers compute something else";
-pub(crate) const SCAN: &str = "one unit computes an output element from the elements before it, in ascending order; llvmpipe leaves such loops after 65,535 elements, as in plain Burn";
 pub(crate) const POOL: &str = "one unit computes an output element, and walks its window in row-major order";
 pub(crate) const ADAPTIVE_POOL: &str =
     "one unit computes an output element, and walks its window in row-major order; a 1x1 output is `reduce::mean`";

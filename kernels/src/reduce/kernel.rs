@@ -2,7 +2,7 @@
 
 pub mod extreme;
 pub mod fold;
-mod key;
+pub(crate) mod key;
 
 use super::plan::View;
 use cubecl::prelude::*;

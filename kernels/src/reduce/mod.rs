@@ -37,7 +37,7 @@
 //! divides correctly rounded.
 
 pub mod extreme;
-mod kernel;
+pub(crate) mod kernel;
 pub mod plan;
 pub mod reference;
 
@@ -85,7 +85,7 @@ impl Operation {
     }
 
     /// The type in which elements of `dtype` are folded; `None` where the operation has no version for it.
-    fn accumulator(self, dtype: ElemType) -> Option<ElemType> {
+    pub(crate) fn accumulator(self, dtype: ElemType) -> Option<ElemType> {
         let compared = matches!(self, Self::Max | Self::Min | Self::MaxAbs);
         let logical = matches!(self, Self::Any | Self::All);
         match dtype {

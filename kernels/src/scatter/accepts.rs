@@ -46,7 +46,7 @@ impl Types {
 }
 
 /// Refuses element types that are not plain numbers or that the device does not have.
-pub(super) fn supported(
+pub(crate) fn supported(
     client: &Client,
     kernel: &'static str,
     dtype: ElemType,

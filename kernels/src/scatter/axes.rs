@@ -8,15 +8,15 @@ use cubecl::std::tensor::{TensorHandle, into_contiguous};
 use std::ops::Range;
 
 /// A tensor whose axes before, at and after a range of axes each collapse into one.
-pub(super) struct AxisView {
+pub(crate) struct AxisView {
     handle: cubecl::server::Handle,
     elements: usize,
-    pub(super) strides: [u32; 3],
+    pub(crate) strides: [u32; 3],
 }
 
 impl AxisView {
     /// Collapses the axes before `axes`, in it, and after it. Copies the tensor only where its strides do not collapse.
-    pub(super) fn new(
+    pub(crate) fn new(
         client: &Client,
         kernel: &'static str,
         tensor: TensorHandle,
@@ -47,13 +47,13 @@ impl AxisView {
     }
 
     /// Distances in elements between neighbours along outer, axis and inner.
-    pub(super) fn strides(&self) -> StridesLaunch {
+    pub(crate) fn strides(&self) -> StridesLaunch {
         let [outer, axis, inner] = self.strides;
         StridesLaunch::new(outer, axis, inner)
     }
 
     /// The buffer from the view's first element on.
-    pub(super) fn buffer(&self) -> BufferArg {
+    pub(crate) fn buffer(&self) -> BufferArg {
         // SAFETY: the handle covers every element its tensor's shape and strides reach, and the kernels that take it
         // address it by these strides within this shape. The length is not used to check an access.
         unsafe { BufferArg::from_raw_parts(self.handle.clone(), self.elements) }
@@ -61,7 +61,7 @@ impl AxisView {
 }
 
 /// The number of elements of a shape, if 32-bit indices reach them all.
-pub(super) fn checked_elements(kernel: &'static str, shape: &[usize]) -> Result<usize, KernelError> {
+pub(crate) fn checked_elements(kernel: &'static str, shape: &[usize]) -> Result<usize, KernelError> {
     shape.iter().try_fold(1usize, |n, &size| n.checked_mul(size)).filter(|&n| n <= u32::MAX as usize).ok_or_else(|| {
         KernelError::Shape { kernel, reason: format!("{shape:?} has more elements than 32-bit indices reach") }
     })

@@ -37,13 +37,13 @@
 //! Planned launches keep a unit to thousands of loop iterations, for balance; a plan of the caller's choice that would
 //! pass [`MAX_ITERATIONS`](crate::launch::MAX_ITERATIONS) is refused, as are more than about `2^31` sources.
 
-mod accepts;
-mod axes;
+pub(crate) mod accepts;
+pub(crate) mod axes;
 mod gather;
-mod kernel;
+pub(crate) mod kernel;
 pub mod plan;
 pub mod reference;
-mod segment;
+pub(crate) mod segment;
 mod update;
 
 pub use gather::{gather, gather_nd, select};

@@ -87,7 +87,7 @@ impl Radix {
     }
 
     /// Loop iterations of the unit that has the most of them.
-    pub(super) fn iterations(&self, sources: usize) -> usize {
+    pub(crate) fn iterations(&self, sources: usize) -> usize {
         let counters = self.counters(sources);
         let block = Self::scan_block(counters);
         (self.bins() + self.run).max(counters.div_ceil(block) + block)
@@ -140,7 +140,7 @@ pub fn plan_scatter(problem: &Problem) -> Plan {
 
 /// The grids over `[outer, axis, inner]` of cubes of [`UNITS`] units, and how a cube's units cover it: one, unless the
 /// tensor has more cubes along an axis than a grid takes.
-pub(super) fn axis_grids(
+pub(crate) fn axis_grids(
     outer: usize,
     axis: usize,
     inner: usize,

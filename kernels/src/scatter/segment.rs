@@ -8,13 +8,13 @@ use cubecl::prelude::*;
 use cubecl::server::Handle;
 
 /// The type of keys, places and counters.
-pub(super) const U32: ElemType = ElemType::UInt(UIntKind::U32);
+pub(crate) const U32: ElemType = ElemType::UInt(UIntKind::U32);
 
 /// Units in a cube of the kernels in which a unit walks a run: few, so that the few runs spread over the cores.
 const RUN_UNITS: u32 = 32;
 
 /// What names a row for each source: indices as they came, or keys made of them. One outside `0..rows` names none.
-pub(super) struct Keys {
+pub(crate) struct Keys {
     pub(super) handle: Handle,
     /// Elements from one source's to the next.
     pub(super) stride: u32,
@@ -23,7 +23,7 @@ pub(super) struct Keys {
 
 impl Keys {
     /// Keys made by a kernel of this module.
-    pub(super) fn made(handle: Handle) -> Self {
+    pub(crate) fn made(handle: Handle) -> Self {
         Self { handle, stride: 1, dtype: U32 }
     }
 
@@ -49,12 +49,12 @@ pub(super) struct Segments {
 }
 
 /// A buffer of `length` 32-bit words.
-pub(super) fn words(client: &Client, length: usize) -> Handle {
+pub(crate) fn words(client: &Client, length: usize) -> Handle {
     client.empty(length * size_of::<u32>())
 }
 
 /// The argument for a buffer made by [`words`].
-pub(super) fn words_arg(buffer: &Handle, length: usize) -> BufferArg {
+pub(crate) fn words_arg(buffer: &Handle, length: usize) -> BufferArg {
     // SAFETY: callers pass the length the buffer was made with.
     unsafe { BufferArg::from_raw_parts(buffer.clone(), length) }
 }
@@ -214,6 +214,7 @@ fn place_by_digit<I: Int>(
     runs: u32,
     shift: u32,
     bins: u32,
+    #[comptime] moved: bool,
     #[define(I)] _dtype: ElemType,
 ) {
     let unit = ABSOLUTE_POS as u32;
@@ -226,8 +227,7 @@ fn place_by_digit<I: Int>(
         let to = counters[counter as usize];
         counters[counter as usize] = to + 1;
         sorted_keys[to as usize] = key;
-        // The first pass has nothing moved before it.
-        sorted_places[to as usize] = if shift == 0 { source } else { places[source as usize] };
+        sorted_places[to as usize] = if comptime!(moved) { places[source as usize] } else { source };
     }
 }
 
@@ -272,7 +272,7 @@ fn bounds_of_sources(keys: &[u32], bounds: &mut [u32], sources: u32) {
 /// Sorts `sources` keys, by radix passes or, without a geometry for them, by rank.
 pub(super) fn segment(client: &Client, keys: Keys, rows: usize, sources: usize, radix: Option<Radix>) -> Segments {
     let (keys, places) = match radix {
-        Some(radix) => sort_by_radix(client, keys, rows, sources, radix),
+        Some(radix) => sort_by_radix(client, keys, None, rows, sources, radix),
         None => sort_by_rank(client, &keys, rows, sources),
     };
     let by_source = touches_few(rows, sources);
@@ -313,13 +313,23 @@ fn sort_by_rank(client: &Client, keys: &Keys, rows: usize, sources: usize) -> (H
     (sorted, places)
 }
 
-fn sort_by_radix(client: &Client, keys: Keys, rows: usize, sources: usize, radix: Radix) -> (Handle, Handle) {
+/// The keys in `0..=rows` in order, and which source each one is, equal ones in ascending order. With `places`, key `p`
+/// is that of source `places[p]`, and equal keys keep the order they have.
+pub(crate) fn sort_by_radix(
+    client: &Client,
+    keys: Keys,
+    places: Option<Handle>,
+    rows: usize,
+    sources: usize,
+    radix: Radix,
+) -> (Handle, Handle) {
     let bins = radix.bins();
     let runs = sources.div_ceil(radix.run);
     let length = radix.counters(sources);
     let counters = words(client, length);
-    // The first pass reads no places: any buffer stands for them.
-    let mut from = (keys.handle.clone(), keys);
+    let given = places.is_some();
+    // A first pass that reads no places takes any buffer for them.
+    let mut from = (places.unwrap_or_else(|| keys.handle.clone()), keys);
     let mut spare: Option<(Handle, Handle)> = None;
     for pass in 0..radix.passes {
         let shift = pass * radix.digit_bits;
@@ -363,6 +373,7 @@ fn sort_by_radix(client: &Client, keys: Keys, rows: usize, sources: usize, radix
                 runs as u32,
                 shift,
                 bins as u32,
+                given || pass > 0,
                 keys.dtype,
             );
         }

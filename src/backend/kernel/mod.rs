@@ -4,7 +4,9 @@ pub(super) mod convolution;
 pub(super) mod matmul;
 pub(super) mod random;
 pub(super) mod reduce;
+pub(super) mod scan;
 pub(super) mod scatter;
+pub(super) mod sort;
 
 use super::refused::{describe, poison, refused};
 use crate::error::Refusal;

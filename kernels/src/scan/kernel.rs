@@ -1,0 +1,150 @@
+//! The device side.
+
+use crate::reduce;
+use crate::reduce::kernel::key::float_key;
+use crate::scan::Operation;
+use crate::scatter::kernel::{Strides, Tile};
+use cubecl::prelude::*;
+
+/// `tensor[outer, length, inner]` in blocks of `block` elements along the axis.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+pub(super) struct Lines {
+    outer: u32,
+    length: u32,
+    inner: u32,
+    block: u32,
+}
+
+#[cube]
+impl Lines {
+    /// Blocks of one line.
+    fn blocks(&self) -> u32 {
+        self.length.div_ceil(self.block)
+    }
+}
+
+/// What an element is compared by.
+#[cube]
+fn key<A: Numeric, K: Numeric>(value: A, #[comptime] operation: Operation) -> K {
+    let elem = elem_type_of::<A>();
+    let end = comptime!(match operation {
+        Operation::Min => reduce::Operation::Min,
+        _ => reduce::Operation::Max,
+    });
+    if comptime!(elem.is_float()) { float_key::<A, K>(value, end, true) } else { K::cast_from(value) }
+}
+
+/// `left + right` of the order contract.
+#[cube]
+fn combine<A: Numeric, K: Numeric>(left: A, right: A, #[comptime] operation: Operation) -> A {
+    match comptime!(operation) {
+        Operation::Sum => left + right,
+        Operation::Prod => left * right,
+        Operation::Min => select(key::<A, K>(right, operation) < key::<A, K>(left, operation), right, left),
+        Operation::Max => select(key::<A, K>(right, operation) > key::<A, K>(left, operation), right, left),
+    }
+}
+
+/// For each line: walks it, with the last result of the block before and the chain of the block it is in.
+#[cube(launch_unchecked)]
+pub(super) fn walk_lines<F: Numeric, A: Numeric, K: Numeric>(
+    input: &[F],
+    output: &mut [F],
+    lines: Lines,
+    tile: Tile,
+    strides: Strides,
+    #[comptime] operation: Operation,
+    #[define(F, A, K)] _dtypes: [ElemType; 3],
+) {
+    let (outer, inner) = (tile.outer(), tile.inner());
+    if outer >= lines.outer || tile.axis() >= 1 || inner >= lines.inner {
+        terminate!();
+    }
+    let first = outer * lines.length * lines.inner + inner;
+    let mut before = A::from_int(0);
+    let mut local = A::from_int(0);
+    for at in 0..lines.length {
+        let value = A::cast_from(input[strides.offset(outer, at, inner)]);
+        let place = at & (lines.block - 1);
+        local = if place == 0 { value } else { combine::<A, K>(local, value, operation) };
+        let result = if at < lines.block { local } else { combine::<A, K>(before, local, operation) };
+        output[(first + at * lines.inner) as usize] = F::cast_from(result);
+        before = if place == lines.block - 1 { result } else { before };
+    }
+}
+
+/// For each block of each line: the last value of its own chain, in `totals[outer, blocks, inner]`.
+#[cube(launch_unchecked)]
+pub(super) fn fold_blocks<F: Numeric, A: Numeric, K: Numeric>(
+    input: &[F],
+    totals: &mut [A],
+    lines: Lines,
+    tile: Tile,
+    strides: Strides,
+    #[comptime] operation: Operation,
+    #[define(F, A, K)] _dtypes: [ElemType; 3],
+) {
+    let (outer, block, inner) = (tile.outer(), tile.axis(), tile.inner());
+    if outer >= lines.outer || block >= lines.blocks() || inner >= lines.inner {
+        terminate!();
+    }
+    let start = block * lines.block;
+    let mut local = A::cast_from(input[strides.offset(outer, start, inner)]);
+    for at in start + 1..min(start + lines.block, lines.length) {
+        let value = A::cast_from(input[strides.offset(outer, at, inner)]);
+        local = combine::<A, K>(local, value, operation);
+    }
+    totals[((outer * lines.blocks() + block) * lines.inner + inner) as usize] = local;
+}
+
+/// For each line: makes of the blocks' totals the results at their last elements.
+#[cube(launch_unchecked)]
+pub(super) fn chain_totals<A: Numeric, K: Numeric>(
+    totals: &mut [A],
+    lines: Lines,
+    tile: Tile,
+    #[comptime] operation: Operation,
+    #[define(A, K)] _dtypes: [ElemType; 2],
+) {
+    let (outer, inner) = (tile.outer(), tile.inner());
+    if outer >= lines.outer || tile.axis() >= 1 || inner >= lines.inner {
+        terminate!();
+    }
+    let first = outer * lines.blocks() * lines.inner + inner;
+    let mut result = totals[first as usize];
+    for block in 1..lines.blocks() {
+        let at = (first + block * lines.inner) as usize;
+        result = combine::<A, K>(result, totals[at], operation);
+        totals[at] = result;
+    }
+}
+
+/// For each block of each line: goes on from the last result of the block before it.
+#[cube(launch_unchecked)]
+pub(super) fn walk_blocks<F: Numeric, A: Numeric, K: Numeric>(
+    input: &[F],
+    totals: &[A],
+    output: &mut [F],
+    lines: Lines,
+    tile: Tile,
+    strides: Strides,
+    #[comptime] operation: Operation,
+    #[define(F, A, K)] _dtypes: [ElemType; 3],
+) {
+    let (outer, block, inner) = (tile.outer(), tile.axis(), tile.inner());
+    if outer >= lines.outer || block >= lines.blocks() || inner >= lines.inner {
+        terminate!();
+    }
+    let start = block * lines.block;
+    // The first block reads a total and does not use it.
+    let previous = select(block == 0, 0u32, block - 1);
+    let before = totals[((outer * lines.blocks() + previous) * lines.inner + inner) as usize];
+    let first = outer * lines.length * lines.inner + inner;
+    let mut local = A::from_int(0);
+    for at in start..min(start + lines.block, lines.length) {
+        let value = A::cast_from(input[strides.offset(outer, at, inner)]);
+        local = if at == start { value } else { combine::<A, K>(local, value, operation) };
+        let result = if block == 0 { local } else { combine::<A, K>(before, local, operation) };
+        output[(first + at * lines.inner) as usize] = F::cast_from(result);
+    }
+}

@@ -1,0 +1,279 @@
+//! Cumulative operations along one axis, in one order and at linear cost.
+//!
+//! # Order contract
+//!
+//! The elements along the axis are `x[0..n]`. They are cut into blocks of [`block_length`]`(n)` elements, a power of
+//! two near the square root of `n` and 64 at least:
+//!
+//! ```text
+//! local[i] = x[i]                     where a block begins
+//!            local[i-1] + x[i]        elsewhere
+//! y[i]     = local[i]                 in the first block
+//!            y[s-1] + local[i]        in a block that begins at s
+//! ```
+//!
+//! with `+` standing for the operation. So up to 64 elements are one plain chain, and the order depends on `n` alone.
+//! Since a block goes on from the last result of the block before it, the cumulative sum of numbers that are not
+//! negative never falls.
+//!
+//! | operation | `left + right` | the order matters |
+//! |---|---|---|
+//! | `Sum`, `Prod` | sum, product | for floats; integers wrap |
+//! | `Min`, `Max` | `right` if it is beyond `left`, else `left` | no |
+//!
+//! * A chain starts from its first value, so the first result is the first element, -0 included.
+//! * `f16` and `bf16` are widened to `f32` for `Sum` and `Prod`, stay `f32` between blocks, and each result is rounded
+//!   once. All other types are computed as they are.
+//! * `Min` and `Max` compare floats as integers by the rule of [`reduce::extreme`](crate::reduce::extreme): -0 and +0
+//!   tie, a NaN beats everything that is not one, NaNs tie, and the first of equals stays. So from the first NaN on all
+//!   results are that NaN, and a result is one of the elements to the bit.
+//! * A NaN in a sum or product makes all later results NaN; their signs and payloads are the device's.
+//!
+//! # Cost
+//!
+//! [`plan`](plan::plan) has two ways of equal bits: a unit walks its whole line, with one read and one write an
+//! element, or, where lines are few or long, three launches fold the blocks, chain their totals, and walk the blocks:
+//! two reads and one write an element. No unit loops longer than
+//! [`MAX_ITERATIONS`](crate::launch::MAX_ITERATIONS), which bounds an axis at 2^30 elements.
+//!
+//! Guarantee: run to run for everything; the same bits on every device for integers, `Min` and `Max`, and for `Sum`
+//! and `Prod` where the device rounds correctly, keeps subnormals and does not reassociate.
+
+mod kernel;
+pub mod plan;
+pub mod reference;
+
+use crate::KernelError;
+use crate::device::require_units;
+use crate::launch::UNITS;
+use crate::reduce;
+use crate::reduce::plan::Machine;
+use crate::scatter::accepts::supported;
+use crate::scatter::axes::{AxisView, checked_elements};
+use crate::scatter::plan::axis_grids;
+use cubecl::ir::{ElemType, FloatKind};
+use cubecl::prelude::*;
+use cubecl::std::tensor::TensorHandle;
+use kernel::LinesLaunch;
+use plan::{Lines, MOST_ELEMENTS, Plan};
+
+pub use plan::block_length;
+
+/// What is accumulated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// The sum so far.
+    Sum,
+    /// The product so far.
+    Prod,
+    /// The smallest element so far.
+    Min,
+    /// The largest element so far.
+    Max,
+}
+
+impl Operation {
+    /// The name errors carry.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Sum => "scan::cumsum",
+            Self::Prod => "scan::cumprod",
+            Self::Min => "scan::cummin",
+            Self::Max => "scan::cummax",
+        }
+    }
+
+    /// The type results are kept in between blocks, and the type they are compared in.
+    fn types(self, dtype: ElemType) -> (ElemType, Option<ElemType>) {
+        match self {
+            Self::Min => (dtype, reduce::Operation::Min.accumulator(dtype)),
+            Self::Max => (dtype, reduce::Operation::Max.accumulator(dtype)),
+            Self::Sum | Self::Prod => match dtype {
+                ElemType::Float(FloatKind::F16 | FloatKind::BF16) => {
+                    (ElemType::Float(FloatKind::F32), Some(ElemType::Float(FloatKind::F32)))
+                }
+                _ => (dtype, Some(dtype)),
+            },
+        }
+    }
+}
+
+/// The sums of all elements up to each one along `axis`.
+///
+/// # Errors
+///
+/// As [`scan`].
+pub fn cumsum(client: &Client, input: TensorHandle, axis: usize) -> Result<TensorHandle, KernelError> {
+    scan(client, Operation::Sum, input, axis, None)
+}
+
+/// The products of all elements up to each one along `axis`.
+///
+/// # Errors
+///
+/// As [`scan`].
+pub fn cumprod(client: &Client, input: TensorHandle, axis: usize) -> Result<TensorHandle, KernelError> {
+    scan(client, Operation::Prod, input, axis, None)
+}
+
+/// The smallest of all elements up to each one along `axis`.
+///
+/// # Errors
+///
+/// As [`scan`].
+pub fn cummin(client: &Client, input: TensorHandle, axis: usize) -> Result<TensorHandle, KernelError> {
+    scan(client, Operation::Min, input, axis, None)
+}
+
+/// The largest of all elements up to each one along `axis`.
+///
+/// # Errors
+///
+/// As [`scan`].
+pub fn cummax(client: &Client, input: TensorHandle, axis: usize) -> Result<TensorHandle, KernelError> {
+    scan(client, Operation::Max, input, axis, None)
+}
+
+/// Any of the above, by `forced` instead of the [planned](plan::plan) way.
+///
+/// # Errors
+///
+/// An axis the tensor does not have, a tensor that 32-bit indices do not reach, an axis of more than 2^30 elements, a
+/// forced [`Plan::Walk`] that loops too long, or an element type without a kernel on this device.
+pub fn scan(
+    client: &Client,
+    operation: Operation,
+    input: TensorHandle,
+    axis: usize,
+    forced: Option<Plan>,
+) -> Result<TensorHandle, KernelError> {
+    const REMEDY: &str = "use f64, f32, f16, bf16 or an integer type that the device has";
+    let name = operation.name();
+    let (shape, dtype) = (input.shape().to_vec(), input.dtype);
+    supported(client, name, dtype, REMEDY)?;
+    let (accumulator, key) = operation.types(dtype);
+    let Some(key) = key.filter(|&key| client.properties().supports_type(key)) else {
+        return Err(KernelError::Dtype { kernel: name, dtype, remedy: REMEDY });
+    };
+    require_units(client, name, UNITS)?;
+    let elements = checked_elements(name, &shape)?;
+    let Some(&length) = shape.get(axis) else {
+        let reason = format!("axis {axis} of a tensor of shape {shape:?}, want less than {}", shape.len());
+        return Err(KernelError::Shape { kernel: name, reason });
+    };
+    let output = TensorHandle::new_contiguous(shape.clone(), client.empty(elements.max(1) * dtype.size()), dtype);
+    if elements == 0 {
+        return Ok(output);
+    }
+    let lines = Lines { outer: shape[..axis].iter().product(), length, inner: shape[axis + 1..].iter().product() };
+    let plan = forced.unwrap_or_else(|| plan::plan(&lines, Machine::of(client)));
+    if length > MOST_ELEMENTS || (plan == Plan::Walk && !lines.can_walk()) {
+        let most = if plan == Plan::Walk { plan::MOST_WALKED } else { MOST_ELEMENTS };
+        let reason = format!("{length} elements along axis {axis} by {plan:?}, want at most {most}");
+        return Err(KernelError::Shape { kernel: name, reason });
+    }
+    let input = AxisView::new(client, name, input, axis..axis + 1)?;
+    let launch = Launch { client, operation, lines, types: [dtype, accumulator, key] };
+    match plan {
+        Plan::Walk => launch.walk(&input, &output),
+        Plan::Blocks => launch.blocks(&input, &output),
+    }
+    Ok(output)
+}
+
+/// The launches of one scan.
+struct Launch<'a> {
+    client: &'a Client,
+    operation: Operation,
+    lines: Lines,
+    types: [ElemType; 3],
+}
+
+impl Launch<'_> {
+    fn lines(&self) -> LinesLaunch {
+        let Lines { outer, length, inner } = self.lines;
+        LinesLaunch::new(outer as u32, length as u32, inner as u32, block_length(length) as u32)
+    }
+
+    fn walk(&self, input: &AxisView, output: &TensorHandle) {
+        let Lines { outer, inner, .. } = self.lines;
+        for (count, dim, tile) in axis_grids(outer, 1, inner) {
+            // SAFETY: units stop at the number of lines; the view covers what the lines and its strides reach, and the
+            // output has as many elements as the lines.
+            unsafe {
+                kernel::walk_lines::launch_unchecked(
+                    self.client,
+                    count,
+                    dim,
+                    input.buffer(),
+                    output.clone().into_arg().into_buffer_arg(),
+                    self.lines(),
+                    tile,
+                    input.strides(),
+                    self.operation,
+                    self.types,
+                );
+            }
+        }
+    }
+
+    fn blocks(&self, input: &AxisView, output: &TensorHandle) {
+        let Lines { outer, length, inner } = self.lines;
+        let blocks = length.div_ceil(block_length(length));
+        let totals_length = outer * blocks * inner;
+        let totals = self.client.empty(totals_length * self.types[1].size());
+        // SAFETY: `totals` is made with this length, in elements of the accumulator type.
+        let totals_arg = || unsafe { BufferArg::from_raw_parts(totals.clone(), totals_length) };
+        for (count, dim, tile) in axis_grids(outer, blocks, inner) {
+            // SAFETY: units stop at the number of blocks, the length of `totals`; the view covers what the lines and
+            // its strides reach.
+            unsafe {
+                kernel::fold_blocks::launch_unchecked(
+                    self.client,
+                    count,
+                    dim,
+                    input.buffer(),
+                    totals_arg(),
+                    self.lines(),
+                    tile,
+                    input.strides(),
+                    self.operation,
+                    self.types,
+                );
+            }
+        }
+        for (count, dim, tile) in axis_grids(outer, 1, inner) {
+            // SAFETY: units stop at the number of lines, each of which has its totals in `totals`.
+            unsafe {
+                kernel::chain_totals::launch_unchecked(
+                    self.client,
+                    count,
+                    dim,
+                    totals_arg(),
+                    self.lines(),
+                    tile,
+                    self.operation,
+                    [self.types[1], self.types[2]],
+                );
+            }
+        }
+        for (count, dim, tile) in axis_grids(outer, blocks, inner) {
+            // SAFETY: as for the totals; the output has as many elements as the lines.
+            unsafe {
+                kernel::walk_blocks::launch_unchecked(
+                    self.client,
+                    count,
+                    dim,
+                    input.buffer(),
+                    totals_arg(),
+                    output.clone().into_arg().into_buffer_arg(),
+                    self.lines(),
+                    tile,
+                    input.strides(),
+                    self.operation,
+                    self.types,
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! The device side: integers only.
+
+use crate::scatter::kernel::{Strides, Tile};
+use cubecl::prelude::*;
+
+/// An index that no element has.
+const NONE: u32 = u32::MAX;
+
+/// `tensor[outer, length, inner]`, of each line of which the first `kept` in order are asked for.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+pub(super) struct Lines {
+    outer: u32,
+    length: u32,
+    inner: u32,
+    kept: u32,
+}
+
+/// What the bits of an element mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Order {
+    Float,
+    Signed,
+    Unsigned,
+}
+
+/// How elements are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Form {
+    pub order: Order,
+    /// Bits of the word that elements are compared by, or of each of the two.
+    pub bits: u32,
+    /// Whether elements have two words.
+    pub wide: bool,
+    pub descending: bool,
+}
+
+/// Which results are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Wanted {
+    pub values: bool,
+    pub indices: bool,
+}
+
+/// The low and the high word by which an element is compared, unsigned; elements of one word have it low.
+#[cube]
+fn words_of<F: Numeric>(value: F, #[comptime] form: Form) -> (u32, u32) {
+    let elem = elem_type_of::<F>();
+    let shift = comptime!(32 - form.bits);
+    let sign = 0x8000_0000u32;
+    let mut low = 0u32;
+    if comptime!(form.wide) {
+        low = u32::cast_from(i64::cast_from(value) & 0xffff_ffffi64);
+    }
+    let mut high = if comptime!(form.wide) {
+        u32::cast_from((i64::cast_from(value) >> 32i64) & 0xffff_ffffi64)
+    } else if comptime!(elem.is_float()) {
+        u32::reinterpret(f32::cast_from(value))
+    } else if comptime!(elem.size() == 4) {
+        u32::cast_from(value)
+    } else {
+        u32::reinterpret(i32::cast_from(value)) << shift
+    };
+    // Now the sign, if there is one, is the first bit of the high word.
+    match comptime!(form.order) {
+        Order::Float => {
+            let negative = high >= sign;
+            low = select(negative, !low, low);
+            high = select(negative, !high, high | sign);
+        }
+        Order::Signed => {
+            high ^= sign;
+        }
+        Order::Unsigned => {}
+    }
+    if comptime!(form.descending) {
+        low = !low;
+        high = !high;
+    }
+    if comptime!(!form.wide) {
+        low = high >> shift;
+        high = 0u32;
+    }
+    (low, high)
+}
+
+/// Whether the element with these words and index comes before another one.
+#[cube]
+fn comes_before(
+    low: u32,
+    high: u32,
+    index: u32,
+    their_low: u32,
+    their_high: u32,
+    theirs: u32,
+    #[comptime] form: Form,
+) -> bool {
+    let before = low < their_low || (low == their_low && index < theirs);
+    if comptime!(form.wide) { high < their_high || (high == their_high && before) } else { before }
+}
+
+/// For each element: its place in its line is the number of elements that come before it.
+#[cube(launch_unchecked)]
+pub(super) fn rank_lines<F: Numeric, X: Int>(
+    input: &[F],
+    values: &mut [F],
+    indices: &mut [X],
+    lines: Lines,
+    tile: Tile,
+    strides: Strides,
+    #[comptime] form: Form,
+    #[comptime] wanted: Wanted,
+    #[define(F, X)] _dtypes: [ElemType; 2],
+) {
+    let (outer, at, inner) = (tile.outer(), tile.axis(), tile.inner());
+    if outer >= lines.outer || at >= lines.length || inner >= lines.inner {
+        terminate!();
+    }
+    let value = input[strides.offset(outer, at, inner)];
+    let (low, high) = words_of::<F>(value, form);
+    let mut rank = 0u32;
+    for other in 0..lines.length {
+        let (their_low, their_high) = words_of::<F>(input[strides.offset(outer, other, inner)], form);
+        let before = comes_before(their_low, their_high, other, low, high, at, form);
+        rank += u32::cast_from(before);
+    }
+    if rank < lines.kept {
+        let place = ((outer * lines.kept + rank) * lines.inner + inner) as usize;
+        if comptime!(wanted.values) {
+            values[place] = value;
+        }
+        if comptime!(wanted.indices) {
+            indices[place] = X::cast_from(at);
+        }
+    }
+}
+
+/// For each element: its words, line after line.
+#[cube(launch_unchecked)]
+pub(super) fn line_keys<F: Numeric>(
+    input: &[F],
+    lows: &mut [u32],
+    highs: &mut [u32],
+    lines: Lines,
+    tile: Tile,
+    strides: Strides,
+    #[comptime] form: Form,
+    #[define(F)] _dtype: ElemType,
+) {
+    let (outer, at, inner) = (tile.outer(), tile.axis(), tile.inner());
+    if outer >= lines.outer || at >= lines.length || inner >= lines.inner {
+        terminate!();
+    }
+    let (low, high) = words_of::<F>(input[strides.offset(outer, at, inner)], form);
+    let source = ((outer * lines.inner + inner) * lines.length + at) as usize;
+    lows[source] = low;
+    if comptime!(form.wide) {
+        highs[source] = high;
+    }
+}
+
+/// One unit per key: that of the element now in its place.
+#[cube(launch_unchecked)]
+pub(super) fn follow_places(of: &[u32], places: &[u32], keys: &mut [u32], elements: u32) {
+    let unit = ABSOLUTE_POS as u32;
+    if unit >= elements {
+        terminate!();
+    }
+    keys[unit as usize] = of[places[unit as usize] as usize];
+}
+
+/// One unit per key: the line of the element now in its place.
+#[cube(launch_unchecked)]
+pub(super) fn number_lines(places: &[u32], keys: &mut [u32], length: u32, elements: u32) {
+    let unit = ABSOLUTE_POS as u32;
+    if unit >= elements {
+        terminate!();
+    }
+    keys[unit as usize] = places[unit as usize] / length;
+}
+
+/// For each element kept: the element whose place it takes.
+#[cube(launch_unchecked)]
+pub(super) fn take_places<F: Numeric, X: Int>(
+    input: &[F],
+    places: &[u32],
+    values: &mut [F],
+    indices: &mut [X],
+    lines: Lines,
+    tile: Tile,
+    strides: Strides,
+    #[comptime] wanted: Wanted,
+    #[define(F, X)] _dtypes: [ElemType; 2],
+) {
+    let (outer, rank, inner) = (tile.outer(), tile.axis(), tile.inner());
+    if outer >= lines.outer || rank >= lines.kept || inner >= lines.inner {
+        terminate!();
+    }
+    let first = (outer * lines.inner + inner) * lines.length;
+    let at = places[(first + rank) as usize] - first;
+    let place = ((outer * lines.kept + rank) * lines.inner + inner) as usize;
+    if comptime!(wanted.values) {
+        values[place] = input[strides.offset(outer, at, inner)];
+    }
+    if comptime!(wanted.indices) {
+        indices[place] = X::cast_from(at);
+    }
+}
+
+/// For each chunk of the positions of each line: the first `slots` of its elements in order, by their indices.
+///
+/// Positions are those along the axis, or those of the indices that a pass before has left. A slot without an element
+/// holds `NONE`, which no index is.
+#[cube(launch_unchecked)]
+pub(super) fn keep_first<F: Numeric>(
+    input: &[F],
+    candidates: &[u32],
+    left: &mut [u32],
+    lines: Lines,
+    tile: Tile,
+    strides: Strides,
+    positions: u32,
+    chunk: u32,
+    #[comptime] slots: u32,
+    #[comptime] all: bool,
+    #[comptime] form: Form,
+    #[define(F)] _dtype: ElemType,
+) {
+    let (outer, at, inner) = (tile.outer(), tile.axis(), tile.inner());
+    let chunks = positions.div_ceil(chunk);
+    if outer >= lines.outer || at >= chunks || inner >= lines.inner {
+        terminate!();
+    }
+    let mut lows = Array::<u32>::new(comptime!(slots as usize));
+    let mut highs = Array::<u32>::new(comptime!(slots as usize));
+    let mut indices = Array::<u32>::new(comptime!(slots as usize));
+    #[unroll]
+    for slot in 0..slots as usize {
+        lows[slot] = NONE;
+        highs[slot] = NONE;
+        indices[slot] = NONE;
+    }
+    let last = comptime!(slots as usize - 1);
+    for position in at * chunk..min((at + 1) * chunk, positions) {
+        let mut index = position;
+        if comptime!(!all) {
+            index = candidates[((outer * positions + position) * lines.inner + inner) as usize];
+        }
+        if index != NONE {
+            let (mut low, mut high) = words_of::<F>(input[strides.offset(outer, index, inner)], form);
+            if comes_before(low, high, index, lows[last], highs[last], indices[last], form) {
+                // Takes its slot, and each one after it moves on by one.
+                #[unroll]
+                for slot in 0..slots as usize {
+                    let (their_low, their_high, theirs) = (lows[slot], highs[slot], indices[slot]);
+                    let before = comes_before(low, high, index, their_low, their_high, theirs, form);
+                    lows[slot] = select(before, low, their_low);
+                    indices[slot] = select(before, index, theirs);
+                    low = select(before, their_low, low);
+                    index = select(before, theirs, index);
+                    if comptime!(form.wide) {
+                        highs[slot] = select(before, high, their_high);
+                        high = select(before, their_high, high);
+                    }
+                }
+            }
+        }
+    }
+    #[unroll]
+    for slot in 0..slots as usize {
+        let place = (outer * chunks + at) * slots + comptime!(slot as u32);
+        left[(place * lines.inner + inner) as usize] = indices[slot];
+    }
+}
+
+/// For each element kept: the element whose index is in its slot.
+#[cube(launch_unchecked)]
+pub(super) fn take_slots<F: Numeric, X: Int>(
+    input: &[F],
+    left: &[u32],
+    values: &mut [F],
+    indices: &mut [X],
+    lines: Lines,
+    tile: Tile,
+    strides: Strides,
+    slots: u32,
+    #[comptime] wanted: Wanted,
+    #[define(F, X)] _dtypes: [ElemType; 2],
+) {
+    let (outer, rank, inner) = (tile.outer(), tile.axis(), tile.inner());
+    if outer >= lines.outer || rank >= lines.kept || inner >= lines.inner {
+        terminate!();
+    }
+    let at = left[((outer * slots + rank) * lines.inner + inner) as usize];
+    let place = ((outer * lines.kept + rank) * lines.inner + inner) as usize;
+    if comptime!(wanted.values) {
+        values[place] = input[strides.offset(outer, at, inner)];
+    }
+    if comptime!(wanted.indices) {
+        indices[place] = X::cast_from(at);
+    }
+}

@@ -1,0 +1,207 @@
+//! Launching sorts.
+
+use crate::launch::grid;
+use crate::scatter::axes::AxisView;
+use crate::scatter::plan::{Radix, axis_grids};
+use crate::scatter::segment::{Keys, sort_by_radix, words, words_arg};
+use crate::sort::kernel::{self, Form, LinesLaunch, Wanted};
+use crate::sort::plan::{Choice, Lines};
+use cubecl::prelude::*;
+use cubecl::server::Handle;
+use cubecl::std::tensor::TensorHandle;
+
+/// The launches of one sort.
+pub(super) struct Launch<'a> {
+    pub client: &'a Client,
+    pub lines: Lines,
+    pub kept: usize,
+    pub form: Form,
+    pub wanted: Wanted,
+    pub types: [ElemType; 2],
+}
+
+impl Launch<'_> {
+    fn lines(&self) -> LinesLaunch {
+        let Lines { outer, length, inner } = self.lines;
+        LinesLaunch::new(outer as u32, length as u32, inner as u32, self.kept as u32)
+    }
+
+    pub(super) fn rank(&self, input: &AxisView, (values, indices): &(TensorHandle, TensorHandle)) {
+        let Lines { outer, length, inner } = self.lines;
+        for (count, dim, tile) in axis_grids(outer, length, inner) {
+            // SAFETY: units stop at the number of elements; the view covers what the lines and its strides reach. Ranks
+            // are a permutation of a line, and only those below `kept` are written, where the outputs have a place.
+            unsafe {
+                kernel::rank_lines::launch_unchecked(
+                    self.client,
+                    count,
+                    dim,
+                    input.buffer(),
+                    values.clone().into_arg().into_buffer_arg(),
+                    indices.clone().into_arg().into_buffer_arg(),
+                    self.lines(),
+                    tile,
+                    input.strides(),
+                    self.form,
+                    self.wanted,
+                    self.types,
+                );
+            }
+        }
+    }
+
+    pub(super) fn radix(&self, input: &AxisView, (values, indices): &(TensorHandle, TensorHandle), radix: Radix) {
+        let Lines { outer, length, inner } = self.lines;
+        let elements = outer * length * inner;
+        let low = words(self.client, elements);
+        let high_length = if self.form.wide { elements } else { 1 };
+        let high = words(self.client, high_length);
+        for (count, dim, tile) in axis_grids(outer, length, inner) {
+            // SAFETY: units stop at the number of elements, the length of the keys; the view covers what the lines and
+            // its strides reach.
+            unsafe {
+                kernel::line_keys::launch_unchecked(
+                    self.client,
+                    count,
+                    dim,
+                    input.buffer(),
+                    words_arg(&low, elements),
+                    words_arg(&high, high_length),
+                    self.lines(),
+                    tile,
+                    input.strides(),
+                    self.form,
+                    self.types[0],
+                );
+            }
+        }
+        let most = (u32::MAX >> (32 - self.form.bits)) as usize;
+        let (mut spare, mut places) = sort_by_radix(self.client, Keys::made(low), None, most, elements, radix);
+        if self.form.wide {
+            self.follow(&high, &places, &spare, elements);
+            (spare, places) = sort_by_radix(self.client, Keys::made(spare), Some(places), most, elements, radix);
+        }
+        let lines = outer * inner;
+        if lines > 1 {
+            self.number_lines(&places, &spare, elements);
+            let by_line = Radix::new(lines - 1, elements);
+            (_, places) = sort_by_radix(self.client, Keys::made(spare), Some(places), lines - 1, elements, by_line);
+        }
+        for (count, dim, tile) in axis_grids(outer, self.kept, inner) {
+            // SAFETY: units stop at the number of elements kept; the places of a line are those of its elements, which
+            // the view covers.
+            unsafe {
+                kernel::take_places::launch_unchecked(
+                    self.client,
+                    count,
+                    dim,
+                    input.buffer(),
+                    words_arg(&places, elements),
+                    values.clone().into_arg().into_buffer_arg(),
+                    indices.clone().into_arg().into_buffer_arg(),
+                    self.lines(),
+                    tile,
+                    input.strides(),
+                    self.wanted,
+                    self.types,
+                );
+            }
+        }
+    }
+
+    pub(super) fn select(&self, input: &AxisView, (values, indices): &(TensorHandle, TensorHandle), choice: Choice) {
+        let Lines { outer, length, inner } = self.lines;
+        let Choice { slots, chunk } = choice;
+        let mut positions = length;
+        // The first pass reads no candidates, but a binding has to be there.
+        let (mut candidates, mut candidates_length) = (words(self.client, 1), 1);
+        loop {
+            let chunks = positions.div_ceil(chunk);
+            let left_length = outer * chunks * slots * inner;
+            let left = words(self.client, left_length);
+            for (count, dim, tile) in axis_grids(outer, chunks, inner) {
+                // SAFETY: units stop at the number of chunks, each of which has its slots in `left`; candidates are
+                // positions of their line, which the view covers.
+                unsafe {
+                    kernel::keep_first::launch_unchecked(
+                        self.client,
+                        count,
+                        dim,
+                        input.buffer(),
+                        words_arg(&candidates, candidates_length),
+                        words_arg(&left, left_length),
+                        self.lines(),
+                        tile,
+                        input.strides(),
+                        positions as u32,
+                        chunk as u32,
+                        slots as u32,
+                        positions == length,
+                        self.form,
+                        self.types[0],
+                    );
+                }
+            }
+            (candidates, candidates_length) = (left, left_length);
+            if chunks == 1 {
+                break;
+            }
+            positions = chunks * slots;
+        }
+        for (count, dim, tile) in axis_grids(outer, self.kept, inner) {
+            // SAFETY: units stop at the number of elements kept, which have a slot each; what is in them are indices
+            // along the axis, since a line has as many elements as are kept.
+            unsafe {
+                kernel::take_slots::launch_unchecked(
+                    self.client,
+                    count,
+                    dim,
+                    input.buffer(),
+                    words_arg(&candidates, candidates_length),
+                    values.clone().into_arg().into_buffer_arg(),
+                    indices.clone().into_arg().into_buffer_arg(),
+                    self.lines(),
+                    tile,
+                    input.strides(),
+                    slots as u32,
+                    self.wanted,
+                    self.types,
+                );
+            }
+        }
+    }
+
+    /// `keys[p] = of[places[p]]`.
+    fn follow(&self, of: &Handle, places: &Handle, keys: &Handle, elements: usize) {
+        let (count, dim) = grid(elements);
+        // SAFETY: units stop at `elements`, of which places are a permutation and which each buffer has.
+        unsafe {
+            kernel::follow_places::launch_unchecked(
+                self.client,
+                count,
+                dim,
+                words_arg(of, elements),
+                words_arg(places, elements),
+                words_arg(keys, elements),
+                elements as u32,
+            );
+        }
+    }
+
+    /// `keys[p]`: the line of element `places[p]`.
+    fn number_lines(&self, places: &Handle, keys: &Handle, elements: usize) {
+        let (count, dim) = grid(elements);
+        // SAFETY: units stop at `elements`, the length of both buffers.
+        unsafe {
+            kernel::number_lines::launch_unchecked(
+                self.client,
+                count,
+                dim,
+                words_arg(places, elements),
+                words_arg(keys, elements),
+                self.lines.length as u32,
+                elements as u32,
+            );
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Sorting along one axis.
+//!
+//! # Order contract
+//!
+//! The result along a line is the one stable order: elements by their value, **equal ones by ascending index**, in both
+//! directions. So a result is a function of the line alone, whatever way it is found.
+//!
+//! Floats are compared by their bits, in IEEE 754's total order (that of [`f32::total_cmp`]), and never as floats:
+//!
+//! ```text
+//! -NaN < -inf < .. < -0 < +0 < .. < +inf < +NaN        NaNs of one sign by their payload
+//! ```
+//!
+//! So -0 and +0 are told apart, ascending order has the NaNs without a sign at its end, and descending order, hence
+//! [`topk`], at its beginning. Values are moved, not computed: they keep every bit, the payloads of NaNs among them.
+//! `f16` and `bf16` are widened to `f32` to be compared, which is exact but for the payloads of signalling NaNs.
+//!
+//! The `k` first elements in descending order are [`topk`]; their indices count along the axis.
+//!
+//! # Cost
+//!
+//! [`plan`](plan::plan) has three ways. Short lines are ranked: each element counts those before it in order, in one
+//! launch of as many reads an element as the line is long. Of long lines of which few elements are asked for, chunks
+//! keep their first ones, and chunks of what is left again: about one read an element in all. Others are sorted all
+//! together in stable integer passes, first by the elements' values and last by their line: `O(elements)` a pass, four
+//! or five passes for 32-bit types, twice as many for 64-bit ones, and one or two more for many lines. Scratch is then
+//! 16 to 20 bytes an element.
+//!
+//! Guarantee: the same bits on every device.
+
+mod kernel;
+mod launch;
+pub mod plan;
+pub mod reference;
+
+use crate::KernelError;
+use crate::device::require_units;
+use crate::launch::{MAX_ITERATIONS, UNITS};
+use crate::reduce::plan::Machine;
+use crate::scatter::accepts::supported;
+use crate::scatter::axes::{AxisView, checked_elements};
+use crate::scatter::segment::U32;
+use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
+use cubecl::prelude::*;
+use cubecl::std::tensor::TensorHandle;
+use kernel::{Form, Order, Wanted};
+use launch::Launch;
+use plan::{Lines, Plan};
+
+/// Which end comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// The smallest.
+    Ascending,
+    /// The largest.
+    Descending,
+}
+
+/// The elements along `axis` in order.
+///
+/// # Errors
+///
+/// As [`sort_planned`].
+pub fn sort(
+    client: &Client,
+    input: TensorHandle,
+    axis: usize,
+    direction: Direction,
+) -> Result<TensorHandle, KernelError> {
+    let kept = axis_length("sort::sort", &input, axis)?;
+    let sorting = Sorting { kernel: "sort::sort", axis, direction, kept, index: None, plan: None };
+    sorting.run(client, input, true).map(|(values, _)| values)
+}
+
+/// The indices along `axis` of its elements in order, as `index`.
+///
+/// # Errors
+///
+/// As [`sort_planned`].
+pub fn argsort(
+    client: &Client,
+    input: TensorHandle,
+    axis: usize,
+    direction: Direction,
+    index: ElemType,
+) -> Result<TensorHandle, KernelError> {
+    let kept = axis_length("sort::argsort", &input, axis)?;
+    let sorting = Sorting { kernel: "sort::argsort", axis, direction, kept, index: Some(index), plan: None };
+    sorting.run(client, input, false).map(|(_, indices)| indices)
+}
+
+/// The elements along `axis` in order, and their indices as `index`.
+///
+/// # Errors
+///
+/// As [`sort_planned`].
+pub fn sort_with_indices(
+    client: &Client,
+    input: TensorHandle,
+    axis: usize,
+    direction: Direction,
+    index: ElemType,
+) -> Result<(TensorHandle, TensorHandle), KernelError> {
+    sort_planned(client, input, axis, direction, index, None)
+}
+
+/// [`sort_with_indices`] by a plan of the caller's choice, which cannot change the result.
+///
+/// # Errors
+///
+/// An axis the tensor does not have, a tensor that 32-bit indices do not reach, an axis longer than `index` can count
+/// or than a given [`Plan::Rank`] takes, or an element or index type that is not a plain number or that the device does
+/// not have.
+pub fn sort_planned(
+    client: &Client,
+    input: TensorHandle,
+    axis: usize,
+    direction: Direction,
+    index: ElemType,
+    plan: Option<Plan>,
+) -> Result<(TensorHandle, TensorHandle), KernelError> {
+    const KERNEL: &str = "sort::sort_with_indices";
+    let kept = axis_length(KERNEL, &input, axis)?;
+    let sorting = Sorting { kernel: KERNEL, axis, direction, kept, index: Some(index), plan };
+    sorting.run(client, input, true)
+}
+
+/// The `k` largest elements along `axis`, in descending order.
+///
+/// # Errors
+///
+/// As [`sort_planned`], and a `k` beyond the length of the axis.
+pub fn topk(client: &Client, input: TensorHandle, axis: usize, k: usize) -> Result<TensorHandle, KernelError> {
+    let sorting =
+        Sorting { kernel: "sort::topk", axis, direction: Direction::Descending, kept: k, index: None, plan: None };
+    sorting.run(client, input, true).map(|(values, _)| values)
+}
+
+/// The indices along `axis` of its `k` largest elements, in descending order of these, as `index`.
+///
+/// # Errors
+///
+/// As [`topk`].
+pub fn argtopk(
+    client: &Client,
+    input: TensorHandle,
+    axis: usize,
+    k: usize,
+    index: ElemType,
+) -> Result<TensorHandle, KernelError> {
+    let direction = Direction::Descending;
+    let sorting = Sorting { kernel: "sort::argtopk", axis, direction, kept: k, index: Some(index), plan: None };
+    sorting.run(client, input, false).map(|(_, indices)| indices)
+}
+
+/// The `k` largest elements along `axis`, in descending order, and their indices as `index`.
+///
+/// # Errors
+///
+/// As [`topk`].
+pub fn topk_with_indices(
+    client: &Client,
+    input: TensorHandle,
+    axis: usize,
+    k: usize,
+    index: ElemType,
+) -> Result<(TensorHandle, TensorHandle), KernelError> {
+    topk_planned(client, input, axis, k, index, None)
+}
+
+/// [`topk_with_indices`] by a plan of the caller's choice, which cannot change the result.
+///
+/// # Errors
+///
+/// As [`topk`].
+pub fn topk_planned(
+    client: &Client,
+    input: TensorHandle,
+    axis: usize,
+    k: usize,
+    index: ElemType,
+    plan: Option<Plan>,
+) -> Result<(TensorHandle, TensorHandle), KernelError> {
+    let (kernel, direction) = ("sort::topk_with_indices", Direction::Descending);
+    Sorting { kernel, axis, direction, kept: k, index: Some(index), plan }.run(client, input, true)
+}
+
+fn axis_length(kernel: &'static str, input: &TensorHandle, axis: usize) -> Result<usize, KernelError> {
+    let shape = input.shape().as_slice();
+    shape.get(axis).copied().ok_or_else(|| {
+        let reason = format!("axis {axis} of a tensor of shape {shape:?}, want less than {}", shape.len());
+        KernelError::Shape { kernel, reason }
+    })
+}
+
+/// What is asked for.
+struct Sorting {
+    kernel: &'static str,
+    axis: usize,
+    direction: Direction,
+    /// Elements of each line that the result has.
+    kept: usize,
+    /// The type of the indices, if they are asked for.
+    index: Option<ElemType>,
+    plan: Option<Plan>,
+}
+
+impl Sorting {
+    /// The values and the indices; what was not asked for is empty.
+    fn run(
+        self,
+        client: &Client,
+        input: TensorHandle,
+        values: bool,
+    ) -> Result<(TensorHandle, TensorHandle), KernelError> {
+        let Self { kernel, axis, direction, kept, index, plan } = self;
+        let (mut shape, dtype) = (input.shape().to_vec(), input.dtype);
+        let length = axis_length(kernel, &input, axis)?;
+        let (form, carrier) = form(client, kernel, dtype, direction)?;
+        let index_dtype = index.unwrap_or(U32);
+        check_index(client, kernel, index_dtype, length)?;
+        require_units(client, kernel, UNITS)?;
+        let elements = checked_elements(kernel, &shape)?;
+        if kept > length {
+            let reason = format!("the {kept} largest along axis {axis} of shape {shape:?}, want at most {length}");
+            return Err(KernelError::Shape { kernel, reason });
+        }
+        let lines = Lines { outer: shape[..axis].iter().product(), length, inner: shape[axis + 1..].iter().product() };
+        let plan = plan.unwrap_or_else(|| plan::plan(&lines, kept, form.bits, form.wide, Machine::of(client)));
+        shape[axis] = kept;
+        let wanted = Wanted { values, indices: index.is_some() };
+        let made = |wanted: bool, dtype: ElemType| {
+            // An output that is not wanted is bound, and not written.
+            let shape = if wanted { shape.clone() } else { vec![0] };
+            let bytes = shape.iter().product::<usize>().max(1) * dtype.size();
+            TensorHandle::new_contiguous(shape, client.empty(bytes), dtype)
+        };
+        let outputs = (made(wanted.values, dtype), made(wanted.indices, index_dtype));
+        if elements == 0 || kept == 0 {
+            return Ok(outputs);
+        }
+        let iterations = match plan {
+            Plan::Rank => length,
+            Plan::Radix(radix) => radix.iterations(elements),
+            Plan::Select(choice) => choice.chunk,
+        };
+        if let Plan::Select(choice) = plan
+            && !choice.keeps(kept)
+        {
+            let reason = format!("the {kept} first by {plan:?}, want at least as many slots and longer chunks");
+            return Err(KernelError::Shape { kernel, reason });
+        }
+        if iterations >= MAX_ITERATIONS {
+            let reason = format!("{length} elements along axis {axis} by {plan:?} loop {iterations} times");
+            return Err(KernelError::Shape { kernel, reason: format!("{reason}, want less than {MAX_ITERATIONS}") });
+        }
+        let input = AxisView::new(client, kernel, input, axis..axis + 1)?;
+        let launch = Launch { client, lines, kept, form, wanted, types: [carrier, index_dtype] };
+        match plan {
+            Plan::Rank => launch.rank(&input, &outputs),
+            Plan::Radix(radix) => launch.radix(&input, &outputs, radix),
+            Plan::Select(choice) => launch.select(&input, &outputs, choice),
+        }
+        Ok(outputs)
+    }
+}
+
+/// How elements of `dtype` are compared, and the type they are moved as: an integer of their size where there is one.
+fn form(
+    client: &Client,
+    kernel: &'static str,
+    dtype: ElemType,
+    direction: Direction,
+) -> Result<(Form, ElemType), KernelError> {
+    const REMEDY: &str = "sort f64, f32, f16, bf16 or an integer type that the device has";
+    supported(client, kernel, dtype, REMEDY)?;
+    let order = match dtype {
+        ElemType::Float(_) => Order::Float,
+        ElemType::Int(_) => Order::Signed,
+        _ => Order::Unsigned,
+    };
+    let carrier = match dtype.size() {
+        8 => ElemType::Int(IntKind::I64),
+        4 => U32,
+        _ => dtype,
+    };
+    supported(client, kernel, carrier, REMEDY)?;
+    // Widened to f32, a bf16 has 16 low bits of zeros, an f16 13.
+    let bits = match dtype {
+        ElemType::Float(FloatKind::BF16) => 16,
+        ElemType::Float(FloatKind::F16) => 19,
+        _ => 8 * dtype.size().min(4) as u32,
+    };
+    let descending = direction == Direction::Descending;
+    Ok((Form { order, bits, wide: dtype.size() == 8, descending }, carrier))
+}
+
+/// Refuses index types that the device does not have or that cannot count to `length`.
+fn check_index(client: &Client, kernel: &'static str, index: ElemType, length: usize) -> Result<(), KernelError> {
+    let remedy = "ask for indices of an integer type that the device has";
+    let counts = match index {
+        ElemType::Int(IntKind::I8) => 1 << 7,
+        ElemType::Int(IntKind::I16) => 1 << 15,
+        ElemType::UInt(UIntKind::U8) => 1 << 8,
+        ElemType::UInt(UIntKind::U16) => 1 << 16,
+        ElemType::Int(IntKind::I32) => 1 << 31,
+        ElemType::Int(_) | ElemType::UInt(_) => usize::MAX,
+        _ => return Err(KernelError::Dtype { kernel, dtype: index, remedy }),
+    };
+    supported(client, kernel, index, remedy)?;
+    match length <= counts {
+        true => Ok(()),
+        false => {
+            let reason = format!("indices of an axis of {length} elements as {index}, which counts {counts}");
+            Err(KernelError::Shape { kernel, reason })
+        }
+    }
+}

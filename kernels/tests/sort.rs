@@ -1,0 +1,315 @@
+//! Sort kernels against the standard library's stable sort.
+
+use crate::harness::*;
+use burn_deterministic_kernels::KernelError;
+use burn_deterministic_kernels::scatter::plan::Radix;
+use burn_deterministic_kernels::sort::{
+    self, Direction,
+    plan::{Choice, Plan},
+    reference,
+};
+use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
+use cubecl::prelude::*;
+use cubecl::std::tensor::TensorHandle;
+use half::f16;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use std::cmp::Ordering;
+
+const F16: ElemType = ElemType::Float(FloatKind::F16);
+const F64: ElemType = ElemType::Float(FloatKind::F64);
+const I8: ElemType = ElemType::Int(IntKind::I8);
+const I16: ElemType = ElemType::Int(IntKind::I16);
+const I64: ElemType = ElemType::Int(IntKind::I64);
+const U16: ElemType = ElemType::UInt(UIntKind::U16);
+const U32: ElemType = ElemType::UInt(UIntKind::U32);
+const U64: ElemType = ElemType::UInt(UIntKind::U64);
+const DIRECTIONS: [Direction; 2] = [Direction::Ascending, Direction::Descending];
+
+/// Around powers of two, primes, and beyond 65,535.
+const LENGTHS: [usize; 15] = [1, 2, 3, 31, 63, 64, 65, 97, 255, 256, 257, 2049, 10_007, 65_537, 70_000];
+
+/// Values of which many are equal, among them every special one.
+fn special_values(seed: u64, len: usize) -> Vec<f32> {
+    const SPECIAL: [u32; 12] = [
+        0x0000_0000,
+        0x8000_0000,
+        0x7f80_0000,
+        0xff80_0000,
+        0x7fc0_0000,
+        0xffc0_0000,
+        0x7fc1_2345,
+        0xffff_ffff,
+        0x0000_0001,
+        0x8000_0001,
+        0x7fff_ffff,
+        0x3f80_0000,
+    ];
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    (0..len)
+        .map(|_| match (rng.next_u32() % 4, rng.next_u32()) {
+            (0, draw) => f32::from_bits(SPECIAL[draw as usize % SPECIAL.len()]),
+            (1, draw) => (draw % 16) as f32 - 8.0,
+            (2, draw) => (draw as i32) as f32 * 1e-7,
+            (_, draw) => f32::from_bits(draw),
+        })
+        .collect()
+}
+
+/// The first `kept` of every line of `[outer, length, inner]` in order, and their indices.
+fn expected<T: Copy>(
+    values: &[T],
+    [outer, length, inner]: [usize; 3],
+    kept: usize,
+    direction: Direction,
+    compare: impl Fn(&T, &T) -> Ordering + Copy,
+) -> (Vec<T>, Vec<i32>) {
+    let mut want: Vec<Option<(T, i32)>> = vec![None; outer * kept * inner];
+    for (o, i) in (0..outer).flat_map(|o| (0..inner).map(move |i| (o, i))) {
+        let line: Vec<T> = (0..length).map(|at| values[(o * length + at) * inner + i]).collect();
+        for (rank, at) in reference::argsort(&line, direction, compare).into_iter().take(kept).enumerate() {
+            want[(o * kept + rank) * inner + i] = Some((line[at], at as i32));
+        }
+    }
+    want.into_iter().map(|pair| pair.expect("every rank is taken")).unzip()
+}
+
+/// Every plan that takes lines of `length`: the planned one, radix geometries of few and of many passes, ranks.
+fn plans(length: usize, elements: usize, bits: u32) -> Vec<Option<Plan>> {
+    let most = (u32::MAX >> (32 - bits)) as usize;
+    let mut plans = vec![None, Some(Plan::Radix(Radix::new(most, elements)))];
+    if elements <= 3000 {
+        plans.push(Some(Plan::Radix(Radix { passes: bits.div_ceil(3), digit_bits: 3, run: 5 })));
+    }
+    if length <= 3000 {
+        plans.push(Some(Plan::Rank));
+    }
+    plans
+}
+
+fn bits(values: &[f32]) -> Vec<u32> {
+    values.iter().map(|value| value.to_bits()).collect()
+}
+
+fn check(client: &Client, shape: [usize; 3]) {
+    let elements = shape.iter().product();
+    let values = special_values(elements as u64, elements);
+    for direction in DIRECTIONS {
+        let (want, at) = expected(&values, shape, shape[1], direction, f32::total_cmp);
+        for plan in plans(shape[1], elements, 32) {
+            println!("{direction:?} {shape:?} by {plan:?}");
+            let input = upload(client, &values, &shape, F32);
+            let (sorted, indices) = sort::sort_planned(client, input, 1, direction, I32, plan).unwrap();
+            assert_eq!((sorted.shape().to_vec(), indices.shape().to_vec()), (shape.to_vec(), shape.to_vec()));
+            assert!(download::<u32>(client, sorted) == bits(&want), "values");
+            assert!(download::<i32>(client, indices) == at, "indices");
+        }
+    }
+}
+
+#[test]
+fn the_inputs_have_equal_elements_that_an_unstable_sort_may_exchange() {
+    let values = special_values(70_000, 70_000);
+    let mut unstable: Vec<usize> = (0..values.len()).collect();
+    unstable.sort_unstable_by(|&a, &b| values[a].total_cmp(&values[b]));
+    assert_ne!(unstable, reference::argsort(&values, Direction::Ascending, f32::total_cmp));
+    // Nor is the descending order the ascending one backwards.
+    let mut backwards = reference::argsort(&values, Direction::Ascending, f32::total_cmp);
+    backwards.reverse();
+    assert_ne!(backwards, reference::argsort(&values, Direction::Descending, f32::total_cmp));
+}
+
+#[test]
+fn lines_of_every_length_match_the_reference_under_every_plan() {
+    let client = client();
+    for length in LENGTHS {
+        check(&client, [1, length, 1]);
+    }
+}
+
+#[test]
+fn many_lines_match_the_reference() {
+    let client = client();
+    for shape in [[5, 131, 1], [3, 70, 5], [1, 200, 67], [2, 1, 9], [70_000, 3, 1], [1, 3, 70_000], [300, 129, 2]] {
+        check(&client, shape);
+    }
+}
+
+#[test]
+fn equal_elements_keep_their_order() {
+    let client = client();
+    let values = vec![-0.0f32; 5000];
+    for (direction, plan) in DIRECTIONS.into_iter().flat_map(|d| plans(2500, 5000, 32).into_iter().map(move |p| (d, p)))
+    {
+        let input = upload(&client, &values, &[2, 2500], F32);
+        let (sorted, indices) = sort::sort_planned(&client, input, 1, direction, I32, plan).unwrap();
+        assert_bits(&download(&client, sorted), &values);
+        assert_eq!(download::<i32>(&client, indices), (0..2500).collect::<Vec<_>>().repeat(2));
+    }
+}
+
+#[test]
+fn the_largest_match_the_reference() {
+    let client = client();
+    for (shape, k) in [
+        ([1, 70_000, 1], 1),
+        ([1, 70_000, 1], 10),
+        ([1, 70_000, 1], 32),
+        ([1, 70_000, 1], 33),
+        ([1, 70_000, 1], 70_000),
+        ([40, 300, 3], 7),
+        ([6, 1, 1], 1),
+        ([1000, 64, 1], 3),
+        ([9, 2100, 1], 2099),
+        ([3, 17, 2], 0),
+    ] {
+        let elements = shape.iter().product();
+        let values = special_values(3, elements);
+        let (want, at) = expected(&values, shape, k, Direction::Descending, f32::total_cmp);
+        let slots = k.next_power_of_two();
+        let choices = [(slots, 2 * slots), (slots, 100 * slots), (slots + 3, 5 * slots + 3)];
+        let selections = choices.map(|(slots, chunk)| Some(Plan::Select(Choice { slots, chunk })));
+        for plan in plans(shape[1], elements, 32).into_iter().chain(selections.into_iter().filter(|_| k <= 10)) {
+            println!("top {k} of {shape:?} by {plan:?}");
+            let input = || upload(&client, &values, &shape, F32);
+            let (largest, indices) = sort::topk_planned(&client, input(), 1, k, I32, plan).unwrap();
+            assert_eq!(largest.shape().to_vec(), [shape[0], k, shape[2]]);
+            if k > 0 {
+                assert!(download::<u32>(&client, largest) == bits(&want), "values");
+                assert!(download::<i32>(&client, indices) == at, "indices");
+                assert!(download::<u32>(&client, sort::topk(&client, input(), 1, k).unwrap()) == bits(&want));
+                assert!(download::<i32>(&client, sort::argtopk(&client, input(), 1, k, I32).unwrap()) == at);
+            }
+        }
+    }
+}
+
+#[test]
+fn values_alone_and_indices_alone() {
+    let client = client();
+    for shape in [[2, 50, 3], [2, 5000, 1]] {
+        let values = special_values(6, shape.iter().product());
+        for direction in DIRECTIONS {
+            let (want, at) = expected(&values, shape, shape[1], direction, f32::total_cmp);
+            let input = || upload(&client, &values, &shape, F32);
+            let sorted = sort::sort(&client, input(), 1, direction).unwrap();
+            assert!(download::<u32>(&client, sorted) == bits(&want));
+            let indices = sort::argsort(&client, input(), 1, direction, U32).unwrap();
+            assert!(download::<i32>(&client, indices) == at);
+        }
+    }
+}
+
+#[test]
+fn layouts_do_not_reach_a_result() {
+    let client = client();
+    for (rows, columns) in [(37, 50), (70, 500)] {
+        let values = special_values(8, rows * columns);
+        // Stored column by column, each two elements apart, between others.
+        let mut memory = vec![f32::NAN; rows * columns * 2];
+        for (at, &value) in values.iter().enumerate() {
+            memory[2 * ((at % columns) * rows + at / columns)] = value;
+        }
+        let handle = client.create_from_slice(bytemuck::cast_slice(&memory));
+        for (axis, shape) in [(0, [1, rows, columns]), (1, [rows, columns, 1])] {
+            let (want, _) = expected(&values, shape, shape[1], Direction::Ascending, f32::total_cmp);
+            let input = TensorHandle::new(handle.clone(), vec![rows, columns], vec![2, 2 * rows], F32);
+            let sorted = sort::sort(&client, input, axis, Direction::Ascending).unwrap();
+            assert!(download::<u32>(&client, sorted) == bits(&want));
+        }
+        let row = upload(&client, &values[..columns], &[columns], F32);
+        let broadcast = TensorHandle::new(row.handle, vec![rows, columns], vec![0, 1], F32);
+        let copied = values[..columns].repeat(rows);
+        let (want, _) = expected(&copied, [rows, columns, 1], columns, Direction::Descending, f32::total_cmp);
+        let sorted = sort::sort(&client, broadcast, 1, Direction::Descending).unwrap();
+        assert!(download::<u32>(&client, sorted) == bits(&want));
+    }
+}
+
+/// One type, all plans, both directions.
+fn check_type<T: bytemuck::Pod + PartialEq + std::fmt::Debug>(
+    dtype: ElemType,
+    word_bits: u32,
+    compare: impl Fn(&T, &T) -> Ordering + Copy,
+    value: impl Fn(u64) -> T,
+) {
+    let client = client();
+    if !client.properties().supports_type(dtype) {
+        println!("{dtype}: not on this device");
+        return;
+    }
+    let mut rng = ChaCha8Rng::seed_from_u64(2);
+    let shape = [3, 200, 4];
+    let values: Vec<T> = (0..2400).map(|_| value(rng.next_u64())).collect();
+    for (direction, plan) in
+        DIRECTIONS.into_iter().flat_map(|d| plans(200, 2400, word_bits).into_iter().map(move |p| (d, p)))
+    {
+        println!("{dtype} {direction:?} by {plan:?}");
+        let (want, at) = expected(&values, shape, 200, direction, compare);
+        let input = upload(&client, &values, &shape, dtype);
+        let (sorted, indices) = sort::sort_planned(&client, input, 1, direction, I32, plan).unwrap();
+        let sorted = download::<T>(&client, sorted);
+        assert!(bytemuck::cast_slice::<T, u8>(&sorted) == bytemuck::cast_slice::<T, u8>(&want), "values");
+        assert_eq!(download::<i32>(&client, indices), at);
+    }
+    let (want, at) = expected(&values, shape, 6, Direction::Descending, compare);
+    let choice = Some(Plan::Select(Choice { slots: 8, chunk: 20 }));
+    let (largest, indices) =
+        sort::topk_planned(&client, upload(&client, &values, &shape, dtype), 1, 6, I32, choice).unwrap();
+    let largest = download::<T>(&client, largest);
+    assert!(bytemuck::cast_slice::<T, u8>(&largest) == bytemuck::cast_slice::<T, u8>(&want), "largest");
+    assert_eq!(download::<i32>(&client, indices), at);
+}
+
+/// A third of the draws are small, so that there are equal ones and ones that differ in one word only.
+fn spread(draw: u64) -> u64 {
+    match draw % 3 {
+        0 => (draw >> 8) % 50,
+        1 => ((draw >> 8) % 50) << 32,
+        _ => draw,
+    }
+}
+
+#[test]
+fn other_types() {
+    check_type::<i32>(I32, 32, i32::cmp, |draw| spread(draw) as i32);
+    check_type::<u32>(U32, 32, u32::cmp, |draw| spread(draw) as u32);
+    check_type::<i64>(I64, 32, i64::cmp, |draw| (spread(draw) as i64).wrapping_mul(if draw & 8 == 0 { 1 } else { -1 }));
+    check_type::<u64>(U64, 32, u64::cmp, spread);
+    check_type::<f64>(F64, 32, f64::total_cmp, |draw| f64::from_bits(spread(draw)));
+    check_type::<i8>(I8, 8, i8::cmp, |draw| draw as i8);
+    check_type::<i16>(I16, 16, i16::cmp, |draw| draw as i16);
+    check_type::<u16>(U16, 16, u16::cmp, |draw| draw as u16);
+    // Without signalling NaNs, which a device may make quiet when it widens them.
+    let quiet = |bits: u16| if bits & 0x7c00 == 0x7c00 && bits & 0x3ff != 0 { bits | 0x200 } else { bits };
+    check_type::<f16>(F16, 19, f16::total_cmp, |draw| f16::from_bits(quiet(draw as u16)));
+}
+
+#[test]
+fn empty_tensors_and_refusals() {
+    let client = client();
+    let up = Direction::Ascending;
+    for shape in [vec![0], vec![0, 5], vec![5, 0]] {
+        let input = upload::<f32>(&client, &[], &shape, F32);
+        let (sorted, indices) = sort::sort_with_indices(&client, input, shape.len() - 1, up, I32).unwrap();
+        assert_eq!((sorted.shape().to_vec(), indices.shape().to_vec()), (shape.clone(), shape));
+    }
+    let one = || upload(&client, &[1f32], &[1], F32);
+    let refused = sort::sort(&client, one(), 1, up).unwrap_err();
+    assert!(matches!(&refused, KernelError::Shape { .. }), "{refused}");
+    let refused = sort::topk(&client, one(), 0, 2).unwrap_err().to_string();
+    assert!(refused.contains("the 2 largest") && refused.contains("at most 1"), "{refused}");
+    assert!(matches!(sort::argsort(&client, one(), 0, up, F32), Err(KernelError::Dtype { .. })));
+    let long = || upload(&client, &vec![1f32; 70_000], &[70_000], F32);
+    assert!(matches!(
+        sort::sort_planned(&client, long(), 0, up, I32, Some(Plan::Rank)),
+        Err(KernelError::Shape { .. })
+    ));
+    let few = Some(Plan::Select(Choice { slots: 4, chunk: 64 }));
+    assert!(matches!(sort::topk_planned(&client, long(), 0, 5, I32, few), Err(KernelError::Shape { .. })));
+    if client.properties().supports_type(I16) {
+        assert!(matches!(sort::argsort(&client, long(), 0, up, I16), Err(KernelError::Shape { .. })));
+    }
+    let unknown = TensorHandle::new_contiguous(vec![1], client.empty(4), ElemType::Bool);
+    assert!(matches!(sort::sort(&client, unknown, 0, up), Err(KernelError::Dtype { .. })));
+}
