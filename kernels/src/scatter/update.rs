@@ -205,6 +205,13 @@ impl Operands {
         Ok(Self { tensor, values, original })
     }
 
+    /// Elements along the inner axis that a fold reads at once: as many as lie side by side in 16 bytes, or one.
+    fn vector_width(&self, problem: &Problem, types: Types) -> usize {
+        let words = types.storage.size() == 4;
+        let fours = problem.inner.is_multiple_of(4) && self.tensor.is_in_vectors(4) && self.values.is_in_vectors(4);
+        if words && fours { 4 } else { 1 }
+    }
+
     /// A new tensor to write all elements of.
     pub(super) fn output(&self, client: &Client) -> TensorHandle {
         let (shape, dtype) = (self.original.shape().to_vec(), self.original.dtype);
@@ -354,12 +361,15 @@ fn fold(
         true => copy(client, operands.original.clone()),
         false => operands.output(client),
     };
+    let width = operands.vector_width(problem, types);
+    let inner = problem.inner / width;
+    let problem = &Problem { inner, ..*problem };
     let columns = problem.columns();
     let folds_chunks = problem.sources > CHUNK * CHUNK;
     let slots = if folds_chunks { problem.sources.div_ceil(CHUNK) * 2 } else { 0 };
     let length = (slots * columns).max(1);
-    let totals = client.empty(length * types.accumulator.size());
-    // SAFETY: `totals` is made with this length, in elements of the accumulator type.
+    let totals = client.empty(length * width * types.accumulator.size());
+    // SAFETY: `totals` is made with this length, in vectors of the accumulator type.
     let totals_arg = || unsafe { BufferArg::from_raw_parts(totals.clone(), length) };
     let mut term_bits = 0;
     while problem.sources > (CHUNK * CHUNK) << term_bits {
@@ -371,6 +381,7 @@ fn fold(
                     client,
                     count,
                     dim,
+                    width,
                     words_arg(&segments.keys, problem.sources),
                     words_arg(&segments.places, problem.sources),
                     words_arg(&segments.bounds, segments.bounds_length),
@@ -378,7 +389,7 @@ fn fold(
                     totals_arg(),
                     extent(problem),
                     tile,
-                    operands.values.strides(),
+                    operands.values.vector_strides(width as u32),
                     term_bits,
                     CHUNK as u32,
                     update,
@@ -399,6 +410,7 @@ fn fold(
                 client,
                 count,
                 dim,
+                width,
                 operands.tensor.buffer(),
                 words_arg(&segments.keys, problem.sources),
                 words_arg(&segments.places, problem.sources),
@@ -408,8 +420,8 @@ fn fold(
                 output.clone().into_arg().into_buffer_arg(),
                 extent(problem),
                 tile,
-                operands.tensor.strides(),
-                operands.values.strides(),
+                operands.tensor.vector_strides(width as u32),
+                operands.values.vector_strides(width as u32),
                 term_bits,
                 CHUNK as u32,
                 update,
