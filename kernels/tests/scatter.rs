@@ -44,6 +44,11 @@ fn combine(update: Update) -> impl Fn(f32, f32) -> f32 {
     }
 }
 
+/// Whether sums of floats go by runs.
+fn sums_runs(rows: usize, sources: usize) -> bool {
+    rows <= 256 && sources > 4096
+}
+
 /// Every plan that takes a problem: two radix geometries, the planned one and one of small digits and runs.
 fn plans(rows: usize, sources: usize, walked: usize) -> Vec<Plan> {
     let planned = Radix::new(rows, sources);
@@ -66,7 +71,11 @@ fn check_scatter(client: &Client, [outer, rows, inner]: [usize; 3], sources: usi
         values.iter_mut().for_each(|value| *value = 0.9375 + *value / 16.0);
     }
     let indices = random_indices(3, from, rows);
-    let want = reference::scatter([outer, rows, inner], &tensor, &wide(&indices), &values, combine(update));
+    let shape = [outer, rows, inner];
+    let want = match update == Update::Add && sums_runs(rows, sources) {
+        true => reference::scatter_add_runs(shape, &tensor, &wide(&indices), &values),
+        false => reference::scatter(shape, &tensor, &wide(&indices), &values, combine(update)),
+    };
     for plan in plans(into, from, sources) {
         let got = scatter::scatter_planned(
             client,
@@ -95,8 +104,12 @@ fn scatter_add_matches_reference() {
             check_scatter(&client, shape, sources, Update::Add);
         }
     }
-    // Three levels of chunks, rows of very different length, many rows, and more lines than a grid has cubes.
-    check_scatter(&client, [1, 1, 1], 266_000, Update::Add);
+    // Runs: of one source, many of them in two passes of their sum, lines and columns, and one row too many for them.
+    check_scatter(&client, [1, 1, 1], 4096 * 512 + 1, Update::Add);
+    for shape in [[1, 256, 1], [1, 257, 1], [3, 10, 1], [1, 7, 5], [2, 3, 4]] {
+        check_scatter(&client, shape, 5000, Update::Add);
+    }
+    // Many rows, and more lines than a grid has cubes.
     check_scatter(&client, [1, 70_001, 1], 30_011, Update::Add);
     check_scatter(&client, [70_001, 3, 1], 2, Update::Add);
 }
@@ -128,7 +141,13 @@ fn select_assign_matches_reference() {
         let values = random_values(5, outer * sources * inner);
         // All in the first hundred rows, so that the rows of the largest case have several chunks.
         let indices = random_indices(6, sources, rows.min(100));
-        let want = reference::select_assign(shape, &tensor, &wide(&indices), &values, combine(Update::Add));
+        let want = match sums_runs(rows, sources) {
+            true => {
+                let indices = reference::per_value([outer, inner], &wide(&indices));
+                reference::scatter_add_runs(shape, &tensor, &indices, &values)
+            }
+            false => reference::select_assign(shape, &tensor, &wide(&indices), &values, combine(Update::Add)),
+        };
         for plan in plans(rows, sources, sources) {
             let got = scatter::select_assign_planned(
                 &client,
@@ -146,21 +165,52 @@ fn select_assign_matches_reference() {
 }
 
 #[test]
-fn one_row_of_many_takes_all_levels_by_source() {
+fn one_row_of_many_takes_all_levels() {
     let client = client();
-    let (rows, sources) = (300_000, 70_000);
-    let (tensor, values) = (random_values(7, rows), random_values(8, sources));
-    let indices: Vec<i32> = (0..sources).map(|s| if s % 97 == 0 { s as i32 } else { 299_999 }).collect();
-    let want = reference::scatter([1, rows, 1], &tensor, &wide(&indices), &values, |a, b| a + b);
-    let got = scatter::scatter(
+    // By source, as few rows of many are touched, and by row, on three levels of chunks.
+    for (rows, sources) in [(300_000, 70_000), (257, 266_000)] {
+        let (tensor, values) = (random_values(7, rows), random_values(8, sources));
+        let row = |s: usize| if s % 97 == 0 { s % rows } else { rows - 1 };
+        let indices: Vec<i32> = (0..sources).map(|s| row(s) as i32).collect();
+        let want = reference::scatter([1, rows, 1], &tensor, &wide(&indices), &values, |a, b| a + b);
+        let got = scatter::scatter(
+            &client,
+            0,
+            upload(&client, &tensor, &[rows], F32),
+            upload(&client, &indices, &[sources], I32),
+            upload(&client, &values, &[sources], F32),
+            Update::Add,
+        );
+        assert_bits(&download(&client, got.unwrap()), &want);
+    }
+}
+
+/// A sum into few rows starts from -0: the bits of a row that no source names, or only -0, are kept.
+#[test]
+fn sums_into_few_rows_keep_what_they_do_not_change() {
+    let client = client();
+    let sources = 5000;
+    let signalling = f32::from_bits(0xff81_2345);
+    let tensor = [-0.0, 0.0, signalling, signalling, 1.0, -0.0, 2.0];
+    // Rows 0 to 2 have no source, 3 and 4 sources of -0, 5 one of +0, 6 one of NaN.
+    let (indices, mut values): (Vec<i32>, _) = ((0..sources).map(|s| 3 + s % 2).collect(), vec![-0.0f32; 5000]);
+    let mut indices = indices;
+    (indices[600], values[600]) = (5, 0.0);
+    (indices[4999], values[4999]) = (6, f32::NAN);
+    let got: Vec<f32> = download(
         &client,
-        0,
-        upload(&client, &tensor, &[rows], F32),
-        upload(&client, &indices, &[sources], I32),
-        upload(&client, &values, &[sources], F32),
-        Update::Add,
+        scatter::scatter(
+            &client,
+            0,
+            upload(&client, &tensor, &[7], F32),
+            upload(&client, &indices, &[5000], I32),
+            upload(&client, &values, &[5000], F32),
+            Update::Add,
+        )
+        .unwrap(),
     );
-    assert_bits(&download(&client, got.unwrap()), &want);
+    assert_bits(&got[..6], &[-0.0, 0.0, signalling, signalling, 1.0, 0.0]);
+    assert!(got[6].is_nan());
 }
 
 #[test]
@@ -176,8 +226,16 @@ fn scatter_nd_and_gather_nd_match_reference() {
         let index = || upload(&client, &indices, &[tuples, parts], I32);
         let values_shape: Vec<usize> = [tuples].iter().chain(&shape[parts..]).copied().collect();
 
-        let want = reference::update_rows(&tensor, width, &keys, &values, combine(Update::Add));
-        for plan in plans(shape[..parts].iter().product(), tuples, tuples) {
+        let rows = shape[..parts].iter().product();
+        let want = match sums_runs(rows, tuples) {
+            true => {
+                let rows_named: Vec<i64> = keys.iter().map(|key| key.map_or(-1, |row| row as i64)).collect();
+                let indices = reference::per_value([1, width], &rows_named);
+                reference::scatter_add_runs([1, rows, width], &tensor, &indices, &values)
+            }
+            false => reference::update_rows(&tensor, width, &keys, &values, combine(Update::Add)),
+        };
+        for plan in plans(rows, tuples, tuples) {
             let values = upload(&client, &values, &values_shape, F32);
             let tensor = upload(&client, &tensor, &shape, F32);
             let got = scatter::scatter_nd_planned(&client, plan, tensor, index(), values, Update::Add);
@@ -253,9 +311,25 @@ fn min_and_max_define_nan_and_signed_zero() {
     }
 }
 
-/// Runs one case in another type by all plans. `None` where the device lacks the type.
+/// Runs one case in another type by all plans.
 fn check_type<T, I>(
     client: &Client,
+    dtypes: (ElemType, ElemType),
+    of: impl Fn(f32) -> T,
+    index_of: impl Fn(i32) -> I,
+    update: Update,
+    expect: impl Fn(&[T], &[i64], &[T]) -> Vec<T>,
+) where
+    T: bytemuck::Pod + PartialEq + std::fmt::Debug,
+    I: bytemuck::Pod,
+{
+    check_type_of(client, 400, dtypes, of, index_of, update, expect);
+}
+
+/// [`check_type`] of that many sources.
+fn check_type_of<T, I>(
+    client: &Client,
+    sources: usize,
     (dtype, index_dtype): (ElemType, ElemType),
     of: impl Fn(f32) -> T,
     index_of: impl Fn(i32) -> I,
@@ -265,7 +339,7 @@ fn check_type<T, I>(
     T: bytemuck::Pod + PartialEq + std::fmt::Debug,
     I: bytemuck::Pod,
 {
-    let (rows, sources) = (6, 400);
+    let rows = 6;
     let tensor: Vec<T> = random_values(14, rows).into_iter().map(&of).collect();
     let values: Vec<T> = random_values(15, sources).into_iter().map(&of).collect();
     let indices = random_indices(16, sources, rows);
@@ -308,7 +382,17 @@ fn other_types_match_reference() {
     check_type(&client, (float(FloatKind::BF16), I32), bf16::from_f32, narrow, Update::Add, |t, i, v| {
         through_f32(&brains(t), i, &brains(v)).into_iter().map(bf16::from_f32).collect()
     });
+    let runs_through_f32 = |tensor: &[f32], indices: &[i64], values: &[f32]| {
+        reference::scatter_add_runs([1, tensor.len(), 1], tensor, indices, values)
+    };
+    check_type_of(&client, 5000, (float(FloatKind::F16), I32), f16::from_f32, narrow, Update::Add, |t, i, v| {
+        runs_through_f32(&halves(t), i, &halves(v)).into_iter().map(f16::from_f32).collect()
+    });
+    check_type_of(&client, 5000, (F32, I64), |x| x, i64::from, Update::Add, runs_through_f32);
     check_type(&client, (float(FloatKind::F64), I32), f64::from, narrow, Update::Add, by_scatter(|a, b| a + b));
+    // Whole numbers, of which a sum is exact in every order, over the whole range: an f64 total is not taken for -0.
+    let tiny = |x: f32| f64::from((x * 1024.0) as i32) * f64::MIN_POSITIVE;
+    check_type_of(&client, 5000, (float(FloatKind::F64), I32), tiny, narrow, Update::Add, by_scatter(|a, b| a + b));
     check_type(&client, (F32, I64), |x| x, i64::from, Update::Add, by_scatter(|a, b| a + b));
     // An index that only fits 64 bits must not be taken for its low half.
     let high = |index: i32| i64::from(index) + if index % 2 == 0 { 1 << 32 } else { 0 };
@@ -338,36 +422,39 @@ fn other_types_match_reference() {
 #[test]
 fn strides_do_not_change_bits() {
     let client = client();
-    let (rows, sources, inner) = (6, 150, 4);
-    let (tensor, values) = (random_values(17, rows * inner), random_values(18, sources * inner));
-    let line = random_indices(19, sources, rows);
-    let repeated: Vec<i32> = line.iter().flat_map(|&index| [index; 4]).collect();
-    let update = |plan, tensor, indices, values| {
-        let got = scatter::scatter_planned(&client, plan, 0, tensor, indices, values, Update::Add);
-        download::<f32>(&client, got.unwrap())
-    };
-    let transpose = |data: &[f32], rows: usize| -> TensorHandle {
-        let swapped: Vec<f32> = (0..data.len()).map(|e| data[e % rows * inner + e / rows]).collect();
-        let handle = upload(&client, &swapped, &[inner, rows], F32).handle;
-        TensorHandle::new(handle, vec![rows, inner], vec![1, rows], F32)
-    };
-    let every_third = |data: &[f32], rows: usize| -> TensorHandle {
-        let spread: Vec<f32> = data.iter().flat_map(|&x| [x, f32::NAN, f32::NAN]).collect();
-        let handle = upload(&client, &spread, &[spread.len()], F32).handle;
-        TensorHandle::new(handle, vec![rows, inner], vec![3 * inner, 3], F32)
-    };
-    for plan in [Plan::Walk, Plan::Rank, Plan::Radix(Radix::new(rows * inner, sources * inner))] {
-        let index = || upload(&client, &repeated, &[sources, inner], I32);
-        let plain = |data: &[f32], rows| upload(&client, data, &[rows, inner], F32);
-        let want = update(plan, plain(&tensor, rows), index(), plain(&values, sources));
-        let broadcast = TensorHandle::new(
-            upload(&client, &line, &[sources], I32).handle,
-            vec![sources, inner],
-            vec![1usize, 0],
-            I32,
-        );
-        assert_bits(&update(plan, transpose(&tensor, rows), broadcast, transpose(&values, sources)), &want);
-        assert_bits(&update(plan, every_third(&tensor, rows), index(), every_third(&values, sources)), &want);
+    // By rank, and by runs, which have one plan.
+    for sources in [150, 5000] {
+        let (rows, inner) = (6, 4);
+        let (tensor, values) = (random_values(17, rows * inner), random_values(18, sources * inner));
+        let line = random_indices(19, sources, rows);
+        let repeated: Vec<i32> = line.iter().flat_map(|&index| [index; 4]).collect();
+        let update = |plan, tensor, indices, values| {
+            let got = scatter::scatter_planned(&client, plan, 0, tensor, indices, values, Update::Add);
+            download::<f32>(&client, got.unwrap())
+        };
+        let transpose = |data: &[f32], rows: usize| -> TensorHandle {
+            let swapped: Vec<f32> = (0..data.len()).map(|e| data[e % rows * inner + e / rows]).collect();
+            let handle = upload(&client, &swapped, &[inner, rows], F32).handle;
+            TensorHandle::new(handle, vec![rows, inner], vec![1, rows], F32)
+        };
+        let every_third = |data: &[f32], rows: usize| -> TensorHandle {
+            let spread: Vec<f32> = data.iter().flat_map(|&x| [x, f32::NAN, f32::NAN]).collect();
+            let handle = upload(&client, &spread, &[spread.len()], F32).handle;
+            TensorHandle::new(handle, vec![rows, inner], vec![3 * inner, 3], F32)
+        };
+        for plan in [Plan::Walk, Plan::Rank, Plan::Radix(Radix::new(rows * inner, sources * inner))] {
+            let index = || upload(&client, &repeated, &[sources, inner], I32);
+            let plain = |data: &[f32], rows| upload(&client, data, &[rows, inner], F32);
+            let want = update(plan, plain(&tensor, rows), index(), plain(&values, sources));
+            let broadcast = TensorHandle::new(
+                upload(&client, &line, &[sources], I32).handle,
+                vec![sources, inner],
+                vec![1usize, 0],
+                I32,
+            );
+            assert_bits(&update(plan, transpose(&tensor, rows), broadcast, transpose(&values, sources)), &want);
+            assert_bits(&update(plan, every_third(&tensor, rows), index(), every_third(&values, sources)), &want);
+        }
     }
 }
 
@@ -400,22 +487,29 @@ fn whole_column(client: &Client) -> TensorHandle {
 #[test]
 fn repeats_give_one_result_where_order_matters() {
     let client = client();
-    let (rows, sources) = (64, 1 << 16);
-    let (tensor, values) = (random_values(21, rows), random_values(22, sources));
-    let indices = random_indices(23, sources, rows);
-    let want = reference::scatter([1, rows, 1], &tensor, &wide(&indices), &values, |a, b| a + b);
-    let (mut late_first, mut turned) = (values.clone(), wide(&indices));
-    late_first.reverse();
-    turned.reverse();
-    let other = reference::scatter([1, rows, 1], &tensor, &turned, &late_first, |a, b| a + b);
-    assert!(want.iter().zip(&other).any(|(a, b)| a.to_bits() != b.to_bits()), "the order shows on this input");
+    let sources = 1 << 16;
+    // By runs, and sorted.
+    for rows in [64, 1000] {
+        let (tensor, values) = (random_values(21, rows), random_values(22, sources));
+        let indices = random_indices(23, sources, rows);
+        let add = |indices: &[i64], values: &[f32]| match sums_runs(rows, sources) {
+            true => reference::scatter_add_runs([1, rows, 1], &tensor, indices, values),
+            false => reference::scatter([1, rows, 1], &tensor, indices, values, |a, b| a + b),
+        };
+        let want = add(&wide(&indices), &values);
+        let (mut late_first, mut turned) = (values.clone(), wide(&indices));
+        late_first.reverse();
+        turned.reverse();
+        let other = add(&turned, &late_first);
+        assert!(want.iter().zip(&other).any(|(a, b)| a.to_bits() != b.to_bits()), "the order shows on this input");
 
-    let tensor = upload(&client, &tensor, &[rows], F32);
-    let index = upload(&client, &indices, &[sources], I32);
-    let values = upload(&client, &values, &[sources], F32);
-    for _ in 0..10 {
-        let got = scatter::scatter(&client, 0, tensor.clone(), index.clone(), values.clone(), Update::Add);
-        assert_bits(&download(&client, got.unwrap()), &want);
+        let tensor = upload(&client, &tensor, &[rows], F32);
+        let index = upload(&client, &indices, &[sources], I32);
+        let values = upload(&client, &values, &[sources], F32);
+        for _ in 0..10 {
+            let got = scatter::scatter(&client, 0, tensor.clone(), index.clone(), values.clone(), Update::Add);
+            assert_bits(&download(&client, got.unwrap()), &want);
+        }
     }
 }
 
@@ -482,9 +576,9 @@ fn sums_are_close_to_exact() {
     for (row, &sum) in got.iter().enumerate() {
         let mine = || (0..sources).filter(|&s| indices[s] == row as i32).map(|s| f64::from(values[s]));
         let (exact, magnitude) = (mine().sum::<f64>(), mine().map(f64::abs).sum::<f64>());
-        // A value passes at most 63 additions on each of three levels, and the one to the tensor; each rounds by at
-        // most half an ulp.
-        let bound = (3.0 * 63.0 + 1.0) * f64::from(f32::EPSILON) / 2.0 * magnitude;
+        // A value passes at most 511 additions in its run, 1 and 63 in the sum of 79 runs, and the one to the tensor;
+        // each rounds by at most half an ulp.
+        let bound = (511.0 + 64.0 + 1.0) * f64::from(f32::EPSILON) / 2.0 * magnitude;
         let error = (f64::from(sum) - exact).abs();
         assert!(error <= bound, "row {row}: {sum} is {error:e} from {exact}, allowed {bound:e}");
     }
@@ -507,13 +601,14 @@ fn refusals_say_what_does_not_fit() {
     assert!(got.contains("want a last axis of 1 to 1 index parts"), "{got}");
     let got = text(scatter::scatter(&client, 0, floats(&[3]), floats(&[4]), floats(&[4]), add));
     assert!(got.contains("index with i32, i64 or u32"), "{got}");
-    let walk = scatter::scatter_planned(&client, Plan::Walk, 0, floats(&[3]), index(&[4097]), floats(&[4097]), add);
+    let most = Update::Max;
+    let walk = scatter::scatter_planned(&client, Plan::Walk, 0, floats(&[3]), index(&[4097]), floats(&[4097]), most);
     assert_eq!(text(walk), "scatter::scatter: a walk of 4097 sources loops 4097 times, want at most 4096");
     let many = [60_001];
-    let rank = scatter::scatter_planned(&client, Plan::Rank, 0, floats(&[3]), index(&many), floats(&many), add);
+    let rank = scatter::scatter_planned(&client, Plan::Rank, 0, floats(&[3]), index(&many), floats(&many), most);
     assert_eq!(text(rank), "scatter::scatter: a rank of 60001 sources loops 60001 times, want at most 60000");
     let run = Plan::Radix(Radix { passes: 1, digit_bits: 4, run: 60_000 });
-    let long = scatter::scatter_planned(&client, run, 0, floats(&[3]), index(&many), floats(&many), add);
+    let long = scatter::scatter_planned(&client, run, 0, floats(&[3]), index(&many), floats(&many), most);
     assert_eq!(text(long), "scatter::scatter: a radix sort of 60001 sources loops 60016 times, want at most 60000");
 }
 

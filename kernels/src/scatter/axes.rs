@@ -52,6 +52,18 @@ impl AxisView {
         StridesLaunch::new(outer, axis, inner)
     }
 
+    /// Whether the inner axis comes in vectors of `width`.
+    pub(super) fn is_in_vectors(&self, width: u32) -> bool {
+        let [outer, axis, inner] = self.strides;
+        inner == 1 && outer.is_multiple_of(width) && axis.is_multiple_of(width)
+    }
+
+    /// Distances in vectors of `width` between neighbouring ones.
+    pub(super) fn vector_strides(&self, width: u32) -> StridesLaunch {
+        let [outer, axis, inner] = self.strides;
+        StridesLaunch::new(outer / width, axis / width, if width == 1 { inner } else { 1 })
+    }
+
     /// The buffer from the view's first element on.
     pub(crate) fn buffer(&self) -> BufferArg {
         // SAFETY: the handle covers every element its tensor's shape and strides reach, and the kernels that take it

@@ -1,4 +1,5 @@
-//! The device side of updates: walking and folding.
+//! The device side of updates: walking and folding. Folds take vectors of neighbours along the inner axis, which the
+//! extent and the strides then count in.
 
 use crate::scatter::Update;
 use cubecl::prelude::*;
@@ -99,6 +100,33 @@ fn combine<A: Numeric>(left: A, right: A, #[comptime] update: Update, #[comptime
     }
 }
 
+/// Each element in another type.
+#[cube]
+fn cast_each<F: Numeric, T: Numeric, N: Size>(from: Vector<F, N>) -> Vector<T, N> {
+    let mut to = Vector::<T, N>::empty();
+    #[unroll]
+    for lane in 0..N::value() {
+        to.insert(lane, T::cast_from(from.extract(lane)));
+    }
+    to
+}
+
+/// [`combine`] of each element.
+#[cube]
+fn combine_each<A: Numeric, N: Size>(
+    left: Vector<A, N>,
+    right: Vector<A, N>,
+    #[comptime] update: Update,
+    #[comptime] is_float: bool,
+) -> Vector<A, N> {
+    let mut combined = Vector::<A, N>::empty();
+    #[unroll]
+    for lane in 0..N::value() {
+        combined.insert(lane, combine::<A>(left.extract(lane), right.extract(lane), update, is_float));
+    }
+    combined
+}
+
 /// For each destination element: walks the sources of its line and keeps a running two-level tree.
 #[cube(launch_unchecked)]
 pub(crate) fn walk<F: Numeric, A: Numeric, I: Int>(
@@ -166,12 +194,12 @@ fn slot_of(head: u32, start: u32, #[comptime] chunk_length: u32) -> u32 {
 ///
 /// A term stands for `1 << term_bits` sources: for one at first, then for a power of the chunk length.
 #[cube(launch_unchecked)]
-pub(crate) fn fold_chunks<F: Numeric, A: Numeric>(
+pub(crate) fn fold_chunks<F: Numeric, A: Numeric, N: Size>(
     keys: &[u32],
     places: &[u32],
     bounds: &[u32],
-    values: &[F],
-    totals: &mut [A],
+    values: &[Vector<F, N>],
+    totals: &mut [Vector<A, N>],
     extent: Extent,
     tile: Tile,
     value_strides: Strides,
@@ -210,15 +238,15 @@ pub(crate) fn fold_chunks<F: Numeric, A: Numeric>(
         }
         if present && (head - start) & (span - 1) == 0 {
             let terms = (min(head + span, end) - head + term_span - 1) >> term_bits;
-            let mut total = A::from_int(0);
+            let mut total = Vector::<A, N>::new(A::from_int(0));
             for term in 0..terms {
                 let place = head + (term << term_bits);
                 let value = if term_bits == 0 {
-                    A::cast_from(values[value_strides.offset(outer, places[place as usize], inner)])
+                    cast_each::<F, A, N>(values[value_strides.offset(outer, places[place as usize], inner)])
                 } else {
                     totals[(slot_of(place, start, chunk_length) * columns + column) as usize]
                 };
-                total = if term == 0 { value } else { combine::<A>(total, value, update, is_float) };
+                total = if term == 0 { value } else { combine_each::<A, N>(total, value, update, is_float) };
             }
             totals[(slot * columns + column) as usize] = total;
         }
@@ -229,14 +257,14 @@ pub(crate) fn fold_chunks<F: Numeric, A: Numeric>(
 ///
 /// By source, it goes through the sorted sources for the first of each row, and leaves other rows alone.
 #[cube(launch_unchecked)]
-pub(crate) fn finish<F: Numeric, A: Numeric>(
-    tensor: &[F],
+pub(crate) fn finish<F: Numeric, A: Numeric, N: Size>(
+    tensor: &[Vector<F, N>],
     keys: &[u32],
     places: &[u32],
     bounds: &[u32],
-    values: &[F],
-    totals: &[A],
-    output: &mut [F],
+    values: &[Vector<F, N>],
+    totals: &[Vector<A, N>],
+    output: &mut [Vector<F, N>],
     extent: Extent,
     tile: Tile,
     tensor_strides: Strides,
@@ -269,22 +297,23 @@ pub(crate) fn finish<F: Numeric, A: Numeric>(
             // A row of one chunk keeps no totals.
             let bits = select(end - start <= chunk_length, 0u32, term_bits);
             let terms = (end - start + (1u32 << bits) - 1) >> bits;
-            let mut whole = A::from_int(0);
+            let mut whole = Vector::<A, N>::new(A::from_int(0));
             for chunk in 0..terms.div_ceil(chunk_length) {
-                let mut total = A::from_int(0);
+                let mut total = Vector::<A, N>::new(A::from_int(0));
                 let first = chunk * chunk_length;
                 for term in first..min(first + chunk_length, terms) {
                     let place = start + (term << bits);
                     let value = if bits == 0 {
-                        A::cast_from(values[value_strides.offset(outer, places[place as usize], inner)])
+                        cast_each::<F, A, N>(values[value_strides.offset(outer, places[place as usize], inner)])
                     } else {
                         totals[(slot_of(place, start, chunk_length) * columns + column) as usize]
                     };
-                    total = if term == first { value } else { combine::<A>(total, value, update, is_float) };
+                    total = if term == first { value } else { combine_each::<A, N>(total, value, update, is_float) };
                 }
-                whole = if chunk == 0 { total } else { combine::<A>(whole, total, update, is_float) };
+                whole = if chunk == 0 { total } else { combine_each::<A, N>(whole, total, update, is_float) };
             }
-            output[element] = F::cast_from(combine::<A>(A::cast_from(before), whole, update, is_float));
+            let updated = combine_each::<A, N>(cast_each::<F, A, N>(before), whole, update, is_float);
+            output[element] = cast_each::<A, F, N>(updated);
         }
     }
 }

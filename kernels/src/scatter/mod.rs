@@ -13,7 +13,7 @@
 //! result = t + level[0]                                 # or t, bit for bit, when n == 0
 //! ```
 //!
-//! with `+` standing for the update's operation. The chunks are by rank among the sources of one destination, so they
+//! with `+` standing for the update's operation, but for sums into few rows (below). The chunks are by rank among the sources of one destination, so they
 //! depend on the indices alone. The operations:
 //!
 //! | update | `left + right` | the tree matters |
@@ -23,6 +23,17 @@
 //! | `Min`, `Max` | `right` if it is NaN, or beyond `left` and `left` is not NaN; else `left` | no: the first of equal values (so of -0 and +0) wins, NaN wins over numbers, the last NaN over others |
 //! | `Or` | 1 if either is not 0, else 0 | no |
 //!
+//! **Sums into few rows.** `Add` of floats with at most 256 rows along the scattered axis and more than 4096 sources goes
+//! by runs of 512 consecutive sources, `v[a], .., v[b-1]` being the values of run `k` whose index names `t`:
+//!
+//! ```text
+//! total[k] = ((-0 + v[a]) + v[a+1]) + ..                # -0 where the run has none
+//! total    = sum of total[0], total[1], ..              # in the order of `reduce`
+//! result   = t + total                                  # or t, bit for bit, where total is -0
+//! ```
+//!
+//! Adding -0 changes no number. For [`scatter_nd`] the rows are those that its tuples tell apart.
+//!
 //! `f16` and `bf16` are widened to `f32`, the result is rounded once. All other types are computed as they are.
 //!
 //! An index outside its axis, negative ones among them, updates nothing in the updates and reads zero in the reads
@@ -30,7 +41,8 @@
 //!
 //! # Cost
 //!
-//! [`plan`] has the choices. Few updates are walked by each destination element in one launch. Otherwise the sources
+//! Sums into few rows take a launch for the totals, which are at most about half as many as the values, their sum's and
+//! one more, and no sort. For all else [`plan`] has the choices. Few updates are walked by each destination element in one launch. Otherwise the sources
 //! are sorted by destination with stable integer passes, at `O(sources)` a pass and about 16 bytes of scratch a source;
 //! whole rows are then folded without sorting them, so the width of a row does not enter the sort.
 //!
@@ -43,6 +55,7 @@ mod gather;
 pub(crate) mod kernel;
 pub mod plan;
 pub mod reference;
+mod runs;
 pub(crate) mod segment;
 mod update;
 
@@ -52,6 +65,9 @@ pub use update::{scatter, scatter_nd, scatter_nd_planned, scatter_planned, selec
 
 /// Terms that one chain of the order contract combines.
 pub const CHUNK: usize = 64;
+
+/// Consecutive sources whose values one chain adds, in sums into few rows.
+pub const RUN: usize = 512;
 
 /// How a value is combined with the element it updates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,8 +1,8 @@
 //! How an update is launched; every plan gives the same bits.
 
 use crate::launch::{MAX_CUBES_PER_AXIS, UNITS};
-use crate::scatter::CHUNK;
 use crate::scatter::kernel::TileLaunch;
+use crate::scatter::{CHUNK, RUN, Update};
 use cubecl::prelude::{CubeCount, CubeDim};
 
 /// Steps of a walk (destination elements times sources) up to which one launch beats sorting.
@@ -10,6 +10,9 @@ const WALK_STEPS: u64 = 1 << 20;
 
 /// Most sources the walk takes: its running tree has two levels.
 const MOST_WALKED: usize = CHUNK * CHUNK;
+
+/// Most rows along the axis whose sums go run by run: so few that the totals are at most about half as many as the values.
+pub const MOST_RUN_ROWS: usize = RUN / 2;
 
 /// Most sources that are sorted by comparing each with all others.
 const MOST_RANKED: usize = 2048;
@@ -115,6 +118,11 @@ pub(super) fn walks(problem: &Problem) -> bool {
 /// Whether so few rows are updated that copying the tensor and going by source beats going by row.
 pub(super) fn touches_few(rows: usize, sources: usize) -> bool {
     rows > sources.saturating_mul(4)
+}
+
+/// Whether the contract sums the values of runs of sources: a choice of order, made by shape and type alone.
+pub(super) fn sums_runs(problem: &Problem, update: Update, is_float: bool) -> bool {
+    update == Update::Add && is_float && problem.rows <= MOST_RUN_ROWS && problem.sources > MOST_WALKED
 }
 
 /// The plan of [`select_assign`](super::select_assign) and [`scatter_nd`](super::scatter_nd).

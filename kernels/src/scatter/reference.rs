@@ -2,7 +2,8 @@
 //!
 //! Tensors are row-major slices; `combine` is the operation of the update, in the type it is computed in.
 
-use crate::scatter::CHUNK;
+use crate::reduce::reference::sum;
+use crate::scatter::{CHUNK, RUN};
 
 /// The tree of the contract over the sources of one destination, in ascending order.
 pub fn fold<T: Copy>(values: &[T], combine: impl Fn(T, T) -> T) -> Option<T> {
@@ -45,6 +46,22 @@ pub fn scatter<T: Copy>(
     update_rows(tensor, 1, &keys, values, combine)
 }
 
+/// `scatter` with `Add` of `values[outer, sources, inner]` into the few rows of `tensor[outer, rows, inner]`, by runs.
+pub fn scatter_add_runs([outer, rows, inner]: [usize; 3], tensor: &[f32], indices: &[i64], values: &[f32]) -> Vec<f32> {
+    let sources = indices.len() / (outer * inner);
+    let mut totals = vec![vec![-0.0; sources.div_ceil(RUN)]; tensor.len()];
+    for (at, key) in axis_keys([outer, rows, inner], indices).into_iter().enumerate() {
+        if let Some(element) = key {
+            totals[element][at / inner % sources / RUN] += values[at];
+        }
+    }
+    let update = |(&before, totals): (&f32, &Vec<f32>)| match sum(totals) {
+        total if total.to_bits() == (-0f32).to_bits() => before,
+        total => before + total,
+    };
+    tensor.iter().zip(&totals).map(update).collect()
+}
+
 /// `select_assign` of `values[outer, sources, inner]` into `tensor[outer, rows, inner]`, with one index a source.
 pub fn select_assign<T: Copy>(
     shape @ [outer, _, inner]: [usize; 3],
@@ -53,9 +70,12 @@ pub fn select_assign<T: Copy>(
     values: &[T],
     combine: impl Fn(T, T) -> T,
 ) -> Vec<T> {
-    let per_value: Vec<i64> =
-        (0..outer).flat_map(|_| indices.iter().flat_map(|&index| std::iter::repeat_n(index, inner))).collect();
-    scatter(shape, tensor, &per_value, values, combine)
+    scatter(shape, tensor, &per_value([outer, inner], indices), values, combine)
+}
+
+/// The index of every value of `[outer, sources, inner]` that are updated with one index a source.
+pub fn per_value([outer, inner]: [usize; 2], indices: &[i64]) -> Vec<i64> {
+    (0..outer).flat_map(|_| indices.iter().flat_map(|&index| std::iter::repeat_n(index, inner))).collect()
 }
 
 /// The destination elements that `indices[outer, sources, inner]` name in `[outer, rows, inner]`.

@@ -5,7 +5,8 @@ use crate::launch::{MAX_ITERATIONS, grid};
 use crate::scatter::accepts::{Types, scatter_nd_problem, scatter_problem, select_assign_problem};
 use crate::scatter::axes::AxisView;
 use crate::scatter::kernel::{ExtentLaunch, finish, fold_chunks, walk};
-use crate::scatter::plan::{Plan, Problem, Radix, axis_grids, plan, plan_scatter};
+use crate::scatter::plan::{Plan, Problem, Radix, axis_grids, plan, plan_scatter, sums_runs};
+use crate::scatter::runs;
 use crate::scatter::segment::{Keys, Segments, U32, axis_keys, segment, tuple_keys, words, words_arg};
 use crate::scatter::{CHUNK, Update};
 use cubecl::prelude::*;
@@ -30,7 +31,7 @@ pub fn scatter(
     scatter_planned(client, plan_scatter(&problem), dim, tensor, indices, values, update)
 }
 
-/// [`scatter`] by a plan of the caller's choice, which cannot change the result.
+/// [`scatter`] by a plan of the caller's choice, which cannot change the result. Sums of runs have one plan only.
 ///
 /// # Errors
 ///
@@ -52,6 +53,11 @@ pub fn scatter_planned(
         return Ok(copy(client, tensor));
     }
     let axis = dim..dim + 1;
+    if sums_runs(&problem, update, types.is_float()) {
+        let indices = AxisView::new(client, KERNEL, indices, axis.clone())?;
+        let operands = Operands::new(client, KERNEL, tensor, values, axis.clone(), axis)?;
+        return runs::add(client, operands, &indices, &problem, types);
+    }
     if let Some(radix) = sorting(KERNEL, plan, problem.sources, flat.sources)? {
         let all = 0..tensor.shape().len();
         let indices = AxisView::new(client, KERNEL, indices, axis)?;
@@ -86,7 +92,7 @@ pub fn select_assign(
     select_assign_planned(client, plan(&problem), dim, tensor, indices, values, update)
 }
 
-/// [`select_assign`] by a plan of the caller's choice, which cannot change the result.
+/// [`select_assign`] by a plan of the caller's choice, which cannot change the result. Sums of runs have one plan only.
 ///
 /// # Errors
 ///
@@ -108,6 +114,9 @@ pub fn select_assign_planned(
     }
     let indices = AxisView::new(client, KERNEL, indices, 0..1)?;
     let operands = Operands::new(client, KERNEL, tensor, values, dim..dim + 1, dim..dim + 1)?;
+    if sums_runs(&problem, update, types.is_float()) {
+        return runs::add(client, operands, &indices.along_axis_only(), &problem, types);
+    }
     match sorting(KERNEL, plan, problem.sources, problem.sources)? {
         Some(radix) => {
             let segments = segment(client, indices.keys(types.index), problem.rows, problem.sources, radix);
@@ -134,7 +143,7 @@ pub fn scatter_nd(
     scatter_nd_planned(client, plan(&problem), tensor, indices, values, update)
 }
 
-/// [`scatter_nd`] by a plan of the caller's choice, which cannot change the result.
+/// [`scatter_nd`] by a plan of the caller's choice, which cannot change the result. Sums of runs have one plan only.
 ///
 /// # Errors
 ///
@@ -157,23 +166,27 @@ pub fn scatter_nd_planned(
     let parts = indices.shape()[batch];
     let keys = launch_tuple_keys(client, KERNEL, indices, &tensor.shape()[..parts], types.index)?;
     let operands = Operands::new(client, KERNEL, tensor, values, 0..parts, 0..batch)?;
+    let view = |keys| {
+        let keys = TensorHandle::new_contiguous(vec![problem.sources], keys, U32);
+        AxisView::new(client, KERNEL, keys, 0..1).map(AxisView::along_axis_only)
+    };
+    let by_key = Types { index: U32, ..types };
+    if sums_runs(&problem, update, types.is_float()) {
+        return runs::add(client, operands, &view(keys)?, &problem, by_key);
+    }
     match sorting(KERNEL, plan, problem.sources, problem.sources)? {
         Some(radix) => {
             let segments = segment(client, Keys::made(keys), problem.rows, problem.sources, radix);
             Ok(fold(client, operands, &problem, segments, types, update))
         }
-        None => {
-            let keys = TensorHandle::new_contiguous(vec![problem.sources], keys, U32);
-            let keys = AxisView::new(client, KERNEL, keys, 0..1)?.along_axis_only();
-            Ok(launch_walk(client, operands, &keys, &problem, Types { index: U32, ..types }, update))
-        }
+        None => Ok(launch_walk(client, operands, &view(keys)?, &problem, by_key, update)),
     }
 }
 
 /// The tensor and the values of one update.
-struct Operands {
-    tensor: AxisView,
-    values: AxisView,
+pub(super) struct Operands {
+    pub(super) tensor: AxisView,
+    pub(super) values: AxisView,
     original: TensorHandle,
 }
 
@@ -192,8 +205,15 @@ impl Operands {
         Ok(Self { tensor, values, original })
     }
 
+    /// Elements along the inner axis that a fold reads at once: as many as lie side by side in 16 bytes, or one.
+    fn vector_width(&self, problem: &Problem, types: Types) -> usize {
+        let words = types.storage.size() == 4;
+        let fours = problem.inner.is_multiple_of(4) && self.tensor.is_in_vectors(4) && self.values.is_in_vectors(4);
+        if words && fours { 4 } else { 1 }
+    }
+
     /// A new tensor to write all elements of.
-    fn output(&self, client: &Client) -> TensorHandle {
+    pub(super) fn output(&self, client: &Client) -> TensorHandle {
         let (shape, dtype) = (self.original.shape().to_vec(), self.original.dtype);
         let bytes = shape.iter().product::<usize>() * dtype.size();
         TensorHandle::new_contiguous(shape, client.empty(bytes), dtype)
@@ -341,12 +361,15 @@ fn fold(
         true => copy(client, operands.original.clone()),
         false => operands.output(client),
     };
+    let width = operands.vector_width(problem, types);
+    let inner = problem.inner / width;
+    let problem = &Problem { inner, ..*problem };
     let columns = problem.columns();
     let folds_chunks = problem.sources > CHUNK * CHUNK;
     let slots = if folds_chunks { problem.sources.div_ceil(CHUNK) * 2 } else { 0 };
     let length = (slots * columns).max(1);
-    let totals = client.empty(length * types.accumulator.size());
-    // SAFETY: `totals` is made with this length, in elements of the accumulator type.
+    let totals = client.empty(length * width * types.accumulator.size());
+    // SAFETY: `totals` is made with this length, in vectors of the accumulator type.
     let totals_arg = || unsafe { BufferArg::from_raw_parts(totals.clone(), length) };
     let mut term_bits = 0;
     while problem.sources > (CHUNK * CHUNK) << term_bits {
@@ -358,6 +381,7 @@ fn fold(
                     client,
                     count,
                     dim,
+                    width,
                     words_arg(&segments.keys, problem.sources),
                     words_arg(&segments.places, problem.sources),
                     words_arg(&segments.bounds, segments.bounds_length),
@@ -365,7 +389,7 @@ fn fold(
                     totals_arg(),
                     extent(problem),
                     tile,
-                    operands.values.strides(),
+                    operands.values.vector_strides(width as u32),
                     term_bits,
                     CHUNK as u32,
                     update,
@@ -386,6 +410,7 @@ fn fold(
                 client,
                 count,
                 dim,
+                width,
                 operands.tensor.buffer(),
                 words_arg(&segments.keys, problem.sources),
                 words_arg(&segments.places, problem.sources),
@@ -395,8 +420,8 @@ fn fold(
                 output.clone().into_arg().into_buffer_arg(),
                 extent(problem),
                 tile,
-                operands.tensor.strides(),
-                operands.values.strides(),
+                operands.tensor.vector_strides(width as u32),
+                operands.values.vector_strides(width as u32),
                 term_bits,
                 CHUNK as u32,
                 update,
