@@ -2,6 +2,7 @@
 
 pub mod backend;
 pub mod catalogue;
+pub mod checkpoint;
 mod digest;
 mod enable;
 mod error;
