@@ -138,6 +138,10 @@ pub enum Error {
         mismatches: Vec<Mismatch>,
     },
 
+    /// The random state could not be taken or restored.
+    #[error(transparent)]
+    Random(#[from] crate::Error),
+
     /// A record or value could not be turned into bytes or back.
     #[error("`{name}` cannot be {action}: {reason}")]
     Value {

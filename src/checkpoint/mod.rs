@@ -24,7 +24,7 @@
 //! for step in start..10_000 {
 //!     model = train_step(step, &mut position, model, &mut optimizer);
 //!     if (step + 1) % 100 == 0 {
-//!         let checkpoint = Checkpoint::new(step + 1)
+//!         let checkpoint = Checkpoint::new(step + 1)?
 //!             .with_module("model", &model)?
 //!             .with_optimizer("optimizer", &optimizer, &model)?
 //!             .with_value("position", &position)?;
@@ -37,8 +37,9 @@
 //!
 //! # What is saved
 //!
-//! The bits of every parameter and buffer, whether a parameter is trainable, a module's flags (of a dropout, say), the
-//! optimizer's state, a learning rate scheduler's, and whatever else the program gives. Parameters and optimizer state
+//! The random state of the calling thread, the bits of every parameter and buffer, whether a parameter is trainable, a module's flags (of a dropout, say), the
+//! optimizer's state, a learning rate scheduler's, and whatever else the
+//! program gives. Parameters and optimizer state
 //! are named by the parameter's path (`conv1.weight`), not by Burn's `ParamId`, which is random: two runs of the same
 //! training write the same bytes.
 //!
@@ -67,6 +68,7 @@ pub use error::{Difference, Error, Mismatch};
 pub use folder::Checkpoints;
 pub use optimizer::Optimizer;
 
+use crate::random::{RandomState, random_state, restore_random_state};
 use burn_core::module::Module;
 use burn_optim::lr_scheduler::LrSchedulerRecord;
 use module::ModuleState;
@@ -86,6 +88,7 @@ use tensor::Stored;
 #[derive(Clone)]
 pub struct Checkpoint {
     step: u64,
+    random: RandomState,
     parts: BTreeMap<String, Part>,
     path: Option<PathBuf>,
 }
@@ -102,19 +105,25 @@ enum Part {
 #[derive(Serialize)]
 struct Index<'a> {
     step: u64,
+    random: &'a RandomState,
     parts: &'a BTreeMap<String, Part>,
 }
 
 #[derive(Deserialize)]
 struct LoadedIndex {
     step: u64,
+    random: RandomState,
     parts: BTreeMap<String, Part>,
 }
 
 impl Checkpoint {
-    /// A checkpoint of a training that has taken `step` steps.
-    pub fn new(step: u64) -> Self {
-        Self { step, parts: BTreeMap::new(), path: None }
+    /// A checkpoint of a training that has taken `step` steps, with the calling thread's [random state](random_state).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Random`] when a device cannot run the operations that are to be counted.
+    pub fn new(step: u64) -> Result<Self, Error> {
+        Ok(Self { step, random: random_state()?, parts: BTreeMap::new(), path: None })
     }
 
     /// Reads a module's parameters, buffers and flags.
@@ -183,7 +192,7 @@ impl Checkpoint {
     ///
     /// [`Error::Io`], when the disk is full for example; the previous file is still there.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        let index = value::encoded(&Index { step: self.step, parts: &self.parts });
+        let index = value::encoded(&Index { step: self.step, random: &self.random, parts: &self.parts });
         let tensors: Vec<&[u8]> = self.parts.values().flat_map(Part::tensors).map(|tensor| &tensor.bytes[..]).collect();
         file::write(path.as_ref(), &index, &tensors)
     }
@@ -197,7 +206,7 @@ impl Checkpoint {
         let path = path.as_ref();
         let mut file = file::Verified::open(path)?;
         let index = file.index()?;
-        let LoadedIndex { step, mut parts } = ciborium::from_reader(&index[..])
+        let LoadedIndex { step, random, mut parts } = ciborium::from_reader(&index[..])
             .map_err(|error| file.damaged(format!("its index is not one: {error}")))?;
         for tensor in parts.values_mut().flat_map(Part::tensors_mut) {
             tensor.bytes = burn_backend::Bytes::from_bytes_vec(file.bytes(tensor.length)?);
@@ -206,7 +215,7 @@ impl Checkpoint {
             }
         }
         file.finish()?;
-        Ok(Self { step, parts, path: Some(path.to_owned()) })
+        Ok(Self { step, random, parts, path: Some(path.to_owned()) })
     }
 
     /// Gives `module` the values saved under `name`. Its parameters stay on their devices and keep their ids.
@@ -263,16 +272,22 @@ impl Checkpoint {
         value::restore(name, &value)
     }
 
-    /// Ends the restoring: the number of steps taken.
+    /// Ends the restoring: makes the calling thread draw random numbers from where the saved one stood, and returns the
+    /// number of steps taken.
+    ///
+    /// What the program draws before this call makes no difference. Other threads that draw are the program's to
+    /// restore: save the [`random_state`] of each as a value.
     ///
     /// # Errors
     ///
-    /// [`Error::Unrestored`] when there are parts that were not restored.
+    /// - [`Error::Unrestored`] when there are parts that were not restored,
+    /// - [`Error::Random`] when the thread has entered more or fewer random streams than the saved one.
     pub fn resume(self) -> Result<u64, Error> {
-        if self.parts.is_empty() {
-            return Ok(self.step);
+        if !self.parts.is_empty() {
+            return Err(Error::Unrestored { checkpoint: self.to_string(), parts: self.names() });
         }
-        Err(Error::Unrestored { checkpoint: self.to_string(), parts: self.names() })
+        restore_random_state(&self.random)?;
+        Ok(self.step)
     }
 
     fn take(&mut self, name: &str, is_wanted: impl Fn(&Part) -> bool) -> Option<Part> {
