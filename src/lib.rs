@@ -3,6 +3,7 @@
 pub mod backend;
 pub mod catalogue;
 pub mod data;
+pub mod checkpoint;
 mod digest;
 mod enable;
 mod error;

@@ -11,6 +11,7 @@
 
 mod autodiff_backend;
 mod bits;
+mod checkpoint;
 mod configuration;
 mod conformance;
 mod coverage;
@@ -33,6 +34,9 @@ use burn_deterministic::{Determinism, Digest, enable_op_determinism, set_random_
 
 /// What can be run in a process of its own.
 const PROGRAMS: &[(&str, fn())] = &[
+    ("checkpointed", checkpoint::kill::checkpointed),
+    ("endless_writes", checkpoint::kill::endless_writes),
+    ("full_disk", checkpoint::file::full_disk),
     ("mlp", || trained(programs::mlp::train)),
     ("convnet", || trained(programs::convnet::train)),
     ("transformer", || trained(programs::transformer::train)),

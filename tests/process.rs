@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
@@ -59,6 +59,30 @@ impl Program {
     pub fn folder(mut self, folder: &Path) -> Self {
         self.command.current_dir(folder);
         self
+    }
+
+    /// Started by a shell, after `script` has run in it.
+    pub fn after(self, script: &str) -> Self {
+        self.started_by(&["sh", "-c"], script)
+    }
+
+    /// As [`after`](Self::after), in namespaces of its own, where the script may mount file systems.
+    pub fn unshared(self, script: &str) -> Self {
+        self.started_by(&["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"], script)
+    }
+
+    fn started_by(self, shell: &[&str], script: &str) -> Self {
+        let mut command = Command::new(shell[0]);
+        command.args(&shell[1..]).arg(format!("{script} && exec \"$0\" \"$@\""));
+        command.arg(self.command.get_program()).args(self.command.get_args());
+        command.envs(self.command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        Self { spelled: format!("{} after `{script}`", self.spelled), command }
+    }
+
+    /// Starts the program, to be killed; what it prints can be read as it comes.
+    pub fn start(mut self) -> Child {
+        let command = self.command.stdout(Stdio::piped()).stderr(Stdio::null());
+        command.spawn().unwrap_or_else(|error| panic!("starting {}: {error}", self.spelled))
     }
 
     /// Runs the program.

@@ -1,0 +1,346 @@
+//! Checkpoints from which a training goes on to the same bits as if it had never stopped.
+//!
+//! ```no_run
+//! # use burn::nn::{Linear, LinearConfig};
+//! # use burn::optim::{AdamConfig, ModuleOptimizer};
+//! # use burn::prelude::*;
+//! use burn_deterministic::checkpoint::{Checkpoint, Checkpoints};
+//!
+//! # fn train_step(step: u64, position: &mut u64, model: Linear, optimizer: &mut ModuleOptimizer) -> Linear { model }
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let device = Device::default();
+//! let mut model = LinearConfig::new(8, 2).init(&device);
+//! let mut optimizer = AdamConfig::new().init();
+//! let mut position = 0_u64; // of the data: any value that serde knows
+//!
+//! let checkpoints = Checkpoints::open("runs/digits")?.keep(3);
+//! let mut start = 0;
+//! if let Some(mut checkpoint) = checkpoints.latest()? {
+//!     model = checkpoint.module("model", model)?;
+//!     optimizer = checkpoint.optimizer("optimizer", optimizer, &model)?;
+//!     position = checkpoint.value("position")?;
+//!     start = checkpoint.resume()?; // last, for it restores the random state
+//! }
+//! for step in start..10_000 {
+//!     model = train_step(step, &mut position, model, &mut optimizer);
+//!     if (step + 1) % 100 == 0 {
+//!         let checkpoint = Checkpoint::new(step + 1)?
+//!             .with_module("model", &model)?
+//!             .with_optimizer("optimizer", &optimizer, &model)?
+//!             .with_value("position", &position)?;
+//!         checkpoints.save(&checkpoint)?;
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What is saved
+//!
+//! The random state of the calling thread, the bits of every parameter and buffer, whether a parameter is trainable, a module's flags (of a dropout, say), the
+//! optimizer's state, a learning rate scheduler's, and whatever else the
+//! program gives. Parameters and optimizer state
+//! are named by the parameter's path (`conv1.weight`), not by Burn's `ParamId`, which is random: two runs of the same
+//! training write the same bytes.
+//!
+//! Taking a checkpoint changes nothing in the run. A parameter that is not initialised yet stays so, and is saved as such.
+//!
+//! What the program builds anew is not saved: the configuration of module and optimizer, gradients that are being
+//! accumulated, fields marked `#[module(skip)]`. Take a checkpoint between two steps of the optimizer.
+//!
+//! # Burn's own checkpoints
+//!
+//! `burn::train::Learner` hands model, optimizer and scheduler to its checkpointers once an epoch, on threads of their
+//! own. Neither the random state of the training's thread nor its position in the data is among them, and its files hold
+//! `ParamId`s in the order of a hash map, so that they differ from run to run where the weights do not. For a resumed run
+//! with the same bits, write the loop yourself as above; to compare the models of two runs of a `Learner`, use
+//! [`digest`](crate::digest).
+
+mod error;
+mod file;
+mod folder;
+mod module;
+mod optimizer;
+mod tensor;
+mod value;
+
+pub use error::{Difference, Error, Mismatch};
+pub use folder::Checkpoints;
+pub use optimizer::Optimizer;
+
+use crate::random::{RandomState, random_state, restore_random_state};
+use burn_core::module::Module;
+use burn_optim::lr_scheduler::LrSchedulerRecord;
+use module::ModuleState;
+use optimizer::{OptimizerState, Scalars};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use tensor::Stored;
+
+/// The state of a training between two steps: parts, each under a name.
+///
+/// It is made with [`new`](Self::new) and the methods `with_*`, and holds everything in memory from then on, so it may be
+/// saved at leisure, also in another thread. From a loaded one each part is taken once, and [`resume`](Self::resume) ends
+/// it.
+#[derive(Clone)]
+pub struct Checkpoint {
+    step: u64,
+    random: RandomState,
+    parts: BTreeMap<String, Part>,
+    path: Option<PathBuf>,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+enum Part {
+    Module(ModuleState),
+    Optimizer(OptimizerState),
+    Scheduler(Scalars),
+    Value(ciborium::Value),
+}
+
+/// What stands in a file before the bytes of the tensors.
+#[derive(Serialize)]
+struct Index<'a> {
+    step: u64,
+    random: &'a RandomState,
+    parts: &'a BTreeMap<String, Part>,
+}
+
+#[derive(Deserialize)]
+struct LoadedIndex {
+    step: u64,
+    random: RandomState,
+    parts: BTreeMap<String, Part>,
+}
+
+impl Checkpoint {
+    /// A checkpoint of a training that has taken `step` steps, with the calling thread's [random state](random_state).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Random`] when a device cannot run the operations that are to be counted.
+    pub fn new(step: u64) -> Result<Self, Error> {
+        Ok(Self { step, random: random_state()?, parts: BTreeMap::new(), path: None })
+    }
+
+    /// Reads a module's parameters, buffers and flags.
+    ///
+    /// # Errors
+    ///
+    /// - [`Error::Unreadable`] when an operation left an error on a tensor,
+    /// - [`Error::Ambiguous`] when two parameters have one path,
+    /// - [`Error::Duplicate`] when the name is taken.
+    pub fn with_module<M: Module>(self, name: &str, module: &M) -> Result<Self, Error> {
+        let state = ModuleState::read(name, module)?;
+        self.with(name, Part::Module(state))
+    }
+
+    /// Reads the state of an optimizer of `module`.
+    ///
+    /// # Errors
+    ///
+    /// - [`Error::NotOfTheModule`] when it holds state of another module's parameter,
+    /// - [`Error::Value`] when Burn cannot write its record,
+    /// - [`Error::Duplicate`] when the name is taken.
+    ///
+    /// # Panics
+    ///
+    /// When an operation left an error on a tensor of the state, for Burn's records have no other way to say so.
+    pub fn with_optimizer<O: Optimizer, M: Module>(self, name: &str, optimizer: &O, module: &M) -> Result<Self, Error> {
+        let state = OptimizerState::read(name, optimizer, module)?;
+        self.with(name, Part::Optimizer(state))
+    }
+
+    /// Takes the state of a learning rate scheduler: `scheduler.to_record()`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Value`] when Burn cannot write the record, [`Error::Duplicate`] when the name is taken.
+    pub fn with_scheduler(self, name: &str, record: LrSchedulerRecord) -> Result<Self, Error> {
+        let scalars = optimizer::scheduler_scalars(name, record)?;
+        self.with(name, Part::Scheduler(scalars))
+    }
+
+    /// Takes any other value: a position in the data, a history of losses. Numbers keep their bits.
+    ///
+    /// Maps are written in the order of their keys. A hash set has no order: give a sorted list.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Value`] when serde cannot serialize it, [`Error::Duplicate`] when the name is taken.
+    pub fn with_value<T: Serialize + ?Sized>(self, name: &str, value: &T) -> Result<Self, Error> {
+        let value = value::save(name, value)?;
+        self.with(name, Part::Value(value))
+    }
+
+    fn with(mut self, name: &str, part: Part) -> Result<Self, Error> {
+        match self.parts.insert(name.to_owned(), part) {
+            None => Ok(self),
+            Some(_) => Err(Error::Duplicate { name: name.to_owned() }),
+        }
+    }
+
+    /// Writes the checkpoint to `path`, in the place of what is there.
+    ///
+    /// A program killed at any moment leaves the previous file or the new one, never a part of it. What a kill can leave
+    /// is a file named `.{name}.{random}.writing` beside it; [`Checkpoints::open`] removes those.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`], when the disk is full for example; the previous file is still there.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let index = value::encoded(&Index { step: self.step, random: &self.random, parts: &self.parts });
+        let tensors: Vec<&[u8]> = self.parts.values().flat_map(Part::tensors).map(|tensor| &tensor.bytes[..]).collect();
+        file::write(path.as_ref(), &index, &tensors)
+    }
+
+    /// Reads the checkpoint at `path`, and nothing of it before all of it has been checked against its hash.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`], [`Error::Foreign`], [`Error::Version`], [`Error::Length`] and [`Error::Damaged`].
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let mut file = file::Verified::open(path)?;
+        let index = file.index()?;
+        let LoadedIndex { step, random, mut parts } = ciborium::from_reader(&index[..])
+            .map_err(|error| file.damaged(format!("its index is not one: {error}")))?;
+        for tensor in parts.values_mut().flat_map(Part::tensors_mut) {
+            tensor.bytes = burn_backend::Bytes::from_bytes_vec(file.bytes(tensor.length)?);
+            if !tensor.is_whole() {
+                return Err(file.damaged("a tensor's bytes are not as many as its shape says"));
+            }
+        }
+        file.finish()?;
+        Ok(Self { step, random, parts, path: Some(path.to_owned()) })
+    }
+
+    /// Gives `module` the values saved under `name`. Its parameters stay on their devices and keep their ids.
+    ///
+    /// # Errors
+    ///
+    /// - [`Error::Missing`] when no module of that name is left,
+    /// - [`Error::Mismatch`] with every difference in paths, shapes, dtypes, ties, flags and what is trainable.
+    pub fn module<M: Module>(&mut self, name: &str, module: M) -> Result<M, Error> {
+        let Some(Part::Module(state)) = self.take(name, |part| matches!(part, Part::Module(_))) else {
+            return Err(self.missing("module", name));
+        };
+        state.restore(name, &self.to_string(), module)
+    }
+
+    /// Gives `optimizer` the state saved under `name`, for the parameters of `module`.
+    ///
+    /// Burn loads such state into the default dtype of the default device, and leaves out what the optimizer has no use
+    /// for; so it is read back and compared.
+    ///
+    /// # Errors
+    ///
+    /// - [`Error::Missing`] when no optimizer of that name is left,
+    /// - [`Error::Mismatch`] with every path that `module` does not have, and every value that the optimizer does not
+    ///   hold as it was saved: it is another optimizer.
+    pub fn optimizer<O: Optimizer, M: Module>(&mut self, name: &str, optimizer: O, module: &M) -> Result<O, Error> {
+        let Some(Part::Optimizer(state)) = self.take(name, |part| matches!(part, Part::Optimizer(_))) else {
+            return Err(self.missing("optimizer", name));
+        };
+        state.restore(name, &self.to_string(), optimizer, module)
+    }
+
+    /// The scheduler's record saved under `name`, for `load_record`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Missing`] when no scheduler of that name is left.
+    pub fn scheduler(&mut self, name: &str) -> Result<LrSchedulerRecord, Error> {
+        let Some(Part::Scheduler(scalars)) = self.take(name, |part| matches!(part, Part::Scheduler(_))) else {
+            return Err(self.missing("scheduler", name));
+        };
+        optimizer::scheduler_record(name, scalars)
+    }
+
+    /// The value saved under `name`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Missing`] when no value of that name is left, [`Error::Value`] when it is not a `T`.
+    pub fn value<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, Error> {
+        let Some(Part::Value(value)) = self.take(name, |part| matches!(part, Part::Value(_))) else {
+            return Err(self.missing("value", name));
+        };
+        value::restore(name, &value)
+    }
+
+    /// Ends the restoring: makes the calling thread draw random numbers from where the saved one stood, and returns the
+    /// number of steps taken.
+    ///
+    /// What the program draws before this call makes no difference. Other threads that draw are the program's to
+    /// restore: save the [`random_state`] of each as a value.
+    ///
+    /// # Errors
+    ///
+    /// - [`Error::Unrestored`] when there are parts that were not restored,
+    /// - [`Error::Random`] when the thread has entered more or fewer random streams than the saved one.
+    pub fn resume(self) -> Result<u64, Error> {
+        if !self.parts.is_empty() {
+            return Err(Error::Unrestored { checkpoint: self.to_string(), parts: self.names() });
+        }
+        restore_random_state(&self.random)?;
+        Ok(self.step)
+    }
+
+    fn take(&mut self, name: &str, is_wanted: impl Fn(&Part) -> bool) -> Option<Part> {
+        if self.parts.get(name).is_some_and(is_wanted) { self.parts.remove(name) } else { None }
+    }
+
+    fn missing(&self, kind: &'static str, name: &str) -> Error {
+        Error::Missing { checkpoint: self.to_string(), kind, name: name.to_owned(), present: self.names() }
+    }
+
+    fn names(&self) -> String {
+        let names: Vec<_> = self.parts.iter().map(|(name, part)| format!("the {} `{name}`", part.kind())).collect();
+        if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
+    }
+}
+
+/// `` the checkpoint of step 120 in `runs/digits/step-000000000120.checkpoint` ``
+impl fmt::Display for Checkpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the checkpoint of step {}", self.step)?;
+        self.path.as_ref().map_or(Ok(()), |path| write!(f, " in `{}`", path.display()))
+    }
+}
+
+impl fmt::Debug for Checkpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}, with {}", self.names())
+    }
+}
+
+impl Part {
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Module(_) => "module",
+            Self::Optimizer(_) => "optimizer",
+            Self::Scheduler(_) => "scheduler",
+            Self::Value(_) => "value",
+        }
+    }
+
+    fn tensors(&self) -> Box<dyn Iterator<Item = &Stored> + '_> {
+        match self {
+            Self::Module(state) => Box::new(state.tensors()),
+            Self::Optimizer(state) => Box::new(state.tensors()),
+            Self::Scheduler(_) | Self::Value(_) => Box::new(std::iter::empty()),
+        }
+    }
+
+    fn tensors_mut(&mut self) -> Box<dyn Iterator<Item = &mut Stored> + '_> {
+        match self {
+            Self::Module(state) => Box::new(state.tensors_mut()),
+            Self::Optimizer(state) => Box::new(state.tensors_mut()),
+            Self::Scheduler(_) | Self::Value(_) => Box::new(std::iter::empty()),
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! A training that was stopped ends like one that was not.
+
+pub mod file;
+pub mod kill;
+mod module;
+mod optimizer;
+
+use burn_deterministic::checkpoint::{Checkpoint, Error};
+
+/// A checkpoint as it comes back from a file.
+fn reloaded(checkpoint: &Checkpoint) -> Checkpoint {
+    let folder = crate::process::Folder::new();
+    let path = folder.path().join("a.checkpoint");
+    checkpoint.save(&path).expect("a folder to write to");
+    Checkpoint::load(&path).expect("the file just written")
+}
+
+/// The paths that did not fit, and in what way.
+fn differences<T: std::fmt::Debug>(result: Result<T, Error>) -> Vec<String> {
+    match result {
+        Err(Error::Mismatch { mismatches, .. }) => mismatches.iter().map(ToString::to_string).collect(),
+        other => panic!("expected differences, found {other:?}"),
+    }
+}
