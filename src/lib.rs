@@ -5,6 +5,7 @@ pub mod catalogue;
 mod digest;
 mod enable;
 mod error;
+mod promise;
 mod random;
 mod route;
 
@@ -12,4 +13,5 @@ pub use backend::Deterministic;
 pub use digest::{Digest, digest};
 pub use enable::{Determinism, Guarantee, OnViolation, enable_op_determinism, is_op_determinism_enabled};
 pub use error::{Error, Refusal};
+pub use promise::{Promise, promise_deterministic, promises};
 pub use random::set_random_seed;

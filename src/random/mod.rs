@@ -2,15 +2,18 @@
 //! key.
 
 mod position;
+mod repeat;
 
 use crate::error::Error;
 use burn_backend::{DType, DeviceId, Shape, StreamId};
 use burn_cubecl::CubeDevice;
 use burn_ir::TensorId;
+use repeat::Draw;
 use std::collections::HashMap;
 use std::sync::Mutex;
 
 pub(crate) use position::{issued, tensors_exist};
+pub(crate) use repeat::repeatable;
 
 /// The seeds of a thread and how many operations have drawn under each.
 #[derive(Default)]
@@ -63,7 +66,7 @@ fn key(seed: u64) -> [u8; 32] {
 
 impl Thread {
     /// The key that holds at `position` (the last one, where there is none), and the next stream of `device` under it.
-    fn draw(&mut self, position: Option<TensorId>, device: DeviceId) -> Option<([u8; 32], u64)> {
+    fn draw(&mut self, position: Option<TensorId>, device: DeviceId) -> Option<Draw> {
         let later = match position {
             Some(position) => self.keys.partition_point(|(since, _)| *since <= position),
             None => self.keys.len(),
@@ -87,7 +90,12 @@ pub(crate) fn next_stream(
     shape: &Shape,
     dtype: DType,
     device: &CubeDevice,
-) -> Result<([u8; 32], u64), Error> {
+) -> Result<Draw, Error> {
+    repeat::again(|| draw(operation, shape, dtype, device))
+}
+
+/// [`next_stream`], of an operation that runs for the first time.
+fn draw(operation: &'static str, shape: &Shape, dtype: DType, device: &CubeDevice) -> Result<Draw, Error> {
     let position = position::of_operation();
     let of_thread = {
         let mut threads = THREADS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
