@@ -12,6 +12,8 @@ use std::sync::Mutex;
 pub struct Determinism {
     pub(crate) guarantee: Guarantee,
     pub(crate) on_violation: OnViolation,
+    /// 0 stands for once, unchecked.
+    pub(crate) runs: u32,
 }
 
 impl Determinism {
@@ -28,6 +30,21 @@ impl Determinism {
     /// Chooses what happens to an operation that has no deterministic version, or no seed.
     pub fn on_violation(self, on_violation: OnViolation) -> Self {
         Self { on_violation, ..self }
+    }
+
+    /// Runs every operation of Burn's stream `runs` times on the same operands and compares the bits of the results;
+    /// 0 and 1 mean once, without a comparison, which is the default.
+    ///
+    /// A difference is a violation, [`Error::NotRepeatable`](crate::Error::NotRepeatable). The bits of a program do not
+    /// change: the random operations draw the same numbers in each run, and the first result is the one that stays.
+    /// Element-wise operations that share a kernel are repeated together. Work below the tensor API, on
+    /// [`Deterministic`](crate::Deterministic) itself, is not repeated.
+    ///
+    /// For finding faults of a device, a driver or a promised custom operation: each operation takes `runs` times as
+    /// long, waits for the device, copies every result to the host `runs` times, and keeps its operands in memory,
+    /// so that nothing is computed in place.
+    pub fn rerun(self, runs: u32) -> Self {
+        Self { runs: if runs < 2 { 0 } else { runs }, ..self }
     }
 }
 

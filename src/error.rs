@@ -146,6 +146,45 @@ pub enum Error {
         path: String,
     },
 
+    /// An operation gave other bits when it ran again on the same operands ([`Determinism::rerun`]).
+    #[error(
+        "`{operation}` (operands {operands}; device {device}) gave other bits when it ran again on the same operands: \
+         run {run} has {again} at {index:?} of {:?} {}, where the first run has {first}; no result computed from it can \
+         be trusted: please report it with this text, or take the promise back if it is a custom operation",
+        &shape[..],
+        dtype.name()
+    )]
+    NotRepeatable {
+        /// The operation, by the name of its method in burn-backend; several where they share a kernel.
+        operation: Cow<'static, str>,
+        /// Shapes and dtypes of the operands, `[2, 3] f32, [3] i32`.
+        operands: String,
+        /// The device it ran on.
+        device: String,
+        /// The shape of the first result that differs.
+        shape: Shape,
+        /// The dtype of that result.
+        dtype: DType,
+        /// The first position of that result, in row-major order, where the bits differ.
+        index: Vec<usize>,
+        /// Which run differs from the first one; 2 is the first that can.
+        run: u32,
+        /// The element of the first run as hexadecimal bits.
+        first: String,
+        /// The element of the other run as hexadecimal bits.
+        again: String,
+    },
+
+    /// A custom operation was promised to be deterministic after determinism had been enabled.
+    #[error(
+        "the custom operation `{operation}` was promised too late: determinism is enabled already; call \
+         `promise_deterministic` before `enable_op_determinism`"
+    )]
+    PromisedTooLate {
+        /// The operation's id on Burn's stream.
+        operation: String,
+    },
+
     /// An operation ran on Burn's plain backend instead of the deterministic one.
     #[error(
         "`{operation}` ran outside the deterministic route, so nothing computed since can be trusted; this is a defect \

@@ -2,12 +2,13 @@
 
 pub mod backend;
 pub mod catalogue;
-pub mod data;
 pub mod checkpoint;
+pub mod data;
 mod digest;
 mod enable;
 mod error;
 mod initialize;
+mod promise;
 mod random;
 mod route;
 
@@ -16,6 +17,7 @@ pub use digest::{Digest, digest};
 pub use enable::{Determinism, Guarantee, OnViolation, enable_op_determinism, is_op_determinism_enabled};
 pub use error::{Error, Refusal};
 pub use initialize::initialize;
+pub use promise::{Promise, promise_deterministic, promises};
 pub use random::{
     EnteredStream, RandomState, RandomStream, StreamRng, random_state, restore_random_state, set_random_seed,
 };

@@ -16,6 +16,7 @@ mod configuration;
 mod conformance;
 mod coverage;
 mod cumulative;
+mod custom;
 mod data;
 mod layout;
 mod learner;
@@ -25,6 +26,7 @@ mod random_programs;
 mod refusals;
 mod remote;
 mod repeats;
+mod rerun;
 mod run_to_run;
 mod sorting;
 mod threads;
@@ -60,6 +62,15 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("stolen_under_a_profiler", coverage::stolen_under_a_profiler),
     ("reseeding", coverage::reseeding),
     ("steady_memory", coverage::steady_memory),
+    ("unknown_custom", custom::unknown_custom),
+    ("warned_custom", custom::warned_custom),
+    ("promised_custom", custom::promised_custom),
+    ("short_training", || trained(rerun::short_training)),
+    ("short_training_again", || rerun::trained_again(rerun::short_training)),
+    ("drift_is_found", rerun::drift_is_found),
+    ("drift_is_reported", rerun::drift_is_reported),
+    ("repeats_change_nothing", rerun::repeats_change_nothing),
+    ("once", rerun::once),
 ];
 
 /// A user's program: enable, seed, train, print the digest.

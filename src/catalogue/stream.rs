@@ -8,7 +8,11 @@ const NO_SUCH: &str = "Burn has no such operation on bool tensors";
 pub(super) const STREAM: &[Entry] = &[
     forwarded("init", reason::NO_WORK),
     forwarded("drop", reason::NO_WORK),
-    refused("custom", "a custom operation runs code that this crate does not know", "compose it of Burn's operations"),
+    refused(
+        "custom",
+        "it is a custom operation, which runs code of a backend extension that this crate does not know",
+        "compose it of Burn's operations, or vouch for it with `promise_deterministic`",
+    ),
     refused(
         "quantized",
         "Burn's stream interpreter does not carry quantized tensors",

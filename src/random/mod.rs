@@ -2,6 +2,7 @@
 //! stream that its thread draws from. How keys are derived, and which words an operation draws, is in the documentation of [`RandomStream`].
 
 mod position;
+mod repeat;
 mod rng;
 mod state;
 mod stream;
@@ -10,11 +11,13 @@ mod thread;
 use crate::error::Error;
 use burn_backend::{DType, DeviceId, Shape, StreamId};
 use burn_cubecl::CubeDevice;
+use repeat::Draw;
 use std::collections::HashMap;
 use std::sync::Mutex;
 use thread::{Source, Thread};
 
 pub(crate) use position::{issued, seen, tensors_exist};
+pub(crate) use repeat::repeatable;
 pub use rng::StreamRng;
 pub use state::{RandomState, random_state, restore_random_state};
 pub use stream::{EnteredStream, RandomStream};
@@ -96,7 +99,12 @@ pub(crate) fn next_stream(
     shape: &Shape,
     dtype: DType,
     device: &CubeDevice,
-) -> Result<([u8; 32], u64), Error> {
+) -> Result<Draw, Error> {
+    repeat::again(|| draw(operation, shape, dtype, device))
+}
+
+/// [`next_stream`], of an operation that runs for the first time.
+fn draw(operation: &'static str, shape: &Shape, dtype: DType, device: &CubeDevice) -> Result<Draw, Error> {
     let position = position::of_operation();
     let of_thread = {
         let mut threads = THREADS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

@@ -1,6 +1,7 @@
 //! A block of Burn's operation stream, and how it runs.
 
 use super::elementwise::Run;
+use super::rerun::repeated;
 use super::{coverage, fuser, interpret};
 use crate::enable::{OnViolation, determinism, warn};
 use burn_cubecl::CubeDevice;
@@ -50,7 +51,14 @@ impl FusedOperation for Block {
                 }
             }
             Work::Elementwise(run) => match run.refused(&self.device, context) {
-                None => coverage::launching(|| run.run(&self.device, context)),
+                None => repeated(
+                    &self.device,
+                    context,
+                    |context| run.work(context),
+                    |context| {
+                        coverage::launching(|| run.run(&self.device, context));
+                    },
+                ),
                 Some(error) => {
                     match determinism().on_violation {
                         OnViolation::Error => panic!("{error}"),

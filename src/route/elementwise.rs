@@ -3,6 +3,7 @@
 //! A run takes f32 operations whose results have one shape. The kernel family promises that sharing a kernel changes no
 //! bit, so where a run begins and ends, which Burn decides by what it has cached, does not matter.
 
+use super::rerun::{Work, operands};
 use crate::catalogue;
 use crate::error::{Error, Refusal};
 use burn_backend::cubecl::dtype_to_elem_type;
@@ -284,17 +285,25 @@ impl Run {
         if u32::try_from(shape.num_elements()).is_ok() {
             return None;
         }
-        let operands: Vec<_> = { self.floats.iter().chain(&self.conditions) }
-            .map(|operand| format!("{:?} {}", &context.tensors[&operand.id].shape[..], operand.dtype.name()))
-            .collect();
+        let work = self.work(context);
         let refusal = Refusal {
-            operation: self.methods.join(", ").into(),
-            operands: operands.join(", "),
+            operation: work.operation.into(),
+            operands: operands(&work.inputs),
             device: format!("{device:?}"),
             reason: format!("{} elements are more than a kernel can number", shape.num_elements()),
             remedy: "split the tensor into smaller ones".to_owned(),
         };
         Some(refusal.into())
+    }
+
+    /// The run as the program knows it.
+    pub(super) fn work(&self, context: &Context<CubeFusionHandle>) -> Work {
+        let global = |id: &TensorId| context.tensors[id].clone();
+        Work {
+            operation: self.methods.join(", "),
+            inputs: self.floats.iter().chain(&self.conditions).map(|operand| global(&operand.id)).collect(),
+            outputs: self.results.iter().map(|(id, _)| global(id)).collect(),
+        }
     }
 
     /// The shape of the results in this invocation; `None` where nothing lives on.

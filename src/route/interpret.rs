@@ -2,10 +2,12 @@
 
 use super::bind::bind;
 use super::coverage;
+use super::rerun::{Work, operands, repeated};
 use crate::backend::{Deterministic, in_route};
 use crate::catalogue;
 use crate::enable::{OnViolation, determinism, warn};
 use crate::error::{Error, Refusal};
+use crate::promise;
 use crate::random::issued;
 use burn_backend::ops::IntTensorOps;
 use burn_backend::{Backend, DType, DTypeUsage};
@@ -26,43 +28,68 @@ type B = Deterministic<CubeBackend>;
 ///
 /// # Panics
 ///
-/// When the operation is refused. In [`OnViolation::Warn`] what the stream itself refuses runs as `plain` instead.
+/// When the operation is refused. What the stream does not carry runs as `plain`: a custom operation that the program
+/// has promised is deterministic, and in [`OnViolation::Warn`] all else that would be refused.
 pub(super) fn run(
     operation: &OperationIr,
     device: &CubeDevice,
     context: &mut Context<CubeFusionHandle>,
-    plain: impl FnOnce() -> Box<dyn FallbackOperation>,
+    plain: impl Fn() -> Box<dyn FallbackOperation>,
 ) {
     if matches!(operation, OperationIr::Init(_) | OperationIr::Drop(_)) {
         return;
     }
     let operation = bind(operation, context);
-    if let Some(method) = refused_on_the_stream(&operation) {
-        let error = Error::from(refusal(method, &operation, device));
-        match determinism().on_violation {
-            OnViolation::Error => panic!("{error}"),
-            OnViolation::Warn => warn(&error),
+    let runs_plain = match refused_on_the_stream(&operation) {
+        None => false,
+        Some(method) => {
+            let error = Error::from(refusal(method, &operation, device));
+            match determinism().on_violation {
+                OnViolation::Error => panic!("{error}"),
+                OnViolation::Warn => warn(&error),
+            }
+            true
         }
-        return plain().run(context);
-    }
-    if let Some(dtype) = lacking(&operation, device) {
+    };
+    let runs_plain = runs_plain || matches!(operation, OperationIr::Custom(_));
+    if !runs_plain && let Some(dtype) = lacking(&operation, device) {
         panic!("{}", Error::from(unsupported(dtype, &operation, device)));
     }
+    let work = |_: &Context<_>| Work {
+        operation: name(&operation).to_owned(),
+        inputs: operation.inputs().cloned().collect(),
+        outputs: operation.outputs().cloned().collect(),
+    };
+    repeated(device, context, work, |context| match runs_plain {
+        true => plain().run(context),
+        false => on_the_backend(&operation, device, context),
+    });
+}
+
+fn on_the_backend(operation: &OperationIr, device: &CubeDevice, context: &mut Context<CubeFusionHandle>) {
     let output = operation.outputs().next().map(|output| output.id);
     in_route(|| {
         issued(output, || match operation {
             // burn-fusion emits this cast, and burn-router's interpreter has no arm for it.
-            OperationIr::BaseInt(BaseOperationIr::Cast(cast)) => int_cast(&cast, context),
-            OperationIr::Float(_, FloatOperationIr::Matmul(ref product)) => {
+            OperationIr::BaseInt(BaseOperationIr::Cast(cast)) => int_cast(cast, context),
+            OperationIr::Float(_, FloatOperationIr::Matmul(product)) => {
                 let launches = product.out.shape.num_elements() > 0;
                 coverage::launching(|| {
-                    interpret(operation, device, context);
+                    interpret(operation.clone(), device, context);
                     launches
                 });
             }
-            _ => interpret(operation, device, context),
+            _ => interpret(operation.clone(), device, context),
         })
     });
+}
+
+/// The operation's method; a custom operation's id.
+fn name(operation: &OperationIr) -> &str {
+    match operation {
+        OperationIr::Custom(custom) => &custom.id,
+        _ => catalogue::operation(operation),
+    }
 }
 
 /// Moves the inputs from Burn's handles to an interpreter, runs, and moves the outputs back.
@@ -84,23 +111,13 @@ fn interpret(operation: OperationIr, device: &CubeDevice, context: &mut Context<
 
 fn refusal(method: &'static str, operation: &OperationIr, device: &CubeDevice) -> Refusal {
     let (reason, remedy) = catalogue::refusal(method);
-    let name = match operation {
-        OperationIr::Custom(custom) => format!("{method} `{}`", custom.id),
-        _ => format!("{method} ({})", catalogue::operation(operation)),
-    };
     Refusal {
-        operation: name.into(),
-        operands: operands(operation),
+        operation: name(operation).to_owned().into(),
+        operands: operands(operation.inputs()),
         device: format!("{device:?}"),
         reason: reason.to_owned(),
         remedy: remedy.to_owned(),
     }
-}
-
-fn operands(operation: &OperationIr) -> String {
-    let operands: Vec<_> =
-        operation.inputs().map(|input| format!("{:?} {}", &input.shape[..], input.dtype.name())).collect();
-    if operands.is_empty() { "none".to_owned() } else { operands.join(", ") }
 }
 
 /// A dtype of the operation's that the device cannot hold in a buffer: a kernel on it would not compile.
@@ -118,19 +135,19 @@ fn unsupported(dtype: DType, operation: &OperationIr, device: &CubeDevice) -> Re
         .next()
         .map_or_else(String::new, |output| format!("; the result is {:?} {}", &output.shape[..], output.dtype.name()));
     Refusal {
-        operation: catalogue::operation(operation).into(),
-        operands: operands(operation),
+        operation: name(operation).to_owned().into(),
+        operands: operands(operation.inputs()),
         device: format!("{device:?}"),
         reason: format!("the device has no {}{result}", dtype.name()),
         remedy: "use a dtype for which `Device::supports_dtype` answers true".to_owned(),
     }
 }
 
-/// The catalogue's name for an operation that the stream does not carry to the backend.
+/// The catalogue's entry for an operation that the stream does not carry to the backend.
 fn refused_on_the_stream(operation: &OperationIr) -> Option<&'static str> {
     let is_quantized = |tensor: &TensorIr| matches!(tensor.dtype, DType::QFloat(_));
     match operation {
-        OperationIr::Custom(_) => Some("custom"),
+        OperationIr::Custom(custom) => (!promise::keeps(&custom.id)).then_some("custom"),
         operation if operation.inputs().any(is_quantized) || operation.outputs().any(is_quantized) => Some("quantized"),
         _ => None,
     }

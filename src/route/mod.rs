@@ -16,6 +16,7 @@ mod coverage;
 mod elementwise;
 mod fuser;
 mod interpret;
+mod rerun;
 
 use crate::error::Error;
 use crate::random::tensors_exist;

@@ -31,13 +31,17 @@ impl Mlp {
 }
 
 pub fn train(device: &Device) -> Digest {
+    train_for(device, 40)
+}
+
+pub fn train_for(device: &Device, steps: usize) -> Digest {
     let points = Tensor::<2>::random([300, 2], Distribution::Uniform(-1.0, 1.0), device);
     let targets = (points.clone() * 3.0).sin().prod_dim(1);
     let optimizer = SgdConfig::new()
         .with_momentum(Some(MomentumConfig::new()))
         .with_weight_decay(Some(WeightDecayConfig::new(1e-4)))
         .init();
-    descend(Mlp::new(&[2, 48, 33, 1], device), optimizer, 0.05, 40, |model, _| {
+    descend(Mlp::new(&[2, 48, 33, 1], device), optimizer, 0.05, steps, |model, _| {
         MseLoss::new().forward(model.forward(points.clone()), targets.clone(), Reduction::Mean)
     })
 }

@@ -1,0 +1,57 @@
+//! Custom operations that the program vouches for.
+//!
+//! A backend extension (`burn_core::backend::backend_extension`, or a `burn_ir::CustomOpIr` registered by hand) runs
+//! code of its own on Burn's plain backend. Nobody but its author knows its order, so the route refuses it by name,
+//! unless the program has promised that it is deterministic.
+
+use crate::enable::is_op_determinism_enabled;
+use crate::error::Error;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+/// A custom operation that the program has promised to be deterministic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Promise {
+    /// The operation's id on Burn's stream.
+    pub operation: String,
+    /// Why it is deterministic, as the program says.
+    pub reason: String,
+    /// How many times it was run so far on the strength of that.
+    pub uses: u64,
+}
+
+static PROMISES: Mutex<BTreeMap<String, Promise>> = Mutex::new(BTreeMap::new());
+
+/// Promises that the custom operation with the id `operation` computes the same bits whenever it gets the same
+/// operands, for a `reason` that [`promises`] repeats.
+///
+/// Call it before [`enable_op_determinism`](crate::enable_op_determinism). The operation then runs as its author wrote
+/// it: its own kernels, and Burn's plain ones for the backend methods it calls, in which a sum may be ordered by
+/// measurement. [`Determinism::rerun`](crate::Determinism::rerun) puts the promise to the test.
+///
+/// The id is the one in the operation's `CustomOpIr`, which a refusal names: for `#[backend_extension]` the `id` of its
+/// `#[fusion(..)]` attribute, or else the name of the method.
+///
+/// # Errors
+///
+/// [`Error::PromisedTooLate`] when determinism is enabled already.
+pub fn promise_deterministic(operation: impl Into<String>, reason: impl Into<String>) -> Result<(), Error> {
+    let (operation, reason) = (operation.into(), reason.into());
+    if is_op_determinism_enabled() {
+        return Err(Error::PromisedTooLate { operation });
+    }
+    let mut promises = PROMISES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    promises.insert(operation.clone(), Promise { operation, reason, uses: 0 });
+    Ok(())
+}
+
+/// What this program has promised, by the operations' ids in ascending order.
+pub fn promises() -> Vec<Promise> {
+    PROMISES.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).values().cloned().collect()
+}
+
+/// Whether the custom operation may run, and if so counts it.
+pub(crate) fn keeps(operation: &str) -> bool {
+    let mut promises = PROMISES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    promises.get_mut(operation).map(|promise| promise.uses += 1).is_some()
+}
