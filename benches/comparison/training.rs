@@ -1,7 +1,6 @@
 //! The training of examples/digits_convnet, in processes of their own: determinism is enabled once a process, and the
 //! first step is to find no kernel compiled.
 
-use crate::dataset::{Batch, Digits};
 use crate::measure::median;
 use crate::model::ConvNet;
 use crate::table::Table;
@@ -12,6 +11,7 @@ use burn::optim::{AdamConfig, GradientsParams};
 use burn::prelude::*;
 use burn_deterministic::{Determinism, enable_op_determinism, set_random_seed};
 use clap::ValueEnum;
+use examples_common::{Batch, Digits, shuffled};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -109,7 +109,7 @@ pub fn train(side: Side) -> Result<()> {
         optimizer.step(1e-3, model, gradients)
     };
 
-    model = step(model, &digits.shuffled(SEED, 0)[..BATCH_SIZE]);
+    model = step(model, &shuffled(digits.len(), SEED, 0)[..BATCH_SIZE]);
     device.sync()?;
     let first_step = started.elapsed();
 
@@ -119,7 +119,7 @@ pub fn train(side: Side) -> Result<()> {
             // What only the tuning of kernels needed is no part of a step.
             device.memory_cleanup();
         }
-        let order = digits.shuffled(SEED, epoch);
+        let order = shuffled(digits.len(), SEED, epoch);
         let started = Instant::now();
         let batches = order.chunks(BATCH_SIZE);
         let steps = batches.len() as f64;
