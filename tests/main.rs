@@ -13,6 +13,8 @@ mod autodiff_backend;
 mod bits;
 mod configuration;
 mod coverage;
+mod examples;
+mod golden;
 mod layout;
 mod process;
 mod programs;
@@ -32,6 +34,7 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("transformer", || trained(programs::transformer::train)),
     ("lstm", || trained(programs::lstm::train)),
     ("skip_gram", || trained(programs::skip_gram::train)),
+    ("driver", golden::driver),
     ("stressed", || trained(threads::stressed)),
     ("odd_places", || trained(threads::odd_places)),
     ("plain_scatter", repeats::plain_scatter),
@@ -67,7 +70,10 @@ fn deterministic_device() -> Device {
 #[test]
 fn program() {
     if let Some(name) = process::requested() {
-        let (_, run) = PROGRAMS.iter().find(|(known, _)| *known == name).expect("a program of this suite");
-        run();
+        let program = PROGRAMS.iter().find(|(known, _)| *known == name);
+        match program {
+            Some((_, run)) => run(),
+            None => examples::run(&name, &process::arguments()),
+        }
     }
 }
