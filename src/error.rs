@@ -69,8 +69,9 @@ pub enum Error {
     /// A random operation ran before a seed was set.
     #[error(
         "`{operation}` (result {:?} {}; device {device}) draws random numbers, and no seed is set in its \
-         thread: its result would differ from run to run; call `burn_deterministic::set_random_seed(seed)` in that thread before it, after \
-         `enable_op_determinism`",
+         thread: its result would differ from run to run; call `burn_deterministic::set_random_seed(seed)` in that \
+         thread before it, after `enable_op_determinism`, or enter a stream made for the thread: \
+         `let _draws = stream.fork(\"name\").enter();`",
         &shape[..],
         dtype.name()
     )]
@@ -83,6 +84,66 @@ pub enum Error {
         dtype: DType,
         /// The device it was to run on.
         device: String,
+    },
+
+    /// A thread that draws from nothing was asked for its stream.
+    #[error(
+        "the thread `{thread}` has no random stream; call `burn_deterministic::set_random_seed(seed)` in it, or enter a \
+         stream made for it: `let _draws = stream.fork(\"name\").enter();`"
+    )]
+    NoStream {
+        /// The thread's name, or its id.
+        thread: String,
+    },
+
+    /// A random state cannot be restored where the thread is.
+    #[error(
+        "the random state was taken inside {state} entered streams, and this thread is inside {thread}; restore it at \
+         the same place of the program"
+    )]
+    Depth {
+        /// Streams entered when the state was taken.
+        state: usize,
+        /// Streams entered now.
+        thread: usize,
+    },
+
+    /// A random operation was issued before its thread's state was taken, and began only after.
+    #[error(
+        "`{operation}` is the first operation on device {device}, was issued before `random_state()`, and is missing in \
+         the state it gave; call `device.sync()` before `random_state()`"
+    )]
+    Uncounted {
+        /// The operation, by Burn's name.
+        operation: &'static str,
+        /// The device it was to run on.
+        device: String,
+    },
+
+    /// A device cannot run the operations that wait for it.
+    #[error("the operations that wait for device {device} cannot run: {reason}; start the program again")]
+    Device {
+        /// The device.
+        device: String,
+        /// What it said.
+        reason: String,
+    },
+
+    /// Determinism has not been enabled.
+    #[error("`{function}` needs determinism; call `enable_op_determinism` first, at the start of `main`")]
+    NotEnabled {
+        /// What was called.
+        function: &'static str,
+    },
+
+    /// Two parameters of a module have the same path.
+    #[error(
+        "the parameters to be initialised at `{path}` are two, and would get the same values; give the module's parts \
+         names of their own in `Module::visit`"
+    )]
+    DuplicatePath {
+        /// The path, `encoder.0.weight`.
+        path: String,
     },
 
     /// An operation ran on Burn's plain backend instead of the deterministic one.

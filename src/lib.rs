@@ -2,9 +2,11 @@
 
 pub mod backend;
 pub mod catalogue;
+pub mod data;
 mod digest;
 mod enable;
 mod error;
+mod initialize;
 mod random;
 mod route;
 
@@ -12,4 +14,7 @@ pub use backend::Deterministic;
 pub use digest::{Digest, digest};
 pub use enable::{Determinism, Guarantee, OnViolation, enable_op_determinism, is_op_determinism_enabled};
 pub use error::{Error, Refusal};
-pub use random::set_random_seed;
+pub use initialize::initialize;
+pub use random::{
+    EnteredStream, RandomState, RandomStream, StreamRng, random_state, restore_random_state, set_random_seed,
+};

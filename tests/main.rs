@@ -13,9 +13,11 @@ mod autodiff_backend;
 mod bits;
 mod configuration;
 mod coverage;
+mod data;
 mod examples;
 mod golden;
 mod layout;
+mod learner;
 mod process;
 mod programs;
 mod refusals;
@@ -34,6 +36,8 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("transformer", || trained(programs::transformer::train)),
     ("lstm", || trained(programs::lstm::train)),
     ("skip_gram", || trained(programs::skip_gram::train)),
+    ("learner", learner::learner),
+    ("learner_with_checkpoint", learner::learner_with_checkpoint),
     ("driver", golden::driver),
     ("stressed", || trained(threads::stressed)),
     ("odd_places", || trained(threads::odd_places)),

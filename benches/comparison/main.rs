@@ -4,6 +4,7 @@
 //! machine that does other work as well is only fair when the two take turns sample by sample, which neither divan nor
 //! criterion does. benches/README.md has a record.
 
+mod loading;
 mod measure;
 #[path = "../../examples/digits_convnet/model.rs"]
 mod model;
@@ -45,6 +46,7 @@ fn main() -> Result<()> {
     if training::NAMES.into_iter().any(|name| table.wants(name)) {
         training::compare(&mut table, arguments.trainings)?;
     }
+    loading::compare(&mut table, arguments.samples);
     operations::compare(&mut table, arguments.samples);
     println!("{}, {} processors, load {}\n", device(), processors(), load().unwrap_or("unknown".to_owned()));
     println!("{table}");

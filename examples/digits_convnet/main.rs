@@ -6,11 +6,13 @@
 mod model;
 
 use anyhow::Result;
+use burn::data::dataset::Dataset;
 use burn::nn::loss::CrossEntropyLossConfig;
 use burn::optim::{AdamConfig, GradientsParams};
 use burn::prelude::*;
-use burn_deterministic::{Determinism, digest, enable_op_determinism, set_random_seed};
-use examples_common::{Arguments, Batch, Digits, Run, shuffled};
+use burn_deterministic::data::DataLoaderBuilder;
+use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize, set_random_seed};
+use examples_common::{Arguments, Batch, DigitBatcher, Digits, Run};
 use model::ConvNet;
 
 fn main() -> Result<()> {
@@ -27,15 +29,24 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let (train, test) = Digits::load()?;
     let batch_size = arguments.batch_size.unwrap_or(64);
     let learning_rate = arguments.learning_rate.unwrap_or(1e-3);
+    let steps = train.len().div_ceil(batch_size);
+    let loader = DataLoaderBuilder::new(DigitBatcher)
+        .shuffle(arguments.seed)
+        .batch_size(batch_size)
+        .num_workers(arguments.workers)
+        .set_device(device.clone())
+        .build(train);
 
     let mut model = ConvNet::new(&device);
+    if !arguments.plain {
+        model = initialize(model)?;
+    }
     let mut optimizer = AdamConfig::new().init();
     let loss = CrossEntropyLossConfig::new().init(&device);
     let mut run = Run::start("digits_convnet", arguments, 12, &["loss"])?;
-    while let Some(epoch) = run.epoch(train.len().div_ceil(batch_size))? {
-        let order = shuffled(train.len(), arguments.seed, epoch);
-        for indices in order.chunks(batch_size).take(run.steps_left()) {
-            let Batch { images, labels } = train.batch(indices, &device);
+    while run.epoch(steps)? {
+        for batch in loader.batches().take(run.steps_left()) {
+            let Batch { images, labels } = batch?;
             let loss = loss.forward(model.forward(images), labels);
             let gradients = GradientsParams::from_grads(loss.backward(), &model);
             model = optimizer.step(learning_rate, model, gradients);

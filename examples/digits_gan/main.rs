@@ -7,11 +7,13 @@
 mod model;
 
 use anyhow::Result;
+use burn::data::dataset::Dataset;
 use burn::optim::{AdamConfig, GradientsParams};
 use burn::prelude::*;
 use burn::tensor::{Distribution, activation};
-use burn_deterministic::{Determinism, digest, enable_op_determinism, set_random_seed};
-use examples_common::{Arguments, Batch, Digits, Run, shuffled, write_picture};
+use burn_deterministic::data::DataLoaderBuilder;
+use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize, set_random_seed};
+use examples_common::{Arguments, Batch, DigitBatcher, Digits, Run, write_picture};
 use model::{Gan, LATENT};
 
 fn main() -> Result<()> {
@@ -28,16 +30,26 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let (train, test) = Digits::load()?;
     let batch_size = arguments.batch_size.unwrap_or(64);
     let learning_rate = arguments.learning_rate.unwrap_or(1e-3);
+    let steps = train.len().div_ceil(batch_size);
+    let loader = DataLoaderBuilder::new(DigitBatcher)
+        .shuffle(arguments.seed)
+        .batch_size(batch_size)
+        .num_workers(arguments.workers)
+        .set_device(device.clone())
+        .build(train);
 
-    let Gan { mut generator, mut discriminator } = Gan::new(&device);
+    let mut model = Gan::new(&device);
+    if !arguments.plain {
+        model = initialize(model)?;
+    }
+    let Gan { mut generator, mut discriminator } = model;
     let adam = AdamConfig::new().with_beta_1(0.5);
     let (mut generator_optimizer, mut discriminator_optimizer) = (adam.init(), adam.init());
-    let mut run = Run::start("digits_gan", arguments, 20, &["generator", "discriminator"])?;
-    while let Some(epoch) = run.epoch(train.len().div_ceil(batch_size))? {
-        let order = shuffled(train.len(), arguments.seed, epoch);
-        for indices in order.chunks(batch_size).take(run.steps_left()) {
-            let Batch { images, .. } = train.batch(indices, &device);
-            let drawn = generator.forward(latent(indices.len(), &device));
+    let mut run = Run::start("digits_gan", arguments, 15, &["generator", "discriminator"])?;
+    while run.epoch(steps)? {
+        for batch in loader.batches().take(run.steps_left()) {
+            let Batch { images, .. } = batch?;
+            let drawn = generator.forward(latent(images.dims()[0], &device));
 
             // The discriminator learns to tell them apart; nothing of that goes back into the generator.
             let real = is_real(discriminator.forward(images));

@@ -6,12 +6,14 @@
 mod model;
 
 use anyhow::Result;
+use burn::data::dataset::Dataset;
 use burn::grad_clipping::GradientClippingConfig;
 use burn::nn::loss::CrossEntropyLossConfig;
 use burn::optim::{AdamWConfig, GradientsParams};
 use burn::prelude::*;
-use burn_deterministic::{Determinism, digest, enable_op_determinism, set_random_seed};
-use examples_common::{Arguments, Batch, Digits, Run, SIDE, generator, shuffled};
+use burn_deterministic::data::{DataLoaderBuilder, Pipeline};
+use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize, set_random_seed};
+use examples_common::{Arguments, Batch, Digit, DigitBatcher, Digits, Run, SIDE};
 use model::ResNet;
 use rand::RngExt;
 
@@ -29,20 +31,29 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let (train, test) = Digits::load()?;
     let batch_size = arguments.batch_size.unwrap_or(64);
     let learning_rate = arguments.learning_rate.unwrap_or(3e-3);
+    let steps = train.len().div_ceil(batch_size);
+    let samples = Pipeline::new(train).augment(arguments.seed, |digit: Digit, random| {
+        let [down, right] = [(); 2].map(|()| random.random_range(-1..=1i32));
+        Digit { image: shifted(&digit.image, down, right), ..digit }
+    });
+    let loader = DataLoaderBuilder::new(DigitBatcher)
+        .shuffle(arguments.seed)
+        .batch_size(batch_size)
+        .num_workers(arguments.workers)
+        .set_device(device.clone())
+        .build_pipeline(samples);
 
     let mut model = ResNet::new(&device);
+    if !arguments.plain {
+        model = initialize(model)?;
+    }
     let clipping = Some(GradientClippingConfig::Norm(1.0));
     let mut optimizer = AdamWConfig::new().with_weight_decay(1e-3).with_grad_clipping(clipping).init();
     let loss = CrossEntropyLossConfig::new().with_smoothing(Some(0.05)).init(&device);
     let mut run = Run::start("digits_resnet", arguments, 8, &["loss"])?;
-    while let Some(epoch) = run.epoch(train.len().div_ceil(batch_size))? {
-        let order = shuffled(train.len(), arguments.seed, epoch);
-        // A shift for every image, whichever batch it is in.
-        let mut random = generator(!arguments.seed, epoch);
-        let shifts: Vec<[i32; 2]> = order.iter().map(|_| [(); 2].map(|()| random.random_range(-1..=1))).collect();
-        for indices in order.chunks(batch_size).take(run.steps_left()) {
-            let Batch { images, labels } =
-                train.batch_with(indices, &device, |index, image| shifted(image, shifts[index]));
+    while run.epoch(steps)? {
+        for batch in loader.batches().take(run.steps_left()) {
+            let Batch { images, labels } = batch?;
             let loss = loss.forward(model.forward(images), labels);
             let gradients = GradientsParams::from_grads(loss.backward(), &model);
             model = optimizer.step(learning_rate, model, gradients);
@@ -55,7 +66,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 /// An image moved down and to the right; what comes in is black.
-fn shifted(image: &[f32; SIDE * SIDE], [down, right]: [i32; 2]) -> [f32; SIDE * SIDE] {
+fn shifted(image: &[f32; SIDE * SIDE], down: i32, right: i32) -> [f32; SIDE * SIDE] {
     std::array::from_fn(|pixel| {
         let y = (pixel / SIDE).checked_add_signed(-down as isize).filter(|y| *y < SIDE);
         let x = (pixel % SIDE).checked_add_signed(-right as isize).filter(|x| *x < SIDE);

@@ -7,6 +7,7 @@
 //! `cargo run --release --features wgpu --example digits_transfer` prints the same digest every time.
 
 use anyhow::{Result, ensure};
+use burn::data::dataset::Dataset;
 use burn::module::Module;
 use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::loss::CrossEntropyLossConfig;
@@ -14,8 +15,9 @@ use burn::nn::pool::{MaxPool2d, MaxPool2dConfig};
 use burn::nn::{BatchNorm, BatchNormConfig, Linear, LinearConfig, PaddingConfig2d, Relu};
 use burn::optim::{AdamConfig, GradientsParams};
 use burn::prelude::*;
-use burn_deterministic::{Determinism, digest, enable_op_determinism, set_random_seed};
-use examples_common::{Arguments, Batch, Digits, Run, SIDE, shuffled};
+use burn_deterministic::data::DataLoaderBuilder;
+use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize, set_random_seed};
+use examples_common::{Arguments, Batch, DigitBatcher, Digits, Run, SIDE};
 use std::ops::Range;
 
 #[derive(Module, Debug)]
@@ -82,23 +84,20 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let device = arguments.device();
     // Half of the epochs, and of the steps, are for each part.
     let steps = arguments.steps.map(|steps| steps.div_ceil(2));
-    let part = |name| Arguments {
-        steps,
-        epochs: arguments.epochs.map(|epochs| epochs.div_ceil(2)),
-        out: arguments.out.as_ref().map(|out| out.join(name)),
-        ..arguments.clone()
-    };
+    let epochs = arguments.epochs.map(|epochs| epochs.div_ceil(2));
+    let part = Arguments { steps, epochs, ..arguments.clone() };
+    let out = arguments.out.as_ref().map(|out| out.join("pretraining"));
 
     let features = Features::new(&device);
     let first = Classifier::new(features, &device);
-    let mut run = Run::start("digits_transfer/pretraining", &part("pretraining"), 10, &["loss"])?;
+    let mut run = Run::start("digits_transfer/pretraining", &Arguments { out, ..part.clone() }, 10, &["loss"])?;
     let first = train(first, 0..5, arguments, &mut run, &device)?;
     run.finish(&first.valid(), digest(&first.valid()))?;
 
     let features = first.features.freeze();
     let before = digest(&features.valid());
     let second = Classifier::new(features, &device);
-    let mut run = Run::start("digits_transfer", &part("."), 10, &["loss"])?;
+    let mut run = Run::start("digits_transfer", &part, 10, &["loss"])?;
     let second = train(second, 5..10, arguments, &mut run, &device)?.valid();
     ensure!(digest(&second.features) == before, "fine-tuning changed what is frozen");
     run.finish(&second, digest(&second))
@@ -114,20 +113,31 @@ fn train(
 ) -> Result<Classifier> {
     let (train, test) = Digits::load()?;
     let (train, test) = (train.with_labels(labels.clone()), test.with_labels(labels.clone()));
+    let first = labels.start;
     let batch_size = arguments.batch_size.unwrap_or(64);
     let learning_rate = arguments.learning_rate.unwrap_or(2e-3);
+    let steps = train.len().div_ceil(batch_size);
+    let loader = DataLoaderBuilder::new(DigitBatcher)
+        .shuffle(arguments.seed)
+        .batch_size(batch_size)
+        .num_workers(arguments.workers)
+        .set_device(device.clone())
+        .build(train);
     let mut optimizer = AdamConfig::new().init();
     let loss = CrossEntropyLossConfig::new().init(device);
-    while let Some(epoch) = run.epoch(train.len().div_ceil(batch_size))? {
-        let order = shuffled(train.len(), arguments.seed, epoch);
-        for indices in order.chunks(batch_size).take(run.steps_left()) {
-            let batch = train.batch(indices, device);
-            let loss = loss.forward(model.forward(batch.images), batch.labels - labels.start);
+    if !arguments.plain {
+        // What is frozen has its values, and keeps them.
+        model = initialize(model)?;
+    }
+    while run.epoch(steps)? {
+        for batch in loader.batches().take(run.steps_left()) {
+            let Batch { images, labels } = batch?;
+            let loss = loss.forward(model.forward(images), labels - first);
             let gradients = GradientsParams::from_grads(loss.backward(), &model);
             model = optimizer.step(learning_rate, model, gradients);
             run.step(&[loss])?;
         }
-        run.end_epoch(&[("test accuracy", accuracy(&model.valid(), &test, labels.start, device))])?;
+        run.end_epoch(&[("test accuracy", accuracy(&model.valid(), &test, first, device))])?;
     }
     Ok(model)
 }

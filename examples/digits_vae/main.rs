@@ -7,11 +7,13 @@
 mod model;
 
 use anyhow::Result;
+use burn::data::dataset::Dataset;
 use burn::optim::{AdamConfig, GradientsParams};
 use burn::prelude::*;
 use burn::tensor::Distribution;
-use burn_deterministic::{Determinism, digest, enable_op_determinism, set_random_seed};
-use examples_common::{Arguments, Batch, Digits, Run, shuffled, write_picture};
+use burn_deterministic::data::DataLoaderBuilder;
+use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize, set_random_seed};
+use examples_common::{Arguments, Batch, DigitBatcher, Digits, Run, write_picture};
 use model::{LATENT, Vae};
 
 fn main() -> Result<()> {
@@ -28,14 +30,23 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let (train, test) = Digits::load()?;
     let batch_size = arguments.batch_size.unwrap_or(64);
     let learning_rate = arguments.learning_rate.unwrap_or(3e-3);
+    let steps = train.len().div_ceil(batch_size);
+    let loader = DataLoaderBuilder::new(DigitBatcher)
+        .shuffle(arguments.seed)
+        .batch_size(batch_size)
+        .num_workers(arguments.workers)
+        .set_device(device.clone())
+        .build(train);
 
     let mut model = Vae::new(&device);
+    if !arguments.plain {
+        model = initialize(model)?;
+    }
     let mut optimizer = AdamConfig::new().init();
     let mut run = Run::start("digits_vae", arguments, 20, &["reconstruction", "divergence"])?;
-    while let Some(epoch) = run.epoch(train.len().div_ceil(batch_size))? {
-        let order = shuffled(train.len(), arguments.seed, epoch);
-        for indices in order.chunks(batch_size).take(run.steps_left()) {
-            let Batch { images, .. } = train.batch(indices, &device);
+    while run.epoch(steps)? {
+        for batch in loader.batches().take(run.steps_left()) {
+            let Batch { images, .. } = batch?;
             let (reconstruction, divergence) = model.losses(images);
             let gradients =
                 GradientsParams::from_grads((reconstruction.clone() + divergence.clone()).backward(), &model);

@@ -4,6 +4,7 @@
 //! `cargo run --release --features wgpu --example text_lstm` prints the same digest, and the same text, every time.
 
 use anyhow::Result;
+use burn::data::dataset::Dataset;
 use burn::grad_clipping::GradientClippingConfig;
 use burn::module::Module;
 use burn::nn::loss::CrossEntropyLossConfig;
@@ -11,11 +12,13 @@ use burn::nn::{Embedding, EmbeddingConfig, Linear, LinearConfig, Lstm, LstmConfi
 use burn::optim::{GradientsParams, RmsPropConfig};
 use burn::prelude::*;
 use burn::tensor::activation;
-use burn_deterministic::{Determinism, digest, enable_op_determinism, set_random_seed};
-use examples_common::{Arguments, Passages, Run};
+use burn_deterministic::data::{DataLoaderBuilder, Pipeline};
+use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize, set_random_seed};
+use examples_common::{Arguments, PassageBatcher, Passages, Run};
+use rand::RngExt;
 
 /// Characters in a passage.
-const LENGTH: usize = 32;
+const LENGTH: usize = 16;
 const HIDDEN: usize = 128;
 
 #[derive(Module, Debug)]
@@ -53,16 +56,32 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     let device = arguments.device();
     let (characters, train, test) = Passages::load(LENGTH);
-    let batch_size = arguments.batch_size.unwrap_or(32);
-    let learning_rate = arguments.learning_rate.unwrap_or(5e-3);
+    let batch_size = arguments.batch_size.unwrap_or(64);
+    let learning_rate = arguments.learning_rate.unwrap_or(1e-2);
+    let steps = train.len().div_ceil(batch_size);
+    // Each epoch cuts the text at other places.
+    let passages = Pipeline::new(train).augment(arguments.seed, |text: Vec<i32>, random| {
+        let start = random.random_range(0..LENGTH);
+        text[start..=start + LENGTH].to_vec()
+    });
+    let loader = DataLoaderBuilder::new(PassageBatcher)
+        .shuffle(arguments.seed)
+        .batch_size(batch_size)
+        .num_workers(arguments.workers)
+        .set_device(device.clone())
+        .build_pipeline(passages);
 
     let mut model = CharacterLstm::new(characters.count(), &device);
+    if !arguments.plain {
+        model = initialize(model)?;
+    }
     let clipping = Some(GradientClippingConfig::Norm(1.0));
     let mut optimizer = RmsPropConfig::new().with_grad_clipping(clipping).init();
     let loss = CrossEntropyLossConfig::new().init(&device);
-    let mut run = Run::start("text_lstm", arguments, 8, &["loss"])?;
-    while let Some(epoch) = run.epoch(train.count().div_ceil(batch_size))? {
-        for (text, next) in train.shuffled(arguments.seed, epoch, batch_size, &device).take(run.steps_left()) {
+    let mut run = Run::start("text_lstm", arguments, 4, &["loss"])?;
+    while run.epoch(steps)? {
+        for batch in loader.batches().take(run.steps_left()) {
+            let (text, next) = batch?;
             let loss = loss.forward(model.forward(text, None).0, next);
             let gradients = GradientsParams::from_grads(loss.backward(), &model);
             model = optimizer.step(learning_rate, model, gradients);

@@ -4,12 +4,13 @@
 use burn::module::Module;
 use burn::nn::attention::{MhaInput, MultiHeadAttention, MultiHeadAttentionConfig, generate_autoregressive_mask};
 use burn::nn::{
-    Dropout, DropoutConfig, Embedding, EmbeddingConfig, Gelu, LayerNorm, LayerNormConfig, Linear, LinearConfig,
+    Dropout, DropoutConfig, Embedding, EmbeddingConfig, Gelu, Initializer, LayerNorm, LayerNormConfig, Linear,
+    LinearConfig,
 };
 use burn::prelude::*;
 
 /// Characters that the model sees at most.
-pub const LENGTH: usize = 48;
+pub const LENGTH: usize = 32;
 const WIDTH: usize = 64;
 const HEADS: usize = 4;
 const BLOCKS: usize = 2;
@@ -38,9 +39,13 @@ struct Block {
 
 impl Gpt {
     pub fn new(characters: usize, device: &Device) -> Self {
+        let embedding = |count| {
+            let initializer = Initializer::Normal { mean: 0.0, std: 0.02 };
+            EmbeddingConfig::new(count, WIDTH).with_initializer(initializer).init(device)
+        };
         Self {
-            characters: EmbeddingConfig::new(characters, WIDTH).init(device),
-            positions: EmbeddingConfig::new(LENGTH, WIDTH).init(device),
+            characters: embedding(characters),
+            positions: embedding(LENGTH),
             dropout: DropoutConfig::new(DROPOUT).init(),
             blocks: (0..BLOCKS).map(|_| Block::new(device)).collect(),
             norm: LayerNormConfig::new(WIDTH).init(device),

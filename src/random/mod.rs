@@ -1,52 +1,48 @@
-//! Seeds. Random numbers are addressed, not consumed: a random operation draws a stream of its own under its thread's
-//! key.
+//! Random numbers. They are addressed, not consumed: a random operation draws words of its own under the key of the
+//! stream that its thread draws from. How keys are derived, and which words an operation draws, is in the documentation of [`RandomStream`].
 
 mod position;
+mod rng;
+mod state;
+mod stream;
+mod thread;
 
 use crate::error::Error;
 use burn_backend::{DType, DeviceId, Shape, StreamId};
 use burn_cubecl::CubeDevice;
-use burn_ir::TensorId;
 use std::collections::HashMap;
 use std::sync::Mutex;
+use thread::{Source, Thread};
 
-pub(crate) use position::{issued, tensors_exist};
-
-/// The seeds of a thread and how many operations have drawn under each.
-#[derive(Default)]
-struct Thread {
-    /// Each key, and the position in the program from which on it holds, ascending.
-    keys: Vec<(TensorId, [u8; 32])>,
-    /// Operations that have drawn, by the index of the key and the device.
-    draws: HashMap<(usize, DeviceId), u64>,
-}
+pub(crate) use position::{issued, seen, tensors_exist};
+pub use rng::StreamRng;
+pub use state::{RandomState, random_state, restore_random_state};
+pub use stream::{EnteredStream, RandomStream};
 
 /// By Burn's stream, which is how an operation that runs on the device's thread knows the thread that issued it.
 /// Maps are looked up by key only, never iterated.
 static THREADS: Mutex<Option<HashMap<StreamId, Thread>>> = Mutex::new(None);
 
-/// The seed of operations that come neither over Burn's stream nor from a thread with a seed, and how many operations
-/// have drawn under it, by device.
-static BACKEND: Mutex<Option<Thread>> = Mutex::new(None);
+/// What operations draw from that come neither over Burn's stream nor from a thread with a stream.
+static BACKEND: Mutex<Option<Source>> = Mutex::new(None);
+
+/// Changes of a thread's stream that are kept, for operations that still wait to run. Past it the thread's operations
+/// are run first.
+const MAX_CHANGES: usize = 1 << 12;
 
 /// Seeds every random operation that this thread issues from now on.
 ///
 /// Call it after [`enable_op_determinism`](crate::enable_op_determinism) and before the first module is initialised.
-/// Calling it again starts the same numbers again. Another thread that draws random numbers calls it too, with a seed
-/// of its own: no thread's numbers depend on what other threads do.
+/// Calling it again starts the same numbers again, and ends what the thread has [entered](RandomStream::enter). Another
+/// thread that draws random numbers has a seed or a stream of its own: no thread's numbers depend on what other threads
+/// do.
 ///
-/// The `n`-th random operation of a thread on a device, from 0 and since the seed was set, draws a stream of ChaCha8
-/// under the 32-byte key
-/// `blake3::derive_key("burn-deterministic 1 random operations of a thread", seed as 8 little-endian bytes)`.
-/// The stream's number is `n` in the low 32 bits, and in the high ones Burn's id of the device: its type, then its
-/// index, 16 bits each.
+/// Operations draw from `RandomStream::from_seed(seed)`; how is in the documentation of [`RandomStream`].
 ///
 /// `Device::seed` does not reach this backend and has no effect on it.
 pub fn set_random_seed(seed: u64) {
-    let position = position::now();
-    let mut threads = THREADS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let thread = threads.get_or_insert_default().entry(StreamId::current()).or_default();
-    thread.keys.push((position, key(seed)));
+    let source = Source::new(*RandomStream::from_seed(seed).key());
+    change(StreamId::current(), |thread| thread.seed(source));
 }
 
 /// Seeds the operations that a server or a program runs on the backend itself: `Backend::seed`.
@@ -54,34 +50,47 @@ pub fn set_random_seed(seed: u64) {
 /// Behind a server the seed arrives on one thread and operations run on others, so it holds for all of them.
 pub(crate) fn set_backend_seed(seed: u64) {
     let mut backend = BACKEND.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    *backend = Some(Thread { keys: vec![(position::now(), key(seed))], draws: HashMap::new() });
+    *backend = Some(Source::new(*RandomStream::from_seed(seed).key()));
 }
 
-fn key(seed: u64) -> [u8; 32] {
-    blake3::derive_key("burn-deterministic 1 random operations of a thread", &seed.to_le_bytes())
+/// What a thread draws from, and what it has drawn.
+fn with_thread<T>(stream: StreamId, body: impl FnOnce(&mut Thread) -> T) -> T {
+    let mut threads = THREADS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    body(threads.get_or_insert_default().entry(stream).or_default())
 }
 
-impl Thread {
-    /// The key that holds at `position` (the last one, where there is none), and the next stream of `device` under it.
-    fn draw(&mut self, position: Option<TensorId>, device: DeviceId) -> Option<([u8; 32], u64)> {
-        let later = match position {
-            Some(position) => self.keys.partition_point(|(since, _)| *since <= position),
-            None => self.keys.len(),
-        };
-        let index = later.checked_sub(1)?;
-        let draws = self.draws.entry((index, device)).or_default();
-        let operation = u32::try_from(*draws).expect("less than 2^32 random operations under one seed");
-        *draws += 1;
-        let device = (u64::from(device.type_id) << 16) | u64::from(device.index_id);
-        Some((self.keys[index].1, (device << 32) | u64::from(operation)))
+/// Changes what a thread draws from, for what it issues from now on.
+fn change<T>(stream: StreamId, change: impl FnOnce(&mut Thread) -> T) -> T {
+    let position = position::now();
+    let (result, changes) = with_thread(stream, |thread| {
+        let result = change(thread);
+        (result, thread.note(position))
+    });
+    if changes > MAX_CHANGES {
+        // Where a device fails nothing is forgotten, and the failure is the program's to read from its tensors.
+        let _ = settle(stream).map(|()| with_thread(stream, Thread::forget));
     }
+    result
+}
+
+/// Runs what a thread has issued, so that all its random operations are counted.
+///
+/// # Errors
+///
+/// [`Error::Device`] when a device cannot run its operations.
+fn settle(stream: StreamId) -> Result<(), Error> {
+    let position = position::now();
+    position::run_queued(stream)?;
+    with_thread(stream, |thread| thread.settle(position));
+    Ok(())
 }
 
 /// The key and stream of a random operation of the thread that issued the operation being run.
 ///
 /// # Errors
 ///
-/// [`Error::Unseeded`] when that thread had no seed when it issued the operation.
+/// [`Error::Unseeded`] when that thread had no stream when it issued the operation, [`Error::Uncounted`] when the
+/// thread's state was taken since, and had to count it.
 pub(crate) fn next_stream(
     operation: &'static str,
     shape: &Shape,
@@ -92,12 +101,17 @@ pub(crate) fn next_stream(
     let of_thread = {
         let mut threads = THREADS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let thread = threads.as_mut().and_then(|threads| threads.get_mut(&StreamId::current()));
+        if let Some(thread) = &thread
+            && position.is_some_and(|position| thread.is_settled(position))
+        {
+            return Err(Error::Uncounted { operation, device: format!("{device:?}") });
+        }
         thread.and_then(|thread| thread.draw(position, device.to_id()))
     };
     let drawn = of_thread.or_else(|| {
         // Outside Burn's stream an operation runs where it is issued, and has no position.
         let mut backend = BACKEND.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        backend.as_mut().filter(|_| position.is_none())?.draw(None, device.to_id())
+        Some(backend.as_mut().filter(|_| position.is_none())?.draw(device.to_id()))
     });
     let device = || format!("{device:?}");
     drawn.ok_or_else(|| Error::Unseeded { operation, shape: shape.clone(), dtype, device: device() })

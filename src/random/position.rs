@@ -3,8 +3,10 @@
 //! Burn's stream runs operations later than they are issued, on a thread of the device, so a seed set between two
 //! operations cannot be told from one set before both by when they run. But burn-fusion gives every tensor a number from
 //! one ascending counter when the operation that makes it is issued: a seed notes the counter, and an operation belongs
-//! to the last seed noted before its output's number.
+//! to the last seed noted before its output's number. The same holds for a stream that is entered or left.
 
+use crate::error::Error;
+use burn_backend::StreamId;
 use burn_cubecl::{CubeDevice, fusion::FusionCubeRuntime};
 use burn_fusion::client::GlobalFusionClient;
 use burn_ir::TensorId;
@@ -66,4 +68,39 @@ pub(crate) fn issued<T>(output: Option<TensorId>, body: impl FnOnce() -> T) -> T
 /// The position of the operation being run, where it came over Burn's stream.
 pub(super) fn of_operation() -> Option<TensorId> {
     ISSUED.get()
+}
+
+/// Devices on which Burn's stream has run something.
+static DEVICES: Mutex<Vec<CubeDevice>> = Mutex::new(Vec::new());
+
+/// Notes a device on which Burn's stream runs something.
+pub(crate) fn seen(device: &CubeDevice) {
+    let mut devices = DEVICES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if !devices.contains(device) {
+        devices.push(device.clone());
+    }
+}
+
+/// Runs what Burn's stream `stream` still holds, on every device that has been [seen].
+///
+/// A device whose very first operation waits has not been seen yet. That is the default device, which is asked in any
+/// case, or one whose operation will find that it was not counted.
+///
+/// # Errors
+///
+/// [`Error::Device`] when a device cannot run its operations.
+pub(super) fn run_queued(stream: StreamId) -> Result<(), Error> {
+    if !tensors_exist() {
+        return Ok(());
+    }
+    seen(&CubeDevice::default());
+    let devices = DEVICES.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
+    for device in devices {
+        let client = GlobalFusionClient::<FusionCubeRuntime>::new(device.clone());
+        stream.executes(|| client.try_sync(|| ())).map_err(|error| Error::Device {
+            device: format!("{device:?}"),
+            reason: error.message().unwrap_or("its thread is gone").to_owned(),
+        })?;
+    }
+    Ok(())
 }

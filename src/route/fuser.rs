@@ -2,6 +2,7 @@
 
 use super::block::{Block, Work};
 use super::elementwise::Run;
+use crate::random::seen;
 use burn_cubecl::CubeDevice;
 use burn_cubecl::fusion::{CubeFuser, CubeOptimization, OptimizationProvider};
 use burn_fusion::{FuserProperties, FuserStatus, OperationFuser};
@@ -22,6 +23,7 @@ impl OptimizationProvider for RouteProvider {
     type Operation = Block;
 
     fn fuser(&self, device: &CubeDevice) -> CubeFuser {
+        seen(device);
         CubeFuser::new(RouteFuser::new(device.clone()))
     }
 }

@@ -25,6 +25,9 @@ pub struct Arguments {
     /// Learning rate; each example has its own default.
     #[arg(long)]
     pub learning_rate: Option<f64>,
+    /// Threads that prepare samples; the weights do not depend on it.
+    #[arg(long, default_value_t = 0)]
+    pub workers: usize,
     /// Where to put the loss plot, the weights and pictures [default: target/results/NAME].
     #[arg(long)]
     pub out: Option<PathBuf>,

@@ -6,14 +6,12 @@ mod digits;
 mod picture;
 mod plot;
 mod run;
-mod shuffle;
 mod text;
 mod weights;
 
 pub use arguments::Arguments;
-pub use digits::{Batch, Digits, SIDE};
+pub use digits::{Batch, Digit, DigitBatcher, Digits, SIDE};
 pub use picture::write_picture;
 pub use run::Run;
-pub use shuffle::{generator, shuffled};
-pub use text::{CONSTITUTION, Characters, Passages, TextBatch, Words};
+pub use text::{CONSTITUTION, Characters, PassageBatcher, Passages, TextBatch, Words};
 pub use weights::{Difference, first_difference, save_weights};

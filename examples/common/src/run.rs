@@ -15,8 +15,8 @@ use std::time::Instant;
 ///
 /// ```ignore
 /// let mut run = Run::start("digits_convnet", &arguments, 12, &["loss"])?;
-/// while let Some(epoch) = run.epoch(batches)? {
-///     for batch in batches_of(epoch).take(run.steps_left()) {
+/// while run.epoch(train.len().div_ceil(batch_size))? {
+///     for batch in loader.batches().take(run.steps_left()) {
 ///         // one step of training
 ///         run.step(&[loss])?;
 ///     }
@@ -71,20 +71,20 @@ impl Run {
         &self.out
     }
 
-    /// Begins the next epoch, of `steps` steps, and returns its number from 0; `None` after the last.
+    /// Begins the next epoch, of `steps` steps; `false` after the last.
     ///
     /// # Errors
     ///
     /// None that a caller could cause.
-    pub fn epoch(&mut self, steps: usize) -> Result<Option<usize>> {
+    pub fn epoch(&mut self, steps: usize) -> Result<bool> {
         if self.epoch == self.epochs || self.steps_left() == 0 {
-            return Ok(None);
+            return Ok(false);
         }
         let style = ProgressStyle::with_template("epoch {prefix} [{bar:30}] {pos}/{len} batches, {per_sec}")?;
         self.bar = ProgressBar::new(steps.min(self.steps_left()) as u64).with_style(style);
         self.bar.set_prefix(format!("{}/{}", self.epoch + 1, self.epochs));
         self.epoch += 1;
-        Ok(Some(self.epoch - 1))
+        Ok(true)
     }
 
     /// How many more steps `--steps` allows.

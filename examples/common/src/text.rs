@@ -1,8 +1,8 @@
 //! The Constitution of the United States, by character, by passage and by word.
 
-use crate::{generator, shuffled};
+use burn::data::dataloader::batcher::Batcher;
+use burn::data::dataset::{Dataset, DatasetError};
 use burn::prelude::*;
-use rand::RngExt;
 use std::collections::BTreeMap;
 
 /// The Constitution with its amendments (see data/README.md).
@@ -66,14 +66,14 @@ impl Words {
     }
 }
 
-/// Passages of equal length from a text, and the character after each of theirs.
+/// Passages of equal length from a text.
+///
+/// The item of each is what [`PassageBatcher`] wants at any of `length` places: the passage, the next one, and a
+/// character more.
 pub struct Passages {
     text: Vec<i32>,
     length: usize,
 }
-
-/// Characters `[n, length]`, and the character after each, `[n * length]`.
-pub type TextBatch = (Tensor<2, Int>, Tensor<1, Int>);
 
 impl Passages {
     /// The Constitution in passages of `length` characters: the first nine tenths to train on, the rest to test.
@@ -85,41 +85,36 @@ impl Passages {
         (characters, train, test)
     }
 
-    /// How many passages there are, one beginning where the one before ends. Room is left to begin later.
-    pub fn count(&self) -> usize {
+    /// All passages, each with the character after it, in the order of the text.
+    pub fn all(&self, device: &Device) -> TextBatch {
+        let passage = |index: usize| self.text[index * self.length..][..=self.length].to_vec();
+        PassageBatcher.batch((0..self.len()).map(passage).collect(), device)
+    }
+}
+
+impl Dataset<Vec<i32>> for Passages {
+    fn get(&self, index: usize) -> Result<Vec<i32>, DatasetError> {
+        Ok(self.text[index * self.length..][..=2 * self.length].to_vec())
+    }
+
+    fn len(&self) -> usize {
         (self.text.len() - 1) / self.length - 1
     }
+}
 
-    /// All passages, in the order of the text.
-    pub fn all(&self, device: &Device) -> TextBatch {
-        self.batch((0..self.count()).map(|passage| passage * self.length), device)
-    }
+/// Characters `[n, length]`, and the character after each, `[n * length]`.
+pub type TextBatch = (Tensor<2, Int>, Tensor<1, Int>);
 
-    /// All passages in the order of `epoch`, `batch_size` at a time. Each epoch cuts the text at other places.
-    pub fn shuffled(
-        &self,
-        seed: u64,
-        epoch: usize,
-        batch_size: usize,
-        device: &Device,
-    ) -> impl Iterator<Item = TextBatch> {
-        let offset = generator(!seed, epoch).random_range(0..self.length);
-        let order = shuffled(self.count(), seed, epoch);
-        let batches: Vec<Vec<usize>> = order.chunks(batch_size).map(<[usize]>::to_vec).collect();
-        let device = device.clone();
-        batches
-            .into_iter()
-            .map(move |batch| self.batch(batch.into_iter().map(|passage| offset + passage * self.length), &device))
-    }
+/// Puts passages, each with the character after it, on a device.
+#[derive(Clone, Copy, Debug)]
+pub struct PassageBatcher;
 
-    fn batch(&self, starts: impl ExactSizeIterator<Item = usize> + Clone, device: &Device) -> TextBatch {
-        let count = starts.len();
-        let cut = |shift: usize| {
-            let passages = starts.clone().flat_map(|start| &self.text[start + shift..][..self.length]);
-            passages.copied().collect::<Vec<i32>>()
-        };
-        let text = TensorData::new(cut(0), [count, self.length]);
-        let next = TensorData::new(cut(1), [count * self.length]);
-        (Tensor::from_data(text, device), Tensor::from_data(next, device))
+impl Batcher<Vec<i32>, TextBatch> for PassageBatcher {
+    fn batch(&self, passages: Vec<Vec<i32>>, device: &Device) -> TextBatch {
+        let [count, length] = [passages.len(), passages[0].len() - 1];
+        let text = passages.iter().flat_map(|passage| &passage[..length]).copied().collect::<Vec<i32>>();
+        let next = passages.iter().flat_map(|passage| &passage[1..]).copied().collect::<Vec<i32>>();
+        let text = Tensor::from_data(TensorData::new(text, [count, length]), device);
+        (text, Tensor::from_data(TensorData::new(next, [count * length]), device))
     }
 }

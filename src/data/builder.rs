@@ -1,0 +1,82 @@
+//! How samples become batches.
+
+use super::loader::DataLoader;
+use super::pipeline::Pipeline;
+use crate::random::RandomStream;
+use burn_core::data::dataloader::batcher::Batcher;
+use burn_core::data::dataset::Dataset;
+use burn_core::tensor::Device;
+use std::sync::Arc;
+
+/// Builds a [`DataLoader`], with the methods of Burn's own `DataLoaderBuilder`.
+pub struct DataLoaderBuilder<I, O> {
+    batcher: Arc<dyn Batcher<I, O>>,
+    shuffle: Option<RandomStream>,
+    batch_size: usize,
+    workers: usize,
+    prefetch: usize,
+    device: Option<Device>,
+}
+
+impl<I: Send + 'static, O: 'static> DataLoaderBuilder<I, O> {
+    /// Batches of one sample in the dataset's order, made by the thread that asks for them, on the default device.
+    pub fn new(batcher: impl Batcher<I, O> + 'static) -> Self {
+        Self { batcher: Arc::new(batcher), shuffle: None, batch_size: 1, workers: 0, prefetch: 2, device: None }
+    }
+
+    /// Puts the samples of each epoch in an order of its own, drawn from a seed or a stream.
+    ///
+    /// All samples are shuffled, not the next few, and every order is as likely as any other: for `i` from the last
+    /// place to the second, the sample there changes places with the one at `floor(u (i + 1) / 2^64)`, where `u` is the
+    /// next 64-bit number of `stream`/`"shuffle"`/`e`/`f`, in epoch `e` and with `f` the first sample, which is 0 except
+    /// in a slice.
+    pub fn shuffle(self, stream: impl Into<RandomStream>) -> Self {
+        Self { shuffle: Some(stream.into().fork("shuffle")), ..self }
+    }
+
+    /// Samples in a batch; the last of an epoch may have fewer.
+    ///
+    /// # Panics
+    ///
+    /// When it is 0.
+    pub fn batch_size(self, batch_size: usize) -> Self {
+        assert!(batch_size > 0, "a batch has at least one sample");
+        Self { batch_size, ..self }
+    }
+
+    /// Threads that make samples ahead of the program; with 0 it makes them when it asks for a batch.
+    pub fn num_workers(self, num_workers: usize) -> Self {
+        Self { workers: num_workers, ..self }
+    }
+
+    /// Batches whose samples are kept ready, besides what the workers are at.
+    pub fn prefetch(self, batches: usize) -> Self {
+        Self { prefetch: batches, ..self }
+    }
+
+    /// The device that the batcher is given.
+    pub fn set_device(self, device: Device) -> Self {
+        Self { device: Some(device), ..self }
+    }
+
+    /// The loader of a dataset's items as they are.
+    pub fn build(self, dataset: impl Dataset<I> + 'static) -> Arc<DataLoader<I, O>> {
+        self.build_pipeline(Pipeline::new(dataset))
+    }
+
+    /// The loader of a pipeline's samples.
+    pub fn build_pipeline(self, pipeline: Pipeline<I>) -> Arc<DataLoader<I, O>> {
+        let Self { batcher, shuffle, batch_size, workers, prefetch, device } = self;
+        Arc::new(DataLoader {
+            pipeline,
+            samples: None,
+            shuffle,
+            batcher,
+            batch_size,
+            workers,
+            prefetch,
+            device: device.unwrap_or_default(),
+            progression: Arc::default(),
+        })
+    }
+}

@@ -1,0 +1,80 @@
+//! What can go wrong on the way to a batch.
+
+use std::any::Any;
+
+/// Why a batch could not be made. The pass ends with it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The dataset has not given a sample.
+    #[error("the dataset failed at sample {sample} in epoch {epoch}: {reason}; the batches before it were handed out")]
+    Dataset {
+        /// The epoch, from 0.
+        epoch: usize,
+        /// The sample's index in the dataset.
+        sample: usize,
+        /// The dataset's error.
+        reason: String,
+    },
+
+    /// The dataset, or a function of the pipeline, panicked.
+    #[error(
+        "{stage} panicked at sample {sample} in epoch {epoch}: {panic}; correct it, or leave the sample out with a \
+         `filter` before it"
+    )]
+    Sample {
+        /// The epoch, from 0.
+        epoch: usize,
+        /// The sample's index in the dataset.
+        sample: usize,
+        /// What panicked: `the dataset`, or the function and its place in the pipeline.
+        stage: String,
+        /// The text of the panic.
+        panic: String,
+    },
+
+    /// The batcher panicked.
+    #[error("the batcher panicked at batch {batch} of epoch {epoch}, of samples {samples:?}: {panic}")]
+    Batcher {
+        /// The epoch, from 0.
+        epoch: usize,
+        /// The batch, from 0.
+        batch: usize,
+        /// The indices in the dataset of the samples it was given.
+        samples: Vec<usize>,
+        /// The text of the panic.
+        panic: String,
+    },
+
+    /// A pass was to resume behind the end of its epoch.
+    #[error(
+        "the pass was to resume at batch {batch} of epoch {epoch}, which has {batches}; resume with the dataset, the \
+         pipeline and the batch size that the position comes from"
+    )]
+    Position {
+        /// The epoch, from 0.
+        epoch: usize,
+        /// The batch asked for, from 0.
+        batch: usize,
+        /// The batches that the epoch has.
+        batches: usize,
+    },
+
+    /// The system gave no thread for a worker.
+    #[error("worker {worker} could not be started: {reason}; ask for fewer with `num_workers`")]
+    Worker {
+        /// The worker, from 0.
+        worker: usize,
+        /// The system's error.
+        reason: String,
+    },
+}
+
+/// The text of a panic.
+pub(super) fn panic_text(payload: &(dyn Any + Send)) -> String {
+    match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
+        (Some(text), _) => (*text).to_owned(),
+        (_, Some(text)) => text.clone(),
+        _ => "(a value that is no text)".to_owned(),
+    }
+}

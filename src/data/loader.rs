@@ -1,0 +1,126 @@
+//! The loader: passes over the samples, epoch after epoch.
+
+use super::batches::{Batches, BurnBatches, Parts};
+use super::pass::{Order, Pass};
+use super::pipeline::Pipeline;
+use super::position::{Position, Progression};
+use crate::random::RandomStream;
+use burn_core::data::dataloader::batcher::Batcher;
+use burn_core::data::dataloader::{DataLoader as BurnDataLoader, DataLoaderIterator};
+use burn_core::tensor::Device;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Batches of type `O`, of samples of type `I`, epoch after epoch; [`DataLoaderBuilder`](super::DataLoaderBuilder)
+/// makes it.
+///
+/// It is a [`DataLoader`](BurnDataLoader) of Burn. Its `iter` is [`batches`](Self::batches), with errors as Burn's
+/// `DatasetError`; burn-train stops on one and returns it. `to_device` is a view of the same loader: what it hands out
+/// counts in [`position`](Self::position) of both. `slice` is a loader of its own, of samples `start..end` of the dataset
+/// before shuffling, with the same random numbers for each sample, and a shuffle among them. burn-train takes one slice
+/// for each device.
+pub struct DataLoader<I, O> {
+    pub(super) pipeline: Pipeline<I>,
+    /// The samples of a slice.
+    pub(super) samples: Option<Range<usize>>,
+    pub(super) shuffle: Option<RandomStream>,
+    pub(super) batcher: Arc<dyn Batcher<I, O>>,
+    pub(super) batch_size: usize,
+    pub(super) workers: usize,
+    pub(super) prefetch: usize,
+    pub(super) device: Device,
+    pub(super) progression: Arc<Progression>,
+}
+
+impl<I, O> Clone for DataLoader<I, O> {
+    fn clone(&self) -> Self {
+        Self {
+            pipeline: self.pipeline.clone(),
+            samples: self.samples.clone(),
+            shuffle: self.shuffle.clone(),
+            batcher: self.batcher.clone(),
+            device: self.device.clone(),
+            progression: self.progression.clone(),
+            ..*self
+        }
+    }
+}
+
+impl<I: Send + 'static, O: 'static> DataLoader<I, O> {
+    /// The next pass: one epoch's batches, or what is left of it after [`resume_at`](Self::resume_at).
+    ///
+    /// The first pass is epoch 0, and each is one epoch after the one before it, be that at its end or not.
+    pub fn batches(&self) -> Batches<I, O> {
+        let (number, start) = self.progression.begin();
+        let samples = self.samples();
+        let order = match &self.shuffle {
+            Some(stream) => Order::shuffled(samples, stream, start.epoch),
+            None => Order::of_dataset(samples),
+        };
+        // Where a filter leaves samples out, only the filter knows where a batch starts. And behind the last batch
+        // there is none to start with.
+        let first = start.batch.saturating_mul(self.batch_size);
+        let skips = start.batch > 0 && (self.pipeline.filters() || first >= order.len());
+        let (first, skipped) = if skips { (0, start.batch) } else { (first, 0) };
+        let pass = Pass::new(self.pipeline.clone(), start.epoch, order, first, self.batch_size);
+        let parts = Parts {
+            batcher: self.batcher.clone(),
+            batch_size: self.batch_size,
+            device: self.device.clone(),
+            workers: self.workers,
+            prefetch: self.prefetch,
+            number,
+            progression: self.progression.clone(),
+        };
+        Batches::new(pass, start, skipped, parts)
+    }
+
+    /// The batch after the last one that was handed out, which is the first of the next epoch after an epoch's last.
+    ///
+    /// Of several passes at a time, the one that started last counts.
+    pub fn position(&self) -> Position {
+        self.progression.reached()
+    }
+
+    /// Starts the next pass at a batch of an epoch, both from 0.
+    ///
+    /// The batches are those that a pass from the epoch's start would hand out from there on. Behind a filter the
+    /// samples before them are made once more, to find where they start. When the epoch has no such batch, the pass
+    /// begins with [`LoadError::Position`](super::LoadError::Position).
+    ///
+    /// burn-train counts epochs from 1: with `SupervisedTraining::checkpoint(n)` goes `resume_at(n, 0)`.
+    pub fn resume_at(&self, epoch: usize, batch: usize) {
+        self.progression.resume_at(Position { epoch, batch });
+    }
+
+    /// The indices of the samples in the dataset.
+    fn samples(&self) -> Range<usize> {
+        self.samples.clone().unwrap_or_else(|| 0..self.pipeline.len())
+    }
+}
+
+impl<I: Send + 'static, O: 'static> BurnDataLoader<O> for DataLoader<I, O> {
+    fn iter<'a>(&'a self) -> Box<dyn DataLoaderIterator<O> + 'a> {
+        Box::new(BurnBatches(self.batches()))
+    }
+
+    fn num_items(&self) -> usize {
+        self.samples().len()
+    }
+
+    fn to_device(&self, device: &Device) -> Arc<dyn BurnDataLoader<O>> {
+        Arc::new(Self { device: device.clone(), ..self.clone() })
+    }
+
+    fn slice(&self, start: usize, end: usize) -> Arc<dyn BurnDataLoader<O>> {
+        let samples = self.samples();
+        assert!(
+            start <= end && end <= samples.len(),
+            "the slice {start}..{end} of a loader of {} samples",
+            samples.len()
+        );
+        let samples = Some(samples.start + start..samples.start + end);
+        let progression = Arc::new(Progression::at(self.progression.start()));
+        Arc::new(Self { samples, progression, ..self.clone() })
+    }
+}

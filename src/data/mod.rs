@@ -1,0 +1,74 @@
+//! Data loading whose batches are the same for any number of workers.
+//!
+//! ```
+//! use burn::data::{dataloader::batcher::Batcher, dataset::InMemDataset};
+//! use burn::tensor::Device;
+//! use burn_deterministic::data::{DataLoaderBuilder, Pipeline};
+//! use rand::RngExt;
+//!
+//! struct Stack;
+//!
+//! impl Batcher<f32, Vec<f32>> for Stack {
+//!     fn batch(&self, items: Vec<f32>, _device: &Device) -> Vec<f32> {
+//!         items // a real one makes tensors on the device
+//!     }
+//! }
+//!
+//! let samples = Pipeline::new(InMemDataset::new(vec![1.0, f32::NAN, 3.0, 4.0]))
+//!     .filter(|value| value.is_finite())
+//!     .augment(812, |value, rng| value + rng.random_range(-0.1..0.1));
+//! let loader = DataLoaderBuilder::new(Stack).shuffle(812).batch_size(2).num_workers(4).prefetch(2);
+//! let loader = loader.build_pipeline(samples);
+//! for _epoch in 0..3 {
+//!     for batch in loader.batches() {
+//!         let _batch = batch?; // the same in every run
+//!     }
+//! }
+//! # Ok::<(), burn_deterministic::data::LoadError>(())
+//! ```
+//!
+//! [`DataLoaderBuilder`] has the methods of Burn's builder of that name, and what it builds is a
+//! [`DataLoader`](burn_core::data::dataloader::DataLoader) that burn-train's `SupervisedTraining` takes. A [`Pipeline`]
+//! says what a sample is: an item of a dataset, then the functions applied to it.
+//!
+//! # What decides a batch
+//!
+//! The seeds, the epoch, the sample's index in the dataset and the batch size. Nothing is drawn in the order in which
+//! samples are made: the order of epoch `e` has a [`RandomStream`](crate::RandomStream) forked from the shuffle's by
+//! `e`, and what [`augment`](Pipeline::augment) does to sample `i` in epoch `e` has one forked from its own by its place
+//! in the pipeline, `e` and `i`. A seed stands for the root of its streams, wherever a stream is asked for.
+//!
+//! In each epoch the samples are put in order (shuffled, or as they are in the dataset), made, filtered, and those that
+//! are left are cut into batches in that order; the last batch may be smaller. Workers are threads that make samples ahead of the
+//! program, in runs of consecutive ones; they are handed over in order. **The batcher runs on the thread that asks for
+//! the batch**, one batch after the other, so what it does on the device, random numbers included, is in program order
+//! with any number of workers. Costly work on the host belongs into the pipeline, work on the device into the batcher.
+//!
+//! # Epochs and positions
+//!
+//! Each [`batches`](DataLoader::batches), and each `iter` of Burn's trait, is the next epoch, from 0.
+//! [`position`](DataLoader::position) says which batch comes next, and [`resume_at`](DataLoader::resume_at) starts the
+//! next pass there, in the same program or in another.
+//!
+//! # Failures
+//!
+//! A dataset, a function or a batcher that fails or panics ends the pass with a [`LoadError`] that names the sample, in
+//! place of the batch that it was to be in. The batches before it are handed out, with any number of workers.
+
+mod batches;
+mod builder;
+mod error;
+mod interleave;
+mod loader;
+mod pass;
+mod pipeline;
+mod position;
+mod workers;
+
+pub use batches::Batches;
+pub use builder::DataLoaderBuilder;
+pub use error::LoadError;
+pub use interleave::Interleaved;
+pub use loader::DataLoader;
+pub use pipeline::Pipeline;
+pub use position::Position;

@@ -1,0 +1,169 @@
+//! What a thread draws from, and how much it has drawn.
+
+use burn_backend::DeviceId;
+use burn_ir::TensorId;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+
+/// A key, and how many operations have drawn under it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Source {
+    key: [u8; 32],
+    /// By device, ascending.
+    draws: Vec<Draws>,
+}
+
+/// How many operations have drawn on a device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Draws {
+    device_type: u16,
+    device_index: u16,
+    operations: u32,
+}
+
+impl Source {
+    /// Nothing drawn yet.
+    pub(super) fn new(key: [u8; 32]) -> Self {
+        Self { key, draws: Vec::new() }
+    }
+
+    pub(super) fn key(&self) -> [u8; 32] {
+        self.key
+    }
+
+    /// The key, and ChaCha's stream of the next operation on `device`.
+    ///
+    /// # Panics
+    ///
+    /// After 2^32 operations.
+    pub(super) fn draw(&mut self, device: DeviceId) -> ([u8; 32], u64) {
+        let DeviceId { type_id: device_type, index_id: device_index } = device;
+        let at = self
+            .draws
+            .binary_search_by_key(&(device_type, device_index), |draws| (draws.device_type, draws.device_index));
+        let at = at.unwrap_or_else(|at| {
+            self.draws.insert(at, Draws { device_type, device_index, operations: 0 });
+            at
+        });
+        let operation = self.draws[at].operations;
+        self.draws[at].operations = operation.checked_add(1).expect("less than 2^32 random operations on a stream");
+        let device = (u64::from(device_type) << 16) | u64::from(device_index);
+        (self.key, (device << 32) | u64::from(operation))
+    }
+}
+
+/// A source of a thread: its number in the thread.
+type Number = u64;
+
+/// The sources of a thread.
+#[derive(Default)]
+pub(super) struct Thread {
+    /// What the thread draws from where it has entered nothing.
+    seeded: Option<Number>,
+    /// What it has entered, innermost last; and by which guard.
+    entered: Vec<(Number, Number)>,
+    sources: HashMap<Number, Source>,
+    /// The position in the program from which on a source holds, ascending.
+    changes: Vec<(TensorId, Option<Number>)>,
+    /// The position up to which every operation has been counted.
+    settled: Option<TensorId>,
+    /// Numbers given.
+    numbers: Number,
+}
+
+impl Thread {
+    fn add(&mut self, source: Source) -> Number {
+        self.numbers += 1;
+        self.sources.insert(self.numbers, source);
+        self.numbers
+    }
+
+    fn current(&self) -> Option<Number> {
+        self.entered.last().map(|(source, _)| *source).or(self.seeded)
+    }
+
+    /// What the thread draws from now.
+    pub(super) fn source(&self) -> Option<&Source> {
+        self.sources.get(&self.current()?)
+    }
+
+    /// Draws from `source` from now on; whatever was entered has ended.
+    pub(super) fn seed(&mut self, source: Source) {
+        self.entered.clear();
+        self.seeded = Some(self.add(source));
+    }
+
+    /// Enters `source`; gives what [`exit`](Self::exit) is to be called with.
+    pub(super) fn enter(&mut self, source: Source) -> Number {
+        let guard = self.add(source);
+        self.entered.push((guard, guard));
+        guard
+    }
+
+    /// Ends what was entered under `guard`, if it has not ended yet.
+    pub(super) fn exit(&mut self, guard: Number) {
+        self.entered.retain(|(_, entered_by)| *entered_by != guard);
+    }
+
+    /// Everything that what the thread draws from depends on: its seed's source, and the entered ones.
+    pub(super) fn save(&self) -> (Option<Source>, Vec<Source>) {
+        let source = |number: &Number| self.sources[number].clone();
+        (self.seeded.as_ref().map(source), self.entered.iter().map(|(number, _)| source(number)).collect())
+    }
+
+    /// How many streams are entered.
+    pub(super) fn depth(&self) -> usize {
+        self.entered.len()
+    }
+
+    /// Puts back what [`save`](Self::save) gave, with as many streams entered.
+    pub(super) fn restore(&mut self, seeded: Option<Source>, entered: Vec<Source>) {
+        self.seeded = seeded.map(|source| self.add(source));
+        for (index, source) in entered.into_iter().enumerate() {
+            self.entered[index].0 = self.add(source);
+        }
+    }
+
+    /// Notes that what the thread draws from holds from `position` on; gives the number of changes noted.
+    pub(super) fn note(&mut self, position: TensorId) -> usize {
+        let current = self.current();
+        if self.changes.last().is_none_or(|(_, source)| *source != current) {
+            self.changes.push((position, current));
+        }
+        self.changes.len()
+    }
+
+    /// Every operation issued before `position` has been counted.
+    pub(super) fn settle(&mut self, position: TensorId) {
+        self.settled = Some(position);
+    }
+
+    /// Whether an operation at `position` has been counted, or should have been.
+    pub(super) fn is_settled(&self, position: TensorId) -> bool {
+        self.settled.is_some_and(|settled| position <= settled)
+    }
+
+    /// Drops what only operations that have been counted draw from.
+    pub(super) fn forget(&mut self) {
+        let held = self.settled.map_or(0, |settled| self.changes.partition_point(|(since, _)| *since <= settled));
+        self.changes.drain(..held.saturating_sub(1));
+        let kept = |number: &Number| {
+            self.seeded == Some(*number)
+                || self.entered.iter().any(|(source, _)| source == number)
+                || self.changes.iter().any(|(_, source)| *source == Some(*number))
+        };
+        self.sources.retain(|number, _| kept(number));
+    }
+
+    /// The next draw on `device` from what held at `position`; from what holds now, where there is no position.
+    pub(super) fn draw(&mut self, position: Option<TensorId>, device: DeviceId) -> Option<([u8; 32], u64)> {
+        let source = match position {
+            Some(position) => {
+                let later = self.changes.partition_point(|(since, _)| *since <= position);
+                self.changes[later.checked_sub(1)?].1?
+            }
+            None => self.current()?,
+        };
+        Some(self.sources.get_mut(&source)?.draw(device))
+    }
+}

@@ -1,0 +1,530 @@
+//! The data loader: the same batches for any number of workers and any timing.
+
+use burn::data::dataloader::batcher::Batcher;
+use burn::data::dataloader::{DataLoader as BurnDataLoader, DataLoaderBuilder as BurnBuilder};
+use burn::data::dataset::{Dataset, DatasetError, InMemDataset};
+use burn::prelude::*;
+use burn_deterministic::RandomStream;
+use burn_deterministic::data::{DataLoader, DataLoaderBuilder, Interleaved, LoadError, Pipeline, Position};
+use rand::{Rng, RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, ThreadId};
+use std::time::Duration;
+
+/// Numbers of workers that must all load the same.
+const WORKERS: [usize; 4] = [0, 1, 2, 8];
+
+/// The first order of eight samples under the seed 812.
+const PINNED: [usize; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
+
+/// The samples as they are, for tests that need no device.
+#[derive(Clone)]
+struct Collect;
+
+impl<I> Batcher<I, Vec<I>> for Collect {
+    fn batch(&self, items: Vec<I>, _device: &Device) -> Vec<I> {
+        items
+    }
+}
+
+/// The numbers below a length.
+struct Numbers(usize);
+
+impl Dataset<usize> for Numbers {
+    fn get(&self, index: usize) -> Result<usize, DatasetError> {
+        assert!(index < self.0, "no number {index}");
+        Ok(index)
+    }
+
+    fn len(&self) -> usize {
+        self.0
+    }
+}
+
+fn numbers(length: usize) -> Pipeline<usize> {
+    Pipeline::new(Numbers(length))
+}
+
+/// Waits for up to `longest` microseconds, which no seed decides.
+fn dawdle(longest: u64) {
+    thread::sleep(Duration::from_micros(rand::rng().random_range(0..=longest)));
+}
+
+/// The batches of a pass, which must have no error.
+fn pass<I: Send + 'static, O: 'static>(loader: &DataLoader<I, O>) -> Vec<O> {
+    loader.batches().map(|batch| batch.expect("nothing fails here")).collect()
+}
+
+/// The batches of a pass up to an error, after which there must be nothing.
+fn failing<I: Send + 'static, O: 'static>(loader: &DataLoader<I, O>) -> (Vec<O>, LoadError) {
+    let mut batches = loader.batches();
+    let mut loaded = Vec::new();
+    loop {
+        match batches.next().expect("the error comes before the end") {
+            Ok(batch) => loaded.push(batch),
+            Err(error) => {
+                assert!(batches.next().is_none() && batches.next().is_none(), "a batch after {error}");
+                return (loaded, error);
+            }
+        }
+    }
+}
+
+/// Samples that are mapped, augmented twice with one seed and filtered, and take their time.
+fn eventful(length: usize, longest: u64) -> Pipeline<(usize, u64, u64)> {
+    numbers(length)
+        .map(|number| (number, 3 * number as u64))
+        .augment(812, |(number, value), rng| (number, value, rng.next_u64()))
+        .filter(move |(number, ..)| {
+            dawdle(longest);
+            number % 7 != 3 && number % 97 < 60
+        })
+        .augment(812, |(number, value, first), rng| (number, value ^ first, rng.random::<u64>()))
+}
+
+#[test]
+fn any_number_of_workers_loads_the_same() {
+    for (length, batch_size, prefetch) in
+        [(0, 3, 1), (1, 3, 0), (97, 1, 2), (128, 8, 0), (257, 10, 1), (255, 64, 3), (300, 100, 2), (129, 130, 2)]
+    {
+        let load = |workers| {
+            let loader = DataLoaderBuilder::new(Collect)
+                .shuffle(5)
+                .batch_size(batch_size)
+                .num_workers(workers)
+                .prefetch(prefetch)
+                .build_pipeline(eventful(length, if workers == 0 { 0 } else { 100 }));
+            [pass(&loader), pass(&loader)]
+        };
+        let alone = load(0);
+        for workers in WORKERS {
+            assert_eq!(load(workers), alone, "{workers} workers, {length} samples in batches of {batch_size}");
+        }
+    }
+}
+
+/// Without it the test above could pass for want of anything to go wrong.
+#[test]
+fn burns_loader_loads_other_batches_with_other_workers() {
+    let load = |workers| {
+        let loader = BurnBuilder::new(Collect).shuffle(5).batch_size(10).num_workers(workers).build(Numbers(257));
+        loader.iter().map(|batch| batch.expect("numbers")).collect::<Vec<Vec<usize>>>()
+    };
+    assert_ne!(load(0), load(1));
+    assert_ne!(load(1), load(2));
+}
+
+/// One sample is slow, and all others have been made when it is.
+#[test]
+fn a_slow_worker_reorders_nothing() {
+    for slow in [0, 31, 40] {
+        let samples = numbers(64).map(move |number| {
+            if number == slow {
+                thread::sleep(Duration::from_millis(100));
+            }
+            number
+        });
+        let loader = DataLoaderBuilder::new(Collect).batch_size(4).num_workers(8).prefetch(20).build_pipeline(samples);
+        assert_eq!(pass(&loader).concat(), (0..64).collect::<Vec<usize>>());
+    }
+}
+
+#[test]
+fn a_filter_leaves_full_batches_in_order() {
+    for length in [0, 1, 2, 63, 64, 65, 300] {
+        for (batch_size, keep) in [(1, 3), (5, 2), (64, 2), (65, 3), (400, 2), (4, 1), (7, 1000)] {
+            let expected: Vec<usize> = (0..length).filter(|number| number % keep == 0).collect();
+            let expected: Vec<Vec<usize>> = expected.chunks(batch_size).map(<[usize]>::to_vec).collect();
+            for workers in [0, 2] {
+                let samples = numbers(length).filter(move |number| number % keep == 0);
+                let builder = DataLoaderBuilder::new(Collect).batch_size(batch_size).num_workers(workers);
+                assert_eq!(pass(&builder.build_pipeline(samples)), expected);
+            }
+        }
+    }
+}
+
+#[test]
+fn each_epoch_has_an_order_and_random_numbers_of_its_own() {
+    let samples = || numbers(100).augment(1, |number, rng| (number, rng.next_u32()));
+    let loader = DataLoaderBuilder::new(Collect).shuffle(2).batch_size(100).build_pipeline(samples());
+    let epochs = [(); 3].map(|()| pass(&loader).concat());
+    for (epoch, other) in [(0, 1), (0, 2), (1, 2)] {
+        let numbers = |epoch: usize| epochs[epoch].iter().map(|&(number, _)| number).collect::<Vec<_>>();
+        assert_ne!(numbers(epoch), numbers(other));
+        let sorted = |epoch: usize| {
+            let mut samples = epochs[epoch].clone();
+            samples.sort();
+            samples
+        };
+        assert!(sorted(epoch).iter().map(|&(number, _)| number).eq(0..100), "every sample once");
+        let equal = sorted(epoch).iter().zip(sorted(other)).filter(|(one, other)| **one == *other).count();
+        assert_eq!(equal, 0, "no sample draws the same in two epochs");
+    }
+    // The numbers are the sample's, wherever the shuffle has put it.
+    let unshuffled = DataLoaderBuilder::new(Collect).batch_size(7).num_workers(2).build_pipeline(samples());
+    let mut first = epochs[0].clone();
+    first.sort();
+    assert_eq!(pass(&unshuffled).concat(), first);
+}
+
+/// The documented order and numbers, computed once more.
+#[test]
+fn shuffles_and_augmentations_draw_what_they_say() {
+    let stream = RandomStream::from_seed(7).fork("of my data");
+    let samples = numbers(300)
+        .map(|number| number)
+        .augment(stream.clone(), |number, rng| (number, rng.next_u64()))
+        .filter(|_| true);
+    let loader = DataLoaderBuilder::new(Collect).shuffle(stream.clone()).batch_size(300).build_pipeline(samples);
+    for epoch in 0..2 {
+        let mut rng = stream.fork("shuffle").fork_index(epoch).fork_index(0).rng();
+        let mut order: Vec<usize> = (0..300).collect();
+        for last in (1..300).rev() {
+            order.swap(last, (u128::from(rng.next_u64()) * (last as u128 + 1) >> 64) as usize);
+        }
+        let number =
+            |sample: u64| stream.fork("map").fork_index(1).fork_index(epoch).fork_index(sample).rng().next_u64();
+        let expected: Vec<(usize, u64)> = order.iter().map(|&sample| (sample, number(sample as u64))).collect();
+        assert_eq!(pass(&loader).concat(), expected);
+    }
+    // These bits are a promise: a resumed training depends on them.
+    let loader = DataLoaderBuilder::new(Collect).shuffle(812).batch_size(8).build(Numbers(8));
+    assert_eq!(pass(&loader).concat(), PINNED);
+}
+
+/// 4! orders: each turns up as often as it should.
+#[test]
+fn shuffles_are_uniform() {
+    let loader = DataLoaderBuilder::new(Collect).shuffle(3).batch_size(4).build(Numbers(4));
+    let mut counts = std::collections::BTreeMap::new();
+    for _ in 0..4800 {
+        *counts.entry(pass(&loader).concat()).or_insert(0) += 1;
+    }
+    assert_eq!(counts.len(), 24);
+    let chi_square: f64 = counts.values().map(|&count| f64::from(count - 200).powi(2) / 200.0).sum();
+    // The 0.999 quantile with 23 degrees of freedom.
+    assert!(chi_square < 49.73, "{chi_square}");
+}
+
+#[test]
+fn a_panic_or_an_error_names_the_sample() {
+    struct Flaky;
+    impl Dataset<usize> for Flaky {
+        fn get(&self, index: usize) -> Result<usize, DatasetError> {
+            match index {
+                70 => Err(DatasetError::new(std::io::Error::other("the disk is gone"))),
+                _ => Ok(index),
+            }
+        }
+        fn len(&self) -> usize {
+            100
+        }
+    }
+    let culprit = |number: &usize| assert!(*number != 70, "seventy again");
+    let cases: [(Pipeline<usize>, &[&str]); 5] = [
+        (Pipeline::new(Flaky), &["the dataset", "sample 70 ", "epoch 1", "the disk is gone"]),
+        (
+            numbers(100).map(move |number| (culprit(&number), number).1),
+            &["`map` (function 0", "sample 70 ", "epoch 1", "seventy again"],
+        ),
+        (
+            numbers(100).map(|number| number).augment(1, move |number, _| (culprit(&number), number).1),
+            &["`augment` (function 1", "sample 70 ", "epoch 1", "seventy again"],
+        ),
+        (
+            numbers(100).filter(move |number| (culprit(number), true).1),
+            &["`filter` (function 0", "sample 70 ", "epoch 1", "seventy again"],
+        ),
+        (
+            Interleaved::new([Numbers(100)]).into_broken(),
+            &["the dataset panicked", "sample 70 ", "epoch 1", "no number"],
+        ),
+    ];
+    for (samples, expected) in cases {
+        for workers in WORKERS {
+            let builder = DataLoaderBuilder::new(Collect).batch_size(3).num_workers(workers);
+            let loader = builder.build_pipeline(samples.clone());
+            loader.resume_at(1, 2);
+            let (loaded, error) = failing(&loader);
+            // Batch 23 would have had it.
+            assert_eq!(loaded.concat(), (6..69).collect::<Vec<usize>>());
+            assert_eq!(loader.position(), Position { epoch: 1, batch: 23 });
+            let text = error.to_string();
+            assert!(expected.iter().all(|part| text.contains(part)), "{text}");
+
+            loader.resume_at(1, 23);
+            let same = loader.iter().next().expect("the error").expect_err("as before");
+            assert_eq!(same.to_string(), text, "through Burn's trait");
+        }
+    }
+}
+
+trait IntoBroken {
+    fn into_broken(self) -> Pipeline<usize>;
+}
+
+impl IntoBroken for Interleaved<Numbers> {
+    /// A dataset that panics at 70.
+    fn into_broken(self) -> Pipeline<usize> {
+        struct Broken(Interleaved<Numbers>);
+        impl Dataset<usize> for Broken {
+            fn get(&self, index: usize) -> Result<usize, DatasetError> {
+                self.0.get(index)?;
+                Numbers(70).get(index)
+            }
+            fn len(&self) -> usize {
+                Dataset::<usize>::len(&self.0)
+            }
+        }
+        Pipeline::new(Broken(self))
+    }
+}
+
+#[test]
+fn a_panic_of_the_batcher_names_the_batch() {
+    struct Picky;
+    impl Batcher<usize, usize> for Picky {
+        fn batch(&self, items: Vec<usize>, _device: &Device) -> usize {
+            assert!(!items.contains(&8), "eight is not to my taste");
+            items.len()
+        }
+    }
+    for workers in WORKERS {
+        let samples = numbers(20).filter(|number| number % 2 == 0);
+        let loader = DataLoaderBuilder::new(Picky).batch_size(3).num_workers(workers).build_pipeline(samples);
+        let (loaded, error) = failing(&loader);
+        assert_eq!(loaded, [3]);
+        let LoadError::Batcher { epoch: 0, batch: 1, samples, panic } = &error else { panic!("{error}") };
+        assert_eq!((samples.as_slice(), panic.as_str()), ([6, 8, 10].as_slice(), "eight is not to my taste"));
+        assert_eq!(loader.position(), Position { epoch: 0, batch: 1 });
+    }
+}
+
+#[test]
+fn a_pass_resumes_at_any_batch() {
+    let plain = || numbers(103).augment(4, |number, rng| (number, 0, rng.next_u64()));
+    for (samples, workers) in [(plain(), 0), (plain(), 3), (eventful(103, 0), 0), (eventful(103, 50), 3)] {
+        let builder = || DataLoaderBuilder::new(Collect).shuffle(9).batch_size(8).num_workers(workers);
+        let loader = builder().build_pipeline(samples.clone());
+        let epochs = [pass(&loader), pass(&loader)];
+        for (epoch, batches) in epochs.iter().enumerate() {
+            for batch in 0..batches.len() {
+                let resumed = builder().build_pipeline(samples.clone());
+                resumed.resume_at(epoch, batch);
+                assert_eq!(resumed.position(), Position { epoch, batch });
+                assert_eq!(pass(&resumed), batches[batch..]);
+                assert_eq!(resumed.position(), Position { epoch: epoch + 1, batch: 0 });
+                if epoch == 0 {
+                    assert_eq!(pass(&resumed), epochs[1], "the next epoch is whole");
+                }
+            }
+            for batch in [batches.len(), batches.len() + 1, usize::MAX / 2] {
+                loader.resume_at(epoch, batch);
+                let (loaded, error) = failing(&loader);
+                assert!(loaded.is_empty());
+                assert_eq!(error, LoadError::Position { epoch, batch, batches: batches.len() });
+            }
+        }
+    }
+}
+
+#[test]
+fn a_position_is_the_next_batch() {
+    let loader = DataLoaderBuilder::new(Collect).shuffle(9).batch_size(8).num_workers(2).build(Numbers(20));
+    assert_eq!(loader.position(), Position::default());
+    let mut batches = loader.batches();
+    for batch in 0..2 {
+        assert_eq!(loader.position(), Position { epoch: 0, batch });
+        assert_eq!(batches.next().expect("a batch").expect("of numbers").len(), 8);
+    }
+    drop(batches);
+    // The program stops here, and another one goes on.
+    let json = serde_json::to_string(&loader.position()).expect("a position is plain data");
+    assert_eq!(json, r#"{"epoch":0,"batch":2}"#);
+    let Position { epoch, batch } = serde_json::from_str(&json).expect("what was written");
+    let other = DataLoaderBuilder::new(Collect).shuffle(9).batch_size(8).build(Numbers(20));
+    let whole = pass(&other);
+    other.resume_at(epoch, batch);
+    assert_eq!(pass(&other), whole[2..]);
+
+    // A pass that is left half way is over: the next one is the next epoch.
+    assert_eq!(pass(&loader), pass(&other));
+    // And one that another has overtaken does not count.
+    let mut old = loader.batches();
+    let mut new = loader.batches();
+    assert!(new.next().is_some() && old.next().is_some() && old.next().is_some());
+    assert_eq!(loader.position(), Position { epoch: 3, batch: 1 });
+}
+
+/// burn-train takes in its last accumulated gradients when the progress is complete.
+#[test]
+fn progress_is_complete_at_the_last_batch_only() {
+    for workers in [0, 2] {
+        // Samples 90 and later are left out, so the last batch ends long before the dataset.
+        for (samples, batches, total) in
+            [(numbers(100), 10, 100), (numbers(95), 10, 95), (numbers(100).filter(|number| *number < 90), 9, 100)]
+        {
+            let builder = DataLoaderBuilder::new(Collect).batch_size(10).num_workers(workers);
+            let loader: Arc<dyn BurnDataLoader<Vec<usize>>> = builder.build_pipeline(samples);
+            assert_eq!(loader.num_items(), total);
+            let mut iterator = loader.iter();
+            for batch in 0..batches {
+                assert!(!iterator.progress().is_completed(), "before batch {batch}");
+                assert!(iterator.next().is_some_and(|batch| batch.is_ok()));
+                let progress = iterator.progress();
+                assert_eq!(progress.items_total, total);
+                if batch + 1 < batches {
+                    assert_eq!(progress.items_processed, 10 * (batch + 1));
+                }
+            }
+            assert!(iterator.progress().is_completed());
+            assert!(iterator.next().is_none() && iterator.progress().is_completed());
+        }
+    }
+}
+
+#[test]
+fn nothing_in_gives_nothing_out() {
+    for workers in WORKERS {
+        let builder = || DataLoaderBuilder::new(Collect).shuffle(1).batch_size(4).num_workers(workers);
+        assert_eq!(pass(&builder().build(Numbers(0))), Vec::<Vec<usize>>::new());
+        assert_eq!(pass(&builder().build_pipeline(numbers(9).filter(|_| false))), Vec::<Vec<usize>>::new());
+        let loader = builder().build(Numbers(3));
+        assert_eq!(pass(&loader)[0].len(), 3);
+    }
+}
+
+/// Work is bounded, and ends with the pass.
+#[test]
+fn workers_stay_close_ahead_and_end_with_the_pass() {
+    let (made, at_work) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let counters = (made.clone(), at_work.clone());
+    let samples = numbers(10_000).map(move |number| {
+        counters.1.fetch_add(1, Ordering::SeqCst);
+        dawdle(200);
+        counters.0.fetch_add(1, Ordering::SeqCst);
+        counters.1.fetch_sub(1, Ordering::SeqCst);
+        number
+    });
+    for (workers, prefetch) in [(1, 0), (2, 1), (4, 6)] {
+        made.store(0, Ordering::SeqCst);
+        let builder = DataLoaderBuilder::new(Collect).batch_size(5).num_workers(workers).prefetch(prefetch);
+        let loader = builder.build_pipeline(samples.clone());
+        let mut batches = loader.batches();
+        assert!(batches.next().is_some_and(|batch| batch.is_ok()));
+        let most = 5 * (1 + workers + prefetch);
+        while made.load(Ordering::SeqCst) < most {
+            thread::sleep(Duration::from_millis(1));
+        }
+        thread::sleep(Duration::from_millis(20));
+        assert_eq!(made.load(Ordering::SeqCst), most, "{workers} workers, {prefetch} batches ahead");
+        // Room for one more batch, which is being made when the pass is dropped.
+        assert!(batches.next().is_some_and(|batch| batch.is_ok()));
+        drop(batches);
+        assert_eq!(at_work.load(Ordering::SeqCst), 0, "no worker outlives the pass");
+        let left = made.load(Ordering::SeqCst);
+        thread::sleep(Duration::from_millis(5));
+        assert_eq!(made.load(Ordering::SeqCst), left);
+    }
+}
+
+/// So that random numbers of a device, say, are drawn in the program's order.
+#[test]
+fn batches_are_made_by_the_thread_that_asks() {
+    struct Whose;
+    impl Batcher<ThreadId, (ThreadId, Vec<ThreadId>)> for Whose {
+        fn batch(&self, items: Vec<ThreadId>, _device: &Device) -> (ThreadId, Vec<ThreadId>) {
+            (thread::current().id(), items)
+        }
+    }
+    let here = thread::current().id();
+    for workers in WORKERS {
+        let samples = numbers(30).map(|_| thread::current().id());
+        let loader = DataLoaderBuilder::new(Whose).batch_size(7).num_workers(workers).build_pipeline(samples);
+        for (batcher, mappers) in pass(&loader) {
+            assert_eq!(batcher, here);
+            assert!(mappers.iter().all(|&mapper| (mapper == here) == (workers == 0)));
+        }
+    }
+}
+
+#[test]
+fn slices_are_parts_of_the_dataset() {
+    let loader = DataLoaderBuilder::new(Collect)
+        .shuffle(6)
+        .batch_size(4)
+        .num_workers(2)
+        .build_pipeline(numbers(50).augment(1, |number, rng| (number, rng.next_u64())));
+    let mut all = pass(&loader).concat();
+    all.sort();
+    loader.resume_at(0, 0);
+    let mut parts = Vec::new();
+    for (start, end) in [(0, 20), (20, 50)] {
+        let slice = loader.slice(start, end).to_device(&Device::flex());
+        assert_eq!(slice.num_items(), end - start);
+        let load = |slice: &dyn BurnDataLoader<Vec<(usize, u64)>>| {
+            slice.iter().flat_map(|batch| batch.expect("numbers")).collect::<Vec<_>>()
+        };
+        let (first, second) = (load(&*slice), load(&*slice));
+        let order = |samples: &[(usize, u64)]| samples.iter().map(|&(number, _)| number).collect::<Vec<_>>();
+        assert_ne!(order(&first), order(&second), "each epoch has an order of its own");
+        assert!(order(&first).iter().all(|number| (start..end).contains(number)));
+        let inner = slice.slice(3, 7);
+        let mut inner = order(&load(&*inner));
+        inner.sort();
+        assert_eq!(inner, (start + 3..start + 7).collect::<Vec<_>>());
+        parts.extend(first);
+    }
+    parts.sort();
+    assert_eq!(parts, all, "a sample's random numbers are the same in a slice");
+    assert_eq!(loader.position(), Position::default(), "a slice is a loader of its own");
+}
+
+#[test]
+fn a_view_on_another_device_is_the_same_loader() {
+    struct Where;
+    impl Batcher<usize, Device> for Where {
+        fn batch(&self, _items: Vec<usize>, device: &Device) -> Device {
+            device.clone()
+        }
+    }
+    let loader = DataLoaderBuilder::new(Where).batch_size(4).set_device(Device::flex()).build(Numbers(10));
+    let other = Device::flex().autodiff();
+    let view = loader.to_device(&other);
+    assert!(view.iter().all(|device| device.expect("a device") == other));
+    assert_eq!(loader.position(), Position { epoch: 1, batch: 0 });
+    assert!(pass(&loader).iter().all(|device| *device == Device::flex()));
+}
+
+#[test]
+fn interleaving_takes_turns() {
+    let expected = |lengths: &[usize]| {
+        let mut items = Vec::new();
+        for round in 0..lengths.iter().copied().max().unwrap_or(0) {
+            items
+                .extend((0..lengths.len()).filter(|&dataset| round < lengths[dataset]).map(|dataset| (dataset, round)));
+        }
+        items
+    };
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let random = (0..50).map(|_| (0..rng.random_range(0..6)).map(|_| rng.random_range(0..9)).collect::<Vec<usize>>());
+    for lengths in [vec![3, 1, 2], vec![0], vec![5], vec![0, 4, 0], vec![2, 2]].into_iter().chain(random) {
+        let dataset = |(dataset, &length): (usize, &usize)| {
+            InMemDataset::new((0..length).map(|item| (dataset, item)).collect::<Vec<_>>())
+        };
+        let interleaved = Interleaved::new(lengths.iter().enumerate().map(dataset));
+        let expected = expected(&lengths);
+        assert_eq!(interleaved.len(), expected.len());
+        let loader = DataLoaderBuilder::new(Collect).batch_size(4).num_workers(2).build(interleaved);
+        assert_eq!(pass(&loader).concat(), expected, "{lengths:?}");
+    }
+}
+
+#[test]
+#[should_panic(expected = "a batch has at least one sample")]
+fn a_batch_of_nothing_is_refused() {
+    DataLoaderBuilder::<usize, Vec<usize>>::new(Collect).batch_size(0);
+}
