@@ -18,6 +18,8 @@ mod coverage;
 mod cumulative;
 mod custom;
 mod data;
+mod examples;
+mod golden;
 mod layout;
 mod learner;
 mod process;
@@ -46,6 +48,7 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("skip_gram", || trained(programs::skip_gram::train)),
     ("learner", learner::learner),
     ("learner_with_checkpoint", learner::learner_with_checkpoint),
+    ("driver", golden::driver),
     ("stressed", || trained(threads::stressed)),
     ("odd_places", || trained(threads::odd_places)),
     ("plain_scatter", repeats::plain_scatter),
@@ -90,7 +93,10 @@ fn deterministic_device() -> Device {
 #[test]
 fn program() {
     if let Some(name) = process::requested() {
-        let (_, run) = PROGRAMS.iter().find(|(known, _)| *known == name).expect("a program of this suite");
-        run();
+        let program = PROGRAMS.iter().find(|(known, _)| *known == name);
+        match program {
+            Some((_, run)) => run(),
+            None => examples::run(&name, &process::arguments()),
+        }
     }
 }

@@ -11,12 +11,20 @@ use std::thread::{self, JoinHandle};
 /// Names the program that a child process is to run.
 const PROGRAM: &str = "BURN_DETERMINISTIC_PROGRAM";
 
+/// The program's arguments, one a line.
+const ARGUMENTS: &str = "BURN_DETERMINISTIC_ARGUMENTS";
+
 /// What the backend writes on standard error when a run is not what it should be.
 const WARNINGS: [&str; 2] = ["outside the deterministic route", "NOT deterministic"];
 
 /// The program that this process is to run, in a child.
 pub fn requested() -> Option<String> {
     std::env::var(PROGRAM).ok()
+}
+
+/// The arguments of the program that this process is to run.
+pub fn arguments() -> Vec<String> {
+    std::env::var(ARGUMENTS).unwrap_or_default().lines().map(str::to_owned).collect()
 }
 
 /// Hands a value to the process that started this one.
@@ -32,20 +40,18 @@ pub struct Program {
 }
 
 impl Program {
-    /// One of this suite's programs.
+    /// One of this suite's programs, or of the repository's examples.
     pub fn new(name: &str) -> Self {
         let mut command = Command::new(suite());
         command.args(["--exact", "program", "--nocapture", "--test-threads=1"]).env(PROGRAM, name);
         Self { spelled: name.to_owned(), command }
     }
 
-    /// One of the repository's examples; `None` where it was not built, as with `cargo test --test suite`.
-    pub fn example(name: &str, arguments: &[&str]) -> Option<Self> {
-        let folder = suite().parent()?.parent()?.join("examples");
-        let path = folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
-        let mut command = Command::new(&path);
-        command.args(arguments);
-        path.exists().then_some(Self { spelled: name.to_owned(), command })
+    /// With arguments, for a program that has some.
+    pub fn arguments(mut self, arguments: &[&str]) -> Self {
+        self.spelled.push_str(&format!(" {}", arguments.join(" ")));
+        self.command.env(ARGUMENTS, arguments.join("\n"));
+        self
     }
 
     /// With an environment variable of its own.

@@ -4,8 +4,6 @@
 //! machine that does other work as well is only fair when the two take turns sample by sample, which neither divan nor
 //! criterion does. benches/README.md has a record.
 
-#[path = "../../examples/digits_convnet/dataset.rs"]
-mod dataset;
 mod loading;
 mod measure;
 #[path = "../../examples/digits_convnet/model.rs"]

@@ -1,7 +1,6 @@
 //! The training of examples/digits_convnet, in processes of their own: determinism is enabled once a process, and the
 //! first step is to find no kernel compiled.
 
-use crate::dataset::{Batch, Digits};
 use crate::measure::median;
 use crate::model::ConvNet;
 use crate::table::Table;
@@ -10,8 +9,10 @@ use anyhow::{Context, Result, ensure};
 use burn::nn::loss::CrossEntropyLossConfig;
 use burn::optim::{AdamConfig, GradientsParams};
 use burn::prelude::*;
+use burn_deterministic::data::DataLoaderBuilder;
 use burn_deterministic::{Determinism, enable_op_determinism, set_random_seed};
 use clap::ValueEnum;
+use examples_common::{Batch, DigitBatcher, Digits};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -99,17 +100,18 @@ pub fn train(side: Side) -> Result<()> {
         device.seed(SEED);
     }
     let (digits, _) = Digits::load()?;
+    let loader = DataLoaderBuilder::new(DigitBatcher).shuffle(SEED).batch_size(BATCH_SIZE);
+    let loader = loader.set_device(device.clone()).build(digits);
     let mut model = ConvNet::new(&device);
     let mut optimizer = AdamConfig::new().init();
     let loss = CrossEntropyLossConfig::new().init(&device);
-    let mut step = |model: ConvNet, indices: &[usize]| {
-        let Batch { images, labels } = digits.batch(indices, &device);
+    let mut step = |model: ConvNet, Batch { images, labels }: Batch| {
         let loss = loss.forward(model.forward(images), labels);
         let gradients = GradientsParams::from_grads(loss.backward(), &model);
         optimizer.step(1e-3, model, gradients)
     };
 
-    model = step(model, &digits.shuffled(SEED, 0)[..BATCH_SIZE]);
+    model = step(model, loader.batches().next().context("there are digits")??);
     device.sync()?;
     let first_step = started.elapsed();
 
@@ -119,15 +121,14 @@ pub fn train(side: Side) -> Result<()> {
             // What only the tuning of kernels needed is no part of a step.
             device.memory_cleanup();
         }
-        let order = digits.shuffled(SEED, epoch);
         let started = Instant::now();
-        let batches = order.chunks(BATCH_SIZE);
-        let steps = batches.len() as f64;
-        for indices in batches {
-            model = step(model, indices);
+        let mut steps = 0;
+        for batch in loader.batches() {
+            model = step(model, batch?);
+            steps += 1;
         }
         device.sync()?;
-        rates.push(steps / started.elapsed().as_secs_f64());
+        rates.push(f64::from(steps) / started.elapsed().as_secs_f64());
     }
     let measurements = Measurements {
         first_step,

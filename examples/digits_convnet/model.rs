@@ -1,11 +1,11 @@
 //! Keras's "Simple MNIST convnet", on 8x8 images: `same` padding keeps them large enough for two poolings.
 
-use crate::dataset::SIDE;
 use burn::module::Module;
 use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::pool::{MaxPool2d, MaxPool2dConfig};
 use burn::nn::{Dropout, DropoutConfig, Linear, LinearConfig, PaddingConfig2d, Relu};
 use burn::prelude::*;
+use examples_common::SIDE;
 
 #[derive(Module, Debug)]
 pub struct ConvNet {

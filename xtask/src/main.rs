@@ -28,7 +28,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Train the example in separate processes and say whether the weights agree
+    /// Train an example in separate processes and say whether the weights agree
     Train(train::Options),
     /// Check the formatting, then run every test
     Test(test::Options),

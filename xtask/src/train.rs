@@ -9,11 +9,13 @@ use clap::Args;
 
 use crate::{device, workspace};
 
-const EXAMPLE: &str = "digits_convnet";
-
 /// Options of `cargo xtask train`.
 #[derive(Args)]
 pub struct Options {
+    /// The example to train
+    #[arg(default_value = "digits_convnet")]
+    example: String,
+
     /// How many times to train
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..))]
     runs: u32,
@@ -29,12 +31,13 @@ pub struct Options {
 
 /// Builds the example once, trains with it in processes of their own, one after another, and compares the digests.
 pub fn run(options: &Options) -> Result<ExitCode> {
+    let example = &options.example;
     let environment = device::find()?;
     let mut build = workspace::cargo("build");
-    build.args(["--release", "--features", workspace::FEATURES, "--example", EXAMPLE]);
+    build.args(["--release", "--features", workspace::FEATURES, "--example", example]);
     workspace::succeed(&mut build)?;
 
-    let program = workspace::target()?.join("release/examples").join(format!("{EXAMPLE}{EXE_SUFFIX}"));
+    let program = workspace::target()?.join("release/examples").join(format!("{example}{EXE_SUFFIX}"));
     let mut digests = Vec::new();
     for run in 1..=options.runs {
         eprintln!("\nrun {run} of {}, a process of its own", options.runs);
@@ -42,8 +45,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         training.current_dir(workspace::root()).args(options.plain.then_some("--plain")).args(&options.arguments);
         environment.apply(&mut training);
         let output =
-            run_through(&mut training, &mut io::stdout()).with_context(|| format!("run {run} of {EXAMPLE}"))?;
-        let digest = digest(&output).with_context(|| format!("run {run} of {EXAMPLE} printed no line `digest: ..`"))?;
+            run_through(&mut training, &mut io::stdout()).with_context(|| format!("run {run} of {example}"))?;
+        let digest = digest(&output).with_context(|| format!("run {run} of {example} printed no line `digest: ..`"))?;
         digests.push(digest.to_owned());
     }
     Ok(report(&digests, options.plain))

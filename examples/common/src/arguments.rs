@@ -1,0 +1,67 @@
+//! The command line that all examples have.
+
+use burn::prelude::*;
+use clap::Parser;
+use std::path::PathBuf;
+
+/// Trains a model, prints the digest of its weights, and leaves a plot of the loss and the weights in a folder.
+#[derive(Parser, Clone, Debug)]
+pub struct Arguments {
+    /// Train on plain Burn, without determinism.
+    #[arg(long)]
+    pub plain: bool,
+    /// Passes over the training data; each example has its own default.
+    #[arg(long)]
+    pub epochs: Option<usize>,
+    /// Samples in a batch; each example has its own default.
+    #[arg(long, value_parser = positive)]
+    pub batch_size: Option<usize>,
+    /// Seed of the initial weights, of all that is random in training, and of the order of the samples.
+    #[arg(long, default_value_t = 812)]
+    pub seed: u64,
+    /// Stop after this many steps.
+    #[arg(long)]
+    pub steps: Option<usize>,
+    /// Learning rate; each example has its own default.
+    #[arg(long)]
+    pub learning_rate: Option<f64>,
+    /// Threads that prepare samples; the weights do not depend on it.
+    #[arg(long, default_value_t = 0)]
+    pub workers: usize,
+    /// Where to put the loss plot, the weights and pictures [default: target/results/NAME].
+    #[arg(long)]
+    pub out: Option<PathBuf>,
+}
+
+impl Arguments {
+    /// Reads the command line of this process; ends the process with clap's message where it is wrong.
+    pub fn read() -> Self {
+        Self::parse()
+    }
+
+    /// Reads a command line without its program name.
+    ///
+    /// # Errors
+    ///
+    /// With clap's message, when it is wrong.
+    pub fn from_words<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self, clap::Error> {
+        Self::try_parse_from(std::iter::once("example").chain(words))
+    }
+
+    /// The default device, for training; with the seed of plain Burn, for `--plain`.
+    pub fn device(&self) -> Device {
+        let device = Device::default().autodiff();
+        if self.plain {
+            device.seed(self.seed);
+        }
+        device
+    }
+}
+
+fn positive(number: &str) -> Result<usize, String> {
+    match number.parse() {
+        Ok(0) => Err("must be at least 1".to_owned()),
+        Ok(number) => Ok(number),
+        Err(error) => Err(error.to_string()),
+    }
+}

@@ -1,0 +1,17 @@
+//! What the examples share, so that each of them is a model and its training: the data, the command line, progress and
+//! plots, and the weights as files that can be compared.
+
+mod arguments;
+mod digits;
+mod picture;
+mod plot;
+mod run;
+mod text;
+mod weights;
+
+pub use arguments::Arguments;
+pub use digits::{Batch, Digit, DigitBatcher, Digits, SIDE};
+pub use picture::write_picture;
+pub use run::Run;
+pub use text::{CONSTITUTION, Characters, PassageBatcher, Passages, TextBatch, Words};
+pub use weights::{Difference, first_difference, save_weights};

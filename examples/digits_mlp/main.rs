@@ -1,0 +1,111 @@
+//! Trains a multilayer perceptron with batch normalization on real handwritten digits: Keras's "MNIST MLP".
+//!
+//! `cargo run --release --features wgpu --example digits_mlp` prints the same digest every time.
+
+use anyhow::Result;
+use burn::data::dataset::Dataset;
+use burn::module::Module;
+use burn::nn::loss::CrossEntropyLossConfig;
+use burn::nn::{BatchNorm, BatchNormConfig, Dropout, DropoutConfig, Linear, LinearConfig, Relu};
+use burn::optim::momentum::MomentumConfig;
+use burn::optim::{GradientsParams, SgdConfig};
+use burn::prelude::*;
+use burn_deterministic::data::DataLoaderBuilder;
+use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize, set_random_seed};
+use examples_common::{Arguments, Batch, DigitBatcher, Digits, Run, SIDE};
+
+#[derive(Module, Debug)]
+struct Mlp {
+    hidden: Vec<Block>,
+    output: Linear,
+}
+
+/// A dense layer, normalized over the batch.
+#[derive(Module, Debug)]
+struct Block {
+    dense: Linear,
+    norm: BatchNorm,
+    activation: Relu,
+    dropout: Dropout,
+}
+
+impl Block {
+    fn new(inputs: usize, outputs: usize, device: &Device) -> Self {
+        Self {
+            // The norm subtracts what a bias would add.
+            dense: LinearConfig::new(inputs, outputs).with_bias(false).init(device),
+            norm: BatchNormConfig::new(outputs).init(device),
+            activation: Relu::new(),
+            dropout: DropoutConfig::new(0.2).init(),
+        }
+    }
+
+    fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        self.dropout.forward(self.activation.forward(self.norm.forward(self.dense.forward(x))))
+    }
+}
+
+impl Mlp {
+    fn new(device: &Device) -> Self {
+        Self {
+            hidden: vec![Block::new(SIDE * SIDE, 128, device), Block::new(128, 128, device)],
+            output: LinearConfig::new(128, 10).init(device),
+        }
+    }
+
+    /// Images `[n, 1, 8, 8]` to logits `[n, 10]`.
+    fn forward(&self, images: Tensor<4>) -> Tensor<2> {
+        let x = self.hidden.iter().fold(images.flatten(1, 3), |x, block| block.forward(x));
+        self.output.forward(x)
+    }
+}
+
+fn main() -> Result<()> {
+    run(&Arguments::read())
+}
+
+/// Trains, and prints the digest of the weights.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    if !arguments.plain {
+        enable_op_determinism(Determinism::default())?;
+        set_random_seed(arguments.seed);
+    }
+    let device = arguments.device();
+    let (train, test) = Digits::load()?;
+    let batch_size = arguments.batch_size.unwrap_or(64);
+    let learning_rate = arguments.learning_rate.unwrap_or(0.05);
+    let steps = train.len().div_ceil(batch_size);
+    let loader = DataLoaderBuilder::new(DigitBatcher)
+        .shuffle(arguments.seed)
+        .batch_size(batch_size)
+        .num_workers(arguments.workers)
+        .set_device(device.clone())
+        .build(train);
+
+    let mut model = Mlp::new(&device);
+    if !arguments.plain {
+        model = initialize(model)?;
+    }
+    let mut optimizer = SgdConfig::new().with_momentum(Some(MomentumConfig::new())).init();
+    let loss = CrossEntropyLossConfig::new().init(&device);
+    let mut run = Run::start("digits_mlp", arguments, 20, &["loss"])?;
+    while run.epoch(steps)? {
+        for batch in loader.batches().take(run.steps_left()) {
+            let Batch { images, labels } = batch?;
+            let loss = loss.forward(model.forward(images), labels);
+            let gradients = GradientsParams::from_grads(loss.backward(), &model);
+            model = optimizer.step(learning_rate, model, gradients);
+            run.step(&[loss])?;
+        }
+        run.end_epoch(&[("test accuracy", accuracy(&model.valid(), &test, &device))])?;
+    }
+    let model = model.valid();
+    run.finish(&model, digest(&model))
+}
+
+/// The fraction of `digits` that `model` names rightly.
+fn accuracy(model: &Mlp, digits: &Digits, device: &Device) -> f32 {
+    let Batch { images, labels } = digits.all(&device.clone().without_autodiff());
+    let predicted = model.forward(images).argmax(1).squeeze_dim::<1>(1);
+    predicted.equal(labels).float().mean().into_scalar::<f32>()
+}

@@ -1,0 +1,82 @@
+//! Trains a residual network on real handwritten digits, each shifted at random whenever it is seen: Keras's "image
+//! classification from scratch".
+//!
+//! `cargo run --release --features wgpu --example digits_resnet` prints the same digest every time.
+
+mod model;
+
+use anyhow::Result;
+use burn::data::dataset::Dataset;
+use burn::grad_clipping::GradientClippingConfig;
+use burn::nn::loss::CrossEntropyLossConfig;
+use burn::optim::{AdamWConfig, GradientsParams};
+use burn::prelude::*;
+use burn_deterministic::data::{DataLoaderBuilder, Pipeline};
+use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize, set_random_seed};
+use examples_common::{Arguments, Batch, Digit, DigitBatcher, Digits, Run, SIDE};
+use model::ResNet;
+use rand::RngExt;
+
+fn main() -> Result<()> {
+    run(&Arguments::read())
+}
+
+/// Trains, and prints the digest of the weights.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    if !arguments.plain {
+        enable_op_determinism(Determinism::default())?;
+        set_random_seed(arguments.seed);
+    }
+    let device = arguments.device();
+    let (train, test) = Digits::load()?;
+    let batch_size = arguments.batch_size.unwrap_or(64);
+    let learning_rate = arguments.learning_rate.unwrap_or(3e-3);
+    let steps = train.len().div_ceil(batch_size);
+    let samples = Pipeline::new(train).augment(arguments.seed, |digit: Digit, random| {
+        let [down, right] = [(); 2].map(|()| random.random_range(-1..=1i32));
+        Digit { image: shifted(&digit.image, down, right), ..digit }
+    });
+    let loader = DataLoaderBuilder::new(DigitBatcher)
+        .shuffle(arguments.seed)
+        .batch_size(batch_size)
+        .num_workers(arguments.workers)
+        .set_device(device.clone())
+        .build_pipeline(samples);
+
+    let mut model = ResNet::new(&device);
+    if !arguments.plain {
+        model = initialize(model)?;
+    }
+    let clipping = Some(GradientClippingConfig::Norm(1.0));
+    let mut optimizer = AdamWConfig::new().with_weight_decay(1e-3).with_grad_clipping(clipping).init();
+    let loss = CrossEntropyLossConfig::new().with_smoothing(Some(0.05)).init(&device);
+    let mut run = Run::start("digits_resnet", arguments, 8, &["loss"])?;
+    while run.epoch(steps)? {
+        for batch in loader.batches().take(run.steps_left()) {
+            let Batch { images, labels } = batch?;
+            let loss = loss.forward(model.forward(images), labels);
+            let gradients = GradientsParams::from_grads(loss.backward(), &model);
+            model = optimizer.step(learning_rate, model, gradients);
+            run.step(&[loss])?;
+        }
+        run.end_epoch(&[("test accuracy", accuracy(&model.valid(), &test, &device))])?;
+    }
+    let model = model.valid();
+    run.finish(&model, digest(&model))
+}
+
+/// An image moved down and to the right; what comes in is black.
+fn shifted(image: &[f32; SIDE * SIDE], down: i32, right: i32) -> [f32; SIDE * SIDE] {
+    std::array::from_fn(|pixel| {
+        let y = (pixel / SIDE).checked_add_signed(-down as isize).filter(|y| *y < SIDE);
+        let x = (pixel % SIDE).checked_add_signed(-right as isize).filter(|x| *x < SIDE);
+        y.zip(x).map_or(0.0, |(y, x)| image[y * SIDE + x])
+    })
+}
+
+/// The fraction of `digits` that `model` names rightly.
+fn accuracy(model: &ResNet, digits: &Digits, device: &Device) -> f32 {
+    let Batch { images, labels } = digits.all(&device.clone().without_autodiff());
+    let predicted = model.forward(images).argmax(1).squeeze_dim::<1>(1);
+    predicted.equal(labels).float().mean().into_scalar::<f32>()
+}

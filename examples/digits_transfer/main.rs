@@ -1,0 +1,150 @@
+//! Trains a convnet on the digits 0 to 4, freezes it, and trains a new last layer to tell 5 to 9 apart: Keras's
+//! "transfer learning & fine-tuning".
+//!
+//! Frozen are the weights and the batch norms, with their running statistics: TensorFlow raises an error there when
+//! determinism is enabled.
+//!
+//! `cargo run --release --features wgpu --example digits_transfer` prints the same digest every time.
+
+use anyhow::{Result, ensure};
+use burn::data::dataset::Dataset;
+use burn::module::Module;
+use burn::nn::conv::{Conv2d, Conv2dConfig};
+use burn::nn::loss::CrossEntropyLossConfig;
+use burn::nn::pool::{MaxPool2d, MaxPool2dConfig};
+use burn::nn::{BatchNorm, BatchNormConfig, Linear, LinearConfig, PaddingConfig2d, Relu};
+use burn::optim::{AdamConfig, GradientsParams};
+use burn::prelude::*;
+use burn_deterministic::data::DataLoaderBuilder;
+use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize, set_random_seed};
+use examples_common::{Arguments, Batch, DigitBatcher, Digits, Run, SIDE};
+use std::ops::Range;
+
+#[derive(Module, Debug)]
+struct Classifier {
+    features: Features,
+    output: Linear,
+}
+
+/// What is learned from 0 to 4 and used for 5 to 9.
+#[derive(Module, Debug)]
+struct Features {
+    conv1: Conv2d,
+    norm1: BatchNorm,
+    conv2: Conv2d,
+    norm2: BatchNorm,
+    pool: MaxPool2d,
+    activation: Relu,
+}
+
+impl Features {
+    const COUNT: usize = 32 * (SIDE / 4) * (SIDE / 4);
+
+    fn new(device: &Device) -> Self {
+        let conv = |channels| Conv2dConfig::new(channels, [3, 3]).with_padding(PaddingConfig2d::Same).init(device);
+        Self {
+            conv1: conv([1, 16]),
+            norm1: BatchNormConfig::new(16).init(device),
+            conv2: conv([16, 32]),
+            norm2: BatchNormConfig::new(32).init(device),
+            pool: MaxPool2dConfig::new([2, 2]).with_strides([2, 2]).init(),
+            activation: Relu::new(),
+        }
+    }
+
+    /// Images `[n, 1, 8, 8]` to features `[n, COUNT]`.
+    fn forward(&self, images: Tensor<4>) -> Tensor<2> {
+        let x = self.pool.forward(self.activation.forward(self.norm1.forward(self.conv1.forward(images))));
+        let x = self.pool.forward(self.activation.forward(self.norm2.forward(self.conv2.forward(x))));
+        x.flatten(1, 3)
+    }
+}
+
+impl Classifier {
+    fn new(features: Features, device: &Device) -> Self {
+        Self { features, output: LinearConfig::new(Features::COUNT, 5).init(device) }
+    }
+
+    /// Images `[n, 1, 8, 8]` to logits `[n, 5]`.
+    fn forward(&self, images: Tensor<4>) -> Tensor<2> {
+        self.output.forward(self.features.forward(images))
+    }
+}
+
+fn main() -> Result<()> {
+    run(&Arguments::read())
+}
+
+/// Trains, and prints the digest of the weights.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    if !arguments.plain {
+        enable_op_determinism(Determinism::default())?;
+        set_random_seed(arguments.seed);
+    }
+    let device = arguments.device();
+    // Half of the epochs, and of the steps, are for each part.
+    let steps = arguments.steps.map(|steps| steps.div_ceil(2));
+    let epochs = arguments.epochs.map(|epochs| epochs.div_ceil(2));
+    let part = Arguments { steps, epochs, ..arguments.clone() };
+    let out = arguments.out.as_ref().map(|out| out.join("pretraining"));
+
+    let features = Features::new(&device);
+    let first = Classifier::new(features, &device);
+    let mut run = Run::start("digits_transfer/pretraining", &Arguments { out, ..part.clone() }, 10, &["loss"])?;
+    let first = train(first, 0..5, arguments, &mut run, &device)?;
+    run.finish(&first.valid(), digest(&first.valid()))?;
+
+    let features = first.features.freeze();
+    let before = digest(&features.valid());
+    let second = Classifier::new(features, &device);
+    let mut run = Run::start("digits_transfer", &part, 10, &["loss"])?;
+    let second = train(second, 5..10, arguments, &mut run, &device)?.valid();
+    ensure!(digest(&second.features) == before, "fine-tuning changed what is frozen");
+    run.finish(&second, digest(&second))
+}
+
+/// Trains `model` to tell apart the digits `labels`.
+fn train(
+    mut model: Classifier,
+    labels: Range<i32>,
+    arguments: &Arguments,
+    run: &mut Run,
+    device: &Device,
+) -> Result<Classifier> {
+    let (train, test) = Digits::load()?;
+    let (train, test) = (train.with_labels(labels.clone()), test.with_labels(labels.clone()));
+    let first = labels.start;
+    let batch_size = arguments.batch_size.unwrap_or(64);
+    let learning_rate = arguments.learning_rate.unwrap_or(2e-3);
+    let steps = train.len().div_ceil(batch_size);
+    let loader = DataLoaderBuilder::new(DigitBatcher)
+        .shuffle(arguments.seed)
+        .batch_size(batch_size)
+        .num_workers(arguments.workers)
+        .set_device(device.clone())
+        .build(train);
+    let mut optimizer = AdamConfig::new().init();
+    let loss = CrossEntropyLossConfig::new().init(device);
+    if !arguments.plain {
+        // What is frozen has its values, and keeps them.
+        model = initialize(model)?;
+    }
+    while run.epoch(steps)? {
+        for batch in loader.batches().take(run.steps_left()) {
+            let Batch { images, labels } = batch?;
+            let loss = loss.forward(model.forward(images), labels - first);
+            let gradients = GradientsParams::from_grads(loss.backward(), &model);
+            model = optimizer.step(learning_rate, model, gradients);
+            run.step(&[loss])?;
+        }
+        run.end_epoch(&[("test accuracy", accuracy(&model.valid(), &test, first, device))])?;
+    }
+    Ok(model)
+}
+
+/// The fraction of `digits` that `model` names rightly, whose first is `first`.
+fn accuracy(model: &Classifier, digits: &Digits, first: i32, device: &Device) -> f32 {
+    let Batch { images, labels } = digits.all(&device.clone().without_autodiff());
+    let predicted = model.forward(images).argmax(1).squeeze_dim::<1>(1) + first;
+    predicted.equal(labels).float().mean().into_scalar::<f32>()
+}
