@@ -9,7 +9,7 @@ mod stream;
 mod thread;
 
 use crate::error::Error;
-use burn_backend::{DType, DeviceId, Shape, StreamId};
+use burn_backend::{DType, Shape, StreamId};
 use burn_cubecl::CubeDevice;
 use repeat::Draw;
 use std::collections::HashMap;
