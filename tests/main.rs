@@ -18,8 +18,10 @@ mod coverage;
 mod cumulative;
 mod custom;
 mod data;
+mod distributions;
 mod examples;
 mod golden;
+mod initialize;
 mod layout;
 mod learner;
 mod process;
@@ -30,6 +32,7 @@ mod remote;
 mod repeats;
 mod rerun;
 mod run_to_run;
+mod seeds;
 mod sorting;
 mod threads;
 
@@ -74,6 +77,10 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("drift_is_reported", rerun::drift_is_reported),
     ("repeats_change_nothing", rerun::repeats_change_nothing),
     ("once", rerun::once),
+    ("two_threads_of_a_process", seeds::two_threads_of_a_process),
+    ("interrupted", seeds::interrupted),
+    ("state_before_a_device_is_up", seeds::state_before_a_device_is_up),
+    ("initialize_too_early", initialize::initialize_too_early),
 ];
 
 /// A user's program: enable, seed, train, print the digest.
