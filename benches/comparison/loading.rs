@@ -45,7 +45,7 @@ impl Mapper<Image, Image> for Work {
 impl Work {
     fn apply(self, mut image: Image) -> Image {
         if let Self::Costly = self {
-            for _ in 0..black_box(100) {
+            for _ in 0..black_box(1600) {
                 for pixel in &mut image.0 {
                     *pixel = pixel.wrapping_mul(167).rotate_left(3) ^ 13;
                 }
@@ -71,7 +71,8 @@ fn burn(length: usize, workers: usize, work: Work) -> Arc<dyn DataLoader<Vec<f32
 fn here(length: usize, workers: usize, work: Work) -> Arc<dyn DataLoader<Vec<f32>>> {
     let samples = Pipeline::new(images(length)).map(move |image| work.apply(image));
     let builder = DataLoaderBuilder::new(Floats).shuffle(812).batch_size(BATCH).num_workers(workers);
-    builder.build_pipeline(samples)
+    // As far ahead as Burn's workers may be.
+    builder.prefetch(100).build_pipeline(samples)
 }
 
 /// Times an epoch of each of two loaders.
