@@ -108,10 +108,11 @@ pub enum Error {
         thread: usize,
     },
 
-    /// A random operation was issued before its thread's state was taken, and began only after.
+    /// A random operation was issued before its thread's operations were counted, and began only after.
     #[error(
-        "`{operation}` is the first operation on device {device}, was issued before `random_state()`, and is missing in \
-         the state it gave; call `device.sync()` before `random_state()`"
+        "`{operation}` is the first operation on device {device}, and was issued before `random_state()` (or the thread, \
+         after thousands of streams) counted what the thread had drawn: it is missing there; call `device.sync()` after \
+         the first operation on a device"
     )]
     Uncounted {
         /// The operation, by Burn's name.

@@ -14,6 +14,8 @@ mod bits;
 mod checkpoint;
 mod configuration;
 mod coverage;
+mod distributions;
+mod initialize;
 mod layout;
 mod process;
 mod programs;
@@ -21,6 +23,7 @@ mod refusals;
 mod remote;
 mod repeats;
 mod run_to_run;
+mod seeds;
 mod threads;
 
 use burn::prelude::*;
@@ -52,6 +55,10 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("stolen_under_a_profiler", coverage::stolen_under_a_profiler),
     ("reseeding", coverage::reseeding),
     ("steady_memory", coverage::steady_memory),
+    ("two_threads_of_a_process", seeds::two_threads_of_a_process),
+    ("interrupted", seeds::interrupted),
+    ("state_before_a_device_is_up", seeds::state_before_a_device_is_up),
+    ("initialize_too_early", initialize::initialize_too_early),
 ];
 
 /// A user's program: enable, seed, train, print the digest.

@@ -8,7 +8,7 @@ mod stream;
 mod thread;
 
 use crate::error::Error;
-use burn_backend::{DType, DeviceId, Shape, StreamId};
+use burn_backend::{DType, Shape, StreamId};
 use burn_cubecl::CubeDevice;
 use std::collections::HashMap;
 use std::sync::Mutex;

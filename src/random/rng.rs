@@ -9,6 +9,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// ChaCha's stream of a host generator; devices of tensor operations have other high words.
 const HOST: u64 = 0xFFFF_FFFF << 32;
 
+/// Words in a ChaCha block.
+const BLOCK_WORDS: u128 = 16;
+
 /// A generator of a [`RandomStream`](crate::RandomStream), for rand 0.10.
 ///
 /// It gives the words of `rand_chacha::ChaCha8Rng` under the stream's key, with the stream number `0xFFFF_FFFF << 32`.
@@ -50,21 +53,24 @@ impl fmt::Debug for StreamRng {
 #[derive(Serialize, Deserialize)]
 struct State {
     key: [u8; 32],
-    /// Words drawn: less than 2^68.
-    words: u128,
+    /// Whole blocks of 16 words drawn, and words of the next one.
+    blocks: u64,
+    words: u8,
 }
 
 impl Serialize for StreamRng {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        State { key: self.0.get_seed(), words: self.0.get_word_pos() }.serialize(serializer)
+        let drawn = self.0.get_word_pos();
+        let (blocks, words) = ((drawn / BLOCK_WORDS) as u64, (drawn % BLOCK_WORDS) as u8);
+        State { key: self.0.get_seed(), blocks, words }.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for StreamRng {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let State { key, words } = State::deserialize(deserializer)?;
+        let State { key, blocks, words } = State::deserialize(deserializer)?;
         let mut rng = Self::new(key);
-        rng.0.set_word_pos(words);
+        rng.0.set_word_pos(BLOCK_WORDS * u128::from(blocks) + u128::from(words));
         Ok(rng)
     }
 }

@@ -167,3 +167,62 @@ impl Thread {
         Some(self.sources.get_mut(&source)?.draw(device))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEVICE: DeviceId = DeviceId { type_id: 3, index_id: 1 };
+
+    fn key(number: u8) -> [u8; 32] {
+        [number; 32]
+    }
+
+    fn draw(thread: &mut Thread, position: u64) -> Option<(u8, u64)> {
+        thread.draw(Some(TensorId::new(position)), DEVICE).map(|(key, stream)| (key[0], stream))
+    }
+
+    #[test]
+    fn what_waits_draws_from_what_held_when_it_was_issued() {
+        let mut thread = Thread::default();
+        assert_eq!(draw(&mut thread, 5), None);
+        thread.seed(Source::new(key(1)));
+        thread.note(TensorId::new(10));
+        let guard = thread.enter(Source::new(key(2)));
+        thread.note(TensorId::new(20));
+        thread.exit(guard);
+        assert_eq!(thread.note(TensorId::new(30)), 3);
+        let high = 3 << 48 | 1 << 32;
+        assert_eq!(
+            [9, 11, 21, 29, 31].map(|position| draw(&mut thread, position)),
+            [None, Some((1, high)), Some((2, high)), Some((2, high | 1)), Some((1, high | 1)),]
+        );
+    }
+
+    #[test]
+    fn only_what_nothing_can_draw_from_is_forgotten() {
+        let mut thread = Thread::default();
+        thread.seed(Source::new(key(0)));
+        thread.note(TensorId::new(0));
+        let outer = thread.enter(Source::new(key(1)));
+        thread.note(TensorId::new(1));
+        for turn in 0..100 {
+            let guard = thread.enter(Source::new(key(2)));
+            thread.note(TensorId::new(10 * turn + 2));
+            thread.exit(guard);
+            thread.note(TensorId::new(10 * turn + 5));
+        }
+        thread.forget();
+        assert_eq!((thread.sources.len(), thread.changes.len()), (102, 202), "nothing is known to have run");
+        // Between the last stream's start and its end.
+        thread.settle(TensorId::new(993));
+        assert!(thread.is_settled(TensorId::new(993)) && !thread.is_settled(TensorId::new(994)));
+        thread.forget();
+        assert_eq!((thread.sources.len(), thread.changes.len()), (3, 2));
+        assert_eq!(draw(&mut thread, 994).map(|(key, _)| key), Some(2));
+        assert_eq!(draw(&mut thread, 999).map(|(key, _)| key), Some(1));
+        thread.exit(outer);
+        thread.note(TensorId::new(1000));
+        assert_eq!(draw(&mut thread, 1001).map(|(key, _)| key), Some(0));
+    }
+}
