@@ -37,11 +37,10 @@
 //!
 //! # What is saved
 //!
-//! The random state of the calling thread, the bits of every parameter and buffer, whether a parameter is trainable, a module's flags (of a dropout, say), the
-//! optimizer's state, a learning rate scheduler's, and whatever else the
-//! program gives. Parameters and optimizer state
-//! are named by the parameter's path (`conv1.weight`), not by Burn's `ParamId`, which is random: two runs of the same
-//! training write the same bytes.
+//! The random state of the calling thread; the bits of every parameter and buffer, whether a parameter is trainable, and
+//! a module's flags (of a dropout, say); the state of optimizers and learning rate schedulers; whatever else the program
+//! gives. Parameters and optimizer state are named by the parameter's path (`conv1.weight`), not by Burn's `ParamId`,
+//! which is random: two runs of the same training write the same bytes.
 //!
 //! Taking a checkpoint changes nothing in the run. A parameter that is not initialised yet stays so, and is saved as such.
 //!
@@ -52,9 +51,9 @@
 //!
 //! `burn::train::Learner` hands model, optimizer and scheduler to its checkpointers once an epoch, on threads of their
 //! own. Neither the random state of the training's thread nor its position in the data is among them, and its files hold
-//! `ParamId`s in the order of a hash map, so that they differ from run to run where the weights do not. For a resumed run
-//! with the same bits, write the loop yourself as above; to compare the models of two runs of a `Learner`, use
-//! [`digest`](crate::digest).
+//! random `ParamId`s, the optimizer's in the order of a hash map, so that they differ from run to run where the weights do
+//! not. For a resumed run with the same bits, write the loop yourself as above; to compare the models of two runs of a
+//! `Learner`, use [`digest`](crate::digest()).
 
 mod error;
 mod file;

@@ -39,6 +39,17 @@ fn numbers_come_back_with_their_bits() {
     assert_eq!(back, (whole.0, whole.1, Some("text".to_owned()), whole.3));
 }
 
+#[test]
+fn another_thread_may_write() {
+    let folder = Folder::new();
+    let path = folder.path().join("a.checkpoint");
+    let (checkpoint, to) = (small(4), path.clone());
+    std::thread::spawn(move || checkpoint.save(to)).join().expect("no panic").expect("a folder to write to");
+    let mut checkpoint = Checkpoint::load(&path).expect("the file just written");
+    let _: [f64; 2] = checkpoint.value("losses").expect("two numbers");
+    assert_eq!(checkpoint.resume().expect("nothing is left"), 4);
+}
+
 /// Equal maps that iterate in different orders are written alike.
 #[test]
 fn a_hash_map_has_one_order() {

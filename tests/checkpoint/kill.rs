@@ -17,6 +17,7 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::ExitStatus;
 use std::thread;
 use std::time::Duration;
 
@@ -159,11 +160,14 @@ fn a_training_that_was_killed_ends_like_one_that_was_not() {
     for _ in 0..KILLS {
         let mut child = checkpointed(&killed).start();
         let lines = BufReader::new(child.stdout.take().expect("its output is piped")).lines();
-        let steps = lines.map_while(Result::ok).filter(|line| line.starts_with("step: "));
-        let _ = steps.take(random.random_range(0..=STEPS as usize / KILLS + 1)).count();
+        let mut steps = lines.map_while(Result::ok).filter(|line| line.starts_with("step: "));
+        // The pipe stays open: a child must not end because it can no longer print.
+        let seen = steps.by_ref().take(random.random_range(0..=STEPS as usize / KILLS + 1)).count();
         thread::sleep(Duration::from_micros(random.random_range(0..50_000)));
         child.kill().expect("a child to kill, or one that has ended");
-        child.wait().expect("the child's end");
+        let status = child.wait().expect("the child's end");
+        eprintln!("a process was killed after it told of {seen} steps: {status}");
+        assert!(is_killed(status) || status.success(), "{status}");
     }
     let last = checkpointed(&killed).run();
     eprintln!("the last of {} processes started at step {}", KILLS + 1, last.reported("started at"));
@@ -191,6 +195,17 @@ fn a_training_goes_on_from_each_of_its_checkpoints() {
     }
 }
 
+#[cfg(unix)]
+fn is_killed(status: ExitStatus) -> bool {
+    use std::os::unix::process::ExitStatusExt;
+    status.signal() == Some(9)
+}
+
+#[cfg(not(unix))]
+fn is_killed(status: ExitStatus) -> bool {
+    !status.success()
+}
+
 /// Writes a large checkpoint to one path again and again.
 pub fn endless_writes() {
     let path = std::env::var_os(FILE).expect("the file to write");
@@ -210,10 +225,11 @@ fn a_kill_during_a_write_leaves_a_whole_file() {
     for kill in 0..KILLED_WRITES {
         let mut child = Program::new("endless_writes").env(FILE, &path).start();
         let lines = BufReader::new(child.stdout.take().expect("its output is piped")).lines();
-        let _ = lines.map_while(Result::ok).find(|line| line.starts_with("wrote: "));
+        let mut lines = lines.map_while(Result::ok);
+        lines.by_ref().find(|line| line.starts_with("wrote: ")).expect("a first write");
         thread::sleep(Duration::from_millis(7 * kill as u64));
         child.kill().expect("an endless child");
-        child.wait().expect("the child's end");
+        assert!(is_killed(child.wait().expect("the child's end")), "an endless child ends by a kill alone");
         let files = || std::fs::read_dir(folder.path()).expect("the folder").count();
         unfinished += files() - 1;
         let mut checkpoint = Checkpoint::load(&path).expect("a whole file");
