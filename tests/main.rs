@@ -14,6 +14,7 @@ mod bits;
 mod configuration;
 mod coverage;
 mod custom;
+mod indices;
 mod layout;
 mod process;
 mod programs;
@@ -50,6 +51,10 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("stolen_under_a_profiler", coverage::stolen_under_a_profiler),
     ("reseeding", coverage::reseeding),
     ("steady_memory", coverage::steady_memory),
+    ("told", indices::told),
+    ("told_once", indices::told_once),
+    ("told_late", indices::told_late),
+    ("told_in_training", indices::told_in_training),
     ("unknown_custom", custom::unknown_custom),
     ("warned_custom", custom::warned_custom),
     ("promised_custom", custom::promised_custom),

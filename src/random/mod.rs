@@ -12,7 +12,7 @@ use repeat::Draw;
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-pub(crate) use position::{issued, tensors_exist};
+pub(crate) use position::{issued, of_operation, tensors_exist};
 pub(crate) use repeat::repeatable;
 
 /// The seeds of a thread and how many operations have drawn under each.
