@@ -14,6 +14,7 @@ mod bits;
 mod configuration;
 mod coverage;
 mod custom;
+mod host;
 mod indices;
 mod layout;
 mod process;
