@@ -176,6 +176,27 @@ pub enum Error {
         again: String,
     },
 
+    /// An operation got an index that is outside its axis.
+    #[error(
+        "`{operation}` (operands {operands}; device {device}) got the index {index}, at {position:?} of its indices, for \
+         an axis of {length}: it read zeros there, or updated nothing; correct the index (negative ones do not count \
+         from the end)"
+    )]
+    IndexOutOfRange {
+        /// The operation, by the name of its method in burn-backend.
+        operation: &'static str,
+        /// Shapes and dtypes of the operands, `[2, 3] f32, [3] i32`.
+        operands: String,
+        /// The device it ran on.
+        device: String,
+        /// The first index outside, in row-major order.
+        index: i64,
+        /// Its position in the tensor of indices.
+        position: Vec<usize>,
+        /// The length of the axis it is for.
+        length: usize,
+    },
+
     /// A custom operation was promised to be deterministic after determinism had been enabled.
     #[error(
         "the custom operation `{operation}` was promised too late: determinism is enabled already; call \

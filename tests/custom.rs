@@ -72,8 +72,8 @@ pub fn unknown_custom() {
     let input = upload(vec![1.0, 2.0], [1, 2]);
     let (output, calls) = drifting(input.clone(), 0.0);
     let dependent = Stream::float_sum(output.clone());
-    for refused in [output, dependent] {
-        let text = read(refused).expect_err("nobody knows the operation").to_string();
+    for refused in [&dependent, &output, &dependent] {
+        let text = read(refused.clone()).expect_err("nobody knows the operation").to_string();
         for part in ["`tests::drift` was refused", "[1, 2] f32", "custom operation", "`promise_deterministic`"] {
             assert!(text.contains(part), "{text}\nlacks\n{part}");
         }

@@ -21,6 +21,8 @@ mod data;
 mod distributions;
 mod examples;
 mod golden;
+mod host;
+mod indices;
 mod initialize;
 mod layout;
 mod learner;
@@ -68,6 +70,10 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("stolen_under_a_profiler", coverage::stolen_under_a_profiler),
     ("reseeding", coverage::reseeding),
     ("steady_memory", coverage::steady_memory),
+    ("told", indices::told),
+    ("told_once", indices::told_once),
+    ("told_late", indices::told_late),
+    ("told_in_training", indices::told_in_training),
     ("unknown_custom", custom::unknown_custom),
     ("warned_custom", custom::warned_custom),
     ("promised_custom", custom::promised_custom),

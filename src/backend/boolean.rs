@@ -13,9 +13,12 @@ use burn_cubecl::CubeBackend;
 use burn_deterministic_kernels::{reduce, scatter};
 
 impl BoolTensorOps<Self> for Deterministic<CubeBackend> {
+    fn bool_into_data(tensor: BoolTensor<Self>) -> impl Future<Output = Result<TensorData, ExecutionError>> + Send {
+        kernel::indices::read_checked(tensor, CubeBackend::bool_into_data)
+    }
+
     forward! {
         TRANSFER:
-        fn bool_into_data(tensor: BoolTensor<Self>) -> impl Future<Output = Result<TensorData, ExecutionError>> + Send;
         fn bool_from_data(data: TensorData, device: &Device<Self>) -> BoolTensor<Self>;
         fn bool_to_device(tensor: BoolTensor<Self>, device: &Device<Self>) -> BoolTensor<Self>;
     }

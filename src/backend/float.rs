@@ -14,12 +14,13 @@ use burn_deterministic_kernels::reduce::{self, extreme};
 use burn_deterministic_kernels::{scan, scatter};
 
 impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
+    fn float_into_data(tensor: FloatTensor<Self>) -> impl Future<Output = Result<TensorData, ExecutionError>> + Send {
+        kernel::indices::read_checked(tensor, CubeBackend::float_into_data)
+    }
+
     forward! {
         TRANSFER:
         fn float_from_data(data: TensorData, device: &Device<Self>) -> FloatTensor<Self>;
-        fn float_into_data(
-            tensor: FloatTensor<Self>,
-        ) -> impl Future<Output = Result<TensorData, ExecutionError>> + Send;
         fn float_to_device(tensor: FloatTensor<Self>, device: &Device<Self>) -> FloatTensor<Self>;
     }
 

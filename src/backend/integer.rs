@@ -13,9 +13,12 @@ use burn_deterministic_kernels::reduce::{self, extreme};
 use burn_deterministic_kernels::{scan, scatter};
 
 impl IntTensorOps<Self> for Deterministic<CubeBackend> {
+    fn int_into_data(tensor: IntTensor<Self>) -> impl Future<Output = Result<TensorData, ExecutionError>> + Send {
+        kernel::indices::read_checked(tensor, CubeBackend::int_into_data)
+    }
+
     forward! {
         TRANSFER:
-        fn int_into_data(tensor: IntTensor<Self>) -> impl Future<Output = Result<TensorData, ExecutionError>> + Send;
         fn int_from_data(data: TensorData, device: &Device<Self>) -> IntTensor<Self>;
         fn int_to_device(tensor: IntTensor<Self>, device: &Device<Self>) -> IntTensor<Self>;
     }

@@ -2,6 +2,7 @@
 
 use super::Deterministic;
 use super::forward::forward;
+use super::kernel::indices::out_of_range;
 use crate::random::set_backend_seed;
 use burn_backend::tensor::Device;
 use burn_backend::{
@@ -30,9 +31,16 @@ impl Backend for Deterministic<CubeBackend> {
         set_backend_seed(seed);
     }
 
+    fn sync(device: &Device<Self>) -> Result<(), ExecutionError> {
+        CubeBackend::sync(device)?;
+        match out_of_range(device, true) {
+            Some(found) => Err(ExecutionError::with_context(found.error.to_string())),
+            None => Ok(()),
+        }
+    }
+
     forward! {
         MANAGEMENT:
-        fn sync(device: &Device<Self>) -> Result<(), ExecutionError>;
         fn flush(device: &Device<Self>) -> Result<(), ExecutionError>;
         fn memory_cleanup(device: &Device<Self>);
         fn memory_pool_report(device: &Device<Self>) -> Option<Vec<SlicedPoolReport>>;

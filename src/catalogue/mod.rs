@@ -73,6 +73,9 @@ pub const TRAITS: &[Section] = &[
 /// What Burn's operation stream carries besides methods of the traits.
 pub const STREAM: Section = Section { name: "Operation stream", entries: stream::STREAM };
 
+/// What Burn's tensor API and its extension crates do before the stream.
+pub const HOST: Section = Section { name: "Before the stream", entries: stream::HOST };
+
 /// Methods whose f32 form on Burn's stream runs in the fused kernel of `elementwise`, together with its neighbours.
 pub const FUSED: &[&str] = &[
     "float_add",
@@ -128,21 +131,22 @@ pub fn markdown() -> String {
          Every method of the traits that make up a Burn backend, and what becomes of it in burn-deterministic. \
          Generated from `src/catalogue`; a test keeps it current (`UPDATE_DOCS=1 cargo test catalogue` writes it).\n\n\
          - **kernel**: a fixed-order kernel of burn-deterministic-kernels, whose family documents the order.\n\
-         - **composed**: Burn's default body, which calls the methods named.\n\
+         - **composed**: Burn's default body, which calls the methods named. What one does on the host besides is a pure \
+         function of the data: one thread, one order.\n\
          - **forwarded**: the inner backend's method, with the reason that is safe.\n\
          - **refused**: an error, with the reason and what to do instead.\n\n\
          A star marks operations whose f32 form on Burn's stream runs in the fused kernel `elementwise::run`, together \
          with its neighbours and with the bits of a kernel each.\n\n\
          | trait | methods | kernel | composed | forwarded | refused |\n|---|---|---|---|---|---|\n",
     );
-    for section in TRAITS.iter().chain([&STREAM]) {
+    for section in TRAITS.iter().chain([&STREAM, &HOST]) {
         let count = |name: &str| section.entries.iter().filter(|entry| entry.route.name() == name).count();
         let [kernel, composed, forwarded, refused] = ["kernel", "composed", "forwarded", "refused"].map(count);
         let Section { name, entries } = section;
         let methods = entries.len();
         line(&mut text, format_args!("| {name} | {methods} | {kernel} | {composed} | {forwarded} | {refused} |"));
     }
-    for section in TRAITS.iter().chain([&STREAM]) {
+    for section in TRAITS.iter().chain([&STREAM, &HOST]) {
         line(&mut text, format_args!("\n## {}\n\n| operation | route | detail |\n|---|---|---|", section.name));
         for Entry { method, route } in section.entries {
             let fused = if FUSED.contains(method) { " *" } else { "" };

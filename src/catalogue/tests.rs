@@ -1,6 +1,6 @@
 //! The tables against Burn's sources, this crate's implementation and the documentation.
 
-use super::{Entry, Route, STREAM, TRAITS, entry, markdown};
+use super::{Entry, HOST, Route, STREAM, TRAITS, entry, markdown};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -38,7 +38,7 @@ fn every_method_of_every_trait_has_one_entry_in_the_order_of_the_trait() {
 #[test]
 fn names_are_unique() {
     let mut seen = BTreeSet::new();
-    for Entry { method, .. } in TRAITS.iter().chain([&STREAM]).flat_map(|section| section.entries) {
+    for Entry { method, .. } in TRAITS.iter().chain([&STREAM, &HOST]).flat_map(|section| section.entries) {
         assert!(seen.insert(method), "{method} has two entries");
     }
 }

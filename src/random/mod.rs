@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use thread::{Source, Thread};
 
-pub(crate) use position::{issued, seen, tensors_exist};
+pub(crate) use position::{issued, of_operation, seen, tensors_exist};
 pub(crate) use repeat::repeatable;
 pub use rng::StreamRng;
 pub use state::{RandomState, random_state, restore_random_state};

@@ -66,7 +66,7 @@ pub(crate) fn issued<T>(output: Option<TensorId>, body: impl FnOnce() -> T) -> T
 }
 
 /// The position of the operation being run, where it came over Burn's stream.
-pub(super) fn of_operation() -> Option<TensorId> {
+pub(crate) fn of_operation() -> Option<TensorId> {
     ISSUED.get()
 }
 

@@ -3,12 +3,14 @@
 use super::elementwise::Run;
 use super::rerun::repeated;
 use super::{coverage, fuser, interpret};
+use crate::backend::{OutOfRange, out_of_range};
 use crate::enable::{OnViolation, determinism, warn};
+use burn_backend::ExecutionError;
 use burn_cubecl::CubeDevice;
 use burn_cubecl::fusion::{FallbackOperation, FusedOperation};
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_fusion::stream::Context;
-use burn_ir::OperationIr;
+use burn_ir::{OperationIr, TensorError};
 
 /// Operations in program order, in Burn's relative form.
 pub(super) struct Block {
@@ -28,6 +30,30 @@ pub(super) enum Work {
 impl Block {
     pub(super) fn new(device: CubeDevice, operations: Vec<OperationIr>, work: Work) -> Self {
         Self { device, operations, work }
+    }
+}
+
+impl Block {
+    /// Tells the program of an index out of range, in this block or in an earlier one: if the program waits for this
+    /// block, it waits for the checks too.
+    ///
+    /// # Panics
+    ///
+    /// When there is one. The results of the operation and of this block carry the error.
+    fn report_indices(&self, context: &mut Context<CubeFusionHandle>) {
+        // An upload carries no error: what it brings is not computed.
+        let works = |operation: &&OperationIr| !matches!(operation, OperationIr::Init(_) | OperationIr::Drop(_));
+        let Some(output) = { self.operations.iter().rfind(works) }.and_then(|operation| operation.outputs().next())
+        else {
+            return;
+        };
+        let waits = coverage::is_newest(context.tensors[&output.id].id);
+        let Some(OutOfRange { error, output }) = out_of_range(&self.device, waits) else { return };
+        if let Some(output) = output.filter(|output| context.handles.has_handle(output)) {
+            let error = TensorError::new(ExecutionError::with_context(error.to_string()));
+            context.handles.set_error(output, error);
+        }
+        panic!("{error}");
     }
 }
 
@@ -68,6 +94,7 @@ impl FusedOperation for Block {
                 }
             },
         }
+        self.report_indices(context);
     }
 
     fn to_state(&self) -> Self::State {

@@ -11,18 +11,30 @@
 
 use crate::enable::{OnViolation, determinism, warn};
 use crate::error::Error;
+use burn_backend::StreamId;
 use burn_fusion::observer::{BlockOperations, FusionObservation, FusionObserver};
-use burn_ir::OperationIr;
-use core::cell::Cell;
+use burn_ir::{OperationIr, TensorId};
+use core::cell::{Cell, RefCell};
 use core::sync::atomic::{AtomicBool, Ordering};
 use cubecl::logging::{LaunchObservation, LaunchObserver};
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 thread_local! {
     /// The operation this thread's block starts with, until the block passes through the route.
     static UNROUTED: Cell<Option<&'static str>> = const { Cell::new(None) };
+    /// The result of the last operation that each thread has issued to this thread's device. Looked up by key only.
+    static NEWEST: RefCell<HashMap<StreamId, TensorId>> = RefCell::new(HashMap::new());
     /// Whether a kernel was seen since this was last cleared.
     static SEEN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the operation that makes `output` is the last one that its thread has issued so far.
+///
+/// The route takes an operation when the next one comes, so a block that has the last one runs because the program waits:
+/// for a read, or a sync.
+pub(super) fn is_newest(output: TensorId) -> bool {
+    NEWEST.with_borrow(|newest| newest.get(&StreamId::current()) == Some(&output))
 }
 
 /// The first operation that ran outside the route.
@@ -70,7 +82,11 @@ fn violation(operation: &'static str) -> Error {
 struct Coverage;
 
 impl FusionObserver for Coverage {
-    fn registered(&self, _operation: &OperationIr) {}
+    fn registered(&self, operation: &OperationIr) {
+        if let (Some(output), false) = (operation.outputs().next(), matches!(operation, OperationIr::Drop(_))) {
+            NEWEST.with_borrow_mut(|newest| newest.insert(StreamId::current(), output.id));
+        }
+    }
 
     fn block_starts(&self, block: BlockOperations<'_>) {
         // An upload and a free carry no work.

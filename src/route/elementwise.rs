@@ -3,6 +3,7 @@
 //! A run takes f32 operations whose results have one shape. The kernel family promises that sharing a kernel changes no
 //! bit, so where a run begins and ends, which Burn decides by what it has cached, does not matter.
 
+use super::interpret::taken;
 use super::rerun::{Work, operands};
 use crate::catalogue;
 use crate::error::{Error, Refusal};
@@ -343,9 +344,9 @@ impl Run {
 
 /// The operand of a kernel behind the relative tensor `operand`.
 fn take(operand: &TensorIr, context: &mut Context<CubeFusionHandle>) -> cubecl::std::tensor::TensorHandle {
-    let global = &context.tensors[&operand.id];
-    let (id, shape) = (global.id, global.shape.clone());
-    let handle = context.handles.get_handle(&id, &operand.status);
+    let global = context.tensors[&operand.id].clone();
+    let shape = global.shape.clone();
+    let handle = taken(&TensorIr { status: operand.status, ..global }, context);
     untile(CubeBackend::float_tensor(TensorHandle { handle, shape })).into()
 }
 

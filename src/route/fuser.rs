@@ -28,7 +28,7 @@ impl OptimizationProvider for RouteProvider {
     }
 }
 
-/// Takes operations in program order: a run of element-wise ones together, any other by itself.
+/// Takes operations in program order: a run of element-wise ones together, any other by itself, with the frees after it.
 #[derive(Clone)]
 pub(super) struct RouteFuser {
     device: CubeDevice,
@@ -54,11 +54,13 @@ impl OperationFuser<CubeOptimization> for RouteFuser {
         }
         let taken = match &mut self.run {
             Some(run) => run.take(operation),
-            None => {
+            None if self.operations.is_empty() => {
                 self.run = Run::new(operation, self.max_tensors);
-                self.closed = self.run.is_none();
                 true
             }
+            // Open until the next operation comes: what a read finds pending is what it waits for, and only then is
+            // there an occasion to tell of indices out of range.
+            None => matches!(operation, OperationIr::Drop(_)),
         };
         if taken {
             self.operations.push(operation.clone());

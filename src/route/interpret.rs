@@ -1,8 +1,8 @@
 //! One operation of Burn's stream on the deterministic backend.
 
 use super::bind::bind;
-use super::coverage;
 use super::rerun::{Work, operands, repeated};
+use super::{coverage, quantized};
 use crate::backend::{Deterministic, in_route};
 use crate::catalogue;
 use crate::enable::{OnViolation, determinism, warn};
@@ -70,6 +70,7 @@ fn on_the_backend(operation: &OperationIr, device: &CubeDevice, context: &mut Co
     let output = operation.outputs().next().map(|output| output.id);
     in_route(|| {
         issued(output, || match operation {
+            operation if quantized::takes_part(operation) => quantized::run(operation, &mut context.handles),
             // burn-fusion emits this cast, and burn-router's interpreter has no arm for it.
             OperationIr::BaseInt(BaseOperationIr::Cast(cast)) => int_cast(cast, context),
             OperationIr::Float(_, FloatOperationIr::Matmul(product)) => {
@@ -145,16 +146,15 @@ fn unsupported(dtype: DType, operation: &OperationIr, device: &CubeDevice) -> Re
 
 /// The catalogue's entry for an operation that the stream does not carry to the backend.
 fn refused_on_the_stream(operation: &OperationIr) -> Option<&'static str> {
-    let is_quantized = |tensor: &TensorIr| matches!(tensor.dtype, DType::QFloat(_));
     match operation {
         OperationIr::Custom(custom) => (!promise::keeps(&custom.id)).then_some("custom"),
-        operation if operation.inputs().any(is_quantized) || operation.outputs().any(is_quantized) => Some("quantized"),
+        operation if quantized::takes_part(operation) && !quantized::is_known(operation) => Some("quantized"),
         _ => None,
     }
 }
 
 fn int_cast(cast: &CastOpIr, context: &mut Context<CubeFusionHandle>) {
-    let handle = context.handles.get_handle(&cast.input.id, &cast.input.status);
+    let handle = taken(&cast.input, context);
     let tensor = B::int_tensor(TensorHandle { handle, shape: cast.input.shape.clone() });
     let output = B::int_cast(tensor, cast.out.dtype.into());
     context.handles.register_handle(cast.out.id, B::int_tensor_handle(output));
@@ -162,11 +162,23 @@ fn int_cast(cast: &CastOpIr, context: &mut Context<CubeFusionHandle>) {
 
 /// The tensor behind a handle, by the kind of its dtype.
 fn primitive(tensor: &TensorIr, context: &mut Context<CubeFusionHandle>) -> HandleKind<B> {
-    let handle = context.handles.get_handle(&tensor.id, &tensor.status);
+    let handle = taken(tensor, context);
     let handle = TensorHandle { handle, shape: tensor.shape.clone() };
     match tensor.dtype {
         dtype if dtype.is_float() => HandleKind::Float(B::float_tensor(handle)),
         dtype if dtype.is_bool() => HandleKind::Bool(B::bool_tensor(handle)),
         _ => HandleKind::Int(B::int_tensor(handle)),
     }
+}
+
+/// The handle of an operand, which goes with its last use.
+///
+/// # Panics
+///
+/// When there is none.
+pub(super) fn taken(tensor: &TensorIr, context: &mut Context<CubeFusionHandle>) -> CubeFusionHandle {
+    // Burn skips what depends on a tensor with an error, but a read that is the tensor's last use takes the error away.
+    let exists = context.handles.has_handle(&tensor.id) || context.handles.error(&tensor.id).is_some();
+    assert!(exists, "an operand was never written, as a read of it has told");
+    context.handles.get_handle(&tensor.id, &tensor.status)
 }

@@ -16,6 +16,7 @@ mod coverage;
 mod elementwise;
 mod fuser;
 mod interpret;
+mod quantized;
 mod rerun;
 
 use crate::error::Error;

@@ -37,7 +37,7 @@
 //! `f16` and `bf16` are widened to `f32`, the result is rounded once. All other types are computed as they are.
 //!
 //! An index outside its axis, negative ones among them, updates nothing in the updates and reads zero in the reads
-//! ([`gather`], [`select`], [`gather_nd`]).
+//! ([`gather`], [`select`], [`gather_nd`]); [`bounds`] tells whether there was one.
 //!
 //! # Cost
 //!
@@ -51,6 +51,7 @@
 
 pub(crate) mod accepts;
 pub(crate) mod axes;
+pub mod bounds;
 mod gather;
 pub(crate) mod kernel;
 pub mod plan;

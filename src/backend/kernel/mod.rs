@@ -1,6 +1,7 @@
 //! From Burn's tensors to the operands of the kernels and back: one file a kernel family.
 
 pub(super) mod convolution;
+pub(crate) mod indices;
 pub(super) mod matmul;
 pub(super) mod random;
 pub(super) mod reduce;

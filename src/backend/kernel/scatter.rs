@@ -1,5 +1,6 @@
 //! Indexed updates and indexed reads.
 
+use super::indices::note;
 use super::{Output, operand, run};
 use burn_backend::{Shape, TensorMetadata, tensor::IndexingUpdateOp};
 use burn_cubecl::tensor::CubeTensor;
@@ -47,7 +48,11 @@ pub(in crate::backend) fn along(
         operation,
         &[&tensor, &indices, &values],
         Output::like(&tensor, tensor.shape()),
-        |client| kernel(client, dim, operand(&tensor), operand(&indices), operand(&values), update),
+        |client| {
+            let result = kernel(client, dim, operand(&tensor), operand(&indices), operand(&values), update)?;
+            note(operation, &[&tensor, &indices, &values], &indices, &[tensor.shape()[dim]])?;
+            Ok(result)
+        },
         || plain(tensor.clone(), indices.clone(), values.clone()),
     )
 }
@@ -63,7 +68,11 @@ pub(in crate::backend) fn slices(
         operation,
         &[&tensor, &indices, &values],
         Output::like(&tensor, tensor.shape()),
-        |client| scatter::scatter_nd(client, operand(&tensor), operand(&indices), operand(&values), update),
+        |client| {
+            let result = scatter::scatter_nd(client, operand(&tensor), operand(&indices), operand(&values), update)?;
+            note(operation, &[&tensor, &indices, &values], &indices, &addressed(&tensor, &indices))?;
+            Ok(result)
+        },
         || plain(tensor.clone(), indices.clone(), values.clone()),
     )
 }
@@ -80,7 +89,11 @@ pub(in crate::backend) fn gather(
         operation,
         &[&tensor, &indices],
         Output::like(&tensor, indices.shape()),
-        |client| scatter::gather(client, dim, operand(&tensor), operand(&indices)),
+        |client| {
+            let result = scatter::gather(client, dim, operand(&tensor), operand(&indices))?;
+            note(operation, &[&tensor, &indices], &indices, &[tensor.shape()[dim]])?;
+            Ok(result)
+        },
         || plain(tensor.clone(), indices.clone()),
     )
 }
@@ -99,7 +112,11 @@ pub(in crate::backend) fn gather_nd(
         operation,
         &[&tensor, &indices],
         Output::like(&tensor, Shape::from(shape)),
-        |client| scatter::gather_nd(client, operand(&tensor), operand(&indices)),
+        |client| {
+            let result = scatter::gather_nd(client, operand(&tensor), operand(&indices))?;
+            note(operation, &[&tensor, &indices], &indices, &addressed(&tensor, &indices))?;
+            Ok(result)
+        },
         || plain(tensor.clone(), indices.clone()),
     )
 }
@@ -118,7 +135,17 @@ pub(in crate::backend) fn select(
         operation,
         &[&tensor, &indices],
         Output::like(&tensor, shape),
-        |client| scatter::select(client, dim, operand(&tensor), operand(&indices)),
+        |client| {
+            let result = scatter::select(client, dim, operand(&tensor), operand(&indices))?;
+            note(operation, &[&tensor, &indices], &indices, &[tensor.shape()[dim]])?;
+            Ok(result)
+        },
         || plain(tensor.clone(), indices.clone()),
     )
+}
+
+/// The sizes of the axes that the tuples along the last axis of `indices` are for.
+fn addressed(tensor: &CubeTensor, indices: &CubeTensor) -> Vec<usize> {
+    let parts = indices.shape()[indices.rank() - 1];
+    tensor.shape()[..parts].to_vec()
 }

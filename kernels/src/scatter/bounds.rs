@@ -1,0 +1,140 @@
+//! Whether indices are outside their axis, which neither an update nor a read tells.
+//!
+//! A check raises a flag in a buffer of flags that the caller reads when it suits it. Every unit that raises a flag writes
+//! the same word, so which of them comes last does not matter, and none adds to what another wrote.
+
+use crate::KernelError;
+use crate::launch::grid;
+use crate::scatter::accepts::index_type;
+use crate::scatter::axes::AxisView;
+use crate::scatter::kernel::row_of;
+use crate::scatter::segment::words_arg;
+use cubecl::prelude::*;
+use cubecl::server::{Handle, ServerError};
+use cubecl::std::tensor::TensorHandle;
+
+/// Flags on the device, all of them down at first.
+pub struct Flags {
+    handle: Handle,
+    length: usize,
+}
+
+impl Flags {
+    /// So many flags.
+    pub fn new(client: &Client, length: usize) -> Self {
+        Self { handle: client.create_from_slice(&vec![0; length * size_of::<u32>()]), length }
+    }
+
+    /// How many flags there are.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Which flags are up. Waits for the checks that were launched before.
+    ///
+    /// # Errors
+    ///
+    /// When the device cannot tell.
+    pub fn read(&self, client: &Client) -> Result<Vec<bool>, ServerError> {
+        let bytes = client.read_one(self.handle.clone())?;
+        Ok(bytes.chunks(size_of::<u32>()).take(self.length).map(|word| word != [0; 4]).collect())
+    }
+}
+
+/// Raises a flag if an index is outside its axis: negative, or not below the axis' size.
+///
+/// With one size all indices are for an axis of that size. With `k` sizes they are tuples of `k` along the last axis, the
+/// parts of each for axes of these sizes.
+///
+/// # Errors
+///
+/// Indices that no update and no read takes either.
+///
+/// # Panics
+///
+/// When there is no such flag.
+pub fn check(
+    client: &Client,
+    indices: TensorHandle,
+    sizes: &[usize],
+    flags: &Flags,
+    flag: usize,
+) -> Result<(), KernelError> {
+    const KERNEL: &str = "scatter::bounds";
+    assert!(flag < flags.length, "flag {flag} of {}", flags.length);
+    let dtype = index_type(client, KERNEL, &indices)?;
+    let (axes, elements) = (indices.shape().len(), indices.shape().iter().product::<usize>());
+    if elements == 0 {
+        return Ok(());
+    }
+    let tuple_axes = if sizes.len() == 1 { axes } else { axes - 1 };
+    let indices = AxisView::new(client, KERNEL, indices, 0..tuple_axes)?;
+    let [_, tuple_stride, part_stride] = indices.strides;
+    let tuples = elements / sizes.len();
+    let (count, dim) = grid(tuples);
+    for (part, &size) in sizes.iter().enumerate() {
+        // SAFETY: units stop at the number of tuples; the view covers every part of each, and the flag is in the buffer.
+        unsafe {
+            check_kernel::launch_unchecked(
+                client,
+                count.clone(),
+                dim,
+                indices.buffer(),
+                words_arg(&flags.handle, flags.length),
+                tuples as u32,
+                part as u32 * part_stride,
+                tuple_stride,
+                size as u32,
+                flag as u32,
+                dtype,
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The row-major position of the first index that [`check`] would find.
+pub fn first_outside(indices: &[i64], sizes: &[usize]) -> Option<usize> {
+    let is_outside = |index: i64, size: usize| usize::try_from(index).map_or(true, |index| index >= size);
+    let parts = sizes.iter().cycle();
+    indices.iter().zip(parts).position(|(&index, &size)| is_outside(index, size))
+}
+
+#[cube(launch_unchecked)]
+fn check_kernel<I: Int>(
+    indices: &[I],
+    flags: &mut [u32],
+    tuples: u32,
+    first: u32,
+    stride: u32,
+    size: u32,
+    flag: u32,
+    #[define(I)] _dtype: ElemType,
+) {
+    let tuple = ABSOLUTE_POS as u32;
+    if tuple >= tuples {
+        terminate!();
+    }
+    if row_of::<I>(indices[(first + tuple * stride) as usize], size) == size {
+        flags[flag as usize] = 1u32;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_outside;
+
+    #[test]
+    fn the_first_in_row_major_order() {
+        assert_eq!(first_outside(&[0, 4, 2], &[5]), None);
+        assert_eq!(first_outside(&[0, 5, -1], &[5]), Some(1));
+        assert_eq!(first_outside(&[0, 0, -1], &[5]), Some(2));
+        assert_eq!(first_outside(&[], &[0]), None);
+        assert_eq!(first_outside(&[0], &[0]), Some(0));
+        // Tuples: the second part is for a longer axis.
+        assert_eq!(first_outside(&[1, 6, 1, 7], &[2, 7]), Some(3));
+        assert_eq!(first_outside(&[1, 6, 2, 7], &[2, 7]), Some(2));
+        assert_eq!(first_outside(&[i64::MAX], &[usize::MAX]), None);
+        assert_eq!(first_outside(&[i64::MIN], &[usize::MAX]), Some(0));
+    }
+}

@@ -1,0 +1,143 @@
+//! Indices outside their axis: nothing is read or written there, and the program is told.
+
+use crate::process::Program;
+use burn::prelude::*;
+use burn::tensor::IndexingUpdateOp;
+use burn_backend::ops::{FloatTensorOps, IntTensorOps};
+use burn_backend::{Backend, TensorData, read_sync};
+use burn_cubecl::{CubeBackend, CubeDevice};
+use burn_deterministic::{Determinism, Deterministic, enable_op_determinism};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+fn matrix(device: &Device) -> Tensor<2> {
+    Tensor::from_data([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], device)
+}
+
+/// Requires that the read of `tensor` tells of an index, and that what comes after it works.
+fn assert_told<const D: usize>(tensor: impl Fn() -> Tensor<D>, operation: &str, what: &str) {
+    let device = tensor().device();
+    // What was just made is of no interest here.
+    let _ = tensor().try_into_data();
+    let text = tensor().try_into_data().expect_err("an index is outside").to_string();
+    let (operation, sum) = (format!("`{operation}` (operands ["), matrix(&device).sum());
+    for part in [operation.as_str(), what, "correct the index"] {
+        assert!(text.contains(part), "{text}\nlacks\n{part}");
+    }
+    let panic = catch_unwind(AssertUnwindSafe(|| tensor().into_data())).expect_err("a plain read panics");
+    let panic = panic.downcast_ref::<String>().expect("with a text");
+    assert!(panic.contains(what), "{panic}\nlacks\n{what}");
+    assert_eq!(sum.into_scalar::<f32>(), 21.0);
+}
+
+pub fn told() {
+    enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
+    let device = Device::default();
+    let rows = |indices: &[i32]| Tensor::<1, Int>::from_data(TensorData::from(indices), &device);
+    let grid = |indices: [[i32; 2]; 2]| Tensor::<2, Int>::from_data(indices, &device);
+    let x = || matrix(&device);
+    let y = || Tensor::<2>::ones([2, 2], &device);
+    let add = || IndexingUpdateOp::Add;
+    assert_told(|| x().select(0, rows(&[0, 3])), "float_select", "index 3, at [1] of its indices, for an axis of 3");
+    assert_told(|| x().select(1, rows(&[-1])), "float_select", "index -1, at [0] of its indices, for an axis of 2");
+    assert_told(|| x().gather(0, grid([[0, 1], [7, 9]])), "float_gather", "index 7, at [1, 0]");
+    assert_told(|| x().scatter(0, grid([[0, 1], [2, 3]]), y(), add()), "float_scatter", "index 3, at [1, 1]");
+    assert_told(|| x().select_assign(0, rows(&[4, 5]), y(), add()), "float_select_assign", "index 4, at [0]");
+    assert_told(
+        || x().gather_nd::<2, 1>(grid([[2, 1], [1, 2]])),
+        "float_gather_nd",
+        "index 2, at [1, 1] of its indices, for an axis of 2",
+    );
+    assert_told(
+        || x().scatter_nd::<2, 1>(grid([[3, 1], [1, 1]]), Tensor::ones([2], &device), add()),
+        "float_scatter_nd",
+        "index 3, at [0, 0] of its indices, for an axis of 3",
+    );
+    // What is computed from it, by operations of each kind.
+    assert_told(|| (x().select(0, rows(&[3])) * 2.0 + 1.0).sum(), "float_select", "index 3");
+    assert_told(|| x().select(0, rows(&[3])).matmul(y()) + 1.0, "float_select", "index 3");
+    let ints = Tensor::<1, Int>::from_data([1, 2], &device).select(0, rows(&[2]));
+    let text = ints.try_into_data().expect_err("an index is outside").to_string();
+    assert!(text.contains("`int_select`"), "{text}");
+    let inside = x().select(0, rows(&[2, 0])).into_data().try_to_vec::<f32>().expect("f32");
+    assert_eq!(inside, [5.0, 6.0, 1.0, 2.0]);
+}
+
+/// The program is told once, and other tensors can still be read.
+pub fn told_once() {
+    enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
+    let device = Device::default();
+    let before = matrix(&device) + 1.0;
+    let rows = Tensor::<1, Int>::from_data([0, 3], &device);
+    let chosen = matrix(&device).select(0, rows);
+    let doubled = chosen.clone() * 2.0;
+    doubled.try_into_data().expect_err("an index is outside");
+    chosen.try_into_data().expect_err("the operation's own result carries the error");
+    assert_eq!(before.clone().sum().into_scalar::<f32>(), 27.0);
+    assert_eq!(before.into_data().try_to_vec::<f32>().expect("f32"), [2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
+    device.sync().expect("it was told before");
+}
+
+/// A program that never waits for what it computes last is told after a while.
+pub fn told_late() {
+    enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
+    let device = Device::default();
+    let rows = Tensor::<1, Int>::from_data([0, 3], &device);
+    let results: Vec<_> = (0..200).map(|_| matrix(&device).select(0, rows.clone()).sum()).collect();
+    let failed = results.into_iter().filter(|result| result.clone().try_into_data().is_err()).count();
+    assert!((3..200).contains(&failed), "{failed} of 200");
+}
+
+/// Gradients of an embedding: the backward pass scatters at the same indices.
+pub fn told_in_training() {
+    enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
+    let device = Device::default().autodiff();
+    let weights = Tensor::<2>::ones([4, 3], &device).require_grad();
+    let tokens = Tensor::<2, Int>::from_data([[0, 4], [1, 2]], &device);
+    let loss = burn::tensor::module::embedding(weights.clone(), tokens).sum();
+    let gradients = loss.backward();
+    let gradient = weights.grad(&gradients).expect("the weights took part");
+    let text = gradient.try_into_data().expect_err("a token is outside").to_string();
+    assert!(text.contains("got the index 4"), "{text}");
+}
+
+#[test]
+fn a_read_tells_of_an_index() {
+    Program::new("told").run();
+}
+
+#[test]
+fn it_tells_once_and_loses_nothing_else() {
+    Program::new("told_once").run();
+}
+
+#[test]
+fn it_tells_without_a_wait_too() {
+    Program::new("told_late").run();
+}
+
+#[test]
+fn an_embedding_tells() {
+    Program::new("told_in_training").run();
+}
+
+/// Below the tensor API every read and every sync tells.
+#[test]
+fn the_backend_itself_tells_at_the_next_read_or_sync() {
+    type B = Deterministic<CubeBackend>;
+    crate::deterministic_device();
+    let device = CubeDevice::default();
+    let x = || B::float_from_data(TensorData::from([1.0f32, 2.0]), &device);
+    let at = |index: i32| B::int_from_data(TensorData::from([index]), &device);
+    let chosen = B::float_select(x(), 0, at(2));
+    let unrelated = x();
+    let text = read_sync(B::float_into_data(unrelated.clone())).expect_err("the next read").to_string();
+    assert!(text.contains("`float_select`") && text.contains("index 2, at [0]"), "{text}");
+    read_sync(B::float_into_data(unrelated)).expect("it told").assert_eq(&TensorData::from([1.0f32, 2.0]), true);
+    read_sync(B::float_into_data(chosen)).expect("zero").assert_eq(&TensorData::from([0f32]), true);
+    let _ = B::float_select(x(), 0, at(-1));
+    let text = B::sync(&device).expect_err("the next sync").to_string();
+    assert!(text.contains("index -1"), "{text}");
+    B::sync(&device).expect("it told");
+    let _ = B::float_select(x(), 0, at(1));
+    B::sync(&device).expect("the index is inside");
+}
