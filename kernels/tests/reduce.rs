@@ -3,7 +3,7 @@
 use crate::harness::*;
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::reduce::extreme::{self, Extreme};
-use burn_deterministic_kernels::reduce::plan::{BLOCK, Machine, Plan, View, plan};
+use burn_deterministic_kernels::reduce::plan::{BLOCK, Machine, Plan, View, plan, plan_fold};
 use burn_deterministic_kernels::reduce::{self, Operation, reference};
 use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
 use cubecl::prelude::Client;
@@ -276,6 +276,46 @@ fn extremes_match_the_reference_under_every_plan() {
 }
 
 #[test]
+fn dense_rows_read_in_fours_match_the_reference() {
+    let client = client();
+    type Reference = fn(&[f32]) -> f32;
+    let operations: [(Operation, Reference); 6] = [
+        (Operation::Sum, reference::sum),
+        (Operation::Prod, reference::prod),
+        (Operation::Mean, reference::mean),
+        (Operation::Max, |x| reference::max(x).unwrap()),
+        (Operation::Min, |x| reference::min(x).unwrap()),
+        (Operation::MaxAbs, |x| reference::max_abs(x).unwrap()),
+    ];
+    // A row of a block, one and a bit, whole blocks, and a last block of one row and a bit; 17 rows are three cubes.
+    for shape in [[17, 64], [3, 68], [2, 124], [5, 1000], [3, 4096], [2, 4160], [1, 8192 + 68]] {
+        let values: Vec<f32> = random_values(11, shape[0] * shape[1]).iter().map(|x| 1.0 + x / 64.0).collect();
+        for (operation, reference) in operations {
+            let want: Vec<f32> = values.chunks(shape[1]).map(reference).collect();
+            let input = upload(&client, &values, &shape, F32);
+            let got = reduce::fold(&client, operation, input, &[1], Some(Plan::FOURS)).unwrap();
+            assert_bits(&download(&client, got), &want);
+        }
+        let whole: Vec<i32> = values.iter().map(|x| (x * 1e9) as i32).collect();
+        let want: Vec<i32> =
+            whole.chunks(shape[1]).map(|row| row.iter().fold(0i32, |a, &b| a.wrapping_add(b))).collect();
+        let input = upload(&client, &whole, &shape, I32);
+        let got = reduce::fold(&client, Operation::Sum, input, &[1], Some(Plan::FOURS)).unwrap();
+        assert_equal(&download::<i32>(&client, got), &want);
+    }
+    // Rows that begin past a multiple of four, and every second element: read one by one.
+    for (size, strides) in [(1001, [1001, 1]), (1000, [1002, 1]), (500, [1000, 2])] {
+        let memory = random_values(12, 2 * strides[0]);
+        let row = |r: usize| (0..size).map(|i| memory[r * strides[0] + i * strides[1]]).collect::<Vec<_>>();
+        let want = [reference::sum(&row(0)), reference::sum(&row(1))];
+        let handle = client.create_from_slice(bytemuck::cast_slice(&memory));
+        let input = TensorHandle::new(handle, vec![2usize, size], strides.to_vec(), F32);
+        let got = reduce::fold(&client, Operation::Sum, input, &[1], Some(Plan::FOURS)).unwrap();
+        assert_bits(&download(&client, got), &want);
+    }
+}
+
+#[test]
 fn zeros_are_ordered_by_sign_whatever_their_order() {
     let client = client();
     for values in [[-0.0f32, 0.0], [0.0, -0.0]] {
@@ -439,4 +479,10 @@ fn plans_follow_the_layout_on_a_gpu_and_walk_on_a_cpu() {
     assert_eq!(plan(&columns, Machine::Gpu), Plan::SIDE_BY_SIDE);
     assert_eq!(plan(&columns, Machine::Software), Plan::WALK);
     assert_eq!(plan(&View::rows(1, 1 << 24), Machine::Gpu), Plan::ONE_BLOCK);
+    assert_eq!(plan_fold(&rows, Machine::Gpu), Plan::ONE_BLOCK);
+    assert_eq!(plan_fold(&rows, Machine::Software), Plan::FOURS);
+    assert_eq!(plan_fold(&columns, Machine::Software), Plan::WALK);
+    for (axis, in_fours) in [(60, false), (64, true), (66, false), (4096, true), (4100, false), (4160, true)] {
+        assert_eq!(View::rows(7, axis).in_fours(), in_fours, "{axis}");
+    }
 }

@@ -206,7 +206,7 @@ struct Pass {
 
 impl Pass {
     fn cubes(&self) -> (CubeCount, CubeDim) {
-        let Plan { width, groups } = self.form.plan;
+        let Plan { width, groups, .. } = self.form.plan;
         let cubes = (self.view.outputs as usize * self.blocks as usize).div_ceil(width as usize);
         (crate::launch::cubes(cubes), CubeDim::new_2d(width, groups))
     }

@@ -1,5 +1,6 @@
 //! The device side.
 
+pub mod dense;
 pub mod extreme;
 pub mod fold;
 mod key;

@@ -147,7 +147,7 @@ pub fn all(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<Tenso
     fold(client, Operation::All, input, axes, None)
 }
 
-/// Any of the above, with every pass on `forced` instead of the [planned](plan::plan) cube.
+/// Any of the above, with every pass on `forced` instead of the [planned](plan::plan_fold) cube.
 pub fn fold(
     client: &Client,
     operation: Operation,
@@ -183,7 +183,7 @@ pub fn fold(
     loop {
         let blocks = view.axis.div_ceil(BLOCK);
         let last = blocks == 1;
-        let plan = forced.unwrap_or_else(|| plan::plan(&view, machine));
+        let plan = forced.unwrap_or_else(|| plan::plan_fold(&view, machine));
         plan.require(client, name, COLUMNS, accumulator.size())?;
         let to = if last { dtype } else { accumulator };
         let target = TensorHandle::new_contiguous(
@@ -283,17 +283,38 @@ impl Pass {
         let cubes = (view.outputs as usize * blocks as usize).div_ceil(plan.width as usize);
         let geometry = GeometryLaunch::of(&view, blocks);
         let dtypes = [source.dtype, accumulator, target.dtype];
+        let cubes = crate::launch::cubes(cubes);
+        let dim = CubeDim::new_2d(plan.width, plan.groups);
+        let divisor = InputScalar::new(divisor, accumulator);
+        if plan.fours && view.in_fours() {
+            // SAFETY: as below; what a unit reads of such a view are whole vectors.
+            unsafe {
+                kernel::dense::fold_dense_blocks::launch_unchecked(
+                    client,
+                    cubes,
+                    dim,
+                    source.into_arg().into_buffer_arg(),
+                    target.into_arg().into_buffer_arg(),
+                    geometry,
+                    divisor,
+                    plan.width,
+                    operation,
+                    dtypes,
+                );
+            }
+            return;
+        }
         // SAFETY: a unit writes only where its output and block exist, at a place of its own, and reads only elements
         // of the view, which lie in `source`: `reduced_shape` bounds the last of them.
         unsafe {
             kernel::fold::fold_blocks::launch_unchecked(
                 client,
-                crate::launch::cubes(cubes),
-                CubeDim::new_2d(plan.width, plan.groups),
+                cubes,
+                dim,
                 source.into_arg().into_buffer_arg(),
                 target.into_arg().into_buffer_arg(),
                 geometry,
-                InputScalar::new(divisor, accumulator),
+                divisor,
                 plan.width,
                 plan.groups,
                 view.axis_inner != view.axis,

@@ -83,6 +83,17 @@ impl View {
     }
 }
 
+impl View {
+    /// Whether the elements can be read four at a time: they lie side by side, those of each output begin at a multiple
+    /// of four, and a block has a row at least, and whole fours in its last one.
+    pub fn in_fours(&self) -> bool {
+        let begins = [self.outer_stride, self.inner_stride].iter().all(|stride| stride.is_multiple_of(4));
+        let dense = self.axis_stride == 1 && self.axis_inner == self.axis;
+        let last_block = self.axis - (self.axis.div_ceil(BLOCK) - 1) * BLOCK;
+        begins && dense && self.axis.is_multiple_of(4) && last_block >= COLUMNS
+    }
+}
+
 /// What a cube runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Machine {
@@ -109,21 +120,27 @@ pub struct Plan {
     pub width: u32,
     /// Units that share the columns of one block; with one there is no shared memory and no barrier.
     pub groups: u32,
+    /// Whether a unit reads four elements at a time where a fold's elements [lie that way](View::in_fours).
+    pub fours: bool,
 }
 
 impl Plan {
     /// Every kind of plan, for tests that force one.
-    pub const ALL: [Self; 5] = [Self::WALK, Self::NARROW_WALK, Self::SHARED_WALK, Self::SIDE_BY_SIDE, Self::ONE_BLOCK];
+    pub const ALL: [Self; 6] =
+        [Self::WALK, Self::NARROW_WALK, Self::SHARED_WALK, Self::SIDE_BY_SIDE, Self::ONE_BLOCK, Self::FOURS];
     /// One unit a block.
-    pub const WALK: Self = Self { width: 64, groups: 1 };
+    pub const WALK: Self = Self { width: 64, groups: 1, fours: false };
     /// One unit a block and few a cube: more cubes where there are few blocks.
-    pub const NARROW_WALK: Self = Self { width: 8, groups: 1 };
+    pub const NARROW_WALK: Self = Self { width: 8, groups: 1, fours: false };
     /// Four units a block, for many blocks of a dense axis on a software driver: fewer lanes then read a block apart.
-    pub const SHARED_WALK: Self = Self { width: 8, groups: 4 };
+    pub const SHARED_WALK: Self = Self { width: 8, groups: 4, fours: false };
     /// Eight units a block, for outputs that lie side by side in memory.
-    pub const SIDE_BY_SIDE: Self = Self { width: 32, groups: 8 };
+    pub const SIDE_BY_SIDE: Self = Self { width: 32, groups: 8, fours: false };
     /// One unit a column, for an axis that lies side by side in memory.
-    pub const ONE_BLOCK: Self = Self { width: 1, groups: COLUMNS };
+    pub const ONE_BLOCK: Self = Self { width: 1, groups: COLUMNS, fours: false };
+
+    /// One unit a block, which reads it in the order of memory, four elements at a time.
+    pub const FOURS: Self = Self { width: 8, groups: 1, fours: true };
 
     /// Refuses a device that does not have the units of a cube, or the shared memory for `slots` elements of `bytes`
     /// bytes beside each of its blocks.
@@ -141,7 +158,15 @@ impl Plan {
     }
 }
 
-/// The cube of one pass over `view`.
+/// The cube of one pass of a fold over `view`.
+pub fn plan_fold(view: &View, machine: Machine) -> Plan {
+    match machine {
+        Machine::Software if view.in_fours() => Plan::FOURS,
+        _ => plan(view, machine),
+    }
+}
+
+/// The cube of one pass over `view` that reads single elements.
 pub fn plan(view: &View, machine: Machine) -> Plan {
     let blocks = u64::from(view.axis.div_ceil(BLOCK)) * u64::from(view.outputs);
     let dense_axis = view.outputs == 1 || view.axis_stride <= view.inner_stride;

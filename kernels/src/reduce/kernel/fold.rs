@@ -8,7 +8,7 @@ use cubecl::prelude::*;
 
 /// An element as the accumulator holds it. Lifting what is already an accumulator changes nothing.
 #[cube]
-fn lift<I: Numeric, A: Numeric>(value: I, #[comptime] operation: Operation) -> A {
+pub(super) fn lift<I: Numeric, A: Numeric>(value: I, #[comptime] operation: Operation) -> A {
     let from = elem_type_of::<I>();
     let to = elem_type_of::<A>();
     match comptime!(operation) {
@@ -29,7 +29,7 @@ fn lift<I: Numeric, A: Numeric>(value: I, #[comptime] operation: Operation) -> A
 
 /// One step of a chain.
 #[cube]
-fn step<A: Numeric>(chain: A, next: A, #[comptime] operation: Operation) -> A {
+pub(super) fn step<A: Numeric>(chain: A, next: A, #[comptime] operation: Operation) -> A {
     match comptime!(operation) {
         Operation::Sum | Operation::Mean => chain + next,
         Operation::Prod => chain * next,
@@ -40,7 +40,7 @@ fn step<A: Numeric>(chain: A, next: A, #[comptime] operation: Operation) -> A {
 
 /// The accumulator as a result.
 #[cube]
-fn lower<A: Numeric, O: Numeric>(value: A, divisor: A, #[comptime] operation: Operation) -> O {
+pub(super) fn lower<A: Numeric, O: Numeric>(value: A, divisor: A, #[comptime] operation: Operation) -> O {
     let from = elem_type_of::<A>();
     let to = elem_type_of::<O>();
     match comptime!(operation) {

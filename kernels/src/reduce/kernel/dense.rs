@@ -1,0 +1,96 @@
+//! One pass of a fold of elements that lie side by side, read four at a time in the order they have in memory.
+
+use super::Geometry;
+use super::fold::{lift, lower, step};
+use crate::reduce::Operation;
+use crate::reduce::plan::COLUMNS;
+use cubecl::prelude::*;
+
+/// Vectors of four in a row of a block.
+const FOURS: u32 = COLUMNS / 4;
+
+/// Four elements as the accumulator holds them.
+#[cube]
+fn lift_four<I: Numeric, A: Numeric>(
+    four: Vector<I, Const<4>>,
+    #[comptime] operation: Operation,
+) -> Vector<A, Const<4>> {
+    let mut lifted = Vector::<A, Const<4>>::empty();
+    #[unroll]
+    for lane in 0..4usize {
+        lifted.insert(lane, lift::<I, A>(four.extract(lane), operation));
+    }
+    lifted
+}
+
+/// One step of four chains.
+#[cube]
+fn step_four<A: Numeric>(
+    chains: Vector<A, Const<4>>,
+    next: Vector<A, Const<4>>,
+    #[comptime] operation: Operation,
+) -> Vector<A, Const<4>> {
+    let mut stepped = Vector::<A, Const<4>>::empty();
+    #[unroll]
+    for lane in 0..4usize {
+        stepped.insert(lane, step::<A>(chains.extract(lane), next.extract(lane), operation));
+    }
+    stepped
+}
+
+/// Folds one block of the axis for each output, a unit a block, in cubes of `width`: as
+/// [`fold_blocks`](super::fold::fold_blocks) with one group, but row by row, with the chains of all columns at once.
+///
+/// The view is [in fours](crate::reduce::plan::View::in_fours).
+#[cube(launch_unchecked)]
+pub fn fold_dense_blocks<I: Numeric, A: Numeric, O: Numeric>(
+    input: &[Vector<I, Const<4>>],
+    output: &mut [O],
+    geometry: Geometry,
+    divisor: InputScalar,
+    #[comptime] width: u32,
+    #[comptime] operation: Operation,
+    #[define(I, A, O)] _dtypes: [ElemType; 3],
+) {
+    let at = CUBE_POS as u32 * width + UNIT_POS_X;
+    let out = at % geometry.outputs;
+    let block = at / geometry.outputs;
+    if block >= geometry.output_stride {
+        terminate!();
+    }
+    let first = block * comptime!(COLUMNS * COLUMNS);
+    let length = min(geometry.axis - first, comptime!(COLUMNS * COLUMNS));
+    // Columns from here on have a row less.
+    let longer = length % COLUMNS;
+
+    let mut row = (geometry.base(out) + first) / 4;
+    let mut chains = Array::<Vector<A, Const<4>>>::new(comptime!(FOURS as usize));
+    #[unroll]
+    for v in 0..FOURS {
+        chains[v as usize] = lift_four::<I, A>(input[(row + v) as usize], operation);
+    }
+    for _ in 1..length / COLUMNS {
+        row += FOURS;
+        #[unroll]
+        for v in 0..FOURS {
+            let next = lift_four::<I, A>(input[(row + v) as usize], operation);
+            chains[v as usize] = step_four::<A>(chains[v as usize], next, operation);
+        }
+    }
+    row += FOURS;
+    #[unroll]
+    for v in 0..FOURS {
+        if v * 4 < longer {
+            let next = lift_four::<I, A>(input[(row + v) as usize], operation);
+            chains[v as usize] = step_four::<A>(chains[v as usize], next, operation);
+        }
+    }
+
+    let mut total = chains[0].extract(0usize);
+    #[unroll]
+    for c in 1..COLUMNS {
+        let chain = chains[comptime!((c / 4) as usize)].extract(comptime!((c % 4) as usize));
+        total = step::<A>(total, chain, operation);
+    }
+    output[(out * geometry.output_stride + block) as usize] = lower::<A, O>(total, divisor.get::<A>(), operation);
+}
