@@ -5,6 +5,7 @@
 mod arithmetic;
 mod convolution;
 mod elementwise;
+mod gather;
 mod harness;
 mod matmul;
 mod random;
