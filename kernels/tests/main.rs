@@ -6,6 +6,7 @@ mod arithmetic;
 mod bounds;
 mod convolution;
 mod elementwise;
+mod gather;
 mod harness;
 mod matmul;
 mod random;

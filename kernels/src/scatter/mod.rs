@@ -13,8 +13,8 @@
 //! result = t + level[0]                                 # or t, bit for bit, when n == 0
 //! ```
 //!
-//! with `+` standing for the update's operation, but for sums into few rows (below). The chunks are by rank among the sources of one destination, so they
-//! depend on the indices alone. The operations:
+//! with `+` standing for the update's operation, but for sums into few rows (below). The chunks are by rank among the
+//! sources of one destination, so they depend on the indices alone. The operations:
 //!
 //! | update | `left + right` | the tree matters |
 //! |---|---|---|
@@ -42,9 +42,10 @@
 //! # Cost
 //!
 //! Sums into few rows take a launch for the totals, which are at most about half as many as the values, their sum's and
-//! one more, and no sort. For all else [`plan`] has the choices. Few updates are walked by each destination element in one launch. Otherwise the sources
-//! are sorted by destination with stable integer passes, at `O(sources)` a pass and about 16 bytes of scratch a source;
-//! whole rows are then folded without sorting them, so the width of a row does not enter the sort.
+//! one more, and no sort. For all else [`plan`] has the choices. Few updates are walked by each destination element in
+//! one launch. Otherwise the sources are sorted by destination with stable integer passes, at `O(sources)` a pass and
+//! about 16 bytes of scratch a source; whole rows are then folded without sorting them, so the width of a row does not
+//! enter the sort.
 //!
 //! Planned launches keep a unit to thousands of loop iterations, for balance; a plan of the caller's choice that would
 //! pass [`MAX_ITERATIONS`](crate::launch::MAX_ITERATIONS) is refused, as are more than about `2^31` sources.

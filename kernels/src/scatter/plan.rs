@@ -11,7 +11,7 @@ const WALK_STEPS: u64 = 1 << 20;
 /// Most sources the walk takes: its running tree has two levels.
 const MOST_WALKED: usize = CHUNK * CHUNK;
 
-/// Most rows along the axis whose sums go run by run: so few that the totals are at most about half as many as the values.
+/// Most rows along the axis whose sums go run by run: the totals are then at most about half as many as the values.
 pub const MOST_RUN_ROWS: usize = RUN / 2;
 
 /// Most sources that are sorted by comparing each with all others.
