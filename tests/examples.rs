@@ -51,13 +51,14 @@ fn difference(one: &Folder, other: &Folder) -> Option<Difference> {
     first_difference(&one.path().join("weights"), &other.path().join("weights")).expect("both left their weights")
 }
 
-/// Trains for `steps` steps, or to the end, twice.
+/// Trains for `steps` steps, or to the end, twice: the second time with threads that prepare samples.
 fn trains_alike(name: &str, steps: usize) {
     let steps = steps.to_string();
     let arguments: &[&str] = if cfg!(feature = "heavy") { &[] } else { &["--steps", &steps] };
     let folders = [Folder::new(), Folder::new()];
-    let digests = folders.each_ref().map(|folder| train(name, arguments, folder));
-    if let Some(difference) = difference(&folders[0], &folders[1]) {
+    let [one, other] = &folders;
+    let digests = [train(name, arguments, one), train(name, &[arguments, &["--workers", "2"]].concat(), other)];
+    if let Some(difference) = difference(one, other) {
         panic!("two trainings of {name} differ: {difference}");
     }
     assert_eq!(digests[0], digests[1], "the weights agree, and the digests do not");

@@ -78,7 +78,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let clipping = Some(GradientClippingConfig::Norm(1.0));
     let mut optimizer = RmsPropConfig::new().with_grad_clipping(clipping).init();
     let loss = CrossEntropyLossConfig::new().init(&device);
-    let mut run = Run::start("text_lstm", arguments, 4, &["loss"])?;
+    let mut run = Run::start("text_lstm", arguments, 3, &["loss"])?;
     while run.epoch(steps)? {
         for batch in loader.batches().take(run.steps_left()) {
             let (text, next) = batch?;
