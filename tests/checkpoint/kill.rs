@@ -206,14 +206,21 @@ fn is_killed(status: ExitStatus) -> bool {
     !status.success()
 }
 
-/// Writes a large checkpoint to one path again and again.
+/// A large text, of one letter for each step.
+fn large(step: u64) -> String {
+    char::from(b'a' + step as u8).to_string().repeat(24 << 20)
+}
+
+/// Writes one large checkpoint and another to the same path, again and again.
 pub fn endless_writes() {
     let path = std::env::var_os(FILE).expect("the file to write");
-    for step in 0.. {
-        let text = char::from(b'a' + (step % 26) as u8).to_string().repeat(24 << 20);
-        let checkpoint = Checkpoint::new(step).expect("no device to count on").with_value("text", &text);
-        checkpoint.expect("a first value").save(&path).expect("a disk with room");
-        process::report("wrote", step);
+    let checkpoints = [0, 1].map(|step| {
+        let checkpoint = Checkpoint::new(step).expect("no device to count on");
+        checkpoint.with_value("text", &large(step)).expect("a first value")
+    });
+    for checkpoint in checkpoints.iter().cycle() {
+        checkpoint.save(&path).expect("a disk with room");
+        process::report("wrote", checkpoint);
     }
 }
 
@@ -227,7 +234,7 @@ fn a_kill_during_a_write_leaves_a_whole_file() {
         let lines = BufReader::new(child.stdout.take().expect("its output is piped")).lines();
         let mut lines = lines.map_while(Result::ok);
         lines.by_ref().find(|line| line.starts_with("wrote: ")).expect("a first write");
-        thread::sleep(Duration::from_millis(7 * kill as u64));
+        thread::sleep(Duration::from_millis(11 * (kill % 16) as u64));
         child.kill().expect("an endless child");
         assert!(is_killed(child.wait().expect("the child's end")), "an endless child ends by a kill alone");
         let files = || std::fs::read_dir(folder.path()).expect("the folder").count();
@@ -235,8 +242,7 @@ fn a_kill_during_a_write_leaves_a_whole_file() {
         let mut checkpoint = Checkpoint::load(&path).expect("a whole file");
         let text: String = checkpoint.value("text").expect("the text");
         let step = checkpoint.resume().expect("nothing else to restore");
-        let letter = b'a' + (step % 26) as u8;
-        assert!(text.len() == 24 << 20 && text.bytes().all(|byte| byte == letter), "the text of step {step}");
+        assert!(text == large(step), "the text of step {step}");
         Checkpoints::open(folder.path()).expect("the folder");
         assert_eq!(files(), 1, "unfinished files after the folder was opened");
     }
