@@ -10,6 +10,7 @@
 
 pub mod arithmetic;
 pub mod convolution;
+pub mod deform_convolution;
 pub mod device;
 pub mod elementwise;
 pub mod error;

@@ -4,6 +4,7 @@
 
 mod arithmetic;
 mod convolution;
+mod deform_convolution;
 mod elementwise;
 mod harness;
 mod matmul;
