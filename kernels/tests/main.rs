@@ -7,6 +7,7 @@ mod convolution;
 mod deform_convolution;
 mod elementwise;
 mod harness;
+mod interpolation;
 mod matmul;
 mod random;
 mod reduce;
