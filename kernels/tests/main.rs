@@ -6,6 +6,7 @@ mod arithmetic;
 mod convolution;
 mod deform_convolution;
 mod elementwise;
+mod grid_sample;
 mod harness;
 mod interpolation;
 mod matmul;
