@@ -134,7 +134,7 @@ pub(super) const FLOAT: &[Entry] = &[
         "`float_into_data`, `float_from_data`; sorted on the host, a pure function of the data",
     ),
     composed("float_argsort", "`float_into_data`; sorted on the host, a pure function of the data"),
-    forwarded("float_grid_sample_2d", reason::GRID_SAMPLE),
+    kernel("float_grid_sample_2d", "grid_sample::sample"),
     forwarded("float_unfold", reason::MOVEMENT),
     forwarded("float_is_nan", reason::ELEMENTWISE),
     forwarded("float_is_inf", reason::ELEMENTWISE),
