@@ -14,6 +14,7 @@ mod bits;
 mod configuration;
 mod coverage;
 mod layout;
+mod modules;
 mod process;
 mod programs;
 mod refusals;
