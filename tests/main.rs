@@ -26,6 +26,7 @@ mod indices;
 mod initialize;
 mod layout;
 mod learner;
+mod modules;
 mod process;
 mod programs;
 mod random_programs;

@@ -10,9 +10,12 @@
 
 pub mod arithmetic;
 pub mod convolution;
+pub mod deform_convolution;
 pub mod device;
 pub mod elementwise;
 pub mod error;
+pub mod grid_sample;
+pub mod interpolation;
 pub mod launch;
 pub mod matmul;
 pub mod random;

@@ -5,9 +5,12 @@
 mod arithmetic;
 mod bounds;
 mod convolution;
+mod deform_convolution;
 mod elementwise;
 mod gather;
+mod grid_sample;
 mod harness;
+mod interpolation;
 mod matmul;
 mod random;
 mod reduce;

@@ -3,12 +3,9 @@
 use super::Deterministic;
 use super::forward::{elementary, elementary_function, forward};
 use super::kernel::{self, scatter::Updated, sort::Order};
-use super::refused::{poison, refuse};
-use burn_backend::ops::{BoolTensorOps, FloatTensorOps, GridSampleOptions, InterpolateMode};
+use burn_backend::ops::{BoolTensorOps, FloatTensorOps, GridSampleOptions};
 use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IndexingUpdateOp, IntTensor};
-use burn_backend::{
-    BoolDType, Distribution, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData, TensorMetadata,
-};
+use burn_backend::{BoolDType, Distribution, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData};
 use burn_cubecl::CubeBackend;
 use burn_deterministic_kernels::reduce::{self, extreme};
 use burn_deterministic_kernels::{scan, scatter};
@@ -411,19 +408,6 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
         grid: FloatTensor<Self>,
         options: GridSampleOptions,
     ) -> FloatTensor<Self> {
-        if matches!(options.mode, InterpolateMode::Bilinear) {
-            return CubeBackend::float_grid_sample_2d(tensor, grid, options);
-        }
-        refuse(
-            "float_grid_sample_2d",
-            &[&tensor, &grid],
-            ("Burn's CubeCL backend samples only bilinearly", "sample with `InterpolateMode::Bilinear`"),
-            || CubeBackend::float_grid_sample_2d(tensor.clone(), grid.clone(), options.clone()),
-            |error| {
-                let [batch, height, width, _] = grid.shape().dims();
-                let shape = Shape::new([batch, tensor.shape()[1], height, width]);
-                poison(error, &tensor.device, shape, tensor.dtype)
-            },
-        )
+        kernel::resample::grid_sample(tensor, grid, options)
     }
 }

@@ -3,20 +3,19 @@
 use super::Deterministic;
 use super::forward::forward;
 use super::kernel;
+use super::kernel::deform_convolution::Operands;
 use super::refused::{poison, refuse};
-use crate::catalogue;
 use burn_backend::ops::attention::attention_fallback;
 use burn_backend::ops::ctc::ctc_grad_from_alpha_beta_default;
 use burn_backend::ops::{
     AttentionModuleOptions, ConvOptions, ConvTransposeOptions, DeformConv2dBackward, DeformConvOptions,
-    InterpolateMode, InterpolateOptions, MaxPool2dBackward, MaxPool2dWithIndices, ModuleOps,
+    InterpolateOptions, MaxPool2dBackward, MaxPool2dWithIndices, ModuleOps,
 };
 use burn_backend::tensor::{BoolTensor, FloatTensor, IntTensor};
 use burn_backend::{IntDType, Shape, TensorMetadata};
 use burn_cubecl::CubeBackend;
 use burn_cubecl::kernel::ctc::ctc_alpha_beta;
 use burn_cubecl::kernel::interpolate::{self, InterpolateStrategy};
-use burn_cubecl::tensor::CubeTensor;
 use burn_deterministic_kernels::reduce;
 
 impl ModuleOps<Self> for Deterministic<CubeBackend> {
@@ -142,21 +141,7 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
         bias: Option<FloatTensor<Self>>,
         options: DeformConvOptions<2>,
     ) -> FloatTensor<Self> {
-        let operands: Vec<_> = [&x, &offset, &weight].into_iter().chain(&mask).chain(&bias).collect();
-        refuse(
-            "deform_conv2d",
-            &operands,
-            catalogue::refusal("deform_conv2d"),
-            || {
-                let (mask, bias) = (mask.clone(), bias.clone());
-                CubeBackend::deform_conv2d(x.clone(), offset.clone(), weight.clone(), mask, bias, options.clone())
-            },
-            |error| {
-                let [batch, _, height, width] = offset.shape().dims();
-                let shape = Shape::new([batch, weight.shape()[0], height, width]);
-                poison(error, &x.device, shape, x.dtype)
-            },
-        )
+        kernel::deform_convolution::forward(Operands { x, offset, weight, mask, bias }, options)
     }
 
     fn deform_conv2d_backward(
@@ -168,41 +153,7 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
         output_grad: FloatTensor<Self>,
         options: DeformConvOptions<2>,
     ) -> DeformConv2dBackward<Self> {
-        let operands: Vec<_> =
-            [&x, &offset, &weight].into_iter().chain(&mask).chain(&bias).chain([&output_grad]).collect();
-        refuse(
-            "deform_conv2d_backward",
-            &operands,
-            catalogue::refusal("deform_conv2d_backward"),
-            || {
-                let gradients = CubeBackend::deform_conv2d_backward(
-                    x.clone(),
-                    offset.clone(),
-                    weight.clone(),
-                    mask.clone(),
-                    bias.clone(),
-                    output_grad.clone(),
-                    options.clone(),
-                );
-                DeformConv2dBackward {
-                    x_grad: gradients.x_grad,
-                    offset_grad: gradients.offset_grad,
-                    weight_grad: gradients.weight_grad,
-                    mask_grad: gradients.mask_grad,
-                    bias_grad: gradients.bias_grad,
-                }
-            },
-            |error| {
-                let like = |tensor: &CubeTensor| poison(error, &tensor.device, tensor.shape(), tensor.dtype);
-                DeformConv2dBackward {
-                    x_grad: like(&x),
-                    offset_grad: like(&offset),
-                    weight_grad: like(&weight),
-                    mask_grad: mask.as_ref().map(like),
-                    bias_grad: bias.as_ref().map(like),
-                }
-            },
-        )
+        kernel::deform_convolution::backward(Operands { x, offset, weight, mask, bias }, output_grad, options)
     }
 
     fn conv3d(
@@ -344,16 +295,7 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
         output_size: [usize; 2],
         options: InterpolateOptions,
     ) -> FloatTensor<Self> {
-        if matches!(options.mode, InterpolateMode::Nearest | InterpolateMode::NearestExact) {
-            return CubeBackend::interpolate_backward(x, grad, output_size, options);
-        }
-        refuse(
-            "interpolate_backward",
-            &[&x, &grad],
-            ("Burn's CubeCL backend has this gradient for nearest neighbours only", "use `InterpolateMode::Nearest`"),
-            || CubeBackend::interpolate_backward(x.clone(), grad.clone(), output_size, options.clone()),
-            |error| poison(error, &x.device, x.shape(), x.dtype),
-        )
+        kernel::resample::interpolate_backward(x, grad, output_size, options)
     }
 
     fn attention(

@@ -2,12 +2,10 @@
 
 use super::Deterministic;
 use super::forward::forward;
-use super::refused::{poison, refuse};
-use crate::catalogue;
-use burn_backend::ops::QTensorOps;
+use burn_backend::ops::{FloatTensorOps, QTensorOps};
 use burn_backend::quantization::{QuantScheme, QuantizationParametersPrimitive};
 use burn_backend::tensor::{Device, FloatTensor, QuantizedTensor};
-use burn_backend::{ExecutionError, FloatDType, Shape, TensorData, TensorMetadata};
+use burn_backend::{ExecutionError, FloatDType, Shape, TensorData, TensorMetadata, get_or_init_device_settings};
 use burn_cubecl::CubeBackend;
 
 impl QTensorOps<Self> for Deterministic<CubeBackend> {
@@ -42,12 +40,9 @@ impl QTensorOps<Self> for Deterministic<CubeBackend> {
     }
 
     fn q_flip(tensor: QuantizedTensor<Self>, axes: &[usize]) -> QuantizedTensor<Self> {
-        refuse(
-            "q_flip",
-            &[&tensor],
-            catalogue::refusal("q_flip"),
-            || CubeBackend::q_flip(tensor.clone(), axes),
-            |error| poison(error, &tensor.device, tensor.shape(), tensor.dtype),
-        )
+        // As Burn's defaults for what an inner backend cannot do on the quantized values.
+        let scheme = tensor.scheme();
+        let dtype = get_or_init_device_settings::<Self>(&tensor.device()).float_dtype;
+        Self::quantize_dynamic(Self::float_flip(Self::dequantize(tensor, dtype), axes), &scheme)
     }
 }

@@ -4,9 +4,10 @@
 use super::Deterministic;
 use crate::random::set_random_seed;
 use burn_backend::ops::{
-    ActivationOps, AttentionModuleOptions, BoolTensorOps, ConvOptions, ConvTransposeOptions, FloatTensorOps,
-    IntTensorOps, InterpolateMode, InterpolateOptions, ModuleOps,
+    ActivationOps, AttentionModuleOptions, BoolTensorOps, ConvOptions, ConvTransposeOptions, DeformConvOptions,
+    FloatTensorOps, IntTensorOps, InterpolateMode, InterpolateOptions, ModuleOps, QTensorOps,
 };
+use burn_backend::quantization::QuantScheme;
 use burn_backend::tensor::IndexingUpdateOp;
 use burn_backend::{
     Backend, BoolDType, Distribution, FloatDType, IntDType, Shape, TensorData, TensorMetadata, Tolerance, read_sync,
@@ -192,6 +193,46 @@ fn cumulative_operations() {
 }
 
 #[test]
+fn samples() {
+    let x = || floats([2, 4, 6, 5]);
+    let nearest = || InterpolateOptions::new(InterpolateMode::Nearest);
+    let options = || DeformConvOptions::new([1, 1], [1, 0], [1, 1], 2, 2);
+    let (offset, mask) = (|| floats([2, 24, 6, 4]), || floats([2, 12, 6, 4]));
+    let (weight, bias) = (|| floats([6, 2, 3, 2]), || floats([6]));
+    same! {
+        float_grid_sample_2d(x(), floats([2, 3, 7, 2]), InterpolateMode::Bilinear.into());
+        interpolate_backward(x(), floats([2, 4, 9, 3]), [9, 3], nearest());
+        deform_conv2d(x(), offset(), weight(), Some(mask()), Some(bias()), options());
+        deform_conv2d(x(), offset(), weight(), None, None, options());
+    }
+    let gradient = || floats([2, 6, 6, 4]);
+    let ours = Ours::deform_conv2d_backward(x(), offset(), weight(), Some(mask()), Some(bias()), gradient(), options());
+    let plain =
+        CubeBackend::deform_conv2d_backward(x(), offset(), weight(), Some(mask()), Some(bias()), gradient(), options());
+    compare("gradient of x", ours.x_grad, plain.x_grad);
+    compare("gradient of weight", ours.weight_grad, plain.weight_grad);
+    // Burn's kernel takes the first tap's gradient for all taps in these two: tests/modules.rs asks its CPU backend.
+    assert_eq!(ours.offset_grad.shape(), plain.offset_grad.shape());
+    assert_eq!(ours.mask_grad.expect("a mask").shape(), plain.mask_grad.expect("a mask").shape());
+    compare("gradient of bias", ours.bias_grad.expect("a bias"), plain.bias_grad.expect("a bias"));
+}
+
+#[test]
+fn quantized_tensors() {
+    let scheme = QuantScheme::default();
+    let values = |tensor| data(Ours::dequantize(tensor, FloatDType::F32));
+    let quantized = || Ours::quantize_dynamic(floats([12, 32]), &scheme);
+    let close = Tolerance::rel_abs(1e-2, 3e-2);
+    values(quantized()).assert_approx_eq::<f32>(&data(floats([12, 32])), close);
+    for repeat in 0..10 {
+        assert_eq!(values(quantized()), values(quantized()), "repeat {repeat}");
+    }
+    let flipped = values(Ours::q_flip(quantized(), &[0, 1]));
+    assert_eq!(flipped, values(Ours::q_flip(quantized(), &[0, 1])));
+    flipped.assert_approx_eq::<f32>(&data(Ours::float_flip(floats([12, 32]), &[0, 1])), close);
+}
+
+#[test]
 fn topk_and_sort() {
     let (x, n) = (|| floats([3, 20]), || ints([3, 20]));
     same! {
@@ -247,10 +288,10 @@ fn random_numbers_need_a_seed_and_repeat_with_it() {
 
 #[test]
 fn a_refused_operation_makes_a_tensor_that_carries_the_refusal() {
-    let options = InterpolateOptions::new(InterpolateMode::Bicubic);
-    let refused = Ours::interpolate_backward(floats([1, 1, 4, 4]), floats([1, 1, 8, 8]), [8, 8], options);
+    let refused =
+        Ours::float_grid_sample_2d(floats([1, 1, 0, 4]), floats([1, 8, 8, 2]), InterpolateMode::Bicubic.into());
     let dependent = Ours::float_sum(Ours::float_add_scalar(refused, 1.into()));
     let error = format!("{:?}", read_sync(Ours::float_into_data(dependent)).expect_err("it was refused"));
-    assert!(error.contains("interpolate_backward") && error.contains("nearest"), "{error}");
+    assert!(error.contains("float_grid_sample_2d") && error.contains("has no pixels"), "{error}");
     assert_eq!(Ours::name(&device()).split('<').next(), Some("deterministic"));
 }

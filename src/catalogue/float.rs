@@ -131,7 +131,7 @@ pub(super) const FLOAT: &[Entry] = &[
     kernel("float_sort", "sort::sort"),
     kernel("float_sort_with_indices", "sort::sort_with_indices"),
     kernel("float_argsort", "sort::argsort"),
-    forwarded("float_grid_sample_2d", reason::GRID_SAMPLE),
+    kernel("float_grid_sample_2d", "grid_sample::sample"),
     forwarded("float_unfold", reason::MOVEMENT),
     forwarded("float_is_nan", reason::ELEMENTWISE),
     forwarded("float_is_inf", reason::ELEMENTWISE),

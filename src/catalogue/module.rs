@@ -1,6 +1,6 @@
 //! `ModuleOps`, `ActivationOps`.
 
-use super::{Entry, composed, forwarded, kernel, reason, refused};
+use super::{Entry, composed, forwarded, kernel, reason};
 
 /// The methods of `ModuleOps`.
 pub(super) const MODULE: &[Entry] = &[
@@ -31,16 +31,8 @@ pub(super) const MODULE: &[Entry] = &[
     kernel("conv2d_x_backward", "convolution::input_gradient"),
     kernel("conv2d_weight_backward", "convolution::weight_gradient"),
     composed("conv2d_bias_backward", "`float_swap_dims`, `float_reshape`, `float_sum_dim`"),
-    refused(
-        "deform_conv2d",
-        "its matrix product is one that Burn chooses by measuring",
-        "use `conv2d`, or sample with `float_grid_sample_2d`",
-    ),
-    refused(
-        "deform_conv2d_backward",
-        "its input gradient adds floats atomically, in the order in which they arrive",
-        "use `conv2d`, or sample with `float_grid_sample_2d`",
-    ),
+    kernel("deform_conv2d", "deform_convolution::forward"),
+    kernel("deform_conv2d_backward", "deform_convolution::backward"),
     kernel("conv3d", "convolution::forward"),
     kernel("conv3d_x_backward", "convolution::input_gradient"),
     kernel("conv3d_weight_backward", "convolution::weight_gradient"),
@@ -85,7 +77,7 @@ pub(super) const MODULE: &[Entry] = &[
     forwarded("max_pool2d_with_indices", reason::POOL),
     forwarded("max_pool2d_with_indices_backward", reason::POOL),
     forwarded("interpolate", reason::INTERPOLATE),
-    forwarded("interpolate_backward", reason::INTERPOLATE_BACKWARD),
+    kernel("interpolate_backward", "interpolation::input_gradient"),
     composed(
         "attention",
         "`float_transpose`, `float_matmul`, `float_mul_scalar`, `float_div_scalar`, `float_tanh`, \

@@ -1,6 +1,6 @@
 //! `QTensorOps`.
 
-use super::{Entry, composed, forwarded, reason, refused};
+use super::{Entry, composed, forwarded, reason};
 
 /// The methods of `QTensorOps`.
 pub(super) const QUANTIZED: &[Entry] = &[
@@ -21,7 +21,7 @@ pub(super) const QUANTIZED: &[Entry] = &[
     composed("q_transpose", "`q_swap_dims`"),
     forwarded("q_swap_dims", reason::MOVEMENT),
     forwarded("q_permute", reason::MOVEMENT),
-    refused("q_flip", "Burn's CubeCL backend has no such operation", "dequantize first"),
+    composed("q_flip", "`dequantize`, `float_flip`, `quantize_dynamic`"),
     composed("q_select", "`float_select`"),
     composed("q_slice", "`float_slice`"),
     composed("q_gather", "`float_gather`"),

@@ -11,8 +11,6 @@ pub(crate) const ADAPTIVE_POOL: &str =
     "one unit computes an output element, and walks its window in row-major order; a 1x1 output is `reduce::mean`";
 pub(crate) const INTERPOLATE: &str =
     "one unit computes an output element from a fixed window of taps; the strategy is named, so nothing is measured";
-pub(crate) const INTERPOLATE_BACKWARD: &str = "one unit computes an output element, and walks its window in row-major order; modes other than nearest are refused";
-pub(crate) const GRID_SAMPLE: &str = "one unit computes an output element from its four neighbours, in one expression; modes other than bilinear are refused";
 pub(crate) const RECURRENCE: &str =
     "one cube runs a sequence step by step, with a barrier between the steps and one writer for each element";
 pub(crate) const RECURRENCE_BACKWARD: &str = "the two recurrences run as in `ctc_loss`; the gradient is composed of this backend's methods, `float_scatter` among them";

@@ -2,7 +2,7 @@
 
 use super::{Entry, composed, forwarded, reason, refused};
 
-const NO_SUCH: &str = "Burn has no such operation on bool tensors";
+const NO_SUCH: &str = "Burn has no such operation on bool tensors, and its tensor API ends before it gets here";
 
 /// The stream's own operations, and those burn-ir can spell but no trait has.
 pub(super) const STREAM: &[Entry] = &[
@@ -10,7 +10,7 @@ pub(super) const STREAM: &[Entry] = &[
     forwarded("drop", reason::NO_WORK),
     refused(
         "custom",
-        "it is a custom operation, which runs code of a backend extension that this crate does not know",
+        "it is a custom operation (burn-signal's `rfft`, say), which runs code of a backend extension that this crate does not know",
         "compose it of Burn's operations, or vouch for it with `promise_deterministic`",
     ),
     refused("quantized", "burn-fusion issues no such operation on quantized tensors", "dequantize first"),

@@ -51,9 +51,9 @@ pub use plan::Plan;
 pub use shape::{Axis, ConvolutionParams, Geometry, TransposedParams};
 
 use crate::KernelError;
+use crate::device::require_shape;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
-use shape::check_shape;
 
 /// The convolution of `input` `[batch, c_in, spatial..]` with `weight` `[c_out, c_in / groups, taps..]`, plus `bias`
 /// `[c_out]`: `[batch, c_out, positions..]`.
@@ -87,7 +87,7 @@ pub fn input_gradient<const N: usize>(
 ) -> Result<TensorHandle, KernelError> {
     let kernel = "convolution::input_gradient";
     let geometry = Geometry::new(kernel, input_shape, weight.shape(), params)?;
-    check_shape(kernel, "output gradient", output_gradient.shape(), &geometry.output_shape(N))?;
+    require_shape(kernel, "output gradient", output_gradient.shape(), &geometry.output_shape(N))?;
     let pass = Pass { client, kernel, geometry, rank: N, plan: plan::input_gradient(&geometry) };
     pass.to_input(output_gradient, weight, None)
 }
@@ -106,7 +106,7 @@ pub fn weight_gradient<const N: usize>(
 ) -> Result<TensorHandle, KernelError> {
     let kernel = "convolution::weight_gradient";
     let geometry = Geometry::new(kernel, input.shape(), weight_shape, params)?;
-    check_shape(kernel, "output gradient", output_gradient.shape(), &geometry.output_shape(N))?;
+    require_shape(kernel, "output gradient", output_gradient.shape(), &geometry.output_shape(N))?;
     let pass = Pass { client, kernel, geometry, rank: N, plan: plan::weight_gradient(&geometry) };
     pass.to_weight(input, output_gradient)
 }
@@ -144,7 +144,7 @@ pub fn transposed_input_gradient<const N: usize>(
 ) -> Result<TensorHandle, KernelError> {
     let kernel = "convolution::transposed_input_gradient";
     let geometry = Geometry::transposed(kernel, input_shape, weight.shape(), params)?;
-    check_shape(kernel, "output gradient", output_gradient.shape(), &geometry.input_shape(N))?;
+    require_shape(kernel, "output gradient", output_gradient.shape(), &geometry.input_shape(N))?;
     let pass = Pass { client, kernel, geometry, rank: N, plan: plan::forward(&geometry) };
     pass.to_output(output_gradient, weight, None)
 }
@@ -163,7 +163,7 @@ pub fn transposed_weight_gradient<const N: usize>(
 ) -> Result<TensorHandle, KernelError> {
     let kernel = "convolution::transposed_weight_gradient";
     let geometry = Geometry::transposed(kernel, input.shape(), weight_shape, params)?;
-    check_shape(kernel, "output gradient", output_gradient.shape(), &geometry.input_shape(N))?;
+    require_shape(kernel, "output gradient", output_gradient.shape(), &geometry.input_shape(N))?;
     let pass = Pass { client, kernel, geometry, rank: N, plan: plan::weight_gradient(&geometry) };
     pass.to_weight(output_gradient, input)
 }

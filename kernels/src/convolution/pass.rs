@@ -2,11 +2,11 @@
 
 use super::kernel::{self, SpanLaunch, WalkLaunch};
 use super::plan::{self, Plan};
-use super::shape::{Axis, Geometry, check_shape, view_data, view_weight};
+use super::shape::{Axis, Geometry, view_data, view_weight};
 use super::weight_kernel::{self, StepLaunch};
+use crate::device::require_shape;
 use crate::launch::MAX_ITERATIONS;
 use crate::{KernelError, device};
-use cubecl::ir::FloatKind;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
@@ -36,7 +36,7 @@ impl Pass<'_> {
         weight: TensorHandle,
         bias: Option<TensorHandle>,
     ) -> Result<TensorHandle, KernelError> {
-        check_shape(self.kernel, "input", input.shape(), &self.geometry.input_shape(self.rank))?;
+        require_shape(self.kernel, "input", input.shape(), &self.geometry.input_shape(self.rank))?;
         self.convolve(input, weight, bias, false)
     }
 
@@ -51,7 +51,7 @@ impl Pass<'_> {
         weight: TensorHandle,
         bias: Option<TensorHandle>,
     ) -> Result<TensorHandle, KernelError> {
-        check_shape(self.kernel, "output side", gradient.shape(), &self.geometry.output_shape(self.rank))?;
+        require_shape(self.kernel, "output side", gradient.shape(), &self.geometry.output_shape(self.rank))?;
         self.convolve(gradient, weight, bias, true)
     }
 
@@ -62,10 +62,10 @@ impl Pass<'_> {
     /// As [`to_output`](Self::to_output).
     pub fn to_weight(&self, input: TensorHandle, gradient: TensorHandle) -> Result<TensorHandle, KernelError> {
         let Geometry { groups, inputs, outputs, axes, .. } = self.geometry;
-        check_shape(self.kernel, "input", input.shape(), &self.geometry.input_shape(self.rank))?;
-        check_shape(self.kernel, "output side", gradient.shape(), &self.geometry.output_shape(self.rank))?;
+        require_shape(self.kernel, "input", input.shape(), &self.geometry.input_shape(self.rank))?;
+        require_shape(self.kernel, "output side", gradient.shape(), &self.geometry.output_shape(self.rank))?;
         let dtype = input.dtype;
-        let sum = self.accumulator(&[&input, &gradient])?;
+        let sum = device::float_accumulator(self.client, self.kernel, &[&input, &gradient])?;
         let taps = axes.map(|axis| axis.taps);
         let shape = [groups * outputs, inputs].into_iter().chain(taps[3 - self.rank..].iter().copied());
         let result = self.allocate(shape.collect(), dtype);
@@ -149,12 +149,12 @@ impl Pass<'_> {
         };
         let taps = axes[3 - self.rank..].iter().map(|axis| axis.taps);
         let want: Vec<usize> = [groups * outputs, inputs].into_iter().chain(taps).collect();
-        check_shape(self.kernel, "weight", weight.shape(), &want)?;
+        require_shape(self.kernel, "weight", weight.shape(), &want)?;
         if let Some(bias) = &bias {
-            check_shape(self.kernel, "bias", bias.shape(), &[groups * channels])?;
+            require_shape(self.kernel, "bias", bias.shape(), &[groups * channels])?;
         }
         let operands: Vec<&TensorHandle> = [&source, &weight].into_iter().chain(&bias).collect();
-        let sum = self.accumulator(&operands)?;
+        let sum = device::float_accumulator(self.client, self.kernel, &operands)?;
         let dtype = source.dtype;
         let positions = shape[2..].iter().product::<usize>();
         let result = self.allocate(shape.clone(), dtype);
@@ -204,37 +204,6 @@ impl Pass<'_> {
             self.add_blocks(chains, 1, &result)?;
         }
         Ok(result)
-    }
-
-    /// The element type sums are kept in; refuses operands of different or unsupported types, and operands
-    /// that 32-bit indices cannot reach over.
-    fn accumulator(&self, operands: &[&TensorHandle]) -> Result<ElemType, KernelError> {
-        let kernel = self.kernel;
-        let dtype = operands[0].dtype;
-        if let Some(other) = operands.iter().find(|operand| operand.dtype != dtype) {
-            let reason = format!("operands of {dtype} and of {}, want one element type", other.dtype);
-            return Err(KernelError::Shape { kernel, reason });
-        }
-        let far = |operand: &&&TensorHandle| {
-            let reach = |(&size, &stride): (&usize, &usize)| size.saturating_sub(1).saturating_mul(stride);
-            let reach = operand.shape().iter().zip(operand.strides().iter()).map(reach);
-            reach.fold(0, usize::saturating_add) >= u32::MAX as usize
-        };
-        if let Some(operand) = operands.iter().find(far) {
-            let (shape, strides) = (operand.shape(), operand.strides());
-            let reason =
-                format!("an operand {:?} with strides {:?} reaches over 2^32 elements", &shape[..], &strides[..]);
-            return Err(KernelError::Shape { kernel, reason });
-        }
-        let refuse = |remedy| Err(KernelError::Dtype { kernel, dtype, remedy });
-        if !self.client.properties().supports_type(dtype) {
-            return refuse("the device does not have it: convert to f32");
-        }
-        match dtype {
-            ElemType::Float(FloatKind::F32 | FloatKind::F16 | FloatKind::BF16) => Ok(ElemType::Float(FloatKind::F32)),
-            ElemType::Float(FloatKind::F64) => Ok(dtype),
-            _ => refuse("convert to f32, f64, f16 or bf16"),
-        }
     }
 
     /// A new contiguous tensor.

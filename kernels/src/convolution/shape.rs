@@ -240,14 +240,6 @@ fn steps(kernel: &'static str, axis: usize, stride: usize, dilation: usize) -> R
     }
 }
 
-/// Refuses an operand whose shape is not `want`.
-pub(super) fn check_shape(kernel: &'static str, name: &str, got: &[usize], want: &[usize]) -> Result<(), KernelError> {
-    match got == want {
-        true => Ok(()),
-        false => Err(KernelError::Shape { kernel, reason: format!("{name} {got:?}, want {want:?}") }),
-    }
-}
-
 /// Activations `[batch, channels, spatial..]` as `[batch, groups, channels of a group, d, h, w]`.
 pub(super) fn view_data(data: TensorHandle, groups: usize) -> TensorHandle {
     let (shape, strides) = (data.shape(), data.strides());

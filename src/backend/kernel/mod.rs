@@ -1,16 +1,18 @@
 //! From Burn's tensors to the operands of the kernels and back: one file a kernel family.
 
 pub(super) mod convolution;
+pub(super) mod deform_convolution;
 pub(crate) mod indices;
 pub(super) mod matmul;
 pub(super) mod random;
 pub(super) mod reduce;
+pub(super) mod resample;
 pub(super) mod scan;
 pub(super) mod scatter;
 pub(super) mod sort;
 
 use super::refused::{describe, poison, refused};
-use crate::error::Refusal;
+use crate::error::{Error, Refusal};
 use burn_backend::{DType, Shape};
 use burn_cubecl::{CubeDevice, kernel::untile, tensor::CubeTensor};
 use burn_deterministic_kernels::KernelError;
@@ -28,6 +30,16 @@ impl Output {
     /// A tensor of `shape` with the device and dtype of `operand`.
     fn like(operand: &CubeTensor, shape: Shape) -> Self {
         Self { device: operand.device.clone(), shape, dtype: operand.dtype }
+    }
+
+    /// The tensor, from what a kernel made.
+    fn of(self, client: &Client, result: TensorHandle) -> CubeTensor {
+        CubeTensor::new_contiguous(client.clone(), self.device, self.shape, result.handle, self.dtype)
+    }
+
+    /// The tensor, if the operation is refused.
+    fn poisoned(self, error: &Error) -> CubeTensor {
+        poison(error, &self.device, self.shape, self.dtype)
     }
 }
 
@@ -60,16 +72,11 @@ fn run_all<const N: usize>(
     match kernel(&client) {
         Ok(results) => {
             let mut results = results.into_iter();
-            outputs.map(|Output { device, shape, dtype }| {
-                let result = results.next().expect("as many results as outputs");
-                CubeTensor::new_contiguous(client.clone(), device, shape, result.handle, dtype)
-            })
+            outputs.map(|output| output.of(&client, results.next().expect("as many results as outputs")))
         }
         Err(error) => {
             let refusal = refusal(operation, operands, device, error);
-            refused(refusal.into(), plain, |error| {
-                outputs.map(|Output { device, shape, dtype }| poison(error, &device, shape, dtype))
-            })
+            refused(refusal.into(), plain, |error| outputs.map(|output| output.poisoned(error)))
         }
     }
 }

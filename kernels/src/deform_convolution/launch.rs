@@ -1,0 +1,274 @@
+//! Launches.
+
+use super::kernel::{self, SizesLaunch};
+use super::{Geometry, Gradients, Operands};
+use crate::launch::{UNITS, grid};
+use crate::scatter::{Update, select_assign};
+use crate::{KernelError, device, matmul, reduce};
+use cubecl::ir::UIntKind;
+use cubecl::prelude::*;
+use cubecl::std::tensor::{TensorHandle, into_contiguous};
+
+/// One deformable convolution on one device.
+pub(super) struct Pass<'a> {
+    client: &'a Client,
+    geometry: Geometry,
+    dtype: ElemType,
+    accumulator: ElemType,
+}
+
+impl<'a> Pass<'a> {
+    /// Checks the operands' types.
+    pub fn new(
+        client: &'a Client,
+        kernel: &'static str,
+        geometry: Geometry,
+        operands: &Operands,
+        other: Option<&TensorHandle>,
+    ) -> Result<Self, KernelError> {
+        let Operands { input, offset, weight, mask } = operands;
+        let all: Vec<&TensorHandle> = [input, offset, weight].into_iter().chain(mask).chain(other).collect();
+        let accumulator = device::float_accumulator(client, kernel, &all)?;
+        device::require_units(client, kernel, UNITS)?;
+        Ok(Self { client, geometry, dtype: input.dtype, accumulator })
+    }
+
+    /// The convolution, plus `bias`.
+    pub fn forward(&self, operands: &Operands, bias: Option<TensorHandle>) -> Result<TensorHandle, KernelError> {
+        let shape = self.geometry.output_shape().to_vec();
+        let product = matmul::matmul(self.client, self.weight(&operands.weight), self.columns(operands))?;
+        let product = with_shape(product, shape.clone());
+        let Some(bias) = bias else { return Ok(product) };
+        let output = self.allocate(shape.clone(), self.dtype);
+        let units: usize = shape.iter().product();
+        if units > 0 {
+            let (count, dim) = grid(units);
+            // SAFETY: a unit below `units` reads and writes its element of tensors of as many, and one of the bias.
+            unsafe {
+                kernel::add_bias::launch_unchecked(
+                    self.client,
+                    count,
+                    dim,
+                    product.into_arg().into_buffer_arg(),
+                    bias.into_arg(),
+                    output.clone().into_arg().into_buffer_arg(),
+                    self.geometry.outputs as u32,
+                    self.geometry.area() as u32,
+                    units as u32,
+                    [self.dtype, self.accumulator],
+                );
+            }
+        }
+        Ok(output)
+    }
+
+    /// The gradients.
+    pub fn backward(&self, operands: &Operands, gradient: TensorHandle) -> Result<Gradients, KernelError> {
+        let Geometry { batch, outputs, channels, params, taps, .. } = self.geometry;
+        let groups = params.weight_groups;
+        let gradient = self.contiguous(gradient);
+        let gradient = with_shape(gradient, vec![batch, groups, outputs / groups, self.geometry.area()]);
+
+        let products = matmul::matmul(self.client, gradient.clone(), transposed(self.columns(operands)))?;
+        let weight = reduce::sum(self.client, products, &[0])?;
+        let weight = with_shape(weight, vec![outputs, channels / groups, taps[0], taps[1]]);
+
+        let columns = matmul::matmul(self.client, transposed(self.weight(&operands.weight)), gradient)?;
+        let (offset, mask) = self.place_gradients(operands, &columns);
+        Ok(Gradients {
+            input: self.input_gradient(operands, &columns)?,
+            offset,
+            weight,
+            mask: operands.mask.is_some().then_some(mask),
+        })
+    }
+
+    /// `[batch, weight groups, channels of a group * taps, positions]`.
+    fn columns(&self, operands: &Operands) -> TensorHandle {
+        let Geometry { batch, channels, params, .. } = self.geometry;
+        let groups = params.weight_groups;
+        let rows = channels / groups * self.geometry.kernel_size();
+        let output = self.allocate(vec![batch, groups, rows, self.geometry.area()], self.dtype);
+        let units = batch * groups * rows * self.geometry.area();
+        if units > 0 {
+            let (count, dim) = grid(units);
+            // SAFETY: a unit below `units` owns an element of the output; it reads offsets and masks of the checked
+            // shapes, and elements of the image only at rows and columns inside it.
+            unsafe {
+                kernel::columns::launch_unchecked(
+                    self.client,
+                    count,
+                    dim,
+                    operands.input.clone().into_arg(),
+                    operands.offset.clone().into_arg(),
+                    operands.mask.clone().map(TensorHandle::into_arg).into(),
+                    output.clone().into_arg().into_buffer_arg(),
+                    self.sizes(),
+                    units as u32,
+                    [self.dtype, self.accumulator],
+                );
+            }
+        }
+        output
+    }
+
+    /// The gradients of the offsets and of the masks, if there were any.
+    fn place_gradients(&self, operands: &Operands, columns: &TensorHandle) -> (TensorHandle, TensorHandle) {
+        let Geometry { batch, params, positions: [rows, across], .. } = self.geometry;
+        let places = params.offset_groups * self.geometry.kernel_size();
+        let offset = self.allocate(vec![batch, places * 2, rows, across], self.dtype);
+        let mask = self.allocate(vec![batch, places, rows, across], self.dtype);
+        let units = batch * self.geometry.samples();
+        if units > 0 {
+            let (count, dim) = grid(units);
+            // SAFETY: a unit below `units` owns two elements of the offsets' gradient and one of the masks'; it reads
+            // a gradient for each channel of its group, and of the image only rows and columns inside it.
+            unsafe {
+                kernel::place_gradients::launch_unchecked(
+                    self.client,
+                    count,
+                    dim,
+                    operands.input.clone().into_arg(),
+                    operands.offset.clone().into_arg(),
+                    operands.mask.clone().map(TensorHandle::into_arg).into(),
+                    columns.clone().into_arg().into_buffer_arg(),
+                    offset.clone().into_arg().into_buffer_arg(),
+                    mask.clone().into_arg().into_buffer_arg(),
+                    self.sizes(),
+                    units as u32,
+                    [self.dtype, self.accumulator],
+                );
+            }
+        }
+        (offset, mask)
+    }
+
+    /// The gradient of the image, one corner of all places after the other.
+    fn input_gradient(&self, operands: &Operands, columns: &TensorHandle) -> Result<TensorHandle, KernelError> {
+        let Geometry { batch, channels, image: [height, width], params, .. } = self.geometry;
+        let output = self.allocate(vec![batch, channels, height, width], self.dtype);
+        let units = batch * channels * height * width;
+        if units == 0 {
+            return Ok(output);
+        }
+        let (positions, group_channels) = (height * width, self.geometry.group_channels());
+        let rows = batch * params.offset_groups * positions;
+        let zero = self.client.create_from_slice(&vec![0; self.accumulator.size()]);
+        let mut sum = TensorHandle::new(zero, vec![rows, group_channels], vec![0, 0], self.accumulator);
+        for (below, beside) in [(false, false), (false, true), (true, false), (true, true)] {
+            let (keys, values) = self.contributions(operands, columns, below, beside);
+            sum = select_assign(self.client, 0, sum, keys, values, Update::Add)?;
+        }
+        let (count, dim) = grid(units);
+        // SAFETY: a unit below `units` reads one element of the sums and writes one of the output, which has as many.
+        unsafe {
+            kernel::channels_first::launch_unchecked(
+                self.client,
+                count,
+                dim,
+                sum.into_arg().into_buffer_arg(),
+                output.clone().into_arg().into_buffer_arg(),
+                group_channels as u32,
+                positions as u32,
+                units as u32,
+                [self.accumulator, self.dtype],
+            );
+        }
+        Ok(output)
+    }
+
+    /// What one corner of every place adds to which element of the image, for each channel of its group.
+    fn contributions(
+        &self,
+        operands: &Operands,
+        columns: &TensorHandle,
+        below: bool,
+        beside: bool,
+    ) -> (TensorHandle, TensorHandle) {
+        let sources = self.geometry.batch * self.geometry.samples();
+        let group_channels = self.geometry.group_channels();
+        let keys = self.allocate(vec![sources], ElemType::UInt(UIntKind::U32));
+        let values = self.allocate(vec![sources, group_channels], self.accumulator);
+        let units = sources * group_channels;
+        if units > 0 {
+            let (count, dim) = grid(units);
+            // SAFETY: a unit below `units` owns an element of the values and one in as many channels one of the keys;
+            // it reads one element each of the checked offsets, masks and column gradients.
+            unsafe {
+                kernel::contributions::launch_unchecked(
+                    self.client,
+                    count,
+                    dim,
+                    operands.offset.clone().into_arg(),
+                    operands.mask.clone().map(TensorHandle::into_arg).into(),
+                    columns.clone().into_arg().into_buffer_arg(),
+                    keys.clone().into_arg().into_buffer_arg(),
+                    values.clone().into_arg().into_buffer_arg(),
+                    self.sizes(),
+                    self.geometry.batch as u32,
+                    units as u32,
+                    below,
+                    beside,
+                    [self.dtype, self.accumulator],
+                );
+            }
+        }
+        (keys, values)
+    }
+
+    /// `[1, weight groups, outputs of a group, channels of a group * taps]`.
+    fn weight(&self, weight: &TensorHandle) -> TensorHandle {
+        let Geometry { outputs, channels, params, .. } = self.geometry;
+        let groups = params.weight_groups;
+        let rows = channels / groups * self.geometry.kernel_size();
+        with_shape(self.contiguous(weight.clone()), vec![1, groups, outputs / groups, rows])
+    }
+
+    fn sizes(&self) -> SizesLaunch {
+        let Geometry { image, taps, positions, params, .. } = self.geometry;
+        SizesLaunch::new(
+            image[0] as u32,
+            image[1] as u32,
+            taps[1] as u32,
+            self.geometry.kernel_size() as u32,
+            positions[1] as u32,
+            self.geometry.area() as u32,
+            params.stride[0] as u32,
+            params.stride[1] as u32,
+            params.padding[0] as u32,
+            params.padding[1] as u32,
+            params.dilation[0] as u32,
+            params.dilation[1] as u32,
+            self.geometry.group_channels() as u32,
+            params.offset_groups as u32,
+        )
+    }
+
+    fn allocate(&self, shape: Vec<usize>, dtype: ElemType) -> TensorHandle {
+        let elements: usize = shape.iter().product();
+        TensorHandle::new_contiguous(shape, self.client.empty(elements.max(1) * dtype.size()), dtype)
+    }
+
+    /// `tensor`, or a copy of it whose elements are dense and in order.
+    fn contiguous(&self, tensor: TensorHandle) -> TensorHandle {
+        let dense = TensorHandle::new_contiguous(tensor.shape().clone(), tensor.handle.clone(), tensor.dtype);
+        match dense.strides() == tensor.strides() || tensor.shape().contains(&0) {
+            true => dense,
+            false => into_contiguous(self.client, tensor.binding(), dense.dtype),
+        }
+    }
+}
+
+/// A dense tensor's memory under another shape.
+fn with_shape(tensor: TensorHandle, shape: Vec<usize>) -> TensorHandle {
+    TensorHandle::new_contiguous(shape, tensor.handle, tensor.dtype)
+}
+
+/// The last two axes swapped.
+fn transposed(tensor: TensorHandle) -> TensorHandle {
+    let (mut shape, mut strides) = (tensor.shape().to_vec(), tensor.strides().to_vec());
+    let rank = shape.len();
+    shape.swap(rank - 2, rank - 1);
+    strides.swap(rank - 2, rank - 1);
+    TensorHandle::new(tensor.handle, shape, strides, tensor.dtype)
+}

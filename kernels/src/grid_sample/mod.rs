@@ -1,0 +1,151 @@
+//! Samples images at the places of a grid.
+//!
+//! # Order contract
+//!
+//! `fma` is [`multiply_add`](crate::arithmetic), `round(a * b)` a rounded product. A grid's numbers are across (`g_x`) and
+//! down; along an axis of `n` pixels, `g` in -1..=1 becomes the coordinate
+//!
+//! ```text
+//! p = round((g + 1) * (n - 1)) * 0.5              corners aligned: -1 and 1 are the middles of the outer pixels
+//! p = fma(round((g + 1) * n), 0.5, -0.5)          otherwise: their outer edges
+//! ```
+//!
+//! and where the padding reflects, with `low, span` = `0, n - 1` or `-0.5, n`:
+//!
+//! ```text
+//! d = |p - low|;  r = fma(-floor(d / (2 span)), 2 span, d);  p = (span - |r - span|) + low      p = low if span = 0
+//! ```
+//!
+//! Then `p` is held within `-8..=n + 8`, beyond which nothing changes. [`Filter::Nearest`] reads the pixel nearest to `p`,
+//! the even one of two. The others read `t` pixels an axis from `floor(p) - (t / 2 - 1)` on, with weights of
+//! `u = p - floor(p)`:
+//!
+//! ```text
+//! Linear    1 - u, u
+//! Cubic     far(1 + u), near(u), near(1 - u), far(2 - u)                 Keys' cubic with a = -0.75
+//!           near(x) = fma(fma(1.25, x, -2.25), round(x * x), 1);  far(x) = fma(fma(fma(-0.75, x, 3.75), x, -6), x, 3)
+//! Lanczos3  s(2 + u), s(1 + u), s(u), s(1 - u), s(2 - u), s(3 - u), each divided by their sum in that order
+//! value = acc = +0; for each row ascending {
+//!             line = +0; for each column ascending { line = fma(w_x, pixel, line) }
+//!             acc = fma(w_y, line, acc) }
+//! ```
+//!
+//! A pixel outside the image is +0, or the pixel that the padding puts there: on the border, or mirrored. Mirrors are
+//! the middles of the outer pixels if corners are aligned, else their outer edges. A coordinate that is not a number, or
+//! infinite where it is to be reflected, gives NaN. Everything is computed in f32 for half types, with one rounding.
+//!
+//! The device divides: where a division is not correctly rounded, [`Filter::Lanczos3`] and reflected coordinates are the
+//! device's own, from run to run the same.
+//!
+//! # Cost
+//!
+//! One launch; a unit computes one element.
+
+mod kernel;
+pub mod reference;
+
+use crate::KernelError;
+use crate::device::{float_accumulator, require_shape, require_units};
+use crate::launch::{UNITS, grid};
+use cubecl::prelude::*;
+use cubecl::std::tensor::TensorHandle;
+
+/// Which pixels around a place make up its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Filter {
+    /// The nearest one.
+    Nearest,
+    /// Two an axis.
+    Linear,
+    /// Four an axis.
+    Cubic,
+    /// Six an axis.
+    Lanczos3,
+}
+
+impl Filter {
+    /// Pixels an axis.
+    pub(crate) const fn taps(self) -> usize {
+        match self {
+            Self::Nearest => 1,
+            Self::Linear => 2,
+            Self::Cubic => 4,
+            Self::Lanczos3 => 6,
+        }
+    }
+}
+
+/// What is read outside the image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Padding {
+    /// Zero.
+    Zeros,
+    /// The nearest pixel of the image.
+    Border,
+    /// The image, mirrored.
+    Reflection,
+}
+
+/// How to sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SampleParams {
+    /// Which pixels.
+    pub filter: Filter,
+    /// What is outside.
+    pub padding: Padding,
+    /// Whether -1 and 1 are the middles of the outer pixels, not their outer edges.
+    pub align_corners: bool,
+}
+
+/// Samples `input` `[batch, channels, height, width]` at the places `places` `[batch, rows, columns, 2]`:
+/// `[batch, channels, rows, columns]`.
+///
+/// # Errors
+///
+/// Refuses shapes that do not fit together, images without pixels, more than 2^31 elements, and element types the device
+/// does not compute.
+pub fn sample(
+    client: &Client,
+    input: TensorHandle,
+    places: TensorHandle,
+    params: SampleParams,
+) -> Result<TensorHandle, KernelError> {
+    const KERNEL: &str = "grid_sample::sample";
+    let refuse = |reason: String| Err(KernelError::Shape { kernel: KERNEL, reason });
+    let (&[batch, channels, height, width], &[_, rows, columns, _]) = (&input.shape()[..], &places.shape()[..]) else {
+        return refuse(format!("input {:?} and grid {:?}, want four axes each", input.shape(), places.shape()));
+    };
+    require_shape(KERNEL, "grid", places.shape(), &[batch, rows, columns, 2])?;
+    let shape = vec![batch, channels, rows, columns];
+    let units = shape.iter().try_fold(1usize, |n, &size| n.checked_mul(size));
+    let Some(units) = units.filter(|&n| n < u32::MAX as usize / 2 && height.max(width) < i32::MAX as usize / 4) else {
+        return refuse(format!("{shape:?} from {:?}: more than 2^31 elements", input.shape()));
+    };
+    if units > 0 && height * width == 0 {
+        return refuse(format!("input {:?} has no pixels", input.shape()));
+    }
+    let accumulator = float_accumulator(client, KERNEL, &[&input, &places])?;
+    require_units(client, KERNEL, UNITS)?;
+    let dtype = input.dtype;
+    let output = TensorHandle::new_contiguous(shape, client.empty(units.max(1) * dtype.size()), dtype);
+    if units == 0 {
+        return Ok(output);
+    }
+    let (count, dim) = grid(units);
+    // SAFETY: a unit below `units` owns an element of the output, reads its two numbers of the grid, and pixels only at
+    // rows and columns inside the image.
+    unsafe {
+        kernel::sample::launch_unchecked(
+            client,
+            count,
+            dim,
+            input.into_arg(),
+            places.into_arg(),
+            output.clone().into_arg(),
+            units as u32,
+            params,
+            [dtype, accumulator],
+        );
+    }
+    Ok(output)
+}

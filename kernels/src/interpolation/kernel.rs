@@ -1,0 +1,44 @@
+//! The device side.
+
+use crate::arithmetic::multiply_add;
+use cubecl::prelude::*;
+
+/// One unit an output element: the chain over the window of its place along `axis`.
+#[cube(launch_unchecked)]
+pub fn weighted_sums<E: Float, A: Float, O: Float>(
+    source: &Tensor<E>,
+    bounds: &[u32],
+    first: &[u32],
+    weights: &[A],
+    output: &mut Tensor<O>,
+    units: u32,
+    #[comptime] axis: usize,
+    #[define(E, A, O)] _dtypes: [ElemType; 3],
+) {
+    let unit = ABSOLUTE_POS as u32;
+    if unit >= units {
+        terminate!();
+    }
+    let columns = output.shape(3) as u32;
+    let rows = output.shape(2) as u32;
+    let channels = output.shape(1) as u32;
+    let line = unit / columns;
+    let column = unit - line * columns;
+    let image = line / rows;
+    let row = line - image * rows;
+    let entry = image / channels;
+    let channel = image - entry * channels;
+    let place = if comptime!(axis == 2) { row } else { column };
+    let start = bounds[place as usize];
+    let end = bounds[(place + 1) as usize];
+    let window = first[place as usize];
+    let across = if comptime!(axis == 2) { column * source.stride(3) as u32 } else { row * source.stride(2) as u32 };
+    let step = source.stride(axis) as u32;
+    let mut at = entry * source.stride(0) as u32 + channel * source.stride(1) as u32 + across + window * step;
+    let mut acc = A::new(0.0);
+    for tap in start..end {
+        acc = multiply_add::<A>(weights[tap as usize], A::cast_from(source[at as usize]), acc);
+        at += step;
+    }
+    output[unit as usize] = O::cast_from(acc);
+}

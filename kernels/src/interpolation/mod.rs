@@ -1,0 +1,121 @@
+//! The gradient of resizing images.
+//!
+//! # Order contract
+//!
+//! Resizing is separable: along each axis, output `o` is a weighted sum of inputs `i`, `w[i, o]`. [`weights`] has the
+//! table, computed once from the two lengths. The gradient takes the outputs that read an input in ascending order, first
+//! along the height, then along the width; `fma` is [`multiply_add`](crate::arithmetic).
+//!
+//! ```text
+//! rows[b, c, i_y, o_x] = acc = +0; for o_y that read i_y ascending { acc = fma(w[i_y, o_y], dy[b, c, o_y, o_x], acc) }
+//! gradient[b, c, i_y, i_x] = acc = +0; for o_x that read i_x ascending { acc = fma(w[i_x, o_x], rows[b, c, i_y, o_x], acc) }
+//! ```
+//!
+//! An output reads an input where its window of taps covers it, also where the weight is zero. Half types keep chains and
+//! `rows` in f32, with one rounding at the end.
+//!
+//! # Cost
+//!
+//! Two launches, a chain of about `taps * output / input` steps an element in each, and `rows` as scratch memory. An
+//! input that more than [`MAX_ITERATIONS`](crate::launch::MAX_ITERATIONS) outputs of an axis read is refused.
+
+mod kernel;
+pub mod reference;
+pub mod weights;
+
+use crate::KernelError;
+use crate::device::{float_accumulator, require_shape, require_units};
+use crate::launch::{MAX_ITERATIONS, UNITS, grid};
+use cubecl::ir::{ElemType, FloatKind};
+use cubecl::prelude::*;
+use cubecl::std::tensor::TensorHandle;
+use weights::{AxisWeights, Filter};
+
+/// The gradient of `input_shape` `[batch, channels, height, width]` from that of the resized images.
+///
+/// # Errors
+///
+/// Refuses shapes that do not fit together or have no pixels to resize, more than 2^31 elements, and element types the
+/// device does not compute.
+pub fn input_gradient(
+    client: &Client,
+    output_gradient: TensorHandle,
+    input_shape: &[usize],
+    filter: Filter,
+    align_corners: bool,
+) -> Result<TensorHandle, KernelError> {
+    const KERNEL: &str = "interpolation::input_gradient";
+    let refuse = |reason: String| Err(KernelError::Shape { kernel: KERNEL, reason });
+    let (&[batch, channels, height, width], &[_, _, rows, columns]) = (input_shape, &output_gradient.shape()[..])
+    else {
+        return refuse(format!("input {input_shape:?}, gradient {:?}, want four axes", output_gradient.shape()));
+    };
+    require_shape(KERNEL, "output gradient", output_gradient.shape(), &[batch, channels, rows, columns])?;
+    let most = u32::MAX as usize / 2;
+    let sizes = [[height, width], [height, columns], [rows, columns]];
+    let fits = |[y, x]: [usize; 2]| {
+        [channels, y, x].iter().try_fold(batch, |n, &size| n.checked_mul(size)).is_some_and(|n| n < most)
+    };
+    if !sizes.into_iter().all(fits) || [height, width, rows, columns].iter().any(|&size| size >= most) {
+        return refuse(format!("{input_shape:?} from {rows} x {columns} has more than 2^31 elements"));
+    }
+    if (height == 0 && rows > 0) || (width == 0 && columns > 0) {
+        return refuse(format!("input {input_shape:?} has no pixels to resize"));
+    }
+    let accumulator = float_accumulator(client, KERNEL, &[&output_gradient])?;
+    require_units(client, KERNEL, UNITS)?;
+    let dtype = output_gradient.dtype;
+    let tables = [(height, rows), (width, columns)].map(|(i, o)| AxisWeights::new(i, o, filter, align_corners));
+    if let Some(longest) = tables.iter().map(AxisWeights::longest).max().filter(|&longest| longest > MAX_ITERATIONS) {
+        return refuse(format!("{longest} outputs of an axis read one input, want at most {MAX_ITERATIONS}"));
+    }
+    let [down, across] = tables;
+    let partial = along::<2>(client, output_gradient, height, &down, [dtype, accumulator, accumulator]);
+    Ok(along::<3>(client, partial, width, &across, [accumulator, accumulator, dtype]))
+}
+
+/// One pass along `AXIS`, whose result has `length` elements there.
+fn along<const AXIS: usize>(
+    client: &Client,
+    source: TensorHandle,
+    length: usize,
+    table: &AxisWeights,
+    dtypes: [ElemType; 3],
+) -> TensorHandle {
+    let [_, accumulator, result] = dtypes;
+    let mut shape = source.shape().to_vec();
+    shape[AXIS] = length;
+    let units: usize = shape.iter().product();
+    let output = TensorHandle::new_contiguous(shape, client.empty(units.max(1) * result.size()), result);
+    if units == 0 {
+        return output;
+    }
+    let weights = match accumulator {
+        ElemType::Float(FloatKind::F64) => bytemuck::cast_slice(&table.weights).to_vec(),
+        _ => bytemuck::cast_slice(&table.weights.iter().map(|&weight| weight as f32).collect::<Vec<_>>()).to_vec(),
+    };
+    let buffer = |bytes: &[u8], length: usize, size: usize| {
+        let handle = client.create_from_slice(if length == 0 { &[0; 8][..size] } else { bytes });
+        // SAFETY: the buffer is made with this length.
+        unsafe { BufferArg::from_raw_parts(handle, length.max(1)) }
+    };
+    let (count, dim) = grid(units);
+    // SAFETY: a unit below `units` owns an element of the output; the table's windows lie within the source's axis, and
+    // its bounds within its weights.
+    unsafe {
+        kernel::weighted_sums::launch_unchecked(
+            client,
+            count,
+            dim,
+            source.into_arg(),
+            buffer(bytemuck::cast_slice(&table.bounds), table.bounds.len(), 4),
+            buffer(bytemuck::cast_slice(&table.first), table.first.len(), 4),
+            buffer(&weights, table.weights.len(), accumulator.size()),
+            output.clone().into_arg(),
+            units as u32,
+            AXIS,
+            dtypes,
+        );
+    }
+    output
+}

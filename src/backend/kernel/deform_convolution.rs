@@ -1,0 +1,121 @@
+//! Deformable convolutions.
+
+use super::{Output, operand, refusal, run};
+use crate::backend::Deterministic;
+use crate::backend::refused::refused;
+use burn_backend::ops::{DeformConv2dBackward, DeformConvOptions, ModuleOps};
+use burn_backend::{Shape, TensorMetadata};
+use burn_cubecl::CubeBackend;
+use burn_cubecl::tensor::CubeTensor;
+use burn_deterministic_kernels::deform_convolution::{self, DeformParams, Gradients};
+use cubecl::std::tensor::TensorHandle;
+
+/// The operands of a deformable convolution.
+pub(in crate::backend) struct Operands {
+    /// The image.
+    pub x: CubeTensor,
+    /// Where taps sample.
+    pub offset: CubeTensor,
+    /// The weight.
+    pub weight: CubeTensor,
+    /// What samples are multiplied with.
+    pub mask: Option<CubeTensor>,
+    /// What is added to the output.
+    pub bias: Option<CubeTensor>,
+}
+
+impl Operands {
+    fn all(&self) -> Vec<&CubeTensor> {
+        [&self.x, &self.offset, &self.weight].into_iter().chain(&self.mask).chain(&self.bias).collect()
+    }
+
+    fn of_kernel(&self) -> deform_convolution::Operands {
+        deform_convolution::Operands {
+            input: operand(&self.x),
+            offset: operand(&self.offset),
+            weight: operand(&self.weight),
+            mask: self.mask.as_ref().map(operand),
+        }
+    }
+}
+
+/// The convolution, plus the bias.
+pub(in crate::backend) fn forward(operands: Operands, options: DeformConvOptions<2>) -> CubeTensor {
+    let Operands { x, offset, weight, mask, bias } = &operands;
+    let [batch, _, height, width] = offset.shape().dims();
+    run(
+        "deform_conv2d",
+        &operands.all(),
+        Output::like(x, Shape::new([batch, weight.shape()[0], height, width])),
+        |client| {
+            let bias = bias.as_ref().map(operand);
+            deform_convolution::forward(client, &operands.of_kernel(), bias, &params(&options))
+        },
+        || {
+            let [x, offset, weight] = [x, offset, weight].map(Clone::clone);
+            CubeBackend::deform_conv2d(x, offset, weight, mask.clone(), bias.clone(), options.clone())
+        },
+    )
+}
+
+/// The gradients of all operands.
+pub(in crate::backend) fn backward(
+    operands: Operands,
+    gradient: CubeTensor,
+    options: DeformConvOptions<2>,
+) -> DeformConv2dBackward<Deterministic<CubeBackend>> {
+    const OPERATION: &str = "deform_conv2d_backward";
+    let Operands { x, offset, weight, mask, bias } = &operands;
+    let client = x.device.client();
+    let like = |tensor: &CubeTensor| Output::like(tensor, tensor.shape());
+    let of = |tensor: &CubeTensor, result: TensorHandle| like(tensor).of(&client, result);
+    let result = deform_convolution::backward(&client, &operands.of_kernel(), operand(&gradient), &params(&options));
+    let result = result.and_then(|gradients| {
+        let bias = bias.is_some().then(|| deform_convolution::bias_gradient(&client, operand(&gradient)));
+        Ok((gradients, bias.transpose()?))
+    });
+    match result {
+        Ok((Gradients { input, offset: by_offset, weight: by_weight, mask: by_mask }, by_bias)) => {
+            DeformConv2dBackward {
+                x_grad: of(x, input),
+                offset_grad: of(offset, by_offset),
+                weight_grad: of(weight, by_weight),
+                mask_grad: mask.as_ref().zip(by_mask).map(|(mask, result)| of(mask, result)),
+                bias_grad: bias.as_ref().zip(by_bias).map(|(bias, result)| of(bias, result)),
+            }
+        }
+        Err(error) => {
+            let all: Vec<_> = operands.all().into_iter().chain([&gradient]).collect();
+            let plain = || {
+                let [x, offset, weight] = [x, offset, weight].map(Clone::clone);
+                let (mask, bias) = (mask.clone(), bias.clone());
+                let plain = CubeBackend::deform_conv2d_backward(
+                    x,
+                    offset,
+                    weight,
+                    mask,
+                    bias,
+                    gradient.clone(),
+                    options.clone(),
+                );
+                let DeformConv2dBackward { x_grad, offset_grad, weight_grad, mask_grad, bias_grad } = plain;
+                DeformConv2dBackward { x_grad, offset_grad, weight_grad, mask_grad, bias_grad }
+            };
+            refused(refusal(OPERATION, &all, &x.device, error).into(), plain, |error| {
+                let poisoned = |tensor: &CubeTensor| like(tensor).poisoned(error);
+                DeformConv2dBackward {
+                    x_grad: poisoned(x),
+                    offset_grad: poisoned(offset),
+                    weight_grad: poisoned(weight),
+                    mask_grad: mask.as_ref().map(poisoned),
+                    bias_grad: bias.as_ref().map(poisoned),
+                }
+            })
+        }
+    }
+}
+
+fn params(options: &DeformConvOptions<2>) -> DeformParams {
+    let DeformConvOptions { stride, padding, dilation, weight_groups, offset_groups } = options.clone();
+    DeformParams { stride, padding, dilation, weight_groups, offset_groups }
+}

@@ -1,0 +1,61 @@
+//! Samples of images.
+
+use super::{Output, operand, run};
+use burn_backend::ops::{
+    FloatTensorOps, GridSampleOptions, GridSamplePaddingMode, InterpolateMode, InterpolateOptions, ModuleOps,
+};
+use burn_backend::{Shape, TensorMetadata};
+use burn_cubecl::CubeBackend;
+use burn_cubecl::tensor::CubeTensor;
+use burn_deterministic_kernels::grid_sample::{self, Padding, SampleParams};
+use burn_deterministic_kernels::interpolation::{self, weights};
+
+/// The gradient of resizing.
+pub(in crate::backend) fn interpolate_backward(
+    x: CubeTensor,
+    gradient: CubeTensor,
+    output_size: [usize; 2],
+    options: InterpolateOptions,
+) -> CubeTensor {
+    let filter = match options.mode {
+        InterpolateMode::Nearest => weights::Filter::Nearest,
+        InterpolateMode::NearestExact => weights::Filter::NearestExact,
+        InterpolateMode::Bilinear => weights::Filter::Linear,
+        InterpolateMode::Bicubic => weights::Filter::Cubic,
+        InterpolateMode::Lanczos3 => weights::Filter::Lanczos3,
+    };
+    run(
+        "interpolate_backward",
+        &[&x, &gradient],
+        Output::like(&x, x.shape()),
+        |client| interpolation::input_gradient(client, operand(&gradient), &x.shape(), filter, options.align_corners),
+        || CubeBackend::interpolate_backward(x.clone(), gradient.clone(), output_size, options.clone()),
+    )
+}
+
+/// Samples at the places of a grid.
+pub(in crate::backend) fn grid_sample(tensor: CubeTensor, grid: CubeTensor, options: GridSampleOptions) -> CubeTensor {
+    let params = SampleParams {
+        filter: match options.mode {
+            InterpolateMode::Nearest | InterpolateMode::NearestExact => grid_sample::Filter::Nearest,
+            InterpolateMode::Bilinear => grid_sample::Filter::Linear,
+            InterpolateMode::Bicubic => grid_sample::Filter::Cubic,
+            InterpolateMode::Lanczos3 => grid_sample::Filter::Lanczos3,
+        },
+        padding: match options.padding_mode {
+            GridSamplePaddingMode::Zeros => Padding::Zeros,
+            GridSamplePaddingMode::Border => Padding::Border,
+            GridSamplePaddingMode::Reflection => Padding::Reflection,
+        },
+        align_corners: options.align_corners,
+    };
+    let [batch, height, width, _] = grid.shape().dims();
+    let shape = Shape::new([batch, tensor.shape()[1], height, width]);
+    run(
+        "float_grid_sample_2d",
+        &[&tensor, &grid],
+        Output::like(&tensor, shape),
+        |client| grid_sample::sample(client, operand(&tensor), operand(&grid), params),
+        || CubeBackend::float_grid_sample_2d(tensor.clone(), grid.clone(), options.clone()),
+    )
+}
