@@ -5,7 +5,9 @@ use super::forward::{elementary, elementary_function, forward};
 use super::kernel::{self, scatter::Updated, sort::Order};
 use burn_backend::ops::{BoolTensorOps, FloatTensorOps, GridSampleOptions};
 use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IndexingUpdateOp, IntTensor};
-use burn_backend::{BoolDType, Distribution, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData};
+use burn_backend::{
+    BoolDType, Distribution, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData, TensorMetadata,
+};
 use burn_cubecl::CubeBackend;
 use burn_deterministic_kernels::reduce::{self, extreme};
 use burn_deterministic_kernels::{scan, scatter};
