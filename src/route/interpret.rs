@@ -177,8 +177,13 @@ fn primitive(tensor: &TensorIr, context: &mut Context<CubeFusionHandle>) -> Hand
 ///
 /// When there is none.
 pub(super) fn taken(tensor: &TensorIr, context: &mut Context<CubeFusionHandle>) -> CubeFusionHandle {
-    // Burn skips what depends on a tensor with an error, but a read that is the tensor's last use takes the error away.
+    // Burn skips what depends on a tensor with an error, but a read that is the tensor's last use takes the error away;
+    // and now and then it loses a tensor that threads share.
     let exists = context.handles.has_handle(&tensor.id) || context.handles.error(&tensor.id).is_some();
-    assert!(exists, "an operand was never written, as a read of it has told");
+    assert!(
+        exists,
+        "Burn has no data for operand {:?}: a read has told why, or it was lost between threads",
+        tensor.id
+    );
     context.handles.get_handle(&tensor.id, &tensor.status)
 }

@@ -110,16 +110,19 @@ where
     async move { read?.await }
 }
 
+/// Takes this thread's ledger out while `body` has it: `body` may wait for the device, whose thread may want another one.
 fn with_ledger<T>(device: &CubeDevice, body: impl FnOnce(&mut Ledger) -> T) -> T {
-    let mut ledgers = LEDGERS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let ledger = ledgers.get_or_insert_default().entry((device.to_id(), StreamId::current())).or_default();
+    let key = (device.to_id(), StreamId::current());
+    let ledgers = || LEDGERS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut ledger = ledgers().get_or_insert_default().remove(&key).unwrap_or_default();
     let was_open = ledger.is_open();
-    let result = body(ledger);
+    let result = body(&mut ledger);
     match (was_open, ledger.is_open()) {
         (false, true) => OPEN.fetch_add(1, Ordering::Relaxed),
         (true, false) => OPEN.fetch_sub(1, Ordering::Relaxed),
         _ => 0,
     };
+    ledgers().get_or_insert_default().insert(key, ledger);
     result
 }
 
