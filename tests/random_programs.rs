@@ -1,6 +1,7 @@
 //! Programs that nobody thought of: 5 to 50 random operations, run twice under different stress, agree in every output.
 
 use crate::bits::{assert_same, floats, indices};
+use crate::threads::OnDrop;
 use burn::prelude::*;
 use burn::tensor::module::{avg_pool1d, conv1d, max_pool1d};
 use burn::tensor::ops::{AvgPoolOptions, ConvOptions, MaxPoolOptions};
@@ -235,15 +236,6 @@ fn outputs(program: &[Step], stress: Option<u64>, device: &Device) -> Vec<Tensor
         matrices.push(result);
     }
     matrices.into_iter().map(Tensor::into_data).collect()
-}
-
-/// Sets its flag, also where a panic leaves the scope.
-struct OnDrop<'a>(&'a AtomicBool);
-
-impl Drop for OnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// Work of another thread, until `done`.

@@ -47,6 +47,15 @@ fn pause(rng: &mut Option<impl Rng>) {
     }
 }
 
+/// Sets its flag, also where a panic leaves the scope.
+pub struct OnDrop<'a>(pub &'a AtomicBool);
+
+impl Drop for OnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Work of another thread: uploads, sums, scatters, draws of its own, reads.
 fn disturb(seed: u64, device: &Device, done: &AtomicBool) {
     let mut rng = Some(ChaCha8Rng::seed_from_u64(seed));
@@ -88,11 +97,15 @@ pub fn stressed(device: &Device) -> Digest {
         }
         let onlooker = seed.map(|seed| {
             let (sender, receiver) = mpsc::channel();
-            scope.spawn(move || peek(seed, receiver));
-            sender
+            (sender, scope.spawn(move || peek(seed, receiver)))
         });
-        let show = |tensor: &Tensor<2>| {
+        let (onlooker, looking) = onlooker.unzip();
+        let _done = OnDrop(&done);
+        // What was shown is held until the end: Burn loses a tensor now and then whose last use is on another thread.
+        let mut shown = Vec::new();
+        let mut show = |tensor: &Tensor<2>| {
             if let Some(onlooker) = &onlooker {
+                shown.push(tensor.clone());
                 onlooker.send(tensor.clone().inner()).expect("it looks as long as there is something to see");
             }
         };
@@ -112,7 +125,10 @@ pub fn stressed(device: &Device) -> Digest {
             show(&model.second.weight.val());
         }
         let digest = digest(&model.valid());
-        done.store(true, Ordering::Relaxed);
+        drop(onlooker);
+        if let Some(looking) = looking {
+            looking.join().expect("it only looks");
+        }
         digest
     })
 }
