@@ -23,77 +23,26 @@ const LONGEST: usize = 70;
 
 type Matrix = Tensor<2>;
 
-/// What a step of a program does with two earlier matrices and a small number.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Operation {
-    Add,
-    Divide,
-    Tanh,
-    Exp,
-    Transpose,
-    Matmul,
-    SumRows,
-    MeanColumns,
-    Product,
-    LargestOfRows,
-    Softmax,
-    Slice,
-    SliceAssign,
-    Flip,
-    Concatenate,
-    Repeat,
-    Scatter,
-    ScatterProduct,
-    SelectAssign,
-    Select,
-    Gather,
-    CumulativeSum,
-    Sort,
-    MaskWhere,
-    Integers,
-    Normal,
-    Dropout,
-    Convolution,
-    AveragePool,
-    MaxPool,
-    Gradient,
+macro_rules! operations {
+    ($($name:ident)*) => {
+        /// What a step of a program does with two earlier matrices and a small number.
+        #[derive(Debug, Clone, Copy, PartialEq)]
+        enum Operation {
+            $($name),*
+        }
+
+        const OPERATIONS: &[Operation] = &[$($name),*];
+    };
+}
+
+operations! {
+    Add Divide Tanh Exp Transpose Matmul SumRows MeanColumns
+    Product LargestOfRows Softmax Slice SliceAssign Flip Concatenate Repeat
+    Scatter ScatterProduct SelectAssign Select Gather CumulativeSum Sort MaskWhere
+    Integers Normal Dropout Convolution AveragePool MaxPool Gradient
 }
 
 use Operation::*;
-
-const OPERATIONS: &[Operation] = &[
-    Add,
-    Divide,
-    Tanh,
-    Exp,
-    Transpose,
-    Matmul,
-    SumRows,
-    MeanColumns,
-    Product,
-    LargestOfRows,
-    Softmax,
-    Slice,
-    SliceAssign,
-    Flip,
-    Concatenate,
-    Repeat,
-    Scatter,
-    ScatterProduct,
-    SelectAssign,
-    Select,
-    Gather,
-    CumulativeSum,
-    Sort,
-    MaskWhere,
-    Integers,
-    Normal,
-    Dropout,
-    Convolution,
-    AveragePool,
-    MaxPool,
-    Gradient,
-];
 
 /// One step: its operands are the `left`-th and `right`-th matrix so far, counted round and round.
 #[derive(Debug, Clone)]
