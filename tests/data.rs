@@ -183,7 +183,7 @@ fn shuffles_and_augmentations_draw_what_they_say() {
         let mut rng = stream.fork("shuffle").fork_index(epoch).fork_index(0).rng();
         let mut order: Vec<usize> = (0..300).collect();
         for last in (1..300).rev() {
-            order.swap(last, (u128::from(rng.next_u64()) * (last as u128 + 1) >> 64) as usize);
+            order.swap(last, ((u128::from(rng.next_u64()) * (last as u128 + 1)) >> 64) as usize);
         }
         let number =
             |sample: u64| stream.fork("map").fork_index(1).fork_index(epoch).fork_index(sample).rng().next_u64();

@@ -381,7 +381,8 @@ fn a_state_has_every_entered_stream() {
     draw(&device);
     let state = {
         let _outer = outer.enter();
-        (draw(&device), draw(&device));
+        draw(&device);
+        draw(&device);
         let _inner = inner.enter();
         draw(&device);
         random_state().expect("a working device")

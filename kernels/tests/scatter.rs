@@ -172,7 +172,7 @@ fn one_row_of_many_takes_all_levels() {
     // By source, as few rows of many are touched, and by row, on three levels of chunks.
     for (rows, sources) in [(300_000, 70_000), (257, 266_000)] {
         let (tensor, values) = (random_values(7, rows), random_values(8, sources));
-        let row = |s: usize| if s % 97 == 0 { s % rows } else { rows - 1 };
+        let row = |s: usize| if s.is_multiple_of(97) { s % rows } else { rows - 1 };
         let indices: Vec<i32> = (0..sources).map(|s| row(s) as i32).collect();
         let want = reference::scatter([1, rows, 1], &tensor, &wide(&indices), &values, |a, b| a + b);
         let got = scatter::scatter(

@@ -52,6 +52,9 @@ pub(super) struct Parts<I, O> {
     pub(super) progression: Arc<Progression>,
 }
 
+/// The samples of a batch, and the place in the order of each.
+type Gathered<I> = (Vec<I>, Vec<usize>);
+
 impl<I: Send + 'static, O> Batches<I, O> {
     /// The batches from `start` on. `pass` starts there, or `skipped` batches before.
     pub(super) fn new(pass: Pass<I>, start: Position, skipped: usize, parts: Parts<I, O>) -> Self {
@@ -88,7 +91,7 @@ impl<I: Send + 'static, O> Batches<I, O> {
     }
 
     /// The samples of the next batch, and the places in the order of each.
-    fn gather(&mut self) -> Option<Result<(Vec<I>, Vec<usize>), LoadError>> {
+    fn gather(&mut self) -> Option<Result<Gathered<I>, LoadError>> {
         // Whether a batch is the last can be told from the number of samples, unless some are left out.
         let enough = self.batch_size + usize::from(self.pass.pipeline.filters());
         while self.items.len() < enough && self.runs_left > 0 && self.failure.is_none() {

@@ -64,6 +64,8 @@ fn far<A: Float>(x: A) -> A {
 /// Lanczos' function of three lobes, times a constant, for distances up to three.
 ///
 /// `sin(3 a) sin(a) / a^2 = s^2 (3 - 4 s^2) / a^2` with `s = sin(a)`, `a = pi x / 3`: the sine is its series.
+// An iterator does not exist in a kernel.
+#[allow(clippy::needless_range_loop)]
 #[cube]
 fn lobes<A: Float>(x: A) -> A {
     let turn = multiply_rounded::<A>(x, A::new(comptime!(1.0f32 / 3.0)));
