@@ -7,7 +7,7 @@ use burn::tensor::IndexingUpdateOp::Add;
 use burn::tensor::module::conv2d_weight_backward;
 use burn::tensor::ops::ConvOptions;
 
-const REPEATS: usize = if cfg!(feature = "heavy") { 200 } else { 50 };
+const REPEATS: usize = if cfg!(feature = "heavy") { 1000 } else { 50 };
 
 /// Values that are scattered.
 const VALUES: usize = 1 << 20;
