@@ -4,6 +4,7 @@
 //! change a result.
 
 use cubecl::prelude::*;
+use cubecl::std::tensor::TensorHandle;
 
 /// Units in a cube. 256 is what every supported device offers (SwiftShader has no more).
 pub const UNITS: u32 = 256;
@@ -34,4 +35,10 @@ pub fn cubes(count: usize) -> CubeCount {
     let count = u32::try_from(count).expect("a grid of less than 2^32 cubes");
     let x = count.clamp(1, MAX_CUBES_PER_AXIS);
     CubeCount::Static(x, count.div_ceil(x).max(1), 1)
+}
+
+/// A dense tensor for a kernel to write; one element of memory where it has none, since no device binds less.
+pub(crate) fn unwritten(client: &Client, shape: Vec<usize>, dtype: ElemType) -> TensorHandle {
+    let elements: usize = shape.iter().product();
+    TensorHandle::new_contiguous(shape, client.empty(elements.max(1) * dtype.size()), dtype)
 }

@@ -5,7 +5,7 @@ use super::plan::{self, Plan};
 use super::shape::{Axis, Geometry, view_data, view_weight};
 use super::weight_kernel::{self, StepLaunch};
 use crate::device::require_shape;
-use crate::launch::MAX_ITERATIONS;
+use crate::launch::{MAX_ITERATIONS, unwritten};
 use crate::{KernelError, device};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -68,7 +68,7 @@ impl Pass<'_> {
         let sum = device::float_accumulator(self.client, self.kernel, &[&input, &gradient])?;
         let taps = axes.map(|axis| axis.taps);
         let shape = [groups * outputs, inputs].into_iter().chain(taps[3 - self.rank..].iter().copied());
-        let result = self.allocate(shape.collect(), dtype);
+        let result = unwritten(self.client, shape.collect(), dtype);
         let (blocks, weights) = (self.geometry.blocks(), self.geometry.weights());
         if weights == 0 {
             return Ok(result);
@@ -83,7 +83,7 @@ impl Pass<'_> {
         let shape = vec![blocks, groups, outputs, inputs, taps[0], taps[1], taps[2]];
         let parts = match single {
             true => TensorHandle::new_contiguous(shape, result.handle.clone(), dtype),
-            false => self.allocate(shape, sum),
+            false => unwritten(self.client, shape, sum),
         };
         let tiles = outputs.div_ceil(self.plan.rows) * inputs.div_ceil(self.plan.columns);
         let (units, count, dim) = self.grid(blocks * groups * tiles * taps.iter().product::<usize>())?;
@@ -157,7 +157,7 @@ impl Pass<'_> {
         let sum = device::float_accumulator(self.client, self.kernel, &operands)?;
         let dtype = source.dtype;
         let positions = shape[2..].iter().product::<usize>();
-        let result = self.allocate(shape.clone(), dtype);
+        let result = unwritten(self.client, shape.clone(), dtype);
         let tiles = groups * channels.div_ceil(self.plan.rows) * batch.div_ceil(self.plan.columns);
         let (units, count, dim) = self.grid(positions * tiles)?;
         if units == 0 {
@@ -169,7 +169,7 @@ impl Pass<'_> {
         // Between launches a chain is kept in the type it is computed in.
         let chains = match spans.len() == 1 || dtype == sum {
             true => result.clone(),
-            false => self.allocate(shape, sum),
+            false => unwritten(self.client, shape, sum),
         };
         for (n, (taps, channels)) in spans.iter().enumerate() {
             let last = n + 1 == spans.len();
@@ -207,11 +207,6 @@ impl Pass<'_> {
     }
 
     /// A new contiguous tensor.
-    fn allocate(&self, shape: Vec<usize>, dtype: ElemType) -> TensorHandle {
-        let bytes = shape.iter().product::<usize>() * dtype.size();
-        TensorHandle::new_contiguous(shape, self.client.empty(bytes), dtype)
-    }
-
     /// The grid of `units` units, if the device takes its cubes.
     fn grid(&self, units: usize) -> Result<(u32, CubeCount, CubeDim), KernelError> {
         device::require_units(self.client, self.kernel, plan::UNITS)?;

@@ -2,7 +2,7 @@
 
 use super::kernel::{self, SizesLaunch};
 use super::{Geometry, Gradients, Operands};
-use crate::launch::{UNITS, grid};
+use crate::launch::{UNITS, grid, unwritten};
 use crate::scatter::{Update, select_assign};
 use crate::{KernelError, device, matmul, reduce};
 use cubecl::ir::UIntKind;
@@ -39,7 +39,7 @@ impl<'a> Pass<'a> {
         let product = matmul::matmul(self.client, self.weight(&operands.weight), self.columns(operands))?;
         let product = with_shape(product, shape.clone());
         let Some(bias) = bias else { return Ok(product) };
-        let output = self.allocate(shape.clone(), self.dtype);
+        let output = unwritten(self.client, shape.clone(), self.dtype);
         let units: usize = shape.iter().product();
         if units > 0 {
             let (count, dim) = grid(units);
@@ -88,7 +88,7 @@ impl<'a> Pass<'a> {
         let Geometry { batch, channels, params, .. } = self.geometry;
         let groups = params.weight_groups;
         let rows = channels / groups * self.geometry.kernel_size();
-        let output = self.allocate(vec![batch, groups, rows, self.geometry.area()], self.dtype);
+        let output = unwritten(self.client, vec![batch, groups, rows, self.geometry.area()], self.dtype);
         let units = batch * groups * rows * self.geometry.area();
         if units > 0 {
             let (count, dim) = grid(units);
@@ -116,8 +116,8 @@ impl<'a> Pass<'a> {
     fn place_gradients(&self, operands: &Operands, columns: &TensorHandle) -> (TensorHandle, TensorHandle) {
         let Geometry { batch, params, positions: [rows, across], .. } = self.geometry;
         let places = params.offset_groups * self.geometry.kernel_size();
-        let offset = self.allocate(vec![batch, places * 2, rows, across], self.dtype);
-        let mask = self.allocate(vec![batch, places, rows, across], self.dtype);
+        let offset = unwritten(self.client, vec![batch, places * 2, rows, across], self.dtype);
+        let mask = unwritten(self.client, vec![batch, places, rows, across], self.dtype);
         let units = batch * self.geometry.samples();
         if units > 0 {
             let (count, dim) = grid(units);
@@ -146,7 +146,7 @@ impl<'a> Pass<'a> {
     /// The gradient of the image, one corner of all places after the other.
     fn input_gradient(&self, operands: &Operands, columns: &TensorHandle) -> Result<TensorHandle, KernelError> {
         let Geometry { batch, channels, image: [height, width], params, .. } = self.geometry;
-        let output = self.allocate(vec![batch, channels, height, width], self.dtype);
+        let output = unwritten(self.client, vec![batch, channels, height, width], self.dtype);
         let units = batch * channels * height * width;
         if units == 0 {
             return Ok(output);
@@ -187,8 +187,8 @@ impl<'a> Pass<'a> {
     ) -> (TensorHandle, TensorHandle) {
         let sources = self.geometry.batch * self.geometry.samples();
         let group_channels = self.geometry.group_channels();
-        let keys = self.allocate(vec![sources], ElemType::UInt(UIntKind::U32));
-        let values = self.allocate(vec![sources, group_channels], self.accumulator);
+        let keys = unwritten(self.client, vec![sources], ElemType::UInt(UIntKind::U32));
+        let values = unwritten(self.client, vec![sources, group_channels], self.accumulator);
         let units = sources * group_channels;
         if units > 0 {
             let (count, dim) = grid(units);
@@ -242,11 +242,6 @@ impl<'a> Pass<'a> {
             self.geometry.group_channels() as u32,
             params.offset_groups as u32,
         )
-    }
-
-    fn allocate(&self, shape: Vec<usize>, dtype: ElemType) -> TensorHandle {
-        let elements: usize = shape.iter().product();
-        TensorHandle::new_contiguous(shape, self.client.empty(elements.max(1) * dtype.size()), dtype)
     }
 
     /// `tensor`, or a copy of it whose elements are dense and in order.

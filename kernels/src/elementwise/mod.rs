@@ -21,6 +21,7 @@ pub mod reference;
 
 pub use program::{Binary, Comparison, Condition, Instruction, Logic, Program, Unary, Value};
 
+use crate::launch::unwritten;
 use crate::{KernelError, device, launch};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -69,9 +70,7 @@ pub fn run(
         let reason = format!("{elements} elements are more than {}", u32::MAX);
         return Err(KernelError::Shape { kernel: KERNEL, reason });
     }
-    let output = |dtype: ElemType| {
-        TensorHandle::new_contiguous(shape.to_vec(), client.empty(elements.max(1) * dtype.size()), dtype)
-    };
+    let output = |dtype: ElemType| unwritten(client, shape.to_vec(), dtype);
     let float = ElemType::Float(cubecl::ir::FloatKind::F32);
     let results = Results {
         floats: program.float_outputs().iter().map(|_| output(float)).collect(),

@@ -46,7 +46,7 @@ pub mod reference;
 
 use crate::KernelError;
 use crate::device::{float_accumulator, require_shape, require_units};
-use crate::launch::{UNITS, grid};
+use crate::launch::{UNITS, grid, unwritten};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
@@ -127,7 +127,7 @@ pub fn sample(
     let accumulator = float_accumulator(client, KERNEL, &[&input, &places])?;
     require_units(client, KERNEL, UNITS)?;
     let dtype = input.dtype;
-    let output = TensorHandle::new_contiguous(shape, client.empty(units.max(1) * dtype.size()), dtype);
+    let output = unwritten(client, shape, dtype);
     if units == 0 {
         return Ok(output);
     }

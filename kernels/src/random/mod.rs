@@ -56,6 +56,7 @@ pub mod reference;
 mod transform;
 
 use crate::KernelError;
+use crate::launch::unwritten;
 use cubecl::ir::features::TypeUsage;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -183,7 +184,7 @@ pub fn draw_with(
         return Err(KernelError::Dtype { kernel, dtype, remedy });
     }
     crate::device::require_units(client, kernel, plan.units)?;
-    let out = TensorHandle::new_contiguous(shape.to_vec(), client.empty(elements as usize * dtype.size()), dtype);
+    let out = unwritten(client, shape.to_vec(), dtype);
     if elements == 0 {
         return Ok(out);
     }

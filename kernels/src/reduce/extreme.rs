@@ -14,6 +14,7 @@ use super::kernel::{GeometryLaunch, extreme};
 use super::plan::{BLOCK, Machine, Plan, View};
 use super::{Operation, readable, reduced_shape};
 use crate::KernelError;
+use crate::launch::unwritten;
 use cubecl::ir::{ElemType, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -156,8 +157,7 @@ impl Search {
     }
 
     fn output(&self, client: &Client, dtype: ElemType) -> TensorHandle {
-        let bytes = self.shape.iter().product::<usize>() * dtype.size();
-        TensorHandle::new_contiguous(self.shape.clone(), client.empty(bytes), dtype)
+        unwritten(client, self.shape.clone(), dtype)
     }
 
     /// Launches every pass but the last one; `None` where the result has no element.
@@ -188,8 +188,7 @@ impl Search {
 }
 
 fn new_indices(client: &Client, length: usize) -> TensorHandle {
-    let dtype = ElemType::UInt(UIntKind::U32);
-    TensorHandle::new_contiguous(vec![length], client.empty(length * dtype.size()), dtype)
+    unwritten(client, vec![length], ElemType::UInt(UIntKind::U32))
 }
 
 /// One launch: from `positions` candidates an output to one for each of `blocks`.

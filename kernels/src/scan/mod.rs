@@ -45,7 +45,7 @@ pub mod reference;
 
 use crate::KernelError;
 use crate::device::require_units;
-use crate::launch::UNITS;
+use crate::launch::{UNITS, unwritten};
 use crate::reduce;
 use crate::reduce::plan::Machine;
 use crate::scatter::accepts::supported;
@@ -161,7 +161,7 @@ pub fn scan(
         let reason = format!("axis {axis} of a tensor of shape {shape:?}, want less than {}", shape.len());
         return Err(KernelError::Shape { kernel: name, reason });
     };
-    let output = TensorHandle::new_contiguous(shape.clone(), client.empty(elements.max(1) * dtype.size()), dtype);
+    let output = unwritten(client, shape.clone(), dtype);
     if elements == 0 {
         return Ok(output);
     }

@@ -2,7 +2,7 @@
 
 use crate::KernelError;
 use crate::device::require_units;
-use crate::launch::UNITS;
+use crate::launch::{UNITS, unwritten};
 use crate::scatter::accepts::{index_type, supported, tuple_axes};
 use crate::scatter::axes::{AxisView, checked_elements};
 use crate::scatter::kernel::{Extent, Strides, Tile, row_of};
@@ -105,7 +105,7 @@ fn launch(
         sources: shape[out_axes.clone()].iter().product(),
         inner: shape[out_axes.end..].iter().product(),
     };
-    let output = TensorHandle::new_contiguous(shape, client.empty(elements.max(1) * dtype.size()), dtype);
+    let output = unwritten(client, shape, dtype);
     if elements == 0 {
         return Ok(output);
     }

@@ -1,7 +1,7 @@
 //! Sums into few rows, run by run: no sort, each unit adds to totals of its own.
 
 use crate::KernelError;
-use crate::launch::MAX_ITERATIONS;
+use crate::launch::{MAX_ITERATIONS, unwritten};
 use crate::reduce;
 use crate::scatter::RUN;
 use crate::scatter::accepts::Types;
@@ -80,8 +80,7 @@ pub(super) fn add(
 ) -> Result<TensorHandle, KernelError> {
     let runs = problem.sources.div_ceil(RUN);
     let shape = vec![runs, problem.elements()];
-    let bytes = runs * problem.elements() * types.accumulator.size();
-    let totals = TensorHandle::new_contiguous(shape, client.empty(bytes), types.accumulator);
+    let totals = unwritten(client, shape, types.accumulator);
     for (count, dim, tile) in axis_grids(problem.outer, runs, problem.inner) {
         // SAFETY: units stop at the number of runs and columns, and the totals of each are its own; the views cover what
         // the extent and their strides reach, and a row is compared with the extent before it addresses a total.

@@ -1,7 +1,7 @@
 //! Launching updates.
 
 use crate::KernelError;
-use crate::launch::{MAX_ITERATIONS, grid};
+use crate::launch::{MAX_ITERATIONS, grid, unwritten};
 use crate::scatter::accepts::{Types, scatter_nd_problem, scatter_problem, select_assign_problem};
 use crate::scatter::axes::AxisView;
 use crate::scatter::kernel::{ExtentLaunch, finish, fold_chunks, walk};
@@ -214,9 +214,7 @@ impl Operands {
 
     /// A new tensor to write all elements of.
     pub(super) fn output(&self, client: &Client) -> TensorHandle {
-        let (shape, dtype) = (self.original.shape().to_vec(), self.original.dtype);
-        let bytes = shape.iter().product::<usize>() * dtype.size();
-        TensorHandle::new_contiguous(shape, client.empty(bytes), dtype)
+        unwritten(client, self.original.shape().to_vec(), self.original.dtype)
     }
 }
 
@@ -245,7 +243,7 @@ fn sorting(
 fn copy(client: &Client, tensor: TensorHandle) -> TensorHandle {
     let dtype = tensor.dtype;
     match tensor.shape().iter().product::<usize>() {
-        0 => TensorHandle::new_contiguous(tensor.shape().to_vec(), client.empty(dtype.size()), dtype),
+        0 => unwritten(client, tensor.shape().to_vec(), dtype),
         _ => into_contiguous(client, tensor.binding(), dtype),
     }
 }

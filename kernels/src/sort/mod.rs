@@ -35,7 +35,7 @@ pub mod reference;
 
 use crate::KernelError;
 use crate::device::require_units;
-use crate::launch::{MAX_ITERATIONS, UNITS};
+use crate::launch::{MAX_ITERATIONS, UNITS, unwritten};
 use crate::reduce::plan::Machine;
 use crate::scatter::accepts::supported;
 use crate::scatter::axes::{AxisView, checked_elements};
@@ -232,8 +232,7 @@ impl Sorting {
         let made = |wanted: bool, dtype: ElemType| {
             // An output that is not wanted is bound, and not written.
             let shape = if wanted { shape.clone() } else { vec![0] };
-            let bytes = shape.iter().product::<usize>().max(1) * dtype.size();
-            TensorHandle::new_contiguous(shape, client.empty(bytes), dtype)
+            unwritten(client, shape, dtype)
         };
         let outputs = (made(wanted.values, dtype), made(wanted.indices, index_dtype));
         if elements == 0 || kept == 0 {
