@@ -60,7 +60,6 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 
 /// The fraction of `digits` that `model` names rightly.
 fn accuracy(model: &ConvNet, digits: &Digits, device: &Device) -> f32 {
-    let Batch { images, labels } = digits.all(&device.clone().without_autodiff());
-    let predicted = model.forward(images).argmax(1).squeeze_dim::<1>(1);
-    predicted.equal(labels).float().mean().into_scalar::<f32>()
+    let device = device.clone().without_autodiff();
+    digits.accuracy(&device, |images| model.forward(images).argmax(1).squeeze_dim(1))
 }

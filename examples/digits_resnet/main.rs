@@ -76,7 +76,6 @@ fn shifted(image: &[f32; SIDE * SIDE], down: i32, right: i32) -> [f32; SIDE * SI
 
 /// The fraction of `digits` that `model` names rightly.
 fn accuracy(model: &ResNet, digits: &Digits, device: &Device) -> f32 {
-    let Batch { images, labels } = digits.all(&device.clone().without_autodiff());
-    let predicted = model.forward(images).argmax(1).squeeze_dim::<1>(1);
-    predicted.equal(labels).float().mean().into_scalar::<f32>()
+    let device = device.clone().without_autodiff();
+    digits.accuracy(&device, |images| model.forward(images).argmax(1).squeeze_dim(1))
 }

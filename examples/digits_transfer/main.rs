@@ -144,7 +144,6 @@ fn train(
 
 /// The fraction of `digits` that `model` names rightly, whose first is `first`.
 fn accuracy(model: &Classifier, digits: &Digits, first: i32, device: &Device) -> f32 {
-    let Batch { images, labels } = digits.all(&device.clone().without_autodiff());
-    let predicted = model.forward(images).argmax(1).squeeze_dim::<1>(1) + first;
-    predicted.equal(labels).float().mean().into_scalar::<f32>()
+    let device = device.clone().without_autodiff();
+    digits.accuracy(&device, |images| model.forward(images).argmax(1).squeeze_dim(1) + first)
 }

@@ -56,6 +56,12 @@ impl Digits {
     pub fn all(&self, device: &Device) -> Batch {
         DigitBatcher.batch(self.0.clone(), device)
     }
+
+    /// The fraction that `classify`, from images `[n, 1, 8, 8]` on `device` to labels `[n]`, names rightly.
+    pub fn accuracy(&self, device: &Device, classify: impl FnOnce(Tensor<4>) -> Tensor<1, Int>) -> f32 {
+        let Batch { images, labels } = self.all(device);
+        classify(images).equal(labels).float().mean().into_scalar::<f32>()
+    }
 }
 
 impl Dataset<Digit> for Digits {
