@@ -233,3 +233,12 @@ pub struct Refusal {
     /// What to do instead.
     pub remedy: String,
 }
+
+/// The index of element `flat`, in row-major order, of a tensor of this shape.
+pub(crate) fn index_of(mut flat: usize, shape: &[usize]) -> Vec<usize> {
+    let mut index = shape.to_vec();
+    for axis in index.iter_mut().rev() {
+        (flat, *axis) = (flat / *axis, flat % *axis);
+    }
+    index
+}

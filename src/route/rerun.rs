@@ -1,7 +1,7 @@
 //! Running an operation several times on the same operands ([`Determinism::rerun`](crate::Determinism::rerun)).
 
 use crate::enable::{OnViolation, determinism, warn};
-use crate::error::Error;
+use crate::error::{Error, index_of};
 use crate::random::repeatable;
 use burn_backend::ops::{BoolTensorOps, FloatTensorOps, IntTensorOps, QTensorOps};
 use burn_backend::{DType, TensorData, read_sync};
@@ -103,17 +103,13 @@ fn difference(first: &TensorData, again: &TensorData) -> Option<Difference> {
         dtype => (first.shape().clone(), dtype.size()),
     };
     let mut elements = { first.as_bytes().chunks(size) }.zip(again.as_bytes().chunks(size));
-    let mut position = elements.position(|(first, again)| first != again)?;
+    let position = elements.position(|(first, again)| first != again)?;
     let bits = |data: &TensorData| {
         let bytes = data.as_bytes()[position * size..][..size].iter().rev();
         bytes.fold("0x".to_owned(), |text, byte| text + &format!("{byte:02x}"))
     };
     let (first_bits, again_bits) = (bits(first), bits(again));
-    let mut index = vec![0; shape.num_dims()];
-    for (place, &length) in index.iter_mut().zip(shape.iter()).rev() {
-        *place = position % length;
-        position /= length;
-    }
+    let index = index_of(position, &shape);
     Some(Difference { dtype: first.dtype(), shape, index, first: first_bits, again: again_bits })
 }
 

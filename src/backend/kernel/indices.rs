@@ -5,7 +5,7 @@
 //! waits for the device anyway, or after [`FLAGS`] operations. Only when one is up are its indices looked at.
 
 use crate::backend::refused::describe;
-use crate::error::Error;
+use crate::error::{Error, index_of};
 use crate::random::of_operation;
 use burn_backend::ops::IntTensorOps;
 use burn_backend::{DeviceId, ExecutionError, StreamId, TensorData, read_sync};
@@ -156,12 +156,9 @@ impl Pending {
         let data = read_sync(CubeBackend::int_into_data(indices));
         let values: Vec<i64> = data.as_ref().map(|data| data.iter::<i64>().collect()).unwrap_or_default();
         let place = first_outside(&values, &sizes);
-        let (mut rest, part) = (place.unwrap_or_default(), place.unwrap_or_default() % sizes.len());
-        let mut position: Vec<usize> = data.map(|data| data.shape().to_vec()).unwrap_or_default();
-        for axis in position.iter_mut().rev() {
-            (rest, *axis) = (rest / *axis, rest % *axis);
-        }
         let index = place.map_or(0, |place| values[place]);
-        Error::IndexOutOfRange { operation, operands, device, index, position, length: sizes[part] }
+        let place = place.unwrap_or_default();
+        let position = data.map(|data| index_of(place, data.shape())).unwrap_or_default();
+        Error::IndexOutOfRange { operation, operands, device, index, position, length: sizes[place % sizes.len()] }
     }
 }
