@@ -234,6 +234,12 @@ pub struct Refusal {
     pub remedy: String,
 }
 
+/// The operands of an operation, as [`Refusal::operands`] has them.
+pub(crate) fn operands<S: AsRef<[usize]>>(operands: impl Iterator<Item = (S, DType)>) -> String {
+    let operands: Vec<_> = operands.map(|(shape, dtype)| format!("{:?} {}", shape.as_ref(), dtype.name())).collect();
+    if operands.is_empty() { "none".to_owned() } else { operands.join(", ") }
+}
+
 /// The index of element `flat`, in row-major order, of a tensor of this shape.
 pub(crate) fn index_of(mut flat: usize, shape: &[usize]) -> Vec<usize> {
     let mut index = shape.to_vec();

@@ -7,8 +7,8 @@
 //! error to every read that depends on them.
 
 use crate::enable::{OnViolation, determinism};
-use crate::error::{Error, Refusal};
-use burn_backend::{DType, Shape, TensorMetadata};
+use crate::error::{self, Error, Refusal};
+use burn_backend::{DType, Shape};
 use burn_cubecl::{CubeDevice, tensor::CubeTensor};
 use burn_std::{Metadata, Strides};
 use core::cell::Cell;
@@ -66,12 +66,7 @@ pub(super) fn refuse<T>(
 
 /// Shapes and dtypes, `[2, 3] f32, [3] i32`.
 pub(super) fn describe(operands: &[&CubeTensor]) -> String {
-    let operands: Vec<_> =
-        operands.iter().map(|tensor| format!("{:?} {}", &tensor.shape()[..], tensor.dtype.name())).collect();
-    match operands.is_empty() {
-        true => "none".to_owned(),
-        false => operands.join(", "),
-    }
+    error::operands(operands.iter().map(|tensor| (&tensor.meta.shape()[..], tensor.dtype)))
 }
 
 /// A tensor that every read answers with `error`, and from which nothing can be computed.

@@ -1,7 +1,7 @@
 //! Running an operation several times on the same operands ([`Determinism::rerun`](crate::Determinism::rerun)).
 
 use crate::enable::{OnViolation, determinism, warn};
-use crate::error::{Error, index_of};
+use crate::error::{self, Error, index_of};
 use crate::random::repeatable;
 use burn_backend::ops::{BoolTensorOps, FloatTensorOps, IntTensorOps, QTensorOps};
 use burn_backend::{DType, TensorData, read_sync};
@@ -132,9 +132,7 @@ impl Difference {
 
 /// Shapes and dtypes, `[2, 3] f32, [3] i32`.
 pub(super) fn operands<'a>(inputs: impl IntoIterator<Item = &'a TensorIr>) -> String {
-    let operands: Vec<_> =
-        inputs.into_iter().map(|input| format!("{:?} {}", &input.shape[..], input.dtype.name())).collect();
-    if operands.is_empty() { "none".to_owned() } else { operands.join(", ") }
+    error::operands(inputs.into_iter().map(|input| (&input.shape[..], input.dtype)))
 }
 
 #[cfg(test)]
