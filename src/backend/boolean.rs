@@ -39,7 +39,6 @@ impl BoolTensorOps<Self> for Deterministic<CubeBackend> {
         fn bool_permute(tensor: BoolTensor<Self>, axes: &[usize]) -> BoolTensor<Self>;
         fn bool_flip(tensor: BoolTensor<Self>, axes: &[usize]) -> BoolTensor<Self>;
         fn bool_expand(tensor: BoolTensor<Self>, shape: Shape) -> BoolTensor<Self>;
-        fn bool_unfold(tensor: BoolTensor<Self>, dim: usize, size: usize, step: usize) -> BoolTensor<Self>;
     }
 
     forward! {
@@ -58,6 +57,10 @@ impl BoolTensorOps<Self> for Deterministic<CubeBackend> {
         fn bool_not(tensor: BoolTensor<Self>) -> BoolTensor<Self>;
         fn bool_and(lhs: BoolTensor<Self>, rhs: BoolTensor<Self>) -> BoolTensor<Self>;
         fn bool_or(lhs: BoolTensor<Self>, rhs: BoolTensor<Self>) -> BoolTensor<Self>;
+    }
+
+    fn bool_unfold(tensor: BoolTensor<Self>, dim: usize, size: usize, step: usize) -> BoolTensor<Self> {
+        kernel::windows::windows("bool_unfold", tensor, dim, size, step)
     }
 
     fn bool_empty(shape: Shape, device: &Device<Self>, dtype: BoolDType) -> BoolTensor<Self> {

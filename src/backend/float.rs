@@ -44,7 +44,6 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
             value: FloatTensor<Self>,
         ) -> FloatTensor<Self>;
         fn float_expand(tensor: FloatTensor<Self>, shape: Shape) -> FloatTensor<Self>;
-        fn float_unfold(tensor: FloatTensor<Self>, dim: usize, size: usize, step: usize) -> FloatTensor<Self>;
     }
 
     forward! {
@@ -70,9 +69,7 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
         ) -> FloatTensor<Self>;
         fn float_mask_fill(tensor: FloatTensor<Self>, mask: BoolTensor<Self>, value: Scalar) -> FloatTensor<Self>;
         fn float_equal(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>, out_dtype: BoolDType) -> BoolTensor<Self>;
-        fn float_not_equal(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>, out_dtype: BoolDType) -> BoolTensor<Self>;
         fn float_equal_elem(lhs: FloatTensor<Self>, rhs: Scalar, out_dtype: BoolDType) -> BoolTensor<Self>;
-        fn float_not_equal_elem(lhs: FloatTensor<Self>, rhs: Scalar, out_dtype: BoolDType) -> BoolTensor<Self>;
         fn float_greater(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>, out_dtype: BoolDType) -> BoolTensor<Self>;
         fn float_greater_elem(lhs: FloatTensor<Self>, rhs: Scalar, out_dtype: BoolDType) -> BoolTensor<Self>;
         fn float_greater_equal(
@@ -126,6 +123,10 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
     fn float_atan2(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self> {
         let shape = lhs.shape().broadcast(&rhs.shape()).expect("Burn checks that shapes broadcast");
         elementary_function("float_atan2", lhs, shape, |lhs| CubeBackend::float_atan2(lhs, rhs))
+    }
+
+    fn float_unfold(tensor: FloatTensor<Self>, dim: usize, size: usize, step: usize) -> FloatTensor<Self> {
+        kernel::windows::windows("float_unfold", tensor, dim, size, step)
     }
 
     fn float_random(

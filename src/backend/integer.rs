@@ -40,7 +40,6 @@ impl IntTensorOps<Self> for Deterministic<CubeBackend> {
         fn int_permute(tensor: IntTensor<Self>, axes: &[usize]) -> IntTensor<Self>;
         fn int_flip(tensor: IntTensor<Self>, axes: &[usize]) -> IntTensor<Self>;
         fn int_expand(tensor: IntTensor<Self>, shape: Shape) -> IntTensor<Self>;
-        fn int_unfold(tensor: IntTensor<Self>, dim: usize, size: usize, step: usize) -> IntTensor<Self>;
     }
 
     forward! {
@@ -248,6 +247,10 @@ impl IntTensorOps<Self> for Deterministic<CubeBackend> {
         kernel::reduce::along("int_min_dim", reduce::min, tensor, &[dim], |tensor| {
             CubeBackend::int_min_dim(tensor, dim)
         })
+    }
+
+    fn int_unfold(tensor: IntTensor<Self>, dim: usize, size: usize, step: usize) -> IntTensor<Self> {
+        kernel::windows::windows("int_unfold", tensor, dim, size, step)
     }
 
     fn int_random(shape: Shape, distribution: Distribution, device: &Device<Self>, dtype: IntDType) -> IntTensor<Self> {

@@ -42,5 +42,5 @@ pub(super) const BOOL: &[Entry] = &[
     kernel("bool_all_dim", "reduce::all"),
     composed("bool_argwhere", "`bool_into_data`, `int_from_data`"),
     forwarded("bool_expand", reason::MOVEMENT),
-    forwarded("bool_unfold", reason::MOVEMENT),
+    forwarded("bool_unfold", reason::WINDOWS),
 ];

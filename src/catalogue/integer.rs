@@ -109,6 +109,6 @@ pub(super) const INT: &[Entry] = &[
     forwarded("bitwise_right_shift", reason::ELEMENTWISE),
     forwarded("bitwise_right_shift_scalar", reason::ELEMENTWISE),
     forwarded("int_cast", reason::ELEMENTWISE),
-    forwarded("int_unfold", reason::MOVEMENT),
+    forwarded("int_unfold", reason::WINDOWS),
     composed("int_pad", "`int_full`, `int_zeros`, `int_slice`, `int_slice_assign`, `int_flip`, `int_repeat_dim`"),
 ];

@@ -10,6 +10,7 @@ pub(super) mod resample;
 pub(super) mod scan;
 pub(super) mod scatter;
 pub(super) mod sort;
+pub(super) mod windows;
 
 use super::refused::{describe, poison, refused};
 use crate::error::{Error, Refusal};
