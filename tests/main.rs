@@ -20,6 +20,7 @@ mod custom;
 mod data;
 mod distributions;
 mod examples;
+mod fourier;
 mod golden;
 mod host;
 mod indices;
@@ -30,6 +31,7 @@ mod modules;
 mod process;
 mod programs;
 mod random_programs;
+mod reads;
 mod refusals;
 mod remote;
 mod repeats;
@@ -58,6 +60,7 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("stressed", || trained(threads::stressed)),
     ("odd_places", || trained(threads::odd_places)),
     ("plain_scatter", repeats::plain_scatter),
+    ("plain_reads", reads::plain_reads),
     ("unseeded", refusals::unseeded),
     ("unseeded_dropout", refusals::unseeded_dropout),
     ("unseeded_thread", refusals::unseeded_thread),

@@ -14,6 +14,7 @@ pub mod deform_convolution;
 pub mod device;
 pub mod elementwise;
 pub mod error;
+pub mod fourier;
 pub mod grid_sample;
 pub mod interpolation;
 pub mod launch;

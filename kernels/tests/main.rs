@@ -7,6 +7,7 @@ mod bounds;
 mod convolution;
 mod deform_convolution;
 mod elementwise;
+mod fourier;
 mod gather;
 mod grid_sample;
 mod harness;

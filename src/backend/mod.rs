@@ -23,6 +23,7 @@ mod runtime;
 mod tests;
 mod transaction;
 
+pub(crate) use kernel::fourier;
 pub(crate) use kernel::indices::{OutOfRange, out_of_range};
 pub(crate) use refused::in_route;
 

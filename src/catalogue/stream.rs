@@ -10,7 +10,7 @@ pub(super) const STREAM: &[Entry] = &[
     forwarded("drop", reason::NO_WORK),
     refused(
         "custom",
-        "it is a custom operation (burn-signal's `rfft`, say), which runs code of a backend extension that this crate does not know",
+        "it is a custom operation, which runs code of a backend extension that this crate does not know",
         "compose it of Burn's operations, or vouch for it with `promise_deterministic`",
     ),
     refused("quantized", "burn-fusion issues no such operation on quantized tensors", "dequantize first"),
@@ -35,17 +35,15 @@ pub(super) const HOST: &[Entry] = &[
         "custom operations `connected_components` and `connected_components_with_stats`, which merge labels with atomics",
         "read the image and label it on the host",
     ),
-    refused(
+    composed(
         "burn_signal: rfft, irfft",
-        "custom operations `signal::rfft` and `signal::irfft`, of unknown order",
-        "vouch for them with `promise_deterministic`, and rerun",
+        "custom operations `signal::rfft` and `signal::irfft`, known by these ids: `fourier::forward` and `fourier::inverse`",
     ),
-    refused("burn_signal: cfft, stft, istft", "composed of `rfft` and `irfft`", "as for those"),
+    composed("burn_signal: cfft, stft, istft", "`rfft` and `irfft`, and operations of the tensor API"),
     composed("burn_signal: windows", "operations of the tensor API"),
-    refused(
+    composed(
         "burn_linalg: svd",
-        "custom operation `linalg::svd`; in 0.22.1 it reads the matrix and computes on the host in one fixed order",
-        "vouch for it with `promise_deterministic`",
+        "custom operation `linalg::svd`, known by this id: in 0.22.1 a read, one order on the host, and uploads",
     ),
     composed("burn_linalg: all else", "operations of the tensor API"),
 ];

@@ -1,6 +1,7 @@
 //! One operation of Burn's stream on the deterministic backend.
 
 use super::bind::bind;
+use super::custom::{self, Known};
 use super::rerun::{Work, operands, repeated};
 use super::{coverage, quantized};
 use crate::backend::{Deterministic, in_route};
@@ -28,8 +29,8 @@ type B = Deterministic<CubeBackend>;
 ///
 /// # Panics
 ///
-/// When the operation is refused. What the stream does not carry runs as `plain`: a custom operation that the program
-/// has promised is deterministic, and in [`OnViolation::Warn`] all else that would be refused.
+/// When the operation is refused. What has no method here runs as `plain`: a custom operation that is known or promised
+/// to be deterministic, and in [`OnViolation::Warn`] all else that would be refused.
 pub(super) fn run(
     operation: &OperationIr,
     device: &CubeDevice,
@@ -51,7 +52,11 @@ pub(super) fn run(
             true
         }
     };
-    let runs_plain = runs_plain || matches!(operation, OperationIr::Custom(_));
+    let runs_plain = runs_plain
+        || match &operation {
+            OperationIr::Custom(custom) => matches!(custom::known(custom), None | Some(Known::OnTheHost)),
+            _ => false,
+        };
     if !runs_plain && let Some(dtype) = lacking(&operation, device) {
         panic!("{}", Error::from(unsupported(dtype, &operation, device)));
     }
@@ -71,6 +76,10 @@ fn on_the_backend(operation: &OperationIr, device: &CubeDevice, context: &mut Co
     in_route(|| {
         issued(output, || match operation {
             operation if quantized::takes_part(operation) => quantized::run(operation, &mut context.handles),
+            OperationIr::Custom(operation) => {
+                let known = custom::known(operation).expect("all others run as Burn's own");
+                custom::run(operation, known, &mut context.handles);
+            }
             // burn-fusion emits this cast, and burn-router's interpreter has no arm for it.
             OperationIr::BaseInt(BaseOperationIr::Cast(cast)) => int_cast(cast, context),
             OperationIr::Float(_, FloatOperationIr::Matmul(product)) => {
@@ -147,6 +156,7 @@ fn unsupported(dtype: DType, operation: &OperationIr, device: &CubeDevice) -> Re
 /// The catalogue's entry for an operation that the stream does not carry to the backend.
 fn refused_on_the_stream(operation: &OperationIr) -> Option<&'static str> {
     match operation {
+        OperationIr::Custom(custom) if custom::known(custom).is_some() => None,
         OperationIr::Custom(custom) => (!promise::keeps(&custom.id)).then_some("custom"),
         operation if quantized::takes_part(operation) && !quantized::is_known(operation) => Some("quantized"),
         _ => None,

@@ -13,6 +13,7 @@ mod bind;
 mod block;
 mod configuration;
 mod coverage;
+mod custom;
 mod elementwise;
 mod fuser;
 mod interpret;
@@ -22,6 +23,7 @@ mod rerun;
 use crate::error::Error;
 use crate::random::tensors_exist;
 use burn_cubecl::fusion::{BUILTIN_NAMES, RegistryError, register, remove};
+use burn_std::{RuntimeKind, set_runtime_kind};
 
 /// Installs the route.
 ///
@@ -40,6 +42,8 @@ pub(crate) fn install() -> Result<(), Error> {
     }
     register(fuser::RouteProvider).map_err(registry_error)?;
     coverage::install();
+    // Or else a read copies when the data is first looked at, and gets what an operation has written in place by then.
+    set_runtime_kind(RuntimeKind::Async);
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 pub(super) mod convolution;
 pub(super) mod deform_convolution;
+pub(crate) mod fourier;
 pub(crate) mod indices;
 pub(super) mod matmul;
 pub(super) mod random;

@@ -1,0 +1,108 @@
+//! The device side.
+
+use crate::arithmetic::{multiply_add, multiply_rounded};
+use cubecl::prelude::*;
+
+/// One unit a value of a line: value `k` of `[outer, length, inner]`, or of the spectrum that it mirrors.
+#[cube(launch_unchecked)]
+pub fn spread<E: Float, A: Float>(
+    real: &[E],
+    imaginary: &[E],
+    to_real: &mut [A],
+    to_imaginary: &mut [A],
+    length: u32,
+    inner: u32,
+    n: u32,
+    units: u32,
+    #[comptime] mirrored: bool,
+    #[define(E, A)] _dtypes: [ElemType; 2],
+) {
+    let unit = ABSOLUTE_POS as u32;
+    if unit >= units {
+        terminate!();
+    }
+    let line = unit / n;
+    let k = unit - line * n;
+    let outer = line / inner;
+    let within = line - outer * inner;
+    let first_half = k <= n / 2;
+    let place = if comptime!(mirrored) { if first_half { k } else { n - k } } else { k };
+    let mut re = A::new(0.0);
+    let mut im = A::new(0.0);
+    if place < length {
+        let at = ((outer * length + place) * inner + within) as usize;
+        re = A::cast_from(real[at]);
+        if comptime!(mirrored) {
+            im = A::cast_from(imaginary[at]);
+            if !first_half {
+                im = -im;
+            }
+        }
+    }
+    to_real[unit as usize] = re;
+    to_imaginary[unit as usize] = im;
+}
+
+/// One unit a pair of values of the transforms twice as long.
+#[cube(launch_unchecked)]
+pub fn combine<A: Float>(
+    real: &[A],
+    imaginary: &[A],
+    twiddles: &[A],
+    to_real: &mut [A],
+    to_imaginary: &mut [A],
+    m: u32,
+    n: u32,
+    units: u32,
+    #[comptime] inverse: bool,
+    #[define(A)] _dtype: ElemType,
+) {
+    let unit = ABSOLUTE_POS as u32;
+    if unit >= units {
+        terminate!();
+    }
+    let half = n / 2;
+    let line = unit / half;
+    let pair = unit - line * half;
+    let q = pair / m;
+    let j = pair - q * m;
+    let base = line * n;
+    let a = (base + pair) as usize;
+    let b = (base + half + pair) as usize;
+    let turn = (j * (half / m) * 2) as usize;
+    let cosine = twiddles[turn];
+    let sine = if comptime!(inverse) { twiddles[turn + 1] } else { -twiddles[turn + 1] };
+    let t_re = multiply_add::<A>(-sine, imaginary[b], multiply_rounded::<A>(cosine, real[b]));
+    let t_im = multiply_add::<A>(sine, real[b], multiply_rounded::<A>(cosine, imaginary[b]));
+    let to = (base + q * 2 * m + j) as usize;
+    let beyond = to + m as usize;
+    to_real[to] = real[a] + t_re;
+    to_imaginary[to] = imaginary[a] + t_im;
+    to_real[beyond] = real[a] - t_re;
+    to_imaginary[beyond] = imaginary[a] - t_im;
+}
+
+/// One unit an element of `[outer, length, inner]`: its line's value, multiplied with a power of two.
+#[cube(launch_unchecked)]
+pub fn collect<O: Float, A: Float>(
+    lines: &[A],
+    output: &mut [O],
+    length: u32,
+    inner: u32,
+    n: u32,
+    factor: f32,
+    units: u32,
+    #[define(O, A)] _dtypes: [ElemType; 2],
+) {
+    let unit = ABSOLUTE_POS as u32;
+    if unit >= units {
+        terminate!();
+    }
+    let row = unit / inner;
+    let within = unit - row * inner;
+    let outer = row / length;
+    let k = row - outer * length;
+    let line = outer * inner + within;
+    let value = multiply_rounded::<A>(lines[(line * n + k) as usize], A::cast_from(factor));
+    output[unit as usize] = O::cast_from(value);
+}

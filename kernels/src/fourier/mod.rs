@@ -1,0 +1,256 @@
+//! Fourier transforms of real signals.
+//!
+//! # Order contract
+//!
+//! A transform of `n` values, `n` a power of two, is that of Stockham (decimation in time, radix 2). With `m` doubling
+//! from 1 to `n / 2`, it combines transforms of `m` values to transforms of `2 m`:
+//!
+//! ```text
+//! w = the rounded cosine and sine of 2 pi j / (2 m), the sine negated in the forward direction
+//! t.re = fma(-w.im, b.im, round(w.re * b.re));  t.im = fma(w.im, b.re, round(w.re * b.im))
+//!     where a = x[q, j], b = x[q + n / (2 m), j] with x of shape [n / m, m]
+//! y[q, j] = a + t;  y[q, j + m] = a - t              y of shape [n / (2 m), 2 m], 0 <= q < n / (2 m), 0 <= j < m
+//! ```
+//!
+//! `fma` is [`multiply_add`](crate::arithmetic), and `round` a rounded product. [`forward`] starts from the signal with
+//! +0 for what it lacks and for imaginary parts, and gives the first `n / 2 + 1` values. [`inverse`] starts from the
+//! spectrum with +0 for what it lacks, its second half the first one mirrored and conjugated, and gives the real parts,
+//! each multiplied with `1 / n`. Half types are computed in f32, with one rounding at the end.
+//!
+//! The cosines and sines are the host's, computed in f64: [`twiddles`].
+//!
+//! # Cost
+//!
+//! `log2(n) + 2` launches, and four copies of the lines in f32 (f64 for f64) as scratch memory.
+//!
+//! # Source
+//!
+//! C. Van Loan, "Computational Frameworks for the Fast Fourier Transform" (SIAM, 1992), section 1.7.
+
+mod kernel;
+pub mod reference;
+
+use crate::KernelError;
+use crate::device::{float_accumulator, require_units};
+use crate::launch::{UNITS, grid, unwritten};
+use core::f64::consts::PI;
+use cubecl::ir::{ElemType, FloatKind};
+use cubecl::prelude::*;
+use cubecl::std::tensor::{TensorHandle, into_contiguous};
+
+/// From time to frequency, or back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Direction {
+    Forward,
+    Inverse,
+}
+
+/// The cosines and sines of `2 pi j / n` for `j` below `n / 2`, in turn.
+pub fn twiddles(n: usize) -> Vec<f64> {
+    let angle = |j: usize| 2.0 * PI * j as f64 / n as f64;
+    // The quarter turn is exact, which a rounded pi is not.
+    let pair = |j: usize| if 4 * j == n { [0.0, 1.0] } else { [angle(j).cos(), angle(j).sin()] };
+    (0..n / 2).flat_map(pair).collect()
+}
+
+/// The first half of the spectrum of a real signal along `axis`, and the value in the middle: real and imaginary parts.
+///
+/// The signal is cut to its first `n` values, or ends with zeros.
+///
+/// # Errors
+///
+/// Refuses an `n` that is not a power of two, more than 2^31 elements, and element types the device does not compute.
+pub fn forward(client: &Client, signal: TensorHandle, axis: usize, n: usize) -> Result<[TensorHandle; 2], KernelError> {
+    const KERNEL: &str = "fourier::forward";
+    let transform = Transform::new(client, KERNEL, &[&signal], axis, n)?;
+    let lines = transform.spread(signal, None);
+    let lines = transform.combined(lines, Direction::Forward);
+    let dtype = transform.dtype;
+    Ok([0, 1].map(|part| transform.collected(&lines[part], n / 2 + 1, 1.0, dtype)))
+}
+
+/// The real signal of `n` values along `axis` that has the spectrum, given as [`forward`] gives it.
+///
+/// The spectrum is cut to its first `n / 2 + 1` values, or ends with zeros. Imaginary parts of the first value and of the
+/// one in the middle do not count.
+///
+/// # Errors
+///
+/// As [`forward`], and for parts of different shapes.
+pub fn inverse(
+    client: &Client,
+    real: TensorHandle,
+    imaginary: TensorHandle,
+    axis: usize,
+    n: usize,
+) -> Result<TensorHandle, KernelError> {
+    const KERNEL: &str = "fourier::inverse";
+    crate::device::require_shape(KERNEL, "imaginary part", imaginary.shape(), real.shape())?;
+    let transform = Transform::new(client, KERNEL, &[&real, &imaginary], axis, n)?;
+    let lines = transform.spread(real, Some(imaginary));
+    let [real, _] = transform.combined(lines, Direction::Inverse);
+    Ok(transform.collected(&real, n, 1.0 / n as f32, transform.dtype))
+}
+
+/// Transforms of lines of `n` values, for a tensor seen as `[outer, axis, inner]`.
+struct Transform<'a> {
+    client: &'a Client,
+    shape: Vec<usize>,
+    axis: usize,
+    n: usize,
+    dtype: ElemType,
+    accumulator: ElemType,
+}
+
+impl<'a> Transform<'a> {
+    fn new(
+        client: &'a Client,
+        kernel: &'static str,
+        operands: &[&TensorHandle],
+        axis: usize,
+        n: usize,
+    ) -> Result<Self, KernelError> {
+        let shape = operands[0].shape().to_vec();
+        if axis >= shape.len() {
+            let reason = format!("axis {axis} of {shape:?}");
+            return Err(KernelError::Argument { kernel, reason });
+        }
+        if !n.is_power_of_two() {
+            let reason = format!("a transform of {n} values, want a power of two");
+            return Err(KernelError::Argument { kernel, reason });
+        }
+        let most = u32::MAX as usize / 4;
+        let lines = shape.iter().enumerate().filter(|(at, _)| *at != axis).map(|(_, size)| *size);
+        if !lines.fold(Some(n), |all: Option<usize>, size| all?.checked_mul(size)).is_some_and(|all| all < most) {
+            let reason = format!("{shape:?} with transforms of {n} values has more than 2^30 elements");
+            return Err(KernelError::Shape { kernel, reason });
+        }
+        let accumulator = float_accumulator(client, kernel, operands)?;
+        require_units(client, kernel, UNITS)?;
+        Ok(Self { client, axis, n, dtype: operands[0].dtype, accumulator, shape })
+    }
+
+    fn inner(&self) -> usize {
+        self.shape[self.axis + 1..].iter().product()
+    }
+
+    /// How many transforms there are.
+    fn lines(&self) -> usize {
+        self.shape[..self.axis].iter().product::<usize>() * self.inner()
+    }
+
+    fn parts(&self) -> [TensorHandle; 2] {
+        [(); 2].map(|()| unwritten(self.client, vec![self.lines(), self.n], self.accumulator))
+    }
+
+    /// The lines one after the other, of real values or of the two halves of a spectrum.
+    fn spread(&self, real: TensorHandle, imaginary: Option<TensorHandle>) -> [TensorHandle; 2] {
+        let parts = self.parts();
+        let units = self.lines() * self.n;
+        if units == 0 {
+            return parts;
+        }
+        let length = self.shape[self.axis];
+        let dense = |part: TensorHandle| match part.shape().iter().product::<usize>() {
+            // There is nothing to read, but something to bind.
+            0 => unwritten(self.client, vec![1], self.dtype),
+            _ => into_contiguous(self.client, part.binding(), self.dtype),
+        };
+        let mirrored = imaginary.is_some();
+        let real = dense(real);
+        let imaginary = imaginary.map_or_else(|| real.clone(), dense);
+        let [to_real, to_imaginary] = &parts;
+        let (count, dim) = grid(units);
+        // SAFETY: a unit below `units` owns an element of both parts, and reads its line's values below `length`.
+        unsafe {
+            kernel::spread::launch_unchecked(
+                self.client,
+                count,
+                dim,
+                real.into_arg().into_buffer_arg(),
+                imaginary.into_arg().into_buffer_arg(),
+                to_real.clone().into_arg().into_buffer_arg(),
+                to_imaginary.clone().into_arg().into_buffer_arg(),
+                length as u32,
+                self.inner() as u32,
+                self.n as u32,
+                units as u32,
+                mirrored,
+                [self.dtype, self.accumulator],
+            );
+        }
+        parts
+    }
+
+    /// The transforms of the lines.
+    fn combined(&self, mut lines: [TensorHandle; 2], direction: Direction) -> [TensorHandle; 2] {
+        let units = self.lines() * (self.n / 2);
+        if units == 0 {
+            return lines;
+        }
+        let table = twiddles(self.n);
+        let bytes = match self.accumulator {
+            ElemType::Float(FloatKind::F64) => bytemuck::cast_slice(&table).to_vec(),
+            _ => bytemuck::cast_slice(&table.iter().map(|&w| w as f32).collect::<Vec<_>>()).to_vec(),
+        };
+        let twiddles = self.client.create_from_slice(&bytes);
+        let mut m = 1;
+        while m < self.n {
+            let combined = self.parts();
+            let [real, imaginary] = lines;
+            let (count, dim) = grid(units);
+            // SAFETY: a unit below `units` reads two values of its line and one of the table's pairs, and owns two
+            // values of the result's line.
+            unsafe {
+                kernel::combine::launch_unchecked(
+                    self.client,
+                    count,
+                    dim,
+                    real.into_arg().into_buffer_arg(),
+                    imaginary.into_arg().into_buffer_arg(),
+                    BufferArg::from_raw_parts(twiddles.clone(), table.len()),
+                    combined[0].clone().into_arg().into_buffer_arg(),
+                    combined[1].clone().into_arg().into_buffer_arg(),
+                    m as u32,
+                    self.n as u32,
+                    units as u32,
+                    direction == Direction::Inverse,
+                    self.accumulator,
+                );
+            }
+            lines = combined;
+            m *= 2;
+        }
+        lines
+    }
+
+    /// The first `length` values of each line, along the axis of the operand.
+    fn collected(&self, lines: &TensorHandle, length: usize, factor: f32, dtype: ElemType) -> TensorHandle {
+        let mut shape = self.shape.clone();
+        shape[self.axis] = length;
+        let units = self.lines() * length;
+        let output = unwritten(self.client, shape, dtype);
+        if units == 0 {
+            return output;
+        }
+        let (count, dim) = grid(units);
+        // SAFETY: a unit below `units` owns an element of the output, and reads a value of its line below `length`,
+        // which is at most `n`, or 1 where the line has one.
+        unsafe {
+            kernel::collect::launch_unchecked(
+                self.client,
+                count,
+                dim,
+                lines.clone().into_arg().into_buffer_arg(),
+                output.clone().into_arg().into_buffer_arg(),
+                length as u32,
+                self.inner() as u32,
+                self.n as u32,
+                factor,
+                units as u32,
+                [dtype, self.accumulator],
+            );
+        }
+        output
+    }
+}
