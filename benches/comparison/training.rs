@@ -12,7 +12,7 @@ use burn::prelude::*;
 use burn_deterministic::data::DataLoaderBuilder;
 use burn_deterministic::{Determinism, enable_op_determinism, set_random_seed};
 use clap::ValueEnum;
-use examples_common::{Batch, DigitBatcher, Digits};
+use examples_common::{Batch, DigitBatcher, DigitSet, Digits};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -99,10 +99,10 @@ pub fn train(side: Side) -> Result<()> {
     if let Side::Burn = side {
         device.seed(SEED);
     }
-    let (digits, _) = Digits::load()?;
+    let (digits, test) = Digits::load(DigitSet::Digits)?;
     let loader = DataLoaderBuilder::new(DigitBatcher).shuffle(SEED).batch_size(BATCH_SIZE);
     let loader = loader.set_device(device.clone()).build(digits);
-    let mut model = ConvNet::new(&device);
+    let mut model = ConvNet::new(test.side(), &device);
     let mut optimizer = AdamConfig::new().init();
     let loss = CrossEntropyLossConfig::new().init(&device);
     let mut step = |model: ConvNet, Batch { images, labels }: Batch| {

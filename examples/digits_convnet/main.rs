@@ -26,7 +26,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         set_random_seed(arguments.seed);
     }
     let device = arguments.device();
-    let (train, test) = Digits::load()?;
+    let (train, test) = Digits::load(arguments.dataset)?;
     let batch_size = arguments.batch_size.unwrap_or(64);
     let learning_rate = arguments.learning_rate.unwrap_or(1e-3);
     let steps = train.len().div_ceil(batch_size);
@@ -37,13 +37,18 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         .set_device(device.clone())
         .build(train);
 
-    let mut model = ConvNet::new(&device);
+    let mut model = ConvNet::new(test.side(), &device);
     if !arguments.plain {
         model = initialize(model)?;
     }
     let mut optimizer = AdamConfig::new().init();
     let loss = CrossEntropyLossConfig::new().init(&device);
     let mut run = Run::start("digits_convnet", arguments, 12, &["loss"])?;
+    if let Some(mut checkpoint) = run.resume(&loader)? {
+        model = checkpoint.module("model", model)?;
+        optimizer = checkpoint.optimizer("optimizer", optimizer, &model)?;
+        checkpoint.resume()?;
+    }
     while run.epoch(steps)? {
         for batch in loader.batches().take(run.steps_left()) {
             let Batch { images, labels } = batch?;
@@ -51,6 +56,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             let gradients = GradientsParams::from_grads(loss.backward(), &model);
             model = optimizer.step(learning_rate, model, gradients);
             run.step(&[loss])?;
+            run.checkpoint(|checkpoint| {
+                checkpoint.with_module("model", &model)?.with_optimizer("optimizer", &optimizer, &model)
+            })?;
         }
         run.end_epoch(&[("test accuracy", accuracy(&model.valid(), &test, &device))])?;
     }

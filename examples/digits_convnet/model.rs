@@ -1,11 +1,10 @@
-//! Keras's "Simple MNIST convnet", on 8x8 images: `same` padding keeps them large enough for two poolings.
+//! Keras's "Simple MNIST convnet", on 8x8 images too: `same` padding keeps them large enough for two poolings.
 
 use burn::module::Module;
 use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::pool::{MaxPool2d, MaxPool2dConfig};
 use burn::nn::{Dropout, DropoutConfig, Linear, LinearConfig, PaddingConfig2d, Relu};
 use burn::prelude::*;
-use examples_common::SIDE;
 
 #[derive(Module, Debug)]
 pub struct ConvNet {
@@ -18,9 +17,10 @@ pub struct ConvNet {
 }
 
 impl ConvNet {
-    pub fn new(device: &Device) -> Self {
+    /// For images of `side` rows and columns.
+    pub fn new(side: usize, device: &Device) -> Self {
         let conv = |channels| Conv2dConfig::new(channels, [3, 3]).with_padding(PaddingConfig2d::Same).init(device);
-        let flattened = 64 * (SIDE / 4) * (SIDE / 4);
+        let flattened = 64 * (side / 4) * (side / 4);
         Self {
             conv1: conv([1, 32]),
             conv2: conv([32, 64]),
@@ -31,7 +31,7 @@ impl ConvNet {
         }
     }
 
-    /// Images `[n, 1, 8, 8]` to logits `[n, 10]`.
+    /// Images `[n, 1, side, side]` to logits `[n, 10]`.
     pub fn forward(&self, images: Tensor<4>) -> Tensor<2> {
         let x = self.pool.forward(self.activation.forward(self.conv1.forward(images)));
         let x = self.pool.forward(self.activation.forward(self.conv2.forward(x)));

@@ -27,7 +27,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         set_random_seed(arguments.seed);
     }
     let device = arguments.device();
-    let (train, test) = Digits::load()?;
+    let (train, test) = Digits::load(arguments.dataset)?;
     let batch_size = arguments.batch_size.unwrap_or(64);
     let learning_rate = arguments.learning_rate.unwrap_or(1e-3);
     let steps = train.len().div_ceil(batch_size);
@@ -38,7 +38,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         .set_device(device.clone())
         .build(train);
 
-    let mut model = Gan::new(&device);
+    let mut model = Gan::new(test.side(), &device);
     if !arguments.plain {
         model = initialize(model)?;
     }
@@ -46,6 +46,14 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let adam = AdamConfig::new().with_beta_1(0.5);
     let (mut generator_optimizer, mut discriminator_optimizer) = (adam.init(), adam.init());
     let mut run = Run::start("digits_gan", arguments, 15, &["generator", "discriminator"])?;
+    if let Some(mut checkpoint) = run.resume(&loader)? {
+        generator = checkpoint.module("generator", generator)?;
+        discriminator = checkpoint.module("discriminator", discriminator)?;
+        generator_optimizer = checkpoint.optimizer("generator optimizer", generator_optimizer, &generator)?;
+        discriminator_optimizer =
+            checkpoint.optimizer("discriminator optimizer", discriminator_optimizer, &discriminator)?;
+        checkpoint.resume()?;
+    }
     while run.epoch(steps)? {
         for batch in loader.batches().take(run.steps_left()) {
             let Batch { images, .. } = batch?;
@@ -63,6 +71,13 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             let gradients = GradientsParams::from_grads(generator_loss.backward(), &generator);
             generator = generator_optimizer.step(learning_rate, generator, gradients);
             run.step(&[generator_loss, discriminator_loss])?;
+            run.checkpoint(|checkpoint| {
+                checkpoint
+                    .with_module("generator", &generator)?
+                    .with_module("discriminator", &discriminator)?
+                    .with_optimizer("generator optimizer", &generator_optimizer, &generator)?
+                    .with_optimizer("discriminator optimizer", &discriminator_optimizer, &discriminator)
+            })?;
         }
         let inference = device.clone().without_autodiff();
         let judge = discriminator.valid();

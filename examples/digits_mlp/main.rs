@@ -12,7 +12,7 @@ use burn::optim::{GradientsParams, SgdConfig};
 use burn::prelude::*;
 use burn_deterministic::data::DataLoaderBuilder;
 use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize, set_random_seed};
-use examples_common::{Arguments, Batch, DigitBatcher, Digits, Run, SIDE};
+use examples_common::{Arguments, Batch, DigitBatcher, Digits, Run};
 
 #[derive(Module, Debug)]
 struct Mlp {
@@ -46,14 +46,15 @@ impl Block {
 }
 
 impl Mlp {
-    fn new(device: &Device) -> Self {
+    /// For images of `side` rows and columns.
+    fn new(side: usize, device: &Device) -> Self {
         Self {
-            hidden: vec![Block::new(SIDE * SIDE, 128, device), Block::new(128, 128, device)],
+            hidden: vec![Block::new(side * side, 128, device), Block::new(128, 128, device)],
             output: LinearConfig::new(128, 10).init(device),
         }
     }
 
-    /// Images `[n, 1, 8, 8]` to logits `[n, 10]`.
+    /// Images `[n, 1, side, side]` to logits `[n, 10]`.
     fn forward(&self, images: Tensor<4>) -> Tensor<2> {
         let x = self.hidden.iter().fold(images.flatten(1, 3), |x, block| block.forward(x));
         self.output.forward(x)
@@ -71,7 +72,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         set_random_seed(arguments.seed);
     }
     let device = arguments.device();
-    let (train, test) = Digits::load()?;
+    let (train, test) = Digits::load(arguments.dataset)?;
     let batch_size = arguments.batch_size.unwrap_or(64);
     let learning_rate = arguments.learning_rate.unwrap_or(0.05);
     let steps = train.len().div_ceil(batch_size);
@@ -82,13 +83,18 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         .set_device(device.clone())
         .build(train);
 
-    let mut model = Mlp::new(&device);
+    let mut model = Mlp::new(test.side(), &device);
     if !arguments.plain {
         model = initialize(model)?;
     }
     let mut optimizer = SgdConfig::new().with_momentum(Some(MomentumConfig::new())).init();
     let loss = CrossEntropyLossConfig::new().init(&device);
     let mut run = Run::start("digits_mlp", arguments, 20, &["loss"])?;
+    if let Some(mut checkpoint) = run.resume(&loader)? {
+        model = checkpoint.module("model", model)?;
+        optimizer = checkpoint.optimizer("optimizer", optimizer, &model)?;
+        checkpoint.resume()?;
+    }
     while run.epoch(steps)? {
         for batch in loader.batches().take(run.steps_left()) {
             let Batch { images, labels } = batch?;
@@ -96,6 +102,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             let gradients = GradientsParams::from_grads(loss.backward(), &model);
             model = optimizer.step(learning_rate, model, gradients);
             run.step(&[loss])?;
+            run.checkpoint(|checkpoint| {
+                checkpoint.with_module("model", &model)?.with_optimizer("optimizer", &optimizer, &model)
+            })?;
         }
         run.end_epoch(&[("test accuracy", accuracy(&model.valid(), &test, &device))])?;
     }

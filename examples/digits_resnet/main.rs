@@ -13,7 +13,7 @@ use burn::optim::{AdamWConfig, GradientsParams};
 use burn::prelude::*;
 use burn_deterministic::data::{DataLoaderBuilder, Pipeline};
 use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize, set_random_seed};
-use examples_common::{Arguments, Batch, Digit, DigitBatcher, Digits, Run, SIDE};
+use examples_common::{Arguments, Batch, Digit, DigitBatcher, Digits, Run};
 use model::ResNet;
 use rand::RngExt;
 
@@ -28,13 +28,14 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         set_random_seed(arguments.seed);
     }
     let device = arguments.device();
-    let (train, test) = Digits::load()?;
+    let (train, test) = Digits::load(arguments.dataset)?;
     let batch_size = arguments.batch_size.unwrap_or(64);
     let learning_rate = arguments.learning_rate.unwrap_or(3e-3);
     let steps = train.len().div_ceil(batch_size);
-    let samples = Pipeline::new(train).augment(arguments.seed, |digit: Digit, random| {
+    let side = train.side();
+    let samples = Pipeline::new(train).augment(arguments.seed, move |digit: Digit, random| {
         let [down, right] = [(); 2].map(|()| random.random_range(-1..=1i32));
-        Digit { image: shifted(&digit.image, down, right), ..digit }
+        Digit { image: shifted(&digit.image, side, down, right), ..digit }
     });
     let loader = DataLoaderBuilder::new(DigitBatcher)
         .shuffle(arguments.seed)
@@ -51,6 +52,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let mut optimizer = AdamWConfig::new().with_weight_decay(1e-3).with_grad_clipping(clipping).init();
     let loss = CrossEntropyLossConfig::new().with_smoothing(Some(0.05)).init(&device);
     let mut run = Run::start("digits_resnet", arguments, 8, &["loss"])?;
+    if let Some(mut checkpoint) = run.resume(&loader)? {
+        model = checkpoint.module("model", model)?;
+        optimizer = checkpoint.optimizer("optimizer", optimizer, &model)?;
+        checkpoint.resume()?;
+    }
     while run.epoch(steps)? {
         for batch in loader.batches().take(run.steps_left()) {
             let Batch { images, labels } = batch?;
@@ -58,6 +64,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             let gradients = GradientsParams::from_grads(loss.backward(), &model);
             model = optimizer.step(learning_rate, model, gradients);
             run.step(&[loss])?;
+            run.checkpoint(|checkpoint| {
+                checkpoint.with_module("model", &model)?.with_optimizer("optimizer", &optimizer, &model)
+            })?;
         }
         run.end_epoch(&[("test accuracy", accuracy(&model.valid(), &test, &device))])?;
     }
@@ -65,13 +74,14 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     run.finish(&model, digest(&model))
 }
 
-/// An image moved down and to the right; what comes in is black.
-fn shifted(image: &[f32; SIDE * SIDE], down: i32, right: i32) -> [f32; SIDE * SIDE] {
-    std::array::from_fn(|pixel| {
-        let y = (pixel / SIDE).checked_add_signed(-down as isize).filter(|y| *y < SIDE);
-        let x = (pixel % SIDE).checked_add_signed(-right as isize).filter(|x| *x < SIDE);
-        y.zip(x).map_or(0.0, |(y, x)| image[y * SIDE + x])
-    })
+/// An image of `side` columns moved down and to the right; what comes in is black.
+fn shifted(image: &[f32], side: usize, down: i32, right: i32) -> Vec<f32> {
+    let moved = (0..image.len()).map(|pixel| {
+        let y = (pixel / side).checked_add_signed(-down as isize).filter(|y| *y < side);
+        let x = (pixel % side).checked_add_signed(-right as isize).filter(|x| *x < side);
+        y.zip(x).map_or(0.0, |(y, x)| image[y * side + x])
+    });
+    moved.collect()
 }
 
 /// The fraction of `digits` that `model` names rightly.

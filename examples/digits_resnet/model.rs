@@ -1,4 +1,4 @@
-//! A residual network of three blocks for 8x8 images.
+//! A residual network of three blocks for small images.
 
 use burn::module::Module;
 use burn::nn::conv::{Conv2d, Conv2dConfig};
@@ -46,7 +46,7 @@ impl ResNet {
         }
     }
 
-    /// Images `[n, 1, 8, 8]` to logits `[n, 10]`.
+    /// Images `[n, 1, side, side]` to logits `[n, 10]`.
     pub fn forward(&self, images: Tensor<4>) -> Tensor<2> {
         let x = self.activation.forward(self.stem.forward(images));
         let x = self.blocks.iter().fold(x, |x, block| block.forward(x));

@@ -17,8 +17,9 @@ use burn::optim::{AdamConfig, GradientsParams};
 use burn::prelude::*;
 use burn_deterministic::data::DataLoaderBuilder;
 use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize, set_random_seed};
-use examples_common::{Arguments, Batch, DigitBatcher, Digits, Run, SIDE};
+use examples_common::{Arguments, Batch, DigitBatcher, Digits, Run};
 use std::ops::Range;
+use std::path::PathBuf;
 
 #[derive(Module, Debug)]
 struct Classifier {
@@ -38,8 +39,6 @@ struct Features {
 }
 
 impl Features {
-    const COUNT: usize = 32 * (SIDE / 4) * (SIDE / 4);
-
     fn new(device: &Device) -> Self {
         let conv = |channels| Conv2dConfig::new(channels, [3, 3]).with_padding(PaddingConfig2d::Same).init(device);
         Self {
@@ -52,7 +51,7 @@ impl Features {
         }
     }
 
-    /// Images `[n, 1, 8, 8]` to features `[n, COUNT]`.
+    /// Images `[n, 1, side, side]` to features `[n, 32 * (side / 4)^2]`.
     fn forward(&self, images: Tensor<4>) -> Tensor<2> {
         let x = self.pool.forward(self.activation.forward(self.norm1.forward(self.conv1.forward(images))));
         let x = self.pool.forward(self.activation.forward(self.norm2.forward(self.conv2.forward(x))));
@@ -61,11 +60,13 @@ impl Features {
 }
 
 impl Classifier {
-    fn new(features: Features, device: &Device) -> Self {
-        Self { features, output: LinearConfig::new(Features::COUNT, 5).init(device) }
+    /// For images of `side` rows and columns.
+    fn new(features: Features, side: usize, device: &Device) -> Self {
+        let count = 32 * (side / 4) * (side / 4);
+        Self { features, output: LinearConfig::new(count, 5).init(device) }
     }
 
-    /// Images `[n, 1, 8, 8]` to logits `[n, 5]`.
+    /// Images `[n, 1, side, side]` to logits `[n, 5]`.
     fn forward(&self, images: Tensor<4>) -> Tensor<2> {
         self.output.forward(self.features.forward(images))
     }
@@ -86,18 +87,21 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let steps = arguments.steps.map(|steps| steps.div_ceil(2));
     let epochs = arguments.epochs.map(|epochs| epochs.div_ceil(2));
     let part = Arguments { steps, epochs, ..arguments.clone() };
-    let out = arguments.out.as_ref().map(|out| out.join("pretraining"));
+    let within = |folder: &Option<PathBuf>| folder.as_ref().map(|folder| folder.join("pretraining"));
+    let (out, checkpoint) = (within(&arguments.out), within(&arguments.checkpoint));
+    let pretraining = Arguments { out, checkpoint, ..part.clone() };
 
+    let (train_set, _) = Digits::load(arguments.dataset)?;
     let features = Features::new(&device);
-    let first = Classifier::new(features, &device);
-    let mut run = Run::start("digits_transfer/pretraining", &Arguments { out, ..part.clone() }, 10, &["loss"])?;
+    let first = Classifier::new(features, train_set.side(), &device);
+    let mut run = Run::start("digits_transfer/pretraining", &pretraining, 10, &["loss"])?;
     let first = train(first, 0..5, arguments, &mut run, &device)?;
     run.finish(&first.valid(), digest(&first.valid()))?;
 
     let features = first.features.freeze();
     let before = digest(&features.valid());
-    let second = Classifier::new(features, &device);
-    let mut run = Run::start("digits_transfer", &part, 10, &["loss"])?;
+    let second = Classifier::new(features, train_set.side(), &device);
+    let mut run = Run::start("digits_transfer", &part, 10, &["loss"])?.from_digest(before);
     let second = train(second, 5..10, arguments, &mut run, &device)?.valid();
     ensure!(digest(&second.features) == before, "fine-tuning changed what is frozen");
     run.finish(&second, digest(&second))
@@ -111,7 +115,7 @@ fn train(
     run: &mut Run,
     device: &Device,
 ) -> Result<Classifier> {
-    let (train, test) = Digits::load()?;
+    let (train, test) = Digits::load(arguments.dataset)?;
     let (train, test) = (train.with_labels(labels.clone()), test.with_labels(labels.clone()));
     let first = labels.start;
     let batch_size = arguments.batch_size.unwrap_or(64);
@@ -129,6 +133,11 @@ fn train(
         // What is frozen has its values, and keeps them.
         model = initialize(model)?;
     }
+    if let Some(mut checkpoint) = run.resume(&loader)? {
+        model = checkpoint.module("model", model)?;
+        optimizer = checkpoint.optimizer("optimizer", optimizer, &model)?;
+        checkpoint.resume()?;
+    }
     while run.epoch(steps)? {
         for batch in loader.batches().take(run.steps_left()) {
             let Batch { images, labels } = batch?;
@@ -136,6 +145,9 @@ fn train(
             let gradients = GradientsParams::from_grads(loss.backward(), &model);
             model = optimizer.step(learning_rate, model, gradients);
             run.step(&[loss])?;
+            run.checkpoint(|checkpoint| {
+                checkpoint.with_module("model", &model)?.with_optimizer("optimizer", &optimizer, &model)
+            })?;
         }
         run.end_epoch(&[("test accuracy", accuracy(&model.valid(), &test, first, device))])?;
     }

@@ -27,7 +27,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         set_random_seed(arguments.seed);
     }
     let device = arguments.device();
-    let (train, test) = Digits::load()?;
+    let (train, test) = Digits::load(arguments.dataset)?;
     let batch_size = arguments.batch_size.unwrap_or(64);
     let learning_rate = arguments.learning_rate.unwrap_or(3e-3);
     let steps = train.len().div_ceil(batch_size);
@@ -38,12 +38,17 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         .set_device(device.clone())
         .build(train);
 
-    let mut model = Vae::new(&device);
+    let mut model = Vae::new(test.side(), &device);
     if !arguments.plain {
         model = initialize(model)?;
     }
     let mut optimizer = AdamConfig::new().init();
     let mut run = Run::start("digits_vae", arguments, 20, &["reconstruction", "divergence"])?;
+    if let Some(mut checkpoint) = run.resume(&loader)? {
+        model = checkpoint.module("model", model)?;
+        optimizer = checkpoint.optimizer("optimizer", optimizer, &model)?;
+        checkpoint.resume()?;
+    }
     while run.epoch(steps)? {
         for batch in loader.batches().take(run.steps_left()) {
             let Batch { images, .. } = batch?;
@@ -52,6 +57,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
                 GradientsParams::from_grads((reconstruction.clone() + divergence.clone()).backward(), &model);
             model = optimizer.step(learning_rate, model, gradients);
             run.step(&[reconstruction, divergence])?;
+            run.checkpoint(|checkpoint| {
+                checkpoint.with_module("model", &model)?.with_optimizer("optimizer", &optimizer, &model)
+            })?;
         }
         let (reconstruction, divergence) = model.valid().losses(test.all(&device.clone().without_autodiff()).images);
         run.end_epoch(&[("test loss", (reconstruction + divergence).into_scalar::<f32>())])?;

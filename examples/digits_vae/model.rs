@@ -1,4 +1,4 @@
-//! A convolutional variational autoencoder for 8x8 images: D. P. Kingma and M. Welling, "Auto-Encoding Variational
+//! A convolutional variational autoencoder for small images: D. P. Kingma and M. Welling, "Auto-Encoding Variational
 //! Bayes" (2013).
 
 use burn::module::Module;
@@ -9,7 +9,7 @@ use burn::tensor::{Distribution, activation};
 
 /// Numbers that describe an image.
 pub const LATENT: usize = 8;
-/// Channels of the smallest images, which are 2x2.
+/// Channels of the smallest images, whose sides are a quarter.
 const CHANNELS: usize = 32;
 
 #[derive(Module, Debug)]
@@ -25,7 +25,8 @@ pub struct Vae {
 }
 
 impl Vae {
-    pub fn new(device: &Device) -> Self {
+    /// For images of `side` rows and columns.
+    pub fn new(side: usize, device: &Device) -> Self {
         let conv = |channels| {
             let config = Conv2dConfig::new(channels, [3, 3]).with_stride([2, 2]);
             config.with_padding(PaddingConfig2d::Explicit(1, 1, 1, 1)).init(device)
@@ -34,7 +35,7 @@ impl Vae {
             let config = ConvTranspose2dConfig::new(channels, [4, 4]).with_stride([2, 2]);
             config.with_padding([1, 1]).init(device)
         };
-        let flattened = CHANNELS * 2 * 2;
+        let flattened = CHANNELS * (side / 4) * (side / 4);
         Self {
             conv1: conv([1, 16]),
             conv2: conv([16, CHANNELS]),
@@ -47,7 +48,7 @@ impl Vae {
         }
     }
 
-    /// The two parts of the loss on images `[n, 1, 8, 8]`, each `[1]` and a sum over an image: the cross entropy of the
+    /// The two parts of the loss on images `[n, 1, side, side]`, each `[1]` and a sum over an image: the cross entropy of the
     /// reconstruction, and the Kullback-Leibler divergence of the latent numbers from normal ones.
     pub fn losses(&self, images: Tensor<4>) -> (Tensor<1>, Tensor<1>) {
         let [count, ..] = images.dims();
@@ -74,8 +75,10 @@ impl Vae {
     }
 
     fn decode_logits(&self, latent: Tensor<2>) -> Tensor<4> {
-        let [count, _] = latent.dims();
-        let x = self.activation.forward(self.dense.forward(latent)).reshape([count, CHANNELS, 2, 2]);
+        let x = self.activation.forward(self.dense.forward(latent));
+        let [count, flattened] = x.dims();
+        let side = (flattened / CHANNELS).isqrt();
+        let x = x.reshape([count, CHANNELS, side, side]);
         self.deconv2.forward(self.activation.forward(self.deconv1.forward(x)))
     }
 }

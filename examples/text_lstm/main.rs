@@ -79,6 +79,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let mut optimizer = RmsPropConfig::new().with_grad_clipping(clipping).init();
     let loss = CrossEntropyLossConfig::new().init(&device);
     let mut run = Run::start("text_lstm", arguments, 3, &["loss"])?;
+    if let Some(mut checkpoint) = run.resume(&loader)? {
+        model = checkpoint.module("model", model)?;
+        optimizer = checkpoint.optimizer("optimizer", optimizer, &model)?;
+        checkpoint.resume()?;
+    }
     while run.epoch(steps)? {
         for batch in loader.batches().take(run.steps_left()) {
             let (text, next) = batch?;
@@ -86,6 +91,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             let gradients = GradientsParams::from_grads(loss.backward(), &model);
             model = optimizer.step(learning_rate, model, gradients);
             run.step(&[loss])?;
+            run.checkpoint(|checkpoint| {
+                checkpoint.with_module("model", &model)?.with_optimizer("optimizer", &optimizer, &model)
+            })?;
         }
         let (text, next) = test.all(&device.clone().without_autodiff());
         let test_loss = loss.forward(model.valid().forward(text, None).0, next);

@@ -54,6 +54,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let mut optimizer = AdamWConfig::new().with_weight_decay(0.01).with_grad_clipping(clipping).init();
     let loss = CrossEntropyLossConfig::new().init(&device);
     let mut run = Run::start("text_transformer", arguments, 3, &["loss"])?;
+    if let Some(mut checkpoint) = run.resume(&loader)? {
+        model = checkpoint.module("model", model)?;
+        optimizer = checkpoint.optimizer("optimizer", optimizer, &model)?;
+        checkpoint.resume()?;
+    }
     while run.epoch(steps)? {
         for batch in loader.batches().take(run.steps_left()) {
             let (text, next) = batch?;
@@ -61,6 +66,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             let gradients = GradientsParams::from_grads(loss.backward(), &model);
             model = optimizer.step(learning_rate, model, gradients);
             run.step(&[loss])?;
+            run.checkpoint(|checkpoint| {
+                checkpoint.with_module("model", &model)?.with_optimizer("optimizer", &optimizer, &model)
+            })?;
         }
         let (text, next) = test.all(&device.clone().without_autodiff());
         let test_loss = loss.forward(model.valid().forward(text), next);

@@ -130,12 +130,20 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     let mut optimizer = AdamConfig::new().init();
     let mut run = Run::start("word2vec", arguments, 8, &["loss"])?;
+    if let Some(mut checkpoint) = run.resume(&train)? {
+        model = checkpoint.module("model", model)?;
+        optimizer = checkpoint.optimizer("optimizer", optimizer, &model)?;
+        checkpoint.resume()?;
+    }
     while run.epoch(steps)? {
         for batch in train.batches().take(run.steps_left()) {
             let loss = model.loss(batch?);
             let gradients = GradientsParams::from_grads(loss.backward(), &model);
             model = optimizer.step(learning_rate, model, gradients);
             run.step(&[loss])?;
+            run.checkpoint(|checkpoint| {
+                checkpoint.with_module("model", &model)?.with_optimizer("optimizer", &optimizer, &model)
+            })?;
         }
         let batch = test.batches().next().context("there are pairs to test with")??;
         let test_loss = model.valid().loss(batch);

@@ -1,7 +1,7 @@
 //! The command line that all examples have.
 
 use burn::prelude::*;
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
 
 /// Trains a model, prints the digest of its weights, and leaves a plot of the loss and the weights in a folder.
@@ -28,9 +28,31 @@ pub struct Arguments {
     /// Threads that prepare samples; the weights do not depend on it.
     #[arg(long, default_value_t = 0)]
     pub workers: usize,
+    /// The handwritten digits to train on, in the examples that do.
+    #[arg(long, value_enum, default_value_t)]
+    pub dataset: DigitSet,
     /// Where to put the loss plot, the weights and pictures [default: target/results/NAME].
     #[arg(long)]
     pub out: Option<PathBuf>,
+    /// Keep checkpoints of the training in this folder.
+    #[arg(long, value_name = "FOLDER", conflicts_with = "plain")]
+    pub checkpoint: Option<PathBuf>,
+    /// Steps from one checkpoint to the next [default: one at the end of each epoch]; the last step has one too.
+    #[arg(long, value_name = "STEPS", requires = "checkpoint", value_parser = positive)]
+    pub checkpoint_every: Option<usize>,
+    /// Go on from the last checkpoint in the folder of `--checkpoint`, or start where there is none yet.
+    #[arg(long, requires = "checkpoint")]
+    pub resume: bool,
+}
+
+/// A data set of handwritten digits.
+#[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DigitSet {
+    /// 1,797 images of 8x8 pixels, in this repository.
+    #[default]
+    Digits,
+    /// 70,000 images of 28x28 pixels, downloaded once; needs a build with the feature `mnist`.
+    Mnist,
 }
 
 impl Arguments {

@@ -1,83 +1,114 @@
-//! 1,797 handwritten digits, 8x8 pixels each, from the UCI repository (see data/README.md).
+//! Handwritten digits: 1,797 from the UCI repository, 8x8 pixels each (see data/README.md), or MNIST.
 
+use crate::DigitSet;
 use anyhow::{Context, Result, ensure};
 use burn::data::dataloader::batcher::Batcher;
 use burn::data::dataset::{Dataset, DatasetError};
 use burn::prelude::*;
 use flate2::read::GzDecoder;
 
-/// Height and width of an image.
-pub const SIDE: usize = 8;
+/// Height and width of an image in data/digits.csv.gz.
+const SIDE: usize = 8;
 const PIXELS: usize = SIDE * SIDE;
-/// The largest value of a pixel in the file.
+/// The largest value of a pixel in that file.
 const WHITE: f32 = 16.0;
 
 /// An image and its label.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Digit {
     /// Row by row, in 0..=1.
-    pub image: [f32; PIXELS],
+    pub image: Vec<f32>,
     /// In 0..10.
     pub label: i32,
 }
 
-/// Images and their labels, in the order of the file.
-#[derive(Clone, Default)]
-pub struct Digits(Vec<Digit>);
+/// Images of one size and their labels, in the order of their file.
+#[derive(Clone)]
+pub struct Digits {
+    digits: Vec<Digit>,
+    side: usize,
+}
 
 impl Digits {
-    /// The training images and the test images, which are every fifth: the file goes through its writers in order, so
-    /// both parts have all of them.
+    /// The training images and the test images.
     ///
     /// # Errors
     ///
-    /// When the file in this repository is not what it was.
-    pub fn load() -> Result<(Self, Self)> {
-        let compressed = include_bytes!("../../../data/digits.csv.gz");
-        let mut reader =
-            csv::ReaderBuilder::new().has_headers(false).from_reader(GzDecoder::new(compressed.as_slice()));
-        let mut parts = [Self::default(), Self::default()];
-        for (row, record) in reader.deserialize::<Vec<i32>>().enumerate() {
-            let record = record.with_context(|| format!("row {row} of data/digits.csv.gz"))?;
-            ensure!(record.len() == PIXELS + 1, "row {row} has {} columns, not {}", record.len(), PIXELS + 1);
-            let image = std::array::from_fn(|pixel| record[pixel] as f32 / WHITE);
-            parts[usize::from(row % 5 == 4)].0.push(Digit { image, label: record[PIXELS] });
+    /// When the file in this repository is not what it was; for MNIST when it cannot be downloaded, or this was built
+    /// without it.
+    pub fn load(set: DigitSet) -> Result<(Self, Self)> {
+        match set {
+            // The file goes through its writers in order, so both parts have all of them.
+            DigitSet::Digits => Ok(Self { digits: uci()?, side: SIDE }.split(5)),
+            DigitSet::Mnist => crate::mnist::load(),
         }
-        let [train, test] = parts;
-        Ok((train, test))
+    }
+
+    /// Images of `side` rows and columns.
+    #[cfg(feature = "mnist")]
+    pub(crate) fn new(digits: Vec<Digit>, side: usize) -> Self {
+        Self { digits, side }
+    }
+
+    /// Height and width of an image.
+    pub fn side(&self) -> usize {
+        self.side
+    }
+
+    /// All but every `nth`, and every `nth`.
+    pub fn split(self, nth: usize) -> (Self, Self) {
+        let side = self.side;
+        let (rest, nths): (Vec<_>, Vec<_>) =
+            self.digits.into_iter().enumerate().partition(|(index, _)| index % nth != nth - 1);
+        let part = |digits: Vec<(usize, Digit)>| Self { digits: digits.into_iter().map(|(_, d)| d).collect(), side };
+        (part(rest), part(nths))
     }
 
     /// The images whose label is in `labels`.
     pub fn with_labels(&self, labels: std::ops::Range<i32>) -> Self {
-        Self(self.0.iter().filter(|digit| labels.contains(&digit.label)).copied().collect())
+        let digits = self.digits.iter().filter(|digit| labels.contains(&digit.label)).cloned().collect();
+        Self { digits, side: self.side }
     }
 
     /// All of them, on `device`.
     pub fn all(&self, device: &Device) -> Batch {
-        DigitBatcher.batch(self.0.clone(), device)
+        DigitBatcher.batch(self.digits.clone(), device)
     }
 
-    /// The fraction that `classify`, from images `[n, 1, 8, 8]` on `device` to labels `[n]`, names rightly.
+    /// The fraction that `classify`, from images `[n, 1, side, side]` on `device` to labels `[n]`, names rightly.
     pub fn accuracy(&self, device: &Device, classify: impl FnOnce(Tensor<4>) -> Tensor<1, Int>) -> f32 {
         let Batch { images, labels } = self.all(device);
         classify(images).equal(labels).float().mean().into_scalar::<f32>()
     }
 }
 
+fn uci() -> Result<Vec<Digit>> {
+    let compressed = include_bytes!("../../../data/digits.csv.gz");
+    let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(GzDecoder::new(compressed.as_slice()));
+    let rows = reader.deserialize::<Vec<i32>>().enumerate();
+    rows.map(|(row, record)| {
+        let record = record.with_context(|| format!("row {row} of data/digits.csv.gz"))?;
+        ensure!(record.len() == PIXELS + 1, "row {row} has {} columns, not {}", record.len(), PIXELS + 1);
+        let image = record[..PIXELS].iter().map(|&pixel| pixel as f32 / WHITE).collect();
+        Ok(Digit { image, label: record[PIXELS] })
+    })
+    .collect()
+}
+
 impl Dataset<Digit> for Digits {
     fn get(&self, index: usize) -> Result<Digit, DatasetError> {
-        Ok(self.0[index])
+        Ok(self.digits[index].clone())
     }
 
     fn len(&self) -> usize {
-        self.0.len()
+        self.digits.len()
     }
 }
 
 /// Images and their labels, on a device.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// `[n, 1, 8, 8]`, in 0..=1.
+    /// `[n, 1, side, side]`, in 0..=1.
     pub images: Tensor<4>,
     /// `[n]`, in 0..10.
     pub labels: Tensor<1, Int>,
@@ -89,11 +120,12 @@ pub struct DigitBatcher;
 
 impl Batcher<Digit, Batch> for DigitBatcher {
     fn batch(&self, digits: Vec<Digit>, device: &Device) -> Batch {
-        let images = digits.iter().flat_map(|digit| digit.image).collect::<Vec<f32>>();
+        let [count, side] = [digits.len(), digits[0].image.len().isqrt()];
+        let images = digits.iter().flat_map(|digit| &digit.image).copied().collect::<Vec<f32>>();
         let labels = digits.iter().map(|digit| digit.label).collect::<Vec<i32>>();
         Batch {
-            images: Tensor::from_data(TensorData::new(images, [digits.len(), 1, SIDE, SIDE]), device),
-            labels: Tensor::from_data(TensorData::new(labels, [digits.len()]), device),
+            images: Tensor::from_data(TensorData::new(images, [count, 1, side, side]), device),
+            labels: Tensor::from_data(TensorData::new(labels, [count]), device),
         }
     }
 }

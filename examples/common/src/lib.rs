@@ -3,14 +3,16 @@
 
 mod arguments;
 mod digits;
+mod mnist;
 mod picture;
 mod plot;
+mod resume;
 mod run;
 mod text;
 mod weights;
 
-pub use arguments::Arguments;
-pub use digits::{Batch, Digit, DigitBatcher, Digits, SIDE};
+pub use arguments::{Arguments, DigitSet};
+pub use digits::{Batch, Digit, DigitBatcher, Digits};
 pub use picture::write_picture;
 pub use run::Run;
 pub use text::{CONSTITUTION, Characters, PassageBatcher, Passages, TextBatch, Words};

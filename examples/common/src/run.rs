@@ -1,24 +1,35 @@
 //! The course of a training: its epochs and steps, what is shown meanwhile, and what it leaves behind.
 
 use crate::plot::{Curve, write_plot};
+use crate::resume::{self, Settings};
 use crate::{Arguments, save_weights};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use burn::module::Module;
 use burn::prelude::*;
+use burn_deterministic::checkpoint::{self, Checkpoint, Checkpoints};
+use burn_deterministic::data::{DataLoader, Position};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Counts epochs and steps, shows them, and keeps the losses.
+/// Counts epochs and steps, shows them, keeps the losses, and knows when a checkpoint is due.
 ///
 /// ```ignore
 /// let mut run = Run::start("digits_convnet", &arguments, 12, &["loss"])?;
+/// if let Some(mut checkpoint) = run.resume(&loader)? {
+///     model = checkpoint.module("model", model)?;
+///     optimizer = checkpoint.optimizer("optimizer", optimizer, &model)?;
+///     checkpoint.resume()?; // last, for it restores the random state
+/// }
 /// while run.epoch(train.len().div_ceil(batch_size))? {
 ///     for batch in loader.batches().take(run.steps_left()) {
 ///         // one step of training
 ///         run.step(&[loss])?;
+///         run.checkpoint(|checkpoint| {
+///             checkpoint.with_module("model", &model)?.with_optimizer("optimizer", &optimizer, &model)
+///         })?;
 ///     }
 ///     run.end_epoch(&[("test accuracy", accuracy)])?;
 /// }
@@ -27,13 +38,24 @@ use std::time::Instant;
 pub struct Run {
     name: &'static str,
     out: PathBuf,
+    settings: Settings,
+    folder: Option<PathBuf>,
+    checkpoints: Option<Checkpoints>,
+    checkpoint_every: Option<usize>,
+    resume: bool,
     epochs: usize,
+    /// The present epoch, from 1; 0 before the first.
     epoch: usize,
+    /// The steps of the present epoch, and how many of them have been taken.
+    epoch_steps: usize,
+    epoch_taken: usize,
+    /// Steps taken in all, and those that another process took.
     steps: usize,
+    resumed: usize,
     limit: usize,
     bar: ProgressBar,
     curves: Vec<Curve>,
-    /// This epoch's losses, by step and curve: reading one waits for the device, so they are read once an epoch.
+    /// Losses by step and curve that have not been read yet, for reading one waits for the device.
     pending: Vec<Tensor<1>>,
     metrics: Vec<(String, f32)>,
     started: Instant,
@@ -53,9 +75,17 @@ impl Run {
         Ok(Self {
             name,
             out,
+            settings: resume::settings(name, arguments),
+            folder: arguments.checkpoint.clone(),
+            checkpoints: None,
+            checkpoint_every: arguments.checkpoint_every,
+            resume: arguments.resume,
             epochs: arguments.epochs.unwrap_or(epochs),
             epoch: 0,
+            epoch_steps: 0,
+            epoch_taken: 0,
             steps: 0,
+            resumed: 0,
             limit: arguments.steps.unwrap_or(usize::MAX),
             bar: ProgressBar::hidden(),
             curves: losses.iter().map(|name| Curve { name, values: Vec::new() }).collect(),
@@ -66,30 +96,86 @@ impl Run {
         })
     }
 
+    /// Says by its digest what the training goes out from: checkpoints of one that went out from something else are
+    /// refused.
+    pub fn from_digest(mut self, digest: impl Display) -> Self {
+        self.settings.insert("what it goes out from".to_owned(), digest.to_string());
+        self
+    }
+
     /// The folder for the results.
     pub fn out(&self) -> &Path {
         &self.out
     }
 
-    /// Begins the next epoch, of `steps` steps; `false` after the last.
+    /// Opens the folder of `--checkpoint`. With `--resume` and a checkpoint in it, this is it, and the next pass of
+    /// `loader` goes on where it was taken; the example restores what it put there, and ends the restoring.
+    ///
+    /// # Errors
+    ///
+    /// When the folder cannot be opened, has checkpoints of another training or without `--resume` of any, when the last
+    /// one is damaged, and when it has come further than the command line allows.
+    pub fn resume<I, O>(&mut self, loader: &DataLoader<I, O>) -> Result<Option<Checkpoint>>
+    where
+        I: Send + 'static,
+        O: 'static,
+    {
+        let Some(folder) = &self.folder else { return Ok(None) };
+        let checkpoints = resume::open(folder, &self.settings, self.resume)?;
+        let latest = resume::latest(&checkpoints)?;
+        self.checkpoints = Some(checkpoints);
+        let Some(mut checkpoint) = latest else {
+            if self.resume {
+                println!("no checkpoint in {} yet: starting at the beginning", folder.display());
+            }
+            return Ok(None);
+        };
+        let position: Position = checkpoint.value("position")?;
+        let losses: Vec<Vec<f32>> = checkpoint.value("losses")?;
+        let steps = losses[0].len();
+        ensure!(
+            steps <= self.limit && position.epoch < self.epochs,
+            "{checkpoint} is in epoch {}, after {steps} steps: more than `--epochs` or `--steps` allows; raise it, or give \
+             another folder",
+            position.epoch + 1
+        );
+        println!("going on after step {steps}, in epoch {}", position.epoch + 1);
+        loader.resume_at(position.epoch, position.batch);
+        (self.epoch, self.epoch_taken) = (position.epoch, position.batch);
+        (self.steps, self.resumed) = (steps, steps);
+        for (curve, values) in self.curves.iter_mut().zip(losses) {
+            curve.values = values;
+        }
+        Ok(Some(checkpoint))
+    }
+
+    /// Begins the next epoch, of `steps` steps, or goes on with the one that a checkpoint was taken in; `false` after the
+    /// last.
     ///
     /// # Errors
     ///
     /// None that a caller could cause.
     pub fn epoch(&mut self, steps: usize) -> Result<bool> {
-        if self.epoch == self.epochs || self.steps_left() == 0 {
-            return Ok(false);
+        // At the end of an epoch, a checkpoint is taken before the epoch is ended.
+        let resumed = self.epoch_steps == 0 && self.epoch_taken > 0;
+        if !resumed {
+            if self.epoch == self.epochs || self.steps == self.limit {
+                return Ok(false);
+            }
+            self.epoch_taken = 0;
         }
-        let style = ProgressStyle::with_template("epoch {prefix} [{bar:30}] {pos}/{len} batches, {per_sec}")?;
-        self.bar = ProgressBar::new(steps.min(self.steps_left()) as u64).with_style(style);
-        self.bar.set_prefix(format!("{}/{}", self.epoch + 1, self.epochs));
         self.epoch += 1;
+        self.epoch_steps = steps;
+        let style = ProgressStyle::with_template("epoch {prefix} [{bar:30}] {pos}/{len} batches, {per_sec}")?;
+        let length = self.epoch_taken + self.steps_left();
+        self.bar = ProgressBar::new(length as u64).with_style(style).with_position(self.epoch_taken as u64);
+        self.bar.set_prefix(format!("{}/{}", self.epoch, self.epochs));
         Ok(true)
     }
 
-    /// How many more steps `--steps` allows.
+    /// How many more steps the epoch has, and `--steps` allows.
     pub fn steps_left(&self) -> usize {
-        self.limit - self.steps
+        (self.limit - self.steps).min(self.epoch_steps - self.epoch_taken)
     }
 
     /// Ends a step with the losses `[1]` it had.
@@ -100,6 +186,7 @@ impl Run {
     pub fn step(&mut self, losses: &[Tensor<1>]) -> Result<()> {
         assert_eq!(losses.len(), self.curves.len(), "a loss for each curve");
         self.steps += 1;
+        self.epoch_taken += 1;
         self.pending.extend(losses.iter().map(|loss| loss.clone().detach()));
         if self.first_step.is_none() {
             losses[0].device().sync()?;
@@ -109,20 +196,61 @@ impl Run {
         Ok(())
     }
 
+    /// Saves a checkpoint, when one is due after this step: `with` puts into it what the example trains.
+    ///
+    /// # Errors
+    ///
+    /// When something of it cannot be read, or it cannot be written.
+    pub fn checkpoint(
+        &mut self,
+        with: impl FnOnce(Checkpoint) -> Result<Checkpoint, checkpoint::Error>,
+    ) -> Result<()> {
+        let Some(checkpoints) = self.checkpoints.clone() else { return Ok(()) };
+        let ends_epoch = self.epoch_taken == self.epoch_steps;
+        let ends = self.steps == self.limit || ends_epoch && self.epoch == self.epochs;
+        let due = self.checkpoint_every.map_or(ends_epoch, |every| self.steps % every == 0);
+        if !due && !ends {
+            return Ok(());
+        }
+        self.read_losses()?;
+        let position = Position { epoch: self.epoch - 1, batch: self.epoch_taken };
+        let losses: Vec<&[f32]> = self.curves.iter().map(|curve| &curve.values[..]).collect();
+        let checkpoint = Checkpoint::new(self.steps as u64)?.with_value("position", &position)?;
+        let checkpoint = with(checkpoint.with_value("losses", &losses)?)?;
+        checkpoints.save(&checkpoint).with_context(|| {
+            format!(
+                "the checkpoint of step {} was not saved; earlier ones are whole: make room for it, then go on with \
+                 `--resume`",
+                self.steps
+            )
+        })?;
+        Ok(())
+    }
+
+    /// Reads the losses of the steps since it was last called.
+    fn read_losses(&mut self) -> Result<()> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        let losses = Tensor::cat(std::mem::take(&mut self.pending), 0).try_into_data()?.try_to_vec::<f32>()?;
+        let count = self.curves.len();
+        for (index, curve) in self.curves.iter_mut().enumerate() {
+            curve.values.extend(losses.iter().skip(index).step_by(count));
+        }
+        Ok(())
+    }
+
     /// Ends an epoch, and prints the means of its losses and the given metrics.
     ///
     /// # Errors
     ///
     /// When the losses cannot be read.
     pub fn end_epoch(&mut self, metrics: &[(&str, f32)]) -> Result<()> {
-        let losses = Tensor::cat(std::mem::take(&mut self.pending), 0).try_into_data()?.try_to_vec::<f32>()?;
+        self.read_losses()?;
         let mut line = format!("epoch {}/{}:", self.epoch, self.epochs);
-        let count = self.curves.len();
-        for (index, curve) in self.curves.iter_mut().enumerate() {
-            let values = losses.iter().skip(index).step_by(count).copied();
-            curve.values.extend(values.clone());
-            let mean = values.sum::<f32>() / (losses.len() / count) as f32;
-            line.push_str(&format!(" {} {mean:.4},", curve.name));
+        for Curve { name, values } in &self.curves {
+            let mean = values[self.steps - self.epoch_taken..].iter().sum::<f32>() / self.epoch_taken as f32;
+            line.push_str(&format!(" {name} {mean:.4},"));
         }
         for (name, value) in metrics {
             line.push_str(&format!(" {name} {value:.4},"));
@@ -144,7 +272,7 @@ impl Run {
         }
         if let Some(first_step) = self.first_step {
             let compile = (first_step - self.started).as_secs_f64();
-            let rate = (self.steps - 1) as f64 / first_step.elapsed().as_secs_f64();
+            let rate = (self.steps - self.resumed - 1) as f64 / first_step.elapsed().as_secs_f64();
             println!("first step after {compile:.2} s, then {rate:.2} steps/s");
         }
         for (name, value) in &self.metrics {
