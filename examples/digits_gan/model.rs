@@ -47,7 +47,9 @@ impl Generator {
             config.with_initializer(INITIALIZER).init(device)
         };
         Self {
-            dense: LinearConfig::new(LATENT, CHANNELS * (side / 4) * (side / 4)).with_initializer(INITIALIZER).init(device),
+            dense: LinearConfig::new(LATENT, CHANNELS * (side / 4) * (side / 4))
+                .with_initializer(INITIALIZER)
+                .init(device),
             norm1: BatchNormConfig::new(CHANNELS).init(device),
             deconv1: deconv([CHANNELS, 32]),
             norm2: BatchNormConfig::new(32).init(device),

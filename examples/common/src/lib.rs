@@ -2,6 +2,7 @@
 //! plots, and the weights as files that can be compared.
 
 mod arguments;
+mod bar;
 mod digits;
 mod mnist;
 mod picture;
@@ -12,6 +13,7 @@ mod text;
 mod weights;
 
 pub use arguments::{Arguments, DigitSet};
+pub use bar::Bar;
 pub use digits::{Batch, Digit, DigitBatcher, Digits};
 pub use picture::write_picture;
 pub use run::Run;

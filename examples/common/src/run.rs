@@ -108,6 +108,37 @@ impl Run {
         &self.out
     }
 
+    /// Epochs that the training has at most.
+    pub fn epochs(&self) -> usize {
+        self.epochs
+    }
+
+    /// For a loop that keeps checkpoints itself: their folder, which is that of `--checkpoint`, or an empty one among the
+    /// results.
+    ///
+    /// # Errors
+    ///
+    /// When the folder cannot be opened, has checkpoints of another training, or without `--resume` of any.
+    pub fn folder(&self) -> Result<PathBuf> {
+        if let Some(folder) = &self.folder {
+            resume::open(folder, &self.settings, self.resume)?;
+            return Ok(folder.clone());
+        }
+        let folder = self.out.join("checkpoints");
+        if folder.exists() {
+            fs::remove_dir_all(&folder).with_context(|| format!("removing {}", folder.display()))?;
+        }
+        Ok(folder)
+    }
+
+    /// For a loop that keeps the losses itself: those of each curve, and the last metrics.
+    pub fn report(&mut self, losses: Vec<Vec<f32>>, metrics: &[(&str, f32)]) {
+        for (curve, values) in self.curves.iter_mut().zip(losses) {
+            curve.values = values;
+        }
+        self.metrics = metrics.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+    }
+
     /// Opens the folder of `--checkpoint`. With `--resume` and a checkpoint in it, this is it, and the next pass of
     /// `loader` goes on where it was taken; the example restores what it put there, and ends the restoring.
     ///
@@ -201,10 +232,7 @@ impl Run {
     /// # Errors
     ///
     /// When something of it cannot be read, or it cannot be written.
-    pub fn checkpoint(
-        &mut self,
-        with: impl FnOnce(Checkpoint) -> Result<Checkpoint, checkpoint::Error>,
-    ) -> Result<()> {
+    pub fn checkpoint(&mut self, with: impl FnOnce(Checkpoint) -> Result<Checkpoint, checkpoint::Error>) -> Result<()> {
         let Some(checkpoints) = self.checkpoints.clone() else { return Ok(()) };
         let ends_epoch = self.epoch_taken == self.epoch_steps;
         let ends = self.steps == self.limit || ends_epoch && self.epoch == self.epochs;
