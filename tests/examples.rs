@@ -3,7 +3,7 @@
 //! The examples are part of this binary, so that they need not be built one by one: each of theirs takes a linker's time.
 
 use crate::golden;
-use crate::process::{Folder, Program};
+use crate::process::{Folder, Load, Program};
 use anyhow::Result;
 use examples_common::{Arguments, Difference, first_difference};
 
@@ -23,6 +23,7 @@ macro_rules! examples {
 examples! {
     digits_convnet = "../examples/digits_convnet/main.rs",
     digits_gan = "../examples/digits_gan/main.rs",
+    digits_learner = "../examples/digits_learner/main.rs",
     digits_mlp = "../examples/digits_mlp/main.rs",
     digits_resnet = "../examples/digits_resnet/main.rs",
     digits_transfer = "../examples/digits_transfer/main.rs",
@@ -38,84 +39,110 @@ pub fn run(name: &str, arguments: &[String]) {
     // The test harness leaves its own line open.
     println!();
     let arguments = Arguments::from_words(arguments.iter().map(String::as_str)).expect("arguments of an example");
-    run(&arguments).expect("the example runs to its end");
+    // As the example's own `main` ends.
+    if let Err(error) = run(&arguments) {
+        eprintln!("Error: {error:?}");
+        std::process::exit(1);
+    }
 }
 
-/// Trains, and leaves the weights in `folder`.
-fn train(name: &str, arguments: &[&str], folder: &Folder) -> String {
+/// A training that leaves its weights in `folder`.
+pub fn training(name: &str, arguments: &[&str], folder: &Folder) -> Program {
     let out = folder.path().to_str().expect("the path of a temporary folder");
-    Program::new(name).arguments(&[arguments, &["--out", out]].concat()).run().digest().to_owned()
+    Program::new(name).arguments(&[arguments, &["--out", out]].concat())
 }
 
-fn difference(one: &Folder, other: &Folder) -> Option<Difference> {
+/// The first difference between the weights that two trainings left.
+pub fn difference(one: &Folder, other: &Folder) -> Option<Difference> {
     first_difference(&one.path().join("weights"), &other.path().join("weights")).expect("both left their weights")
 }
 
-/// Trains for `steps` steps, or to the end, twice: the second time with threads that prepare samples.
-fn trains_alike(name: &str, steps: usize) {
-    let steps = steps.to_string();
-    let arguments: &[&str] = if cfg!(feature = "heavy") { &[] } else { &["--steps", &steps] };
-    let folders = [Folder::new(), Folder::new()];
-    let [one, other] = &folders;
-    let digests = [train(name, arguments, one), train(name, &[arguments, &["--workers", "2"]].concat(), other)];
-    if let Some(difference) = difference(one, other) {
-        panic!("two trainings of {name} differ: {difference}");
+/// Trains `runs` times, with other numbers of threads that prepare samples, and under load where there are many runs.
+fn train_alike(name: &str, arguments: &[&str], runs: usize) {
+    let train = |workers: &str| {
+        let folder = Folder::new();
+        let digest = training(name, &[arguments, &["--workers", workers]].concat(), &folder).run().digest().to_owned();
+        (folder, digest)
+    };
+    let (folder, digest) = train("0");
+    let _load = (runs > 2).then(Load::new);
+    for workers in ["2", "1", "8", "0"].into_iter().cycle().take(runs - 1) {
+        let (other, other_digest) = train(workers);
+        if let Some(difference) = difference(&folder, &other) {
+            panic!("two trainings of {name} differ, the second with {workers} workers: {difference}");
+        }
+        assert_eq!(digest, other_digest, "the weights agree, and the digests do not");
     }
-    assert_eq!(digests[0], digests[1], "the weights agree, and the digests do not");
-    golden::check(&[&[name], arguments].concat().join(" "), &digests[0]);
+    golden::check(&[&[name], arguments].concat().join(" "), &digest);
+}
+
+/// Trains as far as `short` says, twice; with the feature `heavy` ten times, and to the end twice.
+fn trains_alike(name: &str, short: &[&str]) {
+    if cfg!(feature = "heavy") {
+        train_alike(name, short, 10);
+        train_alike(name, &[], 2);
+    } else {
+        train_alike(name, short, 2);
+    }
 }
 
 #[test]
 fn digits_convnet_ends_in_the_same_weights() {
-    trains_alike("digits_convnet", 24);
+    trains_alike("digits_convnet", &["--steps", "24"]);
 }
 
 #[test]
 fn digits_gan_ends_in_the_same_weights() {
-    trains_alike("digits_gan", 24);
+    trains_alike("digits_gan", &["--steps", "24"]);
+}
+
+#[test]
+fn digits_learner_ends_in_the_same_weights() {
+    trains_alike("digits_learner", &["--epochs", "3"]);
 }
 
 #[test]
 fn digits_mlp_ends_in_the_same_weights() {
-    trains_alike("digits_mlp", 30);
+    trains_alike("digits_mlp", &["--steps", "30"]);
 }
 
 #[test]
 fn digits_resnet_ends_in_the_same_weights() {
-    trains_alike("digits_resnet", 24);
+    trains_alike("digits_resnet", &["--steps", "24"]);
 }
 
 #[test]
 fn digits_transfer_ends_in_the_same_weights() {
-    trains_alike("digits_transfer", 24);
+    trains_alike("digits_transfer", &["--steps", "24"]);
 }
 
 #[test]
 fn digits_vae_ends_in_the_same_weights() {
-    trains_alike("digits_vae", 24);
+    trains_alike("digits_vae", &["--steps", "24"]);
 }
 
 #[test]
 fn text_lstm_ends_in_the_same_weights() {
-    trains_alike("text_lstm", 12);
+    trains_alike("text_lstm", &["--steps", "12"]);
 }
 
 #[test]
 fn text_transformer_ends_in_the_same_weights() {
-    trains_alike("text_transformer", 24);
+    trains_alike("text_transformer", &["--steps", "24"]);
 }
 
 #[test]
 fn word2vec_ends_in_the_same_weights() {
-    trains_alike("word2vec", 24);
+    trains_alike("word2vec", &["--steps", "24"]);
 }
 
 /// Without it the comparisons above could not fail.
 #[test]
 fn another_seed_ends_in_other_weights() {
     let folders = [Folder::new(), Folder::new()];
-    let digests = [("1", &folders[0]), ("2", &folders[1])]
-        .map(|(seed, folder)| train("digits_mlp", &["--steps", "2", "--seed", seed], folder));
+    let digests = [("1", &folders[0]), ("2", &folders[1])].map(|(seed, folder)| {
+        training("digits_mlp", &["--steps", "2", "--seed", seed], folder).run().digest().to_owned()
+    });
     assert_ne!(digests[0], digests[1]);
     let difference = difference(&folders[0], &folders[1]).expect("other weights");
     match &difference {

@@ -36,6 +36,7 @@ mod refusals;
 mod remote;
 mod repeats;
 mod rerun;
+mod resume;
 mod run_to_run;
 mod seeds;
 mod sorting;
@@ -54,8 +55,6 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("transformer", || trained(programs::transformer::train)),
     ("lstm", || trained(programs::lstm::train)),
     ("skip_gram", || trained(programs::skip_gram::train)),
-    ("learner", learner::learner),
-    ("learner_with_checkpoint", learner::learner_with_checkpoint),
     ("driver", golden::driver),
     ("stressed", || trained(threads::stressed)),
     ("odd_places", || trained(threads::odd_places)),

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
@@ -91,18 +91,39 @@ impl Program {
         command.spawn().unwrap_or_else(|error| panic!("starting {}: {error}", self.spelled))
     }
 
+    /// Starts the program, to be killed, when nobody reads what it prints.
+    pub fn start_silent(mut self) -> Child {
+        let command = self.command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().unwrap_or_else(|error| panic!("starting {}: {error}", self.spelled))
+    }
+
     /// Runs the program.
     ///
     /// # Panics
     ///
     /// With all it printed, when it fails.
-    pub fn run(mut self) -> Output {
+    pub fn run(self) -> Output {
+        let (status, output) = self.end();
+        assert!(status.success(), "{status}: {output}");
+        output
+    }
+
+    /// Runs the program, which is to fail by itself.
+    ///
+    /// # Panics
+    ///
+    /// With all it printed, when it does not.
+    pub fn fail(self) -> Output {
+        let (status, output) = self.end();
+        assert!(status.code().is_some_and(|code| code != 0), "{status}: {output}");
+        output
+    }
+
+    fn end(mut self) -> (ExitStatus, Output) {
         let output = self.command.output().unwrap_or_else(|error| panic!("starting {}: {error}", self.spelled));
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         let (status, stdout, stderr) = (output.status, text(output.stdout), text(output.stderr));
-        let output = Output { spelled: self.spelled, stdout, stderr };
-        assert!(status.success(), "{status}: {output}");
-        output
+        (status, Output { spelled: self.spelled, stdout, stderr })
     }
 }
 
@@ -141,6 +162,11 @@ impl Output {
     pub fn assert_digest(&self, expected: &Output) {
         let (digest, other) = (self.digest(), expected.digest());
         assert!(digest == other, "digests differ\n{digest} of {self}\n{other} of {expected}");
+    }
+
+    /// What the program wrote on standard output.
+    pub fn stdout(&self) -> &str {
+        &self.stdout
     }
 
     /// What the program wrote on standard error.

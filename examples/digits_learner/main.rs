@@ -150,7 +150,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let (train, test) = Digits::load(arguments.dataset)?;
     let (train, valid) = train.split(10);
     let batch_size = arguments.batch_size.unwrap_or(32);
-    let learning_rate = arguments.learning_rate.unwrap_or(5e-3);
+    let learning_rate = arguments.learning_rate.unwrap_or(1e-2);
     let samples = Pipeline::new(train).augment(arguments.seed, |digit: Digit, random| (digit, random.random::<u64>()));
     let train = DataLoaderBuilder::new(StepBatcher)
         .shuffle(arguments.seed)

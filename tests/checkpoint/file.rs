@@ -185,18 +185,25 @@ fn a_write_past_a_limit_leaves_the_previous_checkpoint() {
     assert!(error.contains("a.checkpoint`: File too large"), "{error}");
 }
 
+/// The command that mounts a disk of that size at `folder`, in namespaces of its own; `None` where those are not to be
+/// had.
+#[cfg(target_os = "linux")]
+pub fn small_disk(folder: &Path, size: &str) -> Option<String> {
+    let mount = format!("mount -t tmpfs -o size={size} tmpfs '{}'", folder.display());
+    let unshare = ["--user", "--map-root-user", "--mount", "sh", "-c"];
+    let probe = Command::new("unshare").args(unshare).arg(&mount).stderr(Stdio::null()).status();
+    if probe.is_ok_and(|status| status.success()) {
+        return Some(mount);
+    }
+    eprintln!("skipped: this system does not let a program mount a small disk for itself");
+    None
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_leaves_the_previous_checkpoint() {
     let folder = Folder::new();
-    // In namespaces of its own, where those are to be had, a program may mount a disk of a size of its own.
-    let mount = format!("mount -t tmpfs -o size=1m tmpfs '{}'", folder.path().display());
-    let unshare = ["--user", "--map-root-user", "--mount", "sh", "-c"];
-    let probe = Command::new("unshare").args(unshare).arg(&mount).stderr(Stdio::null()).status();
-    if !probe.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: this system does not let a program mount a small disk for itself");
-        return;
-    }
+    let Some(mount) = small_disk(folder.path(), "1m") else { return };
     let output = Program::new("full_disk").env(FOLDER, folder.path()).unshared(&mount).run();
     let error = output.reported("error");
     assert!(error.contains("a.checkpoint`: No space left on device"), "{error}");

@@ -1,7 +1,6 @@
 //! Training programs as a user would write them.
 
 pub mod convnet;
-pub mod learner;
 pub mod lstm;
 pub mod mlp;
 pub mod skip_gram;
