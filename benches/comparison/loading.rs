@@ -1,6 +1,6 @@
 //! The data loader beside Burn's, on the host alone: what the order costs, and what a second worker gains.
 
-use crate::measure::medians;
+use crate::measure::{elapsed, medians};
 use crate::table::Table;
 use crate::table::Target::AtLeast;
 use burn::data::dataloader::DataLoader;
@@ -78,11 +78,13 @@ fn here(length: usize, workers: usize, work: Work) -> Arc<dyn DataLoader<Vec<f32
 /// Times an epoch of each of two loaders.
 fn epochs(samples: usize, loaders: [Arc<dyn DataLoader<Vec<f32>>>; 2]) -> [std::time::Duration; 2] {
     medians(samples, |way, runs| {
-        for _ in 0..runs {
-            for batch in loaders[way].iter() {
-                black_box(batch.expect("images in memory"));
+        elapsed(|| {
+            for _ in 0..runs {
+                for batch in loaders[way].iter() {
+                    black_box(batch.expect("images in memory"));
+                }
             }
-        }
+        })
     })
 }
 

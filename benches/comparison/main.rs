@@ -4,11 +4,15 @@
 //! machine that does other work as well is only fair when the two take turns sample by sample, which neither divan nor
 //! criterion does. benches/README.md has a record.
 
+mod agreement;
+mod growth;
 mod loading;
 mod measure;
 #[path = "../../examples/digits_convnet/model.rs"]
 mod model;
 mod operations;
+mod programs;
+mod side;
 mod table;
 mod training;
 
@@ -16,22 +20,26 @@ use anyhow::Result;
 use burn::backend::Backend;
 use burn_cubecl::{CubeBackend, CubeDevice};
 use clap::Parser;
+use side::Side;
 use table::Table;
 
 #[derive(Parser)]
 #[command(about = "Compares burn-deterministic with plain Burn")]
 struct Arguments {
-    /// Only the work whose name contains this.
+    /// Only the work whose name contains this; or `growth`, to time ours on ever more elements.
     filter: Option<String>,
     /// Samples of each operation on each backend.
     #[arg(long, default_value_t = 15)]
     samples: usize,
-    /// Trainings on each backend, each in a process of its own.
+    /// Trainings on each backend, each in a process of its own; 0 for none.
     #[arg(long, default_value_t = 3)]
     trainings: usize,
     /// Train in this process and print the measurements. For the processes that the benchmark starts.
     #[arg(long, hide = true)]
-    train: Option<training::Side>,
+    train: Option<Side>,
+    /// Run programs in this process as standard input says. For the processes that the benchmark starts.
+    #[arg(long, hide = true)]
+    serve: Option<Side>,
     /// What `cargo bench` passes to every benchmark.
     #[arg(long, hide = true)]
     bench: bool,
@@ -42,15 +50,28 @@ fn main() -> Result<()> {
     if let Some(side) = arguments.train {
         return training::train(side);
     }
+    if let Some(side) = arguments.serve {
+        return programs::serve(side);
+    }
+    if arguments.filter.as_deref() == Some("growth") {
+        println!("{}\n", circumstances());
+        growth::print(arguments.samples);
+        return Ok(());
+    }
     let mut table = Table::new(arguments.filter);
-    if training::NAMES.into_iter().any(|name| table.wants(name)) {
+    if arguments.trainings > 0 && training::NAMES.into_iter().any(|name| table.wants(name)) {
         training::compare(&mut table, arguments.trainings)?;
     }
     loading::compare(&mut table, arguments.samples);
     operations::compare(&mut table, arguments.samples);
-    println!("{}, {} processors, load {}\n", device(), processors(), load().unwrap_or("unknown".to_owned()));
+    programs::compare(&mut table, arguments.samples)?;
+    println!("{}\n", circumstances());
     println!("{table}");
     Ok(())
+}
+
+fn circumstances() -> String {
+    format!("{}, {} processors, load {}", device(), processors(), load().unwrap_or("unknown".to_owned()))
 }
 
 fn device() -> String {

@@ -3,10 +3,15 @@
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
+/// No operation is to be slower than Burn by more than this ratio.
+const SLOW: f64 = 0.7;
+
 /// Measurements of plain Burn and of burn-deterministic, side by side.
 pub struct Table {
     filter: Option<String>,
     rows: Vec<Row>,
+    /// The ratios of single operations and of programs of a few, for the summary.
+    ratios: Vec<(&'static str, f64)>,
 }
 
 struct Row {
@@ -26,7 +31,7 @@ pub enum Target {
 impl Table {
     /// A table of the work whose name contains `filter`.
     pub fn new(filter: Option<String>) -> Self {
-        Self { filter, rows: Vec::new() }
+        Self { filter, rows: Vec::new(), ratios: Vec::new() }
     }
 
     /// Whether `work` is to be measured.
@@ -38,6 +43,12 @@ impl Table {
     pub fn times(&mut self, work: &'static str, [burn, here]: [Duration; 2], target: Option<Target>) {
         let ratio = burn.as_secs_f64() / here.as_secs_f64();
         self.add(Row { work, measured: Ok((format!("{burn:.3?}"), format!("{here:.3?}"), ratio)), target });
+    }
+
+    /// As [`times`](Self::times), of work that the summary counts.
+    pub fn operation(&mut self, work: &'static str, times: [Duration; 2], target: Option<Target>) {
+        self.ratios.push((work, times[0].as_secs_f64() / times[1].as_secs_f64()));
+        self.times(work, times, target);
     }
 
     /// Adds quantities of `work` in `unit`; the ratio is that of burn-deterministic's to Burn's.
@@ -67,7 +78,18 @@ impl Display for Table {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "| work | Burn | here | ratio | target | |")?;
         writeln!(f, "|---|---|---|---|---|---|")?;
-        self.rows.iter().try_for_each(|row| writeln!(f, "{row}"))
+        self.rows.iter().try_for_each(|row| writeln!(f, "{row}"))?;
+        if self.ratios.is_empty() {
+            return Ok(());
+        }
+        let count = self.ratios.len();
+        let mean = (self.ratios.iter().map(|(_, ratio)| ratio.ln()).sum::<f64>() / count as f64).exp();
+        let below = |bound| self.ratios.iter().filter(|(_, ratio)| *ratio < bound).count();
+        let (below_1, slow) = (below(1.0), below(SLOW));
+        writeln!(
+            f,
+            "\nOperations: {count}; geometric mean of the ratios {mean:.2}; below 1.0: {below_1}; below {SLOW}: {slow}."
+        )
     }
 }
 

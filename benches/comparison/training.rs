@@ -3,20 +3,16 @@
 
 use crate::measure::median;
 use crate::model::ConvNet;
+use crate::side::{EmptyFolder, Side};
 use crate::table::Table;
 use crate::table::Target::{AtLeast, AtMost};
 use anyhow::{Context, Result, ensure};
 use burn::nn::loss::CrossEntropyLossConfig;
 use burn::optim::{AdamConfig, GradientsParams};
-use burn::prelude::*;
 use burn_deterministic::data::DataLoaderBuilder;
-use burn_deterministic::{Determinism, enable_op_determinism, set_random_seed};
-use clap::ValueEnum;
 use examples_common::{Batch, DigitBatcher, DigitSet, Digits};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::fs;
 use std::time::{Duration, Instant};
-use std::{env, fs, process};
 
 const FIRST_STEP: &str = "digits_convnet, time to the first step with empty caches";
 const STEPS: &str = "digits_convnet, steps per second";
@@ -33,13 +29,6 @@ const WARM_UP_EPOCHS: usize = 3;
 /// The median of these is reported.
 const TIMED_EPOCHS: usize = 9;
 
-/// Which of the two trains.
-#[derive(Clone, Copy, ValueEnum)]
-pub enum Side {
-    Burn,
-    Here,
-}
-
 /// What one training measures.
 struct Measurements {
     first_step: Duration,
@@ -53,8 +42,7 @@ pub fn compare(table: &mut Table, trainings: usize) -> Result<()> {
     let mut measurements = [Vec::new(), Vec::new()];
     for training in 1..=trainings {
         for (side, measurements) in [Side::Burn, Side::Here].into_iter().zip(&mut measurements) {
-            let spelled = side.to_possible_value().context("no side is skipped")?;
-            eprintln!("digits_convnet, training {training} of {trainings}, {}..", spelled.get_name());
+            eprintln!("digits_convnet, training {training} of {trainings}, {}..", side.name());
             measurements.push(in_child(side)?);
         }
     }
@@ -72,18 +60,7 @@ pub fn compare(table: &mut Table, trainings: usize) -> Result<()> {
 /// Trains in a new process that finds no cache of the driver's or of CubeCL's.
 fn in_child(side: Side) -> Result<Measurements> {
     let caches = EmptyFolder::new()?;
-    let program = env::current_exe().context("finding this program's own path")?;
-    let output = Command::new(program)
-        .args(["--train", side.to_possible_value().context("no side is skipped")?.get_name()])
-        // CubeCL's cache lies in the target folder of the package it runs in, or else in the user's cache folder.
-        .current_dir(&caches.0)
-        .envs(
-            ["MESA_SHADER_CACHE_DIR", "XDG_CACHE_HOME", "__GL_SHADER_DISK_CACHE_PATH", "CUDA_CACHE_PATH"]
-                .map(|name| (name, &caches.0)),
-        )
-        .stderr(Stdio::inherit())
-        .output()
-        .context("starting the training")?;
+    let output = side.command("--train", &caches)?.output().context("starting the training")?;
     ensure!(output.status.success(), "the training failed: {}", output.status);
     Measurements::parse(&String::from_utf8(output.stdout)?)
 }
@@ -91,14 +68,7 @@ fn in_child(side: Side) -> Result<Measurements> {
 /// Trains in this process, which has done nothing else, and prints the measurements.
 pub fn train(side: Side) -> Result<()> {
     let started = Instant::now();
-    if let Side::Here = side {
-        enable_op_determinism(Determinism::default())?;
-        set_random_seed(SEED);
-    }
-    let device = Device::default().autodiff();
-    if let Side::Burn = side {
-        device.seed(SEED);
-    }
+    let device = side.enter(SEED)?.autodiff();
     let (digits, test) = Digits::load(DigitSet::Digits)?;
     let loader = DataLoaderBuilder::new(DigitBatcher).shuffle(SEED).batch_size(BATCH_SIZE);
     let loader = loader.set_device(device.clone()).build(digits);
@@ -166,23 +136,5 @@ impl Measurements {
         };
         let first_step = Duration::from_secs_f64(first_step);
         Ok(Self { first_step, steps_per_second, device_mebibytes, process_mebibytes })
-    }
-}
-
-/// A folder that is removed when dropped.
-struct EmptyFolder(PathBuf);
-
-impl EmptyFolder {
-    fn new() -> Result<Self> {
-        let folder = env::temp_dir().join(format!("burn-deterministic-bench-{}", process::id()));
-        fs::create_dir(&folder).with_context(|| format!("creating {}", folder.display()))?;
-        Ok(Self(folder))
-    }
-}
-
-impl Drop for EmptyFolder {
-    fn drop(&mut self) {
-        // What is left in the temporary folder does no harm.
-        let _ = fs::remove_dir_all::<&Path>(&self.0);
     }
 }
