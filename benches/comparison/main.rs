@@ -26,8 +26,8 @@ use table::Table;
 #[derive(Parser)]
 #[command(about = "Compares burn-deterministic with plain Burn")]
 struct Arguments {
-    /// Only the work whose name contains this; or `growth`, to time ours on ever more elements.
-    filter: Option<String>,
+    /// Only the work whose name contains one of these; or `growth`, to time ours on ever more elements.
+    filters: Vec<String>,
     /// Samples of each operation on each backend.
     #[arg(long, default_value_t = 15)]
     samples: usize,
@@ -53,12 +53,12 @@ fn main() -> Result<()> {
     if let Some(side) = arguments.serve {
         return programs::serve(side);
     }
-    if arguments.filter.as_deref() == Some("growth") {
+    if arguments.filters == ["growth"] {
         println!("{}\n", circumstances());
         growth::print(arguments.samples);
         return Ok(());
     }
-    let mut table = Table::new(arguments.filter);
+    let mut table = Table::new(arguments.filters);
     if arguments.trainings > 0 && training::NAMES.into_iter().any(|name| table.wants(name)) {
         training::compare(&mut table, arguments.trainings)?;
     }

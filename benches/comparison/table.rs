@@ -8,7 +8,7 @@ const SLOW: f64 = 0.7;
 
 /// Measurements of plain Burn and of burn-deterministic, side by side.
 pub struct Table {
-    filter: Option<String>,
+    filters: Vec<String>,
     rows: Vec<Row>,
     /// The ratios of single operations and of programs of a few, for the summary.
     ratios: Vec<(&'static str, f64)>,
@@ -29,14 +29,14 @@ pub enum Target {
 }
 
 impl Table {
-    /// A table of the work whose name contains `filter`.
-    pub fn new(filter: Option<String>) -> Self {
-        Self { filter, rows: Vec::new(), ratios: Vec::new() }
+    /// A table of the work whose name contains one of `filters`.
+    pub fn new(filters: Vec<String>) -> Self {
+        Self { filters, rows: Vec::new(), ratios: Vec::new() }
     }
 
     /// Whether `work` is to be measured.
     pub fn wants(&self, work: &str) -> bool {
-        self.filter.as_ref().is_none_or(|filter| work.contains(filter.as_str()))
+        self.filters.is_empty() || self.filters.iter().any(|filter| work.contains(filter.as_str()))
     }
 
     /// Adds the times of `work`; the ratio is how many times as fast burn-deterministic is.

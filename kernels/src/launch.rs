@@ -37,6 +37,15 @@ pub fn cubes(count: usize) -> CubeCount {
     CubeCount::Static(x, count.div_ceil(x).max(1), 1)
 }
 
+/// How many of `shared` elements that differ in one place only a unit computes, so that what they have in common is
+/// computed once: as many as leave enough of `units` in all for any device.
+pub(crate) fn elements_a_unit(units: usize, shared: usize) -> usize {
+    (units / ENOUGH_UNITS).clamp(1, shared.clamp(1, MAX_ITERATIONS - 1))
+}
+
+/// Units that keep a device busy.
+const ENOUGH_UNITS: usize = 1 << 16;
+
 /// A dense tensor for a kernel to write; one element of memory where it has none, since no device binds less.
 pub(crate) fn unwritten(client: &Client, shape: Vec<usize>, dtype: ElemType) -> TensorHandle {
     let elements: usize = shape.iter().product();

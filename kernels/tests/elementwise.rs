@@ -150,6 +150,64 @@ fn broadcast_and_strided_operands() {
     assert_eq!(error.to_string(), "elementwise: an operand of shape [37] does not broadcast to [37, 53]");
 }
 
+/// Rows of whole fours: operands are read in vectors, once a row, once a column and element by element.
+#[test]
+fn four_elements_a_unit_have_the_same_bits() {
+    let client = client();
+    let mut program = Program::default();
+    let (a, row, column, turned) = (Value::Input(0), Value::Input(1), Value::Input(2), Value::Input(3));
+    let product = program.float(Instruction::Binary(Binary::Multiply, a, row));
+    let sum = program.float(Instruction::Binary(Binary::Add, product, column));
+    let above = program.condition(Instruction::Compare(Comparison::Greater, sum, turned));
+    let either = program.condition(Instruction::Logic(Logic::And, above, Condition::Input(0)));
+    let both = program.condition(Instruction::Logic(Logic::Or, either, Condition::Input(1)));
+    let kept = program.float(Instruction::Select(both, turned, sum));
+    for output in [sum, kept] {
+        let Value::Result(index) = output else { unreachable!("a result") };
+        program.output_float(index);
+    }
+    let Condition::Result(index) = both else { unreachable!("a result") };
+    program.output_condition(index);
+    let program = Arc::new(program);
+
+    for [rows, columns] in [[1, 4], [37, 52], [3, 4], [64, 1024], [8, 6], [5, 1]] {
+        let elements = rows * columns;
+        let [a, row] = [random_values(10, elements), random_values(11, columns)];
+        let [column, turned] = [random_values(12, rows), random_values(13, elements)];
+        let bits = |seed, count| random_values(seed, count).iter().map(|&x| u32::from(x > 0.0)).collect::<Vec<_>>();
+        let (mask, row_mask) = (bits(14, elements), bits(15, columns));
+        let stored: Vec<f32> = (0..elements).map(|i| turned[(i % rows) * columns + i / rows]).collect();
+        let handle = client.create_from_slice(bytemuck::cast_slice(&stored));
+        let operands = Operands {
+            floats: vec![
+                upload(&client, &a, &[rows, columns], F32),
+                upload(&client, &row, &[columns], F32),
+                upload(&client, &column, &[rows, 1], F32),
+                TensorHandle::new(handle, [rows, columns], [1, rows], F32),
+            ],
+            conditions: vec![
+                upload(&client, &mask, &[rows, columns], U32),
+                upload(&client, &row_mask, &[1, columns], U32),
+            ],
+            scalars: vec![],
+        };
+        let results = run(&client, &program, &[rows, columns], operands, U32).expect("operands fit");
+        let want: Vec<_> = (0..elements)
+            .map(|i| {
+                let floats = [a[i], row[i % columns], column[i / columns], turned[i]];
+                reference::run(&program, &floats, &[mask[i] == 1, row_mask[i % columns] == 1], &[])
+            })
+            .collect();
+        for (output, got) in results.floats.into_iter().enumerate() {
+            let want: Vec<f32> = want.iter().map(|(floats, _)| floats[output]).collect();
+            assert_bits(&download::<f32>(&client, got), &want);
+        }
+        let [got] = results.conditions.try_into().expect("one condition output");
+        let want: Vec<u32> = want.iter().map(|(_, conditions)| u32::from(conditions[0])).collect();
+        assert_eq!(download::<u32>(&client, got), want, "{rows} x {columns}");
+    }
+}
+
 #[test]
 fn conditions_are_read_and_written() {
     let client = client();

@@ -12,13 +12,14 @@ use half::f16;
 
 const DIRECT: Tile = Tile::Direct { rows: 16, columns: 8 };
 const FLAT: Tile = Tile::Direct { rows: 4, columns: 8 };
+const THIN: Tile = Tile::Direct { rows: 1, columns: 8 };
 const LARGE: Tile = Tile::Tiled { side: 16, fours: 2 };
 const MIDDLE: Tile = Tile::Tiled { side: 16, fours: 1 };
 const SMALL: Tile = Tile::Tiled { side: 8, fours: 1 };
 
 fn plans() -> Vec<Plan> {
     let mut plans = Vec::new();
-    for tile in [DIRECT, FLAT, LARGE, MIDDLE, SMALL] {
+    for tile in [DIRECT, FLAT, THIN, LARGE, MIDDLE, SMALL] {
         for (swap, split) in [(false, false), (true, false), (false, true), (true, true)] {
             plans.push(Plan { tile, swap, split });
         }
@@ -320,7 +321,7 @@ fn plans_fit_problem_and_device() {
     assert!(!gpu(1, 64, BLOCK, 288, 4).split, "one block has nothing to split");
     let software = |m, n| plan(Problem { batch: 1, m, k: 256, n, accumulator: 4, device: DeviceClass::Software });
     assert_eq!(software(128, 10), Plan { tile: DIRECT, swap: true, split: false });
-    assert_eq!(software(1, 1000), Plan { tile: FLAT, swap: false, split: false });
+    assert_eq!(software(1, 1000), Plan { tile: THIN, swap: false, split: false });
 }
 
 #[test]

@@ -36,6 +36,7 @@ impl IntTensorOps<Self> for Deterministic<CubeBackend> {
         fn int_slice(tensor: IntTensor<Self>, slices: &[Slice]) -> IntTensor<Self>;
         fn int_slice_assign(tensor: IntTensor<Self>, slices: &[Slice], value: IntTensor<Self>) -> IntTensor<Self>;
         fn int_repeat_dim(tensor: IntTensor<Self>, dim: usize, times: usize) -> IntTensor<Self>;
+        fn int_cat(tensors: Vec<IntTensor<Self>>, dim: usize) -> IntTensor<Self>;
         fn int_swap_dims(tensor: IntTensor<Self>, dim1: usize, dim2: usize) -> IntTensor<Self>;
         fn int_permute(tensor: IntTensor<Self>, axes: &[usize]) -> IntTensor<Self>;
         fn int_flip(tensor: IntTensor<Self>, axes: &[usize]) -> IntTensor<Self>;

@@ -23,7 +23,7 @@ pub(super) const BOOL: &[Entry] = &[
     kernel("bool_select", "scatter::select"),
     kernel("bool_select_or", "scatter::select_assign"),
     forwarded("bool_repeat_dim", reason::MOVEMENT),
-    composed("bool_cat", "`bool_empty`, `bool_slice_assign`"),
+    forwarded("bool_cat", reason::MOVEMENT),
     forwarded("bool_equal", reason::ELEMENTWISE),
     forwarded("bool_not_equal", reason::ELEMENTWISE),
     forwarded("bool_equal_elem", reason::ELEMENTWISE),

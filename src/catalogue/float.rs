@@ -108,7 +108,7 @@ pub(super) const FLOAT: &[Entry] = &[
     forwarded("float_ceil", reason::ELEMENTWISE),
     forwarded("float_trunc", reason::ELEMENTWISE),
     forwarded("float_erf", reason::ELEMENTARY),
-    composed("float_cat", "`float_empty`, `float_slice_assign`"),
+    forwarded("float_cat", reason::MOVEMENT),
     kernel("float_argmax", "reduce::extreme::argmax"),
     kernel("float_argtopk", "sort::argtopk"),
     kernel("float_topk", "sort::topk"),

@@ -22,7 +22,7 @@ pub(super) const INT: &[Entry] = &[
     kernel("int_select", "scatter::select"),
     kernel("int_select_assign", "scatter::select_assign"),
     forwarded("int_repeat_dim", reason::MOVEMENT),
-    composed("int_cat", "`int_empty`, `int_slice_assign`"),
+    forwarded("int_cat", reason::MOVEMENT),
     forwarded("int_equal", reason::ELEMENTWISE),
     forwarded("int_not_equal", reason::ELEMENTWISE),
     forwarded("int_equal_elem", reason::ELEMENTWISE),

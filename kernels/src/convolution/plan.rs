@@ -19,13 +19,17 @@ pub struct Plan {
 
 impl Plan {
     /// Every tile a plan may choose.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 11] = [
         Self { rows: 8, columns: 8 },
         Self { rows: 8, columns: 4 },
+        Self { rows: 8, columns: 2 },
         Self { rows: 8, columns: 1 },
         Self { rows: 4, columns: 4 },
+        Self { rows: 4, columns: 2 },
         Self { rows: 4, columns: 1 },
+        Self { rows: 1, columns: 8 },
         Self { rows: 1, columns: 4 },
+        Self { rows: 1, columns: 2 },
         Self { rows: 1, columns: 1 },
     ];
 
@@ -38,15 +42,21 @@ impl Plan {
                 _ => 8,
             },
             columns: match columns {
-                0..=2 => 1,
+                0..=1 => 1,
+                2 => 2,
                 _ => 4,
             },
         };
+        let fills = |tile: Self| lanes * rows.div_ceil(tile.rows) * columns.div_ceil(tile.columns) >= WIDE_TILES;
+        // Where a tap has one channel, what it costs to find its place counts more than the loads.
+        let long = Self { rows: 1, columns: 8 };
+        if plan.rows == 1 && columns > 4 && fills(long) {
+            return long;
+        }
         // 64 accumulators pay where the loop over channels is long enough to hide the tile's own cost, and where there
         // are enough tiles left for the device.
         let wide = Self { rows: 8, columns: 8 };
-        let tiles = lanes * rows.div_ceil(wide.rows) * columns.div_ceil(wide.columns);
-        match rows > 4 && columns > 4 && steps >= WIDE_STEPS && tiles >= WIDE_TILES {
+        match rows > 4 && columns > 4 && steps >= WIDE_STEPS && fills(wide) {
             true => wide,
             false => plan,
         }
@@ -56,7 +66,7 @@ impl Plan {
 /// Steps of the innermost loop from which the widest tile is faster.
 const WIDE_STEPS: usize = 8;
 
-/// Tiles from which the widest tile still fills a device.
+/// Tiles from which a wider tile still fills a device.
 const WIDE_TILES: usize = 512;
 
 /// The tile of a forward pass.

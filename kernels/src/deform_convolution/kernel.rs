@@ -173,7 +173,7 @@ fn channel_base<E: Float>(input: &Tensor<E>, source: &Source, within: u32, sizes
     source.batch * input.stride(0) as u32 + channel * input.stride(1) as u32
 }
 
-/// One unit an element of `[batch, channels, taps, positions]`.
+/// One unit a place of up to `span` channels of `[batch, channels, taps, positions]`, one channel after the other.
 #[cube(launch_unchecked)]
 pub fn columns<E: Float, A: Float>(
     input: &Tensor<E>,
@@ -182,6 +182,7 @@ pub fn columns<E: Float, A: Float>(
     output: &mut [E],
     sizes: Sizes,
     units: u32,
+    span: u32,
     #[define(E, A)] _dtypes: [ElemType; 2],
 ) {
     let unit = ABSOLUTE_POS as u32;
@@ -189,21 +190,26 @@ pub fn columns<E: Float, A: Float>(
         terminate!();
     }
     let line = sizes.taps * sizes.area;
-    let channel = unit / line;
-    let group = channel / sizes.group_channels;
-    let source = Source::numbered(group * line + (unit - channel * line), &sizes);
+    let chunk = unit / line;
+    let within = unit - chunk * line;
+    let chunks = sizes.group_channels.div_ceil(span);
+    let group = chunk / chunks;
+    let first = (chunk - group * chunks) * span;
+    let source = Source::numbered(group * line + within, &sizes);
     let place = place::<E, A>(offset, &source, &sizes);
-    let base = channel_base::<E>(input, &source, channel - group * sizes.group_channels, &sizes);
-    let corners = corners::<E, A>(input, base, &place, &sizes);
-    let sample = sample::<A>(&corners, &place);
     #[comptime]
-    let value = match mask {
-        ComptimeOption::Some(mask) => {
-            multiply_rounded::<A>(A::cast_from(source.element::<E>(mask, &sizes, 0u32, 1u32)), sample)
-        }
-        ComptimeOption::None => sample,
+    let factor = match mask {
+        ComptimeOption::Some(mask) => A::cast_from(source.element::<E>(mask, &sizes, 0u32, 1u32)),
+        ComptimeOption::None => A::new(1.0),
     };
-    output[unit as usize] = E::cast_from(value);
+    for channel in first..min(first + span, sizes.group_channels) {
+        let base = channel_base::<E>(input, &source, channel, &sizes);
+        let corners = corners::<E, A>(input, base, &place, &sizes);
+        let sample = sample::<A>(&corners, &place);
+        let at = (group * sizes.group_channels + channel) * line + within;
+        // A product with 1 is exact.
+        output[at as usize] = E::cast_from(multiply_rounded::<A>(factor, sample));
+    }
 }
 
 /// One unit a place `[batch, groups, taps, positions]`: both its offsets' gradients, and its mask's.

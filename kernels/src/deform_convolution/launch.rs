@@ -2,7 +2,7 @@
 
 use super::kernel::{self, SizesLaunch};
 use super::{Geometry, Gradients, Operands};
-use crate::launch::{UNITS, grid, unwritten};
+use crate::launch::{UNITS, elements_a_unit, grid, unwritten};
 use crate::scatter::{Update, select_assign};
 use crate::{KernelError, device, matmul, reduce};
 use cubecl::ir::UIntKind;
@@ -89,10 +89,12 @@ impl<'a> Pass<'a> {
         let groups = params.weight_groups;
         let rows = channels / groups * self.geometry.kernel_size();
         let output = unwritten(self.client, vec![batch, groups, rows, self.geometry.area()], self.dtype);
-        let units = batch * groups * rows * self.geometry.area();
-        if units > 0 {
+        let elements = batch * groups * rows * self.geometry.area();
+        if elements > 0 {
+            let span = elements_a_unit(elements, self.geometry.group_channels());
+            let units = batch * self.geometry.samples() * self.geometry.group_channels().div_ceil(span);
             let (count, dim) = grid(units);
-            // SAFETY: a unit below `units` owns an element of the output; it reads offsets and masks of the checked
+            // SAFETY: a unit below `units` owns an element of the output in each of its channels; it reads offsets and masks of the checked
             // shapes, and elements of the image only at rows and columns inside it.
             unsafe {
                 kernel::columns::launch_unchecked(
@@ -105,6 +107,7 @@ impl<'a> Pass<'a> {
                     output.clone().into_arg().into_buffer_arg(),
                     self.sizes(),
                     units as u32,
+                    span as u32,
                     [self.dtype, self.accumulator],
                 );
             }

@@ -13,7 +13,8 @@
 //!
 //! # Layout
 //!
-//! Operands broadcast to the program's shape and may have any strides. Results are contiguous.
+//! Operands broadcast to the program's shape and may have any strides. Results are contiguous. A unit computes four
+//! elements in a row, one after the other, where an operand can be read in vectors.
 
 mod kernel;
 mod program;
@@ -26,6 +27,7 @@ use crate::{KernelError, device, launch};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use cubecl::zspace::{Shape, Strides};
+use kernel::Reading;
 use std::sync::Arc;
 
 const KERNEL: &str = "elementwise";
@@ -79,24 +81,70 @@ pub fn run(
     if elements == 0 {
         return Ok(results);
     }
-    let mut linear = Vec::new();
-    let mut floats = SequenceArg::new();
-    for operand in operands.floats {
-        floats.push(argument(operand, shape, &mut linear)?);
-    }
-    let mut conditions = SequenceArg::new();
-    for operand in operands.conditions {
-        conditions.push(argument(operand, shape, &mut linear)?);
-    }
-    let mut scalars = SequenceArg::new();
-    operands.scalars.into_iter().for_each(|scalar| scalars.push(scalar));
-    let mut dimensions = SequenceArg::new();
-    shape.iter().for_each(|dimension| dimensions.push(*dimension as u32));
-    let mut float_outputs = SequenceArg::new();
-    results.floats.iter().for_each(|output| float_outputs.push(output.clone().into_arg()));
-    let mut condition_outputs = SequenceArg::new();
-    results.conditions.iter().for_each(|output| condition_outputs.push(output.clone().into_arg()));
+    let operands = operands.broadcast(shape)?;
     device::require_units(client, KERNEL, launch::UNITS)?;
+    // Four elements of a unit lie in one row, or in one stretch of memory where all operands do.
+    let readings = operands.readings(shape);
+    if elements.is_multiple_of(4) && readings.iter().any(|reading| reading.is_vector()) {
+        launch_fours(client, program, shape, operands, readings, &results, condition_dtype);
+    } else {
+        launch_elements(client, program, shape, operands, &results, condition_dtype);
+    }
+    Ok(results)
+}
+
+impl Operands {
+    /// With the strides with which they broadcast to `shape`.
+    fn broadcast(self, shape: &[usize]) -> Result<Self, KernelError> {
+        let all = |tensors: Vec<TensorHandle>| {
+            tensors.into_iter().map(|tensor| broadcast(tensor, shape)).collect::<Result<Vec<_>, _>>()
+        };
+        Ok(Self { floats: all(self.floats)?, conditions: all(self.conditions)?, scalars: self.scalars })
+    }
+
+    /// How a unit that computes four elements reads the floats, then the conditions.
+    fn readings(&self, shape: &[usize]) -> Vec<Reading> {
+        self.floats.iter().chain(&self.conditions).map(|operand| reading(shape, operand.strides())).collect()
+    }
+}
+
+/// Whether elements lie in the order of `shape`, one after the other.
+fn is_linear(shape: &[usize], strides: &[usize]) -> bool {
+    let mut expected = 1;
+    shape.iter().zip(strides).rev().all(|(&size, &stride)| {
+        let fits = size == 1 || stride == expected;
+        expected *= size;
+        fits
+    })
+}
+
+fn reading(shape: &[usize], strides: &[usize]) -> Reading {
+    if is_linear(shape, strides) {
+        return Reading::Linear;
+    }
+    let innermost = shape.iter().rposition(|&size| size != 1);
+    let whole_fours = innermost.is_none_or(|axis| shape[axis].is_multiple_of(4));
+    let stride = innermost.map_or(0, |axis| strides[axis]);
+    let begins = || (0..shape.len()).all(|axis| Some(axis) == innermost || strides[axis].is_multiple_of(4));
+    match stride {
+        0 if whole_fours => Reading::One,
+        1 if whole_fours && begins() => Reading::Row,
+        _ => Reading::Scattered,
+    }
+}
+
+/// A unit an element.
+fn launch_elements(
+    client: &Client,
+    program: &Arc<Program>,
+    shape: &[usize],
+    operands: Operands,
+    results: &Results,
+    condition_dtype: ElemType,
+) {
+    let elements = shape.iter().product::<usize>();
+    let linear =
+        operands.floats.iter().chain(&operands.conditions).map(|operand| is_linear(shape, operand.strides())).collect();
     let (count, dim) = launch::grid(elements);
     // SAFETY: units beyond `elements` stop; offsets of operands come from strides checked against `shape`, and every
     // output holds `elements` elements.
@@ -105,12 +153,12 @@ pub fn run(
             client,
             count,
             dim,
-            floats,
-            conditions,
-            scalars,
-            dimensions,
-            float_outputs,
-            condition_outputs,
+            sequence(operands.floats),
+            sequence(operands.conditions),
+            scalars(operands.scalars),
+            dimensions(shape),
+            sequence(results.floats.clone()),
+            sequence(results.conditions.clone()),
             elements as u32,
             0,
             program.clone(),
@@ -118,12 +166,76 @@ pub fn run(
             condition_dtype,
         );
     }
-    Ok(results)
 }
 
-/// `operand` with the strides with which it broadcasts to `shape`; notes in `linear` whether its elements lie in the
-/// order of `shape`, one after the other.
-fn argument(operand: TensorHandle, shape: &[usize], linear: &mut Vec<bool>) -> Result<TensorArg, KernelError> {
+/// A unit four elements in a row.
+fn launch_fours(
+    client: &Client,
+    program: &Arc<Program>,
+    shape: &[usize],
+    operands: Operands,
+    mut float_readings: Vec<Reading>,
+    results: &Results,
+    condition_dtype: ElemType,
+) {
+    let condition_readings = float_readings.split_off(operands.floats.len());
+    let (float_fours, floats) = parted(operands.floats, &float_readings);
+    let (condition_fours, conditions) = parted(operands.conditions, &condition_readings);
+    let fours = shape.iter().product::<usize>() / 4;
+    let (count, dim) = launch::grid(fours);
+    // SAFETY: as above, for four elements of a unit; what is read in vectors begins at a multiple of four elements, and
+    // buffers begin at one of more bytes than a vector has.
+    unsafe {
+        kernel::elementwise_fours::launch_unchecked(
+            client,
+            count,
+            dim,
+            sequence(floats),
+            sequence(float_fours),
+            sequence(conditions),
+            sequence(condition_fours),
+            scalars(operands.scalars),
+            dimensions(shape),
+            sequence(results.floats.clone()),
+            sequence(results.conditions.clone()),
+            fours as u32,
+            0,
+            program.clone(),
+            float_readings,
+            condition_readings,
+            condition_dtype,
+        );
+    }
+}
+
+/// Those that are read in vectors, and the others.
+fn parted(operands: Vec<TensorHandle>, readings: &[Reading]) -> (Vec<TensorHandle>, Vec<TensorHandle>) {
+    let (fours, singles): (Vec<_>, Vec<_>) =
+        operands.into_iter().zip(readings).partition(|(_, reading)| reading.is_vector());
+    let tensors = |parted: Vec<(TensorHandle, &Reading)>| parted.into_iter().map(|(tensor, _)| tensor).collect();
+    (tensors(fours), tensors(singles))
+}
+
+fn sequence<T: LaunchArg<RuntimeArg = TensorArg>>(tensors: Vec<TensorHandle>) -> SequenceArg<T> {
+    let mut arguments = SequenceArg::new();
+    tensors.into_iter().for_each(|tensor| arguments.push(tensor.into_arg()));
+    arguments
+}
+
+fn scalars(values: Vec<f32>) -> SequenceArg<f32> {
+    let mut arguments = SequenceArg::new();
+    values.into_iter().for_each(|value| arguments.push(value));
+    arguments
+}
+
+fn dimensions(shape: &[usize]) -> SequenceArg<u32> {
+    let mut arguments = SequenceArg::new();
+    shape.iter().for_each(|&dimension| arguments.push(dimension as u32));
+    arguments
+}
+
+/// `operand` with the strides with which it broadcasts to `shape`.
+fn broadcast(operand: TensorHandle, shape: &[usize]) -> Result<TensorHandle, KernelError> {
     let Some(missing) = shape.len().checked_sub(operand.shape().len()) else {
         return Err(mismatch(operand.shape(), shape));
     };
@@ -135,15 +247,8 @@ fn argument(operand: TensorHandle, shape: &[usize], linear: &mut Vec<bool>) -> R
             _ => return Err(mismatch(operand.shape(), shape)),
         }
     }
-    let mut expected = 1;
-    let is_linear = shape.iter().zip(&strides).rev().all(|(&size, &stride)| {
-        let fits = size == 1 || stride == expected;
-        expected *= size;
-        fits
-    });
-    linear.push(is_linear);
     let dtype = operand.dtype;
-    Ok(TensorHandle::new(operand.handle, Shape::from(shape.to_vec()), Strides::from(strides), dtype).into_arg())
+    Ok(TensorHandle::new(operand.handle, Shape::from(shape.to_vec()), Strides::from(strides), dtype))
 }
 
 fn mismatch(operand: &[usize], shape: &[usize]) -> KernelError {

@@ -138,13 +138,14 @@ fn first_tap<A: Float>(p: A, #[comptime] filter: Filter) -> (i32, A) {
     }
 }
 
-/// One unit an element of `[batch, channels, rows, columns]`.
+/// One unit a place of up to `span` channels of `[batch, channels, rows, columns]`, one channel after the other.
 #[cube(launch_unchecked)]
 pub fn sample<E: Float, A: Float>(
     input: &Tensor<E>,
     grid: &Tensor<E>,
     output: &mut Tensor<E>,
     units: u32,
+    span: u32,
     #[comptime] params: SampleParams,
     #[define(E, A)] _dtypes: [ElemType; 2],
 ) {
@@ -159,8 +160,9 @@ pub fn sample<E: Float, A: Float>(
     let column = unit - line * columns;
     let image = line / rows;
     let row = line - image * rows;
-    let entry = image / channels;
-    let channel = image - entry * channels;
+    let spans = channels.div_ceil(span);
+    let entry = image / spans;
+    let first_channel = (image - entry * spans) * span;
 
     let place = entry * grid.stride(0) as u32 + row * grid.stride(1) as u32 + column * grid.stride(2) as u32;
     let number_x = A::cast_from(grid[place as usize]);
@@ -185,25 +187,42 @@ pub fn sample<E: Float, A: Float>(
     let weights_y = weights::<A>(u_y, comptime!(params.filter));
     let weights_x = weights::<A>(u_x, comptime!(params.filter));
 
-    let base = entry * input.stride(0) as u32 + channel * input.stride(1) as u32;
-    let mut acc = A::new(0.0);
+    let mut rows_at = Sequence::<u32>::new();
+    let mut columns_at = Sequence::<u32>::new();
+    let mut rows_exist = Sequence::<bool>::new();
+    let mut columns_exist = Sequence::<bool>::new();
     #[unroll]
-    for tap_y in 0..comptime!(params.filter.taps()) {
-        let at_y = first_y + comptime!(tap_y as i32);
-        let row_at = base + inside(at_y, height, params) as u32 * input.stride(2) as u32;
-        let mut line = A::new(0.0);
-        #[unroll]
-        for tap_x in 0..comptime!(params.filter.taps()) {
-            let at_x = first_x + comptime!(tap_x as i32);
-            let at = row_at + inside(at_x, width, params) as u32 * input.stride(3) as u32;
-            let mut pixel = A::cast_from(input[at as usize]);
-            if comptime!(params.padding == Padding::Zeros) {
-                let exists = at_y >= 0 && at_y < height && at_x >= 0 && at_x < width;
-                pixel = select(exists, pixel, A::new(0.0));
-            }
-            line = multiply_add::<A>(*weights_x.index(tap_x), pixel, line);
-        }
-        acc = multiply_add::<A>(*weights_y.index(tap_y), line, acc);
+    for tap in 0..comptime!(params.filter.taps()) {
+        let at_y = first_y + comptime!(tap as i32);
+        rows_at.push(inside(at_y, height, params) as u32 * input.stride(2) as u32);
+        rows_exist.push(at_y >= 0 && at_y < height);
+        let at_x = first_x + comptime!(tap as i32);
+        columns_at.push(inside(at_x, width, params) as u32 * input.stride(3) as u32);
+        columns_exist.push(at_x >= 0 && at_x < width);
     }
-    output[unit as usize] = E::cast_from(select(not_a_number, unplaced, acc));
+    let input_step = input.stride(1) as u32;
+    let output_step = rows * columns;
+    let mut base = entry * input.stride(0) as u32 + first_channel * input_step;
+    let mut target = ((entry * channels + first_channel) * rows + row) * columns + column;
+    for _ in first_channel..min(first_channel + span, channels) {
+        let mut acc = A::new(0.0);
+        #[unroll]
+        for tap_y in 0..comptime!(params.filter.taps()) {
+            let mut line = A::new(0.0);
+            #[unroll]
+            for tap_x in 0..comptime!(params.filter.taps()) {
+                let at = base + *rows_at.index(tap_y) + *columns_at.index(tap_x);
+                let mut pixel = A::cast_from(input[at as usize]);
+                if comptime!(params.padding == Padding::Zeros) {
+                    let exists = *rows_exist.index(tap_y) && *columns_exist.index(tap_x);
+                    pixel = select(exists, pixel, A::new(0.0));
+                }
+                line = multiply_add::<A>(*weights_x.index(tap_x), pixel, line);
+            }
+            acc = multiply_add::<A>(*weights_y.index(tap_y), line, acc);
+        }
+        output[target as usize] = E::cast_from(select(not_a_number, unplaced, acc));
+        base += input_step;
+        target += output_step;
+    }
 }

@@ -39,14 +39,14 @@
 //!
 //! # Cost
 //!
-//! One launch; a unit computes one element.
+//! One launch; a unit computes a place in one channel, or in several of them where there are many elements.
 
 mod kernel;
 pub mod reference;
 
 use crate::KernelError;
 use crate::device::{float_accumulator, require_shape, require_units};
-use crate::launch::{UNITS, grid, unwritten};
+use crate::launch::{UNITS, elements_a_unit, grid, unwritten};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
@@ -131,9 +131,11 @@ pub fn sample(
     if units == 0 {
         return Ok(output);
     }
+    let span = elements_a_unit(units, channels);
+    let units = batch * channels.div_ceil(span) * rows * columns;
     let (count, dim) = grid(units);
-    // SAFETY: a unit below `units` owns an element of the output, reads its two numbers of the grid, and pixels only at
-    // rows and columns inside the image.
+    // SAFETY: a unit below `units` owns an element of the output in each of its channels, of which it leaves out those
+    // that do not exist; it reads its two numbers of the grid, and pixels only at rows and columns inside the image.
     unsafe {
         kernel::sample::launch_unchecked(
             client,
@@ -143,6 +145,7 @@ pub fn sample(
             places.into_arg(),
             output.clone().into_arg(),
             units as u32,
+            span as u32,
             params,
             [dtype, accumulator],
         );

@@ -42,3 +42,55 @@ pub fn weighted_sums<E: Float, A: Float, O: Float>(
     }
     output[unit as usize] = O::cast_from(acc);
 }
+
+/// One unit a place of up to `span` images: both chains at once, for filters whose weights are all one and whose outputs
+/// read one input each. `down` and `across` are where the outputs of an input begin and end.
+#[cube(launch_unchecked)]
+pub fn sums<E: Float, A: Float>(
+    source: &Tensor<E>,
+    down: &[u32],
+    across: &[u32],
+    output: &mut Tensor<E>,
+    units: u32,
+    span: u32,
+    #[define(E, A)] _dtypes: [ElemType; 2],
+) {
+    let unit = ABSOLUTE_POS as u32;
+    if unit >= units {
+        terminate!();
+    }
+    let columns = output.shape(3) as u32;
+    let rows = output.shape(2) as u32;
+    let channels = output.shape(1) as u32;
+    let images = output.shape(0) as u32 * channels;
+    let line = unit / columns;
+    let column = unit - line * columns;
+    let chunk = line / rows;
+    let row = line - chunk * rows;
+    let first_row = down[row as usize];
+    let end_row = down[(row + 1) as usize];
+    let first_column = across[column as usize];
+    let end_column = across[(column + 1) as usize];
+    let row_step = source.stride(2) as u32;
+    let column_step = source.stride(3) as u32;
+    let corner = first_row * row_step + first_column * column_step;
+    let entry_step = source.stride(0) as u32;
+    let channel_step = source.stride(1) as u32;
+    let first = chunk * span;
+    for image in first..min(first + span, images) {
+        let entry = image / channels;
+        let mut top = entry * entry_step + (image - entry * channels) * channel_step + corner;
+        let mut acc = A::new(0.0);
+        for _ in first_column..end_column {
+            let mut at = top;
+            let mut chain = A::new(0.0);
+            for _ in first_row..end_row {
+                chain += A::cast_from(source[at as usize]);
+                at += row_step;
+            }
+            acc += chain;
+            top += column_step;
+        }
+        output[((image * rows + row) * columns + column) as usize] = E::cast_from(acc);
+    }
+}

@@ -16,7 +16,8 @@
 //!
 //! # Cost
 //!
-//! Two launches, a chain of about `taps * output / input` steps an element in each, and `rows` as scratch memory. An
+//! Two launches, a chain of about `taps * output / input` steps an element in each, and `rows` as scratch memory; one
+//! launch for the nearest filters. An
 //! input that more than [`MAX_ITERATIONS`](crate::launch::MAX_ITERATIONS) outputs of an axis read is refused.
 
 mod kernel;
@@ -25,7 +26,7 @@ pub mod weights;
 
 use crate::KernelError;
 use crate::device::{float_accumulator, require_shape, require_units};
-use crate::launch::{MAX_ITERATIONS, UNITS, grid, unwritten};
+use crate::launch::{MAX_ITERATIONS, UNITS, elements_a_unit, grid, unwritten};
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -70,8 +71,57 @@ pub fn input_gradient(
         return refuse(format!("{longest} outputs of an axis read one input, want at most {MAX_ITERATIONS}"));
     }
     let [down, across] = tables;
+    // A loop over columns around one over rows, each with an iteration to leave it.
+    let iterations = across.longest() * (down.longest() + 3) + 3;
+    if matches!(filter, Filter::Nearest | Filter::NearestExact) && iterations <= MAX_ITERATIONS {
+        return Ok(sums(client, output_gradient, input_shape, &down, &across, [dtype, accumulator], iterations));
+    }
     let partial = along::<2>(client, output_gradient, height, &down, [dtype, accumulator, accumulator]);
     Ok(along::<3>(client, partial, width, &across, [accumulator, accumulator, dtype]))
+}
+
+/// Both passes at once, for the nearest filters: each product with a weight of one is exact, and no two inputs share an
+/// output, so that nothing is computed twice.
+fn sums(
+    client: &Client,
+    source: TensorHandle,
+    input_shape: &[usize],
+    down: &AxisWeights,
+    across: &AxisWeights,
+    dtypes: [ElemType; 2],
+    iterations: usize,
+) -> TensorHandle {
+    let output = unwritten(client, input_shape.to_vec(), dtypes[0]);
+    let elements: usize = input_shape.iter().product();
+    if elements == 0 {
+        return output;
+    }
+    let images = input_shape[0] * input_shape[1];
+    let span = elements_a_unit(elements, images).min(MAX_ITERATIONS / iterations);
+    let units = images.div_ceil(span) * input_shape[2] * input_shape[3];
+    let bounds = |table: &AxisWeights| {
+        let handle = client.create_from_slice(bytemuck::cast_slice(&table.bounds));
+        // SAFETY: the buffer is made with this length.
+        unsafe { BufferArg::from_raw_parts(handle, table.bounds.len()) }
+    };
+    let (count, dim) = grid(units);
+    // SAFETY: a unit below `units` owns an element of the output in each of its images, of which it leaves out those
+    // that do not exist; the bounds lie within the source's axes.
+    unsafe {
+        kernel::sums::launch_unchecked(
+            client,
+            count,
+            dim,
+            source.into_arg(),
+            bounds(down),
+            bounds(across),
+            output.clone().into_arg(),
+            units as u32,
+            span as u32,
+            dtypes,
+        );
+    }
+    output
 }
 
 /// One pass along `AXIS`, whose result has `length` elements there.

@@ -90,9 +90,13 @@ fn place<I: Numeric>(
 }
 
 /// Adds a block's chain to the sum of the blocks before it, which is kept in the output.
+///
+/// Where each part walks a `single` block nothing is read back: a driver for a CPU reads even what a branch skips.
 #[cube]
-fn store<A: Numeric, O: Numeric>(output: &mut [O], at: u32, chain: A, is_first: bool) {
-    if is_first {
+fn store<A: Numeric, O: Numeric>(output: &mut [O], at: u32, chain: A, is_first: bool, #[comptime] single: bool) {
+    if comptime!(single) {
+        output[at as usize] = O::cast_from(chain);
+    } else if is_first {
         output[at as usize] = O::cast_from(chain);
     } else {
         output[at as usize] = O::cast_from(A::cast_from(output[at as usize]) + chain);
@@ -116,6 +120,7 @@ pub fn direct<I: Numeric, A: Numeric, O: Numeric>(
     #[comptime] columns: u32,
     #[comptime] units: u32,
     #[comptime] block: u32,
+    #[comptime] single: bool,
     #[comptime] integer: bool,
     #[define(I, A, O)] _dtypes: [ElemType; 3],
 ) {
@@ -172,7 +177,13 @@ pub fn direct<I: Numeric, A: Numeric, O: Numeric>(
                 let (i, j) = (row + r, column + c * units);
                 if i < m && j < n {
                     let at = place.output + i * output_row + j * output_column;
-                    store::<A, O>(output, at, acc[comptime!((r * columns + c) as usize)], index == place.opening);
+                    store::<A, O>(
+                        output,
+                        at,
+                        acc[comptime!((r * columns + c) as usize)],
+                        index == place.opening,
+                        single,
+                    );
                 }
             }
         }
@@ -261,6 +272,7 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric>(
     #[comptime] lhs_k_first: bool,
     #[comptime] rhs_k_first: bool,
     #[comptime] block: u32,
+    #[comptime] single: bool,
     #[comptime] integer: bool,
     #[define(I, A, O)] _dtypes: [ElemType; 3],
 ) {
@@ -366,7 +378,13 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric>(
                 let j = column + (c / 4 * side + unit_column) * 4 + c % 4;
                 if i < m && j < n {
                     let at = place.output + i * output_row + j * output_column;
-                    store::<A, O>(output, at, acc[comptime!((r * fours * 4 + c) as usize)], index == place.opening);
+                    store::<A, O>(
+                        output,
+                        at,
+                        acc[comptime!((r * fours * 4 + c) as usize)],
+                        index == place.opening,
+                        single,
+                    );
                 }
             }
         }

@@ -206,6 +206,7 @@ impl Operands {
         let ([lhs_row, lhs_k], [rhs_k, rhs_column]) = (inner(&lhs), inner(&rhs));
         let blocks = k.div_ceil(BLOCK);
         let (walked, span) = if parts == 1 { (blocks, BLOCKS_A_LAUNCH) } else { (1, 1) };
+        let single = walked == 1;
         // Launches that follow each other continue the sums in `target`.
         for first in (0..walked).step_by(span) {
             let count = launch::cubes(cubes as usize);
@@ -231,6 +232,7 @@ impl Operands {
                         columns,
                         Tile::DIRECT_UNITS,
                         BLOCK as u32,
+                        single,
                         integer,
                         dtypes,
                     );
@@ -254,6 +256,7 @@ impl Operands {
                         lhs_k < lhs_row,
                         rhs_k < rhs_column,
                         BLOCK as u32,
+                        single,
                         integer,
                         dtypes,
                     );

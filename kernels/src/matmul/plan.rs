@@ -117,7 +117,11 @@ pub fn plan(problem: Problem) -> Plan {
         DeviceClass::Software => {
             // Loads cost a driver more than multiply-adds, so the tile is as large as its registers and compile
             // time allow; a matrix-vector product would waste most of its rows.
-            let rows = if m.min(n) <= 4 { 4 } else { 16 };
+            let rows = match m.min(n) {
+                0..=1 => 1,
+                2..=4 => 4,
+                _ => 16,
+            };
             let tile = Tile::Direct { rows, columns: 8 };
             (tile, tile.cubes(batch, n, m) < tile.cubes(batch, m, n))
         }
