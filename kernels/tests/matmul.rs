@@ -12,7 +12,7 @@ use half::f16;
 
 const DIRECT: Tile = Tile::Direct { rows: 16, columns: 8 };
 const FLAT: Tile = Tile::Direct { rows: 4, columns: 8 };
-const THIN: Tile = Tile::Direct { rows: 1, columns: 8 };
+const THIN: Tile = Tile::Direct { rows: 1, columns: 32 };
 const LARGE: Tile = Tile::Tiled { side: 16, fours: 2 };
 const MIDDLE: Tile = Tile::Tiled { side: 16, fours: 1 };
 const SMALL: Tile = Tile::Tiled { side: 8, fours: 1 };

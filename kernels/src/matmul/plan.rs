@@ -117,12 +117,13 @@ pub fn plan(problem: Problem) -> Plan {
         DeviceClass::Software => {
             // Loads cost a driver more than multiply-adds, so the tile is as large as its registers and compile
             // time allow; a matrix-vector product would waste most of its rows.
-            let rows = match m.min(n) {
-                0..=1 => 1,
-                2..=4 => 4,
-                _ => 16,
+            // A vector's product is wide instead: it reads a stretch of each row of the matrix.
+            let (rows, columns) = match m.min(n) {
+                0..=1 => (1, 32),
+                2..=4 => (4, 8),
+                _ => (16, 8),
             };
-            let tile = Tile::Direct { rows, columns: 8 };
+            let tile = Tile::Direct { rows, columns };
             (tile, tile.cubes(batch, n, m) < tile.cubes(batch, m, n))
         }
         DeviceClass::Gpu => {
