@@ -2,7 +2,8 @@
 
 use crate::harness::*;
 use burn_deterministic_kernels::KernelError;
-use burn_deterministic_kernels::scatter::plan::{Problem, Radix, plan, plan_scatter};
+use burn_deterministic_kernels::reduce::plan::Machine;
+use burn_deterministic_kernels::scatter::plan::{Chains, Problem, Radix, plan, plan_scatter};
 use burn_deterministic_kernels::scatter::{self, Plan, Update, reference};
 use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
 use cubecl::prelude::*;
@@ -49,8 +50,9 @@ fn sums_runs(rows: usize, sources: usize) -> bool {
     rows <= 256 && sources > 4096
 }
 
-/// Every plan that takes a problem: two radix geometries, the planned one and one of small digits and runs.
-fn plans(rows: usize, sources: usize, walked: usize) -> Vec<Plan> {
+/// Every plan that takes a problem: two radix geometries, the planned one and one of small digits and runs, and, for rows
+/// of one column, links of two geometries.
+fn plans(rows: usize, sources: usize, walked: usize, columns: usize) -> Vec<Plan> {
     let planned = Radix::new(rows, sources);
     let small = Radix { passes: (planned.passes * planned.digit_bits).div_ceil(3), digit_bits: 3, run: 5 };
     let mut plans = vec![Plan::Radix(planned)];
@@ -59,6 +61,10 @@ fn plans(rows: usize, sources: usize, walked: usize) -> Vec<Plan> {
     }
     if walked <= 4096 && rows <= 5000 {
         plans.push(Plan::Walk);
+    }
+    if columns == 1 {
+        // The first reads keys in fours where there are as many; runs of the other are not as long.
+        plans.extend([Plan::Chains(Chains { bin_bits: 5, run: 1008 }), Plan::Chains(Chains { bin_bits: 1, run: 5 })]);
     }
     plans
 }
@@ -76,7 +82,7 @@ fn check_scatter(client: &Client, [outer, rows, inner]: [usize; 3], sources: usi
         true => reference::scatter_add_runs(shape, &tensor, &wide(&indices), &values),
         false => reference::scatter(shape, &tensor, &wide(&indices), &values, combine(update)),
     };
-    for plan in plans(into, from, sources) {
+    for plan in plans(into, from, sources, 1) {
         let got = scatter::scatter_planned(
             client,
             plan,
@@ -150,7 +156,7 @@ fn select_assign_matches_reference() {
             }
             false => reference::select_assign(shape, &tensor, &wide(&indices), &values, combine(Update::Add)),
         };
-        for plan in plans(rows, sources, sources) {
+        for plan in plans(rows, sources, sources, outer * inner) {
             let got = scatter::select_assign_planned(
                 &client,
                 plan,
@@ -175,15 +181,53 @@ fn one_row_of_many_takes_all_levels() {
         let row = |s: usize| if s.is_multiple_of(97) { s % rows } else { rows - 1 };
         let indices: Vec<i32> = (0..sources).map(|s| row(s) as i32).collect();
         let want = reference::scatter([1, rows, 1], &tensor, &wide(&indices), &values, |a, b| a + b);
-        let got = scatter::scatter(
-            &client,
-            0,
-            upload(&client, &tensor, &[rows], F32),
-            upload(&client, &indices, &[sources], I32),
-            upload(&client, &values, &[sources], F32),
-            Update::Add,
-        );
-        assert_bits(&download(&client, got.unwrap()), &want);
+        let links = |run| Plan::Chains(Chains { bin_bits: 6, run });
+        for plan in [Plan::Radix(Radix::new(rows, sources)), links(2064), links(30_000)] {
+            let got = scatter::scatter_planned(
+                &client,
+                plan,
+                0,
+                upload(&client, &tensor, &[rows], F32),
+                upload(&client, &indices, &[sources], I32),
+                upload(&client, &values, &[sources], F32),
+                Update::Add,
+            );
+            println!("{sources} into {rows} by {plan:?}");
+            assert_bits(&download(&client, got.unwrap()), &want);
+        }
+    }
+}
+
+/// Rows of exactly as many sources as fill chunks, and chunks of chunks, and of one more, in sources of one bin in turn.
+#[test]
+fn linked_rows_of_whole_chunks_match_reference() {
+    let client = client();
+    let lengths = [0, 1, 63, 64, 65, 127, 128, 129, 4095, 4096, 4097, 4160, 4161, 8192, 8193];
+    let mut indices: Vec<i32> =
+        lengths.iter().enumerate().flat_map(|(row, &length)| vec![row as i32; length]).collect();
+    let sources = indices.len();
+    // A stride without a factor in common visits each once.
+    indices = (0..sources).map(|at| indices[at * 7919 % sources]).collect();
+    assert!(!sources.is_multiple_of(7919));
+    let (tensor, values) = (random_values(7, lengths.len()), random_values(8, sources));
+    for update in [Update::Add, Update::Assign, Update::Max] {
+        // Few rows: sums of floats have another order.
+        let rows = if update == Update::Add { 257 } else { lengths.len() };
+        let tensor: Vec<f32> = tensor.iter().copied().chain(random_values(9, rows - lengths.len())).collect();
+        let want = reference::scatter([1, rows, 1], &tensor, &wide(&indices), &values, combine(update));
+        for (bin_bits, run) in [(0, 4096), (3, 101), (8, 20_000)] {
+            let got = scatter::scatter_planned(
+                &client,
+                Plan::Chains(Chains { bin_bits, run }),
+                0,
+                upload(&client, &tensor, &[rows], F32),
+                upload(&client, &indices, &[sources], I32),
+                upload(&client, &values, &[sources], F32),
+                update,
+            );
+            println!("{update:?} by {bin_bits} bits and runs of {run}");
+            assert_bits(&download(&client, got.unwrap()), &want);
+        }
     }
 }
 
@@ -237,7 +281,7 @@ fn scatter_nd_and_gather_nd_match_reference() {
             }
             false => reference::update_rows(&tensor, width, &keys, &values, combine(Update::Add)),
         };
-        for plan in plans(rows, tuples, tuples) {
+        for plan in plans(rows, tuples, tuples, width) {
             let values = upload(&client, &values, &values_shape, F32);
             let tensor = upload(&client, &tensor, &shape, F32);
             let got = scatter::scatter_nd_planned(&client, plan, tensor, index(), values, Update::Add);
@@ -323,7 +367,10 @@ fn check_type_of<T, I>(
     let indices = random_indices(16, sources, rows);
     let device_indices: Vec<I> = indices.iter().map(|&index| index_of(index)).collect();
     let want = expect(&tensor, &wide(&indices), &values);
-    for plan in [Plan::Walk, Plan::Rank] {
+    let links = Plan::Chains(Chains { bin_bits: 2, run: 64 });
+    // Totals of 64 or 8 bits are not linked, nor does any plan change sums by runs.
+    let linked = matches!(dtype.size(), 2 | 4);
+    for plan in [Plan::Walk, Plan::Rank].into_iter().chain(linked.then_some(links)) {
         let got = scatter::select_assign_planned(
             client,
             plan,
@@ -562,6 +609,19 @@ fn refusals_say_what_does_not_fit() {
     let many = [60_001];
     let rank = scatter::scatter_planned(&client, Plan::Rank, 0, floats(&[3]), index(&many), floats(&many), most);
     assert_eq!(text(rank), "scatter::scatter: a rank of 60001 sources loops 60001 times, want at most 60000");
+    let wide = scatter::select_assign_planned(
+        &client,
+        Plan::Chains(Chains { bin_bits: 2, run: 64 }),
+        0,
+        floats(&[3, 2]),
+        index(&[4]),
+        floats(&[4, 2]),
+        most,
+    );
+    assert!(text(wide).contains("want one column"));
+    let run = Plan::Chains(Chains { bin_bits: 2, run: 60_000 });
+    let long = scatter::scatter_planned(&client, run, 0, floats(&[3]), index(&many), floats(&many), most);
+    assert!(text(long).contains("want at most 60000"));
     let run = Plan::Radix(Radix { passes: 1, digit_bits: 4, run: 60_000 });
     let long = scatter::scatter_planned(&client, run, 0, floats(&[3]), index(&many), floats(&many), most);
     assert_eq!(text(long), "scatter::scatter: a radix sort of 60001 sources loops 60016 times, want at most 60000");
@@ -569,12 +629,21 @@ fn refusals_say_what_does_not_fit() {
 
 #[test]
 fn plans_are_pinned() {
-    let class_gather = Problem { outer: 128, rows: 10, sources: 1, inner: 1 };
-    assert_eq!(plan_scatter(&class_gather), Plan::Walk);
-    let histogram = Problem { outer: 1, rows: 64, sources: 1 << 20, inner: 1 };
-    assert_eq!(plan_scatter(&histogram), Plan::Radix(Radix { passes: 1, digit_bits: 7, run: 512 }));
-    let embedding = Problem { outer: 1, rows: 1000, sources: 1 << 14, inner: 64 };
-    assert_eq!(plan(&embedding), Plan::Radix(Radix { passes: 2, digit_bits: 5, run: 128 }));
-    let tokens = Problem { outer: 1, rows: 30_000, sources: 2048, inner: 256 };
-    assert_eq!(plan(&tokens), Plan::Rank);
+    for machine in [Machine::Gpu, Machine::Software] {
+        let class_gather = Problem { outer: 128, rows: 10, sources: 1, inner: 1 };
+        assert_eq!(plan_scatter(&class_gather, F32, machine), Plan::Walk);
+        let histogram = Problem { outer: 1, rows: 64, sources: 1 << 20, inner: 1 };
+        let sorted = Plan::Radix(Radix { passes: 1, digit_bits: 7, run: 512 });
+        assert_eq!(plan_scatter(&histogram, F32, machine), sorted);
+        let embedding = Problem { outer: 1, rows: 1000, sources: 1 << 14, inner: 64 };
+        assert_eq!(plan(&embedding, F32, machine), Plan::Radix(Radix { passes: 2, digit_bits: 5, run: 128 }));
+        let tokens = Problem { outer: 1, rows: 30_000, sources: 2048, inner: 256 };
+        assert_eq!(plan(&tokens, F32, machine), Plan::Rank);
+    }
+    let points = Problem { outer: 1, rows: 1 << 18, sources: 1 << 20, inner: 1 };
+    let links = Plan::Chains(Chains { bin_bits: 7, run: 8208 });
+    assert_eq!(plan_scatter(&points, F32, Machine::Software), links);
+    let sorted = Plan::Radix(Radix { passes: 2, digit_bits: 10, run: 4096 });
+    assert_eq!(plan_scatter(&points, F32, Machine::Gpu), sorted);
+    assert_eq!(plan_scatter(&points, I64, Machine::Software), sorted);
 }

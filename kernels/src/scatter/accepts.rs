@@ -31,17 +31,21 @@ impl Types {
             return Err(KernelError::Shape { kernel, reason });
         }
         let index = index_type(client, kernel, indices)?;
-        let accumulator = match storage {
-            ElemType::Float(FloatKind::F16 | FloatKind::BF16) => ElemType::Float(FloatKind::F32),
-            other => other,
-        };
         require_units(client, kernel, UNITS)?;
         supported(client, kernel, storage, "update f64, f32, f16, bf16 or an integer type that the device has")?;
-        Ok(Self { storage, accumulator, index })
+        Ok(Self { storage, accumulator: accumulator(storage), index })
     }
 
     pub(super) fn is_float(&self) -> bool {
         matches!(self.storage, ElemType::Float(_))
+    }
+}
+
+/// The type in which values of a type are combined.
+pub(super) fn accumulator(storage: ElemType) -> ElemType {
+    match storage {
+        ElemType::Float(FloatKind::F16 | FloatKind::BF16) => ElemType::Float(FloatKind::F32),
+        other => other,
     }
 }
 

@@ -79,7 +79,7 @@ fn is_nan<A: Numeric>(value: A) -> bool {
 
 /// `combine(left, right)` of the order contract.
 #[cube]
-fn combine<A: Numeric>(left: A, right: A, #[comptime] update: Update, #[comptime] is_float: bool) -> A {
+pub(super) fn combine<A: Numeric>(left: A, right: A, #[comptime] update: Update, #[comptime] is_float: bool) -> A {
     if comptime!(update == Update::Add) {
         left + right
     } else if comptime!(update == Update::Mul) {

@@ -1,9 +1,12 @@
 //! How an update is launched; every plan gives the same bits.
 
 use crate::launch::{MAX_CUBES_PER_AXIS, UNITS};
+use crate::reduce::plan::Machine;
+use crate::scatter::accepts::accumulator;
+use crate::scatter::chains::LEVELS;
 use crate::scatter::kernel::TileLaunch;
 use crate::scatter::{CHUNK, RUN, Update};
-use cubecl::prelude::{CubeCount, CubeDim};
+use cubecl::prelude::{CubeCount, CubeDim, ElemType};
 
 /// Steps of a walk (destination elements times sources) up to which one launch beats sorting.
 const WALK_STEPS: u64 = 1 << 20;
@@ -16,6 +19,18 @@ pub const MOST_RUN_ROWS: usize = RUN / 2;
 
 /// Most sources that are sorted by comparing each with all others.
 const MOST_RANKED: usize = 2048;
+
+/// Most sources that are linked: the levels of the tree that a row keeps have room for as many in one row.
+const MOST_LINKED: usize = CHUNK.pow(LEVELS);
+
+/// Fewest rows whose sources are linked rather than sorted: with fewer, one unit could have most of the work.
+const FEWEST_LINKED_ROWS: usize = 1024;
+
+/// Longest run of sources that one unit links.
+const LONGEST_RUN: usize = 1023 * 16;
+
+/// Most sources and runs whose links one launch follows, where one run has no more.
+const MOST_FOLLOWED: usize = 56_000;
 
 /// Most bits of one radix digit.
 const MOST_DIGIT_BITS: u32 = 10;
@@ -59,6 +74,57 @@ pub enum Plan {
     Rank,
     /// Stable radix passes over blocks of sources. Four launches a pass, and two to seven others.
     Radix(Radix),
+    /// Single elements are updated along links between sources, without sorting them. Three launches, and one for every
+    /// 50,000 sources or so.
+    Chains(Chains),
+}
+
+/// The geometry of the links between sources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Chains {
+    /// Low bits of a row, by which one unit's rows differ from another's.
+    pub bin_bits: u32,
+    /// Neighbouring sources that one unit links.
+    pub run: usize,
+}
+
+impl Chains {
+    /// Bits of a row that are not low bits.
+    pub(super) fn row_bits(&self, rows: usize) -> u32 {
+        (usize::BITS - (rows.max(1) - 1).leading_zeros()).saturating_sub(self.bin_bits)
+    }
+
+    /// Runs whose links one launch follows: a unit's loops then end in time if all their sources are in its bin.
+    pub(super) fn window(&self) -> usize {
+        (MOST_FOLLOWED / (self.run + 1)).max(1)
+    }
+
+    /// Loop iterations of the unit that has the most of them.
+    pub(super) fn iterations(&self) -> usize {
+        // A step for each source and each run, and two loops are left and entered for each chunk.
+        let window = self.window() * self.run;
+        (window + self.window() + 4 * window.div_ceil(CHUNK)).max((1 << self.bin_bits) + self.run)
+    }
+
+    /// What of a problem these links are not for, if anything.
+    pub(super) fn refuses(&self, problem: &Problem, dtype: ElemType) -> Option<String> {
+        let Problem { rows, sources, .. } = *problem;
+        let bits = self.row_bits(rows) + usize::BITS - self.run.leading_zeros();
+        let fits = problem.columns() == 1 && sources <= MOST_LINKED && self.run > 0 && bits <= u32::BITS;
+        (!fits || accumulator(dtype).size() != size_of::<u32>()).then(|| {
+            let wanted = format!("one column of at most {MOST_LINKED} sources, totals and links of 32 bits");
+            format!("{self:?} for {dtype} in {problem:?}, want {wanted}")
+        })
+    }
+
+    /// The geometry for so many sources.
+    fn new(sources: usize) -> Self {
+        // Bins and runs are to keep the units of software drivers busy, and to be fewer, multiplied, than the sources.
+        let bits = (sources.max(1).ilog2().saturating_sub(5) / 2).clamp(4, 7);
+        // An odd number of cache lines.
+        let run = ((sources >> bits).div_ceil(16) | 1) * 16;
+        Self { bin_bits: bits, run: run.min(LONGEST_RUN) }
+    }
 }
 
 /// The geometry of the radix passes.
@@ -125,24 +191,31 @@ pub(super) fn sums_runs(problem: &Problem, update: Update, is_float: bool) -> bo
     update == Update::Add && is_float && problem.rows <= MOST_RUN_ROWS && problem.sources > MOST_WALKED
 }
 
-/// The plan of [`select_assign`](super::select_assign) and [`scatter_nd`](super::scatter_nd).
-pub fn plan(problem: &Problem) -> Plan {
-    match (walks(problem), problem.sources <= MOST_RANKED) {
-        (true, _) => Plan::Walk,
-        (false, true) => Plan::Rank,
-        (false, false) => Plan::Radix(Radix::new(problem.rows, problem.sources)),
+/// The plan of [`select_assign`](super::select_assign) and [`scatter_nd`](super::scatter_nd) for elements of `dtype`.
+pub fn plan(problem: &Problem, dtype: ElemType, machine: Machine) -> Plan {
+    match walks(problem) {
+        true => Plan::Walk,
+        false => plan_by_key(problem, dtype, machine),
     }
 }
 
-/// The plan of [`scatter`](super::scatter): it walks its lines, or sorts all updates by destination element.
-pub fn plan_scatter(problem: &Problem) -> Plan {
-    if walks(problem) {
-        return Plan::Walk;
+/// The plan of [`scatter`](super::scatter): it walks its lines, or takes all updates by destination element.
+pub fn plan_scatter(problem: &Problem, dtype: ElemType, machine: Machine) -> Plan {
+    match walks(problem) {
+        true => Plan::Walk,
+        false => plan_by_key(&problem.flattened(), dtype, machine),
     }
-    let flat = problem.flattened();
-    match flat.sources <= MOST_RANKED {
+}
+
+fn plan_by_key(problem: &Problem, dtype: ElemType, machine: Machine) -> Plan {
+    let Problem { rows, sources, .. } = *problem;
+    // Few units follow links: enough for a processor's cores, of which each has a cache for what is not near.
+    let links = machine == Machine::Software && rows >= FEWEST_LINKED_ROWS && !touches_few(rows, sources);
+    let chains = Chains::new(sources);
+    match sources <= MOST_RANKED {
         true => Plan::Rank,
-        false => Plan::Radix(Radix::new(flat.rows, flat.sources)),
+        false if links && chains.refuses(problem, dtype).is_none() => Plan::Chains(chains),
+        false => Plan::Radix(Radix::new(rows, sources)),
     }
 }
 

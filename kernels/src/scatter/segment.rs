@@ -27,7 +27,7 @@ impl Keys {
         Self { handle, stride: 1, dtype: U32 }
     }
 
-    fn arg(&self, sources: usize) -> BufferArg {
+    pub(super) fn arg(&self, sources: usize) -> BufferArg {
         // SAFETY: the handle holds a key for each source at this stride; kernels address no others.
         unsafe { BufferArg::from_raw_parts(self.handle.clone(), sources) }
     }
@@ -59,7 +59,7 @@ pub(crate) fn words_arg(buffer: &Handle, length: usize) -> BufferArg {
     unsafe { BufferArg::from_raw_parts(buffer.clone(), length) }
 }
 
-fn run_grid(units: usize) -> (CubeCount, CubeDim) {
+pub(super) fn run_grid(units: usize) -> (CubeCount, CubeDim) {
     (cubes(units.div_ceil(RUN_UNITS as usize)), CubeDim::new_1d(RUN_UNITS))
 }
 

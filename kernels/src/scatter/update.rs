@@ -2,13 +2,14 @@
 
 use crate::KernelError;
 use crate::launch::{MAX_ITERATIONS, grid, unwritten};
+use crate::reduce::plan::Machine;
 use crate::scatter::accepts::{Types, scatter_nd_problem, scatter_problem, select_assign_problem};
 use crate::scatter::axes::AxisView;
 use crate::scatter::kernel::{ExtentLaunch, finish, fold_chunks, walk};
-use crate::scatter::plan::{Plan, Problem, Radix, axis_grids, plan, plan_scatter, sums_runs};
-use crate::scatter::runs;
+use crate::scatter::plan::{Chains, Plan, Problem, Radix, axis_grids, plan, plan_scatter, sums_runs};
 use crate::scatter::segment::{Keys, Segments, U32, axis_keys, segment, tuple_keys, words, words_arg};
 use crate::scatter::{CHUNK, Update};
+use crate::scatter::{chains, runs};
 use cubecl::prelude::*;
 use cubecl::server::Handle;
 use cubecl::std::tensor::{TensorHandle, into_contiguous};
@@ -28,7 +29,15 @@ pub fn scatter(
     update: Update,
 ) -> Result<TensorHandle, KernelError> {
     let problem = scatter_problem(dim, &tensor, &indices, &values)?;
-    scatter_planned(client, plan_scatter(&problem), dim, tensor, indices, values, update)
+    scatter_planned(
+        client,
+        plan_scatter(&problem, tensor.dtype, Machine::of(client)),
+        dim,
+        tensor,
+        indices,
+        values,
+        update,
+    )
 }
 
 /// [`scatter`] by a plan of the caller's choice, which cannot change the result. Sums of runs have one plan only.
@@ -58,16 +67,15 @@ pub fn scatter_planned(
         let operands = Operands::new(client, KERNEL, tensor, values, axis.clone(), axis)?;
         return runs::add(client, operands, &indices, &problem, types);
     }
-    if let Some(radix) = sorting(KERNEL, plan, problem.sources, flat.sources)? {
+    if let Some(way) = way_of(KERNEL, plan, problem.sources, &flat, types)? {
         let all = 0..tensor.shape().len();
         let indices = AxisView::new(client, KERNEL, indices, axis)?;
         let keys = match problem.columns() {
             1 => indices.keys(types.index),
             _ => launch_axis_keys(client, &indices, &problem, types.index),
         };
-        let segments = segment(client, keys, flat.rows, flat.sources, radix);
         let operands = Operands::new(client, KERNEL, tensor, values, all.clone(), all)?;
-        return Ok(fold(client, operands, &flat, segments, types, update));
+        return Ok(launch_by_key(client, operands, keys, &flat, way, types, update));
     }
     let indices = AxisView::new(client, KERNEL, indices, axis.clone())?;
     let operands = Operands::new(client, KERNEL, tensor, values, axis.clone(), axis)?;
@@ -89,7 +97,15 @@ pub fn select_assign(
     update: Update,
 ) -> Result<TensorHandle, KernelError> {
     let problem = select_assign_problem(dim, &tensor, &indices, &values)?;
-    select_assign_planned(client, plan(&problem), dim, tensor, indices, values, update)
+    select_assign_planned(
+        client,
+        plan(&problem, tensor.dtype, Machine::of(client)),
+        dim,
+        tensor,
+        indices,
+        values,
+        update,
+    )
 }
 
 /// [`select_assign`] by a plan of the caller's choice, which cannot change the result. Sums of runs have one plan only.
@@ -117,11 +133,8 @@ pub fn select_assign_planned(
     if sums_runs(&problem, update, types.is_float()) {
         return runs::add(client, operands, &indices.along_axis_only(), &problem, types);
     }
-    match sorting(KERNEL, plan, problem.sources, problem.sources)? {
-        Some(radix) => {
-            let segments = segment(client, indices.keys(types.index), problem.rows, problem.sources, radix);
-            Ok(fold(client, operands, &problem, segments, types, update))
-        }
+    match way_of(KERNEL, plan, problem.sources, &problem, types)? {
+        Some(way) => Ok(launch_by_key(client, operands, indices.keys(types.index), &problem, way, types, update)),
         None => Ok(launch_walk(client, operands, &indices.along_axis_only(), &problem, types, update)),
     }
 }
@@ -140,7 +153,7 @@ pub fn scatter_nd(
     update: Update,
 ) -> Result<TensorHandle, KernelError> {
     let problem = scatter_nd_problem(&tensor, &indices, &values)?;
-    scatter_nd_planned(client, plan(&problem), tensor, indices, values, update)
+    scatter_nd_planned(client, plan(&problem, tensor.dtype, Machine::of(client)), tensor, indices, values, update)
 }
 
 /// [`scatter_nd`] by a plan of the caller's choice, which cannot change the result. Sums of runs have one plan only.
@@ -174,11 +187,8 @@ pub fn scatter_nd_planned(
     if sums_runs(&problem, update, types.is_float()) {
         return runs::add(client, operands, &view(keys)?, &problem, by_key);
     }
-    match sorting(KERNEL, plan, problem.sources, problem.sources)? {
-        Some(radix) => {
-            let segments = segment(client, Keys::made(keys), problem.rows, problem.sources, radix);
-            Ok(fold(client, operands, &problem, segments, types, update))
-        }
+    match way_of(KERNEL, plan, problem.sources, &problem, types)? {
+        Some(way) => Ok(launch_by_key(client, operands, Keys::made(keys), &problem, way, types, update)),
         None => Ok(launch_walk(client, operands, &view(keys)?, &problem, by_key, update)),
     }
 }
@@ -218,24 +228,60 @@ impl Operands {
     }
 }
 
-/// How to sort, `Some(None)` by rank, or `None` to walk: a line of `walked` sources, or all the `sorted` ones. Refuses a
-/// plan whose units would loop too long.
-fn sorting(
+/// How sources find the row that their key names.
+enum ByKey {
+    /// Sorted, by rank without a geometry.
+    Sort(Option<Radix>),
+    /// Linked.
+    Link(Chains),
+}
+
+/// The way of a plan, or `None` to walk: a line of `walked` sources, or all those of a problem of one key a source.
+/// Refuses a plan whose units would loop too long, and links of what they are not for.
+fn way_of(
     kernel: &'static str,
     plan: Plan,
     walked: usize,
-    sorted: usize,
-) -> Result<Option<Option<Radix>>, KernelError> {
-    let (radix, what, sources, iterations, most) = match plan {
+    problem: &Problem,
+    types: Types,
+) -> Result<Option<ByKey>, KernelError> {
+    let sources = problem.sources;
+    let (way, what, sources, iterations, most) = match plan {
         Plan::Walk => (None, "a walk", walked, walked, CHUNK * CHUNK),
-        Plan::Rank => (Some(None), "a rank", sorted, sorted, MAX_ITERATIONS),
-        Plan::Radix(radix) => (Some(Some(radix)), "a radix sort", sorted, radix.iterations(sorted), MAX_ITERATIONS),
+        Plan::Rank => (Some(ByKey::Sort(None)), "a rank", sources, sources, MAX_ITERATIONS),
+        Plan::Radix(radix) => {
+            (Some(ByKey::Sort(Some(radix))), "a radix sort", sources, radix.iterations(sources), MAX_ITERATIONS)
+        }
+        Plan::Chains(chains) => {
+            if let Some(reason) = chains.refuses(problem, types.storage) {
+                return Err(KernelError::Shape { kernel, reason });
+            }
+            (Some(ByKey::Link(chains)), "links", sources, chains.iterations(), MAX_ITERATIONS)
+        }
     };
     match iterations <= most {
-        true => Ok(radix),
+        true => Ok(way),
         false => {
             let reason = format!("{what} of {sources} sources loops {iterations} times, want at most {most}");
             Err(KernelError::Shape { kernel, reason })
+        }
+    }
+}
+
+fn launch_by_key(
+    client: &Client,
+    operands: Operands,
+    keys: Keys,
+    problem: &Problem,
+    way: ByKey,
+    types: Types,
+    update: Update,
+) -> TensorHandle {
+    match way {
+        ByKey::Link(geometry) => chains::fold(client, &operands, &keys, problem, geometry, types, update),
+        ByKey::Sort(radix) => {
+            let segments = segment(client, keys, problem.rows, problem.sources, radix);
+            fold(client, operands, problem, segments, types, update)
         }
     }
 }
