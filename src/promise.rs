@@ -2,7 +2,8 @@
 //!
 //! A backend extension (`burn_core::backend::backend_extension`, or a `burn_ir::CustomOpIr` registered by hand) runs
 //! code of its own on Burn's plain backend. Nobody but its author knows its order, so the route refuses it by name,
-//! unless the program has promised that it is deterministic.
+//! unless the program has promised that it is deterministic. Those of burn-signal and burn-linalg are known, and need no
+//! promise.
 
 use crate::enable::is_op_determinism_enabled;
 use crate::error::Error;

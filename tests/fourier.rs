@@ -24,7 +24,13 @@ impl Operation<FusionCubeRuntime> for Unreachable {
 }
 
 /// Registers the operation as burn-signal does: axis, whether a length is given, and the length.
-fn register(id: &str, inputs: Vec<FloatTensor>, results: usize, axis: usize, n: Option<usize>) -> Vec<FloatTensor> {
+fn register(
+    id: &'static str,
+    inputs: Vec<FloatTensor>,
+    results: usize,
+    axis: usize,
+    n: Option<usize>,
+) -> Vec<FloatTensor> {
     let (client, dtype) = (inputs[0].client.clone(), inputs[0].dtype);
     let mut shape = inputs[0].shape.clone();
     shape[axis] = match id {

@@ -17,6 +17,7 @@ mod ir;
 mod kernel;
 mod module;
 mod quantized;
+mod reads;
 mod refused;
 mod runtime;
 #[cfg(all(test, feature = "wgpu"))]
@@ -25,6 +26,7 @@ mod transaction;
 
 pub(crate) use kernel::fourier;
 pub(crate) use kernel::indices::{OutOfRange, out_of_range};
+pub(crate) use reads::copy_at_once;
 pub(crate) use refused::in_route;
 
 use core::marker::PhantomData;

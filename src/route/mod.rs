@@ -20,10 +20,10 @@ mod interpret;
 mod quantized;
 mod rerun;
 
+use crate::backend::copy_at_once;
 use crate::error::Error;
 use crate::random::tensors_exist;
 use burn_cubecl::fusion::{BUILTIN_NAMES, RegistryError, register, remove};
-use burn_std::{RuntimeKind, set_runtime_kind};
 
 /// Installs the route.
 ///
@@ -42,8 +42,7 @@ pub(crate) fn install() -> Result<(), Error> {
     }
     register(fuser::RouteProvider).map_err(registry_error)?;
     coverage::install();
-    // Or else a read copies when the data is first looked at, and gets what an operation has written in place by then.
-    set_runtime_kind(RuntimeKind::Async);
+    copy_at_once();
     Ok(())
 }
 

@@ -5,6 +5,7 @@
 mod boolean;
 mod dtypes;
 mod float;
+mod gradients;
 mod integer;
 mod shape;
 

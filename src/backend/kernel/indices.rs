@@ -4,6 +4,7 @@
 //! outside. Nobody waits for it: the flags of a thread's operations on a device are read together, where the program
 //! waits for the device anyway, or after [`FLAGS`] operations. Only when one is up are its indices looked at.
 
+use crate::backend::reads::copy_at_once;
 use crate::backend::refused::describe;
 use crate::error::{Error, index_of};
 use crate::random::of_operation;
@@ -105,7 +106,10 @@ where
 {
     let read = match out_of_range(&tensor.device, true) {
         Some(found) => Err(ExecutionError::with_context(found.error.to_string())),
-        None => Ok(read(tensor)),
+        None => {
+            copy_at_once();
+            Ok(read(tensor))
+        }
     };
     async move { read?.await }
 }
