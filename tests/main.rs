@@ -20,7 +20,7 @@ mod custom;
 mod data;
 mod distributions;
 mod examples;
-mod fourier;
+mod extensions;
 mod golden;
 mod host;
 mod indices;

@@ -1,11 +1,11 @@
-//! burn-signal's transforms, which reach Burn's stream as custom operations.
+//! burn-signal's transforms and burn-linalg's decomposition, which reach Burn's stream as custom operations.
 
 use crate::bits::floats;
 use crate::custom::{FloatTensor, read, upload};
-use burn_backend::ExecutionError;
 use burn_backend::ops::FloatTensorOps;
-use burn_cubecl::CubeBackend;
+use burn_backend::{ExecutionError, read_sync};
 use burn_cubecl::fusion::FusionCubeRuntime;
+use burn_cubecl::{CubeBackend, CubeDevice};
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_fusion::Fusion;
 use burn_fusion::custom::{CustomOpIr, HandleContainer, Operation, OperationIr, ScalarIr, StreamId, TensorIr};
@@ -132,6 +132,36 @@ fn transforms_give_one_result() {
     };
     let first = run();
     assert!((0..20).all(|_| run() == first));
+}
+
+/// Stands in for burn-linalg's code: reads a matrix, and uploads three.
+#[derive(Debug)]
+struct OnTheHost(CustomOpIr);
+
+impl Operation<FusionCubeRuntime> for OnTheHost {
+    fn execute(&self, handles: &mut HandleContainer<CubeFusionHandle>) -> Result<(), ExecutionError> {
+        let matrix =
+            read_sync(CubeBackend::float_into_data(handles.get_float_tensor::<CubeBackend>(&self.0.inputs[0])))?;
+        for output in &self.0.outputs {
+            let data = CubeBackend::float_from_data(matrix.clone(), &CubeDevice::default());
+            handles.register_float_tensor::<CubeBackend>(&output.id, data);
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_decomposition_on_the_host_runs_as_it_is() {
+    let _enabled = crate::deterministic_device();
+    let matrix = Stream::float_mul_scalar(upload(signal(6), [2, 3]), 2.0.into());
+    let (client, shape, dtype) = (matrix.client.clone(), matrix.shape.clone(), matrix.dtype);
+    let outputs: Vec<TensorIr> =
+        (0..3).map(|_| TensorIr::uninit(client.create_empty_handle(), shape.clone(), dtype)).collect();
+    let scalars = vec![ScalarIr::UInt(30), ScalarIr::Bool(false)];
+    let ir = CustomOpIr::with_scalars("linalg::svd", &[matrix.into_ir()], &outputs, scalars);
+    let factors = client.register(StreamId::current(), OperationIr::Custom(ir.clone()), OnTheHost(ir));
+    let doubled: Vec<f32> = signal(6).iter().map(|value| value * 2.0).collect();
+    assert!(factors.into_iter().all(|factor| values(factor) == doubled));
 }
 
 #[test]
