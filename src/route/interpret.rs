@@ -148,8 +148,16 @@ fn unsupported(dtype: DType, operation: &OperationIr, device: &CubeDevice) -> Re
         operation: name(operation).to_owned().into(),
         operands: operands(operation.inputs()),
         device: format!("{device:?}"),
-        reason: format!("the device has no {}{result}", dtype.name()),
+        reason: format!("the device has no {}{result}", called(dtype)),
         remedy: "use a dtype for which `Device::supports_dtype` answers true".to_owned(),
+    }
+}
+
+/// A dtype as an error names it.
+fn called(dtype: DType) -> String {
+    match dtype {
+        DType::QFloat(scheme) => format!("{:?} values with {:?} scales", scheme.value, scheme.scale_dtype()),
+        dtype => dtype.name().to_owned(),
     }
 }
 
