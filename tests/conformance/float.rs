@@ -117,6 +117,17 @@ const COMPARISONS: &[Case] = &[
         vec![special(d).lower_equal(special(d).flip([0])).into_data(), special(d).lower_equal_scalar(0.5).into_data()]
     }),
     ("equal_scalar", |d| vec![special(d).equal_scalar(0.0).into_data(), special(d).equal_scalar(1.5).into_data()]),
+    ("any all", |d| {
+        let nan = || special(d).narrow(0, 0, 1);
+        vec![
+            special(d).any().into_data(),
+            special(d).all().into_data(),
+            nan().any().into_data(),
+            nan().all().into_data(),
+            (special(d) * 0.0).any_dim(0).into_data(),
+            special(d).narrow(0, 3, 2).any().into_data(),
+        ]
+    }),
     ("contains_nan", |d| vec![special(d).contains_nan().into_data(), x([3], d).contains_nan().into_data()]),
     ("bool", |d| vec![special(d).bool().into_data()]),
     ("int", |d| vec![(x([40], d) * 20.0).int().into_data()]),

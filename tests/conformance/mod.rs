@@ -4,6 +4,7 @@
 
 mod boolean;
 mod dtypes;
+mod extents;
 mod float;
 mod gradients;
 mod integer;
