@@ -14,7 +14,11 @@ pub enum Agreement {
 /// What is wrong with the results of Burn and of burn-deterministic, before anything is timed.
 pub fn disagreement(agreement: Agreement, [burn, here]: &[Vec<TensorData>; 2]) -> Option<String> {
     assert_eq!(burn.len(), here.len(), "both sides have the same results");
-    burn.iter().zip(here).find_map(|(burn, here)| difference(agreement, burn, here))
+    let several = burn.len() > 1;
+    burn.iter().zip(here).enumerate().find_map(|(result, (burn, here))| {
+        let difference = difference(agreement, burn, here)?;
+        Some(if several { format!("result {result}: {difference}") } else { difference })
+    })
 }
 
 fn difference(agreement: Agreement, burn: &TensorData, here: &TensorData) -> Option<String> {

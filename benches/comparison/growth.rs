@@ -7,6 +7,7 @@ use burn_backend::tensor::IndexingUpdateOp::Add;
 use burn_backend::{Backend, Distribution, FloatDType::F32, Shape};
 use burn_cubecl::{CubeBackend, CubeDevice, tensor::CubeTensor};
 use burn_deterministic::{Deterministic, set_random_seed};
+use std::time::Duration;
 
 type Here = Deterministic<CubeBackend>;
 type Run = Box<dyn Fn() -> CubeTensor>;
@@ -14,8 +15,9 @@ type Run = Box<dyn Fn() -> CubeTensor>;
 /// log2 of the numbers of elements.
 const SIZES: [u32; 5] = [16, 18, 20, 22, 24];
 
-/// Above this exponent, over the larger sizes, growth counts as worse than its order.
-const TOLERANCE: f64 = 1.1;
+/// Above this exponent, from the second size to the last, growth counts as worse than its order: the first one is mostly
+/// what a launch costs.
+const TOLERANCE: f64 = 1.15;
 
 /// What the cost is to grow with.
 #[derive(Clone, Copy)]
@@ -114,8 +116,8 @@ fn scatter(n: usize, length: usize) -> Run {
     Box::new(move || Here::float_scatter(0, tensor.clone(), at.clone(), values.clone(), Add))
 }
 
-/// Prints a row for each work whose name contains `filter`: times, nanoseconds an element, exponents from size to size,
-/// and whether the cost grows as it is to.
+/// Prints a row for each work: times, nanoseconds an element, exponents from size to size, and whether the cost grows as
+/// it is to.
 pub fn print(samples: usize) {
     set_random_seed(812);
     let device = CubeDevice::default();
@@ -124,17 +126,16 @@ pub fn print(samples: usize) {
     println!("|---|{}---|---|---|", "---|".repeat(SIZES.len()));
     for (name, order, prepare) in WORKS {
         eprintln!("{name}..");
-        let times = SIZES.map(|size| {
-            let work = prepare(1 << size);
-            let [time] = medians(samples, |_, runs| {
-                elapsed(|| {
-                    (0..runs).for_each(|_| drop(work()));
-                    Here::sync(&device).expect("the device has done its work");
-                })
-            });
-            Here::memory_cleanup(&device);
-            time
+        let works = SIZES.map(|size| prepare(1 << size));
+        // The sizes take turns, so that what else the machine does meets all of them.
+        let times: [Duration; SIZES.len()] = medians(samples, |size, runs| {
+            elapsed(|| {
+                (0..runs).for_each(|_| drop(works[size]()));
+                Here::sync(&device).expect("the device has done its work");
+            })
         });
+        drop(works);
+        Here::memory_cleanup(&device);
         let elements = SIZES.map(|size| f64::from(size).exp2());
         let an_element = [0, 1, 2, 3, 4].map(|at: usize| times[at].as_secs_f64() * 1e9 / elements[at]);
         // 1 where twice the work of this order takes twice the time.
@@ -143,7 +144,7 @@ pub fn print(samples: usize) {
             grown / (order.of(elements[to]) / order.of(elements[from])).ln()
         };
         let exponents = [1, 2, 3, 4].map(|to: usize| exponent(to - 1, to));
-        let verdict = if exponent(2, 4) <= TOLERANCE { "" } else { ", **exceeded**" };
+        let verdict = if exponent(1, 4) <= TOLERANCE { "" } else { ", **exceeded**" };
         println!(
             "| {name} | {} | {} | {} | {}{verdict} |",
             times.map(|time| format!("{time:.1?}")).join(" | "),

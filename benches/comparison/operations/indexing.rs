@@ -41,7 +41,6 @@ pub fn compare(rows: &mut Rows<'_>) {
     let part = floats([512, 512]);
     rows.add("repeating 512 x 512 four times", both!(B => B::float_repeat_dim(part.clone(), 0, 4)));
     let inside = || [Slice::from(256..768), Slice::from(256..768)];
-    rows.add("slice of 512 x 512", both!(B => B::float_slice(a.clone(), &inside())));
     let assign = both!(B => B::float_slice_assign(a.clone(), &inside(), part.clone()));
     rows.add("slice assigned, 512 x 512 into 1024 x 1024", assign);
     rows.add("flip of 1024 x 1024", both!(B => B::float_flip(a.clone(), &[0, 1])));

@@ -30,6 +30,4 @@ pub fn compare(rows: &mut Rows<'_>) {
     let columns = floats([4, 16 * 9, 64 * 64]);
     let fold = both!(B => B::fold4d(columns.clone(), [64, 64], [3, 3], options()));
     rows.add("fold4d (unfold4d's gradient)", fold);
-    let signal = floats([256, 4096]);
-    rows.add("unfold of rows, 256 x 4096 by 8", both!(B => B::float_unfold(signal.clone(), 1, 8, 4)));
 }
