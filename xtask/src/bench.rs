@@ -10,7 +10,7 @@ use crate::{device, workspace};
 /// Options of `cargo xtask bench`.
 #[derive(Args)]
 pub struct Options {
-    /// Only the benchmarks whose name contains this
+    /// Only the benchmarks whose name contains this; `growth` times ours on ever more elements
     filter: Option<String>,
 
     /// More arguments for the benchmarks, after `--`
