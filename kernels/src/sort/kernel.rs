@@ -63,9 +63,10 @@ fn words_of<F: Numeric>(value: F, #[comptime] form: Form) -> (u32, u32) {
     // Now the sign, if there is one, is the first bit of the high word.
     match comptime!(form.order) {
         Order::Float => {
-            let negative = high >= sign;
-            low = select(negative, !low, low);
-            high = select(negative, !high, high | sign);
+            // All bits if there is a sign, and itself if there is none.
+            let mask = 0u32 - (high >> 31);
+            low ^= mask;
+            high ^= mask | sign;
         }
         Order::Signed => {
             high ^= sign;
@@ -206,13 +207,62 @@ pub(super) fn take_places<F: Numeric, X: Int>(
     }
 }
 
+/// The first elements in order of those that were put there, by their words and indices.
+///
+/// A slot without an element holds `NONE`, which no index is.
+#[derive(CubeType)]
+struct Slots {
+    lows: Array<u32>,
+    highs: Array<u32>,
+    indices: Array<u32>,
+}
+
+#[cube]
+impl Slots {
+    /// Slots without an element.
+    fn new(#[comptime] slots: usize) -> Slots {
+        let mut lows = Array::<u32>::new(slots);
+        let mut highs = Array::<u32>::new(slots);
+        let mut indices = Array::<u32>::new(slots);
+        #[unroll]
+        for slot in 0..slots {
+            lows[slot] = NONE;
+            highs[slot] = NONE;
+            indices[slot] = NONE;
+        }
+        Slots { lows, highs, indices }
+    }
+
+    /// Puts an element in its slot, from where each one moves on by one.
+    fn put(&mut self, low: u32, high: u32, index: u32, #[comptime] slots: usize, #[comptime] form: Form) {
+        let mut low = low;
+        let mut high = high;
+        let mut index = index;
+        #[unroll]
+        for slot in 0..slots {
+            let (their_low, their_high, theirs) = (self.lows[slot], self.highs[slot], self.indices[slot]);
+            let before = comes_before(low, high, index, their_low, their_high, theirs, form);
+            self.lows[slot] = select(before, low, their_low);
+            self.indices[slot] = select(before, index, theirs);
+            low = select(before, their_low, low);
+            index = select(before, theirs, index);
+            if comptime!(form.wide) {
+                self.highs[slot] = select(before, high, their_high);
+                high = select(before, their_high, high);
+            }
+        }
+    }
+}
+
 /// For each chunk of the positions of each line: the first `slots` of its elements in order, by their indices.
 ///
-/// Positions are those along the axis, or those of the indices that a pass before has left. A slot without an element
-/// holds `NONE`, which no index is.
+/// Positions are those along the axis, or those of the indices that a pass before has left, of which equal elements'
+/// ascend. The first elements of a chunk are in those groups of neighbours whose own first elements are the first: the
+/// chunk is read once for these, and these groups again. Vectors are of neighbours along the axis; chunks and groups are
+/// whole ones.
 #[cube(launch_unchecked)]
-pub(super) fn keep_first<F: Numeric>(
-    input: &[F],
+pub(super) fn keep_first<F: Numeric, N: Size>(
+    input: &[Vector<F, N>],
     candidates: &[u32],
     left: &mut [u32],
     lines: Lines,
@@ -220,6 +270,7 @@ pub(super) fn keep_first<F: Numeric>(
     strides: Strides,
     positions: u32,
     chunk: u32,
+    group: u32,
     #[comptime] slots: u32,
     #[comptime] all: bool,
     #[comptime] form: Form,
@@ -230,36 +281,60 @@ pub(super) fn keep_first<F: Numeric>(
     if outer >= lines.outer || at >= chunks || inner >= lines.inner {
         terminate!();
     }
-    let mut lows = Array::<u32>::new(comptime!(slots as usize));
-    let mut highs = Array::<u32>::new(comptime!(slots as usize));
-    let mut indices = Array::<u32>::new(comptime!(slots as usize));
-    #[unroll]
-    for slot in 0..slots as usize {
-        lows[slot] = NONE;
-        highs[slot] = NONE;
-        indices[slot] = NONE;
-    }
-    let last = comptime!(slots as usize - 1);
-    for position in at * chunk..min((at + 1) * chunk, positions) {
-        let mut index = position;
-        if comptime!(!all) {
-            index = candidates[((outer * positions + position) * lines.inner + inner) as usize];
-        }
-        if index != NONE {
-            let (mut low, mut high) = words_of::<F>(input[strides.offset(outer, index, inner)], form);
-            if comes_before(low, high, index, lows[last], highs[last], indices[last], form) {
-                // Takes its slot, and each one after it moves on by one.
+    let width = N::value();
+    let from = at * chunk;
+    let to = min(from + chunk, positions);
+    let mut groups = Slots::new(comptime!(slots as usize));
+    for number in 0..(to - from).div_ceil(group) {
+        let mut low = NONE.runtime();
+        let mut high = NONE.runtime();
+        let mut present = comptime!(all).runtime();
+        let start = from + number * group;
+        for vector in 0..(min(start + group, to) - start) / comptime!(width as u32) {
+            let mut index = start + vector * comptime!(width as u32);
+            if comptime!(!all) {
+                index = candidates[((outer * positions + index) * lines.inner + inner) as usize];
+            }
+            if index != NONE {
+                present = true;
+                let values = input[strides.offset(outer, index, inner) / width];
                 #[unroll]
-                for slot in 0..slots as usize {
-                    let (their_low, their_high, theirs) = (lows[slot], highs[slot], indices[slot]);
-                    let before = comes_before(low, high, index, their_low, their_high, theirs, form);
-                    lows[slot] = select(before, low, their_low);
-                    indices[slot] = select(before, index, theirs);
-                    low = select(before, their_low, low);
-                    index = select(before, theirs, index);
+                for lane in 0..width {
+                    let (their_low, their_high) = words_of::<F>(values.extract(lane), form);
                     if comptime!(form.wide) {
-                        highs[slot] = select(before, high, their_high);
+                        let before = their_high < high || (their_high == high && their_low < low);
+                        low = select(before, their_low, low);
                         high = select(before, their_high, high);
+                    } else {
+                        low = min(low, their_low);
+                    }
+                }
+            }
+        }
+        if present {
+            groups.put(low, high, number, comptime!(slots as usize), form);
+        }
+    }
+    let mut kept = Slots::new(comptime!(slots as usize));
+    for chosen in 0..slots {
+        let mut number = NONE.runtime();
+        #[unroll]
+        for slot in 0..slots {
+            number = select(chosen == slot, groups.indices[comptime!(slot as usize)], number);
+        }
+        if number != NONE {
+            let start = from + number * group;
+            for vector in 0..(min(start + group, to) - start) / comptime!(width as u32) {
+                let mut index = start + vector * comptime!(width as u32);
+                if comptime!(!all) {
+                    index = candidates[((outer * positions + index) * lines.inner + inner) as usize];
+                }
+                if index != NONE {
+                    let values = input[strides.offset(outer, index, inner) / width];
+                    #[unroll]
+                    for lane in 0..width {
+                        let (low, high) = words_of::<F>(values.extract(lane), form);
+                        kept.put(low, high, index + comptime!(lane as u32), comptime!(slots as usize), form);
                     }
                 }
             }
@@ -268,7 +343,7 @@ pub(super) fn keep_first<F: Numeric>(
     #[unroll]
     for slot in 0..slots as usize {
         let place = (outer * chunks + at) * slots + comptime!(slot as u32);
-        left[(place * lines.inner + inner) as usize] = indices[slot];
+        left[(place * lines.inner + inner) as usize] = kept.indices[slot];
     }
 }
 

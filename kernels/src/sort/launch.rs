@@ -112,6 +112,11 @@ impl Launch<'_> {
     pub(super) fn select(&self, input: &AxisView, (values, indices): &(TensorHandle, TensorHandle), choice: Choice) {
         let Lines { outer, length, inner } = self.lines;
         let Choice { slots, chunk } = choice;
+        // What lies side by side along the axis is read in fours.
+        let fours = inner == 1
+            && self.types[0].size() == 4
+            && [length, chunk, choice.group()].iter().all(|length| length.is_multiple_of(4));
+        let width = if fours && input.strides[1] == 1 && input.strides[0].is_multiple_of(4) { 4 } else { 1 };
         let mut positions = length;
         // The first pass reads no candidates, but a binding has to be there.
         let (mut candidates, mut candidates_length) = (words(self.client, 1), 1);
@@ -127,6 +132,7 @@ impl Launch<'_> {
                         self.client,
                         count,
                         dim,
+                        if positions == length { width } else { 1 },
                         input.buffer(),
                         words_arg(&candidates, candidates_length),
                         words_arg(&left, left_length),
@@ -135,6 +141,7 @@ impl Launch<'_> {
                         input.strides(),
                         positions as u32,
                         chunk as u32,
+                        choice.group() as u32,
                         slots as u32,
                         positions == length,
                         self.form,

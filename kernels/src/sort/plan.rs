@@ -40,7 +40,19 @@ impl Choice {
     fn new(kept: usize, elements: usize, machine: Machine) -> Self {
         // In a long chunk few elements after its first ones are kept, even for a moment.
         let units = if machine == Machine::Gpu { 1 << 14 } else { 1 << 9 };
-        Self { slots: kept, chunk: (elements / units).clamp(32 * kept, LONGEST_CHUNK) }
+        Self { slots: kept, chunk: (elements / units).clamp(32 * kept, LONGEST_CHUNK).next_multiple_of(4) }
+    }
+
+    /// Neighbours of a chunk whose first element stands for them: so many that there are about as many groups of them as
+    /// elements in those that are read again.
+    pub(super) fn group(&self) -> usize {
+        (self.chunk / self.slots.max(1)).isqrt().max(1).next_multiple_of(4)
+    }
+
+    /// Loop iterations of the unit that has the most of them.
+    pub(super) fn iterations(&self) -> usize {
+        // Three for each loop over a group, and one for each element.
+        self.chunk + 3 * self.chunk.div_ceil(self.group()) + self.slots * (self.group() + 3)
     }
 
     /// Whether the first `kept` elements of a line are among those its chunks keep, and chunks become fewer.
@@ -93,7 +105,7 @@ mod tests {
                             Plan::Rank => length,
                             Plan::Select(choice) => {
                                 assert!(choice.keeps(kept), "{choice:?}");
-                                choice.chunk
+                                choice.iterations()
                             }
                             Plan::Radix(radix) => radix.iterations(outer * length),
                         };
