@@ -16,7 +16,7 @@ use cubecl::std::tensor::TensorHandle;
 /// Units in a cube that follows links: a vector register of most CPUs, since a cube is one core's work.
 const BIN_UNITS: u32 = 8;
 
-/// Levels of the contract's tree whose chunks in the making are kept: for `CHUNK` to this power of sources.
+/// Levels of the contract's tree of which a row keeps the chunk in the making: enough for `CHUNK` to this power of sources.
 pub(super) const LEVELS: u32 = 4;
 
 /// The geometry of the links.
@@ -243,7 +243,7 @@ pub(super) fn fold(
     let (heads, links, kept) = (words(client, heads_length), words(client, sources), words(client, 2 * all));
     let levels = (1..LEVELS).filter(|&level| sources > CHUNK.pow(level)).count() * all;
     let totals = client.empty(levels.max(1) * types.accumulator.size());
-    // SAFETY: `kept` is made with two words a place, `totals` with `levels` elements.
+    // SAFETY: `kept` is made with two words a place, `totals` with `levels` elements, or with one.
     let (kept_arg, totals_arg) = unsafe {
         (|| BufferArg::from_raw_parts(kept.clone(), all), || BufferArg::from_raw_parts(totals.clone(), levels.max(1)))
     };

@@ -44,7 +44,7 @@ pub fn scatter(
 ///
 /// # Errors
 ///
-/// As [`scatter`], and a [`Plan::Walk`] of more sources than it takes.
+/// As [`scatter`], and a plan that does not take as many sources, or as many columns.
 pub fn scatter_planned(
     client: &Client,
     plan: Plan,
@@ -112,7 +112,7 @@ pub fn select_assign(
 ///
 /// # Errors
 ///
-/// As [`select_assign`], and a [`Plan::Walk`] of more sources than it takes.
+/// As [`select_assign`], and a plan that does not take as many sources, or as many columns.
 pub fn select_assign_planned(
     client: &Client,
     plan: Plan,
@@ -160,7 +160,7 @@ pub fn scatter_nd(
 ///
 /// # Errors
 ///
-/// As [`scatter_nd`], and a [`Plan::Walk`] of more sources than it takes.
+/// As [`scatter_nd`], and a plan that does not take as many sources, or as many columns.
 pub fn scatter_nd_planned(
     client: &Client,
     plan: Plan,
