@@ -58,7 +58,7 @@ fn survives(name: &str, arguments: &[&str], every: &[&str], end: u64, kills: usi
         while reached(checkpoints.path()) < moment && child.try_wait().expect("a child to ask for").is_none() {
             thread::sleep(Duration::from_millis(1));
         }
-        thread::sleep(Duration::from_micros(random.random_range(0..400_000)));
+        thread::sleep(Duration::from_micros(random.random_range(0..100_000)));
         child.kill().expect("a child to kill, or one that has ended");
         let status = child.wait().expect("the child's end");
         eprintln!("{name} was killed at {}, for it was to be at {moment}: {status}", reached(checkpoints.path()));

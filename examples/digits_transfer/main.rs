@@ -101,7 +101,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let features = first.features.freeze();
     let before = digest(&features.valid());
     let second = Classifier::new(features, train_set.side(), &device);
-    let mut run = Run::start("digits_transfer", &part, 10, &["loss"])?.from_digest(before);
+    let mut run = Run::start("digits_transfer", &part, 10, &["loss"])?.depending_on("the pretraining", before);
     let second = train(second, 5..10, arguments, &mut run, &device)?.valid();
     ensure!(digest(&second.features) == before, "fine-tuning changed what is frozen");
     run.finish(&second, digest(&second))

@@ -6,9 +6,12 @@
 
 mod model;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use burn::data::dataset::Dataset;
 use burn::grad_clipping::GradientClippingConfig;
+use burn::lr_scheduler::composed::ComposedLrSchedulerConfig;
+use burn::lr_scheduler::cosine::CosineAnnealingLrSchedulerConfig;
+use burn::lr_scheduler::linear::LinearLrSchedulerConfig;
 use burn::nn::loss::CrossEntropyLossConfig;
 use burn::optim::{AdamWConfig, GradientsParams};
 use burn::prelude::*;
@@ -18,6 +21,9 @@ use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize,
 use examples_common::{Arguments, PassageBatcher, Passages, Run};
 use model::{Gpt, LENGTH};
 use rand::RngExt;
+
+/// Steps in which the learning rate rises.
+const WARM_UP: usize = 30;
 
 fn main() -> Result<()> {
     run(&Arguments::read())
@@ -31,7 +37,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     let device = arguments.device();
     let (characters, train, test) = Passages::load(LENGTH);
-    let batch_size = arguments.batch_size.unwrap_or(16);
+    let batch_size = arguments.batch_size.unwrap_or(8);
     let learning_rate = arguments.learning_rate.unwrap_or(5e-3);
     let steps = train.len().div_ceil(batch_size);
     // Each epoch cuts the text at other places.
@@ -53,10 +59,19 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let clipping = Some(GradientClippingConfig::Norm(1.0));
     let mut optimizer = AdamWConfig::new().with_weight_decay(0.01).with_grad_clipping(clipping).init();
     let loss = CrossEntropyLossConfig::new().init(&device);
-    let mut run = Run::start("text_transformer", arguments, 3, &["loss"])?;
+    let run = Run::start("text_transformer", arguments, 5, &["loss"])?;
+    // The rate falls until the last epoch ends.
+    let epochs = run.epochs();
+    let mut run = run.depending_on("--epochs", epochs);
+    let mut rate = ComposedLrSchedulerConfig::new()
+        .linear(LinearLrSchedulerConfig::new(1.0 / WARM_UP as f64, 1.0, WARM_UP - 1))
+        .cosine(CosineAnnealingLrSchedulerConfig::new(learning_rate, steps * epochs))
+        .init()
+        .map_err(|reason| anyhow!("the learning rate: {reason}"))?;
     if let Some(mut checkpoint) = run.resume(&loader)? {
         model = checkpoint.module("model", model)?;
         optimizer = checkpoint.optimizer("optimizer", optimizer, &model)?;
+        rate = rate.load_record(checkpoint.scheduler("rate")?);
         checkpoint.resume()?;
     }
     while run.epoch(steps)? {
@@ -64,10 +79,13 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             let (text, next) = batch?;
             let loss = loss.forward(model.forward(text), next);
             let gradients = GradientsParams::from_grads(loss.backward(), &model);
-            model = optimizer.step(learning_rate, model, gradients);
+            model = optimizer.step(rate.step(), model, gradients);
             run.step(&[loss])?;
             run.checkpoint(|checkpoint| {
-                checkpoint.with_module("model", &model)?.with_optimizer("optimizer", &optimizer, &model)
+                checkpoint
+                    .with_module("model", &model)?
+                    .with_optimizer("optimizer", &optimizer, &model)?
+                    .with_scheduler("rate", rate.to_record())
             })?;
         }
         let (text, next) = test.all(&device.clone().without_autodiff());
@@ -87,8 +105,8 @@ fn write(model: &Gpt, start: &[i32], length: usize, device: &Device) -> Vec<i32>
         let seen = &written[written.len().saturating_sub(LENGTH)..];
         let text = Tensor::from_data(TensorData::new(seen.to_vec(), [1, seen.len()]), device);
         let last = model.forward(text).slice(s![-1.., ..]);
-        // At temperature 0.7, likely characters become likelier.
-        let next = activation::softmax(last / 0.7, 1).categorical(1);
+        // At temperature 0.5, likely characters become likelier.
+        let next = activation::softmax(last / 0.5, 1).categorical(1);
         written.push(next.into_scalar::<i32>());
     }
     written

@@ -52,8 +52,9 @@
 //! `burn::train::Learner` hands model, optimizer and scheduler to its checkpointers once an epoch, on threads of their
 //! own. Neither the random state of the training's thread nor its position in the data is among them, and its files hold
 //! random `ParamId`s, the optimizer's in the order of a hash map, so that they differ from run to run where the weights do
-//! not. For a resumed run with the same bits, write the loop yourself as above; to compare the models of two runs of a
-//! `Learner`, use [`digest`](crate::digest()).
+//! not. For a resumed run with the same bits, write the loop yourself as above, or let nothing depend on what is missing, as
+//! the repository's example `digits_learner` does; to compare the models of two runs of a `Learner`, use
+//! [`digest`](crate::digest()).
 
 mod error;
 mod file;

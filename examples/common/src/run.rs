@@ -96,10 +96,9 @@ impl Run {
         })
     }
 
-    /// Says by its digest what the training goes out from: checkpoints of one that went out from something else are
-    /// refused.
-    pub fn from_digest(mut self, digest: impl Display) -> Self {
-        self.settings.insert("what it goes out from".to_owned(), digest.to_string());
+    /// Names something else that decides the weights: checkpoints of a training with another are refused.
+    pub fn depending_on(mut self, what: &str, value: impl Display) -> Self {
+        self.settings.insert(what.to_owned(), value.to_string());
         self
     }
 
