@@ -23,7 +23,7 @@ pub fn load() -> Result<(Digits, Digits)> {
 /// Burn's items as ours, in 0..=1.
 #[cfg(feature = "mnist")]
 fn digits(items: &burn_dataset::vision::MnistDataset) -> Result<Digits> {
-    use burn::data::dataset::Dataset;
+    use burn_dataset::Dataset;
 
     let digits = (0..items.len()).map(|index| {
         let item = items.get(index)?;
