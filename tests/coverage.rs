@@ -112,6 +112,20 @@ fn work_outside_the_route_is_reported_under_a_profiler() {
     assert!(error.contains("outside the deterministic route"), "{error}");
 }
 
+/// Products that launch no kernel, then operations that are skipped: none of it is work outside the route.
+pub fn product_of_nothing() {
+    let device = crate::deterministic_device();
+    let empty = || Tensor::<2>::zeros([3, 0], &device);
+    empty().matmul(empty().transpose()).try_into_data().expect("zeros");
+    (empty().max_dim(1) - 1.0).sum().try_into_data().expect_err("nothing has no maximum");
+    empty().sum().try_into_data().expect("what comes later is as good as ever");
+}
+
+#[test]
+fn a_product_of_nothing_is_no_violation() {
+    Program::new("product_of_nothing").run();
+}
+
 /// Seeds and draws in turns, without a read between them.
 pub fn reseeding() {
     // Before determinism: a seed needs no device, and starts none.

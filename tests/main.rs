@@ -71,6 +71,7 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("bypassing", configuration::bypassing),
     ("stolen", coverage::stolen),
     ("stolen_under_a_profiler", coverage::stolen_under_a_profiler),
+    ("product_of_nothing", coverage::product_of_nothing),
     ("reseeding", coverage::reseeding),
     ("steady_memory", coverage::steady_memory),
     ("told", indices::told),

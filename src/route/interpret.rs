@@ -83,7 +83,8 @@ fn on_the_backend(operation: &OperationIr, device: &CubeDevice, context: &mut Co
             // burn-fusion emits this cast, and burn-router's interpreter has no arm for it.
             OperationIr::BaseInt(BaseOperationIr::Cast(cast)) => int_cast(cast, context),
             OperationIr::Float(_, FloatOperationIr::Matmul(product)) => {
-                let launches = product.out.shape.num_elements() > 0;
+                // A sum of no products is zero, and nothing is launched for it.
+                let launches = product.out.shape.num_elements() > 0 && product.lhs.shape.num_elements() > 0;
                 coverage::launching(|| {
                     interpret(operation.clone(), device, context);
                     launches
