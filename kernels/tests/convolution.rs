@@ -310,6 +310,29 @@ fn layout_plan_and_repetition_do_not_change_bits() {
     }
 }
 
+/// Along one axis and three, with a weight gradient of several blocks, and with chains longer than a launch.
+#[test]
+fn every_plan_gives_the_bits_of_the_reference() {
+    fn check<const N: usize>(case: Case<N>) {
+        println!("{:?}", case.geometry);
+        let want = [case.forward(), case.input_gradient(), case.weight_gradient()];
+        for plan in Plan::ALL {
+            let pass = Pass { client: &case.client, kernel: "test", geometry: case.geometry, rank: N, plan };
+            let y = pass.to_output(case.device_input(), case.device_weight(), Some(case.device_bias())).unwrap();
+            let dx = pass.to_input(case.device_gradient(), case.device_weight(), None).unwrap();
+            let dw = pass.to_weight(case.device_input(), case.device_gradient()).unwrap();
+            for (got, want) in [y, dx, dw].into_iter().zip(&want) {
+                assert_bits(&download(&case.client, got), want);
+            }
+        }
+    }
+    let blocked = Case::new(&[9, 9, 301], &[9, 9, 3], uniform::<1>(1, (1, 1), 1, 1));
+    assert!(blocked.geometry.blocks() > 1);
+    check(blocked);
+    check(Case::new(&[5, 6, 5, 4, 6], &[10, 3, 2, 3, 2], uniform::<3>(2, (1, 0), 1, 2)));
+    check(Case::new(&[5, 70_001, 2], &[5, 70_001, 2], uniform::<1>(1, (0, 1), 1, 1)));
+}
+
 #[test]
 fn broadcast_operands_give_the_bits_of_a_copy() {
     let case = Case::new(&[4, 3, 6, 6], &[5, 3, 3, 3], uniform::<2>(1, (1, 1), 1, 1));

@@ -91,6 +91,51 @@ fn sums_match_the_reference_under_every_plan() {
 }
 
 #[test]
+fn products_and_means_match_the_reference_under_every_plan() {
+    let client = client();
+    type Reference = fn(&[f32]) -> f32;
+    let operations: [(Operation, Reference); 2] =
+        [(Operation::Prod, reference::prod), (Operation::Mean, reference::mean)];
+    for (shape, axis) in [([130, 3], 0), ([3, 4101], 1), ([4101, 2], 0), ([3, 4160], 1)] {
+        // Close to 1, so that no product leaves f32.
+        let values = random_values(13, shape[0] * shape[1]).into_iter().map(|x| 1.0 + x / 64.0).collect::<Vec<_>>();
+        for (operation, reference) in operations {
+            let want: Vec<f32> = outputs_of(&values, &shape, &[axis]).iter().map(|x| reference(x)).collect();
+            for plan in Plan::ALL {
+                let input = upload(&client, &values, &shape, F32);
+                let got = reduce::fold(&client, operation, input, &[axis], Some(plan)).unwrap();
+                assert_bits(&download(&client, got), &want);
+            }
+        }
+    }
+}
+
+#[test]
+fn integers_match_the_reference_under_every_plan() {
+    let client = client();
+    let values: Vec<i32> = (0..3 * 4160).map(|i: i32| i.wrapping_mul(0x9e37_79b9u32 as i32) >> (i % 31)).collect();
+    type Reference = fn(&[i32]) -> i32;
+    let operations: [(Operation, Reference); 5] = [
+        (Operation::Sum, |row| row.iter().fold(0, |a: i32, &x| a.wrapping_add(x))),
+        (Operation::Prod, |row| row.iter().fold(1, |a: i32, &x| a.wrapping_mul(x))),
+        (Operation::Max, |row| *row.iter().max().unwrap()),
+        (Operation::Any, |row| i32::from(row.iter().any(|&x| x != 0))),
+        (Operation::All, |row| i32::from(row.iter().all(|&x| x != 0))),
+    ];
+    for (operation, reference) in operations {
+        let want: Vec<i32> = values.chunks(4160).map(reference).collect();
+        let transposed: Vec<i32> = (0..values.len()).map(|i| values[i % 3 * 4160 + i / 3]).collect();
+        for plan in Plan::ALL {
+            for (values, shape, axis) in [(&values, [3, 4160], 1), (&transposed, [4160, 3], 0)] {
+                let input = upload(&client, values, &shape, I32);
+                let got = reduce::fold(&client, operation, input, &[axis], Some(plan)).unwrap();
+                assert_equal(&download::<i32>(&client, got), &want);
+            }
+        }
+    }
+}
+
+#[test]
 fn another_order_gives_other_bits() {
     let differs = |n: usize| {
         let values = random_values(n as u64, n);
