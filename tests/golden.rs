@@ -25,13 +25,12 @@ fn load() -> Goldens {
 /// Requires the digest recorded for `training` on this driver; says so where none was recorded.
 pub fn check(training: &str, digest: &str) {
     static FILE: Mutex<()> = Mutex::new(());
-    static DRIVER: OnceLock<String> = OnceLock::new();
-    let driver = DRIVER.get_or_init(|| Program::new("driver").run().reported("driver").to_owned());
+    let driver = driver_name();
     // A test that fails while it holds the lock leaves the file whole.
     let _file = FILE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut goldens = load();
     if std::env::var_os("UPDATE_GOLDENS").is_some() {
-        goldens.entry(driver.clone()).or_default().insert(training.to_owned(), digest.to_owned());
+        goldens.entry(driver.to_owned()).or_default().insert(training.to_owned(), digest.to_owned());
         let text = serde_json::to_string_pretty(&goldens).expect("strings are JSON");
         fs::write(path(), text + "\n").expect("tests/goldens/examples.json can be written");
         return;
@@ -45,6 +44,12 @@ pub fn check(training: &str, digest: &str) {
         ),
         None => eprintln!("no digest of `{training}` is recorded for {driver}"),
     }
+}
+
+/// The device model and the driver with its version.
+pub fn driver_name() -> &'static str {
+    static DRIVER: OnceLock<String> = OnceLock::new();
+    DRIVER.get_or_init(|| Program::new("driver").run().reported("driver").to_owned())
 }
 
 /// Reports the device model and the driver with its version.

@@ -9,6 +9,7 @@
 
 #![cfg(feature = "wgpu")]
 
+mod accuracy;
 mod autodiff_backend;
 mod bits;
 mod checkpoint;
@@ -25,9 +26,11 @@ mod golden;
 mod host;
 mod indices;
 mod initialize;
+mod injection;
 mod layout;
 mod learner;
 mod modules;
+mod operations;
 mod process;
 mod programs;
 mod random_programs;
@@ -40,6 +43,7 @@ mod resume;
 mod run_to_run;
 mod seeds;
 mod sorting;
+mod stress;
 mod threads;
 
 use burn::prelude::*;

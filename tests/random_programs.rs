@@ -1,7 +1,7 @@
 //! Programs that nobody thought of: 5 to 50 random operations, run twice under different stress, agree in every output.
 
 use crate::bits::{assert_same, floats, indices};
-use crate::threads::OnDrop;
+use crate::stress::{Stress, beside_others};
 use burn::prelude::*;
 use burn::tensor::module::{avg_pool1d, conv1d, max_pool1d};
 use burn::tensor::ops::{AvgPoolOptions, ConvOptions, MaxPoolOptions};
@@ -10,11 +10,6 @@ use burn_deterministic::set_random_seed;
 use proptest::prelude::*;
 use proptest::sample;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::Duration;
 
 const PROGRAMS: u32 = if cfg!(feature = "heavy") { 500 } else { 12 };
 
@@ -156,45 +151,24 @@ fn apply(step: &Step, left: Matrix, right: &Matrix) -> Matrix {
     result.slice([0..rows.min(LONGEST), 0..columns.min(LONGEST)])
 }
 
-/// Runs a program and reads every matrix; under stress with pauses, reads and waits half way, clones that keep
-/// operations from working in place, and other work on the device.
+/// Runs a program and reads every matrix; under stress if there is a seed for it.
 fn outputs(program: &[Step], stress: Option<u64>, device: &Device) -> Vec<TensorData> {
     set_random_seed(60);
-    let mut rng = stress.map(ChaCha8Rng::seed_from_u64);
+    let mut stress = stress.map(|seed| Stress::new(seed, device));
     let mut matrices = vec![
         Tensor::<2>::from_data(floats([7, 13]), device),
         Tensor::from_data(floats([33, 16]), device),
         Tensor::from_data(floats([1, 64]), device),
     ];
-    let mut held = Vec::new();
     for step in program {
         let chosen = |index: usize| matrices[index % matrices.len()].clone();
         let result = apply(step, chosen(step.left), &chosen(step.right));
-        if let Some(rng) = &mut rng {
-            match rng.random_range(0..8) {
-                0 => thread::sleep(Duration::from_micros(rng.random_range(0..3000))),
-                1 => drop(result.to_data()),
-                2 => device.sync().expect("waiting for the device"),
-                3 => held.push(result.clone()),
-                4 => held.push(Tensor::zeros([rng.random_range(1..300), 257], device)),
-                5 => held.clear(),
-                6 => device.flush().expect("handing over what is queued"),
-                _ => {}
-            }
+        if let Some(stress) = &mut stress {
+            stress.strike(&result);
         }
         matrices.push(result);
     }
     matrices.into_iter().map(Tensor::into_data).collect()
-}
-
-/// Work of another thread, until `done`.
-fn noise(device: &Device, done: &AtomicBool) {
-    let values = Tensor::<2>::from_data(floats([40, 30]), device);
-    while !done.load(Ordering::Relaxed) {
-        let product = values.clone().matmul(values.clone().transpose());
-        product.sum_dim(0).try_into_data().expect("work like any other");
-        thread::sleep(Duration::from_micros(500));
-    }
 }
 
 #[test]
@@ -205,12 +179,8 @@ fn random_programs_agree_under_stress() {
     let programs = prop::collection::vec(step(), 5..=50);
     let agreed = runner.run(&programs, |program| {
         let quiet = outputs(&program, None, &device);
-        let done = AtomicBool::new(false);
-        let stressed = thread::scope(|scope| {
-            scope.spawn(|| noise(&device, &done));
-            let _done = OnDrop(&done);
-            outputs(&program, Some(program.len() as u64), &device)
-        });
+        let seed = program.len() as u64;
+        let stressed = beside_others(&device, || outputs(&program, Some(seed), &device));
         for (index, (quiet, stressed)) in quiet.iter().zip(&stressed).enumerate() {
             assert_same(&format!("matrix {index}"), quiet, stressed);
         }
