@@ -22,7 +22,7 @@ fn order_matters(operation: &Operation, upstream: &[f64], seed: u64) -> bool {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let gradients = (0..operation.operands.len()).flat_map(|operand| operation.exact().terms(operand, upstream));
     let sum = |terms: &[f32]| terms.iter().fold(0.0, |sum, term| sum + term);
-    let mut depends = |terms: Vec<f64>| {
+    let depends = |terms: Vec<f64>| {
         let mut terms: Vec<f32> = terms.into_iter().map(|term| term as f32).collect();
         let first = sum(&terms);
         (0..5).any(|_| {
@@ -30,7 +30,7 @@ fn order_matters(operation: &Operation, upstream: &[f64], seed: u64) -> bool {
             sum(&terms).to_bits() != first.to_bits()
         })
     };
-    gradients.into_iter().any(|terms| depends(terms))
+    gradients.into_iter().any(depends)
 }
 
 /// Registers the results, and the gradient of each operand.

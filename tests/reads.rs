@@ -20,7 +20,7 @@ fn overwritten(device: &Device) -> Vec<(&'static str, TensorData)> {
     keep("float_mul", x.clone().into_data(), (x * floats()).into_data());
     let x = floats();
     let written = x.clone().into_data();
-    keep("float_slice_assign", written, x.slice_assign([0..2], Tensor::from_data([9.0, 9.0], device)).into_data());
+    keep("float_slice_assign", written, x.slice_assign(0..2, Tensor::from_data([9.0, 9.0], device)).into_data());
     let x = floats();
     keep("float_mask_fill", x.clone().into_data(), x.mask_fill(mask(), 9.0).into_data());
     let x = floats();

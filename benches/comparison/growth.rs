@@ -43,8 +43,11 @@ impl Order {
     }
 }
 
-/// Work on n elements.
-const WORKS: [(&str, Order, fn(usize) -> Run); 17] = [
+/// Prepares work on n elements.
+type Prepare = fn(usize) -> Run;
+
+/// Work by its name, how its cost grows, and the work.
+const WORKS: [(&str, Order, Prepare); 17] = [
     ("addition", Order::Linear, |n| {
         let x = floats([n]);
         Box::new(move || Here::float_add(x.clone(), x.clone()))

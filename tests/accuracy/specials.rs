@@ -186,9 +186,9 @@ fn subnormal_numbers_are_the_driver_s() {
     }
     assert_values(x().topk(4, 0), &[1.0, f32::MIN_POSITIVE, TINY, -TINY]);
     assert_values(x().max(), &[1.0]);
-    assert_values(x().slice([0..2]).min(), &[-TINY]);
-    assert_places(x().slice([0..2]).argmin(0), &[1]);
-    assert_values(x().slice([1..2]).repeat_dim(0, 2).flip([0]), &[-TINY, -TINY]);
+    assert_values(x().slice(0..2).min(), &[-TINY]);
+    assert_places(x().slice(0..2).argmin(0), &[1]);
+    assert_values(x().slice(1..2).repeat_dim(0, 2).flip([0]), &[-TINY, -TINY]);
     let at = Tensor::<1, Int>::from_data([1, 0, 1], &crate::deterministic_device());
     assert_values(x().gather(0, at), &[-TINY, TINY, -TINY]);
 }

@@ -90,7 +90,7 @@ fn rows(function: &Function, operands: &[Tensor<1>], count: usize) -> Vec<Vec<Ve
     for result in 0..count {
         let operands: Vec<_> =
             operands.iter().map(|values| Tensor::from_inner(values.clone()).detach().require_grad()).collect();
-        let mut gradients = function(&operands).slice([result..result + 1]).backward();
+        let mut gradients = function(&operands).slice(result..result + 1).backward();
         for (operand, rows) in operands.iter().zip(&mut jacobians) {
             rows.push(doubles(operand.grad_remove(&mut gradients).expect("every operand takes part")));
         }

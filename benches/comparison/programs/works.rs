@@ -22,8 +22,11 @@ impl<const D: usize> Values for Tensor<D> {
     }
 }
 
-/// A program's name, and how to prepare it on a device.
-pub const WORKS: &[(&str, fn(&Device) -> Program)] = &[
+/// Prepares a program on a device.
+pub type Prepare = fn(&Device) -> Program;
+
+/// Programs, by their names.
+pub const WORKS: &[(&str, Prepare)] = &[
     ("chain of 8 element-wise operations on 2^20 elements", |device| {
         let (x, y) = (floats([1 << 20], device), floats([1 << 20], device));
         Box::new(move || {
@@ -77,11 +80,11 @@ pub const WORKS: &[(&str, fn(&Device) -> Program)] = &[
     ("multi-head attention with gradients, 8 x 64 x 128, 8 heads", |device| {
         let layer = MultiHeadAttentionConfig::new(128, 8).with_dropout(0.0).init(&device.clone().autodiff());
         // The weights are random, and not the same on both sides.
-        let layer = layer.map(&mut Alike::default());
+        let layer = layer.map(&mut Alike);
         gradients([floats([8, 64, 128], device)], move |[x]| layer.forward(MhaInput::self_attn(x)).context.sum())
     }),
     ("LSTM with gradients, 16 sequences of 32, width 64", |device| {
-        let layer = LstmConfig::new(64, 64, true).init(&device.clone().autodiff()).map(&mut Alike::default());
+        let layer = LstmConfig::new(64, 64, true).init(&device.clone().autodiff()).map(&mut Alike);
         gradients([floats([16, 32, 64], device)], move |[x]| layer.forward(x, None).0.sum())
     }),
     ("cumulative sum with gradient, 512 x 512", |device| {

@@ -235,7 +235,7 @@ impl Run {
         let Some(checkpoints) = self.checkpoints.clone() else { return Ok(()) };
         let ends_epoch = self.epoch_taken == self.epoch_steps;
         let ends = self.steps == self.limit || ends_epoch && self.epoch == self.epochs;
-        let due = self.checkpoint_every.map_or(ends_epoch, |every| self.steps % every == 0);
+        let due = self.checkpoint_every.map_or(ends_epoch, |every| self.steps.is_multiple_of(every));
         if !due && !ends {
             return Ok(());
         }

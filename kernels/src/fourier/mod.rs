@@ -120,8 +120,8 @@ impl<'a> Transform<'a> {
             return Err(KernelError::Argument { kernel, reason });
         }
         let most = u32::MAX as usize / 4;
-        let lines = shape.iter().enumerate().filter(|(at, _)| *at != axis).map(|(_, size)| *size);
-        if !lines.fold(Some(n), |all: Option<usize>, size| all?.checked_mul(size)).is_some_and(|all| all < most) {
+        let mut lines = shape.iter().enumerate().filter(|(at, _)| *at != axis).map(|(_, size)| *size);
+        if lines.try_fold(n, usize::checked_mul).is_none_or(|all| all >= most) {
             let reason = format!("{shape:?} with transforms of {n} values has more than 2^30 elements");
             return Err(KernelError::Shape { kernel, reason });
         }

@@ -92,6 +92,10 @@ fn place<I: Numeric>(
 /// Adds a block's chain to the sum of the blocks before it, which is kept in the output.
 ///
 /// Where each part walks a `single` block nothing is read back: a driver for a CPU reads even what a branch skips.
+#[allow(
+    clippy::if_same_then_else,
+    reason = "the first branch is taken when the kernel is made, the second when it runs"
+)]
 #[cube]
 fn store<A: Numeric, O: Numeric>(output: &mut [O], at: u32, chain: A, is_first: bool, #[comptime] single: bool) {
     if comptime!(single) {
