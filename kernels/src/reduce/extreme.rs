@@ -11,7 +11,7 @@
 //! 4096.
 
 use super::kernel::{GeometryLaunch, extreme};
-use super::plan::{BLOCK, Machine, Plan, View};
+use super::plan::{BLOCK, Machine, Plan, View, plan, plan_fold};
 use super::{Operation, readable, reduced_shape};
 use crate::KernelError;
 use crate::launch::unwritten;
@@ -173,9 +173,13 @@ impl Search {
         let mut survivors = new_indices(client, 1);
         loop {
             let blocks = positions.div_ceil(BLOCK);
-            let plan = forced.unwrap_or_else(|| super::plan::plan(&View { axis: positions, ..view }, machine));
+            let first = positions == view.axis;
+            let plan = forced.unwrap_or_else(|| match first {
+                true => plan_fold(&view, machine),
+                false => plan(&View { axis: positions, ..view }, machine),
+            });
             plan.require(client, end.name(), plan.groups, key.size() + size_of::<u32>())?;
-            let form = extreme::Form { plan, first: positions == view.axis };
+            let form = extreme::Form { plan, first, fours: first && plan.fours && view.in_fours() };
             let pass = Pass { end, input: input.clone(), key, survivors, view, positions, blocks, form };
             if blocks == 1 {
                 return Ok(Some(pass));
@@ -220,6 +224,7 @@ impl Pass {
                 client,
                 count,
                 dim,
+                self.input.clone().into_arg().into_buffer_arg(),
                 self.input.into_arg().into_buffer_arg(),
                 self.survivors.into_arg().into_buffer_arg(),
                 indices.into_arg().into_buffer_arg(),
@@ -241,6 +246,7 @@ impl Pass {
                 client,
                 count,
                 dim,
+                self.input.clone().into_arg().into_buffer_arg(),
                 self.input.into_arg().into_buffer_arg(),
                 self.survivors.into_arg().into_buffer_arg(),
                 values.into_arg().into_buffer_arg(),

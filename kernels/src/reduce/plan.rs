@@ -120,7 +120,7 @@ pub struct Plan {
     pub width: u32,
     /// Units that share the columns of one block; with one there is no shared memory and no barrier.
     pub groups: u32,
-    /// Whether a unit reads four elements at a time where a fold's elements [lie that way](View::in_fours).
+    /// Whether a unit reads four elements at a time where they [lie that way](View::in_fours).
     pub fours: bool,
 }
 
@@ -158,7 +158,7 @@ impl Plan {
     }
 }
 
-/// The cube of one pass of a fold over `view`.
+/// The cube of one pass over `view` that may read four elements at a time.
 pub fn plan_fold(view: &View, machine: Machine) -> Plan {
     match machine {
         Machine::Software if view.in_fours() => Plan::FOURS,

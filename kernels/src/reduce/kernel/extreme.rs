@@ -12,6 +12,9 @@ pub struct Form {
     pub plan: Plan,
     /// Whether the positions are the axis, and not the survivors of a pass before.
     pub first: bool,
+    /// Whether a unit reads four elements at a time; then it is the first pass, and the view is
+    /// [in fours](crate::reduce::plan::View::in_fours).
+    pub fours: bool,
 }
 
 /// What is compared: integers as they are, floats by a key in which the zeros tie.
@@ -36,12 +39,52 @@ fn index_at(survivors: &[u32], out: u32, position: u32, positions: u32, #[compti
     if comptime!(first) { position } else { survivors[(out * positions + position) as usize] }
 }
 
+/// The lowest place of an extreme among `length` elements that lie side by side from the vector `first` on.
+#[cube]
+fn winner_in_fours<I: Numeric, K: Numeric>(
+    fours: &[Vector<I, Const<4>>],
+    first: u32,
+    length: u32,
+    #[comptime] operation: Operation,
+) -> u32 {
+    let mut bests = Vector::<K, Const<4>>::empty();
+    let mut rows = Vector::<u32, Const<4>>::empty();
+    let four = fours[first as usize];
+    #[unroll]
+    for lane in 0..4usize {
+        bests.insert(lane, key::<I, K>(four.extract(lane), operation));
+        rows.insert(lane, 0u32);
+    }
+    for row in 1..length / 4 {
+        let four = fours[(first + row) as usize];
+        #[unroll]
+        for lane in 0..4usize {
+            let next = key::<I, K>(four.extract(lane), operation);
+            let wins = beyond::<K>(next, bests.extract(lane), operation);
+            bests.insert(lane, select(wins, next, bests.extract(lane)));
+            rows.insert(lane, select(wins, row, rows.extract(lane)));
+        }
+    }
+    let mut best = bests.extract(0usize);
+    let mut place = rows.extract(0usize) * 4;
+    #[unroll]
+    for lane in 1..4usize {
+        let next = bests.extract(lane);
+        let next_place = rows.extract(lane) * 4 + comptime!(lane as u32);
+        let wins = beyond::<K>(next, best, operation) || (next == best && next_place < place);
+        best = select(wins, next, best);
+        place = select(wins, next_place, place);
+    }
+    place
+}
+
 /// The lowest index of an extreme of a block of positions, in the units with `UNIT_POS_Y == 0`.
 ///
 /// Each of `groups` units walks every `groups`-th position; the lower index wins a tie, here and between the units.
 #[cube]
 fn winner<I: Numeric, K: Numeric>(
     input: &[I],
+    fours: &[Vector<I, Const<4>>],
     survivors: &[u32],
     geometry: &Geometry,
     positions: u32,
@@ -60,7 +103,11 @@ fn winner<I: Numeric, K: Numeric>(
     let mut index = 0u32;
     let mut best = K::from_int(0);
     let mut k = UNIT_POS_Y;
-    if k < length {
+    if comptime!(form.fours) {
+        if length > 0 {
+            index = start + winner_in_fours::<I, K>(fours, (base + start) / 4, length, operation);
+        }
+    } else if k < length {
         index = index_at(survivors, out, start + k, positions, form.first);
         best = key::<I, K>(input[(base + index * geometry.axis_stride) as usize], operation);
         k += groups;
@@ -94,10 +141,11 @@ fn winner<I: Numeric, K: Numeric>(
     index
 }
 
-/// Writes the index of the extreme of each block of positions.
+/// Writes the index of the extreme of each block of positions. `fours` is the input too.
 #[cube(launch_unchecked)]
 pub fn index_of_extreme<I: Numeric, K: Numeric, X: Int>(
     input: &[I],
+    fours: &[Vector<I, Const<4>>],
     survivors: &[u32],
     indices: &mut [X],
     geometry: Geometry,
@@ -106,7 +154,7 @@ pub fn index_of_extreme<I: Numeric, K: Numeric, X: Int>(
     #[comptime] operation: Operation,
     #[define(I, K, X)] _dtypes: [ElemType; 3],
 ) {
-    let index = winner::<I, K>(input, survivors, &geometry, positions, form, operation);
+    let index = winner::<I, K>(input, fours, survivors, &geometry, positions, form, operation);
     let at = CUBE_POS as u32 * comptime!(form.plan.width) + UNIT_POS_X;
     let out = at % geometry.outputs;
     let block = at / geometry.outputs;
@@ -115,10 +163,11 @@ pub fn index_of_extreme<I: Numeric, K: Numeric, X: Int>(
     }
 }
 
-/// Writes the index of the extreme of the only block of each output, and the element there.
+/// Writes the index of the extreme of the only block of each output, and the element there. `fours` is the input too.
 #[cube(launch_unchecked)]
 pub fn extreme_with_index<I: Numeric, K: Numeric, X: Int>(
     input: &[I],
+    fours: &[Vector<I, Const<4>>],
     survivors: &[u32],
     values: &mut [I],
     indices: &mut [X],
@@ -128,7 +177,7 @@ pub fn extreme_with_index<I: Numeric, K: Numeric, X: Int>(
     #[comptime] operation: Operation,
     #[define(I, K, X)] _dtypes: [ElemType; 3],
 ) {
-    let index = winner::<I, K>(input, survivors, &geometry, positions, form, operation);
+    let index = winner::<I, K>(input, fours, survivors, &geometry, positions, form, operation);
     let out = CUBE_POS as u32 * comptime!(form.plan.width) + UNIT_POS_X;
     if UNIT_POS_Y == 0 && out < geometry.outputs {
         values[out as usize] = input[(geometry.base(out) + index * geometry.axis_stride) as usize];
