@@ -16,7 +16,7 @@ use std::time::Instant;
 
 /// Counts epochs and steps, shows them, keeps the losses, and knows when a checkpoint is due.
 ///
-/// ```ignore
+/// ```text
 /// let mut run = Run::start("digits_convnet", &arguments, 12, &["loss"])?;
 /// if let Some(mut checkpoint) = run.resume(&loader)? {
 ///     model = checkpoint.module("model", model)?;
