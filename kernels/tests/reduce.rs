@@ -375,7 +375,8 @@ fn zeros_are_ordered_by_sign_whatever_their_order() {
 fn indices_match_the_reference_under_every_plan() {
     let client = client();
     // The last three can be read in fours: a row or so of a block, one block, and two with a short one behind.
-    let shapes: [(&[usize], usize); 8] = [
+    let shapes: [(&[usize], usize); 9] = [
+        (&[2], 0),
         (&[1000, 3], 0),
         (&[5, 1], 1),
         (&[4, 130], 1),

@@ -19,6 +19,9 @@ use cubecl::ir::{ElemType, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
+/// Bytes of four elements of the largest type.
+const LARGEST_FOUR: usize = 32;
+
 /// Which end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Extreme {
@@ -169,8 +172,9 @@ impl Search {
         let machine = Machine::of(client);
         let (input, view) = readable(client, input, &reduced);
         let mut positions = view.axis;
-        // The first pass reads no survivors, but a binding has to be there.
+        // The first pass reads no survivors, and not every pass reads fours, but a binding has to be there.
         let mut survivors = new_indices(client, 1);
+        let no_fours = new_indices(client, LARGEST_FOUR / size_of::<u32>());
         loop {
             let blocks = positions.div_ceil(BLOCK);
             let first = positions == view.axis;
@@ -180,7 +184,8 @@ impl Search {
             });
             plan.require(client, end.name(), plan.groups, key.size() + size_of::<u32>())?;
             let form = extreme::Form { plan, first, fours: first && plan.fours && view.in_fours() };
-            let pass = Pass { end, input: input.clone(), key, survivors, view, positions, blocks, form };
+            let fours = if form.fours { input.clone() } else { no_fours.clone() };
+            let pass = Pass { end, input: input.clone(), fours, key, survivors, view, positions, blocks, form };
             if blocks == 1 {
                 return Ok(Some(pass));
             }
@@ -199,6 +204,8 @@ fn new_indices(client: &Client, length: usize) -> TensorHandle {
 struct Pass {
     end: Extreme,
     input: TensorHandle,
+    /// The input where it is read in fours.
+    fours: TensorHandle,
     key: ElemType,
     survivors: TensorHandle,
     view: View,
@@ -224,8 +231,8 @@ impl Pass {
                 client,
                 count,
                 dim,
-                self.input.clone().into_arg().into_buffer_arg(),
                 self.input.into_arg().into_buffer_arg(),
+                self.fours.into_arg().into_buffer_arg(),
                 self.survivors.into_arg().into_buffer_arg(),
                 indices.into_arg().into_buffer_arg(),
                 GeometryLaunch::of(&self.view, self.blocks),
@@ -246,8 +253,8 @@ impl Pass {
                 client,
                 count,
                 dim,
-                self.input.clone().into_arg().into_buffer_arg(),
                 self.input.into_arg().into_buffer_arg(),
+                self.fours.into_arg().into_buffer_arg(),
                 self.survivors.into_arg().into_buffer_arg(),
                 values.into_arg().into_buffer_arg(),
                 indices.into_arg().into_buffer_arg(),

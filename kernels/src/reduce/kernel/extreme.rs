@@ -141,7 +141,8 @@ fn winner<I: Numeric, K: Numeric>(
     index
 }
 
-/// Writes the index of the extreme of each block of positions. `fours` is the input too.
+/// Writes the index of the extreme of each block of positions. `fours` is the input too, where it is
+/// read so.
 #[cube(launch_unchecked)]
 pub fn index_of_extreme<I: Numeric, K: Numeric, X: Int>(
     input: &[I],
@@ -163,7 +164,8 @@ pub fn index_of_extreme<I: Numeric, K: Numeric, X: Int>(
     }
 }
 
-/// Writes the index of the extreme of the only block of each output, and the element there. `fours` is the input too.
+/// Writes the index of the extreme of the only block of each output, and the element there. `fours` is the input too, where it is
+/// read so.
 #[cube(launch_unchecked)]
 pub fn extreme_with_index<I: Numeric, K: Numeric, X: Int>(
     input: &[I],
