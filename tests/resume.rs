@@ -3,6 +3,8 @@
 #[cfg(target_os = "linux")]
 use crate::checkpoint::file::small_disk;
 use crate::examples::{difference, training};
+#[cfg(unix)]
+use crate::golden::driver_name;
 use crate::process::{Folder, Program};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -158,6 +160,10 @@ fn another_training_does_not_go_on_from_these_checkpoints() {
 #[cfg(unix)]
 #[test]
 fn a_checkpoint_that_cannot_be_written_leaves_the_one_before() {
+    if driver_name().contains("SwiftShader") {
+        eprintln!("left out: SwiftShader keeps compiled kernels in files in memory, which the limit stops too");
+        return;
+    }
     let [plain, out, checkpoints] = [Folder::new(), Folder::new(), Folder::new()];
     let whole = training("digits_mlp", &SHORT[..2], &plain).run();
     interrupted(&out, &checkpoints);
