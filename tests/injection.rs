@@ -123,15 +123,4 @@ macro_rules! repeat {
     };
 }
 
-repeat! {
-    convolutions: CONVOLUTIONS;
-    deformable_convolutions: DEFORMABLE;
-    pools: POOLS;
-    resizing: RESIZING;
-    sampling: SAMPLING;
-    layers: LAYERS;
-    folds: FOLDS;
-    places: PLACES;
-    elements: ELEMENTS;
-    losses: LOSSES;
-}
+operations::for_each_group!(repeat);

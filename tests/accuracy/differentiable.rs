@@ -95,15 +95,4 @@ macro_rules! measure {
     };
 }
 
-measure! {
-    convolutions: CONVOLUTIONS;
-    deformable_convolutions: DEFORMABLE;
-    pools: POOLS;
-    resizing: RESIZING;
-    sampling: SAMPLING;
-    layers: LAYERS;
-    folds: FOLDS;
-    places: PLACES;
-    elements: ELEMENTS;
-    losses: LOSSES;
-}
+operations::for_each_group!(measure);

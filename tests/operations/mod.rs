@@ -176,3 +176,23 @@ groups! {
     ELEMENTS: elements::broadcast, elements::activations;
     LOSSES: losses::losses;
 }
+
+/// Hands the groups to a macro, each with the name of its test.
+macro_rules! for_each_group {
+    ($then:ident) => {
+        $then! {
+            convolutions: CONVOLUTIONS;
+            deformable_convolutions: DEFORMABLE;
+            pools: POOLS;
+            resizing: RESIZING;
+            sampling: SAMPLING;
+            layers: LAYERS;
+            folds: FOLDS;
+            places: PLACES;
+            elements: ELEMENTS;
+            losses: LOSSES;
+        }
+    };
+}
+
+pub(crate) use for_each_group;
