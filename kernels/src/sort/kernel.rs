@@ -254,6 +254,12 @@ impl Slots {
     }
 }
 
+/// The index at a position along the axis: the position itself, or the candidate `at` its place.
+#[cube]
+fn index_at(candidates: &[u32], at: u32, position: u32, #[comptime] all: bool) -> u32 {
+    if comptime!(all) { position } else { candidates[at as usize] }
+}
+
 /// For each chunk of the positions of each line: the first `slots` of its elements in order, by their indices.
 ///
 /// Positions are those along the axis, or those of the indices that a pass before has left, of which equal elements'
@@ -291,10 +297,8 @@ pub(super) fn keep_first<F: Numeric, N: Size>(
         let mut present = comptime!(all).runtime();
         let start = from + number * group;
         for vector in 0..(min(start + group, to) - start) / comptime!(width as u32) {
-            let mut index = start + vector * comptime!(width as u32);
-            if comptime!(!all) {
-                index = candidates[((outer * positions + index) * lines.inner + inner) as usize];
-            }
+            let position = start + vector * comptime!(width as u32);
+            let index = index_at(candidates, (outer * positions + position) * lines.inner + inner, position, all);
             if index != NONE {
                 present = true;
                 let values = input[strides.offset(outer, index, inner) / width];
@@ -325,10 +329,8 @@ pub(super) fn keep_first<F: Numeric, N: Size>(
         if number != NONE {
             let start = from + number * group;
             for vector in 0..(min(start + group, to) - start) / comptime!(width as u32) {
-                let mut index = start + vector * comptime!(width as u32);
-                if comptime!(!all) {
-                    index = candidates[((outer * positions + index) * lines.inner + inner) as usize];
-                }
+                let position = start + vector * comptime!(width as u32);
+                let index = index_at(candidates, (outer * positions + position) * lines.inner + inner, position, all);
                 if index != NONE {
                     let values = input[strides.offset(outer, index, inner) / width];
                     #[unroll]
