@@ -173,8 +173,8 @@ impl Search {
         let (input, view) = readable(client, input, &reduced);
         let mut positions = view.axis;
         // The first pass reads no survivors, and not every pass reads fours, but a binding has to be there.
-        let mut survivors = new_indices(client, 1);
-        let no_fours = new_indices(client, LARGEST_FOUR / size_of::<u32>());
+        let unread = new_indices(client, LARGEST_FOUR / size_of::<u32>());
+        let mut survivors = unread.clone();
         loop {
             let blocks = positions.div_ceil(BLOCK);
             let first = positions == view.axis;
@@ -184,7 +184,7 @@ impl Search {
             });
             plan.require(client, end.name(), plan.groups, key.size() + size_of::<u32>())?;
             let form = extreme::Form { plan, first, fours: first && plan.fours && view.in_fours() };
-            let fours = if form.fours { input.clone() } else { no_fours.clone() };
+            let fours = if form.fours { input.clone() } else { unread.clone() };
             let pass = Pass { end, input: input.clone(), fours, key, survivors, view, positions, blocks, form };
             if blocks == 1 {
                 return Ok(Some(pass));
