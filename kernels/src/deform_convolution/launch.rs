@@ -94,8 +94,8 @@ impl<'a> Pass<'a> {
             let span = elements_a_unit(elements, self.geometry.group_channels());
             let units = batch * self.geometry.samples() * self.geometry.group_channels().div_ceil(span);
             let (count, dim) = grid(units);
-            // SAFETY: a unit below `units` owns an element of the output in each of its channels; it reads offsets and masks of the checked
-            // shapes, and elements of the image only at rows and columns inside it.
+            // SAFETY: a unit below `units` owns an element of the output in each of its channels; it reads offsets and
+            // masks of the checked shapes, and elements of the image only at rows and columns inside it.
             unsafe {
                 kernel::columns::launch_unchecked(
                     self.client,

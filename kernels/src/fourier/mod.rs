@@ -59,7 +59,7 @@ pub fn twiddles(n: usize) -> Vec<f64> {
 ///
 /// # Errors
 ///
-/// Refuses an `n` that is not a power of two, more than 2^31 elements, and element types the device does not compute.
+/// Refuses an `n` that is not a power of two, more than 2^30 elements, and element types the device does not compute.
 pub fn forward(client: &Client, signal: TensorHandle, axis: usize, n: usize) -> Result<[TensorHandle; 2], KernelError> {
     const KERNEL: &str = "fourier::forward";
     let transform = Transform::new(client, KERNEL, &[&signal], axis, n)?;
