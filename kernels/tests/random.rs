@@ -141,8 +141,24 @@ fn floats_match_reference() {
             }
         }
     }
-    // Enough draws for every segment of the quantile.
+    // Enough draws for every exponent but the last.
     assert_floats(&client, &[1 << 20], F32, source(40, 0), STANDARD_NORMAL);
+}
+
+/// Blocks that hold the largest and the smallest radius of 2^30 pairs, and an angle next to none.
+#[test]
+fn rare_normal_numbers_match_reference() {
+    let client = client();
+    for (block, pair, rare) in [
+        (21_244_023, 3, |a: u32, _: u32| a & 0x3FFF_FFFF == 2),
+        (33_631_027, 1, |a, _| a & 0x3FFF_FFFF == 0x3FFF_FFFF),
+        (32_374_733, 7, |_, b| (b | 1).cast_signed().unsigned_abs() == 3),
+    ] as [(u64, usize, fn(u32, u32) -> bool); 3]
+    {
+        let words = reference::block(source(50, block), 0);
+        assert!(rare(words[2 * pair], words[2 * pair + 1]), "block {block}");
+        assert_floats(&client, &[16], F32, source(50, block), STANDARD_NORMAL);
+    }
 }
 
 #[test]
@@ -155,11 +171,18 @@ fn integers_match_reference() {
         (I32, i64::from(i32::MIN), 1 << 31),
         (I32, -1, 0),
         (I32, -1_000_000_007, 2_000_000_011),
+        (I32, -5, 65_531),
+        (I32, -5, 65_532),
+        (U32, (1 << 32) - 65_536, 1 << 32),
         (U8, 0, 256),
         (U8, 250, 256),
         (I64, i64::MIN, i64::MAX),
         (I64, -3, 9_000_000_000_000),
         (I64, 5, 6),
+        (I64, (1 << 32) - 7, (1 << 32) + 65_529),
+        (I64, i64::MIN, i64::MIN + 65_537),
+        (I64, -(1 << 31) - 1, (1 << 31) - 1),
+        (I64, -(1 << 31) - 1, 1 << 31),
     ];
     for (stream, (dtype, low, high)) in ranges.into_iter().enumerate() {
         if !device_has(&client, dtype) {
@@ -175,12 +198,25 @@ fn integers_match_reference() {
 
 #[test]
 fn integers_are_the_high_part_of_the_exact_product() {
-    let (low, high) = (-1_000_000_007i64, 2_000_000_011i64);
-    let mut rng = chacha(source(2, 0));
-    let got = reference::integers(source(2, 0), Distribution::Integers { low, high }, I32, 0..1000).unwrap();
-    for value in got {
-        let product = u128::from(rng.next_u64()) * u128::from((high - low) as u64);
-        assert_eq!(value, low + (product >> 64) as i64);
+    let cases =
+        [(-1_000_000_007i64, 2_000_000_011i64, 2), (0, 1 << 32, 2), (-7, 65_529, 1), (-7, 65_530, 2), (5, 6, 1)];
+    for (low, high, words) in cases {
+        let mut rng = chacha(source(2, 0));
+        let distribution = Distribution::Integers { low, high };
+        for value in reference::integers(source(2, 0), distribution, I64, 0..1000).unwrap() {
+            let x = if words == 1 { u64::from(rng.next_u32()) } else { rng.next_u64() };
+            let product = u128::from(x) * u128::from((high - low) as u64);
+            assert_eq!(value, low + (product >> (32 * words)) as i64);
+        }
+    }
+}
+
+#[test]
+fn integers_of_a_range_are_the_same_in_every_type_that_has_them() {
+    for (low, high) in [(-3, 200), (-70_000, 70_000)] {
+        let draw =
+            |dtype| reference::integers(source(2, 0), Distribution::Integers { low, high }, dtype, 0..100).unwrap();
+        assert_eq!(draw(I32), draw(I64));
     }
 }
 
@@ -188,7 +224,12 @@ fn integers_are_the_high_part_of_the_exact_product() {
 fn an_element_depends_on_its_index_alone() {
     let client = client();
     let longest = 16 * 300;
-    let cases = [(F32, UNIT, 1), (F32, STANDARD_NORMAL, 1), (I32, Distribution::Integers { low: -9, high: 90 }, 2)];
+    let cases = [
+        (F32, UNIT, 1),
+        (F32, STANDARD_NORMAL, 1),
+        (I32, Distribution::Integers { low: -9, high: 90 }, 1),
+        (I32, Distribution::Integers { low: -9, high: 90_000 }, 2),
+    ];
     for (dtype, distribution, words) in cases {
         let read = |length: usize, plan: Plan| -> Vec<u32> {
             download(&client, draw_with(&client, &[length], dtype, source(1, 0), distribution, plan).unwrap())
@@ -255,53 +296,59 @@ fn bernoulli_is_exact_at_its_ends() {
     }
 }
 
-/// The quantile of the standard normal distribution at the smaller tail `p`, as a positive number: Newton's method on
-/// the tail probability, which is a continued fraction far out and a series at the centre.
-fn quantile(p: f64) -> f64 {
-    let density = |z: f64| (-z * z / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
-    let tail = |z: f64| {
-        if z < 2.5 {
-            let series = (0..120).fold((z, z), |(sum, term), k| {
-                let next = term * z * z / f64::from(2 * k + 3);
-                (sum + next, next)
-            });
-            0.5 - density(z) * series.0
-        } else {
-            density(z) / (1..400).rev().fold(z, |fraction, k| z + f64::from(k) / fraction)
+#[test]
+fn normal_numbers_are_those_of_box_and_muller() {
+    let mut rng = chacha(source(30, 0));
+    let random = (0..200_000).map(|_| (rng.next_u32(), rng.next_u32()));
+    let edges = |k: u32| [(1 << k) - 1, 1 << k, 3 << k, !(1 << k), u32::MAX >> k];
+    let edges: Vec<u32> = (0..31).flat_map(edges).collect();
+    let pairs: Vec<(u32, u32)> = random.chain(edges.iter().flat_map(|&a| edges.iter().map(move |&b| (a, b)))).collect();
+    for fma in [MultiplyAdd::Fused, MultiplyAdd::Unfused] {
+        let (mut worst, mut least, mut greatest) = (0.0f64, f32::MAX, 0.0f32);
+        for &(a, b) in &pairs {
+            let u = (f64::from(a & 0x3FFF_FFFF) + 0.5) / 2f64.powi(30);
+            let angle = f64::from((b | 1).cast_signed()) / 2f64.powi(31) * core::f64::consts::FRAC_PI_4;
+            let radius = (-2.0 * u.ln()).sqrt();
+            let sign = if a >> 31 == 1 { -1.0 } else { 1.0 };
+            let mut want = [sign * radius * angle.cos(), radius * angle.sin()];
+            if a >> 30 & 1 == 1 {
+                want.reverse();
+            }
+            for (got, want) in reference::standard_normals(a, b, fma).into_iter().zip(want) {
+                worst = worst.max((f64::from(got) / want - 1.0).abs());
+                (least, greatest) = (least.min(got.abs()), greatest.max(got.abs()));
+            }
         }
-    };
-    let mut z = if p > 0.02 { (0.5 - p) * 2.5 } else { (-2.0 * p.ln()).sqrt() };
-    for _ in 0..60 {
-        // Newton on the logarithm converges from either side in the tail.
-        let t = tail(z);
-        z += if p > 0.02 { (t - p) / density(z) } else { (t / p).ln() * t / density(z) };
+        // A few roundings of 6e-8 each, and 7e-8 by the polynomials.
+        assert!(worst < 5e-7, "{fma:?}: relative error {worst:e}");
+        // Both are among the edges: no pair of words makes a smaller or a greater one.
+        assert_eq!((least, greatest), (1.1161179e-14, 6.5555415), "{fma:?}");
     }
-    z
 }
 
 #[test]
-fn normal_is_accurate_in_the_centre_and_in_the_tails() {
-    let words = (0..20_000u32).map(|i| i * 107_374 + 12_345).chain((0..31).flat_map(|k| [1 << k, (1 << k) - 1]));
-    for fma in [MultiplyAdd::Fused, MultiplyAdd::Unfused] {
-        let mut worst = 0.0f64;
-        for word in words.clone().chain((0..2000).map(|i| 0x7FFF_FFFF - i * i)) {
-            let got = f64::from(reference::standard_normal(word, fma));
-            assert_eq!(got, -f64::from(reference::standard_normal(!word, fma)));
-            let tail = if word >> 31 == 0 { word } else { !word };
-            // Near one half the tail loses the digits that the distance to the centre keeps.
-            let want = match tail > 0x7FF0_0000 {
-                true => {
-                    let distance = (f64::from(0x7FFF_FFFF - tail) + 0.5) / 2f64.powi(32);
-                    let x = distance * (2.0 * std::f64::consts::PI).sqrt();
-                    x + x.powi(3) / 6.0
-                }
-                false => quantile((f64::from(tail) + 0.5) / 2f64.powi(32)),
-            };
-            worst = worst.max((got.abs() / want - 1.0).abs());
+fn normal_numbers_are_symmetric() {
+    let mut rng = chacha(source(31, 0));
+    for _ in 0..10_000 {
+        let (a, b) = (rng.next_u32(), rng.next_u32());
+        for fma in [MultiplyAdd::Fused, MultiplyAdd::Unfused] {
+            let normals = |a, b| reference::standard_normals(a, b, fma);
+            let [x, y] = normals(a & 0x3FFF_FFFF, b);
+            assert_eq!(normals(a & 0x3FFF_FFFF | 1 << 31, b), [-x, y]);
+            assert_eq!(normals(a & 0x3FFF_FFFF, !b), [x, -y]);
+            assert_eq!(normals(a & 0x3FFF_FFFF | 1 << 30, b), [y, x]);
         }
-        // Q contributes 2.1e-8, its Horner chain and the two products a few roundings of 6e-8 each.
-        assert!(worst < 6e-7, "{fma:?}: relative error {worst:e}");
-        assert_eq!(reference::standard_normal(u32::MAX, fma), 6.337958);
+    }
+}
+
+#[test]
+fn any_range_of_elements_can_be_computed_on_the_host() {
+    for distribution in [UNIT, STANDARD_NORMAL, Distribution::Bernoulli { probability: 0.5 }] {
+        let floats = |range| reference::floats(source(4, 2), distribution, F32, range, MultiplyAdd::Fused).unwrap();
+        let whole = floats(0..100);
+        for (start, end) in [(0, 0), (0, 1), (1, 1), (1, 2), (1, 4), (15, 17), (16, 33), (31, 99)] {
+            assert_bits(&floats(start..end), &whole[start as usize..end as usize]);
+        }
     }
 }
 
@@ -400,8 +447,8 @@ fn what_cannot_be_drawn_is_refused() {
     assert!(refusal(&[1 << 20, 1 << 20], F32, UNIT).contains("2^32 - 1"));
 }
 
-/// The promise of the order contract: a seed keeps its numbers. Computed by this crate at its first version; the words
-/// are those of `rand_chacha`.
+/// The promise of the order contract: a seed keeps its numbers. Computed by this crate before its first release; the
+/// words are those of `rand_chacha`.
 #[test]
 fn value_stability() {
     let client = client();
@@ -419,20 +466,32 @@ fn value_stability() {
     );
     assert_eq!(
         read_integers(I32, Distribution::Integers { low: -100, high: 100 }),
-        [-70, 60, -56, 53, 0, -94, -89, 54]
+        [45, -70, -54, 60, 62, -56, 91, 53]
     );
+    assert_eq!(
+        read_integers(I32, Distribution::Integers { low: -100_000, high: 100_000 }),
+        [-69528, 60585, -55537, 53568, 621, -93732, -88871, 54827]
+    );
+    let wide = reference::integers(at, Distribution::Integers { low: 0, high: i64::MAX }, I64, 0..3).unwrap();
+    assert_eq!(wide, [7405683835501541046, 7082093463309957204, 289064404699603253]);
     assert_eq!(read_integers(I32, Distribution::Bernoulli { probability: 0.5 }), [0, 1, 1, 0, 0, 1, 0, 0]);
 
-    // Three of the eight differ in the last bit between the two meanings of a multiply-add.
+    // Four of the eight from the twentieth on differ in the last bit between the two meanings of a multiply-add.
+    let first =
+        [0xbed7_337e, 0x3dd2_0bb4, 0x3eb2_b6fb, 0xbde4_a517, 0x3f10_2350, 0xbfc5_eb05, 0xbe5b_a378, 0xbf0f_d677];
     let fused =
-        [0x3f1b_133a, 0xbf83_5f3c, 0xbf39_fc76, 0x3f5a_2471, 0x3f65_125e, 0xbf43_af93, 0x3fde_1861, 0x3f3b_548c];
+        [0x3e9d_e09b, 0x3f67_f084, 0x3f4e_c56b, 0x3e60_6cce, 0xc039_2183, 0x3f17_77e9, 0xbebd_ac93, 0xbfe2_4c3b];
     let unfused =
-        [0x3f1b_133a, 0xbf83_5f3d, 0xbf39_fc76, 0x3f5a_2471, 0x3f65_125d, 0xbf43_af94, 0x3fde_1861, 0x3f3b_548c];
-    for (fma, want) in [(MultiplyAdd::Fused, fused), (MultiplyAdd::Unfused, unfused)] {
-        let want = want.map(f32::from_bits);
-        assert_bits(&reference::floats(at, STANDARD_NORMAL, F32, 0..8, fma).unwrap(), &want);
+        [0x3e9d_e09b, 0x3f67_f084, 0x3f4e_c56c, 0x3e60_6ccf, 0xc039_2182, 0x3f17_77e8, 0xbebd_ac93, 0xbfe2_4c3b];
+    for (fma, twentieth) in [(MultiplyAdd::Fused, fused), (MultiplyAdd::Unfused, unfused)] {
+        let first = first.map(f32::from_bits);
+        let twentieth = twentieth.map(f32::from_bits);
+        assert_bits(&reference::floats(at, STANDARD_NORMAL, F32, 0..8, fma).unwrap(), &first);
+        assert_bits(&reference::floats(at, STANDARD_NORMAL, F32, 20..28, fma).unwrap(), &twentieth);
         if multiply_add_of(&client) == fma {
-            assert_bits(&read_floats(STANDARD_NORMAL), &want);
+            let drawn = download_floats(&client, draw(&client, &[28], F32, at, STANDARD_NORMAL).unwrap());
+            assert_bits(&drawn[..8], &first);
+            assert_bits(&drawn[20..], &twentieth);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The device side.
 
-use super::quantile::{CENTRE, FAR_TAIL, LOGARITHM, Polynomial, SQRT_2, TAIL};
+use super::box_muller::{COSINE, LOGARITHM, ROOT, ROOT_ESTIMATE, SINE, TO_NEAREST_POWER};
 use super::transform::{Kind, Transform};
 use super::{BLOCK_WORDS, Source};
 use crate::arithmetic::{multiply_add, multiply_rounded};
@@ -102,16 +102,20 @@ pub fn draw<O: Numeric, N: Size>(
     parameters: Parameters,
     #[comptime] kind: Kind,
     #[comptime] words_per_element: usize,
-    #[define(O)] _dtype: ElemType,
+    #[define(O)] dtype: ElemType,
 ) {
     let unit = ABSOLUTE_POS as u32;
     let width = N::value();
     let vectors_per_block = comptime!((BLOCK_WORDS / words_per_element / width) as u32);
+    let is_wide = comptime!(dtype.size() == 8);
     // Compared without the product, which can pass 2^32.
     if unit > (vectors - 1) / vectors_per_block {
         terminate!();
     }
-    let block = block(&origin, unit);
+    let mut block = block(&origin, unit);
+    if comptime!(kind == Kind::Normal) {
+        standard_normals(&mut block);
+    }
     let first = unit * vectors_per_block;
 
     #[unroll]
@@ -121,7 +125,7 @@ pub fn draw<O: Numeric, N: Size>(
             #[unroll]
             for lane in 0..width {
                 let word = comptime!((v as usize * width + lane) * words_per_element);
-                values.insert(lane, value::<O>(&block, word, &parameters, kind, words_per_element));
+                values.insert(lane, value::<O>(&block, word, &parameters, kind, words_per_element, is_wide));
             }
             output[(first + v) as usize] = values;
         }
@@ -136,6 +140,7 @@ fn value<O: Numeric>(
     parameters: &Parameters,
     #[comptime] kind: Kind,
     #[comptime] words: usize,
+    #[comptime] is_wide: bool,
 ) -> O {
     match comptime!(kind) {
         Kind::Bits => O::cast_from(block[word]),
@@ -152,28 +157,32 @@ fn value<O: Numeric>(
             O::cast_from(select(value > parameters.max, parameters.max, value))
         }
         Kind::Normal => {
-            let z = standard_normal(block[word]);
+            let z = f32::reinterpret(block[word]);
             O::cast_from(multiply_add::<f32>(z, parameters.factor, parameters.offset))
         }
-        Kind::Integers => integer::<O>(block, word, parameters, words),
+        Kind::Integers => integer::<O>(block, word, parameters, words, is_wide),
     }
 }
 
 /// `low + floor(x * range / 2^(32 * words))`, `x` being the words as one little-endian integer.
 ///
 /// The product is made one word of `x` at a time; what has been shifted out cannot carry back. The running value
-/// `(high, low)` stays below `range`, so that `word * range + value` fits 96 bits.
+/// `(high, low)` stays below `range`, so that `word * range + value` fits 96 bits. A single word has a range of one word.
 #[cube]
 fn integer<O: Numeric>(
     block: &Array<u32>,
     #[comptime] word: usize,
     parameters: &Parameters,
     #[comptime] words: usize,
+    #[comptime] is_wide: bool,
 ) -> O {
     let mut low = 0u32;
     let mut high = 0u32;
+    if comptime!(words == 1) {
+        low = u32::mul_hi(block[word], parameters.range_low);
+    }
     #[unroll]
-    for k in 0..words {
+    for k in 0..comptime!(if words == 1 { 0 } else { words }) {
         let x = block[word + k];
         let product = x * parameters.range_low;
         let lowest = product + low;
@@ -188,7 +197,7 @@ fn integer<O: Numeric>(
         high = u32::mul_hi(x, parameters.range_high) + sum_carry + total_carry;
     }
     let value_low = low + parameters.low_low;
-    if comptime!(words == 4) {
+    if comptime!(is_wide) {
         let value_high = high + parameters.low_high + u32::cast_from(value_low < low);
         // Joined unsigned: a signed conversion of the low word would extend its sign on WGSL.
         O::cast_from((u64::cast_from(value_high) << 32) | u64::cast_from(value_low))
@@ -197,51 +206,52 @@ fn integer<O: Numeric>(
     }
 }
 
-/// The quantile of `(word + 1/2) / 2^32`.
+/// Replaces each pair of words by the bits of the two normal numbers it makes.
 #[cube]
-fn standard_normal(word: u32) -> f32 {
-    let negative = word < 0x8000_0000u32;
-    // The smaller tail is (tail + 1/2) / 2^32; its complement to 1/2 is (centre + 1/2) / 2^32.
-    let tail = select(negative, word, 0xFFFF_FFFFu32 - word);
-    let centre = 0x7FFF_FFFFu32 - tail;
+fn standard_normals(block: &mut Array<u32>) {
+    #[unroll]
+    for pair in 0..comptime!(BLOCK_WORDS / 2) {
+        let a = block[2 * pair];
+        let b = block[2 * pair + 1];
 
-    // 4 p (1 - p) = mantissa / 2^31 / 2^exponent, mantissa in [2^31, 2^32).
-    let odd = 2 * tail + 1;
-    let zeros = odd.leading_zeros();
-    let product = u32::mul_hi(odd << zeros, 0xFFFF_FFFFu32 - tail);
-    let shift = u32::cast_from(product < 0x8000_0000u32);
-    let mantissa = (product << shift) >> 1;
-    // In [2^30 sqrt(1/2), 2^30 sqrt(2)).
-    let halve = u32::cast_from(mantissa >= SQRT_2);
-    let fraction = i32::cast_from(mantissa >> halve) - 0x4000_0000i32;
-    let exponent = i32::cast_from(zeros + shift) - i32::cast_from(halve);
-    let f = multiply_rounded::<f32>(f32::cast_from(fraction), f32::new(comptime!(2f32.powi(-30))));
-    let s = multiply_add::<f32>(f, horner(f, LOGARITHM), f32::cast_from(exponent));
+        // u = odd / 2^31 = (1 + f) / 2^exponent.
+        let twice_odd = (a << 2) | 2;
+        let bits = u32::reinterpret(f32::cast_from(i32::reinterpret(twice_odd >> 1)));
+        let exponent = comptime!(127 + 31u32) - ((bits + TO_NEAREST_POWER) >> 23);
+        // 2^32 (1 + f), whose 2^32 has been shifted out.
+        let fraction = f32::cast_from(i32::reinterpret(twice_odd << exponent));
+        let f = multiply_rounded::<f32>(fraction, f32::new(comptime!(2f32.powi(-32))));
+        let s = multiply_add::<f32>(f, horner(f, LOGARITHM), f32::cast_from(i32::reinterpret(exponent)));
 
-    let q = if s < comptime!(CENTRE.end) {
-        horner(s - comptime!(CENTRE.centre), CENTRE.polynomial)
-    } else if s < comptime!(TAIL.end) {
-        horner(s - comptime!(TAIL.centre), TAIL.polynomial)
-    } else {
-        horner(s - comptime!(FAR_TAIL.centre), FAR_TAIL.polynomial)
-    };
+        let estimate = f32::reinterpret(ROOT_ESTIMATE - (u32::reinterpret(s) >> 1));
+        let w = multiply_rounded::<f32>(multiply_rounded::<f32>(s, estimate), estimate);
+        let reciprocal = multiply_rounded::<f32>(estimate, horner(w, ROOT));
+        let root = multiply_rounded::<f32>(s, reciprocal);
+        let rest = multiply_add::<f32>(-root, root, s);
+        let half = multiply_rounded::<f32>(reciprocal, f32::new(0.5f32));
+        let radius = multiply_add::<f32>(rest, half, root);
 
-    let x = multiply_add::<f32>(
-        f32::cast_from(i32::cast_from(centre)),
-        f32::new(comptime!(2f32.powi(-31))),
-        f32::new(comptime!(2f32.powi(-32))),
-    );
-    let z = multiply_rounded::<f32>(x, q);
-    select(negative, -z, z)
+        let x = multiply_rounded::<f32>(f32::cast_from(i32::reinterpret(b | 1)), f32::new(comptime!(2f32.powi(-31))));
+        let square = multiply_rounded::<f32>(x, x);
+        let across = multiply_rounded::<f32>(radius, horner(square, COSINE));
+        let along = multiply_rounded::<f32>(multiply_rounded::<f32>(radius, x), horner(square, SINE));
+
+        let across = u32::reinterpret(across) ^ (a & 0x8000_0000u32);
+        let along = u32::reinterpret(along);
+        let swap = a & 0x4000_0000u32 != 0;
+        block[2 * pair] = select(swap, along, across);
+        block[2 * pair + 1] = select(swap, across, along);
+    }
 }
 
 /// A polynomial by Horner's rule, from the highest coefficient.
 #[cube]
-fn horner(x: f32, #[comptime] coefficients: Polynomial) -> f32 {
-    let mut sum = f32::new(comptime!(coefficients[8]));
+fn horner<const TERMS: usize>(x: f32, #[comptime] coefficients: [f32; TERMS]) -> f32 {
+    let last = comptime!(TERMS - 1);
+    let mut sum = f32::new(comptime!(coefficients[last]));
     #[unroll]
-    for k in 0..8usize {
-        sum = multiply_add::<f32>(sum, x, f32::new(comptime!(coefficients[7 - k])));
+    for k in 0..last {
+        sum = multiply_add::<f32>(sum, x, f32::new(comptime!(coefficients[last - 1 - k])));
     }
     sum
 }

@@ -1,6 +1,6 @@
 //! The same values in plain Rust, for any range of elements: the specification, and the generator for host code.
 
-use super::quantile::{CENTRE, FAR_TAIL, LOGARITHM, Polynomial, SQRT_2, TAIL};
+use super::box_muller::{COSINE, LOGARITHM, ROOT, ROOT_ESTIMATE, SINE, TO_NEAREST_POWER};
 use super::transform::{Rounding, Transform};
 use super::{BLOCK_WORDS, Distribution, Source};
 use crate::KernelError;
@@ -61,16 +61,23 @@ pub fn floats(
     let Some(rounding) = Rounding::of(dtype) else {
         return Err(KernelError::Dtype { kernel: distribution.name(), dtype, remedy: "call reference::integers" });
     };
-    let value = |word: u32| match transform {
-        Transform::Uniform(u) => {
+    let of_words = |value: &dyn Fn(u32) -> f32| words(source, elements.clone()).map(value).collect::<Vec<_>>();
+    let values = match transform {
+        Transform::Uniform(u) => of_words(&|word| {
             let unit = ((word >> 8) as i32 - u.bias) as f32 * u.scale;
             fma.apply(unit, u.span, u.origin).max(u.min).min(u.max)
+        }),
+        Transform::Normal { mean, std } => {
+            let pairs = elements.start / 2..elements.end.div_ceil(2);
+            let words: Vec<u32> = words(source, 2 * pairs.start..2 * pairs.end).collect();
+            let standard = words.chunks_exact(2).flat_map(|pair| standard_normals(pair[0], pair[1], fma));
+            let asked = standard.skip((elements.start % 2) as usize).take((elements.end - elements.start) as usize);
+            asked.map(|z| fma.apply(z, std, mean)).collect()
         }
-        Transform::Normal { mean, std } => fma.apply(standard_normal(word, fma), std, mean),
-        Transform::Bernoulli { threshold } => f32::from(u64::from(word) < threshold),
+        Transform::Bernoulli { threshold } => of_words(&|word| f32::from(u64::from(word) < threshold)),
         Transform::Bits | Transform::Integers { .. } => unreachable!("refused for float types by Transform::new"),
     };
-    Ok(words(source, elements).map(|word| rounding.nearest(f64::from(value(word)))).collect())
+    Ok(values.into_iter().map(|value| rounding.nearest(f64::from(value))).collect())
 }
 
 /// The elements of a draw of an integer type.
@@ -105,34 +112,37 @@ pub fn integers(
     Ok(words.chunks_exact(per_element as usize).map(value).collect())
 }
 
-/// The quantile of the normal distribution at `(word + 1/2) / 2^32`.
-pub fn standard_normal(word: u32, fma: MultiplyAdd) -> f32 {
-    let negative = word < 1 << 31;
-    // The smaller tail is p = (tail + 1/2) / 2^32.
-    let tail = if negative { word } else { !word };
-
-    // 4 p (1 - p) = mantissa / 2^30 / 2^exponent, mantissa in [2^30 sqrt(1/2), 2^30 sqrt(2)): integers only.
-    let odd = 2 * tail + 1;
-    let zeros = odd.leading_zeros();
-    let product = ((u64::from(odd << zeros) * u64::from(!tail)) >> 32) as u32;
-    let shift = u32::from(product < 1 << 31);
-    let mantissa = (product << shift) >> 1;
-    let halve = u32::from(mantissa >= SQRT_2);
-    let exponent = (zeros + shift) as i32 - halve as i32;
-    let f = ((mantissa >> halve) as i32 - (1 << 30)) as f32 * 2f32.powi(-30);
-
-    // s = -log2(4 p (1 - p)).
+/// Two independent numbers of the standard normal distribution.
+///
+/// With `u = (a mod 2^30 + 1/2) / 2^30`, they are `sqrt(-2 ln u)` times the cosine and the sine of an angle that is
+/// uniform between -pi/4 and pi/4, by `b`; the two highest bits of `a` turn it into each of the four quarters.
+pub fn standard_normals(a: u32, b: u32, fma: MultiplyAdd) -> [f32; 2] {
+    // u = odd / 2^31 = (1 + f) / 2^exponent, 1 + f in [sqrt(1/2), sqrt(2)). Of 2^32 (1 + f) the 2^32 is shifted out.
+    let twice_odd = (a << 2) | 2;
+    let bits = ((twice_odd >> 1) as i32 as f32).to_bits();
+    let exponent = 127 + 31 - ((bits + TO_NEAREST_POWER) >> 23);
+    let f = (twice_odd << exponent) as i32 as f32 * 2f32.powi(-32);
+    // s = -log2(u).
     let s = fma.apply(f, horner(f, &LOGARITHM, fma), exponent as f32);
-    let segment = [CENTRE, TAIL, FAR_TAIL].into_iter().find(|segment| s < segment.end).unwrap_or(FAR_TAIL);
-    let q = horner(s - segment.centre, &segment.polynomial, fma);
 
-    // x = 1 - 2 p.
-    let x = fma.apply((0x7FFF_FFFF - tail) as i32 as f32, 2f32.powi(-31), 2f32.powi(-32));
-    let z = x * q;
-    if negative { -z } else { z }
+    // sqrt(s), as s times the reciprocal root, and one step of Newton's method.
+    let estimate = f32::from_bits(ROOT_ESTIMATE - (s.to_bits() >> 1));
+    let reciprocal = estimate * horner(s * estimate * estimate, &ROOT, fma);
+    let root = s * reciprocal;
+    let rest = fma.apply(-root, root, s);
+    let radius = fma.apply(rest, reciprocal * 0.5, root);
+
+    let x = (b | 1) as i32 as f32 * 2f32.powi(-31);
+    let square = x * x;
+    let across = radius * horner(square, &COSINE, fma);
+    let along = radius * x * horner(square, &SINE, fma);
+
+    let across = if a >> 31 == 1 { -across } else { across };
+    if a >> 30 & 1 == 1 { [along, across] } else { [across, along] }
 }
 
 /// A polynomial by Horner's rule, from the highest coefficient.
-fn horner(x: f32, coefficients: &Polynomial, fma: MultiplyAdd) -> f32 {
-    coefficients[..8].iter().rev().fold(coefficients[8], |sum, &c| fma.apply(sum, x, c))
+fn horner(x: f32, coefficients: &[f32], fma: MultiplyAdd) -> f32 {
+    let sum = coefficients.iter().rev().copied().reduce(|sum, c| fma.apply(sum, x, c));
+    sum.expect("a polynomial has coefficients")
 }

@@ -79,10 +79,11 @@ impl Transform {
             },
             Distribution::Integers { low, high } => match integer_bounds(dtype) {
                 None => refuse("draw an integer type, and cast"),
-                Some((least, greatest, words)) => {
+                Some((least, greatest)) => {
                     let fits = low < high && i128::from(low) >= least && i128::from(high) - 1 <= greatest;
+                    let range = high.wrapping_sub(low) as u64;
                     match fits {
-                        true => Ok(Self::Integers { low, range: high.wrapping_sub(low) as u64, words }),
+                        true => Ok(Self::Integers { low, range, words: words_of_range(range) }),
                         false => argument(format!("[{low}, {high}): want low < high within [{least}, {greatest}]")),
                     }
                 }
@@ -133,17 +134,26 @@ impl Uniform {
     }
 }
 
-/// The least and the greatest value of an integer type, and the words a draw of it takes.
-fn integer_bounds(dtype: ElemType) -> Option<(i128, i128, u32)> {
+/// Words that a draw from `range` integers takes, so that none is more probable than another by more than 2^-16.
+fn words_of_range(range: u64) -> u32 {
+    match range {
+        ..=0x1_0000 => 1,
+        ..=0x1_0000_0000 => 2,
+        _ => 4,
+    }
+}
+
+/// The least and the greatest value of an integer type.
+fn integer_bounds(dtype: ElemType) -> Option<(i128, i128)> {
     Some(match dtype {
-        ElemType::Int(IntKind::I8) => (i8::MIN.into(), i8::MAX.into(), 2),
-        ElemType::Int(IntKind::I16) => (i16::MIN.into(), i16::MAX.into(), 2),
-        ElemType::Int(IntKind::I32) => (i32::MIN.into(), i32::MAX.into(), 2),
-        ElemType::Int(IntKind::I64) => (i64::MIN.into(), i64::MAX.into(), 4),
-        ElemType::UInt(UIntKind::U8) => (0, u8::MAX.into(), 2),
-        ElemType::UInt(UIntKind::U16) => (0, u16::MAX.into(), 2),
-        ElemType::UInt(UIntKind::U32) => (0, u32::MAX.into(), 2),
-        ElemType::UInt(UIntKind::U64) => (0, u64::MAX.into(), 4),
+        ElemType::Int(IntKind::I8) => (i8::MIN.into(), i8::MAX.into()),
+        ElemType::Int(IntKind::I16) => (i16::MIN.into(), i16::MAX.into()),
+        ElemType::Int(IntKind::I32) => (i32::MIN.into(), i32::MAX.into()),
+        ElemType::Int(IntKind::I64) => (i64::MIN.into(), i64::MAX.into()),
+        ElemType::UInt(UIntKind::U8) => (0, u8::MAX.into()),
+        ElemType::UInt(UIntKind::U16) => (0, u16::MAX.into()),
+        ElemType::UInt(UIntKind::U32) => (0, u32::MAX.into()),
+        ElemType::UInt(UIntKind::U64) => (0, u64::MAX.into()),
         _ => return None,
     })
 }
