@@ -120,6 +120,51 @@ fn the_tails_of_the_normal_distribution() {
     assert_counts("the tails of N(0, 1)", &counts, |cell| cumulative(cell) - below(cell));
 }
 
+/// Normal numbers are made two at a time, from one radius and one angle.
+#[test]
+fn the_two_numbers_of_a_pair_are_independent() {
+    let values = floats(16, Distribution::Normal(0.0, 1.0));
+    let n = (DRAWS / 2) as f64;
+    let pairs = || values.chunks_exact(2).map(|pair| (pair[0], pair[1]));
+
+    let cell = |value| ((normal_cumulative(value) * 16.0) as usize).min(15);
+    let mut counts = [0; 256];
+    pairs().for_each(|(x, y)| counts[16 * cell(x) + cell(y)] += 1);
+    assert_counts("pairs in cells", &counts, |_| 1.0 / 256.0);
+
+    // The angle, and far out, where the numbers of a pair would share a large radius.
+    let mut octants = [0; 8];
+    pairs().for_each(|(x, y)| {
+        octants[usize::from(x > 0.0) + 2 * usize::from(y > 0.0) + 4 * usize::from(x.abs() > y.abs())] += 1;
+    });
+    assert_counts("octants", &octants, |_| 1.0 / 8.0);
+    let outside = 2.0 * normal_cumulative(-2.0);
+    let both = pairs().filter(|(x, y)| x.abs() > 2.0 && y.abs() > 2.0).count() as u64;
+    let rest = (DRAWS / 2) as u64 - both;
+    let probability = outside * outside;
+    assert_counts("both far out", &[both, rest], |cell| [probability, 1.0 - probability][cell]);
+
+    // E x y = 0 with variance 1, E (x^2 - 1)(y^2 - 1) = 0 with variance 4.
+    let product: f64 = pairs().map(|(x, y)| x * y).sum();
+    let squares: f64 = pairs().map(|(x, y)| (x * x - 1.0) * (y * y - 1.0)).sum();
+    for (what, deviation) in [("numbers", product / n.sqrt()), ("squares", squares / (4.0 * n).sqrt())] {
+        assert!(deviation.abs() < NORMAL, "{what}: {deviation} standard deviations");
+    }
+}
+
+#[test]
+fn the_moments_of_the_normal_distribution() {
+    let values = floats(17, Distribution::Normal(0.0, 1.0));
+    // E z^k, and the variance of z^k: E z^2k - (E z^k)^2, where E z^2k is (2k - 1)!!.
+    for (power, moment, variance) in
+        [(1, 0.0, 1.0), (2, 1.0, 2.0), (3, 0.0, 15.0), (4, 3.0, 96.0), (5, 0.0, 945.0), (6, 15.0, 10_170.0)]
+    {
+        let mean = values.iter().map(|value| value.powi(power)).sum::<f64>() / DRAWS as f64;
+        let deviation = (mean - moment) / f64::sqrt(variance / DRAWS as f64);
+        assert!(deviation.abs() < NORMAL, "moment {power}: {mean}, {deviation} standard deviations");
+    }
+}
+
 #[test]
 fn bernoulli() {
     for (seed, probability) in [(6, 0.5), (7, 0.3), (8, 0.001)] {
@@ -139,7 +184,8 @@ fn bernoulli() {
 
 #[test]
 fn integers_of_a_range() {
-    let ranges = [(9, 0, 255), (10, 0, 1000), (11, -7, 6), (12, -1000, -871), (13, 0, 2), (14, -1, 65_536)];
+    let ranges =
+        [(9, 0, 255), (10, 0, 1000), (11, -7, 6), (12, -1000, -871), (13, 0, 2), (14, -1, 65_535), (18, -1, 65_536)];
     for (seed, low, high) in ranges {
         let distribution = match high {
             255 => Distribution::Default,
