@@ -12,14 +12,16 @@
 pub(super) const LOGARITHM: [f32; 9] =
     [-1.442695, 0.72134733, -0.48091063, 0.36070368, -0.28791624, 0.23894481, -0.2157156, 0.20726974, -0.12583704];
 
-/// What is added to the bits of a float so that their exponent becomes that of the nearest power of two, by ratio: the
-/// distance of `sqrt(1/2)` from 1.
+/// The bits of 1 less those of `sqrt(1/2)`: added to the bits of a float in `2^e [sqrt(1/2), sqrt(2))`, they make its
+/// exponent `e`.
 pub(super) const TO_NEAREST_POWER: u32 = 0x004A_FB0D;
 
 /// `ROOT_ESTIMATE - (bits >> 1)` are the bits of `1 / sqrt(s)`, to 3.5 % (C. Lomont, "Fast inverse square root", 2003).
 pub(super) const ROOT_ESTIMATE: u32 = 0x5F37_5A86;
 
 /// `1 / sqrt(w)` for the `w` that the estimate leaves, `|w - 1| < 0.0692`, to 2.5e-5.
+///
+/// It is not in `w - 1`: Mesa's compiler multiplies such a sum by a constant term by term, which changes bits.
 pub(super) const ROOT: [f32; 3] = [1.8765967, -1.2520971, 0.37550062];
 
 /// `sqrt(2 ln 2) cos(pi/4 x)` in `x^2`, `x` in `[-1, 1]`, to 5.1e-8. The factor makes a radius of `-log2 u`.

@@ -167,7 +167,7 @@ fn value<O: Numeric>(
 /// `low + floor(x * range / 2^(32 * words))`, `x` being the words as one little-endian integer.
 ///
 /// The product is made one word of `x` at a time; what has been shifted out cannot carry back. The running value
-/// `(high, low)` stays below `range`, so that `word * range + value` fits 96 bits. A single word has a range of one word.
+/// `(high, low)` stays below `range`, so that `word * range + value` fits 96 bits. With one word the range is below `2^32`.
 #[cube]
 fn integer<O: Numeric>(
     block: &Array<u32>,
