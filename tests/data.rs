@@ -53,12 +53,12 @@ fn dawdle(longest: u64) {
 }
 
 /// The batches of a pass, which must have no error.
-fn pass<I: Send + 'static, O: 'static>(loader: &DataLoader<I, O>) -> Vec<O> {
+fn pass<I: Send + 'static, O: Send + 'static>(loader: &DataLoader<I, O>) -> Vec<O> {
     loader.batches().map(|batch| batch.expect("nothing fails here")).collect()
 }
 
 /// The batches of a pass up to an error, after which there must be nothing.
-fn failing<I: Send + 'static, O: 'static>(loader: &DataLoader<I, O>) -> (Vec<O>, LoadError) {
+fn failing<I: Send + 'static, O: Send + 'static>(loader: &DataLoader<I, O>) -> (Vec<O>, LoadError) {
     let mut batches = loader.batches();
     let mut loaded = Vec::new();
     loop {
@@ -431,9 +431,8 @@ fn workers_stay_close_ahead_and_end_with_the_pass() {
     }
 }
 
-/// So that random numbers of a device, say, are drawn in the program's order.
 #[test]
-fn batches_are_made_by_the_thread_that_asks() {
+fn workers_make_whole_batches() {
     struct Whose;
     impl Batcher<ThreadId, (ThreadId, Vec<ThreadId>)> for Whose {
         fn batch(&self, items: Vec<ThreadId>, _device: &Device) -> (ThreadId, Vec<ThreadId>) {
@@ -442,12 +441,86 @@ fn batches_are_made_by_the_thread_that_asks() {
     }
     let here = thread::current().id();
     for workers in WORKERS {
-        let samples = numbers(30).map(|_| thread::current().id());
-        let loader = DataLoaderBuilder::new(Whose).batch_size(7).num_workers(workers).build_pipeline(samples);
-        for (batcher, mappers) in pass(&loader) {
-            assert_eq!(batcher, here);
-            assert!(mappers.iter().all(|&mapper| (mapper == here) == (workers == 0)));
+        for (filters, batch_size) in [(false, 7), (false, 100), (true, 7), (true, 100)] {
+            let samples = numbers(230).map(|_| thread::current().id());
+            let samples = if filters { samples.filter(|_| true) } else { samples };
+            let builder = DataLoaderBuilder::new(Whose).batch_size(batch_size).num_workers(workers);
+            for (batcher, mappers) in pass(&builder.build_pipeline(samples)) {
+                assert_eq!(batcher == here, workers == 0);
+                assert!(mappers.iter().all(|&mapper| (mapper == here) == (workers == 0)));
+                assert!(filters || mappers.iter().all(|&mapper| mapper == batcher), "a batch is one worker's");
+            }
         }
+    }
+}
+
+/// Fails at batches with a number of `bad`, after a wait that no seed decides.
+struct Fickle {
+    bad: &'static [usize],
+    longest: u64,
+}
+
+impl Batcher<usize, Vec<usize>> for Fickle {
+    fn batch(&self, items: Vec<usize>, _device: &Device) -> Vec<usize> {
+        dawdle(self.longest);
+        if let Some(bad) = self.bad.iter().find(|bad| items.contains(bad)) {
+            panic!("not {bad}");
+        }
+        items
+    }
+}
+
+#[test]
+fn a_slow_batcher_reorders_nothing() {
+    for (workers, filters) in [(1, false), (2, true), (2, false), (8, true), (8, false)] {
+        let samples = if filters { numbers(400).filter(|number| number % 2 == 0) } else { numbers(400) };
+        let batcher = Fickle { bad: &[], longest: 2000 };
+        let builder = DataLoaderBuilder::new(batcher).batch_size(9).num_workers(workers);
+        let expected: Vec<usize> = (0..400).step_by(1 + usize::from(filters)).collect();
+        assert_eq!(pass(&builder.build_pipeline(samples)).concat(), expected);
+    }
+}
+
+/// Later batches fail before the first bad one does.
+#[test]
+fn the_first_failure_in_order_is_told() {
+    for workers in WORKERS {
+        for filters in [false, true] {
+            let samples = numbers(300).map(|number| {
+                assert!(number < 100, "a hundred is too much");
+                number
+            });
+            let samples = if filters { samples.filter(|_| true) } else { samples };
+            let batcher = Fickle { bad: &[41, 52, 63], longest: 1000 };
+            let builder = DataLoaderBuilder::new(batcher).batch_size(10).num_workers(workers).prefetch(30);
+            let (loaded, error) = failing(&builder.build_pipeline(samples));
+            assert_eq!(loaded.concat(), (0..40).collect::<Vec<usize>>());
+            let LoadError::Batcher { epoch: 0, batch: 4, samples, panic } = &error else { panic!("{error}") };
+            assert_eq!((samples.as_slice(), panic.as_str()), ((40..50).collect::<Vec<_>>().as_slice(), "not 41"));
+        }
+    }
+}
+
+/// A batcher that is at work when the pass is dropped ends with it.
+#[test]
+fn no_batcher_outlives_its_pass() {
+    struct Counting(Arc<AtomicUsize>);
+    impl Batcher<usize, usize> for Counting {
+        fn batch(&self, items: Vec<usize>, _device: &Device) -> usize {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            thread::sleep(Duration::from_millis(3));
+            self.0.fetch_sub(1, Ordering::SeqCst);
+            items.len()
+        }
+    }
+    for filters in [false, true] {
+        let at_work = Arc::new(AtomicUsize::new(0));
+        let samples = if filters { numbers(1000).filter(|_| true) } else { numbers(1000) };
+        let builder = DataLoaderBuilder::new(Counting(at_work.clone())).batch_size(3).num_workers(3);
+        let mut batches = builder.build_pipeline(samples).batches();
+        assert!(batches.next().is_some_and(|batch| batch.is_ok()));
+        drop(batches);
+        assert_eq!(at_work.load(Ordering::SeqCst), 0);
     }
 }
 

@@ -11,6 +11,7 @@
 
 mod accuracy;
 mod autodiff_backend;
+mod batchers;
 mod bits;
 mod checkpoint;
 mod configuration;
@@ -82,6 +83,8 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("told_once", indices::told_once),
     ("told_late", indices::told_late),
     ("told_in_training", indices::told_in_training),
+    ("batches_tell_of_indices", batchers::batches_tell_of_indices),
+    ("unseeded_batches", batchers::unseeded_batches),
     ("unknown_custom", custom::unknown_custom),
     ("warned_custom", custom::warned_custom),
     ("promised_custom", custom::promised_custom),

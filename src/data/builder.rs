@@ -12,16 +12,25 @@ use std::sync::Arc;
 pub struct DataLoaderBuilder<I, O> {
     batcher: Arc<dyn Batcher<I, O>>,
     shuffle: Option<RandomStream>,
+    random: Option<RandomStream>,
     batch_size: usize,
     workers: usize,
-    prefetch: usize,
+    prefetch: Option<usize>,
     device: Option<Device>,
 }
 
-impl<I: Send + 'static, O: 'static> DataLoaderBuilder<I, O> {
+impl<I: Send + 'static, O: Send + 'static> DataLoaderBuilder<I, O> {
     /// Batches of one sample in the dataset's order, made by the thread that asks for them, on the default device.
     pub fn new(batcher: impl Batcher<I, O> + 'static) -> Self {
-        Self { batcher: Arc::new(batcher), shuffle: None, batch_size: 1, workers: 0, prefetch: 2, device: None }
+        Self {
+            batcher: Arc::new(batcher),
+            shuffle: None,
+            random: None,
+            batch_size: 1,
+            workers: 0,
+            prefetch: None,
+            device: None,
+        }
     }
 
     /// Puts the samples of each epoch in an order of its own, drawn from a seed or a stream.
@@ -34,6 +43,15 @@ impl<I: Send + 'static, O: 'static> DataLoaderBuilder<I, O> {
         Self { shuffle: Some(stream.into().fork("shuffle")), ..self }
     }
 
+    /// What random tensor operations of the batcher draw from: in epoch `e`, batch `b` from
+    /// `stream`/`"batch"`/`e`/`f`/`b`, with `f` as in [`shuffle`](Self::shuffle).
+    ///
+    /// Without it `stream` is that of the thread that asks for the pass: of its seed, or the one it has entered. Two
+    /// loaders then draw the same.
+    pub fn random(self, stream: impl Into<RandomStream>) -> Self {
+        Self { random: Some(stream.into()), ..self }
+    }
+
     /// Samples in a batch; the last of an epoch may have fewer.
     ///
     /// # Panics
@@ -44,14 +62,14 @@ impl<I: Send + 'static, O: 'static> DataLoaderBuilder<I, O> {
         Self { batch_size, ..self }
     }
 
-    /// Threads that make samples ahead of the program; with 0 it makes them when it asks for a batch.
+    /// Threads that make batches ahead of the program; with 0 it makes each when it asks for it.
     pub fn num_workers(self, num_workers: usize) -> Self {
         Self { workers: num_workers, ..self }
     }
 
-    /// Batches whose samples are kept ready, besides what the workers are at.
+    /// Batches that are kept ready, besides those the workers are at; without it two for each worker.
     pub fn prefetch(self, batches: usize) -> Self {
-        Self { prefetch: batches, ..self }
+        Self { prefetch: Some(batches), ..self }
     }
 
     /// The device that the batcher is given.
@@ -66,15 +84,16 @@ impl<I: Send + 'static, O: 'static> DataLoaderBuilder<I, O> {
 
     /// The loader of a pipeline's samples.
     pub fn build_pipeline(self, pipeline: Pipeline<I>) -> Arc<DataLoader<I, O>> {
-        let Self { batcher, shuffle, batch_size, workers, prefetch, device } = self;
+        let Self { batcher, shuffle, random, batch_size, workers, prefetch, device } = self;
         Arc::new(DataLoader {
             pipeline,
             samples: None,
             shuffle,
+            random,
             batcher,
             batch_size,
             workers,
-            prefetch,
+            prefetch: prefetch.unwrap_or(workers.saturating_mul(2)),
             device: device.unwrap_or_default(),
             progression: Arc::default(),
         })

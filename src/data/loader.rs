@@ -1,6 +1,7 @@
 //! The loader: passes over the samples, epoch after epoch.
 
-use super::batches::{Batches, BurnBatches, Parts};
+use super::batches::{Batches, BurnBatches};
+use super::batching::Batching;
 use super::pass::{Order, Pass};
 use super::pipeline::Pipeline;
 use super::position::{Position, Progression};
@@ -24,6 +25,7 @@ pub struct DataLoader<I, O> {
     /// The samples of a slice.
     pub(super) samples: Option<Range<usize>>,
     pub(super) shuffle: Option<RandomStream>,
+    pub(super) random: Option<RandomStream>,
     pub(super) batcher: Arc<dyn Batcher<I, O>>,
     pub(super) batch_size: usize,
     pub(super) workers: usize,
@@ -38,6 +40,7 @@ impl<I, O> Clone for DataLoader<I, O> {
             pipeline: self.pipeline.clone(),
             samples: self.samples.clone(),
             shuffle: self.shuffle.clone(),
+            random: self.random.clone(),
             batcher: self.batcher.clone(),
             device: self.device.clone(),
             progression: self.progression.clone(),
@@ -46,35 +49,38 @@ impl<I, O> Clone for DataLoader<I, O> {
     }
 }
 
-impl<I: Send + 'static, O: 'static> DataLoader<I, O> {
+impl<I: Send + 'static, O: Send + 'static> DataLoader<I, O> {
     /// The next pass: one epoch's batches, or what is left of it after [`resume_at`](Self::resume_at).
     ///
     /// The first pass is epoch 0, and each is one epoch after the one before it, be that at its end or not.
     pub fn batches(&self) -> Batches<I, O> {
         let (number, start) = self.progression.begin();
         let samples = self.samples();
+        let of_slice = |stream: &RandomStream| stream.fork_index(start.epoch as u64).fork_index(samples.start as u64);
+        let draws = self.random.clone().or_else(|| RandomStream::current().ok());
+        let draws = draws.map(|stream| of_slice(&stream.fork("batch")));
         let order = match &self.shuffle {
-            Some(stream) => Order::shuffled(samples, stream, start.epoch),
-            None => Order::of_dataset(samples),
+            Some(stream) => Order::shuffled(samples.clone(), &of_slice(stream)),
+            None => Order::of_dataset(samples.clone()),
         };
-        // Where a filter leaves samples out, only the filter knows where a batch starts. And behind the last batch
-        // there is none to start with.
-        let first = start.batch.saturating_mul(self.batch_size);
-        let skips = start.batch > 0 && (self.pipeline.filters() || first >= order.len());
-        let (first, skipped) = if skips { (0, start.batch) } else { (first, 0) };
-        let pass = Pass::new(self.pipeline.clone(), start.epoch, order, first, self.batch_size);
-        let parts = Parts {
-            batcher: self.batcher.clone(),
+        // Where a filter leaves samples out, only the filter knows where a batch starts.
+        let first = match self.pipeline.filters() {
+            true => 0,
+            false => start.batch.saturating_mul(self.batch_size).min(order.len()),
+        };
+        let batching = Batching {
+            pass: Pass::new(self.pipeline.clone(), start.epoch, order, first, self.batch_size),
+            first: start.batch,
             batch_size: self.batch_size,
+            batcher: self.batcher.clone(),
             device: self.device.clone(),
-            workers: self.workers,
-            prefetch: self.prefetch,
-            number,
-            progression: self.progression.clone(),
+            draws,
         };
-        Batches::new(pass, start, skipped, parts)
+        Batches::new(batching, start, (self.workers, self.prefetch), number, self.progression.clone())
     }
+}
 
+impl<I, O> DataLoader<I, O> {
     /// The batch after the last one that was handed out, which is the first of the next epoch after an epoch's last.
     ///
     /// Of several passes at a time, the one that started last counts.
@@ -92,14 +98,16 @@ impl<I: Send + 'static, O: 'static> DataLoader<I, O> {
     pub fn resume_at(&self, epoch: usize, batch: usize) {
         self.progression.resume_at(Position { epoch, batch });
     }
+}
 
+impl<I: 'static, O> DataLoader<I, O> {
     /// The indices of the samples in the dataset.
     fn samples(&self) -> Range<usize> {
         self.samples.clone().unwrap_or_else(|| 0..self.pipeline.len())
     }
 }
 
-impl<I: Send + 'static, O: 'static> BurnDataLoader<O> for DataLoader<I, O> {
+impl<I: Send + 'static, O: Send + 'static> BurnDataLoader<O> for DataLoader<I, O> {
     fn iter<'a>(&'a self) -> Box<dyn DataLoaderIterator<O> + 'a> {
         Box::new(BurnBatches(self.batches()))
     }

@@ -56,13 +56,16 @@
 //! place of the batch that it was to be in. The batches before it are handed out, with any number of workers.
 
 mod batches;
+mod batching;
 mod builder;
+mod cut;
 mod error;
 mod interleave;
 mod loader;
 mod pass;
 mod pipeline;
 mod position;
+mod worker_stream;
 mod workers;
 
 pub use batches::Batches;

@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Samples in a run at most: a worker hands over this many at a time.
+/// Samples in a run at most, where samples may be left out: a worker hands over this many at a time.
 const RUN: usize = 64;
 
 /// The samples of one epoch, from a place in their order on.
@@ -19,7 +19,7 @@ pub(super) struct Pass<I> {
     /// The place in the order at which the pass starts.
     pub(super) start: usize,
     /// Places in a run.
-    run: usize,
+    pub(super) run: usize,
 }
 
 /// Which samples, in which order.
@@ -43,9 +43,9 @@ impl Order {
         Self { samples, shuffled: None }
     }
 
-    /// The samples in the order that [`shuffle`](super::DataLoaderBuilder::shuffle) states.
-    pub(super) fn shuffled(samples: Range<usize>, stream: &RandomStream, epoch: usize) -> Self {
-        let mut rng = stream.fork_index(epoch as u64).fork_index(samples.start as u64).rng();
+    /// The samples in the order that [`shuffle`](super::DataLoaderBuilder::shuffle) states, with its epoch's stream.
+    pub(super) fn shuffled(samples: Range<usize>, stream: &RandomStream) -> Self {
+        let mut rng = stream.rng();
         let mut shuffled: Vec<usize> = samples.clone().collect();
         for last in (1..shuffled.len()).rev() {
             let other = (u128::from(rng.next_u64()) * (last as u128 + 1)) >> 64;
@@ -65,20 +65,18 @@ impl Order {
 }
 
 impl<I: 'static> Pass<I> {
-    /// A pass from place `start` on. Runs divide a batch, so that without filters a batch is whole runs.
+    /// A pass from place `start` on. A run is a batch, or a part of one where samples may be left out.
     pub(super) fn new(pipeline: Pipeline<I>, epoch: usize, order: Order, start: usize, batch_size: usize) -> Self {
-        let run = batch_size.div_ceil(batch_size.div_ceil(RUN));
+        let run = match pipeline.filters() {
+            true => batch_size.div_ceil(batch_size.div_ceil(RUN)),
+            false => batch_size,
+        };
         Self { pipeline, epoch, order, start, run }
     }
 
     /// The number of runs.
     pub(super) fn runs(&self) -> usize {
         self.order.len().saturating_sub(self.start).div_ceil(self.run)
-    }
-
-    /// The number of runs that batches of `batch_size` take.
-    pub(super) fn runs_of(&self, batches: usize, batch_size: usize) -> usize {
-        batches.saturating_mul(batch_size.div_ceil(self.run))
     }
 
     /// Makes the samples of a run, until one fails or `cancelled`.

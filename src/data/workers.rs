@@ -1,98 +1,131 @@
-//! Threads that make runs ahead of the program, and hand them over in order.
+//! Threads that make batches ahead of the program, and hand them over in order.
 
+use super::batching::{Batching, Loaded};
+use super::cut::{Cut, Cutter};
 use super::error::LoadError;
-use super::pass::{Pass, Run};
+use super::pass::Run;
+use super::worker_stream::WorkerStream;
+use crate::random::run_issued;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{Builder, JoinHandle};
 
-/// Where the runs of a pass come from.
-pub(super) enum Runs<I> {
-    /// The calling thread makes each when it is asked for; the next one's number.
-    Here(usize),
-    /// Workers make them.
-    There(Workers<I>),
-}
-
-impl<I: Send + 'static> Runs<I> {
-    /// With `workers` threads, that are at work on one run each and keep `ahead` more ready.
-    pub(super) fn new(pass: &Arc<Pass<I>>, workers: usize, ahead: usize) -> Result<Self, LoadError> {
-        match workers {
-            0 => Ok(Self::Here(0)),
-            _ => Workers::start(pass, workers, ahead).map(Self::There),
-        }
-    }
-
-    /// The next run; there must be one.
-    pub(super) fn next(&mut self, pass: &Pass<I>) -> Run<I> {
-        match self {
-            Self::Here(next) => {
-                *next += 1;
-                pass.make(*next - 1, || false)
-            }
-            Self::There(workers) => workers.shared.take(),
-        }
-    }
-
-    /// Ends the workers.
-    pub(super) fn end(&mut self) {
-        *self = Self::Here(0);
-    }
-}
-
-/// Threads at work on a pass. Dropping it ends and joins them: each finishes the sample it is at.
-pub(super) struct Workers<I> {
-    shared: Arc<Shared<I>>,
+/// Threads at work on a pass. Dropping it ends and joins them: each finishes the sample or the batch it is at.
+pub(super) struct Workers<I, O> {
+    shared: Arc<Shared<I, O>>,
     threads: Vec<JoinHandle<()>>,
 }
 
-struct Shared<I> {
-    pass: Arc<Pass<I>>,
-    /// Runs that are taken on before the first of them is handed over.
+struct Shared<I, O> {
+    batching: Batching<I, O>,
+    /// Runs that may be taken on and not handed over, those in batches included.
     window: usize,
-    state: Mutex<State<I>>,
-    /// The run that comes next has been made.
+    /// How many of them a batch counts for.
+    runs_of_batch: usize,
+    state: Mutex<State<I, O>>,
+    /// The batch that comes next has been made, or there is none.
     made: Condvar,
-    /// A run has been handed over, so another can be taken on; or the pass is over.
-    room: Condvar,
+    /// There is something to take on, or the pass is over.
+    work: Condvar,
     over: AtomicBool,
 }
 
-struct State<I> {
-    /// Runs that have been handed over.
-    taken: usize,
-    /// The runs that follow those and have been taken on; `None` for those at work.
+struct State<I, O> {
+    /// Runs that have been taken on.
+    runs_taken: usize,
+    /// Where samples are left out: the last of those runs, from the first that has not been cut; `None` for those at
+    /// work.
     runs: VecDeque<Option<Run<I>>>,
+    cutter: Cutter<I>,
+    /// Batches that have been handed over.
+    handed: usize,
+    /// The batches that follow those.
+    batches: VecDeque<Batch<I, O>>,
+    /// Workers that wait for something to do.
+    idle: usize,
 }
 
-impl<I: Send + 'static> Workers<I> {
-    fn start(pass: &Arc<Pass<I>>, workers: usize, ahead: usize) -> Result<Self, LoadError> {
-        let workers = workers.min(pass.runs());
+enum Batch<I, O> {
+    /// Its samples are known.
+    Cut(Cut<I>),
+    /// A worker is at it.
+    AtWork,
+    Made(Loaded<O>),
+}
+
+/// What a worker takes on. Batches are numbered from the first of the pass.
+enum Task<I> {
+    /// The samples of a run, some of which may be left out.
+    Samples(usize),
+    /// A run that is a batch.
+    Whole(usize),
+    /// A batch of these samples.
+    Batch(usize, Cut<I>),
+}
+
+impl<I: Send + 'static, O: Send + 'static> Workers<I, O> {
+    /// `workers` threads, that are at work on a run or a batch each and keep `prefetch` batches more ready.
+    pub(super) fn start(
+        batching: Batching<I, O>,
+        cutter: Cutter<I>,
+        workers: usize,
+        prefetch: usize,
+    ) -> Result<Self, LoadError> {
+        let workers = workers.min(batching.pass.runs());
+        let runs_of_batch = batching.runs_of_batch();
         let shared = Arc::new(Shared {
-            pass: pass.clone(),
-            window: workers.saturating_add(ahead),
-            state: Mutex::new(State { taken: 0, runs: VecDeque::new() }),
+            batching,
+            window: workers.saturating_add(prefetch.saturating_mul(runs_of_batch)),
+            runs_of_batch,
+            state: Mutex::new(State {
+                runs_taken: 0,
+                runs: VecDeque::new(),
+                cutter,
+                handed: 0,
+                batches: VecDeque::new(),
+                idle: 0,
+            }),
             made: Condvar::new(),
-            room: Condvar::new(),
+            work: Condvar::new(),
             over: AtomicBool::new(false),
         });
         let mut started = Self { shared, threads: Vec::with_capacity(workers) };
         for worker in 0..workers {
-            let shared = started.shared.clone();
-            let thread = Builder::new().name(format!("samples-{worker}")).spawn(move || shared.work());
+            let (shared, stream) = (started.shared.clone(), WorkerStream::take());
+            let thread = Builder::new().name(format!("loader-{worker}"));
+            let thread = thread.spawn(move || stream.run(|| shared.work()));
             started.threads.push(thread.map_err(|error| LoadError::Worker { worker, reason: error.to_string() })?);
         }
         Ok(started)
     }
+
+    /// Waits for the next batch, if there is one.
+    pub(super) fn next(&self) -> Option<Loaded<O>> {
+        let shared = &*self.shared;
+        let mut state = shared.state();
+        loop {
+            match state.batches.pop_front() {
+                Some(Batch::Made(loaded)) => {
+                    state.handed += 1;
+                    shared.wake(state);
+                    return Some(loaded);
+                }
+                Some(unmade) => state.batches.push_front(unmade),
+                None if shared.is_done(&state) => return None,
+                None => {}
+            }
+            state = shared.made.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+    }
 }
 
-impl<I> Drop for Workers<I> {
+impl<I, O> Drop for Workers<I, O> {
     fn drop(&mut self) {
         self.shared.over.store(true, Ordering::Relaxed);
         // Under the lock, so that no worker is between looking and waiting.
         drop(self.shared.state());
-        self.shared.room.notify_all();
+        self.shared.work.notify_all();
         for thread in self.threads.drain(..) {
             // Its panics are caught where they happen, and handed over.
             let _ = thread.join();
@@ -100,56 +133,117 @@ impl<I> Drop for Workers<I> {
     }
 }
 
-impl<I: Send + 'static> Shared<I> {
+impl<I: Send + 'static, O: Send + 'static> Shared<I, O> {
     /// A worker's life.
     fn work(&self) {
-        while let Some(number) = self.take_on() {
-            let run = self.pass.make(number, || self.over.load(Ordering::Relaxed));
-            let mut state = self.state();
-            // What is handed over is at the front and made, so this one is still there.
-            let behind = number - state.taken;
-            state.runs[behind] = Some(run);
-            drop(state);
-            if behind == 0 {
-                self.made.notify_one();
+        while let Some(task) = self.take_on() {
+            match task {
+                Task::Samples(number) => {
+                    let run = self.batching.pass.make(number, || self.is_over());
+                    self.put_samples(number, run);
+                }
+                Task::Whole(number) => {
+                    let run = self.batching.pass.make(number, || self.is_over());
+                    if !self.is_over() {
+                        self.put_batch(number, self.load(self.batching.whole(number, run)));
+                    }
+                }
+                Task::Batch(number, cut) => self.put_batch(number, self.load(Ok(cut))),
             }
         }
     }
 
-    /// The next run to be made, when there is room for it.
-    fn take_on(&self) -> Option<usize> {
+    /// Makes a batch. Its work on the device is issued and begun, so that it does not wait for the program to ask, and
+    /// tells of its errors in the batch.
+    fn load(&self, cut: Result<Cut<I>, LoadError>) -> Loaded<O> {
+        let loaded = self.batching.load(cut);
+        run_issued();
+        loaded
+    }
+
+    /// The next thing to do, when there is one.
+    fn take_on(&self) -> Option<Task<I>> {
         let mut state = self.state();
         loop {
-            let number = state.taken + state.runs.len();
-            if self.over.load(Ordering::Relaxed) || number == self.pass.runs() {
+            if self.is_over() || self.is_done(&state) {
                 return None;
             }
-            if state.runs.len() < self.window {
-                state.runs.push_back(None);
-                return Some(number);
+            let handed = state.handed;
+            for (behind, batch) in state.batches.iter_mut().enumerate() {
+                match std::mem::replace(batch, Batch::AtWork) {
+                    Batch::Cut(cut) => return Some(Task::Batch(handed + behind, cut)),
+                    other => *batch = other,
+                }
             }
-            state = self.room.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+            let held = state.runs.len() + state.batches.len() * self.runs_of_batch;
+            if state.runs_taken < self.batching.pass.runs() && held < self.window {
+                state.runs_taken += 1;
+                let number = state.runs_taken - 1;
+                if self.batching.pass.pipeline.filters() {
+                    state.runs.push_back(None);
+                    return Some(Task::Samples(number));
+                }
+                state.batches.push_back(Batch::AtWork);
+                return Some(Task::Whole(number));
+            }
+            state.idle += 1;
+            state = self.work.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+            state.idle -= 1;
         }
     }
 
-    /// Waits for the next run.
-    fn take(&self) -> Run<I> {
+    /// Puts a run in its place, and cuts what batches can be cut.
+    fn put_samples(&self, number: usize, run: Run<I>) {
         let mut state = self.state();
-        loop {
-            if let Some(run) = state.runs.front_mut().and_then(Option::take) {
-                state.runs.pop_front();
-                state.taken += 1;
-                drop(state);
-                self.room.notify_one();
-                return run;
+        let behind = number + state.runs.len() - state.runs_taken;
+        state.runs[behind] = Some(run);
+        let State { runs, cutter, batches, .. } = &mut *state;
+        while let Some(run) = runs.front_mut().and_then(Option::take) {
+            runs.pop_front();
+            cutter.take(run);
+            while let Some(cut) = cutter.cut() {
+                batches.push_back(cut.map_or_else(|failure| Batch::Made(Err(failure)), Batch::Cut));
             }
-            state = self.made.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+        self.wake(state);
+        // There may be a failure to hand over, or nothing any more.
+        self.made.notify_one();
+    }
+
+    fn put_batch(&self, number: usize, loaded: Loaded<O>) {
+        let mut state = self.state();
+        // What is handed over is at the front and made, so this one is still there.
+        let behind = number - state.handed;
+        state.batches[behind] = Batch::Made(loaded);
+        drop(state);
+        if behind == 0 {
+            self.made.notify_one();
+        }
+    }
+
+    /// Wakes workers that wait for something to do, if there are any: a call of the system.
+    fn wake(&self, state: MutexGuard<'_, State<I, O>>) {
+        let idle = state.idle;
+        drop(state);
+        if idle > 0 {
+            self.work.notify_all();
         }
     }
 }
 
-impl<I> Shared<I> {
-    fn state(&self) -> MutexGuard<'_, State<I>> {
+impl<I: 'static, O> Shared<I, O> {
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// Whether there is nothing to come.
+    fn is_done(&self, state: &State<I, O>) -> bool {
+        state.runs_taken == self.batching.pass.runs() && state.runs.is_empty() && state.batches.is_empty()
+    }
+}
+
+impl<I, O> Shared<I, O> {
+    fn state(&self) -> MutexGuard<'_, State<I, O>> {
         // Nothing that can panic happens under the lock.
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }

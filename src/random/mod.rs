@@ -8,6 +8,7 @@ mod state;
 mod stream;
 mod thread;
 
+use crate::enable::is_op_determinism_enabled;
 use crate::error::Error;
 use burn_backend::{DType, Shape, StreamId};
 use burn_cubecl::CubeDevice;
@@ -86,6 +87,22 @@ fn settle(stream: StreamId) -> Result<(), Error> {
     position::run_queued(stream)?;
     with_thread(stream, |thread| thread.settle(position));
     Ok(())
+}
+
+/// Runs what this thread has issued so far, without waiting for the device. What fails is the program's to read from
+/// its tensors.
+pub(crate) fn run_issued() {
+    if is_op_determinism_enabled() {
+        let _ = position::run_queued(StreamId::current());
+    }
+}
+
+/// Ends this thread's seed, and what it has entered.
+pub(crate) fn unseed() {
+    let thread = StreamId::current();
+    if with_thread(thread, |thread| thread.source().is_some()) {
+        change(thread, Thread::unseed);
+    }
 }
 
 /// The key and stream of a random operation of the thread that issued the operation being run.

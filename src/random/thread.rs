@@ -93,6 +93,12 @@ impl Thread {
         self.seeded = Some(self.add(source));
     }
 
+    /// Draws from nothing from now on.
+    pub(super) fn unseed(&mut self) {
+        self.entered.clear();
+        self.seeded = None;
+    }
+
     /// Enters `source`; gives what [`exit`](Self::exit) is to be called with.
     pub(super) fn enter(&mut self, source: Source) -> Number {
         let guard = self.add(source);

@@ -1,0 +1,68 @@
+//! Batches made of their samples.
+
+use super::cut::Cut;
+use super::error::{LoadError, panic_text};
+use super::pass::{Pass, Run};
+use crate::random::RandomStream;
+use burn_core::data::dataloader::batcher::Batcher;
+use burn_core::tensor::Device;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// A batch, or why there is none.
+pub(super) type Loaded<O> = Result<Load<O>, LoadError>;
+
+pub(super) struct Load<O> {
+    pub(super) batch: O,
+    /// Places in the order that are behind the program when it has the batch.
+    pub(super) processed: usize,
+    /// Whether it is the epoch's last.
+    pub(super) last: bool,
+}
+
+/// How the batches of a pass are made.
+pub(super) struct Batching<I, O> {
+    pub(super) pass: Pass<I>,
+    /// The batch of the epoch with which the pass starts.
+    pub(super) first: usize,
+    pub(super) batch_size: usize,
+    pub(super) batcher: Arc<dyn Batcher<I, O>>,
+    pub(super) device: Device,
+    /// Forked by its number, what the batcher's random operations draw from.
+    pub(super) draws: Option<RandomStream>,
+}
+
+impl<I: 'static, O> Batching<I, O> {
+    /// The number of runs that a batch takes, at least.
+    pub(super) fn runs_of_batch(&self) -> usize {
+        self.batch_size.div_ceil(self.pass.run)
+    }
+
+    /// The batch that a run is, where none is left out.
+    pub(super) fn whole(&self, number: usize, run: Run<I>) -> Result<Cut<I>, LoadError> {
+        let Run { items, places, failure } = run;
+        let last = number + 1 == self.pass.runs();
+        failure.map_or(Ok(Cut { batch: self.first + number, items, places, last }), Err)
+    }
+
+    /// Makes a batch.
+    pub(super) fn load(&self, cut: Result<Cut<I>, LoadError>) -> Loaded<O> {
+        let Cut { batch, items, places, last } = cut?;
+        let made = catch_unwind(AssertUnwindSafe(|| {
+            let _draws = self.draws.as_ref().map(|draws| draws.fork_index(batch as u64).enter());
+            self.batcher.batch(items, &self.device)
+        }));
+        let made = made.map_err(|payload| LoadError::Batcher {
+            epoch: self.pass.epoch,
+            batch,
+            samples: places.iter().map(|&place| self.pass.order.sample(place)).collect(),
+            panic: panic_text(&*payload),
+        })?;
+        // Where samples are left out, those behind the last batch are too.
+        let processed = match places.last() {
+            Some(&place) if !last => place + 1,
+            _ => self.pass.order.len(),
+        };
+        Ok(Load { batch: made, processed, last })
+    }
+}
