@@ -21,6 +21,8 @@ pub struct DataLoaderBuilder<I, O> {
 
 impl<I: Send + 'static, O: Send + 'static> DataLoaderBuilder<I, O> {
     /// Batches of one sample in the dataset's order, made by the thread that asks for them, on the default device.
+    ///
+    /// With workers, several may call the batcher at a time. It must make the same of the same samples.
     pub fn new(batcher: impl Batcher<I, O> + 'static) -> Self {
         Self {
             batcher: Arc::new(batcher),
@@ -67,7 +69,8 @@ impl<I: Send + 'static, O: Send + 'static> DataLoaderBuilder<I, O> {
         Self { workers: num_workers, ..self }
     }
 
-    /// Batches that are kept ready, besides those the workers are at; without it two for each worker.
+    /// Batches that are kept ready, where the batcher puts them, besides those the workers are at; without it two for
+    /// each worker.
     pub fn prefetch(self, batches: usize) -> Self {
         Self { prefetch: Some(batches), ..self }
     }

@@ -33,16 +33,24 @@
 //!
 //! # What decides a batch
 //!
-//! The seeds, the epoch, the sample's index in the dataset and the batch size. Nothing is drawn in the order in which
+//! The seeds, the epoch, the samples' indices in the dataset and the batch size. Nothing is drawn in the order in which
 //! samples are made: the order of epoch `e` has a [`RandomStream`](crate::RandomStream) forked from the shuffle's by
 //! `e`, and what [`augment`](Pipeline::augment) does to sample `i` in epoch `e` has one forked from its own by its place
 //! in the pipeline, `e` and `i`. A seed stands for the root of its streams, wherever a stream is asked for.
 //!
 //! In each epoch the samples are put in order (shuffled, or as they are in the dataset), made, filtered, and those that
-//! are left are cut into batches in that order; the last batch may be smaller. Workers are threads that make samples ahead of the
-//! program, in runs of consecutive ones; they are handed over in order. **The batcher runs on the thread that asks for
-//! the batch**, one batch after the other, so what it does on the device, random numbers included, is in program order
-//! with any number of workers. Costly work on the host belongs into the pipeline, work on the device into the batcher.
+//! are left are cut into batches in that order; the last batch may be smaller.
+//!
+//! # Workers
+//!
+//! Workers are threads that make batches ahead of the program, each a whole batch: its samples, then the batcher. They
+//! are handed over in order. So dataset, functions and batcher run in any of the workers, several at a time, and must
+//! compute the same for the same samples: no counter, cache of random things or generator of their own.
+//!
+//! A batcher may work on the device, random operations included: batch `b` of epoch `e` draws from a stream of its own
+//! (see [`random`](DataLoaderBuilder::random)), with any number of workers and without. What it draws from is the stream
+//! of the thread that asks for the pass, if nothing else is said; where that has no seed, the batches carry the error
+//! that any random operation without one has. An index out of range is an error of the batch it is in.
 //!
 //! # Epochs and positions
 //!

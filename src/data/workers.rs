@@ -5,7 +5,7 @@ use super::cut::{Cut, Cutter};
 use super::error::LoadError;
 use super::pass::Run;
 use super::worker_stream::WorkerStream;
-use crate::random::run_issued;
+use crate::random::begun;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -156,9 +156,7 @@ impl<I: Send + 'static, O: Send + 'static> Shared<I, O> {
     /// Makes a batch. Its work on the device is issued and begun, so that it does not wait for the program to ask, and
     /// tells of its errors in the batch.
     fn load(&self, cut: Result<Cut<I>, LoadError>) -> Loaded<O> {
-        let loaded = self.batching.load(cut);
-        run_issued();
-        loaded
+        begun(|| self.batching.load(cut))
     }
 
     /// The next thing to do, when there is one.
@@ -168,12 +166,11 @@ impl<I: Send + 'static, O: Send + 'static> Shared<I, O> {
             if self.is_over() || self.is_done(&state) {
                 return None;
             }
-            let handed = state.handed;
-            for (behind, batch) in state.batches.iter_mut().enumerate() {
-                match std::mem::replace(batch, Batch::AtWork) {
-                    Batch::Cut(cut) => return Some(Task::Batch(handed + behind, cut)),
-                    other => *batch = other,
-                }
+            let cut = state.batches.iter().position(|batch| matches!(batch, Batch::Cut(_)));
+            if let Some(behind) = cut
+                && let Batch::Cut(cut) = std::mem::replace(&mut state.batches[behind], Batch::AtWork)
+            {
+                return Some(Task::Batch(state.handed + behind, cut));
             }
             let held = state.runs.len() + state.batches.len() * self.runs_of_batch;
             if state.runs_taken < self.batching.pass.runs() && held < self.window {

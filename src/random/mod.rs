@@ -89,12 +89,18 @@ fn settle(stream: StreamId) -> Result<(), Error> {
     Ok(())
 }
 
-/// Runs what this thread has issued so far, without waiting for the device. What fails is the program's to read from
-/// its tensors.
-pub(crate) fn run_issued() {
-    if is_op_determinism_enabled() {
+/// Runs `body`, and then what it has issued in this thread, without waiting for the device. What fails is the program's
+/// to read from its tensors.
+pub(crate) fn begun<T>(body: impl FnOnce() -> T) -> T {
+    if !is_op_determinism_enabled() {
+        return body();
+    }
+    let before = position::tensors_made();
+    let result = body();
+    if position::tensors_made() != before {
         let _ = position::run_queued(StreamId::current());
     }
+    result
 }
 
 /// Ends this thread's seed, and what it has entered.

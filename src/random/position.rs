@@ -25,9 +25,14 @@ pub(super) fn now() -> TensorId {
 
 /// Whether the program has made a tensor on a device of Burn's stream, be it that its operation still waits to run.
 pub(crate) fn tensors_exist() -> bool {
+    tensors_made() > 0
+}
+
+/// How many tensors the program has made on devices of Burn's stream.
+pub(super) fn tensors_made() -> u64 {
     Counter::with(|counter| {
         let taken = counter.taken;
-        counter.next() != TensorId::new(taken)
+        counter.next().value() - taken
     })
 }
 
