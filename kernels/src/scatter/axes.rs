@@ -64,6 +64,18 @@ impl AxisView {
         StridesLaunch::new(outer / width, axis / width, if width == 1 { inner } else { 1 })
     }
 
+    /// Whether the axis comes in vectors of `width`, side by side, on every outer line. Asked where there is one inner line.
+    pub(super) fn has_axis_in_vectors(&self, width: u32) -> bool {
+        let [outer, axis, _] = self.strides;
+        axis == 1 && outer.is_multiple_of(width)
+    }
+
+    /// Distances between neighbouring vectors of `width` along the axis.
+    pub(super) fn axis_vector_strides(&self, width: u32) -> StridesLaunch {
+        let [outer, axis, inner] = self.strides;
+        StridesLaunch::new(outer / width, axis, inner)
+    }
+
     /// The buffer from the view's first element on.
     pub(crate) fn buffer(&self) -> BufferArg {
         // SAFETY: the handle covers every element its tensor's shape and strides reach, and the kernels that take it

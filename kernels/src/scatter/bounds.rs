@@ -71,24 +71,31 @@ pub fn check(
     let indices = AxisView::new(client, KERNEL, indices, 0..tuple_axes)?;
     let [_, tuple_stride, part_stride] = indices.strides;
     let tuples = elements / sizes.len();
-    let (count, dim) = grid(tuples);
-    for (part, &size) in sizes.iter().enumerate() {
-        // SAFETY: units stop at the number of tuples; the view covers every part of each, and the flag is in the buffer.
-        unsafe {
-            check_kernel::launch_unchecked(
-                client,
-                count.clone(),
-                dim,
-                indices.buffer(),
-                words_arg(&flags.handle, flags.length),
-                tuples as u32,
-                part as u32 * part_stride,
-                tuple_stride,
-                size as u32,
-                flag as u32,
-                dtype,
-            );
-        }
+    let fours = sizes.len() == 1 && tuple_stride == 1 && tuples.is_multiple_of(4) && dtype.size() == 4;
+    let width = if fours { 4 } else { 1 };
+    let units = tuples / width;
+    let mut size_args = SequenceArg::new();
+    for &size in sizes {
+        size_args.push(size as u32);
+    }
+    let (count, dim) = grid(units);
+    // SAFETY: units stop at the number of tuples, or of fours of them where a tuple is one index and they lie side by
+    // side; the view covers every part of each, and the flag is in the buffer.
+    unsafe {
+        check_kernel::launch_unchecked(
+            client,
+            count,
+            dim,
+            width,
+            indices.buffer(),
+            words_arg(&flags.handle, flags.length),
+            units as u32,
+            tuple_stride,
+            part_stride,
+            size_args,
+            flag as u32,
+            dtype,
+        );
     }
     Ok(())
 }
@@ -100,22 +107,33 @@ pub fn first_outside(indices: &[i64], sizes: &[usize]) -> Option<usize> {
     indices.iter().zip(parts).position(|(&index, &size)| is_outside(index, size))
 }
 
+/// One unit per tuple, or per vector of indices of one size: raises the flag if a part is outside its size.
 #[cube(launch_unchecked)]
-fn check_kernel<I: Int>(
-    indices: &[I],
+fn check_kernel<I: Int, N: Size>(
+    indices: &[Vector<I, N>],
     flags: &mut [u32],
-    tuples: u32,
-    first: u32,
+    units: u32,
     stride: u32,
-    size: u32,
+    part_stride: u32,
+    sizes: Sequence<u32>,
     flag: u32,
     #[define(I)] _dtype: ElemType,
 ) {
-    let tuple = ABSOLUTE_POS as u32;
-    if tuple >= tuples {
+    let unit = ABSOLUTE_POS as u32;
+    if unit >= units {
         terminate!();
     }
-    if row_of::<I>(indices[(first + tuple * stride) as usize], size) == size {
+    let mut outside = false;
+    #[unroll]
+    for part in 0..sizes.len() {
+        let size = sizes[part];
+        let index = indices[(unit * stride + comptime!(part as u32) * part_stride) as usize];
+        #[unroll]
+        for lane in 0..N::value() {
+            outside = outside || row_of::<I>(index.extract(lane), size) == size;
+        }
+    }
+    if outside {
         flags[flag as usize] = 1u32;
     }
 }

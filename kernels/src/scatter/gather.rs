@@ -5,7 +5,7 @@ use crate::device::require_units;
 use crate::launch::{UNITS, unwritten};
 use crate::scatter::accepts::{index_type, supported, tuple_axes};
 use crate::scatter::axes::{AxisView, checked_elements};
-use crate::scatter::kernel::{Extent, Strides, Tile, row_of};
+use crate::scatter::kernel::{Extent, Strides, StridesLaunch, Tile, row_of};
 use crate::scatter::plan::{Problem, axis_grids};
 use crate::scatter::segment::U32;
 use crate::scatter::update::{extent, launch_tuple_keys};
@@ -111,34 +111,95 @@ fn launch(
     }
     let (indices, index_dtype) = indices(client)?;
     let tensor = AxisView::new(client, kernel, tensor, axes)?;
-    for (count, dim, tile) in axis_grids(problem.outer, problem.sources, problem.inner) {
-        // SAFETY: units stop at the number of elements of the result; the kernel reads the tensor only at rows below
-        // the extent's, which its view covers.
-        unsafe {
-            gather_kernel::launch_unchecked(
-                client,
-                count,
-                dim,
-                tensor.buffer(),
-                indices.buffer(),
-                output.clone().into_arg().into_buffer_arg(),
-                extent(&problem),
-                tile,
-                tensor.strides(),
-                indices.strides(),
-                [dtype, index_dtype],
-            );
-        }
+    let read = Read { tensor, indices, problem, types: [dtype, index_dtype] };
+    match read.slice_width() {
+        1 => read.elements(client, &output),
+        width => read.slices(client, &output, width),
     }
     Ok(output)
 }
 
-/// For each element of the result: the tensor's element at its index.
+/// A read of elements along an axis.
+struct Read {
+    tensor: AxisView,
+    indices: AxisView,
+    problem: Problem,
+    types: [ElemType; 2],
+}
+
+impl Read {
+    /// The vectors along the inner axis that one index names, side by side in the tensor and in the result.
+    fn slice_width(&self) -> u32 {
+        let by_slice = self.indices.strides[2] == 0 && self.problem.inner.is_multiple_of(4);
+        if by_slice && self.types[0].size() == 4 && self.tensor.is_in_vectors(4) { 4 } else { 1 }
+    }
+
+    fn slices(&self, client: &Client, output: &TensorHandle, width: u32) {
+        let problem = Problem { inner: self.problem.inner / width as usize, ..self.problem };
+        for (count, dim, tile) in axis_grids(problem.outer, problem.sources, problem.inner) {
+            // SAFETY: units stop at the number of vectors of the result; the kernel reads the tensor only at rows below
+            // the extent's, which its view covers in vectors.
+            unsafe {
+                gather_slices::launch_unchecked(
+                    client,
+                    count,
+                    dim,
+                    width as usize,
+                    self.tensor.buffer(),
+                    self.indices.buffer(),
+                    output.clone().into_arg().into_buffer_arg(),
+                    extent(&problem),
+                    tile,
+                    self.tensor.vector_strides(width),
+                    self.indices.strides(),
+                    self.types,
+                );
+            }
+        }
+    }
+
+    fn elements(&self, client: &Client, output: &TensorHandle) {
+        let Self { indices, problem, .. } = self;
+        let words = self.types.iter().all(|dtype| dtype.size() == 4);
+        let along_axis = problem.inner == 1;
+        let (length, lie_so) = match along_axis {
+            true => (problem.sources, indices.has_axis_in_vectors(4)),
+            false => (problem.inner, indices.is_in_vectors(4)),
+        };
+        let width = if words && lie_so && length.is_multiple_of(4) { 4 } else { 1 };
+        let (problem, strides): (_, fn(&AxisView, u32) -> StridesLaunch) = match along_axis {
+            true => (Problem { sources: problem.sources / width, ..*problem }, AxisView::axis_vector_strides),
+            false => (Problem { inner: problem.inner / width, ..*problem }, AxisView::vector_strides),
+        };
+        for (count, dim, tile) in axis_grids(problem.outer, problem.sources, problem.inner) {
+            // SAFETY: as above, with a vector of indices for each of the result.
+            unsafe {
+                gather_elements::launch_unchecked(
+                    client,
+                    count,
+                    dim,
+                    width,
+                    self.tensor.buffer(),
+                    indices.buffer(),
+                    output.clone().into_arg().into_buffer_arg(),
+                    extent(&problem),
+                    tile,
+                    self.tensor.strides(),
+                    strides(indices, width as u32),
+                    along_axis,
+                    self.types,
+                );
+            }
+        }
+    }
+}
+
+/// For each vector of the result, all of one index: the tensor's vector there.
 #[cube(launch_unchecked)]
-fn gather_kernel<F: Numeric, I: Int>(
-    tensor: &[F],
+fn gather_slices<F: Numeric, I: Int, N: Size>(
+    tensor: &[Vector<F, N>],
     indices: &[I],
-    output: &mut [F],
+    output: &mut [Vector<F, N>],
     extent: Extent,
     tile: Tile,
     tensor_strides: Strides,
@@ -150,9 +211,43 @@ fn gather_kernel<F: Numeric, I: Int>(
         terminate!();
     }
     let row = row_of::<I>(indices[index_strides.offset(outer, source, inner)], extent.rows);
-    let mut value = F::from_int(0);
+    let mut value = Vector::<F, N>::new(F::from_int(0));
     if row < extent.rows {
         value = tensor[tensor_strides.offset(outer, row, inner)];
     }
     output[((outer * extent.sources + source) * extent.inner + inner) as usize] = value;
+}
+
+/// For each vector of the result, along the axis or the inner one: the tensor's element at each one's index.
+#[cube(launch_unchecked)]
+fn gather_elements<F: Numeric, I: Int, N: Size>(
+    tensor: &[F],
+    indices: &[Vector<I, N>],
+    output: &mut [Vector<F, N>],
+    extent: Extent,
+    tile: Tile,
+    tensor_strides: Strides,
+    index_strides: Strides,
+    #[comptime] along_axis: bool,
+    #[define(F, I)] _dtypes: [ElemType; 2],
+) {
+    let (outer, source, inner) = (tile.outer(), tile.axis(), tile.inner());
+    if outer >= extent.outer || source >= extent.sources || inner >= extent.inner {
+        terminate!();
+    }
+    let index = indices[index_strides.offset(outer, source, inner)];
+    let width = N::value();
+    let mut values = Vector::<F, N>::empty();
+    #[unroll]
+    for lane in 0..width {
+        let row = row_of::<I>(index.extract(lane), extent.rows);
+        let column =
+            if comptime!(along_axis) { inner } else { inner * comptime!(width as u32) + comptime!(lane as u32) };
+        let mut value = F::from_int(0);
+        if row < extent.rows {
+            value = tensor[tensor_strides.offset(outer, row, column)];
+        }
+        values.insert(lane, value);
+    }
+    output[((outer * extent.sources + source) * extent.inner + inner) as usize] = values;
 }
