@@ -62,6 +62,9 @@ fn plans(rows: usize, sources: usize, walked: usize, columns: usize) -> Vec<Plan
     if walked <= 4096 && rows <= 5000 {
         plans.push(Plan::Walk);
     }
+    if walked <= 10_000 && rows <= 20_000 {
+        plans.push(Plan::Lines);
+    }
     if columns == 1 {
         // The first reads keys in fours where there are as many; runs of the other are not as long.
         plans.extend([Plan::Chains(Chains { bin_bits: 5, run: 1008 }), Plan::Chains(Chains { bin_bits: 1, run: 5 })]);
@@ -105,7 +108,8 @@ fn scatter_add_matches_reference() {
             check_scatter(&client, [1, rows, 1], sources, Update::Add);
         }
     }
-    for shape in [[3, 5, 7], [1, 10, 33], [128, 10, 1], [2, 1, 64], [5, 64, 1]] {
+    // The last two are gone through line by line in fours.
+    for shape in [[3, 5, 7], [1, 10, 33], [128, 10, 1], [2, 1, 64], [5, 64, 1], [130, 12, 1]] {
         for sources in [1, 7, 100] {
             check_scatter(&client, shape, sources, Update::Add);
         }

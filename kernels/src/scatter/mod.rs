@@ -57,10 +57,12 @@ pub mod bounds;
 mod chains;
 mod gather;
 pub(crate) mod kernel;
+mod lines;
 pub mod plan;
 pub mod reference;
 mod runs;
 pub(crate) mod segment;
+mod tree;
 mod update;
 
 pub use gather::{gather, gather_nd, select};

@@ -1,6 +1,6 @@
 //! How an update is launched; every plan gives the same bits.
 
-use crate::launch::{MAX_CUBES_PER_AXIS, UNITS};
+use crate::launch::{MAX_CUBES_PER_AXIS, MAX_ITERATIONS, UNITS};
 use crate::reduce::plan::Machine;
 use crate::scatter::accepts::accumulator;
 use crate::scatter::chains::LEVELS;
@@ -25,6 +25,9 @@ const MOST_LINKED: usize = CHUNK.pow(LEVELS);
 
 /// Fewest rows whose sources are linked rather than sorted: with fewer, one unit could have most of the work.
 const FEWEST_LINKED_ROWS: usize = 1024;
+
+/// Fewest lines of which each has a unit: enough for the vector registers of a processor's cores.
+const FEWEST_LINES: usize = 128;
 
 /// Longest run of sources that one unit links.
 const LONGEST_RUN: usize = 1023 * 16;
@@ -70,6 +73,8 @@ impl Problem {
 pub enum Plan {
     /// Every destination element walks all sources of its line. One launch.
     Walk,
+    /// Every line's sources are taken in their order by one unit, which keeps a running tree for each row. One launch.
+    Lines,
     /// Every source finds its place in the stable order by comparing with all others. Three to five launches.
     Rank,
     /// Stable radix passes over blocks of sources. Four launches a pass, and two to seven others.
@@ -199,12 +204,38 @@ pub fn plan(problem: &Problem, dtype: ElemType, machine: Machine) -> Plan {
     }
 }
 
-/// The plan of [`scatter`](super::scatter): it walks its lines, or takes all updates by destination element.
+/// The plan of [`scatter`](super::scatter): it walks its lines, goes through them one by one, or takes all updates by
+/// destination element.
 pub fn plan_scatter(problem: &Problem, dtype: ElemType, machine: Machine) -> Plan {
     match walks(problem) {
+        _ if machine == Machine::Software && goes_by_line(problem, dtype) => Plan::Lines,
         true => Plan::Walk,
         false => plan_by_key(&problem.flattened(), dtype, machine),
     }
+}
+
+/// Whether one unit a line is enough of them, and has less to do than if each of its rows looked for its sources.
+fn goes_by_line(problem: &Problem, dtype: ElemType) -> bool {
+    let Problem { rows, sources, .. } = *problem;
+    let walk = rows as u64 * sources as u64;
+    // In accesses to memory: four to clear and read a row's state and its element, six to take a value.
+    let line = 4 * rows as u64 + 6 * sources as u64;
+    problem.columns() >= FEWEST_LINES
+        && line < walk
+        && !touches_few(rows, sources)
+        && line_iterations(problem) <= MAX_ITERATIONS
+        && line_refuses(dtype).is_none()
+}
+
+/// Loop iterations of a unit that goes through a line.
+pub(super) fn line_iterations(problem: &Problem) -> usize {
+    2 * problem.rows + problem.sources
+}
+
+/// Why lines of elements of `dtype` are not gone through one by one, if they are not.
+pub(super) fn line_refuses(dtype: ElemType) -> Option<String> {
+    let fits = accumulator(dtype).size() == size_of::<u32>();
+    (!fits).then(|| format!("lines of {dtype}, want totals of 32 bits"))
 }
 
 fn plan_by_key(problem: &Problem, dtype: ElemType, machine: Machine) -> Plan {
@@ -248,8 +279,7 @@ fn pieces(length: usize, bits: u32) -> impl Iterator<Item = (u32, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Radix, pieces};
-    use crate::launch::MAX_ITERATIONS;
+    use super::{MAX_ITERATIONS, Radix, pieces};
 
     #[test]
     fn pieces_cover_an_axis() {

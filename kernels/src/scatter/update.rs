@@ -6,10 +6,12 @@ use crate::reduce::plan::Machine;
 use crate::scatter::accepts::{Types, scatter_nd_problem, scatter_problem, select_assign_problem};
 use crate::scatter::axes::AxisView;
 use crate::scatter::kernel::{ExtentLaunch, finish, fold_chunks, walk};
-use crate::scatter::plan::{Chains, Plan, Problem, Radix, axis_grids, plan, plan_scatter, sums_runs};
+use crate::scatter::plan::{
+    Chains, Plan, Problem, Radix, axis_grids, line_iterations, line_refuses, plan, plan_scatter, sums_runs,
+};
 use crate::scatter::segment::{Keys, Segments, U32, axis_keys, segment, tuple_keys, words, words_arg};
 use crate::scatter::{CHUNK, Update};
-use crate::scatter::{chains, runs};
+use crate::scatter::{chains, lines, runs};
 use cubecl::prelude::*;
 use cubecl::server::Handle;
 use cubecl::std::tensor::{TensorHandle, into_contiguous};
@@ -67,7 +69,8 @@ pub fn scatter_planned(
         let operands = Operands::new(client, KERNEL, tensor, values, axis.clone(), axis)?;
         return runs::add(client, operands, &indices, &problem, types);
     }
-    if let Some(way) = way_of(KERNEL, plan, problem.sources, &flat, types)? {
+    let way = way_of(KERNEL, plan, &problem, &flat, types)?;
+    if let Way::ByKey(way) = way {
         let all = 0..tensor.shape().len();
         let indices = AxisView::new(client, KERNEL, indices, axis)?;
         let keys = match problem.columns() {
@@ -79,7 +82,10 @@ pub fn scatter_planned(
     }
     let indices = AxisView::new(client, KERNEL, indices, axis.clone())?;
     let operands = Operands::new(client, KERNEL, tensor, values, axis.clone(), axis)?;
-    Ok(launch_walk(client, operands, &indices, &problem, types, update))
+    Ok(match way {
+        Way::Lines => lines::update(client, &operands, &indices, &problem, types, update),
+        _ => launch_walk(client, operands, &indices, &problem, types, update),
+    })
 }
 
 /// Updates the rows of `tensor` along `dim` that the one-dimensional `indices` name with those of `values`, whose
@@ -133,10 +139,11 @@ pub fn select_assign_planned(
     if sums_runs(&problem, update, types.is_float()) {
         return runs::add(client, operands, &indices.along_axis_only(), &problem, types);
     }
-    match way_of(KERNEL, plan, problem.sources, &problem, types)? {
-        Some(way) => Ok(launch_by_key(client, operands, indices.keys(types.index), &problem, way, types, update)),
-        None => Ok(launch_walk(client, operands, &indices.along_axis_only(), &problem, types, update)),
-    }
+    Ok(match way_of(KERNEL, plan, &problem, &problem, types)? {
+        Way::ByKey(way) => launch_by_key(client, operands, indices.keys(types.index), &problem, way, types, update),
+        Way::Walk => launch_walk(client, operands, &indices.along_axis_only(), &problem, types, update),
+        Way::Lines => lines::update(client, &operands, &indices.along_axis_only(), &problem, types, update),
+    })
 }
 
 /// Updates the slices of `tensor` that the tuples along the last axis of `indices[.., k]` name by their position in the
@@ -187,10 +194,11 @@ pub fn scatter_nd_planned(
     if sums_runs(&problem, update, types.is_float()) {
         return runs::add(client, operands, &view(keys)?, &problem, by_key);
     }
-    match way_of(KERNEL, plan, problem.sources, &problem, types)? {
-        Some(way) => Ok(launch_by_key(client, operands, Keys::made(keys), &problem, way, types, update)),
-        None => Ok(launch_walk(client, operands, &view(keys)?, &problem, by_key, update)),
-    }
+    Ok(match way_of(KERNEL, plan, &problem, &problem, types)? {
+        Way::ByKey(way) => launch_by_key(client, operands, Keys::made(keys), &problem, way, types, update),
+        Way::Walk => launch_walk(client, operands, &view(keys)?, &problem, by_key, update),
+        Way::Lines => lines::update(client, &operands, &view(keys)?, &problem, by_key, update),
+    })
 }
 
 /// The tensor and the values of one update.
@@ -228,7 +236,17 @@ impl Operands {
     }
 }
 
-/// How sources find the row that their key names.
+/// How sources find their rows.
+enum Way {
+    /// Each destination element looks for its own.
+    Walk,
+    /// Line by line.
+    Lines,
+    /// By key.
+    ByKey(ByKey),
+}
+
+/// How sources with one key each find the row that it names.
 enum ByKey {
     /// Sorted, by rank without a geometry.
     Sort(Option<Radix>),
@@ -236,35 +254,40 @@ enum ByKey {
     Link(Chains),
 }
 
-/// The way of a plan, or `None` to walk: a line of `walked` sources, or all those of a problem of one key a source.
-/// Refuses a plan whose units would loop too long, and links of what they are not for.
+/// The way of a plan, for a `problem` and what is left of it where each source has one key. Refuses a plan whose units
+/// would loop too long, or that is not for these types or columns.
 fn way_of(
     kernel: &'static str,
     plan: Plan,
-    walked: usize,
     problem: &Problem,
+    by_key: &Problem,
     types: Types,
-) -> Result<Option<ByKey>, KernelError> {
-    let sources = problem.sources;
+) -> Result<Way, KernelError> {
+    let (walked, sources) = (problem.sources, by_key.sources);
+    let refused = |reason| KernelError::Shape { kernel, reason };
     let (way, what, sources, iterations, most) = match plan {
-        Plan::Walk => (None, "a walk", walked, walked, CHUNK * CHUNK),
-        Plan::Rank => (Some(ByKey::Sort(None)), "a rank", sources, sources, MAX_ITERATIONS),
+        Plan::Walk => (Way::Walk, "a walk", walked, walked, CHUNK * CHUNK),
+        Plan::Lines => {
+            if let Some(reason) = line_refuses(types.storage) {
+                return Err(refused(reason));
+            }
+            (Way::Lines, "a line", walked, line_iterations(problem), MAX_ITERATIONS)
+        }
+        Plan::Rank => (Way::ByKey(ByKey::Sort(None)), "a rank", sources, sources, MAX_ITERATIONS),
         Plan::Radix(radix) => {
-            (Some(ByKey::Sort(Some(radix))), "a radix sort", sources, radix.iterations(sources), MAX_ITERATIONS)
+            let iterations = radix.iterations(sources);
+            (Way::ByKey(ByKey::Sort(Some(radix))), "a radix sort", sources, iterations, MAX_ITERATIONS)
         }
         Plan::Chains(chains) => {
-            if let Some(reason) = chains.refuses(problem, types.storage) {
-                return Err(KernelError::Shape { kernel, reason });
+            if let Some(reason) = chains.refuses(by_key, types.storage) {
+                return Err(refused(reason));
             }
-            (Some(ByKey::Link(chains)), "links", sources, chains.iterations(), MAX_ITERATIONS)
+            (Way::ByKey(ByKey::Link(chains)), "links", sources, chains.iterations(), MAX_ITERATIONS)
         }
     };
     match iterations <= most {
         true => Ok(way),
-        false => {
-            let reason = format!("{what} of {sources} sources loops {iterations} times, want at most {most}");
-            Err(KernelError::Shape { kernel, reason })
-        }
+        false => Err(refused(format!("{what} of {sources} sources loops {iterations} times, want at most {most}"))),
     }
 }
 

@@ -1,0 +1,88 @@
+//! The tree of the order contract as a row's values come, one by one: how many there were, the total of the chunk in the
+//! making, and above it, on each level, the total of the chunk of complete chunks in the making.
+
+use crate::scatter::kernel::combine;
+use crate::scatter::{CHUNK, Update};
+use cubecl::prelude::*;
+
+/// The number of a row's values, and the bits of the total of the last chunk.
+pub(super) type State = Vector<u32, Const<2>>;
+
+/// Most levels above the chunks of values: enough for `CHUNK` to the power of one more.
+pub(super) const MOST_LEVELS: u32 = 3;
+
+/// Levels above the chunks that rows of as many values may need.
+pub(super) fn levels(values: usize) -> u32 {
+    (1..=MOST_LEVELS).filter(|&level| values > CHUNK.pow(level)).count() as u32
+}
+
+/// Takes a value into the row at `place`, of the `places` in each of the levels that `totals` has.
+#[cube]
+pub(super) fn take<A: Numeric>(
+    states: &mut [State],
+    totals: &mut [A],
+    place: u32,
+    places: u32,
+    value: A,
+    #[comptime] levels: u32,
+    #[comptime] chunk_length: u32,
+    #[comptime] update: Update,
+    #[comptime] is_float: bool,
+) {
+    let state = states[place as usize];
+    let count = state.extract(0usize);
+    let total = A::reinterpret(state.extract(1usize));
+    let opens = count & (chunk_length - 1) == 0;
+    if comptime!(levels > 0) {
+        let mut term = total;
+        let mut terms = count;
+        let mut ends = opens && count != 0;
+        #[unroll]
+        for level in 0..levels {
+            // The chunk below is complete: the next term of the chunk on this level.
+            if ends {
+                terms /= chunk_length;
+                let kept = (places * level + place) as usize;
+                if (terms - 1) & (chunk_length - 1) != 0 {
+                    term = combine::<A>(totals[kept], term, update, is_float);
+                }
+                totals[kept] = term;
+                ends = terms & (chunk_length - 1) == 0;
+            }
+        }
+    }
+    let mut after = State::empty();
+    after.insert(0usize, count + 1);
+    after.insert(1usize, u32::reinterpret(select(opens, value, combine::<A>(total, value, update, is_float))));
+    states[place as usize] = after;
+}
+
+/// The element that the values of the row at `place` make of `before`.
+#[cube]
+pub(super) fn updated<F: Numeric, A: Numeric>(
+    before: F,
+    states: &[State],
+    totals: &[A],
+    place: u32,
+    places: u32,
+    #[comptime] levels: u32,
+    #[comptime] chunk_length: u32,
+    #[comptime] update: Update,
+    #[comptime] is_float: bool,
+) -> F {
+    let state = states[place as usize];
+    let count = state.extract(0usize);
+    let mut total = A::reinterpret(state.extract(1usize));
+    if comptime!(levels > 0) {
+        // The last chunk is not a term of the next level's yet, even if complete.
+        let mut terms = select(count == 0, 0u32, (count - 1) / chunk_length);
+        #[unroll]
+        for level in 0..levels {
+            if terms & (chunk_length - 1) != 0 {
+                total = combine::<A>(totals[(places * level + place) as usize], total, update, is_float);
+            }
+            terms /= chunk_length;
+        }
+    }
+    select(count == 0, before, F::cast_from(combine::<A>(A::cast_from(before), total, update, is_float)))
+}
