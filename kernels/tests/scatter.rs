@@ -3,7 +3,7 @@
 use crate::harness::*;
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::reduce::plan::Machine;
-use burn_deterministic_kernels::scatter::plan::{Chains, Problem, Radix, plan, plan_scatter};
+use burn_deterministic_kernels::scatter::plan::{Bins, Problem, Radix, plan, plan_scatter};
 use burn_deterministic_kernels::scatter::{self, Plan, Update, reference};
 use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
 use cubecl::prelude::*;
@@ -67,7 +67,7 @@ fn plans(rows: usize, sources: usize, walked: usize, columns: usize) -> Vec<Plan
     }
     if columns == 1 {
         // The first reads keys in fours where there are as many; runs of the other are not as long.
-        plans.extend([Plan::Chains(Chains { bin_bits: 5, run: 1008 }), Plan::Chains(Chains { bin_bits: 1, run: 5 })]);
+        plans.extend([Plan::Bins(Bins { bin_bits: 5, run: 1008 }), Plan::Bins(Bins { bin_bits: 1, run: 5 })]);
     }
     plans
 }
@@ -185,7 +185,7 @@ fn one_row_of_many_takes_all_levels() {
         let row = |s: usize| if s.is_multiple_of(97) { s % rows } else { rows - 1 };
         let indices: Vec<i32> = (0..sources).map(|s| row(s) as i32).collect();
         let want = reference::scatter([1, rows, 1], &tensor, &wide(&indices), &values, |a, b| a + b);
-        let links = |run| Plan::Chains(Chains { bin_bits: 6, run });
+        let links = |run| Plan::Bins(Bins { bin_bits: 6, run });
         for plan in [Plan::Radix(Radix::new(rows, sources)), links(2064), links(30_000)] {
             let got = scatter::scatter_planned(
                 &client,
@@ -222,7 +222,7 @@ fn linked_rows_of_whole_chunks_match_reference() {
         for (bin_bits, run) in [(0, 4096), (3, 101), (8, 20_000)] {
             let got = scatter::scatter_planned(
                 &client,
-                Plan::Chains(Chains { bin_bits, run }),
+                Plan::Bins(Bins { bin_bits, run }),
                 0,
                 upload(&client, &tensor, &[rows], F32),
                 upload(&client, &indices, &[sources], I32),
@@ -371,7 +371,7 @@ fn check_type_of<T, I>(
     let indices = random_indices(16, sources, rows);
     let device_indices: Vec<I> = indices.iter().map(|&index| index_of(index)).collect();
     let want = expect(&tensor, &wide(&indices), &values);
-    let links = Plan::Chains(Chains { bin_bits: 2, run: 64 });
+    let links = Plan::Bins(Bins { bin_bits: 2, run: 64 });
     // Totals of 64 or 8 bits are not linked, nor does any plan change sums by runs.
     let linked = matches!(dtype.size(), 2 | 4);
     for plan in [Plan::Walk, Plan::Rank].into_iter().chain(linked.then_some(links)) {
@@ -615,7 +615,7 @@ fn refusals_say_what_does_not_fit() {
     assert_eq!(text(rank), "scatter::scatter: a rank of 60001 sources loops 60001 times, want at most 60000");
     let wide = scatter::select_assign_planned(
         &client,
-        Plan::Chains(Chains { bin_bits: 2, run: 64 }),
+        Plan::Bins(Bins { bin_bits: 2, run: 64 }),
         0,
         floats(&[3, 2]),
         index(&[4]),
@@ -623,7 +623,7 @@ fn refusals_say_what_does_not_fit() {
         most,
     );
     assert!(text(wide).contains("want one column"));
-    let run = Plan::Chains(Chains { bin_bits: 2, run: 60_000 });
+    let run = Plan::Bins(Bins { bin_bits: 2, run: 60_000 });
     let long = scatter::scatter_planned(&client, run, 0, floats(&[3]), index(&many), floats(&many), most);
     assert!(text(long).contains("want at most 60000"));
     let run = Plan::Radix(Radix { passes: 1, digit_bits: 4, run: 60_000 });
@@ -645,7 +645,7 @@ fn plans_are_pinned() {
         assert_eq!(plan(&tokens, F32, machine), Plan::Rank);
     }
     let points = Problem { outer: 1, rows: 1 << 18, sources: 1 << 20, inner: 1 };
-    let links = Plan::Chains(Chains { bin_bits: 7, run: 8208 });
+    let links = Plan::Bins(Bins { bin_bits: 8, run: 4112 });
     assert_eq!(plan_scatter(&points, F32, Machine::Software), links);
     let sorted = Plan::Radix(Radix { passes: 2, digit_bits: 10, run: 4096 });
     assert_eq!(plan_scatter(&points, F32, Machine::Gpu), sorted);

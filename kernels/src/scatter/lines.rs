@@ -9,7 +9,7 @@ use crate::scatter::axes::AxisView;
 use crate::scatter::kernel::{Extent, Strides, row_of};
 use crate::scatter::plan::Problem;
 use crate::scatter::segment::words;
-use crate::scatter::tree::{State, levels, take, updated};
+use crate::scatter::tree::{State, carry, levels, take, updated};
 use crate::scatter::update::{Operands, extent};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -58,7 +58,12 @@ fn update_lines<F: Numeric, A: Numeric, I: Int, N: Size>(
             if row < extent.rows {
                 let place = first + row * extent.inner;
                 let value = A::cast_from(value.extract(lane));
-                take::<A>(states, totals, place, places, value, levels, chunk_length, update, is_float);
+                let full = take::<A>(states, totals, place, value, levels, chunk_length, update, is_float);
+                if comptime!(levels > 1) {
+                    if full {
+                        carry::<A>(&*states, totals, place, places, levels, chunk_length, update, is_float);
+                    }
+                }
             }
         }
     }

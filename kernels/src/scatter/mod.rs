@@ -53,8 +53,8 @@
 
 pub(crate) mod accepts;
 pub(crate) mod axes;
+mod bins;
 pub mod bounds;
-mod chains;
 mod gather;
 pub(crate) mod kernel;
 mod lines;

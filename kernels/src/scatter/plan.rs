@@ -3,8 +3,9 @@
 use crate::launch::{MAX_CUBES_PER_AXIS, MAX_ITERATIONS, UNITS};
 use crate::reduce::plan::Machine;
 use crate::scatter::accepts::accumulator;
-use crate::scatter::chains::LEVELS;
+use crate::scatter::bins::{LINE, ROUND, STEP};
 use crate::scatter::kernel::TileLaunch;
+use crate::scatter::tree::MOST_LEVELS;
 use crate::scatter::{CHUNK, RUN, Update};
 use cubecl::prelude::{CubeCount, CubeDim, ElemType};
 
@@ -20,20 +21,20 @@ pub const MOST_RUN_ROWS: usize = RUN / 2;
 /// Most sources that are sorted by comparing each with all others.
 const MOST_RANKED: usize = 2048;
 
-/// Most sources that are linked: the levels of the tree that a row keeps have room for as many in one row.
-const MOST_LINKED: usize = CHUNK.pow(LEVELS);
+/// Most sources that go by bins: the levels of the tree that a row keeps have room for as many in one row.
+const MOST_BINNED: usize = CHUNK.pow(MOST_LEVELS + 1);
 
-/// Fewest rows whose sources are linked rather than sorted: with fewer, one unit could have most of the work.
-const FEWEST_LINKED_ROWS: usize = 1024;
+/// Fewest rows whose sources go by bins: with fewer, one unit could have most of the work.
+const FEWEST_BINNED_ROWS: usize = 1024;
+
+/// Longest run of sources that one unit puts into bins.
+const LONGEST_RUN: usize = 1023 * 16;
+
+/// Most bits of a row that tell its bin.
+const MOST_BIN_BITS: u32 = 8;
 
 /// Fewest lines of which each has a unit: enough for the vector registers of a processor's cores.
 const FEWEST_LINES: usize = 128;
-
-/// Longest run of sources that one unit links.
-const LONGEST_RUN: usize = 1023 * 16;
-
-/// Most sources and runs whose links one launch follows, where one run has no more.
-const MOST_FOLLOWED: usize = 56_000;
 
 /// Most bits of one radix digit.
 const MOST_DIGIT_BITS: u32 = 10;
@@ -79,45 +80,63 @@ pub enum Plan {
     Rank,
     /// Stable radix passes over blocks of sources. Four launches a pass, and two to seven others.
     Radix(Radix),
-    /// Single elements are updated along links between sources, without sorting them. Three launches, and one for every
-    /// 50,000 sources or so.
-    Chains(Chains),
+    /// Values of single elements are put side by side for each bin of rows, and taken in their order by one unit a bin,
+    /// which keeps a running tree for each row. Six launches, and one for every 200,000 sources or so.
+    Bins(Bins),
 }
 
-/// The geometry of the links between sources.
+/// The geometry of bins of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Chains {
+pub struct Bins {
     /// Low bits of a row, by which one unit's rows differ from another's.
     pub bin_bits: u32,
-    /// Neighbouring sources that one unit links.
+    /// Neighbouring sources that one unit counts and places.
     pub run: usize,
 }
 
-impl Chains {
-    /// Bits of a row that are not low bits.
-    pub(super) fn row_bits(&self, rows: usize) -> u32 {
-        (usize::BITS - (rows.max(1) - 1).leading_zeros()).saturating_sub(self.bin_bits)
+impl Bins {
+    /// How many there are.
+    pub(super) fn bins(&self) -> usize {
+        1 << self.bin_bits
     }
 
-    /// Runs whose links one launch follows: a unit's loops then end in time if all their sources are in its bin.
-    pub(super) fn window(&self) -> usize {
-        (MOST_FOLLOWED / (self.run + 1)).max(1)
+    /// Counters: one for each bin of each run.
+    pub(super) fn counters(&self, sources: usize) -> usize {
+        self.bins() * sources.div_ceil(self.run)
     }
 
-    /// Loop iterations of the unit that has the most of them.
-    pub(super) fn iterations(&self) -> usize {
-        // A step for each source and each run, and two loops are left and entered for each chunk.
-        let window = self.window() * self.run;
-        (window + self.window() + 4 * window.div_ceil(CHUNK)).max((1 << self.bin_bits) + self.run)
+    /// Places for the states of one bin's rows, and for one row more, which stands for none.
+    pub(super) fn places(&self, rows: usize) -> usize {
+        // An odd number of cache lines, so that the rows of neighbouring bins meet in no cache set.
+        ((rows + 1).div_ceil(self.bins()).div_ceil(LINE) | 1) * LINE
     }
 
-    /// What of a problem these links are not for, if anything.
+    /// Rounds of one launch: a round's loop is entered and left.
+    pub(super) fn rounds(&self, rows: usize) -> usize {
+        (MAX_ITERATIONS - self.clearing(rows)) / (ROUND + 3)
+    }
+
+    /// Rounds that take all of so many values into rows of one bin: a round may end early, at a full chunk of chunks.
+    pub(super) fn all_rounds(values: usize) -> usize {
+        values.div_ceil(ROUND * STEP) + values / (CHUNK * CHUNK)
+    }
+
+    /// Loop iterations that clear the states of a bin.
+    fn clearing(&self, rows: usize) -> usize {
+        self.places(rows) / LINE
+    }
+
+    /// Loop iterations of the unit that has the most of them, but for those bound by the rounds.
+    pub(super) fn iterations(&self, sources: usize) -> usize {
+        (self.bins() + self.run).max(scan_iterations(self.counters(sources)))
+    }
+
+    /// What of a problem these bins are not for, if anything.
     pub(super) fn refuses(&self, problem: &Problem, dtype: ElemType) -> Option<String> {
-        let Problem { rows, sources, .. } = *problem;
-        let bits = self.row_bits(rows) + usize::BITS - self.run.leading_zeros();
-        let fits = problem.columns() == 1 && sources <= MOST_LINKED && self.run > 0 && bits <= u32::BITS;
+        let fits = problem.columns() == 1 && problem.sources <= MOST_BINNED && self.run > 0;
+        let fits = fits && self.clearing(problem.rows) <= MAX_ITERATIONS / 2;
         (!fits || accumulator(dtype).size() != size_of::<u32>()).then(|| {
-            let wanted = format!("one column of at most {MOST_LINKED} sources, totals and links of 32 bits");
+            let wanted = format!("one column of at most {MOST_BINNED} sources, totals of 32 bits");
             format!("{self:?} for {dtype} in {problem:?}, want {wanted}")
         })
     }
@@ -125,7 +144,7 @@ impl Chains {
     /// The geometry for so many sources.
     fn new(sources: usize) -> Self {
         // Bins and runs are to keep the units of software drivers busy, and to be fewer, multiplied, than the sources.
-        let bits = (sources.max(1).ilog2().saturating_sub(5) / 2).clamp(4, 7);
+        let bits = (sources.max(1).ilog2().saturating_sub(3) / 2).clamp(4, MOST_BIN_BITS);
         // An odd number of cache lines.
         let run = ((sources >> bits).div_ceil(16) | 1) * 16;
         Self { bin_bits: bits, run: run.min(LONGEST_RUN) }
@@ -154,17 +173,9 @@ impl Radix {
         self.bins() * sources.div_ceil(self.run)
     }
 
-    /// Counters that one unit of the scan adds up.
-    pub(super) fn scan_block(counters: usize) -> usize {
-        // Blocks as many as they are long, to the next power of two: the scan's two loops then cost the same.
-        1 << counters.ilog2().div_ceil(2).max(6)
-    }
-
     /// Loop iterations of the unit that has the most of them.
     pub(crate) fn iterations(&self, sources: usize) -> usize {
-        let counters = self.counters(sources);
-        let block = Self::scan_block(counters);
-        (self.bins() + self.run).max(counters.div_ceil(block) + block)
+        (self.bins() + self.run).max(scan_iterations(self.counters(sources)))
     }
 
     /// The geometry for `sources` keys in `0..=rows`.
@@ -178,6 +189,18 @@ impl Radix {
         let run = (4usize << digit_bits).max(64);
         Self { passes, digit_bits, run }
     }
+}
+
+/// Counters that one unit of their scan adds up.
+pub(super) fn scan_block(counters: usize) -> usize {
+    // Blocks as many as they are long, to the next power of two: the scan's two loops then cost the same.
+    1 << counters.ilog2().div_ceil(2).max(6)
+}
+
+/// Loop iterations of the unit of a scan that has the most of them.
+fn scan_iterations(counters: usize) -> usize {
+    let block = scan_block(counters);
+    counters.div_ceil(block) + block
 }
 
 /// Whether every destination element can walk its sources at less than the cost of sorting.
@@ -240,12 +263,12 @@ pub(super) fn line_refuses(dtype: ElemType) -> Option<String> {
 
 fn plan_by_key(problem: &Problem, dtype: ElemType, machine: Machine) -> Plan {
     let Problem { rows, sources, .. } = *problem;
-    // Few units follow links: enough for a processor's cores, of which each has a cache for what is not near.
-    let links = machine == Machine::Software && rows >= FEWEST_LINKED_ROWS && !touches_few(rows, sources);
-    let chains = Chains::new(sources);
+    // Few units have a bin each: enough for a processor's cores.
+    let in_bins = machine == Machine::Software && rows >= FEWEST_BINNED_ROWS && !touches_few(rows, sources);
+    let bins = Bins::new(sources);
     match sources <= MOST_RANKED {
         true => Plan::Rank,
-        false if links && chains.refuses(problem, dtype).is_none() => Plan::Chains(chains),
+        false if in_bins && bins.refuses(problem, dtype).is_none() => Plan::Bins(bins),
         false => Plan::Radix(Radix::new(rows, sources)),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::launch::{cubes, grid};
 use crate::scatter::kernel::{Extent, Strides, Tile, row_of};
-use crate::scatter::plan::{Radix, touches_few};
+use crate::scatter::plan::{Radix, scan_block, touches_few};
 use cubecl::ir::UIntKind;
 use cubecl::prelude::*;
 use cubecl::server::Handle;
@@ -25,6 +25,12 @@ impl Keys {
     /// Keys made by a kernel of this module.
     pub(crate) fn made(handle: Handle) -> Self {
         Self { handle, stride: 1, dtype: U32 }
+    }
+
+    /// How many neighbouring keys a unit reads at once, in runs of `run`.
+    pub(super) fn width(&self, sources: usize, run: usize) -> usize {
+        let fours = self.stride == 1 && self.dtype.size() == 4 && sources.is_multiple_of(4) && run.is_multiple_of(4);
+        if fours { 4 } else { 1 }
     }
 
     pub(super) fn arg(&self, sources: usize) -> BufferArg {
@@ -140,10 +146,19 @@ fn place_by_rank<I: Int>(
     places[rank as usize] = unit;
 }
 
+/// Which bits of the keys a pass sorts by, in which runs.
+#[derive(Clone, Copy)]
+pub(super) struct Digits {
+    pub(super) shift: u32,
+    pub(super) bins: usize,
+    /// Neighbouring sources that one unit counts and places.
+    pub(super) run: usize,
+}
+
 /// One unit per run: counts the digits of its run in its column of `counters[bins, runs]`.
 #[cube(launch_unchecked)]
-fn count_digits<I: Int>(
-    keys: &[I],
+fn count_digits<I: Int, N: Size>(
+    keys: &[Vector<I, N>],
     counters: &mut [u32],
     stride: u32,
     rows: u32,
@@ -161,9 +176,14 @@ fn count_digits<I: Int>(
     for digit in 0..bins {
         counters[(digit * runs + unit) as usize] = 0;
     }
-    for source in unit * run..min((unit + 1) * run, sources) {
-        let digit = (row_of::<I>(keys[(source * stride) as usize], rows) >> shift) & (bins - 1);
-        counters[(digit * runs + unit) as usize] += 1;
+    let width = N::value();
+    for at in unit * run / comptime!(width as u32)..min((unit + 1) * run, sources) / comptime!(width as u32) {
+        let keys = keys[(at * stride) as usize];
+        #[unroll]
+        for lane in 0..width {
+            let digit = (row_of::<I>(keys.extract(lane), rows) >> shift) & (bins - 1);
+            counters[(digit * runs + unit) as usize] += 1;
+        }
     }
 }
 
@@ -201,9 +221,9 @@ fn scan_blocks(counters: &mut [u32], sums: &[u32], length: u32, block: u32) {
 
 /// One unit per run: moves each source of its run, in order, to the next place of its digit.
 #[cube(launch_unchecked)]
-fn place_by_digit<I: Int>(
-    keys: &[I],
-    places: &[u32],
+fn place_by_digit<I: Int, N: Size>(
+    keys: &[Vector<I, N>],
+    places: &[Vector<u32, N>],
     counters: &mut [u32],
     sorted_keys: &mut [u32],
     sorted_places: &mut [u32],
@@ -221,13 +241,27 @@ fn place_by_digit<I: Int>(
     if unit >= runs {
         terminate!();
     }
-    for source in unit * run..min((unit + 1) * run, sources) {
-        let key = row_of::<I>(keys[(source * stride) as usize], rows);
-        let counter = ((key >> shift) & (bins - 1)) * runs + unit;
-        let to = counters[counter as usize];
-        counters[counter as usize] = to + 1;
-        sorted_keys[to as usize] = key;
-        sorted_places[to as usize] = if comptime!(moved) { places[source as usize] } else { source };
+    let width = N::value();
+    for at in unit * run / comptime!(width as u32)..min((unit + 1) * run, sources) / comptime!(width as u32) {
+        let keys = keys[(at * stride) as usize];
+        let mut moving = Vector::<u32, N>::empty();
+        if comptime!(moved) {
+            moving = places[at as usize];
+        } else {
+            #[unroll]
+            for lane in 0..width {
+                moving.insert(lane, at * comptime!(width as u32) + comptime!(lane as u32));
+            }
+        }
+        #[unroll]
+        for lane in 0..width {
+            let key = row_of::<I>(keys.extract(lane), rows);
+            let counter = ((key >> shift) & (bins - 1)) * runs + unit;
+            let to = counters[counter as usize];
+            counters[counter as usize] = to + 1;
+            sorted_keys[to as usize] = key;
+            sorted_places[to as usize] = moving.extract(lane);
+        }
     }
 }
 
@@ -323,7 +357,6 @@ pub(crate) fn sort_by_radix(
     sources: usize,
     radix: Radix,
 ) -> (Handle, Handle) {
-    let bins = radix.bins();
     let runs = sources.div_ceil(radix.run);
     let length = radix.counters(sources);
     let counters = words(client, length);
@@ -332,35 +365,19 @@ pub(crate) fn sort_by_radix(
     let mut from = (places.unwrap_or_else(|| keys.handle.clone()), keys);
     let mut spare: Option<(Handle, Handle)> = None;
     for pass in 0..radix.passes {
-        let shift = pass * radix.digit_bits;
+        let digits = Digits { shift: pass * radix.digit_bits, bins: radix.bins(), run: radix.run };
         let to = spare.take().unwrap_or_else(|| (words(client, sources), words(client, sources)));
         let (places, keys) = &from;
+        count(client, keys, digits, rows, sources, &counters);
         let (count, dim) = run_grid(runs);
-        // SAFETY: units stop at the number of runs, which cover the sources.
-        unsafe {
-            count_digits::launch_unchecked(
-                client,
-                count.clone(),
-                dim,
-                keys.arg(sources),
-                words_arg(&counters, length),
-                keys.stride,
-                rows as u32,
-                sources as u32,
-                radix.run as u32,
-                runs as u32,
-                shift,
-                bins as u32,
-                keys.dtype,
-            );
-        }
-        scan(client, &counters, length);
-        // SAFETY: as above; the scanned counters number the sources, so that places are a permutation of them.
+        // SAFETY: units stop at the number of runs, which cover the sources; the scanned counters number the sources, so
+        // that places are a permutation of them.
         unsafe {
             place_by_digit::launch_unchecked(
                 client,
                 count,
                 dim,
+                keys.width(sources, radix.run),
                 keys.arg(sources),
                 words_arg(places, sources),
                 words_arg(&counters, length),
@@ -369,10 +386,10 @@ pub(crate) fn sort_by_radix(
                 keys.stride,
                 rows as u32,
                 sources as u32,
-                radix.run as u32,
+                digits.run as u32,
                 runs as u32,
-                shift,
-                bins as u32,
+                digits.shift,
+                digits.bins as u32,
                 given || pass > 0,
                 keys.dtype,
             );
@@ -385,9 +402,36 @@ pub(crate) fn sort_by_radix(
     (from.1.handle, from.0)
 }
 
+/// Writes to `counters[bins, runs]` where the sources of each digit and run begin among all sorted ones.
+pub(super) fn count(client: &Client, keys: &Keys, digits: Digits, rows: usize, sources: usize, counters: &Handle) {
+    let runs = sources.div_ceil(digits.run);
+    let length = digits.bins * runs;
+    let (count, dim) = run_grid(runs);
+    // SAFETY: units stop at the number of runs, which cover the sources.
+    unsafe {
+        count_digits::launch_unchecked(
+            client,
+            count,
+            dim,
+            keys.width(sources, digits.run),
+            keys.arg(sources),
+            words_arg(counters, length),
+            keys.stride,
+            rows as u32,
+            sources as u32,
+            digits.run as u32,
+            runs as u32,
+            digits.shift,
+            digits.bins as u32,
+            keys.dtype,
+        );
+    }
+    scan(client, counters, length);
+}
+
 /// Replaces each counter by the sum of all before it.
 fn scan(client: &Client, counters: &Handle, length: usize) {
-    let block = Radix::scan_block(length);
+    let block = scan_block(length);
     let blocks = length.div_ceil(block);
     let sums = words(client, blocks);
     let (count, dim) = run_grid(blocks);

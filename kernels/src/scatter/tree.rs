@@ -16,45 +16,72 @@ pub(super) fn levels(values: usize) -> u32 {
     (1..=MOST_LEVELS).filter(|&level| values > CHUNK.pow(level)).count() as u32
 }
 
-/// Takes a value into the row at `place`, of the `places` in each of the levels that `totals` has.
+/// Takes a value into the row at `place`. Whether that leaves a full chunk on the first level, which [`carry`] has to take on
+/// before the row's next 64 values.
+///
+/// `totals` has `places` for each level.
 #[cube]
 pub(super) fn take<A: Numeric>(
     states: &mut [State],
     totals: &mut [A],
     place: u32,
-    places: u32,
     value: A,
     #[comptime] levels: u32,
     #[comptime] chunk_length: u32,
     #[comptime] update: Update,
     #[comptime] is_float: bool,
-) {
+) -> bool {
     let state = states[place as usize];
     let count = state.extract(0usize);
     let total = A::reinterpret(state.extract(1usize));
     let opens = count & (chunk_length - 1) == 0;
+    let mut full = false;
     if comptime!(levels > 0) {
-        let mut term = total;
-        let mut terms = count;
-        let mut ends = opens && count != 0;
-        #[unroll]
-        for level in 0..levels {
-            // The chunk below is complete: the next term of the chunk on this level.
-            if ends {
-                terms /= chunk_length;
-                let kept = (places * level + place) as usize;
-                if (terms - 1) & (chunk_length - 1) != 0 {
-                    term = combine::<A>(totals[kept], term, update, is_float);
-                }
-                totals[kept] = term;
-                ends = terms & (chunk_length - 1) == 0;
+        if opens && count != 0 {
+            let terms = count / chunk_length;
+            let mut term = total;
+            if (terms - 1) & (chunk_length - 1) != 0 {
+                term = combine::<A>(totals[place as usize], total, update, is_float);
             }
+            totals[place as usize] = term;
+            full = terms & (chunk_length - 1) == 0;
         }
     }
     let mut after = State::empty();
     after.insert(0usize, count + 1);
     after.insert(1usize, u32::reinterpret(select(opens, value, combine::<A>(total, value, update, is_float))));
     states[place as usize] = after;
+    full
+}
+
+/// Makes the full chunk that the last value of the row at `place` has left on the first level a term of the next one's, and
+/// so on up.
+#[cube]
+pub(super) fn carry<A: Numeric>(
+    states: &[State],
+    totals: &mut [A],
+    place: u32,
+    places: u32,
+    #[comptime] levels: u32,
+    #[comptime] chunk_length: u32,
+    #[comptime] update: Update,
+    #[comptime] is_float: bool,
+) {
+    let mut terms = (states[place as usize].extract(0usize) - 1) / chunk_length;
+    let mut term = totals[place as usize];
+    let mut full = true;
+    #[unroll]
+    for level in 1..levels {
+        if full {
+            terms /= chunk_length;
+            let kept = (places * level + place) as usize;
+            if (terms - 1) & (chunk_length - 1) != 0 {
+                term = combine::<A>(totals[kept], term, update, is_float);
+            }
+            totals[kept] = term;
+            full = terms & (chunk_length - 1) == 0;
+        }
+    }
 }
 
 /// The element that the values of the row at `place` make of `before`.

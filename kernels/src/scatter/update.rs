@@ -7,11 +7,11 @@ use crate::scatter::accepts::{Types, scatter_nd_problem, scatter_problem, select
 use crate::scatter::axes::AxisView;
 use crate::scatter::kernel::{ExtentLaunch, finish, fold_chunks, walk};
 use crate::scatter::plan::{
-    Chains, Plan, Problem, Radix, axis_grids, line_iterations, line_refuses, plan, plan_scatter, sums_runs,
+    Bins, Plan, Problem, Radix, axis_grids, line_iterations, line_refuses, plan, plan_scatter, sums_runs,
 };
 use crate::scatter::segment::{Keys, Segments, U32, axis_keys, segment, tuple_keys, words, words_arg};
 use crate::scatter::{CHUNK, Update};
-use crate::scatter::{chains, lines, runs};
+use crate::scatter::{bins, lines, runs};
 use cubecl::prelude::*;
 use cubecl::server::Handle;
 use cubecl::std::tensor::{TensorHandle, into_contiguous};
@@ -250,8 +250,8 @@ enum Way {
 enum ByKey {
     /// Sorted, by rank without a geometry.
     Sort(Option<Radix>),
-    /// Linked.
-    Link(Chains),
+    /// Put side by side for each bin of rows.
+    Bins(Bins),
 }
 
 /// The way of a plan, for a `problem` and what is left of it where each source has one key. Refuses a plan whose units
@@ -278,11 +278,11 @@ fn way_of(
             let iterations = radix.iterations(sources);
             (Way::ByKey(ByKey::Sort(Some(radix))), "a radix sort", sources, iterations, MAX_ITERATIONS)
         }
-        Plan::Chains(chains) => {
-            if let Some(reason) = chains.refuses(by_key, types.storage) {
+        Plan::Bins(bins) => {
+            if let Some(reason) = bins.refuses(by_key, types.storage) {
                 return Err(refused(reason));
             }
-            (Way::ByKey(ByKey::Link(chains)), "links", sources, chains.iterations(), MAX_ITERATIONS)
+            (Way::ByKey(ByKey::Bins(bins)), "a pass into bins", sources, bins.iterations(sources), MAX_ITERATIONS)
         }
     };
     match iterations <= most {
@@ -301,7 +301,7 @@ fn launch_by_key(
     update: Update,
 ) -> TensorHandle {
     match way {
-        ByKey::Link(geometry) => chains::fold(client, &operands, &keys, problem, geometry, types, update),
+        ByKey::Bins(geometry) => bins::update(client, &operands, keys, problem, geometry, types, update),
         ByKey::Sort(radix) => {
             let segments = segment(client, keys, problem.rows, problem.sources, radix);
             fold(client, operands, problem, segments, types, update)
