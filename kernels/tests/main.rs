@@ -17,4 +17,5 @@ mod random;
 mod reduce;
 mod scan;
 mod scatter;
+mod scatter_plans;
 mod sort;

@@ -102,7 +102,7 @@ pub(super) fn combine<A: Numeric>(left: A, right: A, #[comptime] update: Update,
 
 /// Each element in another type.
 #[cube]
-fn cast_each<F: Numeric, T: Numeric, N: Size>(from: Vector<F, N>) -> Vector<T, N> {
+pub(super) fn cast_each<F: Numeric, T: Numeric, N: Size>(from: Vector<F, N>) -> Vector<T, N> {
     let mut to = Vector::<T, N>::empty();
     #[unroll]
     for lane in 0..N::value() {
@@ -113,7 +113,7 @@ fn cast_each<F: Numeric, T: Numeric, N: Size>(from: Vector<F, N>) -> Vector<T, N
 
 /// [`combine`] of each element.
 #[cube]
-fn combine_each<A: Numeric, N: Size>(
+pub(super) fn combine_each<A: Numeric, N: Size>(
     left: Vector<A, N>,
     right: Vector<A, N>,
     #[comptime] update: Update,

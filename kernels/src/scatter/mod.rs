@@ -62,6 +62,7 @@ pub mod plan;
 pub mod reference;
 mod runs;
 pub(crate) mod segment;
+mod slices;
 mod tree;
 mod update;
 

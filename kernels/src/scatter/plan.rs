@@ -24,6 +24,9 @@ const MOST_RANKED: usize = 2048;
 /// Most sources that go by bins: the levels of the tree that a row keeps have room for as many in one row.
 const MOST_BINNED: usize = CHUNK.pow(MOST_LEVELS + 1);
 
+/// Most sources of rows of several elements that go by bins: one launch takes all of them, even if they are for one row.
+const MOST_SLICES: usize = (MAX_ITERATIONS / 2 - 1) * STEP;
+
 /// Fewest rows whose sources go by bins: with fewer, one unit could have most of the work.
 const FEWEST_BINNED_ROWS: usize = 1024;
 
@@ -133,18 +136,28 @@ impl Bins {
 
     /// What of a problem these bins are not for, if anything.
     pub(super) fn refuses(&self, problem: &Problem, dtype: ElemType) -> Option<String> {
-        let fits = problem.columns() == 1 && problem.sources <= MOST_BINNED && self.run > 0;
-        let fits = fits && self.clearing(problem.rows) <= MAX_ITERATIONS / 2;
-        (!fits || accumulator(dtype).size() != size_of::<u32>()).then(|| {
-            let wanted = format!("one column of at most {MOST_BINNED} sources, totals of 32 bits");
+        let Problem { rows, sources, .. } = *problem;
+        let clearing = if self.run == 0 { usize::MAX } else { self.clearing(rows) };
+        let (most, words) = match problem.columns() {
+            1 => (MOST_BINNED, accumulator(dtype).size() == size_of::<u32>()),
+            _ => (MOST_SLICES, true),
+        };
+        let reached = levels_reach(rows.max(sources) * problem.columns());
+        (sources > most || clearing > MAX_ITERATIONS / 2 || !words || !reached).then(|| {
+            let wanted = format!("at most {MOST_BINNED} sources with totals of 32 bits, or {MOST_SLICES} of rows");
             format!("{self:?} for {dtype} in {problem:?}, want {wanted}")
         })
     }
 
-    /// The geometry for so many sources.
-    fn new(sources: usize) -> Self {
+    /// The geometry for so many sources of rows of as many columns.
+    fn new(sources: usize, columns: usize) -> Self {
         // Bins and runs are to keep the units of software drivers busy, and to be fewer, multiplied, than the sources.
-        let bits = (sources.max(1).ilog2().saturating_sub(3) / 2).clamp(4, MOST_BIN_BITS);
+        let bits = |sources: usize| match columns {
+            1 => sources.ilog2().saturating_sub(3) / 2,
+            // A bin's unit is done with so few sources that the launch counts.
+            _ => sources.ilog2().saturating_sub(6),
+        };
+        let bits = bits(sources.max(1)).clamp(4, MOST_BIN_BITS);
         // An odd number of cache lines.
         let run = ((sources >> bits).div_ceil(16) | 1) * 16;
         Self { bin_bits: bits, run: run.min(LONGEST_RUN) }
@@ -247,7 +260,7 @@ fn goes_by_line(problem: &Problem, dtype: ElemType) -> bool {
         && line < walk
         && !touches_few(rows, sources)
         && line_iterations(problem) <= MAX_ITERATIONS
-        && line_refuses(dtype).is_none()
+        && line_refuses(problem, dtype).is_none()
 }
 
 /// Loop iterations of a unit that goes through a line.
@@ -255,17 +268,24 @@ pub(super) fn line_iterations(problem: &Problem) -> usize {
     2 * problem.rows + problem.sources
 }
 
-/// Why lines of elements of `dtype` are not gone through one by one, if they are not.
-pub(super) fn line_refuses(dtype: ElemType) -> Option<String> {
-    let fits = accumulator(dtype).size() == size_of::<u32>();
-    (!fits).then(|| format!("lines of {dtype}, want totals of 32 bits"))
+/// Why the lines of `problem` with elements of `dtype` are not gone through one by one, if they are not.
+pub(super) fn line_refuses(problem: &Problem, dtype: ElemType) -> Option<String> {
+    let fits = accumulator(dtype).size() == size_of::<u32>() && levels_reach(problem.elements());
+    (!fits).then(|| format!("lines of {dtype} in {problem:?}, want totals of 32 bits and as many as can be numbered"))
+}
+
+/// Whether 32-bit indices reach the totals of so many elements on all levels, padding included.
+fn levels_reach(elements: usize) -> bool {
+    elements <= u32::MAX as usize / (2 * (MOST_LEVELS as usize + 1))
 }
 
 fn plan_by_key(problem: &Problem, dtype: ElemType, machine: Machine) -> Plan {
     let Problem { rows, sources, .. } = *problem;
     // Few units have a bin each: enough for a processor's cores.
-    let in_bins = machine == Machine::Software && rows >= FEWEST_BINNED_ROWS && !touches_few(rows, sources);
-    let bins = Bins::new(sources);
+    let columns = problem.columns();
+    let near = columns > 1 || !touches_few(rows, sources);
+    let in_bins = machine == Machine::Software && rows >= FEWEST_BINNED_ROWS && near;
+    let bins = Bins::new(sources, columns);
     match sources <= MOST_RANKED {
         true => Plan::Rank,
         false if in_bins && bins.refuses(problem, dtype).is_none() => Plan::Bins(bins),

@@ -357,9 +357,7 @@ pub(crate) fn sort_by_radix(
     sources: usize,
     radix: Radix,
 ) -> (Handle, Handle) {
-    let runs = sources.div_ceil(radix.run);
-    let length = radix.counters(sources);
-    let counters = words(client, length);
+    let counters = words(client, radix.counters(sources));
     let given = places.is_some();
     // A first pass that reads no places takes any buffer for them.
     let mut from = (places.unwrap_or_else(|| keys.handle.clone()), keys);
@@ -369,37 +367,54 @@ pub(crate) fn sort_by_radix(
         let to = spare.take().unwrap_or_else(|| (words(client, sources), words(client, sources)));
         let (places, keys) = &from;
         count(client, keys, digits, rows, sources, &counters);
-        let (count, dim) = run_grid(runs);
-        // SAFETY: units stop at the number of runs, which cover the sources; the scanned counters number the sources, so
-        // that places are a permutation of them.
-        unsafe {
-            place_by_digit::launch_unchecked(
-                client,
-                count,
-                dim,
-                keys.width(sources, radix.run),
-                keys.arg(sources),
-                words_arg(places, sources),
-                words_arg(&counters, length),
-                words_arg(&to.0, sources),
-                words_arg(&to.1, sources),
-                keys.stride,
-                rows as u32,
-                sources as u32,
-                digits.run as u32,
-                runs as u32,
-                digits.shift,
-                digits.bins as u32,
-                given || pass > 0,
-                keys.dtype,
-            );
-        }
+        place(client, (places, keys), digits, rows, sources, &counters, (&to.0, &to.1), given || pass > 0);
         let (sorted, sorted_places) = to;
         let (places, keys) = std::mem::replace(&mut from, (sorted_places, Keys::made(sorted)));
         // The buffers of the first pass are the caller's.
         spare = (pass > 0).then_some((keys.handle, places));
     }
     (from.1.handle, from.0)
+}
+
+/// Moves sources `from` where they are, as places and keys, `to` where the scanned `counters` say, as keys and places. The
+/// counters then say where those of each digit and run end. Sources that were not `moved` before are in their own places.
+pub(super) fn place(
+    client: &Client,
+    from: (&Handle, &Keys),
+    digits: Digits,
+    rows: usize,
+    sources: usize,
+    counters: &Handle,
+    to: (&Handle, &Handle),
+    moved: bool,
+) {
+    let (places, keys) = from;
+    let runs = sources.div_ceil(digits.run);
+    let (count, dim) = run_grid(runs);
+    // SAFETY: units stop at the number of runs, which cover the sources; the scanned counters number the sources, so that
+    // places are a permutation of them.
+    unsafe {
+        place_by_digit::launch_unchecked(
+            client,
+            count,
+            dim,
+            keys.width(sources, digits.run),
+            keys.arg(sources),
+            words_arg(places, sources),
+            words_arg(counters, digits.bins * runs),
+            words_arg(to.0, sources),
+            words_arg(to.1, sources),
+            keys.stride,
+            rows as u32,
+            sources as u32,
+            digits.run as u32,
+            runs as u32,
+            digits.shift,
+            digits.bins as u32,
+            moved,
+            keys.dtype,
+        );
+    }
 }
 
 /// Writes to `counters[bins, runs]` where the sources of each digit and run begin among all sorted ones.

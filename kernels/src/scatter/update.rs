@@ -11,7 +11,7 @@ use crate::scatter::plan::{
 };
 use crate::scatter::segment::{Keys, Segments, U32, axis_keys, segment, tuple_keys, words, words_arg};
 use crate::scatter::{CHUNK, Update};
-use crate::scatter::{bins, lines, runs};
+use crate::scatter::{bins, lines, runs, slices};
 use cubecl::prelude::*;
 use cubecl::server::Handle;
 use cubecl::std::tensor::{TensorHandle, into_contiguous};
@@ -224,7 +224,7 @@ impl Operands {
     }
 
     /// Elements along the inner axis that a fold reads at once: as many as lie side by side in 16 bytes, or one.
-    fn vector_width(&self, problem: &Problem, types: Types) -> usize {
+    pub(super) fn vector_width(&self, problem: &Problem, types: Types) -> usize {
         let words = types.storage.size() == 4;
         let fours = problem.inner.is_multiple_of(4) && self.tensor.is_in_vectors(4) && self.values.is_in_vectors(4);
         if words && fours { 4 } else { 1 }
@@ -268,7 +268,7 @@ fn way_of(
     let (way, what, sources, iterations, most) = match plan {
         Plan::Walk => (Way::Walk, "a walk", walked, walked, CHUNK * CHUNK),
         Plan::Lines => {
-            if let Some(reason) = line_refuses(types.storage) {
+            if let Some(reason) = line_refuses(problem, types.storage) {
                 return Err(refused(reason));
             }
             (Way::Lines, "a line", walked, line_iterations(problem), MAX_ITERATIONS)
@@ -301,6 +301,9 @@ fn launch_by_key(
     update: Update,
 ) -> TensorHandle {
     match way {
+        ByKey::Bins(geometry) if problem.columns() > 1 => {
+            slices::update(client, &operands, &keys, problem, geometry, types, update)
+        }
         ByKey::Bins(geometry) => bins::update(client, &operands, keys, problem, geometry, types, update),
         ByKey::Sort(radix) => {
             let segments = segment(client, keys, problem.rows, problem.sources, radix);

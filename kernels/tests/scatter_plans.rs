@@ -1,0 +1,178 @@
+//! Plans of scatter kernels: which problem gets which, that each gives the same bits where its limits are, and what it refuses.
+
+use crate::harness::*;
+use crate::scatter::{combine, random_indices, wide};
+use burn_deterministic_kernels::KernelError;
+use burn_deterministic_kernels::reduce::plan::Machine;
+use burn_deterministic_kernels::scatter::plan::{Bins, Problem, Radix, plan, plan_scatter};
+use burn_deterministic_kernels::scatter::{self, Plan, Update, reference};
+use cubecl::ir::{ElemType, IntKind};
+use cubecl::std::tensor::TensorHandle;
+
+const I64: ElemType = ElemType::Int(IntKind::I64);
+
+#[test]
+fn one_row_of_many_takes_all_levels() {
+    let client = client();
+    // By source, as few rows of many are touched, and by row, on three levels of chunks.
+    for (rows, sources) in [(300_000, 70_000), (257, 266_000)] {
+        let (tensor, values) = (random_values(7, rows), random_values(8, sources));
+        let row = |s: usize| if s.is_multiple_of(97) { s % rows } else { rows - 1 };
+        let indices: Vec<i32> = (0..sources).map(|s| row(s) as i32).collect();
+        let want = reference::scatter([1, rows, 1], &tensor, &wide(&indices), &values, |a, b| a + b);
+        let bins = |run| Plan::Bins(Bins { bin_bits: 6, run });
+        for plan in [Plan::Radix(Radix::new(rows, sources)), bins(2064), bins(30_000)] {
+            let got = scatter::scatter_planned(
+                &client,
+                plan,
+                0,
+                upload(&client, &tensor, &[rows], F32),
+                upload(&client, &indices, &[sources], I32),
+                upload(&client, &values, &[sources], F32),
+                Update::Add,
+            );
+            println!("{sources} into {rows} by {plan:?}");
+            assert_bits(&download(&client, got.unwrap()), &want);
+        }
+    }
+}
+
+/// Rows of exactly as many sources as fill chunks, and chunks of chunks, and of one more, in sources of one bin in turn.
+#[test]
+fn rows_of_whole_chunks_match_reference() {
+    let client = client();
+    let lengths = [0, 1, 63, 64, 65, 127, 128, 129, 4095, 4096, 4097, 4160, 4161, 8192, 8193];
+    let mut indices: Vec<i32> =
+        lengths.iter().enumerate().flat_map(|(row, &length)| vec![row as i32; length]).collect();
+    let sources = indices.len();
+    // A stride without a factor in common visits each once.
+    indices = (0..sources).map(|at| indices[at * 7919 % sources]).collect();
+    assert!(!sources.is_multiple_of(7919));
+    let (tensor, values) = (random_values(7, lengths.len()), random_values(8, sources));
+    for update in [Update::Add, Update::Assign, Update::Max] {
+        // Few rows: sums of floats have another order.
+        let rows = if update == Update::Add { 257 } else { lengths.len() };
+        let tensor: Vec<f32> = tensor.iter().copied().chain(random_values(9, rows - lengths.len())).collect();
+        let want = reference::scatter([1, rows, 1], &tensor, &wide(&indices), &values, combine(update));
+        for (bin_bits, run) in [(0, 4096), (3, 101), (8, 20_000)] {
+            let got = scatter::scatter_planned(
+                &client,
+                Plan::Bins(Bins { bin_bits, run }),
+                0,
+                upload(&client, &tensor, &[rows], F32),
+                upload(&client, &indices, &[sources], I32),
+                upload(&client, &values, &[sources], F32),
+                update,
+            );
+            println!("{update:?} by {bin_bits} bits and runs of {run}");
+            assert_bits(&download(&client, got.unwrap()), &want);
+        }
+    }
+}
+
+/// Where each row of one bin has its 4096th value at the same time as all others, and the unit of the bin goes on in another
+/// launch with each.
+#[test]
+fn many_rows_of_one_bin_fill_their_chunks_at_once() {
+    let client = client();
+    let (rows, sources) = (260, 260 * 4100);
+    let (tensor, values) = (random_values(26, rows), random_values(27, sources));
+    let indices: Vec<i32> = (0..sources).map(|source| (source % rows) as i32).collect();
+    let want = reference::scatter([1, rows, 1], &tensor, &wide(&indices), &values, |a, b| a + b);
+    let got = scatter::scatter_planned(
+        &client,
+        Plan::Bins(Bins { bin_bits: 0, run: 16_000 }),
+        0,
+        upload(&client, &tensor, &[rows], F32),
+        upload(&client, &indices, &[sources], I32),
+        upload(&client, &values, &[sources], F32),
+        Update::Add,
+    );
+    assert_bits(&download(&client, got.unwrap()), &want);
+}
+
+/// Rows of four elements, one of them with more values than two levels of chunks hold, and lines that are as long.
+#[test]
+fn rows_and_lines_take_all_levels() {
+    let client = client();
+    for (shape @ [outer, rows, inner], sources) in [([1, 300, 4], 70_000), ([2, 300, 3], 9000), ([1, 300, 1], 20_000)] {
+        let (tensor, values) = (random_values(7, outer * rows * inner), random_values(8, outer * sources * inner));
+        let row = |s: usize| if s.is_multiple_of(97) { s % rows } else { rows - 1 };
+        let indices: Vec<i32> = (0..sources).map(|s| row(s) as i32).collect();
+        let want = reference::select_assign(shape, &tensor, &wide(&indices), &values, |a, b| a + b);
+        let bins = |bin_bits, run| Plan::Bins(Bins { bin_bits, run });
+        for plan in [bins(8, 272), bins(0, 1001), Plan::Lines] {
+            if plan == Plan::Lines && sources > 50_000 {
+                continue;
+            }
+            let got = scatter::select_assign_planned(
+                &client,
+                plan,
+                1,
+                upload(&client, &tensor, &shape, F32),
+                upload(&client, &indices, &[sources], I32),
+                upload(&client, &values, &[outer, sources, inner], F32),
+                Update::Add,
+            );
+            println!("{sources} into {shape:?} by {plan:?}");
+            assert_bits(&download(&client, got.unwrap()), &want);
+        }
+    }
+}
+
+#[test]
+fn refusals_say_what_a_plan_takes() {
+    let client = client();
+    let floats = |shape: &[usize]| upload(&client, &vec![0f32; shape.iter().product()], shape, F32);
+    let index = |shape: &[usize]| upload(&client, &vec![0i32; shape.iter().product()], shape, I32);
+    let text = |result: Result<TensorHandle, KernelError>| result.unwrap_err().to_string();
+    let most = Update::Max;
+    let walk = scatter::scatter_planned(&client, Plan::Walk, 0, floats(&[3]), index(&[4097]), floats(&[4097]), most);
+    assert_eq!(text(walk), "scatter::scatter: a walk of 4097 sources loops 4097 times, want at most 4096");
+    let many = [60_001];
+    let rank = scatter::scatter_planned(&client, Plan::Rank, 0, floats(&[3]), index(&many), floats(&many), most);
+    assert_eq!(text(rank), "scatter::scatter: a rank of 60001 sources loops 60001 times, want at most 60000");
+    let (bins, many_rows) = (Plan::Bins(Bins { bin_bits: 2, run: 64 }), [130_000]);
+    let wide = scatter::select_assign_planned(
+        &client,
+        bins,
+        0,
+        floats(&[3, 2]),
+        index(&many_rows),
+        floats(&[130_000, 2]),
+        most,
+    );
+    assert!(text(wide).contains("119996 of rows"));
+    let empty = Plan::Bins(Bins { bin_bits: 2, run: 0 });
+    let empty = scatter::scatter_planned(&client, empty, 0, floats(&[3]), index(&many), floats(&many), most);
+    assert!(text(empty).contains("want at most 16777216 sources"));
+    let line = scatter::scatter_planned(&client, Plan::Lines, 0, floats(&[3]), index(&many), floats(&many), most);
+    assert_eq!(text(line), "scatter::scatter: a line of 60001 sources loops 60007 times, want at most 60000");
+    let run = Plan::Bins(Bins { bin_bits: 2, run: 60_000 });
+    let long = scatter::scatter_planned(&client, run, 0, floats(&[3]), index(&many), floats(&many), most);
+    assert!(text(long).contains("want at most 60000"));
+    let run = Plan::Radix(Radix { passes: 1, digit_bits: 4, run: 60_000 });
+    let long = scatter::scatter_planned(&client, run, 0, floats(&[3]), index(&many), floats(&many), most);
+    assert_eq!(text(long), "scatter::scatter: a radix sort of 60001 sources loops 60016 times, want at most 60000");
+}
+
+#[test]
+fn plans_are_pinned() {
+    for machine in [Machine::Gpu, Machine::Software] {
+        let class_gather = Problem { outer: 128, rows: 10, sources: 1, inner: 1 };
+        assert_eq!(plan_scatter(&class_gather, F32, machine), Plan::Walk);
+        let histogram = Problem { outer: 1, rows: 64, sources: 1 << 20, inner: 1 };
+        let sorted = Plan::Radix(Radix { passes: 1, digit_bits: 7, run: 512 });
+        assert_eq!(plan_scatter(&histogram, F32, machine), sorted);
+        let embedding = Problem { outer: 1, rows: 1000, sources: 1 << 14, inner: 64 };
+        assert_eq!(plan(&embedding, F32, machine), Plan::Radix(Radix { passes: 2, digit_bits: 5, run: 128 }));
+        let tokens = Problem { outer: 1, rows: 30_000, sources: 2048, inner: 256 };
+        assert_eq!(plan(&tokens, F32, machine), Plan::Rank);
+    }
+    let points = Problem { outer: 1, rows: 1 << 18, sources: 1 << 20, inner: 1 };
+    let bins = Plan::Bins(Bins { bin_bits: 8, run: 4112 });
+    assert_eq!(plan_scatter(&points, F32, Machine::Software), bins);
+    let sorted = Plan::Radix(Radix { passes: 2, digit_bits: 10, run: 4096 });
+    assert_eq!(plan_scatter(&points, F32, Machine::Gpu), sorted);
+    assert_eq!(plan_scatter(&points, I64, Machine::Software), sorted);
+}
