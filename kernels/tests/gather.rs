@@ -3,11 +3,25 @@
 use crate::harness::*;
 use crate::scatter::random_indices;
 use burn_deterministic_kernels::scatter;
+use cubecl::ir::{ElemType, IntKind};
+use cubecl::std::tensor::TensorHandle;
+
+const I64: ElemType = ElemType::Int(IntKind::I64);
 
 #[test]
 fn gather_and_select_read_what_indices_name() {
     let client = client();
-    for ([outer, rows, inner], sources) in [([1, 5, 1], 9), ([3, 10, 4], 1), ([2, 7, 33], 20), ([70_000, 3, 1], 2)] {
+    // Some come in fours along the axis or the inner one, some do not.
+    let cases = [
+        ([1, 5, 1], 9),
+        ([3, 10, 1], 8),
+        ([3, 10, 4], 1),
+        ([2, 7, 33], 20),
+        ([2, 7, 12], 5),
+        ([70_000, 3, 1], 2),
+        ([70_000, 3, 1], 4),
+    ];
+    for ([outer, rows, inner], sources) in cases {
         let tensor = random_values(12, outer * rows * inner);
         let tensor_handle = || upload(&client, &tensor, &[outer, rows, inner], F32);
         let read = |line: usize, index: i32, lane: usize| match usize::try_from(index) {
@@ -48,5 +62,52 @@ fn tensors_of_more_cubes_than_a_grid_takes() {
         };
         let wrong = (0..got.len()).find(|&at| got[at] != tensor[source(at)]);
         assert_eq!(wrong, None, "{shape:?} along {dim}");
+    }
+}
+
+/// Views that lie in fours, and those that do not; 64-bit indices of which each is outside as a whole or not.
+#[test]
+fn layouts_and_types_of_indices_do_not_change_what_is_read() {
+    let client = client();
+    let (lines, rows, sources) = (6, 8, 12);
+    let tensor = random_values(14, lines * 16);
+    let indices = random_indices(15, lines * 16, rows);
+    for distance in [12, 13, 16] {
+        let (tensor_at, index_at) =
+            (|line: usize, row: usize| line * distance + row, |l: usize, s: usize| l * distance + s);
+        let places = || (0..lines).flat_map(|line| (0..sources).map(move |source| (line, source)));
+        let read = |line, index: i32| match usize::try_from(index) {
+            Ok(row) if row < rows => tensor[tensor_at(line, row)],
+            _ => 0.0,
+        };
+        let want: Vec<f32> = places().map(|(line, source)| read(line, indices[index_at(line, source)])).collect();
+        let view = |data: TensorHandle, length: usize| {
+            TensorHandle::new(data.handle, vec![lines, length], vec![distance, 1usize], data.dtype)
+        };
+        let from = || view(upload(&client, &tensor, &[lines * 16], F32), rows);
+        let index = view(upload(&client, &indices, &[lines * 16], I32), sources);
+        assert_bits(&download(&client, scatter::gather(&client, 1, from(), index).unwrap()), &want);
+        // The same from the other axis, where neighbours lie apart.
+        let turned = |handle: TensorHandle, length: usize| {
+            TensorHandle::new(handle.handle, vec![length, lines], vec![1usize, distance], handle.dtype)
+        };
+        let want: Vec<f32> = (0..sources * lines).map(|e| want[e % lines * sources + e / lines]).collect();
+        let from = turned(upload(&client, &tensor, &[lines * 16], F32), rows);
+        let index = turned(upload(&client, &indices, &[lines * 16], I32), sources);
+        assert_bits(&download(&client, scatter::gather(&client, 0, from, index).unwrap()), &want);
+    }
+    // One index for all of a line, and a line of indices for each.
+    let want: Vec<f32> = (0..lines * sources).map(|e| tensor[e / sources * 16 + 3]).collect();
+    let from = || {
+        TensorHandle::new(upload(&client, &tensor, &[lines * 16], F32).handle, vec![lines, rows], vec![16usize, 1], F32)
+    };
+    let three = TensorHandle::new(upload(&client, &[3], &[1], I32).handle, vec![lines, sources], vec![0usize, 0], I32);
+    assert_bits(&download(&client, scatter::gather(&client, 1, from(), three).unwrap()), &want);
+    if client.properties().supports_type(I64) {
+        let wide: Vec<i64> = indices.iter().map(|&i| i64::from(i) + if i % 3 == 0 { 1 << 32 } else { 0 }).collect();
+        let seen = |e: usize| usize::try_from(wide[e]).ok().filter(|&row| row < rows);
+        let want: Vec<f32> = (0..lines * 12).map(|e| seen(e).map_or(0.0, |row| tensor[e / 12 * 16 + row])).collect();
+        let index = upload(&client, &wide[..lines * 12], &[lines, 12], I64);
+        assert_bits(&download(&client, scatter::gather(&client, 1, from(), index).unwrap()), &want);
     }
 }

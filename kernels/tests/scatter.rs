@@ -49,9 +49,8 @@ fn sums_runs(rows: usize, sources: usize) -> bool {
     rows <= 256 && sources > 4096
 }
 
-/// Every plan that takes a problem: two radix geometries, the planned one and one of small digits and runs, and, for rows
-/// of one column, links of two geometries.
-fn plans(rows: usize, sources: usize, walked: usize, columns: usize) -> Vec<Plan> {
+/// Every plan that takes a problem: of radix sorts the planned one and one of small digits and runs, of bins two geometries.
+fn plans(rows: usize, sources: usize, walked: usize) -> Vec<Plan> {
     let planned = Radix::new(rows, sources);
     let small = Radix { passes: (planned.passes * planned.digit_bits).div_ceil(3), digit_bits: 3, run: 5 };
     let mut plans = vec![Plan::Radix(planned)];
@@ -82,7 +81,7 @@ fn check_scatter(client: &Client, [outer, rows, inner]: [usize; 3], sources: usi
         true => reference::scatter_add_runs(shape, &tensor, &wide(&indices), &values),
         false => reference::scatter(shape, &tensor, &wide(&indices), &values, combine(update)),
     };
-    for plan in plans(into, from, sources, 1) {
+    for plan in plans(into, from, sources) {
         let got = scatter::scatter_planned(
             client,
             plan,
@@ -157,7 +156,7 @@ fn select_assign_matches_reference() {
             }
             false => reference::select_assign(shape, &tensor, &wide(&indices), &values, combine(Update::Add)),
         };
-        for plan in plans(rows, sources, sources, outer * inner) {
+        for plan in plans(rows, sources, sources) {
             let got = scatter::select_assign_planned(
                 &client,
                 plan,
@@ -223,7 +222,7 @@ fn scatter_nd_and_gather_nd_match_reference() {
             }
             false => reference::update_rows(&tensor, width, &keys, &values, combine(Update::Add)),
         };
-        for plan in plans(rows, tuples, tuples, width) {
+        for plan in plans(rows, tuples, tuples) {
             let values = upload(&client, &values, &values_shape, F32);
             let tensor = upload(&client, &tensor, &shape, F32);
             let got = scatter::scatter_nd_planned(&client, plan, tensor, index(), values, Update::Add);
@@ -309,10 +308,10 @@ fn check_type_of<T, I>(
     let indices = random_indices(16, sources, rows);
     let device_indices: Vec<I> = indices.iter().map(|&index| index_of(index)).collect();
     let want = expect(&tensor, &wide(&indices), &values);
-    let links = Plan::Bins(Bins { bin_bits: 2, run: 64 });
-    // Totals of 64 or 8 bits are not linked, nor does any plan change sums by runs.
-    let linked = matches!(dtype.size(), 2 | 4);
-    for plan in [Plan::Walk, Plan::Rank].into_iter().chain(linked.then_some(links)) {
+    // Single elements with totals of 64 or 8 bits do not go by bins or lines, nor does any plan change sums by runs.
+    let bins = [Plan::Bins(Bins { bin_bits: 2, run: 64 }), Plan::Lines];
+    let binned = if matches!(dtype.size(), 2 | 4) { &bins[..] } else { &[] };
+    for &plan in [Plan::Walk, Plan::Rank].iter().chain(binned) {
         let got = scatter::select_assign_planned(
             client,
             plan,
@@ -409,7 +408,8 @@ fn strides_do_not_change_bits() {
             let handle = upload(&client, &spread, &[spread.len()], F32).handle;
             TensorHandle::new(handle, vec![rows, inner], vec![3 * inner, 3], F32)
         };
-        for plan in [Plan::Walk, Plan::Rank, Plan::Radix(Radix::new(rows * inner, sources * inner))] {
+        let sorted = Plan::Radix(Radix::new(rows * inner, sources * inner));
+        for plan in [Plan::Walk, Plan::Lines, Plan::Rank, Plan::Bins(Bins { bin_bits: 2, run: 64 }), sorted] {
             let index = || upload(&client, &repeated, &[sources, inner], I32);
             let plain = |data: &[f32], rows| upload(&client, data, &[rows, inner], F32);
             let want = update(plan, plain(&tensor, rows), index(), plain(&values, sources));

@@ -6,10 +6,12 @@ use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::reduce::plan::Machine;
 use burn_deterministic_kernels::scatter::plan::{Bins, Problem, Radix, plan, plan_scatter};
 use burn_deterministic_kernels::scatter::{self, Plan, Update, reference};
-use cubecl::ir::{ElemType, IntKind};
+use cubecl::ir::{ElemType, FloatKind, IntKind};
 use cubecl::std::tensor::TensorHandle;
+use half::f16;
 
 const I64: ElemType = ElemType::Int(IntKind::I64);
+const F16: ElemType = ElemType::Float(FloatKind::F16);
 
 #[test]
 fn one_row_of_many_takes_all_levels() {
@@ -120,6 +122,68 @@ fn rows_and_lines_take_all_levels() {
     }
 }
 
+/// Lines that lie apart: in fours where the distance is one of fours.
+#[test]
+fn lines_of_views_match_reference() {
+    let client = client();
+    let (outer, rows, sources) = (130, 12, 20);
+    for distance in [20, 21, 24] {
+        let (tensor, values) = (random_values(28, outer * distance), random_values(29, outer * distance));
+        let indices = random_indices(30, outer * distance, rows);
+        let dense = |length: usize| (0..outer).flat_map(move |line| (0..length).map(move |at| line * distance + at));
+        let view = |handle: TensorHandle, length: usize| {
+            TensorHandle::new(handle.handle, vec![outer, length], vec![distance, 1usize], handle.dtype)
+        };
+        let want = reference::scatter(
+            [outer, rows, 1],
+            &dense(rows).map(|at| tensor[at]).collect::<Vec<_>>(),
+            &dense(sources).map(|at| i64::from(indices[at])).collect::<Vec<_>>(),
+            &dense(sources).map(|at| values[at]).collect::<Vec<_>>(),
+            |a, b| a + b,
+        );
+        let whole = [outer * distance];
+        let got = scatter::scatter_planned(
+            &client,
+            Plan::Lines,
+            1,
+            view(upload(&client, &tensor, &whole, F32), rows),
+            view(upload(&client, &indices, &whole, I32), sources),
+            view(upload(&client, &values, &whole, F32), sources),
+            Update::Add,
+        );
+        assert_bits(&download(&client, got.unwrap()), &want);
+    }
+}
+
+/// Rows of several elements go by bins in every type: totals are no part of a word.
+#[test]
+fn rows_of_other_types_match_reference() {
+    let client = client();
+    let (rows, inner, sources) = (50, 3, 700);
+    let indices = random_indices(31, sources, rows);
+    let index = || upload(&client, &indices, &[sources], I32);
+    let bins = Plan::Bins(Bins { bin_bits: 3, run: 100 });
+    let whole = |seed, length| random_values(seed, length).into_iter().map(|x| (x * 1e9) as i64).collect::<Vec<i64>>();
+    let (tensor, values) = (whole(32, rows * inner), whole(33, sources * inner));
+    let want = reference::select_assign([1, rows, inner], &tensor, &wide(&indices), &values, i64::wrapping_mul);
+    let (t, v) = (upload(&client, &tensor, &[rows, inner], I64), upload(&client, &values, &[sources, inner], I64));
+    match scatter::select_assign_planned(&client, bins, 0, t, index(), v, Update::Mul) {
+        Err(KernelError::Dtype { dtype, .. }) => println!("skipped: the device has no {dtype}"),
+        got => assert_eq!(download::<i64>(&client, got.unwrap()), want),
+    }
+    let half = |seed, length| random_values(seed, length).into_iter().map(f16::from_f32).collect::<Vec<f16>>();
+    let (tensor, values) = (half(34, rows * inner), half(35, sources * inner));
+    let widened = |values: &[f16]| values.iter().map(|x| x.to_f32()).collect::<Vec<f32>>();
+    let shape = [1, rows, inner];
+    let want = reference::select_assign(shape, &widened(&tensor), &wide(&indices), &widened(&values), |a, b| a + b);
+    let want: Vec<f16> = want.into_iter().map(f16::from_f32).collect();
+    let (t, v) = (upload(&client, &tensor, &[rows, inner], F16), upload(&client, &values, &[sources, inner], F16));
+    match scatter::select_assign_planned(&client, bins, 0, t, index(), v, Update::Add) {
+        Err(KernelError::Dtype { dtype, .. }) => println!("skipped: the device has no {dtype}"),
+        got => assert_eq!(download::<f16>(&client, got.unwrap()), want),
+    }
+}
+
 #[test]
 fn refusals_say_what_a_plan_takes() {
     let client = client();
@@ -169,6 +233,20 @@ fn plans_are_pinned() {
         let tokens = Problem { outer: 1, rows: 30_000, sources: 2048, inner: 256 };
         assert_eq!(plan(&tokens, F32, machine), Plan::Rank);
     }
+    // Many words, or rows of a table, and lines: of gather's gradient, of few sources, few of them.
+    let words = Problem { outer: 1, rows: 10_000, sources: 1 << 13, inner: 64 };
+    let bins = Plan::Bins(Bins { bin_bits: 7, run: 80 });
+    assert_eq!(plan(&words, F32, Machine::Software), bins);
+    assert_eq!(plan(&words, I64, Machine::Software), bins);
+    assert_eq!(plan(&words, F32, Machine::Gpu), Plan::Radix(Radix { passes: 4, digit_bits: 4, run: 64 }));
+    let lines = Problem { outer: 1024, rows: 1000, sources: 1000, inner: 1 };
+    assert_eq!(plan_scatter(&lines, F32, Machine::Software), Plan::Lines);
+    let by_key =
+        |problem: &Problem| matches!(plan_scatter(problem, F32, Machine::Software), Plan::Bins(_) | Plan::Radix(_));
+    assert!(by_key(&Problem { sources: 100, ..lines }));
+    assert!(by_key(&Problem { outer: 100, ..lines }));
+    assert!(matches!(plan_scatter(&lines, F32, Machine::Gpu), Plan::Radix(_)));
+    assert!(matches!(plan_scatter(&lines, I64, Machine::Software), Plan::Radix(_)));
     let points = Problem { outer: 1, rows: 1 << 18, sources: 1 << 20, inner: 1 };
     let bins = Plan::Bins(Bins { bin_bits: 8, run: 4112 });
     assert_eq!(plan_scatter(&points, F32, Machine::Software), bins);

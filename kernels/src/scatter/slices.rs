@@ -124,20 +124,22 @@ fn fold<F: Numeric, A: Numeric, N: Size>(
                 let mut term = cast_each::<F, A, N>(value);
                 let opens = before & (chunk_length - 1) == 0;
                 if opens {
-                    // The chunk below is complete: the next term of the chunk on this level.
-                    let mut terms = before;
-                    let mut ends = before != 0;
-                    let mut complete = totals[kept];
-                    #[unroll]
-                    for level in 1..levels + 1 {
-                        if ends {
-                            terms /= chunk_length;
-                            let above = (extent.sources * columns * level) as usize + kept;
-                            if (terms - 1) & (chunk_length - 1) != 0 {
-                                complete = combine_each::<A, N>(totals[above], complete, update, is_float);
+                    if before != 0 {
+                        // The chunk below is complete: the next term of the chunk on this level.
+                        let mut terms = before;
+                        let mut ends = true;
+                        let mut complete = totals[kept];
+                        #[unroll]
+                        for level in 1..levels + 1 {
+                            if ends {
+                                terms /= chunk_length;
+                                let above = (extent.sources * columns * level) as usize + kept;
+                                if (terms - 1) & (chunk_length - 1) != 0 {
+                                    complete = combine_each::<A, N>(totals[above], complete, update, is_float);
+                                }
+                                totals[above] = complete;
+                                ends = terms & (chunk_length - 1) == 0;
                             }
-                            totals[above] = complete;
-                            ends = terms & (chunk_length - 1) == 0;
                         }
                     }
                 } else {
