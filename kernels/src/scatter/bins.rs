@@ -28,25 +28,48 @@ pub(super) const ROUND: usize = 64;
 /// States in a cache line.
 pub(super) const LINE: usize = 8;
 
-/// The bins of rows, and the places of their states.
+/// The bins of rows, and the places of what is kept of them.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
-struct Geometry {
-    bin_bits: u32,
+pub(super) struct Geometry {
+    pub bin_bits: u32,
     /// Places for the rows of one bin.
-    places: u32,
-    runs: u32,
+    pub places: u32,
+    /// Runs of sources.
+    pub runs: u32,
 }
 
 #[cube]
 impl Geometry {
-    /// Where the state of a row is.
-    fn place(&self, row: u32) -> u32 {
-        (row & ((1u32 << self.bin_bits) - 1)) * self.places + (row >> self.bin_bits)
+    /// Where what is kept of a row is.
+    pub(super) fn place(&self, row: u32) -> u32 {
+        (row & (self.bins() - 1)) * self.places + (row >> self.bin_bits)
+    }
+
+    /// The bins.
+    pub(super) fn bins(&self) -> u32 {
+        1u32 << self.bin_bits
+    }
+
+    /// Where the sources of a bin begin and end, if `ends[bin, run]` is where those of a run end in it.
+    pub(super) fn range(&self, ends: &[u32], bin: u32) -> (u32, u32) {
+        let mut start = 0u32;
+        if bin != 0 {
+            start = ends[(bin * self.runs - 1) as usize];
+        }
+        (start, ends[(bin * self.runs + self.runs - 1) as usize])
     }
 
     /// Places of all bins.
     fn all(&self) -> u32 {
         self.places << self.bin_bits
+    }
+}
+
+impl Bins {
+    /// The arguments of the kernels.
+    pub(super) fn geometry(&self, problem: &Problem) -> GeometryLaunch {
+        let runs = problem.sources.div_ceil(self.run);
+        GeometryLaunch::new(self.bin_bits, self.places(problem.rows) as u32, runs as u32)
     }
 }
 
@@ -76,7 +99,7 @@ fn place_values<F: Numeric, A: Numeric, I: Int, N: Size>(
         #[unroll]
         for lane in 0..width {
             let row = row_of::<I>(key.extract(lane), rows);
-            let counter = ((row & ((1u32 << geometry.bin_bits) - 1)) * geometry.runs + unit) as usize;
+            let counter = ((row & (geometry.bins() - 1)) * geometry.runs + unit) as usize;
             let to = counters[counter];
             counters[counter] = to + 1;
             let mut pair = Pair::empty();
@@ -111,10 +134,11 @@ fn take_bins<A: Numeric>(
     #[define(A)] _dtype: ElemType,
 ) {
     let bin = ABSOLUTE_POS as u32;
-    if bin >> geometry.bin_bits != 0 {
+    if bin >= geometry.bins() {
         terminate!();
     }
-    let mut at = 0u32;
+    let (start, end) = geometry.range(ends, bin);
+    let mut at = start;
     if comptime!(is_first) {
         for first in 0..geometry.places / line {
             #[unroll]
@@ -122,13 +146,9 @@ fn take_bins<A: Numeric>(
                 states[(bin * geometry.places + first * line + within) as usize] = State::new(0u32);
             }
         }
-        if bin != 0 {
-            at = ends[(bin * geometry.runs - 1) as usize];
-        }
     } else {
         at = next[bin as usize];
     }
-    let end = ends[(bin * geometry.runs + geometry.runs - 1) as usize];
     let mut done = 0u32;
     while at < end && done < rounds {
         // Software drivers execute both sides of every branch, but leave loops: what is rare is done once a round.
@@ -203,10 +223,8 @@ pub(super) fn update(
     update: Update,
 ) -> TensorHandle {
     let Problem { rows, sources, .. } = *problem;
-    let runs = sources.div_ceil(bins.run);
-    let places = bins.places(rows);
-    let all = bins.bins() * places;
-    let geometry = || GeometryLaunch::new(bins.bin_bits, places as u32, runs as u32);
+    let all = bins.bins() * bins.places(rows);
+    let geometry = || bins.geometry(problem);
     let (ends, pairs) = sort_values(client, operands, &keys, problem, bins, types, geometry());
     let states = words(client, 2 * all);
     let levels = levels(sources);

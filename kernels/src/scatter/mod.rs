@@ -45,8 +45,12 @@
 //! one more, and no sort. For all else [`plan`] has the choices. Few updates are walked by each destination element in
 //! one launch. Otherwise the sources are sorted by destination with stable integer passes, at `O(sources)` a pass and
 //! about 16 bytes of scratch a source; whole rows are then folded without sorting them, so the width of a row does not
-//! enter the sort. Software drivers, which need few units and pay for each access, link the sources of single elements
-//! instead, and follow the links: seven accesses a source, 4 bytes of scratch a source and 20 a row.
+//! enter the sort.
+//!
+//! Software drivers need few units, and pay for each access to memory. There a unit goes through a whole line in the order
+//! of its sources, if lines are many, and keeps the tree of each of its rows: four accesses a value and 8 bytes of scratch
+//! an element. Otherwise one pass puts the sources that are for one bin of rows side by side, with their values where rows
+//! are single elements, and a unit goes through a bin like that: 16 bytes of scratch a source and 8 a row.
 //!
 //! Planned launches keep a unit to thousands of loop iterations, for balance; a plan of the caller's choice that would
 //! pass [`MAX_ITERATIONS`](crate::launch::MAX_ITERATIONS) is refused, as are more than about `2^31` sources.

@@ -1,12 +1,12 @@
-//! Updates of rows of several elements without sorting all of the row: one stable pass puts the sources that are for one bin
-//! of rows side by side. One unit a bin numbers the sources of each row, and one for each bin and column folds them.
+//! Updates of rows of several elements without a full sort: one stable pass puts the sources that are for one bin of rows
+//! side by side, one unit a bin numbers those of each row, and one for each bin and column folds them.
 //!
 //! What a row's sources come to is kept at the place of the first of them, so that rows without any need no more than to be
 //! known as such.
 
 use crate::launch::cubes;
 use crate::scatter::accepts::Types;
-use crate::scatter::bins::{LINE, STEP};
+use crate::scatter::bins::{Geometry, LINE, STEP};
 use crate::scatter::kernel::{Extent, Strides, Tile, cast_each, combine_each};
 use crate::scatter::lines::CORE_UNITS;
 use crate::scatter::plan::{Bins, Problem, axis_grids};
@@ -21,22 +21,6 @@ use cubecl::std::tensor::TensorHandle;
 /// place of the row's first.
 type Numbers = Vector<u32, Const<2>>;
 
-/// Where the sources of a bin begin and end, if `ends[bin, run]` is where those of a run end in it.
-#[cube]
-fn range_of(ends: &[u32], bin: u32, runs: u32) -> (u32, u32) {
-    let mut start = 0u32;
-    if bin != 0 {
-        start = ends[(bin * runs - 1) as usize];
-    }
-    (start, ends[(bin * runs + runs - 1) as usize])
-}
-
-/// Where the numbers of a row are.
-#[cube]
-fn place_of(row: u32, bin_bits: u32, places: u32) -> u32 {
-    (row & ((1u32 << bin_bits) - 1)) * places + (row >> bin_bits)
-}
-
 /// One unit per bin: numbers its sources.
 #[cube(launch_unchecked)]
 fn number(
@@ -44,29 +28,27 @@ fn number(
     keys: &[u32],
     rows: &mut [Numbers],
     sources: &mut [Numbers],
-    bin_bits: u32,
-    places: u32,
-    runs: u32,
+    geometry: Geometry,
     #[comptime] step: u32,
     #[comptime] line: u32,
 ) {
     let bin = ABSOLUTE_POS as u32;
-    if bin >> bin_bits != 0 {
+    if bin >= geometry.bins() {
         terminate!();
     }
-    for first in 0..places / line {
+    for first in 0..geometry.places / line {
         #[unroll]
         for within in 0..line {
-            rows[(bin * places + first * line + within) as usize] = Numbers::new(0u32);
+            rows[(bin * geometry.places + first * line + within) as usize] = Numbers::new(0u32);
         }
     }
-    let (start, end) = range_of(ends, bin, runs);
+    let (start, end) = geometry.range(ends, bin);
     for group in 0..(end - start).div_ceil(step) {
         #[unroll]
         for within in 0..step {
             let at = start + group * step + within;
             if at < end {
-                let place = place_of(keys[at as usize], bin_bits, places) as usize;
+                let place = geometry.place(keys[at as usize]) as usize;
                 let row = rows[place];
                 let before = row.extract(0usize);
                 let mut after = Numbers::empty();
@@ -93,9 +75,7 @@ fn fold<F: Numeric, A: Numeric, N: Size>(
     totals: &mut [Vector<A, N>],
     extent: Extent,
     value_strides: Strides,
-    bin_bits: u32,
-    places: u32,
-    runs: u32,
+    geometry: Geometry,
     #[comptime] step: u32,
     #[comptime] levels: u32,
     #[comptime] chunk_length: u32,
@@ -106,12 +86,12 @@ fn fold<F: Numeric, A: Numeric, N: Size>(
     let columns = extent.outer * extent.inner;
     let unit = ABSOLUTE_POS as u32;
     let bin = unit / columns;
-    if bin >> bin_bits != 0 {
+    if bin >= geometry.bins() {
         terminate!();
     }
     let column = unit - bin * columns;
     let (outer, inner) = (column / extent.inner, column % extent.inner);
-    let (start, end) = range_of(ends, bin, runs);
+    let (start, end) = geometry.range(ends, bin);
     for group in 0..(end - start).div_ceil(step) {
         #[unroll]
         for within in 0..step {
@@ -148,7 +128,7 @@ fn fold<F: Numeric, A: Numeric, N: Size>(
                 totals[kept] = term;
                 if comptime!(levels > 0) {
                     if before >= chunk_length {
-                        let place = place_of(keys[at as usize], bin_bits, places);
+                        let place = geometry.place(keys[at as usize]);
                         if before + 1 == rows[place as usize].extract(0usize) {
                             // The row's last: what is left on each level.
                             let mut terms = before / chunk_length;
@@ -179,8 +159,7 @@ fn update_rows<F: Numeric, A: Numeric, N: Size>(
     extent: Extent,
     tile: Tile,
     tensor_strides: Strides,
-    bin_bits: u32,
-    places: u32,
+    geometry: Geometry,
     #[comptime] together: u32,
     #[comptime] update: Update,
     #[comptime] is_float: bool,
@@ -190,7 +169,7 @@ fn update_rows<F: Numeric, A: Numeric, N: Size>(
     if outer >= extent.outer || row >= extent.rows || first >= extent.inner {
         terminate!();
     }
-    let numbers = rows[place_of(row, bin_bits, places) as usize];
+    let numbers = rows[geometry.place(row) as usize];
     let named = numbers.extract(0usize) != 0;
     let total = (numbers.extract(1usize) * extent.outer + outer) * extent.inner + first;
     let element = (outer * extent.rows + row) * extent.inner + first;
@@ -217,7 +196,6 @@ pub(super) fn update(
     update: Update,
 ) -> TensorHandle {
     let Problem { rows, sources, .. } = *problem;
-    let runs = sources.div_ceil(bins.run) as u32;
     let width = operands.vector_width(problem, types);
     let problem = &Problem { inner: problem.inner / width, ..*problem };
     let columns = problem.columns();
@@ -228,8 +206,8 @@ pub(super) fn update(
     count(client, keys, digits, rows, sources, &counters);
     place(client, (&keys.handle, keys), digits, rows, sources, &counters, (&sorted_keys, &sorted), false);
 
-    let places = bins.places(rows);
-    let all = bins.bins() * places;
+    let all = bins.bins() * bins.places(rows);
+    let geometry = || bins.geometry(problem);
     let (of_rows, of_sources) = (words(client, 2 * all), words(client, 2 * sources));
     let levels = levels(sources);
     let length = (levels as usize + 1) * sources * columns;
@@ -255,9 +233,7 @@ pub(super) fn update(
             words_arg(&sorted_keys, sources),
             rows_arg(),
             sources_arg(),
-            bins.bin_bits,
-            places as u32,
-            runs,
+            geometry(),
             STEP as u32,
             LINE as u32,
         );
@@ -279,9 +255,7 @@ pub(super) fn update(
             totals_arg(),
             extent(problem),
             operands.values.vector_strides(width as u32),
-            bins.bin_bits,
-            places as u32,
-            runs,
+            geometry(),
             STEP as u32,
             levels,
             CHUNK as u32,
@@ -309,8 +283,7 @@ pub(super) fn update(
                 extent(problem),
                 tile,
                 operands.tensor.vector_strides(width as u32),
-                bins.bin_bits,
-                places as u32,
+                geometry(),
                 together as u32,
                 update,
                 types.is_float(),
