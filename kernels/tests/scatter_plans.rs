@@ -239,6 +239,9 @@ fn plans_are_pinned() {
     assert_eq!(plan(&words, F32, Machine::Software), bins);
     assert_eq!(plan(&words, I64, Machine::Software), bins);
     assert_eq!(plan(&words, F32, Machine::Gpu), Plan::Radix(Radix { passes: 4, digit_bits: 4, run: 64 }));
+    // Their totals would take too much memory.
+    let wide = Problem { outer: 1, rows: 50_000, sources: 1 << 15, inner: 1024 };
+    assert!(matches!(plan(&wide, F32, Machine::Software), Plan::Radix(_)));
     let lines = Problem { outer: 1024, rows: 1000, sources: 1000, inner: 1 };
     assert_eq!(plan_scatter(&lines, F32, Machine::Software), Plan::Lines);
     let by_key =

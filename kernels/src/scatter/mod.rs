@@ -48,9 +48,10 @@
 //! enter the sort.
 //!
 //! Software drivers need few units, and pay for each access to memory. There a unit goes through a whole line in the order
-//! of its sources, if lines are many, and keeps the tree of each of its rows: four accesses a value and 8 bytes of scratch
-//! an element. Otherwise one pass puts the sources that are for one bin of rows side by side, with their values where rows
-//! are single elements, and a unit goes through a bin like that: 16 bytes of scratch a source and 8 a row.
+//! of its sources, if lines are many, and keeps the tree of each of its rows: four accesses a value, and 8 bytes of scratch
+//! an element, 12 if the line has more than 64 sources. Otherwise one pass puts the sources that are for one bin of rows
+//! side by side, with their values where rows are single elements, and a unit goes through a bin like that: about 16 bytes
+//! of scratch a source and 8 a row, more for the totals of many sources, and up to three times the values of longer rows.
 //!
 //! Planned launches keep a unit to thousands of loop iterations, for balance; a plan of the caller's choice that would
 //! pass [`MAX_ITERATIONS`](crate::launch::MAX_ITERATIONS) is refused, as are more than about `2^31` sources.

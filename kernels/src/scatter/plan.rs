@@ -27,6 +27,9 @@ const MOST_BINNED: usize = CHUNK.pow(MOST_LEVELS + 1);
 /// Most sources of rows of several elements that go by bins: one launch takes all of them, even if they are for one row.
 const MOST_SLICES: usize = (MAX_ITERATIONS / 2 - 1) * STEP;
 
+/// Most values of rows of several elements that are planned to go by bins: their totals take up to three times the room.
+const MOST_SLICED_VALUES: usize = 1 << 24;
+
 /// Fewest rows whose sources go by bins: with fewer, one unit could have most of the work.
 const FEWEST_BINNED_ROWS: usize = 1024;
 
@@ -83,8 +86,8 @@ pub enum Plan {
     Rank,
     /// Stable radix passes over blocks of sources. Four launches a pass, and two to seven others.
     Radix(Radix),
-    /// Values of single elements are put side by side for each bin of rows, and taken in their order by one unit a bin,
-    /// which keeps a running tree for each row. Six launches, and one for every 200,000 sources or so.
+    /// Sources are put side by side for each bin of rows, and taken in their order by one unit a bin. Single elements'
+    /// values go along, and take five launches and one for every 200,000 sources or so; longer rows take seven.
     Bins(Bins),
 }
 
@@ -283,8 +286,11 @@ fn plan_by_key(problem: &Problem, dtype: ElemType, machine: Machine) -> Plan {
     let Problem { rows, sources, .. } = *problem;
     // Few units have a bin each: enough for a processor's cores.
     let columns = problem.columns();
-    let near = columns > 1 || !touches_few(rows, sources);
-    let in_bins = machine == Machine::Software && rows >= FEWEST_BINNED_ROWS && near;
+    let fits = match columns {
+        1 => !touches_few(rows, sources),
+        _ => sources * columns <= MOST_SLICED_VALUES,
+    };
+    let in_bins = machine == Machine::Software && rows >= FEWEST_BINNED_ROWS && fits;
     let bins = Bins::new(sources, columns);
     match sources <= MOST_RANKED {
         true => Plan::Rank,
@@ -322,7 +328,7 @@ fn pieces(length: usize, bits: u32) -> impl Iterator<Item = (u32, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_ITERATIONS, Radix, pieces};
+    use super::{Bins, MAX_ITERATIONS, MOST_BINNED, Radix, pieces};
 
     #[test]
     fn pieces_cover_an_axis() {
@@ -342,6 +348,11 @@ mod tests {
                     let radix = Radix::new(rows, sources);
                     let iterations = radix.iterations(sources);
                     assert!(iterations <= MAX_ITERATIONS, "{radix:?} of {sources} sources: {iterations}");
+                }
+                for columns in [1, 64] {
+                    let bins = Bins::new(sources, columns);
+                    let iterations = if sources <= MOST_BINNED { bins.iterations(sources) } else { 0 };
+                    assert!(iterations <= MAX_ITERATIONS, "{bins:?} of {sources} sources: {iterations}");
                 }
             }
         }
