@@ -25,6 +25,14 @@ pub(crate) fn multiply_rounded<F: Float>(a: F, b: F) -> F {
     fma(a, b, F::new(comptime!(-0.0f32)))
 }
 
+/// The same bits, in a form about which a compiler knows nothing: `zero` is 0, and comes from the launch.
+///
+/// What is computed from the result is not merged with what the result was computed from.
+#[cube]
+pub(crate) fn opaque(x: f32, zero: u32) -> f32 {
+    f32::reinterpret(u32::reinterpret(x) ^ zero)
+}
+
 /// How a device rounds `fma(a, b, c)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MultiplyAdd {

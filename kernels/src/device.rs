@@ -27,16 +27,7 @@ pub(crate) fn float_accumulator(
         let reason = format!("operands of {dtype} and of {}, want one element type", other.dtype);
         return Err(KernelError::Shape { kernel, reason });
     }
-    let far = |operand: &&&TensorHandle| {
-        let reach = |(&size, &stride): (&usize, &usize)| size.saturating_sub(1).saturating_mul(stride);
-        let reach = operand.shape().iter().zip(operand.strides().iter()).map(reach);
-        reach.fold(0, usize::saturating_add) >= u32::MAX as usize
-    };
-    if let Some(operand) = operands.iter().find(far) {
-        let (shape, strides) = (operand.shape(), operand.strides());
-        let reason = format!("an operand {:?} with strides {:?} reaches over 2^32 elements", &shape[..], &strides[..]);
-        return Err(KernelError::Shape { kernel, reason });
-    }
+    require_reach(kernel, operands.iter().copied())?;
     let refuse = |remedy| Err(KernelError::Dtype { kernel, dtype, remedy });
     if !client.properties().supports_type(dtype) {
         return refuse("the device does not have it: convert to f32");
@@ -46,6 +37,22 @@ pub(crate) fn float_accumulator(
         ElemType::Float(FloatKind::F64) => Ok(dtype),
         _ => refuse("convert to f32, f64, f16 or bf16"),
     }
+}
+
+/// Refuses operands that 32-bit indices cannot reach over.
+pub(crate) fn require_reach<'a>(
+    kernel: &'static str,
+    operands: impl IntoIterator<Item = &'a TensorHandle>,
+) -> Result<(), KernelError> {
+    let far = |operand: &&TensorHandle| {
+        let reach = |(&size, &stride): (&usize, &usize)| size.saturating_sub(1).saturating_mul(stride);
+        let reach = operand.shape().iter().zip(operand.strides().iter()).map(reach);
+        reach.fold(0, usize::saturating_add) >= u32::MAX as usize
+    };
+    let Some(operand) = operands.into_iter().find(far) else { return Ok(()) };
+    let (shape, strides) = (operand.shape(), operand.strides());
+    let reason = format!("an operand {:?} with strides {:?} reaches over 2^32 elements", &shape[..], &strides[..]);
+    Err(KernelError::Shape { kernel, reason })
 }
 
 /// Refuses an operand whose shape is not `want`.

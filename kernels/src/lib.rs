@@ -9,6 +9,7 @@
 //! strides; results are newly allocated and contiguous.
 
 pub mod arithmetic;
+pub mod attention;
 pub mod convolution;
 pub mod deform_convolution;
 pub mod device;

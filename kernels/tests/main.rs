@@ -3,6 +3,7 @@
 //! The device is CubeCL's default one; `CUBECL_WGPU_DEFAULT_DEVICE=Cpu` selects a software Vulkan driver.
 
 mod arithmetic;
+mod attention;
 mod bounds;
 mod convolution;
 mod deform_convolution;

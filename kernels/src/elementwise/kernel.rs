@@ -1,6 +1,7 @@
 //! The device side: the program is known when the kernel is compiled, so it unrolls to straight code.
 
 use super::program::{Binary, Comparison, Condition, Instruction, Logic, Program, Unary, Value};
+use crate::arithmetic::opaque;
 use cubecl::prelude::*;
 use std::sync::Arc;
 
@@ -266,12 +267,6 @@ fn evaluate(
         }
     }
     Evaluated { floats: float_results, conditions: condition_results }
-}
-
-/// The same bits, in a form about which a compiler knows nothing: `zero` is 0.
-#[cube]
-fn opaque(x: f32, zero: u32) -> f32 {
-    f32::reinterpret(u32::reinterpret(x) ^ zero)
 }
 
 /// Where element `element` of the program's shape lies in `tensor`.
