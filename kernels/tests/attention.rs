@@ -108,15 +108,18 @@ impl Values {
     /// Requires the reference's bits of every plan.
     #[track_caller]
     fn check(&self, params: Params) {
-        println!("{:?}, {params:?}, mask {}, bias {}", self.size, self.mask.is_some(), self.bias.is_some());
+        Plan::ALL.into_iter().for_each(|plan| self.check_plan(plan, params));
+    }
+
+    /// Requires the reference's bits.
+    #[track_caller]
+    fn check_plan(&self, plan: Plan, params: Params) {
+        println!("{:?}, {params:?}, mask {}, bias {}, {plan:?}", self.size, self.mask.is_some(), self.bias.is_some());
         let client = client();
-        let want = self.reference(&client, params);
         let Size { batch, heads, queries, columns, .. } = self.size;
-        for plan in Plan::ALL {
-            let got = attention_planned(&client, self.upload(&client), params, plan).expect("operands fit");
-            assert_eq!(got.shape()[..], [batch, heads, queries, columns]);
-            assert_bits_or_nan(&download(&client, got), &want);
-        }
+        let got = attention_planned(&client, self.upload(&client), params, plan).expect("operands fit");
+        assert_eq!(got.shape()[..], [batch, heads, queries, columns]);
+        assert_bits_or_nan(&download(&client, got), &self.reference(&client, params));
     }
 }
 
@@ -165,20 +168,23 @@ fn equals_reference_on_every_shape() {
 #[test]
 fn equals_reference_with_many_keys() {
     for keys in [1023, 1024, 1025, 2051, 4095, 4096, 4097, 5000] {
-        Values::random(size([1, 1, 3, keys, 4, 4])).check(PLAIN);
+        Values::random(size([1, 1, 3, keys, 4, 4])).check_plan(Plan::FEW, PLAIN);
     }
-    Values::random(size([1, 1, 2, 8200, 4, 3])).masked().check(Params { causal: true, ..PLAIN });
+    Values::random(size([1, 1, 9, 1030, 4, 4])).check(PLAIN);
+    Values::random(size([1, 1, 2, 8200, 4, 3])).masked().check_plan(Plan::ONE, Params { causal: true, ..PLAIN });
 }
 
 #[test]
 fn every_option_equals_reference() {
-    for sizes in [[2, 3, 10, 13, 8, 8], [1, 2, 13, 10, 3, 5], [1, 1, 33, 70, 16, 20]] {
+    // A kernel takes a while to make, so that plans take turns.
+    let mut plans = Plan::ALL.into_iter().cycle();
+    for sizes in [[2, 3, 10, 13, 8, 8], [1, 2, 13, 10, 3, 5]] {
         let values = Values::random(size(sizes));
-        let forms =
-            [values.clone(), values.clone().masked(), values.clone().biased(), values.clone().masked().biased()];
+        let forms = [values.clone(), values.clone().masked(), values.clone().biased(), values.masked().biased()];
         for values in forms {
             for (softcap, causal) in [(None, false), (Some(1.5), false), (None, true), (Some(0.7), true)] {
-                values.check(Params { scale: 0.8, softcap, causal });
+                let plan = plans.next().expect("they take turns");
+                values.check_plan(plan, Params { scale: 0.8, softcap, causal });
             }
         }
     }
@@ -208,21 +214,22 @@ fn queries_that_see_no_key_give_zeros() {
 fn numbers_that_are_not_finite() {
     let client = client();
     let specials = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0, 1e-40, f32::MAX, f32::MIN];
+    let values = Values::random(size([1, 1, 9, 11, 4, 8])).masked().biased();
     for special in specials {
-        let mut values = Values::random(size([1, 1, 9, 11, 4, 8])).masked().biased();
-        for at in [2, 17, 30] {
+        for at in [2, 17] {
             let mut one = values.clone();
             one.query[at] = special;
-            one.check(PLAIN);
+            one.check_plan(Plan::MANY, PLAIN);
             let mut one = values.clone();
             one.key[at] = special;
-            one.check(PLAIN);
+            one.check_plan(Plan::FEW, PLAIN);
             let mut one = values.clone();
             one.value[at] = special;
-            one.check(PLAIN);
+            one.check_plan(Plan::ONE, PLAIN);
         }
-        values.bias.as_mut().expect("a bias")[40] = special;
-        values.check(Params { causal: true, ..PLAIN });
+        let mut one = values.clone();
+        one.bias.as_mut().expect("a bias")[40] = special;
+        one.check_plan(Plan::FEW, Params { causal: true, ..PLAIN });
     }
     // Scores far apart: all but one power vanish.
     let mut values = Values::random(size([1, 1, 4, 70, 4, 4]));

@@ -3,9 +3,9 @@
 use super::Deterministic;
 use super::forward::forward;
 use super::kernel;
+use super::kernel::attention;
 use super::kernel::deform_convolution::Operands;
 use super::refused::{poison, refuse};
-use burn_backend::ops::attention::attention_fallback;
 use burn_backend::ops::ctc::ctc_grad_from_alpha_beta_default;
 use burn_backend::ops::{
     AttentionModuleOptions, ConvOptions, ConvTransposeOptions, DeformConv2dBackward, DeformConvOptions,
@@ -306,7 +306,7 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
         attn_bias: Option<FloatTensor<Self>>,
         options: AttentionModuleOptions,
     ) -> FloatTensor<Self> {
-        attention_fallback::<Self>(query, key, value, mask, attn_bias, options)
+        kernel::attention::attention(attention::Operands { query, key, value, mask, bias: attn_bias }, options)
     }
 
     forward! {

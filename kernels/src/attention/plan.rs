@@ -37,9 +37,9 @@ impl Plan {
     pub const UNITS: u32 = 8;
 
     /// Eight queries a unit: most arithmetic for what is read.
-    pub const MANY: Self = Self { rows: 8, keys: 8, columns: 16 };
+    pub const MANY: Self = Self { rows: 8, keys: 16, columns: 8 };
     /// Four queries a unit.
-    pub const FEW: Self = Self { rows: 4, keys: 8, columns: 16 };
+    pub const FEW: Self = Self { rows: 4, keys: 16, columns: 16 };
     /// One query a unit.
     pub const ONE: Self = Self { rows: 1, keys: 16, columns: 32 };
     /// Every plan, for tests that force one.
@@ -75,9 +75,9 @@ pub fn plan(problem: Problem, machine: Machine) -> Option<Plan> {
         return None;
     }
     let plan = match queries {
+        1 => Plan::ONE,
         8.. if Plan::MANY.cubes(heads, queries) >= ENOUGH_CUBES => Plan::MANY,
-        4.. => Plan::FEW,
-        _ => Plan::ONE,
+        _ => Plan::FEW,
     };
     (plan.iterations(problem) <= MAX_ITERATIONS).then_some(plan)
 }

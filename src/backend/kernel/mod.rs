@@ -1,5 +1,6 @@
 //! From Burn's tensors to the operands of the kernels and back: one file a kernel family.
 
+pub(super) mod attention;
 pub(super) mod convolution;
 pub(super) mod deform_convolution;
 pub(crate) mod fourier;
