@@ -10,6 +10,7 @@
 #![cfg(feature = "wgpu")]
 
 mod accuracy;
+mod attention;
 mod autodiff_backend;
 mod batchers;
 mod bits;

@@ -4,7 +4,7 @@ use crate::bits::{assert_same, floats, indices};
 use crate::process::{self, Program};
 use burn::prelude::*;
 use burn::tensor::IndexingUpdateOp::Add;
-use burn::tensor::module::conv2d_weight_backward;
+use burn::tensor::module::{self, conv2d_weight_backward};
 use burn::tensor::ops::ConvOptions;
 
 const REPEATS: usize = if cfg!(feature = "heavy") { 1000 } else { 50 };
@@ -85,6 +85,17 @@ fn matmul() {
     let lhs = Tensor::<2>::from_data(floats([200, 300]), &device);
     let rhs = Tensor::<2>::from_data(floats([300, 150]), &device);
     one_result("matmul", || lhs.clone().matmul(rhs.clone()).into_data());
+}
+
+#[test]
+fn attention() {
+    let device = crate::deterministic_device();
+    let heads = || Tensor::<4>::from_data(floats([2, 4, 100, 16]), &device);
+    let operands = (heads(), heads(), heads());
+    one_result("attention", || {
+        let (query, key, value) = operands.clone();
+        module::attention(query, key, value, None, None, Default::default()).into_data()
+    });
 }
 
 #[test]

@@ -126,6 +126,13 @@ fn products() {
     let attention = || floats([1, 2, 4, 8]);
     let options = AttentionModuleOptions::default;
     same! { attention(attention(), attention(), attention(), None, None, options()); }
+    // Masks and biases that broadcast, and heads that do; what the kernel takes, and what it does not.
+    let options = || AttentionModuleOptions { softcap: Some(2.0), ..Default::default() };
+    let (mask, bias) = (|| Some(bools([1, 1, 4, 4])), || Some(floats([1, 2, 1, 4])));
+    same! {
+        attention(attention(), attention(), attention(), mask(), bias(), options());
+        attention(attention(), floats([1, 1, 4, 8]), floats([1, 1, 4, 3]), mask(), bias(), options());
+    }
 }
 
 #[test]
