@@ -3,6 +3,7 @@
 //! Such a kernel computes the same chain of operations for an element whatever the geometry is, so nothing here can
 //! change a result.
 
+use crate::reduce::plan::Machine;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
@@ -38,13 +39,15 @@ pub fn cubes(count: usize) -> CubeCount {
 }
 
 /// How many of `shared` elements that differ in one place only a unit computes, so that what they have in common is
-/// computed once: as many as leave enough of `units` in all for any device.
-pub(crate) fn elements_a_unit(units: usize, shared: usize) -> usize {
-    (units / ENOUGH_UNITS).clamp(1, shared.clamp(1, MAX_ITERATIONS - 1))
+/// computed once: as many as leave enough of `units` in all for the device.
+pub(crate) fn elements_a_unit(client: &Client, units: usize, shared: usize) -> usize {
+    let enough = match Machine::of(client) {
+        Machine::Gpu => 1 << 16,
+        // 64 cubes keep its threads busy.
+        Machine::Software => 1 << 14,
+    };
+    (units / enough).clamp(1, shared.clamp(1, MAX_ITERATIONS - 1))
 }
-
-/// Units that keep a device busy.
-const ENOUGH_UNITS: usize = 1 << 16;
 
 /// A dense tensor for a kernel to write; one element of memory where it has none, since no device binds less.
 pub(crate) fn unwritten(client: &Client, shape: Vec<usize>, dtype: ElemType) -> TensorHandle {

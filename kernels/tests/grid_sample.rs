@@ -46,6 +46,18 @@ fn check(shape: [usize; 4], grid: &[f32], [rows, columns]: [usize; 2], params: S
     let places = upload(&client, &apart, &[batch, 2, rows, columns], F32);
     let strides = vec![2 * area, columns, 1, area];
     let places = TensorHandle::new(places.handle, vec![batch, rows, columns, 2], strides, F32);
+    let got = sample(&client, input.clone(), places, params).expect("samples");
+    assert_bits_or_nan(&download(&client, got), &want);
+    // Column after column.
+    let turned: Vec<f32> = (0..grid.len())
+        .map(|n| {
+            let (place, number) = (n / 2 % area, n % 2);
+            grid[n / (2 * area) * 2 * area + (place % rows * columns + place / rows) * 2 + number]
+        })
+        .collect();
+    let places = upload(&client, &turned, &[batch, columns, rows, 2], F32);
+    let strides = vec![2 * area, 2, 2 * rows, 1];
+    let places = TensorHandle::new(places.handle, vec![batch, rows, columns, 2], strides, F32);
     let got = sample(&client, input, places, params).expect("samples");
     assert_bits_or_nan(&download(&client, got), &want);
 }
@@ -57,6 +69,13 @@ fn every_way_matches_reference() {
             // Places up to twice outside the image.
             check(shape, &random_values(2, shape[0] * 6 * 7 * 2), [6, 7], params);
         }
+    }
+}
+
+#[test]
+fn units_of_several_channels_leave_out_those_that_do_not_exist() {
+    for params in all() {
+        check([2, 7, 5, 4], &random_values(5, 2 * 61 * 67 * 2), [61, 67], params);
     }
 }
 

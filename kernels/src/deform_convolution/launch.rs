@@ -91,7 +91,7 @@ impl<'a> Pass<'a> {
         let output = unwritten(self.client, vec![batch, groups, rows, self.geometry.area()], self.dtype);
         let elements = batch * groups * rows * self.geometry.area();
         if elements > 0 {
-            let span = elements_a_unit(elements, self.geometry.group_channels());
+            let span = elements_a_unit(self.client, elements, self.geometry.group_channels());
             let units = batch * self.geometry.samples() * self.geometry.group_channels().div_ceil(span);
             let (count, dim) = grid(units);
             // SAFETY: a unit below `units` owns an element of the output in each of its channels; it reads offsets and

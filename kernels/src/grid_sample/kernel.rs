@@ -3,6 +3,7 @@
 use super::reference::{PEAK, SINE};
 use super::{Filter, Padding, SampleParams};
 use crate::arithmetic::{multiply_add, multiply_rounded};
+use crate::scatter::kernel::{Strides, Tile};
 use cubecl::prelude::*;
 
 /// The coordinate of a grid's number along an axis of `length` pixels.
@@ -138,35 +139,30 @@ fn first_tap<A: Float>(p: A, #[comptime] filter: Filter) -> (i32, A) {
     }
 }
 
-/// One unit a place of up to `span` channels of `[batch, channels, rows, columns]`, one channel after the other.
+/// One unit a place of up to `span` channels of `[batch, channels, places]`, one channel after the other.
+///
+/// The tile covers `[batch, spans, places]`.
 #[cube(launch_unchecked)]
 pub fn sample<E: Float, A: Float>(
     input: &Tensor<E>,
-    grid: &Tensor<E>,
-    output: &mut Tensor<E>,
-    units: u32,
+    grid: &[E],
+    output: &mut [E],
+    batch: u32,
+    places: u32,
     span: u32,
+    tile: Tile,
+    strides: Strides,
     #[comptime] params: SampleParams,
     #[define(E, A)] _dtypes: [ElemType; 2],
 ) {
-    let unit = ABSOLUTE_POS as u32;
-    if unit >= units {
+    let (entry, nth_span, place) = (tile.outer(), tile.axis(), tile.inner());
+    let channels = input.shape(1) as u32;
+    let first_channel = nth_span * span;
+    if entry >= batch || first_channel >= channels || place >= places {
         terminate!();
     }
-    let columns = output.shape(3) as u32;
-    let rows = output.shape(2) as u32;
-    let channels = output.shape(1) as u32;
-    let line = unit / columns;
-    let column = unit - line * columns;
-    let image = line / rows;
-    let row = line - image * rows;
-    let spans = channels.div_ceil(span);
-    let entry = image / spans;
-    let first_channel = (image - entry * spans) * span;
-
-    let place = entry * grid.stride(0) as u32 + row * grid.stride(1) as u32 + column * grid.stride(2) as u32;
-    let number_x = A::cast_from(grid[place as usize]);
-    let number_y = A::cast_from(grid[(place + grid.stride(3) as u32) as usize]);
+    let number_x = A::cast_from(grid[strides.offset(entry, place, 0)]);
+    let number_y = A::cast_from(grid[strides.offset(entry, place, 1)]);
     let height = input.shape(2) as i32;
     let width = input.shape(3) as i32;
     let length_y = A::cast_from(height);
@@ -201,9 +197,8 @@ pub fn sample<E: Float, A: Float>(
         columns_exist.push(at_x >= 0 && at_x < width);
     }
     let input_step = input.stride(1) as u32;
-    let output_step = rows * columns;
     let mut base = entry * input.stride(0) as u32 + first_channel * input_step;
-    let mut target = ((entry * channels + first_channel) * rows + row) * columns + column;
+    let mut target = (entry * channels + first_channel) * places + place;
     for _ in first_channel..min(first_channel + span, channels) {
         let mut acc = A::new(0.0);
         #[unroll]
@@ -223,6 +218,6 @@ pub fn sample<E: Float, A: Float>(
         }
         output[target as usize] = E::cast_from(select(not_a_number, unplaced, acc));
         base += input_step;
-        target += output_step;
+        target += places;
     }
 }

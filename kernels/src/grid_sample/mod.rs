@@ -39,14 +39,17 @@
 //!
 //! # Cost
 //!
-//! One launch; a unit computes a place in one channel, or in several of them where there are many elements.
+//! One launch; a unit computes a place in one channel, or in several of them where there are many elements. A grid whose
+//! rows and columns no one stride walks is copied before.
 
 mod kernel;
 pub mod reference;
 
 use crate::KernelError;
 use crate::device::{float_accumulator, require_shape, require_units};
-use crate::launch::{UNITS, elements_a_unit, grid, unwritten};
+use crate::launch::{UNITS, elements_a_unit, unwritten};
+use crate::scatter::axes::AxisView;
+use crate::scatter::plan::axis_grids;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
@@ -131,24 +134,28 @@ pub fn sample(
     if units == 0 {
         return Ok(output);
     }
-    let span = elements_a_unit(units, channels);
-    let units = batch * channels.div_ceil(span) * rows * columns;
-    let (count, dim) = grid(units);
-    // SAFETY: a unit below `units` owns an element of the output in each of its channels, of which it leaves out those
-    // that do not exist; it reads its two numbers of the grid, and pixels only at rows and columns inside the image.
-    unsafe {
-        kernel::sample::launch_unchecked(
-            client,
-            count,
-            dim,
-            input.into_arg(),
-            places.into_arg(),
-            output.clone().into_arg(),
-            units as u32,
-            span as u32,
-            params,
-            [dtype, accumulator],
-        );
+    let span = elements_a_unit(client, units, channels);
+    let numbers = AxisView::new(client, KERNEL, places, 1..3)?;
+    for (count, dim, tile) in axis_grids(batch, channels.div_ceil(span), rows * columns) {
+        // SAFETY: a unit of the tile owns an element of the output in each of its channels, of which it leaves out those
+        // that do not exist; it reads its two numbers of the grid, and pixels only at rows and columns inside the image.
+        unsafe {
+            kernel::sample::launch_unchecked(
+                client,
+                count,
+                dim,
+                input.clone().into_arg(),
+                numbers.buffer(),
+                output.clone().into_arg().into_buffer_arg(),
+                batch as u32,
+                (rows * columns) as u32,
+                span as u32,
+                tile,
+                numbers.strides(),
+                params,
+                [dtype, accumulator],
+            );
+        }
     }
     Ok(output)
 }

@@ -97,7 +97,7 @@ fn sums(
         return output;
     }
     let images = input_shape[0] * input_shape[1];
-    let span = elements_a_unit(elements, images).min(MAX_ITERATIONS / iterations);
+    let span = elements_a_unit(client, elements, images).min(MAX_ITERATIONS / iterations);
     let units = images.div_ceil(span) * input_shape[2] * input_shape[3];
     let bounds = |table: &AxisWeights| {
         let handle = client.create_from_slice(bytemuck::cast_slice(&table.bounds));
