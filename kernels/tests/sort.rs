@@ -185,6 +185,20 @@ fn the_largest_match_the_reference() {
 }
 
 #[test]
+fn elements_that_nothing_comes_after_fill_their_slots() {
+    let client = client();
+    for length in [33, 64, 200] {
+        let mut zeros = vec![0u32; 2 * length];
+        zeros[length + length / 2] = 7;
+        let choice = Some(Plan::Select(Choice { slots: 4, chunk: 32 }));
+        let input = upload(&client, &zeros, &[2, length], U32);
+        let (largest, indices) = sort::topk_planned(&client, input, 1, 4, I32, choice).unwrap();
+        assert_eq!(download::<u32>(&client, largest), [0, 0, 0, 0, 7, 0, 0, 0]);
+        assert_eq!(download::<i32>(&client, indices), [0, 1, 2, 3, length as i32 / 2, 0, 1, 2]);
+    }
+}
+
+#[test]
 fn values_alone_and_indices_alone() {
     let client = client();
     for shape in [[2, 50, 3], [2, 5000, 1]] {

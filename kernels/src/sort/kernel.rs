@@ -233,7 +233,7 @@ impl Slots {
         Slots { lows, highs, indices }
     }
 
-    /// Puts an element in its slot, from where each one moves on by one.
+    /// Puts an element in its slot, from where each one moves on by one. It comes before equal ones that are there.
     fn put(&mut self, low: u32, high: u32, index: u32, #[comptime] slots: usize, #[comptime] form: Form) {
         let mut low = low;
         let mut high = high;
@@ -241,36 +241,47 @@ impl Slots {
         #[unroll]
         for slot in 0..slots {
             let (their_low, their_high, theirs) = (self.lows[slot], self.highs[slot], self.indices[slot]);
-            let before = comes_before(low, high, index, their_low, their_high, theirs, form);
-            self.lows[slot] = select(before, low, their_low);
-            self.indices[slot] = select(before, index, theirs);
-            low = select(before, their_low, low);
-            index = select(before, theirs, index);
+            let mut before = low <= their_low;
             if comptime!(form.wide) {
+                before = high < their_high || (high == their_high && before);
                 self.highs[slot] = select(before, high, their_high);
                 high = select(before, their_high, high);
             }
+            self.lows[slot] = select(before, low, their_low);
+            low = select(before, their_low, low);
+            self.indices[slot] = select(before, index, theirs);
+            index = select(before, theirs, index);
         }
     }
 }
 
-/// The index at a position along the axis: the position itself, or the candidate `at` its place.
+/// The index at a position along the axis, and whether there is one: the position itself, or the candidate `at` its
+/// place.
 #[cube]
-fn index_at(candidates: &[u32], at: u32, position: u32, #[comptime] all: bool) -> u32 {
-    if comptime!(all) { position } else { candidates[at as usize] }
+fn index_at(candidates: &[u32], at: u32, position: u32, #[comptime] all: bool) -> (u32, bool) {
+    if comptime!(all) {
+        (position, true.runtime())
+    } else {
+        let index = candidates[at as usize];
+        (index, index != NONE)
+    }
 }
 
-/// For each chunk of the positions of each line: the first `slots` of its elements in order, by their indices.
+/// For each chunk of the positions of each line: the first `slots` of its elements in order, by their indices in `left`;
+/// or, of a line of one chunk, the result.
 ///
 /// Positions are those along the axis, or those of the indices that a pass before has left, of which equal elements'
 /// ascend. The first elements of a chunk are in those groups of neighbours whose own first elements are the first: the
-/// chunk is read once for these, and these groups again. Vectors are of neighbours along the axis; chunks and groups are
-/// whole ones.
+/// chunk is read once for these, and these groups again. Both ways lead from the last position to the first, so that of
+/// equal elements each one comes before those that were put. Vectors are of neighbours along the axis; chunks and groups
+/// are whole ones.
 #[cube(launch_unchecked)]
-pub(super) fn keep_first<F: Numeric, N: Size>(
+pub(super) fn keep_first<F: Numeric, X: Int, N: Size>(
     input: &[Vector<F, N>],
     candidates: &[u32],
     left: &mut [u32],
+    values: &mut [F],
+    indices: &mut [X],
     lines: Lines,
     tile: Tile,
     strides: Strides,
@@ -279,8 +290,10 @@ pub(super) fn keep_first<F: Numeric, N: Size>(
     group: u32,
     #[comptime] slots: u32,
     #[comptime] all: bool,
+    #[comptime] last: bool,
+    #[comptime] wanted: Wanted,
     #[comptime] form: Form,
-    #[define(F)] _dtype: ElemType,
+    #[define(F, X)] _dtypes: [ElemType; 2],
 ) {
     let (outer, at, inner) = (tile.outer(), tile.axis(), tile.inner());
     let chunks = positions.div_ceil(chunk);
@@ -290,18 +303,23 @@ pub(super) fn keep_first<F: Numeric, N: Size>(
     let width = N::value();
     let from = at * chunk;
     let to = min(from + chunk, positions);
+    let first = strides.offset(outer, 0, inner);
+    let step = strides.offset(0, 1, 0);
     let mut groups = Slots::new(comptime!(slots as usize));
-    for number in 0..(to - from).div_ceil(group) {
+    let count = (to - from).div_ceil(group);
+    for nth in 0..count {
+        let number = count - 1 - nth;
         let mut low = NONE.runtime();
         let mut high = NONE.runtime();
         let mut present = comptime!(all).runtime();
         let start = from + number * group;
         for vector in 0..(min(start + group, to) - start) / comptime!(width as u32) {
             let position = start + vector * comptime!(width as u32);
-            let index = index_at(candidates, (outer * positions + position) * lines.inner + inner, position, all);
-            if index != NONE {
+            let place = (outer * positions + position) * lines.inner + inner;
+            let (index, exists) = index_at(candidates, place, position, all);
+            if exists {
                 present = true;
-                let values = input[strides.offset(outer, index, inner) / width];
+                let values = input[(first + index as usize * step) / width];
                 #[unroll]
                 for lane in 0..width {
                     let (their_low, their_high) = words_of::<F>(values.extract(lane), form);
@@ -320,21 +338,29 @@ pub(super) fn keep_first<F: Numeric, N: Size>(
         }
     }
     let mut kept = Slots::new(comptime!(slots as usize));
-    for chosen in 0..slots {
-        let mut number = NONE.runtime();
+    let mut end = NONE.runtime();
+    for _ in 0..slots {
+        // One more than the number of the last chosen group that is left.
+        let mut next = 0u32;
         #[unroll]
         for slot in 0..slots {
-            number = select(chosen == slot, groups.indices[comptime!(slot as usize)], number);
+            let number = groups.indices[comptime!(slot as usize)] + 1;
+            next = select(number < end, max(next, number), next);
         }
-        if number != NONE {
+        end = next;
+        if end > 0 {
+            let number = end - 1;
             let start = from + number * group;
-            for vector in 0..(min(start + group, to) - start) / comptime!(width as u32) {
-                let position = start + vector * comptime!(width as u32);
-                let index = index_at(candidates, (outer * positions + position) * lines.inner + inner, position, all);
-                if index != NONE {
-                    let values = input[strides.offset(outer, index, inner) / width];
+            let vectors = (min(start + group, to) - start) / comptime!(width as u32);
+            for nth in 0..vectors {
+                let position = start + (vectors - 1 - nth) * comptime!(width as u32);
+                let place = (outer * positions + position) * lines.inner + inner;
+                let (index, exists) = index_at(candidates, place, position, all);
+                if exists {
+                    let values = input[(first + index as usize * step) / width];
                     #[unroll]
                     for lane in 0..width {
+                        let lane = comptime!(width - 1 - lane);
                         let (low, high) = words_of::<F>(values.extract(lane), form);
                         kept.put(low, high, index + comptime!(lane as u32), comptime!(slots as usize), form);
                     }
@@ -343,36 +369,25 @@ pub(super) fn keep_first<F: Numeric, N: Size>(
         }
     }
     #[unroll]
-    for slot in 0..slots as usize {
-        let place = (outer * chunks + at) * slots + comptime!(slot as u32);
-        left[(place * lines.inner + inner) as usize] = kept.indices[slot];
-    }
-}
-
-/// For each element kept: the element whose index is in its slot.
-#[cube(launch_unchecked)]
-pub(super) fn take_slots<F: Numeric, X: Int>(
-    input: &[F],
-    left: &[u32],
-    values: &mut [F],
-    indices: &mut [X],
-    lines: Lines,
-    tile: Tile,
-    strides: Strides,
-    slots: u32,
-    #[comptime] wanted: Wanted,
-    #[define(F, X)] _dtypes: [ElemType; 2],
-) {
-    let (outer, rank, inner) = (tile.outer(), tile.axis(), tile.inner());
-    if outer >= lines.outer || rank >= lines.kept || inner >= lines.inner {
-        terminate!();
-    }
-    let at = left[((outer * slots + rank) * lines.inner + inner) as usize];
-    let place = ((outer * lines.kept + rank) * lines.inner + inner) as usize;
-    if comptime!(wanted.values) {
-        values[place] = input[strides.offset(outer, at, inner)];
-    }
-    if comptime!(wanted.indices) {
-        indices[place] = X::cast_from(at);
+    for slot in 0..slots {
+        let index = kept.indices[comptime!(slot as usize)];
+        if comptime!(!last) {
+            left[(((outer * chunks + at) * slots + slot) * lines.inner + inner) as usize] = index;
+        } else if slot < lines.kept {
+            let place = ((outer * lines.kept + slot) * lines.inner + inner) as usize;
+            if comptime!(wanted.values) {
+                let offset = first + index as usize * step;
+                let neighbours = input[offset / width];
+                let mut value = neighbours.extract(0usize);
+                #[unroll]
+                for lane in 1..width {
+                    value = select(offset % width == lane, neighbours.extract(lane), value);
+                }
+                values[place] = value;
+            }
+            if comptime!(wanted.indices) {
+                indices[place] = X::cast_from(index);
+            }
+        }
     }
 }

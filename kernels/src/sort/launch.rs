@@ -112,21 +112,24 @@ impl Launch<'_> {
     pub(super) fn select(&self, input: &AxisView, (values, indices): &(TensorHandle, TensorHandle), choice: Choice) {
         let Lines { outer, length, inner } = self.lines;
         let Choice { slots, chunk } = choice;
+        let group = choice.group(length);
         // What lies side by side along the axis is read in fours.
         let fours = inner == 1
             && self.types[0].size() == 4
-            && [length, chunk, choice.group()].iter().all(|length| length.is_multiple_of(4));
+            && [length, chunk, group].iter().all(|length| length.is_multiple_of(4));
         let width = if fours && input.strides[1] == 1 && input.strides[0].is_multiple_of(4) { 4 } else { 1 };
         let mut positions = length;
-        // The first pass reads no candidates, but a binding has to be there.
+        // The first pass reads no candidates, and the last one leaves none, but a binding has to be there.
         let (mut candidates, mut candidates_length) = (words(self.client, 1), 1);
         loop {
             let chunks = positions.div_ceil(chunk);
-            let left_length = outer * chunks * slots * inner;
+            let last = chunks == 1;
+            let left_length = if last { 1 } else { outer * chunks * slots * inner };
             let left = words(self.client, left_length);
             for (count, dim, tile) in axis_grids(outer, chunks, inner) {
-                // SAFETY: units stop at the number of chunks, each of which has its slots in `left`; candidates are
-                // positions of their line, which the view covers.
+                // SAFETY: units stop at the number of chunks, each of which has its slots in `left`, or the last ones of
+                // a line in the outputs; candidates are positions of their line, which the view covers. A line has at
+                // least as many elements as are kept, so that their slots are filled.
                 unsafe {
                     kernel::keep_first::launch_unchecked(
                         self.client,
@@ -136,45 +139,28 @@ impl Launch<'_> {
                         input.buffer(),
                         words_arg(&candidates, candidates_length),
                         words_arg(&left, left_length),
+                        values.clone().into_arg().into_buffer_arg(),
+                        indices.clone().into_arg().into_buffer_arg(),
                         self.lines(),
                         tile,
                         input.strides(),
                         positions as u32,
                         chunk as u32,
-                        choice.group() as u32,
+                        group as u32,
                         slots as u32,
                         positions == length,
+                        last,
+                        self.wanted,
                         self.form,
-                        self.types[0],
+                        self.types,
                     );
                 }
             }
+            if last {
+                return;
+            }
             (candidates, candidates_length) = (left, left_length);
-            if chunks == 1 {
-                break;
-            }
             positions = chunks * slots;
-        }
-        for (count, dim, tile) in axis_grids(outer, self.kept, inner) {
-            // SAFETY: units stop at the number of elements kept, which have a slot each; what is in them are indices
-            // along the axis, since a line has as many elements as are kept.
-            unsafe {
-                kernel::take_slots::launch_unchecked(
-                    self.client,
-                    count,
-                    dim,
-                    input.buffer(),
-                    words_arg(&candidates, candidates_length),
-                    values.clone().into_arg().into_buffer_arg(),
-                    indices.clone().into_arg().into_buffer_arg(),
-                    self.lines(),
-                    tile,
-                    input.strides(),
-                    slots as u32,
-                    self.wanted,
-                    self.types,
-                );
-            }
         }
     }
 

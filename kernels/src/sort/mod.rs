@@ -241,7 +241,7 @@ impl Sorting {
         let iterations = match plan {
             Plan::Rank => length,
             Plan::Radix(radix) => radix.iterations(elements),
-            Plan::Select(choice) => choice.iterations(),
+            Plan::Select(choice) => choice.iterations(length),
         };
         if let Plan::Select(choice) = plan
             && !choice.keeps(kept)

@@ -43,16 +43,17 @@ impl Choice {
         Self { slots: kept, chunk: (elements / units).clamp(32 * kept, LONGEST_CHUNK).next_multiple_of(4) }
     }
 
-    /// Neighbours of a chunk whose first element stands for them: so many that there are about as many groups of them as
-    /// elements in those that are read again.
-    pub(super) fn group(&self) -> usize {
-        (self.chunk / self.slots.max(1)).isqrt().max(1).next_multiple_of(4)
+    /// Neighbours of a chunk of a line whose first element stands for them: so many that there are about as many groups
+    /// of them as elements in those that are read again.
+    pub(super) fn group(&self, length: usize) -> usize {
+        (self.chunk.min(length) / self.slots.max(1)).isqrt().max(1).next_multiple_of(4)
     }
 
     /// Loop iterations of the unit that has the most of them.
-    pub(super) fn iterations(&self) -> usize {
+    pub(super) fn iterations(&self, length: usize) -> usize {
+        let (longest, group) = (self.chunk.min(length), self.group(length));
         // Three for each loop over a group, and one for each element.
-        self.chunk + 3 * self.chunk.div_ceil(self.group()) + self.slots * (self.group() + 3)
+        longest + 3 * longest.div_ceil(group) + self.slots * (group + 3)
     }
 
     /// Whether the first `kept` elements of a line are among those its chunks keep, and chunks become fewer.
@@ -66,7 +67,7 @@ impl Choice {
 pub enum Plan {
     /// Every element finds its place by comparing with all others of its line. One launch.
     Rank,
-    /// Chunks of a line keep their first elements, until one chunk is left. Two launches and more.
+    /// Chunks of a line keep their first elements, until one chunk is left. A launch a time.
     Select(Choice),
     /// Stable radix passes over all lines together, with this geometry for the elements' words.
     Radix(Radix),
@@ -105,7 +106,7 @@ mod tests {
                             Plan::Rank => length,
                             Plan::Select(choice) => {
                                 assert!(choice.keeps(kept), "{choice:?}");
-                                choice.iterations()
+                                choice.iterations(length)
                             }
                             Plan::Radix(radix) => radix.iterations(outer * length),
                         };
