@@ -3,6 +3,9 @@
 use crate::scatter::kernel::{Strides, Tile};
 use cubecl::prelude::*;
 
+/// Neighbours along the axis that one unit ranks: each element it reads is compared with all of them.
+pub(super) const RANKED: usize = 8;
+
 /// An index that no element has.
 const NONE: u32 = u32::MAX;
 
@@ -84,22 +87,15 @@ fn words_of<F: Numeric>(value: F, #[comptime] form: Form) -> (u32, u32) {
     (low, high)
 }
 
-/// Whether the element with these words and index comes before another one.
+/// Whether the element with these words comes before a different one.
 #[cube]
-fn comes_before(
-    low: u32,
-    high: u32,
-    index: u32,
-    their_low: u32,
-    their_high: u32,
-    theirs: u32,
-    #[comptime] form: Form,
-) -> bool {
-    let before = low < their_low || (low == their_low && index < theirs);
+fn precedes(low: u32, high: u32, their_low: u32, their_high: u32, #[comptime] form: Form) -> bool {
+    let before = low < their_low;
     if comptime!(form.wide) { high < their_high || (high == their_high && before) } else { before }
 }
 
-/// For each element: its place in its line is the number of elements that come before it.
+/// For [`RANKED`] neighbours along the axis: the place of each in its line is the number of elements that come before it,
+/// of equal ones those before it along the axis.
 #[cube(launch_unchecked)]
 pub(super) fn rank_lines<F: Numeric, X: Int>(
     input: &[F],
@@ -112,25 +108,61 @@ pub(super) fn rank_lines<F: Numeric, X: Int>(
     #[comptime] wanted: Wanted,
     #[define(F, X)] _dtypes: [ElemType; 2],
 ) {
-    let (outer, at, inner) = (tile.outer(), tile.axis(), tile.inner());
-    if outer >= lines.outer || at >= lines.length || inner >= lines.inner {
+    let (outer, inner) = (tile.outer(), tile.inner());
+    let from = tile.axis() * comptime!(RANKED as u32);
+    if outer >= lines.outer || from >= lines.length || inner >= lines.inner {
         terminate!();
     }
-    let value = input[strides.offset(outer, at, inner)];
-    let (low, high) = words_of::<F>(value, form);
-    let mut rank = 0u32;
-    for other in 0..lines.length {
-        let (their_low, their_high) = words_of::<F>(input[strides.offset(outer, other, inner)], form);
-        let before = comes_before(their_low, their_high, other, low, high, at, form);
-        rank += u32::cast_from(before);
+    let first = strides.offset(outer, 0, inner);
+    let step = strides.offset(0, 1, 0);
+    let mut lows = Array::<u32>::new(RANKED);
+    let mut highs = Array::<u32>::new(RANKED);
+    let mut ranks = Array::<u32>::new(RANKED);
+    #[unroll]
+    for own in 0..RANKED {
+        let at = from + comptime!(own as u32);
+        let exists = at < lines.length;
+        let (low, high) = words_of::<F>(input[first + min(at, lines.length - 1) as usize * step], form);
+        // What is not there comes before nothing.
+        lows[own] = select(exists, low, NONE);
+        highs[own] = select(exists, high, NONE);
+        ranks[own] = 0;
     }
-    if rank < lines.kept {
-        let place = ((outer * lines.kept + rank) * lines.inner + inner) as usize;
-        if comptime!(wanted.values) {
-            values[place] = value;
+    for other in 0..from {
+        let (low, high) = words_of::<F>(input[first + other as usize * step], form);
+        #[unroll]
+        for own in 0..RANKED {
+            ranks[own] += u32::cast_from(!precedes(lows[own], highs[own], low, high, form));
         }
-        if comptime!(wanted.indices) {
-            indices[place] = X::cast_from(at);
+    }
+    for other in min(from + comptime!(RANKED as u32), lines.length)..lines.length {
+        let (low, high) = words_of::<F>(input[first + other as usize * step], form);
+        #[unroll]
+        for own in 0..RANKED {
+            ranks[own] += u32::cast_from(precedes(low, high, lows[own], highs[own], form));
+        }
+    }
+    #[unroll]
+    for own in 1..RANKED {
+        #[unroll]
+        for other in 0..own {
+            let overtakes = precedes(lows[own], highs[own], lows[other], highs[other], form);
+            ranks[other] += u32::cast_from(overtakes);
+            ranks[own] += u32::cast_from(!overtakes);
+        }
+    }
+    #[unroll]
+    for own in 0..RANKED {
+        let at = from + comptime!(own as u32);
+        let rank = ranks[own];
+        if at < lines.length && rank < lines.kept {
+            let place = ((outer * lines.kept + rank) * lines.inner + inner) as usize;
+            if comptime!(wanted.values) {
+                values[place] = input[first + at as usize * step];
+            }
+            if comptime!(wanted.indices) {
+                indices[place] = X::cast_from(at);
+            }
         }
     }
 }

@@ -28,7 +28,7 @@ impl Launch<'_> {
 
     pub(super) fn rank(&self, input: &AxisView, (values, indices): &(TensorHandle, TensorHandle)) {
         let Lines { outer, length, inner } = self.lines;
-        for (count, dim, tile) in axis_grids(outer, length, inner) {
+        for (count, dim, tile) in axis_grids(outer, length.div_ceil(kernel::RANKED), inner) {
             // SAFETY: units stop at the number of elements; the view covers what the lines and its strides reach. Ranks
             // are a permutation of a line, and only those below `kept` are written, where the outputs have a place.
             unsafe {

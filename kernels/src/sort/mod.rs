@@ -20,9 +20,9 @@
 //! # Cost
 //!
 //! [`plan`](plan::plan) has three ways. Short lines are ranked: each element counts those before it in order, in one
-//! launch of as many reads an element as the line is long. Of long lines of which few elements are asked for, chunks
-//! keep their first ones, and chunks of what is left again: little more than one read an element in all. Others are sorted all
-//! together in stable integer passes, first by the elements' values and last by their line: `O(elements)` a pass, four
+//! launch of an eighth as many reads an element as the line is long. Where few elements are asked for, chunks of lines
+//! keep their first ones, and chunks of what is left again: little more than one read an element in all. Others are
+//! sorted all together in stable integer passes, first by the elements' values and last by their line: `O(elements)` a pass, four
 //! or five passes for 32-bit types, twice as many for 64-bit ones, and one or two more for many lines. Scratch is then
 //! 16 to 20 bytes an element.
 //!

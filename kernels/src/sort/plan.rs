@@ -4,7 +4,7 @@ use crate::reduce::plan::Machine;
 use crate::scatter::plan::Radix;
 
 /// Length up to which ranking a line beats sorting it.
-const MOST_RANKED: usize = 128;
+const MOST_RANKED: usize = 512;
 
 /// Most elements of a line that are selected rather than sorted: a unit has a register or two for each.
 const MOST_SELECTED: usize = 32;
@@ -13,7 +13,7 @@ const MOST_SELECTED: usize = 32;
 const LONGEST_CHUNK: usize = 1 << 14;
 
 /// Comparisons up to which one launch beats the passes of a sort.
-const FEW_COMPARISONS: usize = 1 << 22;
+const FEW_COMPARISONS: usize = 1 << 24;
 
 /// `tensor[outer, length, inner]`, sorted along the axis in the middle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -78,10 +78,10 @@ pub fn plan(lines: &Lines, kept: usize, bits: u32, wide: bool, machine: Machine)
     let Lines { outer, length, inner } = *lines;
     let elements = outer * length * inner;
     let ranked = if wide { 2 * MOST_RANKED } else { MOST_RANKED };
-    if length <= ranked || (length <= 2048 && elements.saturating_mul(length) <= FEW_COMPARISONS) {
-        Plan::Rank
-    } else if kept <= MOST_SELECTED {
+    if kept <= MOST_SELECTED && 2 * kept <= length {
         Plan::Select(Choice::new(kept, elements, machine))
+    } else if length <= ranked || (length <= 2048 && elements.saturating_mul(length) <= FEW_COMPARISONS) {
+        Plan::Rank
     } else {
         Plan::Radix(Radix::new((u32::MAX >> (32 - bits)) as usize, elements))
     }
