@@ -11,6 +11,7 @@
 pub mod arithmetic;
 pub mod attention;
 pub mod convolution;
+pub mod ctc;
 pub mod deform_convolution;
 pub mod device;
 pub mod elementwise;

@@ -6,6 +6,7 @@ mod arithmetic;
 mod attention;
 mod bounds;
 mod convolution;
+mod ctc;
 mod deform_convolution;
 mod elementwise;
 mod fourier;

@@ -27,7 +27,7 @@ const U64: ElemType = ElemType::UInt(UIntKind::U64);
 const DIRECTIONS: [Direction; 2] = [Direction::Ascending, Direction::Descending];
 
 /// Around powers of two, primes, and beyond 65,535.
-const LENGTHS: [usize; 15] = [1, 2, 3, 31, 63, 64, 65, 97, 255, 256, 257, 2049, 10_007, 65_537, 70_000];
+const LENGTHS: [usize; 18] = [1, 2, 3, 31, 63, 64, 65, 97, 255, 256, 257, 511, 512, 513, 2049, 10_007, 65_537, 70_000];
 
 /// Values of which many are equal, among them every special one.
 fn special_values(seed: u64, len: usize) -> Vec<f32> {

@@ -333,8 +333,26 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
         grad_loss: FloatTensor<Self>,
         blank: usize,
     ) -> FloatTensor<Self> {
+        let plain = {
+            let (log_probs, targets, grad_loss) = (log_probs.clone(), targets.clone(), grad_loss.clone());
+            let (input_lengths, target_lengths) = (input_lengths.clone(), target_lengths.clone());
+            || CubeBackend::ctc_loss_backward(log_probs, targets, input_lengths, target_lengths, grad_loss, blank)
+        };
         let (alpha, beta, loss) =
             ctc_alpha_beta(log_probs.clone(), targets.clone(), input_lengths.clone(), target_lengths, blank);
-        ctc_grad_from_alpha_beta_default::<Self>(log_probs, targets, input_lengths, grad_loss, alpha, beta, loss, blank)
+        if !kernel::ctc::takes(&targets) {
+            return ctc_grad_from_alpha_beta_default::<Self>(
+                log_probs,
+                targets,
+                input_lengths,
+                grad_loss,
+                alpha,
+                beta,
+                loss,
+                blank,
+            );
+        }
+        let operands = kernel::ctc::Operands { log_probs, targets, input_lengths, grad_loss, alpha, beta, loss };
+        kernel::ctc::gradient(operands, blank, plain)
     }
 }

@@ -3,6 +3,7 @@
 
 use super::Deterministic;
 use crate::random::set_random_seed;
+use burn_backend::ops::ctc::ctc_grad_from_alpha_beta_default;
 use burn_backend::ops::{
     ActivationOps, AttentionModuleOptions, BoolTensorOps, ConvOptions, ConvTransposeOptions, DeformConvOptions,
     FloatTensorOps, IntTensorOps, InterpolateMode, InterpolateOptions, ModuleOps, QTensorOps,
@@ -12,6 +13,7 @@ use burn_backend::tensor::IndexingUpdateOp;
 use burn_backend::{
     Backend, BoolDType, Distribution, FloatDType, IntDType, Shape, TensorData, TensorMetadata, Tolerance, read_sync,
 };
+use burn_cubecl::kernel::ctc::ctc_alpha_beta;
 use burn_cubecl::{CubeBackend, CubeDevice, tensor::CubeTensor};
 
 type Ours = Deterministic<CubeBackend>;
@@ -301,4 +303,30 @@ fn a_refused_operation_makes_a_tensor_that_carries_the_refusal() {
     let error = format!("{:?}", read_sync(Ours::float_into_data(dependent)).expect_err("it was refused"));
     assert!(error.contains("float_grid_sample_2d") && error.contains("has no pixels"), "{error}");
     assert_eq!(Ours::name(&device()).split('<').next(), Some("deterministic"));
+}
+
+#[test]
+fn ctc_gradient_has_the_bits_of_its_composition() {
+    let (steps, batch, classes, length) = (9, 3, 6, 70);
+    let targets = CubeBackend::int_add_scalar(indices([batch, length], classes - 1), 1.into());
+    let lengths = |values: [i32; 3]| CubeBackend::int_from_data(TensorData::from(values), &device());
+    for (dtype, length) in [(FloatDType::F32, 3), (FloatDType::F32, length), (FloatDType::F16, 3)] {
+        let cast = |tensor| Ours::float_cast(tensor, dtype);
+        let scores = cast(CubeBackend::log_softmax(floats([steps, batch, classes]), 2));
+        let targets = CubeBackend::int_slice(targets.clone(), &[(0..batch).into(), (0..length).into()]);
+        let (inputs, counts) = (lengths([9, 5, 7]), lengths([length.min(4) as i32, 2, 3]));
+        let gradient = cast(floats([batch]));
+        let ours = Ours::ctc_loss_backward(
+            scores.clone(),
+            targets.clone(),
+            inputs.clone(),
+            counts.clone(),
+            gradient.clone(),
+            0,
+        );
+        let (alpha, beta, loss) = ctc_alpha_beta(scores.clone(), targets.clone(), inputs.clone(), counts, 0);
+        let composed =
+            ctc_grad_from_alpha_beta_default::<Ours>(scores, targets, inputs, gradient, alpha, beta, loss, 0);
+        assert_eq!(data(ours).as_bytes(), data(composed).as_bytes(), "{dtype:?}, targets of {length}");
+    }
 }

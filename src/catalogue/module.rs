@@ -86,7 +86,7 @@ pub(super) const MODULE: &[Entry] = &[
     ),
     forwarded("ctc_loss", reason::RECURRENCE),
     forwarded("has_ctc_loss_backward", reason::HAS_CTC),
-    forwarded("ctc_loss_backward", reason::RECURRENCE_BACKWARD),
+    kernel("ctc_loss_backward", "ctc::gradient"),
 ];
 
 /// The methods of `ActivationOps`.

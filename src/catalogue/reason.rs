@@ -15,7 +15,6 @@ pub(crate) const INTERPOLATE: &str =
     "one unit computes an output element from a fixed window of taps; the strategy is named, so nothing is measured";
 pub(crate) const RECURRENCE: &str =
     "one cube runs a sequence step by step, with a barrier between the steps and one writer for each element";
-pub(crate) const RECURRENCE_BACKWARD: &str = "the two recurrences run as in `ctc_loss`; the gradient is composed of this backend's methods, `float_scatter` among them";
 pub(crate) const HAS_CTC: &str = "answers that `ctc_loss_backward` exists, as Burn's stream takes for granted";
 pub(crate) const MANAGEMENT: &str = "manages the device and computes nothing";
 pub(crate) const REPLAY: &str = "repeats the launches that were captured, random streams included";

@@ -2,6 +2,7 @@
 
 pub(super) mod attention;
 pub(super) mod convolution;
+pub(super) mod ctc;
 pub(super) mod deform_convolution;
 pub(crate) mod fourier;
 pub(crate) mod indices;

@@ -1,0 +1,166 @@
+//! The device side.
+
+use crate::arithmetic::multiply_rounded;
+use crate::scatter::kernel::{Strides, Tile, row_of};
+use cubecl::prelude::*;
+
+/// `scores[steps, batch, classes]`, and the labels of each target with their blanks.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+pub(super) struct Extent {
+    steps: u32,
+    batch: u32,
+    classes: u32,
+    labels: u32,
+}
+
+/// The words that a target has among the links: the steps that count, then for each label its class if it is the first
+/// one of it, else the number of classes, then for each label the next one of its class, or the number of labels.
+#[cube]
+pub(super) fn words_a_target(labels: u32) -> u32 {
+    labels * 2 + 1
+}
+
+/// The class of a label, or the number of classes if it is none.
+#[cube]
+fn class_of<I: Int>(targets: &[I], strides: &Strides, target: u32, label: u32, blank: u32, classes: u32) -> u32 {
+    let mut class = blank;
+    if label % 2 == 1 {
+        class = row_of::<I>(targets[strides.offset(0, target, label / 2)], classes);
+    }
+    class
+}
+
+/// One unit a label.
+#[cube(launch_unchecked)]
+pub(super) fn link_labels<I: Int, J: Int, F: Float>(
+    targets: &[I],
+    lengths: &[J],
+    loss: &[F],
+    links: &mut [u32],
+    extent: Extent,
+    target_strides: Strides,
+    length_strides: Strides,
+    loss_strides: Strides,
+    blank: u32,
+    #[define(I, J, F)] _dtypes: [ElemType; 3],
+) {
+    let unit = ABSOLUTE_POS as u32;
+    let labels = extent.labels;
+    if unit >= extent.batch * labels {
+        terminate!();
+    }
+    let target = unit / labels;
+    let label = unit - target * labels;
+    let class = class_of::<I>(targets, &target_strides, target, label, blank, extent.classes);
+    let mut head = class;
+    let mut next = labels;
+    // Downwards, so that the nearest one is the last.
+    for nth in 0..labels {
+        let other = labels - 1 - nth;
+        let same = class_of::<I>(targets, &target_strides, target, other, blank, extent.classes) == class;
+        head = select(same && other < label, extent.classes, head);
+        next = select(same && other > label, other, next);
+    }
+    let first = target * words_a_target(labels);
+    links[(first + 1 + label) as usize] = head;
+    links[(first + 1 + labels + label) as usize] = next;
+    if label == 0 {
+        let length = lengths[length_strides.offset(0, target, 0)];
+        // As many as there are, where the input is longer.
+        let counted = select(length < J::from_int(0), 0u32, row_of::<J>(length, extent.steps));
+        let reachable = !bool::cast_from(loss[loss_strides.offset(0, target, 0)].is_inf());
+        links[first as usize] = select(reachable, counted, 0u32);
+    }
+}
+
+/// One unit a score: its share, or zero where nothing counts.
+#[cube(launch_unchecked)]
+pub(super) fn shares<F: Float, A: Float>(
+    scores: &[F],
+    gradient: &[F],
+    links: &[u32],
+    output: &mut [F],
+    extent: Extent,
+    tile: Tile,
+    score_strides: Strides,
+    gradient_strides: Strides,
+    #[define(F, A)] _dtypes: [ElemType; 2],
+) {
+    let (step, entry, class) = (tile.outer(), tile.axis(), tile.inner());
+    if step >= extent.steps || entry >= extent.batch || class >= extent.classes {
+        terminate!();
+    }
+    let counted = step < links[(entry * words_a_target(extent.labels)) as usize];
+    let power = A::cast_from(scores[score_strides.offset(step, entry, class)].exp());
+    let share = multiply_rounded::<A>(power, A::cast_from(gradient[gradient_strides.offset(0, entry, 0)]));
+    let element = ((step * extent.batch + entry) * extent.classes + class) as usize;
+    output[element] = select(counted, F::cast_from(share), F::new(0.0));
+}
+
+/// `a`, rounded to `F`.
+#[cube]
+fn rounded<F: Float, A: Float>(a: A) -> A {
+    A::cast_from(F::cast_from(a))
+}
+
+/// One unit a label and step: a first label adds up what all labels of its class leave.
+#[cube(launch_unchecked)]
+pub(super) fn subtract_posteriors<F: Float, A: Float>(
+    scores: &[F],
+    alpha: &[F],
+    beta: &[F],
+    loss: &[F],
+    gradient: &[F],
+    links: &[u32],
+    output: &mut [F],
+    extent: Extent,
+    tile: Tile,
+    score_strides: Strides,
+    alpha_strides: Strides,
+    beta_strides: Strides,
+    loss_strides: Strides,
+    gradient_strides: Strides,
+    #[comptime] chunk_length: u32,
+    #[define(F, A)] _dtypes: [ElemType; 2],
+) {
+    let (entry, label, step) = (tile.outer(), tile.axis(), tile.inner());
+    if entry >= extent.batch || label >= extent.labels || step >= extent.steps {
+        terminate!();
+    }
+    let first = entry * words_a_target(extent.labels);
+    let class = links[(first + 1 + label) as usize];
+    if class >= extent.classes || step >= links[first as usize] {
+        terminate!();
+    }
+    let score = A::cast_from(scores[score_strides.offset(step, entry, class)]);
+    let loss = A::cast_from(loss[loss_strides.offset(0, entry, 0)]);
+    let negative = -A::cast_from(gradient[gradient_strides.offset(0, entry, 0)]);
+    let mut found = 0u32;
+    let mut chunk = A::new(0.0);
+    let mut whole = A::new(0.0);
+    let mut at = label;
+    while at < extent.labels {
+        let both = A::cast_from(alpha[alpha_strides.offset(step, entry, at)])
+            + A::cast_from(beta[beta_strides.offset(step, entry, at)]);
+        let power = rounded::<F, A>(rounded::<F, A>(rounded::<F, A>(both) - score) + loss);
+        let value = multiply_rounded::<A>(A::cast_from(F::cast_from(power).exp()), negative);
+        let value = rounded::<F, A>(value);
+        if found & (chunk_length - 1) == 0 {
+            if found == chunk_length {
+                whole = chunk;
+            } else if found > chunk_length {
+                whole += chunk;
+            }
+            chunk = value;
+        } else {
+            chunk += value;
+        }
+        found += 1;
+        at = links[(first + 1 + extent.labels + at) as usize];
+    }
+    if found > chunk_length {
+        chunk = whole + chunk;
+    }
+    let element = ((step * extent.batch + entry) * extent.classes + class) as usize;
+    output[element] = F::cast_from(A::cast_from(output[element]) + chunk);
+}

@@ -1,0 +1,190 @@
+//! The gradient of the CTC loss by the scores.
+//!
+//! # Order contract
+//!
+//! Let `l[0], .., l[2S]` be the labels of a target with a blank before, between and after them, `a` and `b` the two
+//! recurrences of the loss, which both hold the score of their own step, and `nll` the loss. At step `t` the gradient by
+//! the score `x[c]` of class `c` is, with `g` for the gradient of the loss,
+//!
+//! ```text
+//! share = round(exp(x[c]) * g)
+//! v[s]  = round(-exp(((a[s] + b[s]) - x[l[s]]) + nll) * g)      for each s with l[s] = c, ascending
+//! chunk = ((v + v') + v'') + ..                                 of 64 of them
+//! total = ((chunk + chunk') + chunk'') + ..
+//! share + total                                                 or share, bit for bit, if no label is c
+//! ```
+//!
+//! each operation rounded on its own, and zero at steps beyond the input's length and where the loss is infinite. Half
+//! types round each of them to the type, but for the sums, which are of `f32`. The exponential function is the device's.
+//!
+//! A label that is no class counts for nothing.
+//!
+//! # Cost
+//!
+//! Three launches. The first one links the labels of each target that are the same, which do not depend on the step; the
+//! last one has a unit for each label and step, of which those of a class's first label follow the links.
+
+mod kernel;
+pub mod reference;
+
+use crate::KernelError;
+use crate::device::{float_accumulator, require_shape, require_units};
+use crate::launch::{UNITS, grid, unwritten};
+use crate::scatter::CHUNK;
+use crate::scatter::accepts::supported;
+use crate::scatter::axes::{AxisView, checked_elements};
+use crate::scatter::plan::axis_grids;
+use crate::scatter::segment::{words, words_arg};
+use cubecl::ir::{IntKind, UIntKind};
+use cubecl::prelude::*;
+use cubecl::std::tensor::TensorHandle;
+
+/// Most labels of a target, with the blanks around them: a chunk of chunks.
+pub const MOST_LABELS: usize = CHUNK * CHUNK;
+
+/// What the gradient is made of.
+#[derive(Debug)]
+pub struct Operands {
+    /// The scores, logarithms of probabilities: `[steps, batch, classes]`.
+    pub scores: TensorHandle,
+    /// The labels: `[batch, length]`.
+    pub targets: TensorHandle,
+    /// The steps of each input: `[batch]`.
+    pub lengths: TensorHandle,
+    /// The gradient of each loss: `[batch]`.
+    pub gradient: TensorHandle,
+    /// The recurrence from the first step: `[steps, batch, 2 length + 1]`.
+    pub alpha: TensorHandle,
+    /// The recurrence from the last step, in the same shape.
+    pub beta: TensorHandle,
+    /// The losses: `[batch]`.
+    pub loss: TensorHandle,
+}
+
+/// The gradient by the scores, `[steps, batch, classes]`, where class `blank` is the blank.
+///
+/// # Errors
+///
+/// Refuses shapes that do not fit together or that 32-bit indices do not reach, more than [`MOST_LABELS`] labels and
+/// blanks, a blank that is no class, and element types the device does not compute.
+pub fn gradient(client: &Client, operands: Operands, blank: usize) -> Result<TensorHandle, KernelError> {
+    const KERNEL: &str = "ctc::gradient";
+    let Operands { scores, targets, lengths, gradient, alpha, beta, loss } = operands;
+    let (&[steps, batch, classes], &[_, length]) = (&scores.shape()[..], &targets.shape()[..]) else {
+        let reason = format!("scores {:?} and targets {:?}, want three axes and two", scores.shape(), targets.shape());
+        return Err(KernelError::Shape { kernel: KERNEL, reason });
+    };
+    let labels = 2 * length + 1;
+    require_shape(KERNEL, "targets", targets.shape(), &[batch, length])?;
+    for (name, operand) in [("input lengths", &lengths), ("loss", &loss), ("gradient of the loss", &gradient)] {
+        require_shape(KERNEL, name, operand.shape(), &[batch])?;
+    }
+    for (name, operand) in [("alpha", &alpha), ("beta", &beta)] {
+        require_shape(KERNEL, name, operand.shape(), &[steps, batch, labels])?;
+    }
+    if labels > MOST_LABELS {
+        let reason = format!("{labels} labels and blanks, want at most {MOST_LABELS}");
+        return Err(KernelError::Shape { kernel: KERNEL, reason });
+    }
+    if blank >= classes {
+        let reason = format!("the blank is class {blank} of {classes}");
+        return Err(KernelError::Argument { kernel: KERNEL, reason });
+    }
+    let accumulator = float_accumulator(client, KERNEL, &[&scores, &gradient, &alpha, &beta, &loss])?;
+    let dtypes = [scores.dtype, accumulator];
+    let counts = [counted(client, KERNEL, targets.dtype)?, counted(client, KERNEL, lengths.dtype)?];
+    require_units(client, KERNEL, UNITS)?;
+    let shape = scores.shape().to_vec();
+    let linked = checked_elements(KERNEL, &[batch, kernel::words_a_target(labels as u32) as usize])?;
+    checked_elements(KERNEL, &shape)?;
+    let output = unwritten(client, shape, scores.dtype);
+    if steps * batch == 0 {
+        return Ok(output);
+    }
+    let view = |tensor: TensorHandle| {
+        let axes = if tensor.shape().len() == 3 { 1..2 } else { 0..1 };
+        AxisView::new(client, KERNEL, tensor, axes)
+    };
+    let (scores, targets, lengths) = (view(scores)?, view(targets)?, view(lengths)?);
+    let (gradient, alpha, beta, loss) = (view(gradient)?, view(alpha)?, view(beta)?, view(loss)?);
+    let extent = || kernel::ExtentLaunch::new(steps as u32, batch as u32, classes as u32, labels as u32);
+    let links = words(client, linked);
+    let (count, dim) = grid(batch * labels);
+    // SAFETY: units stop at the number of labels; a target has its words in `links`, and the views cover the targets,
+    // the lengths and the losses.
+    unsafe {
+        kernel::link_labels::launch_unchecked(
+            client,
+            count,
+            dim,
+            targets.buffer(),
+            lengths.buffer(),
+            loss.buffer(),
+            words_arg(&links, linked),
+            extent(),
+            targets.strides(),
+            lengths.strides(),
+            loss.strides(),
+            blank as u32,
+            [counts[0], counts[1], dtypes[0]],
+        );
+    }
+    for (count, dim, tile) in axis_grids(steps, batch, classes) {
+        // SAFETY: units stop at the extent of the output; the views cover what their strides reach within it.
+        unsafe {
+            kernel::shares::launch_unchecked(
+                client,
+                count,
+                dim,
+                scores.buffer(),
+                gradient.buffer(),
+                words_arg(&links, linked),
+                output.clone().into_arg().into_buffer_arg(),
+                extent(),
+                tile,
+                scores.strides(),
+                gradient.strides(),
+                dtypes,
+            );
+        }
+    }
+    for (count, dim, tile) in axis_grids(batch, labels, steps) {
+        // SAFETY: units stop at the number of labels and steps. Links name labels of the same target, and classes that
+        // exist; of the units of a target and step those of first labels have a class each, which no other unit writes.
+        unsafe {
+            kernel::subtract_posteriors::launch_unchecked(
+                client,
+                count,
+                dim,
+                scores.buffer(),
+                alpha.buffer(),
+                beta.buffer(),
+                loss.buffer(),
+                gradient.buffer(),
+                words_arg(&links, linked),
+                output.clone().into_arg().into_buffer_arg(),
+                extent(),
+                tile,
+                scores.strides(),
+                alpha.strides(),
+                beta.strides(),
+                loss.strides(),
+                gradient.strides(),
+                CHUNK as u32,
+                dtypes,
+            );
+        }
+    }
+    Ok(output)
+}
+
+/// The type of labels and lengths, if they are integers of 32 or 64 bits.
+fn counted(client: &Client, kernel: &'static str, dtype: ElemType) -> Result<ElemType, KernelError> {
+    const REMEDY: &str = "count with i32, i64 or u32, whichever the device has";
+    match dtype {
+        ElemType::Int(IntKind::I32 | IntKind::I64) | ElemType::UInt(UIntKind::U32) => {
+            supported(client, kernel, dtype, REMEDY).map(|()| dtype)
+        }
+        _ => Err(KernelError::Dtype { kernel, dtype, remedy: REMEDY }),
+    }
+}

@@ -1,0 +1,54 @@
+//! The order contract in plain Rust, for f32.
+
+/// The operands of [`gradient`](super::gradient), dense.
+#[derive(Clone, Debug)]
+pub struct Dense<'a> {
+    /// Steps, batch, classes and the length of the targets.
+    pub shape: [usize; 4],
+    /// The class of the blank.
+    pub blank: usize,
+    /// The scores.
+    pub scores: &'a [f32],
+    /// The labels.
+    pub targets: &'a [i32],
+    /// The steps of each input.
+    pub lengths: &'a [i32],
+    /// The gradient of each loss.
+    pub gradient: &'a [f32],
+    /// The recurrence from the first step.
+    pub alpha: &'a [f32],
+    /// The recurrence from the last step.
+    pub beta: &'a [f32],
+    /// The losses.
+    pub loss: &'a [f32],
+}
+
+/// The gradient by the scores, with the device's `exp`.
+pub fn gradient(of: &Dense, mut exp: impl FnMut(f32) -> f32) -> Vec<f32> {
+    let [steps, batch, classes, length] = of.shape;
+    let labels = 2 * length + 1;
+    let mut result = Vec::with_capacity(steps * batch * classes);
+    for (step, entry) in (0..steps).flat_map(|step| (0..batch).map(move |entry| (step, entry))) {
+        let (g, loss) = (of.gradient[entry], of.loss[entry]);
+        let line = step * batch + entry;
+        for class in 0..classes {
+            let score = of.scores[line * classes + class];
+            let share = exp(score) * g;
+            let label = |at: usize| match at % 2 {
+                0 => of.blank as i32,
+                _ => of.targets[entry * length + at / 2],
+            };
+            let values = (0..labels).filter(|&at| label(at) == class as i32).map(|at| line * labels + at);
+            let values: Vec<f32> = values.map(|at| -(exp(((of.alpha[at] + of.beta[at]) - score) + loss) * g)).collect();
+            let add = |left: f32, right: f32| left + right;
+            let chunks: Vec<f32> = values.chunks(64).filter_map(|chunk| chunk.iter().copied().reduce(add)).collect();
+            let total = chunks.into_iter().reduce(add);
+            let counts = (step as i64) < i64::from(of.lengths[entry]) && !loss.is_infinite();
+            result.push(match counts {
+                true => total.map_or(share, |total| share + total),
+                false => 0.0,
+            });
+        }
+    }
+    result
+}

@@ -1,0 +1,152 @@
+//! The gradient of the CTC loss against its reference.
+
+use crate::harness::*;
+use burn_deterministic_kernels::KernelError;
+use burn_deterministic_kernels::ctc::reference::Dense;
+use burn_deterministic_kernels::ctc::{MOST_LABELS, Operands, gradient, reference};
+use burn_deterministic_kernels::elementwise::{self, Instruction, Program, Unary, Value};
+use cubecl::prelude::*;
+use cubecl::std::tensor::TensorHandle;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The device's exponential function of some values, by their bits.
+fn powers(client: &Client, values: &[f32]) -> HashMap<u32, f32> {
+    let mut program = Program::default();
+    program.float(Instruction::Unary(Unary::Exponential, Value::Input(0)));
+    program.output_float(0);
+    let floats = vec![upload(client, values, &[values.len()], F32)];
+    let operands = elementwise::Operands { floats, conditions: vec![], scalars: vec![] };
+    let results = elementwise::run(client, &Arc::new(program), &[values.len()], operands, I32).expect("operands fit");
+    let powers = results.floats.into_iter().flat_map(|tensor| download::<f32>(client, tensor));
+    values.iter().map(|value| value.to_bits()).zip(powers).collect()
+}
+
+/// The operands of a problem of `shape`: steps, batch, classes and the length of the targets.
+struct Problem {
+    shape: [usize; 4],
+    blank: usize,
+    targets: Vec<i32>,
+    lengths: Vec<i32>,
+    loss: Vec<f32>,
+}
+
+impl Problem {
+    fn new(shape: [usize; 4], blank: usize) -> Self {
+        let [steps, batch, classes, length] = shape;
+        let targets = random_values(1, batch * length);
+        let targets = targets.into_iter().map(|value| (value.abs() * 1e4) as i32 % classes as i32).collect();
+        let lengths = (0..batch).map(|entry| steps.saturating_sub(entry) as i32).collect();
+        Self { shape, blank, targets, lengths, loss: random_values(2, batch) }
+    }
+
+    #[track_caller]
+    fn check(&self) {
+        let Self { shape, blank, targets, lengths, loss } = self;
+        println!("{shape:?}, blank {blank}");
+        let client = client();
+        let &[steps, batch, classes, length] = shape;
+        let (wide, labels) = (steps * batch * classes, 2 * length + 1);
+        let [scores, grads] = [(3, wide), (4, batch)].map(|(seed, count)| random_values(seed, count));
+        let [alpha, beta] = [5, 6].map(|seed| random_values(seed, steps * batch * labels));
+        let (gradient, alpha, beta) = (&grads, &alpha, &beta);
+        let dense =
+            Dense { shape: *shape, blank: *blank, scores: &scores, targets, lengths, gradient, alpha, beta, loss };
+        let mut arguments = vec![0.0];
+        reference::gradient(&dense, |value| {
+            arguments.push(value);
+            value
+        });
+        let powers = powers(&client, &arguments);
+        let want = reference::gradient(&dense, |value| powers[&value.to_bits()]);
+
+        let up = |values: &[f32], shape: &[usize]| upload(&client, values, shape, F32);
+        let operands = |scores: TensorHandle| Operands {
+            scores,
+            targets: upload(&client, targets, &[batch, length], I32),
+            lengths: upload(&client, lengths, &[batch], I32),
+            gradient: up(gradient, &[batch]),
+            alpha: up(alpha, &[steps, batch, labels]),
+            beta: up(beta, &[steps, batch, labels]),
+            loss: up(loss, &[batch]),
+        };
+        let got =
+            burn_deterministic_kernels::ctc::gradient(&client, operands(up(&scores, &[steps, batch, classes])), *blank)
+                .expect("runs");
+        assert_eq!(got.shape()[..], [steps, batch, classes]);
+        assert_bits(&download(&client, got), &want);
+        // Class after class.
+        let turned: Vec<f32> = (0..wide).map(|n| scores[n % (steps * batch) * classes + n / (steps * batch)]).collect();
+        let turned = up(&turned, &[classes, steps, batch]);
+        let strides = vec![batch, 1, steps * batch];
+        let turned = TensorHandle::new(turned.handle, vec![steps, batch, classes], strides, F32);
+        let got = burn_deterministic_kernels::ctc::gradient(&client, operands(turned), *blank).expect("runs");
+        assert_bits(&download(&client, got), &want);
+    }
+}
+
+#[test]
+fn shapes_match_the_reference() {
+    for (shape, blank) in [
+        ([1, 1, 1, 0], 0),
+        ([7, 3, 5, 2], 0),
+        ([6, 2, 4, 3], 3),
+        ([33, 2, 65, 31], 1),
+        ([5, 2, 3, 64], 0),
+        ([4, 1, 2, 130], 1),
+        ([300, 1, 3, 1], 0),
+        ([2, 3, 300, 5], 299),
+    ] {
+        Problem::new(shape, blank).check();
+    }
+}
+
+#[test]
+fn the_longest_targets() {
+    // More than a chunk of chunks of the same label but for the other class.
+    let mut problem = Problem::new([2, 1, 2, MOST_LABELS / 2 - 1], 0);
+    problem.targets.fill(0);
+    problem.targets[100] = 1;
+    problem.check();
+}
+
+#[test]
+fn what_does_not_count_is_zero() {
+    let mut problem = Problem::new([5, 4, 3, 2], 0);
+    problem.lengths = vec![0, -3, 7, 2];
+    problem.loss[3] = f32::INFINITY;
+    problem.check();
+}
+
+#[test]
+fn labels_that_are_no_class_count_for_nothing() {
+    let mut problem = Problem::new([5, 2, 3, 4], 2);
+    problem.targets = vec![0, 3, -1, 3, i32::MAX, i32::MIN, 1, 1];
+    problem.check();
+}
+
+#[test]
+fn more_steps_than_one_axis_of_a_grid_holds() {
+    Problem::new([70_001, 1, 2, 1], 0).check();
+}
+
+#[test]
+fn nothing_and_refusals() {
+    let client = client();
+    let operands = |[steps, batch, classes, length]: [usize; 4], labels: usize| Operands {
+        scores: upload(&client, &vec![0.0f32; steps * batch * classes], &[steps, batch, classes], F32),
+        targets: upload(&client, &vec![0i32; batch * length], &[batch, length], I32),
+        lengths: upload(&client, &vec![0i32; batch], &[batch], I32),
+        gradient: upload(&client, &vec![0.0f32; batch], &[batch], F32),
+        alpha: upload(&client, &vec![0.0f32; steps * batch * labels], &[steps, batch, labels], F32),
+        beta: upload(&client, &vec![0.0f32; steps * batch * labels], &[steps, batch, labels], F32),
+        loss: upload(&client, &vec![0.0f32; batch], &[batch], F32),
+    };
+    assert_eq!(gradient(&client, operands([0, 2, 3, 1], 3), 0).expect("runs").shape()[..], [0, 2, 3]);
+    assert_eq!(gradient(&client, operands([2, 0, 3, 1], 3), 0).expect("runs").shape()[..], [2, 0, 3]);
+    let refused = |shape, labels, blank| gradient(&client, operands(shape, labels), blank).unwrap_err();
+    assert!(matches!(refused([2, 1, 3, 1], 3, 3), KernelError::Argument { .. }));
+    assert!(matches!(refused([2, 1, 3, 1], 2, 0), KernelError::Shape { .. }));
+    let long = MOST_LABELS / 2;
+    assert!(matches!(refused([1, 1, 3, long], 2 * long + 1, 0), KernelError::Shape { .. }));
+}
