@@ -2,7 +2,7 @@
 
 use crate::harness::*;
 use burn_deterministic_kernels::elementwise::{
-    Binary, Comparison, Condition, Instruction, Logic, Operands, Program, Unary, Value, reference, run,
+    Binary, Comparison, Condition, Instruction, Logic, Operands, Program, Unary, Value, Whole, reference, run,
 };
 use cubecl::ir::{ElemType, UIntKind};
 use cubecl::prelude::*;
@@ -15,8 +15,8 @@ const U32: ElemType = ElemType::UInt(UIntKind::U32);
 fn adam() -> Program {
     let (gradient, m, v) = (Value::Input(0), Value::Input(1), Value::Input(2));
     let mut program = Program::default();
-    let multiply = |program: &mut Program, a, b| program.float(Instruction::Binary(Binary::Multiply, a, b));
-    let add = |program: &mut Program, a, b| program.float(Instruction::Binary(Binary::Add, a, b));
+    let multiply = |program: &mut Program, a, b| program.word(Instruction::Binary(Binary::Multiply, a, b));
+    let add = |program: &mut Program, a, b| program.word(Instruction::Binary(Binary::Add, a, b));
     let kept = multiply(&mut program, m, Value::Scalar(0));
     let new = multiply(&mut program, gradient, Value::Scalar(1));
     let m = add(&mut program, kept, new);
@@ -24,14 +24,24 @@ fn adam() -> Program {
     let square = multiply(&mut program, gradient, gradient);
     let new = multiply(&mut program, square, Value::Scalar(3));
     let v = add(&mut program, kept, new);
-    let root = program.float(Instruction::Unary(Unary::SquareRoot, v));
+    let root = program.word(Instruction::Unary(Unary::SquareRoot, v));
     let divisor = add(&mut program, root, Value::Scalar(4));
-    let step = program.float(Instruction::Binary(Binary::Divide, m, divisor));
+    let step = program.word(Instruction::Binary(Binary::Divide, m, divisor));
     for result in [m, v, step] {
         let Value::Result(index) = result else { unreachable!("results of instructions") };
-        program.output_float(index);
+        program.output_word(index);
     }
     program
+}
+
+fn bits(floats: &[f32]) -> Vec<u32> {
+    floats.iter().map(|x| x.to_bits()).collect()
+}
+
+/// The reference's outputs for an element of floats.
+fn want_floats(program: &Program, inputs: &[f32], conditions: &[bool], scalars: &[f32]) -> (Vec<f32>, Vec<bool>) {
+    let (words, conditions) = reference::run(program, &bits(inputs), conditions, &bits(scalars));
+    (words.into_iter().map(f32::from_bits).collect(), conditions)
 }
 
 fn run_floats(
@@ -41,9 +51,9 @@ fn run_floats(
     floats: Vec<TensorHandle>,
     scalars: &[f32],
 ) -> Vec<Vec<f32>> {
-    let operands = Operands { floats, conditions: vec![], scalars: scalars.to_vec() };
+    let operands = Operands { words: floats, conditions: vec![], scalars: bits(scalars) };
     let results = run(client, &Arc::new(program.clone()), shape, operands, U32).expect("operands fit");
-    results.floats.into_iter().map(|tensor| download(client, tensor)).collect()
+    results.words.into_iter().map(|tensor| download(client, tensor)).collect()
 }
 
 #[test]
@@ -56,7 +66,7 @@ fn adam_has_the_bits_of_its_instructions() {
         let tensors = inputs.iter().map(|values| upload(&client, values, &[elements], F32)).collect();
         let got = run_floats(&client, &adam(), &[elements], tensors, &scalars);
         let want: Vec<Vec<f32>> = (0..elements)
-            .map(|i| reference::run(&adam(), &[inputs[0][i], inputs[1][i], inputs[2][i]], &[], &scalars).0)
+            .map(|i| want_floats(&adam(), &[inputs[0][i], inputs[1][i], inputs[2][i]], &[], &scalars).0)
             .collect();
         for (output, got) in got.iter().enumerate() {
             assert_bits(got, &want.iter().map(|row| row[output]).collect::<Vec<_>>());
@@ -70,7 +80,7 @@ fn no_algebra_across_instructions() {
     let client = client();
     let mut program = Program::default();
     let (a, b, c) = (Value::Input(0), Value::Input(1), Value::Input(2));
-    let binary = |program: &mut Program, op, a, b| program.float(Instruction::Binary(op, a, b));
+    let binary = |program: &mut Program, op, a, b| program.word(Instruction::Binary(op, a, b));
     let mut outputs = Vec::new();
     // a * b + a * c, which is not a * (b + c)
     let ab = binary(&mut program, Binary::Multiply, a, b);
@@ -83,15 +93,15 @@ fn no_algebra_across_instructions() {
     let scaled = binary(&mut program, Binary::Multiply, a, Value::Scalar(0));
     outputs.push(binary(&mut program, Binary::Multiply, scaled, Value::Scalar(0)));
     // 1 / (1 / a), which is not a
-    let inverse = program.float(Instruction::Unary(Unary::Reciprocal, a));
-    outputs.push(program.float(Instruction::Unary(Unary::Reciprocal, inverse)));
+    let inverse = program.word(Instruction::Unary(Unary::Reciprocal, a));
+    outputs.push(program.word(Instruction::Unary(Unary::Reciprocal, inverse)));
     // sqrt(|a|) * sqrt(|a|), which is not |a|
-    let positive = program.float(Instruction::Unary(Unary::Absolute, a));
-    let root = program.float(Instruction::Unary(Unary::SquareRoot, positive));
+    let positive = program.word(Instruction::Unary(Unary::Absolute, a));
+    let root = program.word(Instruction::Unary(Unary::SquareRoot, positive));
     outputs.push(binary(&mut program, Binary::Multiply, root, root));
     for output in outputs {
         let Value::Result(index) = output else { unreachable!("results of instructions") };
-        program.output_float(index);
+        program.output_word(index);
     }
 
     let elements = 10_000;
@@ -99,7 +109,7 @@ fn no_algebra_across_instructions() {
     let tensors = inputs.iter().map(|values| upload(&client, values, &[elements], F32)).collect();
     let got = run_floats(&client, &program, &[elements], tensors, &[1.1]);
     let want: Vec<Vec<f32>> = (0..elements)
-        .map(|i| reference::run(&program, &[inputs[0][i], inputs[1][i], inputs[2][i]], &[], &[1.1]).0)
+        .map(|i| want_floats(&program, &[inputs[0][i], inputs[1][i], inputs[2][i]], &[], &[1.1]).0)
         .collect();
     for (output, got) in got.iter().enumerate() {
         assert_bits(got, &want.iter().map(|row| row[output]).collect::<Vec<_>>());
@@ -114,10 +124,10 @@ fn no_algebra_across_instructions() {
 fn broadcast_and_strided_operands() {
     let client = client();
     let mut program = Program::default();
-    let difference = program.float(Instruction::Binary(Binary::Subtract, Value::Input(0), Value::Input(1)));
-    let scaled = program.float(Instruction::Binary(Binary::Multiply, difference, Value::Input(2)));
+    let difference = program.word(Instruction::Binary(Binary::Subtract, Value::Input(0), Value::Input(1)));
+    let scaled = program.word(Instruction::Binary(Binary::Multiply, difference, Value::Input(2)));
     let Value::Result(index) = scaled else { unreachable!("a result") };
-    program.output_float(index);
+    program.output_word(index);
 
     let (rows, columns) = (37, 53);
     let a = random_values(7, rows * columns);
@@ -144,7 +154,7 @@ fn broadcast_and_strided_operands() {
         upload(&client, &row, &[columns], F32),
         upload(&client, &column, &[rows], F32),
     ];
-    let operands = Operands { floats: tensors, conditions: vec![], scalars: vec![] };
+    let operands = Operands { words: tensors, conditions: vec![], scalars: vec![] };
     let error =
         run(&client, &Arc::new(program), &[rows, columns], operands, U32).expect_err("37 does not broadcast to 53");
     assert_eq!(error.to_string(), "elementwise: an operand of shape [37] does not broadcast to [37, 53]");
@@ -156,15 +166,15 @@ fn four_elements_a_unit_have_the_same_bits() {
     let client = client();
     let mut program = Program::default();
     let (a, row, column, turned) = (Value::Input(0), Value::Input(1), Value::Input(2), Value::Input(3));
-    let product = program.float(Instruction::Binary(Binary::Multiply, a, row));
-    let sum = program.float(Instruction::Binary(Binary::Add, product, column));
+    let product = program.word(Instruction::Binary(Binary::Multiply, a, row));
+    let sum = program.word(Instruction::Binary(Binary::Add, product, column));
     let above = program.condition(Instruction::Compare(Comparison::Greater, sum, turned));
     let either = program.condition(Instruction::Logic(Logic::And, above, Condition::Input(0)));
     let both = program.condition(Instruction::Logic(Logic::Or, either, Condition::Input(1)));
-    let kept = program.float(Instruction::Select(both, turned, sum));
+    let kept = program.word(Instruction::Select(both, turned, sum));
     for output in [sum, kept] {
         let Value::Result(index) = output else { unreachable!("a result") };
-        program.output_float(index);
+        program.output_word(index);
     }
     let Condition::Result(index) = both else { unreachable!("a result") };
     program.output_condition(index);
@@ -174,12 +184,12 @@ fn four_elements_a_unit_have_the_same_bits() {
         let elements = rows * columns;
         let [a, row] = [random_values(10, elements), random_values(11, columns)];
         let [column, turned] = [random_values(12, rows), random_values(13, elements)];
-        let bits = |seed, count| random_values(seed, count).iter().map(|&x| u32::from(x > 0.0)).collect::<Vec<_>>();
-        let (mask, row_mask) = (bits(14, elements), bits(15, columns));
+        let flags = |seed, count| random_values(seed, count).iter().map(|&x| u32::from(x > 0.0)).collect::<Vec<_>>();
+        let (mask, row_mask) = (flags(14, elements), flags(15, columns));
         let stored: Vec<f32> = (0..elements).map(|i| turned[(i % rows) * columns + i / rows]).collect();
         let handle = client.create_from_slice(bytemuck::cast_slice(&stored));
         let operands = Operands {
-            floats: vec![
+            words: vec![
                 upload(&client, &a, &[rows, columns], F32),
                 upload(&client, &row, &[columns], F32),
                 upload(&client, &column, &[rows, 1], F32),
@@ -195,10 +205,10 @@ fn four_elements_a_unit_have_the_same_bits() {
         let want: Vec<_> = (0..elements)
             .map(|i| {
                 let floats = [a[i], row[i % columns], column[i / columns], turned[i]];
-                reference::run(&program, &floats, &[mask[i] == 1, row_mask[i % columns] == 1], &[])
+                want_floats(&program, &floats, &[mask[i] == 1, row_mask[i % columns] == 1], &[])
             })
             .collect();
-        for (output, got) in results.floats.into_iter().enumerate() {
+        for (output, got) in results.words.into_iter().enumerate() {
             let want: Vec<f32> = want.iter().map(|(floats, _)| floats[output]).collect();
             assert_bits(&download::<f32>(&client, got), &want);
         }
@@ -214,12 +224,12 @@ fn conditions_are_read_and_written() {
     let mut program = Program::default();
     let negative = program.condition(Instruction::Compare(Comparison::LessEqual, Value::Input(0), Value::Scalar(0)));
     let either = program.condition(Instruction::Logic(Logic::Or, negative, Condition::Input(0)));
-    let kept = program.float(Instruction::Select(either, Value::Scalar(0), Value::Input(0)));
-    let ones = program.float(Instruction::Indicator(either));
+    let kept = program.word(Instruction::Select(either, Value::Scalar(0), Value::Input(0)));
+    let ones = program.word(Instruction::Indicator(either));
     let not = program.condition(Instruction::Not(either));
     for output in [kept, ones] {
         let Value::Result(index) = output else { unreachable!("a result") };
-        program.output_float(index);
+        program.output_word(index);
     }
     let Condition::Result(index) = not else { unreachable!("a result") };
     program.output_condition(index);
@@ -227,12 +237,12 @@ fn conditions_are_read_and_written() {
     let values = [1.0, -1.0, 0.0, -0.0, f32::NAN, f32::INFINITY, 2.5, -3.5];
     let mask = [0u32, 0, 0, 0, 0, 0, 1, 1];
     let operands = Operands {
-        floats: vec![upload(&client, &values, &[8], F32)],
+        words: vec![upload(&client, &values, &[8], F32)],
         conditions: vec![upload(&client, &mask, &[8], U32)],
-        scalars: vec![0.0],
+        scalars: vec![0],
     };
     let results = run(&client, &Arc::new(program), &[8], operands, U32).expect("operands fit");
-    let [kept, ones] = results.floats.try_into().expect("two float outputs");
+    let [kept, ones] = results.words.try_into().expect("two float outputs");
     let [not] = results.conditions.try_into().expect("one condition output");
     let kept: Vec<f32> = download(&client, kept);
     assert_eq!(kept[..4], [1.0, 0.0, 0.0, 0.0]);
@@ -240,4 +250,139 @@ fn conditions_are_read_and_written() {
     assert_eq!(kept[5..], [f32::INFINITY, 0.0, 0.0]);
     assert_eq!(download::<f32>(&client, ones), [0.0, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0]);
     assert_eq!(download::<u32>(&client, not), [1, 0, 0, 0, 1, 1, 0, 0]);
+}
+
+/// Values at which integers wrap and casts saturate or round.
+const WHOLE: [i32; 16] =
+    [0, 1, -1, 2, -2, 3, 7, 100, -100, 16_777_217, -16_777_219, 65_536, i32::MAX, i32::MIN, i32::MAX - 1, i32::MIN + 1];
+
+#[test]
+fn integers_wrap_and_compare() {
+    let client = client();
+    let mut program = Program::default();
+    let (a, b) = (Value::Input(0), Value::Input(1));
+    let functions = [Whole::Add, Whole::Subtract, Whole::Multiply, Whole::And, Whole::Or, Whole::Xor];
+    let mut words: Vec<Value> =
+        functions.map(|function| program.word(Instruction::Whole(function, a, b))).into_iter().collect();
+    // (a + s) > b, where compilers that take overflow for impossible would compare a with b - s.
+    let sum = program.word(Instruction::Whole(Whole::Add, a, Value::Scalar(0)));
+    let mut flags = vec![program.condition(Instruction::CompareWhole(Comparison::Greater, sum, b))];
+    let comparisons =
+        [Comparison::Equal, Comparison::Greater, Comparison::GreaterEqual, Comparison::Less, Comparison::LessEqual];
+    flags.extend(comparisons.map(|comparison| program.condition(Instruction::CompareWhole(comparison, a, b))));
+    flags.push(program.condition(Instruction::Logic(Logic::Xor, flags[0], flags[2])));
+    words.push(program.word(Instruction::ToFloat(a)));
+    words.push(program.word(Instruction::WholeIndicator(flags[6])));
+    words.push(program.word(Instruction::Select(flags[6], a, Value::Scalar(0))));
+
+    // A device may bind few outputs at once.
+    let mut programs = Vec::new();
+    for words in words.chunks(3) {
+        let mut part = program.clone();
+        for word in words {
+            let Value::Result(index) = word else { unreachable!("a result") };
+            part.output_word(*index);
+        }
+        programs.push(part);
+    }
+    for flags in flags.chunks(3) {
+        let mut part = program.clone();
+        for flag in flags {
+            let Condition::Result(index) = flag else { unreachable!("a result") };
+            part.output_condition(*index);
+        }
+        programs.push(part);
+    }
+
+    // One less than whole fours, and whole fours.
+    for (elements, program) in
+        [255, 256].into_iter().flat_map(|elements| programs.iter().map(move |part| (elements, part)))
+    {
+        let a: Vec<i32> = (0..elements).map(|i| WHOLE[i / 16]).collect();
+        let b: Vec<i32> = (0..elements).map(|i| WHOLE[i % 16]).collect();
+        let operands = Operands {
+            words: vec![upload(&client, &a, &[elements], I32), upload(&client, &b, &[elements], I32)],
+            conditions: vec![],
+            scalars: vec![7],
+        };
+        let results = run(&client, &Arc::new(program.clone()), &[elements], operands, U32).expect("operands fit");
+        let inputs = |i: usize| [a[i].cast_unsigned(), b[i].cast_unsigned()];
+        let want: Vec<_> = (0..elements).map(|i| reference::run(program, &inputs(i), &[], &[7])).collect();
+        for (output, got) in results.words.into_iter().enumerate() {
+            let want: Vec<u32> = want.iter().map(|(words, _)| words[output]).collect();
+            assert_eq!(download::<u32>(&client, got), want, "word {:?}", program.word_outputs()[output]);
+        }
+        for (output, got) in results.conditions.into_iter().enumerate() {
+            let want: Vec<u32> = want.iter().map(|(_, flags)| u32::from(flags[output])).collect();
+            assert_eq!(download::<u32>(&client, got), want, "condition {:?}", program.condition_outputs()[output]);
+        }
+    }
+}
+
+#[test]
+fn floats_are_rounded_to_integers() {
+    let client = client();
+    let mut program = Program::default();
+    let x = Value::Input(0);
+    for function in [Unary::Floor, Unary::Ceiling, Unary::Round, Unary::Truncate] {
+        let rounded = program.word(Instruction::Unary(function, x));
+        let whole = program.word(Instruction::ToWhole(rounded));
+        for output in [rounded, whole] {
+            let Value::Result(index) = output else { unreachable!("a result") };
+            program.output_word(index);
+        }
+    }
+    let values: [f32; 12] = [0.0, 0.5, 1.5, 2.5, -0.5, -1.5, 0.49999997, 8_388_607.5, -8_388_609.0, 2.1e9, -2.1e9, 3.7];
+    let tensor = upload(&client, &values, &[values.len()], F32);
+    let operands = Operands { words: vec![tensor], conditions: vec![], scalars: vec![] };
+    let results = run(&client, &Arc::new(program.clone()), &[values.len()], operands, U32).expect("operands fit");
+    for (output, got) in results.words.into_iter().enumerate() {
+        let want: Vec<u32> =
+            values.iter().map(|x| reference::run(&program, &[x.to_bits()], &[], &[]).0[output]).collect();
+        assert_eq!(download::<u32>(&client, got), want, "output {output}");
+    }
+}
+
+/// Shapes whose axes join and do not join, with sizes by which a division is hard to get right.
+#[test]
+fn axes_are_told_apart_in_any_shape() {
+    let client = client();
+    let mut program = Program::default();
+    let sum = program.word(Instruction::Whole(Whole::Add, Value::Input(0), Value::Input(1)));
+    let Value::Result(index) = sum else { unreachable!("a result") };
+    program.output_word(index);
+    let program = Arc::new(program);
+    let shapes =
+        [[1, 1, 1, 1], [1, 1, 1, 7], [3, 1, 5, 7], [2, 3, 4, 8], [5, 641, 3, 12], [2, 2, 65_537, 2], [1, 9, 1, 1]];
+    for shape in shapes {
+        let elements: usize = shape.iter().product();
+        let at = |i: usize| {
+            [
+                i / (shape[1] * shape[2] * shape[3]),
+                i / (shape[2] * shape[3]) % shape[1],
+                i / shape[3] % shape[2],
+                i % shape[3],
+            ]
+        };
+        let whole: Vec<i32> = (0..elements as i32).map(|i| i.wrapping_mul(0x3c6e_f35f)).collect();
+        for kept in 0..16usize {
+            // An operand that varies along the axes whose bits are set, against one that varies along all.
+            let part = [0, 1, 2, 3].map(|axis| if kept >> axis & 1 == 1 { shape[axis] } else { 1 });
+            let values: Vec<i32> =
+                (0..part.iter().product::<usize>() as i32).map(|i| i.wrapping_mul(0x0019_660d)).collect();
+            let operands = Operands {
+                words: vec![upload(&client, &whole, &shape, I32), upload(&client, &values, &part, I32)],
+                conditions: vec![],
+                scalars: vec![],
+            };
+            let results = run(&client, &program, &shape, operands, U32).expect("operands fit");
+            let [got] = results.words.try_into().expect("one output");
+            let got: Vec<i32> = download(&client, got);
+            let wrong = (0..elements).find(|&i| {
+                let offset = at(i).into_iter().zip(part).fold(0, |offset, (at, size)| offset * size + at % size);
+                got[i] != whole[i].wrapping_add(values[offset])
+            });
+            assert_eq!(wrong, None, "{shape:?} with {part:?}");
+        }
+    }
 }

@@ -76,7 +76,11 @@ pub const STREAM: Section = Section { name: "Operation stream", entries: stream:
 /// What Burn's tensor API and its extension crates do before the stream.
 pub const HOST: Section = Section { name: "Before the stream", entries: stream::HOST };
 
-/// Methods whose f32 form on Burn's stream runs in the fused kernel of `elementwise`, together with its neighbours.
+/// Methods whose f32, i32 or bool form on Burn's stream runs in the fused kernel of `elementwise`, together with its
+/// neighbours.
+///
+/// Divisions, remainders, shifts and powers of ints are not among them: what becomes of a division by zero or a shift by
+/// more than a word is the driver's, and need not be the same beside other operations.
 pub const FUSED: &[&str] = &[
     "float_add",
     "float_add_scalar",
@@ -93,6 +97,14 @@ pub const FUSED: &[&str] = &[
     "float_log",
     "float_sqrt",
     "float_tanh",
+    "float_sin",
+    "float_cos",
+    "float_erf",
+    "float_floor",
+    "float_ceil",
+    "float_round",
+    "float_trunc",
+    "float_into_int",
     "float_equal",
     "float_equal_elem",
     "float_greater",
@@ -105,10 +117,40 @@ pub const FUSED: &[&str] = &[
     "float_lower_equal_elem",
     "float_mask_where",
     "float_mask_fill",
+    "int_add",
+    "int_add_scalar",
+    "int_sub",
+    "int_sub_scalar",
+    "int_mul",
+    "int_mul_scalar",
+    "int_neg",
+    "bitwise_and",
+    "bitwise_and_scalar",
+    "bitwise_or",
+    "bitwise_or_scalar",
+    "bitwise_xor",
+    "bitwise_xor_scalar",
+    "bitwise_not",
+    "int_equal",
+    "int_equal_elem",
+    "int_greater",
+    "int_greater_elem",
+    "int_greater_equal",
+    "int_greater_equal_elem",
+    "int_lower",
+    "int_lower_elem",
+    "int_lower_equal",
+    "int_lower_equal_elem",
+    "int_mask_where",
+    "int_mask_fill",
+    "int_into_float",
     "bool_not",
     "bool_and",
     "bool_or",
+    "bool_xor",
+    "bool_not_equal",
     "bool_into_float",
+    "bool_into_int",
 ];
 
 /// The entry of a method or of a stream operation.
@@ -135,7 +177,7 @@ pub fn markdown() -> String {
          function of the data: one thread, one order.\n\
          - **forwarded**: the inner backend's method, with the reason that is safe.\n\
          - **refused**: an error, with the reason and what to do instead.\n\n\
-         A star marks operations whose f32 form on Burn's stream runs in the fused kernel `elementwise::run`, together \
+         A star marks operations whose f32, i32 or bool form on Burn's stream runs in the fused kernel `elementwise::run`, together \
          with its neighbours and with the bits of a kernel each.\n\n\
          | trait | methods | kernel | composed | forwarded | refused |\n|---|---|---|---|---|---|\n",
     );

@@ -1,25 +1,27 @@
 //! Runs of element-wise operations, as one kernel.
 //!
-//! A run takes f32 operations whose results have one shape. The kernel family promises that sharing a kernel changes no
+//! A run takes f32, i32 and bool operations whose results have one shape. The kernel family promises that sharing a kernel changes no
 //! bit, so where a run begins and ends, which Burn decides by what it has cached, does not matter.
 
 use super::interpret::taken;
 use super::rerun::{Work, operands};
 use crate::catalogue;
 use crate::error::{Error, Refusal};
+use burn_backend::DType::{F32, I32};
 use burn_backend::cubecl::dtype_to_elem_type;
-use burn_backend::{BoolStore, DType, Shape};
+use burn_backend::{BoolStore, DType, Scalar, Shape};
 use burn_cubecl::kernel::untile;
 use burn_cubecl::{CubeBackend, CubeDevice, tensor::CubeTensor};
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_deterministic_kernels::elementwise::{
-    Binary, Comparison, Condition, Instruction, Logic, Operands, Program, Unary, Value, run,
+    Binary, Comparison, Condition, Instruction, Logic, Operands, Program, Unary, Value, Whole, run,
 };
 use burn_fusion::stream::{Context, ScalarId};
 use burn_ir::{
-    BackendIr, BaseOperationIr, BinaryOpIr, BoolOperationIr, FloatOperationIr, NumericOperationIr, OperationIr,
-    ScalarIr, ScalarOpIr, TensorHandle, TensorId, TensorIr, TensorStatus, UnaryOpIr,
+    BackendIr, BaseOperationIr, BinaryOpIr, BoolOperationIr, FloatOperationIr, IntOperationIr, NumericOperationIr,
+    OperationIr, ScalarIr, ScalarOpIr, TensorHandle, TensorId, TensorIr, TensorStatus, UnaryOpIr,
 };
+use cubecl::prelude::InputScalar;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -29,23 +31,31 @@ pub(super) struct Run {
     program: Arc<Program>,
     /// The relative shape of every result.
     shape: Shape,
-    floats: Vec<TensorIr>,
+    words: Vec<TensorIr>,
     conditions: Vec<TensorIr>,
-    /// The placeholders of the scalar operands.
-    scalars: Vec<ScalarId>,
+    scalars: Vec<ScalarOperand>,
     /// What each tensor of the run is to the program.
     places: HashMap<TensorId, Place>,
     /// Results that live on after the run, in program order.
-    results: Vec<(TensorId, Place)>,
+    results: Vec<(TensorId, Place, DType)>,
     condition_dtype: Option<DType>,
     max_tensors: usize,
     /// The operations' methods, for what the program is told of a refusal.
     methods: Vec<&'static str>,
 }
 
+/// A scalar operand.
+#[derive(Clone, Copy, Debug)]
+enum ScalarOperand {
+    /// What the program gave in place of the placeholder, in the dtype of the operation.
+    Given(ScalarId, DType),
+    /// These bits.
+    Bits(u32),
+}
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Place {
-    Float(Value),
+    Word(Value),
     Condition(Condition),
 }
 
@@ -56,7 +66,7 @@ impl Run {
         let mut run = Self {
             program: Arc::default(),
             shape,
-            floats: Vec::new(),
+            words: Vec::new(),
             conditions: Vec::new(),
             scalars: Vec::new(),
             places: HashMap::new(),
@@ -71,12 +81,12 @@ impl Run {
     /// Takes `operation` into the run, or returns false and leaves the run as it was.
     pub(super) fn take(&mut self, operation: &OperationIr) -> bool {
         if let OperationIr::Drop(tensor) = operation {
-            self.results.retain(|(id, _)| *id != tensor.id);
+            self.results.retain(|(id, ..)| *id != tensor.id);
             return true;
         }
         let mut extended = self.clone();
         let taken = extended.translate(operation).is_some()
-            && extended.floats.len() + extended.conditions.len() + extended.results.len() <= self.max_tensors;
+            && extended.words.len() + extended.conditions.len() + extended.results.len() <= self.max_tensors;
         if taken {
             *self = extended;
         }
@@ -86,11 +96,11 @@ impl Run {
     /// Closes the run: what lives on after it becomes the outputs of the program.
     pub(super) fn finish(mut self) -> Self {
         let program = Arc::make_mut(&mut self.program);
-        for (_, place) in &self.results {
+        for (_, place, _) in &self.results {
             match place {
-                Place::Float(Value::Result(index)) => program.output_float(*index),
+                Place::Word(Value::Result(index)) => program.output_word(*index),
                 Place::Condition(Condition::Result(index)) => program.output_condition(*index),
-                Place::Float(_) | Place::Condition(_) => unreachable!("results are results of instructions"),
+                Place::Word(_) | Place::Condition(_) => unreachable!("results are results of instructions"),
             }
         }
         self
@@ -102,92 +112,193 @@ impl Run {
             return None;
         }
         self.methods.push(method);
-        use {BaseOperationIr as Base, FloatOperationIr as Float, NumericOperationIr as Numeric};
         match operation {
-            OperationIr::NumericFloat(DType::F32, operation) => match operation {
-                Numeric::Add(ir) => self.binary(ir, Binary::Add),
-                Numeric::Sub(ir) => self.binary(ir, Binary::Subtract),
-                Numeric::Mul(ir) => self.binary(ir, Binary::Multiply),
-                Numeric::Div(ir) => self.binary(ir, Binary::Divide),
-                Numeric::AddScalar(ir) => self.scalar(ir, Binary::Add),
-                Numeric::SubScalar(ir) => self.scalar(ir, Binary::Subtract),
-                Numeric::MulScalar(ir) => self.scalar(ir, Binary::Multiply),
-                Numeric::DivScalar(ir) => self.scalar(ir, Binary::Divide),
-                Numeric::Abs(ir) => self.unary(ir, Unary::Absolute),
-                Numeric::Neg(ir) => self.unary(ir, Unary::Negate),
-                Numeric::Greater(ir) => self.compare(ir, Comparison::Greater),
-                Numeric::GreaterEqual(ir) => self.compare(ir, Comparison::GreaterEqual),
-                Numeric::Lower(ir) => self.compare(ir, Comparison::Less),
-                Numeric::LowerEqual(ir) => self.compare(ir, Comparison::LessEqual),
-                Numeric::GreaterElem(ir) => self.compare_scalar(ir, Comparison::Greater),
-                Numeric::GreaterEqualElem(ir) => self.compare_scalar(ir, Comparison::GreaterEqual),
-                Numeric::LowerElem(ir) => self.compare_scalar(ir, Comparison::Less),
-                Numeric::LowerEqualElem(ir) => self.compare_scalar(ir, Comparison::LessEqual),
-                _ => None,
-            },
-            OperationIr::Float(DType::F32, operation) => match operation {
-                Float::Exp(ir) => self.unary(ir, Unary::Exponential),
-                Float::Log(ir) => self.unary(ir, Unary::Logarithm),
-                Float::Sqrt(ir) => self.unary(ir, Unary::SquareRoot),
-                Float::Tanh(ir) => self.unary(ir, Unary::HyperbolicTangent),
-                Float::Recip(ir) => self.unary(ir, Unary::Reciprocal),
-                _ => None,
-            },
-            OperationIr::BaseFloat(operation) => match operation {
-                Base::Equal(ir) => self.compare(ir, Comparison::Equal),
-                Base::EqualElem(ir) => self.compare_scalar(ir, Comparison::Equal),
-                Base::MaskWhere(ir) => {
-                    let mask = self.condition_of(&ir.mask)?;
-                    let (masked, kept) = (self.float_of(&ir.value)?, self.float_of(&ir.tensor)?);
-                    self.float(&ir.out, Instruction::Select(mask, masked, kept))
-                }
-                Base::MaskFill(ir) => {
-                    let mask = self.condition_of(&ir.mask)?;
-                    let (masked, kept) = (self.scalar_of(&ir.value)?, self.float_of(&ir.tensor)?);
-                    self.float(&ir.out, Instruction::Select(mask, masked, kept))
-                }
-                _ => None,
-            },
-            OperationIr::Bool(operation) => match operation {
-                BoolOperationIr::IntoFloat(ir) => {
-                    let mask = self.condition_of(&ir.input)?;
-                    self.float(&ir.out, Instruction::Indicator(mask))
-                }
-                BoolOperationIr::Not(ir) => {
-                    let mask = self.condition_of(&ir.input)?;
-                    self.condition(&ir.out, Instruction::Not(mask))
-                }
-                BoolOperationIr::And(ir) => self.logic(ir, Logic::And),
-                BoolOperationIr::Or(ir) => self.logic(ir, Logic::Or),
-                _ => None,
-            },
+            OperationIr::NumericFloat(F32, operation) => self.float_numeric(operation),
+            OperationIr::NumericInt(I32, operation) => self.int_numeric(operation),
+            OperationIr::Float(F32, operation) => self.float(operation),
+            OperationIr::Int(operation) => self.int(operation),
+            OperationIr::BaseFloat(operation) => self.base(operation, F32),
+            OperationIr::BaseInt(operation) => self.base(operation, I32),
+            OperationIr::BaseBool(operation) => self.base_bool(operation),
+            OperationIr::Bool(operation) => self.bool(operation),
+            _ => None,
+        }
+    }
+
+    fn float_numeric(&mut self, operation: &NumericOperationIr) -> Option<()> {
+        use NumericOperationIr as Numeric;
+        match operation {
+            Numeric::Add(ir) => self.binary(ir, Binary::Add),
+            Numeric::Sub(ir) => self.binary(ir, Binary::Subtract),
+            Numeric::Mul(ir) => self.binary(ir, Binary::Multiply),
+            Numeric::Div(ir) => self.binary(ir, Binary::Divide),
+            Numeric::AddScalar(ir) => self.scalar(ir, Binary::Add),
+            Numeric::SubScalar(ir) => self.scalar(ir, Binary::Subtract),
+            Numeric::MulScalar(ir) => self.scalar(ir, Binary::Multiply),
+            Numeric::DivScalar(ir) => self.scalar(ir, Binary::Divide),
+            Numeric::Abs(ir) => self.unary(ir, Unary::Absolute),
+            Numeric::Neg(ir) => self.unary(ir, Unary::Negate),
+            _ => self.order(operation, F32),
+        }
+    }
+
+    fn int_numeric(&mut self, operation: &NumericOperationIr) -> Option<()> {
+        use NumericOperationIr as Numeric;
+        match operation {
+            Numeric::Add(ir) => self.whole(ir, Whole::Add),
+            Numeric::Sub(ir) => self.whole(ir, Whole::Subtract),
+            Numeric::Mul(ir) => self.whole(ir, Whole::Multiply),
+            Numeric::AddScalar(ir) => self.whole_scalar(ir, Whole::Add),
+            Numeric::SubScalar(ir) => self.whole_scalar(ir, Whole::Subtract),
+            Numeric::MulScalar(ir) => self.whole_scalar(ir, Whole::Multiply),
+            Numeric::Neg(ir) => {
+                let (zero, x) = (self.bits(0), self.word_of(&ir.input, I32)?);
+                self.word(&ir.out, I32, Instruction::Whole(Whole::Subtract, zero, x))
+            }
+            _ => self.order(operation, I32),
+        }
+    }
+
+    fn float(&mut self, operation: &FloatOperationIr) -> Option<()> {
+        use FloatOperationIr as Float;
+        match operation {
+            Float::Exp(ir) => self.unary(ir, Unary::Exponential),
+            Float::Log(ir) => self.unary(ir, Unary::Logarithm),
+            Float::Sqrt(ir) => self.unary(ir, Unary::SquareRoot),
+            Float::Tanh(ir) => self.unary(ir, Unary::HyperbolicTangent),
+            Float::Recip(ir) => self.unary(ir, Unary::Reciprocal),
+            Float::Sin(ir) => self.unary(ir, Unary::Sine),
+            Float::Cos(ir) => self.unary(ir, Unary::Cosine),
+            Float::Erf(ir) => self.unary(ir, Unary::Error),
+            Float::Floor(ir) => self.unary(ir, Unary::Floor),
+            Float::Ceil(ir) => self.unary(ir, Unary::Ceiling),
+            Float::Round(ir) => self.unary(ir, Unary::Round),
+            Float::Trunc(ir) => self.unary(ir, Unary::Truncate),
+            Float::IntoInt(ir) => {
+                let x = self.word_of(&ir.input, F32)?;
+                self.word(&ir.out, I32, Instruction::ToWhole(x))
+            }
+            _ => None,
+        }
+    }
+
+    fn int(&mut self, operation: &IntOperationIr) -> Option<()> {
+        use IntOperationIr as Int;
+        match operation {
+            Int::IntoFloat(ir) => {
+                let x = self.word_of(&ir.input, I32)?;
+                self.word(&ir.out, F32, Instruction::ToFloat(x))
+            }
+            Int::BitwiseAnd(ir) => self.whole(ir, Whole::And),
+            Int::BitwiseOr(ir) => self.whole(ir, Whole::Or),
+            Int::BitwiseXor(ir) => self.whole(ir, Whole::Xor),
+            Int::BitwiseAndScalar(ir) => self.whole_scalar(ir, Whole::And),
+            Int::BitwiseOrScalar(ir) => self.whole_scalar(ir, Whole::Or),
+            Int::BitwiseXorScalar(ir) => self.whole_scalar(ir, Whole::Xor),
+            Int::BitwiseNot(ir) => {
+                let (x, ones) = (self.word_of(&ir.input, I32)?, self.bits(u32::MAX));
+                self.word(&ir.out, I32, Instruction::Whole(Whole::Xor, x, ones))
+            }
+            _ => None,
+        }
+    }
+
+    /// What float and int operations have in common.
+    fn base(&mut self, operation: &BaseOperationIr, dtype: DType) -> Option<()> {
+        use BaseOperationIr as Base;
+        match operation {
+            Base::Equal(ir) => self.compare(ir, dtype, Comparison::Equal),
+            Base::EqualElem(ir) => self.compare_scalar(ir, dtype, Comparison::Equal),
+            Base::MaskWhere(ir) => {
+                let mask = self.condition_of(&ir.mask)?;
+                let (masked, kept) = (self.word_of(&ir.value, dtype)?, self.word_of(&ir.tensor, dtype)?);
+                self.word(&ir.out, dtype, Instruction::Select(mask, masked, kept))
+            }
+            Base::MaskFill(ir) => {
+                let mask = self.condition_of(&ir.mask)?;
+                let (masked, kept) = (self.scalar_of(&ir.value, dtype)?, self.word_of(&ir.tensor, dtype)?);
+                self.word(&ir.out, dtype, Instruction::Select(mask, masked, kept))
+            }
+            _ => None,
+        }
+    }
+
+    fn base_bool(&mut self, operation: &BaseOperationIr) -> Option<()> {
+        match operation {
+            BaseOperationIr::NotEqual(ir) => self.logic(ir, Logic::Xor),
+            _ => None,
+        }
+    }
+
+    fn bool(&mut self, operation: &BoolOperationIr) -> Option<()> {
+        match operation {
+            BoolOperationIr::IntoFloat(ir) => {
+                let mask = self.condition_of(&ir.input)?;
+                self.word(&ir.out, F32, Instruction::Indicator(mask))
+            }
+            BoolOperationIr::IntoInt(ir) => {
+                let mask = self.condition_of(&ir.input)?;
+                self.word(&ir.out, I32, Instruction::WholeIndicator(mask))
+            }
+            BoolOperationIr::Not(ir) => {
+                let mask = self.condition_of(&ir.input)?;
+                self.condition(&ir.out, Instruction::Not(mask))
+            }
+            BoolOperationIr::And(ir) => self.logic(ir, Logic::And),
+            BoolOperationIr::Or(ir) => self.logic(ir, Logic::Or),
+            BoolOperationIr::Xor(ir) => self.logic(ir, Logic::Xor),
+        }
+    }
+
+    /// Comparisons by size.
+    fn order(&mut self, operation: &NumericOperationIr, dtype: DType) -> Option<()> {
+        use NumericOperationIr as Numeric;
+        match operation {
+            Numeric::Greater(ir) => self.compare(ir, dtype, Comparison::Greater),
+            Numeric::GreaterEqual(ir) => self.compare(ir, dtype, Comparison::GreaterEqual),
+            Numeric::Lower(ir) => self.compare(ir, dtype, Comparison::Less),
+            Numeric::LowerEqual(ir) => self.compare(ir, dtype, Comparison::LessEqual),
+            Numeric::GreaterElem(ir) => self.compare_scalar(ir, dtype, Comparison::Greater),
+            Numeric::GreaterEqualElem(ir) => self.compare_scalar(ir, dtype, Comparison::GreaterEqual),
+            Numeric::LowerElem(ir) => self.compare_scalar(ir, dtype, Comparison::Less),
+            Numeric::LowerEqualElem(ir) => self.compare_scalar(ir, dtype, Comparison::LessEqual),
             _ => None,
         }
     }
 
     fn unary(&mut self, ir: &UnaryOpIr, function: Unary) -> Option<()> {
-        let x = self.float_of(&ir.input)?;
-        self.float(&ir.out, Instruction::Unary(function, x))
+        let x = self.word_of(&ir.input, F32)?;
+        self.word(&ir.out, F32, Instruction::Unary(function, x))
     }
 
     fn binary(&mut self, ir: &BinaryOpIr, function: Binary) -> Option<()> {
-        let (a, b) = (self.float_of(&ir.lhs)?, self.float_of(&ir.rhs)?);
-        self.float(&ir.out, Instruction::Binary(function, a, b))
+        let (a, b) = (self.word_of(&ir.lhs, F32)?, self.word_of(&ir.rhs, F32)?);
+        self.word(&ir.out, F32, Instruction::Binary(function, a, b))
     }
 
     fn scalar(&mut self, ir: &ScalarOpIr, function: Binary) -> Option<()> {
-        let (a, b) = (self.float_of(&ir.lhs)?, self.scalar_of(&ir.rhs)?);
-        self.float(&ir.out, Instruction::Binary(function, a, b))
+        let (a, b) = (self.word_of(&ir.lhs, F32)?, self.scalar_of(&ir.rhs, F32)?);
+        self.word(&ir.out, F32, Instruction::Binary(function, a, b))
     }
 
-    fn compare(&mut self, ir: &BinaryOpIr, comparison: Comparison) -> Option<()> {
-        let (a, b) = (self.float_of(&ir.lhs)?, self.float_of(&ir.rhs)?);
-        self.condition(&ir.out, Instruction::Compare(comparison, a, b))
+    fn whole(&mut self, ir: &BinaryOpIr, function: Whole) -> Option<()> {
+        let (a, b) = (self.word_of(&ir.lhs, I32)?, self.word_of(&ir.rhs, I32)?);
+        self.word(&ir.out, I32, Instruction::Whole(function, a, b))
     }
 
-    fn compare_scalar(&mut self, ir: &ScalarOpIr, comparison: Comparison) -> Option<()> {
-        let (a, b) = (self.float_of(&ir.lhs)?, self.scalar_of(&ir.rhs)?);
-        self.condition(&ir.out, Instruction::Compare(comparison, a, b))
+    fn whole_scalar(&mut self, ir: &ScalarOpIr, function: Whole) -> Option<()> {
+        let (a, b) = (self.word_of(&ir.lhs, I32)?, self.scalar_of(&ir.rhs, I32)?);
+        self.word(&ir.out, I32, Instruction::Whole(function, a, b))
+    }
+
+    fn compare(&mut self, ir: &BinaryOpIr, dtype: DType, comparison: Comparison) -> Option<()> {
+        let (a, b) = (self.word_of(&ir.lhs, dtype)?, self.word_of(&ir.rhs, dtype)?);
+        self.condition(&ir.out, comparing(dtype, comparison, a, b))
+    }
+
+    fn compare_scalar(&mut self, ir: &ScalarOpIr, dtype: DType, comparison: Comparison) -> Option<()> {
+        let (a, b) = (self.word_of(&ir.lhs, dtype)?, self.scalar_of(&ir.rhs, dtype)?);
+        self.condition(&ir.out, comparing(dtype, comparison, a, b))
     }
 
     fn logic(&mut self, ir: &BinaryOpIr, logic: Logic) -> Option<()> {
@@ -195,12 +306,12 @@ impl Run {
         self.condition(&ir.out, Instruction::Logic(logic, a, b))
     }
 
-    /// Adds an instruction whose result is the float tensor `out`.
-    fn float(&mut self, out: &TensorIr, instruction: Instruction) -> Option<()> {
-        if out.dtype != DType::F32 || out.shape != self.shape {
+    /// Adds an instruction whose result is the tensor `out` of `dtype`.
+    fn word(&mut self, out: &TensorIr, dtype: DType, instruction: Instruction) -> Option<()> {
+        if out.dtype != dtype || out.shape != self.shape {
             return None;
         }
-        let place = Place::Float(Arc::make_mut(&mut self.program).float(instruction));
+        let place = Place::Word(Arc::make_mut(&mut self.program).word(instruction));
         self.result(out, place)
     }
 
@@ -216,21 +327,21 @@ impl Run {
 
     fn result(&mut self, out: &TensorIr, place: Place) -> Option<()> {
         self.places.insert(out.id, place);
-        self.results.push((out.id, place));
+        self.results.push((out.id, place, out.dtype));
         Some(())
     }
 
-    fn float_of(&mut self, tensor: &TensorIr) -> Option<Value> {
-        if tensor.dtype != DType::F32 {
+    fn word_of(&mut self, tensor: &TensorIr, dtype: DType) -> Option<Value> {
+        if tensor.dtype != dtype {
             return None;
         }
         match self.place_of(tensor) {
-            Some(Place::Float(value)) => Some(value),
+            Some(Place::Word(value)) => Some(value),
             Some(Place::Condition(_)) => None,
             None => {
-                let value = Value::Input(self.floats.len());
-                self.floats.push(tensor.clone());
-                self.places.insert(tensor.id, Place::Float(value));
+                let value = Value::Input(self.words.len());
+                self.words.push(tensor.clone());
+                self.places.insert(tensor.id, Place::Word(value));
                 Some(value)
             }
         }
@@ -240,7 +351,7 @@ impl Run {
         self.agree_on(tensor.dtype)?;
         match self.place_of(tensor) {
             Some(Place::Condition(condition)) => Some(condition),
-            Some(Place::Float(_)) => None,
+            Some(Place::Word(_)) => None,
             None => {
                 let condition = Condition::Input(self.conditions.len());
                 self.conditions.push(tensor.clone());
@@ -254,17 +365,22 @@ impl Run {
     fn place_of(&mut self, tensor: &TensorIr) -> Option<Place> {
         let place = *self.places.get(&tensor.id)?;
         if tensor.status == TensorStatus::ReadWrite {
-            self.results.retain(|(id, _)| *id != tensor.id);
-            let operands = self.floats.iter_mut().chain(&mut self.conditions);
+            self.results.retain(|(id, ..)| *id != tensor.id);
+            let operands = self.words.iter_mut().chain(&mut self.conditions);
             operands.filter(|operand| operand.id == tensor.id).for_each(|operand| operand.status = tensor.status);
         }
         Some(place)
     }
 
-    fn scalar_of(&mut self, scalar: &ScalarIr) -> Option<Value> {
+    fn scalar_of(&mut self, scalar: &ScalarIr, dtype: DType) -> Option<Value> {
         let ScalarIr::UInt(placeholder) = *scalar else { return None };
-        self.scalars.push(ScalarId { value: placeholder });
+        self.scalars.push(ScalarOperand::Given(ScalarId { value: placeholder }, dtype));
         Some(Value::Scalar(self.scalars.len() - 1))
+    }
+
+    fn bits(&mut self, bits: u32) -> Value {
+        self.scalars.push(ScalarOperand::Bits(bits));
+        Value::Scalar(self.scalars.len() - 1)
     }
 
     /// All bool tensors of a run are stored alike, as 0 and 1 in an unsigned integer.
@@ -302,14 +418,14 @@ impl Run {
         let global = |id: &TensorId| context.tensors[id].clone();
         Work {
             operation: self.methods.join(", "),
-            inputs: self.floats.iter().chain(&self.conditions).map(|operand| global(&operand.id)).collect(),
-            outputs: self.results.iter().map(|(id, _)| global(id)).collect(),
+            inputs: self.words.iter().chain(&self.conditions).map(|operand| global(&operand.id)).collect(),
+            outputs: self.results.iter().map(|(id, ..)| global(id)).collect(),
         }
     }
 
     /// The shape of the results in this invocation; `None` where nothing lives on.
     fn global_shape<'a>(&self, context: &'a Context<CubeFusionHandle>) -> Option<&'a Shape> {
-        self.results.first().map(|(id, _)| &context.tensors[id].shape)
+        self.results.first().map(|(id, ..)| &context.tensors[id].shape)
     }
 
     /// Runs the program on the tensors of `context`. Returns whether a kernel was launched.
@@ -320,21 +436,21 @@ impl Run {
     pub(super) fn run(&self, device: &CubeDevice, context: &mut Context<CubeFusionHandle>) -> bool {
         let Some(shape) = self.global_shape(context).cloned() else { return false };
         let client = device.client();
-        let scalars = self.scalars.iter().map(|id| scalar(context.scalars[id])).collect();
-        let floats = self.floats.iter().map(|operand| take(operand, context)).collect();
+        let scalars = self.scalars.iter().map(|scalar| scalar.bits(context)).collect();
+        let words = self.words.iter().map(|operand| take(operand, context)).collect();
         let conditions = self.conditions.iter().map(|operand| take(operand, context)).collect();
         let condition_dtype = self.condition_dtype.unwrap_or(DType::Bool(BoolStore::U32));
-        let operands = Operands { floats, conditions, scalars };
+        let operands = Operands { words, conditions, scalars };
         let results = run(&client, &self.program, &shape, operands, dtype_to_elem_type(condition_dtype))
             .unwrap_or_else(|error| panic!("{} on {device:?}: {error}", self.methods.join(", ")));
-        let (mut floats, mut conditions) = (results.floats.into_iter(), results.conditions.into_iter());
-        for (id, place) in &self.results {
-            let (result, dtype) = match place {
-                Place::Float(_) => (floats.next(), DType::F32),
-                Place::Condition(_) => (conditions.next(), condition_dtype),
+        let (mut words, mut conditions) = (results.words.into_iter(), results.conditions.into_iter());
+        for (id, place, dtype) in &self.results {
+            let result = match place {
+                Place::Word(_) => words.next(),
+                Place::Condition(_) => conditions.next(),
             };
             let handle = result.expect("as many results as outputs").handle;
-            let tensor = CubeTensor::new_contiguous(client.clone(), device.clone(), shape.clone(), handle, dtype);
+            let tensor = CubeTensor::new_contiguous(client.clone(), device.clone(), shape.clone(), handle, *dtype);
             let global = context.tensors[id].id;
             context.handles.register_handle(global, tensor.into());
         }
@@ -350,12 +466,35 @@ fn take(operand: &TensorIr, context: &mut Context<CubeFusionHandle>) -> cubecl::
     untile(CubeBackend::float_tensor(TensorHandle { handle, shape })).into()
 }
 
+impl ScalarOperand {
+    /// # Panics
+    ///
+    /// When the number is no i32, as it does in the operation by itself.
+    fn bits(self, context: &Context<CubeFusionHandle>) -> u32 {
+        match self {
+            Self::Given(id, F32) => float(context.scalars[&id]).to_bits(),
+            Self::Given(id, dtype) => {
+                let scalar = InputScalar::new(Scalar::from(context.scalars[&id]), dtype_to_elem_type(dtype));
+                u32::from_ne_bytes(scalar.as_bytes().try_into().expect("a word has four bytes"))
+            }
+            Self::Bits(bits) => bits,
+        }
+    }
+}
+
 /// A scalar operand, rounded to f32.
-fn scalar(scalar: ScalarIr) -> f32 {
+fn float(scalar: ScalarIr) -> f32 {
     match scalar {
         ScalarIr::Float(value) => value as f32,
         ScalarIr::Int(value) => value as f32,
         ScalarIr::UInt(value) => value as f32,
         ScalarIr::Bool(value) => f32::from(u8::from(value)),
+    }
+}
+
+fn comparing(dtype: DType, comparison: Comparison, a: Value, b: Value) -> Instruction {
+    match dtype {
+        I32 => Instruction::CompareWhole(comparison, a, b),
+        _ => Instruction::Compare(comparison, a, b),
     }
 }

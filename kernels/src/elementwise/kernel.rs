@@ -1,7 +1,6 @@
 //! The device side: the program is known when the kernel is compiled, so it unrolls to straight code.
 
-use super::program::{Binary, Comparison, Condition, Instruction, Logic, Program, Unary, Value};
-use crate::arithmetic::opaque;
+use super::program::{Binary, Comparison, Condition, Instruction, Logic, Program, Unary, Value, Whole};
 use cubecl::prelude::*;
 use std::sync::Arc;
 
@@ -25,22 +24,51 @@ impl Reading {
     }
 }
 
-/// One unit computes four elements of a row; float and condition operands are bound by how they are
+/// One axis of a shape, and what a division by its size takes.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub struct Axis {
+    size: u32,
+    multiplier: u32,
+    shift: u32,
+}
+
+impl AxisLaunch {
+    /// The arguments for an axis of `size` elements.
+    pub fn of(size: u32) -> Self {
+        // Granlund and Montgomery, "Division by Invariant Integers using Multiplication" (1994), figure 4.1.
+        let bits = 32 - (size.max(1) - 1).leading_zeros();
+        let multiplier = ((1u64 << 32) * ((1u64 << bits) - u64::from(size)) / u64::from(size.max(1)) + 1) as u32;
+        Self::new(size, multiplier, bits.saturating_sub(1))
+    }
+}
+
+#[cube]
+impl Axis {
+    /// `x` divided by the size, which is at least two, and what is left.
+    fn divided(&self, x: u32) -> (u32, u32) {
+        let high = u32::mul_hi(self.multiplier, x);
+        let quotient = (high + ((x - high) >> 1)) >> self.shift;
+        (quotient, x - quotient * self.size)
+    }
+}
+
+/// One unit computes four elements of a row; words and conditions are bound by how they are
 /// [read](Reading::is_vector), in order.
 #[cube(launch_unchecked)]
 pub fn elementwise_fours<B: Int>(
-    floats: &Sequence<OwnedTensor<f32>>,
-    float_fours: &Sequence<OwnedTensor<Vector<f32, Const<4>>>>,
+    words: &Sequence<OwnedTensor<u32>>,
+    word_fours: &Sequence<OwnedTensor<Vector<u32, Const<4>>>>,
     conditions: &Sequence<OwnedTensor<B>>,
     condition_fours: &Sequence<OwnedTensor<Vector<B, Const<4>>>>,
-    scalars: &Sequence<f32>,
-    dimensions: &Sequence<u32>,
-    float_outputs: &mut Sequence<OwnedTensor<Vector<f32, Const<4>>>>,
+    scalars: &Sequence<u32>,
+    axes: &Sequence<Axis>,
+    word_outputs: &mut Sequence<OwnedTensor<Vector<u32, Const<4>>>>,
     condition_outputs: &mut Sequence<OwnedTensor<Vector<B, Const<4>>>>,
     fours: u32,
     zero: u32,
     #[comptime] program: Arc<Program>,
-    #[comptime] float_readings: Vec<Reading>,
+    #[comptime] word_readings: Vec<Reading>,
     #[comptime] condition_readings: Vec<Reading>,
     #[define(B)] _condition_dtype: ElemType,
 ) {
@@ -48,31 +76,31 @@ pub fn elementwise_fours<B: Int>(
     if four >= fours {
         terminate!();
     }
-    let mut float_inputs = Sequence::<Vector<f32, Const<4>>>::new();
+    let mut word_inputs = Sequence::<Vector<u32, Const<4>>>::new();
     #[unroll]
-    for i in 0..comptime!(float_readings.len()) {
-        let reading = comptime!(float_readings[i]);
-        let at = comptime!(place_among(&float_readings, i));
-        float_inputs.push(read_four::<f32>(floats, float_fours, dimensions, four, at, reading));
+    for i in 0..comptime!(word_readings.len()) {
+        let reading = comptime!(word_readings[i]);
+        let at = comptime!(place_among(&word_readings, i));
+        word_inputs.push(read_four::<u32>(words, word_fours, axes, four, at, reading));
     }
     let mut condition_inputs = Sequence::<Vector<B, Const<4>>>::new();
     #[unroll]
     for i in 0..comptime!(condition_readings.len()) {
         let reading = comptime!(condition_readings[i]);
         let at = comptime!(place_among(&condition_readings, i));
-        condition_inputs.push(read_four::<B>(conditions, condition_fours, dimensions, four, at, reading));
+        condition_inputs.push(read_four::<B>(conditions, condition_fours, axes, four, at, reading));
     }
     // Scalars are read once for all lanes.
-    let mut once = Sequence::<f32>::new();
+    let mut once = Sequence::<u32>::new();
     #[unroll]
     for i in 0..scalars.len() {
         once.push(scalars[i]);
     }
 
-    let mut float_results = Sequence::<Vector<f32, Const<4>>>::new();
+    let mut word_results = Sequence::<Vector<u32, Const<4>>>::new();
     #[unroll]
-    for _ in 0..float_outputs.len() {
-        float_results.push(Vector::<f32, Const<4>>::empty());
+    for _ in 0..word_outputs.len() {
+        word_results.push(Vector::<u32, Const<4>>::empty());
     }
     let mut condition_results = Sequence::<Vector<B, Const<4>>>::new();
     #[unroll]
@@ -81,22 +109,22 @@ pub fn elementwise_fours<B: Int>(
     }
     #[unroll]
     for lane in 0..4usize {
-        let mut lane_floats = Sequence::<f32>::new();
+        let mut lane_words = Sequence::<u32>::new();
         #[unroll]
-        for i in 0..comptime!(float_readings.len()) {
-            lane_floats.push(float_inputs[i].extract(lane));
+        for i in 0..comptime!(word_readings.len()) {
+            lane_words.push(word_inputs[i].extract(lane));
         }
         let mut lane_conditions = Sequence::<bool>::new();
         #[unroll]
         for i in 0..comptime!(condition_readings.len()) {
             lane_conditions.push(condition_inputs[i].extract(lane) != B::from_int(0));
         }
-        let results = evaluate(&lane_floats, &lane_conditions, &once, zero, comptime!(program.clone()));
+        let results = evaluate(&lane_words, &lane_conditions, &once, zero, comptime!(program.clone()));
         #[unroll]
-        for i in 0..float_outputs.len() {
-            let index = comptime!(program.float_outputs()[i]);
-            let result = float_results.index_mut(i);
-            result.insert(lane, results.floats[index]);
+        for i in 0..word_outputs.len() {
+            let index = comptime!(program.word_outputs()[i]);
+            let result = word_results.index_mut(i);
+            result.insert(lane, results.words[index]);
         }
         #[unroll]
         for i in 0..condition_outputs.len() {
@@ -106,9 +134,9 @@ pub fn elementwise_fours<B: Int>(
         }
     }
     #[unroll]
-    for i in 0..float_outputs.len() {
-        let output = float_outputs.index_mut(i);
-        output[four as usize] = float_results[i];
+    for i in 0..word_outputs.len() {
+        let output = word_outputs.index_mut(i);
+        output[four as usize] = word_results[i];
     }
     #[unroll]
     for i in 0..condition_outputs.len() {
@@ -127,7 +155,7 @@ fn place_among(readings: &[Reading], i: usize) -> usize {
 fn read_four<T: Numeric>(
     singles: &Sequence<OwnedTensor<T>>,
     fours: &Sequence<OwnedTensor<Vector<T, Const<4>>>>,
-    dimensions: &Sequence<u32>,
+    axes: &Sequence<Axis>,
     four: u32,
     #[comptime] at: usize,
     #[comptime] reading: Reading,
@@ -135,18 +163,18 @@ fn read_four<T: Numeric>(
     match reading {
         Reading::Linear => fours[at][four as usize],
         Reading::Row => {
-            let offset = offset::<Vector<T, Const<4>>>(&fours[at], dimensions, four * 4, false);
+            let offset = offset::<Vector<T, Const<4>>>(&fours[at], axes, four * 4, false);
             fours[at][offset / 4]
         }
         Reading::One => {
-            let offset = offset::<T>(&singles[at], dimensions, four * 4, false);
+            let offset = offset::<T>(&singles[at], axes, four * 4, false);
             Vector::<T, Const<4>>::new(singles[at][offset])
         }
         Reading::Scattered => {
             let mut read = Vector::<T, Const<4>>::empty();
             #[unroll]
             for lane in 0..4u32 {
-                let offset = offset::<T>(&singles[at], dimensions, four * 4 + lane, false);
+                let offset = offset::<T>(&singles[at], axes, four * 4 + lane, false);
                 read.insert(comptime!(lane as usize), singles[at][offset]);
             }
             read
@@ -157,11 +185,11 @@ fn read_four<T: Numeric>(
 /// One unit computes one element.
 #[cube(launch_unchecked)]
 pub fn elementwise<B: Int>(
-    floats: &Sequence<OwnedTensor<f32>>,
+    words: &Sequence<OwnedTensor<u32>>,
     conditions: &Sequence<OwnedTensor<B>>,
-    scalars: &Sequence<f32>,
-    dimensions: &Sequence<u32>,
-    float_outputs: &mut Sequence<OwnedTensor<f32>>,
+    scalars: &Sequence<u32>,
+    axes: &Sequence<Axis>,
+    word_outputs: &mut Sequence<OwnedTensor<u32>>,
     condition_outputs: &mut Sequence<OwnedTensor<B>>,
     elements: u32,
     zero: u32,
@@ -174,28 +202,28 @@ pub fn elementwise<B: Int>(
         terminate!();
     }
 
-    let mut float_inputs = Sequence::<f32>::new();
+    let mut word_inputs = Sequence::<u32>::new();
     #[unroll]
-    for i in 0..floats.len() {
+    for i in 0..words.len() {
         let is_linear = comptime!(linear[i]);
-        let offset = offset::<f32>(&floats[i], dimensions, element, is_linear);
-        float_inputs.push(floats[i][offset]);
+        let offset = offset::<u32>(&words[i], axes, element, is_linear);
+        word_inputs.push(words[i][offset]);
     }
     let mut condition_inputs = Sequence::<bool>::new();
     #[unroll]
     for i in 0..conditions.len() {
-        let is_linear = comptime!(linear[floats.len() + i]);
-        let offset = offset::<B>(&conditions[i], dimensions, element, is_linear);
+        let is_linear = comptime!(linear[words.len() + i]);
+        let offset = offset::<B>(&conditions[i], axes, element, is_linear);
         condition_inputs.push(conditions[i][offset] != B::from_int(0));
     }
 
-    let results = evaluate(&float_inputs, &condition_inputs, scalars, zero, comptime!(program.clone()));
+    let results = evaluate(&word_inputs, &condition_inputs, scalars, zero, comptime!(program.clone()));
 
     #[unroll]
-    for i in 0..float_outputs.len() {
-        let index = comptime!(program.float_outputs()[i]);
-        let output = float_outputs.index_mut(i);
-        output[element as usize] = results.floats[index];
+    for i in 0..word_outputs.len() {
+        let index = comptime!(program.word_outputs()[i]);
+        let output = word_outputs.index_mut(i);
+        output[element as usize] = results.words[index];
     }
     #[unroll]
     for i in 0..condition_outputs.len() {
@@ -208,94 +236,123 @@ pub fn elementwise<B: Int>(
 /// The results of a program's instructions.
 #[derive(CubeType)]
 struct Evaluated {
-    floats: Sequence<f32>,
+    words: Sequence<u32>,
     conditions: Sequence<bool>,
 }
 
 /// The instructions of `program` on one element.
 #[cube]
 fn evaluate(
-    float_inputs: &Sequence<f32>,
+    inputs: &Sequence<u32>,
     condition_inputs: &Sequence<bool>,
-    scalars: &Sequence<f32>,
+    scalars: &Sequence<u32>,
     zero: u32,
     #[comptime] program: Arc<Program>,
 ) -> Evaluated {
-    let mut float_results = Sequence::<f32>::new();
-    let mut condition_results = Sequence::<bool>::new();
+    let mut words = Sequence::<u32>::new();
+    let mut conditions = Sequence::<bool>::new();
     let count = comptime!(program.instructions().len());
     #[unroll]
     for i in 0..count {
         let instruction = comptime!(program.instructions()[i]);
         match instruction {
             Instruction::Unary(function, x) => {
-                let x = value(float_inputs, scalars, &float_results, x);
-                float_results.push(opaque(unary(x, function), zero));
+                let x = value(inputs, scalars, &words, x);
+                words.push(opaque(unary(f32::reinterpret(x), function), zero));
             }
             Instruction::Binary(function, a, b) => {
-                let a = value(float_inputs, scalars, &float_results, a);
-                let b = value(float_inputs, scalars, &float_results, b);
-                float_results.push(opaque(binary(a, b, function), zero));
+                let a = value(inputs, scalars, &words, a);
+                let b = value(inputs, scalars, &words, b);
+                words.push(opaque(binary(f32::reinterpret(a), f32::reinterpret(b), function), zero));
+            }
+            Instruction::Whole(function, a, b) => {
+                let a = value(inputs, scalars, &words, a);
+                let b = value(inputs, scalars, &words, b);
+                words.push(whole(a, b, function));
+            }
+            Instruction::ToFloat(x) => {
+                let x = value(inputs, scalars, &words, x);
+                words.push(opaque(f32::cast_from(i32::reinterpret(x)), zero));
+            }
+            Instruction::ToWhole(x) => {
+                let x = value(inputs, scalars, &words, x);
+                words.push(u32::reinterpret(i32::cast_from(f32::reinterpret(x))) ^ zero);
             }
             Instruction::Select(mask, a, b) => {
-                let mask = condition(condition_inputs, &condition_results, mask);
-                let a = value(float_inputs, scalars, &float_results, a);
-                let b = value(float_inputs, scalars, &float_results, b);
-                float_results.push(opaque(select(mask, a, b), zero));
+                let mask = condition(condition_inputs, &conditions, mask);
+                let a = value(inputs, scalars, &words, a);
+                let b = value(inputs, scalars, &words, b);
+                words.push(select(mask, a, b) ^ zero);
             }
             Instruction::Indicator(mask) => {
-                let mask = condition(condition_inputs, &condition_results, mask);
-                float_results.push(opaque(select(mask, 1.0f32, 0.0f32), zero));
+                let mask = condition(condition_inputs, &conditions, mask);
+                words.push(opaque(select(mask, 1.0f32, 0.0f32), zero));
+            }
+            Instruction::WholeIndicator(mask) => {
+                let mask = condition(condition_inputs, &conditions, mask);
+                words.push(select(mask, 1u32, 0u32));
             }
             Instruction::Compare(comparison, a, b) => {
-                let a = value(float_inputs, scalars, &float_results, a);
-                let b = value(float_inputs, scalars, &float_results, b);
-                condition_results.push(compare(a, b, comparison));
+                let a = value(inputs, scalars, &words, a);
+                let b = value(inputs, scalars, &words, b);
+                conditions.push(compare::<f32>(f32::reinterpret(a), f32::reinterpret(b), comparison));
+            }
+            Instruction::CompareWhole(comparison, a, b) => {
+                let a = value(inputs, scalars, &words, a);
+                let b = value(inputs, scalars, &words, b);
+                conditions.push(compare::<i32>(i32::reinterpret(a), i32::reinterpret(b), comparison));
             }
             Instruction::Logic(logic, a, b) => {
-                let a = condition(condition_inputs, &condition_results, a);
-                let b = condition(condition_inputs, &condition_results, b);
+                let a = condition(condition_inputs, &conditions, a);
+                let b = condition(condition_inputs, &conditions, b);
                 match logic {
-                    Logic::And => condition_results.push(a && b),
-                    Logic::Or => condition_results.push(a || b),
+                    Logic::And => conditions.push(a && b),
+                    Logic::Or => conditions.push(a || b),
+                    Logic::Xor => conditions.push((a || b) && !(a && b)),
                 }
             }
             Instruction::Not(a) => {
-                let a = condition(condition_inputs, &condition_results, a);
-                condition_results.push(!a);
+                let a = condition(condition_inputs, &conditions, a);
+                conditions.push(!a);
             }
         }
     }
-    Evaluated { floats: float_results, conditions: condition_results }
+    Evaluated { words, conditions }
+}
+
+/// The bits of `x`, in a form about which a compiler knows nothing: `zero` is 0.
+#[cube]
+fn opaque(x: f32, zero: u32) -> u32 {
+    u32::reinterpret(x) ^ zero
 }
 
 /// Where element `element` of the program's shape lies in `tensor`.
 #[cube]
 fn offset<T: CubePrimitive>(
     tensor: &OwnedTensor<T>,
-    dimensions: &Sequence<u32>,
+    axes: &Sequence<Axis>,
     element: u32,
     #[comptime] is_linear: bool,
 ) -> usize {
     if is_linear {
         element as usize
     } else {
-        let rank = comptime!(dimensions.len());
+        let rank = comptime!(axes.len());
         let mut rest = element;
         let mut offset = 0;
         #[unroll]
-        for i in 0..rank {
-            let axis = comptime!(rank - 1 - i);
-            let size = dimensions[axis];
-            offset += (rest % size) as usize * tensor.stride(axis);
-            rest /= size;
+        for i in 1..rank {
+            let axis = comptime!(rank - i);
+            let (next, place) = axes[axis].divided(rest);
+            offset += place as usize * tensor.stride(axis);
+            rest = next;
         }
-        offset
+        offset + rest as usize * tensor.stride(0)
     }
 }
 
 #[cube]
-fn value(inputs: &Sequence<f32>, scalars: &Sequence<f32>, results: &Sequence<f32>, #[comptime] value: Value) -> f32 {
+fn value(inputs: &Sequence<u32>, scalars: &Sequence<u32>, results: &Sequence<u32>, #[comptime] value: Value) -> u32 {
     match value {
         Value::Input(index) => inputs[index],
         Value::Scalar(index) => scalars[index],
@@ -314,7 +371,6 @@ fn condition(inputs: &Sequence<bool>, results: &Sequence<bool>, #[comptime] cond
 #[cube]
 fn unary(x: f32, #[comptime] function: Unary) -> f32 {
     match function {
-        Unary::Copy => x,
         Unary::Negate => -x,
         Unary::Absolute => x.abs(),
         Unary::Reciprocal => x.recip(),
@@ -322,6 +378,13 @@ fn unary(x: f32, #[comptime] function: Unary) -> f32 {
         Unary::Exponential => x.exp(),
         Unary::Logarithm => x.ln(),
         Unary::HyperbolicTangent => x.tanh(),
+        Unary::Sine => x.sin(),
+        Unary::Cosine => x.cos(),
+        Unary::Error => Erf::erf(x),
+        Unary::Floor => x.floor(),
+        Unary::Ceiling => x.ceil(),
+        Unary::Round => x.round(),
+        Unary::Truncate => x.trunc(),
     }
 }
 
@@ -335,8 +398,21 @@ fn binary(a: f32, b: f32, #[comptime] function: Binary) -> f32 {
     }
 }
 
+/// Unsigned, because a signed sum that does not fit is undefined in C; the bits are the same.
 #[cube]
-fn compare(a: f32, b: f32, #[comptime] comparison: Comparison) -> bool {
+fn whole(a: u32, b: u32, #[comptime] function: Whole) -> u32 {
+    match function {
+        Whole::Add => a + b,
+        Whole::Subtract => a - b,
+        Whole::Multiply => a * b,
+        Whole::And => a & b,
+        Whole::Or => a | b,
+        Whole::Xor => a ^ b,
+    }
+}
+
+#[cube]
+fn compare<T: Numeric>(a: T, b: T, #[comptime] comparison: Comparison) -> bool {
     match comparison {
         Comparison::Equal => a == b,
         Comparison::Greater => a > b,

@@ -2,32 +2,35 @@
 //!
 //! # Order contract
 //!
-//! A [`Program`] is a list of instructions on f32 values and on conditions. Each float instruction is one IEEE
-//! operation, rounded on its own: `r = op(a, b)`. No instruction is merged with another, whatever the program. So the
-//! value of an element does not depend on which operations share a kernel, and a run of operations may be cut anywhere.
+//! A [`Program`] is a list of instructions on words of 32 bits, which they take for f32 or i32, and on conditions. Each
+//! float instruction is one IEEE operation, rounded on its own: `r = op(a, b)`. No instruction is merged with another,
+//! whatever the program. So the value of an element does not depend on which operations share a kernel, and a run of
+//! operations may be cut anywhere. What only chooses a word keeps every bit of it.
 //!
 //! Compilers would merge them (`a * b + c` to a fused multiply-add, `a * b + a * c` to `a * (b + c)`, `x * c1 * c2` to
 //! one product). So each float result passes through `opaque`: its bits, exclusive-or a zero that the
 //! compiler cannot know, because the launch passes it in. The cost is one integer instruction; element-wise kernels
-//! wait for memory.
+//! wait for memory. Integer instructions are exact and wrap, whatever a compiler makes of them: it sees unsigned ones,
+//! whose overflow every language defines.
 //!
 //! # Layout
 //!
 //! Operands broadcast to the program's shape and may have any strides. Results are contiguous. A unit computes four
-//! elements in a row, one after the other, where an operand can be read in vectors.
+//! elements in a row, one after the other, where an operand can be read in vectors. Axes along which all operands go on
+//! alike are joined to one, and those left are told apart without a division, which drivers do lane by lane.
 
 mod kernel;
 mod program;
 pub mod reference;
 
-pub use program::{Binary, Comparison, Condition, Instruction, Logic, Program, Unary, Value};
+pub use program::{Binary, Comparison, Condition, Instruction, Logic, Program, Unary, Value, Whole};
 
 use crate::launch::unwritten;
 use crate::{KernelError, device, launch};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use cubecl::zspace::{Shape, Strides};
-use kernel::Reading;
+use kernel::{Axis, AxisLaunch, Reading};
 use std::sync::Arc;
 
 const KERNEL: &str = "elementwise";
@@ -35,19 +38,19 @@ const KERNEL: &str = "elementwise";
 /// The operands of one run of a [`Program`].
 #[derive(Debug)]
 pub struct Operands {
-    /// f32 tensors, by the index that [`Value::Input`] names.
-    pub floats: Vec<TensorHandle>,
+    /// f32 and i32 tensors, by the index that [`Value::Input`] names.
+    pub words: Vec<TensorHandle>,
     /// Bool tensors in their storage type, by the index that [`Condition::Input`] names.
     pub conditions: Vec<TensorHandle>,
-    /// Scalars, by the index that [`Value::Scalar`] names.
-    pub scalars: Vec<f32>,
+    /// The bits of scalars, by the index that [`Value::Scalar`] names.
+    pub scalars: Vec<u32>,
 }
 
 /// The results of one run of a [`Program`], in the order of its outputs.
 #[derive(Debug)]
 pub struct Results {
-    /// f32 tensors.
-    pub floats: Vec<TensorHandle>,
+    /// Words, called u32: the program knows which are floats, and which integers.
+    pub words: Vec<TensorHandle>,
     /// Bool tensors in the storage type asked for.
     pub conditions: Vec<TensorHandle>,
 }
@@ -73,15 +76,16 @@ pub fn run(
         return Err(KernelError::Shape { kernel: KERNEL, reason });
     }
     let output = |dtype: ElemType| unwritten(client, shape.to_vec(), dtype);
-    let float = ElemType::Float(cubecl::ir::FloatKind::F32);
+    let word = ElemType::UInt(cubecl::ir::UIntKind::U32);
     let results = Results {
-        floats: program.float_outputs().iter().map(|_| output(float)).collect(),
+        words: program.word_outputs().iter().map(|_| output(word)).collect(),
         conditions: program.condition_outputs().iter().map(|_| output(condition_dtype)).collect(),
     };
     if elements == 0 {
         return Ok(results);
     }
-    let operands = operands.broadcast(shape)?;
+    let (operands, shape) = operands.broadcast(shape)?.joined(shape);
+    let shape = &shape[..];
     device::require_units(client, KERNEL, launch::UNITS)?;
     // Four elements of a unit lie in one row, or in one stretch of memory where all operands do.
     let readings = operands.readings(shape);
@@ -99,12 +103,43 @@ impl Operands {
         let all = |tensors: Vec<TensorHandle>| {
             tensors.into_iter().map(|tensor| broadcast(tensor, shape)).collect::<Result<Vec<_>, _>>()
         };
-        Ok(Self { floats: all(self.floats)?, conditions: all(self.conditions)?, scalars: self.scalars })
+        Ok(Self { words: all(self.words)?, conditions: all(self.conditions)?, scalars: self.scalars })
     }
 
-    /// How a unit that computes four elements reads the floats, then the conditions.
+    /// The same elements in the same order, in as few axes as their strides allow, and their shape: one axis at least, and
+    /// none of one element beside others.
+    fn joined(self, shape: &[usize]) -> (Self, Vec<usize>) {
+        let tensors = || self.words.iter().chain(&self.conditions);
+        // The size of each axis, and the last of `shape`'s that it is made of.
+        let mut axes: Vec<(usize, usize)> = Vec::new();
+        for (axis, &size) in shape.iter().enumerate().filter(|(_, size)| **size != 1) {
+            let follows =
+                |before: usize| tensors().all(|tensor| tensor.strides()[before] == tensor.strides()[axis] * size);
+            match axes.last_mut() {
+                Some(last) if follows(last.1) => *last = (last.0 * size, axis),
+                _ => axes.push((size, axis)),
+            }
+        }
+        let sizes = if axes.is_empty() { vec![1] } else { axes.iter().map(|axis| axis.0).collect() };
+        let all = |tensors: Vec<TensorHandle>| {
+            tensors
+                .into_iter()
+                .map(|tensor| {
+                    let strides = if axes.is_empty() {
+                        vec![0]
+                    } else {
+                        axes.iter().map(|axis| tensor.strides()[axis.1]).collect()
+                    };
+                    TensorHandle::new(tensor.handle, Shape::from(sizes.clone()), Strides::from(strides), tensor.dtype)
+                })
+                .collect()
+        };
+        (Self { words: all(self.words), conditions: all(self.conditions), scalars: self.scalars }, sizes)
+    }
+
+    /// How a unit that computes four elements reads the words, then the conditions.
     fn readings(&self, shape: &[usize]) -> Vec<Reading> {
-        self.floats.iter().chain(&self.conditions).map(|operand| reading(shape, operand.strides())).collect()
+        self.words.iter().chain(&self.conditions).map(|operand| reading(shape, operand.strides())).collect()
     }
 }
 
@@ -118,15 +153,15 @@ fn is_linear(shape: &[usize], strides: &[usize]) -> bool {
     })
 }
 
+/// How four elements of a tensor with `strides` are read; the axes of `shape` are joined.
 fn reading(shape: &[usize], strides: &[usize]) -> Reading {
     if is_linear(shape, strides) {
         return Reading::Linear;
     }
-    let innermost = shape.iter().rposition(|&size| size != 1);
-    let whole_fours = innermost.is_none_or(|axis| shape[axis].is_multiple_of(4));
-    let stride = innermost.map_or(0, |axis| strides[axis]);
-    let begins = || (0..shape.len()).all(|axis| Some(axis) == innermost || strides[axis].is_multiple_of(4));
-    match stride {
+    let innermost = shape.len() - 1;
+    let whole_fours = shape[innermost].is_multiple_of(4);
+    let begins = || strides[..innermost].iter().all(|stride| stride.is_multiple_of(4));
+    match strides[innermost] {
         0 if whole_fours => Reading::One,
         1 if whole_fours && begins() => Reading::Row,
         _ => Reading::Scattered,
@@ -144,7 +179,7 @@ fn launch_elements(
 ) {
     let elements = shape.iter().product::<usize>();
     let linear =
-        operands.floats.iter().chain(&operands.conditions).map(|operand| is_linear(shape, operand.strides())).collect();
+        operands.words.iter().chain(&operands.conditions).map(|operand| is_linear(shape, operand.strides())).collect();
     let (count, dim) = launch::grid(elements);
     // SAFETY: units beyond `elements` stop; offsets of operands come from strides checked against `shape`, and every
     // output holds `elements` elements.
@@ -153,11 +188,11 @@ fn launch_elements(
             client,
             count,
             dim,
-            sequence(operands.floats),
+            sequence(operands.words),
             sequence(operands.conditions),
             scalars(operands.scalars),
-            dimensions(shape),
-            sequence(results.floats.clone()),
+            axes(shape),
+            sequence(results.words.clone()),
             sequence(results.conditions.clone()),
             elements as u32,
             0,
@@ -174,12 +209,12 @@ fn launch_fours(
     program: &Arc<Program>,
     shape: &[usize],
     operands: Operands,
-    mut float_readings: Vec<Reading>,
+    mut word_readings: Vec<Reading>,
     results: &Results,
     condition_dtype: ElemType,
 ) {
-    let condition_readings = float_readings.split_off(operands.floats.len());
-    let (float_fours, floats) = parted(operands.floats, &float_readings);
+    let condition_readings = word_readings.split_off(operands.words.len());
+    let (word_fours, words) = parted(operands.words, &word_readings);
     let (condition_fours, conditions) = parted(operands.conditions, &condition_readings);
     let fours = shape.iter().product::<usize>() / 4;
     let (count, dim) = launch::grid(fours);
@@ -190,18 +225,18 @@ fn launch_fours(
             client,
             count,
             dim,
-            sequence(floats),
-            sequence(float_fours),
+            sequence(words),
+            sequence(word_fours),
             sequence(conditions),
             sequence(condition_fours),
             scalars(operands.scalars),
-            dimensions(shape),
-            sequence(results.floats.clone()),
+            axes(shape),
+            sequence(results.words.clone()),
             sequence(results.conditions.clone()),
             fours as u32,
             0,
             program.clone(),
-            float_readings,
+            word_readings,
             condition_readings,
             condition_dtype,
         );
@@ -222,15 +257,15 @@ fn sequence<T: LaunchArg<RuntimeArg = TensorArg>>(tensors: Vec<TensorHandle>) ->
     arguments
 }
 
-fn scalars(values: Vec<f32>) -> SequenceArg<f32> {
+fn scalars(values: Vec<u32>) -> SequenceArg<u32> {
     let mut arguments = SequenceArg::new();
     values.into_iter().for_each(|value| arguments.push(value));
     arguments
 }
 
-fn dimensions(shape: &[usize]) -> SequenceArg<u32> {
+fn axes(shape: &[usize]) -> SequenceArg<Axis> {
     let mut arguments = SequenceArg::new();
-    shape.iter().for_each(|&dimension| arguments.push(dimension as u32));
+    shape.iter().for_each(|&size| arguments.push(AxisLaunch::of(size as u32)));
     arguments
 }
 

@@ -1,13 +1,13 @@
 //! What an element-wise kernel computes.
 
-/// Where a float operand comes from.
+/// Where a word comes from: 32 bits that an instruction takes for a float or for a signed integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Value {
     /// A tensor operand.
     Input(usize),
     /// A scalar operand.
     Scalar(usize),
-    /// The result of an earlier float instruction, counted among float instructions.
+    /// The result of an earlier instruction, counted among those that give a word.
     Result(usize),
 }
 
@@ -23,8 +23,6 @@ pub enum Condition {
 /// A function of one float.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unary {
-    /// `x`
-    Copy,
     /// `-x`
     Negate,
     /// `|x|`
@@ -39,6 +37,37 @@ pub enum Unary {
     Logarithm,
     /// The hyperbolic tangent, as the device computes it.
     HyperbolicTangent,
+    /// The sine, as the device computes it.
+    Sine,
+    /// The cosine, as the device computes it.
+    Cosine,
+    /// The error function, as the device or CubeCL computes it.
+    Error,
+    /// The largest integer that is not above.
+    Floor,
+    /// The smallest integer that is not below.
+    Ceiling,
+    /// The nearest integer, of two the even one.
+    Round,
+    /// The integer part.
+    Truncate,
+}
+
+/// A function of two integers; what does not fit in 32 bits wraps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Whole {
+    /// `a + b`
+    Add,
+    /// `a - b`
+    Subtract,
+    /// `a * b`
+    Multiply,
+    /// `a & b`
+    And,
+    /// `a | b`
+    Or,
+    /// `a ^ b`
+    Xor,
 }
 
 /// A function of two floats.
@@ -54,7 +83,7 @@ pub enum Binary {
     Divide,
 }
 
-/// A comparison of two floats; with a NaN all but `NotEqual` are false.
+/// A comparison of two floats, false with a NaN, or of two integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Comparison {
     /// `a == b`
@@ -76,6 +105,8 @@ pub enum Logic {
     And,
     /// `a || b`
     Or,
+    /// `a != b`
+    Xor,
 }
 
 /// One operation.
@@ -85,12 +116,22 @@ pub enum Instruction {
     Unary(Unary, Value),
     /// A float of two floats.
     Binary(Binary, Value, Value),
-    /// `if condition { a } else { b }`
+    /// An integer of two integers.
+    Whole(Whole, Value, Value),
+    /// A float of an integer, rounded to nearest even.
+    ToFloat(Value),
+    /// An integer of a float, truncated; of a NaN or what does not fit the device's.
+    ToWhole(Value),
+    /// The word `if condition { a } else { b }`.
     Select(Condition, Value, Value),
-    /// 1.0 where the condition holds, else 0.0.
+    /// The float 1 where the condition holds, else 0.
     Indicator(Condition),
+    /// The integer 1 where the condition holds, else 0.
+    WholeIndicator(Condition),
     /// A condition of two floats.
     Compare(Comparison, Value, Value),
+    /// A condition of two integers.
+    CompareWhole(Comparison, Value, Value),
     /// A condition of two conditions.
     Logic(Logic, Condition, Condition),
     /// `!condition`
@@ -101,32 +142,32 @@ pub enum Instruction {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Program {
     instructions: Vec<Instruction>,
-    float_outputs: Vec<usize>,
+    word_outputs: Vec<usize>,
     condition_outputs: Vec<usize>,
-    floats: usize,
+    words: usize,
     conditions: usize,
 }
 
 impl Program {
-    /// Adds an instruction with a float result, and names that result.
+    /// Adds an instruction with a word as its result, and names that result.
     ///
     /// # Panics
     ///
     /// When the result of `instruction` is a condition, or it reads a result that does not exist yet.
-    pub fn float(&mut self, instruction: Instruction) -> Value {
-        assert!(instruction.is_float(), "{instruction:?} has a condition as its result");
+    pub fn word(&mut self, instruction: Instruction) -> Value {
+        assert!(instruction.is_word(), "{instruction:?} has a condition as its result");
         self.push(instruction);
-        self.floats += 1;
-        Value::Result(self.floats - 1)
+        self.words += 1;
+        Value::Result(self.words - 1)
     }
 
     /// Adds an instruction with a condition as its result, and names that result.
     ///
     /// # Panics
     ///
-    /// When the result of `instruction` is a float, or it reads a result that does not exist yet.
+    /// When the result of `instruction` is a word, or it reads a result that does not exist yet.
     pub fn condition(&mut self, instruction: Instruction) -> Condition {
-        assert!(!instruction.is_float(), "{instruction:?} has a float as its result");
+        assert!(!instruction.is_word(), "{instruction:?} has a word as its result");
         self.push(instruction);
         self.conditions += 1;
         Condition::Result(self.conditions - 1)
@@ -134,15 +175,15 @@ impl Program {
 
     fn push(&mut self, instruction: Instruction) {
         let (values, conditions) = instruction.operands();
-        let exists = values.iter().all(|value| !matches!(value, Value::Result(index) if *index >= self.floats))
+        let exists = values.iter().all(|value| !matches!(value, Value::Result(index) if *index >= self.words))
             && conditions.iter().all(|value| !matches!(value, Condition::Result(index) if *index >= self.conditions));
         assert!(exists, "{instruction:?} reads a result that does not exist yet");
         self.instructions.push(instruction);
     }
 
-    /// Writes the float result `index` to the next float output.
-    pub fn output_float(&mut self, index: usize) {
-        self.float_outputs.push(index);
+    /// Writes the word `index` to the next word output.
+    pub fn output_word(&mut self, index: usize) {
+        self.word_outputs.push(index);
     }
 
     /// Writes the condition `index` to the next condition output.
@@ -155,9 +196,9 @@ impl Program {
         &self.instructions
     }
 
-    /// The float results that are written, in order of output.
-    pub fn float_outputs(&self) -> &[usize] {
-        &self.float_outputs
+    /// The words that are written, in order of output.
+    pub fn word_outputs(&self) -> &[usize] {
+        &self.word_outputs
     }
 
     /// The conditions that are written, in order of output.
@@ -167,16 +208,20 @@ impl Program {
 }
 
 impl Instruction {
-    fn is_float(&self) -> bool {
-        matches!(self, Self::Unary(..) | Self::Binary(..) | Self::Select(..) | Self::Indicator(..))
+    fn is_word(&self) -> bool {
+        !matches!(self, Self::Compare(..) | Self::CompareWhole(..) | Self::Logic(..) | Self::Not(..))
     }
 
     fn operands(&self) -> (Vec<Value>, Vec<Condition>) {
         match *self {
-            Self::Unary(_, x) => (vec![x], vec![]),
-            Self::Binary(_, a, b) | Self::Compare(_, a, b) => (vec![a, b], vec![]),
+            Self::Unary(_, x) | Self::ToFloat(x) | Self::ToWhole(x) => (vec![x], vec![]),
+            Self::Binary(_, a, b) | Self::Whole(_, a, b) | Self::Compare(_, a, b) | Self::CompareWhole(_, a, b) => {
+                (vec![a, b], vec![])
+            }
             Self::Select(condition, a, b) => (vec![a, b], vec![condition]),
-            Self::Indicator(condition) | Self::Not(condition) => (vec![], vec![condition]),
+            Self::Indicator(condition) | Self::WholeIndicator(condition) | Self::Not(condition) => {
+                (vec![], vec![condition])
+            }
             Self::Logic(_, a, b) => (vec![], vec![a, b]),
         }
     }

@@ -1,44 +1,51 @@
 //! The same program in plain Rust, one instruction after the other.
 //!
-//! The functions of the host's library stand for exponential, logarithm and hyperbolic tangent, which every device
-//! computes in its own way: programs with them have no reference bits.
+//! The functions of the host's library stand for those that every device computes in its own way (the exponential
+//! function, the logarithm and so on): programs with them have no reference bits.
 
-use super::{Binary, Comparison, Condition, Instruction, Logic, Program, Unary, Value};
+use super::{Binary, Comparison, Condition, Instruction, Logic, Program, Unary, Value, Whole};
 
-/// The float outputs and the condition outputs for one element.
-pub fn run(program: &Program, inputs: &[f32], conditions: &[bool], scalars: &[f32]) -> (Vec<f32>, Vec<bool>) {
-    let mut floats: Vec<f32> = Vec::new();
+/// The word outputs and the condition outputs for one element.
+pub fn run(program: &Program, inputs: &[u32], conditions: &[bool], scalars: &[u32]) -> (Vec<u32>, Vec<bool>) {
+    let mut words: Vec<u32> = Vec::new();
     let mut flags: Vec<bool> = Vec::new();
     for instruction in program.instructions() {
-        let value = |value: Value| match value {
+        let word = |value: Value| match value {
             Value::Input(index) => inputs[index],
             Value::Scalar(index) => scalars[index],
-            Value::Result(index) => floats[index],
+            Value::Result(index) => words[index],
         };
+        let float = |value: Value| f32::from_bits(word(value));
+        let whole = |value: Value| word(value).cast_signed();
         let flag = |condition: Condition| match condition {
             Condition::Input(index) => conditions[index],
             Condition::Result(index) => flags[index],
         };
         match *instruction {
-            Instruction::Unary(function, x) => floats.push(unary(function, value(x))),
-            Instruction::Binary(function, a, b) => floats.push(binary(function, value(a), value(b))),
-            Instruction::Select(mask, a, b) => floats.push(if flag(mask) { value(a) } else { value(b) }),
-            Instruction::Indicator(mask) => floats.push(if flag(mask) { 1.0 } else { 0.0 }),
-            Instruction::Compare(comparison, a, b) => flags.push(compare(comparison, value(a), value(b))),
+            Instruction::Unary(function, x) => words.push(unary(function, float(x)).to_bits()),
+            Instruction::Binary(function, a, b) => words.push(binary(function, float(a), float(b)).to_bits()),
+            Instruction::Whole(function, a, b) => words.push(of_two(function, whole(a), whole(b)).cast_unsigned()),
+            Instruction::ToFloat(x) => words.push((whole(x) as f32).to_bits()),
+            Instruction::ToWhole(x) => words.push((float(x) as i32).cast_unsigned()),
+            Instruction::Select(mask, a, b) => words.push(if flag(mask) { word(a) } else { word(b) }),
+            Instruction::Indicator(mask) => words.push(f32::from(u8::from(flag(mask))).to_bits()),
+            Instruction::WholeIndicator(mask) => words.push(u32::from(flag(mask))),
+            Instruction::Compare(comparison, a, b) => flags.push(compare(comparison, float(a), float(b))),
+            Instruction::CompareWhole(comparison, a, b) => flags.push(compare(comparison, whole(a), whole(b))),
             Instruction::Logic(Logic::And, a, b) => flags.push(flag(a) && flag(b)),
             Instruction::Logic(Logic::Or, a, b) => flags.push(flag(a) || flag(b)),
+            Instruction::Logic(Logic::Xor, a, b) => flags.push(flag(a) != flag(b)),
             Instruction::Not(a) => flags.push(!flag(a)),
         }
     }
     (
-        program.float_outputs().iter().map(|index| floats[*index]).collect(),
+        program.word_outputs().iter().map(|index| words[*index]).collect(),
         program.condition_outputs().iter().map(|index| flags[*index]).collect(),
     )
 }
 
 fn unary(function: Unary, x: f32) -> f32 {
     match function {
-        Unary::Copy => x,
         Unary::Negate => -x,
         Unary::Absolute => x.abs(),
         Unary::Reciprocal => 1.0 / x,
@@ -46,7 +53,22 @@ fn unary(function: Unary, x: f32) -> f32 {
         Unary::Exponential => x.exp(),
         Unary::Logarithm => x.ln(),
         Unary::HyperbolicTangent => x.tanh(),
+        Unary::Sine => x.sin(),
+        Unary::Cosine => x.cos(),
+        Unary::Error => error_function(x),
+        Unary::Floor => x.floor(),
+        Unary::Ceiling => x.ceil(),
+        Unary::Round => x.round_ties_even(),
+        Unary::Truncate => x.trunc(),
     }
+}
+
+/// Abramowitz and Stegun, 7.1.26.
+fn error_function(x: f32) -> f32 {
+    let t = 1.0 / (1.0 + 0.3275911 * x.abs());
+    let polynomial = [1.0614054_f32, -1.4531521, 1.4214138, -0.28449672, 0.2548296];
+    let tail = polynomial.into_iter().fold(0.0, |sum, coefficient| (sum + coefficient) * t);
+    (1.0 - tail * (-x * x).exp()).copysign(x)
 }
 
 fn binary(function: Binary, a: f32, b: f32) -> f32 {
@@ -58,7 +80,18 @@ fn binary(function: Binary, a: f32, b: f32) -> f32 {
     }
 }
 
-fn compare(comparison: Comparison, a: f32, b: f32) -> bool {
+fn of_two(function: Whole, a: i32, b: i32) -> i32 {
+    match function {
+        Whole::Add => a.wrapping_add(b),
+        Whole::Subtract => a.wrapping_sub(b),
+        Whole::Multiply => a.wrapping_mul(b),
+        Whole::And => a & b,
+        Whole::Or => a | b,
+        Whole::Xor => a ^ b,
+    }
+}
+
+fn compare<T: PartialOrd>(comparison: Comparison, a: T, b: T) -> bool {
     match comparison {
         Comparison::Equal => a == b,
         Comparison::Greater => a > b,
