@@ -24,6 +24,7 @@ mod data;
 mod distributions;
 mod examples;
 mod extensions;
+mod fusion;
 mod golden;
 mod host;
 mod indices;

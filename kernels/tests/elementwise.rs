@@ -4,6 +4,7 @@ use crate::harness::*;
 use burn_deterministic_kernels::elementwise::{
     Binary, Comparison, Condition, Instruction, Logic, Operands, Program, Unary, Value, Whole, reference, run,
 };
+use burn_deterministic_kernels::reduce::{self, Operation, fold, fold_program, plan::Plan};
 use cubecl::ir::{ElemType, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -385,4 +386,94 @@ fn axes_are_told_apart_in_any_shape() {
             assert_eq!(wrong, None, "{shape:?} with {part:?}");
         }
     }
+}
+
+/// A fold that computes its elements has the bits of one that reads them, whatever its plan; and what is written besides
+/// has those of the program by itself.
+#[test]
+fn a_fold_computes_what_it_reads() {
+    let client = client();
+    let (x, row, column) = (Value::Input(0), Value::Input(1), Value::Input(2));
+    let mut program = Program::default();
+    let product = program.word(Instruction::Binary(Binary::Multiply, x, row));
+    let kept = program.condition(Instruction::Logic(Logic::And, Condition::Input(0), Condition::Input(0)));
+    let masked = program.word(Instruction::Select(kept, product, column));
+    // The last operation is a product, which a sum would like to contract.
+    let last = program.word(Instruction::Binary(Binary::Multiply, masked, Value::Scalar(0)));
+    let (Value::Result(product), Value::Result(last)) = (product, last) else { unreachable!("results") };
+    let Condition::Result(kept) = kept else { unreachable!("a result") };
+
+    let shapes: [[usize; 3]; 6] = [[1, 1, 1], [3, 5, 7], [4, 3, 68], [5, 130, 8], [1, 1, 8196], [66, 4, 1]];
+    for shape in shapes {
+        let elements: usize = shape.iter().product();
+        let [x, row] = [random_values(20, elements), random_values(21, shape[2])];
+        let column = random_values(22, shape[0] * shape[1]);
+        let mask: Vec<u32> = random_values(23, elements).iter().map(|&x| u32::from(x > 0.0)).collect();
+        let operands = || Operands {
+            words: vec![
+                upload(&client, &x, &shape, F32),
+                upload(&client, &row, &[shape[2]], F32),
+                upload(&client, &column, &[shape[0], shape[1], 1], F32),
+            ],
+            conditions: vec![upload(&client, &mask, &shape, U32)],
+            scalars: bits(&[1.1]),
+        };
+        let want: Vec<f32> = (0..elements)
+            .map(|i| if mask[i] == 1 { x[i] * row[i % shape[2]] } else { column[i / shape[2]] } * 1.1)
+            .collect();
+        for axes in [&[2][..], &[1], &[0], &[0, 1], &[1, 2], &[0, 2], &[0, 1, 2]] {
+            let stored = upload(&client, &want, &shape, F32);
+            let planned =
+                [Operation::Sum, Operation::Mean, Operation::Max, Operation::Prod].map(|operation| (operation, None));
+            for (operation, forced) in planned.into_iter().chain(Plan::ALL.map(|plan| (Operation::Sum, Some(plan)))) {
+                let what = format!("{operation:?} of {shape:?} over {axes:?} on {forced:?}");
+                let unfused = fold(&client, operation, stored.clone(), axes, None).expect("it fits");
+                let unfused: Vec<f32> = download(&client, unfused);
+                let mut written = program.clone();
+                written.fold(last);
+                if forced.is_none() {
+                    written.output_word(product);
+                    written.output_condition(kept);
+                }
+                let (results, folded) =
+                    fold_program(&client, operation, &Arc::new(written), &shape, operands(), U32, axes, forced)
+                        .expect("it fits");
+                let folded: Vec<f32> = download(&client, folded);
+                assert_eq!(bits(&folded), bits(&unfused), "{what}");
+                if axes.len() == 3 && operation == Operation::Sum {
+                    assert_bits(&folded, &[reduce::reference::sum(&want)]);
+                }
+                for words in results.words {
+                    let products: Vec<f32> = (0..elements).map(|i| x[i] * row[i % shape[2]]).collect();
+                    let words: Vec<f32> = download(&client, words);
+                    assert_eq!(bits(&words), bits(&products), "{what}");
+                }
+                for conditions in results.conditions {
+                    assert_eq!(download::<u32>(&client, conditions), mask, "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_fold_of_no_element_is_that_of_none() {
+    let client = client();
+    let mut program = Program::default();
+    let Value::Result(index) = program.word(Instruction::Unary(Unary::Negate, Value::Input(0))) else {
+        unreachable!("a result")
+    };
+    program.fold(index);
+    let program = Arc::new(program);
+    for (operation, want) in [(Operation::Sum, 0.0), (Operation::Prod, 1.0)] {
+        let operands =
+            Operands { words: vec![upload::<f32>(&client, &[], &[3, 0], F32)], conditions: vec![], scalars: vec![] };
+        let (_, folded) =
+            fold_program(&client, operation, &program, &[3, 0], operands, U32, &[1], None).expect("it is defined");
+        assert_bits(&download(&client, folded), &[want; 3]);
+    }
+    let operands =
+        Operands { words: vec![upload::<f32>(&client, &[], &[3, 0], F32)], conditions: vec![], scalars: vec![] };
+    fold_program(&client, Operation::Max, &program, &[3, 0], operands, U32, &[1], None)
+        .expect_err("nothing is largest");
 }

@@ -153,6 +153,11 @@ pub const FUSED: &[&str] = &[
     "bool_into_int",
 ];
 
+/// Methods whose f32 form on Burn's stream may end a run of such operations: the fold computes its elements where it reads
+/// them.
+pub const FOLDED: &[&str] =
+    &["float_sum", "float_sum_dim", "float_sum_dims", "float_prod", "float_prod_dim", "float_mean", "float_mean_dim"];
+
 /// The entry of a method or of a stream operation.
 pub fn entry(method: &str) -> Option<&'static Entry> {
     TRAITS.iter().chain([&STREAM]).flat_map(|section| section.entries).find(|entry| entry.method == method)
@@ -178,7 +183,8 @@ pub fn markdown() -> String {
          - **forwarded**: the inner backend's method, with the reason that is safe.\n\
          - **refused**: an error, with the reason and what to do instead.\n\n\
          A star marks operations whose f32, i32 or bool form on Burn's stream runs in the fused kernel `elementwise::run`, together \
-         with its neighbours and with the bits of a kernel each.\n\n\
+         with its neighbours and with the bits of a kernel each. Two stars mark f32 reductions that may end such a run \
+         (`reduce::fold_program`), with the bits they have by themselves.\n\n\
          | trait | methods | kernel | composed | forwarded | refused |\n|---|---|---|---|---|---|\n",
     );
     for section in TRAITS.iter().chain([&STREAM, &HOST]) {
@@ -191,7 +197,11 @@ pub fn markdown() -> String {
     for section in TRAITS.iter().chain([&STREAM, &HOST]) {
         line(&mut text, format_args!("\n## {}\n\n| operation | route | detail |\n|---|---|---|", section.name));
         for Entry { method, route } in section.entries {
-            let fused = if FUSED.contains(method) { " *" } else { "" };
+            let fused = match method {
+                method if FUSED.contains(method) => " *",
+                method if FOLDED.contains(method) => " **",
+                _ => "",
+            };
             line(&mut text, format_args!("| `{method}`{fused} | {} | {} |", route.name(), route.detail()));
         }
     }

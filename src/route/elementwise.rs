@@ -1,6 +1,7 @@
 //! Runs of element-wise operations, as one kernel.
 //!
-//! A run takes f32, i32 and bool operations whose results have one shape. The kernel family promises that sharing a kernel changes no
+//! A run takes f32, i32 and bool operations whose results have one shape, and may end in a sum, a product or a mean of one
+//! of them. The kernel family promises that sharing a kernel changes no
 //! bit, so where a run begins and ends, which Burn decides by what it has cached, does not matter.
 
 use super::interpret::taken;
@@ -16,6 +17,7 @@ use burn_cubecl_fusion::CubeFusionHandle;
 use burn_deterministic_kernels::elementwise::{
     Binary, Comparison, Condition, Instruction, Logic, Operands, Program, Unary, Value, Whole, run,
 };
+use burn_deterministic_kernels::reduce;
 use burn_fusion::stream::{Context, ScalarId};
 use burn_ir::{
     BackendIr, BaseOperationIr, BinaryOpIr, BoolOperationIr, FloatOperationIr, IntOperationIr, NumericOperationIr,
@@ -29,8 +31,9 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub(super) struct Run {
     program: Arc<Program>,
-    /// The relative shape of every result.
+    /// The relative shape of every result, and the first of them.
     shape: Shape,
+    first: TensorId,
     words: Vec<TensorIr>,
     conditions: Vec<TensorIr>,
     scalars: Vec<ScalarOperand>,
@@ -40,8 +43,20 @@ pub(super) struct Run {
     results: Vec<(TensorId, Place, DType)>,
     condition_dtype: Option<DType>,
     max_tensors: usize,
+    fold: Option<Fold>,
     /// The operations' methods, for what the program is told of a refusal.
     methods: Vec<&'static str>,
+}
+
+/// The reduction that a run ends with.
+#[derive(Clone, Debug)]
+struct Fold {
+    operation: reduce::Operation,
+    /// The result of the program's that is folded.
+    word: usize,
+    axes: Vec<usize>,
+    /// The result, which is not of the run's shape.
+    out: TensorId,
 }
 
 /// A scalar operand.
@@ -62,10 +77,11 @@ enum Place {
 impl Run {
     /// An empty run whose results have the shape of `operation`'s; a kernel on the device binds `max_tensors`.
     pub(super) fn new(operation: &OperationIr, max_tensors: usize) -> Option<Self> {
-        let shape = operation.outputs().next()?.shape.clone();
+        let first = operation.outputs().next()?;
         let mut run = Self {
             program: Arc::default(),
-            shape,
+            shape: first.shape.clone(),
+            first: first.id,
             words: Vec::new(),
             conditions: Vec::new(),
             scalars: Vec::new(),
@@ -73,6 +89,7 @@ impl Run {
             results: Vec::new(),
             condition_dtype: None,
             max_tensors,
+            fold: None,
             methods: Vec::new(),
         };
         run.take(operation).then_some(run)
@@ -82,15 +99,21 @@ impl Run {
     pub(super) fn take(&mut self, operation: &OperationIr) -> bool {
         if let OperationIr::Drop(tensor) = operation {
             self.results.retain(|(id, ..)| *id != tensor.id);
+            self.fold.take_if(|fold| fold.out == tensor.id);
             return true;
         }
         let mut extended = self.clone();
-        let taken = extended.translate(operation).is_some()
-            && extended.words.len() + extended.conditions.len() + extended.results.len() <= self.max_tensors;
+        let taken = extended.translate(operation).is_some() && extended.tensors() <= self.max_tensors;
         if taken {
             *self = extended;
         }
         taken
+    }
+
+    /// What a kernel binds: a fold reads one tensor more in its later passes, and writes one.
+    fn tensors(&self) -> usize {
+        let folded = if self.fold.is_some() { 2 } else { 0 };
+        self.words.len() + self.conditions.len() + self.results.len() + folded
     }
 
     /// Closes the run: what lives on after it becomes the outputs of the program.
@@ -103,12 +126,19 @@ impl Run {
                 Place::Word(_) | Place::Condition(_) => unreachable!("results are results of instructions"),
             }
         }
+        if let Some(fold) = &self.fold {
+            program.fold(fold.word);
+        }
         self
     }
 
     fn translate(&mut self, operation: &OperationIr) -> Option<()> {
         let method = catalogue::operation(operation);
-        if !catalogue::FUSED.contains(&method) {
+        if !catalogue::FUSED.contains(&method) && !catalogue::FOLDED.contains(&method) {
+            return None;
+        }
+        // Nothing comes after a fold.
+        if self.fold.is_some() {
             return None;
         }
         self.methods.push(method);
@@ -138,6 +168,13 @@ impl Run {
             Numeric::DivScalar(ir) => self.scalar(ir, Binary::Divide),
             Numeric::Abs(ir) => self.unary(ir, Unary::Absolute),
             Numeric::Neg(ir) => self.unary(ir, Unary::Negate),
+            Numeric::Sum(ir) => self.fold(reduce::Operation::Sum, &ir.input, None, &ir.out),
+            Numeric::SumDim(ir) => self.fold(reduce::Operation::Sum, &ir.input, Some(&[ir.axis]), &ir.out),
+            Numeric::SumDims(ir) => self.fold(reduce::Operation::Sum, &ir.input, Some(&ir.axes), &ir.out),
+            Numeric::Prod(ir) => self.fold(reduce::Operation::Prod, &ir.input, None, &ir.out),
+            Numeric::ProdDim(ir) => self.fold(reduce::Operation::Prod, &ir.input, Some(&[ir.axis]), &ir.out),
+            Numeric::Mean(ir) => self.fold(reduce::Operation::Mean, &ir.input, None, &ir.out),
+            Numeric::MeanDim(ir) => self.fold(reduce::Operation::Mean, &ir.input, Some(&[ir.axis]), &ir.out),
             _ => self.order(operation, F32),
         }
     }
@@ -264,6 +301,25 @@ impl Run {
             Numeric::LowerEqualElem(ir) => self.compare_scalar(ir, dtype, Comparison::LessEqual),
             _ => None,
         }
+    }
+
+    /// Ends the run with the reduction of one of its results over `axes`, or all of them.
+    fn fold(
+        &mut self,
+        operation: reduce::Operation,
+        input: &TensorIr,
+        axes: Option<&[usize]>,
+        out: &TensorIr,
+    ) -> Option<()> {
+        // An operand alone is not worth a kernel of its own: the reduction by itself has one that is compiled already.
+        let &Place::Word(Value::Result(word)) = self.places.get(&input.id)? else { return None };
+        if input.dtype != F32 || out.dtype != F32 || input.shape != self.shape {
+            return None;
+        }
+        self.place_of(input)?;
+        let axes = axes.map_or_else(|| (0..self.shape.num_dims()).collect(), <[usize]>::to_vec);
+        self.fold = Some(Fold { operation, word, axes, out: out.id });
+        Some(())
     }
 
     fn unary(&mut self, ir: &UnaryOpIr, function: Unary) -> Option<()> {
@@ -419,13 +475,20 @@ impl Run {
         Work {
             operation: self.methods.join(", "),
             inputs: self.words.iter().chain(&self.conditions).map(|operand| global(&operand.id)).collect(),
-            outputs: self.results.iter().map(|(id, ..)| global(id)).collect(),
+            outputs: self.outputs().map(global).collect(),
         }
     }
 
-    /// The shape of the results in this invocation; `None` where nothing lives on.
-    fn global_shape<'a>(&self, context: &'a Context<CubeFusionHandle>) -> Option<&'a Shape> {
-        self.results.first().map(|(id, ..)| &context.tensors[id].shape)
+    /// What lives on after the run.
+    fn outputs(&self) -> impl Iterator<Item = &TensorId> {
+        self.results.iter().map(|(id, ..)| id).chain(self.fold.iter().map(|fold| &fold.out))
+    }
+
+    /// The shape of the results in this invocation, but for a fold's; `None` where nothing lives on.
+    fn global_shape(&self, context: &Context<CubeFusionHandle>) -> Option<Shape> {
+        self.outputs().next()?;
+        // Any of the operations has it, whether its result lives on or not.
+        Some(context.tensors[&self.first].shape.clone())
     }
 
     /// Runs the program on the tensors of `context`. Returns whether a kernel was launched.
@@ -434,15 +497,23 @@ impl Run {
     ///
     /// When the kernel refuses the operands, which [`refused`](Self::refused) tells beforehand.
     pub(super) fn run(&self, device: &CubeDevice, context: &mut Context<CubeFusionHandle>) -> bool {
-        let Some(shape) = self.global_shape(context).cloned() else { return false };
+        let Some(shape) = self.global_shape(context) else { return false };
         let client = device.client();
         let scalars = self.scalars.iter().map(|scalar| scalar.bits(context)).collect();
         let words = self.words.iter().map(|operand| take(operand, context)).collect();
         let conditions = self.conditions.iter().map(|operand| take(operand, context)).collect();
         let condition_dtype = self.condition_dtype.unwrap_or(DType::Bool(BoolStore::U32));
         let operands = Operands { words, conditions, scalars };
-        let results = run(&client, &self.program, &shape, operands, dtype_to_elem_type(condition_dtype))
-            .unwrap_or_else(|error| panic!("{} on {device:?}: {error}", self.methods.join(", ")));
+        let dtype = dtype_to_elem_type(condition_dtype);
+        let results = match &self.fold {
+            None => run(&client, &self.program, &shape, operands, dtype).map(|results| (results, None)),
+            Some(Fold { operation, axes, .. }) => {
+                reduce::fold_program(&client, *operation, &self.program, &shape, operands, dtype, axes, None)
+                    .map(|(results, folded)| (results, Some(folded)))
+            }
+        };
+        let (results, folded) =
+            results.unwrap_or_else(|error| panic!("{} on {device:?}: {error}", self.methods.join(", ")));
         let (mut words, mut conditions) = (results.words.into_iter(), results.conditions.into_iter());
         for (id, place, dtype) in &self.results {
             let result = match place {
@@ -452,6 +523,12 @@ impl Run {
             let handle = result.expect("as many results as outputs").handle;
             let tensor = CubeTensor::new_contiguous(client.clone(), device.clone(), shape.clone(), handle, *dtype);
             let global = context.tensors[id].id;
+            context.handles.register_handle(global, tensor.into());
+        }
+        if let (Some(fold), Some(folded)) = (&self.fold, folded) {
+            let out = &context.tensors[&fold.out];
+            let (global, shape) = (out.id, out.shape.clone());
+            let tensor = CubeTensor::new_contiguous(client, device.clone(), shape, folded.handle, F32);
             context.handles.register_handle(global, tensor.into());
         }
         shape.num_elements() > 0

@@ -53,96 +53,152 @@ impl Axis {
     }
 }
 
-/// One unit computes four elements of a row; words and conditions are bound by how they are
-/// [read](Reading::is_vector), in order.
+/// What a program reads. A tensor is bound in vectors or not, by how it is [read](Form::words), in order.
+#[derive(CubeType, CubeLaunch)]
+pub struct Inputs<B: Int> {
+    words: Sequence<OwnedTensor<u32>>,
+    word_fours: Sequence<OwnedTensor<Vector<u32, Const<4>>>>,
+    conditions: Sequence<OwnedTensor<B>>,
+    condition_fours: Sequence<OwnedTensor<Vector<B, Const<4>>>>,
+    scalars: Sequence<u32>,
+    axes: Sequence<Axis>,
+    /// Zero, which no compiler knows.
+    zero: u32,
+}
+
+/// What a program writes: in vectors where a unit computes four elements.
+#[derive(CubeType, CubeLaunch)]
+pub struct Outputs<B: Int> {
+    words: Sequence<OwnedTensor<u32>>,
+    word_fours: Sequence<OwnedTensor<Vector<u32, Const<4>>>>,
+    conditions: Sequence<OwnedTensor<B>>,
+    condition_fours: Sequence<OwnedTensor<Vector<B, Const<4>>>>,
+}
+
+impl<B: Int> InputsLaunch<B> {
+    /// Of no program.
+    pub fn none() -> Self {
+        let (words, word_fours) = (SequenceArg::new(), SequenceArg::new());
+        Self::new(words, word_fours, SequenceArg::new(), SequenceArg::new(), SequenceArg::new(), SequenceArg::new(), 0)
+    }
+}
+
+impl<B: Int> OutputsLaunch<B> {
+    /// Of no program.
+    pub fn none() -> Self {
+        Self::new(SequenceArg::new(), SequenceArg::new(), SequenceArg::new(), SequenceArg::new())
+    }
+}
+
+/// A program, and how it reads its operands.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Form {
+    pub program: Arc<Program>,
+    pub words: Vec<Reading>,
+    pub conditions: Vec<Reading>,
+}
+
+/// One unit computes four elements of a row.
 #[cube(launch_unchecked)]
 pub fn elementwise_fours<B: Int>(
-    words: &Sequence<OwnedTensor<u32>>,
-    word_fours: &Sequence<OwnedTensor<Vector<u32, Const<4>>>>,
-    conditions: &Sequence<OwnedTensor<B>>,
-    condition_fours: &Sequence<OwnedTensor<Vector<B, Const<4>>>>,
-    scalars: &Sequence<u32>,
-    axes: &Sequence<Axis>,
-    word_outputs: &mut Sequence<OwnedTensor<Vector<u32, Const<4>>>>,
-    condition_outputs: &mut Sequence<OwnedTensor<Vector<B, Const<4>>>>,
+    inputs: &Inputs<B>,
+    outputs: &mut Outputs<B>,
     fours: u32,
-    zero: u32,
-    #[comptime] program: Arc<Program>,
-    #[comptime] word_readings: Vec<Reading>,
-    #[comptime] condition_readings: Vec<Reading>,
+    #[comptime] form: Form,
     #[define(B)] _condition_dtype: ElemType,
 ) {
     let four = ABSOLUTE_POS as u32;
     if four >= fours {
         terminate!();
     }
-    let mut word_inputs = Sequence::<Vector<u32, Const<4>>>::new();
+    compute_four::<B>(inputs, outputs, four, form);
+}
+
+/// Computes four elements from `four * 4` on, and writes the outputs. Returns the word that is folded, if any.
+#[cube]
+pub fn compute_four<B: Int>(
+    inputs: &Inputs<B>,
+    outputs: &mut Outputs<B>,
+    four: u32,
+    #[comptime] form: Form,
+) -> Vector<u32, Const<4>> {
+    let program = comptime!(form.program.clone());
+    let word_readings = comptime!(form.words.clone());
+    let condition_readings = comptime!(form.conditions.clone());
+    let mut words = Sequence::<Vector<u32, Const<4>>>::new();
     #[unroll]
     for i in 0..comptime!(word_readings.len()) {
         let reading = comptime!(word_readings[i]);
         let at = comptime!(place_among(&word_readings, i));
-        word_inputs.push(read_four::<u32>(words, word_fours, axes, four, at, reading));
+        words.push(read_four::<u32>(&inputs.words, &inputs.word_fours, &inputs.axes, four, at, reading));
     }
-    let mut condition_inputs = Sequence::<Vector<B, Const<4>>>::new();
+    let mut conditions = Sequence::<Vector<B, Const<4>>>::new();
     #[unroll]
     for i in 0..comptime!(condition_readings.len()) {
         let reading = comptime!(condition_readings[i]);
         let at = comptime!(place_among(&condition_readings, i));
-        condition_inputs.push(read_four::<B>(conditions, condition_fours, axes, four, at, reading));
+        conditions.push(read_four::<B>(&inputs.conditions, &inputs.condition_fours, &inputs.axes, four, at, reading));
     }
     // Scalars are read once for all lanes.
-    let mut once = Sequence::<u32>::new();
+    let mut scalars = Sequence::<u32>::new();
     #[unroll]
-    for i in 0..scalars.len() {
-        once.push(scalars[i]);
+    for i in 0..inputs.scalars.len() {
+        scalars.push(inputs.scalars[i]);
     }
 
     let mut word_results = Sequence::<Vector<u32, Const<4>>>::new();
     #[unroll]
-    for _ in 0..word_outputs.len() {
+    for _ in 0..comptime!(program.word_outputs().len()) {
         word_results.push(Vector::<u32, Const<4>>::empty());
     }
     let mut condition_results = Sequence::<Vector<B, Const<4>>>::new();
     #[unroll]
-    for _ in 0..condition_outputs.len() {
+    for _ in 0..comptime!(program.condition_outputs().len()) {
         condition_results.push(Vector::<B, Const<4>>::empty());
     }
+    let mut folded = Vector::<u32, Const<4>>::empty();
     #[unroll]
     for lane in 0..4usize {
         let mut lane_words = Sequence::<u32>::new();
         #[unroll]
         for i in 0..comptime!(word_readings.len()) {
-            lane_words.push(word_inputs[i].extract(lane));
+            lane_words.push(words[i].extract(lane));
         }
         let mut lane_conditions = Sequence::<bool>::new();
         #[unroll]
         for i in 0..comptime!(condition_readings.len()) {
-            lane_conditions.push(condition_inputs[i].extract(lane) != B::from_int(0));
+            lane_conditions.push(conditions[i].extract(lane) != B::from_int(0));
         }
-        let results = evaluate(&lane_words, &lane_conditions, &once, zero, comptime!(program.clone()));
+        let results = evaluate(&lane_words, &lane_conditions, &scalars, inputs.zero, comptime!(program.clone()));
         #[unroll]
-        for i in 0..word_outputs.len() {
+        for i in 0..comptime!(program.word_outputs().len()) {
             let index = comptime!(program.word_outputs()[i]);
             let result = word_results.index_mut(i);
             result.insert(lane, results.words[index]);
         }
         #[unroll]
-        for i in 0..condition_outputs.len() {
+        for i in 0..comptime!(program.condition_outputs().len()) {
             let index = comptime!(program.condition_outputs()[i]);
             let result = condition_results.index_mut(i);
             result.insert(lane, select(results.conditions[index], B::from_int(1), B::from_int(0)));
         }
+        #[unroll]
+        for _ in 0..comptime!(usize::from(program.folded().is_some())) {
+            let index = comptime!(program.folded().unwrap_or(0));
+            folded.insert(lane, results.words[index]);
+        }
     }
     #[unroll]
-    for i in 0..word_outputs.len() {
-        let output = word_outputs.index_mut(i);
+    for i in 0..comptime!(program.word_outputs().len()) {
+        let output = outputs.word_fours.index_mut(i);
         output[four as usize] = word_results[i];
     }
     #[unroll]
-    for i in 0..condition_outputs.len() {
-        let output = condition_outputs.index_mut(i);
+    for i in 0..comptime!(program.condition_outputs().len()) {
+        let output = outputs.condition_fours.index_mut(i);
         output[four as usize] = condition_results[i];
     }
+    folded
 }
 
 /// Where operand `i` stands among those that are bound as it is.
@@ -185,52 +241,59 @@ fn read_four<T: Numeric>(
 /// One unit computes one element.
 #[cube(launch_unchecked)]
 pub fn elementwise<B: Int>(
-    words: &Sequence<OwnedTensor<u32>>,
-    conditions: &Sequence<OwnedTensor<B>>,
-    scalars: &Sequence<u32>,
-    axes: &Sequence<Axis>,
-    word_outputs: &mut Sequence<OwnedTensor<u32>>,
-    condition_outputs: &mut Sequence<OwnedTensor<B>>,
+    inputs: &Inputs<B>,
+    outputs: &mut Outputs<B>,
     elements: u32,
-    zero: u32,
-    #[comptime] program: Arc<Program>,
-    #[comptime] linear: Vec<bool>,
+    #[comptime] form: Form,
     #[define(B)] _condition_dtype: ElemType,
 ) {
     let element = ABSOLUTE_POS as u32;
     if element >= elements {
         terminate!();
     }
+    compute::<B>(inputs, outputs, element, form);
+}
 
-    let mut word_inputs = Sequence::<u32>::new();
+/// Computes one element, and writes the outputs. Returns the word that is folded, if any. No operand is bound in vectors.
+#[cube]
+pub fn compute<B: Int>(inputs: &Inputs<B>, outputs: &mut Outputs<B>, element: u32, #[comptime] form: Form) -> u32 {
+    let program = comptime!(form.program.clone());
+    let mut words = Sequence::<u32>::new();
     #[unroll]
-    for i in 0..words.len() {
-        let is_linear = comptime!(linear[i]);
-        let offset = offset::<u32>(&words[i], axes, element, is_linear);
-        word_inputs.push(words[i][offset]);
+    for i in 0..inputs.words.len() {
+        let is_linear = comptime!(form.words[i] == Reading::Linear);
+        let offset = offset::<u32>(&inputs.words[i], &inputs.axes, element, is_linear);
+        words.push(inputs.words[i][offset]);
     }
-    let mut condition_inputs = Sequence::<bool>::new();
+    let mut conditions = Sequence::<bool>::new();
     #[unroll]
-    for i in 0..conditions.len() {
-        let is_linear = comptime!(linear[words.len() + i]);
-        let offset = offset::<B>(&conditions[i], axes, element, is_linear);
-        condition_inputs.push(conditions[i][offset] != B::from_int(0));
+    for i in 0..inputs.conditions.len() {
+        let is_linear = comptime!(form.conditions[i] == Reading::Linear);
+        let offset = offset::<B>(&inputs.conditions[i], &inputs.axes, element, is_linear);
+        conditions.push(inputs.conditions[i][offset] != B::from_int(0));
     }
 
-    let results = evaluate(&word_inputs, &condition_inputs, scalars, zero, comptime!(program.clone()));
+    let results = evaluate(&words, &conditions, &inputs.scalars, inputs.zero, comptime!(program.clone()));
 
     #[unroll]
-    for i in 0..word_outputs.len() {
+    for i in 0..comptime!(program.word_outputs().len()) {
         let index = comptime!(program.word_outputs()[i]);
-        let output = word_outputs.index_mut(i);
+        let output = outputs.words.index_mut(i);
         output[element as usize] = results.words[index];
     }
     #[unroll]
-    for i in 0..condition_outputs.len() {
+    for i in 0..comptime!(program.condition_outputs().len()) {
         let index = comptime!(program.condition_outputs()[i]);
-        let output = condition_outputs.index_mut(i);
+        let output = outputs.conditions.index_mut(i);
         output[element as usize] = select(results.conditions[index], B::from_int(1), B::from_int(0));
     }
+    let mut folded = 0u32;
+    #[unroll]
+    for _ in 0..comptime!(usize::from(program.folded().is_some())) {
+        let index = comptime!(program.folded().unwrap_or(0));
+        folded = results.words[index];
+    }
+    folded
 }
 
 /// The results of a program's instructions.

@@ -31,6 +31,7 @@ use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use cubecl::zspace::{Shape, Strides};
 use kernel::{Axis, AxisLaunch, Reading};
+pub(crate) use kernel::{Form, Inputs, InputsLaunch, Outputs, OutputsLaunch, compute, compute_four};
 use std::sync::Arc;
 
 const KERNEL: &str = "elementwise";
@@ -70,31 +71,152 @@ pub fn run(
     operands: Operands,
     condition_dtype: ElemType,
 ) -> Result<Results, KernelError> {
-    let elements = shape.iter().product::<usize>();
-    if u32::try_from(elements).is_err() {
-        let reason = format!("{elements} elements are more than {}", u32::MAX);
-        return Err(KernelError::Shape { kernel: KERNEL, reason });
+    let bound = Bound::new(client, program, shape, operands, condition_dtype)?;
+    if bound.elements > 0 {
+        device::require_units(client, KERNEL, launch::UNITS)?;
+        bound.launch(client);
     }
-    let output = |dtype: ElemType| unwritten(client, shape.to_vec(), dtype);
-    let word = ElemType::UInt(cubecl::ir::UIntKind::U32);
-    let results = Results {
-        words: program.word_outputs().iter().map(|_| output(word)).collect(),
-        conditions: program.condition_outputs().iter().map(|_| output(condition_dtype)).collect(),
-    };
-    if elements == 0 {
-        return Ok(results);
+    Ok(bound.results)
+}
+
+/// A program on the operands it runs on, and the memory for its results.
+pub(crate) struct Bound {
+    program: Arc<Program>,
+    operands: Operands,
+    /// Joined axes.
+    shape: Vec<usize>,
+    elements: usize,
+    condition_dtype: ElemType,
+    results: Results,
+}
+
+impl Bound {
+    pub(crate) fn new(
+        client: &Client,
+        program: &Arc<Program>,
+        shape: &[usize],
+        operands: Operands,
+        condition_dtype: ElemType,
+    ) -> Result<Self, KernelError> {
+        let elements = shape.iter().product::<usize>();
+        if u32::try_from(elements).is_err() {
+            let reason = format!("{elements} elements are more than {}", u32::MAX);
+            return Err(KernelError::Shape { kernel: KERNEL, reason });
+        }
+        let output = |dtype: ElemType| unwritten(client, shape.to_vec(), dtype);
+        let word = ElemType::UInt(cubecl::ir::UIntKind::U32);
+        let results = Results {
+            words: program.word_outputs().iter().map(|_| output(word)).collect(),
+            conditions: program.condition_outputs().iter().map(|_| output(condition_dtype)).collect(),
+        };
+        let (operands, shape) = operands.broadcast(shape)?.joined(shape);
+        Ok(Self { program: program.clone(), operands, shape, elements, condition_dtype, results })
     }
-    let (operands, shape) = operands.broadcast(shape)?.joined(shape);
-    let shape = &shape[..];
-    device::require_units(client, KERNEL, launch::UNITS)?;
-    // Four elements of a unit lie in one row, or in one stretch of memory where all operands do.
-    let readings = operands.readings(shape);
-    if elements.is_multiple_of(4) && readings.iter().any(|reading| reading.is_vector()) {
-        launch_fours(client, program, shape, operands, readings, &results, condition_dtype);
-    } else {
-        launch_elements(client, program, shape, operands, &results, condition_dtype);
+
+    pub(crate) fn into_results(self) -> Results {
+        self.results
     }
-    Ok(results)
+
+    /// The storage type of bool tensors.
+    pub(crate) fn condition_dtype(&self) -> ElemType {
+        self.condition_dtype
+    }
+
+    fn launch(&self, client: &Client) {
+        let (words, conditions) = self.readings();
+        // Four elements of a unit lie in one row, or in one stretch of memory where all operands do.
+        let fours = words.iter().chain(&conditions).any(|reading| reading.is_vector());
+        if self.elements.is_multiple_of(4) && fours {
+            let fours = self.elements / 4;
+            let (count, dim) = launch::grid(fours);
+            let (inputs, outputs, form) = self.in_fours();
+            // SAFETY: units beyond `fours` stop; offsets of operands come from strides checked against the shape, and
+            // every output holds as many elements; what is read in vectors begins at a multiple of four elements, and
+            // buffers begin at one of more bytes than a vector has.
+            unsafe {
+                kernel::elementwise_fours::launch_unchecked(
+                    client,
+                    count,
+                    dim,
+                    inputs,
+                    outputs,
+                    fours as u32,
+                    form,
+                    self.condition_dtype,
+                );
+            }
+        } else {
+            let (count, dim) = launch::grid(self.elements);
+            let (inputs, outputs, form) = self.in_singles();
+            // SAFETY: as above, for one element of a unit.
+            unsafe {
+                kernel::elementwise::launch_unchecked(
+                    client,
+                    count,
+                    dim,
+                    inputs,
+                    outputs,
+                    self.elements as u32,
+                    form,
+                    self.condition_dtype,
+                );
+            }
+        }
+    }
+
+    /// How a unit that computes four elements reads the words, and the conditions.
+    fn readings(&self) -> (Vec<Reading>, Vec<Reading>) {
+        let all = |operands: &[TensorHandle]| {
+            operands.iter().map(|operand| reading(&self.shape, operand.strides())).collect::<Vec<_>>()
+        };
+        (all(&self.operands.words), all(&self.operands.conditions))
+    }
+
+    /// What a kernel binds whose units compute an element at a time.
+    pub(crate) fn in_singles<B: Int>(&self) -> (InputsLaunch<B>, OutputsLaunch<B>, Form) {
+        let Self { operands, results, .. } = self;
+        let inputs = InputsLaunch::new(
+            sequence(operands.words.clone()),
+            sequence(vec![]),
+            sequence(operands.conditions.clone()),
+            sequence(vec![]),
+            scalars(&operands.scalars),
+            axes(&self.shape),
+            0,
+        );
+        let outputs = OutputsLaunch::new(
+            sequence(results.words.clone()),
+            sequence(vec![]),
+            sequence(results.conditions.clone()),
+            sequence(vec![]),
+        );
+        let (words, conditions) = self.readings();
+        (inputs, outputs, Form { program: self.program.clone(), words, conditions })
+    }
+
+    /// What a kernel binds whose units compute four elements at a time: there are whole fours.
+    pub(crate) fn in_fours<B: Int>(&self) -> (InputsLaunch<B>, OutputsLaunch<B>, Form) {
+        let Self { operands, results, .. } = self;
+        let (words, conditions) = self.readings();
+        let (word_fours, single_words) = parted(&operands.words, &words);
+        let (condition_fours, single_conditions) = parted(&operands.conditions, &conditions);
+        let inputs = InputsLaunch::new(
+            sequence(single_words),
+            sequence(word_fours),
+            sequence(single_conditions),
+            sequence(condition_fours),
+            scalars(&operands.scalars),
+            axes(&self.shape),
+            0,
+        );
+        let outputs = OutputsLaunch::new(
+            sequence(vec![]),
+            sequence(results.words.clone()),
+            sequence(vec![]),
+            sequence(results.conditions.clone()),
+        );
+        (inputs, outputs, Form { program: self.program.clone(), words, conditions })
+    }
 }
 
 impl Operands {
@@ -136,11 +258,6 @@ impl Operands {
         };
         (Self { words: all(self.words), conditions: all(self.conditions), scalars: self.scalars }, sizes)
     }
-
-    /// How a unit that computes four elements reads the words, then the conditions.
-    fn readings(&self, shape: &[usize]) -> Vec<Reading> {
-        self.words.iter().chain(&self.conditions).map(|operand| reading(shape, operand.strides())).collect()
-    }
 }
 
 /// Whether elements lie in the order of `shape`, one after the other.
@@ -168,87 +285,13 @@ fn reading(shape: &[usize], strides: &[usize]) -> Reading {
     }
 }
 
-/// A unit an element.
-fn launch_elements(
-    client: &Client,
-    program: &Arc<Program>,
-    shape: &[usize],
-    operands: Operands,
-    results: &Results,
-    condition_dtype: ElemType,
-) {
-    let elements = shape.iter().product::<usize>();
-    let linear =
-        operands.words.iter().chain(&operands.conditions).map(|operand| is_linear(shape, operand.strides())).collect();
-    let (count, dim) = launch::grid(elements);
-    // SAFETY: units beyond `elements` stop; offsets of operands come from strides checked against `shape`, and every
-    // output holds `elements` elements.
-    unsafe {
-        kernel::elementwise::launch_unchecked(
-            client,
-            count,
-            dim,
-            sequence(operands.words),
-            sequence(operands.conditions),
-            scalars(operands.scalars),
-            axes(shape),
-            sequence(results.words.clone()),
-            sequence(results.conditions.clone()),
-            elements as u32,
-            0,
-            program.clone(),
-            linear,
-            condition_dtype,
-        );
-    }
-}
-
-/// A unit four elements in a row.
-fn launch_fours(
-    client: &Client,
-    program: &Arc<Program>,
-    shape: &[usize],
-    operands: Operands,
-    mut word_readings: Vec<Reading>,
-    results: &Results,
-    condition_dtype: ElemType,
-) {
-    let condition_readings = word_readings.split_off(operands.words.len());
-    let (word_fours, words) = parted(operands.words, &word_readings);
-    let (condition_fours, conditions) = parted(operands.conditions, &condition_readings);
-    let fours = shape.iter().product::<usize>() / 4;
-    let (count, dim) = launch::grid(fours);
-    // SAFETY: as above, for four elements of a unit; what is read in vectors begins at a multiple of four elements, and
-    // buffers begin at one of more bytes than a vector has.
-    unsafe {
-        kernel::elementwise_fours::launch_unchecked(
-            client,
-            count,
-            dim,
-            sequence(words),
-            sequence(word_fours),
-            sequence(conditions),
-            sequence(condition_fours),
-            scalars(operands.scalars),
-            axes(shape),
-            sequence(results.words.clone()),
-            sequence(results.conditions.clone()),
-            fours as u32,
-            0,
-            program.clone(),
-            word_readings,
-            condition_readings,
-            condition_dtype,
-        );
-    }
-}
-
 /// Those that are read in vectors, and the others.
-fn parted(operands: Vec<TensorHandle>, readings: &[Reading]) -> (Vec<TensorHandle>, Vec<TensorHandle>) {
-    let (fours, singles): (Vec<_>, Vec<_>) =
-        operands.into_iter().zip(readings).partition(|(_, reading)| reading.is_vector());
-    let tensors = |parted: Vec<(TensorHandle, &Reading)>| parted.into_iter().map(|(tensor, _)| tensor).collect();
-    (tensors(fours), tensors(singles))
+fn parted(operands: &[TensorHandle], readings: &[Reading]) -> (Vec<TensorHandle>, Vec<TensorHandle>) {
+    let those = |vector: bool| {
+        let chosen = operands.iter().zip(readings).filter(|(_, reading)| reading.is_vector() == vector);
+        chosen.map(|(operand, _)| operand.clone()).collect()
+    };
+    (those(true), those(false))
 }
 
 fn sequence<T: LaunchArg<RuntimeArg = TensorArg>>(tensors: Vec<TensorHandle>) -> SequenceArg<T> {
@@ -257,9 +300,9 @@ fn sequence<T: LaunchArg<RuntimeArg = TensorArg>>(tensors: Vec<TensorHandle>) ->
     arguments
 }
 
-fn scalars(values: Vec<u32>) -> SequenceArg<u32> {
+fn scalars(values: &[u32]) -> SequenceArg<u32> {
     let mut arguments = SequenceArg::new();
-    values.into_iter().for_each(|value| arguments.push(value));
+    values.iter().for_each(|&value| arguments.push(value));
     arguments
 }
 

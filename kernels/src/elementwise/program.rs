@@ -144,6 +144,7 @@ pub struct Program {
     instructions: Vec<Instruction>,
     word_outputs: Vec<usize>,
     condition_outputs: Vec<usize>,
+    folded: Option<usize>,
     words: usize,
     conditions: usize,
 }
@@ -191,6 +192,11 @@ impl Program {
         self.condition_outputs.push(index);
     }
 
+    /// Makes the word `index`, a float, what a fold takes for its elements.
+    pub fn fold(&mut self, index: usize) {
+        self.folded = Some(index);
+    }
+
     /// The instructions, in order.
     pub fn instructions(&self) -> &[Instruction] {
         &self.instructions
@@ -199,6 +205,11 @@ impl Program {
     /// The words that are written, in order of output.
     pub fn word_outputs(&self) -> &[usize] {
         &self.word_outputs
+    }
+
+    /// The word that is folded.
+    pub fn folded(&self) -> Option<usize> {
+        self.folded
     }
 
     /// The conditions that are written, in order of output.

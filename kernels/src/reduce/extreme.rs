@@ -151,7 +151,7 @@ impl Search {
             let remedy = "ask for indices of an integer type the device has";
             return Err(KernelError::Dtype { kernel, dtype: index_dtype, remedy });
         }
-        let (reduced, shape) = reduced_shape(kernel, &input, &[axis])?;
+        let (reduced, shape) = reduced_shape(kernel, input.shape(), input.strides(), &[axis])?;
         if input.shape()[axis] == 0 {
             let reason = format!("no element along axis {axis} of shape {:?}, want at least one", input.shape());
             return Err(KernelError::Shape { kernel, reason });

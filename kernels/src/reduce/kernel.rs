@@ -4,6 +4,7 @@ pub mod dense;
 pub mod extreme;
 pub mod fold;
 pub(crate) mod key;
+pub mod source;
 
 use super::plan::View;
 use cubecl::prelude::*;

@@ -29,6 +29,10 @@
 //! The empty sum is +0, the empty product 1, the empty mean NaN for floats, the empty `any` 0 and the empty `all` 1;
 //! other empty reductions are refused, also where there is no output to put them in.
 //!
+//! The elements may come from a program of [`elementwise`](crate::elementwise), which computes each where it is read
+//! ([`fold_program`]): the order is the same, and each result of the program passes through that module's wall before it
+//! is added.
+//!
 //! Cost: `n` reads an output and one launch for each factor of 4096 of `n`; axes that do not join to two loops are
 //! copied first. A unit walks at most one block, well below [`MAX_ITERATIONS`](crate::launch::MAX_ITERATIONS).
 //!
@@ -41,12 +45,16 @@ pub(crate) mod kernel;
 pub mod plan;
 pub mod reference;
 
-use crate::KernelError;
+use crate::elementwise::{Bound, InputsLaunch, Operands, OutputsLaunch, Program, Results};
+use crate::{KernelError, launch};
 use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
 use cubecl::prelude::*;
+use cubecl::server::Handle;
 use cubecl::std::tensor::{TensorHandle, into_contiguous};
 use kernel::GeometryLaunch;
+use kernel::source::Source;
 use plan::{BLOCK, COLUMNS, Plan, View};
+use std::sync::Arc;
 
 /// What a fold computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -164,7 +172,7 @@ pub fn fold(
     let Some(accumulator) = accumulator else {
         return Err(KernelError::Dtype { kernel: name, dtype, remedy: "cast the tensor to another type" });
     };
-    let (reduced, shape) = reduced_shape(name, &input, axes)?;
+    let (reduced, shape) = reduced_shape(name, input.shape(), input.strides(), axes)?;
     let n = (0..reduced.len()).filter(|&i| reduced[i]).map(|i| input.shape()[i]).product::<usize>();
     if n == 0 {
         return empty(client, operation, dtype, shape);
@@ -178,46 +186,128 @@ pub fn fold(
         return Ok(TensorHandle::new_contiguous(shape, client.empty(0), dtype));
     }
 
-    let machine = plan::Machine::of(client);
-    let (mut source, mut view) = readable(client, input, &reduced);
-    loop {
-        let blocks = view.axis.div_ceil(BLOCK);
-        let last = blocks == 1;
-        let plan = forced.unwrap_or_else(|| plan::plan_fold(&view, machine));
-        plan.require(client, name, COLUMNS, accumulator.size())?;
-        let to = if last { dtype } else { accumulator };
-        let target = TensorHandle::new_contiguous(
-            vec![outputs, blocks as usize],
-            client.empty(outputs * blocks as usize * to.size()),
-            to,
-        );
-        // Only the last pass divides.
-        let (step, divisor) = match operation {
-            Operation::Mean if last => (operation, n),
-            Operation::Mean => (Operation::Sum, 1),
-            other => (other, 1),
-        };
-        let pass = Pass { operation: step, accumulator, view, plan, divisor };
-        pass.launch(client, source, target.clone());
-        if last {
-            return Ok(TensorHandle::new_contiguous(shape, target.handle, dtype));
+    let (source, view) = readable(client, input, &reduced);
+    let passes = Passes { operation, accumulator, dtype, n, forced };
+    let result = passes.run(client, First::Stored(&source), view)?;
+    Ok(TensorHandle::new_contiguous(shape, result, dtype))
+}
+
+/// The fold over `axes` of the word of f32 that `program` [folds](Program::folded), which is computed where the fold
+/// reads it. The result, and what else `program` gives, have the bits of [`elementwise::run`](crate::elementwise::run())
+/// and a [`fold`] of what it writes. The other parameters are those of the two.
+///
+/// # Errors
+///
+/// Those of the two.
+///
+/// # Panics
+///
+/// When `program` folds no word.
+pub fn fold_program(
+    client: &Client,
+    operation: Operation,
+    program: &Arc<Program>,
+    shape: &[usize],
+    operands: Operands,
+    condition_dtype: ElemType,
+    axes: &[usize],
+    forced: Option<Plan>,
+) -> Result<(Results, TensorHandle), KernelError> {
+    let folded = program.folded().expect("a program that folds a word");
+    let dtype = ElemType::Float(FloatKind::F32);
+    let strides = dense(shape);
+    let (reduced, result) = reduced_shape(operation.name(), shape, &strides, axes)?;
+    let view = match shape.contains(&0) {
+        true => None,
+        false => View::of(shape, &strides, &reduced),
+    };
+    let accumulator = operation.accumulator(dtype).expect("every fold but the logical ones has a version for f32");
+    let Some(view) = view else {
+        // Nothing to compute, or axes for which the fold makes a copy anyway.
+        let mut program = Program::clone(program);
+        program.output_word(folded);
+        let mut results = crate::elementwise::run(client, &Arc::new(program), shape, operands, condition_dtype)?;
+        let word = results.words.pop().expect("the word just added");
+        let input = TensorHandle::new_contiguous(shape.to_vec(), word.handle, dtype);
+        return Ok((results, fold(client, operation, input, axes, forced)?));
+    };
+    let bound = Bound::new(client, program, shape, operands, condition_dtype)?;
+    let passes = Passes { operation, accumulator, dtype, n: view.axis as usize, forced };
+    let folded = passes.run(client, First::Computed(&bound), view)?;
+    Ok((bound.into_results(), TensorHandle::new_contiguous(result, folded, dtype)))
+}
+
+/// The strides of a dense tensor.
+fn dense(shape: &[usize]) -> Vec<usize> {
+    (0..shape.len()).map(|axis| shape[axis + 1..].iter().product()).collect()
+}
+
+/// What the first pass folds.
+#[derive(Clone, Copy)]
+enum First<'a> {
+    Stored(&'a TensorHandle),
+    Computed(&'a Bound),
+}
+
+/// A fold, pass after pass.
+struct Passes {
+    operation: Operation,
+    accumulator: ElemType,
+    dtype: ElemType,
+    /// Elements of an output.
+    n: usize,
+    forced: Option<Plan>,
+}
+
+impl Passes {
+    /// The dense results, one for each output of `view`.
+    fn run(self, client: &Client, first: First<'_>, mut view: View) -> Result<Handle, KernelError> {
+        let Self { operation, accumulator, dtype, n, forced } = self;
+        let machine = plan::Machine::of(client);
+        let outputs = view.outputs as usize;
+        let mut between = None;
+        loop {
+            let blocks = view.axis.div_ceil(BLOCK);
+            let last = blocks == 1;
+            let plan = forced.unwrap_or_else(|| plan::plan_fold(&view, machine));
+            plan.require(client, operation.name(), COLUMNS, accumulator.size())?;
+            let to = if last { dtype } else { accumulator };
+            let target = TensorHandle::new_contiguous(
+                vec![outputs, blocks as usize],
+                client.empty(outputs * blocks as usize * to.size()),
+                to,
+            );
+            // Only the last pass divides.
+            let (step, divisor) = match operation {
+                Operation::Mean if last => (operation, n),
+                Operation::Mean => (Operation::Sum, 1),
+                other => (other, 1),
+            };
+            let pass = Pass { operation: step, accumulator, view, plan, divisor };
+            match &between {
+                None => pass.launch(client, first, target.clone()),
+                Some(source) => pass.launch(client, First::Stored(source), target.clone()),
+            }
+            if last {
+                return Ok(target.handle);
+            }
+            (between, view) = (Some(target), View::rows(view.outputs, blocks));
         }
-        (source, view) = (target, View::rows(view.outputs, blocks));
     }
 }
 
 /// Which axes are reduced, and the shape of the result.
 fn reduced_shape(
     name: &'static str,
-    input: &TensorHandle,
+    shape: &[usize],
+    strides: &[usize],
     axes: &[usize],
 ) -> Result<(Vec<bool>, Vec<usize>), KernelError> {
-    let shape = input.shape().to_vec();
     if let Some(axis) = axes.iter().find(|&&axis| axis >= shape.len()) {
         let reason = format!("axis {axis} of a tensor of shape {shape:?}, want less than {}", shape.len());
         return Err(KernelError::Shape { kernel: name, reason });
     }
-    let last = shape.iter().zip(input.strides().iter()).map(|(&size, &stride)| size.saturating_sub(1) * stride);
+    let last = shape.iter().zip(strides).map(|(&size, &stride)| size.saturating_sub(1) * stride);
     let (elements, span) = (shape.iter().product::<usize>(), last.sum::<usize>());
     if elements.max(span) > u32::MAX as usize {
         let reason = format!("{elements} elements over {span} places in shape {shape:?}, want at most {}", u32::MAX);
@@ -277,41 +367,67 @@ struct Pass {
 }
 
 impl Pass {
-    fn launch(self, client: &Client, source: TensorHandle, target: TensorHandle) {
+    fn launch(self, client: &Client, first: First<'_>, target: TensorHandle) {
         let Self { operation, accumulator, view, plan, divisor } = self;
         let blocks = view.axis.div_ceil(BLOCK);
         let cubes = (view.outputs as usize * blocks as usize).div_ceil(plan.width as usize);
         let geometry = GeometryLaunch::of(&view, blocks);
-        let dtypes = [source.dtype, accumulator, target.dtype];
-        let cubes = crate::launch::cubes(cubes);
+        let cubes = launch::cubes(cubes);
         let dim = CubeDim::new_2d(plan.width, plan.groups);
         let divisor = InputScalar::new(divisor, accumulator);
-        if plan.fours && view.in_fours() {
+        let fours = plan.fours && view.in_fours();
+        // A kernel binds both sources, whichever it reads.
+        let (stored, condition_dtype) = match first {
+            First::Stored(source) => (source.clone(), ElemType::UInt(UIntKind::U32)),
+            First::Computed(bound) => (launch::unwritten(client, vec![4], target.dtype), bound.condition_dtype()),
+        };
+        let dtypes = [stored.dtype, accumulator, target.dtype, condition_dtype];
+        if fours {
+            let (inputs, outputs, source) = match first {
+                First::Stored(_) => (InputsLaunch::none(), OutputsLaunch::none(), Source::Stored),
+                First::Computed(bound) => {
+                    let (inputs, outputs, form) = bound.in_fours();
+                    (inputs, outputs, Source::Computed(form))
+                }
+            };
             // SAFETY: as below; what a unit reads of such a view are whole vectors.
             unsafe {
                 kernel::dense::fold_dense_blocks::launch_unchecked(
                     client,
                     cubes,
                     dim,
-                    source.into_arg().into_buffer_arg(),
+                    stored.into_arg().into_buffer_arg(),
+                    inputs,
+                    outputs,
                     target.into_arg().into_buffer_arg(),
                     geometry,
                     divisor,
                     plan.width,
                     operation,
+                    source,
                     dtypes,
                 );
             }
             return;
         }
+        let (inputs, outputs, source) = match first {
+            First::Stored(_) => (InputsLaunch::none(), OutputsLaunch::none(), Source::Stored),
+            First::Computed(bound) => {
+                let (inputs, outputs, form) = bound.in_singles();
+                (inputs, outputs, Source::Computed(form))
+            }
+        };
         // SAFETY: a unit writes only where its output and block exist, at a place of its own, and reads only elements
-        // of the view, which lie in `source`: `reduced_shape` bounds the last of them.
+        // of the view, which lie in `stored`, or number the elements of a program's shape: `reduced_shape` bounds the
+        // last of them. Each element is read once, and what a program writes for it goes to a place of its own.
         unsafe {
             kernel::fold::fold_blocks::launch_unchecked(
                 client,
                 cubes,
                 dim,
-                source.into_arg().into_buffer_arg(),
+                stored.into_arg().into_buffer_arg(),
+                inputs,
+                outputs,
                 target.into_arg().into_buffer_arg(),
                 geometry,
                 divisor,
@@ -319,6 +435,7 @@ impl Pass {
                 plan.groups,
                 view.axis_inner != view.axis,
                 operation,
+                source,
                 dtypes,
             );
         }

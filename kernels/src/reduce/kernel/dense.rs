@@ -1,27 +1,15 @@
 //! One pass of a fold of elements that lie side by side, read four at a time in the order they have in memory.
 
 use super::Geometry;
-use super::fold::{lift, lower, step};
+use super::fold::{lower, step};
+use super::source::{Source, element_four};
+use crate::elementwise::{Inputs, Outputs};
 use crate::reduce::Operation;
 use crate::reduce::plan::COLUMNS;
 use cubecl::prelude::*;
 
 /// Vectors of four in a row of a block.
 const FOURS: u32 = COLUMNS / 4;
-
-/// Four elements as the accumulator holds them.
-#[cube]
-fn lift_four<I: Numeric, A: Numeric>(
-    four: Vector<I, Const<4>>,
-    #[comptime] operation: Operation,
-) -> Vector<A, Const<4>> {
-    let mut lifted = Vector::<A, Const<4>>::empty();
-    #[unroll]
-    for lane in 0..4usize {
-        lifted.insert(lane, lift::<I, A>(four.extract(lane), operation));
-    }
-    lifted
-}
 
 /// One step of four chains.
 #[cube]
@@ -43,14 +31,17 @@ fn step_four<A: Numeric>(
 ///
 /// The view is [in fours](crate::reduce::plan::View::in_fours).
 #[cube(launch_unchecked)]
-pub fn fold_dense_blocks<I: Numeric, A: Numeric, O: Numeric>(
-    input: &[Vector<I, Const<4>>],
+pub fn fold_dense_blocks<I: Numeric, A: Numeric, O: Numeric, B: Int>(
+    stored: &[Vector<I, Const<4>>],
+    inputs: &Inputs<B>,
+    outputs: &mut Outputs<B>,
     output: &mut [O],
     geometry: Geometry,
     divisor: InputScalar,
     #[comptime] width: u32,
     #[comptime] operation: Operation,
-    #[define(I, A, O)] _dtypes: [ElemType; 3],
+    #[comptime] source: Source,
+    #[define(I, A, O, B)] _dtypes: [ElemType; 4],
 ) {
     let at = CUBE_POS as u32 * width + UNIT_POS_X;
     let out = at % geometry.outputs;
@@ -67,13 +58,14 @@ pub fn fold_dense_blocks<I: Numeric, A: Numeric, O: Numeric>(
     let mut chains = Array::<Vector<A, Const<4>>>::new(comptime!(FOURS as usize));
     #[unroll]
     for v in 0..FOURS {
-        chains[v as usize] = lift_four::<I, A>(input[(row + v) as usize], operation);
+        chains[v as usize] =
+            element_four::<I, A, B>(stored, inputs, outputs, row + v, operation, comptime!(source.clone()));
     }
     for _ in 1..length / COLUMNS {
         row += FOURS;
         #[unroll]
         for v in 0..FOURS {
-            let next = lift_four::<I, A>(input[(row + v) as usize], operation);
+            let next = element_four::<I, A, B>(stored, inputs, outputs, row + v, operation, comptime!(source.clone()));
             chains[v as usize] = step_four::<A>(chains[v as usize], next, operation);
         }
     }
@@ -81,7 +73,7 @@ pub fn fold_dense_blocks<I: Numeric, A: Numeric, O: Numeric>(
     #[unroll]
     for v in 0..FOURS {
         if v * 4 < longer {
-            let next = lift_four::<I, A>(input[(row + v) as usize], operation);
+            let next = element_four::<I, A, B>(stored, inputs, outputs, row + v, operation, comptime!(source.clone()));
             chains[v as usize] = step_four::<A>(chains[v as usize], next, operation);
         }
     }

@@ -2,6 +2,8 @@
 
 use super::Geometry;
 use super::key::{float_key, float_of_key};
+use super::source::{Source, element};
+use crate::elementwise::{Inputs, Outputs};
 use crate::reduce::Operation;
 use crate::reduce::plan::COLUMNS;
 use cubecl::prelude::*;
@@ -58,14 +60,17 @@ pub(super) fn lower<A: Numeric, O: Numeric>(value: A, divisor: A, #[comptime] op
 
 /// The ascending chain over one column: elements `first`, `first + 64`, .. of the axis, `rows` of them.
 #[cube]
-fn column<I: Numeric, A: Numeric>(
-    input: &[I],
+fn column<I: Numeric, A: Numeric, B: Int>(
+    stored: &[I],
+    inputs: &Inputs<B>,
+    outputs: &mut Outputs<B>,
     base: u32,
     first: u32,
     rows: u32,
     geometry: &Geometry,
     #[comptime] split: bool,
     #[comptime] operation: Operation,
+    #[comptime] source: Source,
 ) -> A {
     if comptime!(split) {
         let mut rest = first % geometry.axis_inner;
@@ -74,7 +79,7 @@ fn column<I: Numeric, A: Numeric>(
         let at_step = (COLUMNS / geometry.axis_inner) * geometry.axis_outer_stride + rest_step * geometry.axis_stride;
         // Wraps where the outer stride is the smaller one; unsigned arithmetic makes it right again.
         let carry = geometry.axis_outer_stride - geometry.axis_inner * geometry.axis_stride;
-        let mut chain = lift::<I, A>(input[at as usize], operation);
+        let mut chain = element::<I, A, B>(stored, inputs, outputs, at, operation, comptime!(source.clone()));
         for _ in 1..rows {
             rest += rest_step;
             at += at_step;
@@ -82,16 +87,24 @@ fn column<I: Numeric, A: Numeric>(
                 rest -= geometry.axis_inner;
                 at += carry;
             }
-            chain = step::<A>(chain, lift::<I, A>(input[at as usize], operation), operation);
+            chain = step::<A>(
+                chain,
+                element::<I, A, B>(stored, inputs, outputs, at, operation, comptime!(source.clone())),
+                operation,
+            );
         }
         chain
     } else {
         let mut at = base + first * geometry.axis_stride;
         let at_step = COLUMNS * geometry.axis_stride;
-        let mut chain = lift::<I, A>(input[at as usize], operation);
+        let mut chain = element::<I, A, B>(stored, inputs, outputs, at, operation, comptime!(source.clone()));
         for _ in 1..rows {
             at += at_step;
-            chain = step::<A>(chain, lift::<I, A>(input[at as usize], operation), operation);
+            chain = step::<A>(
+                chain,
+                element::<I, A, B>(stored, inputs, outputs, at, operation, comptime!(source.clone())),
+                operation,
+            );
         }
         chain
     }
@@ -101,8 +114,10 @@ fn column<I: Numeric, A: Numeric>(
 ///
 /// With one group the unit walks its columns in order; with more, the column chains meet in shared memory.
 #[cube(launch_unchecked)]
-pub fn fold_blocks<I: Numeric, A: Numeric, O: Numeric>(
-    input: &[I],
+pub fn fold_blocks<I: Numeric, A: Numeric, O: Numeric, B: Int>(
+    stored: &[I],
+    inputs: &Inputs<B>,
+    outputs: &mut Outputs<B>,
     output: &mut [O],
     geometry: Geometry,
     divisor: InputScalar,
@@ -110,7 +125,8 @@ pub fn fold_blocks<I: Numeric, A: Numeric, O: Numeric>(
     #[comptime] groups: u32,
     #[comptime] split: bool,
     #[comptime] operation: Operation,
-    #[define(I, A, O)] _dtypes: [ElemType; 3],
+    #[comptime] source: Source,
+    #[define(I, A, O, B)] _dtypes: [ElemType; 4],
 ) {
     // Blocks of the same number lie side by side, one for each output.
     let at = CUBE_POS as u32 * width + UNIT_POS_X;
@@ -128,10 +144,32 @@ pub fn fold_blocks<I: Numeric, A: Numeric, O: Numeric>(
     if comptime!(groups == 1) {
         if inside {
             let rows = length.div_ceil(COLUMNS);
-            let mut total = column::<I, A>(input, base, first, rows, &geometry, split, operation);
+            let mut total = column::<I, A, B>(
+                stored,
+                inputs,
+                outputs,
+                base,
+                first,
+                rows,
+                &geometry,
+                split,
+                operation,
+                comptime!(source.clone()),
+            );
             for c in 1..columns {
                 let rows = (length - c).div_ceil(COLUMNS);
-                let next = column::<I, A>(input, base, first + c, rows, &geometry, split, operation);
+                let next = column::<I, A, B>(
+                    stored,
+                    inputs,
+                    outputs,
+                    base,
+                    first + c,
+                    rows,
+                    &geometry,
+                    split,
+                    operation,
+                    comptime!(source.clone()),
+                );
                 total = step::<A>(total, next, operation);
             }
             output[target] = lower::<A, O>(total, divisor.get::<A>(), operation);
@@ -142,8 +180,18 @@ pub fn fold_blocks<I: Numeric, A: Numeric, O: Numeric>(
             let mut c = UNIT_POS_Y;
             while c < columns {
                 let rows = (length - c).div_ceil(COLUMNS);
-                shared[(c * width + UNIT_POS_X) as usize] =
-                    column::<I, A>(input, base, first + c, rows, &geometry, split, operation);
+                shared[(c * width + UNIT_POS_X) as usize] = column::<I, A, B>(
+                    stored,
+                    inputs,
+                    outputs,
+                    base,
+                    first + c,
+                    rows,
+                    &geometry,
+                    split,
+                    operation,
+                    comptime!(source.clone()),
+                );
                 c += groups;
             }
         }

@@ -1,0 +1,64 @@
+//! Where the elements of the first pass come from.
+
+use super::fold::lift;
+use crate::elementwise::{Form, Inputs, Outputs, compute, compute_four};
+use crate::reduce::Operation;
+use cubecl::prelude::*;
+
+/// Where elements come from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// From memory.
+    Stored,
+    /// From a program, which computes each element as it is read. Elements are numbered in the order of its shape.
+    Computed(Form),
+}
+
+/// Element `at` as the accumulator holds it.
+#[cube]
+pub(super) fn element<I: Numeric, A: Numeric, B: Int>(
+    stored: &[I],
+    inputs: &Inputs<B>,
+    outputs: &mut Outputs<B>,
+    at: u32,
+    #[comptime] operation: Operation,
+    #[comptime] source: Source,
+) -> A {
+    match source {
+        Source::Stored => lift::<I, A>(stored[at as usize], operation),
+        Source::Computed(form) => {
+            let word = compute::<B>(inputs, outputs, at, form);
+            lift::<f32, A>(f32::reinterpret(word), operation)
+        }
+    }
+}
+
+/// The elements from `four * 4` on as the accumulator holds them.
+#[cube]
+pub(super) fn element_four<I: Numeric, A: Numeric, B: Int>(
+    stored: &[Vector<I, Const<4>>],
+    inputs: &Inputs<B>,
+    outputs: &mut Outputs<B>,
+    four: u32,
+    #[comptime] operation: Operation,
+    #[comptime] source: Source,
+) -> Vector<A, Const<4>> {
+    let mut lifted = Vector::<A, Const<4>>::empty();
+    match source {
+        Source::Stored => {
+            let read = stored[four as usize];
+            #[unroll]
+            for lane in 0..4usize {
+                lifted.insert(lane, lift::<I, A>(read.extract(lane), operation));
+            }
+        }
+        Source::Computed(form) => {
+            let words = compute_four::<B>(inputs, outputs, four, form);
+            #[unroll]
+            for lane in 0..4usize {
+                lifted.insert(lane, lift::<f32, A>(f32::reinterpret(words.extract(lane)), operation));
+            }
+        }
+    }
+    lifted
+}
