@@ -27,6 +27,9 @@ use cubecl::prelude::InputScalar;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// Instructions of a program that is folded: a kernel of a fold has many copies of it.
+const MAX_FOLDED: usize = 16;
+
 /// Element-wise operations in Burn's relative form, and the program that computes them.
 #[derive(Clone)]
 pub(super) struct Run {
@@ -313,7 +316,8 @@ impl Run {
     ) -> Option<()> {
         // An operand alone is not worth a kernel of its own: the reduction by itself has one that is compiled already.
         let &Place::Word(Value::Result(word)) = self.places.get(&input.id)? else { return None };
-        if input.dtype != F32 || out.dtype != F32 || input.shape != self.shape {
+        let short = self.program.instructions().len() <= MAX_FOLDED;
+        if !short || input.dtype != F32 || out.dtype != F32 || input.shape != self.shape {
             return None;
         }
         self.place_of(input)?;

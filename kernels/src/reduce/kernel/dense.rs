@@ -26,6 +26,23 @@ fn step_four<A: Numeric>(
     stepped
 }
 
+/// Four chains that begin with `next`, or go on with it.
+#[cube]
+fn begun_or_stepped<A: Numeric>(
+    begin: bool,
+    chains: Vector<A, Const<4>>,
+    next: Vector<A, Const<4>>,
+    #[comptime] operation: Operation,
+) -> Vector<A, Const<4>> {
+    let stepped = step_four::<A>(chains, next, operation);
+    let mut result = Vector::<A, Const<4>>::empty();
+    #[unroll]
+    for lane in 0..4usize {
+        result.insert(lane, select(begin, next.extract(lane), stepped.extract(lane)));
+    }
+    result
+}
+
 /// Folds one block of the axis for each output, a unit a block, in cubes of `width`: as
 /// [`fold_blocks`](super::fold::fold_blocks) with one group, but row by row, with the chains of all columns at once.
 ///
@@ -56,25 +73,42 @@ pub fn fold_dense_blocks<I: Numeric, A: Numeric, O: Numeric, B: Int>(
 
     let mut row = (geometry.base(out) + first) / 4;
     let mut chains = Array::<Vector<A, Const<4>>>::new(comptime!(FOURS as usize));
-    #[unroll]
-    for v in 0..FOURS {
-        chains[v as usize] =
-            element_four::<I, A, B>(stored, inputs, outputs, row + v, operation, comptime!(source.clone()));
-    }
-    for _ in 1..length / COLUMNS {
+    if comptime!(source == Source::Stored) {
+        #[unroll]
+        for v in 0..FOURS {
+            chains[v as usize] =
+                element_four::<I, A, B>(stored, inputs, outputs, row + v, operation, comptime!(source.clone()));
+        }
+        for _ in 1..length / COLUMNS {
+            row += FOURS;
+            #[unroll]
+            for v in 0..FOURS {
+                let next =
+                    element_four::<I, A, B>(stored, inputs, outputs, row + v, operation, comptime!(source.clone()));
+                chains[v as usize] = step_four::<A>(chains[v as usize], next, operation);
+            }
+        }
         row += FOURS;
         #[unroll]
         for v in 0..FOURS {
-            let next = element_four::<I, A, B>(stored, inputs, outputs, row + v, operation, comptime!(source.clone()));
-            chains[v as usize] = step_four::<A>(chains[v as usize], next, operation);
+            if v * 4 < longer {
+                let next =
+                    element_four::<I, A, B>(stored, inputs, outputs, row + v, operation, comptime!(source.clone()));
+                chains[v as usize] = step_four::<A>(chains[v as usize], next, operation);
+            }
         }
-    }
-    row += FOURS;
-    #[unroll]
-    for v in 0..FOURS {
-        if v * 4 < longer {
-            let next = element_four::<I, A, B>(stored, inputs, outputs, row + v, operation, comptime!(source.clone()));
-            chains[v as usize] = step_four::<A>(chains[v as usize], next, operation);
+    } else {
+        // The same with one copy of the program a column: a compiler takes long for more.
+        for r in 0..length.div_ceil(COLUMNS) {
+            #[unroll]
+            for v in 0..FOURS {
+                if r * COLUMNS + v * 4 < length {
+                    let next =
+                        element_four::<I, A, B>(stored, inputs, outputs, row + v, operation, comptime!(source.clone()));
+                    chains[v as usize] = begun_or_stepped::<A>(r == 0, chains[v as usize], next, operation);
+                }
+            }
+            row += FOURS;
         }
     }
 
