@@ -3,7 +3,7 @@
 use crate::harness::*;
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::reduce::extreme::{self, Extreme};
-use burn_deterministic_kernels::reduce::plan::{BLOCK, Machine, Plan, View, plan, plan_fold};
+use burn_deterministic_kernels::reduce::plan::{BLOCK, Machine, Plan, View, computes, plan, plan_fold};
 use burn_deterministic_kernels::reduce::{self, Operation, reference};
 use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
 use cubecl::prelude::Client;
@@ -540,4 +540,6 @@ fn plans_follow_the_layout_on_a_gpu_and_walk_on_a_cpu() {
     for (axis, in_fours) in [(60, false), (64, true), (66, false), (4096, true), (4100, false), (4160, true)] {
         assert_eq!(View::rows(7, axis).in_fours(), in_fours, "{axis}");
     }
+    assert!(computes(&rows, Machine::Software) && computes(&columns, Machine::Gpu));
+    assert!(!computes(&columns, Machine::Software));
 }

@@ -221,13 +221,21 @@ pub fn fold_program(
         true => None,
         false => View::of(shape, &strides, &reduced),
     };
+    let machine = plan::Machine::of(client);
+    let view = view.filter(|view| forced.is_some() || plan::computes(view, machine));
     let accumulator = operation.accumulator(dtype).expect("every fold but the logical ones has a version for f32");
     let Some(view) = view else {
-        // Nothing to compute, or axes for which the fold makes a copy anyway.
+        // Nothing to compute, axes for which the fold makes a copy anyway, or not worth it.
+        let written = program.word_outputs().iter().position(|&index| index == folded);
         let mut program = Program::clone(program);
-        program.output_word(folded);
+        if written.is_none() {
+            program.output_word(folded);
+        }
         let mut results = crate::elementwise::run(client, &Arc::new(program), shape, operands, condition_dtype)?;
-        let word = results.words.pop().expect("the word just added");
+        let word = match written {
+            Some(output) => results.words[output].clone(),
+            None => results.words.pop().expect("the word just added"),
+        };
         let input = TensorHandle::new_contiguous(shape.to_vec(), word.handle, dtype);
         return Ok((results, fold(client, operation, input, axes, forced)?));
     };

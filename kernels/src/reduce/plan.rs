@@ -181,3 +181,12 @@ pub fn plan(view: &View, machine: Machine) -> Plan {
         Machine::Gpu => Plan::SIDE_BY_SIDE,
     }
 }
+
+/// Whether the first pass over `view` should compute its elements rather than read what another kernel has written.
+pub fn computes(view: &View, machine: Machine) -> bool {
+    match machine {
+        Machine::Gpu => true,
+        // Without vectors a program takes longer here than writing and reading its result.
+        Machine::Software => view.in_fours(),
+    }
+}
