@@ -1,8 +1,8 @@
 //! Runs of element-wise operations, as one kernel.
 //!
 //! A run takes f32, i32 and bool operations whose results have one shape, and may end in a sum, a product or a mean of one
-//! of them. The kernel family promises that sharing a kernel changes no
-//! bit, so where a run begins and ends, which Burn decides by what it has cached, does not matter.
+//! of them. The kernel families promise that sharing a kernel changes no bit, so where a run begins and ends, which Burn
+//! decides by what it has cached, does not matter.
 
 use super::interpret::taken;
 use super::rerun::{Work, operands};
