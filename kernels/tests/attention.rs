@@ -126,12 +126,12 @@ impl Values {
 /// A function of every number, as the device computes it.
 fn function(client: &Client, function: Unary, values: &[f32]) -> Vec<f32> {
     let mut program = Program::default();
-    let Value::Result(index) = program.float(Instruction::Unary(function, Value::Input(0))) else { unreachable!() };
-    program.output_float(index);
-    let floats = vec![upload(client, values, &[values.len()], F32)];
-    let operands = elementwise::Operands { floats, conditions: vec![], scalars: vec![] };
+    let Value::Result(index) = program.word(Instruction::Unary(function, Value::Input(0))) else { unreachable!() };
+    program.output_word(index);
+    let words = vec![upload(client, values, &[values.len()], F32)];
+    let operands = elementwise::Operands { words, conditions: vec![], scalars: vec![] };
     let results = elementwise::run(client, &Arc::new(program), &[values.len()], operands, U32).expect("operands fit");
-    results.floats.into_iter().map(|tensor| download(client, tensor)).next().expect("one output")
+    results.words.into_iter().map(|tensor| download(client, tensor)).next().expect("one output")
 }
 
 /// NaN is the device's own.

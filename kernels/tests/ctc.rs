@@ -13,12 +13,12 @@ use std::sync::Arc;
 /// The device's exponential function of some values, by their bits.
 fn powers(client: &Client, values: &[f32]) -> HashMap<u32, f32> {
     let mut program = Program::default();
-    program.float(Instruction::Unary(Unary::Exponential, Value::Input(0)));
-    program.output_float(0);
-    let floats = vec![upload(client, values, &[values.len()], F32)];
-    let operands = elementwise::Operands { floats, conditions: vec![], scalars: vec![] };
+    program.word(Instruction::Unary(Unary::Exponential, Value::Input(0)));
+    program.output_word(0);
+    let words = vec![upload(client, values, &[values.len()], F32)];
+    let operands = elementwise::Operands { words, conditions: vec![], scalars: vec![] };
     let results = elementwise::run(client, &Arc::new(program), &[values.len()], operands, I32).expect("operands fit");
-    let powers = results.floats.into_iter().flat_map(|tensor| download::<f32>(client, tensor));
+    let powers = results.words.into_iter().flat_map(|tensor| download::<f32>(client, tensor));
     values.iter().map(|value| value.to_bits()).zip(powers).collect()
 }
 

@@ -1,6 +1,7 @@
 //! The device side: the program is known when the kernel is compiled, so it unrolls to straight code.
 
 use super::program::{Binary, Comparison, Condition, Instruction, Logic, Program, Unary, Value, Whole};
+use crate::arithmetic::opaque;
 use cubecl::prelude::*;
 use std::sync::Arc;
 
@@ -321,12 +322,12 @@ fn evaluate(
         match instruction {
             Instruction::Unary(function, x) => {
                 let x = value(inputs, scalars, &words, x);
-                words.push(opaque(unary(f32::reinterpret(x), function), zero));
+                words.push(opaque_bits(unary(f32::reinterpret(x), function), zero));
             }
             Instruction::Binary(function, a, b) => {
                 let a = value(inputs, scalars, &words, a);
                 let b = value(inputs, scalars, &words, b);
-                words.push(opaque(binary(f32::reinterpret(a), f32::reinterpret(b), function), zero));
+                words.push(opaque_bits(binary(f32::reinterpret(a), f32::reinterpret(b), function), zero));
             }
             Instruction::Whole(function, a, b) => {
                 let a = value(inputs, scalars, &words, a);
@@ -335,7 +336,7 @@ fn evaluate(
             }
             Instruction::ToFloat(x) => {
                 let x = value(inputs, scalars, &words, x);
-                words.push(opaque(f32::cast_from(i32::reinterpret(x)), zero));
+                words.push(opaque_bits(f32::cast_from(i32::reinterpret(x)), zero));
             }
             Instruction::ToWhole(x) => {
                 let x = value(inputs, scalars, &words, x);
@@ -349,7 +350,7 @@ fn evaluate(
             }
             Instruction::Indicator(mask) => {
                 let mask = condition(condition_inputs, &conditions, mask);
-                words.push(opaque(select(mask, 1.0f32, 0.0f32), zero));
+                words.push(opaque_bits(select(mask, 1.0f32, 0.0f32), zero));
             }
             Instruction::WholeIndicator(mask) => {
                 let mask = condition(condition_inputs, &conditions, mask);
@@ -385,8 +386,8 @@ fn evaluate(
 
 /// The bits of `x`, in a form about which a compiler knows nothing: `zero` is 0.
 #[cube]
-fn opaque(x: f32, zero: u32) -> u32 {
-    u32::reinterpret(x) ^ zero
+fn opaque_bits(x: f32, zero: u32) -> u32 {
+    u32::reinterpret(opaque(x, zero))
 }
 
 /// Where element `element` of the program's shape lies in `tensor`.
