@@ -311,6 +311,9 @@ fn ctc_gradient_has_the_bits_of_its_composition() {
     let targets = CubeBackend::int_add_scalar(indices([batch, length], classes - 1), 1.into());
     let lengths = |values: [i32; 3]| CubeBackend::int_from_data(TensorData::from(values), &device());
     for (dtype, length) in [(FloatDType::F32, 3), (FloatDType::F32, length), (FloatDType::F16, 3)] {
+        if !CubeBackend::supports_dtype(&device(), dtype.into()) {
+            continue;
+        }
         let cast = |tensor| Ours::float_cast(tensor, dtype);
         let scores = cast(CubeBackend::log_softmax(floats([steps, batch, classes]), 2));
         let targets = CubeBackend::int_slice(targets.clone(), &[(0..batch).into(), (0..length).into()]);
