@@ -32,14 +32,14 @@ const SHAPES: &[[usize; 2]] = &[
 ];
 
 /// The exact results of a row, and the sizes of what each is made of.
-type Results = Vec<(f64, f64)>;
+pub(super) type Results = Vec<(f64, f64)>;
 
-struct Fold {
-    name: &'static str,
-    ours: fn(Tensor<2>) -> Tensor<2>,
-    exact: fn(&[f64]) -> Results,
+pub(super) struct Fold {
+    pub(super) name: &'static str,
+    pub(super) ours: fn(Tensor<2>) -> Tensor<2>,
+    pub(super) exact: fn(&[f64]) -> Results,
     /// What is taken of the values from -2 to 2.
-    operand: fn(f32) -> f32,
+    pub(super) operand: fn(f32) -> f32,
 }
 
 fn size(values: &[f64]) -> f64 {
@@ -50,6 +50,12 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
+/// Numbers that bf16 has too.
+fn weights(count: usize) -> Vec<f32> {
+    let numbers = floats([count]).try_into_vec::<f32>().expect("f32");
+    numbers.into_iter().map(|number| (number * 64.0).round() / 64.0).collect()
+}
+
 /// The shares of a row, and the sum they are shares of, of powers relative to the largest.
 fn shares(row: &[f64]) -> (Vec<f64>, f64) {
     let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -58,7 +64,7 @@ fn shares(row: &[f64]) -> (Vec<f64>, f64) {
     (powers.into_iter().map(|power| power / sum).collect(), largest + sum.ln())
 }
 
-const FOLDED: &[Fold] = &[
+pub(super) const FOLDED: &[Fold] = &[
     Fold { name: "sum", ours: |x| x.sum_dim(1), exact: |row| vec![(row.iter().sum(), size(row))], operand: |x| x },
     Fold {
         name: "sum of positive numbers",
@@ -149,12 +155,12 @@ const FOLDED: &[Fold] = &[
     Fold {
         name: "matrix product",
         ours: |x| {
-            let weights = Tensor::<1>::from_data(floats([x.dims()[1]]), &x.device()).unsqueeze_dim::<2>(1);
+            let weights = TensorData::from(weights(x.dims()[1]).as_slice());
+            let weights = Tensor::<1>::from_data(weights, &x.device()).cast(x.dtype()).unsqueeze_dim::<2>(1);
             x.matmul(weights.repeat_dim(1, 3)).slice_dim(1, 1..2)
         },
         exact: |row| {
-            let weights = floats([row.len()]).try_into_vec::<f32>().expect("f32");
-            let terms: Vec<f64> = row.iter().zip(weights).map(|(x, weight)| x * f64::from(weight)).collect();
+            let terms: Vec<f64> = row.iter().zip(weights(row.len())).map(|(x, weight)| x * f64::from(weight)).collect();
             vec![(terms.iter().sum(), size(&terms))]
         },
         operand: |x| x,

@@ -29,7 +29,7 @@ fn values() -> Vec<f32> {
 }
 
 /// `|x f'(x)|`, by a difference.
-fn terms(exact: impl Fn(f64) -> f64, x: f64) -> f64 {
+pub(super) fn terms(exact: impl Fn(f64) -> f64, x: f64) -> f64 {
     let step = 1e-6;
     let slope = (exact(x * (1.0 + step)) - exact(x * (1.0 - step))) / (2.0 * step);
     if slope.is_finite() { slope.abs() } else { 0.0 }
@@ -40,14 +40,14 @@ fn is_tiny(value: f64) -> bool {
     value != 0.0 && value.abs() < 16.0 * f64::from(f32::MIN_POSITIVE)
 }
 
-struct Function {
-    name: &'static str,
-    ours: fn(Tensor<1>) -> Tensor<1>,
-    exact: fn(f64) -> f64,
-    domain: fn(f64) -> bool,
+pub(super) struct Function {
+    pub(super) name: &'static str,
+    pub(super) ours: fn(Tensor<1>) -> Tensor<1>,
+    pub(super) exact: fn(f64) -> f64,
+    pub(super) domain: fn(f64) -> bool,
     /// The largest term of the formula that Burn, or WGSL's definition, computes it by: near zero `tanh` is a difference
     /// of two values near one.
-    within: fn(f64) -> f64,
+    pub(super) within: fn(f64) -> f64,
 }
 
 macro_rules! functions {
@@ -76,7 +76,7 @@ fn gelu_by_tanh(x: f64) -> f64 {
     0.5 * x * (1.0 + (FRAC_2_PI.sqrt() * (x + 0.044715 * x * x * x)).tanh())
 }
 
-const ALL: &[Function] = functions! {
+pub(super) const ALL: &[Function] = functions! {
     "exp": |x| x.exp(), f64::exp, EVERYWHERE, DIRECT;
     "log": |x| x.log(), f64::ln, |x| x > 0.0, DIRECT;
     "log1p": |x| x.log1p(), f64::ln_1p, |x| x > -1.0, ONE;

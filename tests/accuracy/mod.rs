@@ -13,6 +13,8 @@ mod arithmetic;
 pub mod differentiable;
 mod folds;
 mod functions;
+mod grids;
+mod halves;
 mod specials;
 mod table;
 

@@ -98,6 +98,23 @@ pub const FOLDS: &[Entry] = &[
     Entry::new("softmax", [Some(3.8), Some(3.8)], POWERS),
 ];
 
+/// Functions and folds in f16.
+pub const F16: &[Entry] = &[
+    Entry::new("acosh", [Some(2.1), None], ROUNDINGS),
+    Entry::new("atan", [Some(2.9), None], ARCS),
+    Entry::new("erf", [Some(3.4), None], ERF),
+    Entry::new("gelu", [Some(4.1), None], ERF),
+    Entry::new("log_softmax", [Some(1.6), None], ROUNDINGS),
+    Entry::new("mish", [Some(2.2), None], ROUNDINGS),
+    Entry::new("softmax", [Some(1.5), None], ROUNDINGS),
+];
+
+/// Functions and folds in bf16, which no driver of the table has.
+pub const BF16: &[Entry] = &[];
+
+/// `grid_sample_2d` by every filter.
+pub const GRIDS: &[Entry] = &[Entry::new("grid_sample_2d, Lanczos3", [Some(21.0), Some(21.0)], PLACES)];
+
 /// Everything else, and all gradients.
 pub const OPERATIONS: &[Entry] = &[
     Entry::new("acos", [Some(1600.0), Some(690.0)], ARCS),
