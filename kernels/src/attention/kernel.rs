@@ -104,6 +104,8 @@ fn scores_at(place: &Place, four: u32, r: u32, #[comptime] rows: u32) -> usize {
 }
 
 /// The score that an inner product becomes.
+// The last `match` is decided when the kernel is compiled, as a `let` has to say.
+#[allow(clippy::let_and_return)]
 #[cube]
 fn score<B: Int>(
     product: f32,
@@ -278,13 +280,13 @@ fn sum_powers(
             for r in 0..rows {
                 #[unroll]
                 for i in 0..4usize {
-                    totals[r as usize] = totals[r as usize] + chains[r as usize].extract(i);
+                    totals[r as usize] += chains[r as usize].extract(i);
                 }
             }
         }
         #[unroll]
         for r in 0..rows {
-            sums[r as usize] = sums[r as usize] + totals[r as usize];
+            sums[r as usize] += totals[r as usize];
         }
     }
 }

@@ -138,7 +138,7 @@ impl Uniform {
 fn words_of_range(range: u64) -> u32 {
     match range {
         ..=0x1_0000 => 1,
-        ..=0x1_0000_0000 => 2,
+        0x1_0001..=0x1_0000_0000 => 2,
         _ => 4,
     }
 }

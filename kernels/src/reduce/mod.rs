@@ -203,6 +203,7 @@ pub fn fold(
 /// # Panics
 ///
 /// When `program` folds no word.
+#[expect(clippy::too_many_arguments, reason = "those of a program and of a fold")]
 pub fn fold_program(
     client: &Client,
     operation: Operation,

@@ -114,6 +114,8 @@ fn place_values<F: Numeric, A: Numeric, I: Int, N: Size>(
 /// of the rows, further ones go on at `next[bin]`.
 ///
 /// `ends[bin, run]` is where the values of a run end in a bin.
+// The outer condition is decided when the kernel is compiled.
+#[allow(clippy::collapsible_if)]
 #[cube(launch_unchecked)]
 fn take_bins<A: Numeric>(
     ends: &[u32],

@@ -20,6 +20,8 @@ pub(super) const CORE_UNITS: u32 = 8;
 /// One unit per line: clears the states of its rows, takes its sources, and updates its elements.
 ///
 /// Vectors are of neighbours along the axis.
+// The outer condition is decided when the kernel is compiled.
+#[allow(clippy::collapsible_if)]
 #[cube(launch_unchecked)]
 fn update_lines<F: Numeric, A: Numeric, I: Int, N: Size>(
     tensor: &[Vector<F, N>],

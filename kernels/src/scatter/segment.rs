@@ -378,6 +378,7 @@ pub(crate) fn sort_by_radix(
 
 /// Moves sources `from` where they are, as places and keys, `to` where the scanned `counters` say, as keys and places. The
 /// counters then say where those of each digit and run end. Sources that were not `moved` before are in their own places.
+#[expect(clippy::too_many_arguments, reason = "what a pass moves, how, and where to")]
 pub(super) fn place(
     client: &Client,
     from: (&Handle, &Keys),

@@ -64,6 +64,8 @@ fn number(
 }
 
 /// One unit per bin and column: folds the rows of the bin, each into the first of its places in `totals[level, source, column]`.
+// The outer condition is decided when the kernel is compiled.
+#[allow(clippy::collapsible_if)]
 #[cube(launch_unchecked)]
 fn fold<F: Numeric, A: Numeric, N: Size>(
     ends: &[u32],

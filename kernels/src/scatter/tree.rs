@@ -20,6 +20,8 @@ pub(super) fn levels(values: usize) -> u32 {
 /// before the row's next 64 values.
 ///
 /// `totals` has `places` for each level.
+// The outer condition is decided when the kernel is compiled.
+#[allow(clippy::collapsible_if)]
 #[cube]
 pub(super) fn take<A: Numeric>(
     states: &mut [State],
