@@ -6,13 +6,12 @@ use burn_deterministic_kernels::arithmetic::multiply_add_of;
 use burn_deterministic_kernels::attention::plan::{Plan, Problem, plan};
 use burn_deterministic_kernels::attention::reference::{self, Functions, Head};
 use burn_deterministic_kernels::attention::{Operands, Params, attention, attention_planned};
-use burn_deterministic_kernels::elementwise::{self, Instruction, Program, Unary, Value};
+use burn_deterministic_kernels::elementwise::Unary;
 use burn_deterministic_kernels::launch::MAX_ITERATIONS;
 use burn_deterministic_kernels::reduce::plan::Machine;
 use cubecl::ir::{ElemType, FloatKind, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
-use std::sync::Arc;
 
 const U32: ElemType = ElemType::UInt(UIntKind::U32);
 const PLAIN: Params = Params { scale: 0.3, softcap: None, causal: false };
@@ -88,8 +87,8 @@ impl Values {
 
     fn reference(&self, client: &Client, params: Params) -> Vec<f32> {
         let Size { batch, heads, queries, keys, width, columns } = self.size;
-        let exponential = |values: &[f32]| function(client, Unary::Exponential, values);
-        let hyperbolic_tangent = |values: &[f32]| function(client, Unary::HyperbolicTangent, values);
+        let exponential = |values: &[f32]| elementary(client, Unary::Exponential, values);
+        let hyperbolic_tangent = |values: &[f32]| elementary(client, Unary::HyperbolicTangent, values);
         let functions = Functions { exponential: &exponential, hyperbolic_tangent: &hyperbolic_tangent };
         let scores = queries * keys;
         let of = |head: usize| Head {
@@ -121,17 +120,6 @@ impl Values {
         assert_eq!(got.shape()[..], [batch, heads, queries, columns]);
         assert_bits_or_nan(&download(&client, got), &self.reference(&client, params));
     }
-}
-
-/// A function of every number, as the device computes it.
-fn function(client: &Client, function: Unary, values: &[f32]) -> Vec<f32> {
-    let mut program = Program::default();
-    let Value::Result(index) = program.word(Instruction::Unary(function, Value::Input(0))) else { unreachable!() };
-    program.output_word(index);
-    let words = vec![upload(client, values, &[values.len()], F32)];
-    let operands = elementwise::Operands { words, conditions: vec![], scalars: vec![] };
-    let results = elementwise::run(client, &Arc::new(program), &[values.len()], operands, U32).expect("operands fit");
-    results.words.into_iter().map(|tensor| download(client, tensor)).next().expect("one output")
 }
 
 /// NaN is the device's own.

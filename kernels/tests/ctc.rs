@@ -4,22 +4,14 @@ use crate::harness::*;
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::ctc::reference::Dense;
 use burn_deterministic_kernels::ctc::{MOST_LABELS, Operands, gradient, reference};
-use burn_deterministic_kernels::elementwise::{self, Instruction, Program, Unary, Value};
+use burn_deterministic_kernels::elementwise::Unary;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use std::collections::HashMap;
-use std::sync::Arc;
 
 /// The device's exponential function of some values, by their bits.
 fn powers(client: &Client, values: &[f32]) -> HashMap<u32, f32> {
-    let mut program = Program::default();
-    program.word(Instruction::Unary(Unary::Exponential, Value::Input(0)));
-    program.output_word(0);
-    let words = vec![upload(client, values, &[values.len()], F32)];
-    let operands = elementwise::Operands { words, conditions: vec![], scalars: vec![] };
-    let results = elementwise::run(client, &Arc::new(program), &[values.len()], operands, I32).expect("operands fit");
-    let powers = results.words.into_iter().flat_map(|tensor| download::<f32>(client, tensor));
-    values.iter().map(|value| value.to_bits()).zip(powers).collect()
+    values.iter().map(|value| value.to_bits()).zip(elementary(client, Unary::Exponential, values)).collect()
 }
 
 /// The operands of a problem of `shape`: steps, batch, classes and the length of the targets.

@@ -1,10 +1,12 @@
 //! Upload, download and comparison by bits.
 
+use burn_deterministic_kernels::elementwise::{Instruction, Operands, Program, Unary, Value, run};
 use cubecl::ir::{ElemType, FloatKind, IntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use std::sync::Arc;
 
 pub const F32: ElemType = ElemType::Float(FloatKind::F32);
 pub const I32: ElemType = ElemType::Int(IntKind::I32);
@@ -51,4 +53,15 @@ pub fn random_values(seed: u64, len: usize) -> Vec<f32> {
             (rng.random::<f32>() * 4.0 - 2.0) * magnitude
         })
         .collect()
+}
+
+/// A function of every value, as the device computes it.
+pub fn elementary(client: &Client, function: Unary, values: &[f32]) -> Vec<f32> {
+    let mut program = Program::default();
+    program.word(Instruction::Unary(function, Value::Input(0)));
+    program.output_word(0);
+    let words = vec![upload(client, values, &[values.len()], F32)];
+    let operands = Operands { words, conditions: vec![], scalars: vec![] };
+    let results = run(client, &Arc::new(program), &[values.len()], operands, I32).expect("operands fit");
+    download(client, results.words.into_iter().next().expect("one output"))
 }
