@@ -5,6 +5,28 @@ use cubecl::ir::FloatKind;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
+/// What runs the cubes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Machine {
+    /// A GPU: adjacent units want adjacent elements, shared memory feeds units, and many of them hide latency.
+    Gpu,
+    /// A software driver: a cube is one thread, its units are the lanes of a vector in a loop, shared memory is plain
+    /// memory, a barrier costs microseconds.
+    Software,
+}
+
+impl Machine {
+    /// What the client's device is. Planes of at most 8 units are the vector registers of a CPU (lavapipe's 8,
+    /// SwiftShader's 4); GPUs offer 16 and more.
+    pub fn of(client: &Client) -> Self {
+        let hardware = &client.properties().hardware;
+        match hardware.plane_size_max <= 8 || hardware.num_cpu_cores.is_some() {
+            true => Self::Software,
+            false => Self::Gpu,
+        }
+    }
+}
+
 /// Checks that a cube of `units` units fits the device.
 pub fn require_units(client: &Client, kernel: &'static str, units: u32) -> Result<(), KernelError> {
     require(kernel, "units per cube", units as usize, client.properties().hardware.max_units_per_cube as usize)

@@ -3,7 +3,7 @@
 //! Such a kernel computes the same chain of operations for an element whatever the geometry is, so nothing here can
 //! change a result.
 
-use crate::reduce::plan::Machine;
+use crate::device::Machine;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 

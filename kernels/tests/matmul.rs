@@ -3,7 +3,8 @@
 use crate::harness::*;
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::arithmetic::multiply_add_of;
-use burn_deterministic_kernels::matmul::plan::{DeviceClass, Plan, Problem, Tile, plan};
+use burn_deterministic_kernels::device::Machine;
+use burn_deterministic_kernels::matmul::plan::{Plan, Problem, Tile, plan};
 use burn_deterministic_kernels::matmul::{self, BLOCK, reference};
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
@@ -314,12 +315,12 @@ fn chains_start_at_positive_zero() {
 
 #[test]
 fn plans_fit_problem_and_device() {
-    let gpu = |batch, m, k, n, accumulator| plan(Problem { batch, m, k, n, accumulator, device: DeviceClass::Gpu });
+    let gpu = |batch, m, k, n, accumulator| plan(Problem { batch, m, k, n, accumulator, machine: Machine::Gpu });
     assert_eq!(gpu(1, 4096, 4096, 4096, 4), Plan { tile: LARGE, swap: false, split: false });
     assert_eq!(gpu(1, 4096, 4096, 4096, 8).tile, MIDDLE, "the large tile of 8-byte accumulators needs too much memory");
     assert_eq!(gpu(1, 64, 50_000, 288, 4), Plan { tile: SMALL, swap: false, split: true });
     assert!(!gpu(1, 64, BLOCK, 288, 4).split, "one block has nothing to split");
-    let software = |m, n| plan(Problem { batch: 1, m, k: 256, n, accumulator: 4, device: DeviceClass::Software });
+    let software = |m, n| plan(Problem { batch: 1, m, k: 256, n, accumulator: 4, machine: Machine::Software });
     assert_eq!(software(128, 10), Plan { tile: DIRECT, swap: true, split: false });
     assert_eq!(software(1, 1000), Plan { tile: THIN, swap: false, split: false });
 }

@@ -3,7 +3,7 @@
 use crate::harness::*;
 use crate::scatter::{combine, random_indices, wide};
 use burn_deterministic_kernels::KernelError;
-use burn_deterministic_kernels::reduce::plan::Machine;
+use burn_deterministic_kernels::device::Machine;
 use burn_deterministic_kernels::scatter::plan::{Bins, Problem, Radix, plan, plan_scatter};
 use burn_deterministic_kernels::scatter::{self, Plan, Update, reference};
 use cubecl::ir::{ElemType, FloatKind, IntKind};

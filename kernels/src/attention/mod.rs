@@ -33,10 +33,9 @@ pub mod plan;
 pub mod reference;
 
 use crate::KernelError;
-use crate::device::{float_accumulator, require_reach, require_shape, require_units};
+use crate::device::{Machine, float_accumulator, require_reach, require_shape, require_units};
 use crate::launch::{MAX_ITERATIONS, cubes, unwritten};
 use crate::matmul::BLOCK;
-use crate::reduce::plan::Machine;
 use cubecl::ir::{FloatKind, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;

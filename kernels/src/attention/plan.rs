@@ -1,8 +1,9 @@
 //! Launch geometry. Nothing here can change a result: see the contract in [`super`].
 
+use crate::device::Machine;
 use crate::launch::MAX_ITERATIONS;
 use crate::matmul::BLOCK;
-use crate::reduce::plan::{self, COLUMNS, Machine};
+use crate::reduce::plan::{self, COLUMNS};
 
 /// Attention as the plan sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -25,11 +25,12 @@ mod kernel;
 pub mod plan;
 pub mod reference;
 
-use crate::{KernelError, device, launch};
+use crate::device::{self, Machine};
+use crate::{KernelError, launch};
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
-use plan::{DeviceClass, Plan, Problem, Tile};
+use plan::{Plan, Problem, Tile};
 
 /// Steps of `k` in one chain: part of the contract.
 pub const BLOCK: usize = 1024;
@@ -125,14 +126,7 @@ impl Operands {
 
     fn problem(&self, client: &Client) -> Problem {
         let [batch, m, k, n] = self.extents();
-        let hardware = &client.properties().hardware;
-        // The widest vector unit of a CPU holds 8 f32 lanes in the drivers known (lavapipe 8, SwiftShader 4); GPUs
-        // offer planes of 16 and more.
-        let device = match hardware.plane_size_max <= 8 || hardware.num_cpu_cores.is_some() {
-            true => DeviceClass::Software,
-            false => DeviceClass::Gpu,
-        };
-        Problem { batch, m, k, n, accumulator: self.accumulator.size(), device }
+        Problem { batch, m, k, n, accumulator: self.accumulator.size(), machine: Machine::of(client) }
     }
 
     fn launch(self, client: &Client, plan: Plan) -> Result<TensorHandle, KernelError> {

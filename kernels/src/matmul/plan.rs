@@ -1,16 +1,8 @@
 //! Launch geometry. Nothing here can change a result: see the contract in [`super`].
 
 use super::BLOCK;
+use crate::device::Machine;
 use crate::launch::MAX_ITERATIONS;
-
-/// What kind of device runs the cubes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum DeviceClass {
-    /// A driver that compiles units to CPU vector lanes: shared memory is plain memory, barriers are expensive.
-    Software,
-    /// A GPU: shared memory feeds the units, many cubes hide latency.
-    Gpu,
-}
 
 /// A matmul as the plan sees it, after broadcasting: `batch` products of `[m, k] x [k, n]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,7 +18,7 @@ pub struct Problem {
     /// Bytes of an accumulator.
     pub accumulator: usize,
     /// Where it runs.
-    pub device: DeviceClass,
+    pub machine: Machine,
 }
 
 /// How one cube holds its outputs.
@@ -95,11 +87,11 @@ pub struct Plan {
     pub split: bool,
 }
 
-/// Cubes that keep a device of this class busy.
-fn enough_cubes(device: DeviceClass) -> usize {
-    match device {
-        DeviceClass::Software => 16,
-        DeviceClass::Gpu => 256,
+/// Cubes that keep a machine busy.
+fn enough_cubes(machine: Machine) -> usize {
+    match machine {
+        Machine::Software => 16,
+        Machine::Gpu => 256,
     }
 }
 
@@ -111,10 +103,10 @@ pub const MAX_PARTS: usize = MAX_ITERATIONS;
 
 /// Chooses a launch.
 pub fn plan(problem: Problem) -> Plan {
-    let Problem { batch, m, k, n, accumulator, device } = problem;
-    let enough = enough_cubes(device);
-    let (tile, swap) = match device {
-        DeviceClass::Software => {
+    let Problem { batch, m, k, n, accumulator, machine } = problem;
+    let enough = enough_cubes(machine);
+    let (tile, swap) = match machine {
+        Machine::Software => {
             // Loads cost a driver more than multiply-adds, so the tile is as large as its registers and compile
             // time allow; a matrix-vector product would waste most of its rows.
             // A vector's product is wide instead: it reads a stretch of each row of the matrix.
@@ -126,7 +118,7 @@ pub fn plan(problem: Problem) -> Plan {
             let tile = Tile::Direct { rows, columns };
             (tile, tile.cubes(batch, n, m) < tile.cubes(batch, m, n))
         }
-        DeviceClass::Gpu => {
+        Machine::Gpu => {
             let large = Tile::Tiled { side: 16, fours: 2 };
             let middle = Tile::Tiled { side: 16, fours: 1 };
             let small = Tile::Tiled { side: 8, fours: 1 };

@@ -11,9 +11,10 @@
 //! 4096.
 
 use super::kernel::{GeometryLaunch, extreme};
-use super::plan::{BLOCK, Machine, Plan, View, plan, plan_fold};
+use super::plan::{BLOCK, Plan, View, plan, plan_fold};
 use super::{Operation, readable, reduced_shape};
 use crate::KernelError;
+use crate::device::Machine;
 use crate::launch::unwritten;
 use cubecl::ir::{ElemType, UIntKind};
 use cubecl::prelude::*;

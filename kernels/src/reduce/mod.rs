@@ -45,6 +45,7 @@ pub(crate) mod kernel;
 pub mod plan;
 pub mod reference;
 
+use crate::device::Machine;
 use crate::elementwise::{Bound, InputsLaunch, Operands, OutputsLaunch, Program, Results};
 use crate::{KernelError, launch};
 use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
@@ -222,7 +223,7 @@ pub fn fold_program(
         true => None,
         false => View::of(shape, &strides, &reduced),
     };
-    let machine = plan::Machine::of(client);
+    let machine = Machine::of(client);
     let view = view.filter(|view| forced.is_some() || plan::computes(view, machine));
     let accumulator = operation.accumulator(dtype).expect("every fold but the logical ones has a version for f32");
     let Some(view) = view else {
@@ -272,7 +273,7 @@ impl Passes {
     /// The dense results, one for each output of `view`.
     fn run(self, client: &Client, first: First<'_>, mut view: View) -> Result<Handle, KernelError> {
         let Self { operation, accumulator, dtype, n, forced } = self;
-        let machine = plan::Machine::of(client);
+        let machine = Machine::of(client);
         let outputs = view.outputs as usize;
         let mut between = None;
         loop {

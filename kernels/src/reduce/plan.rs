@@ -1,7 +1,7 @@
 //! How a fold is laid over the device. Nothing here can change a result.
 
 use crate::KernelError;
-use crate::device::{require_shared_memory, require_units};
+use crate::device::{Machine, require_shared_memory, require_units};
 use cubecl::prelude::Client;
 
 /// Columns of a block, and rows of a full one.
@@ -91,25 +91,6 @@ impl View {
         let dense = self.axis_stride == 1 && self.axis_inner == self.axis;
         let last_block = self.axis - (self.axis.div_ceil(BLOCK) - 1) * BLOCK;
         begins && dense && self.axis.is_multiple_of(4) && last_block >= COLUMNS
-    }
-}
-
-/// What a cube runs on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Machine {
-    /// A GPU: adjacent units want adjacent elements, and there should be many units.
-    Gpu,
-    /// A software driver: a cube is one thread, its units are a short loop, a barrier costs microseconds.
-    Software,
-}
-
-impl Machine {
-    /// What the client's device is. Planes of at most 8 units are the vector registers of a CPU.
-    pub fn of(client: &Client) -> Self {
-        match client.properties().hardware.plane_size_max {
-            0..=8 => Self::Software,
-            _ => Self::Gpu,
-        }
     }
 }
 

@@ -44,10 +44,9 @@ pub mod plan;
 pub mod reference;
 
 use crate::KernelError;
-use crate::device::require_units;
+use crate::device::{Machine, require_units};
 use crate::launch::{UNITS, unwritten};
 use crate::reduce;
-use crate::reduce::plan::Machine;
 use crate::scatter::accepts::supported;
 use crate::scatter::axes::{AxisView, checked_elements};
 use crate::scatter::plan::axis_grids;

@@ -1,7 +1,7 @@
 //! How an update is launched; every plan gives the same bits.
 
+use crate::device::Machine;
 use crate::launch::{MAX_CUBES_PER_AXIS, MAX_ITERATIONS, UNITS};
-use crate::reduce::plan::Machine;
 use crate::scatter::accepts::accumulator;
 use crate::scatter::bins::{LINE, ROUND, STEP};
 use crate::scatter::kernel::TileLaunch;

@@ -1,8 +1,8 @@
 //! Launching updates.
 
 use crate::KernelError;
+use crate::device::Machine;
 use crate::launch::{MAX_ITERATIONS, grid, unwritten};
-use crate::reduce::plan::Machine;
 use crate::scatter::accepts::{Types, scatter_nd_problem, scatter_problem, select_assign_problem};
 use crate::scatter::axes::AxisView;
 use crate::scatter::kernel::{ExtentLaunch, finish, fold_chunks, walk};

@@ -34,9 +34,8 @@ pub mod plan;
 pub mod reference;
 
 use crate::KernelError;
-use crate::device::require_units;
+use crate::device::{Machine, require_units};
 use crate::launch::{MAX_ITERATIONS, UNITS, unwritten};
-use crate::reduce::plan::Machine;
 use crate::scatter::accepts::supported;
 use crate::scatter::axes::{AxisView, checked_elements};
 use crate::scatter::segment::U32;

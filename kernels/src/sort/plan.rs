@@ -1,6 +1,6 @@
 //! How a sort is laid over the device; every plan gives the same bits.
 
-use crate::reduce::plan::Machine;
+use crate::device::Machine;
 use crate::scatter::plan::Radix;
 
 /// Length up to which ranking a line beats sorting it.
@@ -90,8 +90,8 @@ pub fn plan(lines: &Lines, kept: usize, bits: u32, wide: bool, machine: Machine)
 #[cfg(test)]
 mod tests {
     use super::{Lines, Plan, plan};
+    use crate::device::Machine;
     use crate::launch::MAX_ITERATIONS;
-    use crate::reduce::plan::Machine;
 
     const MACHINES: [Machine; 2] = [Machine::Gpu, Machine::Software];
 
