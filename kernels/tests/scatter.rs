@@ -68,6 +68,21 @@ fn plans(rows: usize, sources: usize, walked: usize) -> Vec<Plan> {
     plans
 }
 
+/// Rows of `[outer, sources, inner]` added along the middle axis of a tensor of `shape`.
+pub fn select_add(
+    client: &Client,
+    plan: Plan,
+    shape @ [outer, _, inner]: [usize; 3],
+    tensor: &[f32],
+    indices: &[i32],
+    values: &[f32],
+) -> Vec<f32> {
+    let (tensor, sources) = (upload(client, tensor, &shape, F32), indices.len());
+    let (indices, values) =
+        (upload(client, indices, &[sources], I32), upload(client, values, &[outer, sources, inner], F32));
+    download(client, scatter::select_assign_planned(client, plan, 1, tensor, indices, values, Update::Add).unwrap())
+}
+
 fn check_scatter(client: &Client, [outer, rows, inner]: [usize; 3], sources: usize, update: Update) {
     let (into, from) = (outer * rows * inner, outer * sources * inner);
     let (tensor, mut values) = (random_values(1, into), random_values(2, from));
@@ -157,17 +172,9 @@ fn select_assign_matches_reference() {
             false => reference::select_assign(shape, &tensor, &wide(&indices), &values, combine(Update::Add)),
         };
         for plan in plans(rows, sources, sources) {
-            let got = scatter::select_assign_planned(
-                &client,
-                plan,
-                1,
-                upload(&client, &tensor, &shape, F32),
-                upload(&client, &indices, &[sources], I32),
-                upload(&client, &values, &[outer, sources, inner], F32),
-                Update::Add,
-            );
+            let got = select_add(&client, plan, shape, &tensor, &indices, &values);
             println!("select_assign of {sources} into {shape:?} by {plan:?}");
-            assert_bits(&download(&client, got.unwrap()), &want);
+            assert_bits(&got, &want);
         }
     }
 }

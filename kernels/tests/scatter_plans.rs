@@ -1,7 +1,7 @@
 //! Plans of scatter kernels: which problem gets which, that each gives the same bits where its limits are, and what it refuses.
 
 use crate::harness::*;
-use crate::scatter::{combine, random_indices, wide};
+use crate::scatter::{combine, random_indices, select_add, wide};
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::device::Machine;
 use burn_deterministic_kernels::scatter::plan::{Bins, Problem, Radix, plan, plan_scatter};
@@ -107,17 +107,9 @@ fn rows_and_lines_take_all_levels() {
             if plan == Plan::Lines && sources > 50_000 {
                 continue;
             }
-            let got = scatter::select_assign_planned(
-                &client,
-                plan,
-                1,
-                upload(&client, &tensor, &shape, F32),
-                upload(&client, &indices, &[sources], I32),
-                upload(&client, &values, &[outer, sources, inner], F32),
-                Update::Add,
-            );
+            let got = select_add(&client, plan, shape, &tensor, &indices, &values);
             println!("{sources} into {shape:?} by {plan:?}");
-            assert_bits(&download(&client, got.unwrap()), &want);
+            assert_bits(&got, &want);
         }
     }
 }
