@@ -1,17 +1,17 @@
-//! Batchers that work on the device, in any number of workers: the same batches, and every error told.
+//! Batchers that work on the device, or at a pace of their own, in any number of workers: the same batches, and every
+//! error told.
 
+use crate::data::{WORKERS, dawdle, failing, numbers, pass};
 use crate::process::Program;
 use burn::data::dataloader::batcher::Batcher;
 use burn::data::dataset::{Dataset, DatasetError};
 use burn::prelude::*;
 use burn::tensor::Distribution;
-use burn_deterministic::data::{DataLoader, DataLoaderBuilder, Pipeline};
+use burn_deterministic::data::{DataLoader, DataLoaderBuilder, LoadError, Pipeline};
 use burn_deterministic::{Determinism, RandomStream, enable_op_determinism, set_random_seed};
 use std::thread;
 use std::time::Duration;
 
-/// Numbers of workers that must all load the same.
-const WORKERS: [usize; 4] = [0, 1, 2, 8];
 const FEATURES: usize = 5;
 
 /// As many rows as its length, each of a few numbers of its own.
@@ -209,4 +209,51 @@ pub fn batches_tell_of_indices() {
 #[test]
 fn a_batch_tells_of_an_index_out_of_range() {
     Program::new("batches_tell_of_indices").run();
+}
+
+/// Fails at batches with a number of `bad`, after a wait that no seed decides.
+struct Fickle {
+    bad: &'static [usize],
+    longest: u64,
+}
+
+impl Batcher<usize, Vec<usize>> for Fickle {
+    fn batch(&self, items: Vec<usize>, _device: &Device) -> Vec<usize> {
+        dawdle(self.longest);
+        if let Some(bad) = self.bad.iter().find(|bad| items.contains(bad)) {
+            panic!("not {bad}");
+        }
+        items
+    }
+}
+
+#[test]
+fn a_slow_batcher_reorders_nothing() {
+    for (workers, filters) in [(1, false), (2, true), (2, false), (8, true), (8, false)] {
+        let samples = if filters { numbers(400).filter(|number| number % 2 == 0) } else { numbers(400) };
+        let batcher = Fickle { bad: &[], longest: 2000 };
+        let builder = DataLoaderBuilder::new(batcher).batch_size(9).num_workers(workers);
+        let expected: Vec<usize> = (0..400).step_by(1 + usize::from(filters)).collect();
+        assert_eq!(pass(&builder.build_pipeline(samples)).concat(), expected);
+    }
+}
+
+/// Later batches fail before the first bad one does.
+#[test]
+fn the_first_failure_in_order_is_told() {
+    for workers in WORKERS {
+        for filters in [false, true] {
+            let samples = numbers(300).map(|number| {
+                assert!(number < 100, "a hundred is too much");
+                number
+            });
+            let samples = if filters { samples.filter(|_| true) } else { samples };
+            let batcher = Fickle { bad: &[41, 52, 63], longest: 1000 };
+            let builder = DataLoaderBuilder::new(batcher).batch_size(10).num_workers(workers).prefetch(30);
+            let (loaded, error) = failing(&builder.build_pipeline(samples));
+            assert_eq!(loaded.concat(), (0..40).collect::<Vec<usize>>());
+            let LoadError::Batcher { epoch: 0, batch: 4, samples, panic } = &error else { panic!("{error}") };
+            assert_eq!((samples.as_slice(), panic.as_str()), ((40..50).collect::<Vec<_>>().as_slice(), "not 41"));
+        }
+    }
 }

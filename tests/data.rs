@@ -14,7 +14,7 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 /// Numbers of workers that must all load the same.
-const WORKERS: [usize; 4] = [0, 1, 2, 8];
+pub const WORKERS: [usize; 4] = [0, 1, 2, 8];
 
 /// The first order of eight samples under the seed 812.
 const PINNED: [usize; 8] = [7, 2, 1, 5, 3, 6, 0, 4];
@@ -43,22 +43,22 @@ impl Dataset<usize> for Numbers {
     }
 }
 
-fn numbers(length: usize) -> Pipeline<usize> {
+pub fn numbers(length: usize) -> Pipeline<usize> {
     Pipeline::new(Numbers(length))
 }
 
 /// Waits for up to `longest` microseconds, which no seed decides.
-fn dawdle(longest: u64) {
+pub fn dawdle(longest: u64) {
     thread::sleep(Duration::from_micros(rand::rng().random_range(0..=longest)));
 }
 
 /// The batches of a pass, which must have no error.
-fn pass<I: Send + 'static, O: Send + 'static>(loader: &DataLoader<I, O>) -> Vec<O> {
+pub fn pass<I: Send + 'static, O: Send + 'static>(loader: &DataLoader<I, O>) -> Vec<O> {
     loader.batches().map(|batch| batch.expect("nothing fails here")).collect()
 }
 
 /// The batches of a pass up to an error, after which there must be nothing.
-fn failing<I: Send + 'static, O: Send + 'static>(loader: &DataLoader<I, O>) -> (Vec<O>, LoadError) {
+pub fn failing<I: Send + 'static, O: Send + 'static>(loader: &DataLoader<I, O>) -> (Vec<O>, LoadError) {
     let mut batches = loader.batches();
     let mut loaded = Vec::new();
     loop {
@@ -450,53 +450,6 @@ fn workers_make_whole_batches() {
                 assert!(mappers.iter().all(|&mapper| (mapper == here) == (workers == 0)));
                 assert!(filters || mappers.iter().all(|&mapper| mapper == batcher), "a batch is one worker's");
             }
-        }
-    }
-}
-
-/// Fails at batches with a number of `bad`, after a wait that no seed decides.
-struct Fickle {
-    bad: &'static [usize],
-    longest: u64,
-}
-
-impl Batcher<usize, Vec<usize>> for Fickle {
-    fn batch(&self, items: Vec<usize>, _device: &Device) -> Vec<usize> {
-        dawdle(self.longest);
-        if let Some(bad) = self.bad.iter().find(|bad| items.contains(bad)) {
-            panic!("not {bad}");
-        }
-        items
-    }
-}
-
-#[test]
-fn a_slow_batcher_reorders_nothing() {
-    for (workers, filters) in [(1, false), (2, true), (2, false), (8, true), (8, false)] {
-        let samples = if filters { numbers(400).filter(|number| number % 2 == 0) } else { numbers(400) };
-        let batcher = Fickle { bad: &[], longest: 2000 };
-        let builder = DataLoaderBuilder::new(batcher).batch_size(9).num_workers(workers);
-        let expected: Vec<usize> = (0..400).step_by(1 + usize::from(filters)).collect();
-        assert_eq!(pass(&builder.build_pipeline(samples)).concat(), expected);
-    }
-}
-
-/// Later batches fail before the first bad one does.
-#[test]
-fn the_first_failure_in_order_is_told() {
-    for workers in WORKERS {
-        for filters in [false, true] {
-            let samples = numbers(300).map(|number| {
-                assert!(number < 100, "a hundred is too much");
-                number
-            });
-            let samples = if filters { samples.filter(|_| true) } else { samples };
-            let batcher = Fickle { bad: &[41, 52, 63], longest: 1000 };
-            let builder = DataLoaderBuilder::new(batcher).batch_size(10).num_workers(workers).prefetch(30);
-            let (loaded, error) = failing(&builder.build_pipeline(samples));
-            assert_eq!(loaded.concat(), (0..40).collect::<Vec<usize>>());
-            let LoadError::Batcher { epoch: 0, batch: 4, samples, panic } = &error else { panic!("{error}") };
-            assert_eq!((samples.as_slice(), panic.as_str()), ((40..50).collect::<Vec<_>>().as_slice(), "not 41"));
         }
     }
 }
