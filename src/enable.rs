@@ -14,6 +14,7 @@ pub struct Determinism {
     pub(crate) on_violation: OnViolation,
     /// 0 stands for once, unchecked.
     pub(crate) runs: u32,
+    pub(crate) thread_seed: Option<u64>,
 }
 
 impl Determinism {
@@ -45,6 +46,17 @@ impl Determinism {
     /// so that nothing is computed in place.
     pub fn rerun(self, runs: u32) -> Self {
         Self { runs: if runs < 2 { 0 } else { runs }, ..self }
+    }
+
+    /// Seeds every thread that draws random numbers before it has a seed or a stream of its own, as if it had called
+    /// [`set_random_seed`](crate::set_random_seed) with `seed` first. Without it such a draw is a violation,
+    /// [`Error::Unseeded`](crate::Error::Unseeded).
+    ///
+    /// For programs in which threads have nothing to do with each other, above all tests, of which each runs in a thread
+    /// of its own: two such threads draw the **same** numbers. Where threads work together, give each
+    /// [a stream](crate::RandomStream::enter).
+    pub fn seed_threads(self, seed: u64) -> Self {
+        Self { thread_seed: Some(seed), ..self }
     }
 }
 

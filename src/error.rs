@@ -71,7 +71,8 @@ pub enum Error {
         "`{operation}` (result {:?} {}; device {device}) draws random numbers, and no seed is set in its \
          thread: its result would differ from run to run; call `burn_deterministic::set_random_seed(seed)` in that \
          thread before it, after `enable_op_determinism`, or enter a stream made for the thread: \
-         `let _draws = stream.fork(\"name\").enter();`",
+         `let _draws = stream.fork(\"name\").enter();`; where threads are independent, as tests are, \
+         `Determinism::new().seed_threads(seed)` seeds each",
         &shape[..],
         dtype.name()
     )]

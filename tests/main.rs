@@ -97,6 +97,7 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("repeats_change_nothing", rerun::repeats_change_nothing),
     ("once", rerun::once),
     ("two_threads_of_a_process", seeds::two_threads_of_a_process),
+    ("threads_with_one_seed", seeds::threads_with_one_seed),
     ("interrupted", seeds::interrupted),
     ("state_before_a_device_is_up", seeds::state_before_a_device_is_up),
     ("initialize_too_early", initialize::initialize_too_early),

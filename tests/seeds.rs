@@ -4,7 +4,8 @@ use crate::process::{Program, report};
 use burn::prelude::*;
 use burn::tensor::Distribution;
 use burn_deterministic::{
-    Error, RandomState, RandomStream, StreamRng, random_state, restore_random_state, set_random_seed,
+    Determinism, Error, RandomState, RandomStream, StreamRng, enable_op_determinism, random_state,
+    restore_random_state, set_random_seed,
 };
 use burn_deterministic_kernels::random::{self, Source, reference};
 use cubecl::ir::{ElemType, IntKind};
@@ -295,6 +296,50 @@ fn two_threads() -> [Vec<i64>; 2] {
 pub fn two_threads_of_a_process() {
     let bytes = two_threads().concat().iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
     report("drawn", hex(&bytes));
+}
+
+/// Threads that start with the same seed, in no particular order.
+pub fn threads_with_one_seed() {
+    let settings = Determinism::new().seed_threads(12);
+    enable_op_determinism(settings).expect("this process has run no tensor operation");
+    let device = Device::default();
+    let root = RandomStream::from_seed(12);
+    let drawing = || {
+        let device = device.clone();
+        thread::spawn(move || [draw(&device), draw(&device)])
+    };
+    let beside: Vec<_> = (0..4).map(|_| drawing()).collect();
+    for thread in beside {
+        assert_eq!(thread.join().expect("a thread"), [expected(&root, 0), expected(&root, 1)]);
+    }
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            assert_eq!(RandomStream::current().expect("the seed of every thread"), root);
+            // Issued under the seed of every thread, run under another.
+            let queued = queue(&device);
+            set_random_seed(13);
+            assert_eq!(draw(&device), expected(&RandomStream::from_seed(13), 0));
+            assert_eq!(read(queued), expected(&root, 0));
+        });
+        scope.spawn(|| {
+            let of_its_own = root.fork("worker");
+            let draws = of_its_own.enter();
+            assert_eq!(draw(&device), expected(&of_its_own, 0));
+            drop(draws);
+            assert_eq!(draw(&device), expected(&root, 0));
+            let state = random_state().expect("a working device");
+            let next = draw(&device);
+            restore_random_state(&state).expect("the same place");
+            assert_eq!((next.clone(), next), (draw(&device), expected(&root, 1)));
+        });
+    });
+    let again = enable_op_determinism(Determinism::new());
+    assert!(matches!(again, Err(Error::AlreadyEnabled { .. })), "{again:?}");
+}
+
+#[test]
+fn a_thread_without_a_seed_starts_with_that_of_all() {
+    Program::new("threads_with_one_seed").run();
 }
 
 #[test]

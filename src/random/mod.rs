@@ -8,7 +8,7 @@ mod state;
 mod stream;
 mod thread;
 
-use crate::enable::is_op_determinism_enabled;
+use crate::enable::{determinism, is_op_determinism_enabled};
 use crate::error::Error;
 use burn_backend::{DType, Shape, StreamId};
 use burn_cubecl::CubeDevice;
@@ -38,8 +38,8 @@ const MAX_CHANGES: usize = 1 << 12;
 ///
 /// Call it after [`enable_op_determinism`](crate::enable_op_determinism) and before the first module is initialised.
 /// Calling it again starts the same numbers again, and ends what the thread has [entered](RandomStream::enter). Another
-/// thread that draws random numbers has a seed or a stream of its own: no thread's numbers depend on what other threads
-/// do.
+/// thread that draws random numbers has a seed or a stream of its own, or that of
+/// [`Determinism::seed_threads`](crate::Determinism::seed_threads): no thread's numbers depend on what other threads do.
 ///
 /// Operations draw from `RandomStream::from_seed(seed)`; how is in the documentation of [`RandomStream`].
 ///
@@ -59,8 +59,14 @@ pub(crate) fn set_backend_seed(seed: u64) {
 
 /// What a thread draws from, and what it has drawn.
 fn with_thread<T>(stream: StreamId, body: impl FnOnce(&mut Thread) -> T) -> T {
+    let seed = of_any_thread();
     let mut threads = THREADS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    body(threads.get_or_insert_default().entry(stream).or_default())
+    body(threads.get_or_insert_default().entry(stream).or_insert_with(|| Thread::new(seed)))
+}
+
+/// What a thread starts with that has nothing of its own, if there is such a seed.
+fn of_any_thread() -> Option<Source> {
+    determinism().thread_seed.map(|seed| Source::new(*RandomStream::from_seed(seed).key()))
 }
 
 /// Changes what a thread draws from, for what it issues from now on.
@@ -129,9 +135,15 @@ pub(crate) fn next_stream(
 /// [`next_stream`], of an operation that runs for the first time.
 fn draw(operation: &'static str, shape: &Shape, dtype: DType, device: &CubeDevice) -> Result<Draw, Error> {
     let position = position::of_operation();
+    // Outside Burn's stream an operation runs where it is issued, and has no position.
+    let of_any_thread = position.and_then(|_| of_any_thread());
     let of_thread = {
         let mut threads = THREADS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let thread = threads.as_mut().and_then(|threads| threads.get_mut(&StreamId::current()));
+        let threads = threads.get_or_insert_default();
+        let thread = match of_any_thread {
+            Some(seed) => Some(threads.entry(StreamId::current()).or_insert_with(|| Thread::new(Some(seed)))),
+            None => threads.get_mut(&StreamId::current()),
+        };
         if let Some(thread) = &thread
             && position.is_some_and(|position| thread.is_settled(position))
         {
@@ -140,7 +152,6 @@ fn draw(operation: &'static str, shape: &Shape, dtype: DType, device: &CubeDevic
         thread.and_then(|thread| thread.draw(position, device.to_id()))
     };
     let drawn = of_thread.or_else(|| {
-        // Outside Burn's stream an operation runs where it is issued, and has no position.
         let mut backend = BACKEND.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         Some(backend.as_mut().filter(|_| position.is_none())?.draw(device.to_id()))
     });

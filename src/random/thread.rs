@@ -72,6 +72,16 @@ pub(super) struct Thread {
 }
 
 impl Thread {
+    /// A thread that draws from `seed` from its start.
+    pub(super) fn new(seed: Option<Source>) -> Self {
+        let mut thread = Self::default();
+        if let Some(seed) = seed {
+            thread.seed(seed);
+            thread.note(TensorId::new(0));
+        }
+        thread
+    }
+
     fn add(&mut self, source: Source) -> Number {
         self.numbers += 1;
         self.sources.insert(self.numbers, source);
@@ -203,6 +213,15 @@ mod tests {
             [9, 11, 21, 29, 31].map(|position| draw(&mut thread, position)),
             [None, Some((1, high)), Some((2, high)), Some((2, high | 1)), Some((1, high | 1)),]
         );
+    }
+
+    #[test]
+    fn a_thread_draws_from_its_first_seed_before_it_has_another() {
+        let mut thread = Thread::new(Some(Source::new(key(7))));
+        thread.seed(Source::new(key(1)));
+        thread.note(TensorId::new(10));
+        assert_eq!([0, 9, 10].map(|position| draw(&mut thread, position).map(|(key, _)| key)), [7, 7, 1].map(Some));
+        assert_eq!(draw(&mut Thread::new(None), 0), None);
     }
 
     #[test]
