@@ -18,5 +18,6 @@ pub(crate) const RECURRENCE: &str =
 pub(crate) const HAS_CTC: &str = "answers that `ctc_loss_backward` exists, as Burn's stream takes for granted";
 pub(crate) const MANAGEMENT: &str = "manages the device and computes nothing";
 pub(crate) const REPLAY: &str = "repeats the launches that were captured, random streams included";
-pub(crate) const SEED: &str = "seeds this crate's streams; the inner backend's generator is never used";
+pub(crate) const SEED: &str =
+    "seeds this crate's streams, below the tensor API; the inner backend's generator is never used";
 pub(crate) const NO_WORK: &str = "carries no work";

@@ -125,6 +125,20 @@ fn logarithms_of_zero_are_the_driver_s() {
     }
 }
 
+/// So does a power: WGSL defines it by a logarithm.
+#[test]
+fn powers_of_zero_are_the_driver_s() {
+    let powers = load([0.0, 0.0, 0.0, INF]).powf(load([2.0, 0.5, -2.0, -1.0]));
+    match Driver::of_this_machine() {
+        Driver::Lavapipe => assert_values(powers, &[0.0, 0.0, 0.0, 0.0]),
+        Driver::SwiftShader => assert_values(powers, &[0.0, 7.666468e-20, INF, 0.0]),
+        Driver::Other => {}
+    }
+    // Of one exponent for all elements, the small whole ones are products.
+    assert_values(load([0.0, -0.0, INF]).powf_scalar(2.0), &[0.0, 0.0, INF]);
+    assert_values(load([0.0, -2.0, INF]).powf_scalar(-1.0), &[INF, -0.5, 0.0]);
+}
+
 /// WGSL allows a hyperbolic tangent to be computed by powers that overflow.
 #[test]
 fn hyperbolic_tangents_of_large_numbers_are_the_driver_s() {

@@ -49,8 +49,11 @@ pub(in crate::backend) fn grid_sample(tensor: CubeTensor, grid: CubeTensor, opti
         },
         align_corners: options.align_corners,
     };
-    let [batch, height, width, _] = grid.shape().dims();
-    let shape = Shape::new([batch, tensor.shape()[1], height, width]);
+    // Operands of other ranks are the kernel's to refuse.
+    let shape = match (&tensor.shape()[..], &grid.shape()[..]) {
+        (&[_, channels, ..], &[batch, height, width, _]) => Shape::new([batch, channels, height, width]),
+        _ => tensor.shape(),
+    };
     run(
         "float_grid_sample_2d",
         &[&tensor, &grid],
