@@ -41,9 +41,9 @@ struct Place {
 /// Cubes are numbered tile row first, then tile column, batch, part; each part has an output of its own. Cubes that
 /// follow each other share a stripe of `rhs`, the larger of a direct cube's two stripes, while it is in the cache.
 #[cube]
-fn place<I: Numeric>(
-    lhs: &Tensor<I>,
-    rhs: &Tensor<I>,
+fn place<L: CubePrimitive, R: CubePrimitive>(
+    lhs: &Tensor<L>,
+    rhs: &Tensor<R>,
     walked: &Blocks,
     #[comptime] tile_m: u32,
     #[comptime] tile_n: u32,
@@ -107,15 +107,45 @@ fn store<A: Numeric, O: Numeric>(output: &mut [O], at: u32, chain: A, is_first: 
     }
 }
 
+/// As [`store`], for the chains of as many neighbouring outputs as a vector has.
+#[allow(
+    clippy::if_same_then_else,
+    reason = "the first branch is taken when the kernel is made, the second when it runs"
+)]
+#[cube]
+fn store_vector<A: Numeric, O: Numeric, N: Size>(
+    output: &mut [Vector<O, N>],
+    at: u32,
+    chains: Vector<A, N>,
+    is_first: bool,
+    #[comptime] single: bool,
+) {
+    if comptime!(single) {
+        output[at as usize] = Vector::cast_from(chains);
+    } else if is_first {
+        output[at as usize] = Vector::cast_from(chains);
+    } else {
+        let width = N::value();
+        let before = output[at as usize];
+        let mut after = Vector::<O, N>::empty();
+        #[unroll]
+        for i in 0..width {
+            after.insert(i, O::cast_from(A::cast_from(before.extract(i)) + chains.extract(i)));
+        }
+        output[at as usize] = after;
+    }
+}
+
 /// Register tiles without shared memory: each unit owns `rows x columns` outputs.
 ///
-/// Consecutive units own consecutive columns, so a software driver that runs units as SIMD lanes loads and stores
-/// whole vectors. Rows and columns beyond the edge repeat the last one and are not stored.
+/// Vectors of `rhs` lie `across` the columns or else along `k`, as those of `lhs` do; vectors of outputs across them.
+/// Consecutive units own consecutive vectors across the columns, or consecutive columns, so a software driver that runs
+/// units as SIMD lanes stays in few cache lines. Rows and columns beyond the edge repeat the last one and are not stored.
 #[cube(launch_unchecked)]
-pub fn direct<I: Numeric, A: Numeric, O: Numeric>(
-    lhs: &Tensor<I>,
-    rhs: &Tensor<I>,
-    output: &mut [O],
+pub fn direct<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
+    lhs: &Tensor<Vector<I, L>>,
+    rhs: &Tensor<Vector<I, R>>,
+    output: &mut [Vector<O, S>],
     cubes: u32,
     walked: Blocks,
     output_row: u32,
@@ -123,6 +153,7 @@ pub fn direct<I: Numeric, A: Numeric, O: Numeric>(
     #[comptime] rows: u32,
     #[comptime] columns: u32,
     #[comptime] units: u32,
+    #[comptime] across: bool,
     #[comptime] block: u32,
     #[comptime] single: bool,
     #[comptime] integer: bool,
@@ -131,63 +162,82 @@ pub fn direct<I: Numeric, A: Numeric, O: Numeric>(
     if CUBE_POS as u32 >= cubes {
         terminate!();
     }
-    let place = place::<I>(lhs, rhs, &walked, rows, columns * units, block);
+    let (lhs_elements, rhs_elements, output_elements) = (L::value(), R::value(), S::value());
+    let lhs_width = comptime!(lhs_elements as u32);
+    let rhs_width = comptime!(rhs_elements as u32);
+    let output_width = comptime!(output_elements as u32);
+    // Steps of `k` that are read at once, and columns that are: one of the two is 1.
+    let depth = comptime!(if across { 1 } else { rhs_width });
+    let group = comptime!(if across { rhs_width } else { 1 });
+    let groups = comptime!(columns / group);
+
+    let place = place::<Vector<I, L>, Vector<I, R>>(lhs, rhs, &walked, rows, columns * units, block);
     let rank = lhs.rank();
     let m = lhs.shape(rank - 2) as u32;
     let k = lhs.shape(rank - 1) as u32;
     let n = rhs.shape(rank - 1) as u32;
-    let lhs_k = lhs.stride(rank - 1) as u32;
-    let rhs_k = rhs.stride(rank - 2) as u32;
+    let lhs_step = lhs.stride(rank - 1) as u32 * depth / lhs_width;
+    let rhs_step = rhs.stride(rank - 2) as u32 * depth / rhs_width;
     let row = place.row * rows;
-    let column = place.column * (columns * units) + UNIT_POS;
+    let column = place.column * (columns * units) + UNIT_POS * group;
 
     let mut lhs_at = Array::<u32>::new(comptime!(rows as usize));
-    let mut rhs_at = Array::<u32>::new(comptime!(columns as usize));
+    let mut rhs_at = Array::<u32>::new(comptime!(groups as usize));
     #[unroll]
     for r in 0..rows {
-        lhs_at[r as usize] = place.lhs + min(row + r, m - 1) * lhs.stride(rank - 2) as u32;
+        lhs_at[r as usize] = (place.lhs + min(row + r, m - 1) * lhs.stride(rank - 2) as u32) / lhs_width;
     }
     #[unroll]
-    for c in 0..columns {
-        rhs_at[c as usize] = place.rhs + min(column + c * units, n - 1) * rhs.stride(rank - 1) as u32;
+    for g in 0..groups {
+        let first = min(column + g * units * group, n - group);
+        rhs_at[g as usize] = (place.rhs + first * rhs.stride(rank - 1) as u32) / rhs_width;
     }
 
     let mut acc = Array::<A>::new(comptime!((rows * columns) as usize));
-    let mut b = Array::<A>::new(comptime!(columns as usize));
+    // The steps of a column, or of the only step the columns, follow each other.
+    let mut b = Array::<A>::new(comptime!((columns * depth) as usize));
     for index in place.first..place.end {
         #[unroll]
         for i in 0..rows * columns {
             acc[i as usize] = A::from_int(0);
         }
-        for p in index * block..min((index + 1) * block, k) {
+        for p in index * block / depth..min((index + 1) * block, k) / depth {
             #[unroll]
-            for c in 0..columns {
-                b[c as usize] = A::cast_from(rhs[(rhs_at[c as usize] + p * rhs_k) as usize]);
+            for g in 0..groups {
+                let vector = rhs[(rhs_at[g as usize] + p * rhs_step) as usize];
+                #[unroll]
+                for i in 0..rhs_elements {
+                    b[comptime!((g * rhs_width) as usize + i)] = A::cast_from(vector.extract(i));
+                }
             }
             #[unroll]
             for r in 0..rows {
-                let a = A::cast_from(lhs[(lhs_at[r as usize] + p * lhs_k) as usize]);
+                let vector = lhs[(lhs_at[r as usize] + p * lhs_step) as usize];
                 #[unroll]
-                for c in 0..columns {
-                    let i = comptime!((r * columns + c) as usize);
-                    acc[i] = step::<A>(a, b[c as usize], acc[i], integer);
+                for s in 0..lhs_elements {
+                    let a = A::cast_from(vector.extract(s));
+                    #[unroll]
+                    for c in 0..columns {
+                        let i = comptime!((r * columns + c) as usize);
+                        acc[i] = step::<A>(a, b[comptime!((c * depth) as usize + s)], acc[i], integer);
+                    }
                 }
             }
         }
         #[unroll]
         for r in 0..rows {
             #[unroll]
-            for c in 0..columns {
-                let (i, j) = (row + r, column + c * units);
+            for v in 0..comptime!(columns / output_width) {
+                let c = comptime!(v * output_width);
+                let (i, j) = (row + r, column + comptime!(c / group * units * group + c % group));
                 if i < m && j < n {
-                    let at = place.output + i * output_row + j * output_column;
-                    store::<A, O>(
-                        output,
-                        at,
-                        acc[comptime!((r * columns + c) as usize)],
-                        index == place.opening,
-                        single,
-                    );
+                    let mut chains = Vector::<A, S>::empty();
+                    #[unroll]
+                    for s in 0..output_elements {
+                        chains.insert(s, acc[comptime!((r * columns + c) as usize + s)]);
+                    }
+                    let at = (place.output + i * output_row + j * output_column) / output_width;
+                    store_vector::<A, O, S>(output, at, chains, index == place.opening, single);
                 }
             }
         }
@@ -288,7 +338,7 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric>(
     // One more slot a row keeps stores along `k` off each other's shared-memory banks.
     let pitch = comptime!(side * fours + 1);
     let fetches = comptime!(groups * depth / (side * side));
-    let place = place::<I>(lhs, rhs, &walked, tile, tile, block);
+    let place = place::<I, I>(lhs, rhs, &walked, tile, tile, block);
     let rank = lhs.rank();
     let m = lhs.shape(rank - 2) as u32;
     let k = lhs.shape(rank - 1) as u32;

@@ -30,7 +30,7 @@ use crate::{KernelError, launch};
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
-use plan::{Plan, Problem, Tile};
+use plan::{Fours, Plan, Problem, Tile};
 
 /// Steps of `k` in one chain: part of the contract.
 pub const BLOCK: usize = 1024;
@@ -126,7 +126,10 @@ impl Operands {
 
     fn problem(&self, client: &Client) -> Problem {
         let [batch, m, k, n] = self.extents();
-        Problem { batch, m, k, n, accumulator: self.accumulator.size(), machine: Machine::of(client) }
+        let accumulator = self.accumulator.size();
+        let fours = fours_of(&self.lhs, &self.rhs);
+        let swapped_fours = fours_of(&transposed(self.rhs.clone()), &transposed(self.lhs.clone()));
+        Problem { batch, m, k, n, accumulator, fours, swapped_fours, machine: Machine::of(client) }
     }
 
     fn launch(self, client: &Client, plan: Plan) -> Result<TensorHandle, KernelError> {
@@ -201,6 +204,10 @@ impl Operands {
         let blocks = k.div_ceil(BLOCK);
         let (walked, span) = if parts == 1 { (blocks, BLOCKS_A_LAUNCH) } else { (1, 1) };
         let single = walked == 1;
+        let fours = fours_of(&lhs, &rhs);
+        let lhs_width = if fours == Fours::Steps { 4 } else { 1 };
+        let rhs_width = if fours == Fours::No { 1 } else { 4 };
+        let output_width = if fours == Fours::Columns && column == 1 && target.dtype.size() == 4 { 4 } else { 1 };
         // Launches that follow each other continue the sums in `target`.
         for first in (0..walked).step_by(span) {
             let count = launch::cubes(cubes as usize);
@@ -209,12 +216,16 @@ impl Operands {
             let (lhs, rhs, target) = (lhs.clone(), rhs.clone(), target.clone().into_arg().into_buffer_arg());
             match plan.tile {
                 // SAFETY: row and column indices are clamped to the operands' extents, k indices end at k, stores are
-                // masked to the output's extents, and cubes at or beyond `cubes` return.
+                // masked to the output's extents, and cubes at or beyond `cubes` return. Vectors lie whole in the
+                // operands and the output, whose extents and strides are multiples of their width.
                 Tile::Direct { rows, columns } => unsafe {
                     kernel::direct::launch_unchecked(
                         client,
                         count,
                         dim,
+                        lhs_width,
+                        rhs_width,
+                        output_width,
                         lhs.into_arg(),
                         rhs.into_arg(),
                         target,
@@ -225,6 +236,7 @@ impl Operands {
                         rows,
                         columns,
                         Tile::DIRECT_UNITS,
+                        fours == Fours::Columns,
                         BLOCK as u32,
                         single,
                         integer,
@@ -275,6 +287,25 @@ fn accumulator_of(client: &Client, lhs: &TensorHandle, rhs: &TensorHandle) -> Re
     match accumulator {
         Some(accumulator) if client.properties().supports_type(lhs.dtype) => Ok(accumulator),
         _ => Err(KernelError::Dtype { kernel: NAME, dtype: lhs.dtype, remedy: "cast to f32, or to i32 for integers" }),
+    }
+}
+
+/// Which elements of `lhs` and `rhs` can be read four at a time: those of an axis along which they are dense, and whole
+/// fours, on every line.
+fn fours_of(lhs: &TensorHandle, rhs: &TensorHandle) -> Fours {
+    let along = |tensor: &TensorHandle, axis: usize| {
+        let (shape, strides) = (tensor.shape(), tensor.strides());
+        let lines = (0..shape.len()).filter(|&other| other != axis && shape[other] > 1);
+        let begin = lines.map(|other| strides[other]).all(|stride| stride.is_multiple_of(4));
+        strides[axis] == 1 && shape[axis].is_multiple_of(4) && begin && tensor.dtype.size() == 4
+    };
+    let rank = lhs.shape().len();
+    if along(rhs, rank - 1) {
+        Fours::Columns
+    } else if along(rhs, rank - 2) && along(lhs, rank - 1) {
+        Fours::Steps
+    } else {
+        Fours::No
     }
 }
 

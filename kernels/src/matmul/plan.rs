@@ -17,18 +17,34 @@ pub struct Problem {
     pub n: usize,
     /// Bytes of an accumulator.
     pub accumulator: usize,
+    /// How the operands of the product lie.
+    pub fours: Fours,
+    /// How those of the transposed product do.
+    pub swapped_fours: Fours,
     /// Where it runs.
     pub machine: Machine,
+}
+
+/// Which elements of the operands of a product lie so that a unit can read them four at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fours {
+    /// None.
+    No,
+    /// Neighbouring columns of `rhs`.
+    Columns,
+    /// Neighbouring steps of `k`, in both operands.
+    Steps,
 }
 
 /// How one cube holds its outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Tile {
-    /// Registers only: a unit owns `rows x columns` outputs, [`Tile::DIRECT_UNITS`] units side by side.
+    /// Registers only: a unit owns `rows x columns` outputs, [`Tile::DIRECT_UNITS`] units side by side. It reads four
+    /// elements at a time where they [lie so](Fours).
     Direct {
         /// Rows of a unit.
         rows: u32,
-        /// Columns of a unit.
+        /// Columns of a unit, a multiple of four.
         columns: u32,
     },
     /// Shared memory: `side x side` units, a unit owns `4 fours x 4 fours` outputs.
@@ -103,20 +119,21 @@ pub const MAX_PARTS: usize = MAX_ITERATIONS;
 
 /// Chooses a launch.
 pub fn plan(problem: Problem) -> Plan {
-    let Problem { batch, m, k, n, accumulator, machine } = problem;
+    let Problem { batch, m, k, n, accumulator, fours, swapped_fours, machine } = problem;
     let enough = enough_cubes(machine);
     let (tile, swap) = match machine {
         Machine::Software => {
-            // Loads cost a driver more than multiply-adds, so the tile is as large as its registers and compile
-            // time allow; a matrix-vector product would waste most of its rows.
-            // A vector's product is wide instead: it reads a stretch of each row of the matrix.
-            let (rows, columns) = match m.min(n) {
-                0..=1 => (1, 32),
-                2..=4 => (4, 8),
-                _ => (16, 8),
+            let tile = software_tile([batch, m, k, n], fours);
+            let swapped = software_tile([batch, n, k, m], swapped_fours);
+            let cost = |tile: Tile, m, n, fours| {
+                let [rows, columns] = tile.extent();
+                // Single loads take a driver a quarter longer.
+                tile.cubes(batch, m, n) * rows * columns * if fours == Fours::No { 5 } else { 4 }
             };
-            let tile = Tile::Direct { rows, columns };
-            (tile, tile.cubes(batch, n, m) < tile.cubes(batch, m, n))
+            match cost(swapped, n, m, swapped_fours) < cost(tile, m, n, fours) {
+                true => (swapped, true),
+                false => (tile, false),
+            }
         }
         Machine::Gpu => {
             let large = Tile::Tiled { side: 16, fours: 2 };
@@ -131,7 +148,28 @@ pub fn plan(problem: Problem) -> Plan {
         }
     };
     let blocks = k.div_ceil(BLOCK);
-    let split =
-        (2..=MAX_PARTS).contains(&blocks) && tile.cubes(batch, m, n) < enough && blocks * batch * m * n <= WORKSPACE;
+    let cubes = if swap { tile.cubes(batch, n, m) } else { tile.cubes(batch, m, n) };
+    let split = (2..=MAX_PARTS).contains(&blocks) && cubes < enough && blocks * batch * m * n <= WORKSPACE;
     Plan { tile, swap, split }
+}
+
+/// The tile of `batch` products of `[m, k] x [k, n]` on a software driver.
+///
+/// Loads cost a driver more than multiply-adds, so the tile is as large as its registers and compile time allow, unless
+/// a product with few rows or columns would waste most of it.
+fn software_tile([batch, m, k, n]: [usize; 4], fours: Fours) -> Tile {
+    let direct = |rows, columns| Tile::Direct { rows, columns };
+    let cubes = |tile: Tile| tile.cubes(batch, m, n);
+    match (m.min(n), fours) {
+        // A unit walks rows of the matrix: few of them, so that they stay in the cache.
+        (0..=1, Fours::Steps) if cubes(direct(1, 8)) >= enough_cubes(Machine::Software) => direct(1, 8),
+        (0..=1, Fours::Steps) => direct(1, 4),
+        // A vector's product is wide instead: it reads a stretch of each row of the matrix, each of another page.
+        (0..=1, Fours::Columns) if cubes(direct(1, 64)) * k.div_ceil(BLOCK) >= 8 => direct(1, 64),
+        (0..=1, _) => direct(1, 32),
+        (2..=4, _) => direct(4, 8),
+        // Twice as wide where that wastes no more columns.
+        (_, Fours::Columns) if n.div_ceil(64).is_multiple_of(2) => direct(8, 16),
+        _ => direct(16, 8),
+    }
 }
