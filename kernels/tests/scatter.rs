@@ -60,6 +60,9 @@ fn plans(rows: usize, sources: usize, walked: usize) -> Vec<Plan> {
     if walked <= 4096 && rows <= 5000 {
         plans.push(Plan::Walk);
     }
+    if walked <= 4096 {
+        plans.push(Plan::Touched);
+    }
     if walked <= 10_000 && rows <= 20_000 {
         plans.push(Plan::Lines);
     }
@@ -318,7 +321,7 @@ fn check_type_of<T, I>(
     // Single elements with totals of 64 or 8 bits do not go by bins or lines, nor does any plan change sums by runs.
     let bins = [Plan::Bins(Bins { bin_bits: 2, run: 64 }), Plan::Lines];
     let binned = if matches!(dtype.size(), 2 | 4) { &bins[..] } else { &[] };
-    for &plan in [Plan::Walk, Plan::Rank].iter().chain(binned) {
+    for &plan in [Plan::Walk, Plan::Touched, Plan::Rank].iter().chain(binned) {
         let got = scatter::select_assign_planned(
             client,
             plan,
@@ -416,7 +419,9 @@ fn strides_do_not_change_bits() {
             TensorHandle::new(handle, vec![rows, inner], vec![3 * inner, 3], F32)
         };
         let sorted = Plan::Radix(Radix::new(rows * inner, sources * inner));
-        for plan in [Plan::Walk, Plan::Lines, Plan::Rank, Plan::Bins(Bins { bin_bits: 2, run: 64 }), sorted] {
+        for plan in
+            [Plan::Walk, Plan::Touched, Plan::Lines, Plan::Rank, Plan::Bins(Bins { bin_bits: 2, run: 64 }), sorted]
+        {
             let index = || upload(&client, &repeated, &[sources, inner], I32);
             let plain = |data: &[f32], rows| upload(&client, data, &[rows, inner], F32);
             let want = update(plan, plain(&tensor, rows), index(), plain(&values, sources));

@@ -225,6 +225,14 @@ fn plans_are_pinned() {
         let tokens = Problem { outer: 1, rows: 30_000, sources: 2048, inner: 256 };
         assert_eq!(plan(&tokens, F32, machine), Plan::Rank);
     }
+    // The gradient of one element a line, and of few rows of a table; one line too short to be copied.
+    let loss = Problem { outer: 1024, rows: 1000, sources: 1, inner: 1 };
+    assert_eq!(plan_scatter(&loss, F32, Machine::Software), Plan::Touched);
+    assert_eq!(plan_scatter(&loss, F32, Machine::Gpu), Plan::Walk);
+    assert_eq!(plan_scatter(&Problem { outer: 65, ..loss }, F32, Machine::Software), Plan::Walk);
+    let lookup = Problem { outer: 1, rows: 10_000, sources: 100, inner: 64 };
+    assert_eq!(plan(&lookup, I64, Machine::Software), Plan::Touched);
+    assert_eq!(plan(&Problem { sources: 101, ..lookup }, I64, Machine::Software), Plan::Rank);
     // Many words, or rows of a table, and lines: of gather's gradient, of few sources, few of them.
     let words = Problem { outer: 1, rows: 10_000, sources: 1 << 13, inner: 64 };
     let bins = Plan::Bins(Bins { bin_bits: 7, run: 80 });

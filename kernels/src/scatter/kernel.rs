@@ -22,6 +22,7 @@ impl Strides {
 
 /// `tensor[outer, rows, inner]` and `values[outer, sources, inner]`.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
 pub(crate) struct Extent {
     pub outer: u32,
     pub rows: u32,
@@ -127,7 +128,63 @@ pub(super) fn combine_each<A: Numeric, N: Size>(
     combined
 }
 
-/// For each destination element: walks the sources of its line and keeps a running two-level tree.
+/// What the sources of one line give one row of it.
+#[derive(CubeType)]
+pub(super) struct Walked<A: Numeric> {
+    /// How many there are.
+    pub(super) found: u32,
+    /// The first of them.
+    pub(super) first: u32,
+    /// The tree of their values.
+    pub(super) total: A,
+}
+
+/// Walks the sources of a line for those of `row`, and keeps a running two-level tree.
+#[cube]
+pub(super) fn walked<F: Numeric, A: Numeric, I: Int>(
+    indices: &[I],
+    values: &[F],
+    outer: u32,
+    row: u32,
+    inner: u32,
+    extent: Extent,
+    index_strides: Strides,
+    value_strides: Strides,
+    #[comptime] chunk_length: u32,
+    #[comptime] update: Update,
+    #[comptime] is_float: bool,
+) -> Walked<A> {
+    let mut found = 0u32;
+    let mut first = 0u32;
+    let mut chunk = A::from_int(0);
+    let mut whole = A::from_int(0);
+    for source in 0..extent.sources {
+        let index = indices[index_strides.offset(outer, source, inner)];
+        if row_of::<I>(index, extent.rows) == row {
+            let value = A::cast_from(values[value_strides.offset(outer, source, inner)]);
+            if found & (chunk_length - 1) == 0 {
+                if found == chunk_length {
+                    whole = chunk;
+                } else if found > chunk_length {
+                    whole = combine::<A>(whole, chunk, update, is_float);
+                }
+                chunk = value;
+            } else {
+                chunk = combine::<A>(chunk, value, update, is_float);
+            }
+            if found == 0 {
+                first = source;
+            }
+            found += 1;
+        }
+    }
+    if found > chunk_length {
+        chunk = combine::<A>(whole, chunk, update, is_float);
+    }
+    Walked::<A> { found, first, total: chunk }
+}
+
+/// For each destination element: walks the sources of its line.
 #[cube(launch_unchecked)]
 pub(crate) fn walk<F: Numeric, A: Numeric, I: Int>(
     tensor: &[F],
@@ -148,36 +205,66 @@ pub(crate) fn walk<F: Numeric, A: Numeric, I: Int>(
     if outer >= extent.outer || row >= extent.rows || inner >= extent.inner {
         terminate!();
     }
-    let mut found = 0u32;
-    let mut chunk = A::from_int(0);
-    let mut whole = A::from_int(0);
-    for source in 0..extent.sources {
-        let index = indices[index_strides.offset(outer, source, inner)];
-        if row_of::<I>(index, extent.rows) == row {
-            let value = A::cast_from(values[value_strides.offset(outer, source, inner)]);
-            if found & (chunk_length - 1) == 0 {
-                if found == chunk_length {
-                    whole = chunk;
-                } else if found > chunk_length {
-                    whole = combine::<A>(whole, chunk, update, is_float);
-                }
-                chunk = value;
-            } else {
-                chunk = combine::<A>(chunk, value, update, is_float);
-            }
-            found += 1;
-        }
-    }
-
+    let walked = walked::<F, A, I>(
+        indices,
+        values,
+        outer,
+        row,
+        inner,
+        extent,
+        index_strides,
+        value_strides,
+        chunk_length,
+        update,
+        is_float,
+    );
     let before = tensor[tensor_strides.offset(outer, row, inner)];
     let element = ((outer * extent.rows + row) * extent.inner + inner) as usize;
-    if found == 0 {
+    if walked.found == 0 {
         output[element] = before;
     } else {
-        if found > chunk_length {
-            chunk = combine::<A>(whole, chunk, update, is_float);
-        }
-        output[element] = F::cast_from(combine::<A>(A::cast_from(before), chunk, update, is_float));
+        output[element] = F::cast_from(combine::<A>(A::cast_from(before), walked.total, update, is_float));
+    }
+}
+
+/// For each source: walks the sources of its line for those of its row, and updates that row's element if it is the first of
+/// them. Elements that no source is for are left as they are.
+#[cube(launch_unchecked)]
+pub(crate) fn update_touched<F: Numeric, A: Numeric, I: Int>(
+    indices: &[I],
+    values: &[F],
+    output: &mut [F],
+    extent: Extent,
+    tile: Tile,
+    index_strides: Strides,
+    value_strides: Strides,
+    #[comptime] chunk_length: u32,
+    #[comptime] update: Update,
+    #[comptime] is_float: bool,
+    #[define(F, A, I)] _dtypes: [ElemType; 3],
+) {
+    let (outer, source, inner) = (tile.outer(), tile.axis(), tile.inner());
+    if outer >= extent.outer || source >= extent.sources || inner >= extent.inner {
+        terminate!();
+    }
+    let row = row_of::<I>(indices[index_strides.offset(outer, source, inner)], extent.rows);
+    let walked = walked::<F, A, I>(
+        indices,
+        values,
+        outer,
+        row,
+        inner,
+        extent,
+        index_strides,
+        value_strides,
+        chunk_length,
+        update,
+        is_float,
+    );
+    if row < extent.rows && walked.first == source {
+        let element = ((outer * extent.rows + row) * extent.inner + inner) as usize;
+        let before = A::cast_from(output[element]);
+        output[element] = F::cast_from(combine::<A>(before, walked.total, update, is_float));
     }
 }
 

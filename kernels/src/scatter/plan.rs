@@ -12,6 +12,9 @@ use cubecl::prelude::{CubeCount, CubeDim, ElemType};
 /// Steps of a walk (destination elements times sources) up to which one launch beats sorting.
 const WALK_STEPS: u64 = 1 << 20;
 
+/// Fewest elements of which copying them and a second launch cost less on a software driver than a walk of each.
+const FEWEST_COPIED: usize = 1 << 16;
+
 /// Most sources the walk takes: its running tree has two levels.
 const MOST_WALKED: usize = CHUNK * CHUNK;
 
@@ -80,6 +83,9 @@ impl Problem {
 pub enum Plan {
     /// Every destination element walks all sources of its line. One launch.
     Walk,
+    /// The tensor is copied, and every source walks all sources of its line: the first that is for a row updates it. Two
+    /// launches.
+    Touched,
     /// Every line's sources are taken in their order by one unit, which keeps a running tree for each row. One launch.
     Lines,
     /// Every source finds its place in the stable order by comparing with all others. Three to five launches.
@@ -238,19 +244,28 @@ pub(super) fn sums_runs(problem: &Problem, update: Update, is_float: bool) -> bo
 /// The plan of [`select_assign`](super::select_assign) and [`scatter_nd`](super::scatter_nd) for elements of `dtype`.
 pub fn plan(problem: &Problem, dtype: ElemType, machine: Machine) -> Plan {
     match walks(problem) {
+        _ if machine == Machine::Software && goes_by_touched(problem) => Plan::Touched,
         true => Plan::Walk,
         false => plan_by_key(problem, dtype, machine),
     }
 }
 
-/// The plan of [`scatter`](super::scatter): it walks its lines, goes through them one by one, or takes all updates by
-/// destination element.
+/// The plan of [`scatter`](super::scatter): it walks its lines, goes through them one by one, updates what is touched, or
+/// takes all updates by destination element.
 pub fn plan_scatter(problem: &Problem, dtype: ElemType, machine: Machine) -> Plan {
     match walks(problem) {
+        _ if machine == Machine::Software && goes_by_touched(problem) => Plan::Touched,
         _ if machine == Machine::Software && goes_by_line(problem, dtype) => Plan::Lines,
         true => Plan::Walk,
         false => plan_by_key(&problem.flattened(), dtype, machine),
     }
+}
+
+/// Whether sources that walk the sources of their line are few beside the elements, and have little to walk.
+fn goes_by_touched(problem: &Problem) -> bool {
+    let steps = problem.columns() as u64 * (problem.sources as u64).pow(2);
+    let (walked, elements) = (problem.sources <= MOST_WALKED, problem.elements());
+    touches_few(problem.rows, problem.sources) && walked && elements >= FEWEST_COPIED && steps <= elements as u64
 }
 
 /// Whether one unit a line is enough of them, and has less to do than if each of its rows looked for its sources.

@@ -5,7 +5,7 @@ use crate::device::Machine;
 use crate::launch::{MAX_ITERATIONS, grid, unwritten};
 use crate::scatter::accepts::{Types, scatter_nd_problem, scatter_problem, select_assign_problem};
 use crate::scatter::axes::AxisView;
-use crate::scatter::kernel::{ExtentLaunch, finish, fold_chunks, walk};
+use crate::scatter::kernel::{ExtentLaunch, finish, fold_chunks, update_touched, walk};
 use crate::scatter::plan::{
     Bins, Plan, Problem, Radix, axis_grids, line_iterations, line_refuses, plan, plan_scatter, sums_runs,
 };
@@ -84,6 +84,7 @@ pub fn scatter_planned(
     let operands = Operands::new(client, KERNEL, tensor, values, axis.clone(), axis)?;
     Ok(match way {
         Way::Lines => lines::update(client, &operands, &indices, &problem, types, update),
+        Way::Touched => launch_touched(client, operands, &indices, &problem, types, update),
         _ => launch_walk(client, operands, &indices, &problem, types, update),
     })
 }
@@ -142,6 +143,7 @@ pub fn select_assign_planned(
     Ok(match way_of(KERNEL, plan, &problem, &problem, types)? {
         Way::ByKey(way) => launch_by_key(client, operands, indices.keys(types.index), &problem, way, types, update),
         Way::Walk => launch_walk(client, operands, &indices.along_axis_only(), &problem, types, update),
+        Way::Touched => launch_touched(client, operands, &indices.along_axis_only(), &problem, types, update),
         Way::Lines => lines::update(client, &operands, &indices.along_axis_only(), &problem, types, update),
     })
 }
@@ -197,6 +199,7 @@ pub fn scatter_nd_planned(
     Ok(match way_of(KERNEL, plan, &problem, &problem, types)? {
         Way::ByKey(way) => launch_by_key(client, operands, Keys::made(keys), &problem, way, types, update),
         Way::Walk => launch_walk(client, operands, &view(keys)?, &problem, by_key, update),
+        Way::Touched => launch_touched(client, operands, &view(keys)?, &problem, by_key, update),
         Way::Lines => lines::update(client, &operands, &view(keys)?, &problem, by_key, update),
     })
 }
@@ -240,6 +243,8 @@ impl Operands {
 enum Way {
     /// Each destination element looks for its own.
     Walk,
+    /// Each looks for the others of its row.
+    Touched,
     /// Line by line.
     Lines,
     /// By key.
@@ -267,6 +272,7 @@ fn way_of(
     let refused = |reason| KernelError::Shape { kernel, reason };
     let (way, what, sources, iterations, most) = match plan {
         Plan::Walk => (Way::Walk, "a walk", walked, walked, CHUNK * CHUNK),
+        Plan::Touched => (Way::Touched, "a walk", walked, walked, CHUNK * CHUNK),
         Plan::Lines => {
             if let Some(reason) = line_refuses(problem, types.storage) {
                 return Err(refused(reason));
@@ -406,6 +412,40 @@ fn launch_walk(
                 extent(problem),
                 tile,
                 operands.tensor.strides(),
+                indices.strides(),
+                operands.values.strides(),
+                CHUNK as u32,
+                update,
+                types.is_float(),
+                [types.storage, types.accumulator, types.index],
+            );
+        }
+    }
+    output
+}
+
+fn launch_touched(
+    client: &Client,
+    operands: Operands,
+    indices: &AxisView,
+    problem: &Problem,
+    types: Types,
+    update: Update,
+) -> TensorHandle {
+    let output = copy(client, operands.original);
+    for (count, dim, tile) in axis_grids(problem.outer, problem.sources, problem.inner) {
+        // SAFETY: units stop at the number of values; the views cover what the extent and their strides reach. A row is
+        // compared with the extent before it addresses an element, and one source of its line writes that.
+        unsafe {
+            update_touched::launch_unchecked(
+                client,
+                count,
+                dim,
+                indices.buffer(),
+                operands.values.buffer(),
+                output.clone().into_arg().into_buffer_arg(),
+                extent(problem),
+                tile,
                 indices.strides(),
                 operands.values.strides(),
                 CHUNK as u32,
