@@ -50,7 +50,8 @@ fn sums_runs(rows: usize, sources: usize) -> bool {
 }
 
 /// Every plan that takes a problem: of radix sorts the planned one and one of small digits and runs, of bins two geometries.
-fn plans(rows: usize, sources: usize, walked: usize) -> Vec<Plan> {
+/// `by_key` are the columns that share a key.
+fn plans(rows: usize, sources: usize, walked: usize, by_key: usize) -> Vec<Plan> {
     let planned = Radix::new(rows, sources);
     let small = Radix { passes: (planned.passes * planned.digit_bits).div_ceil(3), digit_bits: 3, run: 5 };
     let mut plans = vec![Plan::Radix(planned)];
@@ -66,8 +67,13 @@ fn plans(rows: usize, sources: usize, walked: usize) -> Vec<Plan> {
     if walked <= 10_000 && rows <= 20_000 {
         plans.push(Plan::Lines);
     }
-    // The first reads keys in fours where there are as many; runs of the other are not as long.
-    plans.extend([Plan::Bins(Bins { bin_bits: 5, run: 1008 }), Plan::Bins(Bins { bin_bits: 1, run: 5 })]);
+    if sources <= 200_000 {
+        plans.push(Plan::Lists);
+    }
+    if by_key == 1 {
+        // The first reads keys in fours where there are as many; runs of the other are not as long.
+        plans.extend([Plan::Bins(Bins { bin_bits: 5, run: 1008 }), Plan::Bins(Bins { bin_bits: 1, run: 5 })]);
+    }
     plans
 }
 
@@ -99,7 +105,7 @@ fn check_scatter(client: &Client, [outer, rows, inner]: [usize; 3], sources: usi
         true => reference::scatter_add_runs(shape, &tensor, &wide(&indices), &values),
         false => reference::scatter(shape, &tensor, &wide(&indices), &values, combine(update)),
     };
-    for plan in plans(into, from, sources) {
+    for plan in plans(into, from, sources, 1) {
         let got = scatter::scatter_planned(
             client,
             plan,
@@ -174,7 +180,7 @@ fn select_assign_matches_reference() {
             }
             false => reference::select_assign(shape, &tensor, &wide(&indices), &values, combine(Update::Add)),
         };
-        for plan in plans(rows, sources, sources) {
+        for plan in plans(rows, sources, sources, outer * inner) {
             let got = select_add(&client, plan, shape, &tensor, &indices, &values);
             println!("select_assign of {sources} into {shape:?} by {plan:?}");
             assert_bits(&got, &want);
@@ -232,7 +238,7 @@ fn scatter_nd_and_gather_nd_match_reference() {
             }
             false => reference::update_rows(&tensor, width, &keys, &values, combine(Update::Add)),
         };
-        for plan in plans(rows, tuples, tuples) {
+        for plan in plans(rows, tuples, tuples, width) {
             let values = upload(&client, &values, &values_shape, F32);
             let tensor = upload(&client, &tensor, &shape, F32);
             let got = scatter::scatter_nd_planned(&client, plan, tensor, index(), values, Update::Add);
@@ -321,7 +327,7 @@ fn check_type_of<T, I>(
     // Single elements with totals of 64 or 8 bits do not go by bins or lines, nor does any plan change sums by runs.
     let bins = [Plan::Bins(Bins { bin_bits: 2, run: 64 }), Plan::Lines];
     let binned = if matches!(dtype.size(), 2 | 4) { &bins[..] } else { &[] };
-    for &plan in [Plan::Walk, Plan::Touched, Plan::Rank].iter().chain(binned) {
+    for &plan in [Plan::Walk, Plan::Touched, Plan::Rank, Plan::Lists].iter().chain(binned) {
         let got = scatter::select_assign_planned(
             client,
             plan,
@@ -419,9 +425,15 @@ fn strides_do_not_change_bits() {
             TensorHandle::new(handle, vec![rows, inner], vec![3 * inner, 3], F32)
         };
         let sorted = Plan::Radix(Radix::new(rows * inner, sources * inner));
-        for plan in
-            [Plan::Walk, Plan::Touched, Plan::Lines, Plan::Rank, Plan::Bins(Bins { bin_bits: 2, run: 64 }), sorted]
-        {
+        for plan in [
+            Plan::Walk,
+            Plan::Touched,
+            Plan::Lines,
+            Plan::Rank,
+            Plan::Lists,
+            Plan::Bins(Bins { bin_bits: 2, run: 64 }),
+            sorted,
+        ] {
             let index = || upload(&client, &repeated, &[sources, inner], I32);
             let plain = |data: &[f32], rows| upload(&client, data, &[rows, inner], F32);
             let want = update(plan, plain(&tensor, rows), index(), plain(&values, sources));

@@ -49,9 +49,10 @@
 //!
 //! Software drivers need few units, and pay for each access to memory. There a unit goes through a whole line in the order
 //! of its sources, if lines are many, and keeps the tree of each of its rows: four accesses a value, and 8 bytes of scratch
-//! an element, 12 if the line has more than 64 sources. Otherwise one pass puts the sources that are for one bin of rows
-//! side by side, with their values where rows are single elements, and a unit goes through a bin like that: about 16 bytes
-//! of scratch a source and 8 a row, more for the totals of many sources, and up to three times the values of longer rows.
+//! an element, 12 if the line has more than 64 sources. Otherwise one pass puts the values of single elements that are for
+//! one bin of rows side by side, and a unit goes through a bin like that: about 16 bytes of scratch a source and 8 a row,
+//! more for the totals of many sources. The sources of longer rows are linked to a list for each row, at 4 bytes a source
+//! and a row, and the row's elements go through it as they are copied.
 //!
 //! Planned launches keep a unit to thousands of loop iterations, for balance; a plan of the caller's choice that would
 //! pass [`MAX_ITERATIONS`](crate::launch::MAX_ITERATIONS) is refused, as are more than about `2^31` sources.
@@ -63,11 +64,11 @@ pub mod bounds;
 mod gather;
 pub(crate) mod kernel;
 mod lines;
+mod lists;
 pub mod plan;
 pub mod reference;
 mod runs;
 pub(crate) mod segment;
-mod slices;
 mod tree;
 mod update;
 

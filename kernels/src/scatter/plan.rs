@@ -5,6 +5,7 @@ use crate::launch::{MAX_CUBES_PER_AXIS, MAX_ITERATIONS, UNITS};
 use crate::scatter::accepts::accumulator;
 use crate::scatter::bins::{LINE, ROUND, STEP};
 use crate::scatter::kernel::TileLaunch;
+use crate::scatter::lists;
 use crate::scatter::tree::MOST_LEVELS;
 use crate::scatter::{CHUNK, RUN, Update};
 use cubecl::prelude::{CubeCount, CubeDim, ElemType};
@@ -27,11 +28,8 @@ const MOST_RANKED: usize = 2048;
 /// Most sources that go by bins: the levels of the tree that a row keeps have room for as many in one row.
 const MOST_BINNED: usize = CHUNK.pow(MOST_LEVELS + 1);
 
-/// Most sources of rows of several elements that go by bins: one launch takes all of them, even if they are for one row.
-const MOST_SLICES: usize = (MAX_ITERATIONS / 2 - 1) * STEP;
-
-/// Most values of rows of several elements that are planned to go by bins: their totals take up to three times the room.
-const MOST_SLICED_VALUES: usize = 1 << 24;
+/// Most sources that go by lists: a unit takes all of them, if they are for one row.
+const MOST_LISTED: usize = 200_000;
 
 /// Fewest rows whose sources go by bins: with fewer, one unit could have most of the work.
 const FEWEST_BINNED_ROWS: usize = 1024;
@@ -92,9 +90,12 @@ pub enum Plan {
     Rank,
     /// Stable radix passes over blocks of sources. Four launches a pass, and two to seven others.
     Radix(Radix),
-    /// Sources are put side by side for each bin of rows, and taken in their order by one unit a bin. Single elements'
-    /// values go along, and take five launches and one for every 200,000 sources or so; longer rows take seven.
+    /// The values of single elements' sources are put side by side for each bin of rows, and taken in their order by one
+    /// unit a bin. Five launches, and one for every 200,000 sources or so.
     Bins(Bins),
+    /// Each row's sources are linked to a list in their order, which its destination elements go through. Two launches, and
+    /// one for every 55,000 sources or so.
+    Lists,
 }
 
 /// The geometry of bins of rows.
@@ -147,26 +148,18 @@ impl Bins {
     pub(super) fn refuses(&self, problem: &Problem, dtype: ElemType) -> Option<String> {
         let Problem { rows, sources, .. } = *problem;
         let clearing = if self.run == 0 { usize::MAX } else { self.clearing(rows) };
-        let (most, words) = match problem.columns() {
-            1 => (MOST_BINNED, accumulator(dtype).size() == size_of::<u32>()),
-            _ => (MOST_SLICES, true),
-        };
-        let reached = levels_reach(rows.max(sources) * problem.columns());
-        (sources > most || clearing > MAX_ITERATIONS / 2 || !words || !reached).then(|| {
-            let wanted = format!("at most {MOST_BINNED} sources with totals of 32 bits, or {MOST_SLICES} of rows");
+        let words = accumulator(dtype).size() == size_of::<u32>();
+        let single = problem.columns() == 1 && levels_reach(rows.max(sources));
+        (sources > MOST_BINNED || clearing > MAX_ITERATIONS / 2 || !words || !single).then(|| {
+            let wanted = format!("at most {MOST_BINNED} sources of single elements with totals of 32 bits");
             format!("{self:?} for {dtype} in {problem:?}, want {wanted}")
         })
     }
 
-    /// The geometry for so many sources of rows of as many columns.
-    fn new(sources: usize, columns: usize) -> Self {
+    /// The geometry for so many sources.
+    fn new(sources: usize) -> Self {
         // Bins and runs are to keep the units of software drivers busy, and to be fewer, multiplied, than the sources.
-        let bits = |sources: usize| match columns {
-            1 => sources.ilog2().saturating_sub(3) / 2,
-            // A bin's unit is done with so few sources that the launch counts.
-            _ => sources.ilog2().saturating_sub(6),
-        };
-        let bits = bits(sources.max(1)).clamp(4, MOST_BIN_BITS);
+        let bits = (sources.max(1).ilog2().saturating_sub(3) / 2).clamp(4, MOST_BIN_BITS);
         // An odd number of cache lines.
         let run = ((sources >> bits).div_ceil(16) | 1) * 16;
         Self { bin_bits: bits, run: run.min(LONGEST_RUN) }
@@ -299,19 +292,22 @@ fn levels_reach(elements: usize) -> bool {
 
 fn plan_by_key(problem: &Problem, dtype: ElemType, machine: Machine) -> Plan {
     let Problem { rows, sources, .. } = *problem;
+    let bins = Bins::new(sources);
     // Few units have a bin each: enough for a processor's cores.
-    let columns = problem.columns();
-    let fits = match columns {
-        1 => !touches_few(rows, sources),
-        _ => sources * columns <= MOST_SLICED_VALUES,
-    };
-    let in_bins = machine == Machine::Software && rows >= FEWEST_BINNED_ROWS && fits;
-    let bins = Bins::new(sources, columns);
+    let software = machine == Machine::Software && rows >= FEWEST_BINNED_ROWS;
     match sources <= MOST_RANKED {
         true => Plan::Rank,
-        false if in_bins && bins.refuses(problem, dtype).is_none() => Plan::Bins(bins),
+        false if software && problem.columns() > 1 && list_refuses(problem).is_none() => Plan::Lists,
+        false if software && !touches_few(rows, sources) && bins.refuses(problem, dtype).is_none() => Plan::Bins(bins),
         false => Plan::Radix(Radix::new(rows, sources)),
     }
+}
+
+/// Why the sources of `problem` are not linked to lists, if they are not.
+pub(super) fn list_refuses(problem: &Problem) -> Option<String> {
+    let Problem { rows, sources, .. } = *problem;
+    (sources > MOST_LISTED || lists::clearing(rows) > MAX_ITERATIONS / 2)
+        .then(|| format!("lists for {problem:?}, want at most {MOST_LISTED} sources"))
 }
 
 /// The grids over `[outer, axis, inner]` of cubes of [`UNITS`] units, and how a cube's units cover it: one, unless the
@@ -343,7 +339,7 @@ fn pieces(length: usize, bits: u32) -> impl Iterator<Item = (u32, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bins, MAX_ITERATIONS, MOST_BINNED, Radix, pieces};
+    use super::{Bins, MAX_ITERATIONS, MOST_BINNED, MOST_LISTED, Radix, lists, pieces};
 
     #[test]
     fn pieces_cover_an_axis() {
@@ -364,12 +360,13 @@ mod tests {
                     let iterations = radix.iterations(sources);
                     assert!(iterations <= MAX_ITERATIONS, "{radix:?} of {sources} sources: {iterations}");
                 }
-                for columns in [1, 64] {
-                    let bins = Bins::new(sources, columns);
-                    let iterations = if sources <= MOST_BINNED { bins.iterations(sources) } else { 0 };
-                    assert!(iterations <= MAX_ITERATIONS, "{bins:?} of {sources} sources: {iterations}");
-                }
+                let bins = Bins::new(sources);
+                let iterations = if sources <= MOST_BINNED { bins.iterations(sources) } else { 0 };
+                assert!(iterations <= MAX_ITERATIONS, "{bins:?} of {sources} sources: {iterations}");
             }
+        }
+        for sources in [1, 25_000, 25_001, MOST_LISTED] {
+            assert!(lists::iterations(sources) <= MAX_ITERATIONS, "lists of {sources} sources");
         }
     }
 }

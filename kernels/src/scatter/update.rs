@@ -7,11 +7,11 @@ use crate::scatter::accepts::{Types, scatter_nd_problem, scatter_problem, select
 use crate::scatter::axes::AxisView;
 use crate::scatter::kernel::{ExtentLaunch, finish, fold_chunks, update_touched, walk};
 use crate::scatter::plan::{
-    Bins, Plan, Problem, Radix, axis_grids, line_iterations, line_refuses, plan, plan_scatter, sums_runs,
+    Bins, Plan, Problem, Radix, axis_grids, line_iterations, line_refuses, list_refuses, plan, plan_scatter, sums_runs,
 };
 use crate::scatter::segment::{Keys, Segments, U32, axis_keys, segment, tuple_keys, words, words_arg};
 use crate::scatter::{CHUNK, Update};
-use crate::scatter::{bins, lines, runs, slices};
+use crate::scatter::{bins, lines, lists, runs};
 use cubecl::prelude::*;
 use cubecl::server::Handle;
 use cubecl::std::tensor::{TensorHandle, into_contiguous};
@@ -257,6 +257,8 @@ enum ByKey {
     Sort(Option<Radix>),
     /// Put side by side for each bin of rows.
     Bins(Bins),
+    /// Linked to a list for each row.
+    Lists,
 }
 
 /// The way of a plan, for a `problem` and what is left of it where each source has one key. Refuses a plan whose units
@@ -284,6 +286,12 @@ fn way_of(
             let iterations = radix.iterations(sources);
             (Way::ByKey(ByKey::Sort(Some(radix))), "a radix sort", sources, iterations, MAX_ITERATIONS)
         }
+        Plan::Lists => {
+            if let Some(reason) = list_refuses(by_key) {
+                return Err(refused(reason));
+            }
+            (Way::ByKey(ByKey::Lists), "lists", sources, lists::iterations(sources), MAX_ITERATIONS)
+        }
         Plan::Bins(bins) => {
             if let Some(reason) = bins.refuses(by_key, types.storage) {
                 return Err(refused(reason));
@@ -307,9 +315,7 @@ fn launch_by_key(
     update: Update,
 ) -> TensorHandle {
     match way {
-        ByKey::Bins(geometry) if problem.columns() > 1 => {
-            slices::update(client, &operands, &keys, problem, geometry, types, update)
-        }
+        ByKey::Lists => lists::update(client, &operands, &keys, problem, types, update),
         ByKey::Bins(geometry) => bins::update(client, &operands, keys, problem, geometry, types, update),
         ByKey::Sort(radix) => {
             let segments = segment(client, keys, problem.rows, problem.sources, radix);
