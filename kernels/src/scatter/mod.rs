@@ -43,9 +43,9 @@
 //!
 //! Sums into few rows take a launch for the totals, which are at most about half as many as the values, their sum's and
 //! one more, and no sort. For all else [`plan`] has the choices. Few updates are walked by each destination element in
-//! one launch; on software drivers, where they are few beside the elements, by each other, after a copy of the tensor. Otherwise the sources are sorted by destination with stable integer passes, at `O(sources)` a pass and
-//! about 16 bytes of scratch a source; whole rows are then folded without sorting them, so the width of a row does not
-//! enter the sort.
+//! one launch; on software drivers, where they are few beside the elements, by each other, after a copy of the tensor.
+//! Otherwise the sources are sorted by destination with stable integer passes, at `O(sources)` a pass and about 16 bytes
+//! of scratch a source; whole rows are then folded without sorting them, so the width of a row does not enter the sort.
 //!
 //! Software drivers need few units, and pay for each access to memory. There a unit goes through a whole line in the order
 //! of its sources, if lines are many, and keeps the tree of each of its rows: four accesses a value, and 8 bytes of scratch
