@@ -362,6 +362,49 @@ fn dense_rows_read_in_fours_match_the_reference() {
 }
 
 #[test]
+fn outputs_side_by_side_read_in_fours_match_the_reference() {
+    let client = client();
+    type Reference = fn(&[f32]) -> f32;
+    let operations: [(Operation, Reference); 4] = [
+        (Operation::Sum, reference::sum),
+        (Operation::Prod, reference::prod),
+        (Operation::Mean, reference::mean),
+        (Operation::Min, |x| reference::min(x).unwrap()),
+    ];
+    // A row of a block and its neighbours, whole blocks and theirs, and more units than a cube has.
+    let two = [[1, 4], [3, 8], [63, 4], [64, 8], [65, 12], [200, 36], [4096, 4], [4097, 8], [4161, 4], [10_007, 8]];
+    let shapes = two.map(|shape| (shape.to_vec(), 0)).into_iter().chain([(vec![3, 70, 8], 1), (vec![5, 4100, 4], 1)]);
+    for (shape, axis) in shapes {
+        let elements = shape.iter().product();
+        let values: Vec<f32> = random_values(13, elements).iter().map(|x| 1.0 + x / 64.0).collect();
+        let outputs = outputs_of(&values, &shape, &[axis]);
+        for (operation, reference) in operations {
+            let want: Vec<f32> = outputs.iter().map(|x| reference(x)).collect();
+            for plan in [Some(Plan::FOURS), None] {
+                let input = upload(&client, &values, &shape, F32);
+                let got = reduce::fold(&client, operation, input, &[axis], plan).unwrap();
+                assert_bits(&download(&client, got), &want);
+            }
+        }
+        let whole: Vec<i32> = values.iter().map(|x| (x * 1e9) as i32).collect();
+        let sum = |row: &Vec<i32>| row.iter().fold(0i32, |a, &b| a.wrapping_add(b));
+        let want: Vec<i32> = outputs_of(&whole, &shape, &[axis]).iter().map(sum).collect();
+        let input = upload(&client, &whole, &shape, I32);
+        let got = reduce::fold(&client, Operation::Sum, input, &[axis], Some(Plan::FOURS)).unwrap();
+        assert_equal(&download::<i32>(&client, got), &want);
+    }
+    // Parts of longer rows, of which only the first are in fours.
+    for row in [24, 22] {
+        let memory = random_values(14, 100 * row);
+        let values: Vec<f32> = memory.chunks(row).flat_map(|row| &row[..16]).copied().collect();
+        let want: Vec<f32> = outputs_of(&values, &[100, 16], &[0]).iter().map(|x| reference::sum(x)).collect();
+        let handle = client.create_from_slice(bytemuck::cast_slice(&memory));
+        let input = TensorHandle::new(handle, vec![100usize, 16], vec![row, 1], F32);
+        assert_bits(&download(&client, reduce::sum(&client, input, &[0]).unwrap()), &want);
+    }
+}
+
+#[test]
 fn zeros_are_ordered_by_sign_whatever_their_order() {
     let client = client();
     for values in [[-0.0f32, 0.0], [0.0, -0.0]] {
@@ -537,7 +580,16 @@ fn plans_follow_the_layout_on_a_gpu_and_walk_on_a_cpu() {
     assert_eq!(plan(&View::rows(1, 1 << 24), Machine::Gpu), Plan::ONE_BLOCK);
     assert_eq!(plan_fold(&rows, Machine::Gpu), Plan::ONE_BLOCK);
     assert_eq!(plan_fold(&rows, Machine::Software), Plan::FOURS);
-    assert_eq!(plan_fold(&columns, Machine::Software), Plan::WALK);
+    assert_eq!(plan_fold(&columns, Machine::Software), Plan::FOURS);
+    assert_eq!(plan_fold(&View { axis_stride: 4097, ..columns }, Machine::Software), Plan::WALK);
+    assert!(columns.has_outputs_in_fours() && !rows.has_outputs_in_fours());
+    let others = [
+        View { inner: 2, outer_stride: 4096 * 128, ..columns },
+        View { outer_stride: 2, ..columns },
+        View { inner_stride: 2, ..columns },
+        View { axis_inner: 64, axis_outer_stride: 1 << 20, ..columns },
+    ];
+    assert!(others.iter().all(|view| !view.has_outputs_in_fours()));
     for (axis, in_fours) in [(60, false), (64, true), (66, false), (4096, true), (4100, false), (4160, true)] {
         assert_eq!(View::rows(7, axis).in_fours(), in_fours, "{axis}");
     }

@@ -179,7 +179,7 @@ impl Search {
         loop {
             let blocks = positions.div_ceil(BLOCK);
             let first = positions == view.axis;
-            let plan = forced.unwrap_or_else(|| match first {
+            let plan = forced.unwrap_or_else(|| match first && view.in_fours() {
                 true => plan_fold(&view, machine),
                 false => plan(&View { axis: positions, ..view }, machine),
             });

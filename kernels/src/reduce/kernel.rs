@@ -1,5 +1,6 @@
 //! The device side.
 
+pub mod across;
 pub mod dense;
 pub mod extreme;
 pub mod fold;

@@ -420,6 +420,26 @@ impl Pass {
             }
             return;
         }
+        if plan.fours && view.has_outputs_in_fours() && matches!(first, First::Stored(_)) {
+            let [from, through, to, _] = dtypes;
+            let units = (view.outputs as usize / 4 * blocks as usize).div_ceil(plan.width as usize);
+            // SAFETY: as below, for four outputs a unit.
+            unsafe {
+                kernel::across::fold_blocks_of_four::launch_unchecked(
+                    client,
+                    launch::cubes(units),
+                    dim,
+                    stored.into_arg().into_buffer_arg(),
+                    target.into_arg().into_buffer_arg(),
+                    geometry,
+                    divisor,
+                    plan.width,
+                    operation,
+                    [from, through, to],
+                );
+            }
+            return;
+        }
         let (inputs, outputs, source) = match first {
             First::Stored(_) => (InputsLaunch::none(), OutputsLaunch::none(), Source::Stored),
             First::Computed(bound) => {

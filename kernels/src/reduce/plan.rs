@@ -94,6 +94,15 @@ impl View {
     }
 }
 
+impl View {
+    /// Whether four outputs at a time can be folded: they lie side by side, from a multiple of four on, and so in each step
+    /// along the axis.
+    pub fn has_outputs_in_fours(&self) -> bool {
+        let steps = [self.inner, self.outer_stride, self.axis_stride].iter().all(|length| length.is_multiple_of(4));
+        steps && self.inner_stride == 1 && self.axis_inner == self.axis
+    }
+}
+
 /// The cube of one pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Plan {
@@ -101,7 +110,8 @@ pub struct Plan {
     pub width: u32,
     /// Units that share the columns of one block; with one there is no shared memory and no barrier.
     pub groups: u32,
-    /// Whether a unit reads four elements at a time where they [lie that way](View::in_fours).
+    /// Whether a unit reads four elements at a time where they lie that way, [those of an output](View::in_fours) or those
+    /// of [four outputs](View::has_outputs_in_fours).
     pub fours: bool,
 }
 
@@ -120,7 +130,7 @@ impl Plan {
     /// One unit a column, for an axis that lies side by side in memory.
     pub const ONE_BLOCK: Self = Self { width: 1, groups: COLUMNS, fours: false };
 
-    /// One unit a block, which reads it in the order of memory, four elements at a time.
+    /// One unit a block, which reads it in the order of memory, four elements at a time; or one a block of four outputs.
     pub const FOURS: Self = Self { width: 8, groups: 1, fours: true };
 
     /// Refuses a device that does not have the units of a cube, or the shared memory for `slots` elements of `bytes`
@@ -142,7 +152,7 @@ impl Plan {
 /// The cube of one pass over `view` that may read four elements at a time.
 pub fn plan_fold(view: &View, machine: Machine) -> Plan {
     match machine {
-        Machine::Software if view.in_fours() => Plan::FOURS,
+        Machine::Software if view.in_fours() || view.has_outputs_in_fours() => Plan::FOURS,
         _ => plan(view, machine),
     }
 }

@@ -1,7 +1,7 @@
 //! One pass of a fold of elements that lie side by side, read four at a time in the order they have in memory.
 
 use super::Geometry;
-use super::fold::{lower, step};
+use super::fold::{lower, step, step_four};
 use super::source::{Source, element_four};
 use crate::elementwise::{Inputs, Outputs};
 use crate::reduce::Operation;
@@ -10,21 +10,6 @@ use cubecl::prelude::*;
 
 /// Vectors of four in a row of a block.
 const FOURS: u32 = COLUMNS / 4;
-
-/// One step of four chains.
-#[cube]
-fn step_four<A: Numeric>(
-    chains: Vector<A, Const<4>>,
-    next: Vector<A, Const<4>>,
-    #[comptime] operation: Operation,
-) -> Vector<A, Const<4>> {
-    let mut stepped = Vector::<A, Const<4>>::empty();
-    #[unroll]
-    for lane in 0..4usize {
-        stepped.insert(lane, step::<A>(chains.extract(lane), next.extract(lane), operation));
-    }
-    stepped
-}
 
 /// Four chains that begin with `next`, or go on with it.
 #[cube]

@@ -40,6 +40,21 @@ pub(super) fn step<A: Numeric>(chain: A, next: A, #[comptime] operation: Operati
     }
 }
 
+/// One step of four chains.
+#[cube]
+pub(super) fn step_four<A: Numeric>(
+    chains: Vector<A, Const<4>>,
+    next: Vector<A, Const<4>>,
+    #[comptime] operation: Operation,
+) -> Vector<A, Const<4>> {
+    let mut stepped = Vector::<A, Const<4>>::empty();
+    #[unroll]
+    for lane in 0..4usize {
+        stepped.insert(lane, step::<A>(chains.extract(lane), next.extract(lane), operation));
+    }
+    stepped
+}
+
 /// The accumulator as a result.
 #[cube]
 pub(super) fn lower<A: Numeric, O: Numeric>(value: A, divisor: A, #[comptime] operation: Operation) -> O {

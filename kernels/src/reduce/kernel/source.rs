@@ -33,6 +33,20 @@ pub(super) fn element<I: Numeric, A: Numeric, B: Int>(
     }
 }
 
+/// Four elements as the accumulator holds them.
+#[cube]
+pub(super) fn lift_four<I: Numeric, A: Numeric>(
+    four: Vector<I, Const<4>>,
+    #[comptime] operation: Operation,
+) -> Vector<A, Const<4>> {
+    let mut lifted = Vector::<A, Const<4>>::empty();
+    #[unroll]
+    for lane in 0..4usize {
+        lifted.insert(lane, lift::<I, A>(four.extract(lane), operation));
+    }
+    lifted
+}
+
 /// The elements from `four * 4` on as the accumulator holds them.
 #[cube]
 pub(super) fn element_four<I: Numeric, A: Numeric, B: Int>(
@@ -43,22 +57,11 @@ pub(super) fn element_four<I: Numeric, A: Numeric, B: Int>(
     #[comptime] operation: Operation,
     #[comptime] source: Source,
 ) -> Vector<A, Const<4>> {
-    let mut lifted = Vector::<A, Const<4>>::empty();
     match source {
-        Source::Stored => {
-            let read = stored[four as usize];
-            #[unroll]
-            for lane in 0..4usize {
-                lifted.insert(lane, lift::<I, A>(read.extract(lane), operation));
-            }
-        }
+        Source::Stored => lift_four::<I, A>(stored[four as usize], operation),
         Source::Computed(form) => {
             let words = compute_four::<B>(inputs, outputs, four, form);
-            #[unroll]
-            for lane in 0..4usize {
-                lifted.insert(lane, lift::<f32, A>(f32::reinterpret(words.extract(lane)), operation));
-            }
+            lift_four::<f32, A>(Vector::<f32, Const<4>>::reinterpret(words), operation)
         }
     }
-    lifted
 }

@@ -1,0 +1,66 @@
+//! One pass of a fold whose outputs lie side by side: four of them at a time.
+
+use super::Geometry;
+use super::fold::{lower, step_four};
+use super::source::lift_four;
+use crate::reduce::Operation;
+use crate::reduce::plan::COLUMNS;
+use cubecl::prelude::*;
+
+/// The ascending chains of four outputs over one column, as [`fold_blocks`](super::fold::fold_blocks) has them.
+#[cube]
+fn column<I: Numeric, A: Numeric>(
+    stored: &[Vector<I, Const<4>>],
+    first: u32,
+    rows: u32,
+    stride: u32,
+    #[comptime] operation: Operation,
+) -> Vector<A, Const<4>> {
+    let mut at = first;
+    let mut chains = lift_four::<I, A>(stored[at as usize], operation);
+    for _ in 1..rows {
+        at += COLUMNS * stride;
+        chains = step_four::<A>(chains, lift_four::<I, A>(stored[at as usize], operation), operation);
+    }
+    chains
+}
+
+/// Folds one block of the axis for each output, a unit for a block of four outputs, in cubes of `width`: as
+/// [`fold_blocks`](super::fold::fold_blocks) with one group.
+///
+/// The view has its [outputs in fours](crate::reduce::plan::View::has_outputs_in_fours).
+#[cube(launch_unchecked)]
+pub fn fold_blocks_of_four<I: Numeric, A: Numeric, O: Numeric>(
+    stored: &[Vector<I, Const<4>>],
+    output: &mut [O],
+    geometry: Geometry,
+    divisor: InputScalar,
+    #[comptime] width: u32,
+    #[comptime] operation: Operation,
+    #[define(I, A, O)] _dtypes: [ElemType; 3],
+) {
+    let at = CUBE_POS as u32 * width + UNIT_POS_X;
+    let fours = geometry.outputs / 4;
+    let out = at % fours * 4;
+    let block = at / fours;
+    if block >= geometry.output_stride {
+        terminate!();
+    }
+    let start = block * comptime!(COLUMNS * COLUMNS);
+    let length = min(geometry.axis - start, comptime!(COLUMNS * COLUMNS));
+    let stride = geometry.axis_stride / 4;
+    let first = geometry.base(out) / 4 + start * stride;
+
+    let mut totals = column::<I, A>(stored, first, length.div_ceil(COLUMNS), stride, operation);
+    for c in 1..min(length, COLUMNS) {
+        let rows = (length - c).div_ceil(COLUMNS);
+        let chains = column::<I, A>(stored, first + c * stride, rows, stride, operation);
+        totals = step_four::<A>(totals, chains, operation);
+    }
+    let target = out * geometry.output_stride + block;
+    #[unroll]
+    for lane in 0..4usize {
+        let place = target + comptime!(lane as u32) * geometry.output_stride;
+        output[place as usize] = lower::<A, O>(totals.extract(lane), divisor.get::<A>(), operation);
+    }
+}
