@@ -45,8 +45,7 @@ const MAX_CHANGES: usize = 1 << 12;
 ///
 /// `Device::seed` does not reach this backend and has no effect on it.
 pub fn set_random_seed(seed: u64) {
-    let source = Source::new(*RandomStream::from_seed(seed).key());
-    change(StreamId::current(), |thread| thread.seed(source));
+    change(StreamId::current(), |thread| thread.seed(root(seed)));
 }
 
 /// Seeds the operations that a server or a program runs on the backend itself: `Backend::seed`.
@@ -54,19 +53,19 @@ pub fn set_random_seed(seed: u64) {
 /// Behind a server the seed arrives on one thread and operations run on others, so it holds for all of them.
 pub(crate) fn set_backend_seed(seed: u64) {
     let mut backend = BACKEND.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    *backend = Some(Source::new(*RandomStream::from_seed(seed).key()));
+    *backend = Some(root(seed));
 }
 
 /// What a thread draws from, and what it has drawn.
 fn with_thread<T>(stream: StreamId, body: impl FnOnce(&mut Thread) -> T) -> T {
-    let seed = of_any_thread();
+    let seed = determinism().thread_seed;
     let mut threads = THREADS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    body(threads.get_or_insert_default().entry(stream).or_insert_with(|| Thread::new(seed)))
+    body(threads.get_or_insert_default().entry(stream).or_insert_with(|| Thread::new(seed.map(root))))
 }
 
-/// What a thread starts with that has nothing of its own, if there is such a seed.
-fn of_any_thread() -> Option<Source> {
-    determinism().thread_seed.map(|seed| Source::new(*RandomStream::from_seed(seed).key()))
+/// The root of a seed, nothing drawn yet.
+fn root(seed: u64) -> Source {
+    Source::new(*RandomStream::from_seed(seed).key())
 }
 
 /// Changes what a thread draws from, for what it issues from now on.
@@ -136,12 +135,12 @@ pub(crate) fn next_stream(
 fn draw(operation: &'static str, shape: &Shape, dtype: DType, device: &CubeDevice) -> Result<Draw, Error> {
     let position = position::of_operation();
     // Outside Burn's stream an operation runs where it is issued, and has no position.
-    let of_any_thread = position.and_then(|_| of_any_thread());
+    let thread_seed = position.and_then(|_| determinism().thread_seed);
     let of_thread = {
         let mut threads = THREADS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let threads = threads.get_or_insert_default();
-        let thread = match of_any_thread {
-            Some(seed) => Some(threads.entry(StreamId::current()).or_insert_with(|| Thread::new(Some(seed)))),
+        let thread = match thread_seed {
+            Some(seed) => Some(threads.entry(StreamId::current()).or_insert_with(|| Thread::new(Some(root(seed))))),
             None => threads.get_mut(&StreamId::current()),
         };
         if let Some(thread) = &thread
