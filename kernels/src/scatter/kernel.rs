@@ -68,8 +68,9 @@ impl Tile {
 pub(crate) fn row_of<I: Int>(index: I, rows: u32) -> u32 {
     let row = u32::cast_from(index);
     // The cast may drop bits: an index is a row only if it survives the way back.
-    let inside = index >= I::from_int(0) && I::cast_from(row) == index && row < rows;
-    select(inside, row, rows)
+    let (positive, survives, fits) = (index >= I::from_int(0), I::cast_from(row) == index, row < rows);
+    // Of values, not of expressions, which would be branches: compilers take minutes for a kernel that looks at many.
+    select(positive && survives && fits, row, rows)
 }
 
 #[cube]
