@@ -161,6 +161,10 @@ fn lists_match_reference() {
         // One source more than one iteration takes each.
         ([1, 257, 4], &[4096, 4097, 8193, 8615][..]),
         ([2, 1030, 3], &[4096, 4097, 8193, 8615][..]),
+        // Few rows of many, which are updated by source.
+        ([1, 70_000, 8], &few[..]),
+        ([2, 70_000, 3], &few[..]),
+        ([1, 120_000, 2], &[4096, 4097, 8193, 8615][..]),
     ] {
         let named = [0, 31, 32, 63, 64, rows - 1, rows - 2, 33];
         let mut indices: Vec<i32> = vec![-1, rows as i32, i32::MAX, i32::MIN];
@@ -249,9 +253,11 @@ fn refusals_say_what_a_plan_takes() {
     };
     assert!(by(Plan::Lists).contains("want at most 200000 sources"));
     assert!(by(Plan::Bins(Bins { bin_bits: 2, run: 64 })).contains("sources of single elements"));
-    let empty = Plan::Bins(Bins { bin_bits: 2, run: 0 });
-    let empty = scatter::scatter_planned(&client, empty, 0, floats(&[3]), index(&many), floats(&many), most);
-    assert!(text(empty).contains("want at most 16777216 sources"));
+    for bins in [Bins { bin_bits: 2, run: 0 }, Bins { bin_bits: 11, run: 64 }] {
+        let plan = Plan::Bins(bins);
+        let refused = scatter::scatter_planned(&client, plan, 0, floats(&[3]), index(&many), floats(&many), most);
+        assert!(text(refused).contains("want at most 1024 bins of at most 16777216 sources"));
+    }
     let line = scatter::scatter_planned(&client, Plan::Lines, 0, floats(&[3]), index(&many), floats(&many), most);
     assert_eq!(text(line), "scatter::scatter: a line of 60001 sources loops 60007 times, want at most 60000");
     let run = Plan::Bins(Bins { bin_bits: 2, run: 60_000 });
@@ -270,19 +276,26 @@ fn plans_are_pinned() {
         let histogram = Problem { outer: 1, rows: 64, sources: 1 << 20, inner: 1 };
         let sorted = Plan::Radix(Radix { passes: 1, digit_bits: 7, run: 512 });
         assert_eq!(plan_scatter(&histogram, F32, machine), sorted);
-        let embedding = Problem { outer: 1, rows: 1000, sources: 1 << 14, inner: 64 };
-        assert_eq!(plan(&embedding, F32, machine), Plan::Radix(Radix { passes: 2, digit_bits: 5, run: 128 }));
-        let tokens = Problem { outer: 1, rows: 30_000, sources: 2048, inner: 256 };
-        assert_eq!(plan(&tokens, F32, machine), Plan::Rank);
     }
+    let embedding = Problem { outer: 1, rows: 1000, sources: 1 << 14, inner: 64 };
+    assert_eq!(plan(&embedding, F32, Machine::Gpu), Plan::Radix(Radix { passes: 2, digit_bits: 5, run: 128 }));
+    assert_eq!(plan(&embedding, F32, Machine::Software), Plan::Lists);
+    let tokens = Problem { outer: 1, rows: 30_000, sources: 2048, inner: 256 };
+    assert_eq!(plan(&tokens, F32, Machine::Gpu), Plan::Rank);
+    assert_eq!(plan(&tokens, F32, Machine::Software), Plan::Lists);
+    // One launch for a million steps, or for fewer where launches are cheap and cores are few.
+    let short = Problem { outer: 1, rows: 1000, sources: 131, inner: 1 };
+    assert_eq!(plan(&short, F32, Machine::Software), Plan::Walk);
+    assert_eq!(plan(&Problem { sources: 132, ..short }, F32, Machine::Software), Plan::Lists);
+    assert_eq!(plan(&Problem { sources: 1000, ..short }, F32, Machine::Gpu), Plan::Walk);
     // The gradient of one element a line, and of few rows of a table; one line too short to be copied.
     let loss = Problem { outer: 1024, rows: 1000, sources: 1, inner: 1 };
     assert_eq!(plan_scatter(&loss, F32, Machine::Software), Plan::Touched);
     assert_eq!(plan_scatter(&loss, F32, Machine::Gpu), Plan::Walk);
     assert_eq!(plan_scatter(&Problem { outer: 65, ..loss }, F32, Machine::Software), Plan::Walk);
-    let lookup = Problem { outer: 1, rows: 10_000, sources: 100, inner: 64 };
+    let lookup = Problem { outer: 1, rows: 10_000, sources: 32, inner: 64 };
     assert_eq!(plan(&lookup, I64, Machine::Software), Plan::Touched);
-    assert_eq!(plan(&Problem { sources: 101, ..lookup }, I64, Machine::Software), Plan::Rank);
+    assert_eq!(plan(&Problem { sources: 33, ..lookup }, I64, Machine::Software), Plan::Lists);
     // Many words, or rows of a table, and lines: of gather's gradient, of few sources, few of them.
     let words = Problem { outer: 1, rows: 10_000, sources: 1 << 13, inner: 64 };
     assert_eq!(plan(&words, F32, Machine::Software), Plan::Lists);
@@ -292,15 +305,17 @@ fn plans_are_pinned() {
     assert!(matches!(plan(&many, F32, Machine::Software), Plan::Radix(_)));
     let lines = Problem { outer: 1024, rows: 1000, sources: 1000, inner: 1 };
     assert_eq!(plan_scatter(&lines, F32, Machine::Software), Plan::Lines);
-    let by_key =
-        |problem: &Problem| matches!(plan_scatter(problem, F32, Machine::Software), Plan::Bins(_) | Plan::Radix(_));
-    assert!(by_key(&Problem { sources: 100, ..lines }));
-    assert!(by_key(&Problem { outer: 100, ..lines }));
+    assert_eq!(plan_scatter(&Problem { sources: 63, ..lines }, F32, Machine::Software), Plan::Lines);
+    assert_eq!(plan_scatter(&Problem { sources: 62, ..lines }, F32, Machine::Software), Plan::Lists);
+    assert_eq!(plan_scatter(&Problem { sources: 16, ..lines }, F32, Machine::Software), Plan::Touched);
+    assert!(matches!(plan_scatter(&Problem { outer: 100, ..lines }, F32, Machine::Software), Plan::Bins(_)));
     assert!(matches!(plan_scatter(&lines, F32, Machine::Gpu), Plan::Radix(_)));
     assert!(matches!(plan_scatter(&lines, I64, Machine::Software), Plan::Radix(_)));
     let points = Problem { outer: 1, rows: 1 << 18, sources: 1 << 20, inner: 1 };
-    let bins = Plan::Bins(Bins { bin_bits: 8, run: 4112 });
+    let bins = Plan::Bins(Bins { bin_bits: 6, run: 8208 });
     assert_eq!(plan_scatter(&points, F32, Machine::Software), bins);
+    let scattered = Problem { sources: 1 << 14, ..points };
+    assert_eq!(plan_scatter(&scattered, F32, Machine::Software), Plan::Lists);
     let sorted = Plan::Radix(Radix { passes: 2, digit_bits: 10, run: 4096 });
     assert_eq!(plan_scatter(&points, F32, Machine::Gpu), sorted);
     assert_eq!(plan_scatter(&points, I64, Machine::Software), sorted);

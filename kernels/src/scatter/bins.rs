@@ -3,13 +3,13 @@
 //!
 //! A row's bin is its low bits, so that neighbouring rows are in different bins.
 
-use crate::launch::{cubes, grid};
+use crate::launch::grid;
 use crate::scatter::accepts::Types;
 use crate::scatter::kernel::row_of;
-use crate::scatter::lines::CORE_UNITS;
+use crate::scatter::lines::core_grid;
 use crate::scatter::plan::{Bins, Problem};
-use crate::scatter::segment::{Digits, Keys, count, run_grid, words, words_arg};
-use crate::scatter::tree::{State, carry, levels, take, updated};
+use crate::scatter::segment::{Keys, scan, words, words_arg};
+use crate::scatter::tree::{State, levels, take, take_into_chunk, updated};
 use crate::scatter::update::Operands;
 use crate::scatter::{CHUNK, Update};
 use cubecl::prelude::*;
@@ -19,44 +19,41 @@ use cubecl::std::tensor::TensorHandle;
 /// The number of a row, and the bits of a value for it.
 type Pair = Vector<u32, Const<2>>;
 
-/// Values that a unit takes in one iteration of the innermost loop.
-pub(super) const STEP: usize = 4;
-
-/// Most iterations of that loop in a round, after which a chunk that is full is carried on.
-pub(super) const ROUND: usize = 64;
+/// Values that a unit takes in one iteration.
+pub(super) const STEP: usize = 16;
 
 /// States in a cache line.
 pub(super) const LINE: usize = 8;
 
 /// The bins of rows, and the places of what is kept of them.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
-pub(super) struct Geometry {
-    pub bin_bits: u32,
+struct Geometry {
+    bin_bits: u32,
     /// Places for the rows of one bin.
-    pub places: u32,
+    places: u32,
     /// Runs of sources.
-    pub runs: u32,
+    runs: u32,
 }
 
 #[cube]
 impl Geometry {
     /// Where what is kept of a row is.
-    pub(super) fn place(&self, row: u32) -> u32 {
+    fn place(&self, row: u32) -> u32 {
         (row & (self.bins() - 1)) * self.places + (row >> self.bin_bits)
     }
 
     /// The bins.
-    pub(super) fn bins(&self) -> u32 {
+    fn bins(&self) -> u32 {
         1u32 << self.bin_bits
     }
 
-    /// Where the sources of a bin begin and end, if `ends[bin, run]` is where those of a run end in it.
-    pub(super) fn range(&self, ends: &[u32], bin: u32) -> (u32, u32) {
-        let mut start = 0u32;
-        if bin != 0 {
-            start = ends[(bin * self.runs - 1) as usize];
+    /// Where the values of a bin begin and end among all `sources`, if `starts[bin, run]` is where those of a run begin.
+    fn range(&self, starts: &[u32], bin: u32, sources: u32) -> (u32, u32) {
+        let mut end = sources;
+        if bin + 1 != self.bins() {
+            end = starts[((bin + 1) * self.runs) as usize];
         }
-        (start, ends[(bin * self.runs + self.runs - 1) as usize])
+        (starts[(bin * self.runs) as usize], end)
     }
 
     /// Places of all bins.
@@ -66,19 +63,58 @@ impl Geometry {
 }
 
 impl Bins {
-    /// The arguments of the kernels.
-    pub(super) fn geometry(&self, problem: &Problem) -> GeometryLaunch {
-        let runs = problem.sources.div_ceil(self.run);
-        GeometryLaunch::new(self.bin_bits, self.places(problem.rows) as u32, runs as u32)
+    /// The argument of the kernels.
+    fn geometry(&self, problem: &Problem) -> GeometryLaunch {
+        let (places, runs) = (self.places(problem.rows), self.runs(problem.sources));
+        GeometryLaunch::new(self.bin_bits, places as u32, runs as u32)
     }
 }
 
-/// One unit per run: moves each value of its run, in order, to the next place of its bin, with its row.
+/// One unit per run: counts the sources of each bin, into its column of `counters[bins, runs]`.
+///
+/// Counts are kept in an array of the unit's own, which software drivers reach in fewer instructions than a buffer.
+#[cube(launch_unchecked)]
+fn count_bins<I: Int, N: Size>(
+    keys: &[Vector<I, N>],
+    counters: &mut [u32],
+    key_stride: u32,
+    rows: u32,
+    sources: u32,
+    run: u32,
+    geometry: Geometry,
+    #[comptime] bins: u32,
+    #[define(I)] _dtype: ElemType,
+) {
+    let unit = ABSOLUTE_POS as u32;
+    if unit >= geometry.runs {
+        terminate!();
+    }
+    let mut counts = Array::<u32>::new(comptime!(bins as usize));
+    for bin in 0..bins {
+        counts[bin as usize] = 0;
+    }
+    let width = N::value();
+    let width = comptime!(width as u32);
+    for at in unit * run / width..min((unit + 1) * run, sources) / width {
+        let key = keys[(at * key_stride) as usize];
+        #[unroll]
+        for lane in 0..width {
+            let row = row_of::<I>(key.extract(comptime!(lane as usize)), rows);
+            counts[(row & (bins - 1)) as usize] += 1;
+        }
+    }
+    for bin in 0..bins {
+        counters[(bin * geometry.runs + unit) as usize] = counts[bin as usize];
+    }
+}
+
+/// One unit per run: moves each value of its run, in order, to the next place of its bin, with its row. `starts[bin, run]` is the
+/// first one.
 #[cube(launch_unchecked)]
 fn place_values<F: Numeric, A: Numeric, I: Int, N: Size>(
     keys: &[Vector<I, N>],
     values: &[Vector<F, N>],
-    counters: &mut [u32],
+    starts: &[u32],
     pairs: &mut [Pair],
     key_stride: u32,
     value_stride: u32,
@@ -86,22 +122,29 @@ fn place_values<F: Numeric, A: Numeric, I: Int, N: Size>(
     sources: u32,
     run: u32,
     geometry: Geometry,
+    #[comptime] bins: u32,
     #[define(F, A, I)] _dtypes: [ElemType; 3],
 ) {
     let unit = ABSOLUTE_POS as u32;
     if unit >= geometry.runs {
         terminate!();
     }
+    let mut places = Array::<u32>::new(comptime!(bins as usize));
+    for bin in 0..bins {
+        places[bin as usize] = starts[(bin * geometry.runs + unit) as usize];
+    }
     let width = N::value();
-    for at in unit * run / comptime!(width as u32)..min((unit + 1) * run, sources) / comptime!(width as u32) {
+    let width = comptime!(width as u32);
+    for at in unit * run / width..min((unit + 1) * run, sources) / width {
         let key = keys[(at * key_stride) as usize];
         let value = values[(at * value_stride) as usize];
         #[unroll]
         for lane in 0..width {
+            let lane = comptime!(lane as usize);
             let row = row_of::<I>(key.extract(lane), rows);
-            let counter = ((row & (geometry.bins() - 1)) * geometry.runs + unit) as usize;
-            let to = counters[counter];
-            counters[counter] = to + 1;
+            let bin = (row & (bins - 1)) as usize;
+            let to = places[bin];
+            places[bin] = to + 1;
             let mut pair = Pair::empty();
             pair.insert(0usize, row);
             pair.insert(1usize, u32::reinterpret(A::cast_from(value.extract(lane))));
@@ -110,23 +153,21 @@ fn place_values<F: Numeric, A: Numeric, I: Int, N: Size>(
     }
 }
 
-/// One unit per bin: takes values of it into the trees of its rows, in a number of rounds. The first launch clears the states
-/// of the rows, further ones go on at `next[bin]`.
+/// One unit per bin: takes values of it into the trees of its rows. The first launch clears the states of the rows, further ones
+/// go on at `next[bin]`.
 ///
-/// `ends[bin, run]` is where the values of a run end in a bin.
-// The outer condition is decided when the kernel is compiled.
-#[allow(clippy::collapsible_if)]
+/// `starts[bin, run]` is where the values of a run begin in a bin.
 #[cube(launch_unchecked)]
 fn take_bins<A: Numeric>(
-    ends: &[u32],
+    starts: &[u32],
     pairs: &[Pair],
     next: &mut [u32],
     states: &mut [State],
     totals: &mut [A],
-    rounds: u32,
+    sources: u32,
+    iterations: u32,
     geometry: Geometry,
     #[comptime] is_first: bool,
-    #[comptime] round: u32,
     #[comptime] step: u32,
     #[comptime] line: u32,
     #[comptime] levels: u32,
@@ -139,7 +180,7 @@ fn take_bins<A: Numeric>(
     if bin >= geometry.bins() {
         terminate!();
     }
-    let (start, end) = geometry.range(ends, bin);
+    let (start, end) = geometry.range(starts, bin, sources);
     let mut at = start;
     if comptime!(is_first) {
         for first in 0..geometry.places / line {
@@ -152,27 +193,27 @@ fn take_bins<A: Numeric>(
         at = next[bin as usize];
     }
     let mut done = 0u32;
-    while at < end && done < rounds {
-        // Software drivers execute both sides of every branch, but leave loops: what is rare is done once a round.
-        let mut steps = 0u32;
-        let mut full = false;
-        let mut place = 0u32;
-        while steps < round && at < end && !full {
-            #[unroll]
-            for _ in 0..step {
-                if at < end && !full {
-                    let pair = pairs[at as usize];
-                    place = geometry.place(pair.extract(0usize));
-                    let value = A::reinterpret(pair.extract(1usize));
-                    full = take::<A>(states, totals, place, value, levels, chunk_length, update, is_float);
-                    at += 1;
-                }
+    while at < end && done < iterations {
+        // Software drivers execute both sides of every branch: what is rare is done once an iteration.
+        let mut begins = false;
+        #[unroll]
+        for _ in 0..step {
+            if at < end && !begins {
+                let pair = pairs[at as usize];
+                let place = geometry.place(pair.extract(0usize));
+                let value = A::reinterpret(pair.extract(1usize));
+                begins = take_into_chunk::<A>(states, place, value, levels, chunk_length, update, is_float);
+                at += u32::cast_from(!begins);
             }
-            steps += 1;
         }
-        if comptime!(levels > 1) {
-            if full {
-                carry::<A>(&*states, totals, place, geometry.all(), levels, chunk_length, update, is_float);
+        if comptime!(levels > 0) {
+            if begins {
+                let pair = pairs[at as usize];
+                let place = geometry.place(pair.extract(0usize));
+                let value = A::reinterpret(pair.extract(1usize));
+                let places = geometry.all();
+                take::<A>(states, totals, place, value, places, levels, chunk_length, update, is_float);
+                at += 1;
             }
         }
         done += 1;
@@ -218,7 +259,7 @@ fn update_rows<F: Numeric, A: Numeric, N: Size>(
 pub(super) fn update(
     client: &Client,
     operands: &Operands,
-    keys: Keys,
+    keys: &Keys,
     problem: &Problem,
     bins: Bins,
     types: Types,
@@ -227,7 +268,7 @@ pub(super) fn update(
     let Problem { rows, sources, .. } = *problem;
     let all = bins.bins() * bins.places(rows);
     let geometry = || bins.geometry(problem);
-    let (ends, pairs) = sort_values(client, operands, &keys, problem, bins, types, geometry());
+    let (starts, pairs) = sort_values(client, operands, keys, problem, bins, types);
     let states = words(client, 2 * all);
     let levels = levels(sources);
     let totals_length = (levels as usize * all).max(1);
@@ -237,24 +278,24 @@ pub(super) fn update(
         (|| BufferArg::from_raw_parts(states.clone(), all), || BufferArg::from_raw_parts(totals.clone(), totals_length))
     };
     let next = words(client, bins.bins());
-    let rounds = bins.rounds(rows);
-    for first in (0..Bins::all_rounds(sources)).step_by(rounds) {
-        let (count, dim) = (cubes(bins.bins().div_ceil(CORE_UNITS as usize)), CubeDim::new_1d(CORE_UNITS));
+    let iterations = bins.iterations_a_launch(rows);
+    for first in (0..Bins::most_iterations(sources)).step_by(iterations) {
+        let (count, dim) = core_grid(bins.bins());
         // SAFETY: units stop at the number of bins; pairs name places of their bin, which are the unit's own.
         unsafe {
             take_bins::launch_unchecked(
                 client,
                 count,
                 dim,
-                words_arg(&ends, bins.counters(sources)),
+                words_arg(&starts, bins.counters(sources)),
                 BufferArg::from_raw_parts(pairs.clone(), sources),
                 words_arg(&next, bins.bins()),
                 states_arg(),
                 totals_arg(),
-                rounds as u32,
+                sources as u32,
+                iterations as u32,
                 geometry(),
                 first == 0,
-                ROUND as u32,
                 STEP as u32,
                 LINE as u32,
                 levels,
@@ -294,7 +335,7 @@ pub(super) fn update(
     output
 }
 
-/// The values of each bin side by side in their order, with their rows, and where those of each run end in each bin.
+/// The values of each bin side by side in their order, with their rows, and where those of each run begin in each bin.
 fn sort_values(
     client: &Client,
     operands: &Operands,
@@ -302,17 +343,34 @@ fn sort_values(
     problem: &Problem,
     bins: Bins,
     types: Types,
-    geometry: GeometryLaunch,
 ) -> (Handle, Handle) {
     let Problem { rows, sources, .. } = *problem;
     let length = bins.counters(sources);
     let (counters, pairs) = (words(client, length), words(client, 2 * sources));
-    count(client, keys, Digits { shift: 0, bins: bins.bins(), run: bins.run }, rows, sources, &counters);
+    let (count, dim) = core_grid(bins.runs(sources));
+    // SAFETY: units stop at the number of runs, whose column is the unit's own; runs end at the sources.
+    unsafe {
+        count_bins::launch_unchecked(
+            client,
+            count.clone(),
+            dim,
+            keys.width(sources, bins.run),
+            keys.arg(sources),
+            words_arg(&counters, length),
+            keys.stride,
+            rows as u32,
+            sources as u32,
+            bins.run as u32,
+            bins.geometry(problem),
+            bins.bins() as u32,
+            keys.dtype,
+        );
+    }
+    scan(client, &counters, length);
     let value_stride = operands.values.strides[1];
     let width = if types.storage.size() == 4 && value_stride == 1 { keys.width(sources, bins.run) } else { 1 };
-    let (count, dim) = run_grid(sources.div_ceil(bins.run));
-    // SAFETY: units stop at the number of runs, which cover the sources; the counters number the sources, so that the
-    // places are a permutation of them.
+    // SAFETY: units stop at the number of runs, which cover the sources; the counters number the sources, so that
+    // the places are a permutation of them.
     unsafe {
         place_values::launch_unchecked(
             client,
@@ -328,7 +386,8 @@ fn sort_values(
             rows as u32,
             sources as u32,
             bins.run as u32,
-            geometry,
+            bins.geometry(problem),
+            bins.bins() as u32,
             [types.storage, types.accumulator, keys.dtype],
         );
     }

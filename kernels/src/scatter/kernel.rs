@@ -6,6 +6,7 @@ use cubecl::prelude::*;
 
 /// Distances between neighbours along the outer, the scattered and the inner axis.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
 pub(crate) struct Strides {
     outer: u32,
     axis: u32,

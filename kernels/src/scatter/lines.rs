@@ -9,19 +9,22 @@ use crate::scatter::axes::AxisView;
 use crate::scatter::kernel::{Extent, Strides, row_of};
 use crate::scatter::plan::Problem;
 use crate::scatter::segment::words;
-use crate::scatter::tree::{State, carry, levels, take, updated};
+use crate::scatter::tree::{State, levels, take, updated};
 use crate::scatter::update::{Operands, extent};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
 /// Units in a cube: a vector register of most CPUs, since a cube is one core's work.
-pub(super) const CORE_UNITS: u32 = 8;
+const CORE_UNITS: u32 = 8;
+
+/// The grid of units that have much to do each.
+pub(super) fn core_grid(units: usize) -> (CubeCount, CubeDim) {
+    (cubes(units.div_ceil(CORE_UNITS as usize)), CubeDim::new_1d(CORE_UNITS))
+}
 
 /// One unit per line: clears the states of its rows, takes its sources, and updates its elements.
 ///
 /// Vectors are of neighbours along the axis.
-// The outer condition is decided when the kernel is compiled.
-#[allow(clippy::collapsible_if)]
 #[cube(launch_unchecked)]
 fn update_lines<F: Numeric, A: Numeric, I: Int, N: Size>(
     tensor: &[Vector<F, N>],
@@ -60,12 +63,7 @@ fn update_lines<F: Numeric, A: Numeric, I: Int, N: Size>(
             if row < extent.rows {
                 let place = first + row * extent.inner;
                 let value = A::cast_from(value.extract(lane));
-                let full = take::<A>(states, totals, place, value, levels, chunk_length, update, is_float);
-                if comptime!(levels > 1) {
-                    if full {
-                        carry::<A>(&*states, totals, place, places, levels, chunk_length, update, is_float);
-                    }
-                }
+                take::<A>(states, totals, place, value, places, levels, chunk_length, update, is_float);
             }
         }
     }
@@ -105,14 +103,14 @@ pub(super) fn update(
         && views.iter().all(|view| view.has_axis_in_vectors(4));
     let width = if fours { 4 } else { 1 };
     let output = operands.output(client);
-    let count = cubes(problem.columns().div_ceil(CORE_UNITS as usize));
+    let (count, dim) = core_grid(problem.columns());
     // SAFETY: units stop at the number of lines, whose elements, states and totals are their own; the views cover what
     // the extent and their strides reach, and a row is compared with the extent before it addresses a state.
     unsafe {
         update_lines::launch_unchecked(
             client,
             count,
-            CubeDim::new_1d(CORE_UNITS),
+            dim,
             width,
             operands.tensor.buffer(),
             indices.buffer(),

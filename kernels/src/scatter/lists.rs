@@ -1,11 +1,11 @@
 //! Updates of rows of several elements without a sort: few units link the sources of each row to a list in their order, and
 //! each destination element takes the values of its row's.
 
-use crate::launch::{MAX_ITERATIONS, cubes};
+use crate::launch::MAX_ITERATIONS;
 use crate::scatter::accepts::Types;
 use crate::scatter::kernel::{Extent, Strides, Tile, cast_each, combine_each, row_of};
-use crate::scatter::lines::CORE_UNITS;
-use crate::scatter::plan::{Problem, axis_grids};
+use crate::scatter::lines::core_grid;
+use crate::scatter::plan::{Problem, axis_grids, touches_few};
 use crate::scatter::segment::{Keys, words, words_arg};
 use crate::scatter::tree::levels;
 use crate::scatter::update::{Operands, extent};
@@ -45,6 +45,21 @@ pub(super) fn iterations(sources: usize) -> usize {
 /// Sources that one iteration takes.
 fn step(sources: usize) -> usize {
     if sources <= MOST_TAKEN_SINGLY { 1 } else { STEP }
+}
+
+/// How a unit goes through a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Form {
+    /// Neighbouring elements it does so for.
+    together: usize,
+    /// Sources that it takes in an iteration.
+    step: usize,
+    /// Levels above the chunks of values.
+    levels: u32,
+    /// Values, or chunks, of a chunk.
+    chunk_length: u32,
+    /// What ends a list.
+    none: u32,
 }
 
 /// One unit for every so many blocks of rows: links their sources, the last one first.
@@ -111,6 +126,100 @@ fn link<I: Int, N: Size>(
     }
 }
 
+/// Takes the values of one row, the first of which is `first`, into its `elements`.
+#[cube]
+fn take_list<F: Numeric, A: Numeric, N: Size>(
+    elements: &mut Array<Vector<F, N>>,
+    first: u32,
+    next: &[u32],
+    values: &[Vector<F, N>],
+    outer: u32,
+    column: u32,
+    value_strides: Strides,
+    #[comptime] form: Form,
+    #[comptime] update: Update,
+    #[comptime] is_float: bool,
+) {
+    let Form { together, step, levels, chunk_length, none } = comptime!(form);
+    let mut source = first;
+    let mut count = 0u32;
+    let mut totals = Array::<Vector<A, N>>::new(together);
+    let mut above = Array::<Vector<A, N>>::new(comptime!(if levels == 0 { 1 } else { levels as usize * together }));
+    while source != none {
+        if comptime!(levels > 0) {
+            // A complete chunk is the next term of the chunk on the level above, and so on up.
+            let mut terms = select(count & (chunk_length - 1) == 0, count / chunk_length, 0u32);
+            while terms != 0 {
+                let mut ends = true;
+                #[unroll]
+                for level in 0..levels {
+                    if ends {
+                        let opens = (terms - 1) & (chunk_length - 1) == 0;
+                        #[unroll]
+                        for within in 0..together {
+                            let kept = comptime!(level as usize * together + within);
+                            if !opens {
+                                totals[within] = combine_each::<A, N>(above[kept], totals[within], update, is_float);
+                            }
+                            above[kept] = totals[within];
+                        }
+                        ends = terms & (chunk_length - 1) == 0;
+                        terms /= chunk_length;
+                    }
+                }
+                terms = 0u32;
+            }
+        }
+        // A chunk is whole steps, so only the first source of a step may open one.
+        #[unroll]
+        for place in 0..step {
+            if source != none {
+                let value = value_strides.offset(outer, source, column);
+                source = next[source as usize];
+                #[unroll]
+                for within in 0..together {
+                    let value = values[value + value_strides.offset(0u32, 0u32, comptime!(within as u32))];
+                    let term = cast_each::<F, A, N>(value);
+                    if comptime!(place == 0) {
+                        if count & (chunk_length - 1) == 0 {
+                            totals[within] = term;
+                        } else {
+                            totals[within] = combine_each::<A, N>(totals[within], term, update, is_float);
+                        }
+                    } else {
+                        totals[within] = combine_each::<A, N>(totals[within], term, update, is_float);
+                    }
+                }
+                count += 1;
+            }
+        }
+    }
+    if comptime!(levels > 0) {
+        // What is left on each level.
+        let mut terms = (count - 1) / chunk_length;
+        while terms != 0 {
+            #[unroll]
+            for level in 0..levels {
+                if terms & (chunk_length - 1) != 0 {
+                    #[unroll]
+                    for within in 0..together {
+                        let kept = comptime!(level as usize * together + within);
+                        totals[within] = combine_each::<A, N>(above[kept], totals[within], update, is_float);
+                    }
+                }
+                terms /= chunk_length;
+            }
+            terms = 0u32;
+        }
+    }
+    #[unroll]
+    for within in 0..together {
+        let before = cast_each::<F, A, N>(elements[within]);
+        let updated = combine_each::<A, N>(before, totals[within], update, is_float);
+        elements[within] = cast_each::<A, F, N>(updated);
+    }
+}
+
 /// For each `together` neighbouring destination elements: takes the values of their row.
 #[cube(launch_unchecked)]
 fn take_lists<F: Numeric, A: Numeric, N: Size>(
@@ -125,15 +234,12 @@ fn take_lists<F: Numeric, A: Numeric, N: Size>(
     tensor_strides: Strides,
     value_strides: Strides,
     #[comptime] bits: u32,
-    #[comptime] together: usize,
-    #[comptime] step: usize,
-    #[comptime] levels: u32,
-    #[comptime] chunk_length: u32,
-    #[comptime] none: u32,
+    #[comptime] form: Form,
     #[comptime] update: Update,
     #[comptime] is_float: bool,
     #[define(F, A)] _dtypes: [ElemType; 2],
 ) {
+    let together = comptime!(form.together);
     let (outer, row, column) = (tile.outer(), tile.axis(), tile.inner() * comptime!(together as u32));
     if outer >= extent.outer || row >= extent.rows || column >= extent.inner {
         terminate!();
@@ -148,89 +254,53 @@ fn take_lists<F: Numeric, A: Numeric, N: Size>(
     // Software drivers execute both sides of every branch, but leave loops.
     let mut is_touched = (touched[(row / bits) as usize] >> (row % bits)) & 1 != 0;
     while is_touched {
-        let mut source = first[row as usize];
-        let mut count = 0u32;
-        let mut totals = Array::<Vector<A, N>>::new(together);
-        let mut above = Array::<Vector<A, N>>::new(comptime!(if levels == 0 { 1 } else { levels as usize * together }));
-        while source != none {
-            if comptime!(levels > 0) {
-                // A complete chunk is the next term of the chunk on the level above, and so on up.
-                let mut terms = select(count & (chunk_length - 1) == 0, count / chunk_length, 0u32);
-                while terms != 0 {
-                    let mut ends = true;
-                    #[unroll]
-                    for level in 0..levels {
-                        if ends {
-                            let opens = (terms - 1) & (chunk_length - 1) == 0;
-                            #[unroll]
-                            for within in 0..together {
-                                let kept = comptime!(level as usize * together + within);
-                                if !opens {
-                                    totals[within] =
-                                        combine_each::<A, N>(above[kept], totals[within], update, is_float);
-                                }
-                                above[kept] = totals[within];
-                            }
-                            ends = terms & (chunk_length - 1) == 0;
-                            terms /= chunk_length;
-                        }
-                    }
-                    terms = 0u32;
-                }
-            }
-            // A chunk is whole steps, so only the first source of a step may open one.
-            #[unroll]
-            for place in 0..step {
-                if source != none {
-                    let value = value_strides.offset(outer, source, column);
-                    source = next[source as usize];
-                    #[unroll]
-                    for within in 0..together {
-                        let value = values[value + value_strides.offset(0u32, 0u32, comptime!(within as u32))];
-                        let term = cast_each::<F, A, N>(value);
-                        if comptime!(place == 0) {
-                            if count & (chunk_length - 1) == 0 {
-                                totals[within] = term;
-                            } else {
-                                totals[within] = combine_each::<A, N>(totals[within], term, update, is_float);
-                            }
-                        } else {
-                            totals[within] = combine_each::<A, N>(totals[within], term, update, is_float);
-                        }
-                    }
-                    count += 1;
-                }
-            }
-        }
-        if comptime!(levels > 0) {
-            // What is left on each level.
-            let mut terms = (count - 1) / chunk_length;
-            while terms != 0 {
-                #[unroll]
-                for level in 0..levels {
-                    if terms & (chunk_length - 1) != 0 {
-                        #[unroll]
-                        for within in 0..together {
-                            let kept = comptime!(level as usize * together + within);
-                            totals[within] = combine_each::<A, N>(above[kept], totals[within], update, is_float);
-                        }
-                    }
-                    terms /= chunk_length;
-                }
-                terms = 0u32;
-            }
-        }
-        #[unroll]
-        for within in 0..together {
-            let before = cast_each::<F, A, N>(elements[within]);
-            let updated = combine_each::<A, N>(before, totals[within], update, is_float);
-            elements[within] = cast_each::<A, F, N>(updated);
-        }
+        let source = first[row as usize];
+        take_list::<F, A, N>(&mut elements, source, next, values, outer, column, value_strides, form, update, is_float);
         is_touched = false;
     }
     #[unroll]
     for within in 0..together {
         output[to + within] = elements[within];
+    }
+}
+
+/// For each source and `together` neighbours of it: if it is the first of its row, takes the row's values into the row's
+/// elements. Rows that no source is for are left as they are.
+#[cube(launch_unchecked)]
+fn take_lists_of_first<F: Numeric, A: Numeric, I: Int, N: Size>(
+    keys: &[I],
+    first: &[u32],
+    next: &[u32],
+    values: &[Vector<F, N>],
+    output: &mut [Vector<F, N>],
+    key_stride: u32,
+    extent: Extent,
+    tile: Tile,
+    value_strides: Strides,
+    #[comptime] form: Form,
+    #[comptime] update: Update,
+    #[comptime] is_float: bool,
+    #[define(F, A, I)] _dtypes: [ElemType; 3],
+) {
+    let together = comptime!(form.together);
+    let (outer, source, column) = (tile.outer(), tile.axis(), tile.inner() * comptime!(together as u32));
+    if outer >= extent.outer || source >= extent.sources || column >= extent.inner {
+        terminate!();
+    }
+    let row = row_of::<I>(keys[(source * key_stride) as usize], extent.rows);
+    if row >= extent.rows || first[row as usize] != source {
+        terminate!();
+    }
+    let at = ((outer * extent.rows + row) * extent.inner + column) as usize;
+    let mut elements = Array::<Vector<F, N>>::new(together);
+    #[unroll]
+    for within in 0..together {
+        elements[within] = output[at + within];
+    }
+    take_list::<F, A, N>(&mut elements, source, next, values, outer, column, value_strides, form, update, is_float);
+    #[unroll]
+    for within in 0..together {
+        output[at + within] = elements[within];
     }
 }
 
@@ -249,6 +319,7 @@ pub(super) fn update(
     let glances = sources.div_ceil(BITS);
     // A glance loops once, and once for each source and to leave that loop.
     let most = (MAX_ITERATIONS - clearing(rows)) / (BITS + 2);
+    let (count, dim) = core_grid(LINKERS);
     let mut end = glances;
     while end > 0 {
         let begin = end.saturating_sub(most);
@@ -259,8 +330,8 @@ pub(super) fn update(
         unsafe {
             link::launch_unchecked(
                 client,
-                cubes(LINKERS.div_ceil(CORE_UNITS as usize)),
-                CubeDim::new_1d(CORE_UNITS),
+                count.clone(),
+                dim,
                 keys.width(sources, BITS),
                 keys.arg(sources),
                 keys.arg(sources),
@@ -283,12 +354,44 @@ pub(super) fn update(
         end = begin;
     }
 
-    let output = operands.output(client);
     let width = operands.vector_width(problem, types);
     let problem = &Problem { inner: problem.inner / width, ..*problem };
     // A unit of two elements goes through its row's list once; one of four copies no faster.
     let together = if problem.inner.is_multiple_of(2) { 2 } else { 1 };
-    for (count, dim, tile) in axis_grids(problem.outer, rows, problem.inner / together) {
+    let columns = problem.inner / together;
+    let form = Form { together, step: step(sources), levels: levels(sources), chunk_length: CHUNK as u32, none: NONE };
+    let value_strides = || operands.values.vector_strides(width as u32);
+    if touches_few(rows, sources) {
+        let output = operands.copy(client);
+        for (count, dim, tile) in axis_grids(problem.outer, sources, columns) {
+            // SAFETY: units stop at the number of values, which the view covers, and where a source names no row; the
+            // first source of a row, which alone writes the row's elements, is one, and each one's next.
+            unsafe {
+                take_lists_of_first::launch_unchecked(
+                    client,
+                    count,
+                    dim,
+                    width,
+                    keys.arg(sources),
+                    words_arg(&first, rows),
+                    words_arg(&next, sources),
+                    operands.values.buffer(),
+                    output.clone().into_arg().into_buffer_arg(),
+                    keys.stride,
+                    extent(problem),
+                    tile,
+                    value_strides(),
+                    form,
+                    update,
+                    types.is_float(),
+                    [types.storage, types.accumulator, keys.dtype],
+                );
+            }
+        }
+        return output;
+    }
+    let output = operands.output(client);
+    for (count, dim, tile) in axis_grids(problem.outer, rows, columns) {
         // SAFETY: units stop at the number of destination elements, which the view covers; the first source of a row with
         // any is one, and each one's next.
         unsafe {
@@ -306,13 +409,9 @@ pub(super) fn update(
                 extent(problem),
                 tile,
                 operands.tensor.vector_strides(width as u32),
-                operands.values.vector_strides(width as u32),
+                value_strides(),
                 BITS as u32,
-                together,
-                step(sources),
-                levels(sources),
-                CHUNK as u32,
-                NONE,
+                form,
                 update,
                 types.is_float(),
                 [types.storage, types.accumulator],

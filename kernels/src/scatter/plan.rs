@@ -3,15 +3,20 @@
 use crate::device::Machine;
 use crate::launch::{MAX_CUBES_PER_AXIS, MAX_ITERATIONS, UNITS};
 use crate::scatter::accepts::accumulator;
-use crate::scatter::bins::{LINE, ROUND, STEP};
+use crate::scatter::bins::{LINE, STEP};
 use crate::scatter::kernel::TileLaunch;
 use crate::scatter::lists;
 use crate::scatter::tree::MOST_LEVELS;
 use crate::scatter::{CHUNK, RUN, Update};
 use cubecl::prelude::{CubeCount, CubeDim, ElemType};
 
-/// Steps of a walk (destination elements times sources) up to which one launch beats sorting.
-const WALK_STEPS: u64 = 1 << 20;
+/// Steps of a walk (destination elements times sources) up to which one launch beats several.
+fn walk_steps(machine: Machine) -> u64 {
+    match machine {
+        Machine::Gpu => 1 << 20,
+        Machine::Software => 1 << 17,
+    }
+}
 
 /// Fewest elements of which copying them and a second launch cost less on a software driver than a walk of each.
 const FEWEST_COPIED: usize = 1 << 16;
@@ -31,14 +36,32 @@ const MOST_BINNED: usize = CHUNK.pow(MOST_LEVELS + 1);
 /// Most sources that go by lists: a unit takes all of them, if they are for one row.
 const MOST_LISTED: usize = 200_000;
 
+/// Most sources of single elements that go by lists rather than bins, which cost several launches.
+const MOST_LISTED_SINGLY: usize = 4096;
+
+/// Rows for each source from which on going through all rows costs more than their sources.
+const MANY_ROWS_A_SOURCE: usize = 16;
+
+/// Steps of sources that walk those of their line up to which that beats linking them, where each line has indices of its own
+/// and where all have the same.
+const TOUCHED_STEPS: u64 = 1 << 18;
+const TOUCHED_STEPS_OF_ROWS: u64 = 1 << 16;
+
 /// Fewest rows whose sources go by bins: with fewer, one unit could have most of the work.
-const FEWEST_BINNED_ROWS: usize = 1024;
+const FEWEST_BINNED_ROWS: usize = 256;
 
 /// Longest run of sources that one unit puts into bins.
 const LONGEST_RUN: usize = 1023 * 16;
 
-/// Most bits of a row that tell its bin.
-const MOST_BIN_BITS: u32 = 8;
+/// Most bits of a row that tell its bin, in a plan that a caller makes: a unit keeps a counter for each bin.
+const MOST_BIN_BITS: u32 = 10;
+
+/// Most bits in a plan made here: the lines that a vector of units writes to, one for each unit and bin, then fit a core's
+/// first cache.
+const MOST_PLANNED_BIN_BITS: u32 = 6;
+
+/// Words in a cache line.
+const LINE_WORDS: usize = 16;
 
 /// Fewest lines of which each has a unit: enough for the vector registers of a processor's cores.
 const FEWEST_LINES: usize = 128;
@@ -91,10 +114,10 @@ pub enum Plan {
     /// Stable radix passes over blocks of sources. Four launches a pass, and two to seven others.
     Radix(Radix),
     /// The values of single elements' sources are put side by side for each bin of rows, and taken in their order by one
-    /// unit a bin. Five launches, and one for every 200,000 sources or so.
+    /// unit a bin. Five launches, and one for every 700,000 sources or so.
     Bins(Bins),
     /// Each row's sources are linked to a list in their order, which its destination elements go through. Two launches, and
-    /// one for every 55,000 sources or so.
+    /// one for every 55,000 sources or so; one more where few rows of many have any, to copy the others.
     Lists,
 }
 
@@ -113,9 +136,14 @@ impl Bins {
         1 << self.bin_bits
     }
 
+    /// Runs of so many sources.
+    pub(super) fn runs(&self, sources: usize) -> usize {
+        sources.div_ceil(self.run)
+    }
+
     /// Counters: one for each bin of each run.
     pub(super) fn counters(&self, sources: usize) -> usize {
-        self.bins() * sources.div_ceil(self.run)
+        self.bins() * self.runs(sources)
     }
 
     /// Places for the states of one bin's rows, and for one row more, which stands for none.
@@ -124,14 +152,14 @@ impl Bins {
         ((rows + 1).div_ceil(self.bins()).div_ceil(LINE) | 1) * LINE
     }
 
-    /// Rounds of one launch: a round's loop is entered and left.
-    pub(super) fn rounds(&self, rows: usize) -> usize {
-        (MAX_ITERATIONS - self.clearing(rows)) / (ROUND + 3)
+    /// Iterations of one launch that take values.
+    pub(super) fn iterations_a_launch(&self, rows: usize) -> usize {
+        MAX_ITERATIONS - self.clearing(rows) - 2
     }
 
-    /// Rounds that take all of so many values into rows of one bin: a round may end early, at a full chunk of chunks.
-    pub(super) fn all_rounds(values: usize) -> usize {
-        values.div_ceil(ROUND * STEP) + values / (CHUNK * CHUNK)
+    /// Iterations that take all of so many values, if they are in one bin: a further chunk ends one early.
+    pub(super) fn most_iterations(sources: usize) -> usize {
+        sources.div_ceil(STEP) + sources / CHUNK
     }
 
     /// Loop iterations that clear the states of a bin.
@@ -139,19 +167,23 @@ impl Bins {
         self.places(rows) / LINE
     }
 
-    /// Loop iterations of the unit that has the most of them, but for those bound by the rounds.
+    /// Loop iterations of the unit that has the most of them, but for those that take values.
     pub(super) fn iterations(&self, sources: usize) -> usize {
-        (self.bins() + self.run).max(scan_iterations(self.counters(sources)))
+        (2 * self.bins() + self.run).max(scan_iterations(self.counters(sources)))
     }
 
     /// What of a problem these bins are not for, if anything.
     pub(super) fn refuses(&self, problem: &Problem, dtype: ElemType) -> Option<String> {
         let Problem { rows, sources, .. } = *problem;
-        let clearing = if self.run == 0 { usize::MAX } else { self.clearing(rows) };
+        let made = self.run > 0 && self.bin_bits <= MOST_BIN_BITS;
+        let clearing = if made { self.clearing(rows) } else { usize::MAX };
         let words = accumulator(dtype).size() == size_of::<u32>();
         let single = problem.columns() == 1 && levels_reach(rows.max(sources));
         (sources > MOST_BINNED || clearing > MAX_ITERATIONS / 2 || !words || !single).then(|| {
-            let wanted = format!("at most {MOST_BINNED} sources of single elements with totals of 32 bits");
+            let bins = 1 << MOST_BIN_BITS;
+            let wanted = format!(
+                "at most {bins} bins of at most {MOST_BINNED} sources of single elements with totals of 32 bits"
+            );
             format!("{self:?} for {dtype} in {problem:?}, want {wanted}")
         })
     }
@@ -159,9 +191,9 @@ impl Bins {
     /// The geometry for so many sources.
     fn new(sources: usize) -> Self {
         // Bins and runs are to keep the units of software drivers busy, and to be fewer, multiplied, than the sources.
-        let bits = (sources.max(1).ilog2().saturating_sub(3) / 2).clamp(4, MOST_BIN_BITS);
+        let bits = (sources.max(1).ilog2().saturating_sub(4) / 2).clamp(4, MOST_PLANNED_BIN_BITS);
         // An odd number of cache lines.
-        let run = ((sources >> bits).div_ceil(16) | 1) * 16;
+        let run = ((sources >> (bits + 1)).div_ceil(16) | 1) * 16;
         Self { bin_bits: bits, run: run.min(LONGEST_RUN) }
     }
 }
@@ -183,9 +215,9 @@ impl Radix {
         1 << self.digit_bits
     }
 
-    /// Counters of a pass over `sources` keys: one for each digit of each run.
+    /// Counters of a pass over `sources` keys: one for each digit of each run, and what pads the runs.
     pub(super) fn counters(&self, sources: usize) -> usize {
-        self.bins() * sources.div_ceil(self.run)
+        self.bins() * columns(sources, self.run)
     }
 
     /// Loop iterations of the unit that has the most of them.
@@ -206,6 +238,12 @@ impl Radix {
     }
 }
 
+/// Counters of one bin or digit, of which each run of `sources` has one: an odd number of cache lines, so that cores share
+/// none and the neighbouring bins' meet in no cache set.
+pub(super) fn columns(sources: usize, run: usize) -> usize {
+    (sources.div_ceil(run).div_ceil(LINE_WORDS) | 1) * LINE_WORDS
+}
+
 /// Counters that one unit of their scan adds up.
 pub(super) fn scan_block(counters: usize) -> usize {
     // Blocks as many as they are long, to the next power of two: the scan's two loops then cost the same.
@@ -218,10 +256,10 @@ fn scan_iterations(counters: usize) -> usize {
     counters.div_ceil(block) + block
 }
 
-/// Whether every destination element can walk its sources at less than the cost of sorting.
-pub(super) fn walks(problem: &Problem) -> bool {
+/// Whether every destination element can walk its sources at less than the cost of other ways.
+fn walks(problem: &Problem, machine: Machine) -> bool {
     let steps = problem.elements() as u64 * problem.sources as u64;
-    problem.sources <= MOST_WALKED && steps <= WALK_STEPS
+    problem.sources <= MOST_WALKED && steps <= walk_steps(machine)
 }
 
 /// Whether so few rows are updated that copying the tensor and going by source beats going by row.
@@ -236,8 +274,8 @@ pub(super) fn sums_runs(problem: &Problem, update: Update, is_float: bool) -> bo
 
 /// The plan of [`select_assign`](super::select_assign) and [`scatter_nd`](super::scatter_nd) for elements of `dtype`.
 pub fn plan(problem: &Problem, dtype: ElemType, machine: Machine) -> Plan {
-    match walks(problem) {
-        _ if machine == Machine::Software && goes_by_touched(problem) => Plan::Touched,
+    match walks(problem, machine) {
+        _ if machine == Machine::Software && goes_by_touched(problem, TOUCHED_STEPS_OF_ROWS) => Plan::Touched,
         true => Plan::Walk,
         false => plan_by_key(problem, dtype, machine),
     }
@@ -246,19 +284,19 @@ pub fn plan(problem: &Problem, dtype: ElemType, machine: Machine) -> Plan {
 /// The plan of [`scatter`](super::scatter): it walks its lines, goes through them one by one, updates what is touched, or
 /// takes all updates by destination element.
 pub fn plan_scatter(problem: &Problem, dtype: ElemType, machine: Machine) -> Plan {
-    match walks(problem) {
-        _ if machine == Machine::Software && goes_by_touched(problem) => Plan::Touched,
+    match walks(problem, machine) {
+        _ if machine == Machine::Software && goes_by_touched(problem, TOUCHED_STEPS) => Plan::Touched,
         _ if machine == Machine::Software && goes_by_line(problem, dtype) => Plan::Lines,
         true => Plan::Walk,
         false => plan_by_key(&problem.flattened(), dtype, machine),
     }
 }
 
-/// Whether sources that walk the sources of their line are few beside the elements, and have little to walk.
-fn goes_by_touched(problem: &Problem) -> bool {
+/// Whether sources that walk the sources of their line, in so many steps at most, are few beside the elements.
+fn goes_by_touched(problem: &Problem, most: u64) -> bool {
     let steps = problem.columns() as u64 * (problem.sources as u64).pow(2);
     let (walked, elements) = (problem.sources <= MOST_WALKED, problem.elements());
-    touches_few(problem.rows, problem.sources) && walked && elements >= FEWEST_COPIED && steps <= elements as u64
+    touches_few(problem.rows, problem.sources) && walked && elements >= FEWEST_COPIED && steps <= most
 }
 
 /// Whether one unit a line is enough of them, and has less to do than if each of its rows looked for its sources.
@@ -269,7 +307,7 @@ fn goes_by_line(problem: &Problem, dtype: ElemType) -> bool {
     let line = 4 * rows as u64 + 6 * sources as u64;
     problem.columns() >= FEWEST_LINES
         && line < walk
-        && !touches_few(rows, sources)
+        && rows <= MANY_ROWS_A_SOURCE * sources
         && line_iterations(problem) <= MAX_ITERATIONS
         && line_refuses(problem, dtype).is_none()
 }
@@ -293,14 +331,19 @@ fn levels_reach(elements: usize) -> bool {
 fn plan_by_key(problem: &Problem, dtype: ElemType, machine: Machine) -> Plan {
     let Problem { rows, sources, .. } = *problem;
     let bins = Bins::new(sources);
-    // Few units have a bin each: enough for a processor's cores.
-    let software = machine == Machine::Software && rows >= FEWEST_BINNED_ROWS;
-    match sources <= MOST_RANKED {
-        true => Plan::Rank,
-        false if software && problem.columns() > 1 && list_refuses(problem).is_none() => Plan::Lists,
-        false if software && !touches_few(rows, sources) && bins.refuses(problem, dtype).is_none() => Plan::Bins(bins),
-        false => Plan::Radix(Radix::new(rows, sources)),
+    match machine {
+        Machine::Software if goes_by_list(problem) => Plan::Lists,
+        Machine::Software if rows >= FEWEST_BINNED_ROWS && bins.refuses(problem, dtype).is_none() => Plan::Bins(bins),
+        _ if sources <= MOST_RANKED => Plan::Rank,
+        _ => Plan::Radix(Radix::new(rows, sources)),
     }
+}
+
+/// Whether few units that look at all sources, and one for each row, have less to do than with bins or a sort.
+fn goes_by_list(problem: &Problem) -> bool {
+    let Problem { rows, sources, .. } = *problem;
+    let few = sources <= MOST_LISTED_SINGLY || rows >= MANY_ROWS_A_SOURCE * sources;
+    (problem.columns() > 1 || few) && list_refuses(problem).is_none()
 }
 
 /// Why the sources of `problem` are not linked to lists, if they are not.

@@ -2,7 +2,7 @@
 
 use crate::launch::{cubes, grid};
 use crate::scatter::kernel::{Extent, Strides, Tile, row_of};
-use crate::scatter::plan::{Radix, scan_block, touches_few};
+use crate::scatter::plan::{Radix, columns, scan_block, touches_few};
 use cubecl::ir::UIntKind;
 use cubecl::prelude::*;
 use cubecl::server::Handle;
@@ -164,17 +164,17 @@ fn count_digits<I: Int, N: Size>(
     rows: u32,
     sources: u32,
     run: u32,
-    runs: u32,
+    columns: u32,
     shift: u32,
     bins: u32,
     #[define(I)] _dtype: ElemType,
 ) {
     let unit = ABSOLUTE_POS as u32;
-    if unit >= runs {
+    if unit >= columns {
         terminate!();
     }
     for digit in 0..bins {
-        counters[(digit * runs + unit) as usize] = 0;
+        counters[(digit * columns + unit) as usize] = 0;
     }
     let width = N::value();
     for at in unit * run / comptime!(width as u32)..min((unit + 1) * run, sources) / comptime!(width as u32) {
@@ -182,7 +182,7 @@ fn count_digits<I: Int, N: Size>(
         #[unroll]
         for lane in 0..width {
             let digit = (row_of::<I>(keys.extract(lane), rows) >> shift) & (bins - 1);
-            counters[(digit * runs + unit) as usize] += 1;
+            counters[(digit * columns + unit) as usize] += 1;
         }
     }
 }
@@ -231,14 +231,14 @@ fn place_by_digit<I: Int, N: Size>(
     rows: u32,
     sources: u32,
     run: u32,
-    runs: u32,
+    columns: u32,
     shift: u32,
     bins: u32,
     #[comptime] moved: bool,
     #[define(I)] _dtype: ElemType,
 ) {
     let unit = ABSOLUTE_POS as u32;
-    if unit >= runs {
+    if unit >= columns {
         terminate!();
     }
     let width = N::value();
@@ -256,7 +256,7 @@ fn place_by_digit<I: Int, N: Size>(
         #[unroll]
         for lane in 0..width {
             let key = row_of::<I>(keys.extract(lane), rows);
-            let counter = ((key >> shift) & (bins - 1)) * runs + unit;
+            let counter = ((key >> shift) & (bins - 1)) * columns + unit;
             let to = counters[counter as usize];
             counters[counter as usize] = to + 1;
             sorted_keys[to as usize] = key;
@@ -390,8 +390,8 @@ pub(super) fn place(
     moved: bool,
 ) {
     let (places, keys) = from;
-    let runs = sources.div_ceil(digits.run);
-    let (count, dim) = run_grid(runs);
+    let columns = columns(sources, digits.run);
+    let (count, dim) = run_grid(columns);
     // SAFETY: units stop at the number of runs, which cover the sources; the scanned counters number the sources, so that
     // places are a permutation of them.
     unsafe {
@@ -402,14 +402,14 @@ pub(super) fn place(
             keys.width(sources, digits.run),
             keys.arg(sources),
             words_arg(places, sources),
-            words_arg(counters, digits.bins * runs),
+            words_arg(counters, digits.bins * columns),
             words_arg(to.0, sources),
             words_arg(to.1, sources),
             keys.stride,
             rows as u32,
             sources as u32,
             digits.run as u32,
-            runs as u32,
+            columns as u32,
             digits.shift,
             digits.bins as u32,
             moved,
@@ -420,9 +420,9 @@ pub(super) fn place(
 
 /// Writes to `counters[bins, runs]` where the sources of each digit and run begin among all sorted ones.
 pub(super) fn count(client: &Client, keys: &Keys, digits: Digits, rows: usize, sources: usize, counters: &Handle) {
-    let runs = sources.div_ceil(digits.run);
-    let length = digits.bins * runs;
-    let (count, dim) = run_grid(runs);
+    let columns = columns(sources, digits.run);
+    let length = digits.bins * columns;
+    let (count, dim) = run_grid(columns);
     // SAFETY: units stop at the number of runs, which cover the sources.
     unsafe {
         count_digits::launch_unchecked(
@@ -436,7 +436,7 @@ pub(super) fn count(client: &Client, keys: &Keys, digits: Digits, rows: usize, s
             rows as u32,
             sources as u32,
             digits.run as u32,
-            runs as u32,
+            columns as u32,
             digits.shift,
             digits.bins as u32,
             keys.dtype,
@@ -446,7 +446,7 @@ pub(super) fn count(client: &Client, keys: &Keys, digits: Digits, rows: usize, s
 }
 
 /// Replaces each counter by the sum of all before it.
-fn scan(client: &Client, counters: &Handle, length: usize) {
+pub(super) fn scan(client: &Client, counters: &Handle, length: usize) {
     let block = scan_block(length);
     let blocks = length.div_ceil(block);
     let sums = words(client, blocks);

@@ -16,8 +16,8 @@ pub(super) fn levels(values: usize) -> u32 {
     (1..=MOST_LEVELS).filter(|&level| values > CHUNK.pow(level)).count() as u32
 }
 
-/// Takes a value into the row at `place`. Whether that leaves a full chunk on the first level, which [`carry`] has to take on
-/// before the row's next 64 values.
+/// Takes a value into the row at `place`. If it begins a further chunk, the full one before it becomes a term of the next
+/// level's, and so on up.
 ///
 /// `totals` has `places` for each level.
 // The outer condition is decided when the kernel is compiled.
@@ -26,6 +26,45 @@ pub(super) fn levels(values: usize) -> u32 {
 pub(super) fn take<A: Numeric>(
     states: &mut [State],
     totals: &mut [A],
+    place: u32,
+    value: A,
+    places: u32,
+    #[comptime] levels: u32,
+    #[comptime] chunk_length: u32,
+    #[comptime] update: Update,
+    #[comptime] is_float: bool,
+) {
+    let state = states[place as usize];
+    let count = state.extract(0usize);
+    let total = A::reinterpret(state.extract(1usize));
+    let opens = count & (chunk_length - 1) == 0;
+    if comptime!(levels > 0) {
+        if opens && count != 0 {
+            let mut terms = count / chunk_length;
+            let mut term = total;
+            let mut full = true;
+            #[unroll]
+            for level in 0..levels {
+                if full {
+                    let kept = (places * level + place) as usize;
+                    if (terms - 1) & (chunk_length - 1) != 0 {
+                        term = combine::<A>(totals[kept], term, update, is_float);
+                    }
+                    totals[kept] = term;
+                    full = terms & (chunk_length - 1) == 0;
+                    terms /= chunk_length;
+                }
+            }
+        }
+    }
+    let total = select(opens, value, combine::<A>(total, value, update, is_float));
+    states[place as usize] = state_of::<A>(count + 1, total);
+}
+
+/// As [`take`], unless the value begins a further chunk: whether it does.
+#[cube]
+pub(super) fn take_into_chunk<A: Numeric>(
+    states: &mut [State],
     place: u32,
     value: A,
     #[comptime] levels: u32,
@@ -37,53 +76,23 @@ pub(super) fn take<A: Numeric>(
     let count = state.extract(0usize);
     let total = A::reinterpret(state.extract(1usize));
     let opens = count & (chunk_length - 1) == 0;
-    let mut full = false;
+    let mut begins = false;
     if comptime!(levels > 0) {
-        if opens && count != 0 {
-            let terms = count / chunk_length;
-            let mut term = total;
-            if (terms - 1) & (chunk_length - 1) != 0 {
-                term = combine::<A>(totals[place as usize], total, update, is_float);
-            }
-            totals[place as usize] = term;
-            full = terms & (chunk_length - 1) == 0;
-        }
+        begins = opens && count != 0;
     }
-    let mut after = State::empty();
-    after.insert(0usize, count + 1);
-    after.insert(1usize, u32::reinterpret(select(opens, value, combine::<A>(total, value, update, is_float))));
-    states[place as usize] = after;
-    full
+    if !begins {
+        let total = select(opens, value, combine::<A>(total, value, update, is_float));
+        states[place as usize] = state_of::<A>(count + 1, total);
+    }
+    begins
 }
 
-/// Makes the full chunk that the last value of the row at `place` has left on the first level a term of the next one's, and
-/// so on up.
 #[cube]
-pub(super) fn carry<A: Numeric>(
-    states: &[State],
-    totals: &mut [A],
-    place: u32,
-    places: u32,
-    #[comptime] levels: u32,
-    #[comptime] chunk_length: u32,
-    #[comptime] update: Update,
-    #[comptime] is_float: bool,
-) {
-    let mut terms = (states[place as usize].extract(0usize) - 1) / chunk_length;
-    let mut term = totals[place as usize];
-    let mut full = true;
-    #[unroll]
-    for level in 1..levels {
-        if full {
-            terms /= chunk_length;
-            let kept = (places * level + place) as usize;
-            if (terms - 1) & (chunk_length - 1) != 0 {
-                term = combine::<A>(totals[kept], term, update, is_float);
-            }
-            totals[kept] = term;
-            full = terms & (chunk_length - 1) == 0;
-        }
-    }
+fn state_of<A: Numeric>(count: u32, total: A) -> State {
+    let mut state = State::empty();
+    state.insert(0usize, count);
+    state.insert(1usize, u32::reinterpret(total));
+    state
 }
 
 /// The element that the values of the row at `place` make of `before`.

@@ -233,6 +233,11 @@ impl Operands {
         if words && fours { 4 } else { 1 }
     }
 
+    /// A new tensor of the same elements.
+    pub(super) fn copy(&self, client: &Client) -> TensorHandle {
+        copy(client, self.original.clone())
+    }
+
     /// A new tensor to write all elements of.
     pub(super) fn output(&self, client: &Client) -> TensorHandle {
         unwritten(client, self.original.shape().to_vec(), self.original.dtype)
@@ -316,7 +321,7 @@ fn launch_by_key(
 ) -> TensorHandle {
     match way {
         ByKey::Lists => lists::update(client, &operands, &keys, problem, types, update),
-        ByKey::Bins(geometry) => bins::update(client, &operands, keys, problem, geometry, types, update),
+        ByKey::Bins(geometry) => bins::update(client, &operands, &keys, problem, geometry, types, update),
         ByKey::Sort(radix) => {
             let segments = segment(client, keys, problem.rows, problem.sources, radix);
             fold(client, operands, problem, segments, types, update)
@@ -438,7 +443,7 @@ fn launch_touched(
     types: Types,
     update: Update,
 ) -> TensorHandle {
-    let output = copy(client, operands.original);
+    let output = operands.copy(client);
     for (count, dim, tile) in axis_grids(problem.outer, problem.sources, problem.inner) {
         // SAFETY: units stop at the number of values; the views cover what the extent and their strides reach. A row is
         // compared with the extent before it addresses an element, and one source of its line writes that.
@@ -474,7 +479,7 @@ fn fold(
     update: Update,
 ) -> TensorHandle {
     let output = match segments.by_source {
-        true => copy(client, operands.original.clone()),
+        true => operands.copy(client),
         false => operands.output(client),
     };
     let width = operands.vector_width(problem, types);
