@@ -42,9 +42,10 @@ const MOST_LISTED_SINGLY: usize = 4096;
 /// Rows for each source from which on going through all rows costs more than their sources.
 const MANY_ROWS_A_SOURCE: usize = 16;
 
-/// Steps of sources that walk those of their line up to which that beats linking them, where each line has indices of its own
-/// and where all have the same.
+/// Steps of sources that walk those of their line up to which that beats linking them.
 const TOUCHED_STEPS: u64 = 1 << 18;
+
+/// The same where all lines have the same indices, which are linked once.
 const TOUCHED_STEPS_OF_ROWS: u64 = 1 << 16;
 
 /// Fewest rows whose sources go by bins: with fewer, one unit could have most of the work.
