@@ -29,6 +29,16 @@ pub fn grid(units: usize) -> (CubeCount, CubeDim) {
     (cubes(units.div_ceil(UNITS as usize)), CubeDim::new_1d(UNITS))
 }
 
+/// Units of a cube that is one core's work: a vector register of most CPUs.
+const CORE_UNITS: u32 = 8;
+
+/// The grid of cubes of few units that covers `units` units with much to do each.
+///
+/// A kernel launched with it must compare `ABSOLUTE_POS` with the number of units it needs: the grid may be larger.
+pub(crate) fn core_grid(units: usize) -> (CubeCount, CubeDim) {
+    (cubes(units.div_ceil(CORE_UNITS as usize)), CubeDim::new_1d(CORE_UNITS))
+}
+
 /// At least `count` cubes, one or two axes deep.
 ///
 /// A kernel launched with it must compare `CUBE_POS` with the number of cubes it needs: there may be more.

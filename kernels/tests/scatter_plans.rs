@@ -56,7 +56,7 @@ fn rows_of_whole_chunks_match_reference() {
         let rows = if update == Update::Add { 257 } else { lengths.len() };
         let tensor: Vec<f32> = tensor.iter().copied().chain(random_values(9, rows - lengths.len())).collect();
         let want = reference::scatter([1, rows, 1], &tensor, &wide(&indices), &values, combine(update));
-        let bins = [(0, 4096), (3, 101), (8, 20_000)].map(|(bin_bits, run)| Plan::Bins(Bins { bin_bits, run }));
+        let bins = [(0, 4096), (3, 101), (10, 20_000)].map(|(bin_bits, run)| Plan::Bins(Bins { bin_bits, run }));
         for plan in bins.into_iter().chain([Plan::Lists]) {
             let got = scatter::scatter_planned(
                 &client,
@@ -73,25 +73,55 @@ fn rows_of_whole_chunks_match_reference() {
     }
 }
 
-/// Where each row of one bin has its 4096th value at the same time as all others, and the unit of the bin goes on in another
-/// launch with each.
+/// As many values for one bin as one launch would take if no chunk were full: each that begins one ends an iteration early, so
+/// that the unit goes on in another launch. With two bins, the other is done in the first.
 #[test]
-fn many_rows_of_one_bin_fill_their_chunks_at_once() {
+fn bins_go_on_in_another_launch() {
     let client = client();
-    let (rows, sources) = (260, 260 * 4100);
+    let (rows, sources) = (470, 233 * 4100);
     let (tensor, values) = (random_values(26, rows), random_values(27, sources));
-    let indices: Vec<i32> = (0..sources).map(|source| (source % rows) as i32).collect();
+    for (bin_bits, step) in [(0, 1), (1, 2)] {
+        // Every row of the second bin has one value, and every 4100th of the first.
+        let row = |source: usize| if source < 470 { source } else { source % 233 * step };
+        let indices: Vec<i32> = (0..sources).map(|source| row(source) as i32).collect();
+        let want = reference::scatter([1, rows, 1], &tensor, &wide(&indices), &values, |a, b| a + b);
+        let got = scatter::scatter_planned(
+            &client,
+            Plan::Bins(Bins { bin_bits, run: 16_000 }),
+            0,
+            upload(&client, &tensor, &[rows], F32),
+            upload(&client, &indices, &[sources], I32),
+            upload(&client, &values, &[sources], F32),
+            Update::Add,
+        );
+        assert_bits(&download(&client, got.unwrap()), &want);
+    }
+}
+
+/// Indices that lie apart, as keys of every way by key.
+#[test]
+fn keys_of_views_match_reference() {
+    let client = client();
+    let (rows, sources, distance) = (3000, 1700, 3);
+    let apart = random_indices(40, sources * distance, rows + 9);
+    let indices: Vec<i32> = apart.iter().copied().step_by(distance).collect();
+    let (tensor, values) = (random_values(41, rows), random_values(42, sources));
     let want = reference::scatter([1, rows, 1], &tensor, &wide(&indices), &values, |a, b| a + b);
-    let got = scatter::scatter_planned(
-        &client,
-        Plan::Bins(Bins { bin_bits: 0, run: 16_000 }),
-        0,
-        upload(&client, &tensor, &[rows], F32),
-        upload(&client, &indices, &[sources], I32),
-        upload(&client, &values, &[sources], F32),
-        Update::Add,
-    );
-    assert_bits(&download(&client, got.unwrap()), &want);
+    let bins = Plan::Bins(Bins { bin_bits: 4, run: 112 });
+    for plan in [Plan::Lists, bins, Plan::Rank, Plan::Radix(Radix::new(rows, sources))] {
+        let whole = upload(&client, &apart, &[sources * distance], I32);
+        let got = scatter::scatter_planned(
+            &client,
+            plan,
+            0,
+            upload(&client, &tensor, &[rows], F32),
+            TensorHandle::new(whole.handle, vec![sources], vec![distance], whole.dtype),
+            upload(&client, &values, &[sources], F32),
+            Update::Add,
+        );
+        println!("{plan:?}");
+        assert_bits(&download(&client, got.unwrap()), &want);
+    }
 }
 
 /// Rows of four elements, one of them with more values than two levels of chunks hold, and lines that are as long.
@@ -206,11 +236,16 @@ fn lists_of_most_sources_match_reference() {
     assert_bits(&select_add(&client, Plan::Lists, shape, &tensor, &indices, &values), &want);
 }
 
-/// Rows of several elements go by lists in every type.
+/// Rows of several elements go by lists in every type, by row and, where they are many, by source; and values that lie apart.
 #[test]
 fn rows_of_other_types_match_reference() {
+    rows_of_other_types(50);
+    rows_of_other_types(3000);
+}
+
+fn rows_of_other_types(rows: usize) {
     let client = client();
-    let (rows, inner, sources) = (50, 3, 700);
+    let (inner, sources) = (3, 700);
     let indices = random_indices(31, sources, rows);
     let index = || upload(&client, &indices, &[sources], I32);
     let whole = |seed, length| random_values(seed, length).into_iter().map(|x| (x * 1e9) as i64).collect::<Vec<i64>>();
@@ -232,6 +267,17 @@ fn rows_of_other_types_match_reference() {
         Err(KernelError::Dtype { dtype, .. }) => println!("skipped: the device has no {dtype}"),
         got => assert_eq!(download::<f16>(&client, got.unwrap()), want),
     }
+    let (tensor, values) = (random_values(36, rows * inner), random_values(37, sources * inner));
+    let want = reference::select_assign(shape, &tensor, &wide(&indices), &values, |a, b| a + b);
+    // The values of one source are a column of the buffer, and so are the elements of one row.
+    let turned = |values: &[f32], length: usize| {
+        let turned: Vec<f32> = (0..inner * length).map(|at| values[at % length * inner + at / length]).collect();
+        let handle = upload(&client, &turned, &[inner, length], F32);
+        TensorHandle::new(handle.handle, vec![length, inner], vec![1, length], F32)
+    };
+    let (t, v) = (turned(&tensor, rows), turned(&values, sources));
+    let got = scatter::select_assign_planned(&client, Plan::Lists, 0, t, index(), v, Update::Add);
+    assert_bits(&download(&client, got.unwrap()), &want);
 }
 
 #[test]
@@ -251,15 +297,25 @@ fn refusals_say_what_a_plan_takes() {
         let (index, values) = (index(&many_rows), floats(&[200_001, 2]));
         text(scatter::select_assign_planned(&client, plan, 0, floats(&[3, 2]), index, values, most))
     };
-    assert!(by(Plan::Lists).contains("want at most 200000 sources"));
-    assert!(by(Plan::Bins(Bins { bin_bits: 2, run: 64 })).contains("sources of single elements"));
+    assert!(by(Plan::Lists).contains("want at most 200000 sources and 491520000 rows"));
+    assert!(by(Plan::Bins(Bins { bin_bits: 2, run: 64 })).contains("want single elements with totals of 32 bits"));
     for bins in [Bins { bin_bits: 2, run: 0 }, Bins { bin_bits: 11, run: 64 }] {
         let plan = Plan::Bins(bins);
         let refused = scatter::scatter_planned(&client, plan, 0, floats(&[3]), index(&many), floats(&many), most);
-        assert!(text(refused).contains("want at most 1024 bins of at most 16777216 sources"));
+        assert!(text(refused).contains("want runs of at least 1 source and bins of at most 10 bits"));
+    }
+    let rows = floats(&[300_000]);
+    let bins = Plan::Bins(Bins { bin_bits: 0, run: 64 });
+    let long = scatter::scatter_planned(&client, bins, 0, rows, index(&[9]), floats(&[9]), most);
+    assert!(text(long).contains("want bins of at most 240000 rows"));
+    // Passes that leave bits of the rows out, or are none, and runs of none.
+    for (passes, digit_bits, run) in [(1, 1, 64), (0, 4, 64), (2, 0, 64), (1, 11, 64), (1, 4, 0)] {
+        let plan = Plan::Radix(Radix { passes, digit_bits, run });
+        let refused = scatter::scatter_planned(&client, plan, 0, floats(&[3]), index(&[9]), floats(&[9]), most);
+        assert!(text(refused).contains("and passes by 1 to 10 of 2 bits"), "{plan:?}");
     }
     let line = scatter::scatter_planned(&client, Plan::Lines, 0, floats(&[3]), index(&many), floats(&many), most);
-    assert_eq!(text(line), "scatter::scatter: a line of 60001 sources loops 60007 times, want at most 60000");
+    assert_eq!(text(line), "scatter::scatter: a line of 60001 sources loops 60010 times, want at most 60000");
     let run = Plan::Bins(Bins { bin_bits: 2, run: 60_000 });
     let long = scatter::scatter_planned(&client, run, 0, floats(&[3]), index(&many), floats(&many), most);
     assert!(text(long).contains("want at most 60000"));
@@ -300,6 +356,8 @@ fn plans_are_pinned() {
     let words = Problem { outer: 1, rows: 10_000, sources: 1 << 13, inner: 64 };
     assert_eq!(plan(&words, F32, Machine::Software), Plan::Lists);
     assert_eq!(plan(&words, I64, Machine::Software), Plan::Lists);
+    // Few rows of many words, of which one unit would link all.
+    assert!(matches!(plan(&Problem { rows: 255, ..words }, F32, Machine::Software), Plan::Radix(_)));
     assert_eq!(plan(&words, F32, Machine::Gpu), Plan::Radix(Radix { passes: 4, digit_bits: 4, run: 64 }));
     let many = Problem { sources: 1 << 20, ..words };
     assert!(matches!(plan(&many, F32, Machine::Software), Plan::Radix(_)));

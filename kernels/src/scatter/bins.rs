@@ -3,10 +3,9 @@
 //!
 //! A row's bin is its low bits, so that neighbouring rows are in different bins.
 
-use crate::launch::grid;
+use crate::launch::{core_grid, grid};
 use crate::scatter::accepts::Types;
 use crate::scatter::kernel::row_of;
-use crate::scatter::lines::core_grid;
 use crate::scatter::plan::{Bins, Problem};
 use crate::scatter::segment::{Keys, scan, words, words_arg};
 use crate::scatter::tree::{State, levels, take, take_into_chunk, updated};
@@ -19,7 +18,7 @@ use cubecl::std::tensor::TensorHandle;
 /// The number of a row, and the bits of a value for it.
 type Pair = Vector<u32, Const<2>>;
 
-/// Values that a unit takes in one iteration.
+/// Most values that a unit takes in one iteration.
 pub(super) const STEP: usize = 16;
 
 /// States in a cache line.
@@ -56,6 +55,12 @@ impl Geometry {
         (starts[(bin * self.runs) as usize], end)
     }
 
+    /// The place of the row of a pair, and its value.
+    fn taken<A: Numeric>(&self, pairs: &[Pair], at: u32) -> (u32, A) {
+        let pair = pairs[at as usize];
+        (self.place(pair.extract(0usize)), A::reinterpret(pair.extract(1usize)))
+    }
+
     /// Places of all bins.
     fn all(&self) -> u32 {
         self.places << self.bin_bits
@@ -81,12 +86,12 @@ fn count_bins<I: Int, N: Size>(
     rows: u32,
     sources: u32,
     run: u32,
-    geometry: Geometry,
+    runs: u32,
     #[comptime] bins: u32,
     #[define(I)] _dtype: ElemType,
 ) {
     let unit = ABSOLUTE_POS as u32;
-    if unit >= geometry.runs {
+    if unit >= runs {
         terminate!();
     }
     let mut counts = Array::<u32>::new(comptime!(bins as usize));
@@ -104,7 +109,7 @@ fn count_bins<I: Int, N: Size>(
         }
     }
     for bin in 0..bins {
-        counters[(bin * geometry.runs + unit) as usize] = counts[bin as usize];
+        counters[(bin * runs + unit) as usize] = counts[bin as usize];
     }
 }
 
@@ -121,17 +126,17 @@ fn place_values<F: Numeric, A: Numeric, I: Int, N: Size>(
     rows: u32,
     sources: u32,
     run: u32,
-    geometry: Geometry,
+    runs: u32,
     #[comptime] bins: u32,
     #[define(F, A, I)] _dtypes: [ElemType; 3],
 ) {
     let unit = ABSOLUTE_POS as u32;
-    if unit >= geometry.runs {
+    if unit >= runs {
         terminate!();
     }
     let mut places = Array::<u32>::new(comptime!(bins as usize));
     for bin in 0..bins {
-        places[bin as usize] = starts[(bin * geometry.runs + unit) as usize];
+        places[bin as usize] = starts[(bin * runs + unit) as usize];
     }
     let width = N::value();
     let width = comptime!(width as u32);
@@ -157,6 +162,8 @@ fn place_values<F: Numeric, A: Numeric, I: Int, N: Size>(
 /// go on at `next[bin]`.
 ///
 /// `starts[bin, run]` is where the values of a run begin in a bin.
+// The outer condition is decided when the kernel is compiled.
+#[allow(clippy::collapsible_if)]
 #[cube(launch_unchecked)]
 fn take_bins<A: Numeric>(
     starts: &[u32],
@@ -199,18 +206,14 @@ fn take_bins<A: Numeric>(
         #[unroll]
         for _ in 0..step {
             if at < end && !begins {
-                let pair = pairs[at as usize];
-                let place = geometry.place(pair.extract(0usize));
-                let value = A::reinterpret(pair.extract(1usize));
+                let (place, value) = geometry.taken::<A>(pairs, at);
                 begins = take_into_chunk::<A>(states, place, value, levels, chunk_length, update, is_float);
                 at += u32::cast_from(!begins);
             }
         }
         if comptime!(levels > 0) {
             if begins {
-                let pair = pairs[at as usize];
-                let place = geometry.place(pair.extract(0usize));
-                let value = A::reinterpret(pair.extract(1usize));
+                let (place, value) = geometry.taken::<A>(pairs, at);
                 let places = geometry.all();
                 take::<A>(states, totals, place, value, places, levels, chunk_length, update, is_float);
                 at += 1;
@@ -361,7 +364,7 @@ fn sort_values(
             rows as u32,
             sources as u32,
             bins.run as u32,
-            bins.geometry(problem),
+            bins.runs(sources) as u32,
             bins.bins() as u32,
             keys.dtype,
         );
@@ -386,7 +389,7 @@ fn sort_values(
             rows as u32,
             sources as u32,
             bins.run as u32,
-            bins.geometry(problem),
+            bins.runs(sources) as u32,
             bins.bins() as u32,
             [types.storage, types.accumulator, keys.dtype],
         );

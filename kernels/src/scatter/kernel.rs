@@ -70,7 +70,7 @@ pub(crate) fn row_of<I: Int>(index: I, rows: u32) -> u32 {
     let row = u32::cast_from(index);
     // The cast may drop bits: an index is a row only if it survives the way back.
     let (positive, survives, fits) = (index >= I::from_int(0), I::cast_from(row) == index, row < rows);
-    // Of values, not of expressions, which would be branches: compilers take minutes for a kernel that looks at many.
+    // Of values, not of calls, which would be branches: some compilers take minutes for a kernel that looks at many.
     select(positive && survives && fits, row, rows)
 }
 

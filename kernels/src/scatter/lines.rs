@@ -1,7 +1,7 @@
 //! Updates without a sort where there are many lines: one unit takes a line's sources in their order, each into the
 //! running tree of its row.
 
-use crate::launch::cubes;
+use crate::launch::core_grid;
 use crate::scatter::CHUNK;
 use crate::scatter::Update;
 use crate::scatter::accepts::Types;
@@ -13,14 +13,6 @@ use crate::scatter::tree::{State, levels, take, updated};
 use crate::scatter::update::{Operands, extent};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
-
-/// Units in a cube: a vector register of most CPUs, since a cube is one core's work.
-const CORE_UNITS: u32 = 8;
-
-/// The grid of units that have much to do each.
-pub(super) fn core_grid(units: usize) -> (CubeCount, CubeDim) {
-    (cubes(units.div_ceil(CORE_UNITS as usize)), CubeDim::new_1d(CORE_UNITS))
-}
 
 /// One unit per line: clears the states of its rows, takes its sources, and updates its elements.
 ///

@@ -1,10 +1,10 @@
-//! Updates of rows of several elements without a sort: few units link the sources of each row to a list in their order, and
-//! each destination element takes the values of its row's.
+//! Updates without a sort: few units link the sources of each row to a list in their order, and each destination element takes
+//! the values of its row's. Where few rows of many have sources, the tensor is copied first, and the elements are those of each
+//! row's first source.
 
-use crate::launch::MAX_ITERATIONS;
+use crate::launch::{MAX_ITERATIONS, core_grid};
 use crate::scatter::accepts::Types;
 use crate::scatter::kernel::{Extent, Strides, Tile, cast_each, combine_each, row_of};
-use crate::scatter::lines::core_grid;
 use crate::scatter::plan::{Problem, axis_grids, touches_few};
 use crate::scatter::segment::{Keys, words, words_arg};
 use crate::scatter::tree::levels;
@@ -17,13 +17,16 @@ use cubecl::std::tensor::TensorHandle;
 const NONE: u32 = u32::MAX;
 
 /// Rows of a block, and sources that a unit looks at together: a bit of a word each.
-pub(super) const BITS: usize = 32;
+const BITS: usize = 32;
 
 /// Words that a unit clears in one iteration.
 const CLEARED: usize = 8;
 
 /// Units that link: each looks at all sources, and few are enough for a processor's cores.
 const LINKERS: usize = 64;
+
+/// Rows whose words one iteration of all units that link clears.
+pub(super) const CLEARED_ROWS: usize = BITS * LINKERS * CLEARED;
 
 /// Sources up to which one iteration takes one, which is less work where rows have few.
 const MOST_TAKEN_SINGLY: usize = 25_000;
@@ -33,7 +36,7 @@ const STEP: usize = 8;
 
 /// Loop iterations that clear the words of the blocks a unit links.
 pub(super) fn clearing(rows: usize) -> usize {
-    rows.div_ceil(BITS).div_ceil(LINKERS * CLEARED)
+    rows.div_ceil(CLEARED_ROWS)
 }
 
 /// Loop iterations, at most, of a unit that takes all of so many sources: the loop over those of one row, with another in
@@ -264,7 +267,7 @@ fn take_lists<F: Numeric, A: Numeric, N: Size>(
     }
 }
 
-/// For each source and `together` neighbours of it: if it is the first of its row, takes the row's values into the row's
+/// For each source and `together` neighbouring values of it: if it is the first of its row, takes the row's values into the row's
 /// elements. Rows that no source is for are left as they are.
 #[cube(launch_unchecked)]
 fn take_lists_of_first<F: Numeric, A: Numeric, I: Int, N: Size>(

@@ -49,13 +49,14 @@
 //!
 //! Software drivers need few units, and pay for each access to memory. There a unit goes through a whole line in the order
 //! of its sources, if lines are many, and keeps the tree of each of its rows: four accesses a value, and 8 bytes of scratch
-//! an element, 12 if the line has more than 64 sources. Otherwise one pass puts the values of single elements that are for
-//! one bin of rows side by side, and a unit goes through a bin like that: about 16 bytes of scratch a source and 8 a row,
-//! more for the totals of many sources. The sources of longer rows are linked to a list for each row, at 4 bytes a source
-//! and a row, and the row's elements go through it as they are copied.
+//! an element, 4 more for each level of chunks that its sources may fill. Otherwise one pass puts the values of single
+//! elements that are for one bin of rows side by side, and a unit goes through a bin like that: 8 bytes of scratch a source
+//! and 8 a row, and 4 more a row for each level. The sources of longer rows, and those of single elements where they or the
+//! rows named are few, are linked to a list for each row, at 4 bytes a source and a row. The row's elements go through it as
+//! they are copied, or, where few rows of many have one, once the tensor is.
 //!
-//! Planned launches keep a unit to thousands of loop iterations, for balance; a plan of the caller's choice that would
-//! pass [`MAX_ITERATIONS`](crate::launch::MAX_ITERATIONS) is refused, as are more than about `2^31` sources.
+//! No launch makes a unit loop more than [`MAX_ITERATIONS`](crate::launch::MAX_ITERATIONS) times: a plan of the caller's
+//! choice that would is refused, as are more than about `2^31` sources.
 
 pub(crate) mod accepts;
 pub(crate) mod axes;

@@ -48,11 +48,11 @@ const TOUCHED_STEPS: u64 = 1 << 18;
 /// The same where all lines have the same indices, which are linked once.
 const TOUCHED_STEPS_OF_ROWS: u64 = 1 << 16;
 
-/// Fewest rows whose sources go by bins: with fewer, one unit could have most of the work.
-const FEWEST_BINNED_ROWS: usize = 256;
+/// Fewest rows whose sources go by bins, or by lists if they are many: with fewer, one unit could have most of the work.
+const FEWEST_OWNED_ROWS: usize = 256;
 
 /// Longest run of sources that one unit puts into bins.
-const LONGEST_RUN: usize = 1023 * 16;
+const LONGEST_RUN: usize = 1023 * LINE_WORDS;
 
 /// Most bits of a row that tell its bin, in a plan that a caller makes: a unit keeps a counter for each bin.
 const MOST_BIN_BITS: u32 = 10;
@@ -115,10 +115,10 @@ pub enum Plan {
     /// Stable radix passes over blocks of sources. Four launches a pass, and two to seven others.
     Radix(Radix),
     /// The values of single elements' sources are put side by side for each bin of rows, and taken in their order by one
-    /// unit a bin. Five launches, and one for every 700,000 sources or so.
+    /// unit a bin. Five launches, and one for every 700,000 sources or so begun.
     Bins(Bins),
-    /// Each row's sources are linked to a list in their order, which its destination elements go through. Two launches, and
-    /// one for every 55,000 sources or so; one more where few rows of many have any, to copy the others.
+    /// Each row's sources are linked to a list in their order, which its destination elements go through. One launch, and one for
+    /// every 55,000 sources or so begun; one more where few rows of many have any, to copy the tensor.
     Lists,
 }
 
@@ -149,8 +149,7 @@ impl Bins {
 
     /// Places for the states of one bin's rows, and for one row more, which stands for none.
     pub(super) fn places(&self, rows: usize) -> usize {
-        // An odd number of cache lines, so that the rows of neighbouring bins meet in no cache set.
-        ((rows + 1).div_ceil(self.bins()).div_ceil(LINE) | 1) * LINE
+        odd_lines((rows + 1).div_ceil(self.bins()), LINE)
     }
 
     /// Iterations of one launch that take values.
@@ -170,31 +169,31 @@ impl Bins {
 
     /// Loop iterations of the unit that has the most of them, but for those that take values.
     pub(super) fn iterations(&self, sources: usize) -> usize {
-        (2 * self.bins() + self.run).max(scan_iterations(self.counters(sources)))
+        (2 * self.bins() + self.run + 3).max(scan_iterations(self.counters(sources)))
     }
 
     /// What of a problem these bins are not for, if anything.
     pub(super) fn refuses(&self, problem: &Problem, dtype: ElemType) -> Option<String> {
         let Problem { rows, sources, .. } = *problem;
-        let made = self.run > 0 && self.bin_bits <= MOST_BIN_BITS;
-        let clearing = if made { self.clearing(rows) } else { usize::MAX };
-        let words = accumulator(dtype).size() == size_of::<u32>();
-        let single = problem.columns() == 1 && levels_reach(rows.max(sources));
-        (sources > MOST_BINNED || clearing > MAX_ITERATIONS / 2 || !words || !single).then(|| {
-            let bins = 1 << MOST_BIN_BITS;
-            let wanted = format!(
-                "at most {bins} bins of at most {MOST_BINNED} sources of single elements with totals of 32 bits"
-            );
-            format!("{self:?} for {dtype} in {problem:?}, want {wanted}")
-        })
+        let wanted = if self.run == 0 || self.bin_bits > MOST_BIN_BITS {
+            format!("runs of at least 1 source and bins of at most {MOST_BIN_BITS} bits")
+        } else if problem.columns() != 1 || accumulator(dtype).size() != size_of::<u32>() {
+            "single elements with totals of 32 bits".into()
+        } else if sources > MOST_BINNED || !levels_reach(rows.max(sources)) {
+            format!("at most {MOST_BINNED} sources, and as many rows as can be numbered with their totals")
+        } else if self.clearing(rows) > MAX_ITERATIONS / 2 {
+            format!("bins of at most {} rows", MAX_ITERATIONS / 2 * LINE)
+        } else {
+            return None;
+        };
+        Some(format!("{self:?} for {dtype} in {problem:?}, want {wanted}"))
     }
 
     /// The geometry for so many sources.
     fn new(sources: usize) -> Self {
         // Bins and runs are to keep the units of software drivers busy, and to be fewer, multiplied, than the sources.
         let bits = (sources.max(1).ilog2().saturating_sub(4) / 2).clamp(4, MOST_PLANNED_BIN_BITS);
-        // An odd number of cache lines.
-        let run = ((sources >> (bits + 1)).div_ceil(16) | 1) * 16;
+        let run = odd_lines(sources >> (bits + 1), LINE_WORDS);
         Self { bin_bits: bits, run: run.min(LONGEST_RUN) }
     }
 }
@@ -218,7 +217,21 @@ impl Radix {
 
     /// Counters of a pass over `sources` keys: one for each digit of each run, and what pads the runs.
     pub(super) fn counters(&self, sources: usize) -> usize {
-        self.bins() * columns(sources, self.run)
+        self.bins() * padded_runs(sources, self.run)
+    }
+
+    /// Why these passes do not sort `sources` keys in `0..=rows`, if they do not.
+    pub(super) fn refuses(&self, rows: usize, sources: usize) -> Option<String> {
+        let Self { passes, digit_bits, run } = *self;
+        let bits = key_bits(rows);
+        let made = run > 0 && (1..=MOST_DIGIT_BITS).contains(&digit_bits);
+        let sorts = u64::from(passes) * u64::from(digit_bits) >= u64::from(bits);
+        // Units number sources past the last one, up to the end of the runs that pad the others.
+        let numbers = || u32::try_from(padded_runs(sources, run) * run).is_ok();
+        (!made || !sorts || !numbers()).then(|| {
+            let wanted = format!("runs of at least 1 source, and passes by 1 to {MOST_DIGIT_BITS} of {bits} bits");
+            format!("{self:?} for {sources} sources, want {wanted}, and less than 2^32 sources with what pads them")
+        })
     }
 
     /// Loop iterations of the unit that has the most of them.
@@ -228,7 +241,7 @@ impl Radix {
 
     /// The geometry for `sources` keys in `0..=rows`.
     pub fn new(rows: usize, sources: usize) -> Self {
-        let key_bits = (usize::BITS - rows.leading_zeros()).max(1);
+        let key_bits = key_bits(rows);
         // Counters (bins times runs) are to stay below the sources, and the runs to be many: a few hundred at least
         // from 2^15 sources on.
         let most = (sources.max(1).ilog2().saturating_sub(9)).clamp(4, MOST_DIGIT_BITS);
@@ -239,10 +252,19 @@ impl Radix {
     }
 }
 
-/// Counters of one bin or digit, of which each run of `sources` has one: an odd number of cache lines, so that cores share
-/// none and the neighbouring bins' meet in no cache set.
-pub(super) fn columns(sources: usize, run: usize) -> usize {
-    (sources.div_ceil(run).div_ceil(LINE_WORDS) | 1) * LINE_WORDS
+/// Bits of keys in `0..=rows`.
+fn key_bits(rows: usize) -> u32 {
+    (usize::BITS - rows.leading_zeros()).max(1)
+}
+
+/// Runs of `sources`, padded so that the counters of a digit fill cache lines, and two cores count into none together.
+pub(super) fn padded_runs(sources: usize, run: usize) -> usize {
+    odd_lines(sources.div_ceil(run), LINE_WORDS)
+}
+
+/// `length` padded to an odd number of cache lines of so many, so that neighbours meet in no cache set.
+fn odd_lines(length: usize, line: usize) -> usize {
+    (length.div_ceil(line) | 1) * line
 }
 
 /// Counters that one unit of their scan adds up.
@@ -315,7 +337,7 @@ fn goes_by_line(problem: &Problem, dtype: ElemType) -> bool {
 
 /// Loop iterations of a unit that goes through a line.
 pub(super) fn line_iterations(problem: &Problem) -> usize {
-    2 * problem.rows + problem.sources
+    2 * problem.rows + problem.sources + 3
 }
 
 /// Why the lines of `problem` with elements of `dtype` are not gone through one by one, if they are not.
@@ -334,7 +356,7 @@ fn plan_by_key(problem: &Problem, dtype: ElemType, machine: Machine) -> Plan {
     let bins = Bins::new(sources);
     match machine {
         Machine::Software if goes_by_list(problem) => Plan::Lists,
-        Machine::Software if rows >= FEWEST_BINNED_ROWS && bins.refuses(problem, dtype).is_none() => Plan::Bins(bins),
+        Machine::Software if rows >= FEWEST_OWNED_ROWS && bins.refuses(problem, dtype).is_none() => Plan::Bins(bins),
         _ if sources <= MOST_RANKED => Plan::Rank,
         _ => Plan::Radix(Radix::new(rows, sources)),
     }
@@ -343,15 +365,18 @@ fn plan_by_key(problem: &Problem, dtype: ElemType, machine: Machine) -> Plan {
 /// Whether few units that look at all sources, and one for each row, have less to do than with bins or a sort.
 fn goes_by_list(problem: &Problem) -> bool {
     let Problem { rows, sources, .. } = *problem;
-    let few = sources <= MOST_LISTED_SINGLY || rows >= MANY_ROWS_A_SOURCE * sources;
-    (problem.columns() > 1 || few) && list_refuses(problem).is_none()
+    let few = sources <= MOST_LISTED_SINGLY;
+    let many_rows = rows >= MANY_ROWS_A_SOURCE * sources || problem.columns() > 1 && rows >= FEWEST_OWNED_ROWS;
+    (few || many_rows) && list_refuses(problem).is_none()
 }
 
 /// Why the sources of `problem` are not linked to lists, if they are not.
 pub(super) fn list_refuses(problem: &Problem) -> Option<String> {
     let Problem { rows, sources, .. } = *problem;
-    (sources > MOST_LISTED || lists::clearing(rows) > MAX_ITERATIONS / 2)
-        .then(|| format!("lists for {problem:?}, want at most {MOST_LISTED} sources"))
+    (sources > MOST_LISTED || lists::clearing(rows) > MAX_ITERATIONS / 2).then(|| {
+        let most = MAX_ITERATIONS / 2 * lists::CLEARED_ROWS;
+        format!("lists for {problem:?}, want at most {MOST_LISTED} sources and {most} rows")
+    })
 }
 
 /// The grids over `[outer, axis, inner]` of cubes of [`UNITS`] units, and how a cube's units cover it: one, unless the

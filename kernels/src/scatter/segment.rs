@@ -2,7 +2,7 @@
 
 use crate::launch::{cubes, grid};
 use crate::scatter::kernel::{Extent, Strides, Tile, row_of};
-use crate::scatter::plan::{Radix, columns, scan_block, touches_few};
+use crate::scatter::plan::{Radix, padded_runs, scan_block, touches_few};
 use cubecl::ir::UIntKind;
 use cubecl::prelude::*;
 use cubecl::server::Handle;
@@ -155,7 +155,8 @@ pub(super) struct Digits {
     pub(super) run: usize,
 }
 
-/// One unit per run: counts the digits of its run in its column of `counters[bins, runs]`.
+/// One unit per run: counts the digits of its run in its column of `counters[bins, runs]`. Runs past the last source pad the
+/// others, and count nothing.
 #[cube(launch_unchecked)]
 fn count_digits<I: Int, N: Size>(
     keys: &[Vector<I, N>],
@@ -164,17 +165,17 @@ fn count_digits<I: Int, N: Size>(
     rows: u32,
     sources: u32,
     run: u32,
-    columns: u32,
+    runs: u32,
     shift: u32,
     bins: u32,
     #[define(I)] _dtype: ElemType,
 ) {
     let unit = ABSOLUTE_POS as u32;
-    if unit >= columns {
+    if unit >= runs {
         terminate!();
     }
     for digit in 0..bins {
-        counters[(digit * columns + unit) as usize] = 0;
+        counters[(digit * runs + unit) as usize] = 0;
     }
     let width = N::value();
     for at in unit * run / comptime!(width as u32)..min((unit + 1) * run, sources) / comptime!(width as u32) {
@@ -182,7 +183,7 @@ fn count_digits<I: Int, N: Size>(
         #[unroll]
         for lane in 0..width {
             let digit = (row_of::<I>(keys.extract(lane), rows) >> shift) & (bins - 1);
-            counters[(digit * columns + unit) as usize] += 1;
+            counters[(digit * runs + unit) as usize] += 1;
         }
     }
 }
@@ -231,14 +232,14 @@ fn place_by_digit<I: Int, N: Size>(
     rows: u32,
     sources: u32,
     run: u32,
-    columns: u32,
+    runs: u32,
     shift: u32,
     bins: u32,
     #[comptime] moved: bool,
     #[define(I)] _dtype: ElemType,
 ) {
     let unit = ABSOLUTE_POS as u32;
-    if unit >= columns {
+    if unit >= runs {
         terminate!();
     }
     let width = N::value();
@@ -256,7 +257,7 @@ fn place_by_digit<I: Int, N: Size>(
         #[unroll]
         for lane in 0..width {
             let key = row_of::<I>(keys.extract(lane), rows);
-            let counter = ((key >> shift) & (bins - 1)) * columns + unit;
+            let counter = ((key >> shift) & (bins - 1)) * runs + unit;
             let to = counters[counter as usize];
             counters[counter as usize] = to + 1;
             sorted_keys[to as usize] = key;
@@ -390,10 +391,10 @@ pub(super) fn place(
     moved: bool,
 ) {
     let (places, keys) = from;
-    let columns = columns(sources, digits.run);
-    let (count, dim) = run_grid(columns);
-    // SAFETY: units stop at the number of runs, which cover the sources; the scanned counters number the sources, so that
-    // places are a permutation of them.
+    let runs = padded_runs(sources, digits.run);
+    let (count, dim) = run_grid(runs);
+    // SAFETY: units stop at the number of runs, which cover the sources, those that pad them having none; the scanned
+    // counters number the sources, so that places are a permutation of them.
     unsafe {
         place_by_digit::launch_unchecked(
             client,
@@ -402,14 +403,14 @@ pub(super) fn place(
             keys.width(sources, digits.run),
             keys.arg(sources),
             words_arg(places, sources),
-            words_arg(counters, digits.bins * columns),
+            words_arg(counters, digits.bins * runs),
             words_arg(to.0, sources),
             words_arg(to.1, sources),
             keys.stride,
             rows as u32,
             sources as u32,
             digits.run as u32,
-            columns as u32,
+            runs as u32,
             digits.shift,
             digits.bins as u32,
             moved,
@@ -420,10 +421,10 @@ pub(super) fn place(
 
 /// Writes to `counters[bins, runs]` where the sources of each digit and run begin among all sorted ones.
 pub(super) fn count(client: &Client, keys: &Keys, digits: Digits, rows: usize, sources: usize, counters: &Handle) {
-    let columns = columns(sources, digits.run);
-    let length = digits.bins * columns;
-    let (count, dim) = run_grid(columns);
-    // SAFETY: units stop at the number of runs, which cover the sources.
+    let runs = padded_runs(sources, digits.run);
+    let length = digits.bins * runs;
+    let (count, dim) = run_grid(runs);
+    // SAFETY: units stop at the number of runs, of which each has a column of the counters, and read sources only.
     unsafe {
         count_digits::launch_unchecked(
             client,
@@ -436,7 +437,7 @@ pub(super) fn count(client: &Client, keys: &Keys, digits: Digits, rows: usize, s
             rows as u32,
             sources as u32,
             digits.run as u32,
-            columns as u32,
+            runs as u32,
             digits.shift,
             digits.bins as u32,
             keys.dtype,

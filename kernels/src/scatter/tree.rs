@@ -34,12 +34,9 @@ pub(super) fn take<A: Numeric>(
     #[comptime] update: Update,
     #[comptime] is_float: bool,
 ) {
-    let state = states[place as usize];
-    let count = state.extract(0usize);
-    let total = A::reinterpret(state.extract(1usize));
-    let opens = count & (chunk_length - 1) == 0;
+    let (count, total) = kept::<A>(&*states, place);
     if comptime!(levels > 0) {
-        if opens && count != 0 {
+        if count != 0 && count & (chunk_length - 1) == 0 {
             let mut terms = count / chunk_length;
             let mut term = total;
             let mut full = true;
@@ -57,8 +54,7 @@ pub(super) fn take<A: Numeric>(
             }
         }
     }
-    let total = select(opens, value, combine::<A>(total, value, update, is_float));
-    states[place as usize] = state_of::<A>(count + 1, total);
+    keep::<A>(states, place, count, total, value, chunk_length, update, is_float);
 }
 
 /// As [`take`], unless the value begins a further chunk: whether it does.
@@ -72,27 +68,42 @@ pub(super) fn take_into_chunk<A: Numeric>(
     #[comptime] update: Update,
     #[comptime] is_float: bool,
 ) -> bool {
-    let state = states[place as usize];
-    let count = state.extract(0usize);
-    let total = A::reinterpret(state.extract(1usize));
-    let opens = count & (chunk_length - 1) == 0;
+    let (count, total) = kept::<A>(&*states, place);
     let mut begins = false;
     if comptime!(levels > 0) {
-        begins = opens && count != 0;
+        begins = count != 0 && count & (chunk_length - 1) == 0;
     }
     if !begins {
-        let total = select(opens, value, combine::<A>(total, value, update, is_float));
-        states[place as usize] = state_of::<A>(count + 1, total);
+        keep::<A>(states, place, count, total, value, chunk_length, update, is_float);
     }
     begins
 }
 
+/// How many values the row at `place` has had, and the total of its last chunk.
 #[cube]
-fn state_of<A: Numeric>(count: u32, total: A) -> State {
+fn kept<A: Numeric>(states: &[State], place: u32) -> (u32, A) {
+    let state = states[place as usize];
+    (state.extract(0usize), A::reinterpret(state.extract(1usize)))
+}
+
+/// Keeps one value more in the last chunk of the row at `place`, or in a new one after a full chunk.
+#[cube]
+fn keep<A: Numeric>(
+    states: &mut [State],
+    place: u32,
+    count: u32,
+    total: A,
+    value: A,
+    #[comptime] chunk_length: u32,
+    #[comptime] update: Update,
+    #[comptime] is_float: bool,
+) {
+    let opens = count & (chunk_length - 1) == 0;
+    let total = select(opens, value, combine::<A>(total, value, update, is_float));
     let mut state = State::empty();
-    state.insert(0usize, count);
+    state.insert(0usize, count + 1);
     state.insert(1usize, u32::reinterpret(total));
-    state
+    states[place as usize] = state;
 }
 
 /// The element that the values of the row at `place` make of `before`.
@@ -108,9 +119,8 @@ pub(super) fn updated<F: Numeric, A: Numeric>(
     #[comptime] update: Update,
     #[comptime] is_float: bool,
 ) -> F {
-    let state = states[place as usize];
-    let count = state.extract(0usize);
-    let mut total = A::reinterpret(state.extract(1usize));
+    let (count, last) = kept::<A>(states, place);
+    let mut total = last;
     if comptime!(levels > 0) {
         // The last chunk is not a term of the next level's yet, even if complete.
         let mut terms = select(count == 0, 0u32, (count - 1) / chunk_length);

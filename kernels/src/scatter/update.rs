@@ -288,6 +288,9 @@ fn way_of(
         }
         Plan::Rank => (Way::ByKey(ByKey::Sort(None)), "a rank", sources, sources, MAX_ITERATIONS),
         Plan::Radix(radix) => {
+            if let Some(reason) = radix.refuses(by_key.rows, sources) {
+                return Err(refused(reason));
+            }
             let iterations = radix.iterations(sources);
             (Way::ByKey(ByKey::Sort(Some(radix))), "a radix sort", sources, iterations, MAX_ITERATIONS)
         }
