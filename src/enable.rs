@@ -54,7 +54,8 @@ impl Determinism {
     ///
     /// For programs in which threads have nothing to do with each other, above all tests, of which each runs in a thread
     /// of its own: two such threads draw the **same** numbers. Where threads work together, give each
-    /// [a stream](crate::RandomStream::enter).
+    /// [a stream](crate::RandomStream::enter). Draws on [`Deterministic`](crate::Deterministic) itself, below the tensor API,
+    /// take no part: seed their thread.
     pub fn seed_threads(self, seed: u64) -> Self {
         Self { thread_seed: Some(seed), ..self }
     }
@@ -79,7 +80,8 @@ pub enum OnViolation {
     #[default]
     Error,
     /// It runs on Burn's plain backend, and a warning on standard error names it, once for each text. For porting a
-    /// program: the run is not deterministic.
+    /// program: the run is not deterministic. What the plain backend cannot run either stays an error: an element type that
+    /// the device does not have, or operands that a Fourier transform does not take.
     Warn,
 }
 
@@ -95,7 +97,8 @@ static ENABLED: Mutex<Option<Determinism>> = Mutex::new(None);
 /// - [`Error::TooLate`] when a tensor has already been made,
 /// - [`Error::AlreadyEnabled`] when it is enabled with other settings,
 /// - [`Error::Guarantee`] when `settings` asks for more than can be given,
-/// - [`Error::Configuration`] when a Burn setting would send operations around the deterministic kernels.
+/// - [`Error::Configuration`] when a Burn setting would send operations around the deterministic kernels,
+/// - [`Error::Registry`] when Burn's registry does not take the route.
 ///
 /// After an error nothing is enabled; of Burn's settings, the number of blocks it explores may have been fixed.
 pub fn enable_op_determinism(settings: Determinism) -> Result<(), Error> {

@@ -43,7 +43,7 @@ pub enum Error {
     /// A Burn setting would send operations around the deterministic kernels.
     #[error("Burn's setting `{setting}` is {value}, which {effect}; {remedy}")]
     Configuration {
-        /// The key in `burn.toml`, or the environment variable.
+        /// The key in `burn.toml` or `cubecl.toml`, or the file that Burn cannot read.
         setting: &'static str,
         /// Its value.
         value: String,

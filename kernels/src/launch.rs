@@ -25,6 +25,10 @@ pub const MAX_ITERATIONS: usize = 60_000;
 /// The grid of [`UNITS`]-unit cubes that covers `units` units, one or two axes deep.
 ///
 /// A kernel launched with it must compare `ABSOLUTE_POS` with the number of units it needs: the grid may be larger.
+///
+/// # Panics
+///
+/// From 2^32 cubes on.
 pub fn grid(units: usize) -> (CubeCount, CubeDim) {
     (cubes(units.div_ceil(UNITS as usize)), CubeDim::new_1d(UNITS))
 }
@@ -42,6 +46,10 @@ pub(crate) fn core_grid(units: usize) -> (CubeCount, CubeDim) {
 /// At least `count` cubes, one or two axes deep.
 ///
 /// A kernel launched with it must compare `CUBE_POS` with the number of cubes it needs: there may be more.
+///
+/// # Panics
+///
+/// From 2^32 cubes on.
 pub fn cubes(count: usize) -> CubeCount {
     let count = u32::try_from(count).expect("a grid of less than 2^32 cubes");
     let x = count.clamp(1, MAX_CUBES_PER_AXIS);

@@ -2,8 +2,8 @@
 //!
 //! Every family states its **order contract** at the top of its module: which floating-point operations make up one
 //! output element, in which order, as a function of logical shape and dtype alone. Its `reference` module is the same
-//! contract in plain Rust, and the tests ask the two for equal bits. Its `plan` module chooses the launch geometry,
-//! which cannot change a result.
+//! contract in plain Rust, and the tests ask the two for equal bits. Where launches can be laid out in several ways, its
+//! `plan` module chooses, which cannot change a result.
 //!
 //! This crate knows nothing of Burn. Operands are [`TensorHandle`](cubecl::std::tensor::TensorHandle)s with any
 //! strides; results are newly allocated and contiguous.

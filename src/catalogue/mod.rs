@@ -26,9 +26,9 @@ use core::fmt::Write;
 pub enum Route {
     /// A fixed-order kernel; its function in burn-deterministic-kernels, whose family states the order.
     Kernel(&'static str),
-    /// Burn's default body; the methods of this backend it calls.
+    /// Burn's default body, or one of ours where Burn has none; the methods of this backend it calls.
     Composed(&'static str),
-    /// The inner backend's method; why that is safe.
+    /// The inner backend's method, or an answer that computes nothing; why that is safe.
     Forwarded(&'static str),
     /// An error.
     Refused {
@@ -178,9 +178,9 @@ pub fn markdown() -> String {
          Every method of the traits that make up a Burn backend, and what becomes of it in burn-deterministic. \
          Generated from `src/catalogue`; a test keeps it current (`UPDATE_DOCS=1 cargo test catalogue` writes it).\n\n\
          - **kernel**: a fixed-order kernel of burn-deterministic-kernels, whose family documents the order.\n\
-         - **composed**: Burn's default body, which calls the methods named. What one does on the host besides is a pure \
+         - **composed**: Burn's default body, or one of ours where Burn has none, which calls the methods named. What one does on the host besides is a pure \
          function of the data: one thread, one order.\n\
-         - **forwarded**: the inner backend's method, with the reason that is safe.\n\
+         - **forwarded**: the inner backend's method, or an answer that computes nothing, with the reason that is safe.\n\
          - **refused**: an error, with the reason and what to do instead.\n\n\
          A star marks operations whose f32, i32 or bool form on Burn's stream runs in the fused kernel `elementwise::run`, together \
          with its neighbours and with the bits of a kernel each. Two stars mark f32 reductions that may end such a run \

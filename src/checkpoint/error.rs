@@ -9,7 +9,8 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The file system refused something. What was at the path before is still there.
+    /// The file system refused something. At a path that was to be written is what was there before, or the whole new file, if
+    /// only its folder could not be brought to the disk.
     #[error("cannot {action} `{}`: {source}", path.display())]
     Io {
         /// What was being done.

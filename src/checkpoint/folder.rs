@@ -31,7 +31,8 @@ impl Checkpoints {
         Ok(Self { folder, kept: None })
     }
 
-    /// Keeps the `count` checkpoints of the highest steps: each save removes the others. Without this, all are kept.
+    /// Keeps the `count` checkpoints of the highest steps: each save removes the others, but never the one it wrote. Without
+    /// this, all are kept.
     ///
     /// # Panics
     ///
@@ -45,7 +46,7 @@ impl Checkpoints {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`]; the checkpoints of other steps are still there.
+    /// [`Error::Io`]; the checkpoint may be written all the same, and some of those no longer kept may be removed.
     pub fn save(&self, checkpoint: &Checkpoint) -> Result<PathBuf, Error> {
         let path = self.folder.join(format!("{PREFIX}{:012}{SUFFIX}", checkpoint.step));
         checkpoint.save(&path)?;

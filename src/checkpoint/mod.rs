@@ -190,7 +190,7 @@ impl Checkpoint {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`], when the disk is full for example; the previous file is still there.
+    /// [`Error::Io`], when the disk is full for example; at `path` is then the previous file or the whole new one.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let index = value::encoded(&Index { step: self.step, random: &self.random, parts: &self.parts });
         let tensors: Vec<&[u8]> = self.parts.values().flat_map(Part::tensors).map(|tensor| &tensor.bytes[..]).collect();
@@ -223,6 +223,7 @@ impl Checkpoint {
     /// # Errors
     ///
     /// - [`Error::Missing`] when no module of that name is left,
+    /// - [`Error::Ambiguous`] when two parameters of `module` have one path,
     /// - [`Error::Mismatch`] with every difference in paths, shapes, dtypes, ties, flags and what is trainable.
     pub fn module<M: Module>(&mut self, name: &str, module: M) -> Result<M, Error> {
         let Some(Part::Module(state)) = self.take(name, |part| matches!(part, Part::Module(_))) else {
@@ -239,6 +240,8 @@ impl Checkpoint {
     /// # Errors
     ///
     /// - [`Error::Missing`] when no optimizer of that name is left,
+    /// - [`Error::Value`] when Burn cannot make its record, and [`Error::NotOfTheModule`] when `optimizer` holds state of
+    ///   parameters that `module` does not have,
     /// - [`Error::Mismatch`] with every path that `module` does not have, and every value that the optimizer does not
     ///   hold as it was saved: it is another optimizer.
     pub fn optimizer<O: Optimizer, M: Module>(&mut self, name: &str, optimizer: O, module: &M) -> Result<O, Error> {
@@ -252,7 +255,7 @@ impl Checkpoint {
     ///
     /// # Errors
     ///
-    /// [`Error::Missing`] when no scheduler of that name is left.
+    /// [`Error::Missing`] when no scheduler of that name is left, [`Error::Value`] when Burn cannot make its record.
     pub fn scheduler(&mut self, name: &str) -> Result<LrSchedulerRecord, Error> {
         let Some(Part::Scheduler(scalars)) = self.take(name, |part| matches!(part, Part::Scheduler(_))) else {
             return Err(self.missing("scheduler", name));

@@ -30,7 +30,7 @@ type B = Deterministic<CubeBackend>;
 /// # Panics
 ///
 /// When the operation is refused. What has no method here runs as `plain`: a custom operation that is known or promised
-/// to be deterministic, and in [`OnViolation::Warn`] all else that would be refused.
+/// to be deterministic, and in [`OnViolation::Warn`] all else that would be refused, but for types the device lacks.
 pub(super) fn run(
     operation: &OperationIr,
     device: &CubeDevice,

@@ -51,7 +51,7 @@ fn registry_error(error: RegistryError) -> Error {
         RegistryError::ServiceRunning => Error::TooLate,
         RegistryError::DuplicateOptimization { name } => Error::Registry {
             reason: format!("an optimization named `{name}` is already registered"),
-            remedy: "register no optimization of that name before `enable_op_determinism`",
+            remedy: "register no optimization of that name",
         },
     }
 }

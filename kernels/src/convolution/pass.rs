@@ -206,7 +206,6 @@ impl Pass<'_> {
         Ok(result)
     }
 
-    /// A new contiguous tensor.
     /// The grid of `units` units, if the device takes its cubes.
     fn grid(&self, units: usize) -> Result<(u32, CubeCount, CubeDim), KernelError> {
         device::require_units(self.client, self.kernel, plan::UNITS)?;

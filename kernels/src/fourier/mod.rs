@@ -21,7 +21,7 @@
 //!
 //! # Cost
 //!
-//! `log2(n) + 2` launches, and four copies of the lines in f32 (f64 for f64) as scratch memory.
+//! `log2(n) + 2` launches, one more forward and one for operands that are not dense, and four copies of the lines in f32 (f64 for f64) as scratch memory.
 //!
 //! # Source
 //!

@@ -51,6 +51,11 @@ const NAME: &str = "matmul";
 ///
 /// Operands have equal rank of at least two and equal element type; each batch axis has equal extents, or is 1 in one
 /// operand and broadcast.
+///
+/// # Errors
+///
+/// Refuses shapes that do not fit together or that 32-bit indices do not reach, and element types that the device does not
+/// compute.
 pub fn matmul(client: &Client, lhs: TensorHandle, rhs: TensorHandle) -> Result<TensorHandle, KernelError> {
     let operands = Operands::new(client, lhs, rhs)?;
     let plan = plan::plan(operands.problem(client));
@@ -58,6 +63,10 @@ pub fn matmul(client: &Client, lhs: TensorHandle, rhs: TensorHandle) -> Result<T
 }
 
 /// `lhs x rhs`, launched by a given plan: the same bits as [`matmul`].
+///
+/// # Errors
+///
+/// As [`matmul`], and a plan whose cubes or shared memory the device does not have.
 pub fn matmul_planned(
     client: &Client,
     lhs: TensorHandle,

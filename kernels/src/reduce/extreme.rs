@@ -49,6 +49,10 @@ impl Extreme {
 }
 
 /// The indices of the largest elements along `axis`, which keeps size one, as `index_dtype`.
+///
+/// # Errors
+///
+/// As [`index_of`].
 pub fn argmax(
     client: &Client,
     input: TensorHandle,
@@ -59,6 +63,10 @@ pub fn argmax(
 }
 
 /// The indices of the smallest elements along `axis`, which keeps size one, as `index_dtype`.
+///
+/// # Errors
+///
+/// As [`index_of`].
 pub fn argmin(
     client: &Client,
     input: TensorHandle,
@@ -69,6 +77,10 @@ pub fn argmin(
 }
 
 /// The largest elements along `axis`, which keeps size one, and their indices as `index_dtype`.
+///
+/// # Errors
+///
+/// As [`index_of`].
 pub fn max_with_indices(
     client: &Client,
     input: TensorHandle,
@@ -79,6 +91,10 @@ pub fn max_with_indices(
 }
 
 /// The smallest elements along `axis`, which keeps size one, and their indices as `index_dtype`.
+///
+/// # Errors
+///
+/// As [`index_of`].
 pub fn min_with_indices(
     client: &Client,
     input: TensorHandle,
@@ -89,6 +105,11 @@ pub fn min_with_indices(
 }
 
 /// [`argmax`] or [`argmin`] with every pass on `forced` instead of the planned cube.
+///
+/// # Errors
+///
+/// Refuses an axis that the tensor does not have or that has no element, a tensor that 32-bit indices do not reach, element
+/// types that the device does not compute, and a forced cube that it does not have.
 pub fn index_of(
     client: &Client,
     end: Extreme,
@@ -106,6 +127,10 @@ pub fn index_of(
 }
 
 /// [`max_with_indices`] or [`min_with_indices`] with every pass on `forced` instead of the planned cube.
+///
+/// # Errors
+///
+/// As [`index_of`].
 pub fn with_index(
     client: &Client,
     end: Extreme,

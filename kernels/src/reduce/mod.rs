@@ -117,46 +117,83 @@ impl Operation {
 }
 
 /// The sum over `axes`, which keep size one.
+///
+/// # Errors
+///
+/// As [`fold`].
 pub fn sum(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<TensorHandle, KernelError> {
     fold(client, Operation::Sum, input, axes, None)
 }
 
 /// The product over `axes`, which keep size one.
+///
+/// # Errors
+///
+/// As [`fold`].
 pub fn prod(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<TensorHandle, KernelError> {
     fold(client, Operation::Prod, input, axes, None)
 }
 
 /// The mean over `axes`, which keep size one; of integers truncated towards zero.
+///
+/// # Errors
+///
+/// As [`fold`].
 pub fn mean(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<TensorHandle, KernelError> {
     fold(client, Operation::Mean, input, axes, None)
 }
 
 /// The largest element over `axes`, which keep size one.
+///
+/// # Errors
+///
+/// As [`fold`].
 pub fn max(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<TensorHandle, KernelError> {
     fold(client, Operation::Max, input, axes, None)
 }
 
 /// The smallest element over `axes`, which keep size one.
+///
+/// # Errors
+///
+/// As [`fold`].
 pub fn min(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<TensorHandle, KernelError> {
     fold(client, Operation::Min, input, axes, None)
 }
 
 /// The largest magnitude over `axes`, which keep size one.
+///
+/// # Errors
+///
+/// As [`fold`].
 pub fn max_abs(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<TensorHandle, KernelError> {
     fold(client, Operation::MaxAbs, input, axes, None)
 }
 
 /// Whether some element over `axes` is not zero, as 0 or 1 of the input's type.
+///
+/// # Errors
+///
+/// As [`fold`].
 pub fn any(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<TensorHandle, KernelError> {
     fold(client, Operation::Any, input, axes, None)
 }
 
 /// Whether no element over `axes` is zero, as 0 or 1 of the input's type.
+///
+/// # Errors
+///
+/// As [`fold`].
 pub fn all(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<TensorHandle, KernelError> {
     fold(client, Operation::All, input, axes, None)
 }
 
 /// Any of the above, with every pass on `forced` instead of the [planned](plan::plan_fold) cube.
+///
+/// # Errors
+///
+/// Refuses axes that the tensor does not have, a tensor that 32-bit indices do not reach, extremes of no elements and means
+/// of no integers, element types that the device does not compute, and a forced cube that it does not have.
 pub fn fold(
     client: &Client,
     operation: Operation,
@@ -199,7 +236,7 @@ pub fn fold(
 ///
 /// # Errors
 ///
-/// Those of the two.
+/// Those of [`elementwise::run`](crate::elementwise::run()) and [`fold`].
 ///
 /// # Panics
 ///
