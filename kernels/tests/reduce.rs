@@ -321,22 +321,25 @@ fn extremes_match_the_reference_under_every_plan() {
     }
 }
 
+type Reference = fn(&[f32]) -> f32;
+
+/// What is folded in fours.
+const FOLDS_IN_FOURS: [(Operation, Reference); 6] = [
+    (Operation::Sum, reference::sum),
+    (Operation::Prod, reference::prod),
+    (Operation::Mean, reference::mean),
+    (Operation::Max, |x| reference::max(x).unwrap()),
+    (Operation::Min, |x| reference::min(x).unwrap()),
+    (Operation::MaxAbs, |x| reference::max_abs(x).unwrap()),
+];
+
 #[test]
 fn dense_rows_read_in_fours_match_the_reference() {
     let client = client();
-    type Reference = fn(&[f32]) -> f32;
-    let operations: [(Operation, Reference); 6] = [
-        (Operation::Sum, reference::sum),
-        (Operation::Prod, reference::prod),
-        (Operation::Mean, reference::mean),
-        (Operation::Max, |x| reference::max(x).unwrap()),
-        (Operation::Min, |x| reference::min(x).unwrap()),
-        (Operation::MaxAbs, |x| reference::max_abs(x).unwrap()),
-    ];
     // A row of a block, one and a bit, whole blocks, and a last block of one row and a bit; 17 rows are three cubes.
     for shape in [[17, 64], [3, 68], [2, 124], [5, 1000], [3, 4096], [2, 4160], [1, 8192 + 68]] {
         let values: Vec<f32> = random_values(11, shape[0] * shape[1]).iter().map(|x| 1.0 + x / 64.0).collect();
-        for (operation, reference) in operations {
+        for (operation, reference) in FOLDS_IN_FOURS {
             let want: Vec<f32> = values.chunks(shape[1]).map(reference).collect();
             let input = upload(&client, &values, &shape, F32);
             let got = reduce::fold(&client, operation, input, &[1], Some(Plan::FOURS)).unwrap();
@@ -364,13 +367,6 @@ fn dense_rows_read_in_fours_match_the_reference() {
 #[test]
 fn outputs_side_by_side_read_in_fours_match_the_reference() {
     let client = client();
-    type Reference = fn(&[f32]) -> f32;
-    let operations: [(Operation, Reference); 4] = [
-        (Operation::Sum, reference::sum),
-        (Operation::Prod, reference::prod),
-        (Operation::Mean, reference::mean),
-        (Operation::Min, |x| reference::min(x).unwrap()),
-    ];
     // A row of a block and its neighbours, whole blocks and theirs, and more units than a cube has.
     let two = [[1, 4], [3, 8], [63, 4], [64, 8], [65, 12], [200, 36], [4096, 4], [4097, 8], [4161, 4], [10_007, 8]];
     let shapes = two.map(|shape| (shape.to_vec(), 0)).into_iter().chain([(vec![3, 70, 8], 1), (vec![5, 4100, 4], 1)]);
@@ -378,7 +374,7 @@ fn outputs_side_by_side_read_in_fours_match_the_reference() {
         let elements = shape.iter().product();
         let values: Vec<f32> = random_values(13, elements).iter().map(|x| 1.0 + x / 64.0).collect();
         let outputs = outputs_of(&values, &shape, &[axis]);
-        for (operation, reference) in operations {
+        for (operation, reference) in FOLDS_IN_FOURS {
             let want: Vec<f32> = outputs.iter().map(|x| reference(x)).collect();
             for plan in [Some(Plan::FOURS), None] {
                 let input = upload(&client, &values, &shape, F32);

@@ -7,11 +7,26 @@ use burn_deterministic_kernels::device::Machine;
 use burn_deterministic_kernels::scatter::plan::{Bins, Problem, Radix, plan, plan_scatter};
 use burn_deterministic_kernels::scatter::{self, Plan, Update, reference};
 use cubecl::ir::{ElemType, FloatKind, IntKind};
+use cubecl::prelude::Client;
 use cubecl::std::tensor::TensorHandle;
 use half::f16;
 
 const I64: ElemType = ElemType::Int(IntKind::I64);
 const F16: ElemType = ElemType::Float(FloatKind::F16);
+
+/// Single elements updated by `plan`.
+fn update_points(
+    client: &Client,
+    plan: Plan,
+    tensor: &[f32],
+    indices: &[i32],
+    values: &[f32],
+    update: Update,
+) -> Vec<f32> {
+    let (tensor, values) = (upload(client, tensor, &[tensor.len()], F32), upload(client, values, &[values.len()], F32));
+    let indices = upload(client, indices, &[indices.len()], I32);
+    download(client, scatter::scatter_planned(client, plan, 0, tensor, indices, values, update).unwrap())
+}
 
 #[test]
 fn one_row_of_many_takes_all_levels() {
@@ -24,17 +39,9 @@ fn one_row_of_many_takes_all_levels() {
         let want = reference::scatter([1, rows, 1], &tensor, &wide(&indices), &values, |a, b| a + b);
         let bins = |run| Plan::Bins(Bins { bin_bits: 6, run });
         for plan in [Plan::Radix(Radix::new(rows, sources)), bins(2064), bins(30_000)] {
-            let got = scatter::scatter_planned(
-                &client,
-                plan,
-                0,
-                upload(&client, &tensor, &[rows], F32),
-                upload(&client, &indices, &[sources], I32),
-                upload(&client, &values, &[sources], F32),
-                Update::Add,
-            );
             println!("{sources} into {rows} by {plan:?}");
-            assert_bits(&download(&client, got.unwrap()), &want);
+            let got = update_points(&client, plan, &tensor, &indices, &values, Update::Add);
+            assert_bits(&got, &want);
         }
     }
 }
@@ -58,17 +65,9 @@ fn rows_of_whole_chunks_match_reference() {
         let want = reference::scatter([1, rows, 1], &tensor, &wide(&indices), &values, combine(update));
         let bins = [(0, 4096), (3, 101), (10, 20_000)].map(|(bin_bits, run)| Plan::Bins(Bins { bin_bits, run }));
         for plan in bins.into_iter().chain([Plan::Lists]) {
-            let got = scatter::scatter_planned(
-                &client,
-                plan,
-                0,
-                upload(&client, &tensor, &[rows], F32),
-                upload(&client, &indices, &[sources], I32),
-                upload(&client, &values, &[sources], F32),
-                update,
-            );
             println!("{update:?} by {plan:?}");
-            assert_bits(&download(&client, got.unwrap()), &want);
+            let got = update_points(&client, plan, &tensor, &indices, &values, update);
+            assert_bits(&got, &want);
         }
     }
 }
@@ -81,20 +80,13 @@ fn bins_go_on_in_another_launch() {
     let (rows, sources) = (470, 233 * 4100);
     let (tensor, values) = (random_values(26, rows), random_values(27, sources));
     for (bin_bits, step) in [(0, 1), (1, 2)] {
-        // Every row of the second bin has one value, and every 4100th of the first.
+        // Each row has one of the first values; all others are for 233 rows, with two bins for those of the first.
         let row = |source: usize| if source < 470 { source } else { source % 233 * step };
         let indices: Vec<i32> = (0..sources).map(|source| row(source) as i32).collect();
         let want = reference::scatter([1, rows, 1], &tensor, &wide(&indices), &values, |a, b| a + b);
-        let got = scatter::scatter_planned(
-            &client,
-            Plan::Bins(Bins { bin_bits, run: 16_000 }),
-            0,
-            upload(&client, &tensor, &[rows], F32),
-            upload(&client, &indices, &[sources], I32),
-            upload(&client, &values, &[sources], F32),
-            Update::Add,
-        );
-        assert_bits(&download(&client, got.unwrap()), &want);
+        let got =
+            update_points(&client, Plan::Bins(Bins { bin_bits, run: 16_000 }), &tensor, &indices, &values, Update::Add);
+        assert_bits(&got, &want);
     }
 }
 

@@ -11,7 +11,7 @@
 //! 4096.
 
 use super::kernel::{GeometryLaunch, extreme};
-use super::plan::{BLOCK, Plan, View, plan, plan_fold};
+use super::plan::{BLOCK, Plan, View, plan, plan_search};
 use super::{Operation, readable, reduced_shape};
 use crate::KernelError;
 use crate::device::Machine;
@@ -204,8 +204,8 @@ impl Search {
         loop {
             let blocks = positions.div_ceil(BLOCK);
             let first = positions == view.axis;
-            let plan = forced.unwrap_or_else(|| match first && view.in_fours() {
-                true => plan_fold(&view, machine),
+            let plan = forced.unwrap_or_else(|| match first {
+                true => plan_search(&view, machine),
                 false => plan(&View { axis: positions, ..view }, machine),
             });
             plan.require(client, end.name(), plan.groups, key.size() + size_of::<u32>())?;

@@ -92,9 +92,7 @@ impl View {
         let last_block = self.axis - (self.axis.div_ceil(BLOCK) - 1) * BLOCK;
         begins && dense && self.axis.is_multiple_of(4) && last_block >= COLUMNS
     }
-}
 
-impl View {
     /// Whether four outputs at a time can be folded: they lie side by side, from a multiple of four on, and so in each step
     /// along the axis.
     pub fn has_outputs_in_fours(&self) -> bool {
@@ -149,10 +147,18 @@ impl Plan {
     }
 }
 
-/// The cube of one pass over `view` that may read four elements at a time.
+/// The cube of one pass over `view` that may read four elements at a time, of an output or of four outputs.
 pub fn plan_fold(view: &View, machine: Machine) -> Plan {
     match machine {
-        Machine::Software if view.in_fours() || view.has_outputs_in_fours() => Plan::FOURS,
+        Machine::Software if view.has_outputs_in_fours() => Plan::FOURS,
+        _ => plan_search(view, machine),
+    }
+}
+
+/// The cube of one pass over `view` that may read four elements of an output at a time.
+pub(super) fn plan_search(view: &View, machine: Machine) -> Plan {
+    match machine {
+        Machine::Software if view.in_fours() => Plan::FOURS,
         _ => plan(view, machine),
     }
 }

@@ -277,33 +277,27 @@ fn way_of(
 ) -> Result<Way, KernelError> {
     let (walked, sources) = (problem.sources, by_key.sources);
     let refused = |reason| KernelError::Shape { kernel, reason };
+    let refusal = match plan {
+        Plan::Walk | Plan::Touched | Plan::Rank => None,
+        Plan::Lines => line_refuses(problem, types.storage),
+        Plan::Radix(radix) => radix.refuses(by_key.rows, sources),
+        Plan::Lists => list_refuses(by_key),
+        Plan::Bins(bins) => bins.refuses(by_key, types.storage),
+    };
+    if let Some(reason) = refusal {
+        return Err(refused(reason));
+    }
     let (way, what, sources, iterations, most) = match plan {
         Plan::Walk => (Way::Walk, "a walk", walked, walked, CHUNK * CHUNK),
         Plan::Touched => (Way::Touched, "a walk", walked, walked, CHUNK * CHUNK),
-        Plan::Lines => {
-            if let Some(reason) = line_refuses(problem, types.storage) {
-                return Err(refused(reason));
-            }
-            (Way::Lines, "a line", walked, line_iterations(problem), MAX_ITERATIONS)
-        }
+        Plan::Lines => (Way::Lines, "a line", walked, line_iterations(problem), MAX_ITERATIONS),
         Plan::Rank => (Way::ByKey(ByKey::Sort(None)), "a rank", sources, sources, MAX_ITERATIONS),
         Plan::Radix(radix) => {
-            if let Some(reason) = radix.refuses(by_key.rows, sources) {
-                return Err(refused(reason));
-            }
             let iterations = radix.iterations(sources);
             (Way::ByKey(ByKey::Sort(Some(radix))), "a radix sort", sources, iterations, MAX_ITERATIONS)
         }
-        Plan::Lists => {
-            if let Some(reason) = list_refuses(by_key) {
-                return Err(refused(reason));
-            }
-            (Way::ByKey(ByKey::Lists), "lists", sources, lists::iterations(sources), MAX_ITERATIONS)
-        }
+        Plan::Lists => (Way::ByKey(ByKey::Lists), "lists", sources, lists::iterations(sources), MAX_ITERATIONS),
         Plan::Bins(bins) => {
-            if let Some(reason) = bins.refuses(by_key, types.storage) {
-                return Err(refused(reason));
-            }
             (Way::ByKey(ByKey::Bins(bins)), "a pass into bins", sources, bins.iterations(sources), MAX_ITERATIONS)
         }
     };
