@@ -1,7 +1,9 @@
 //! The one-time installation: [`enable_op_determinism`].
 
+use crate::device;
 use crate::error::Error;
 use crate::route;
+use burn_core::tensor::Device;
 use std::io::Write;
 use std::sync::Mutex;
 
@@ -94,6 +96,8 @@ static ENABLED: Mutex<Option<Determinism>> = Mutex::new(None);
 ///
 /// # Errors
 ///
+/// - [`Error::NotCovered`] when `Device::default()` is not [covered](crate::covers), as with `BURN_DEVICE=flex` in the
+///   environment,
 /// - [`Error::TooLate`] when a tensor has already been made,
 /// - [`Error::AlreadyEnabled`] when it is enabled with other settings,
 /// - [`Error::Guarantee`] when `settings` asks for more than can be given,
@@ -111,6 +115,7 @@ pub fn enable_op_determinism(settings: Determinism) -> Result<(), Error> {
     if settings.guarantee > Guarantee::RunToRun {
         return Err(Error::Guarantee { requested: settings.guarantee });
     }
+    device::check("enable_op_determinism", &Device::default())?;
     route::install()?;
     *enabled = Some(settings);
     Ok(())
@@ -126,11 +131,18 @@ pub(crate) fn determinism() -> Determinism {
     ENABLED.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).unwrap_or_default()
 }
 
+/// Texts of warnings that are kept, so that each is printed once.
+const MAX_REPORTED: usize = 1 << 12;
+
 /// Reports a violation that [`OnViolation::Warn`] lets pass, once for each text.
 pub(crate) fn warn(error: &Error) {
     static REPORTED: Mutex<std::collections::BTreeSet<String>> = Mutex::new(std::collections::BTreeSet::new());
     let text = error.to_string();
     let mut reported = REPORTED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if reported.len() == MAX_REPORTED && !reported.contains(&text) {
+        // It may be printed again later.
+        reported.clear();
+    }
     if reported.insert(text.clone()) {
         // A closed standard error must not become a panic: this may run while another one unwinds.
         let _ = writeln!(std::io::stderr(), "burn-deterministic: warning, this run is NOT deterministic: {text}");

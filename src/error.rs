@@ -40,6 +40,69 @@ pub enum Error {
         requested: Guarantee,
     },
 
+    /// A device does not pass through the deterministic backend.
+    #[error(
+        "`{function}`: {device} does not run on the deterministic backend: it computes, and draws random numbers, as in \
+         plain Burn; use a CUDA, ROCm, Metal, Vulkan or WebGPU device (`Device::cuda(0)`, `Device::wgpu(..)`, `Device::default()` \
+         where Burn's feature for one is on), {}",
+        burn_device()
+    )]
+    NotCovered {
+        /// What was called.
+        function: &'static str,
+        /// The device.
+        device: String,
+    },
+
+    /// An operation was issued on a device that does not pass through the deterministic backend: a remote one.
+    #[error(
+        "`{operation}` was issued on a device that computes in another process, where this one cannot see its order; use \
+         a device of this process, or, where the server serves `burn_deterministic::Deterministic<CubeBackend>`, say so \
+         before `enable_op_determinism`: `burn_deterministic::promise_deterministic(\"remote\", reason)`"
+    )]
+    OtherBackend {
+        /// The operation, by the name of its method in burn-backend.
+        operation: &'static str,
+    },
+
+    /// A random seed was set, and determinism was not enabled.
+    #[error(
+        "`burn_deterministic::set_random_seed` was called, but `burn_deterministic::enable_op_determinism` was not{}: \
+         operations run on Burn's own kernels, and random numbers do not come from the seed; call \
+         `burn_deterministic::enable_op_determinism(Determinism::default())?` at the start of `main`",
+        operation.map(|operation| format!(" before the first operation, `{operation}`")).unwrap_or_default()
+    )]
+    SeededOnly {
+        /// The first operation, where there is one.
+        operation: Option<&'static str>,
+    },
+
+    /// A kernel was launched outside Burn's operations.
+    #[error(
+        "the kernel `{kernel}` was launched outside Burn's operations, by code whose order of computation is not known here \
+         (an extension with kernels of its own, or Burn's plain backend called directly); if it computes the same bits in \
+         every run, say so before `enable_op_determinism`: \
+         `burn_deterministic::promise_deterministic(\"{}\", reason)`; below the tensor API use \
+         `burn_deterministic::Deterministic<CubeBackend>`",
+        kernel.split('<').next().unwrap_or(kernel)
+    )]
+    OutsideBlock {
+        /// The kernel's name: the path of its Rust type.
+        kernel: &'static str,
+    },
+
+    /// A graph of kernels is being captured.
+    #[error(
+        "`{operation}` (device {device}) runs inside `burn::tensor::capture`: a replay would repeat the random numbers of the \
+         capture, and nothing would check its indices; run the closure itself each time"
+    )]
+    Captured {
+        /// The operation, by the name of its method in burn-backend.
+        operation: &'static str,
+        /// The device it was to run on.
+        device: String,
+    },
+
     /// A Burn setting would send operations around the deterministic kernels.
     #[error("Burn's setting `{setting}` is {value}, which {effect}; {remedy}")]
     Configuration {
@@ -69,10 +132,10 @@ pub enum Error {
     /// A random operation ran before a seed was set.
     #[error(
         "`{operation}` (result {:?} {}; device {device}) draws random numbers, and no seed is set in its \
-         thread: its result would differ from run to run; call `burn_deterministic::set_random_seed(seed)` in that \
-         thread before it, after `enable_op_determinism`, or enter a stream made for the thread: \
-         `let _draws = stream.fork(\"name\").enter();`; where threads are independent, as tests are, \
-         `Determinism::new().seed_threads(seed)` seeds each",
+         thread: its result would differ from run to run; before it, in that thread, call \
+         `burn_deterministic::set_random_seed(seed)`, or `device.seed(seed)` after `enable_op_determinism`, or enter a stream \
+         (a `burn_deterministic::RandomStream`) made for the thread: `let _draws = stream.fork(\"name\").enter();`; where \
+         threads are independent, as tests are, `burn_deterministic::Determinism::new().seed_threads(seed)` seeds each",
         &shape[..],
         dtype.name()
     )]
@@ -87,10 +150,31 @@ pub enum Error {
         device: String,
     },
 
+    /// A random operation was issued by a second thread without a seed of its own, where `Device::seed` has set one.
+    #[error(
+        "`{operation}` (result {:?} {}; device {device}) draws random numbers in a thread without a seed, and another thread \
+         draws from the seed that `Device::seed` has set: which of them drew first would decide its result; in each thread \
+         that draws call `burn_deterministic::set_random_seed(seed)`, or enter a stream (a \
+         `burn_deterministic::RandomStream`): `let _draws = stream.fork(\"name\").enter();`",
+        &shape[..],
+        dtype.name()
+    )]
+    SeedOfAnotherThread {
+        /// The operation, by Burn's name.
+        operation: &'static str,
+        /// The shape of the tensor it was to fill.
+        shape: Shape,
+        /// The dtype of that tensor.
+        dtype: DType,
+        /// The device it was to run on.
+        device: String,
+    },
+
     /// A thread that draws from nothing was asked for its stream.
     #[error(
         "the thread `{thread}` has no random stream; call `burn_deterministic::set_random_seed(seed)` in it, or enter a \
-         stream made for it: `let _draws = stream.fork(\"name\").enter();`"
+         stream (a `burn_deterministic::RandomStream`) made for it: `let _draws = stream.fork(\"name\").enter();`; the seed \
+         of `Device::seed` is known only after the thread has drawn from it"
     )]
     NoStream {
         /// The thread's name, or its id.
@@ -233,6 +317,14 @@ pub struct Refusal {
     pub reason: String,
     /// What to do instead.
     pub remedy: String,
+}
+
+/// What to do about a variable that redirects `Device::default()`.
+fn burn_device() -> String {
+    match std::env::var("BURN_DEVICE") {
+        Ok(name) => format!("and unset the environment variable BURN_DEVICE, which is `{name}`"),
+        Err(_) => "and pass it to the program's modules and tensors".to_owned(),
+    }
 }
 
 /// The operands of an operation, as [`Refusal::operands`] has them.

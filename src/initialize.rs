@@ -1,5 +1,6 @@
 //! Initial weights that depend on a parameter's name, not on when it was drawn.
 
+use crate::device;
 use crate::enable::is_op_determinism_enabled;
 use crate::error::Error;
 use crate::random::RandomStream;
@@ -26,12 +27,16 @@ use std::collections::HashSet;
 ///
 /// # Errors
 ///
-/// [`Error::NotEnabled`] before [`enable_op_determinism`](crate::enable_op_determinism), [`Error::NoStream`] where the
+/// [`Error::NotEnabled`] before [`enable_op_determinism`](crate::enable_op_determinism), [`Error::NotCovered`] where a
+/// parameter is on a device that is not [covered](crate::covers), [`Error::NoStream`] where the
 /// calling thread has no seed and has entered no stream, [`Error::DuplicatePath`] when two parameters have one path. An
 /// initialiser that a device refuses leaves its error on the parameter's tensor.
 pub fn initialize<M: Module>(module: M) -> Result<M, Error> {
     if !is_op_determinism_enabled() {
         return Err(Error::NotEnabled { function: "initialize" });
+    }
+    for device in module.devices() {
+        device::check("initialize", &device)?;
     }
     let stream = RandomStream::current()?.fork("initialize");
     let mut visitor = Initializer { stream, path: Vec::new(), drawn: HashSet::new(), duplicate: None };

@@ -4,6 +4,7 @@ pub mod backend;
 pub mod catalogue;
 pub mod checkpoint;
 pub mod data;
+mod device;
 mod digest;
 mod enable;
 mod error;
@@ -13,6 +14,7 @@ mod random;
 mod route;
 
 pub use backend::Deterministic;
+pub use device::covers;
 pub use digest::{Digest, digest};
 pub use enable::{Determinism, Guarantee, OnViolation, enable_op_determinism, is_op_determinism_enabled};
 pub use error::{Error, Refusal};

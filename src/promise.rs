@@ -23,6 +23,9 @@ pub struct Promise {
 
 static PROMISES: Mutex<BTreeMap<String, Promise>> = Mutex::new(BTreeMap::new());
 
+/// The promise that devices of other processes, which burn-remote reaches, are deterministic.
+pub(crate) const REMOTE: &str = "remote";
+
 /// Promises that the custom operation with the id `operation` computes the same bits whenever it gets the same
 /// operands, for a `reason` that [`promises`] repeats.
 ///
@@ -32,6 +35,12 @@ static PROMISES: Mutex<BTreeMap<String, Promise>> = Mutex::new(BTreeMap::new());
 ///
 /// The id is the one in the operation's `CustomOpIr`, which a refusal names: for `#[backend_extension]` the `id` of its
 /// `#[fusion(..)]` attribute, or else the name of the method.
+///
+/// Two other things can be promised so, by what the error about them names:
+///
+/// - kernels that an extension launches outside Burn's operations, by the path of the kernel or of a module of kernels
+///   (`my_extension::kernels`);
+/// - remote devices, by `remote`: the server must serve [`Deterministic`](crate::Deterministic), or enable determinism.
 ///
 /// # Errors
 ///
@@ -51,8 +60,12 @@ pub fn promises() -> Vec<Promise> {
     PROMISES.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).values().cloned().collect()
 }
 
-/// Whether the custom operation may run, and if so counts it.
-pub(crate) fn keeps(operation: &str) -> bool {
+/// Whether the custom operation, or the kernel of this path, may run, and if so counts it.
+pub(crate) fn keeps(name: &str) -> bool {
     let mut promises = PROMISES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    promises.get_mut(operation).map(|promise| promise.uses += 1).is_some()
+    let kept = promises.values_mut().find(|promise| {
+        let rest = name.strip_prefix(promise.operation.as_str());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("::") || rest.starts_with('<'))
+    });
+    kept.map(|promise| promise.uses += 1).is_some()
 }

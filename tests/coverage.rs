@@ -95,6 +95,25 @@ pub fn stolen_under_a_profiler() {
     report("later", error(numbers().sum()));
 }
 
+/// Operations that are skipped launch nothing, and are no violation, also where launches cannot be seen.
+pub fn poisoned_under_a_profiler() {
+    let device = crate::deterministic_device();
+    let numbers = || Tensor::<2>::from_data([[1.0, 2.0], [3.0, 4.0]], &device);
+    let _profiler = LaunchObservation::new(Arc::new(Profiler));
+    numbers().matmul(numbers()).try_into_data().expect("on the route");
+    let unseeded = Tensor::<2>::random([2, 2], Distribution::Default, &device);
+    let dependent = unseeded.clone().matmul(numbers()) + 1.0;
+    dependent.sum().try_into_data().expect_err("there is no seed");
+    unseeded.try_into_data().expect_err("there is no seed");
+    let text = numbers().sum().try_into_data().map(|_| ()).map_err(|error| error.to_string());
+    assert_eq!(text, Ok(()), "an innocent operation");
+}
+
+#[test]
+fn skipped_operations_are_no_violation_under_a_profiler() {
+    Program::new("poisoned_under_a_profiler").run().assert_quiet();
+}
+
 #[test]
 fn work_outside_the_route_is_stopped() {
     let output = Program::new("stolen").run();

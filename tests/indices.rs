@@ -141,3 +141,50 @@ fn the_backend_itself_tells_at_the_next_read_or_sync() {
     let _ = B::float_select(x(), 0, at(1));
     B::sync(&device).expect("the index is inside");
 }
+
+/// A thread that ends without a read.
+pub fn told_by_another_thread() {
+    enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
+    let device = Device::default();
+    let thread = std::thread::spawn({
+        let device = device.clone();
+        move || {
+            let rows = Tensor::<1, Int>::from_data([0, 3], &device);
+            let chosen = matrix(&device).select(0, rows);
+            // The selection runs when the next operation comes.
+            drop(chosen + 1.0);
+        }
+    });
+    thread.join().expect("it issues operations only");
+    let sum = || matrix(&device).sum();
+    let text = sum().try_into_data().expect_err("a thread that cannot tell any more got an index").to_string();
+    assert!(text.contains("`float_select`") && text.contains("index 3"), "{text}");
+    assert_eq!(sum().into_scalar::<f32>(), 21.0, "it is told once");
+}
+
+#[test]
+fn an_index_of_a_thread_that_has_ended_is_told() {
+    Program::new("told_by_another_thread").run();
+}
+
+/// A run of operations as long as one kernel takes, for which nobody waits.
+pub fn not_told_by_a_full_run() {
+    enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
+    let device = Device::default();
+    let rows = Tensor::<1, Int>::from_data([0, 3], &device);
+    let chosen = matrix(&device).select(0, rows);
+    let mut run = matrix(&device);
+    for _ in 0..64 {
+        run = run + 1.0;
+    }
+    // Another shape: a run of its own.
+    let other = Tensor::<1>::ones([5], &device) * 2.0;
+    other.try_into_data().expect_err("this is the first read");
+    run.try_into_data().expect("it has nothing to do with the index");
+    drop(chosen);
+}
+
+#[test]
+fn a_full_run_is_not_a_wait() {
+    Program::new("not_told_by_a_full_run").run();
+}

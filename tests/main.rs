@@ -21,11 +21,13 @@ mod coverage;
 mod cumulative;
 mod custom;
 mod data;
+mod device_seed;
 mod distributions;
 mod examples;
 mod extensions;
 mod fusion;
 mod golden;
+mod growth;
 mod host;
 mod indices;
 mod initialize;
@@ -48,6 +50,7 @@ mod seeds;
 mod sorting;
 mod stress;
 mod threads;
+mod uncovered;
 
 use burn::prelude::*;
 use burn_deterministic::{Determinism, Digest, enable_op_determinism, set_random_seed};
@@ -70,6 +73,18 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("unseeded", refusals::unseeded),
     ("unseeded_dropout", refusals::unseeded_dropout),
     ("unseeded_thread", refusals::unseeded_thread),
+    ("device_seeded", device_seed::seeded),
+    ("device_seeded_and_resumed", device_seed::seeded_and_resumed),
+    ("device_seeded_too_early", device_seed::seeded_too_early),
+    ("device_seed_of_two_threads", device_seed::a_second_thread),
+    ("seeds_of_both_kinds", device_seed::seeds_of_both_kinds),
+    ("redirected", uncovered::redirected),
+    ("seeded_only", uncovered::seeded_only),
+    ("seeded_without_an_operation", uncovered::seeded_without_an_operation),
+    ("extension_refused", uncovered::extension_refused),
+    ("extension_promised", uncovered::extension_promised),
+    ("extension_warned", uncovered::extension_warned),
+    ("captured", uncovered::captured),
     ("unsupported", refusals::unsupported),
     ("warned", refusals::warned),
     ("too_late", configuration::too_late),
@@ -78,6 +93,12 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("bypassing", configuration::bypassing),
     ("stolen", coverage::stolen),
     ("stolen_under_a_profiler", coverage::stolen_under_a_profiler),
+    ("poisoned_under_a_profiler", coverage::poisoned_under_a_profiler),
+    ("new_plans", growth::new_plans),
+    ("annealed_steps", growth::annealed_steps),
+    ("threads_that_end", growth::threads_that_end),
+    ("told_by_another_thread", indices::told_by_another_thread),
+    ("not_told_by_a_full_run", indices::not_told_by_a_full_run),
     ("product_of_nothing", coverage::product_of_nothing),
     ("reseeding", coverage::reseeding),
     ("steady_memory", coverage::steady_memory),

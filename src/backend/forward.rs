@@ -1,6 +1,7 @@
 //! The macros that forward methods to the inner backend.
 
 use super::refused::{poison, refuse};
+use super::within::within_backend;
 use crate::error::Error;
 use burn_backend::{DType, Shape};
 use burn_cubecl::CubeDevice;
@@ -11,7 +12,7 @@ macro_rules! forward {
     ($reason:ident: $(fn $method:ident($($argument:ident: $type:ty),* $(,)?) $(-> $output:ty)?;)+) => {$(
         fn $method($($argument: $type),*) $(-> $output)? {
             const _: &str = crate::catalogue::reason::$reason;
-            burn_cubecl::CubeBackend::$method($($argument),*)
+            crate::backend::within::within_backend(|| burn_cubecl::CubeBackend::$method($($argument),*))
         }
     )+};
 }
@@ -39,7 +40,7 @@ pub(super) fn elementary_function(
     plain: impl FnOnce(CubeTensor) -> CubeTensor,
 ) -> CubeTensor {
     if tensor.dtype != DType::F64 || !matches!(tensor.device, CubeDevice::Wgpu(_)) {
-        return plain(tensor);
+        return within_backend(|| plain(tensor));
     }
     let reason = "SPIR-V has its elementary functions in 16 and 32 bits, and drivers compute something else in 64";
     let remedy = "cast the tensor to f32";

@@ -261,7 +261,7 @@ impl IntTensorOps<Self> for Deterministic<CubeBackend> {
         match kernel::random::integers(distribution) {
             Some(distribution) => draw(distribution, dtype.into()),
             // Normal: the floats, cut to integers as Burn does.
-            None => CubeBackend::float_into_int(draw(kernel::random::floats(distribution), DType::F32), dtype),
+            None => Self::float_into_int(draw(kernel::random::floats(distribution), DType::F32), dtype),
         }
     }
 

@@ -23,11 +23,13 @@ mod runtime;
 #[cfg(all(test, feature = "wgpu"))]
 mod tests;
 mod transaction;
+mod within;
 
 pub(crate) use kernel::fourier;
 pub(crate) use kernel::indices::{OutOfRange, out_of_range};
 pub(crate) use reads::copy_at_once;
 pub(crate) use refused::in_route;
+pub(crate) use within::is_within_backend;
 
 use core::marker::PhantomData;
 

@@ -6,6 +6,7 @@
 //! buffers written by a kernel that does not compile, with the refusal as its compile error, and CubeCL carries that
 //! error to every read that depends on them.
 
+use super::within::within_backend;
 use crate::enable::{OnViolation, determinism};
 use crate::error::{self, Error, Refusal};
 use burn_backend::{DType, Shape};
@@ -39,7 +40,7 @@ pub(super) fn refused<T>(error: Error, plain: impl FnOnce() -> T, poisoned: impl
     match determinism().on_violation {
         OnViolation::Warn => {
             crate::enable::warn(&error);
-            plain()
+            within_backend(plain)
         }
         OnViolation::Error if IN_ROUTE.get() => panic!("{error}"),
         OnViolation::Error => poisoned(&error),

@@ -1,14 +1,17 @@
 //! Random numbers. They are addressed, not consumed: a random operation draws words of its own under the key of the
 //! stream that its thread draws from. How keys are derived, and which words an operation draws, is in the documentation of [`RandomStream`].
 
+mod device_seed;
+mod ended;
 mod position;
 mod repeat;
 mod rng;
+mod seeded_only;
 mod state;
 mod stream;
 mod thread;
 
-use crate::enable::{determinism, is_op_determinism_enabled};
+use crate::enable::{OnViolation, determinism, is_op_determinism_enabled};
 use crate::error::Error;
 use burn_backend::{DType, Shape, StreamId};
 use burn_cubecl::CubeDevice;
@@ -17,6 +20,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use thread::{Source, Thread};
 
+pub(crate) use device_seed::{plant, waited};
 pub(crate) use position::{issued, of_operation, seen, tensors_exist};
 pub(crate) use repeat::repeatable;
 pub use rng::StreamRng;
@@ -36,15 +40,26 @@ const MAX_CHANGES: usize = 1 << 12;
 
 /// Seeds every random operation that this thread issues from now on.
 ///
-/// Call it after [`enable_op_determinism`](crate::enable_op_determinism) and before the first module is initialised.
-/// Calling it again starts the same numbers again, and ends what the thread has [entered](RandomStream::enter). Another
+/// Call it before the first module is initialised; before or after
+/// [`enable_op_determinism`](crate::enable_op_determinism) makes no difference. In a program that never enables
+/// determinism it does nothing, and a warning on standard error says so. Calling it again starts the same numbers again, and ends what the thread has [entered](RandomStream::enter). Another
 /// thread that draws random numbers has a seed or a stream of its own, or that of
 /// [`Determinism::seed_threads`](crate::Determinism::seed_threads): no thread's numbers depend on what other threads do.
 ///
 /// Operations draw from `RandomStream::from_seed(seed)`; how is in the documentation of [`RandomStream`].
 ///
-/// `Device::seed` does not reach this backend and has no effect on it.
+/// `Device::seed`, called after `enable_op_determinism`, is honoured too, where one thread draws that has neither a seed of
+/// this function nor a stream; a second one is refused ([`Error::SeedOfAnotherThread`](crate::Error::SeedOfAnotherThread)).
+///
+/// A seed belongs to a thread. A task that moves between threads, as those of rayon and tokio do, draws from whichever it
+/// is on: enter a stream in it, for each piece of work that is not interrupted by an `.await`:
+/// `let _draws = stream.fork_index(n).enter();`. A parameter that Burn initialises at its first use draws in the thread
+/// of that use: where several threads share a model, call [`initialize`](crate::initialize) before.
 pub fn set_random_seed(seed: u64) {
+    if !is_op_determinism_enabled() {
+        seeded_only::watch();
+        ended::seeded_before_enabling();
+    }
     change(StreamId::current(), |thread| thread.seed(root(seed)));
 }
 
@@ -59,8 +74,11 @@ pub(crate) fn set_backend_seed(seed: u64) {
 /// What a thread draws from, and what it has drawn.
 fn with_thread<T>(stream: StreamId, body: impl FnOnce(&mut Thread) -> T) -> T {
     let seed = determinism().thread_seed;
+    let is_new = ended::touch(stream);
     let mut threads = THREADS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    body(threads.get_or_insert_default().entry(stream).or_insert_with(|| Thread::new(seed.map(root))))
+    let thread = threads.get_or_insert_default().entry(stream).or_insert_with(|| Thread::new(seed.map(root)));
+    thread.users += usize::from(is_new);
+    body(thread)
 }
 
 /// The root of a seed, nothing drawn yet.
@@ -70,6 +88,7 @@ fn root(seed: u64) -> Source {
 
 /// Changes what a thread draws from, for what it issues from now on.
 fn change<T>(stream: StreamId, change: impl FnOnce(&mut Thread) -> T) -> T {
+    ended::forget();
     let position = position::now();
     let (result, changes) = with_thread(stream, |thread| {
         let result = change(thread);
@@ -120,8 +139,9 @@ pub(crate) fn unseed() {
 ///
 /// # Errors
 ///
-/// [`Error::Unseeded`] when that thread had no stream when it issued the operation, [`Error::Uncounted`] when the
-/// thread's state was taken since, and had to count it.
+/// [`Error::Unseeded`] when that thread had no stream when it issued the operation, [`Error::SeedOfAnotherThread`] when
+/// another thread draws from the seed of `Device::seed`, [`Error::Uncounted`] when the thread's state was taken since, and
+/// had to count it.
 pub(crate) fn next_stream(
     operation: &'static str,
     shape: &Shape,
@@ -136,6 +156,9 @@ fn draw(operation: &'static str, shape: &Shape, dtype: DType, device: &CubeDevic
     let position = position::of_operation();
     // Outside Burn's stream an operation runs where it is issued, and has no position.
     let thread_seed = position.and_then(|_| determinism().thread_seed);
+    if let (Some(position), None, OnViolation::Error) = (position, thread_seed, determinism().on_violation) {
+        device_seed::honour(operation, shape, dtype, position, device)?;
+    }
     let of_thread = {
         let mut threads = THREADS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let threads = threads.get_or_insert_default();

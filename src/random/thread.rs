@@ -18,7 +18,7 @@ pub(super) struct Source {
 struct Draws {
     device_type: u16,
     device_index: u16,
-    operations: u32,
+    operations: u64,
 }
 
 impl Source {
@@ -32,10 +32,6 @@ impl Source {
     }
 
     /// The key, and ChaCha's stream of the next operation on `device`.
-    ///
-    /// # Panics
-    ///
-    /// After 2^32 operations.
     pub(super) fn draw(&mut self, device: DeviceId) -> ([u8; 32], u64) {
         let DeviceId { type_id: device_type, index_id: device_index } = device;
         let at = self
@@ -46,10 +42,30 @@ impl Source {
             at
         });
         let operation = self.draws[at].operations;
-        self.draws[at].operations = operation.checked_add(1).expect("less than 2^32 random operations on a stream");
+        self.draws[at].operations += 1;
         let device = (u64::from(device_type) << 16) | u64::from(device_index);
-        (self.key, (device << 32) | u64::from(operation))
+        (self.key_of(operation >> 32), (device << 32) | (operation & u64::from(u32::MAX)))
     }
+
+    /// The key of the operations `turn * 2^32` and later: ChaCha's stream number holds the low 32 bits only.
+    fn key_of(&self, turn: u64) -> [u8; 32] {
+        if turn == 0 {
+            return self.key;
+        }
+        let mut hasher = blake3::Hasher::new_derive_key("burn-deterministic 1 later operations of a stream");
+        hasher.update(&self.key).update(&turn.to_le_bytes());
+        *hasher.finalize().as_bytes()
+    }
+}
+
+/// What a thread draws from at some position.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Held {
+    /// A seed or stream that the program gave the thread.
+    Own,
+    /// A seed set with `Device::seed`.
+    SeedOfDevice,
+    Nothing,
 }
 
 /// A source of a thread: its number in the thread.
@@ -63,6 +79,10 @@ pub(super) struct Thread {
     /// What it has entered, innermost last; and by which guard.
     entered: Vec<(Number, Number)>,
     sources: HashMap<Number, Source>,
+    /// Of the sources, the last one set with `Device::seed`.
+    seed_of_device: Option<Number>,
+    /// Threads of the operating system that have this state and live.
+    pub(super) users: usize,
     /// The position in the program from which on a source holds, ascending.
     changes: Vec<(TensorId, Option<Number>)>,
     /// The position up to which every operation has been counted.
@@ -101,6 +121,37 @@ impl Thread {
     pub(super) fn seed(&mut self, source: Source) {
         self.entered.clear();
         self.seeded = Some(self.add(source));
+    }
+
+    /// Draws from `source`, a seed set with `Device::seed`, from `position` on wherever the thread has no seed of its own.
+    pub(super) fn take_seed_of_device(&mut self, position: TensorId, source: Source) {
+        let (before, now) = (self.seed_of_device, Some(self.add(source)));
+        if self.seeded == before {
+            self.seeded = now;
+        }
+        let at = self.changes.partition_point(|(since, _)| *since <= position);
+        for (_, later) in &mut self.changes[at..] {
+            if *later == before {
+                *later = now;
+            }
+        }
+        self.changes.insert(at, (position, now));
+        self.seed_of_device = now;
+    }
+
+    /// What the thread draws from at `position`.
+    pub(super) fn held(&self, position: TensorId) -> Held {
+        match self.at(position) {
+            None => Held::Nothing,
+            number if number == self.seed_of_device => Held::SeedOfDevice,
+            Some(_) => Held::Own,
+        }
+    }
+
+    /// The source that holds at `position`.
+    fn at(&self, position: TensorId) -> Option<Number> {
+        let later = self.changes.partition_point(|(since, _)| *since <= position);
+        self.changes[later.checked_sub(1)?].1
     }
 
     /// Draws from nothing from now on.
@@ -164,7 +215,7 @@ impl Thread {
         let held = self.settled.map_or(0, |settled| self.changes.partition_point(|(since, _)| *since <= settled));
         self.changes.drain(..held.saturating_sub(1));
         let kept = |number: &Number| {
-            self.seeded == Some(*number)
+            [self.seeded, self.seed_of_device].contains(&Some(*number))
                 || self.entered.iter().any(|(source, _)| source == number)
                 || self.changes.iter().any(|(_, source)| *source == Some(*number))
         };
@@ -174,10 +225,7 @@ impl Thread {
     /// The next draw on `device` from what held at `position`; from what holds now, where there is no position.
     pub(super) fn draw(&mut self, position: Option<TensorId>, device: DeviceId) -> Option<([u8; 32], u64)> {
         let source = match position {
-            Some(position) => {
-                let later = self.changes.partition_point(|(since, _)| *since <= position);
-                self.changes[later.checked_sub(1)?].1?
-            }
+            Some(position) => self.at(position)?,
             None => self.current()?,
         };
         Some(self.sources.get_mut(&source)?.draw(device))
@@ -222,6 +270,37 @@ mod tests {
         thread.note(TensorId::new(10));
         assert_eq!([0, 9, 10].map(|position| draw(&mut thread, position).map(|(key, _)| key)), [7, 7, 1].map(Some));
         assert_eq!(draw(&mut Thread::new(None), 0), None);
+    }
+
+    #[test]
+    fn operations_are_counted_beyond_32_bits() {
+        let mut source = Source::new(key(1));
+        source.draw(DEVICE);
+        source.draws[0].operations = u64::from(u32::MAX);
+        let [last, first, second] = [(); 3].map(|()| source.draw(DEVICE));
+        let device = 3 << 48 | 1 << 32;
+        assert_eq!(last, (key(1), device | u64::from(u32::MAX)));
+        assert_eq!([first.1, second.1], [device, device | 1]);
+        assert!(first.0 == second.0 && first.0 != last.0, "another key");
+        assert_eq!(source.draws[0].operations, (1 << 32) + 2);
+    }
+
+    #[test]
+    fn a_seed_of_a_device_holds_where_the_thread_has_no_other() {
+        let mut thread = Thread::default();
+        thread.take_seed_of_device(TensorId::new(10), Source::new(key(1)));
+        let guard = thread.enter(Source::new(key(2)));
+        thread.note(TensorId::new(20));
+        thread.exit(guard);
+        thread.note(TensorId::new(30));
+        thread.take_seed_of_device(TensorId::new(15), Source::new(key(3)));
+        let keys = |thread: &mut Thread, positions: [u64; 5]| positions.map(|at| draw(thread, at).map(|(key, _)| key));
+        assert_eq!(keys(&mut thread, [9, 10, 15, 20, 30]), [None, Some(1), Some(3), Some(2), Some(3)]);
+        thread.seed(Source::new(key(4)));
+        thread.note(TensorId::new(40));
+        thread.take_seed_of_device(TensorId::new(35), Source::new(key(5)));
+        assert_eq!(keys(&mut thread, [34, 35, 39, 40, 50]), [Some(3), Some(5), Some(5), Some(4), Some(4)]);
+        assert!(thread.held(TensorId::new(40)) == Held::Own && thread.held(TensorId::new(39)) == Held::SeedOfDevice);
     }
 
     #[test]

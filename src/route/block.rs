@@ -2,19 +2,22 @@
 
 use super::elementwise::Run;
 use super::rerun::repeated;
-use super::{coverage, fuser, interpret};
+use super::{coverage, fuser, interpret, pending, plans};
 use crate::backend::{OutOfRange, out_of_range};
-use crate::enable::{OnViolation, determinism, warn};
+use crate::catalogue;
+use crate::error::Error;
 use burn_backend::ExecutionError;
 use burn_cubecl::CubeDevice;
 use burn_cubecl::fusion::{FallbackOperation, FusedOperation};
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_fusion::stream::Context;
 use burn_ir::{OperationIr, TensorError};
+use cubecl::client::Client;
 
 /// Operations in program order, in Burn's relative form.
 pub(super) struct Block {
     device: CubeDevice,
+    client: Client,
     operations: Vec<OperationIr>,
     work: Work,
 }
@@ -29,11 +32,19 @@ pub(super) enum Work {
 
 impl Block {
     pub(super) fn new(device: CubeDevice, operations: Vec<OperationIr>, work: Work) -> Self {
-        Self { device, operations, work }
+        let client = device.client();
+        Self { device, client, operations, work }
     }
-}
 
-impl Block {
+    /// Refuses to run while a graph of kernels is captured.
+    fn check_capture(&self) {
+        let works = |operation: &&OperationIr| !matches!(operation, OperationIr::Init(_) | OperationIr::Drop(_));
+        if let (true, Some(operation)) = (self.client.is_capturing(), self.operations.iter().find(works)) {
+            let (operation, device) = (catalogue::operation(operation), format!("{:?}", self.device));
+            coverage::violated(&Error::Captured { operation, device });
+        }
+    }
+
     /// Tells the program of an index out of range, in this block or in an earlier one: if the program waits for this
     /// block, it waits for the checks too.
     ///
@@ -42,13 +53,11 @@ impl Block {
     /// When there is one. The results of the operation and of this block carry the error.
     fn report_indices(&self, context: &mut Context<CubeFusionHandle>) {
         // An upload carries no error: what it brings is not computed.
-        let works = |operation: &&OperationIr| !matches!(operation, OperationIr::Init(_) | OperationIr::Drop(_));
-        let Some(output) = { self.operations.iter().rfind(works) }.and_then(|operation| operation.outputs().next())
-        else {
+        let works = |operation: &OperationIr| !matches!(operation, OperationIr::Init(_) | OperationIr::Drop(_));
+        if !self.operations.iter().any(works) {
             return;
-        };
-        let waits = coverage::is_newest(context.tensors[&output.id].id);
-        let Some(OutOfRange { error, output }) = out_of_range(&self.device, waits) else { return };
+        }
+        let Some(OutOfRange { error, output }) = out_of_range(&self.device, pending::waits()) else { return };
         if let Some(output) = output.filter(|output| context.handles.has_handle(output)) {
             let error = TensorError::new(ExecutionError::with_context(error.to_string()));
             context.handles.set_error(output, error);
@@ -69,7 +78,15 @@ impl FusedOperation for Block {
     ///
     /// When an operation is refused: Burn turns the panic into an error of the tensors the block was to write.
     fn run(&mut self, context: &mut Context<CubeFusionHandle>, fallback: &dyn Fn(usize) -> Box<dyn FallbackOperation>) {
+        if let [OperationIr::Custom(custom)] = &self.operations[..]
+            && custom.id == plans::EXCHANGE
+        {
+            // Whatever else is refused.
+            fallback(0).run(context);
+            return coverage::done();
+        }
         coverage::routed();
+        self.check_capture();
         match &self.work {
             Work::Operations => {
                 for (index, operation) in self.operations.iter().enumerate() {
@@ -86,15 +103,13 @@ impl FusedOperation for Block {
                     },
                 ),
                 Some(error) => {
-                    match determinism().on_violation {
-                        OnViolation::Error => panic!("{error}"),
-                        OnViolation::Warn => warn(&error),
-                    }
+                    coverage::violated(&error);
                     (0..self.operations.len()).for_each(|index| fallback(index).run(context));
                 }
             },
         }
         self.report_indices(context);
+        coverage::done();
     }
 
     fn to_state(&self) -> Self::State {

@@ -2,6 +2,7 @@
 
 use super::block::{Block, Work};
 use super::elementwise::Run;
+use super::{coverage, plans};
 use crate::random::seen;
 use burn_cubecl::CubeDevice;
 use burn_cubecl::fusion::{CubeFuser, CubeOptimization, OptimizationProvider};
@@ -23,8 +24,10 @@ impl OptimizationProvider for RouteProvider {
     type Operation = Block;
 
     fn fuser(&self, device: &CubeDevice) -> CubeFuser {
-        seen(device);
-        CubeFuser::new(RouteFuser::new(device.clone()))
+        let device = plans::device_of_server(device);
+        seen(&device);
+        coverage::covered();
+        CubeFuser::new(RouteFuser::new(device))
     }
 }
 
@@ -53,23 +56,25 @@ impl OperationFuser<CubeOptimization> for RouteFuser {
             return;
         }
         let taken = match &mut self.run {
+            _ if self.operations.len() == MAX_OPERATIONS => false,
             Some(run) => run.take(operation),
             None if self.operations.is_empty() => {
                 self.run = Run::new(operation, self.max_tensors);
                 true
             }
-            // Open until the next operation comes: what a read finds pending is what it waits for, and only then is
-            // there an occasion to tell of indices out of range.
             None => matches!(operation, OperationIr::Drop(_)),
         };
         if taken {
             self.operations.push(operation.clone());
         }
-        self.closed |= !taken || self.operations.len() >= MAX_OPERATIONS;
+        // Open until the next operation comes: what a read finds pending is what it waits for, and only then is there an
+        // occasion to tell of indices out of range.
+        self.closed |= !taken;
     }
 
     fn finish(&mut self) -> CubeOptimization {
         let operations = core::mem::take(&mut self.operations);
+        plans::made(&operations, &self.device);
         let work = match self.run.take() {
             Some(run) => Work::Elementwise(Box::new(run.finish())),
             None => Work::Operations,

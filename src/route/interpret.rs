@@ -6,7 +6,6 @@ use super::rerun::{Work, operands, repeated};
 use super::{coverage, quantized};
 use crate::backend::{Deterministic, in_route};
 use crate::catalogue;
-use crate::enable::{OnViolation, determinism, warn};
 use crate::error::{Error, Refusal};
 use crate::promise;
 use crate::random::issued;
@@ -44,11 +43,7 @@ pub(super) fn run(
     let runs_plain = match refused_on_the_stream(&operation) {
         None => false,
         Some(method) => {
-            let error = Error::from(refusal(method, &operation, device));
-            match determinism().on_violation {
-                OnViolation::Error => panic!("{error}"),
-                OnViolation::Warn => warn(&error),
-            }
+            coverage::violated(&Error::from(refusal(method, &operation, device)));
             true
         }
     };

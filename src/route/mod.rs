@@ -17,12 +17,14 @@ mod custom;
 mod elementwise;
 mod fuser;
 mod interpret;
+mod pending;
+mod plans;
 mod quantized;
 mod rerun;
 
 use crate::backend::copy_at_once;
 use crate::error::Error;
-use crate::random::tensors_exist;
+use crate::random::{plant, tensors_exist};
 use burn_cubecl::fusion::{BUILTIN_NAMES, RegistryError, register, remove};
 
 /// Installs the route.
@@ -42,6 +44,7 @@ pub(crate) fn install() -> Result<(), Error> {
     }
     register(fuser::RouteProvider).map_err(registry_error)?;
     coverage::install();
+    plant();
     copy_at_once();
     Ok(())
 }

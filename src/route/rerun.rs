@@ -1,6 +1,7 @@
 //! Running an operation several times on the same operands ([`Determinism::rerun`](crate::Determinism::rerun)).
 
-use crate::enable::{OnViolation, determinism, warn};
+use super::coverage;
+use crate::enable::determinism;
 use crate::error::{self, Error, index_of};
 use crate::random::repeatable;
 use burn_backend::ops::{BoolTensorOps, FloatTensorOps, IntTensorOps, QTensorOps};
@@ -29,8 +30,8 @@ pub(super) fn repeated(
     work: impl FnOnce(&Context<CubeFusionHandle>) -> Work,
     mut body: impl FnMut(&mut Context<CubeFusionHandle>),
 ) {
-    let settings = determinism();
-    if settings.runs < 2 {
+    let runs = determinism().runs;
+    if runs < 2 {
         return body(context);
     }
     let work = work(context);
@@ -41,17 +42,13 @@ pub(super) fn repeated(
     // Nothing is written where an operand carries an error.
     let results: Vec<_> = { work.outputs.iter() }.filter_map(|tensor| held(tensor, context)).collect();
     let first: Vec<_> = { work.outputs.iter() }.filter_map(|tensor| data(tensor, context)).collect();
-    for run in 2..=settings.runs {
+    for run in 2..=runs {
         register(&operands, context);
         repeatable(&mut draws, || body(context));
         let again = { work.outputs.iter() }.filter_map(|tensor| data(tensor, context));
         let differing = { first.iter().zip(again) }.find_map(|(first, again)| difference(first, &again));
         if let Some(difference) = differing {
-            let error = difference.error(run, &work, device);
-            match settings.on_violation {
-                OnViolation::Error => panic!("{error}"),
-                OnViolation::Warn => warn(&error),
-            }
+            coverage::violated(&difference.error(run, &work, device));
         }
     }
     register(&results, context);

@@ -3,9 +3,14 @@
 //! Each operation that takes indices launches a check beside its kernel, which raises a flag on the device if one is
 //! outside. Nobody waits for it: the flags of a thread's operations on a device are read together, where the program
 //! waits for the device anyway, or after [`FLAGS`] operations. Only when one is up are its indices looked at.
+//!
+//! A thread may end without having waited. So a thread that waits also looks at what other threads have left, and is told
+//! once of what it finds there; the other thread is told too, if it still asks. Not so under
+//! [`Determinism::seed_threads`](crate::Determinism::seed_threads), where threads have nothing to do with each other.
 
 use crate::backend::reads::copy_at_once;
 use crate::backend::refused::describe;
+use crate::enable::determinism;
 use crate::error::{Error, index_of};
 use crate::random::of_operation;
 use burn_backend::ops::IntTensorOps;
@@ -15,8 +20,8 @@ use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::scatter::bounds::{Flags, check, first_outside};
 use burn_ir::TensorId;
 use core::sync::atomic::{AtomicUsize, Ordering};
-use std::collections::HashMap;
-use std::sync::Mutex;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard};
 
 /// Operations of one thread and device that may wait to be looked at.
 const FLAGS: usize = 64;
@@ -40,9 +45,12 @@ struct Ledger {
     pending: Vec<Pending>,
     bytes: usize,
     found: Option<OutOfRange>,
+    /// Whether another thread was told of what was found.
+    told_another: bool,
 }
 
 /// An operation that got an index outside its axis.
+#[derive(Clone)]
 pub(crate) struct OutOfRange {
     /// What to tell the program.
     pub error: Error,
@@ -50,11 +58,17 @@ pub(crate) struct OutOfRange {
     pub output: Option<TensorId>,
 }
 
-/// Looked up by key only, never iterated.
-static LEDGERS: Mutex<Option<HashMap<(DeviceId, StreamId), Ledger>>> = Mutex::new(None);
+/// Ledgers that have something in them: most programs have none.
+static LEDGERS: Mutex<BTreeMap<(DeviceId, StreamId), Ledger>> = Mutex::new(BTreeMap::new());
 
-/// How many ledgers have something in them: most programs have none.
+/// How many there are, those included that a thread has taken out.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
+
+/// Flags that no ledger has, all of them down.
+static SPARE: Mutex<Vec<(DeviceId, Flags)>> = Mutex::new(Vec::new());
+
+/// Spare flags that are kept.
+const MAX_SPARE: usize = 16;
 
 /// Has the `indices` of an operation checked, for axes of these `sizes` (see [`check`]).
 pub(super) fn note(
@@ -65,7 +79,8 @@ pub(super) fn note(
 ) -> Result<(), KernelError> {
     let client = indices.device.client();
     with_ledger(&indices.device, |ledger| {
-        let flags = ledger.flags.get_or_insert_with(|| Flags::new(&client, FLAGS));
+        let flags =
+            ledger.flags.get_or_insert_with(|| spare(&indices.device).unwrap_or_else(|| Flags::new(&client, FLAGS)));
         check(&client, super::operand(indices), sizes, flags, ledger.pending.len())?;
         ledger.pending.push(Pending {
             operation,
@@ -83,16 +98,35 @@ pub(super) fn note(
 }
 
 /// The first operation of this thread on `device` that got an index outside its axis, once. Where it `waits`, of all
-/// that ran; else of those that were looked at already.
+/// that ran, else of those that were looked at already; and then of other threads' operations.
 pub(crate) fn out_of_range(device: &CubeDevice, waits: bool) -> Option<OutOfRange> {
     if OPEN.load(Ordering::Relaxed) == 0 {
         return None;
     }
-    with_ledger(device, |ledger| {
+    let own = with_ledger(device, |ledger| {
         if waits {
             ledger.look(device);
         }
         ledger.found.take()
+    });
+    match own {
+        None if waits && determinism().thread_seed.is_none() => of_another_thread(device),
+        own => own,
+    }
+}
+
+/// What another thread's operations have left, once. Its results carry no error from here: their thread may be at work.
+fn of_another_thread(device: &CubeDevice) -> Option<OutOfRange> {
+    let device_id = device.to_id();
+    let all = (device_id, StreamId { value: 0 })..=(device_id, StreamId { value: u64::MAX });
+    let streams: Vec<_> = ledgers().range(all).map(|((_, stream), _)| *stream).collect();
+    streams.into_iter().find_map(|stream| {
+        with_ledger_of(device, stream, |ledger| {
+            ledger.look(device);
+            let found = ledger.found.clone().filter(|_| !ledger.told_another)?;
+            ledger.told_another = true;
+            Some(OutOfRange { output: None, ..found })
+        })
     })
 }
 
@@ -114,27 +148,50 @@ where
     async move { read?.await }
 }
 
-/// Takes this thread's ledger out while `body` has it: `body` may wait for the device, whose thread may want another one.
+fn ledgers() -> MutexGuard<'static, BTreeMap<(DeviceId, StreamId), Ledger>> {
+    LEDGERS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// [`with_ledger_of`] this thread.
 fn with_ledger<T>(device: &CubeDevice, body: impl FnOnce(&mut Ledger) -> T) -> T {
-    let key = (device.to_id(), StreamId::current());
-    let ledgers = || LEDGERS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let mut ledger = ledgers().get_or_insert_default().remove(&key).unwrap_or_default();
-    let was_open = ledger.is_open();
+    with_ledger_of(device, StreamId::current(), body)
+}
+
+/// Takes a thread's ledger out while `body` has it: `body` may wait for the device, whose thread may want another one.
+fn with_ledger_of<T>(device: &CubeDevice, stream: StreamId, body: impl FnOnce(&mut Ledger) -> T) -> T {
+    let key = (device.to_id(), stream);
+    let taken = ledgers().remove(&key);
+    let was_open = taken.is_some();
+    let mut ledger = taken.unwrap_or_default();
     let result = body(&mut ledger);
-    match (was_open, ledger.is_open()) {
+    let is_open = ledger.found.is_some() || !ledger.pending.is_empty();
+    match (was_open, is_open) {
         (false, true) => OPEN.fetch_add(1, Ordering::Relaxed),
         (true, false) => OPEN.fetch_sub(1, Ordering::Relaxed),
         _ => 0,
     };
-    ledgers().get_or_insert_default().insert(key, ledger);
+    match is_open {
+        true => drop(ledgers().insert(key, ledger)),
+        false => keep_spare(key.0, ledger.flags),
+    }
     result
 }
 
-impl Ledger {
-    fn is_open(&self) -> bool {
-        self.found.is_some() || !self.pending.is_empty()
-    }
+/// Flags of the device for a ledger that has none.
+fn spare(device: &CubeDevice) -> Option<Flags> {
+    let mut spare = SPARE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let of_device = spare.iter().position(|(of, _)| *of == device.to_id())?;
+    Some(spare.swap_remove(of_device).1)
+}
 
+fn keep_spare(device: DeviceId, flags: Option<Flags>) {
+    let mut spare = SPARE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if spare.len() < MAX_SPARE {
+        spare.extend(flags.map(|flags| (device, flags)));
+    }
+}
+
+impl Ledger {
     /// Reads the flags of what is pending, and keeps the first finding.
     fn look(&mut self, device: &CubeDevice) {
         let Some(flags) = &self.flags else { return };
@@ -149,7 +206,10 @@ impl Ledger {
         self.flags = None;
         let Some(found) = pending.into_iter().nth(first) else { return };
         let found = OutOfRange { output: found.output, error: found.error(device) };
-        self.found.get_or_insert(found);
+        if self.found.is_none() {
+            self.found = Some(found);
+            self.told_another = false;
+        }
     }
 }
 

@@ -16,6 +16,7 @@ pub(super) mod sort;
 pub(super) mod windows;
 
 use super::refused::{describe, poison, refused};
+use super::within::within_backend;
 use crate::error::{Error, Refusal};
 use burn_backend::{DType, Shape};
 use burn_cubecl::{CubeDevice, kernel::untile, tensor::CubeTensor};
@@ -87,7 +88,7 @@ fn run_all<const N: usize>(
 
 /// The operand of a kernel. Kernels read any strides, and rows where Burn keeps storage tiles.
 fn operand(tensor: &CubeTensor) -> TensorHandle {
-    untile(tensor.clone()).into()
+    within_backend(|| untile(tensor.clone())).into()
 }
 
 /// What the program is told of a kernel that did not run.

@@ -1,0 +1,33 @@
+//! Which devices pass through the deterministic backend.
+
+use crate::error::Error;
+use burn_backend::Device as _;
+use burn_core::tensor::Device;
+use burn_dispatch::DispatchDeviceId;
+
+/// Bits of `DeviceId::type_id` below Burn's number of the backend.
+const BACKEND_SHIFT: u32 = 8;
+
+/// Whether operations on `device` run on the deterministic backend once determinism is
+/// [enabled](crate::enable_op_determinism): a device of CubeCL (CUDA, ROCm, Metal, Vulkan, WebGPU), with or without
+/// autodiff.
+///
+/// Flex, ndarray, tch, capture and remote devices are not covered. A remote device computes in the server's process,
+/// which must enable determinism itself (or serve [`Deterministic`](crate::Deterministic)).
+///
+/// The device is not opened.
+pub fn covers(device: &Device) -> bool {
+    device.as_dispatch().to_id().type_id >> BACKEND_SHIFT == u16::from(DispatchDeviceId::Cube)
+}
+
+/// Requires that `device` is [covered](covers), for `function`.
+///
+/// # Errors
+///
+/// [`Error::NotCovered`].
+pub(crate) fn check(function: &'static str, device: &Device) -> Result<(), Error> {
+    match covers(device) {
+        true => Ok(()),
+        false => Err(Error::NotCovered { function, device: format!("{device:?}") }),
+    }
+}

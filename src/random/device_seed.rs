@@ -1,0 +1,123 @@
+//! Seeds set with `Device::seed`, Burn's own way of seeding.
+//!
+//! Burn hands such a seed to its plain generator, which is private, and tells nobody. So this module plants a seed of its
+//! own in that generator. Where a thread without a seed or stream draws, it draws from the plain generator: other numbers
+//! than those of the planted seed are a function of the program's seed, and become the thread's key:
+//!
+//! ```text
+//! derive_key("burn-deterministic 1 seed of a device", the bits of 32 uniform f32 of Burn's plain generator)
+//! ```
+//!
+//! Then it plants its seed again. One thread has that seed: the one that drew first after it was set. Setting it again is
+//! noticed at the first draw after the thread's operations have run to the last, as `Device::seed` makes them.
+
+use super::thread::{Held, Source};
+use super::{THREADS, of_operation};
+use crate::enable::is_op_determinism_enabled;
+use crate::error::Error;
+use burn_backend::ops::FloatTensorOps;
+use burn_backend::{Backend, DType, Distribution, FloatDType, Shape, StreamId, read_sync};
+use burn_cubecl::{CubeBackend, CubeDevice};
+use burn_ir::TensorId;
+use core::sync::atomic::{AtomicBool, Ordering};
+use cubecl::device::CpuDevice;
+use std::collections::HashSet;
+use std::sync::{Mutex, MutexGuard};
+
+/// The seed planted: the first digits of pi, which no program is likely to choose.
+const PLANTED: u64 = 0x243F_6A88_85A3_08D3;
+
+/// Numbers drawn to tell generators apart: their bits are several times those of a generator's state.
+const NUMBERS: usize = 32;
+
+#[derive(Default)]
+struct State {
+    /// The thread that has the last seed.
+    owner: Option<StreamId>,
+    /// Threads whose operations have run to the last since they drew.
+    waited: HashSet<StreamId>,
+}
+
+static STATE: Mutex<Option<State>> = Mutex::new(None);
+
+/// Whether some thread draws from a device's seed.
+static IN_USE: AtomicBool = AtomicBool::new(false);
+
+fn with_state<T>(body: impl FnOnce(&mut State) -> T) -> T {
+    let mut state: MutexGuard<_> = STATE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    body(state.get_or_insert_default())
+}
+
+/// Plants the known seed.
+pub(crate) fn plant() {
+    // Burn's generator is one for all devices, whichever is given.
+    CubeBackend::seed(&CubeDevice::Cpu(CpuDevice), PLANTED);
+}
+
+/// Notes that the operations of `stream` have run to the last.
+pub(crate) fn waited(stream: StreamId) {
+    if IN_USE.load(Ordering::Relaxed) {
+        with_state(|state| state.waited.insert(stream));
+    }
+}
+
+/// Gives the thread `stream` the seed that the program has set with `Device::seed`, from `position` on, if there is a new
+/// one and the thread has none of its own.
+///
+/// # Errors
+///
+/// [`Error::SeedOfAnotherThread`] when another thread has drawn from that seed.
+pub(super) fn honour(
+    operation: &'static str,
+    shape: &Shape,
+    dtype: DType,
+    position: TensorId,
+    device: &CubeDevice,
+) -> Result<(), Error> {
+    debug_assert!(is_op_determinism_enabled() && of_operation().is_some(), "operations of Burn's stream only");
+    let stream = StreamId::current();
+    let held = with_threads(stream, |thread| thread.map_or(Held::Nothing, |thread| thread.held(position)));
+    let asks = match held {
+        Held::Own => return Ok(()),
+        Held::SeedOfDevice => with_state(|state| state.waited.remove(&stream)),
+        Held::Nothing => true,
+    };
+    if asks && let Some(source) = program_seed(device) {
+        with_state(|state| {
+            state.owner = Some(stream);
+            state.waited.remove(&stream);
+        });
+        IN_USE.store(true, Ordering::Relaxed);
+        let mut threads = THREADS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        threads.get_or_insert_default().entry(stream).or_default().take_seed_of_device(position, source);
+    }
+    match with_state(|state| state.owner) {
+        Some(owner) if owner != stream => {
+            Err(Error::SeedOfAnotherThread { operation, shape: shape.clone(), dtype, device: format!("{device:?}") })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn with_threads<T>(stream: StreamId, body: impl FnOnce(Option<&super::thread::Thread>) -> T) -> T {
+    let threads = THREADS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    body(threads.as_ref().and_then(|threads| threads.get(&stream)))
+}
+
+/// What the program's seed gives, if it has set one since the last call; the planted seed is there afterwards.
+fn program_seed(device: &CubeDevice) -> Option<Source> {
+    // One at a time: between two calls of a generator another thread could draw.
+    static ASKING: Mutex<()> = Mutex::new(());
+    let _asking = ASKING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let found = drawn(device)?;
+    plant();
+    let planted = drawn(device)?;
+    plant();
+    (found != planted).then(|| Source::new(blake3::derive_key("burn-deterministic 1 seed of a device", &found)))
+}
+
+/// Numbers of Burn's plain generator; none where the device fails, which says so at the next read.
+fn drawn(device: &CubeDevice) -> Option<Vec<u8>> {
+    let numbers = CubeBackend::float_random([NUMBERS].into(), Distribution::Default, device, FloatDType::F32);
+    read_sync(CubeBackend::float_into_data(numbers)).ok().map(|data| data.as_bytes().to_vec())
+}

@@ -1,0 +1,210 @@
+//! Proof that every operation ran on the route.
+//!
+//! Burn tells an observer of every block that starts and ends, and CubeCL one of every kernel before it is submitted,
+//! both on the thread that runs the block. Three things are violations:
+//!
+//! - a kernel launched by a block that did not pass through [`Block::run`](super::block::Block): it is stopped before it
+//!   is submitted, and Burn turns that into an error of the tensors the block was to write;
+//! - a kernel launched outside every block, by other code than this crate's and without a promise: see [`outside`];
+//! - a block of a device that is not [covered](crate::covers), a remote one, which launches nothing here.
+//!
+//! A block that launches nothing computes nothing: it was skipped, because an operand carries an error.
+//!
+//! CubeCL has one place for an observer, and a profiler may take it. The route notices when a kernel of its own (an
+//! element-wise run's, or a matrix product's) goes unseen; until one is seen again, every block that ends without having
+//! passed, and was not skipped, is a violation.
+
+mod outside;
+
+use super::pending;
+use crate::enable::{OnViolation, determinism, warn};
+use crate::error::Error;
+use crate::promise;
+use crate::random::waited;
+use burn_backend::StreamId;
+use burn_fusion::observer::{BlockOperations, FusionObservation, FusionObserver};
+use burn_ir::{OperationIr, TensorId, TensorStatus};
+use core::cell::{Cell, RefCell};
+use core::sync::atomic::{AtomicBool, Ordering};
+use cubecl::logging::{LaunchObservation, LaunchObserver};
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
+
+/// Failed tensors that a thread of a device remembers, of which the newest are kept.
+const MAX_FAILED: usize = 1 << 12;
+
+/// Where a thread of a device is.
+#[derive(Clone, Copy, PartialEq)]
+enum Stage {
+    /// In no block.
+    Outside,
+    /// In a block that starts with this operation and has not passed through the route.
+    Unrouted(&'static str),
+    /// In a block of the route.
+    Routed,
+    /// At the end of a block of the route.
+    Done,
+}
+
+thread_local! {
+    static STAGE: Cell<Stage> = const { Cell::new(Stage::Outside) };
+    /// What the block that runs writes.
+    static OUTPUTS: RefCell<Vec<TensorId>> = const { RefCell::new(Vec::new()) };
+    /// Tensors that carry an error, as far as this thread has seen.
+    static FAILED: RefCell<BTreeSet<TensorId>> = const { RefCell::new(BTreeSet::new()) };
+    /// Whether the blocks of this thread come from devices that are covered.
+    static COVERED: Cell<bool> = const { Cell::new(false) };
+    /// Whether a kernel was seen since this was last cleared.
+    static SEEN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The first operation that ran outside the route.
+static VIOLATION: OnceLock<Error> = OnceLock::new();
+
+/// Whether CubeCL still tells this observer of launches.
+static WATCHING: AtomicBool = AtomicBool::new(true);
+
+/// Starts observing, for the rest of the process.
+pub(super) fn install() {
+    static OBSERVATIONS: OnceLock<(FusionObservation, LaunchObservation)> = OnceLock::new();
+    OBSERVATIONS
+        .get_or_init(|| (FusionObservation::new(Arc::new(Coverage)), LaunchObservation::new(Arc::new(Coverage))));
+}
+
+/// Marks this thread as one that runs the blocks of a covered device.
+pub(super) fn covered() {
+    COVERED.set(true);
+}
+
+/// Marks the block running on this thread as routed.
+///
+/// # Panics
+///
+/// When an earlier operation ran outside the route: Burn turns the panic into an error of the tensors this block was to
+/// write.
+pub(super) fn routed() {
+    STAGE.set(Stage::Routed);
+    if let (Some(violation), OnViolation::Error) = (VIOLATION.get(), determinism().on_violation) {
+        panic!("{violation}");
+    }
+}
+
+/// The block running on this thread has run to its end.
+pub(super) fn done() {
+    STAGE.set(Stage::Done);
+}
+
+/// Runs `body`, which says whether it launched a kernel, and notes whether that was seen.
+pub(super) fn launching(body: impl FnOnce() -> bool) {
+    SEEN.set(false);
+    if body() {
+        WATCHING.store(SEEN.get(), Ordering::Relaxed);
+    }
+}
+
+/// Notes a violation, after which no operation runs.
+fn violation(operation: &'static str) -> Error {
+    let violation = Error::OutsideRoute { operation };
+    // Standard error as well as the next operation: the program may end without another one.
+    warn(&violation);
+    let _ = VIOLATION.set(violation.clone());
+    violation
+}
+
+/// Panics with `error`, or lets it pass with a warning, as the settings say.
+pub(super) fn violated(error: &Error) {
+    match determinism().on_violation {
+        OnViolation::Error => panic!("{error}"),
+        OnViolation::Warn => warn(error),
+    }
+}
+
+struct Coverage;
+
+impl FusionObserver for Coverage {
+    fn registered(&self, operation: &OperationIr) {
+        if pending::registered(operation) {
+            waited(StreamId::current());
+        }
+    }
+
+    fn block_starts(&self, block: BlockOperations<'_>) {
+        // An upload and a free carry no work.
+        let works = |operation: &&OperationIr| !matches!(operation, OperationIr::Init(_) | OperationIr::Drop(_));
+        let first = block.iter().find(works).map(crate::catalogue::operation);
+        let written = block.iter().filter(|operation| !matches!(operation, OperationIr::Drop(_)));
+        OUTPUTS.with_borrow_mut(|outputs| {
+            outputs.clear();
+            outputs.extend(written.flat_map(OperationIr::outputs).map(|output| output.id));
+            pending::runs(&block, outputs);
+        });
+        STAGE.set(match first {
+            None => Stage::Done,
+            Some(_) if skipped(&block) => Stage::Routed,
+            Some(operation) => Stage::Unrouted(operation),
+        });
+        if let Some(operation) = first
+            && !COVERED.get()
+            && !promise::keeps(promise::REMOTE)
+        {
+            violated(&Error::OtherBackend { operation });
+        }
+    }
+
+    fn block_ran(&self) {
+        match STAGE.replace(Stage::Outside) {
+            Stage::Unrouted(operation) if COVERED.get() && !WATCHING.load(Ordering::Relaxed) => {
+                violation(operation);
+            }
+            Stage::Routed => failed(),
+            _ => {}
+        }
+    }
+}
+
+impl LaunchObserver for Coverage {
+    fn launched(&self, kernel: &'static str) {
+        SEEN.set(true);
+        match STAGE.get() {
+            Stage::Unrouted(operation) => {
+                STAGE.set(Stage::Done);
+                let violation = violation(operation);
+                if determinism().on_violation == OnViolation::Error {
+                    panic!("{violation}");
+                }
+            }
+            Stage::Outside => outside::check(kernel),
+            Stage::Routed | Stage::Done => {}
+        }
+    }
+}
+
+/// Whether Burn skips a block because an operand carries an error, as far as this thread has seen.
+fn skipped(block: &BlockOperations<'_>) -> bool {
+    FAILED.with_borrow_mut(|failed| {
+        if failed.is_empty() {
+            return false;
+        }
+        let mut skipped = false;
+        for input in block.iter().flat_map(OperationIr::inputs) {
+            // The last use takes the error along.
+            skipped |= match input.status {
+                TensorStatus::ReadWrite => failed.remove(&input.id),
+                _ => failed.contains(&input.id),
+            };
+        }
+        skipped
+    })
+}
+
+/// The block that ran did not get to its end: what it was to write carries an error.
+fn failed() {
+    OUTPUTS.with_borrow(|outputs| {
+        FAILED.with_borrow_mut(|failed| {
+            failed.extend(outputs);
+            while failed.len() > MAX_FAILED {
+                failed.pop_first();
+            }
+        });
+    });
+}

@@ -1,0 +1,213 @@
+//! Bounds Burn's store of execution plans.
+//!
+//! Burn keeps a plan for every sequence of operations that it has seen, and never drops one. A random operation is part
+//! of a plan with the parameters of its distribution, and so is the order in which tensors are dropped: a program that
+//! anneals a rate, or drops the values of a hash map, makes new plans for ever. Each takes memory, and each makes the
+//! search for a plan slower: it walks through all plans that begin with an operation of the same kind.
+//!
+//! burn-fusion 0.22.1 has a bound of its own (`max_explorations`), past which it runs what it has no plan for on the plain
+//! backend, and no other way to drop plans. They are a field of the server that runs a device's operations, whose type is
+//! private. So from time to time the server's state is exchanged for that of a new one, on the thread that runs it, between
+//! two of its tasks:
+//!
+//! 1. run all operations that wait;
+//! 2. take the tensors out: an operation of this module's gets Burn's container of them, and keeps it;
+//! 3. exchange the state of the device's server and that of a new server, made for a device that does not exist;
+//! 4. put the tensors back, by an operation on the new server.
+//!
+//! Plans decide which operations share a kernel, and that changes no bits. The number of plans that are made before the
+//! exchange follows what the program needs: at least [`MIN_PLANS`], and four times as many as were made again after they
+//! had been dropped.
+
+use super::pending;
+use burn_backend::{DeviceHandle, StreamId};
+use burn_cubecl::CubeDevice;
+use burn_cubecl::fusion::FusionCubeRuntime;
+use burn_cubecl_fusion::CubeFusionHandle;
+use burn_fusion::ExecutionError;
+use burn_fusion::client::GlobalFusionClient;
+use burn_fusion::custom::{CustomOpIr, HandleContainer, Operation};
+use burn_ir::OperationIr;
+use core::any::Any;
+use core::cell::RefCell;
+use core::hash::{Hash, Hasher};
+use core::mem::MaybeUninit;
+use cubecl::device::CudaDevice;
+use std::collections::HashSet;
+use std::collections::hash_map::DefaultHasher;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Mutex;
+
+/// Plans that are kept at least.
+const MIN_PLANS: usize = 1 << 8;
+
+/// Plans that are kept at most.
+const MAX_PLANS: usize = 1 << 16;
+
+/// The operation that takes tensors out or puts them back.
+pub(super) const EXCHANGE: &str = "burn-deterministic::exchange";
+
+/// The device of the new servers, until they take another one's place; no machine has so many.
+const NOWHERE: usize = u16::MAX as usize;
+
+type Client = GlobalFusionClient<FusionCubeRuntime>;
+
+/// The plans of a device.
+struct Plans {
+    /// How many were made since the last exchange.
+    made: usize,
+    /// How many of these had been made before it.
+    made_again: usize,
+    /// Hashes of the operations of all plans.
+    known: HashSet<u64>,
+    limit: usize,
+    /// The device, where its server was made for another.
+    device: Option<CubeDevice>,
+}
+
+thread_local! {
+    /// Of the device whose operations this thread runs.
+    static PLANS: RefCell<Plans> = RefCell::new(Plans {
+        made: 0,
+        made_again: 0,
+        known: HashSet::new(),
+        limit: 4 * MIN_PLANS,
+        device: None,
+    });
+    /// The tensors of the device, while its server is exchanged.
+    static TENSORS: RefCell<HandleContainer<CubeFusionHandle>> = RefCell::default();
+}
+
+/// The device that a stream's operations run on, whose server says that it is for `device`.
+pub(super) fn device_of_server(device: &CubeDevice) -> CubeDevice {
+    PLANS.with_borrow(|plans| plans.device.clone()).unwrap_or_else(|| device.clone())
+}
+
+/// Counts a plan, and has the plans dropped where they are too many.
+pub(super) fn made(operations: &[OperationIr], device: &CubeDevice) {
+    let mut hasher = DefaultHasher::new();
+    operations.hash(&mut hasher);
+    let is_full = PLANS.with_borrow_mut(|plans| {
+        plans.made += 1;
+        if !plans.known.insert(hasher.finish()) {
+            plans.made_again += 1;
+        }
+        plans.made == plans.limit
+    });
+    if is_full {
+        let device = device.clone();
+        // The server is at work here: another thread has to ask for the exchange. Without one the plans go on to grow.
+        let _ = std::thread::Builder::new().name("plans".to_owned()).spawn(move || exchange(&device));
+    }
+}
+
+/// Exchanges the state of the device's server for a new one without plans.
+fn exchange(device: &CubeDevice) {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let nowhere = CubeDevice::Cuda(CudaDevice::new(NOWHERE));
+    let new = Client::new(nowhere.clone());
+    let server = server(Client::new(device.clone()));
+    // What fails leaves the server as it is, with its tensors: plans go on to grow.
+    if let Err(error) = server.exclusive(|| exchange_here(device, &new)) {
+        eprintln!("burn-deterministic: the plans of {device:?} could not be dropped, and will take memory: {error:?}");
+    }
+    drop(new);
+    // Ends the thread of the other server, and drops what is now there.
+    DeviceHandle::<dyn Any>::shutdown(nowhere.to_id());
+}
+
+/// [`exchange`], on the thread that runs the device's operations, between two of its tasks.
+fn exchange_here(device: &CubeDevice, new: &Client) {
+    let client = Client::new(device.clone());
+    for stream in pending::streams() {
+        // A failure stays with the operation's results.
+        let _ = stream.executes(|| client.try_sync(|| ()));
+    }
+    PLANS.with_borrow_mut(|plans| plans.device = Some(device.clone()));
+    swap_tensors(&client);
+    let swapped = catch_unwind(AssertUnwindSafe(|| swap_servers(&client, new)));
+    swap_tensors(&client);
+    if let Err(panic) = swapped {
+        resume_unwind(panic);
+    }
+    PLANS.with_borrow_mut(|plans| {
+        plans.limit = (4 * plans.made_again).clamp(MIN_PLANS, MAX_PLANS);
+        (plans.made, plans.made_again) = (0, 0);
+        if plans.known.len() > MAX_PLANS {
+            plans.known.clear();
+        }
+    });
+}
+
+/// Exchanges the tensors of the server and those in [`TENSORS`].
+fn swap_tensors(client: &Client) {
+    let stream = *STREAM;
+    stream.executes(|| {
+        let operation = OperationIr::Custom(CustomOpIr::new(EXCHANGE, &[], &[]));
+        client.register(stream, operation, Exchange);
+        // Runs it here and now.
+        let _ = client.try_sync(|| ());
+    });
+}
+
+/// A stream for the operations of this module.
+static STREAM: std::sync::LazyLock<StreamId> = std::sync::LazyLock::new(StreamId::allocate);
+
+#[derive(Debug)]
+struct Exchange;
+
+impl Operation<FusionCubeRuntime> for Exchange {
+    fn execute(&self, handles: &mut HandleContainer<CubeFusionHandle>) -> Result<(), ExecutionError> {
+        TENSORS.with_borrow_mut(|tensors| core::mem::swap(tensors, handles));
+        Ok(())
+    }
+}
+
+/// The fields of burn-fusion 0.22.1's client, with another type in place of the private one.
+struct ClientFields {
+    server: DeviceHandle<()>,
+    device: CubeDevice,
+}
+
+/// A handle on the server behind a client.
+fn server(client: Client) -> DeviceHandle<dyn Any> {
+    let device = client.device().to_id();
+    // SAFETY: `GlobalFusionClient` has these two fields, and `DeviceHandle<S>` differs for another `S` only in the type
+    // that a function pointer returns a reference to, which `seen_as` replaces before it is called. That Rust lays out
+    // both structs in the same way is not promised by the language; it is so for the version of burn-fusion that Cargo.toml
+    // pins, sizes are compared by the compiler, and devices below.
+    let client: ClientFields = unsafe { core::mem::transmute(client) };
+    assert_eq!(
+        (client.device.to_id(), client.server.device_id()),
+        (device, device),
+        "burn-fusion's client has changed"
+    );
+    client.server.seen_as(|server| server)
+}
+
+/// Exchanges the states of two servers, on the thread of the first.
+fn swap_servers(first: &Client, second: &Client) {
+    struct State(*mut dyn Any);
+    // SAFETY: burn-fusion's server is a `DeviceService`, and so `Send`; the pointer is used while its borrow lasts.
+    unsafe impl Send for State {}
+
+    let second = server(second.clone());
+    let swapped = server(first.clone()).submit_blocking(|first| {
+        let first = State(first);
+        second.submit_blocking(move |second| {
+            let first = first;
+            // SAFETY: the borrow that the pointer is from lasts until this task ends, for which its owner waits.
+            let first: &mut dyn Any = unsafe { &mut *first.0 };
+            assert_eq!((*first).type_id(), (*second).type_id(), "both are burn-fusion's server");
+            let size = size_of_val(first);
+            let (first, second) = (&raw mut *first, &raw mut *second);
+            // SAFETY: two values of one type that do not overlap, each borrowed uniquely: this is `mem::swap`.
+            unsafe { core::ptr::swap_nonoverlapping(first.cast::<MaybeUninit<u8>>(), second.cast(), size) };
+        })
+    });
+    match swapped {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) | Err(error) => error.resume(),
+    }
+}

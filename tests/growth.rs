@@ -1,0 +1,139 @@
+//! What a training keeps does not grow with its steps.
+
+use crate::process::{Folder, Output, Program, report};
+use burn::prelude::*;
+use burn::tensor::Distribution;
+use burn_deterministic::{Determinism, enable_op_determinism, set_random_seed};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// Burn's plan of the highest number that a run used, which it writes when it logs everything.
+fn plans(output: &Output) -> usize {
+    let plans = output.stderr().split("execute plan #").skip(1);
+    let numbers = plans.filter_map(|rest| rest.split(' ').next()?.parse::<usize>().ok());
+    numbers.max().expect("Burn logs the plans it uses")
+}
+
+/// A folder with settings of Burn's that log every plan.
+fn logging() -> Folder {
+    let folder = Folder::new();
+    std::fs::write(folder.path().join("burn.toml"), "[fusion.logger]\nlevel = \"full\"\nstderr = true\n")
+        .expect("a file for the test");
+    folder
+}
+
+/// Noise whose width changes in each step, a product and a tanh.
+fn annealed(state: Tensor<2>, step: usize) -> Tensor<2> {
+    let noise = Tensor::<2>::random([16, 16], Distribution::Normal(0.0, 1.0 / (1.0 + step as f64)), &state.device());
+    (state.clone().matmul(state) * 0.01 + noise).tanh()
+}
+
+/// Values of a hash map, whose order is another one in each step.
+fn dropped_in_any_order(step: usize, device: &Device) {
+    let values: HashMap<usize, Tensor<1>> =
+        (0..6).map(|key| (key + 31 * step, Tensor::ones([key + 2], device).exp())).collect();
+    drop(values);
+}
+
+fn enabled() -> Device {
+    enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
+    set_random_seed(812);
+    Device::default()
+}
+
+pub fn new_plans() {
+    let device = enabled();
+    let (mut state, kept) = (Tensor::<2>::ones([16, 16], &device), Tensor::<1>::ones([7], &device) * 3.0);
+    let elsewhere = std::thread::spawn({
+        let device = device.clone();
+        move || Tensor::<1>::ones([5], &device) + 1.0
+    });
+    let waiting = elsewhere.join().expect("it adds");
+    for step in 0..3000 {
+        state = annealed(state, step);
+        dropped_in_any_order(step, &device);
+    }
+    report("state", format!("{:?}", state.slice([0..1]).into_data().as_bytes()));
+    // Tensors from before the plans were dropped, and one that waited.
+    assert_eq!(kept.sum().into_scalar::<f32>(), 21.0);
+    assert_eq!(waiting.sum().into_scalar::<f32>(), 10.0);
+    let in_use = device.memory_pool_usage().expect("CubeCL reports its memory").bytes_in_use;
+    assert!(in_use < 1 << 20, "{in_use} bytes in use where nothing is held");
+}
+
+#[test]
+fn plans_do_not_accumulate() {
+    let folder = logging();
+    let output = Program::new("new_plans").folder(folder.path()).run();
+    output.assert_quiet();
+    let plans = plans(&output);
+    assert!(plans < 1200, "plan {plans} was used");
+    let other = Program::new("new_plans").run();
+    assert_eq!(output.reported("state"), other.reported("state"));
+}
+
+/// Seconds of steps, the first tenth and the last.
+pub fn annealed_steps() {
+    let device = enabled();
+    let mut state = Tensor::<2>::ones([16, 16], &device);
+    let steps = if cfg!(feature = "heavy") { 200_000 } else { 10_000 };
+    let mut tenth = |number: usize| {
+        let start = Instant::now();
+        for step in number * steps / 10..(number + 1) * steps / 10 {
+            state = annealed(state.clone(), step);
+        }
+        device.sync().expect("the steps run");
+        (start.elapsed(), resident())
+    };
+    // Warm-up.
+    tenth(0);
+    let tenths: Vec<_> = (0..10).map(&mut tenth).collect();
+    report("tenths", format!("{tenths:?}"));
+    let (first, last) = (tenths[1], tenths[9]);
+    assert!(last.0 < first.0 * 3 / 2 + Duration::from_millis(100), "{tenths:?}");
+    assert!(last.1 < first.1 + (8 << 20), "{tenths:?}");
+}
+
+#[test]
+fn annealing_does_not_slow_a_training_down() {
+    Program::new("annealed_steps").run().assert_quiet();
+}
+
+/// Bytes of memory that the process has.
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux tells");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it has memory");
+    1024 * line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number")
+}
+
+/// Threads that seed, draw, read at indices and end without a wait.
+pub fn threads_that_end() {
+    let device = enabled();
+    let thread = |number: u64, device: Device| {
+        set_random_seed(number);
+        let at = Tensor::<1, Int>::zeros([1 << 16], &device);
+        let table = Tensor::<2>::random([4, 2], Distribution::Default, &device);
+        table.select(0, at).sum()
+    };
+    let round = || {
+        for number in 0..100 {
+            let device = device.clone();
+            let sum = std::thread::spawn(move || thread(number, device)).join().expect("it ends");
+            drop(sum);
+        }
+        let one = Tensor::<1>::ones([3], &device).sum();
+        assert_eq!(one.into_scalar::<f32>(), 3.0);
+        device.sync().expect("all of it runs");
+        device.memory_pool_usage().expect("CubeCL reports its memory").bytes_in_use
+    };
+    round();
+    let (first, resident_first) = (round(), resident());
+    let (second, resident_second) = (round(), resident());
+    report("bytes", format!("{first} {second} {resident_first} {resident_second}"));
+    assert!(second <= first, "{first} bytes in use after 200 threads, {second} after 300");
+}
+
+#[test]
+fn nothing_is_kept_for_threads_that_end() {
+    Program::new("threads_that_end").run().assert_quiet();
+}

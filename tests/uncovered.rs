@@ -1,0 +1,132 @@
+//! Devices and code that do not pass through the backend: the program is told at the first occasion.
+
+use crate::bits::floats;
+use crate::process::{Program, report};
+use burn::nn::LinearConfig;
+use burn::prelude::*;
+use burn::tensor::Distribution;
+use burn_backend::ops::FloatTensorOps;
+use burn_cubecl::{CubeBackend, CubeDevice};
+use burn_deterministic::{
+    Determinism, Error, OnViolation, covers, enable_op_determinism, initialize, promise_deterministic, promises,
+    set_random_seed,
+};
+use burn_fusion::Fusion;
+
+#[test]
+fn the_devices_of_cubecl_are_covered() {
+    assert!(covers(&Device::default()) && covers(&Device::default().autodiff()));
+    assert!(!covers(&Device::flex()) && !covers(&Device::flex().autodiff()));
+}
+
+pub fn redirected() {
+    let error = enable_op_determinism(Determinism::default()).expect_err("Flex is not covered");
+    report("error", &error);
+    assert!(matches!(error, Error::NotCovered { function: "enable_op_determinism", .. }), "{error:?}");
+    assert!(!burn_deterministic::is_op_determinism_enabled());
+}
+
+#[test]
+fn a_redirected_default_device_is_an_error() {
+    let output = Program::new("redirected").env("BURN_DEVICE", "flex").run();
+    let error = output.reported("error");
+    assert!(error.contains("Flex") && error.contains("unset") && error.contains("BURN_DEVICE"), "{error}");
+}
+
+#[test]
+fn a_model_elsewhere_is_not_initialised() {
+    crate::deterministic_device();
+    set_random_seed(1);
+    let model = LinearConfig::new(2, 3).init(&Device::flex());
+    let error = initialize(model).expect_err("Flex is not covered");
+    assert!(matches!(error, Error::NotCovered { function: "initialize", .. }), "{error:?}");
+    initialize(LinearConfig::new(2, 3).init(&Device::default())).expect("a device of CubeCL");
+}
+
+pub fn seeded_only() {
+    set_random_seed(3);
+    let drawn = Tensor::<1>::random([4], Distribution::Default, &Device::default());
+    drawn.clone().try_into_data().expect("plain Burn draws it");
+    drop(drawn + 1.0);
+}
+
+pub fn seeded_without_an_operation() {
+    set_random_seed(3);
+}
+
+#[test]
+fn a_seed_without_determinism_is_told_once() {
+    for (program, part) in [("seeded_only", "the first operation, `float_random`"), ("seeded_without_an_operation", "")]
+    {
+        let output = Program::new(program).run();
+        let told = output.stderr().matches("enable_op_determinism` was not").count();
+        assert!(told == 1 && output.stderr().contains(part), "{output}");
+    }
+    // A seed before enabling is as good as one after it.
+    Program::new("reseeding").run().assert_quiet();
+}
+
+/// What an extension does that resolves a tensor, computes on Burn's plain backend and registers the result.
+fn extension() {
+    let input = Fusion::<CubeBackend>::float_from_data(floats([40]), &CubeDevice::default());
+    let client = input.client.clone();
+    let sum = CubeBackend::float_sum(client.clone().resolve_tensor_float::<CubeBackend>(input));
+    client.register_tensor_handle(sum.into());
+}
+
+fn launched() -> std::thread::Result<()> {
+    std::panic::catch_unwind(extension)
+}
+
+pub fn extension_refused() {
+    enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
+    let panic = launched().expect_err("nobody knows its kernels");
+    report("panic", panic.downcast_ref::<String>().expect("with a text").replace('\n', " "));
+    let sum = Tensor::<1>::from_data(floats([40]), &Device::default()).sum();
+    sum.try_into_data().expect("what runs in Burn's operations is as good as ever");
+}
+
+pub fn extension_promised() {
+    for module in ["cubek_reduce", "cubek"] {
+        promise_deterministic(module, "for this test").expect("determinism is not enabled yet");
+    }
+    enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
+    launched().expect("it was promised");
+    assert!(promises().iter().any(|promise| promise.uses > 0), "{:?}", promises());
+}
+
+pub fn extension_warned() {
+    let settings = Determinism::default().on_violation(OnViolation::Warn);
+    enable_op_determinism(settings).expect("this process has run no tensor operation");
+    launched().expect("it is let pass");
+}
+
+#[test]
+fn kernels_outside_operations_are_refused_by_name() {
+    let output = Program::new("extension_refused").run();
+    let panic = output.reported("panic");
+    assert!(panic.contains("outside Burn's operations") && panic.contains("promise_deterministic(\""), "{panic}");
+    let output = Program::new("extension_warned").run();
+    assert!(output.stderr().contains("outside Burn's operations"), "{output}");
+    Program::new("extension_promised").run().assert_quiet();
+}
+
+pub fn captured() {
+    enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
+    set_random_seed(3);
+    let device = Device::default();
+    let before = Tensor::<1>::from_data([1.0, 2.0], &device) + 1.0;
+    let drawn = || Tensor::<1>::random([8], Distribution::Default, &device) * 2.0;
+    let graph = burn::tensor::capture(&device, drawn);
+    report("captured", graph.is_hardware());
+    let text = graph.output().clone().try_into_data().expect_err("a replay would repeat the numbers").to_string();
+    assert!(text.contains("burn::tensor::capture") && text.contains("float_random"), "{text}");
+    drop(graph);
+    assert_eq!(before.sum().into_scalar::<f32>(), 5.0);
+    drawn().try_into_data().expect("after the capture operations run");
+}
+
+#[test]
+fn a_capture_of_kernels_is_refused() {
+    Program::new("captured").run();
+}
