@@ -27,6 +27,7 @@ impl OptimizationProvider for RouteProvider {
         let device = plans::device_of_server(device);
         seen(&device);
         coverage::covered();
+        plans::queue_made(&device);
         CubeFuser::new(RouteFuser::new(device))
     }
 }

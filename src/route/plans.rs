@@ -17,7 +17,8 @@
 //!
 //! Plans decide which operations share a kernel, and that changes no bits. The number of plans that are made before the
 //! exchange follows what the program needs: at least [`MIN_PLANS`], and four times as many as were made again after they
-//! had been dropped.
+//! had been dropped. Queues of threads that have ended, which Burn keeps too, go with the same exchange: it also comes after
+//! [`MAX_THREADS`] threads.
 
 use super::pending;
 use burn_backend::{DeviceHandle, StreamId};
@@ -44,6 +45,9 @@ const MIN_PLANS: usize = 1 << 8;
 /// Plans that are kept at most.
 const MAX_PLANS: usize = 1 << 16;
 
+/// Threads whose queues are kept.
+const MAX_THREADS: usize = 1 << 8;
+
 /// The operation that takes tensors out or puts them back.
 pub(super) const EXCHANGE: &str = "burn-deterministic::exchange";
 
@@ -61,6 +65,10 @@ struct Plans {
     /// Hashes of the operations of all plans.
     known: HashSet<u64>,
     limit: usize,
+    /// Threads that have issued an operation since the last exchange.
+    threads: HashSet<StreamId>,
+    /// Whether an exchange was asked for.
+    asked: bool,
     /// The device, where its server was made for another.
     device: Option<CubeDevice>,
 }
@@ -72,6 +80,8 @@ thread_local! {
         made_again: 0,
         known: HashSet::new(),
         limit: 4 * MIN_PLANS,
+        threads: HashSet::new(),
+        asked: false,
         device: None,
     });
     /// The tensors of the device, while its server is exchanged.
@@ -87,17 +97,35 @@ pub(super) fn device_of_server(device: &CubeDevice) -> CubeDevice {
 pub(super) fn made(operations: &[OperationIr], device: &CubeDevice) {
     let mut hasher = DefaultHasher::new();
     operations.hash(&mut hasher);
-    let is_full = PLANS.with_borrow_mut(|plans| {
+    PLANS.with_borrow_mut(|plans| {
         plans.made += 1;
         if !plans.known.insert(hasher.finish()) {
             plans.made_again += 1;
         }
-        plans.made == plans.limit
+        if plans.made >= plans.limit {
+            plans.ask(device);
+        }
     });
-    if is_full {
-        let device = device.clone();
-        // The server is at work here: another thread has to ask for the exchange. Without one the plans go on to grow.
-        let _ = std::thread::Builder::new().name("plans".to_owned()).spawn(move || exchange(&device));
+}
+
+/// Counts a queue of the thread at work, made for `device`.
+pub(super) fn queue_made(device: &CubeDevice) {
+    PLANS.with_borrow_mut(|plans| {
+        plans.threads.insert(StreamId::current());
+        if plans.threads.len() > MAX_THREADS {
+            plans.ask(device);
+        }
+    });
+}
+
+impl Plans {
+    /// Has the server exchanged. It is at work here, so another thread has to ask for it; without one the plans go on to
+    /// grow.
+    fn ask(&mut self, device: &CubeDevice) {
+        if !core::mem::replace(&mut self.asked, true) {
+            let device = device.clone();
+            let _ = std::thread::Builder::new().name("plans".to_owned()).spawn(move || exchange(&device));
+        }
     }
 }
 
@@ -133,7 +161,8 @@ fn exchange_here(device: &CubeDevice, new: &Client) {
     }
     PLANS.with_borrow_mut(|plans| {
         plans.limit = (4 * plans.made_again).clamp(MIN_PLANS, MAX_PLANS);
-        (plans.made, plans.made_again) = (0, 0);
+        (plans.made, plans.made_again, plans.asked) = (0, 0, false);
+        plans.threads.clear();
         if plans.known.len() > MAX_PLANS {
             plans.known.clear();
         }
