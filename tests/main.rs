@@ -57,6 +57,7 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("checkpointed", checkpoint::kill::checkpointed),
     ("endless_writes", checkpoint::kill::endless_writes),
     ("full_disk", checkpoint::file::full_disk),
+    ("saved_after_an_index", checkpoint::poisoned::saved_after_an_index),
     ("mlp", || trained(programs::mlp::train)),
     ("convnet", || trained(programs::convnet::train)),
     ("transformer", || trained(programs::transformer::train)),

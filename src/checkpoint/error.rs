@@ -97,12 +97,12 @@ pub enum Error {
     },
 
     /// A tensor could not be read from its device.
-    #[error("`{path}` of `{name}` cannot be read: {reason}")]
+    #[error("{} of `{name}` cannot be read: {reason}", tensor(path.as_deref()))]
     Unreadable {
         /// The part.
         name: String,
-        /// The tensor's path.
-        path: String,
+        /// The tensor's path; `None` in an optimizer, whose record does not tell which tensor it was.
+        path: Option<String>,
         /// The error that its operations left on it.
         reason: String,
     },
@@ -240,6 +240,10 @@ impl fmt::Display for Mismatch {
             Difference::Value => write!(f, "does not come back as it was saved"),
         }
     }
+}
+
+fn tensor(path: Option<&str>) -> String {
+    path.map_or_else(|| "a tensor".to_owned(), |path| format!("`{path}`"))
 }
 
 fn list(mismatches: &[Mismatch]) -> String {

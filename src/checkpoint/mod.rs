@@ -142,13 +142,11 @@ impl Checkpoint {
     ///
     /// # Errors
     ///
+    /// - [`Error::Unreadable`] when an operation left an error on a tensor of the state. Burn reports it by a panic, which
+    ///   is caught: the program's panic hook runs, and a program built with `panic = "abort"` ends,
     /// - [`Error::NotOfTheModule`] when it holds state of another module's parameter,
     /// - [`Error::Value`] when Burn cannot write its record,
     /// - [`Error::Duplicate`] when the name is taken.
-    ///
-    /// # Panics
-    ///
-    /// When an operation left an error on a tensor of the state, for Burn's records have no other way to say so.
     pub fn with_optimizer<O: Optimizer, M: Module>(self, name: &str, optimizer: &O, module: &M) -> Result<Self, Error> {
         let state = OptimizerState::read(name, optimizer, module)?;
         self.with(name, Part::Optimizer(state))

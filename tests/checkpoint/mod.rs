@@ -4,6 +4,7 @@ pub mod file;
 pub mod kill;
 mod module;
 mod optimizer;
+pub mod poisoned;
 
 use burn_deterministic::checkpoint::{Checkpoint, Error};
 
