@@ -21,8 +21,8 @@ pub enum Error {
         source: io::Error,
     },
 
-    /// The file is none of ours.
-    #[error("`{}` is not a checkpoint of burn-deterministic: its first bytes are others", path.display())]
+    /// The file is not a checkpoint of this crate.
+    #[error("`{}` is not a checkpoint of burn-deterministic: bad magic bytes", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
@@ -65,6 +65,54 @@ pub enum Error {
         path: PathBuf,
         /// What does not fit.
         reason: String,
+    },
+
+    /// Another writer has the folder open.
+    #[error(
+        "`{}` is locked: {} writes checkpoints there; end it or wait for its end, or train in another folder (to read \
+         checkpoints beside a training, use `checkpoint::Checkpoints`)",
+        folder.display(),
+        holder_name(*holder)
+    )]
+    Locked {
+        /// The folder.
+        folder: PathBuf,
+        /// The process id of the other writer, where it could be read.
+        holder: Option<u32>,
+    },
+
+    /// The file system of the folder has no locks, so another writer would not be noticed.
+    #[error(
+        "cannot lock `{}`: {source}; keep the checkpoints on a file system that has locks (`flock`), or write files by \
+         `Checkpoint::save`, which takes none",
+        path.display()
+    )]
+    LockUnavailable {
+        /// The file to be locked.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+
+    /// The folder holds checkpoints of another branch of the training.
+    #[error(
+        "the checkpoint of step {step} is not saved in `{}`: the newest one there is of step {newest}, and {}; to remove \
+         what came after the step that the training went back to, call `CheckpointWriter::truncate_after(step)`, to remove \
+         all `CheckpointWriter::clear()`, to keep them use another folder",
+        folder.display(),
+        if step < newest {
+            "this step comes before it"
+        } else {
+            "this training did not go on from it (`CheckpointWriter::latest`)"
+        }
+    )]
+    OtherBranch {
+        /// The folder.
+        folder: PathBuf,
+        /// The step that was to be saved.
+        step: u64,
+        /// The step of the newest checkpoint there.
+        newest: u64,
     },
 
     /// Two parts were given the same name.
@@ -239,6 +287,14 @@ impl fmt::Display for Mismatch {
             }
             Difference::Value => write!(f, "does not come back as it was saved"),
         }
+    }
+}
+
+fn holder_name(holder: Option<u32>) -> String {
+    match holder {
+        Some(id) if id == std::process::id() => "this process".to_owned(),
+        Some(id) => format!("process {id}"),
+        None => "another process".to_owned(),
     }
 }
 

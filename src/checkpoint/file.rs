@@ -43,7 +43,7 @@ fn header(version: u32, length: u64, index: u64, hash: &[u8; 32]) -> [u8; HEADER
 /// The bytes go to a new file in the same folder, which takes the name only when they are on the disk; then the folder
 /// is brought to the disk as well. A kill or a power failure at any moment leaves the previous file or the new one.
 pub(super) fn write(path: &Path, index: &[u8], tensors: &[&[u8]]) -> Result<(), Error> {
-    let folder = folder(path);
+    let folder = parent(path);
     let failed = |action: &'static str| {
         let path = path.to_owned();
         move |source: io::Error| Error::Io { action, path, source }
@@ -55,7 +55,8 @@ pub(super) fn write(path: &Path, index: &[u8], tensors: &[&[u8]]) -> Result<(), 
     sync_folder(folder).map_err(failed("bring to the disk the folder of"))
 }
 
-fn folder(path: &Path) -> &Path {
+/// The folder that `path` is in.
+fn parent(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
@@ -89,28 +90,36 @@ fn fill(file: &File, length: u64, index: &[u8], tensors: &[&[u8]]) -> io::Result
     file.sync_all()
 }
 
+/// Creates `folder` and those of its parents that are missing, and brings the entry of each to the disk: a power failure
+/// would otherwise lose the folder with all files in it.
+pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let parent = parent(folder);
+    create_folder(parent)?;
+    match std::fs::create_dir(folder) {
+        // Another process may have created it meanwhile.
+        Err(error) if error.kind() != ErrorKind::AlreadyExists || !folder.is_dir() => return Err(error),
+        _ => sync_folder(parent),
+    }
+}
+
 #[cfg(unix)]
-fn sync_folder(folder: &Path) -> io::Result<()> {
+pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
 /// Elsewhere a folder cannot be opened as a file, and the rename has what durability the system gives it.
 #[cfg(not(unix))]
-fn sync_folder(_folder: &Path) -> io::Result<()> {
+pub(super) fn sync_folder(_folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes what killed writers of files in `folder` left behind.
-pub(super) fn remove_unfinished(folder: &Path) -> io::Result<()> {
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        if name.starts_with('.') && name.ends_with(SUFFIX) {
-            std::fs::remove_file(entry.path())?;
-        }
-    }
-    Ok(())
+/// The name of the file that would have been the unfinished file of this name, if it is one.
+pub(super) fn unfinished(name: &str) -> Option<&str> {
+    let (name, _random) = name.strip_prefix('.')?.strip_suffix(SUFFIX)?.rsplit_once('.')?;
+    Some(name)
 }
 
 /// A file whose hash is right.

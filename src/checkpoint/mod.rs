@@ -4,7 +4,7 @@
 //! # use burn::nn::{Linear, LinearConfig};
 //! # use burn::optim::{AdamConfig, ModuleOptimizer};
 //! # use burn::prelude::*;
-//! use burn_deterministic::checkpoint::{Checkpoint, Checkpoints};
+//! use burn_deterministic::checkpoint::{Checkpoint, CheckpointWriter};
 //!
 //! # fn train_step(step: u64, position: &mut u64, model: Linear, optimizer: &mut ModuleOptimizer) -> Linear { model }
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -13,9 +13,9 @@
 //! let mut optimizer = AdamConfig::new().init();
 //! let mut position = 0_u64; // of the data: any value that serde knows
 //!
-//! let checkpoints = Checkpoints::open("runs/digits")?.keep(3);
+//! let mut writer = CheckpointWriter::open("runs/digits")?.keep(3); // no other process may write there now
 //! let mut start = 0;
-//! if let Some(mut checkpoint) = checkpoints.latest()? {
+//! if let Some(mut checkpoint) = writer.latest()? {
 //!     model = checkpoint.module("model", model)?;
 //!     optimizer = checkpoint.optimizer("optimizer", optimizer, &model)?;
 //!     position = checkpoint.value("position")?;
@@ -28,12 +28,34 @@
 //!             .with_module("model", &model)?
 //!             .with_optimizer("optimizer", &optimizer, &model)?
 //!             .with_value("position", &position)?;
-//!         checkpoints.save(&checkpoint)?;
+//!         writer.save(&checkpoint)?;
 //!     }
 //! }
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! Another process may read meanwhile, to evaluate the model say. It creates, changes and deletes nothing:
+//!
+//! ```no_run
+//! # use burn::nn::LinearConfig;
+//! # use burn::prelude::*;
+//! use burn_deterministic::checkpoint::Checkpoints;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let device = Device::default();
+//! if let Some(mut checkpoint) = Checkpoints::open("runs/digits")?.latest()? {
+//!     let model = checkpoint.module("model", LinearConfig::new(8, 2).init(&device))?;
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Going back
+//!
+//! A folder holds one course of a training. A program that starts from the beginning, or from an older checkpoint than the
+//! newest, where there are checkpoints already, would leave two in it: its first save is then an error, until the program
+//! says what becomes of the checkpoints there ([`CheckpointWriter::truncate_after`], [`CheckpointWriter::clear`]).
 //!
 //! # What is saved
 //!
@@ -63,10 +85,12 @@ mod module;
 mod optimizer;
 mod tensor;
 mod value;
+mod writer;
 
 pub use error::{Difference, Error, Mismatch};
 pub use folder::Checkpoints;
 pub use optimizer::Optimizer;
+pub use writer::CheckpointWriter;
 
 use crate::random::{RandomState, random_state, restore_random_state};
 use burn_core::module::Module;
@@ -184,7 +208,8 @@ impl Checkpoint {
     /// Writes the checkpoint to `path`, in the place of what is there.
     ///
     /// A program killed at any moment leaves the previous file or the new one, never a part of it. What a kill can leave
-    /// is a file named `.{name}.{random}.writing` beside it; [`Checkpoints::open`] removes those.
+    /// is a file named `.{name}.{random}.writing` beside it. It may be removed; [`CheckpointWriter::open`] does so for files
+    /// that a [`CheckpointWriter`] wrote.
     ///
     /// # Errors
     ///
