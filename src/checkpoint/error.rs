@@ -1,5 +1,6 @@
 //! What can be wrong with a checkpoint, and what to do.
 
+use super::versions::Versions;
 use burn_backend::{DType, Shape};
 use std::fmt;
 use std::io;
@@ -31,8 +32,9 @@ pub enum Error {
     /// The file was written by a version of this crate with another format.
     #[error(
         "`{}` has version {version} of the checkpoint format, and this version of burn-deterministic reads {supported} \
-         only; load it with the version that wrote it",
-        path.display()
+         only; load it with the version that wrote it{}",
+        path.display(),
+        written_by.as_ref().map(|versions| format!(", {versions}")).unwrap_or_default()
     )]
     Version {
         /// The file.
@@ -41,6 +43,8 @@ pub enum Error {
         version: u32,
         /// The version that this crate reads.
         supported: u32,
+        /// What wrote it, where its header tells.
+        written_by: Option<Versions>,
     },
 
     /// The file is shorter or longer than it says.
@@ -113,6 +117,18 @@ pub enum Error {
         step: u64,
         /// The step of the newest checkpoint there.
         newest: u64,
+    },
+
+    /// Other versions took the checkpoint, under which bits can differ.
+    #[error(
+        "{checkpoint} was taken under other versions, and what is computed under these can have other bits: go on with \
+         the versions that took it, or accept that by `Checkpoint::resume_across_versions` in the place of `resume`"
+    )]
+    OtherVersions {
+        /// The checkpoint.
+        checkpoint: String,
+        /// What took it.
+        written_by: Versions,
     },
 
     /// Two parts were given the same name.

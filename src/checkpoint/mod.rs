@@ -57,6 +57,12 @@
 //! newest, where there are checkpoints already, would leave two in it: its first save is then an error, until the program
 //! says what becomes of the checkpoints there ([`CheckpointWriter::truncate_after`], [`CheckpointWriter::clear`]).
 //!
+//! # Versions
+//!
+//! A file names the versions of this crate and of Burn that took the checkpoint. Under others it can be read, and its parts
+//! restored; but [`Checkpoint::resume`] is an error, because the bits of what follows are not promised.
+//! [`Checkpoint::resume_across_versions`] goes on all the same.
+//!
 //! # What is saved
 //!
 //! The random state of the calling thread; the bits of every parameter and buffer, whether a parameter is trainable, and
@@ -85,11 +91,13 @@ mod module;
 mod optimizer;
 mod tensor;
 mod value;
+mod versions;
 mod writer;
 
 pub use error::{Difference, Error, Mismatch};
 pub use folder::Checkpoints;
 pub use optimizer::Optimizer;
+pub use versions::Versions;
 pub use writer::CheckpointWriter;
 
 use crate::random::{RandomState, random_state, restore_random_state};
@@ -115,6 +123,7 @@ pub struct Checkpoint {
     random: RandomState,
     parts: BTreeMap<String, Part>,
     path: Option<PathBuf>,
+    written_by: Versions,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -147,7 +156,7 @@ impl Checkpoint {
     ///
     /// [`Error::Random`] when a device cannot run the operations that are to be counted.
     pub fn new(step: u64) -> Result<Self, Error> {
-        Ok(Self { step, random: random_state()?, parts: BTreeMap::new(), path: None })
+        Ok(Self { step, random: random_state()?, parts: BTreeMap::new(), path: None, written_by: Versions::current() })
     }
 
     /// Reads a module's parameters, buffers and flags.
@@ -217,7 +226,7 @@ impl Checkpoint {
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let index = value::encoded(&Index { step: self.step, random: &self.random, parts: &self.parts });
         let tensors: Vec<&[u8]> = self.parts.values().flat_map(Part::tensors).map(|tensor| &tensor.bytes[..]).collect();
-        file::write(path.as_ref(), &index, &tensors)
+        file::write(path.as_ref(), &self.written_by, &index, &tensors)
     }
 
     /// Reads the checkpoint at `path`, and nothing of it before all of it has been checked against its hash.
@@ -237,8 +246,14 @@ impl Checkpoint {
                 return Err(file.damaged("a tensor's bytes are not as many as its shape says"));
             }
         }
+        let written_by = file.written_by().clone();
         file.finish()?;
-        Ok(Self { step, random, parts, path: Some(path.to_owned()) })
+        Ok(Self { step, random, parts, path: Some(path.to_owned()), written_by })
+    }
+
+    /// The versions of this crate and of Burn that took the checkpoint.
+    pub fn written_by(&self) -> &Versions {
+        &self.written_by
     }
 
     /// Gives `module` the values saved under `name`. Its parameters stay on their devices and keep their ids.
@@ -306,9 +321,23 @@ impl Checkpoint {
     ///
     /// # Errors
     ///
+    /// - [`Error::OtherVersions`] when other versions of this crate or of Burn took the checkpoint,
     /// - [`Error::Unrestored`] when there are parts that were not restored,
     /// - [`Error::Random`] when the thread has entered more or fewer random streams than the saved one.
     pub fn resume(self) -> Result<u64, Error> {
+        if self.written_by != Versions::current() {
+            return Err(Error::OtherVersions { checkpoint: self.to_string(), written_by: self.written_by });
+        }
+        self.resume_across_versions()
+    }
+
+    /// As [`resume`](Self::resume), also where [other versions](Self::written_by) took the checkpoint: the training can
+    /// then end with other bits than under either version alone. Its later checkpoints name the present versions.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unrestored`] and [`Error::Random`], as of [`resume`](Self::resume).
+    pub fn resume_across_versions(self) -> Result<u64, Error> {
         if !self.parts.is_empty() {
             return Err(Error::Unrestored { checkpoint: self.to_string(), parts: self.names() });
         }
@@ -330,11 +359,13 @@ impl Checkpoint {
     }
 }
 
-/// `` the checkpoint of step 120 in `runs/digits/step-000000000120.checkpoint` ``
+/// `` the checkpoint of step 120 in `runs/digits/step-000000000120.checkpoint` ``, with the versions that took it where
+/// they are not those of this program.
 impl fmt::Display for Checkpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the checkpoint of step {}", self.step)?;
-        self.path.as_ref().map_or(Ok(()), |path| write!(f, " in `{}`", path.display()))
+        self.path.as_ref().map_or(Ok(()), |path| write!(f, " in `{}`", path.display()))?;
+        f.write_str(&self.written_by.note())
     }
 }
 

@@ -6,6 +6,7 @@ pub mod kill;
 mod module;
 mod optimizer;
 pub mod poisoned;
+mod versions;
 
 use burn_deterministic::checkpoint::{Checkpoint, Error};
 
