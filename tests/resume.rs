@@ -6,6 +6,7 @@ use crate::examples::{difference, training};
 #[cfg(unix)]
 use crate::golden::driver_name;
 use crate::process::{Folder, Program};
+use burn_deterministic::checkpoint::{CheckpointWriter, Checkpoints};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::path::{Path, PathBuf};
@@ -154,6 +155,20 @@ fn another_training_does_not_go_on_from_these_checkpoints() {
     assert_says(&shorter, &["after 4 steps: more than"]);
     let anew = training("digits_mlp", &["--checkpoint", folder], &out).fail();
     assert_says(&anew, &[folder, "`--resume`", "another folder"]);
+}
+
+#[test]
+fn a_folder_has_one_training_at_a_time_and_can_be_read_meanwhile() {
+    let [out, checkpoints] = [Folder::new(), Folder::new()];
+    interrupted(&out, &checkpoints);
+    let training = CheckpointWriter::open(checkpoints.path()).expect("no training is at work");
+    let failed = resumed("digits_mlp", &SHORT, &out, &checkpoints).fail();
+    let process = format!("process {}", std::process::id());
+    assert_says(&failed, &[&checkpoints.path().display().to_string(), "is locked", &process]);
+    let latest = Checkpoints::open(checkpoints.path()).and_then(|checkpoints| checkpoints.latest());
+    assert!(latest.expect("an intact file").is_some());
+    drop(training);
+    resumed("digits_mlp", &SHORT, &out, &checkpoints).run();
 }
 
 /// A limit on the size of files stops a write as a full disk does, and anybody may set it.

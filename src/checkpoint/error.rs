@@ -1,5 +1,6 @@
 //! What can be wrong with a checkpoint, and what to do.
 
+use super::versions::Versions;
 use burn_backend::{DType, Shape};
 use std::fmt;
 use std::io;
@@ -21,8 +22,8 @@ pub enum Error {
         source: io::Error,
     },
 
-    /// The file is none of ours.
-    #[error("`{}` is not a checkpoint of burn-deterministic: its first bytes are others", path.display())]
+    /// The file is not a checkpoint of this crate.
+    #[error("`{}` is not a checkpoint of burn-deterministic: bad magic bytes", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
@@ -31,8 +32,9 @@ pub enum Error {
     /// The file was written by a version of this crate with another format.
     #[error(
         "`{}` has version {version} of the checkpoint format, and this version of burn-deterministic reads {supported} \
-         only; load it with the version that wrote it",
-        path.display()
+         only; load it with the version that wrote it{}",
+        path.display(),
+        written_by.as_ref().map(|versions| format!(", {versions}")).unwrap_or_default()
     )]
     Version {
         /// The file.
@@ -41,6 +43,8 @@ pub enum Error {
         version: u32,
         /// The version that this crate reads.
         supported: u32,
+        /// What wrote it, where its header tells.
+        written_by: Option<Versions>,
     },
 
     /// The file is shorter or longer than it says.
@@ -65,6 +69,66 @@ pub enum Error {
         path: PathBuf,
         /// What does not fit.
         reason: String,
+    },
+
+    /// Another writer has the folder open.
+    #[error(
+        "`{}` is locked: {} writes checkpoints there; end it or wait for its end, or train in another folder (to read \
+         checkpoints beside a training, use `checkpoint::Checkpoints`)",
+        folder.display(),
+        holder_name(*holder)
+    )]
+    Locked {
+        /// The folder.
+        folder: PathBuf,
+        /// The process id of the other writer, where it could be read.
+        holder: Option<u32>,
+    },
+
+    /// The file system of the folder has no locks, so another writer would not be noticed.
+    #[error(
+        "cannot lock `{}`: {source}; keep the checkpoints on a file system that has locks (`flock`), or write files by \
+         `Checkpoint::save`, which takes none",
+        path.display()
+    )]
+    LockUnavailable {
+        /// The file to be locked.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+
+    /// The folder holds checkpoints of another branch of the training.
+    #[error(
+        "the checkpoint of step {step} is not saved in `{}`: the newest one there is of step {newest}, and {}; to remove \
+         what came after the step that the training went back to, call `CheckpointWriter::truncate_after(step)`, to remove \
+         all `CheckpointWriter::clear()`, to keep them use another folder",
+        folder.display(),
+        if step < newest {
+            "this step comes before it"
+        } else {
+            "this training did not go on from it (`CheckpointWriter::latest`)"
+        }
+    )]
+    OtherBranch {
+        /// The folder.
+        folder: PathBuf,
+        /// The step that was to be saved.
+        step: u64,
+        /// The step of the newest checkpoint there.
+        newest: u64,
+    },
+
+    /// Other versions took the checkpoint, under which bits can differ.
+    #[error(
+        "{checkpoint} was taken under other versions, and what is computed under these can have other bits: go on with \
+         the versions that took it, or accept that by `Checkpoint::resume_across_versions` in the place of `resume`"
+    )]
+    OtherVersions {
+        /// The checkpoint.
+        checkpoint: String,
+        /// What took it.
+        written_by: Versions,
     },
 
     /// Two parts were given the same name.
@@ -97,12 +161,12 @@ pub enum Error {
     },
 
     /// A tensor could not be read from its device.
-    #[error("`{path}` of `{name}` cannot be read: {reason}")]
+    #[error("{} of `{name}` cannot be read: {reason}", tensor(path.as_deref()))]
     Unreadable {
         /// The part.
         name: String,
-        /// The tensor's path.
-        path: String,
+        /// The tensor's path; `None` in an optimizer, whose record does not tell which tensor it was.
+        path: Option<String>,
         /// The error that its operations left on it.
         reason: String,
     },
@@ -240,6 +304,18 @@ impl fmt::Display for Mismatch {
             Difference::Value => write!(f, "does not come back as it was saved"),
         }
     }
+}
+
+fn holder_name(holder: Option<u32>) -> String {
+    match holder {
+        Some(id) if id == std::process::id() => "this process".to_owned(),
+        Some(id) => format!("process {id}"),
+        None => "another process".to_owned(),
+    }
+}
+
+fn tensor(path: Option<&str>) -> String {
+    path.map_or_else(|| "a tensor".to_owned(), |path| format!("`{path}`"))
 }
 
 fn list(mismatches: &[Mismatch]) -> String {

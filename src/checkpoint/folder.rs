@@ -1,72 +1,67 @@
-//! The checkpoints of one training.
+//! The checkpoints of one training: a folder, for reading.
 
 use super::Checkpoint;
 use super::error::Error;
-use super::file;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 const PREFIX: &str = "step-";
 const SUFFIX: &str = ".checkpoint";
 
-/// A folder with the checkpoints of one training, by step: `step-000000000120.checkpoint`.
+/// The name of the file of a step.
+pub(super) fn file_name(step: u64) -> String {
+    format!("{PREFIX}{step:012}{SUFFIX}")
+}
+
+/// The step of the file of that name, if it is one of a checkpoint.
+pub(super) fn step_of(file_name: &str) -> Option<u64> {
+    file_name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.parse().ok()
+}
+
+/// A folder with the checkpoints of one training, by step (`step-000000000120.checkpoint`), for reading.
 ///
-/// One process at a time writes to it.
+/// It creates, changes and deletes nothing, so any number of processes may read while a [`CheckpointWriter`] in another
+/// one trains.
+///
+/// [`CheckpointWriter`]: super::CheckpointWriter
 #[derive(Clone, Debug)]
 pub struct Checkpoints {
-    folder: PathBuf,
-    kept: Option<usize>,
+    pub(super) folder: PathBuf,
 }
 
 impl Checkpoints {
-    /// Opens `folder`, makes it where there is none, and removes what a writer that was killed left unfinished in it.
+    /// Opens `folder`.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`].
+    /// [`Error::Io`] when there is no such folder: a mistyped path is not a training without checkpoints.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, Error> {
         let folder = folder.as_ref().to_owned();
-        std::fs::create_dir_all(&folder).map_err(|source| failed("make the folder", &folder, source))?;
-        file::remove_unfinished(&folder).map_err(|source| failed("tidy", &folder, source))?;
-        Ok(Self { folder, kept: None })
-    }
-
-    /// Keeps the `count` checkpoints of the highest steps: each save removes the others, but never the one it wrote. Without
-    /// this, all are kept.
-    ///
-    /// # Panics
-    ///
-    /// When `count` is 0.
-    pub fn keep(self, count: usize) -> Self {
-        assert!(count > 0, "a folder of checkpoints keeps one at least");
-        Self { kept: Some(count), ..self }
-    }
-
-    /// Writes a checkpoint under its step, then removes those that are no longer kept.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Io`]; the checkpoint may be written all the same, and some of those no longer kept may be removed.
-    pub fn save(&self, checkpoint: &Checkpoint) -> Result<PathBuf, Error> {
-        let path = self.folder.join(format!("{PREFIX}{:012}{SUFFIX}", checkpoint.step));
-        checkpoint.save(&path)?;
-        if let Some(kept) = self.kept {
-            let mut steps = self.list()?;
-            let surplus = steps.len().saturating_sub(kept);
-            for (_, old) in steps.drain(..surplus).filter(|(_, old)| *old != path) {
-                std::fs::remove_file(&old).map_err(|source| failed("remove", &old, source))?;
-            }
-        }
-        Ok(path)
+        // Not only whether it is there, but whether it may be listed.
+        std::fs::read_dir(&folder).map_err(|source| failed("open the folder", &folder, source))?;
+        Ok(Self { folder })
     }
 
     /// The checkpoint of the highest step; `None` where there is none yet.
+    ///
+    /// Where a writer removes the file before it is opened, because newer ones took its place, this is a newer one.
     ///
     /// # Errors
     ///
     /// As of [`Checkpoint::load`]: an earlier one is not taken in the place of one that is damaged.
     pub fn latest(&self) -> Result<Option<Checkpoint>, Error> {
-        self.list()?.last().map(|(_, path)| Checkpoint::load(path)).transpose()
+        let mut gone = None;
+        loop {
+            let Some((_, path)) = self.list()?.pop() else { return Ok(None) };
+            match Checkpoint::load(&path) {
+                Err(Error::Io { source, .. })
+                    if source.kind() == ErrorKind::NotFound && gone.as_ref() != Some(&path) =>
+                {
+                    gone = Some(path);
+                }
+                loaded => return loaded.map(Some),
+            }
+        }
     }
 
     /// The steps there are checkpoints of, ascending, and their files.
@@ -79,8 +74,7 @@ impl Checkpoints {
             let mut steps = Vec::new();
             for entry in std::fs::read_dir(&self.folder)? {
                 let entry = entry?;
-                let name = entry.file_name();
-                let step = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.parse().ok());
+                let step = entry.file_name().to_str().and_then(step_of);
                 steps.extend(step.map(|step| (step, entry.path())));
             }
             steps.sort();
@@ -90,6 +84,6 @@ impl Checkpoints {
     }
 }
 
-fn failed(action: &'static str, path: &Path, source: io::Error) -> Error {
+pub(super) fn failed(action: &'static str, path: &Path, source: io::Error) -> Error {
     Error::Io { action, path: path.to_owned(), source }
 }

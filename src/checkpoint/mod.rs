@@ -4,7 +4,7 @@
 //! # use burn::nn::{Linear, LinearConfig};
 //! # use burn::optim::{AdamConfig, ModuleOptimizer};
 //! # use burn::prelude::*;
-//! use burn_deterministic::checkpoint::{Checkpoint, Checkpoints};
+//! use burn_deterministic::checkpoint::{Checkpoint, CheckpointWriter};
 //!
 //! # fn train_step(step: u64, position: &mut u64, model: Linear, optimizer: &mut ModuleOptimizer) -> Linear { model }
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -13,9 +13,9 @@
 //! let mut optimizer = AdamConfig::new().init();
 //! let mut position = 0_u64; // of the data: any value that serde knows
 //!
-//! let checkpoints = Checkpoints::open("runs/digits")?.keep(3);
+//! let mut writer = CheckpointWriter::open("runs/digits")?.keep(3); // no other process may write there now
 //! let mut start = 0;
-//! if let Some(mut checkpoint) = checkpoints.latest()? {
+//! if let Some(mut checkpoint) = writer.latest()? {
 //!     model = checkpoint.module("model", model)?;
 //!     optimizer = checkpoint.optimizer("optimizer", optimizer, &model)?;
 //!     position = checkpoint.value("position")?;
@@ -28,12 +28,40 @@
 //!             .with_module("model", &model)?
 //!             .with_optimizer("optimizer", &optimizer, &model)?
 //!             .with_value("position", &position)?;
-//!         checkpoints.save(&checkpoint)?;
+//!         writer.save(&checkpoint)?;
 //!     }
 //! }
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! Another process may read meanwhile, to evaluate the model say. It creates, changes and deletes nothing:
+//!
+//! ```no_run
+//! # use burn::nn::LinearConfig;
+//! # use burn::prelude::*;
+//! use burn_deterministic::checkpoint::Checkpoints;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let device = Device::default();
+//! if let Some(mut checkpoint) = Checkpoints::open("runs/digits")?.latest()? {
+//!     let model = checkpoint.module("model", LinearConfig::new(8, 2).init(&device))?;
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Going back
+//!
+//! A folder holds one course of a training. A program that starts from the beginning, or from an older checkpoint than the
+//! newest, where there are checkpoints already, would leave two in it: its first save is then an error, until the program
+//! says what becomes of the checkpoints there ([`CheckpointWriter::truncate_after`], [`CheckpointWriter::clear`]).
+//!
+//! # Versions
+//!
+//! A file names the versions of this crate and of Burn that took the checkpoint. Under others it can be read, and its parts
+//! restored; but [`Checkpoint::resume`] is an error, because the bits of what follows are not promised.
+//! [`Checkpoint::resume_across_versions`] goes on all the same.
 //!
 //! # What is saved
 //!
@@ -63,10 +91,14 @@ mod module;
 mod optimizer;
 mod tensor;
 mod value;
+mod versions;
+mod writer;
 
 pub use error::{Difference, Error, Mismatch};
 pub use folder::Checkpoints;
 pub use optimizer::Optimizer;
+pub use versions::Versions;
+pub use writer::CheckpointWriter;
 
 use crate::random::{RandomState, random_state, restore_random_state};
 use burn_core::module::Module;
@@ -91,6 +123,7 @@ pub struct Checkpoint {
     random: RandomState,
     parts: BTreeMap<String, Part>,
     path: Option<PathBuf>,
+    written_by: Versions,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -123,7 +156,7 @@ impl Checkpoint {
     ///
     /// [`Error::Random`] when a device cannot run the operations that are to be counted.
     pub fn new(step: u64) -> Result<Self, Error> {
-        Ok(Self { step, random: random_state()?, parts: BTreeMap::new(), path: None })
+        Ok(Self { step, random: random_state()?, parts: BTreeMap::new(), path: None, written_by: Versions::current() })
     }
 
     /// Reads a module's parameters, buffers and flags.
@@ -142,13 +175,11 @@ impl Checkpoint {
     ///
     /// # Errors
     ///
+    /// - [`Error::Unreadable`] when an operation left an error on a tensor of the state. Burn reports it by a panic, which
+    ///   is caught: the program's panic hook runs, and a program built with `panic = "abort"` ends,
     /// - [`Error::NotOfTheModule`] when it holds state of another module's parameter,
     /// - [`Error::Value`] when Burn cannot write its record,
     /// - [`Error::Duplicate`] when the name is taken.
-    ///
-    /// # Panics
-    ///
-    /// When an operation left an error on a tensor of the state, for Burn's records have no other way to say so.
     pub fn with_optimizer<O: Optimizer, M: Module>(self, name: &str, optimizer: &O, module: &M) -> Result<Self, Error> {
         let state = OptimizerState::read(name, optimizer, module)?;
         self.with(name, Part::Optimizer(state))
@@ -186,7 +217,8 @@ impl Checkpoint {
     /// Writes the checkpoint to `path`, in the place of what is there.
     ///
     /// A program killed at any moment leaves the previous file or the new one, never a part of it. What a kill can leave
-    /// is a file named `.{name}.{random}.writing` beside it; [`Checkpoints::open`] removes those.
+    /// is a file named `.{name}.{random}.writing` beside it. It may be removed; [`CheckpointWriter::open`] does so for files
+    /// that a [`CheckpointWriter`] wrote.
     ///
     /// # Errors
     ///
@@ -194,7 +226,7 @@ impl Checkpoint {
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let index = value::encoded(&Index { step: self.step, random: &self.random, parts: &self.parts });
         let tensors: Vec<&[u8]> = self.parts.values().flat_map(Part::tensors).map(|tensor| &tensor.bytes[..]).collect();
-        file::write(path.as_ref(), &index, &tensors)
+        file::write(path.as_ref(), &self.written_by, &index, &tensors)
     }
 
     /// Reads the checkpoint at `path`, and nothing of it before all of it has been checked against its hash.
@@ -214,8 +246,14 @@ impl Checkpoint {
                 return Err(file.damaged("a tensor's bytes are not as many as its shape says"));
             }
         }
+        let written_by = file.written_by().clone();
         file.finish()?;
-        Ok(Self { step, random, parts, path: Some(path.to_owned()) })
+        Ok(Self { step, random, parts, path: Some(path.to_owned()), written_by })
+    }
+
+    /// The versions of this crate and of Burn that took the checkpoint.
+    pub fn written_by(&self) -> &Versions {
+        &self.written_by
     }
 
     /// Gives `module` the values saved under `name`. Its parameters stay on their devices and keep their ids.
@@ -283,9 +321,23 @@ impl Checkpoint {
     ///
     /// # Errors
     ///
+    /// - [`Error::OtherVersions`] when other versions of this crate or of Burn took the checkpoint,
     /// - [`Error::Unrestored`] when there are parts that were not restored,
     /// - [`Error::Random`] when the thread has entered more or fewer random streams than the saved one.
     pub fn resume(self) -> Result<u64, Error> {
+        if self.written_by != Versions::current() {
+            return Err(Error::OtherVersions { checkpoint: self.to_string(), written_by: self.written_by });
+        }
+        self.resume_across_versions()
+    }
+
+    /// As [`resume`](Self::resume), also where [other versions](Self::written_by) took the checkpoint: the training can
+    /// then end with other bits than under either version alone. Its later checkpoints name the present versions.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unrestored`] and [`Error::Random`], as of [`resume`](Self::resume).
+    pub fn resume_across_versions(self) -> Result<u64, Error> {
         if !self.parts.is_empty() {
             return Err(Error::Unrestored { checkpoint: self.to_string(), parts: self.names() });
         }
@@ -307,11 +359,13 @@ impl Checkpoint {
     }
 }
 
-/// `` the checkpoint of step 120 in `runs/digits/step-000000000120.checkpoint` ``
+/// `` the checkpoint of step 120 in `runs/digits/step-000000000120.checkpoint` ``, with the versions that took it where
+/// they are not those of this program.
 impl fmt::Display for Checkpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the checkpoint of step {}", self.step)?;
-        self.path.as_ref().map_or(Ok(()), |path| write!(f, " in `{}`", path.display()))
+        self.path.as_ref().map_or(Ok(()), |path| write!(f, " in `{}`", path.display()))?;
+        f.write_str(&self.written_by.note())
     }
 }
 

@@ -269,7 +269,7 @@ impl<'a> Reader<'a> {
         let name = name.to_owned();
         match self.error {
             None => Ok(ModuleState(self.entries)),
-            Some(Failure::Unreadable { path, reason }) => Err(Error::Unreadable { name, path, reason }),
+            Some(Failure::Unreadable { path, reason }) => Err(Error::Unreadable { name, path: Some(path), reason }),
             Some(Failure::Ambiguous { path }) => Err(Error::Ambiguous { name, path }),
         }
     }

@@ -12,6 +12,7 @@ use burn_optim::{LBFGS, ModuleOptimizer, OptimizerRecord};
 use burn_pack::{Reader, Scalar, Tensor, Writer};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The optimizers whose state can be saved: Burn's two types.
 pub trait Optimizer: Sized + sealed::Sealed {
@@ -109,6 +110,20 @@ fn packed<T, E: ToString>(name: &str, result: Result<T, E>) -> Result<T, Error> 
     result.map_err(|error| Error::Value { name: name.to_owned(), action: "restored", reason: error.to_string() })
 }
 
+/// Runs a method of Burn's that panics where it should return an error, and returns the panic's text.
+fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+    /// What Burn's plain reads put before the error, with a remedy that is not for our callers.
+    const READ: &str = "Error while reading data: use `try_into_data` instead to catch the error at runtime: ";
+    catch_unwind(AssertUnwindSafe(run)).map_err(|payload| {
+        let text = match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
+            (Some(text), _) => text,
+            (_, Some(text)) => text.as_str(),
+            (None, None) => "Burn panicked without a text",
+        };
+        text.strip_prefix(READ).unwrap_or(text).to_owned()
+    })
+}
+
 /// The scalars of a scheduler, which has no other state.
 pub(super) fn scheduler_scalars(name: &str, record: LrSchedulerRecord) -> Result<Scalars, Error> {
     let reader = unpacked(name, Reader::from_bytes(unpacked(name, record.into_bytes())?))?;
@@ -128,7 +143,13 @@ impl OptimizerState {
         for (id, path) in identities(module) {
             paths.entry(id.val()).or_insert(path);
         }
-        let reader = unpacked(name, Reader::from_bytes(unpacked(name, optimizer.to_record().into_bytes())?))?;
+        // Burn reads the tensors of the state here, and panics where an operation left an error on one.
+        let record = caught(|| optimizer.to_record()).map_err(|reason| Error::Unreadable {
+            name: name.to_owned(),
+            path: None,
+            reason,
+        })?;
+        let reader = unpacked(name, Reader::from_bytes(unpacked(name, record.into_bytes())?))?;
         let met = reader.metadata().clone();
         let mut state = Self::default();
         for (key, value) in reader.scalars() {
@@ -188,7 +209,8 @@ impl OptimizerState {
             return mismatch(absent);
         }
         let record = self.record(name, &ids)?;
-        let optimizer = optimizer.load_record(record);
+        // Burn panics over the record of an optimizer of the other type.
+        let optimizer = packed(name, caught(|| optimizer.load_record(record)))?;
         // Burn leaves out in silence what the optimizer has no use for, and converts other dtypes than the default.
         let loaded = Self::read(name, &optimizer, module)?;
         let differences = self.differences(&loaded);

@@ -8,7 +8,7 @@ use burn::nn::{BatchNorm, BatchNormConfig, Dropout, DropoutConfig, Embedding, Em
 use burn::optim::{AdamConfig, GradientsParams};
 use burn::prelude::*;
 use burn::tensor::{Distribution, activation};
-use burn_deterministic::checkpoint::{Checkpoint, Checkpoints};
+use burn_deterministic::checkpoint::{Checkpoint, CheckpointWriter, Checkpoints};
 use burn_deterministic::{Determinism, digest, enable_op_determinism, set_random_seed};
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
@@ -35,8 +35,6 @@ const CLASSES: usize = 4;
 
 /// The folder of the checkpoints, in a child; without it there are none.
 const FOLDER: &str = "BURN_DETERMINISTIC_CHECKPOINTS";
-/// The file that is written again and again.
-const FILE: &str = "BURN_DETERMINISTIC_FILE";
 
 /// Sorts numbers into classes: a frozen embedding, noise, batch norm and dropout.
 #[derive(Module, Debug)]
@@ -99,9 +97,9 @@ pub fn checkpointed() {
     let mut losses: Vec<f64> = Vec::new();
     let loss = CrossEntropyLossConfig::new().init(&device);
 
-    let checkpoints = std::env::var_os(FOLDER).map(|folder| Checkpoints::open(folder).expect("a folder").keep(2));
+    let mut writer = std::env::var_os(FOLDER).map(|folder| CheckpointWriter::open(folder).expect("a folder").keep(2));
     let mut start = 0;
-    if let Some(mut checkpoint) = checkpoints.as_ref().and_then(|all| all.latest().expect("an intact file")) {
+    if let Some(mut checkpoint) = writer.as_mut().and_then(|all| all.latest().expect("an intact file")) {
         model = checkpoint.module("model", model).expect("the same model");
         optimizer = checkpoint.optimizer("optimizer", optimizer, &model).expect("the same optimizer");
         rate = rate.load_record(checkpoint.scheduler("rate").expect("a scheduler"));
@@ -120,7 +118,7 @@ pub fn checkpointed() {
         let gradients = GradientsParams::from_grads(value.backward(), &model);
         model = optimizer.step(rate.step(), model, gradients);
         losses.push(value.into_scalar::<f64>());
-        if let Some(checkpoints) = &checkpoints
+        if let Some(writer) = &mut writer
             && (step + 1) % STEPS_BETWEEN == 0
         {
             let checkpoint = Checkpoint::new(step + 1)
@@ -129,7 +127,7 @@ pub fn checkpointed() {
                 .and_then(|checkpoint| checkpoint.with_scheduler("rate", rate.to_record()))
                 .and_then(|checkpoint| checkpoint.with_value("position", &position))
                 .and_then(|checkpoint| checkpoint.with_value("losses", &losses));
-            checkpoints.save(&checkpoint.expect("a readable model")).expect("a disk with room");
+            writer.save(&checkpoint.expect("a readable model")).expect("a disk with room");
         }
         process::report("step", step + 1);
     }
@@ -208,43 +206,52 @@ fn is_killed(status: ExitStatus) -> bool {
 
 /// A large text, of one letter for each step.
 fn large(step: u64) -> String {
-    char::from(b'a' + step as u8).to_string().repeat(24 << 20)
+    char::from(b'a' + (step % 26) as u8).to_string().repeat(24 << 20)
 }
 
-/// Writes one large checkpoint and another to the same path, again and again.
+/// The step of a checkpoint with that text.
+fn text_step(mut checkpoint: Checkpoint) -> u64 {
+    let text: String = checkpoint.value("text").expect("the text");
+    let step = checkpoint.resume().expect("nothing else to restore");
+    assert!(text == large(step), "the text of step {step}");
+    step
+}
+
+/// Writes one large checkpoint after another.
 pub fn endless_writes() {
-    let path = std::env::var_os(FILE).expect("the file to write");
-    let checkpoints = [0, 1].map(|step| {
-        let checkpoint = Checkpoint::new(step).expect("no device to count on");
-        checkpoint.with_value("text", &large(step)).expect("a first value")
-    });
-    for checkpoint in checkpoints.iter().cycle() {
-        checkpoint.save(&path).expect("a disk with room");
-        process::report("wrote", checkpoint);
+    let folder = std::env::var_os(FOLDER).expect("the folder to write to");
+    let mut writer = CheckpointWriter::open(folder).expect("a folder to write to").keep(1);
+    let last = writer.latest().expect("a whole file").map(text_step);
+    for step in last.map_or(0, |step| step + 1).. {
+        let checkpoint = Checkpoint::new(step).and_then(|checkpoint| checkpoint.with_value("text", &large(step)));
+        let path = writer.save(&checkpoint.expect("no device to count on")).expect("a disk with room");
+        process::report("wrote", path.display());
     }
 }
 
 #[test]
 fn a_kill_during_a_write_leaves_a_whole_file() {
     let folder = Folder::new();
-    let path = folder.path().join("large.checkpoint");
     let mut unfinished = 0;
     for kill in 0..KILLED_WRITES {
-        let mut child = Program::new("endless_writes").env(FILE, &path).start();
+        let mut child = Program::new("endless_writes").env(FOLDER, folder.path()).start();
         let lines = BufReader::new(child.stdout.take().expect("its output is piped")).lines();
         let mut lines = lines.map_while(Result::ok);
         lines.by_ref().find(|line| line.starts_with("wrote: ")).expect("a first write");
         thread::sleep(Duration::from_millis(11 * (kill % 16) as u64));
         child.kill().expect("an endless child");
         assert!(is_killed(child.wait().expect("the child's end")), "an endless child ends by a kill alone");
-        let files = || std::fs::read_dir(folder.path()).expect("the folder").count();
-        unfinished += files() - 1;
-        let mut checkpoint = Checkpoint::load(&path).expect("a whole file");
-        let text: String = checkpoint.value("text").expect("the text");
-        let step = checkpoint.resume().expect("nothing else to restore");
-        assert!(text == large(step), "the text of step {step}");
-        Checkpoints::open(folder.path()).expect("the folder");
-        assert_eq!(files(), 1, "unfinished files after the folder was opened");
+        let left = || {
+            let entries = std::fs::read_dir(folder.path()).expect("the folder").map(|entry| entry.expect("an entry"));
+            entries.filter(|entry| entry.file_name().to_string_lossy().ends_with(".writing")).count()
+        };
+        let before = left();
+        unfinished += before;
+        let checkpoints = Checkpoints::open(folder.path()).expect("the folder");
+        text_step(checkpoints.latest().expect("a whole file").expect("a file"));
+        assert_eq!(left(), before, "a reader removes nothing");
+        CheckpointWriter::open(folder.path()).expect("the folder of a dead writer");
+        assert_eq!(left(), 0, "unfinished files after the folder was opened for writing");
     }
     assert!(unfinished > 0, "no kill fell into a write");
 }

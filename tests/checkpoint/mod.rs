@@ -1,11 +1,20 @@
 //! A training that was stopped ends like one that was not.
 
 pub mod file;
+pub mod folder;
 pub mod kill;
 mod module;
 mod optimizer;
+pub mod poisoned;
+mod versions;
 
 use burn_deterministic::checkpoint::{Checkpoint, Error};
+
+/// A checkpoint of two losses; the first is the step.
+fn small(step: u64) -> Checkpoint {
+    let checkpoint = Checkpoint::new(step).and_then(|checkpoint| checkpoint.with_value("losses", &[step as f64, 0.1]));
+    checkpoint.expect("two numbers")
+}
 
 /// A checkpoint as it comes back from a file.
 fn reloaded(checkpoint: &Checkpoint) -> Checkpoint {

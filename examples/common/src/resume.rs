@@ -2,7 +2,7 @@
 
 use crate::Arguments;
 use anyhow::{Context, Result, bail, ensure};
-use burn_deterministic::checkpoint::{Checkpoint, Checkpoints};
+use burn_deterministic::checkpoint::{Checkpoint, CheckpointWriter};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::Path;
@@ -31,13 +31,14 @@ pub fn settings(name: &str, arguments: &Arguments) -> Settings {
     settings.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
-/// Opens a folder for a training of these settings: an empty one, or with `resume` one of the same settings.
-pub fn open(folder: &Path, settings: &Settings, resume: bool) -> Result<Checkpoints> {
-    let checkpoints = Checkpoints::open(folder)?.keep(KEPT);
+/// Opens a folder for a training of these settings: an empty one, or with `resume` one of the same settings. No other
+/// training can write there as long as the writer is kept.
+pub fn open(folder: &Path, settings: &Settings, resume: bool) -> Result<CheckpointWriter> {
+    let writer = CheckpointWriter::open(folder)?.keep(KEPT);
     let file = folder.join(FILE);
     if !file.exists() {
         Checkpoint::new(0)?.with_value(NAME, settings)?.save(&file)?;
-        return Ok(checkpoints);
+        return Ok(writer);
     }
     let folder = folder.display();
     if !resume {
@@ -53,12 +54,12 @@ pub fn open(folder: &Path, settings: &Settings, resume: bool) -> Result<Checkpoi
         "`{folder}` holds the checkpoints of another training: {}; start again as then, or give another folder",
         differing.join("; ")
     );
-    Ok(checkpoints)
+    Ok(writer)
 }
 
 /// The last checkpoint in `folder`.
-pub fn latest(checkpoints: &Checkpoints) -> Result<Option<Checkpoint>> {
-    checkpoints.latest().context(
+pub fn latest(writer: &mut CheckpointWriter) -> Result<Option<Checkpoint>> {
+    writer.latest().context(
         "the last checkpoint cannot be read: remove its file, and `--resume` goes on from the one before it, to the same \
          weights",
     )

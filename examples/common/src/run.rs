@@ -6,7 +6,7 @@ use crate::{Arguments, save_weights};
 use anyhow::{Context, Result, ensure};
 use burn::module::Module;
 use burn::prelude::*;
-use burn_deterministic::checkpoint::{self, Checkpoint, Checkpoints};
+use burn_deterministic::checkpoint::{self, Checkpoint, CheckpointWriter};
 use burn_deterministic::data::{DataLoader, Position};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fmt::Display;
@@ -40,7 +40,7 @@ pub struct Run {
     out: PathBuf,
     settings: Settings,
     folder: Option<PathBuf>,
-    checkpoints: Option<Checkpoints>,
+    writer: Option<CheckpointWriter>,
     checkpoint_every: Option<usize>,
     resume: bool,
     epochs: usize,
@@ -77,7 +77,7 @@ impl Run {
             out,
             settings: resume::settings(name, arguments),
             folder: arguments.checkpoint.clone(),
-            checkpoints: None,
+            writer: None,
             checkpoint_every: arguments.checkpoint_every,
             resume: arguments.resume,
             epochs: arguments.epochs.unwrap_or(epochs),
@@ -117,10 +117,11 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// When the folder cannot be opened, has checkpoints of another training, or without `--resume` of any.
-    pub fn folder(&self) -> Result<PathBuf> {
+    /// When the folder cannot be opened, another training writes there, or it has checkpoints of another training, or
+    /// without `--resume` of any.
+    pub fn folder(&mut self) -> Result<PathBuf> {
         if let Some(folder) = &self.folder {
-            resume::open(folder, &self.settings, self.resume)?;
+            self.writer = Some(resume::open(folder, &self.settings, self.resume)?);
             return Ok(folder.clone());
         }
         let folder = self.out.join("checkpoints");
@@ -143,17 +144,18 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// When the folder cannot be opened, has checkpoints of another training or without `--resume` of any, when the last
-    /// one is damaged, and when it has come further than the command line allows.
+    /// When the folder cannot be opened, another training writes there, or it has checkpoints of another training or
+    /// without `--resume` of any; when the last one is damaged, or other versions wrote it; and when it has come further
+    /// than the command line allows.
     pub fn resume<I, O>(&mut self, loader: &DataLoader<I, O>) -> Result<Option<Checkpoint>>
     where
         I: Send + 'static,
         O: 'static,
     {
         let Some(folder) = &self.folder else { return Ok(None) };
-        let checkpoints = resume::open(folder, &self.settings, self.resume)?;
-        let latest = resume::latest(&checkpoints)?;
-        self.checkpoints = Some(checkpoints);
+        let mut writer = resume::open(folder, &self.settings, self.resume)?;
+        let latest = resume::latest(&mut writer)?;
+        self.writer = Some(writer);
         let Some(mut checkpoint) = latest else {
             if self.resume {
                 println!("no checkpoint in {} yet: starting at the beginning", folder.display());
@@ -232,7 +234,9 @@ impl Run {
     ///
     /// When something of it cannot be read, or it cannot be written.
     pub fn checkpoint(&mut self, with: impl FnOnce(Checkpoint) -> Result<Checkpoint, checkpoint::Error>) -> Result<()> {
-        let Some(checkpoints) = self.checkpoints.clone() else { return Ok(()) };
+        if self.writer.is_none() {
+            return Ok(());
+        }
         let ends_epoch = self.epoch_taken == self.epoch_steps;
         let ends = self.steps == self.limit || ends_epoch && self.epoch == self.epochs;
         let due = self.checkpoint_every.map_or(ends_epoch, |every| self.steps.is_multiple_of(every));
@@ -244,7 +248,8 @@ impl Run {
         let losses: Vec<&[f32]> = self.curves.iter().map(|curve| &curve.values[..]).collect();
         let checkpoint = Checkpoint::new(self.steps as u64)?.with_value("position", &position)?;
         let checkpoint = with(checkpoint.with_value("losses", &losses)?)?;
-        checkpoints.save(&checkpoint).with_context(|| {
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        writer.save(&checkpoint).with_context(|| {
             format!(
                 "the checkpoint of step {} was not saved; earlier ones are whole: make room for it, then go on with \
                  `--resume`",
