@@ -1,6 +1,9 @@
 //! What a training keeps does not grow with its steps.
 
 use crate::process::{Folder, Output, Program, report};
+use burn::module::Module;
+use burn::nn::{DropoutConfig, Linear, LinearConfig};
+use burn::optim::{AdamConfig, GradientsParams};
 use burn::prelude::*;
 use burn::tensor::Distribution;
 use burn_deterministic::{Determinism, enable_op_determinism, set_random_seed};
@@ -141,4 +144,59 @@ pub fn threads_that_end() {
 #[test]
 fn nothing_is_kept_for_threads_that_end() {
     Program::new("threads_that_end").run().assert_quiet();
+}
+
+#[derive(Module, Debug)]
+struct Noisy {
+    first: Linear,
+    second: Linear,
+}
+
+/// Steps of a small model: dropout whose rate changes in each step, threads that come and go, refused operations.
+pub fn soak() {
+    let device = enabled();
+    let autodiff = device.clone().autodiff();
+    let mut model =
+        Noisy { first: LinearConfig::new(8, 16).init(&autodiff), second: LinearConfig::new(16, 2).init(&autodiff) };
+    let mut optimizer = AdamConfig::new().init();
+    let steps = if cfg!(feature = "heavy") { 1_000_000 } else { 4_000 };
+    let mut step = |number: usize| {
+        let inputs = Tensor::<2>::random([4, 8], Distribution::Default, &autodiff);
+        let dropout = DropoutConfig::new(0.5 / (1.0 + number as f64)).init();
+        let outputs = model.second.forward(dropout.forward(model.first.forward(inputs).tanh()));
+        let gradients = outputs.powi_scalar(2).mean().backward();
+        let gradients = GradientsParams::from_grads(gradients, &model);
+        model = optimizer.step(0.001, model.clone(), gradients);
+        if number.is_multiple_of(100) {
+            let device = device.clone();
+            let drawn = std::thread::spawn(move || {
+                let unseeded = Tensor::<1>::random([3], Distribution::Default, &device);
+                assert!((unseeded + 1.0).try_into_data().is_err(), "a thread without a seed");
+                set_random_seed(number as u64);
+                Tensor::<1>::random([3], Distribution::Default, &device)
+            });
+            drawn.join().expect("it draws").try_into_data().expect("under its seed");
+        }
+    };
+    let mut tenth = |number: usize| {
+        let start = Instant::now();
+        (number * steps / 10..(number + 1) * steps / 10).for_each(&mut step);
+        device.sync().expect("the steps run");
+        let in_use = device.memory_pool_usage().expect("CubeCL reports its memory").bytes_in_use;
+        (start.elapsed(), resident(), in_use)
+    };
+    let tenths: Vec<_> = (0..10).map(&mut tenth).collect();
+    report("tenths", format!("{tenths:?}"));
+    // The first one compiles the kernels.
+    let (first, last) = (tenths[1], tenths[9]);
+    assert!(last.0 < first.0 * 3 / 2 + Duration::from_millis(200), "{tenths:?}");
+    assert!(last.1 < first.1 + (24 << 20), "{tenths:?}");
+    assert!(last.2 < first.2 + (1 << 20), "{tenths:?}");
+}
+
+#[test]
+fn a_long_training_stays_as_it_was() {
+    let output = Program::new("soak").run();
+    output.assert_quiet();
+    println!("{}", output.reported("tenths"));
 }

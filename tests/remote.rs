@@ -1,11 +1,12 @@
 //! Behind Burn's door for backends outside Burn: a server of `Deterministic<CubeBackend>` and a client on loopback.
 
 use crate::bits::{assert_same, floats, indices};
+use crate::process::Program;
 use burn_backend::ops::FloatTensorOps;
 use burn_backend::tensor::{Device, FloatTensor, IndexingUpdateOp, IntTensor};
 use burn_backend::{Backend, Distribution, ExecutionError, FloatDType, TensorData, read_sync};
 use burn_cubecl::{CubeBackend, CubeDevice};
-use burn_deterministic::Deterministic;
+use burn_deterministic::{Deterministic, promise_deterministic};
 use burn_remote::server::{BackendServer, WebSocketTransport};
 use burn_remote::{HostSpec, RemoteBackend, RemoteDevice};
 use std::net::TcpListener;
@@ -44,9 +45,14 @@ fn work<B: Backend>(device: &Device<B>) -> Vec<(&'static str, FloatTensor<B>)> {
     ]
 }
 
-#[test]
-fn the_same_bits_as_without_a_server() {
+/// This process has the server too, so what it promises of remote devices is so.
+fn enabled_with_a_promise() {
+    promise_deterministic("remote", "the server serves `Deterministic<CubeBackend>`").expect("not enabled yet");
     crate::deterministic_device();
+}
+
+pub fn remote_bits() {
+    enabled_with_a_promise();
     let (_server, device) = serve();
     for ((what, direct), (_, remote)) in
         work::<Direct>(&CubeDevice::default()).into_iter().zip(work::<RemoteBackend>(&device))
@@ -56,9 +62,8 @@ fn the_same_bits_as_without_a_server() {
     }
 }
 
-#[test]
-fn a_refusal_reaches_the_client_and_the_session_lives_on() {
-    crate::deterministic_device();
+pub fn remote_refusal() {
+    enabled_with_a_promise();
     let (_server, device) = serve();
     let before = RemoteBackend::float_from_data(floats([10]), &device);
     let random = || RemoteBackend::float_random([7].into(), Distribution::Default, &device, FloatDType::F32);
@@ -70,4 +75,30 @@ fn a_refusal_reaches_the_client_and_the_session_lives_on() {
     assert_same("a tensor from before", &floats([10]), &read::<RemoteBackend>(before).expect("it was not refused"));
     let sum = || read::<RemoteBackend>(RemoteBackend::float_sum(RemoteBackend::float_from_data(floats([99]), &device)));
     assert_same("work after it", &sum().expect("the session lives"), &sum().expect("the session lives"));
+}
+
+/// What computes in another process is nothing that this one can vouch for.
+pub fn remote_unknown() {
+    crate::deterministic_device();
+    let (_server, device) = serve();
+    let sum = RemoteBackend::float_sum(RemoteBackend::float_from_data(floats([10]), &device));
+    let error = format!("{:?}", read::<RemoteBackend>(sum).expect_err("nobody has promised it"));
+    for part in ["`float_sum`", "another process", "promise_deterministic"] {
+        assert!(error.contains(part), "{error}\nlacks\n{part}");
+    }
+}
+
+#[test]
+fn the_same_bits_as_without_a_server() {
+    Program::new("remote_bits").run();
+}
+
+#[test]
+fn a_refusal_reaches_the_client_and_the_session_lives_on() {
+    Program::new("remote_refusal").run();
+}
+
+#[test]
+fn a_device_of_another_process_needs_a_promise() {
+    Program::new("remote_unknown").run();
 }

@@ -17,7 +17,7 @@
 //!
 //! Plans decide which operations share a kernel, and that changes no bits. The number of plans that are made before the
 //! exchange follows what the program needs: at least [`MIN_PLANS`], and four times as many as were made again after they
-//! had been dropped. Queues of threads that have ended, which Burn keeps too, go with the same exchange: it also comes after
+//! had been dropped, those counted once that differ in the parameters of a distribution only. Queues of threads that have ended, which Burn keeps too, go with the same exchange: it also comes after
 //! [`MAX_THREADS`] threads.
 
 use super::pending;
@@ -60,9 +60,9 @@ type Client = GlobalFusionClient<FusionCubeRuntime>;
 struct Plans {
     /// How many were made since the last exchange.
     made: usize,
-    /// How many of these had been made before it.
-    made_again: usize,
-    /// Hashes of the operations of all plans.
+    /// Hashes of their operations, in which parameters of distributions take no part.
+    hashes: HashSet<u64>,
+    /// Hashes of those made before.
     known: HashSet<u64>,
     limit: usize,
     /// Threads that have issued an operation since the last exchange.
@@ -77,7 +77,7 @@ thread_local! {
     /// Of the device whose operations this thread runs.
     static PLANS: RefCell<Plans> = RefCell::new(Plans {
         made: 0,
-        made_again: 0,
+        hashes: HashSet::new(),
         known: HashSet::new(),
         limit: 4 * MIN_PLANS,
         threads: HashSet::new(),
@@ -99,9 +99,7 @@ pub(super) fn made(operations: &[OperationIr], device: &CubeDevice) {
     operations.hash(&mut hasher);
     PLANS.with_borrow_mut(|plans| {
         plans.made += 1;
-        if !plans.known.insert(hasher.finish()) {
-            plans.made_again += 1;
-        }
+        plans.hashes.insert(hasher.finish());
         if plans.made >= plans.limit {
             plans.ask(device);
         }
@@ -160,12 +158,14 @@ fn exchange_here(device: &CubeDevice, new: &Client) {
         resume_unwind(panic);
     }
     PLANS.with_borrow_mut(|plans| {
-        plans.limit = (4 * plans.made_again).clamp(MIN_PLANS, MAX_PLANS);
-        (plans.made, plans.made_again, plans.asked) = (0, 0, false);
-        plans.threads.clear();
+        let again = plans.hashes.iter().filter(|hash| plans.known.contains(hash)).count();
+        plans.limit = (4 * again).clamp(MIN_PLANS, MAX_PLANS);
         if plans.known.len() > MAX_PLANS {
             plans.known.clear();
         }
+        plans.known.extend(plans.hashes.drain());
+        (plans.made, plans.asked) = (0, false);
+        plans.threads.clear();
     });
 }
 
