@@ -3,7 +3,7 @@
 use super::batching::{Batching, Load, Loaded};
 use super::cut::Cutter;
 use super::error::LoadError;
-use super::position::{Position, Progression};
+use super::position::{Cursor, Progression};
 use super::workers::Workers;
 use burn_core::data::dataloader::{DataLoaderIterator, Progress};
 use burn_core::data::dataset::DatasetError;
@@ -63,7 +63,7 @@ impl<I: Send + 'static, O: Send + 'static> Batches<I, O> {
     /// The batches from `start` on, with so many workers and batches kept ready, of the pass with this `number`.
     pub(super) fn new(
         batching: Batching<I, O>,
-        start: Position,
+        start: Cursor,
         (workers, prefetch): (usize, usize),
         number: u64,
         progression: Arc<Progression>,
@@ -109,8 +109,8 @@ impl<I: Send + 'static, O: Send + 'static> Iterator for Batches<I, O> {
         self.processed = processed;
         self.batch += 1;
         let next = match last {
-            true => Position { epoch: self.epoch + 1, batch: 0 },
-            false => Position { epoch: self.epoch, batch: self.batch },
+            true => Cursor { epoch: self.epoch + 1, batch: 0 },
+            false => Cursor { epoch: self.epoch, batch: self.batch },
         };
         self.progression.advance(self.number, next);
         Some(Ok(batch))

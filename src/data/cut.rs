@@ -2,7 +2,7 @@
 
 use super::error::LoadError;
 use super::pass::{Pass, Run};
-use super::position::Position;
+use super::position::Cursor;
 
 /// The samples of a batch, and where in the order each is.
 pub(super) struct Cut<I> {
@@ -35,7 +35,7 @@ pub(super) struct Cutter<I> {
 
 impl<I: 'static> Cutter<I> {
     /// For the batches of `pass` from `start` on. The pass begins there, or where it filters at the epoch's start.
-    pub(super) fn new(pass: &Pass<I>, start: Position, batch_size: usize) -> Self {
+    pub(super) fn new(pass: &Pass<I>, start: Cursor, batch_size: usize) -> Self {
         let filters = pass.pipeline.filters();
         let mut cutter = Self {
             epoch: pass.epoch,

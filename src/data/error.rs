@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-/// Why a batch could not be made. The pass ends with it.
+/// Why a batch could not be made, which ends the pass, or why a pass cannot start where it is to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
@@ -52,10 +52,21 @@ pub enum LoadError {
         panic: String,
     },
 
-    /// A pass was to resume behind the end of its epoch.
+    /// A pass was to resume at the position of another loader.
     #[error(
-        "the pass was to resume at batch {batch} of epoch {epoch}, which has {batches}; resume with the dataset, the \
-         pipeline and the batch size that the position comes from"
+        "the position comes from another loader: {}; build the loader as it was when the position was taken, or say with \
+         `burn_deterministic::data::DataLoader::start_at` where it is to start",
+        .differences.join("; ")
+    )]
+    OtherLoader {
+        /// What differs, each with what it was and what it is.
+        differences: Vec<String>,
+    },
+
+    /// A pass was to start behind the end of its epoch.
+    #[error(
+        "the pass was to start at batch {batch} of epoch {epoch}, which has {batches}; start it at one of these, with the \
+         dataset, the pipeline and the batch size that the number of the batch comes from"
     )]
     Position {
         /// The epoch, from 0.

@@ -1,12 +1,13 @@
 //! One pass over the samples: their order, and the runs of consecutive ones that are made at a time.
 
 use super::error::{LoadError, panic_text};
-use super::pipeline::{Pipeline, Place};
+use super::pipeline::{Pipeline, Place, Sample};
 use crate::random::RandomStream;
 use rand_core::Rng;
 use std::cell::Cell;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 /// Samples in a run at most, where samples may be left out: a worker hands over this many at a time.
 const RUN: usize = 64;
@@ -14,6 +15,8 @@ const RUN: usize = 64;
 /// The samples of one epoch, from a place in their order on.
 pub(super) struct Pass<I> {
     pub(super) pipeline: Pipeline<I>,
+    /// The loader's name.
+    loader: Arc<str>,
     pub(super) epoch: usize,
     pub(super) order: Order,
     /// The place in the order at which the pass starts.
@@ -66,12 +69,19 @@ impl Order {
 
 impl<I: 'static> Pass<I> {
     /// A pass from place `start` on. A run is a batch, or a part of one where samples may be left out.
-    pub(super) fn new(pipeline: Pipeline<I>, epoch: usize, order: Order, start: usize, batch_size: usize) -> Self {
+    pub(super) fn new(
+        pipeline: Pipeline<I>,
+        loader: Arc<str>,
+        epoch: usize,
+        order: Order,
+        start: usize,
+        batch_size: usize,
+    ) -> Self {
         let run = match pipeline.filters() {
             true => batch_size.div_ceil(batch_size.div_ceil(RUN)),
             false => batch_size,
         };
-        Self { pipeline, epoch, order, start, run }
+        Self { pipeline, loader, epoch, order, start, run }
     }
 
     /// The number of runs.
@@ -92,7 +102,8 @@ impl<I: 'static> Pass<I> {
                     break;
                 }
                 sample.set(self.order.sample(place));
-                if let Some(item) = self.pipeline.sample(self.epoch, sample.get(), &at)? {
+                let asked = Sample { loader: &self.loader, epoch: self.epoch, index: sample.get(), place: &at };
+                if let Some(item) = self.pipeline.sample(&asked)? {
                     made.items.push(item);
                     made.places.push(place);
                 }
