@@ -50,6 +50,7 @@ mod seeds;
 mod sorting;
 mod stress;
 mod threads;
+mod workers;
 
 use burn::prelude::*;
 use burn_deterministic::{Determinism, Digest, enable_op_determinism, set_random_seed};

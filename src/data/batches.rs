@@ -3,6 +3,7 @@
 use super::batching::{Batching, Load, Loaded};
 use super::cut::Cutter;
 use super::error::LoadError;
+use super::panic::discard;
 use super::position::{Cursor, Progression};
 use super::workers::Workers;
 use burn_core::data::dataloader::{DataLoaderIterator, Progress};
@@ -47,7 +48,9 @@ struct Here<I, O> {
 impl<I: 'static, O> Here<I, O> {
     fn next(&mut self) -> Option<Loaded<O>> {
         loop {
-            if let Some(cut) = self.cutter.cut() {
+            let cut = self.cutter.cut();
+            discard(std::mem::take(&mut self.cutter.discarded), matches!(cut, Some(Err(_))));
+            if let Some(cut) = cut {
                 return Some(self.batching.load(cut));
             }
             if !self.cutter.wants() {

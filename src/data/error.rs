@@ -1,7 +1,5 @@
 //! What can go wrong on the way to a batch.
 
-use std::any::Any;
-
 /// Why a batch could not be made, which ends the pass, or why a pass cannot start where it is to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -85,13 +83,19 @@ pub enum LoadError {
         /// The system's error.
         reason: String,
     },
-}
 
-/// The text of a panic.
-pub(super) fn panic_text(payload: &(dyn Any + Send)) -> String {
-    match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
-        (Some(text), _) => (*text).to_owned(),
-        (_, Some(text)) => text.clone(),
-        _ => "(a value that is no text)".to_owned(),
-    }
+    /// A worker panicked outside the dataset, the functions of the pipeline and the batcher: where a sample of which no
+    /// batch is made was dropped, for example. Batches that other workers had not made by then are not handed out.
+    #[error(
+        "worker {worker} panicked in epoch {epoch}, outside the dataset, the functions of the pipeline and the batcher: \
+         {panic}; if it is the `Drop` of a sample, correct it, and resume the pass at the loader's `position`"
+    )]
+    WorkerPanic {
+        /// The epoch, from 0.
+        epoch: usize,
+        /// The worker, from 0.
+        worker: usize,
+        /// The text of the panic.
+        panic: String,
+    },
 }

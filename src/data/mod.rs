@@ -67,6 +67,9 @@
 //!
 //! A dataset, a function or a batcher that fails or panics ends the pass with a [`LoadError`] that names the sample, in
 //! place of the batch that it was to be in. The batches before it are handed out, with any number of workers.
+//!
+//! A worker that panics anywhere else, say in the `Drop` of a sample of which no batch is made, ends the pass at once, with
+//! [`LoadError::WorkerPanic`]. Without workers such a panic is that of the thread that asks for the batch.
 
 mod batches;
 mod batching;
@@ -76,6 +79,7 @@ mod error;
 mod identity;
 mod interleave;
 mod loader;
+mod panic;
 mod pass;
 mod pipeline;
 mod position;
