@@ -134,6 +134,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         model = checkpoint.module("model", model)?;
         optimizer = checkpoint.optimizer("optimizer", optimizer, &model)?;
         train.resume_at(&checkpoint.value("train")?)?;
+        test.resume_at(&checkpoint.value("test")?)?;
         checkpoint.resume()?;
     }
     while run.epoch(steps)? {
@@ -146,7 +147,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
                 checkpoint
                     .with_module("model", &model)?
                     .with_optimizer("optimizer", &optimizer, &model)?
-                    .with_value("train", &train.position())
+                    .with_value("train", &train.position())?
+                    .with_value("test", &test.position())
             })?;
         }
         let batch = test.batches().next().context("there are pairs to test with")??;
