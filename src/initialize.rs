@@ -15,10 +15,10 @@ use std::collections::HashSet;
 /// the other parameters' initial values as they were. The parameter at `encoder.0.weight` draws from
 ///
 /// ```text
-/// RandomStream::current()?.fork("initialize").fork("encoder.0.weight")
+/// internal(RandomStream::current()?, "initialize").fork("encoder.0.weight")
 /// ```
 ///
-/// entered for it; what the thread itself draws is not changed. The path has the names of fields, the numbers of
+/// entered for it, with `internal` as in the documentation of [`RandomStream`]; what the thread itself draws is not changed. The path has the names of fields, the numbers of
 /// elements and the variants of enums, as in [`digest`](crate::digest()).
 ///
 /// Parameters that have a value keep it: loaded ones, and those that were used before. So call it before the first use.
@@ -38,7 +38,7 @@ pub fn initialize<M: Module>(module: M) -> Result<M, Error> {
     for device in module.devices() {
         device::check("initialize", &device)?;
     }
-    let stream = RandomStream::current()?.fork("initialize");
+    let stream = RandomStream::current()?.internal("initialize");
     let mut visitor = Initializer { stream, path: Vec::new(), drawn: HashSet::new(), duplicate: None };
     module.visit(&mut visitor);
     match visitor.duplicate {

@@ -3,6 +3,7 @@
 
 use crate::data::{WORKERS, dawdle, failing, numbers, pass};
 use crate::process::Program;
+use crate::seeds::internal;
 use burn::data::dataloader::batcher::Batcher;
 use burn::data::dataset::{Dataset, DatasetError};
 use burn::prelude::*;
@@ -56,7 +57,11 @@ impl Batcher<[f32; FEATURES], (Tensor<2>, Tensor<2>)> for Busy {
 }
 
 fn loader(device: &Device, workers: usize) -> DataLoaderBuilder<[f32; FEATURES], (Tensor<2>, Tensor<2>)> {
-    DataLoaderBuilder::new(Busy::new(device)).shuffle(3).batch_size(32).num_workers(workers).set_device(device.clone())
+    DataLoaderBuilder::new("train", Busy::new(device))
+        .shuffle(3)
+        .batch_size(32)
+        .num_workers(workers)
+        .set_device(device.clone())
 }
 
 /// The bits of a pass, read late: other batches have been made meanwhile.
@@ -76,7 +81,7 @@ fn any_number_of_workers_makes_the_same_on_the_device() {
             let samples = if filters { samples.filter(|row| row[1] < 0.5) } else { samples };
             let loader = loader(&device, workers).build_pipeline(samples);
             let epochs = [bits(&loader), bits(&loader)];
-            loader.resume_at(1, 2);
+            loader.start_at(1, 2);
             assert!(bits(&loader) == epochs[1][2..], "resumed, {workers} workers");
             epochs
         };
@@ -90,22 +95,39 @@ fn any_number_of_workers_makes_the_same_on_the_device() {
     }
 }
 
+struct Noise;
+
+impl Batcher<[f32; FEATURES], Tensor<1>> for Noise {
+    fn batch(&self, items: Vec<[f32; FEATURES]>, device: &Device) -> Tensor<1> {
+        Tensor::random([items.len()], Distribution::Default, device)
+    }
+}
+
+/// What the batchers of loaders draw that have other names, in one thread.
+#[test]
+fn batchers_of_two_loaders_draw_other_numbers() {
+    let device = crate::deterministic_device();
+    set_random_seed(812);
+    let drawn = |name: &str| -> Vec<TensorData> {
+        let builder = DataLoaderBuilder::new(name, Noise).batch_size(40).set_device(device.clone());
+        builder.build(Rows(90)).batches().map(|batch| batch.expect("noise").into_data()).collect()
+    };
+    let (train, valid) = (drawn("train"), drawn("valid"));
+    assert!(train.iter().zip(&valid).all(|(train, valid)| train != valid));
+    assert_eq!(drawn("train"), train);
+}
+
 /// The documented numbers, computed once more.
 #[test]
 fn batchers_draw_what_they_say() {
-    struct Noise;
-    impl Batcher<[f32; FEATURES], Tensor<1>> for Noise {
-        fn batch(&self, items: Vec<[f32; FEATURES]>, device: &Device) -> Tensor<1> {
-            Tensor::random([items.len()], Distribution::Default, device)
-        }
-    }
     let device = crate::deterministic_device();
     let stream = RandomStream::from_seed(5).fork("noise");
     let drawn = |loader: &DataLoader<_, Tensor<1>>| -> Vec<TensorData> {
         loader.batches().map(|batch| batch.expect("noise").into_data()).collect()
     };
     for workers in WORKERS {
-        let builder = || DataLoaderBuilder::new(Noise).batch_size(40).num_workers(workers).set_device(device.clone());
+        let builder =
+            || DataLoaderBuilder::new("train", Noise).batch_size(40).num_workers(workers).set_device(device.clone());
         let named = builder().random(stream.clone()).build(Rows(90));
         let entered = builder().build(Rows(90));
         for epoch in 0..2 {
@@ -113,8 +135,8 @@ fn batchers_draw_what_they_say() {
                 .into_iter()
                 .enumerate()
                 .map(|(batch, length)| {
-                    let stream = stream.fork("batch").fork_index(epoch).fork_index(0).fork_index(batch as u64);
-                    let _draws = stream.enter();
+                    let stream = internal(&stream, "batch").fork("train").fork_index(epoch).fork_index(0);
+                    let _draws = stream.fork_index(batch as u64).enter();
                     Tensor::<1>::random([length], Distribution::Default, &device).into_data()
                 })
                 .collect();
@@ -143,7 +165,7 @@ fn a_worker_draws_from_nothing_of_an_earlier_one() {
             }
             Some(Tensor::<1>::random([3], Distribution::Default, &device))
         });
-        let loader = DataLoaderBuilder::new(Noisy).num_workers(1).build_pipeline(samples);
+        let loader = DataLoaderBuilder::new("train", Noisy).num_workers(1).build_pipeline(samples);
         let mut batch = loader.batches().next().expect("one").expect("made");
         batch[0].take().expect("a tensor").try_into_data()
     };
@@ -193,7 +215,7 @@ pub fn batches_tell_of_indices() {
         }
     }
     for workers in [1, 2, 8] {
-        let builder = DataLoaderBuilder::new(Selects).batch_size(4).num_workers(workers);
+        let builder = DataLoaderBuilder::new("train", Selects).batch_size(4).num_workers(workers);
         let loader = builder.set_device(device.clone()).build(Indices);
         for (number, batch) in loader.batches().enumerate() {
             let read = batch.expect("made").try_into_data();
@@ -232,7 +254,7 @@ fn a_slow_batcher_reorders_nothing() {
     for (workers, filters) in [(1, false), (2, true), (2, false), (8, true), (8, false)] {
         let samples = if filters { numbers(400).filter(|number| number % 2 == 0) } else { numbers(400) };
         let batcher = Fickle { bad: &[], longest: 2000 };
-        let builder = DataLoaderBuilder::new(batcher).batch_size(9).num_workers(workers);
+        let builder = DataLoaderBuilder::new("train", batcher).batch_size(9).num_workers(workers);
         let expected: Vec<usize> = (0..400).step_by(1 + usize::from(filters)).collect();
         assert_eq!(pass(&builder.build_pipeline(samples)).concat(), expected);
     }
@@ -249,7 +271,7 @@ fn the_first_failure_in_order_is_told() {
             });
             let samples = if filters { samples.filter(|_| true) } else { samples };
             let batcher = Fickle { bad: &[41, 52, 63], longest: 1000 };
-            let builder = DataLoaderBuilder::new(batcher).batch_size(10).num_workers(workers).prefetch(30);
+            let builder = DataLoaderBuilder::new("train", batcher).batch_size(10).num_workers(workers).prefetch(30);
             let (loaded, error) = failing(&builder.build_pipeline(samples));
             assert_eq!(loaded.concat(), (0..40).collect::<Vec<usize>>());
             let LoadError::Batcher { epoch: 0, batch: 4, samples, panic } = &error else { panic!("{error}") };

@@ -4,7 +4,6 @@ use burn::data::dataloader::batcher::Batcher;
 use burn::data::dataloader::{DataLoader as BurnDataLoader, DataLoaderBuilder as BurnBuilder};
 use burn::data::dataset::{Dataset, DatasetError, InMemDataset};
 use burn::prelude::*;
-use burn_deterministic::RandomStream;
 use burn_deterministic::data::{DataLoader, DataLoaderBuilder, Interleaved, LoadError, Pipeline, Position};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -16,12 +15,9 @@ use std::time::Duration;
 /// Numbers of workers that must all load the same.
 pub const WORKERS: [usize; 4] = [0, 1, 2, 8];
 
-/// The first order of eight samples under the seed 812.
-const PINNED: [usize; 8] = [7, 2, 1, 5, 3, 6, 0, 4];
-
 /// The samples as they are, for tests that need no device.
 #[derive(Clone)]
-struct Collect;
+pub struct Collect;
 
 impl<I> Batcher<I, Vec<I>> for Collect {
     fn batch(&self, items: Vec<I>, _device: &Device) -> Vec<I> {
@@ -30,7 +26,7 @@ impl<I> Batcher<I, Vec<I>> for Collect {
 }
 
 /// The numbers below a length.
-struct Numbers(usize);
+pub struct Numbers(pub usize);
 
 impl Dataset<usize> for Numbers {
     fn get(&self, index: usize) -> Result<usize, DatasetError> {
@@ -57,6 +53,12 @@ pub fn pass<I: Send + 'static, O: Send + 'static>(loader: &DataLoader<I, O>) -> 
     loader.batches().map(|batch| batch.expect("nothing fails here")).collect()
 }
 
+/// The epoch and the batch that a loader has come to.
+pub fn at<I: 'static, O>(loader: &DataLoader<I, O>) -> (usize, usize) {
+    let Position { epoch, batch, .. } = loader.position();
+    (epoch, batch)
+}
+
 /// The batches of a pass up to an error, after which there must be nothing.
 pub fn failing<I: Send + 'static, O: Send + 'static>(loader: &DataLoader<I, O>) -> (Vec<O>, LoadError) {
     let mut batches = loader.batches();
@@ -73,7 +75,7 @@ pub fn failing<I: Send + 'static, O: Send + 'static>(loader: &DataLoader<I, O>) 
 }
 
 /// Samples that are mapped, augmented twice with one seed and filtered, and take their time.
-fn eventful(length: usize, longest: u64) -> Pipeline<(usize, u64, u64)> {
+pub fn eventful(length: usize, longest: u64) -> Pipeline<(usize, u64, u64)> {
     numbers(length)
         .map(|number| (number, 3 * number as u64))
         .augment(812, |(number, value), rng| (number, value, rng.next_u64()))
@@ -90,7 +92,7 @@ fn any_number_of_workers_loads_the_same() {
         [(0, 3, 1), (1, 3, 0), (97, 1, 2), (128, 8, 0), (257, 10, 1), (255, 64, 3), (300, 100, 2), (129, 130, 2)]
     {
         let load = |workers| {
-            let loader = DataLoaderBuilder::new(Collect)
+            let loader = DataLoaderBuilder::new("train", Collect)
                 .shuffle(5)
                 .batch_size(batch_size)
                 .num_workers(workers)
@@ -126,7 +128,8 @@ fn a_slow_worker_reorders_nothing() {
             }
             number
         });
-        let loader = DataLoaderBuilder::new(Collect).batch_size(4).num_workers(8).prefetch(20).build_pipeline(samples);
+        let loader =
+            DataLoaderBuilder::new("train", Collect).batch_size(4).num_workers(8).prefetch(20).build_pipeline(samples);
         assert_eq!(pass(&loader).concat(), (0..64).collect::<Vec<usize>>());
     }
 }
@@ -139,7 +142,7 @@ fn a_filter_leaves_full_batches_in_order() {
             let expected: Vec<Vec<usize>> = expected.chunks(batch_size).map(<[usize]>::to_vec).collect();
             for workers in [0, 2] {
                 let samples = numbers(length).filter(move |number| number % keep == 0);
-                let builder = DataLoaderBuilder::new(Collect).batch_size(batch_size).num_workers(workers);
+                let builder = DataLoaderBuilder::new("train", Collect).batch_size(batch_size).num_workers(workers);
                 assert_eq!(pass(&builder.build_pipeline(samples)), expected);
             }
         }
@@ -149,7 +152,7 @@ fn a_filter_leaves_full_batches_in_order() {
 #[test]
 fn each_epoch_has_an_order_and_random_numbers_of_its_own() {
     let samples = || numbers(100).augment(1, |number, rng| (number, rng.next_u32()));
-    let loader = DataLoaderBuilder::new(Collect).shuffle(2).batch_size(100).build_pipeline(samples());
+    let loader = DataLoaderBuilder::new("train", Collect).shuffle(2).batch_size(100).build_pipeline(samples());
     let epochs = [(); 3].map(|()| pass(&loader).concat());
     for (epoch, other) in [(0, 1), (0, 2), (1, 2)] {
         let numbers = |epoch: usize| epochs[epoch].iter().map(|&(number, _)| number).collect::<Vec<_>>();
@@ -164,41 +167,16 @@ fn each_epoch_has_an_order_and_random_numbers_of_its_own() {
         assert_eq!(equal, 0, "no sample draws the same in two epochs");
     }
     // The numbers are the sample's, wherever the shuffle has put it.
-    let unshuffled = DataLoaderBuilder::new(Collect).batch_size(7).num_workers(2).build_pipeline(samples());
+    let unshuffled = DataLoaderBuilder::new("train", Collect).batch_size(7).num_workers(2).build_pipeline(samples());
     let mut first = epochs[0].clone();
     first.sort();
     assert_eq!(pass(&unshuffled).concat(), first);
 }
 
-/// The documented order and numbers, computed once more.
-#[test]
-fn shuffles_and_augmentations_draw_what_they_say() {
-    let stream = RandomStream::from_seed(7).fork("of my data");
-    let samples = numbers(300)
-        .map(|number| number)
-        .augment(stream.clone(), |number, rng| (number, rng.next_u64()))
-        .filter(|_| true);
-    let loader = DataLoaderBuilder::new(Collect).shuffle(stream.clone()).batch_size(300).build_pipeline(samples);
-    for epoch in 0..2 {
-        let mut rng = stream.fork("shuffle").fork_index(epoch).fork_index(0).rng();
-        let mut order: Vec<usize> = (0..300).collect();
-        for last in (1..300).rev() {
-            order.swap(last, ((u128::from(rng.next_u64()) * (last as u128 + 1)) >> 64) as usize);
-        }
-        let number =
-            |sample: u64| stream.fork("map").fork_index(1).fork_index(epoch).fork_index(sample).rng().next_u64();
-        let expected: Vec<(usize, u64)> = order.iter().map(|&sample| (sample, number(sample as u64))).collect();
-        assert_eq!(pass(&loader).concat(), expected);
-    }
-    // These bits are a promise: a resumed training depends on them.
-    let loader = DataLoaderBuilder::new(Collect).shuffle(812).batch_size(8).build(Numbers(8));
-    assert_eq!(pass(&loader).concat(), PINNED);
-}
-
 /// 4! orders: each turns up as often as it should.
 #[test]
 fn shuffles_are_uniform() {
-    let loader = DataLoaderBuilder::new(Collect).shuffle(3).batch_size(4).build(Numbers(4));
+    let loader = DataLoaderBuilder::new("train", Collect).shuffle(3).batch_size(4).build(Numbers(4));
     let mut counts = std::collections::BTreeMap::new();
     for _ in 0..4800 {
         *counts.entry(pass(&loader).concat()).or_insert(0) += 1;
@@ -245,17 +223,17 @@ fn a_panic_or_an_error_names_the_sample() {
     ];
     for (samples, expected) in cases {
         for workers in WORKERS {
-            let builder = DataLoaderBuilder::new(Collect).batch_size(3).num_workers(workers);
+            let builder = DataLoaderBuilder::new("train", Collect).batch_size(3).num_workers(workers);
             let loader = builder.build_pipeline(samples.clone());
-            loader.resume_at(1, 2);
+            loader.start_at(1, 2);
             let (loaded, error) = failing(&loader);
             // Batch 23 would have had it.
             assert_eq!(loaded.concat(), (6..69).collect::<Vec<usize>>());
-            assert_eq!(loader.position(), Position { epoch: 1, batch: 23 });
+            assert_eq!(at(&loader), (1, 23));
             let text = error.to_string();
             assert!(expected.iter().all(|part| text.contains(part)), "{text}");
 
-            loader.resume_at(1, 23);
+            loader.start_at(1, 23);
             let same = loader.iter().next().expect("the error").expect_err("as before");
             assert_eq!(same.to_string(), text, "through Burn's trait");
         }
@@ -294,69 +272,13 @@ fn a_panic_of_the_batcher_names_the_batch() {
     }
     for workers in WORKERS {
         let samples = numbers(20).filter(|number| number % 2 == 0);
-        let loader = DataLoaderBuilder::new(Picky).batch_size(3).num_workers(workers).build_pipeline(samples);
+        let loader = DataLoaderBuilder::new("train", Picky).batch_size(3).num_workers(workers).build_pipeline(samples);
         let (loaded, error) = failing(&loader);
         assert_eq!(loaded, [3]);
         let LoadError::Batcher { epoch: 0, batch: 1, samples, panic } = &error else { panic!("{error}") };
         assert_eq!((samples.as_slice(), panic.as_str()), ([6, 8, 10].as_slice(), "eight is not to my taste"));
-        assert_eq!(loader.position(), Position { epoch: 0, batch: 1 });
+        assert_eq!(at(&loader), (0, 1));
     }
-}
-
-#[test]
-fn a_pass_resumes_at_any_batch() {
-    let plain = || numbers(103).augment(4, |number, rng| (number, 0, rng.next_u64()));
-    for (samples, workers) in [(plain(), 0), (plain(), 3), (eventful(103, 0), 0), (eventful(103, 50), 3)] {
-        let builder = || DataLoaderBuilder::new(Collect).shuffle(9).batch_size(8).num_workers(workers);
-        let loader = builder().build_pipeline(samples.clone());
-        let epochs = [pass(&loader), pass(&loader)];
-        for (epoch, batches) in epochs.iter().enumerate() {
-            for batch in 0..batches.len() {
-                let resumed = builder().build_pipeline(samples.clone());
-                resumed.resume_at(epoch, batch);
-                assert_eq!(resumed.position(), Position { epoch, batch });
-                assert_eq!(pass(&resumed), batches[batch..]);
-                assert_eq!(resumed.position(), Position { epoch: epoch + 1, batch: 0 });
-                if epoch == 0 {
-                    assert_eq!(pass(&resumed), epochs[1], "the next epoch is whole");
-                }
-            }
-            for batch in [batches.len(), batches.len() + 1, usize::MAX / 2] {
-                loader.resume_at(epoch, batch);
-                let (loaded, error) = failing(&loader);
-                assert!(loaded.is_empty());
-                assert_eq!(error, LoadError::Position { epoch, batch, batches: batches.len() });
-            }
-        }
-    }
-}
-
-#[test]
-fn a_position_is_the_next_batch() {
-    let loader = DataLoaderBuilder::new(Collect).shuffle(9).batch_size(8).num_workers(2).build(Numbers(20));
-    assert_eq!(loader.position(), Position::default());
-    let mut batches = loader.batches();
-    for batch in 0..2 {
-        assert_eq!(loader.position(), Position { epoch: 0, batch });
-        assert_eq!(batches.next().expect("a batch").expect("of numbers").len(), 8);
-    }
-    drop(batches);
-    // The program stops here, and another one goes on.
-    let json = serde_json::to_string(&loader.position()).expect("a position is plain data");
-    assert_eq!(json, r#"{"epoch":0,"batch":2}"#);
-    let Position { epoch, batch } = serde_json::from_str(&json).expect("what was written");
-    let other = DataLoaderBuilder::new(Collect).shuffle(9).batch_size(8).build(Numbers(20));
-    let whole = pass(&other);
-    other.resume_at(epoch, batch);
-    assert_eq!(pass(&other), whole[2..]);
-
-    // A pass that is left half way is over: the next one is the next epoch.
-    assert_eq!(pass(&loader), pass(&other));
-    // And one that another has overtaken does not count.
-    let mut old = loader.batches();
-    let mut new = loader.batches();
-    assert!(new.next().is_some() && old.next().is_some() && old.next().is_some());
-    assert_eq!(loader.position(), Position { epoch: 3, batch: 1 });
 }
 
 /// burn-train takes in its last accumulated gradients when the progress is complete.
@@ -367,7 +289,7 @@ fn progress_is_complete_at_the_last_batch_only() {
         for (samples, batches, total) in
             [(numbers(100), 10, 100), (numbers(95), 10, 95), (numbers(100).filter(|number| *number < 90), 9, 100)]
         {
-            let builder = DataLoaderBuilder::new(Collect).batch_size(10).num_workers(workers);
+            let builder = DataLoaderBuilder::new("train", Collect).batch_size(10).num_workers(workers);
             let loader: Arc<dyn BurnDataLoader<Vec<usize>>> = builder.build_pipeline(samples);
             assert_eq!(loader.num_items(), total);
             let mut iterator = loader.iter();
@@ -389,7 +311,7 @@ fn progress_is_complete_at_the_last_batch_only() {
 #[test]
 fn nothing_in_gives_nothing_out() {
     for workers in WORKERS {
-        let builder = || DataLoaderBuilder::new(Collect).shuffle(1).batch_size(4).num_workers(workers);
+        let builder = || DataLoaderBuilder::new("train", Collect).shuffle(1).batch_size(4).num_workers(workers);
         assert_eq!(pass(&builder().build(Numbers(0))), Vec::<Vec<usize>>::new());
         assert_eq!(pass(&builder().build_pipeline(numbers(9).filter(|_| false))), Vec::<Vec<usize>>::new());
         let loader = builder().build(Numbers(3));
@@ -411,7 +333,7 @@ fn workers_stay_close_ahead_and_end_with_the_pass() {
     });
     for (workers, prefetch) in [(1, 0), (2, 1), (4, 6)] {
         made.store(0, Ordering::SeqCst);
-        let builder = DataLoaderBuilder::new(Collect).batch_size(5).num_workers(workers).prefetch(prefetch);
+        let builder = DataLoaderBuilder::new("train", Collect).batch_size(5).num_workers(workers).prefetch(prefetch);
         let loader = builder.build_pipeline(samples.clone());
         let mut batches = loader.batches();
         assert!(batches.next().is_some_and(|batch| batch.is_ok()));
@@ -444,7 +366,7 @@ fn workers_make_whole_batches() {
         for (filters, batch_size) in [(false, 7), (false, 100), (true, 7), (true, 100)] {
             let samples = numbers(230).map(|_| thread::current().id());
             let samples = if filters { samples.filter(|_| true) } else { samples };
-            let builder = DataLoaderBuilder::new(Whose).batch_size(batch_size).num_workers(workers);
+            let builder = DataLoaderBuilder::new("train", Whose).batch_size(batch_size).num_workers(workers);
             for (batcher, mappers) in pass(&builder.build_pipeline(samples)) {
                 assert_eq!(batcher == here, workers == 0);
                 assert!(mappers.iter().all(|&mapper| (mapper == here) == (workers == 0)));
@@ -469,7 +391,7 @@ fn no_batcher_outlives_its_pass() {
     for filters in [false, true] {
         let at_work = Arc::new(AtomicUsize::new(0));
         let samples = if filters { numbers(1000).filter(|_| true) } else { numbers(1000) };
-        let builder = DataLoaderBuilder::new(Counting(at_work.clone())).batch_size(3).num_workers(3);
+        let builder = DataLoaderBuilder::new("train", Counting(at_work.clone())).batch_size(3).num_workers(3);
         let mut batches = builder.build_pipeline(samples).batches();
         assert!(batches.next().is_some_and(|batch| batch.is_ok()));
         drop(batches);
@@ -479,14 +401,14 @@ fn no_batcher_outlives_its_pass() {
 
 #[test]
 fn slices_are_parts_of_the_dataset() {
-    let loader = DataLoaderBuilder::new(Collect)
+    let loader = DataLoaderBuilder::new("train", Collect)
         .shuffle(6)
         .batch_size(4)
         .num_workers(2)
         .build_pipeline(numbers(50).augment(1, |number, rng| (number, rng.next_u64())));
     let mut all = pass(&loader).concat();
     all.sort();
-    loader.resume_at(0, 0);
+    loader.start_at(0, 0);
     let mut parts = Vec::new();
     for (start, end) in [(0, 20), (20, 50)] {
         let slice = loader.slice(start, end).to_device(&Device::flex());
@@ -506,7 +428,7 @@ fn slices_are_parts_of_the_dataset() {
     }
     parts.sort();
     assert_eq!(parts, all, "a sample's random numbers are the same in a slice");
-    assert_eq!(loader.position(), Position::default(), "a slice is a loader of its own");
+    assert_eq!(at(&loader), (0, 0), "a slice is a loader of its own");
 }
 
 #[test]
@@ -517,11 +439,11 @@ fn a_view_on_another_device_is_the_same_loader() {
             device.clone()
         }
     }
-    let loader = DataLoaderBuilder::new(Where).batch_size(4).set_device(Device::flex()).build(Numbers(10));
+    let loader = DataLoaderBuilder::new("train", Where).batch_size(4).set_device(Device::flex()).build(Numbers(10));
     let other = Device::flex().autodiff();
     let view = loader.to_device(&other);
     assert!(view.iter().all(|device| device.expect("a device") == other));
-    assert_eq!(loader.position(), Position { epoch: 1, batch: 0 });
+    assert_eq!(at(&loader), (1, 0));
     assert!(pass(&loader).iter().all(|device| *device == Device::flex()));
 }
 
@@ -544,7 +466,7 @@ fn interleaving_takes_turns() {
         let interleaved = Interleaved::new(lengths.iter().enumerate().map(dataset));
         let expected = expected(&lengths);
         assert_eq!(interleaved.len(), expected.len());
-        let loader = DataLoaderBuilder::new(Collect).batch_size(4).num_workers(2).build(interleaved);
+        let loader = DataLoaderBuilder::new("train", Collect).batch_size(4).num_workers(2).build(interleaved);
         assert_eq!(pass(&loader).concat(), expected, "{lengths:?}");
     }
 }
@@ -552,5 +474,5 @@ fn interleaving_takes_turns() {
 #[test]
 #[should_panic(expected = "a batch has at least one sample")]
 fn a_batch_of_nothing_is_refused() {
-    DataLoaderBuilder::<usize, Vec<usize>>::new(Collect).batch_size(0);
+    DataLoaderBuilder::<usize, Vec<usize>>::new("train", Collect).batch_size(0);
 }

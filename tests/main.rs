@@ -34,8 +34,10 @@ mod initialize;
 mod injection;
 mod layout;
 mod learner;
+mod loader_streams;
 mod modules;
 mod operations;
+mod positions;
 mod process;
 mod programs;
 mod random_programs;
@@ -51,6 +53,7 @@ mod sorting;
 mod stress;
 mod threads;
 mod uncovered;
+mod workers;
 
 use burn::prelude::*;
 use burn_deterministic::{Determinism, Digest, enable_op_determinism, set_random_seed};

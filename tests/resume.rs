@@ -5,7 +5,7 @@ use crate::checkpoint::file::small_disk;
 use crate::examples::{difference, training};
 #[cfg(unix)]
 use crate::golden::driver_name;
-use crate::process::{Folder, Program};
+use crate::process::{Folder, Output, Program};
 use burn_deterministic::checkpoint::{CheckpointWriter, Checkpoints};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -74,6 +74,37 @@ fn survives(name: &str, arguments: &[&str], every: &[&str], end: u64, kills: usi
     }
     let plot = |folder: &Folder| std::fs::read(folder.path().join("loss.svg")).expect("both left a plot");
     assert!(plot(&plain) == plot(&out), "the weights of {name} agree, and the losses do not");
+    assert_prints_the_end_of(&last, &whole);
+}
+
+/// Starts of printed lines that say how long something took, where it lies, or where the training went on.
+const INCIDENTAL: [&str; 5] =
+    ["first step after ", "loss.svg and weights: ", "test result: ", "going on after ", "no checkpoint in "];
+
+/// Requires that a resumed training has printed what the whole one has: the losses and metrics of the epochs that it came
+/// to, and all that follows them.
+fn assert_prints_the_end_of(resumed: &Output, whole: &Output) {
+    fn printed(output: &Output) -> (Vec<&str>, Vec<&str>) {
+        let lines = output.stdout().lines();
+        lines.filter(|line| !INCIDENTAL.iter().any(|start| line.starts_with(start))).partition(is_of_epoch)
+    }
+    fn is_of_epoch(line: &&str) -> bool {
+        line.starts_with("epoch ")
+    }
+    let ((epochs, rest), (all_epochs, all_rest)) = (printed(resumed), printed(whole));
+    assert!(!epochs.is_empty(), "no epoch was ended: {resumed}");
+    let same = all_epochs.ends_with(&epochs) && rest == all_rest;
+    assert!(same, "other losses or metrics\n{resumed}\nthan without a stop\n{whole}");
+}
+
+/// Stops a training after `stop` steps, and requires that it prints what one prints that goes to `end` without a stop.
+fn prints_the_same(name: &str, arguments: &[&str], stop: &str, end: &str) {
+    let [plain, out, checkpoints] = [Folder::new(), Folder::new(), Folder::new()];
+    let whole = training(name, &[arguments, &["--steps", end]].concat(), &plain).run();
+    resumed(name, &[arguments, &["--steps", stop]].concat(), &out, &checkpoints).run();
+    let last = resumed(name, &[arguments, &["--steps", end]].concat(), &out, &checkpoints).run();
+    assert_prints_the_end_of(&last, &whole);
+    last.assert_digest(&whole);
 }
 
 fn survives_between_steps(name: &str, kills: usize) {
@@ -105,6 +136,32 @@ fn word2vec_goes_on_after_kills() {
     survives_between_steps("word2vec", FEW_KILLS);
 }
 
+/// Of epochs of five steps it stops in the second, and ends in the third. Each epoch tests with other samples.
+#[test]
+fn word2vec_prints_the_same_after_a_stop() {
+    prints_the_same("word2vec", &["--batch-size", "8192"], "7", "12");
+}
+
+#[test]
+fn digits_mlp_prints_the_same_after_a_stop() {
+    prints_the_same("digits_mlp", &["--batch-size", "512"], "5", "10");
+}
+
+#[test]
+fn digits_resnet_prints_the_same_after_a_stop() {
+    prints_the_same("digits_resnet", &[], "2", "4");
+}
+
+#[test]
+fn digits_vae_prints_the_same_after_a_stop() {
+    prints_the_same("digits_vae", &["--batch-size", "512"], "5", "9");
+}
+
+#[test]
+fn text_lstm_prints_the_same_after_a_stop() {
+    prints_the_same("text_lstm", &[], "2", "4");
+}
+
 /// burn-train's checkpoints are an epoch apart, and its early stopping is to stop where it would have.
 #[test]
 fn digits_learner_goes_on_after_kills() {
@@ -121,7 +178,7 @@ fn interrupted(out: &Folder, checkpoints: &Folder) -> PathBuf {
     path
 }
 
-fn assert_says(output: &crate::process::Output, parts: &[&str]) {
+fn assert_says(output: &Output, parts: &[&str]) {
     for part in parts {
         assert!(output.stderr().contains(part), "no `{part}` from {output}");
     }

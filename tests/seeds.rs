@@ -60,6 +60,12 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// The stream for a use of the crate's own, as documented.
+pub fn internal(stream: &RandomStream, of: &str) -> RandomStream {
+    let material = [stream.key().as_slice(), of.as_bytes()].concat();
+    RandomStream::from_key(blake3::derive_key("burn-deterministic 1 stream forked by the library", &material))
+}
+
 #[test]
 fn keys_are_derived_as_documented() {
     let root = RandomStream::from_seed(812);
@@ -84,6 +90,11 @@ fn keys_and_words_stay() {
     assert_eq!(hex(root.key()), "af8d961a0b198029bdf6db5fdf9e23db6f745eec361a96f2254e0a8ffa468a93");
     assert_eq!(hex(root.fork("data").key()), "0865730778ca8aac2c47ebad55a15849ce17e450b8ac086e89c8a7596261712c");
     assert_eq!(hex(root.fork_index(3).key()), "1164f3a2339ab430f9d255820be13400c413b7d2e4aeafcebec31a7a1488eab9");
+    assert_eq!(
+        hex(internal(&root, "shuffle").key()),
+        "0d648eb8d164fb0b66ae24c72fab5fdff9742a62c88028912a53b2250c6f005c"
+    );
+    assert_eq!(RandomStream::from_key(*root.key()), root);
     let mut rng = root.rng();
     assert_eq!([(); 4].map(|()| rng.next_u32()), [79_123_999, 3_386_003_628, 3_842_745_846, 1_475_216_502]);
     let first = expected_from(source_on(0, 0, &root, 0));
@@ -94,12 +105,14 @@ fn keys_and_words_stay() {
 
 #[test]
 fn no_two_streams_share_a_key() {
+    const INTERNAL: [&str; 4] = ["shuffle", "batch", "augment", "initialize"];
     let root = RandomStream::from_seed(0);
     let mut streams = vec![root.clone(), RandomStream::from_seed(1), RandomStream::from_seed(u64::MAX)];
     let names = ["", "a", "b", "ab", "a.b", "0", "1", "\0", "\0\0\0\0\0\0\0\0", "weight", "weigh", "é", "e\u{301}"];
     for parent in [root.clone(), root.fork("a"), root.fork_index(0)] {
         streams.extend(names.map(|name| parent.fork(name)));
         streams.extend([0, 1, 97, 256, u64::MAX].map(|index| parent.fork_index(index)));
+        streams.extend(INTERNAL.into_iter().flat_map(|of| [internal(&parent, of), parent.fork(of)]));
     }
     let keys: std::collections::HashSet<_> = streams.iter().map(|stream| *stream.key()).collect();
     assert_eq!(keys.len(), streams.len());

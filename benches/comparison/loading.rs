@@ -75,7 +75,7 @@ fn here(length: usize, workers: usize, work: Work) -> Arc<dyn DataLoader<Vec<f32
 }
 
 fn of_pipeline(samples: Pipeline<Image>, workers: usize) -> Arc<dyn DataLoader<Vec<f32>>> {
-    DataLoaderBuilder::new(Floats).shuffle(812).batch_size(BATCH).num_workers(workers).build_pipeline(samples)
+    DataLoaderBuilder::new("images", Floats).shuffle(812).batch_size(BATCH).num_workers(workers).build_pipeline(samples)
 }
 
 /// Times an epoch of each of two loaders.

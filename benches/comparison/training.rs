@@ -70,7 +70,7 @@ pub fn train(side: Side) -> Result<()> {
     let started = Instant::now();
     let device = side.enter(SEED)?.autodiff();
     let (digits, test) = Digits::load(DigitSet::Digits)?;
-    let loader = DataLoaderBuilder::new(DigitBatcher).shuffle(SEED).batch_size(BATCH_SIZE);
+    let loader = DataLoaderBuilder::new("train", DigitBatcher).shuffle(SEED).batch_size(BATCH_SIZE);
     let loader = loader.set_device(device.clone()).build(digits);
     let mut model = ConvNet::new(test.side(), &device);
     let mut optimizer = AdamConfig::new().init();

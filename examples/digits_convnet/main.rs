@@ -30,7 +30,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let batch_size = arguments.batch_size.unwrap_or(64);
     let learning_rate = arguments.learning_rate.unwrap_or(1e-3);
     let steps = train.len().div_ceil(batch_size);
-    let loader = DataLoaderBuilder::new(DigitBatcher)
+    let loader = DataLoaderBuilder::new("train", DigitBatcher)
         .shuffle(arguments.seed)
         .batch_size(batch_size)
         .num_workers(arguments.workers)
@@ -44,20 +44,24 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let mut optimizer = AdamConfig::new().init();
     let loss = CrossEntropyLossConfig::new().init(&device);
     let mut run = Run::start("digits_convnet", arguments, 12, &["loss"])?;
-    if let Some(mut checkpoint) = run.resume(&loader)? {
+    if let Some(mut checkpoint) = run.resume()? {
         model = checkpoint.module("model", model)?;
         optimizer = checkpoint.optimizer("optimizer", optimizer, &model)?;
+        loader.resume_at(&checkpoint.value("loader")?)?;
         checkpoint.resume()?;
     }
     while run.epoch(steps)? {
-        for batch in loader.batches().take(run.steps_left()) {
+        for batch in run.batches(&loader) {
             let Batch { images, labels } = batch?;
             let loss = loss.forward(model.forward(images), labels);
             let gradients = GradientsParams::from_grads(loss.backward(), &model);
             model = optimizer.step(learning_rate, model, gradients);
             run.step(&[loss])?;
             run.checkpoint(|checkpoint| {
-                checkpoint.with_module("model", &model)?.with_optimizer("optimizer", &optimizer, &model)
+                checkpoint
+                    .with_module("model", &model)?
+                    .with_optimizer("optimizer", &optimizer, &model)?
+                    .with_value("loader", &loader.position())
             })?;
         }
         run.end_epoch(&[("test accuracy", accuracy(&model.valid(), &test, &device))])?;

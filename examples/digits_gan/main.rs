@@ -31,7 +31,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let batch_size = arguments.batch_size.unwrap_or(64);
     let learning_rate = arguments.learning_rate.unwrap_or(1e-3);
     let steps = train.len().div_ceil(batch_size);
-    let loader = DataLoaderBuilder::new(DigitBatcher)
+    let loader = DataLoaderBuilder::new("train", DigitBatcher)
         .shuffle(arguments.seed)
         .batch_size(batch_size)
         .num_workers(arguments.workers)
@@ -46,16 +46,17 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let adam = AdamConfig::new().with_beta_1(0.5);
     let (mut generator_optimizer, mut discriminator_optimizer) = (adam.init(), adam.init());
     let mut run = Run::start("digits_gan", arguments, 15, &["generator", "discriminator"])?;
-    if let Some(mut checkpoint) = run.resume(&loader)? {
+    if let Some(mut checkpoint) = run.resume()? {
         generator = checkpoint.module("generator", generator)?;
         discriminator = checkpoint.module("discriminator", discriminator)?;
         generator_optimizer = checkpoint.optimizer("generator optimizer", generator_optimizer, &generator)?;
         discriminator_optimizer =
             checkpoint.optimizer("discriminator optimizer", discriminator_optimizer, &discriminator)?;
+        loader.resume_at(&checkpoint.value("loader")?)?;
         checkpoint.resume()?;
     }
     while run.epoch(steps)? {
-        for batch in loader.batches().take(run.steps_left()) {
+        for batch in run.batches(&loader) {
             let Batch { images, .. } = batch?;
             let drawn = generator.forward(latent(images.dims()[0], &device));
 
@@ -76,7 +77,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
                     .with_module("generator", &generator)?
                     .with_module("discriminator", &discriminator)?
                     .with_optimizer("generator optimizer", &generator_optimizer, &generator)?
-                    .with_optimizer("discriminator optimizer", &discriminator_optimizer, &discriminator)
+                    .with_optimizer("discriminator optimizer", &discriminator_optimizer, &discriminator)?
+                    .with_value("loader", &loader.position())
             })?;
         }
         let inference = device.clone().without_autodiff();

@@ -152,12 +152,15 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let batch_size = arguments.batch_size.unwrap_or(32);
     let learning_rate = arguments.learning_rate.unwrap_or(1e-2);
     let samples = Pipeline::new(train).augment(arguments.seed, |digit: Digit, random| (digit, random.random::<u64>()));
-    let train = DataLoaderBuilder::new(StepBatcher)
+    let train = DataLoaderBuilder::new("train", StepBatcher)
         .shuffle(arguments.seed)
         .batch_size(batch_size)
         .num_workers(arguments.workers)
         .build_pipeline(samples);
-    let valid = DataLoaderBuilder::new(DigitBatcher).batch_size(batch_size).num_workers(arguments.workers).build(valid);
+    let valid = DataLoaderBuilder::new("valid", DigitBatcher)
+        .batch_size(batch_size)
+        .num_workers(arguments.workers)
+        .build(valid);
 
     let mut model = Classifier::new(test.side(), &device);
     if !arguments.plain {
@@ -185,7 +188,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         .num_epochs(run.epochs());
     if let Some(epoch) = last_epoch(&folder)? {
         println!("going on after epoch {epoch}");
-        train.resume_at(epoch, 0);
+        train.start_at(epoch, 0);
         training = training.checkpoint(epoch);
     }
     let result = training.launch(Learner::new(model, optimizer, rate));

@@ -37,7 +37,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         let [down, right] = [(); 2].map(|()| random.random_range(-1..=1i32));
         Digit { image: shifted(&digit.image, side, down, right), ..digit }
     });
-    let loader = DataLoaderBuilder::new(DigitBatcher)
+    let loader = DataLoaderBuilder::new("train", DigitBatcher)
         .shuffle(arguments.seed)
         .batch_size(batch_size)
         .num_workers(arguments.workers)
@@ -52,20 +52,24 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let mut optimizer = AdamWConfig::new().with_weight_decay(1e-3).with_grad_clipping(clipping).init();
     let loss = CrossEntropyLossConfig::new().with_smoothing(Some(0.05)).init(&device);
     let mut run = Run::start("digits_resnet", arguments, 8, &["loss"])?;
-    if let Some(mut checkpoint) = run.resume(&loader)? {
+    if let Some(mut checkpoint) = run.resume()? {
         model = checkpoint.module("model", model)?;
         optimizer = checkpoint.optimizer("optimizer", optimizer, &model)?;
+        loader.resume_at(&checkpoint.value("loader")?)?;
         checkpoint.resume()?;
     }
     while run.epoch(steps)? {
-        for batch in loader.batches().take(run.steps_left()) {
+        for batch in run.batches(&loader) {
             let Batch { images, labels } = batch?;
             let loss = loss.forward(model.forward(images), labels);
             let gradients = GradientsParams::from_grads(loss.backward(), &model);
             model = optimizer.step(learning_rate, model, gradients);
             run.step(&[loss])?;
             run.checkpoint(|checkpoint| {
-                checkpoint.with_module("model", &model)?.with_optimizer("optimizer", &optimizer, &model)
+                checkpoint
+                    .with_module("model", &model)?
+                    .with_optimizer("optimizer", &optimizer, &model)?
+                    .with_value("loader", &loader.position())
             })?;
         }
         run.end_epoch(&[("test accuracy", accuracy(&model.valid(), &test, &device))])?;

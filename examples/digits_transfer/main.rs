@@ -121,7 +121,7 @@ fn train(
     let batch_size = arguments.batch_size.unwrap_or(64);
     let learning_rate = arguments.learning_rate.unwrap_or(2e-3);
     let steps = train.len().div_ceil(batch_size);
-    let loader = DataLoaderBuilder::new(DigitBatcher)
+    let loader = DataLoaderBuilder::new("train", DigitBatcher)
         .shuffle(arguments.seed)
         .batch_size(batch_size)
         .num_workers(arguments.workers)
@@ -133,20 +133,24 @@ fn train(
         // What is frozen has its values, and keeps them.
         model = initialize(model)?;
     }
-    if let Some(mut checkpoint) = run.resume(&loader)? {
+    if let Some(mut checkpoint) = run.resume()? {
         model = checkpoint.module("model", model)?;
         optimizer = checkpoint.optimizer("optimizer", optimizer, &model)?;
+        loader.resume_at(&checkpoint.value("loader")?)?;
         checkpoint.resume()?;
     }
     while run.epoch(steps)? {
-        for batch in loader.batches().take(run.steps_left()) {
+        for batch in run.batches(&loader) {
             let Batch { images, labels } = batch?;
             let loss = loss.forward(model.forward(images), labels - first);
             let gradients = GradientsParams::from_grads(loss.backward(), &model);
             model = optimizer.step(learning_rate, model, gradients);
             run.step(&[loss])?;
             run.checkpoint(|checkpoint| {
-                checkpoint.with_module("model", &model)?.with_optimizer("optimizer", &optimizer, &model)
+                checkpoint
+                    .with_module("model", &model)?
+                    .with_optimizer("optimizer", &optimizer, &model)?
+                    .with_value("loader", &loader.position())
             })?;
         }
         run.end_epoch(&[("test accuracy", accuracy(&model.valid(), &test, first, device))])?;

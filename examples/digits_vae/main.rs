@@ -31,7 +31,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let batch_size = arguments.batch_size.unwrap_or(64);
     let learning_rate = arguments.learning_rate.unwrap_or(3e-3);
     let steps = train.len().div_ceil(batch_size);
-    let loader = DataLoaderBuilder::new(DigitBatcher)
+    let loader = DataLoaderBuilder::new("train", DigitBatcher)
         .shuffle(arguments.seed)
         .batch_size(batch_size)
         .num_workers(arguments.workers)
@@ -44,13 +44,14 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     let mut optimizer = AdamConfig::new().init();
     let mut run = Run::start("digits_vae", arguments, 20, &["reconstruction", "divergence"])?;
-    if let Some(mut checkpoint) = run.resume(&loader)? {
+    if let Some(mut checkpoint) = run.resume()? {
         model = checkpoint.module("model", model)?;
         optimizer = checkpoint.optimizer("optimizer", optimizer, &model)?;
+        loader.resume_at(&checkpoint.value("loader")?)?;
         checkpoint.resume()?;
     }
     while run.epoch(steps)? {
-        for batch in loader.batches().take(run.steps_left()) {
+        for batch in run.batches(&loader) {
             let Batch { images, .. } = batch?;
             let (reconstruction, divergence) = model.losses(images);
             let gradients =
@@ -58,7 +59,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             model = optimizer.step(learning_rate, model, gradients);
             run.step(&[reconstruction, divergence])?;
             run.checkpoint(|checkpoint| {
-                checkpoint.with_module("model", &model)?.with_optimizer("optimizer", &optimizer, &model)
+                checkpoint
+                    .with_module("model", &model)?
+                    .with_optimizer("optimizer", &optimizer, &model)?
+                    .with_value("loader", &loader.position())
             })?;
         }
         let (reconstruction, divergence) = model.valid().losses(test.all(&device.clone().without_autodiff()).images);

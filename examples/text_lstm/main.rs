@@ -64,7 +64,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         let start = random.random_range(0..LENGTH);
         text[start..=start + LENGTH].to_vec()
     });
-    let loader = DataLoaderBuilder::new(PassageBatcher)
+    let loader = DataLoaderBuilder::new("train", PassageBatcher)
         .shuffle(arguments.seed)
         .batch_size(batch_size)
         .num_workers(arguments.workers)
@@ -79,20 +79,24 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let mut optimizer = RmsPropConfig::new().with_grad_clipping(clipping).init();
     let loss = CrossEntropyLossConfig::new().init(&device);
     let mut run = Run::start("text_lstm", arguments, 3, &["loss"])?;
-    if let Some(mut checkpoint) = run.resume(&loader)? {
+    if let Some(mut checkpoint) = run.resume()? {
         model = checkpoint.module("model", model)?;
         optimizer = checkpoint.optimizer("optimizer", optimizer, &model)?;
+        loader.resume_at(&checkpoint.value("loader")?)?;
         checkpoint.resume()?;
     }
     while run.epoch(steps)? {
-        for batch in loader.batches().take(run.steps_left()) {
+        for batch in run.batches(&loader) {
             let (text, next) = batch?;
             let loss = loss.forward(model.forward(text, None).0, next);
             let gradients = GradientsParams::from_grads(loss.backward(), &model);
             model = optimizer.step(learning_rate, model, gradients);
             run.step(&[loss])?;
             run.checkpoint(|checkpoint| {
-                checkpoint.with_module("model", &model)?.with_optimizer("optimizer", &optimizer, &model)
+                checkpoint
+                    .with_module("model", &model)?
+                    .with_optimizer("optimizer", &optimizer, &model)?
+                    .with_value("loader", &loader.position())
             })?;
         }
         let (text, next) = test.all(&device.clone().without_autodiff());

@@ -45,7 +45,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         let start = random.random_range(0..LENGTH);
         text[start..=start + LENGTH].to_vec()
     });
-    let loader = DataLoaderBuilder::new(PassageBatcher)
+    let loader = DataLoaderBuilder::new("train", PassageBatcher)
         .shuffle(arguments.seed)
         .batch_size(batch_size)
         .num_workers(arguments.workers)
@@ -68,14 +68,15 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         .cosine(CosineAnnealingLrSchedulerConfig::new(learning_rate, steps * epochs))
         .init()
         .map_err(|reason| anyhow!("the learning rate: {reason}"))?;
-    if let Some(mut checkpoint) = run.resume(&loader)? {
+    if let Some(mut checkpoint) = run.resume()? {
         model = checkpoint.module("model", model)?;
         optimizer = checkpoint.optimizer("optimizer", optimizer, &model)?;
         rate = rate.load_record(checkpoint.scheduler("rate")?);
+        loader.resume_at(&checkpoint.value("loader")?)?;
         checkpoint.resume()?;
     }
     while run.epoch(steps)? {
-        for batch in loader.batches().take(run.steps_left()) {
+        for batch in run.batches(&loader) {
             let (text, next) = batch?;
             let loss = loss.forward(model.forward(text), next);
             let gradients = GradientsParams::from_grads(loss.backward(), &model);
@@ -85,7 +86,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
                 checkpoint
                     .with_module("model", &model)?
                     .with_optimizer("optimizer", &optimizer, &model)?
-                    .with_scheduler("rate", rate.to_record())
+                    .with_scheduler("rate", rate.to_record())?
+                    .with_value("loader", &loader.position())
             })?;
         }
         let (text, next) = test.all(&device.clone().without_autodiff());

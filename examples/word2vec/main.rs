@@ -113,13 +113,13 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             drawn: [(); NEGATIVES].map(|()| strangers.sample(random) as i32),
         })
     };
-    let train = DataLoaderBuilder::new(SampleBatcher)
+    let train = DataLoaderBuilder::new("train", SampleBatcher)
         .shuffle(arguments.seed)
         .batch_size(batch_size)
         .num_workers(arguments.workers)
         .set_device(device.clone())
         .build_pipeline(samples(train));
-    let test = DataLoaderBuilder::new(SampleBatcher)
+    let test = DataLoaderBuilder::new("test", SampleBatcher)
         .batch_size(test_size)
         .set_device(device.clone().without_autodiff())
         .build_pipeline(samples(test));
@@ -130,19 +130,25 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     let mut optimizer = AdamConfig::new().init();
     let mut run = Run::start("word2vec", arguments, 8, &["loss"])?;
-    if let Some(mut checkpoint) = run.resume(&train)? {
+    if let Some(mut checkpoint) = run.resume()? {
         model = checkpoint.module("model", model)?;
         optimizer = checkpoint.optimizer("optimizer", optimizer, &model)?;
+        train.resume_at(&checkpoint.value("train")?)?;
+        test.resume_at(&checkpoint.value("test")?)?;
         checkpoint.resume()?;
     }
     while run.epoch(steps)? {
-        for batch in train.batches().take(run.steps_left()) {
+        for batch in run.batches(&train) {
             let loss = model.loss(batch?);
             let gradients = GradientsParams::from_grads(loss.backward(), &model);
             model = optimizer.step(learning_rate, model, gradients);
             run.step(&[loss])?;
             run.checkpoint(|checkpoint| {
-                checkpoint.with_module("model", &model)?.with_optimizer("optimizer", &optimizer, &model)
+                checkpoint
+                    .with_module("model", &model)?
+                    .with_optimizer("optimizer", &optimizer, &model)?
+                    .with_value("train", &train.position())?
+                    .with_value("test", &test.position())
             })?;
         }
         let batch = test.batches().next().context("there are pairs to test with")??;

@@ -3,7 +3,8 @@
 use super::batching::{Batching, Load, Loaded};
 use super::cut::Cutter;
 use super::error::LoadError;
-use super::position::{Position, Progression};
+use super::panic::discard;
+use super::position::{Cursor, Progression};
 use super::workers::Workers;
 use burn_core::data::dataloader::{DataLoaderIterator, Progress};
 use burn_core::data::dataset::DatasetError;
@@ -47,7 +48,9 @@ struct Here<I, O> {
 impl<I: 'static, O> Here<I, O> {
     fn next(&mut self) -> Option<Loaded<O>> {
         loop {
-            if let Some(cut) = self.cutter.cut() {
+            let cut = self.cutter.cut();
+            discard(std::mem::take(&mut self.cutter.discarded), matches!(cut, Some(Err(_))));
+            if let Some(cut) = cut {
                 return Some(self.batching.load(cut));
             }
             if !self.cutter.wants() {
@@ -63,7 +66,7 @@ impl<I: Send + 'static, O: Send + 'static> Batches<I, O> {
     /// The batches from `start` on, with so many workers and batches kept ready, of the pass with this `number`.
     pub(super) fn new(
         batching: Batching<I, O>,
-        start: Position,
+        start: Cursor,
         (workers, prefetch): (usize, usize),
         number: u64,
         progression: Arc<Progression>,
@@ -109,8 +112,8 @@ impl<I: Send + 'static, O: Send + 'static> Iterator for Batches<I, O> {
         self.processed = processed;
         self.batch += 1;
         let next = match last {
-            true => Position { epoch: self.epoch + 1, batch: 0 },
-            false => Position { epoch: self.epoch, batch: self.batch },
+            true => Cursor { epoch: self.epoch + 1, batch: 0 },
+            false => Cursor { epoch: self.epoch, batch: self.batch },
         };
         self.progression.advance(self.number, next);
         Some(Ok(batch))

@@ -1,12 +1,12 @@
 //! Batches made of their samples.
 
 use super::cut::Cut;
-use super::error::{LoadError, panic_text};
+use super::error::LoadError;
+use super::panic::{caught, discard};
 use super::pass::{Pass, Run};
 use crate::random::RandomStream;
 use burn_core::data::dataloader::batcher::Batcher;
 use burn_core::tensor::Device;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// A batch, or why there is none.
@@ -42,21 +42,27 @@ impl<I: 'static, O> Batching<I, O> {
     pub(super) fn whole(&self, number: usize, run: Run<I>) -> Result<Cut<I>, LoadError> {
         let Run { items, places, failure } = run;
         let last = number + 1 == self.pass.runs();
-        failure.map_or(Ok(Cut { batch: self.first + number, items, places, last }), Err)
+        match failure {
+            Some(failure) => {
+                discard(items, true);
+                Err(failure)
+            }
+            None => Ok(Cut { batch: self.first + number, items, places, last }),
+        }
     }
 
     /// Makes a batch.
     pub(super) fn load(&self, cut: Result<Cut<I>, LoadError>) -> Loaded<O> {
         let Cut { batch, items, places, last } = cut?;
-        let made = catch_unwind(AssertUnwindSafe(|| {
+        let made = caught(|| {
             let _draws = self.draws.as_ref().map(|draws| draws.fork_index(batch as u64).enter());
             self.batcher.batch(items, &self.device)
-        }));
-        let made = made.map_err(|payload| LoadError::Batcher {
+        });
+        let made = made.map_err(|panic| LoadError::Batcher {
             epoch: self.pass.epoch,
             batch,
             samples: places.iter().map(|&place| self.pass.order.sample(place)).collect(),
-            panic: panic_text(&*payload),
+            panic,
         })?;
         // Where samples are left out, those behind the last batch are too.
         let processed = match places.last() {

@@ -8,8 +8,9 @@ use burn_core::data::dataset::Dataset;
 use burn_core::tensor::Device;
 use std::sync::Arc;
 
-/// Builds a [`DataLoader`], with the methods of Burn's own `DataLoaderBuilder`.
+/// Builds a [`DataLoader`], with the methods of Burn's own `DataLoaderBuilder`, and a name.
 pub struct DataLoaderBuilder<I, O> {
+    name: Arc<str>,
     batcher: Arc<dyn Batcher<I, O>>,
     shuffle: Option<RandomStream>,
     random: Option<RandomStream>,
@@ -23,8 +24,14 @@ impl<I: Send + 'static, O: Send + 'static> DataLoaderBuilder<I, O> {
     /// Batches of one sample in the dataset's order, made by the thread that asks for them, on the default device.
     ///
     /// With workers, several may call the batcher at a time. It must make the same of the same samples.
-    pub fn new(batcher: impl Batcher<I, O> + 'static) -> Self {
+    ///
+    /// The name (`"train"`, `"valid"`) tells the loader from others with the same seeds: what
+    /// [`augment`](Pipeline::augment) and the [batcher](Self::random) draw is forked by it, so loaders with different
+    /// names draw different numbers, and two with one name and one seed the same. It is part of the loader's
+    /// [`Position`](super::Position).
+    pub fn new(name: &str, batcher: impl Batcher<I, O> + 'static) -> Self {
         Self {
+            name: name.into(),
             batcher: Arc::new(batcher),
             shuffle: None,
             random: None,
@@ -39,17 +46,20 @@ impl<I: Send + 'static, O: Send + 'static> DataLoaderBuilder<I, O> {
     ///
     /// All samples are shuffled, not the next few, and every order is as likely as any other: for `i` from the last
     /// place to the second, the sample there changes places with the one at `floor(u (i + 1) / 2^64)`, where `u` is the
-    /// next 64-bit number of `stream`/`"shuffle"`/`e`/`f`, in epoch `e` and with `f` the first sample, which is 0 except
-    /// in a slice.
+    /// next 64-bit number of `internal(stream, "shuffle")`/`e`/`f`, in epoch `e` and with `f` the first sample, which is 0
+    /// except in a slice. `internal` is in the documentation of [`RandomStream`].
+    ///
+    /// The loader's name is not part of it: of two loaders with as many samples and the same seed or stream, each epoch
+    /// has one order, so that pairs of samples stay together. Give them two seeds, or streams forked by two names, where
+    /// that is not wanted.
     pub fn shuffle(self, stream: impl Into<RandomStream>) -> Self {
-        Self { shuffle: Some(stream.into().fork("shuffle")), ..self }
+        Self { shuffle: Some(stream.into()), ..self }
     }
 
-    /// What random tensor operations of the batcher draw from: in epoch `e`, batch `b` from
-    /// `stream`/`"batch"`/`e`/`f`/`b`, with `f` as in [`shuffle`](Self::shuffle).
+    /// What random tensor operations of the batcher draw from: in epoch `e`, batch `b` of the loader `name` from
+    /// `internal(stream, "batch")`/`name`/`e`/`f`/`b`, with `f` and `internal` as in [`shuffle`](Self::shuffle).
     ///
-    /// Without it `stream` is that of the thread that asks for the pass: of its seed, or the one it has entered. Two
-    /// loaders then draw the same.
+    /// Without it `stream` is that of the thread that asks for the pass: of its seed, or the one it has entered.
     pub fn random(self, stream: impl Into<RandomStream>) -> Self {
         Self { random: Some(stream.into()), ..self }
     }
@@ -87,8 +97,9 @@ impl<I: Send + 'static, O: Send + 'static> DataLoaderBuilder<I, O> {
 
     /// The loader of a pipeline's samples.
     pub fn build_pipeline(self, pipeline: Pipeline<I>) -> Arc<DataLoader<I, O>> {
-        let Self { batcher, shuffle, random, batch_size, workers, prefetch, device } = self;
+        let Self { name, batcher, shuffle, random, batch_size, workers, prefetch, device } = self;
         Arc::new(DataLoader {
+            name,
             pipeline,
             samples: None,
             shuffle,

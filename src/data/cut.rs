@@ -2,7 +2,7 @@
 
 use super::error::LoadError;
 use super::pass::{Pass, Run};
-use super::position::Position;
+use super::position::Cursor;
 
 /// The samples of a batch, and where in the order each is.
 pub(super) struct Cut<I> {
@@ -31,11 +31,13 @@ pub(super) struct Cutter<I> {
     places: Vec<usize>,
     /// Why there are no more.
     failure: Option<LoadError>,
+    /// Samples that no batch has, for the owner to drop: their `Drop` is the user's.
+    pub(super) discarded: Vec<I>,
 }
 
 impl<I: 'static> Cutter<I> {
     /// For the batches of `pass` from `start` on. The pass begins there, or where it filters at the epoch's start.
-    pub(super) fn new(pass: &Pass<I>, start: Position, batch_size: usize) -> Self {
+    pub(super) fn new(pass: &Pass<I>, start: Cursor, batch_size: usize) -> Self {
         let filters = pass.pipeline.filters();
         let mut cutter = Self {
             epoch: pass.epoch,
@@ -47,6 +49,7 @@ impl<I: 'static> Cutter<I> {
             items: Vec::new(),
             places: Vec::new(),
             failure: None,
+            discarded: Vec::new(),
         };
         if !filters && start.batch > 0 && cutter.runs_left == 0 {
             cutter.fail(cutter.behind_the_end(start.batch, pass.order.len().div_ceil(batch_size)));
@@ -62,7 +65,7 @@ impl<I: 'static> Cutter<I> {
     /// Takes the run after those taken so far. Behind a failure there is nothing to take.
     pub(super) fn take(&mut self, run: Run<I>) {
         if self.runs_left == 0 {
-            return;
+            return self.discarded.extend(run.items);
         }
         self.runs_left -= 1;
         match self.items.is_empty() {
@@ -89,7 +92,7 @@ impl<I: 'static> Cutter<I> {
             if self.items.len() < self.batch_size
                 && let Some(failure) = self.failure.take()
             {
-                self.items.clear();
+                self.discarded.append(&mut self.items);
                 self.resumed = None;
                 return Some(Err(failure));
             }
@@ -101,6 +104,7 @@ impl<I: 'static> Cutter<I> {
             if self.resumed.is_none_or(|first| cut.batch >= first) {
                 return Some(Ok(cut));
             }
+            self.discarded.extend(cut.items);
         }
         None
     }

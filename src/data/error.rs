@@ -1,8 +1,6 @@
 //! What can go wrong on the way to a batch.
 
-use std::any::Any;
-
-/// Why a batch could not be made. The pass ends with it.
+/// Why a batch could not be made, which ends the pass, or why a pass cannot start where it is to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
@@ -52,10 +50,21 @@ pub enum LoadError {
         panic: String,
     },
 
-    /// A pass was to resume behind the end of its epoch.
+    /// A pass was to resume at the position of another loader.
     #[error(
-        "the pass was to resume at batch {batch} of epoch {epoch}, which has {batches}; resume with the dataset, the \
-         pipeline and the batch size that the position comes from"
+        "the position comes from another loader: {}; build the loader as it was when the position was taken, or say with \
+         `burn_deterministic::data::DataLoader::start_at` where it is to start",
+        .differences.join("; ")
+    )]
+    OtherLoader {
+        /// What differs, each with what it was and what it is.
+        differences: Vec<String>,
+    },
+
+    /// A pass was to start behind the end of its epoch.
+    #[error(
+        "the pass was to start at batch {batch} of epoch {epoch}, which has {batches}; start it at one of these, with the \
+         dataset, the pipeline and the batch size that the number of the batch comes from"
     )]
     Position {
         /// The epoch, from 0.
@@ -74,13 +83,19 @@ pub enum LoadError {
         /// The system's error.
         reason: String,
     },
-}
 
-/// The text of a panic.
-pub(super) fn panic_text(payload: &(dyn Any + Send)) -> String {
-    match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
-        (Some(text), _) => (*text).to_owned(),
-        (_, Some(text)) => text.clone(),
-        _ => "(a value that is no text)".to_owned(),
-    }
+    /// A worker panicked outside the dataset, the functions of the pipeline and the batcher: where a sample of which no
+    /// batch is made was dropped, for example. Batches that other workers had not made by then are not handed out.
+    #[error(
+        "worker {worker} panicked in epoch {epoch}, outside the dataset, the functions of the pipeline and the batcher: \
+         {panic}; if it is the `Drop` of a sample, correct it, and resume the pass at the loader's `position`"
+    )]
+    WorkerPanic {
+        /// The epoch, from 0.
+        epoch: usize,
+        /// The worker, from 0.
+        worker: usize,
+        /// The text of the panic.
+        panic: String,
+    },
 }

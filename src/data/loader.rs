@@ -2,9 +2,11 @@
 
 use super::batches::{Batches, BurnBatches};
 use super::batching::Batching;
+use super::error::LoadError;
+use super::identity::Identity;
 use super::pass::{Order, Pass};
 use super::pipeline::Pipeline;
-use super::position::{Position, Progression};
+use super::position::{Cursor, Position, Progression};
 use crate::random::RandomStream;
 use burn_core::data::dataloader::batcher::Batcher;
 use burn_core::data::dataloader::{DataLoader as BurnDataLoader, DataLoaderIterator};
@@ -21,6 +23,7 @@ use std::sync::Arc;
 /// before shuffling, with the same random numbers for each sample, and a shuffle among them. burn-train takes one slice
 /// for each device.
 pub struct DataLoader<I, O> {
+    pub(super) name: Arc<str>,
     pub(super) pipeline: Pipeline<I>,
     /// The samples of a slice.
     pub(super) samples: Option<Range<usize>>,
@@ -37,6 +40,7 @@ pub struct DataLoader<I, O> {
 impl<I, O> Clone for DataLoader<I, O> {
     fn clone(&self) -> Self {
         Self {
+            name: self.name.clone(),
             pipeline: self.pipeline.clone(),
             samples: self.samples.clone(),
             shuffle: self.shuffle.clone(),
@@ -50,17 +54,18 @@ impl<I, O> Clone for DataLoader<I, O> {
 }
 
 impl<I: Send + 'static, O: Send + 'static> DataLoader<I, O> {
-    /// The next pass: one epoch's batches, or what is left of it after [`resume_at`](Self::resume_at).
+    /// The next pass: one epoch's batches, or those from where [`resume_at`](Self::resume_at) or
+    /// [`start_at`](Self::start_at) says.
     ///
     /// The first pass is epoch 0, and each is one epoch after the one before it, be that at its end or not.
     pub fn batches(&self) -> Batches<I, O> {
-        let (number, start) = self.progression.begin();
         let samples = self.samples();
+        let (number, start) = self.progression.begin();
         let of_slice = |stream: &RandomStream| stream.fork_index(start.epoch as u64).fork_index(samples.start as u64);
         let draws = self.random.clone().or_else(|| RandomStream::current().ok());
-        let draws = draws.map(|stream| of_slice(&stream.fork("batch")));
+        let draws = draws.map(|stream| of_slice(&stream.internal("batch").fork(&self.name)));
         let order = match &self.shuffle {
-            Some(stream) => Order::shuffled(samples.clone(), &of_slice(stream)),
+            Some(stream) => Order::shuffled(samples.clone(), &of_slice(&stream.internal("shuffle"))),
             None => Order::of_dataset(samples.clone()),
         };
         // Where a filter leaves samples out, only the filter knows where a batch starts.
@@ -69,7 +74,7 @@ impl<I: Send + 'static, O: Send + 'static> DataLoader<I, O> {
             false => start.batch.saturating_mul(self.batch_size).min(order.len()),
         };
         let batching = Batching {
-            pass: Pass::new(self.pipeline.clone(), start.epoch, order, first, self.batch_size),
+            pass: Pass::new(self.pipeline.clone(), self.name.clone(), start.epoch, order, first, self.batch_size),
             first: start.batch,
             batch_size: self.batch_size,
             batcher: self.batcher.clone(),
@@ -80,27 +85,52 @@ impl<I: Send + 'static, O: Send + 'static> DataLoader<I, O> {
     }
 }
 
-impl<I, O> DataLoader<I, O> {
+impl<I: 'static, O> DataLoader<I, O> {
     /// The batch after the last one that was handed out, which is the first of the next epoch after an epoch's last.
     ///
     /// Of several passes at a time, the one that started last counts.
     pub fn position(&self) -> Position {
-        self.progression.reached()
+        let Cursor { epoch, batch } = self.progression.reached();
+        Position { epoch, batch, loader: self.identity() }
     }
 
-    /// Starts the next pass at a batch of an epoch, both from 0.
+    /// Starts the next pass at a position of this loader, or of one that is built alike, be it in another process.
     ///
     /// The batches are those that a pass from the epoch's start would hand out from there on. Behind a filter the
-    /// samples before them are made once more, to find where they start. When the epoch has no such batch, the pass
-    /// begins with [`LoadError::Position`](super::LoadError::Position).
+    /// samples before them are made once more, to find where they start.
     ///
-    /// burn-train counts epochs from 1: with `SupervisedTraining::checkpoint(n)` goes `resume_at(n, 0)`.
-    pub fn resume_at(&self, epoch: usize, batch: usize) {
-        self.progression.resume_at(Position { epoch, batch });
+    /// # Errors
+    ///
+    /// [`LoadError::OtherLoader`], which says how the loaders differ, when the position is that of a loader with other
+    /// batches (see [`Position`]). Nothing changes then: the next pass starts where it would have.
+    pub fn resume_at(&self, position: &Position) -> Result<(), LoadError> {
+        let differences = position.loader.differences(&self.identity());
+        if !differences.is_empty() {
+            return Err(LoadError::OtherLoader { differences });
+        }
+        self.start_at(position.epoch, position.batch);
+        Ok(())
     }
-}
 
-impl<I: 'static, O> DataLoader<I, O> {
+    /// Starts the next pass at a batch of an epoch, both from 0: [`resume_at`](Self::resume_at) for a program that keeps
+    /// no [`Position`]. When the epoch has no such batch, the pass begins with [`LoadError::Position`].
+    ///
+    /// burn-train counts epochs from 1: with `SupervisedTraining::checkpoint(n)` goes `start_at(n, 0)`.
+    pub fn start_at(&self, epoch: usize, batch: usize) {
+        self.progression.start_at(Cursor { epoch, batch });
+    }
+
+    fn identity(&self) -> Identity {
+        Identity {
+            name: self.name.to_string(),
+            samples: self.samples(),
+            batch_size: self.batch_size,
+            shuffle: self.shuffle.clone(),
+            random: self.random.clone(),
+            functions: self.pipeline.functions().to_vec(),
+        }
+    }
+
     /// The indices of the samples in the dataset.
     fn samples(&self) -> Range<usize> {
         self.samples.clone().unwrap_or_else(|| 0..self.pipeline.len())

@@ -17,7 +17,7 @@
 //! let samples = Pipeline::new(InMemDataset::new(vec![1.0, f32::NAN, 3.0, 4.0]))
 //!     .filter(|value| value.is_finite())
 //!     .augment(812, |value, rng| value + rng.random_range(-0.1..0.1));
-//! let loader = DataLoaderBuilder::new(Stack).shuffle(812).batch_size(2).num_workers(4).prefetch(2);
+//! let loader = DataLoaderBuilder::new("train", Stack).shuffle(812).batch_size(2).num_workers(4).prefetch(2);
 //! let loader = loader.build_pipeline(samples);
 //! for _epoch in 0..3 {
 //!     for batch in loader.batches() {
@@ -27,16 +27,20 @@
 //! # Ok::<(), burn_deterministic::data::LoadError>(())
 //! ```
 //!
-//! [`DataLoaderBuilder`] has the methods of Burn's builder of that name, and what it builds is a
+//! [`DataLoaderBuilder`] has the methods of Burn's builder of that name and gives the loader a name; what it builds is a
 //! [`DataLoader`](burn_core::data::dataloader::DataLoader) that burn-train's `SupervisedTraining` takes. A [`Pipeline`]
 //! says what a sample is: an item of a dataset, then the functions applied to it.
 //!
 //! # What decides a batch
 //!
-//! The seeds, the epoch, the samples' indices in the dataset and the batch size. Nothing is drawn in the order in which
-//! samples are made: the order of epoch `e` has a [`RandomStream`](crate::RandomStream) forked from the shuffle's by
-//! `e`, and what [`augment`](Pipeline::augment) does to sample `i` in epoch `e` has one forked from its own by its place
-//! in the pipeline, `e` and `i`. A seed stands for the root of its streams, wherever a stream is asked for.
+//! The seeds, the loader's name, the epoch, the samples' indices in the dataset and the batch size. Nothing is drawn in
+//! the order in which samples are made: the order of epoch `e` has a [`RandomStream`](crate::RandomStream) forked from the
+//! shuffle's by `e`, and what [`augment`](Pipeline::augment) does to sample `i` in epoch `e` has one forked from its own by
+//! its place in the pipeline, the loader's name, `e` and `i`. A seed stands for the root of its streams, wherever a stream
+//! is asked for.
+//!
+//! So loaders that have one seed draw different numbers where their names differ (`"train"`, `"valid"`), whatever other
+//! loaders the program has, and whichever it makes first.
 //!
 //! In each epoch the samples are put in order (shuffled, or as they are in the dataset), made, filtered, and those that
 //! are left are cut into batches in that order; the last batch may be smaller.
@@ -56,20 +60,26 @@
 //!
 //! Each [`batches`](DataLoader::batches), and each `iter` of Burn's trait, is the next epoch, from 0.
 //! [`position`](DataLoader::position) says which batch comes next, and [`resume_at`](DataLoader::resume_at) starts the
-//! next pass there, in the same program or in another.
+//! next pass there, in the same process or in another. It refuses the position of a loader with another name, length,
+//! batch size, pipeline or seed. Each loader has a position of its own: a program with two resumes both.
 //!
 //! # Failures
 //!
 //! A dataset, a function or a batcher that fails or panics ends the pass with a [`LoadError`] that names the sample, in
 //! place of the batch that it was to be in. The batches before it are handed out, with any number of workers.
+//!
+//! A worker that panics anywhere else, say in the `Drop` of a sample of which no batch is made, ends the pass at once, with
+//! [`LoadError::WorkerPanic`]. Without workers such a panic is that of the thread that asks for the batch.
 
 mod batches;
 mod batching;
 mod builder;
 mod cut;
 mod error;
+mod identity;
 mod interleave;
 mod loader;
+mod panic;
 mod pass;
 mod pipeline;
 mod position;

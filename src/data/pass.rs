@@ -1,12 +1,13 @@
 //! One pass over the samples: their order, and the runs of consecutive ones that are made at a time.
 
-use super::error::{LoadError, panic_text};
-use super::pipeline::{Pipeline, Place};
+use super::error::LoadError;
+use super::panic::caught;
+use super::pipeline::{Pipeline, Place, Sample};
 use crate::random::RandomStream;
 use rand_core::Rng;
 use std::cell::Cell;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 /// Samples in a run at most, where samples may be left out: a worker hands over this many at a time.
 const RUN: usize = 64;
@@ -14,6 +15,8 @@ const RUN: usize = 64;
 /// The samples of one epoch, from a place in their order on.
 pub(super) struct Pass<I> {
     pub(super) pipeline: Pipeline<I>,
+    /// The loader's name.
+    loader: Arc<str>,
     pub(super) epoch: usize,
     pub(super) order: Order,
     /// The place in the order at which the pass starts.
@@ -66,12 +69,19 @@ impl Order {
 
 impl<I: 'static> Pass<I> {
     /// A pass from place `start` on. A run is a batch, or a part of one where samples may be left out.
-    pub(super) fn new(pipeline: Pipeline<I>, epoch: usize, order: Order, start: usize, batch_size: usize) -> Self {
+    pub(super) fn new(
+        pipeline: Pipeline<I>,
+        loader: Arc<str>,
+        epoch: usize,
+        order: Order,
+        start: usize,
+        batch_size: usize,
+    ) -> Self {
         let run = match pipeline.filters() {
             true => batch_size.div_ceil(batch_size.div_ceil(RUN)),
             false => batch_size,
         };
-        Self { pipeline, epoch, order, start, run }
+        Self { pipeline, loader, epoch, order, start, run }
     }
 
     /// The number of runs.
@@ -86,31 +96,32 @@ impl<I: 'static> Pass<I> {
         let mut made = Run { items: Vec::with_capacity(places.len()), places: Vec::new(), failure: None };
         made.places.reserve_exact(places.len());
         let (sample, at) = (Cell::new(0), Cell::new(None));
-        let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let outcome = caught(|| {
             for place in places {
                 if cancelled() {
                     break;
                 }
                 sample.set(self.order.sample(place));
-                if let Some(item) = self.pipeline.sample(self.epoch, sample.get(), &at)? {
+                let asked = Sample { loader: &self.loader, epoch: self.epoch, index: sample.get(), place: &at };
+                // The text of the dataset's error comes from the dataset's code, which may panic too.
+                let item = self.pipeline.sample(&asked).map_err(|error| error.to_string())?;
+                if let Some(item) = item {
                     made.items.push(item);
                     made.places.push(place);
                 }
             }
             Ok(())
-        }));
+        });
         let (epoch, sample) = (self.epoch, sample.get());
         made.failure = match outcome {
             Ok(Ok(())) => None,
-            Ok(Err::<(), burn_core::data::dataset::DatasetError>(error)) => {
-                Some(LoadError::Dataset { epoch, sample, reason: error.to_string() })
-            }
-            Err(payload) => {
+            Ok(Err(reason)) => Some(LoadError::Dataset { epoch, sample, reason }),
+            Err(panic) => {
                 let stage = match at.get() {
                     None => "the dataset".to_owned(),
                     Some(Place { function, number }) => format!("`{function}` (function {number} of the pipeline)"),
                 };
-                Some(LoadError::Sample { epoch, sample, stage, panic: panic_text(&*payload) })
+                Some(LoadError::Sample { epoch, sample, stage, panic })
             }
         };
         made

@@ -1,7 +1,9 @@
 //! What a sample is: an item of a dataset, and the functions applied to it in turn.
 
+use super::identity::key;
 use crate::random::{RandomStream, StreamRng};
 use burn_core::data::dataset::{Dataset, DatasetError};
+use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -13,44 +15,43 @@ use std::sync::Arc;
 /// sample and random numbers; what they draw comes from [`augment`](Self::augment).
 pub struct Pipeline<I> {
     stage: Arc<dyn Stage<I>>,
-    /// Functions so far.
-    functions: usize,
-    filters: bool,
+    functions: Vec<Function>,
 }
 
 impl<I> Clone for Pipeline<I> {
     fn clone(&self) -> Self {
-        Self { stage: self.stage.clone(), functions: self.functions, filters: self.filters }
+        Self { stage: self.stage.clone(), functions: self.functions.clone() }
     }
 }
 
 impl<I: 'static> Pipeline<I> {
     /// The items of a dataset.
     pub fn new(dataset: impl Dataset<I> + 'static) -> Self {
-        Self { stage: Arc::new(Items { dataset, item: PhantomData }), functions: 0, filters: false }
+        Self { stage: Arc::new(Items { dataset, item: PhantomData }), functions: Vec::new() }
     }
 
     /// Applies a function to each sample.
     pub fn map<J: 'static>(self, function: impl Fn(I) -> J + Send + Sync + 'static) -> Pipeline<J> {
-        let place = Place { function: "map", number: self.functions };
-        let stage = Map { before: self.stage, place, function, mapped: PhantomData };
-        Pipeline { stage: Arc::new(stage), functions: self.functions + 1, filters: self.filters }
+        self.then(Function::Map, |before, place| Arc::new(Map { before, place, function, mapped: PhantomData }))
     }
 
     /// Applies a function with random numbers to each sample.
     ///
-    /// The numbers for sample `i` of the dataset in epoch `e` are those of `stream`/`"map"`/`n`/`e`/`i`, where `n` counts
-    /// the functions of the pipeline before this one, filters included. So two that have the same seed or stream draw
-    /// different numbers, and a sample's do not depend on where the shuffle has put it.
+    /// The numbers for sample `i` of the dataset in epoch `e` of the loader `name` are those of
+    /// `internal(stream, "augment")`/`n`/`name`/`e`/`i`, where `n` counts the functions of the pipeline before this one,
+    /// filters included. So two functions with the same seed or stream draw different numbers, be they of one pipeline or
+    /// of two loaders with different names, and a sample's do not depend on where the shuffle has put it. Another function
+    /// before this one changes its numbers. `internal` is in the documentation of [`RandomStream`].
     pub fn augment<J: 'static>(
         self,
         stream: impl Into<RandomStream>,
         function: impl Fn(I, &mut StreamRng) -> J + Send + Sync + 'static,
     ) -> Pipeline<J> {
-        let place = Place { function: "augment", number: self.functions };
-        let stream = stream.into().fork("map").fork_index(place.number as u64);
-        let stage = Augment { before: self.stage, place, stream, function, mapped: PhantomData };
-        Pipeline { stage: Arc::new(stage), functions: self.functions + 1, filters: self.filters }
+        let stream = stream.into();
+        self.then(Function::Augment(stream.clone()), |before, place| {
+            let stream = stream.internal("augment").fork_index(place.number as u64);
+            Arc::new(Augment { before, place, stream, function, mapped: PhantomData })
+        })
     }
 
     /// Leaves out each sample for which the function says no.
@@ -60,9 +61,18 @@ impl<I: 'static> Pipeline<I> {
     /// the dataset. A full batch is handed out when the next sample that passes has been found, because the last batch
     /// of an epoch must be known to be the last (burn-train takes its last accumulated gradients in there).
     pub fn filter(self, function: impl Fn(&I) -> bool + Send + Sync + 'static) -> Self {
-        let place = Place { function: "filter", number: self.functions };
-        let stage = Filter { before: self.stage, place, function };
-        Self { stage: Arc::new(stage), functions: self.functions + 1, filters: true }
+        self.then(Function::Filter, |before, place| Arc::new(Filter { before, place, function }))
+    }
+
+    /// Adds a function, of which `stage` makes a stage.
+    fn then<J>(
+        mut self,
+        function: Function,
+        stage: impl FnOnce(Arc<dyn Stage<I>>, Place) -> Arc<dyn Stage<J>>,
+    ) -> Pipeline<J> {
+        let place = Place { function: function.name(), number: self.functions.len() };
+        self.functions.push(function);
+        Pipeline { stage: stage(self.stage, place), functions: self.functions }
     }
 
     /// The number of samples before filters.
@@ -72,17 +82,43 @@ impl<I: 'static> Pipeline<I> {
 
     /// Whether there may be fewer samples than [`len`](Self::len).
     pub(super) fn filters(&self) -> bool {
-        self.filters
+        self.functions.contains(&Function::Filter)
     }
 
-    /// Makes a sample; `None` where a filter leaves it out. `place` says what runs.
-    pub(super) fn sample(
-        &self,
-        epoch: usize,
-        index: usize,
-        place: &Cell<Option<Place>>,
-    ) -> Result<Option<I>, DatasetError> {
-        self.stage.sample(&Sample { epoch, index, place })
+    /// The functions, in the order in which they are applied.
+    pub(super) fn functions(&self) -> &[Function] {
+        &self.functions
+    }
+
+    /// Makes a sample; `None` where a filter leaves it out.
+    pub(super) fn sample(&self, sample: &Sample<'_>) -> Result<Option<I>, DatasetError> {
+        self.stage.sample(sample)
+    }
+}
+
+/// A function of a pipeline, by what it does to samples and what it draws from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(super) enum Function {
+    Map,
+    Augment(RandomStream),
+    Filter,
+}
+
+impl Function {
+    /// The method that adds it.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Map => "map",
+            Self::Augment(_) => "augment",
+            Self::Filter => "filter",
+        }
+    }
+
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::Augment(stream) => format!("`augment` with {}", key(stream)),
+            function => format!("`{}`", function.name()),
+        }
     }
 }
 
@@ -94,10 +130,13 @@ pub(super) struct Place {
 }
 
 /// The sample to be made.
-struct Sample<'a> {
-    epoch: usize,
-    index: usize,
-    place: &'a Cell<Option<Place>>,
+pub(super) struct Sample<'a> {
+    /// The name of the loader that asks.
+    pub(super) loader: &'a str,
+    pub(super) epoch: usize,
+    pub(super) index: usize,
+    /// The function that runs.
+    pub(super) place: &'a Cell<Option<Place>>,
 }
 
 /// A dataset, or a function and what is before it.
@@ -145,7 +184,7 @@ impl<I, J, F: Fn(I) -> J + Send + Sync> Stage<J> for Map<I, J, F> {
 struct Augment<I, J, F> {
     before: Arc<dyn Stage<I>>,
     place: Place,
-    /// Forked by the place.
+    /// Forked by the number of the function.
     stream: RandomStream,
     function: F,
     mapped: PhantomData<fn() -> J>,
@@ -159,7 +198,8 @@ impl<I, J, F: Fn(I, &mut StreamRng) -> J + Send + Sync> Stage<J> for Augment<I, 
     fn sample(&self, sample: &Sample<'_>) -> Result<Option<J>, DatasetError> {
         let Some(item) = self.before.sample(sample)? else { return Ok(None) };
         sample.place.set(Some(self.place));
-        let stream = self.stream.fork_index(sample.epoch as u64).fork_index(sample.index as u64);
+        let Sample { loader, epoch, index, .. } = *sample;
+        let stream = self.stream.fork(loader).fork_index(epoch as u64).fork_index(index as u64);
         Ok(Some((self.function)(item, &mut stream.rng())))
     }
 }

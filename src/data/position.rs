@@ -1,68 +1,85 @@
 //! How far a loader has come.
 
+use super::identity::Identity;
 use serde::{Deserialize, Serialize};
 use std::sync::{Mutex, MutexGuard};
 
-/// A batch of an epoch, both from 0.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// A batch of an epoch of a loader.
+///
+/// [`DataLoader::position`](super::DataLoader::position) gives it, and
+/// [`DataLoader::resume_at`](super::DataLoader::resume_at) takes it. With serde it goes into a checkpoint:
+/// `checkpoint.with_value("train", &loader.position())`.
+///
+/// It also holds what decides the loader's batches: its name, the range of its samples, the batch size, the streams of
+/// `shuffle` and `random`, and the functions of its pipeline in order, with the streams of the augmentations. Neither the
+/// number of workers nor that of prefetched batches is part of it: both may change.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Position {
-    /// The epoch.
+    /// The epoch, from 0.
     pub epoch: usize,
-    /// The batch in it.
+    /// The batch in it, from 0.
     pub batch: usize,
+    pub(super) loader: Identity,
 }
 
-/// The positions of a loader and of its views on other devices.
+/// A batch of an epoch, both from 0, of any loader.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Cursor {
+    pub(super) epoch: usize,
+    pub(super) batch: usize,
+}
+
+/// How far a loader and its views on other devices have come.
 #[derive(Debug, Default)]
 pub(super) struct Progression(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     /// Where the next pass starts.
-    start: Position,
+    start: Cursor,
     /// The batch after the last one handed out.
-    reached: Position,
+    reached: Cursor,
     /// How many passes have started.
     passes: u64,
 }
 
 impl Progression {
-    /// One whose next pass starts at `position`.
-    pub(super) fn at(position: Position) -> Self {
-        Self(Mutex::new(State { start: position, reached: position, passes: 0 }))
+    /// One whose next pass starts at `start`.
+    pub(super) fn at(start: Cursor) -> Self {
+        Self(Mutex::new(State { start, reached: start, passes: 0 }))
     }
 
-    pub(super) fn reached(&self) -> Position {
+    pub(super) fn reached(&self) -> Cursor {
         self.state().reached
     }
 
-    pub(super) fn start(&self) -> Position {
+    pub(super) fn start(&self) -> Cursor {
         self.state().start
     }
 
-    pub(super) fn resume_at(&self, position: Position) {
+    pub(super) fn start_at(&self, start: Cursor) {
         let mut state = self.state();
-        state.start = position;
-        state.reached = position;
+        state.start = start;
+        state.reached = start;
         // What passes that still run hand out does not count any more.
         state.passes += 1;
     }
 
     /// Starts a pass: its number and where it starts.
-    pub(super) fn begin(&self) -> (u64, Position) {
+    pub(super) fn begin(&self) -> (u64, Cursor) {
         let mut state = self.state();
         let start = state.start;
-        state.start = Position { epoch: start.epoch + 1, batch: 0 };
+        state.start = Cursor { epoch: start.epoch + 1, batch: 0 };
         state.reached = start;
         state.passes += 1;
         (state.passes, start)
     }
 
-    /// The pass of that number has come to `position`. Of several at a time the one that started last counts.
-    pub(super) fn advance(&self, pass: u64, position: Position) {
+    /// The pass of that number has come to `reached`. Of several at a time the one that started last counts.
+    pub(super) fn advance(&self, pass: u64, reached: Cursor) {
         let mut state = self.state();
         if state.passes == pass {
-            state.reached = position;
+            state.reached = reached;
         }
     }
 

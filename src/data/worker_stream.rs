@@ -35,6 +35,9 @@ impl WorkerStream {
 
 impl Drop for WorkerStream {
     fn drop(&mut self) {
-        left().push(self.0);
+        // A worker that panics leaves its random numbers behind.
+        if !std::thread::panicking() {
+            left().push(self.0);
+        }
     }
 }

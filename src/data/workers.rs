@@ -3,6 +3,7 @@
 use super::batching::{Batching, Loaded};
 use super::cut::{Cut, Cutter};
 use super::error::LoadError;
+use super::panic::{caught, discard};
 use super::pass::Run;
 use super::worker_stream::WorkerStream;
 use crate::random::begun;
@@ -44,6 +45,8 @@ struct State<I, O> {
     batches: VecDeque<Batch<I, O>>,
     /// Workers that wait for something to do.
     idle: usize,
+    /// The panic that a worker ended with, which ends the pass.
+    death: Option<LoadError>,
 }
 
 enum Batch<I, O> {
@@ -85,6 +88,7 @@ impl<I: Send + 'static, O: Send + 'static> Workers<I, O> {
                 handed: 0,
                 batches: VecDeque::new(),
                 idle: 0,
+                death: None,
             }),
             made: Condvar::new(),
             work: Condvar::new(),
@@ -94,14 +98,18 @@ impl<I: Send + 'static, O: Send + 'static> Workers<I, O> {
         for worker in 0..workers {
             let (shared, stream) = (started.shared.clone(), WorkerStream::take());
             let thread = Builder::new().name(format!("loader-{worker}"));
-            let thread = thread.spawn(move || stream.run(|| shared.work()));
+            let thread = thread.spawn(move || {
+                if let Err(panic) = caught(|| stream.run(|| shared.work())) {
+                    shared.die(worker, panic);
+                }
+            });
             started.threads.push(thread.map_err(|error| LoadError::Worker { worker, reason: error.to_string() })?);
         }
         Ok(started)
     }
 
-    /// Waits for the next batch, if there is one.
-    pub(super) fn next(&self) -> Option<Loaded<O>> {
+    /// Waits for the next batch, if there is one, or for the death of a worker.
+    pub(super) fn next(&mut self) -> Option<Loaded<O>> {
         let shared = &*self.shared;
         let mut state = shared.state();
         loop {
@@ -112,24 +120,35 @@ impl<I: Send + 'static, O: Send + 'static> Workers<I, O> {
                     return Some(loaded);
                 }
                 Some(unmade) => state.batches.push_front(unmade),
-                None if shared.is_done(&state) => return None,
+                None if shared.is_done(&state) => break,
                 None => {}
             }
+            if let Some(death) = state.death.take() {
+                return Some(Err(death));
+            }
             state = shared.made.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+        drop(state);
+        // A worker that has made its last batch may still panic.
+        self.end();
+        self.shared.state().death.take().map(Err)
+    }
+}
+
+impl<I, O> Workers<I, O> {
+    /// Ends the workers, and waits for them.
+    fn end(&mut self) {
+        self.shared.end(&self.shared.state());
+        for thread in self.threads.drain(..) {
+            // Its panics are caught, and told by the next batch.
+            let _ = thread.join();
         }
     }
 }
 
 impl<I, O> Drop for Workers<I, O> {
     fn drop(&mut self) {
-        self.shared.over.store(true, Ordering::Relaxed);
-        // Under the lock, so that no worker is between looking and waiting.
-        drop(self.shared.state());
-        self.shared.work.notify_all();
-        for thread in self.threads.drain(..) {
-            // Its panics are caught where they happen, and handed over.
-            let _ = thread.join();
-        }
+        self.end();
     }
 }
 
@@ -195,16 +214,20 @@ impl<I: Send + 'static, O: Send + 'static> Shared<I, O> {
         let behind = number + state.runs.len() - state.runs_taken;
         state.runs[behind] = Some(run);
         let State { runs, cutter, batches, .. } = &mut *state;
+        let mut failed = false;
         while let Some(run) = runs.front_mut().and_then(Option::take) {
             runs.pop_front();
             cutter.take(run);
             while let Some(cut) = cutter.cut() {
+                failed |= cut.is_err();
                 batches.push_back(cut.map_or_else(|failure| Batch::Made(Err(failure)), Batch::Cut));
             }
         }
+        let discarded = std::mem::take(&mut cutter.discarded);
         self.wake(state);
         // There may be a failure to hand over, or nothing any more.
         self.made.notify_one();
+        discard(discarded, failed);
     }
 
     fn put_batch(&self, number: usize, loaded: Loaded<O>) {
@@ -240,8 +263,24 @@ impl<I: 'static, O> Shared<I, O> {
 }
 
 impl<I, O> Shared<I, O> {
+    /// Has workers end that look for something to do; `_locked`, so that none is between looking and waiting.
+    fn end(&self, _locked: &MutexGuard<'_, State<I, O>>) {
+        self.over.store(true, Ordering::Relaxed);
+        self.work.notify_all();
+    }
+
+    /// Ends the pass with the panic of a worker. The first to die is told of.
+    fn die(&self, worker: usize, panic: String) {
+        let mut state = self.state();
+        state.death.get_or_insert(LoadError::WorkerPanic { epoch: self.batching.pass.epoch, worker, panic });
+        self.end(&state);
+        drop(state);
+        self.made.notify_one();
+    }
+
     fn state(&self) -> MutexGuard<'_, State<I, O>> {
-        // Nothing that can panic happens under the lock.
+        // None of the user's code runs under the lock. What panics there all the same ends the pass, so the state that it
+        // leaves is not used to make batches.
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }

@@ -45,10 +45,24 @@ use serde::{Deserialize, Serialize};
 /// little-endian bytes:
 ///
 /// ```text
-/// from_seed(seed)        derive_key("burn-deterministic 1 random operations of a thread", seed)
-/// stream.fork(name)      derive_key("burn-deterministic 1 stream forked by name", key || name in UTF-8)
-/// stream.fork_index(n)   derive_key("burn-deterministic 1 stream forked by index", key || n)
+/// from_seed(seed)         derive_key("burn-deterministic 1 random operations of a thread", seed)
+/// stream.fork(name)       derive_key("burn-deterministic 1 stream forked by name", key || name in UTF-8)
+/// stream.fork_index(n)    derive_key("burn-deterministic 1 stream forked by index", key || n)
+/// internal(stream, use)   derive_key("burn-deterministic 1 stream forked by the library", key || use in UTF-8)
 /// ```
+///
+/// `internal` is no function that a program can call: this crate forks by it the streams that programs give it, so that
+/// none of its own is one that a program forks, whatever the name. Its uses are
+///
+/// ```text
+/// "shuffle"      the order of an epoch                       data::DataLoaderBuilder::shuffle
+/// "batch"        random tensor operations of a batcher       data::DataLoaderBuilder::random
+/// "augment"      random numbers of a sample                  data::Pipeline::augment
+/// "initialize"   initial values of parameters                initialize
+/// ```
+///
+/// and what is forked from there on is in the documentation of each. A program may compute such a key itself, and make
+/// the stream of it with [`from_key`](Self::from_key).
 ///
 /// All numbers are words of ChaCha8 under that key, each source with a 64-bit stream number of ChaCha's own:
 ///
@@ -95,6 +109,12 @@ impl RandomStream {
         self.derive("burn-deterministic 1 stream forked by index", &index.to_le_bytes())
     }
 
+    /// The stream for a use of this crate's own: never one that a program forks. Every use is listed in the documentation
+    /// of [`RandomStream`].
+    pub(crate) fn internal(&self, of: &str) -> Self {
+        self.derive("burn-deterministic 1 stream forked by the library", of.as_bytes())
+    }
+
     /// The parent's key has one length, so what follows it is unambiguous.
     fn derive(&self, context: &str, child: &[u8]) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key(context);
@@ -119,6 +139,11 @@ impl RandomStream {
         let thread = StreamId::current();
         let guard = change(thread, |thread| thread.enter(Source::new(self.key)));
         EnteredStream { thread, guard, _not_send: PhantomData }
+    }
+
+    /// The stream of a key that was derived as above, or that [`key`](Self::key) gave.
+    pub fn from_key(key: [u8; 32]) -> Self {
+        Self { key }
     }
 
     /// The key, for those who derive words themselves.

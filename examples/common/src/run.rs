@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use burn::module::Module;
 use burn::prelude::*;
 use burn_deterministic::checkpoint::{self, Checkpoint, CheckpointWriter};
-use burn_deterministic::data::{DataLoader, Position};
+use burn_deterministic::data::{DataLoader, LoadError};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fmt::Display;
 use std::fs;
@@ -18,17 +18,21 @@ use std::time::Instant;
 ///
 /// ```text
 /// let mut run = Run::start("digits_convnet", &arguments, 12, &["loss"])?;
-/// if let Some(mut checkpoint) = run.resume(&loader)? {
+/// if let Some(mut checkpoint) = run.resume()? {
 ///     model = checkpoint.module("model", model)?;
 ///     optimizer = checkpoint.optimizer("optimizer", optimizer, &model)?;
+///     loader.resume_at(&checkpoint.value("loader")?)?;
 ///     checkpoint.resume()?; // last, for it restores the random state
 /// }
 /// while run.epoch(train.len().div_ceil(batch_size))? {
-///     for batch in loader.batches().take(run.steps_left()) {
+///     for batch in run.batches(&loader) {
 ///         // one step of training
 ///         run.step(&[loss])?;
 ///         run.checkpoint(|checkpoint| {
-///             checkpoint.with_module("model", &model)?.with_optimizer("optimizer", &optimizer, &model)
+///             checkpoint
+///                 .with_module("model", &model)?
+///                 .with_optimizer("optimizer", &optimizer, &model)?
+///                 .with_value("loader", &loader.position())
 ///         })?;
 ///     }
 ///     run.end_epoch(&[("test accuracy", accuracy)])?;
@@ -139,19 +143,15 @@ impl Run {
         self.metrics = metrics.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
     }
 
-    /// Opens the folder of `--checkpoint`. With `--resume` and a checkpoint in it, this is it, and the next pass of
-    /// `loader` goes on where it was taken; the example restores what it put there, and ends the restoring.
+    /// Opens the folder of `--checkpoint`. With `--resume` and a checkpoint in it, this is it; the example restores what it
+    /// put there, the positions of its loaders too, and ends the restoring.
     ///
     /// # Errors
     ///
     /// When the folder cannot be opened, another training writes there, or it has checkpoints of another training or
     /// without `--resume` of any; when the last one is damaged, or other versions wrote it; and when it has come further
     /// than the command line allows.
-    pub fn resume<I, O>(&mut self, loader: &DataLoader<I, O>) -> Result<Option<Checkpoint>>
-    where
-        I: Send + 'static,
-        O: 'static,
-    {
+    pub fn resume(&mut self) -> Result<Option<Checkpoint>> {
         let Some(folder) = &self.folder else { return Ok(None) };
         let mut writer = resume::open(folder, &self.settings, self.resume)?;
         let latest = resume::latest(&mut writer)?;
@@ -162,18 +162,17 @@ impl Run {
             }
             return Ok(None);
         };
-        let position: Position = checkpoint.value("position")?;
+        let (epoch, epoch_taken): (usize, usize) = checkpoint.value("epoch and steps in it")?;
         let losses: Vec<Vec<f32>> = checkpoint.value("losses")?;
         let steps = losses[0].len();
         ensure!(
-            steps <= self.limit && position.epoch < self.epochs,
-            "{checkpoint} is in epoch {}, after {steps} steps: more than `--epochs` or `--steps` allows; raise it, or give \
-             another folder",
-            position.epoch + 1
+            steps <= self.limit && epoch <= self.epochs,
+            "{checkpoint} is in epoch {epoch}, after {steps} steps: more than `--epochs` or `--steps` allows; raise it, or \
+             give another folder"
         );
-        println!("going on after step {steps}, in epoch {}", position.epoch + 1);
-        loader.resume_at(position.epoch, position.batch);
-        (self.epoch, self.epoch_taken) = (position.epoch, position.batch);
+        println!("going on after step {steps}, in epoch {epoch}");
+        // `epoch` begins it once more.
+        (self.epoch, self.epoch_taken) = (epoch - 1, epoch_taken);
         (self.steps, self.resumed) = (steps, steps);
         for (curve, values) in self.curves.iter_mut().zip(losses) {
             curve.values = values;
@@ -206,8 +205,19 @@ impl Run {
     }
 
     /// How many more steps the epoch has, and `--steps` allows.
-    pub fn steps_left(&self) -> usize {
+    fn steps_left(&self) -> usize {
         (self.limit - self.steps).min(self.epoch_steps - self.epoch_taken)
+    }
+
+    /// The batches of these steps.
+    pub fn batches<I, O>(&self, loader: &DataLoader<I, O>) -> impl Iterator<Item = Result<O, LoadError>> + use<I, O>
+    where
+        I: Send + 'static,
+        O: Send + 'static,
+    {
+        // A pass for no steps would take the loader to the next epoch.
+        let left = self.steps_left();
+        (left > 0).then(|| loader.batches().take(left)).into_iter().flatten()
     }
 
     /// Ends a step with the losses `[1]` it had.
@@ -244,9 +254,9 @@ impl Run {
             return Ok(());
         }
         self.read_losses()?;
-        let position = Position { epoch: self.epoch - 1, batch: self.epoch_taken };
         let losses: Vec<&[f32]> = self.curves.iter().map(|curve| &curve.values[..]).collect();
-        let checkpoint = Checkpoint::new(self.steps as u64)?.with_value("position", &position)?;
+        let checkpoint =
+            Checkpoint::new(self.steps as u64)?.with_value("epoch and steps in it", &(self.epoch, self.epoch_taken))?;
         let checkpoint = with(checkpoint.with_value("losses", &losses)?)?;
         let Some(writer) = &mut self.writer else { return Ok(()) };
         writer.save(&checkpoint).with_context(|| {
