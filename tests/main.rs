@@ -49,6 +49,7 @@ mod rerun;
 mod resume;
 mod run_to_run;
 mod seeds;
+mod several_devices;
 mod sorting;
 mod stress;
 mod threads;
@@ -103,6 +104,7 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("stolen", coverage::stolen),
     ("stolen_under_a_profiler", coverage::stolen_under_a_profiler),
     ("poisoned_under_a_profiler", coverage::poisoned_under_a_profiler),
+    ("several_devices", several_devices::several_devices),
     ("soak", growth::soak),
     ("remote_bits", remote::remote_bits),
     ("remote_refusal", remote::remote_refusal),

@@ -2,11 +2,14 @@
 
 use crate::bits::floats;
 use crate::process::{Program, report};
+use burn::data::dataloader::batcher::Batcher;
+use burn::data::dataset::InMemDataset;
 use burn::nn::LinearConfig;
 use burn::prelude::*;
 use burn::tensor::Distribution;
 use burn_backend::ops::FloatTensorOps;
 use burn_cubecl::{CubeBackend, CubeDevice};
+use burn_deterministic::data::DataLoaderBuilder;
 use burn_deterministic::{
     Determinism, Error, OnViolation, covers, enable_op_determinism, initialize, promise_deterministic, promises,
     set_random_seed,
@@ -41,6 +44,21 @@ fn a_model_elsewhere_is_not_initialised() {
     let error = initialize(model).expect_err("Flex is not covered");
     assert!(matches!(error, Error::NotCovered { function: "initialize", .. }), "{error:?}");
     initialize(LinearConfig::new(2, 3).init(&Device::default())).expect("a device of CubeCL");
+}
+
+#[test]
+fn a_loader_elsewhere_gives_an_error() {
+    struct Count;
+    impl Batcher<usize, usize> for Count {
+        fn batch(&self, items: Vec<usize>, _device: &Device) -> usize {
+            items.len()
+        }
+    }
+    crate::deterministic_device();
+    let numbers = InMemDataset::new((0..4).collect());
+    let loader = DataLoaderBuilder::new("train", Count).set_device(Device::flex()).build(numbers);
+    let error = loader.batches().next().expect("an error").expect_err("Flex is not covered").to_string();
+    assert!(error.contains("`DataLoader::batches`") && error.contains("Flex"), "{error}");
 }
 
 pub fn seeded_only() {

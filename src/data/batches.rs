@@ -5,6 +5,7 @@ use super::cut::Cutter;
 use super::error::LoadError;
 use super::panic::discard;
 use super::position::{Cursor, Progression};
+use super::slices::Reading;
 use super::workers::Workers;
 use burn_core::data::dataloader::{DataLoaderIterator, Progress};
 use burn_core::data::dataset::DatasetError;
@@ -25,6 +26,8 @@ pub struct Batches<I, O> {
     /// This pass, by its number, of the loader's.
     number: u64,
     progression: Arc<Progression>,
+    /// Of a slice, that it is being read.
+    _reading: Option<Reading>,
 }
 
 /// Where the batches of a pass come from.
@@ -33,7 +36,7 @@ enum Source<I, O> {
     Here(Box<Here<I, O>>),
     /// Workers make them.
     Workers(Workers<I, O>),
-    /// No worker could be started.
+    /// No worker could be started, or nothing may be read.
     Failed(LoadError),
     Ended,
 }
@@ -70,16 +73,22 @@ impl<I: Send + 'static, O: Send + 'static> Batches<I, O> {
         (workers, prefetch): (usize, usize),
         number: u64,
         progression: Arc<Progression>,
+        reading: Result<Option<Reading>, LoadError>,
     ) -> Self {
         let pass = &batching.pass;
         let (places, processed) = (pass.order.len(), pass.start);
         let cutter = Cutter::new(pass, start, batching.batch_size);
         // A pass of nothing needs no threads to say so.
-        let source = match workers.min(pass.runs()) {
-            0 => Source::Here(Box::new(Here { batching, cutter, run: 0 })),
-            _ => Workers::start(batching, cutter, workers, prefetch).map_or_else(Source::Failed, Source::Workers),
+        let (source, reading) = match (reading, workers.min(pass.runs())) {
+            (Err(failure), _) => (Source::Failed(failure), None),
+            (Ok(reading), 0) => (Source::Here(Box::new(Here { batching, cutter, run: 0 })), reading),
+            (Ok(reading), _) => {
+                let started = Workers::start(batching, cutter, workers, prefetch);
+                (started.map_or_else(Source::Failed, Source::Workers), reading)
+            }
         };
-        Self { source, epoch: start.epoch, batch: start.batch, places, processed, number, progression }
+        let (epoch, batch) = (start.epoch, start.batch);
+        Self { source, epoch, batch, places, processed, number, progression, _reading: reading }
     }
 
     /// The items processed are places of the epoch's order, so samples that a filter left out count.

@@ -110,6 +110,7 @@ impl<I: Send + 'static, O: Send + 'static> DataLoaderBuilder<I, O> {
             prefetch: prefetch.unwrap_or(workers.saturating_mul(2)),
             device: device.unwrap_or_default(),
             progression: Arc::default(),
+            slices: Arc::default(),
         })
     }
 }

@@ -1,5 +1,7 @@
 //! What can go wrong on the way to a batch.
 
+use std::ops::Range;
+
 /// Why a batch could not be made, which ends the pass, or why a pass cannot start where it is to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -32,6 +34,30 @@ pub enum LoadError {
         stage: String,
         /// The text of the panic.
         panic: String,
+    },
+
+    /// The loader's device is not covered by determinism, which is enabled.
+    #[error("{reason}")]
+    Device {
+        /// The device, and what to use instead.
+        reason: String,
+    },
+
+    /// Two slices of a loader were read at once, as burn-train's strategies for several devices do.
+    #[error(
+        "the slices {first:?} and {second:?} of the loader `{loader}` are read at once, as burn-train does to train on several \
+         devices (`MultiDeviceOptim::OptimMainDevice` adds gradients in the order in which devices finish, \
+         `MultiDeviceOptim::OptimSharded` deals parameters to devices by random ids, and no order of an all-reduce is \
+         fixed): the weights would differ from run to run; train on one device \
+         (`burn::train::ExecutionStrategy::SingleDevice(device)`), or read one slice after the other"
+    )]
+    SeveralDevices {
+        /// The loader's name.
+        loader: String,
+        /// The samples of one slice.
+        first: Range<usize>,
+        /// The samples of the other.
+        second: Range<usize>,
     },
 
     /// The batcher panicked.

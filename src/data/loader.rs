@@ -7,6 +7,9 @@ use super::identity::Identity;
 use super::pass::{Order, Pass};
 use super::pipeline::Pipeline;
 use super::position::{Cursor, Position, Progression};
+use super::slices::{Reading, Slices};
+use crate::device;
+use crate::enable::is_op_determinism_enabled;
 use crate::random::RandomStream;
 use burn_core::data::dataloader::batcher::Batcher;
 use burn_core::data::dataloader::{DataLoader as BurnDataLoader, DataLoaderIterator};
@@ -20,8 +23,12 @@ use std::sync::Arc;
 /// It is a [`DataLoader`](BurnDataLoader) of Burn. Its `iter` is [`batches`](Self::batches), with errors as Burn's
 /// `DatasetError`; burn-train stops on one and returns it. `to_device` is a view of the same loader: what it hands out
 /// counts in [`position`](Self::position) of both. `slice` is a loader of its own, of samples `start..end` of the dataset
-/// before shuffling, with the same random numbers for each sample, and a shuffle among them. burn-train takes one slice
-/// for each device.
+/// before shuffling, with the same random numbers for each sample, and a shuffle among them. Two slices of one loader
+/// cannot be read at once ([`LoadError::SeveralDevices`]): burn-train takes one for each device, and sums their gradients in
+/// no fixed order.
+///
+/// Where determinism is enabled, a pass on a device that is not [covered](crate::covers) begins with
+/// [`LoadError::Device`].
 pub struct DataLoader<I, O> {
     pub(super) name: Arc<str>,
     pub(super) pipeline: Pipeline<I>,
@@ -35,6 +42,8 @@ pub struct DataLoader<I, O> {
     pub(super) prefetch: usize,
     pub(super) device: Device,
     pub(super) progression: Arc<Progression>,
+    /// Of this loader and of those it is a slice of.
+    pub(super) slices: Arc<Slices>,
 }
 
 impl<I, O> Clone for DataLoader<I, O> {
@@ -48,6 +57,7 @@ impl<I, O> Clone for DataLoader<I, O> {
             batcher: self.batcher.clone(),
             device: self.device.clone(),
             progression: self.progression.clone(),
+            slices: self.slices.clone(),
             ..*self
         }
     }
@@ -81,7 +91,17 @@ impl<I: Send + 'static, O: Send + 'static> DataLoader<I, O> {
             device: self.device.clone(),
             draws,
         };
-        Batches::new(batching, start, (self.workers, self.prefetch), number, self.progression.clone())
+        let reading = self.read(samples);
+        Batches::new(batching, start, (self.workers, self.prefetch), number, self.progression.clone(), reading)
+    }
+
+    /// Starts a pass of these samples, where the device and other passes permit one.
+    fn read(&self, samples: Range<usize>) -> Result<Option<Reading>, LoadError> {
+        if is_op_determinism_enabled() {
+            device::check("DataLoader::batches", &self.device)
+                .map_err(|error| LoadError::Device { reason: error.to_string() })?;
+        }
+        self.samples.as_ref().map(|_| self.slices.read(&self.name, samples)).transpose()
     }
 }
 

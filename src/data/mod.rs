@@ -83,6 +83,7 @@ mod panic;
 mod pass;
 mod pipeline;
 mod position;
+mod slices;
 mod worker_stream;
 mod workers;
 
