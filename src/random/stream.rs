@@ -73,8 +73,10 @@ use serde::{Deserialize, Serialize};
 /// ```
 ///
 /// The device's type and index are those of Burn's `DeviceId`. Operations are counted from where the stream was
-/// entered or the seed was set, on each device apart. Which words an element of a tensor takes, and how they become a
-/// value, is in the documentation of the package `burn-deterministic-kernels`, module `random`.
+/// entered or the seed was set, on each device apart. From 2^32 operations on the low bits begin again under the key
+/// `derive_key("burn-deterministic 1 later operations of a stream", key || n / 2^32)`. Which words an element of a tensor
+/// takes, and how they become a value, is in the documentation of the package `burn-deterministic-kernels`, module
+/// `random`.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RandomStream {
