@@ -8,12 +8,13 @@ mod digest;
 mod enable;
 mod error;
 mod initialize;
+mod module;
 mod promise;
 mod random;
 mod route;
 
 pub use backend::Deterministic;
-pub use digest::{Digest, digest};
+pub use digest::{Digest, digest, digests, try_digest};
 pub use enable::{Determinism, Guarantee, OnViolation, enable_op_determinism, is_op_determinism_enabled};
 pub use error::{Error, Refusal};
 pub use initialize::initialize;

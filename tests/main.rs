@@ -21,6 +21,7 @@ mod coverage;
 mod cumulative;
 mod custom;
 mod data;
+mod digest;
 mod distributions;
 mod examples;
 mod extensions;
