@@ -3,6 +3,7 @@
 pub mod backend;
 pub mod catalogue;
 pub mod checkpoint;
+mod compare;
 pub mod data;
 mod digest;
 mod enable;
@@ -14,6 +15,7 @@ mod random;
 mod route;
 
 pub use backend::Deterministic;
+pub use compare::{Comparison, Difference, ElementDifference, Form, TensorDifference, compare};
 pub use digest::{Digest, digest, digests, try_digest};
 pub use enable::{Determinism, Guarantee, OnViolation, enable_op_determinism, is_op_determinism_enabled};
 pub use error::{Error, Refusal};

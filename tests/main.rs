@@ -15,6 +15,7 @@ mod autodiff_backend;
 mod batchers;
 mod bits;
 mod checkpoint;
+mod compare;
 mod configuration;
 mod conformance;
 mod coverage;
