@@ -8,6 +8,7 @@ pub mod data;
 mod digest;
 mod enable;
 mod error;
+mod exit;
 mod initialize;
 mod module;
 mod promise;

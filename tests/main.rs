@@ -25,6 +25,7 @@ mod data;
 mod digest;
 mod distributions;
 mod examples;
+mod exit;
 mod extensions;
 mod fusion;
 mod golden;
@@ -65,6 +66,9 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("lstm", || trained(programs::lstm::train)),
     ("skip_gram", || trained(programs::skip_gram::train)),
     ("driver", golden::driver),
+    ("ends_at_once", exit::ends_at_once),
+    ("ends_amid_a_thread", exit::ends_amid_a_thread),
+    ("exits_at_once", exit::exits_at_once),
     ("stressed", || trained(threads::stressed)),
     ("odd_places", || trained(threads::odd_places)),
     ("plain_scatter", repeats::plain_scatter),

@@ -5,6 +5,7 @@ use super::rerun::repeated;
 use super::{coverage, fuser, interpret};
 use crate::backend::{OutOfRange, out_of_range};
 use crate::enable::{OnViolation, determinism, warn};
+use crate::exit;
 use burn_backend::ExecutionError;
 use burn_cubecl::CubeDevice;
 use burn_cubecl::fusion::{FallbackOperation, FusedOperation};
@@ -69,6 +70,7 @@ impl FusedOperation for Block {
     ///
     /// When an operation is refused: Burn turns the panic into an error of the tensors the block was to write.
     fn run(&mut self, context: &mut Context<CubeFusionHandle>, fallback: &dyn Fn(usize) -> Box<dyn FallbackOperation>) {
+        exit::hold();
         coverage::routed();
         match &self.work {
             Work::Operations => {

@@ -2,6 +2,7 @@
 
 use super::block::{Block, Work};
 use super::elementwise::Run;
+use crate::exit;
 use crate::random::seen;
 use burn_cubecl::CubeDevice;
 use burn_cubecl::fusion::{CubeFuser, CubeOptimization, OptimizationProvider};
@@ -24,7 +25,9 @@ impl OptimizationProvider for RouteProvider {
 
     fn fuser(&self, device: &CubeDevice) -> CubeFuser {
         seen(device);
-        CubeFuser::new(RouteFuser::new(device.clone()))
+        let fuser = RouteFuser::new(device.clone());
+        exit::wait_for(device);
+        CubeFuser::new(fuser)
     }
 }
 
