@@ -1,7 +1,8 @@
-//! One number that says whether two modules hold the same bits.
+//! Hashes that say whether two modules hold the same bits.
 
-use burn_core::module::{Module, ModuleVisitor, Param};
-use burn_core::tensor::{Bool, Int, Tensor, TensorData};
+use crate::error::Error;
+use crate::module::{self, Content, Entry};
+use burn_core::module::Module;
 use core::fmt;
 
 /// A 256-bit BLAKE3 hash. `Display` and `LowerHex` are its 64 hexadecimal digits.
@@ -35,61 +36,74 @@ impl fmt::Debug for Digest {
 
 /// The digest of every parameter and buffer of `module`, in visiting order: path, dtype, shape and bits of each.
 ///
-/// Burn's `ParamId`s are random and take no part. A parameter that Burn initialises lazily is initialised by this call.
-/// In training, a running state (of a batch norm, say) holds its last update apart until it is next used:
-/// `digest(&model.valid())` has it in.
+/// A running state (of a batch norm, say) counts with its last update, so a module and its [`valid`](Module::valid) have
+/// one digest. Burn's `ParamId`s are random and take no part, nor do flags, which `valid` changes.
+///
+/// A parameter that is not initialised counts as such, and stays so: modules that will draw different weights have the
+/// same digest until they are used or [initialised](crate::initialize()). No random numbers are drawn.
 ///
 /// For each tensor the hash takes in, each text and each list after its length as 8 little-endian bytes: the path
 /// (`conv1.weight`), the dtype as Rust's `Debug` prints it, the dimensions as 8 little-endian bytes each, and the
-/// elements in row-major order as they lie in memory.
+/// elements in row-major order as they lie in memory. Where a parameter is not initialised, `uninitialised float` (or
+/// `int`, or `bool`) stands for the dtype, and there are no elements.
+///
+/// As `valid` does, it takes the last update into the state itself. Burn's training reads the state with it in any case;
+/// `RunningState::value`, which a batch norm reads that is frozen or used for inference without `valid`, has it from
+/// then on.
 ///
 /// # Panics
 ///
-/// When a tensor cannot be read, with the error that its operations left on it.
+/// When a tensor cannot be read, with the error that its operations left on it. [`try_digest`] returns it.
+#[track_caller]
 pub fn digest<M: Module>(module: &M) -> Digest {
-    let mut visitor = DigestVisitor { hasher: blake3::Hasher::new(), path: Vec::new() };
-    module.visit(&mut visitor);
-    Digest(*visitor.hasher.finalize().as_bytes())
+    try_digest(module).unwrap_or_else(|error| panic!("{error}"))
 }
 
-struct DigestVisitor {
-    hasher: blake3::Hasher,
-    path: Vec<String>,
+/// [`digest`](digest()), where a tensor may carry an error.
+///
+/// # Errors
+///
+/// [`Error::Unreadable`] when a tensor cannot be read, with its path and the error that its operations left on it.
+pub fn try_digest<M: Module>(module: &M) -> Result<Digest, Error> {
+    let mut hasher = Hasher::default();
+    module::read("the module", module, |entry| hasher.entry(&entry))?;
+    Ok(hasher.finish())
 }
 
-impl DigestVisitor {
-    fn tensor(&mut self, data: TensorData) {
-        self.bytes(self.path.join(".").as_bytes().to_vec());
-        self.bytes(format!("{:?}", data.dtype()).into_bytes());
-        let dimensions = data.shape().iter().flat_map(|dimension| (*dimension as u64).to_le_bytes()).collect();
-        self.bytes(dimensions);
-        self.bytes(data.as_bytes().to_vec());
-    }
-
-    fn bytes(&mut self, bytes: Vec<u8>) {
-        self.hasher.update(&(bytes.len() as u64).to_le_bytes());
-        self.hasher.update(&bytes);
-    }
+/// The path and the digest of each parameter and buffer of `module`, in visiting order.
+///
+/// The digest is that of a module that has this tensor at this path and nothing else: see [`digest`](digest()).
+///
+/// # Errors
+///
+/// [`Error::Unreadable`] when a tensor cannot be read, with its path and the error that its operations left on it.
+pub fn digests<M: Module>(module: &M) -> Result<Vec<(String, Digest)>, Error> {
+    let mut digests = Vec::new();
+    module::read("the module", module, |entry| {
+        let mut hasher = Hasher::default();
+        hasher.entry(&entry);
+        digests.push((entry.path, hasher.finish()));
+    })?;
+    Ok(digests)
 }
 
-impl ModuleVisitor for DigestVisitor {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        self.tensor(param.val().into_data());
+#[derive(Default)]
+struct Hasher(blake3::Hasher);
+
+impl Hasher {
+    fn entry(&mut self, entry: &Entry) {
+        let (dtype, shape, elements) = match &entry.content {
+            Content::Values(data) => (format!("{:?}", data.dtype()), data.shape(), data.as_bytes()),
+            Content::Uninitialised { kind, shape } => (format!("uninitialised {kind}"), shape, &[][..]),
+        };
+        let dimensions: Vec<u8> = shape.iter().flat_map(|dimension| (*dimension as u64).to_le_bytes()).collect();
+        for part in [entry.path.as_bytes(), dtype.as_bytes(), &dimensions, elements] {
+            self.0.update(&(part.len() as u64).to_le_bytes());
+            self.0.update(part);
+        }
     }
 
-    fn visit_int<const D: usize>(&mut self, param: &Param<Tensor<D, Int>>) {
-        self.tensor(param.val().into_data());
-    }
-
-    fn visit_bool<const D: usize>(&mut self, param: &Param<Tensor<D, Bool>>) {
-        self.tensor(param.val().into_data());
-    }
-
-    fn enter_module(&mut self, name: &str, _container: &str) {
-        self.path.push(name.to_string());
-    }
-
-    fn exit_module(&mut self, _name: &str, _container: &str) {
-        self.path.pop();
+    fn finish(&self) -> Digest {
+        Digest(*self.0.finalize().as_bytes())
     }
 }

@@ -232,6 +232,17 @@ pub enum Error {
         path: String,
     },
 
+    /// A parameter or buffer of a module cannot be read.
+    #[error("`{path}` of {module} cannot be read: {reason}")]
+    Unreadable {
+        /// `the module`; of two that are compared, `the first module` or `the second module`.
+        module: &'static str,
+        /// The path, `encoder.0.weight`.
+        path: String,
+        /// The error that the tensor's operations left on it.
+        reason: String,
+    },
+
     /// An operation gave other bits when it ran again on the same operands ([`Determinism::rerun`]).
     #[error(
         "`{operation}` (operands {operands}; device {device}) gave other bits when it ran again on the same operands: \

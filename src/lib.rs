@@ -3,19 +3,23 @@
 pub mod backend;
 pub mod catalogue;
 pub mod checkpoint;
+mod compare;
 pub mod data;
 mod device;
 mod digest;
 mod enable;
 mod error;
+mod exit;
 mod initialize;
+mod module;
 mod promise;
 mod random;
 mod route;
 
 pub use backend::Deterministic;
+pub use compare::{Comparison, Difference, ElementDifference, Form, TensorDifference, compare};
 pub use device::covers;
-pub use digest::{Digest, digest};
+pub use digest::{Digest, digest, digests, try_digest};
 pub use enable::{Determinism, Guarantee, OnViolation, enable_op_determinism, is_op_determinism_enabled};
 pub use error::{Error, Refusal};
 pub use initialize::initialize;

@@ -1,6 +1,7 @@
 //! Values without chance, and comparison of bits.
 
 use burn::prelude::*;
+use burn_deterministic::Difference;
 
 /// Number `index` of a fixed sequence without a pattern that a sum could hide.
 fn scrambled(index: usize) -> u32 {
@@ -25,19 +26,7 @@ pub fn indices<const D: usize>(shape: [usize; D], bound: usize) -> TensorData {
 
 /// Requires equal shapes, dtypes and bits.
 pub fn assert_same(what: &str, expected: &TensorData, got: &TensorData) {
-    let kind = |data: &TensorData| (data.dtype(), data.shape().clone());
-    assert_eq!(kind(got), kind(expected), "{what}");
-    let size = expected.dtype().size();
-    let elements = |data: &TensorData| data.as_bytes().chunks(size).map(<[u8]>::to_vec).collect::<Vec<_>>();
-    let (expected, got) = (elements(expected), elements(got));
-    let differing: Vec<usize> = (0..expected.len()).filter(|&i| expected[i] != got[i]).collect();
-    if let Some(&first) = differing.first() {
-        panic!(
-            "{what}: {} of {} elements differ, the first at {first}: bytes {:02x?} instead of {:02x?}",
-            differing.len(),
-            expected.len(),
-            got[first],
-            expected[first],
-        );
+    if let Some(difference) = Difference::between(expected, got) {
+        panic!("{what}, expected first: {difference}");
     }
 }

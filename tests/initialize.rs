@@ -188,7 +188,7 @@ fn shared_parameters_stay_shared() {
 
 /// Two parameters that a hand-written module visits at one path.
 #[derive(Clone, Debug)]
-struct Nameless(Param<Tensor<1>>, Param<Tensor<1>>);
+pub struct Nameless(pub Param<Tensor<1>>, pub Param<Tensor<1>>);
 
 impl Module for Nameless {
     fn visit<V: ModuleVisitor>(&self, visitor: &mut V) {

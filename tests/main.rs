@@ -15,6 +15,7 @@ mod autodiff_backend;
 mod batchers;
 mod bits;
 mod checkpoint;
+mod compare;
 mod configuration;
 mod conformance;
 mod coverage;
@@ -22,8 +23,10 @@ mod cumulative;
 mod custom;
 mod data;
 mod device_seed;
+mod digest;
 mod distributions;
 mod examples;
+mod exit;
 mod extensions;
 mod fusion;
 mod golden;
@@ -76,6 +79,9 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("lstm", || trained(programs::lstm::train)),
     ("skip_gram", || trained(programs::skip_gram::train)),
     ("driver", golden::driver),
+    ("ends_at_once", exit::ends_at_once),
+    ("ends_amid_a_thread", exit::ends_amid_a_thread),
+    ("exits_at_once", exit::exits_at_once),
     ("stressed", || trained(threads::stressed)),
     ("odd_places", || trained(threads::odd_places)),
     ("plain_scatter", repeats::plain_scatter),

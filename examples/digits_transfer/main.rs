@@ -96,10 +96,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let first = Classifier::new(features, train_set.side(), &device);
     let mut run = Run::start("digits_transfer/pretraining", &pretraining, 10, &["loss"])?;
     let first = train(first, 0..5, arguments, &mut run, &device)?;
-    run.finish(&first.valid(), digest(&first.valid()))?;
+    run.finish(&first.valid(), digest(&first))?;
 
     let features = first.features.freeze();
-    let before = digest(&features.valid());
+    let before = digest(&features);
     let second = Classifier::new(features, train_set.side(), &device);
     let mut run = Run::start("digits_transfer", &part, 10, &["loss"])?.depending_on("the pretraining", before);
     let second = train(second, 5..10, arguments, &mut run, &device)?.valid();

@@ -2,9 +2,10 @@
 
 use super::error::{Difference, Error, Mismatch};
 use super::tensor::Stored;
+use crate::module::{Path, synchronize};
 use burn_backend::{DType, ExecutionError, Shape, TensorData};
 use burn_core::module::{Flag, Module, ModuleMapper, ModuleVisitor, Param, ParamId, Parameter};
-use burn_core::tensor::{Bool, Device, Gradients, Int, Tensor};
+use burn_core::tensor::{Bool, Gradients, Int, Tensor};
 use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -156,24 +157,6 @@ impl Entry {
     }
 }
 
-/// Where a traversal stands.
-#[derive(Default)]
-struct Path(Vec<String>);
-
-impl Path {
-    fn enter(&mut self, name: &str) {
-        self.0.push(name.to_owned());
-    }
-
-    fn exit(&mut self) {
-        self.0.pop();
-    }
-
-    fn joined(&self) -> String {
-        self.0.join(".")
-    }
-}
-
 /// The id of each parameter and its path, in visiting order.
 pub(super) fn identities<M: Module>(module: &M) -> Vec<(ParamId, String)> {
     #[derive(Default)]
@@ -201,38 +184,6 @@ pub(super) fn identities<M: Module>(module: &M) -> Vec<(ParamId, String)> {
 fn repeated<M: Module>(module: &M) -> HashSet<ParamId> {
     let mut seen = HashSet::new();
     identities(module).into_iter().map(|(id, _)| id).filter(|id| !seen.insert(*id)).collect()
-}
-
-/// Takes the last update of each running state (of a batch norm, say) into its value.
-///
-/// Burn holds it apart until the state is next used, where no visitor sees it. `valid` takes it in, for the module and
-/// its clones alike; it would also initialise parameters, which draws random numbers, so it is called on a clone where
-/// zeros stand in for those.
-fn synchronize<M: Module>(module: &M) {
-    struct StandIns;
-    impl ModuleMapper for StandIns {
-        fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-            stand_in(param, |shape, device| Tensor::zeros(shape, device))
-        }
-        fn map_int<const D: usize>(&mut self, param: Param<Tensor<D, Int>>) -> Param<Tensor<D, Int>> {
-            stand_in(param, |shape, device| Tensor::zeros(shape, device))
-        }
-        fn map_bool<const D: usize>(&mut self, param: Param<Tensor<D, Bool>>) -> Param<Tensor<D, Bool>> {
-            stand_in(param, |shape, device| Tensor::<D, Int>::zeros(shape, device).bool())
-        }
-    }
-    fn stand_in<T: Parameter + 'static>(param: Param<T>, zeros: fn(Shape, &Device) -> T) -> Param<T> {
-        if param.is_initialized() {
-            return param;
-        }
-        let shape = param.lazy_shape();
-        let init = {
-            let shape = shape.clone();
-            move |device: &Device, _require_grad| zeros(shape, device)
-        };
-        Param::uninitialized(param.id, init, param.lazy_device(), false, shape)
-    }
-    let _ = module.clone().map(&mut StandIns).valid();
 }
 
 /// What a traversal is for.

@@ -6,6 +6,7 @@ use super::{coverage, fuser, interpret, pending, plans};
 use crate::backend::{OutOfRange, out_of_range};
 use crate::catalogue;
 use crate::error::Error;
+use crate::exit;
 use burn_backend::ExecutionError;
 use burn_cubecl::CubeDevice;
 use burn_cubecl::fusion::{FallbackOperation, FusedOperation};
@@ -85,6 +86,7 @@ impl FusedOperation for Block {
             fallback(0).run(context);
             return coverage::done();
         }
+        exit::hold();
         coverage::routed();
         self.check_capture();
         match &self.work {

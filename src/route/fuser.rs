@@ -3,6 +3,7 @@
 use super::block::{Block, Work};
 use super::elementwise::Run;
 use super::{coverage, plans};
+use crate::exit;
 use crate::random::seen;
 use burn_cubecl::CubeDevice;
 use burn_cubecl::fusion::{CubeFuser, CubeOptimization, OptimizationProvider};
@@ -28,7 +29,9 @@ impl OptimizationProvider for RouteProvider {
         seen(&device);
         coverage::covered();
         plans::queue_made(&device);
-        CubeFuser::new(RouteFuser::new(device))
+        let fuser = RouteFuser::new(device.clone());
+        exit::wait_for(&device);
+        CubeFuser::new(fuser)
     }
 }
 

@@ -123,7 +123,9 @@ pub fn compare(table: &mut Table, samples: usize) {
         random::compare,
     ] {
         family(&mut rows);
-        // What one family has allocated is not to slow the next one down.
+        // What one family has queued and allocated is not to slow the next one down; and the process must not end while a
+        // driver compiles.
+        CubeBackend::sync(&rows.device).expect("the device has done its work");
         CubeBackend::memory_cleanup(&rows.device);
     }
 }

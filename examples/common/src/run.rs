@@ -37,7 +37,7 @@ use std::time::Instant;
 ///     }
 ///     run.end_epoch(&[("test accuracy", accuracy)])?;
 /// }
-/// run.finish(&model.valid(), digest(&model.valid()))
+/// run.finish(&model.valid(), digest(&model))
 /// ```
 pub struct Run {
     name: &'static str,

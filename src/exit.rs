@@ -1,0 +1,92 @@
+//! The end of the process: no driver may compile then.
+//!
+//! A program may end with work queued. A driver compiles kernels in threads of its own (Mesa's llvmpipe when a kernel first
+//! runs), and the C library ends a process with the destructors of its libraries. LLVM's free what a compilation uses, and
+//! the process dies of a signal after `main` has returned. So it waits for the devices before.
+
+use burn_backend::read_sync;
+use burn_cubecl::CubeDevice;
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// How long the end of the process waits for the devices at most.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// The devices to wait for.
+static DEVICES: Mutex<Vec<CubeDevice>> = Mutex::new(Vec::new());
+
+/// Whether the process ends.
+static ENDING: AtomicBool = AtomicBool::new(false);
+
+/// How many devices still work, once it does.
+static WORKING: Mutex<usize> = Mutex::new(0);
+static DONE: Condvar = Condvar::new();
+
+unsafe extern "C" {
+    safe fn atexit(function: extern "C" fn()) -> c_int;
+}
+
+/// Has the end of the process wait for `device`, whose driver is loaded: what was registered last is called first, so
+/// before the destructors of the driver's libraries.
+///
+/// Windows ends all other threads before it calls destructors.
+pub(crate) fn wait_for(device: &CubeDevice) {
+    if !cfg!(unix) {
+        return;
+    }
+    let mut devices = DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
+    if !devices.contains(device) {
+        devices.push(device.clone());
+        // Where there is no memory for it, the process ends as it would without.
+        let _ = atexit(wait);
+    }
+}
+
+/// Keeps a block of Burn's stream from beginning when the process ends: other threads may still issue operations.
+pub(crate) fn hold() {
+    if ENDING.load(Ordering::Relaxed) {
+        thread::sleep(LIMIT);
+    }
+}
+
+/// Lets each device finish what has been submitted to it, and keeps it from beginning anything else.
+///
+/// The thread-locals of this thread may be gone, so CubeCL is called in others.
+extern "C" fn wait() {
+    // It is registered once for each device, and the first call is for all.
+    if ENDING.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let devices = DEVICES.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    for device in devices {
+        *WORKING.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        if thread::Builder::new().spawn(move || finish(&device)).is_err() {
+            drop(Working);
+        }
+    }
+    let working = WORKING.lock().unwrap_or_else(PoisonError::into_inner);
+    drop(DONE.wait_timeout_while(working, LIMIT, |working| *working > 0));
+}
+
+fn finish(device: &CubeDevice) {
+    let working = Working;
+    // On the device's own thread, which all that is launched passes through.
+    let _ = device.client().exclusive(move || {
+        let _ = read_sync(device.client().sync());
+        drop(working);
+        thread::sleep(LIMIT);
+    });
+}
+
+/// A device that still works; dropped when it does not, or has failed.
+struct Working;
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        *WORKING.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        DONE.notify_all();
+    }
+}
