@@ -1,5 +1,7 @@
 //! Hashes that say whether two modules hold the same bits.
 
+use crate::device;
+use crate::enable::is_op_determinism_enabled;
 use crate::error::Error;
 use crate::module::{self, Content, Entry};
 use burn_core::module::Module;
@@ -53,7 +55,7 @@ impl fmt::Debug for Digest {
 ///
 /// # Panics
 ///
-/// When a tensor cannot be read, with the error that its operations left on it. [`try_digest`] returns it.
+/// With what [`try_digest`] returns.
 #[track_caller]
 pub fn digest<M: Module>(module: &M) -> Digest {
     try_digest(module).unwrap_or_else(|error| panic!("{error}"))
@@ -63,8 +65,11 @@ pub fn digest<M: Module>(module: &M) -> Digest {
 ///
 /// # Errors
 ///
-/// [`Error::Unreadable`] when a tensor cannot be read, with its path and the error that its operations left on it.
+/// - [`Error::Unreadable`] when a tensor cannot be read, with its path and the error that its operations left on it,
+/// - [`Error::NotCovered`] where determinism is enabled and a parameter is on a device that is not
+///   [covered](crate::covers).
 pub fn try_digest<M: Module>(module: &M) -> Result<Digest, Error> {
+    check_devices("digest", module)?;
     let mut hasher = Hasher::default();
     module::read("the module", module, |entry| hasher.entry(&entry))?;
     Ok(hasher.finish())
@@ -76,8 +81,9 @@ pub fn try_digest<M: Module>(module: &M) -> Result<Digest, Error> {
 ///
 /// # Errors
 ///
-/// [`Error::Unreadable`] when a tensor cannot be read, with its path and the error that its operations left on it.
+/// As [`try_digest`].
 pub fn digests<M: Module>(module: &M) -> Result<Vec<(String, Digest)>, Error> {
+    check_devices("digests", module)?;
     let mut digests = Vec::new();
     module::read("the module", module, |entry| {
         let mut hasher = Hasher::default();
@@ -85,6 +91,14 @@ pub fn digests<M: Module>(module: &M) -> Result<Vec<(String, Digest)>, Error> {
         digests.push((entry.path, hasher.finish()));
     })?;
     Ok(digests)
+}
+
+/// Where determinism is enabled, weights that plain Burn has computed are no result of it.
+fn check_devices<M: Module>(function: &'static str, module: &M) -> Result<(), Error> {
+    match is_op_determinism_enabled() {
+        true => module.devices().iter().try_for_each(|device| device::check(function, device)),
+        false => Ok(()),
+    }
 }
 
 #[derive(Default)]

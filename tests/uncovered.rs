@@ -12,7 +12,7 @@ use burn_cubecl::{CubeBackend, CubeDevice};
 use burn_deterministic::data::DataLoaderBuilder;
 use burn_deterministic::{
     Determinism, Error, OnViolation, covers, enable_op_determinism, initialize, promise_deterministic, promises,
-    set_random_seed,
+    set_random_seed, try_digest,
 };
 use burn_fusion::Fusion;
 
@@ -41,6 +41,8 @@ fn a_model_elsewhere_is_not_initialised() {
     crate::deterministic_device();
     set_random_seed(1);
     let model = LinearConfig::new(2, 3).init(&Device::flex());
+    let error = try_digest(&model).expect_err("Flex is not covered");
+    assert!(matches!(error, Error::NotCovered { function: "digest", .. }), "{error:?}");
     let error = initialize(model).expect_err("Flex is not covered");
     assert!(matches!(error, Error::NotCovered { function: "initialize", .. }), "{error:?}");
     initialize(LinearConfig::new(2, 3).init(&Device::default())).expect("a device of CubeCL");
