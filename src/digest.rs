@@ -49,9 +49,9 @@ impl fmt::Debug for Digest {
 /// elements in row-major order as they lie in memory. Where a parameter is not initialised, `uninitialised float` (or
 /// `int`, or `bool`) stands for the dtype, and there are no elements.
 ///
-/// As `valid` does, it takes the last update into the state itself. Burn's training reads the state with it in any case;
-/// `RunningState::value`, which a batch norm reads that is frozen or used for inference without `valid`, has it from
-/// then on.
+/// It applies the pending update of running statistics (of a batch norm), as `Module::valid` does. So evaluate with
+/// `model.valid()`: inference without it uses the statistics before or after that update, whichever a checkpoint or a digest
+/// has left.
 ///
 /// # Panics
 ///

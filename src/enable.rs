@@ -55,7 +55,9 @@ impl Determinism {
     /// [`Error::Unseeded`](crate::Error::Unseeded).
     ///
     /// For programs in which threads have nothing to do with each other, above all tests, of which each runs in a thread
-    /// of its own: two such threads draw the **same** numbers. Where threads work together, give each
+    /// of its own: two such threads draw the **same** numbers. Not for pools of threads (rayon, tokio): which task runs on
+    /// which thread changes from run to run, and with it the numbers. `Device::seed` has no effect then. Where threads work
+    /// together, give each
     /// [a stream](crate::RandomStream::enter). Draws on [`Deterministic`](crate::Deterministic) itself, below the tensor API,
     /// take no part: seed their thread.
     pub fn seed_threads(self, seed: u64) -> Self {
@@ -91,8 +93,10 @@ static ENABLED: Mutex<Option<Determinism>> = Mutex::new(None);
 
 /// Makes every tensor operation of this process deterministic, on every CUDA, ROCm, Metal, Vulkan and WebGPU device.
 ///
-/// Call it once, at the start of `main`, before the first tensor, device or module is created. Calling it again with
-/// the same settings is fine.
+/// Call it once, at the start of `main`, before the first tensor is made. Calling it again with the same settings is fine.
+///
+/// On Unix the process waits at its end for what has been submitted to the devices, for a minute at most: some drivers crash
+/// if they compile a kernel then.
 ///
 /// # Errors
 ///

@@ -44,7 +44,7 @@ pub enum Error {
     #[error(
         "`{function}`: {device} does not run on the deterministic backend: it computes, and draws random numbers, as in \
          plain Burn; use a CUDA, ROCm, Metal, Vulkan or WebGPU device (`Device::cuda(0)`, `Device::wgpu(..)`, `Device::default()` \
-         where Burn's feature for one is on), {}",
+         where Burn's feature for one is on) and build the model on it, {}",
         burn_device()
     )]
     NotCovered {
@@ -58,7 +58,7 @@ pub enum Error {
     #[error(
         "`{operation}` was issued on a device that computes in another process, where this one cannot see its order; use \
          a device of this process, or, where the server serves `burn_deterministic::Deterministic<CubeBackend>`, say so \
-         before `enable_op_determinism`: `burn_deterministic::promise_deterministic(\"remote\", reason)`"
+         before `enable_op_determinism`: `burn_deterministic::promise_deterministic(\"burn_remote\", reason)`"
     )]
     OtherBackend {
         /// The operation, by the name of its method in burn-backend.
@@ -80,11 +80,8 @@ pub enum Error {
     /// A kernel was launched outside Burn's operations.
     #[error(
         "the kernel `{kernel}` was launched outside Burn's operations, by code whose order of computation is not known here \
-         (an extension with kernels of its own, or Burn's plain backend called directly); if it computes the same bits in \
-         every run, say so before `enable_op_determinism`: \
-         `burn_deterministic::promise_deterministic(\"{}\", reason)`; below the tensor API use \
-         `burn_deterministic::Deterministic<CubeBackend>`",
-        kernel.split('<').next().unwrap_or(kernel)
+         (an extension with kernels of its own, or Burn's plain backend called directly); {}",
+        remedy_of_kernel(kernel)
     )]
     OutsideBlock {
         /// The kernel's name: the path of its Rust type.
@@ -133,9 +130,10 @@ pub enum Error {
     #[error(
         "`{operation}` (result {:?} {}; device {device}) draws random numbers, and no seed is set in its \
          thread: its result would differ from run to run; before it, in that thread, call \
-         `burn_deterministic::set_random_seed(seed)`, or `device.seed(seed)` after `enable_op_determinism`, or enter a stream \
-         (a `burn_deterministic::RandomStream`) made for the thread: `let _draws = stream.fork(\"name\").enter();`; where \
-         threads are independent, as tests are, `burn_deterministic::Determinism::new().seed_threads(seed)` seeds each",
+         `burn_deterministic::set_random_seed(seed)`, or `device.seed(seed)` after `enable_op_determinism`; in a task of a pool \
+         (rayon, tokio) seed no thread, but enter a stream (a `burn_deterministic::RandomStream`) of the task: \
+         `let _draws = stream.fork_index(task).enter();`; where threads are independent, as tests are, \
+         `burn_deterministic::Determinism::new().seed_threads(seed)` seeds each",
         &shape[..],
         dtype.name()
     )]
@@ -150,12 +148,14 @@ pub enum Error {
         device: String,
     },
 
-    /// A random operation was issued by a second thread without a seed of its own, where `Device::seed` has set one.
+    /// A random operation was issued by a second thread without a seed of its own, or on a second device, where
+    /// `Device::seed` has set one.
     #[error(
-        "`{operation}` (result {:?} {}; device {device}) draws random numbers in a thread without a seed, and another thread \
-         draws from the seed that `Device::seed` has set: which of them drew first would decide its result; in each thread \
-         that draws call `burn_deterministic::set_random_seed(seed)`, or enter a stream (a \
-         `burn_deterministic::RandomStream`): `let _draws = stream.fork(\"name\").enter();`",
+        "`{operation}` (result {:?} {}; device {device}) draws random numbers in a thread without a seed, and another thread, \
+         or this one on another device, draws from the seed that `Device::seed` has set: which drew first would decide its \
+         result; in each thread \
+         that draws call `burn_deterministic::set_random_seed(seed)`, or, in a task of a pool (rayon, tokio), enter a stream (a \
+         `burn_deterministic::RandomStream`) of the task: `let _draws = stream.fork_index(task).enter();`",
         &shape[..],
         dtype.name()
     )]
@@ -195,9 +195,10 @@ pub enum Error {
 
     /// A random operation was issued before its thread's operations were counted, and began only after.
     #[error(
-        "`{operation}` is the first operation on device {device}, and was issued before `random_state()` (or the thread, \
-         after thousands of streams) counted what the thread had drawn: it is missing there; call `device.sync()` after \
-         the first operation on a device"
+        "`{operation}` drew random numbers on device {device}, but it ran only after \
+         `burn_deterministic::random_state` or `Checkpoint::new` (or the thread, after thousands of streams) had counted this \
+         thread's draws, so it is missing in that count: this happens to the first operation on a device; call \
+         `device.sync()` once after it"
     )]
     Uncounted {
         /// The operation, by Burn's name.
@@ -330,11 +331,25 @@ pub struct Refusal {
     pub remedy: String,
 }
 
+/// What to do about a kernel launched outside Burn's operations.
+fn remedy_of_kernel(kernel: &str) -> String {
+    let path = kernel.split('<').next().unwrap_or(kernel);
+    match ["burn_", "cubek", "cubecl"].iter().any(|of_burn| path.starts_with(of_burn)) {
+        true => "it is one of Burn's own, whose order may be picked by timing: call the methods of \
+                 `burn_deterministic::Deterministic<CubeBackend>` instead"
+            .to_owned(),
+        false => format!(
+            "if it computes the same bits in every run, say so before `enable_op_determinism`: \
+             `burn_deterministic::promise_deterministic(\"{path}\", reason)`"
+        ),
+    }
+}
+
 /// What to do about a variable that redirects `Device::default()`.
 fn burn_device() -> String {
     match std::env::var("BURN_DEVICE") {
         Ok(name) => format!("and unset the environment variable BURN_DEVICE, which is `{name}`"),
-        Err(_) => "and pass it to the program's modules and tensors".to_owned(),
+        Err(_) => "with its tensors".to_owned(),
     }
 }
 

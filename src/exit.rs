@@ -7,7 +7,9 @@
 use burn_backend::read_sync;
 use burn_cubecl::CubeDevice;
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use cubecl::prelude::*;
+use std::io::Write;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -21,6 +23,12 @@ static DEVICES: Mutex<Vec<CubeDevice>> = Mutex::new(Vec::new());
 /// Whether the process ends.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
+/// Blocks that have begun.
+static BLOCKS: AtomicU64 = AtomicU64::new(0);
+
+/// The block at which the end of the process is registered for the last time.
+const LAST_REGISTRATION: u64 = 1 << 16;
+
 /// How many devices still work, once it does.
 static WORKING: Mutex<usize> = Mutex::new(0);
 static DONE: Condvar = Condvar::new();
@@ -29,8 +37,10 @@ unsafe extern "C" {
     safe fn atexit(function: extern "C" fn()) -> c_int;
 }
 
-/// Has the end of the process wait for `device`, whose driver is loaded: what was registered last is called first, so
-/// before the destructors of the driver's libraries.
+/// Has the end of the process wait for `device`.
+///
+/// What was registered last is called first. So the driver has to have made what its destructors destroy: LLVM makes some
+/// of it when it first compiles, for which a kernel is run here.
 ///
 /// Windows ends all other threads before it calls destructors.
 pub(crate) fn wait_for(device: &CubeDevice) {
@@ -40,9 +50,39 @@ pub(crate) fn wait_for(device: &CubeDevice) {
     let mut devices = DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
     if !devices.contains(device) {
         devices.push(device.clone());
-        // Where there is no memory for it, the process ends as it would without.
-        let _ = atexit(wait);
+        if matches!(device, CubeDevice::Wgpu(_)) {
+            compile(device);
+        }
+        at_exit(wait);
     }
+}
+
+/// Has the process call `function` at its end, before what was registered so far.
+pub(crate) fn at_exit(function: extern "C" fn()) {
+    // Where there is no memory for it, the process ends as it would without.
+    let _ = atexit(function);
+}
+
+/// Compiles and runs a kernel.
+fn compile(device: &CubeDevice) {
+    let client = device.client();
+    let output = client.empty(size_of::<u32>());
+    // SAFETY: one unit writes the one element that the buffer has.
+    unsafe {
+        one::launch_unchecked(
+            &client,
+            CubeCount::Static(1, 1, 1),
+            CubeDim::new_1d(1),
+            BufferArg::from_raw_parts(output.clone(), 1),
+        );
+    }
+    // A device that fails says so at the program's first read.
+    let _ = client.read_one(output);
+}
+
+#[cube(launch_unchecked)]
+fn one(output: &mut [u32]) {
+    output[0] = 1u32;
 }
 
 /// Keeps a block of Burn's stream from beginning when the process ends: other threads may still issue operations.
@@ -50,13 +90,18 @@ pub(crate) fn hold() {
     if ENDING.load(Ordering::Relaxed) {
         thread::sleep(LIMIT);
     }
+    // What a driver makes for the first kernel of some kind is made after the registration before.
+    let block = BLOCKS.fetch_add(1, Ordering::Relaxed) + 1;
+    if cfg!(unix) && block.is_power_of_two() && block <= LAST_REGISTRATION {
+        at_exit(wait);
+    }
 }
 
 /// Lets each device finish what has been submitted to it, and keeps it from beginning anything else.
 ///
 /// The thread-locals of this thread may be gone, so CubeCL is called in others.
 extern "C" fn wait() {
-    // It is registered once for each device, and the first call is for all.
+    // It is registered several times, and the first call is for all.
     if ENDING.swap(true, Ordering::Relaxed) {
         return;
     }
@@ -68,7 +113,12 @@ extern "C" fn wait() {
         }
     }
     let working = WORKING.lock().unwrap_or_else(PoisonError::into_inner);
-    drop(DONE.wait_timeout_while(working, LIMIT, |working| *working > 0));
+    if let Ok((_, waited)) = DONE.wait_timeout_while(working, LIMIT, |working| *working > 0)
+        && waited.timed_out()
+    {
+        let _ =
+            writeln!(std::io::stderr(), "burn-deterministic: a device still works after {LIMIT:?}; the process ends");
+    }
 }
 
 fn finish(device: &CubeDevice) {

@@ -29,7 +29,7 @@ use std::collections::HashSet;
 ///
 /// [`Error::NotEnabled`] before [`enable_op_determinism`](crate::enable_op_determinism), [`Error::NotCovered`] where a
 /// parameter is on a device that is not [covered](crate::covers), [`Error::NoStream`] where the
-/// calling thread has no seed and has entered no stream, [`Error::DuplicatePath`] when two parameters have one path. An
+/// calling thread has no seed and has entered no stream (`Device::seed` is not enough before the first draw), [`Error::DuplicatePath`] when two parameters have one path. An
 /// initialiser that a device refuses leaves its error on the parameter's tensor.
 pub fn initialize<M: Module>(module: M) -> Result<M, Error> {
     if !is_op_determinism_enabled() {

@@ -24,7 +24,7 @@ pub struct Promise {
 static PROMISES: Mutex<BTreeMap<String, Promise>> = Mutex::new(BTreeMap::new());
 
 /// The promise that devices of other processes, which burn-remote reaches, are deterministic.
-pub(crate) const REMOTE: &str = "remote";
+pub(crate) const REMOTE: &str = "burn_remote";
 
 /// Promises that the custom operation with the id `operation` computes the same bits whenever it gets the same
 /// operands, for a `reason` that [`promises`] repeats.
@@ -40,7 +40,10 @@ pub(crate) const REMOTE: &str = "remote";
 ///
 /// - kernels that an extension launches outside Burn's operations, by the path of the kernel or of a module of kernels
 ///   (`my_extension::kernels`);
-/// - remote devices, by `remote`: the server must serve [`Deterministic`](crate::Deterministic), or enable determinism.
+/// - all remote devices, by `burn_remote`: the server must serve [`Deterministic`](crate::Deterministic), or enable determinism.
+///
+/// A name that nothing has is no error: its `uses` in [`promises`] stay 0. An operation that draws from Burn's plain
+/// generator hides what `Device::seed` sets: seed with [`set_random_seed`](crate::set_random_seed) beside it.
 ///
 /// # Errors
 ///
@@ -60,12 +63,21 @@ pub fn promises() -> Vec<Promise> {
     PROMISES.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).values().cloned().collect()
 }
 
-/// Whether the custom operation, or the kernel of this path, may run, and if so counts it.
+/// Whether the custom operation of this id, or a [remote](REMOTE) device, may run, and if so counts it.
 pub(crate) fn keeps(name: &str) -> bool {
-    let mut promises = PROMISES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let kept = promises.values_mut().find(|promise| {
-        let rest = name.strip_prefix(promise.operation.as_str());
+    keeps_one(|promised| promised == name)
+}
+
+/// Whether the kernel of this path may run, by itself or with a module it is in, and if so counts it.
+pub(crate) fn keeps_kernel(path: &str) -> bool {
+    keeps_one(|promised| {
+        let rest = path.strip_prefix(promised);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("::") || rest.starts_with('<'))
-    });
+    })
+}
+
+fn keeps_one(is_promised: impl Fn(&str) -> bool) -> bool {
+    let mut promises = PROMISES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let kept = promises.values_mut().find(|promise| is_promised(&promise.operation));
     kept.map(|promise| promise.uses += 1).is_some()
 }

@@ -52,6 +52,33 @@ pub fn seeded_and_resumed() {
     let next = bits(draw(&device));
     restore_random_state(&state).expect("nothing is entered");
     assert_eq!(bits(draw(&device)), next);
+    // A restored seed gives way to a new one, as the one that was saved does.
+    device.seed(8);
+    let new = bits(draw(&device));
+    device.seed(9);
+    restore_random_state(&state).expect("nothing is entered");
+    assert_eq!(bits(draw(&device)), next, "a seed from before the restore does not count");
+    device.seed(8);
+    assert_eq!(bits(draw(&device)), new);
+}
+
+/// A seed in each step, as of a program that numbers its draws by steps.
+pub fn seeded_again_and_again() {
+    let device = enabled();
+    let seeded = |seed: u64| {
+        device.seed(seed);
+        draw(&device)
+    };
+    let first = bits(seeded(0));
+    let drawn: Vec<_> = (0..5000).map(seeded).collect();
+    let last = drawn.into_iter().next_back().expect("5000 draws");
+    assert_ne!(bits(last), first);
+    assert_eq!(bits(seeded(0)), first);
+}
+
+#[test]
+fn it_may_be_set_in_each_step() {
+    Program::new("device_seeded_again_and_again").run();
 }
 
 pub fn seeds_of_both_kinds() {

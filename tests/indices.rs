@@ -6,7 +6,7 @@ use burn::tensor::IndexingUpdateOp;
 use burn_backend::ops::{FloatTensorOps, IntTensorOps};
 use burn_backend::{Backend, TensorData, read_sync};
 use burn_cubecl::{CubeBackend, CubeDevice};
-use burn_deterministic::{Determinism, Deterministic, enable_op_determinism};
+use burn_deterministic::{Determinism, Deterministic, enable_op_determinism, random_state, set_random_seed};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn matrix(device: &Device) -> Tensor<2> {
@@ -153,9 +153,12 @@ pub fn told_by_another_thread() {
             let chosen = matrix(&device).select(0, rows);
             // The selection runs when the next operation comes.
             drop(chosen + 1.0);
+            // What is kept for the thread is dropped after its end.
+            set_random_seed(1);
         }
     });
     thread.join().expect("it issues operations only");
+    set_random_seed(2);
     let sum = || matrix(&device).sum();
     let text = sum().try_into_data().expect_err("a thread that cannot tell any more got an index").to_string();
     assert!(text.contains("`float_select`") && text.contains("index 3"), "{text}");
@@ -165,6 +168,24 @@ pub fn told_by_another_thread() {
 #[test]
 fn an_index_of_a_thread_that_has_ended_is_told() {
     Program::new("told_by_another_thread").run();
+}
+
+/// A checkpoint, or a random state, runs what waits, and is not told instead of the program.
+pub fn told_after_a_state_is_taken() {
+    enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
+    let device = Device::default();
+    let rows = Tensor::<1, Int>::from_data([0, 3], &device);
+    let chosen = matrix(&device).select(0, rows).sum();
+    let unread = matrix(&device) + 1.0;
+    random_state().expect("the device runs");
+    let text = matrix(&device).sum().try_into_data().expect_err("an index is outside").to_string();
+    assert!(text.contains("`float_select`"), "{text}");
+    drop((chosen, unread));
+}
+
+#[test]
+fn taking_a_state_takes_no_error() {
+    Program::new("told_after_a_state_is_taken").run();
 }
 
 /// A run of operations as long as one kernel takes, for which nobody waits.

@@ -47,7 +47,7 @@ fn work<B: Backend>(device: &Device<B>) -> Vec<(&'static str, FloatTensor<B>)> {
 
 /// This process has the server too, so what it promises of remote devices is so.
 fn enabled_with_a_promise() {
-    promise_deterministic("remote", "the server serves `Deterministic<CubeBackend>`").expect("not enabled yet");
+    promise_deterministic("burn_remote", "the server serves `Deterministic<CubeBackend>`").expect("not enabled yet");
     crate::deterministic_device();
 }
 

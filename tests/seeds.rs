@@ -499,7 +499,7 @@ pub fn state_before_a_device_is_up() {
     match first.try_into_data() {
         Err(refused) => {
             let refused = refused.to_string();
-            assert!(refused.contains("was issued before `random_state()`"), "{refused}");
+            assert!(refused.contains("ran only after `burn_deterministic::random_state`"), "{refused}");
         }
         Ok(_) => {
             let next = draw(&device);

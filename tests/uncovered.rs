@@ -6,7 +6,7 @@ use burn::data::dataloader::batcher::Batcher;
 use burn::data::dataset::InMemDataset;
 use burn::nn::LinearConfig;
 use burn::prelude::*;
-use burn::tensor::Distribution;
+use burn::tensor::{Distribution, Tensor};
 use burn_backend::ops::FloatTensorOps;
 use burn_cubecl::{CubeBackend, CubeDevice};
 use burn_deterministic::data::DataLoaderBuilder;
@@ -15,6 +15,7 @@ use burn_deterministic::{
     set_random_seed, try_digest,
 };
 use burn_fusion::Fusion;
+use cubecl::prelude::*;
 
 #[test]
 fn the_devices_of_cubecl_are_covered() {
@@ -98,20 +99,45 @@ fn launched() -> std::thread::Result<()> {
     std::panic::catch_unwind(extension)
 }
 
+/// What an extension does that launches a kernel of its own.
+fn extension_with_a_kernel() {
+    let client = CubeDevice::default().client();
+    let output = client.empty(size_of::<u32>());
+    // SAFETY: one unit writes the one element that the buffer has.
+    unsafe {
+        own_kernel::launch_unchecked(
+            &client,
+            CubeCount::Static(1, 1, 1),
+            CubeDim::new_1d(1),
+            BufferArg::from_raw_parts(output.clone(), 1),
+        );
+    }
+    let read = client.read_one(output).expect("the kernel ran");
+    assert_eq!(read[..4], 7u32.to_le_bytes());
+}
+
+#[cube(launch_unchecked)]
+fn own_kernel(output: &mut [u32]) {
+    output[0] = 7u32;
+}
+
+fn text(panic: Box<dyn std::any::Any + Send>) -> String {
+    panic.downcast_ref::<String>().expect("with a text").replace('\n', " ")
+}
+
 pub fn extension_refused() {
     enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
-    let panic = launched().expect_err("nobody knows its kernels");
-    report("panic", panic.downcast_ref::<String>().expect("with a text").replace('\n', " "));
+    report("panic", text(launched().expect_err("nobody knows its kernels")));
+    report("own", text(std::panic::catch_unwind(extension_with_a_kernel).expect_err("nobody knows its kernel")));
     let sum = Tensor::<1>::from_data(floats([40]), &Device::default()).sum();
     sum.try_into_data().expect("what runs in Burn's operations is as good as ever");
 }
 
 pub fn extension_promised() {
-    for module in ["cubek_reduce", "cubek"] {
-        promise_deterministic(module, "for this test").expect("determinism is not enabled yet");
-    }
+    let module = module_path!();
+    promise_deterministic(module, "it writes one number").expect("determinism is not enabled yet");
     enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
-    launched().expect("it was promised");
+    extension_with_a_kernel();
     assert!(promises().iter().any(|promise| promise.uses > 0), "{:?}", promises());
 }
 
@@ -125,7 +151,9 @@ pub fn extension_warned() {
 fn kernels_outside_operations_are_refused_by_name() {
     let output = Program::new("extension_refused").run();
     let panic = output.reported("panic");
-    assert!(panic.contains("outside Burn's operations") && panic.contains("promise_deterministic(\""), "{panic}");
+    assert!(panic.contains("outside Burn's operations") && panic.contains("Deterministic<CubeBackend>"), "{panic}");
+    let own = output.reported("own");
+    assert!(own.contains(&format!("promise_deterministic(\"{}::own_kernel", module_path!())), "{own}");
     let output = Program::new("extension_warned").run();
     assert!(output.stderr().contains("outside Burn's operations"), "{output}");
     Program::new("extension_promised").run().assert_quiet();

@@ -19,5 +19,5 @@ pub(crate) const HAS_CTC: &str = "answers that `ctc_loss_backward` exists, as Bu
 pub(crate) const MANAGEMENT: &str = "manages the device and computes nothing";
 pub(crate) const REPLAY: &str = "repeats the launches that were captured, random streams included";
 pub(crate) const SEED: &str =
-    "seeds this crate's streams, below the tensor API; the inner backend's generator is never used";
+    "seeds this crate's streams, below the tensor API; no result is drawn from the inner backend's generator";
 pub(crate) const NO_WORK: &str = "carries no work";

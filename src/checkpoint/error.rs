@@ -100,14 +100,15 @@ pub enum Error {
 
     /// The folder holds checkpoints of another branch of the training.
     #[error(
-        "the checkpoint of step {step} is not saved in `{}`: the newest one there is of step {newest}, and {}; to remove \
-         what came after the step that the training went back to, call `CheckpointWriter::truncate_after(step)`, to remove \
-         all `CheckpointWriter::clear()`, to keep them use another folder",
+        "the checkpoint of step {step} is not saved in `{}`: the newest one there is of step {newest}, and {}; to go on from \
+         the newest, load it by `CheckpointWriter::latest()`; to go on from an earlier step, call \
+         `CheckpointWriter::truncate_after(step)`, which removes the later files; to start again, `clear()`, which removes \
+         all; to keep them, use another folder",
         folder.display(),
         if step < newest {
             "this step comes before it"
         } else {
-            "this training did not go on from it (`CheckpointWriter::latest`)"
+            "this writer does not know that the training goes on from it"
         }
     )]
     OtherBranch {

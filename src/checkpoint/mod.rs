@@ -63,6 +63,10 @@
 //! restored; but [`Checkpoint::resume`] is an error, because the bits of what follows are not promised.
 //! [`Checkpoint::resume_across_versions`] goes on all the same.
 //!
+//! The file does not name the device, the driver, the version of CubeCL or the build of the program. `resume` on another of
+//! these succeeds, and the training can end with other bits: where machines differ, save the device's name as a value and
+//! compare it.
+//!
 //! # What is saved
 //!
 //! The random state of the calling thread; the bits of every parameter and buffer, whether a parameter is trainable, and
@@ -70,7 +74,10 @@
 //! gives. Parameters and optimizer state are named by the parameter's path (`conv1.weight`), not by Burn's `ParamId`,
 //! which is random: two runs of the same training write the same bytes.
 //!
-//! Taking a checkpoint changes nothing in the run. A parameter that is not initialised yet stays so, and is saved as such.
+//! Taking a checkpoint draws no random numbers and initialises nothing: a parameter that is not initialised yet stays so,
+//! and is saved as such. It applies the pending update of running statistics (of a batch norm), as `Module::valid` does. So
+//! evaluate with `model.valid()`: inference without it uses the statistics before or after that update, whichever a
+//! checkpoint or a digest has left.
 //!
 //! What the program builds anew is not saved: the configuration of module and optimizer, gradients that are being
 //! accumulated, fields marked `#[module(skip)]`. Take a checkpoint between two steps of the optimizer.

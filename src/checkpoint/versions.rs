@@ -13,7 +13,7 @@ pub(super) const SIZE: usize = 2 * LENGTH;
 
 /// The versions of the crates that took a checkpoint. `Display` is `burn-deterministic 0.1.0 with Burn 0.22.1`.
 ///
-/// Bits are promised for one version of each: a training that goes on under another may end with other weights.
+/// The same bits need the same versions of both, and the same device model, driver and build, which are not recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Versions {

@@ -8,7 +8,7 @@
 //! derive_key("burn-deterministic 1 seed of a device", the bits of 32 uniform f32 of Burn's plain generator)
 //! ```
 //!
-//! Then it plants its seed again. One thread has that seed: the one that drew first after it was set. Setting it again is
+//! Then it plants its seed again. One thread on one device has that seed: the one that drew first after it was set. Setting it again is
 //! noticed at the first draw after the thread's operations have run to the last, as `Device::seed` makes them.
 
 use super::thread::{Held, Source};
@@ -16,12 +16,11 @@ use super::{THREADS, of_operation};
 use crate::enable::is_op_determinism_enabled;
 use crate::error::Error;
 use burn_backend::ops::FloatTensorOps;
-use burn_backend::{Backend, DType, Distribution, FloatDType, Shape, StreamId, read_sync};
+use burn_backend::{Backend, DType, DeviceId, Distribution, FloatDType, Shape, StreamId, read_sync};
 use burn_cubecl::{CubeBackend, CubeDevice};
 use burn_ir::TensorId;
 use core::sync::atomic::{AtomicBool, Ordering};
 use cubecl::device::CpuDevice;
-use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard};
 
 /// The seed planted: the first digits of pi, which no program is likely to choose.
@@ -32,10 +31,10 @@ const NUMBERS: usize = 32;
 
 #[derive(Default)]
 struct State {
-    /// The thread that has the last seed.
-    owner: Option<StreamId>,
-    /// Threads whose operations have run to the last since they drew.
-    waited: HashSet<StreamId>,
+    /// The thread that has the last seed, and the device it draws on; none yet after a restore.
+    owner: Option<(StreamId, Option<DeviceId>)>,
+    /// Whether its operations have run to the last since it drew.
+    waited: bool,
 }
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
@@ -57,7 +56,16 @@ pub(crate) fn plant() {
 /// Notes that the operations of `stream` have run to the last.
 pub(crate) fn waited(stream: StreamId) {
     if IN_USE.load(Ordering::Relaxed) {
-        with_state(|state| state.waited.insert(stream));
+        with_state(|state| state.waited |= state.owner.is_some_and(|(owner, _)| owner == stream));
+    }
+}
+
+/// Notes that `stream` goes on with a restored seed. One that the program has set before does not count any more.
+pub(super) fn restored(stream: StreamId) {
+    with_state(|state| *state = State { owner: Some((stream, None)), waited: false });
+    IN_USE.store(true, Ordering::Relaxed);
+    if is_op_determinism_enabled() {
+        plant();
     }
 }
 
@@ -66,7 +74,7 @@ pub(crate) fn waited(stream: StreamId) {
 ///
 /// # Errors
 ///
-/// [`Error::SeedOfAnotherThread`] when another thread has drawn from that seed.
+/// [`Error::SeedOfAnotherThread`] when another thread has drawn from that seed, or this one on another device.
 pub(super) fn honour(
     operation: &'static str,
     shape: &Shape,
@@ -79,23 +87,27 @@ pub(super) fn honour(
     let held = with_threads(stream, |thread| thread.map_or(Held::Nothing, |thread| thread.held(position)));
     let asks = match held {
         Held::Own => return Ok(()),
-        Held::SeedOfDevice => with_state(|state| state.waited.remove(&stream)),
+        Held::SeedOfDevice => with_state(|state| match state.owner {
+            Some((owner, _)) if owner == stream => core::mem::take(&mut state.waited),
+            _ => true,
+        }),
         Held::Nothing => true,
     };
     if asks && let Some(source) = program_seed(device) {
-        with_state(|state| {
-            state.owner = Some(stream);
-            state.waited.remove(&stream);
-        });
+        with_state(|state| *state = State { owner: Some((stream, Some(device.to_id()))), waited: false });
         IN_USE.store(true, Ordering::Relaxed);
         let mut threads = THREADS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         threads.get_or_insert_default().entry(stream).or_default().take_seed_of_device(position, source);
     }
-    match with_state(|state| state.owner) {
-        Some(owner) if owner != stream => {
+    let is_owner = with_state(|state| {
+        let Some((owner, drawn_on)) = &mut state.owner else { return true };
+        *owner == stream && *drawn_on.get_or_insert(device.to_id()) == device.to_id()
+    });
+    match is_owner {
+        true => Ok(()),
+        false => {
             Err(Error::SeedOfAnotherThread { operation, shape: shape.clone(), dtype, device: format!("{device:?}") })
         }
-        _ => Ok(()),
     }
 }
 
@@ -109,10 +121,11 @@ fn program_seed(device: &CubeDevice) -> Option<Source> {
     // One at a time: between two calls of a generator another thread could draw.
     static ASKING: Mutex<()> = Mutex::new(());
     let _asking = ASKING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let found = drawn(device)?;
+    let found = drawn(device);
     plant();
-    let planted = drawn(device)?;
+    let planted = drawn(device);
     plant();
+    let (found, planted) = (found?, planted?);
     (found != planted).then(|| Source::new(blake3::derive_key("burn-deterministic 1 seed of a device", &found)))
 }
 

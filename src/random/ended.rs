@@ -1,21 +1,17 @@
 //! Threads that end: what is kept for them is dropped, once their operations have run.
 
-use super::{THREADS, position, seeded_only};
+use super::{THREADS, position};
 use burn_backend::StreamId;
 use core::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::Mutex;
 
-/// Streams whose last thread has ended.
+/// Streams that no live thread of the operating system uses.
 static ENDED: Mutex<Vec<StreamId>> = Mutex::new(Vec::new());
 
+/// Streams whose state this thread has.
 #[derive(Default)]
-struct Touched {
-    /// Streams whose state this thread has.
-    streams: HashSet<StreamId>,
-    /// Whether it has seeded before determinism was enabled.
-    seeded_before_enabling: bool,
-}
+struct Touched(HashSet<StreamId>);
 
 thread_local! {
     static TOUCHED: RefCell<Touched> = RefCell::default();
@@ -24,24 +20,16 @@ thread_local! {
 /// Whether this thread has not had the state of `stream` before.
 pub(super) fn touch(stream: StreamId) -> bool {
     // While the thread ends there is nothing to note in.
-    TOUCHED.try_with(|touched| touched.borrow_mut().streams.insert(stream)).unwrap_or(false)
-}
-
-/// Notes that this thread has seeded in a program that has not enabled determinism so far.
-pub(super) fn seeded_before_enabling() {
-    TOUCHED.with_borrow_mut(|touched| touched.seeded_before_enabling = true);
+    TOUCHED.try_with(|touched| touched.borrow_mut().0.insert(stream)).unwrap_or(false)
 }
 
 impl Drop for Touched {
     fn drop(&mut self) {
-        if self.seeded_before_enabling {
-            seeded_only::tell(None);
-        }
         let mut threads = THREADS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let Some(threads) = threads.as_mut() else { return };
-        for stream in &self.streams {
+        for stream in &self.0 {
             if let Some(thread) = threads.get_mut(stream) {
-                thread.users -= 1;
+                thread.users = thread.users.saturating_sub(1);
                 if thread.users == 0 {
                     ENDED.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(*stream);
                 }
@@ -55,7 +43,8 @@ pub(super) fn forget() {
     let ended = core::mem::take(&mut *ENDED.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
     for stream in ended {
         // A stream of workers may be in use again. Where a device fails, its tensors tell.
-        if !is_unused(stream) || position::run_queued(stream).is_err() {
+        let ran = || position::run_unasked(stream, || position::run_queued(stream));
+        if !is_unused(stream) || ran().is_err() {
             continue;
         }
         let mut threads = THREADS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

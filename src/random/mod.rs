@@ -18,10 +18,10 @@ use burn_cubecl::CubeDevice;
 use repeat::Draw;
 use std::collections::HashMap;
 use std::sync::Mutex;
-use thread::{Source, Thread};
+use thread::{MAX_CHANGES, Source, Thread};
 
 pub(crate) use device_seed::{plant, waited};
-pub(crate) use position::{issued, of_operation, seen, tensors_exist};
+pub(crate) use position::{is_run_unasked, issued, of_operation, run_unasked, seen, tensors_exist};
 pub(crate) use repeat::repeatable;
 pub use rng::StreamRng;
 pub use state::{RandomState, random_state, restore_random_state};
@@ -34,10 +34,6 @@ static THREADS: Mutex<Option<HashMap<StreamId, Thread>>> = Mutex::new(None);
 /// What operations draw from that come neither over Burn's stream nor from a thread with a stream.
 static BACKEND: Mutex<Option<Source>> = Mutex::new(None);
 
-/// Changes of a thread's stream that are kept, for operations that still wait to run. Past it the thread's operations
-/// are run first.
-const MAX_CHANGES: usize = 1 << 12;
-
 /// Seeds every random operation that this thread issues from now on.
 ///
 /// Call it before the first module is initialised; before or after
@@ -48,8 +44,11 @@ const MAX_CHANGES: usize = 1 << 12;
 ///
 /// Operations draw from `RandomStream::from_seed(seed)`; how is in the documentation of [`RandomStream`].
 ///
-/// `Device::seed`, called after `enable_op_determinism`, is honoured too, where one thread draws that has neither a seed of
-/// this function nor a stream; a second one is refused ([`Error::SeedOfAnotherThread`](crate::Error::SeedOfAnotherThread)).
+/// `Device::seed`, called after `enable_op_determinism`, is honoured too, if exactly one thread draws and has neither a seed
+/// of this function nor a stream; a second thread that draws gets
+/// [`Error::SeedOfAnotherThread`](crate::Error::SeedOfAnotherThread). It has no effect in a thread that has called this
+/// function, under [`Determinism::seed_threads`](crate::Determinism::seed_threads), and with
+/// [`OnViolation::Warn`](crate::OnViolation::Warn). Use one of the two ways of seeding, not both.
 ///
 /// A seed belongs to a thread. A task that moves between threads, as those of rayon and tokio do, draws from whichever it
 /// is on: enter a stream in it, for each piece of work that is not interrupted by an `.await`:
@@ -58,7 +57,6 @@ const MAX_CHANGES: usize = 1 << 12;
 pub fn set_random_seed(seed: u64) {
     if !is_op_determinism_enabled() {
         seeded_only::watch();
-        ended::seeded_before_enabling();
     }
     change(StreamId::current(), |thread| thread.seed(root(seed)));
 }
@@ -108,7 +106,7 @@ fn change<T>(stream: StreamId, change: impl FnOnce(&mut Thread) -> T) -> T {
 /// [`Error::Device`] when a device cannot run its operations.
 fn settle(stream: StreamId) -> Result<(), Error> {
     let position = position::now();
-    position::run_queued(stream)?;
+    position::run_unasked(stream, || position::run_queued(stream))?;
     with_thread(stream, |thread| thread.settle(position));
     Ok(())
 }
@@ -154,6 +152,9 @@ pub(crate) fn next_stream(
 /// [`next_stream`], of an operation that runs for the first time.
 fn draw(operation: &'static str, shape: &Shape, dtype: DType, device: &CubeDevice) -> Result<Draw, Error> {
     let position = position::of_operation();
+    if position.is_none() {
+        seeded_only::drawn();
+    }
     // Outside Burn's stream an operation runs where it is issued, and has no position.
     let thread_seed = position.and_then(|_| determinism().thread_seed);
     if let (Some(position), None, OnViolation::Error) = (position, thread_seed, determinism().on_violation) {

@@ -12,7 +12,7 @@ use burn_fusion::client::GlobalFusionClient;
 use burn_ir::TensorId;
 use core::cell::Cell;
 use cubecl::device::CpuDevice;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 thread_local! {
     static ISSUED: Cell<Option<TensorId>> = const { Cell::new(None) };
@@ -84,6 +84,34 @@ pub(crate) fn seen(device: &CubeDevice) {
     if !devices.contains(device) {
         devices.push(device.clone());
     }
+}
+
+/// Streams whose operations this crate has run by itself, while they run.
+static UNASKED: Mutex<Vec<StreamId>> = Mutex::new(Vec::new());
+
+fn unasked() -> MutexGuard<'static, Vec<StreamId>> {
+    UNASKED.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Whether `stream` is run by this crate, and not because the program waits: then an index out of range is told later.
+pub(crate) fn is_run_unasked(stream: StreamId) -> bool {
+    unasked().contains(&stream)
+}
+
+/// Runs `body`, which has `stream` run, though the program does not wait for it.
+pub(crate) fn run_unasked<T>(stream: StreamId, body: impl FnOnce() -> T) -> T {
+    struct Leave(StreamId);
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            let mut unasked = unasked();
+            if let Some(this) = unasked.iter().position(|stream| *stream == self.0) {
+                unasked.swap_remove(this);
+            }
+        }
+    }
+    unasked().push(stream);
+    let _leave = Leave(stream);
+    body()
 }
 
 /// Runs what Burn's stream `stream` still holds, on every device that has been [seen].

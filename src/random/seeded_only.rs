@@ -2,6 +2,7 @@
 
 use crate::enable::{is_op_determinism_enabled, warn};
 use crate::error::Error;
+use crate::exit::at_exit;
 use burn_fusion::observer::{BlockOperations, FusionObservation, FusionObserver};
 use burn_ir::OperationIr;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -10,17 +11,30 @@ use std::sync::{Arc, OnceLock};
 /// Whether there is nothing left to tell.
 static TOLD: AtomicBool = AtomicBool::new(false);
 
-/// Looks out for the first operation, where determinism is not enabled.
+/// Looks out for the first operation, and for the end of the process, where determinism is not enabled.
 pub(super) fn watch() {
     static OPERATIONS: OnceLock<FusionObservation> = OnceLock::new();
-    OPERATIONS.get_or_init(|| FusionObservation::new(Arc::new(Watch)));
+    OPERATIONS.get_or_init(|| {
+        at_exit(tell_at_exit);
+        FusionObservation::new(Arc::new(Watch))
+    });
+}
+
+extern "C" fn tell_at_exit() {
+    tell(None);
 }
 
 /// Tells, once, that a program which seeds does not enable determinism, and that `operation` was the first to run without.
-pub(super) fn tell(operation: Option<&'static str>) {
+fn tell(operation: Option<&'static str>) {
     if !is_op_determinism_enabled() && !TOLD.swap(true, Ordering::Relaxed) {
         warn(&Error::SeededOnly { operation });
     }
+}
+
+/// Notes a draw outside Burn's stream, on [`Deterministic`](crate::Deterministic) itself: there the seed holds without
+/// enabling.
+pub(super) fn drawn() {
+    TOLD.store(true, Ordering::Relaxed);
 }
 
 struct Watch;

@@ -1,7 +1,7 @@
 //! What a thread needs to go on drawing where another run stopped.
 
 use super::thread::{Source, Thread};
-use super::{change, settle, with_thread};
+use super::{change, device_seed, settle, with_thread};
 use crate::error::Error;
 use burn_backend::StreamId;
 use serde::{Deserialize, Serialize};
@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RandomState {
     seeded: Option<Source>,
+    /// Whether that seed was set with `Device::seed`.
+    of_device: bool,
     entered: Vec<Source>,
 }
 
@@ -25,8 +27,8 @@ pub struct RandomState {
 pub fn random_state() -> Result<RandomState, Error> {
     let stream = StreamId::current();
     settle(stream)?;
-    let (seeded, entered) = with_thread(stream, |thread| thread.save());
-    Ok(RandomState { seeded, entered })
+    let ((seeded, entered), of_device) = with_thread(stream, |thread| (thread.save(), thread.has_seed_of_device()));
+    Ok(RandomState { seeded, of_device, entered })
 }
 
 /// Makes the calling thread go on from `state`: its next random operation draws what the next one would have drawn in
@@ -45,7 +47,10 @@ pub fn restore_random_state(state: &RandomState) -> Result<(), Error> {
     if thread != state.entered.len() {
         return Err(Error::Depth { state: state.entered.len(), thread });
     }
-    let RandomState { seeded, entered } = state.clone();
-    change(stream, |thread: &mut Thread| thread.restore(seeded, entered));
+    let RandomState { seeded, of_device, entered } = state.clone();
+    change(stream, |thread: &mut Thread| thread.restore(seeded, of_device, entered));
+    if of_device {
+        device_seed::restored(stream);
+    }
     Ok(())
 }

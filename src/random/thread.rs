@@ -5,6 +5,10 @@ use burn_ir::TensorId;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
+/// Changes of a thread's stream that are kept, for operations that still wait to run. Past it the thread's operations
+/// are run first.
+pub(super) const MAX_CHANGES: usize = 1 << 12;
+
 /// A key, and how many operations have drawn under it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Source {
@@ -137,6 +141,11 @@ impl Thread {
         }
         self.changes.insert(at, (position, now));
         self.seed_of_device = now;
+        // Operations run in order: the oldest changes are of operations that have run.
+        if self.changes.len() > MAX_CHANGES {
+            self.changes.drain(..MAX_CHANGES / 2);
+            self.drop_unheld();
+        }
     }
 
     /// What the thread draws from at `position`.
@@ -178,14 +187,23 @@ impl Thread {
         (self.seeded.as_ref().map(source), self.entered.iter().map(|(number, _)| source(number)).collect())
     }
 
+    /// Whether the seed was set with `Device::seed`.
+    pub(super) fn has_seed_of_device(&self) -> bool {
+        self.seeded.is_some() && self.seeded == self.seed_of_device
+    }
+
     /// How many streams are entered.
     pub(super) fn depth(&self) -> usize {
         self.entered.len()
     }
 
-    /// Puts back what [`save`](Self::save) gave, with as many streams entered.
-    pub(super) fn restore(&mut self, seeded: Option<Source>, entered: Vec<Source>) {
+    /// Puts back what [`save`](Self::save) and [`has_seed_of_device`](Self::has_seed_of_device) gave, with as many streams
+    /// entered.
+    pub(super) fn restore(&mut self, seeded: Option<Source>, of_device: bool, entered: Vec<Source>) {
         self.seeded = seeded.map(|source| self.add(source));
+        if of_device {
+            self.seed_of_device = self.seeded;
+        }
         for (index, source) in entered.into_iter().enumerate() {
             self.entered[index].0 = self.add(source);
         }
@@ -214,6 +232,11 @@ impl Thread {
     pub(super) fn forget(&mut self) {
         let held = self.settled.map_or(0, |settled| self.changes.partition_point(|(since, _)| *since <= settled));
         self.changes.drain(..held.saturating_sub(1));
+        self.drop_unheld();
+    }
+
+    /// Drops sources that nothing can draw from.
+    fn drop_unheld(&mut self) {
         let kept = |number: &Number| {
             [self.seeded, self.seed_of_device].contains(&Some(*number))
                 || self.entered.iter().any(|(source, _)| source == number)

@@ -1,8 +1,9 @@
 //! What waits to run, of each thread's operations, on the thread that runs a device's operations.
 //!
 //! The route takes an operation when the next one comes, so a block with the last operation that its thread has issued
-//! runs because the program waits: for a read, or a sync.
+//! runs because the program waits: for a read, or a sync. Unless this crate runs it: see `random::run_unasked`.
 
+use crate::random::is_run_unasked;
 use burn_backend::StreamId;
 use burn_fusion::observer::BlockOperations;
 use burn_ir::{OperationIr, TensorId};
@@ -39,7 +40,7 @@ pub(super) fn runs(block: &BlockOperations<'_>, outputs: &[TensorId]) {
         let stream = StreamId::current();
         let Some(queue) = queues.get_mut(&stream) else { return false };
         queue.operations = queue.operations.saturating_sub(block.iter().len());
-        let waits = queue.newest.take_if(|newest| outputs.contains(newest)).is_some();
+        let waits = queue.newest.take_if(|newest| outputs.contains(newest)).is_some() && !is_run_unasked(stream);
         if queue.operations == 0 {
             queues.remove(&stream);
         }

@@ -15,12 +15,16 @@
 //! 3. exchange the state of the device's server and that of a new server, made for a device that does not exist;
 //! 4. put the tensors back, by an operation on the new server.
 //!
+//! From then on the server says that it is for the device that does not exist. This crate's fuser knows better; another
+//! optimization that the program has registered, whose operations are refused in any case, would get that device.
+//!
 //! Plans decide which operations share a kernel, and that changes no bits. The number of plans that are made before the
 //! exchange follows what the program needs: at least [`MIN_PLANS`], and four times as many as were made again after they
-//! had been dropped, those counted once that differ in the parameters of a distribution only. Queues of threads that have ended, which Burn keeps too, go with the same exchange: it also comes after
-//! [`MAX_THREADS`] threads.
+//! had been dropped. Plans that differ only in a distribution's parameters count as a few. Queues of threads that have
+//! ended, which Burn keeps too, go with the same exchange: it also comes after [`MAX_THREADS`] threads.
 
 use super::pending;
+use crate::random::run_unasked;
 use burn_backend::{DeviceHandle, StreamId};
 use burn_cubecl::CubeDevice;
 use burn_cubecl::fusion::FusionCubeRuntime;
@@ -30,12 +34,13 @@ use burn_fusion::client::GlobalFusionClient;
 use burn_fusion::custom::{CustomOpIr, HandleContainer, Operation};
 use burn_ir::OperationIr;
 use core::any::Any;
-use core::cell::RefCell;
+use core::cell::{Cell, RefCell};
 use core::hash::{Hash, Hasher};
 use core::mem::MaybeUninit;
 use cubecl::device::CudaDevice;
-use std::collections::HashSet;
 use std::collections::hash_map::DefaultHasher;
+use std::collections::{HashMap, HashSet};
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
 
@@ -45,7 +50,10 @@ const MIN_PLANS: usize = 1 << 8;
 /// Plans that are kept at most.
 const MAX_PLANS: usize = 1 << 16;
 
-/// Threads whose queues are kept.
+/// Plans of like operations that count.
+const MAX_ALIKE: usize = 8;
+
+/// An exchange is due after so many threads have issued operations, at least.
 const MAX_THREADS: usize = 1 << 8;
 
 /// The operation that takes tensors out or puts them back.
@@ -60,13 +68,15 @@ type Client = GlobalFusionClient<FusionCubeRuntime>;
 struct Plans {
     /// How many were made since the last exchange.
     made: usize,
-    /// Hashes of their operations, in which parameters of distributions take no part.
-    hashes: HashSet<u64>,
+    /// How many have operations of this hash, in which parameters of distributions take no part.
+    hashes: HashMap<u64, usize>,
     /// Hashes of those made before.
     known: HashSet<u64>,
     limit: usize,
-    /// Threads that have issued an operation since the last exchange.
+    /// Threads that have issued an operation since the last exchange, and before it since the one before.
     threads: HashSet<StreamId>,
+    threads_before: HashSet<StreamId>,
+    max_threads: usize,
     /// Whether an exchange was asked for.
     asked: bool,
     /// The device, where its server was made for another.
@@ -77,15 +87,19 @@ thread_local! {
     /// Of the device whose operations this thread runs.
     static PLANS: RefCell<Plans> = RefCell::new(Plans {
         made: 0,
-        hashes: HashSet::new(),
+        hashes: HashMap::new(),
         known: HashSet::new(),
         limit: 4 * MIN_PLANS,
         threads: HashSet::new(),
+        threads_before: HashSet::new(),
+        max_threads: MAX_THREADS,
         asked: false,
         device: None,
     });
     /// The tensors of the device, while its server is exchanged.
     static TENSORS: RefCell<HandleContainer<CubeFusionHandle>> = RefCell::default();
+    /// Whether [`Exchange`] ran since this was last cleared.
+    static SWAPPED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The device that a stream's operations run on, whose server says that it is for `device`.
@@ -99,7 +113,7 @@ pub(super) fn made(operations: &[OperationIr], device: &CubeDevice) {
     operations.hash(&mut hasher);
     PLANS.with_borrow_mut(|plans| {
         plans.made += 1;
-        plans.hashes.insert(hasher.finish());
+        *plans.hashes.entry(hasher.finish()).or_default() += 1;
         if plans.made >= plans.limit {
             plans.ask(device);
         }
@@ -110,7 +124,7 @@ pub(super) fn made(operations: &[OperationIr], device: &CubeDevice) {
 pub(super) fn queue_made(device: &CubeDevice) {
     PLANS.with_borrow_mut(|plans| {
         plans.threads.insert(StreamId::current());
-        if plans.threads.len() > MAX_THREADS {
+        if plans.threads.len() > plans.max_threads {
             plans.ask(device);
         }
     });
@@ -122,7 +136,9 @@ impl Plans {
     fn ask(&mut self, device: &CubeDevice) {
         if !core::mem::replace(&mut self.asked, true) {
             let device = device.clone();
-            let _ = std::thread::Builder::new().name("plans".to_owned()).spawn(move || exchange(&device));
+            let spawned = std::thread::Builder::new().name("plans".to_owned()).spawn(move || exchange(&device));
+            // Asked again at the next plan.
+            self.asked = spawned.is_ok();
         }
     }
 }
@@ -136,7 +152,9 @@ fn exchange(device: &CubeDevice) {
     let server = server(Client::new(device.clone()));
     // What fails leaves the server as it is, with its tensors: plans go on to grow.
     if let Err(error) = server.exclusive(|| exchange_here(device, &new)) {
-        eprintln!("burn-deterministic: the plans of {device:?} could not be dropped, and will take memory: {error:?}");
+        let text = "could not be dropped; training goes on, and slows down as they grow";
+        // A closed standard error must not become a panic.
+        let _ = writeln!(std::io::stderr(), "burn-deterministic: Burn's plans for {device:?} {text}: {error:?}");
     }
     drop(new);
     // Ends the thread of the other server, and drops what is now there.
@@ -148,36 +166,41 @@ fn exchange_here(device: &CubeDevice, new: &Client) {
     let client = Client::new(device.clone());
     for stream in pending::streams() {
         // A failure stays with the operation's results.
-        let _ = stream.executes(|| client.try_sync(|| ()));
+        let _ = run_unasked(stream, || stream.executes(|| client.try_sync(|| ())));
     }
     PLANS.with_borrow_mut(|plans| plans.device = Some(device.clone()));
-    swap_tensors(&client);
+    assert!(swap_tensors(&client), "the operation that takes tensors out did not run");
     let swapped = catch_unwind(AssertUnwindSafe(|| swap_servers(&client, new)));
-    swap_tensors(&client);
+    assert!(swap_tensors(&client), "the operation that puts tensors back did not run: all tensors are lost");
     if let Err(panic) = swapped {
         resume_unwind(panic);
     }
     PLANS.with_borrow_mut(|plans| {
-        let again = plans.hashes.iter().filter(|hash| plans.known.contains(hash)).count();
+        let again = plans.hashes.iter().filter(|(hash, _)| plans.known.contains(hash));
+        let again: usize = again.map(|(_, made)| *made.min(&MAX_ALIKE)).sum();
         plans.limit = (4 * again).clamp(MIN_PLANS, MAX_PLANS);
         if plans.known.len() > MAX_PLANS {
             plans.known.clear();
         }
-        plans.known.extend(plans.hashes.drain());
+        plans.known.extend(plans.hashes.drain().map(|(hash, _)| hash));
+        let threads = core::mem::take(&mut plans.threads);
+        plans.max_threads = MAX_THREADS.max(2 * threads.intersection(&plans.threads_before).count());
+        plans.threads_before = threads;
         (plans.made, plans.asked) = (0, false);
-        plans.threads.clear();
     });
 }
 
-/// Exchanges the tensors of the server and those in [`TENSORS`].
-fn swap_tensors(client: &Client) {
+/// Exchanges the tensors of the server and those in [`TENSORS`]. Whether that was done.
+fn swap_tensors(client: &Client) -> bool {
     let stream = *STREAM;
+    SWAPPED.set(false);
     stream.executes(|| {
         let operation = OperationIr::Custom(CustomOpIr::new(EXCHANGE, &[], &[]));
         client.register(stream, operation, Exchange);
         // Runs it here and now.
         let _ = client.try_sync(|| ());
     });
+    SWAPPED.get()
 }
 
 /// A stream for the operations of this module.
@@ -189,6 +212,7 @@ struct Exchange;
 impl Operation<FusionCubeRuntime> for Exchange {
     fn execute(&self, handles: &mut HandleContainer<CubeFusionHandle>) -> Result<(), ExecutionError> {
         TENSORS.with_borrow_mut(|tensors| core::mem::swap(tensors, handles));
+        SWAPPED.set(true);
         Ok(())
     }
 }

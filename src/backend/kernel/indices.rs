@@ -21,7 +21,7 @@ use burn_deterministic_kernels::scatter::bounds::{Flags, check, first_outside};
 use burn_ir::TensorId;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Operations of one thread and device that may wait to be looked at.
 const FLAGS: usize = 64;
@@ -58,10 +58,10 @@ pub(crate) struct OutOfRange {
     pub output: Option<TensorId>,
 }
 
-/// Ledgers that have something in them: most programs have none.
-static LEDGERS: Mutex<BTreeMap<(DeviceId, StreamId), Ledger>> = Mutex::new(BTreeMap::new());
+/// Ledgers that have something in them, or are at work: most programs have none.
+static LEDGERS: Mutex<BTreeMap<(DeviceId, StreamId), Arc<Mutex<Ledger>>>> = Mutex::new(BTreeMap::new());
 
-/// How many there are, those included that a thread has taken out.
+/// How many have something in them.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 
 /// Flags that no ledger has, all of them down.
@@ -119,14 +119,17 @@ pub(crate) fn out_of_range(device: &CubeDevice, waits: bool) -> Option<OutOfRang
 fn of_another_thread(device: &CubeDevice) -> Option<OutOfRange> {
     let device_id = device.to_id();
     let all = (device_id, StreamId { value: 0 })..=(device_id, StreamId { value: u64::MAX });
-    let streams: Vec<_> = ledgers().range(all).map(|((_, stream), _)| *stream).collect();
-    streams.into_iter().find_map(|stream| {
-        with_ledger_of(device, stream, |ledger| {
+    let others: Vec<_> = ledgers().range(all).map(|(_, ledger)| ledger.clone()).collect();
+    others.into_iter().find_map(|ledger| {
+        // One at work is looked at by its own thread, or another time.
+        let mut ledger = ledger.try_lock().ok()?;
+        let found = at_work(&mut ledger, |ledger| {
             ledger.look(device);
             let found = ledger.found.clone().filter(|_| !ledger.told_another)?;
             ledger.told_another = true;
-            Some(OutOfRange { output: None, ..found })
-        })
+            Some(found)
+        })?;
+        Some(OutOfRange { output: None, ..found })
     })
 }
 
@@ -148,32 +151,39 @@ where
     async move { read?.await }
 }
 
-fn ledgers() -> MutexGuard<'static, BTreeMap<(DeviceId, StreamId), Ledger>> {
+fn ledgers() -> MutexGuard<'static, BTreeMap<(DeviceId, StreamId), Arc<Mutex<Ledger>>>> {
     LEDGERS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// [`with_ledger_of`] this thread.
+/// Hands `body` this thread's ledger. The others stay free meanwhile: `body` may wait for the device.
 fn with_ledger<T>(device: &CubeDevice, body: impl FnOnce(&mut Ledger) -> T) -> T {
-    with_ledger_of(device, StreamId::current(), body)
+    let key = (device.to_id(), StreamId::current());
+    let ledger = ledgers().entry(key).or_default().clone();
+    let result = {
+        let mut ledger = ledger.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let result = at_work(&mut ledger, body);
+        if !ledger.is_open() {
+            keep_spare(key.0, ledger.flags.take());
+        }
+        result
+    };
+    let mut ledgers = ledgers();
+    // Nobody else has it, or can get it now.
+    if Arc::strong_count(&ledger) == 2 && ledger.lock().is_ok_and(|ledger| !ledger.is_open()) {
+        ledgers.remove(&key);
+    }
+    result
 }
 
-/// Takes a thread's ledger out while `body` has it: `body` may wait for the device, whose thread may want another one.
-fn with_ledger_of<T>(device: &CubeDevice, stream: StreamId, body: impl FnOnce(&mut Ledger) -> T) -> T {
-    let key = (device.to_id(), stream);
-    let taken = ledgers().remove(&key);
-    let was_open = taken.is_some();
-    let mut ledger = taken.unwrap_or_default();
-    let result = body(&mut ledger);
-    let is_open = ledger.found.is_some() || !ledger.pending.is_empty();
-    match (was_open, is_open) {
+/// Runs `body`, which may open or close the ledger.
+fn at_work<T>(ledger: &mut Ledger, body: impl FnOnce(&mut Ledger) -> T) -> T {
+    let was_open = ledger.is_open();
+    let result = body(ledger);
+    match (was_open, ledger.is_open()) {
         (false, true) => OPEN.fetch_add(1, Ordering::Relaxed),
         (true, false) => OPEN.fetch_sub(1, Ordering::Relaxed),
         _ => 0,
     };
-    match is_open {
-        true => drop(ledgers().insert(key, ledger)),
-        false => keep_spare(key.0, ledger.flags),
-    }
     result
 }
 
@@ -192,6 +202,10 @@ fn keep_spare(device: DeviceId, flags: Option<Flags>) {
 }
 
 impl Ledger {
+    fn is_open(&self) -> bool {
+        self.found.is_some() || !self.pending.is_empty()
+    }
+
     /// Reads the flags of what is pending, and keeps the first finding.
     fn look(&mut self, device: &CubeDevice) {
         let Some(flags) = &self.flags else { return };
@@ -201,7 +215,10 @@ impl Ledger {
         self.bytes = 0;
         let pending = core::mem::take(&mut self.pending);
         // A device that cannot tell has lost more than this, and says so at every read.
-        let Ok(raised) = flags.read(&device.client()) else { return };
+        let Ok(raised) = flags.read(&device.client()) else {
+            self.flags = None;
+            return;
+        };
         let Some(first) = raised.iter().position(|raised| *raised) else { return };
         self.flags = None;
         let Some(found) = pending.into_iter().nth(first) else { return };

@@ -40,6 +40,8 @@ enum Stage {
     Outside,
     /// In a block that starts with this operation and has not passed through the route.
     Unrouted(&'static str),
+    /// The same, of a block that Burn skips.
+    Skipped(&'static str),
     /// In a block of the route.
     Routed,
     /// At the end of a block of the route.
@@ -140,7 +142,7 @@ impl FusionObserver for Coverage {
         });
         STAGE.set(match first {
             None => Stage::Done,
-            Some(_) if skipped(&block) => Stage::Routed,
+            Some(operation) if skipped(&block) => Stage::Skipped(operation),
             Some(operation) => Stage::Unrouted(operation),
         });
         if let Some(operation) = first
@@ -156,7 +158,7 @@ impl FusionObserver for Coverage {
             Stage::Unrouted(operation) if COVERED.get() && !WATCHING.load(Ordering::Relaxed) => {
                 violation(operation);
             }
-            Stage::Routed => failed(),
+            Stage::Routed | Stage::Skipped(_) => failed(),
             _ => {}
         }
     }
@@ -166,7 +168,7 @@ impl LaunchObserver for Coverage {
     fn launched(&self, kernel: &'static str) {
         SEEN.set(true);
         match STAGE.get() {
-            Stage::Unrouted(operation) => {
+            Stage::Unrouted(operation) | Stage::Skipped(operation) => {
                 STAGE.set(Stage::Done);
                 let violation = violation(operation);
                 if determinism().on_violation == OnViolation::Error {

@@ -19,8 +19,9 @@ const EXPECTED: [&str; 2] = ["burn_deterministic", "cubecl_std::tensor::contiguo
 ///
 /// When it is a violation, unless the settings let violations pass.
 pub(super) fn check(kernel: &'static str) {
-    let expected =
-        is_within_backend() || EXPECTED.iter().any(|prefix| kernel.starts_with(prefix)) || promise::keeps(kernel);
+    let expected = is_within_backend()
+        || EXPECTED.iter().any(|prefix| kernel.starts_with(prefix))
+        || promise::keeps_kernel(kernel);
     if !expected {
         violated(&Error::OutsideBlock { kernel });
     }
