@@ -26,7 +26,7 @@ mod transaction;
 mod within;
 
 pub(crate) use kernel::fourier;
-pub(crate) use kernel::indices::{OutOfRange, out_of_range};
+pub(crate) use kernel::indices::{OutOfRange, check_indices, out_of_range};
 pub(crate) use reads::copy_at_once;
 pub(crate) use refused::in_route;
 pub(crate) use within::is_within_backend;

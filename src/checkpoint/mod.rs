@@ -107,6 +107,7 @@ pub use optimizer::Optimizer;
 pub use versions::Versions;
 pub use writer::CheckpointWriter;
 
+use crate::backend::check_indices;
 use crate::random::{RandomState, random_state, restore_random_state};
 use burn_core::module::Module;
 use burn_optim::lr_scheduler::LrSchedulerRecord;
@@ -161,9 +162,13 @@ impl Checkpoint {
     ///
     /// # Errors
     ///
-    /// [`Error::Random`] when a device cannot run the operations that are to be counted.
+    /// [`Error::Random`] when a device cannot run the operations that are to be counted, and when one of the thread's
+    /// operations got an index outside its axis.
     pub fn new(step: u64) -> Result<Self, Error> {
-        Ok(Self { step, random: random_state()?, parts: BTreeMap::new(), path: None, written_by: Versions::current() })
+        let random = random_state()?;
+        // What the parts are read from may have been computed long before, and then no read tells.
+        check_indices()?;
+        Ok(Self { step, random, parts: BTreeMap::new(), path: None, written_by: Versions::current() })
     }
 
     /// Reads a module's parameters, buffers and flags.

@@ -21,7 +21,7 @@ use std::sync::Mutex;
 use thread::{MAX_CHANGES, Source, Thread};
 
 pub(crate) use device_seed::{plant, waited};
-pub(crate) use position::{is_run_unasked, issued, of_operation, run_unasked, seen, tensors_exist};
+pub(crate) use position::{devices, is_run_unasked, issued, of_operation, run_unasked, seen, tensors_exist};
 pub(crate) use repeat::repeatable;
 pub use rng::StreamRng;
 pub use state::{RandomState, random_state, restore_random_state};

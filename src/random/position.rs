@@ -114,6 +114,11 @@ pub(crate) fn run_unasked<T>(stream: StreamId, body: impl FnOnce() -> T) -> T {
     body()
 }
 
+/// The devices that have been [seen].
+pub(crate) fn devices() -> Vec<CubeDevice> {
+    DEVICES.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+}
+
 /// Runs what Burn's stream `stream` still holds, on every device that has been [seen].
 ///
 /// A device whose very first operation waits has not been seen yet. That is the default device, which is asked in any
@@ -127,8 +132,7 @@ pub(super) fn run_queued(stream: StreamId) -> Result<(), Error> {
         return Ok(());
     }
     seen(&CubeDevice::default());
-    let devices = DEVICES.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
-    for device in devices {
+    for device in devices() {
         let client = GlobalFusionClient::<FusionCubeRuntime>::new(device.clone());
         stream.executes(|| client.try_sync(|| ())).map_err(|error| Error::Device {
             device: format!("{device:?}"),

@@ -12,12 +12,13 @@ use crate::backend::reads::copy_at_once;
 use crate::backend::refused::describe;
 use crate::enable::determinism;
 use crate::error::{Error, index_of};
-use crate::random::of_operation;
+use crate::random::{devices, of_operation};
 use burn_backend::ops::IntTensorOps;
 use burn_backend::{DeviceId, ExecutionError, StreamId, TensorData, read_sync};
-use burn_cubecl::{CubeBackend, CubeDevice, tensor::CubeTensor};
+use burn_cubecl::{CubeBackend, CubeDevice, fusion::FusionCubeRuntime, tensor::CubeTensor};
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::scatter::bounds::{Flags, check, first_outside};
+use burn_fusion::client::GlobalFusionClient;
 use burn_ir::TensorId;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::BTreeMap;
@@ -113,6 +114,26 @@ pub(crate) fn out_of_range(device: &CubeDevice, waits: bool) -> Option<OutOfRang
         None if waits && determinism().thread_seed.is_none() => of_another_thread(device),
         own => own,
     }
+}
+
+/// Tells of an operation of this thread that came over Burn's stream and got an index outside its axis. Waits for the
+/// devices.
+///
+/// # Errors
+///
+/// [`Error::IndexOutOfRange`], once.
+pub(crate) fn check_indices() -> Result<(), Error> {
+    if OPEN.load(Ordering::Relaxed) == 0 {
+        return Ok(());
+    }
+    for device in devices() {
+        let client = GlobalFusionClient::<FusionCubeRuntime>::new(device.clone());
+        // A device that fails says so at the program's next read.
+        if let Ok(Some(found)) = client.run(|| out_of_range(&device, true)) {
+            return Err(found.error);
+        }
+    }
+    Ok(())
 }
 
 /// What another thread's operations have left, once. Its results carry no error from here: their thread may be at work.
