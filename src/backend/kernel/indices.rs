@@ -140,17 +140,17 @@ pub(crate) fn check_indices() -> Result<(), Error> {
 fn of_another_thread(device: &CubeDevice) -> Option<OutOfRange> {
     let device_id = device.to_id();
     let all = (device_id, StreamId { value: 0 })..=(device_id, StreamId { value: u64::MAX });
-    let others: Vec<_> = ledgers().range(all).map(|(_, ledger)| ledger.clone()).collect();
-    others.into_iter().find_map(|ledger| {
+    let others: Vec<_> = ledgers().range(all).map(|(key, ledger)| (*key, ledger.clone())).collect();
+    others.into_iter().find_map(|(key, ledger)| {
         // One at work is looked at by its own thread, or another time.
-        let mut ledger = ledger.try_lock().ok()?;
-        let found = at_work(&mut ledger, |ledger| {
+        let found = at_work(key, &mut *ledger.try_lock().ok()?, |ledger| {
             ledger.look(device);
             let found = ledger.found.clone().filter(|_| !ledger.told_another)?;
             ledger.told_another = true;
             Some(found)
-        })?;
-        Some(OutOfRange { output: None, ..found })
+        });
+        forget_closed(key, ledger);
+        Some(OutOfRange { output: None, ..found? })
     })
 }
 
@@ -180,24 +180,22 @@ fn ledgers() -> MutexGuard<'static, BTreeMap<(DeviceId, StreamId), Arc<Mutex<Led
 fn with_ledger<T>(device: &CubeDevice, body: impl FnOnce(&mut Ledger) -> T) -> T {
     let key = (device.to_id(), StreamId::current());
     let ledger = ledgers().entry(key).or_default().clone();
-    let result = {
-        let mut ledger = ledger.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let result = at_work(&mut ledger, body);
-        if !ledger.is_open() {
-            keep_spare(key.0, ledger.flags.take());
-        }
-        result
-    };
+    let result = at_work(key, &mut ledger.lock().unwrap_or_else(|poisoned| poisoned.into_inner()), body);
+    forget_closed(key, ledger);
+    result
+}
+
+/// Drops a ledger that has nothing in it, of whichever thread.
+fn forget_closed(key: (DeviceId, StreamId), ledger: Arc<Mutex<Ledger>>) {
     let mut ledgers = ledgers();
     // Nobody else has it, or can get it now.
     if Arc::strong_count(&ledger) == 2 && ledger.lock().is_ok_and(|ledger| !ledger.is_open()) {
         ledgers.remove(&key);
     }
-    result
 }
 
-/// Runs `body`, which may open or close the ledger.
-fn at_work<T>(ledger: &mut Ledger, body: impl FnOnce(&mut Ledger) -> T) -> T {
+/// Runs `body`, which may open or close the ledger; a closed one needs no flags.
+fn at_work<T>(key: (DeviceId, StreamId), ledger: &mut Ledger, body: impl FnOnce(&mut Ledger) -> T) -> T {
     let was_open = ledger.is_open();
     let result = body(ledger);
     match (was_open, ledger.is_open()) {
@@ -205,6 +203,9 @@ fn at_work<T>(ledger: &mut Ledger, body: impl FnOnce(&mut Ledger) -> T) -> T {
         (true, false) => OPEN.fetch_sub(1, Ordering::Relaxed),
         _ => 0,
     };
+    if !ledger.is_open() {
+        keep_spare(key.0, ledger.flags.take());
+    }
     result
 }
 
