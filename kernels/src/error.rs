@@ -44,4 +44,12 @@ pub enum KernelError {
         /// What is wrong with which parameter, with the numbers.
         reason: String,
     },
+    /// A plan that a caller chose, and that does not apply to the problem.
+    #[error("{kernel}: {reason}")]
+    Plan {
+        /// The kernel family and operation.
+        kernel: &'static str,
+        /// The plan, the problem, and what the plan wants.
+        reason: String,
+    },
 }

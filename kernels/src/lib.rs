@@ -10,21 +10,29 @@
 
 pub mod arithmetic;
 pub mod attention;
+mod buffer;
 pub mod convolution;
 pub mod ctc;
 pub mod deform_convolution;
 pub mod device;
+mod dtype;
 pub mod elementwise;
 pub mod error;
 pub mod fourier;
+pub mod gather;
+pub mod grid;
 pub mod grid_sample;
+mod index;
+pub mod index_check;
 pub mod interpolation;
-pub mod launch;
 pub mod matmul;
+pub mod order;
+pub mod radix_sort;
 pub mod random;
 pub mod reduce;
 pub mod scan;
 pub mod scatter;
 pub mod sort;
+mod view;
 
 pub use error::KernelError;

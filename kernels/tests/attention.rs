@@ -8,7 +8,7 @@ use burn_deterministic_kernels::attention::reference::{self, Functions, Head};
 use burn_deterministic_kernels::attention::{Operands, Params, attention, attention_planned};
 use burn_deterministic_kernels::device::Machine;
 use burn_deterministic_kernels::elementwise::Unary;
-use burn_deterministic_kernels::launch::MAX_ITERATIONS;
+use burn_deterministic_kernels::grid::MAX_ITERATIONS;
 use cubecl::ir::{ElemType, FloatKind, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;

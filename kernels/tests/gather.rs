@@ -2,7 +2,7 @@
 
 use crate::harness::*;
 use crate::scatter::random_indices;
-use burn_deterministic_kernels::scatter;
+use burn_deterministic_kernels::gather;
 use cubecl::ir::{ElemType, IntKind};
 use cubecl::std::tensor::TensorHandle;
 
@@ -33,12 +33,12 @@ fn gather_and_select_read_what_indices_name() {
         let indices = random_indices(13, outer * sources * inner, rows);
         let want: Vec<f32> = (0..indices.len()).map(|e| read(at(e).0, indices[e], at(e).2)).collect();
         let index = upload(&client, &indices, &[outer, sources, inner], I32);
-        assert_bits(&download(&client, scatter::gather(&client, 1, tensor_handle(), index).unwrap()), &want);
+        assert_bits(&download(&client, gather::gather(&client, 1, tensor_handle(), index).unwrap()), &want);
 
         let line = &indices[..sources];
         let want: Vec<f32> = (0..indices.len()).map(|e| read(at(e).0, line[at(e).1], at(e).2)).collect();
         let index = upload(&client, line, &[sources], I32);
-        assert_bits(&download(&client, scatter::select(&client, 1, tensor_handle(), index).unwrap()), &want);
+        assert_bits(&download(&client, gather::select(&client, 1, tensor_handle(), index).unwrap()), &want);
     }
 }
 
@@ -53,7 +53,7 @@ fn tensors_of_more_cubes_than_a_grid_takes() {
         let rows = shape[dim];
         let reversed: Vec<i32> = (0..rows as i32).rev().collect();
         let indices = upload(&client, &reversed, &[rows], I32);
-        let got = scatter::select(&client, dim, upload(&client, &tensor, &shape, I32), indices).unwrap();
+        let got = gather::select(&client, dim, upload(&client, &tensor, &shape, I32), indices).unwrap();
         let got: Vec<i32> = download(&client, got);
         let lane = shape[dim + 1..].iter().product::<usize>();
         let source = |at: usize| {
@@ -86,7 +86,7 @@ fn layouts_and_types_of_indices_do_not_change_what_is_read() {
         };
         let from = || view(upload(&client, &tensor, &[lines * 16], F32), rows);
         let index = view(upload(&client, &indices, &[lines * 16], I32), sources);
-        assert_bits(&download(&client, scatter::gather(&client, 1, from(), index).unwrap()), &want);
+        assert_bits(&download(&client, gather::gather(&client, 1, from(), index).unwrap()), &want);
         // The same from the other axis, where neighbours lie apart.
         let turned = |handle: TensorHandle, length: usize| {
             TensorHandle::new(handle.handle, vec![length, lines], vec![1usize, distance], handle.dtype)
@@ -94,7 +94,7 @@ fn layouts_and_types_of_indices_do_not_change_what_is_read() {
         let want: Vec<f32> = (0..sources * lines).map(|e| want[e % lines * sources + e / lines]).collect();
         let from = turned(upload(&client, &tensor, &[lines * 16], F32), rows);
         let index = turned(upload(&client, &indices, &[lines * 16], I32), sources);
-        assert_bits(&download(&client, scatter::gather(&client, 0, from, index).unwrap()), &want);
+        assert_bits(&download(&client, gather::gather(&client, 0, from, index).unwrap()), &want);
     }
     // One index for all of a line, and a line of indices for each.
     let want: Vec<f32> = (0..lines * sources).map(|e| tensor[e / sources * 16 + 3]).collect();
@@ -102,12 +102,12 @@ fn layouts_and_types_of_indices_do_not_change_what_is_read() {
         TensorHandle::new(upload(&client, &tensor, &[lines * 16], F32).handle, vec![lines, rows], vec![16usize, 1], F32)
     };
     let three = TensorHandle::new(upload(&client, &[3], &[1], I32).handle, vec![lines, sources], vec![0usize, 0], I32);
-    assert_bits(&download(&client, scatter::gather(&client, 1, from(), three).unwrap()), &want);
+    assert_bits(&download(&client, gather::gather(&client, 1, from(), three).unwrap()), &want);
     if client.properties().supports_type(I64) {
         let wide: Vec<i64> = indices.iter().map(|&i| i64::from(i) + if i % 3 == 0 { 1 << 32 } else { 0 }).collect();
         let seen = |e: usize| usize::try_from(wide[e]).ok().filter(|&row| row < rows);
         let want: Vec<f32> = (0..lines * 12).map(|e| seen(e).map_or(0.0, |row| tensor[e / 12 * 16 + row])).collect();
         let index = upload(&client, &wide[..lines * 12], &[lines, 12], I64);
-        assert_bits(&download(&client, scatter::gather(&client, 1, from(), index).unwrap()), &want);
+        assert_bits(&download(&client, gather::gather(&client, 1, from(), index).unwrap()), &want);
     }
 }

@@ -4,7 +4,6 @@
 
 mod arithmetic;
 mod attention;
-mod bounds;
 mod convolution;
 mod ctc;
 mod deform_convolution;
@@ -13,6 +12,7 @@ mod fourier;
 mod gather;
 mod grid_sample;
 mod harness;
+mod index_check;
 mod interpolation;
 mod matmul;
 mod random;

@@ -3,8 +3,9 @@
 use crate::harness::*;
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::device::Machine;
+use burn_deterministic_kernels::order::COLUMNS_BLOCK as BLOCK;
 use burn_deterministic_kernels::reduce::extreme::{self, Extreme};
-use burn_deterministic_kernels::reduce::plan::{BLOCK, Plan, View, computes, plan, plan_fold};
+use burn_deterministic_kernels::reduce::plan::{Plan, View, computes, plan, plan_fold};
 use burn_deterministic_kernels::reduce::{self, Operation, reference};
 use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
 use cubecl::prelude::Client;

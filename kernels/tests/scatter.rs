@@ -2,8 +2,8 @@
 
 use crate::harness::*;
 use burn_deterministic_kernels::KernelError;
-use burn_deterministic_kernels::scatter::plan::{Bins, Radix};
-use burn_deterministic_kernels::scatter::{self, Plan, Update, reference};
+use burn_deterministic_kernels::gather;
+use burn_deterministic_kernels::scatter::{self, Indexed, Plan, Problem, Update, reference};
 use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -44,78 +44,57 @@ pub fn combine(update: Update) -> impl Fn(f32, f32) -> f32 {
     }
 }
 
-/// Whether sums of floats go by runs.
-fn sums_runs(rows: usize, sources: usize) -> bool {
-    rows <= 256 && sources > 4096
+/// An update of f32 along the middle axis of `shape`, with an index for each value or for each position.
+fn problem([outer, rows, inner]: [usize; 3], positions: usize, indexed: Indexed, update: Update) -> Problem {
+    Problem { outer, rows, positions, inner, indexed, update, dtype: F32 }
 }
 
-/// Every plan that takes a problem: of radix sorts the planned one and one of small digits and runs, of bins two geometries.
-/// `by_key` are the columns that share a key.
-fn plans(rows: usize, sources: usize, walked: usize, by_key: usize) -> Vec<Plan> {
-    let planned = Radix::new(rows, sources);
-    let small = Radix { passes: (planned.passes * planned.digit_bits).div_ceil(3), digit_bits: 3, run: 5 };
-    let mut plans = vec![Plan::Radix(planned)];
-    if sources <= 5000 {
-        plans.extend([Plan::Rank, Plan::Radix(small)]);
-    }
-    if walked <= 4096 && rows <= 5000 {
-        plans.push(Plan::Walk);
-    }
-    if walked <= 4096 {
-        plans.push(Plan::Touched);
-    }
-    if walked <= 10_000 && rows <= 20_000 {
-        plans.push(Plan::Lines);
-    }
-    if sources <= 200_000 {
-        plans.push(Plan::Lists);
-    }
-    if by_key == 1 {
-        // The first reads keys in fours where there are as many; runs of the other are not as long.
-        plans.extend([Plan::Bins(Bins { bin_bits: 5, run: 1008 }), Plan::Bins(Bins { bin_bits: 1, run: 5 })]);
-    }
-    plans
-}
-
-/// Rows of `[outer, sources, inner]` added along the middle axis of a tensor of `shape`.
-pub fn select_add(
-    client: &Client,
-    plan: Plan,
-    shape @ [outer, _, inner]: [usize; 3],
-    tensor: &[f32],
-    indices: &[i32],
-    values: &[f32],
-) -> Vec<f32> {
-    let (tensor, sources) = (upload(client, tensor, &shape, F32), indices.len());
-    let (indices, values) =
-        (upload(client, indices, &[sources], I32), upload(client, values, &[outer, sources, inner], F32));
-    download(client, scatter::select_assign_planned(client, plan, 1, tensor, indices, values, Update::Add).unwrap())
-}
-
-fn check_scatter(client: &Client, [outer, rows, inner]: [usize; 3], sources: usize, update: Update) {
-    let (into, from) = (outer * rows * inner, outer * sources * inner);
+fn check_scatter(client: &Client, shape @ [outer, rows, inner]: [usize; 3], positions: usize, update: Update) {
+    let (into, from) = (outer * rows * inner, outer * positions * inner);
     let (tensor, mut values) = (random_values(1, into), random_values(2, from));
     if update == Update::Mul {
         // Close to 1: long products of others become subnormal, which some devices flush.
         values.iter_mut().for_each(|value| *value = 0.9375 + *value / 16.0);
     }
     let indices = random_indices(3, from, rows);
-    let shape = [outer, rows, inner];
-    let want = match update == Update::Add && sums_runs(rows, sources) {
-        true => reference::scatter_add_runs(shape, &tensor, &wide(&indices), &values),
-        false => reference::scatter(shape, &tensor, &wide(&indices), &values, combine(update)),
-    };
-    for plan in plans(into, from, sources, 1) {
+    let want = reference::scatter(shape, &tensor, &wide(&indices), &values, combine(update));
+    let plans = Plan::candidates(&problem(shape, positions, Indexed::Value, update));
+    assert!(plans.len() > 1, "{shape:?}: {plans:?}");
+    for plan in plans {
         let got = scatter::scatter_planned(
             client,
-            plan,
             1,
-            upload(client, &tensor, &[outer, rows, inner], F32),
-            upload(client, &indices, &[outer, sources, inner], I32),
-            upload(client, &values, &[outer, sources, inner], F32),
+            upload(client, &tensor, &shape, F32),
+            upload(client, &indices, &[outer, positions, inner], I32),
+            upload(client, &values, &[outer, positions, inner], F32),
             update,
+            plan,
         );
-        println!("scatter {update:?} of {sources} into {:?} by {plan:?}", [outer, rows, inner]);
+        println!("scatter {update:?} of {positions} into {shape:?} by {plan:?}");
+        assert_bits(&download(client, got.unwrap()), &want);
+    }
+}
+
+/// Rows along the middle axis of `shape`, updated at `indices` by every plan, against the reference.
+fn check_rows(client: &Client, shape @ [outer, rows, inner]: [usize; 3], indices: &[i32], update: Update) {
+    let positions = indices.len();
+    let tensor = random_values(4, outer * rows * inner);
+    let mut values = random_values(5, outer * positions * inner);
+    if update == Update::Mul {
+        values.iter_mut().for_each(|value| *value = 0.9375 + *value / 16.0);
+    }
+    let want = reference::select_assign(shape, &tensor, &wide(indices), &values, combine(update));
+    for plan in Plan::candidates(&problem(shape, positions, Indexed::Position, update)) {
+        println!("select_assign {update:?} of {positions} into {shape:?} by {plan:?}");
+        let got = scatter::select_assign_planned(
+            client,
+            1,
+            upload(client, &tensor, &shape, F32),
+            upload(client, indices, &[positions], I32),
+            upload(client, &values, &[outer, positions, inner], F32),
+            update,
+            plan,
+        );
         assert_bits(&download(client, got.unwrap()), &want);
     }
 }
@@ -124,18 +103,16 @@ fn check_scatter(client: &Client, [outer, rows, inner]: [usize; 3], sources: usi
 fn scatter_add_matches_reference() {
     let client = client();
     for rows in [1, 2, 17, 64] {
-        for sources in [1, 2, 63, 64, 65, 129, 4095, 4096, 4097] {
-            check_scatter(&client, [1, rows, 1], sources, Update::Add);
+        for positions in [1, 2, 15, 16, 17, 1023, 1024, 1025, 2048, 2049, 4097] {
+            check_scatter(&client, [1, rows, 1], positions, Update::Add);
         }
     }
-    // The last two are gone through line by line in fours.
     for shape in [[3, 5, 7], [1, 10, 33], [128, 10, 1], [2, 1, 64], [5, 64, 1], [130, 12, 1]] {
-        for sources in [1, 7, 100] {
-            check_scatter(&client, shape, sources, Update::Add);
+        for positions in [1, 7, 100] {
+            check_scatter(&client, shape, positions, Update::Add);
         }
     }
-    // Runs: of one source, many of them in two passes of their sum, lines and columns, and one row too many for them.
-    check_scatter(&client, [1, 1, 1], 4096 * 512 + 1, Update::Add);
+    // Several blocks of several columns.
     for shape in [[1, 256, 1], [1, 257, 1], [3, 10, 1], [1, 7, 5], [2, 3, 4]] {
         check_scatter(&client, shape, 5000, Update::Add);
     }
@@ -150,13 +127,15 @@ fn every_update_matches_reference() {
     for update in NUMERIC {
         check_scatter(&client, [3, 5, 2], 70, update);
         check_scatter(&client, [1, 2, 1], 200, update);
+        check_scatter(&client, [1, 2, 3], 2100, update);
+        check_rows(&client, [2, 30, 4], &random_indices(7, 2100, 30), update);
     }
 }
 
 #[test]
 fn select_assign_matches_reference() {
     let client = client();
-    // Rows of 4, 8 and 64 are folded in fours. The last four touch few of the rows.
+    // Rows of 4, 8 and 64 are read in fours.
     let cases = [
         ([1, 10, 64], 100),
         ([3, 7, 5], 64),
@@ -168,27 +147,46 @@ fn select_assign_matches_reference() {
         ([2, 60_000, 1], 14_000),
         ([2, 60_000, 4], 14_000),
     ];
-    for (shape @ [outer, rows, inner], sources) in cases {
-        let tensor = random_values(4, outer * rows * inner);
-        let values = random_values(5, outer * sources * inner);
-        // All in the first hundred rows, so that the rows of the largest case have several chunks.
-        let indices = random_indices(6, sources, rows.min(100));
-        let want = match sums_runs(rows, sources) {
-            true => {
-                let indices = reference::per_value([outer, inner], &wide(&indices));
-                reference::scatter_add_runs(shape, &tensor, &indices, &values)
-            }
-            false => reference::select_assign(shape, &tensor, &wide(&indices), &values, combine(Update::Add)),
-        };
-        for plan in plans(rows, sources, sources, outer * inner) {
-            let got = select_add(&client, plan, shape, &tensor, &indices, &values);
-            println!("select_assign of {sources} into {shape:?} by {plan:?}");
-            assert_bits(&got, &want);
+    for (shape @ [_, rows, _], positions) in cases {
+        // All in the first hundred rows, so that the rows of the largest case have many sources.
+        check_rows(&client, shape, &random_indices(6, positions, rows.min(100)), Update::Add);
+    }
+}
+
+/// Rows whose sources are of one block, just fill it, or are one more, among sources of others; runs as long as the
+/// shortest that has a total of its own, and one shorter; one row with nearly all sources.
+#[test]
+fn rows_of_whole_blocks_match_reference() {
+    let client = client();
+    for (shape, lengths) in [
+        ([1, 40, 1], &[0, 1, 15, 16, 17, 31, 32, 33, 1023, 1024, 1025, 2048, 2049][..]),
+        ([1, 40, 4], &[1023, 1024, 1025, 15, 16, 17][..]),
+        ([2, 40, 3], &[1024, 1, 1025, 2049][..]),
+        ([1, 300_000, 1], &[69_000, 1000][..]),
+    ] {
+        let follow: Vec<i32> = lengths.iter().enumerate().flat_map(|(row, &n)| vec![row as i32; n]).collect();
+        let positions = follow.len();
+        assert!(!positions.is_multiple_of(7919));
+        // A stride without a factor in common visits each once.
+        let mixed: Vec<i32> = (0..positions).map(|at| follow[at * 7919 % positions]).collect();
+        for indices in [follow, mixed] {
+            check_rows(&client, shape, &indices, Update::Add);
         }
     }
 }
 
-/// A sum into few rows starts from -0: the bits of a row that no source names, or only -0, are kept.
+/// More sources than the windows of 16 hold in one launch's bound, so that shorter runs have totals.
+#[test]
+fn one_row_of_many_sources_matches_reference() {
+    let client = client();
+    let positions = (1 << 21) + 77;
+    let rows = 300;
+    // One in seven is for another row: runs of one row are cut everywhere.
+    let indices: Vec<i32> = (0..positions).map(|p| if p % 7 == 0 { (p / 7 % rows) as i32 } else { 299 }).collect();
+    check_rows(&client, [1, rows, 1], &indices, Update::Add);
+}
+
+/// The bits of a row that no source names, or that only -0 is added to, are kept.
 #[test]
 fn sums_into_few_rows_keep_what_they_do_not_change() {
     let client = client();
@@ -200,20 +198,21 @@ fn sums_into_few_rows_keep_what_they_do_not_change() {
     let mut indices = indices;
     (indices[600], values[600]) = (5, 0.0);
     (indices[4999], values[4999]) = (6, f32::NAN);
-    let got: Vec<f32> = download(
-        &client,
-        scatter::scatter(
+    for plan in Plan::candidates(&problem([1, 7, 1], 5000, Indexed::Value, Update::Add)) {
+        let got = scatter::scatter_planned(
             &client,
             0,
             upload(&client, &tensor, &[7], F32),
             upload(&client, &indices, &[5000], I32),
             upload(&client, &values, &[5000], F32),
             Update::Add,
-        )
-        .unwrap(),
-    );
-    assert_bits(&got[..6], &[-0.0, 0.0, signalling, signalling, 1.0, 0.0]);
-    assert!(got[6].is_nan());
+            plan,
+        );
+        let got: Vec<f32> = download(&client, got.unwrap());
+        println!("{plan:?}");
+        assert_bits(&got[..6], &[-0.0, 0.0, signalling, signalling, 1.0, 0.0]);
+        assert!(got[6].is_nan());
+    }
 }
 
 #[test]
@@ -225,23 +224,18 @@ fn scatter_nd_and_gather_nd_match_reference() {
         let width: usize = shape[parts..].iter().product();
         let values = random_values(10, tuples * width);
         let indices = random_indices(11, tuples * parts, 4);
-        let keys = reference::tuple_keys(&shape[..parts], &wide(&indices));
+        let keys = reference::tuple_rows(&shape[..parts], &wide(&indices));
         let index = || upload(&client, &indices, &[tuples, parts], I32);
         let values_shape: Vec<usize> = [tuples].iter().chain(&shape[parts..]).copied().collect();
 
         let rows = shape[..parts].iter().product();
-        let want = match sums_runs(rows, tuples) {
-            true => {
-                let rows_named: Vec<i64> = keys.iter().map(|key| key.map_or(-1, |row| row as i64)).collect();
-                let indices = reference::per_value([1, width], &rows_named);
-                reference::scatter_add_runs([1, rows, width], &tensor, &indices, &values)
-            }
-            false => reference::update_rows(&tensor, width, &keys, &values, combine(Update::Add)),
-        };
-        for plan in plans(rows, tuples, tuples, width) {
+        let add = |a, b| a + b;
+        let want = reference::scatter_nd(&shape[..parts], width, &tensor, &wide(&indices), &values, add);
+        for plan in Plan::candidates(&problem([1, rows, width], tuples, Indexed::Position, Update::Add)) {
             let values = upload(&client, &values, &values_shape, F32);
             let tensor = upload(&client, &tensor, &shape, F32);
-            let got = scatter::scatter_nd_planned(&client, plan, tensor, index(), values, Update::Add);
+            let got = scatter::scatter_nd_planned(&client, tensor, index(), values, Update::Add, plan);
+            println!("{tuples} tuples of {parts} by {plan:?}");
             assert_bits(&download(&client, got.unwrap()), &want);
         }
 
@@ -250,7 +244,7 @@ fn scatter_nd_and_gather_nd_match_reference() {
             None => vec![0.0; width],
         };
         let want: Vec<f32> = keys.iter().flat_map(row).collect();
-        let got = scatter::gather_nd(&client, upload(&client, &tensor, &shape, F32), index()).unwrap();
+        let got = gather::gather_nd(&client, upload(&client, &tensor, &shape, F32), index()).unwrap();
         assert_eq!(got.shape().to_vec(), values_shape);
         assert_bits(&download(&client, got), &want);
     }
@@ -324,18 +318,16 @@ fn check_type_of<T, I>(
     let indices = random_indices(16, sources, rows);
     let device_indices: Vec<I> = indices.iter().map(|&index| index_of(index)).collect();
     let want = expect(&tensor, &wide(&indices), &values);
-    // Single elements with totals of 64 or 8 bits do not go by bins or lines, nor does any plan change sums by runs.
-    let bins = [Plan::Bins(Bins { bin_bits: 2, run: 64 }), Plan::Lines];
-    let binned = if matches!(dtype.size(), 2 | 4) { &bins[..] } else { &[] };
-    for &plan in [Plan::Walk, Plan::Touched, Plan::Rank, Plan::Lists].iter().chain(binned) {
+    let of_type = Problem { dtype, ..problem([1, rows, 1], sources, Indexed::Position, update) };
+    for plan in Plan::candidates(&of_type) {
         let got = scatter::select_assign_planned(
             client,
-            plan,
             0,
             upload(client, &tensor, &[rows], dtype),
             upload(client, &device_indices, &[sources], index_dtype),
             upload(client, &values, &[sources], dtype),
             update,
+            plan,
         );
         match got {
             Err(KernelError::Dtype { dtype, .. }) => println!("skipped: the device has no {dtype}"),
@@ -364,13 +356,10 @@ fn other_types_match_reference() {
     check_type(&client, (float(FloatKind::BF16), I32), bf16::from_f32, narrow, Update::Add, |t, i, v| {
         through_f32(&brains(t), i, &brains(v)).into_iter().map(bf16::from_f32).collect()
     });
-    let runs_through_f32 = |tensor: &[f32], indices: &[i64], values: &[f32]| {
-        reference::scatter_add_runs([1, tensor.len(), 1], tensor, indices, values)
-    };
     check_type_of(&client, 5000, (float(FloatKind::F16), I32), f16::from_f32, narrow, Update::Add, |t, i, v| {
-        runs_through_f32(&halves(t), i, &halves(v)).into_iter().map(f16::from_f32).collect()
+        through_f32(&halves(t), i, &halves(v)).into_iter().map(f16::from_f32).collect()
     });
-    check_type_of(&client, 5000, (F32, I64), |x| x, i64::from, Update::Add, runs_through_f32);
+    check_type_of(&client, 5000, (F32, I64), |x| x, i64::from, Update::Add, through_f32);
     check_type(&client, (float(FloatKind::F64), I32), f64::from, narrow, Update::Add, by_scatter(|a, b| a + b));
     // Whole numbers, of which a sum is exact in every order, over the whole range: an f64 total is not taken for -0.
     let tiny = |x: f32| f64::from((x * 1024.0) as i32) * f64::MIN_POSITIVE;
@@ -404,14 +393,14 @@ fn other_types_match_reference() {
 #[test]
 fn strides_do_not_change_bits() {
     let client = client();
-    // By rank, and by runs, which have one plan.
+    // One block and several.
     for sources in [150, 5000] {
         let (rows, inner) = (6, 4);
         let (tensor, values) = (random_values(17, rows * inner), random_values(18, sources * inner));
         let line = random_indices(19, sources, rows);
         let repeated: Vec<i32> = line.iter().flat_map(|&index| [index; 4]).collect();
         let update = |plan, tensor, indices, values| {
-            let got = scatter::scatter_planned(&client, plan, 0, tensor, indices, values, Update::Add);
+            let got = scatter::scatter_planned(&client, 0, tensor, indices, values, Update::Add, plan);
             download::<f32>(&client, got.unwrap())
         };
         let transpose = |data: &[f32], rows: usize| -> TensorHandle {
@@ -424,16 +413,7 @@ fn strides_do_not_change_bits() {
             let handle = upload(&client, &spread, &[spread.len()], F32).handle;
             TensorHandle::new(handle, vec![rows, inner], vec![3 * inner, 3], F32)
         };
-        let sorted = Plan::Radix(Radix::new(rows * inner, sources * inner));
-        for plan in [
-            Plan::Walk,
-            Plan::Touched,
-            Plan::Lines,
-            Plan::Rank,
-            Plan::Lists,
-            Plan::Bins(Bins { bin_bits: 2, run: 64 }),
-            sorted,
-        ] {
+        for plan in Plan::candidates(&problem([1, rows, inner], sources, Indexed::Value, Update::Add)) {
             let index = || upload(&client, &repeated, &[sources, inner], I32);
             let plain = |data: &[f32], rows| upload(&client, data, &[rows, inner], F32);
             let want = update(plan, plain(&tensor, rows), index(), plain(&values, sources));
@@ -465,9 +445,9 @@ fn empty_operands_are_copies() {
     let got = scatter::scatter(&client, 1, empty(&[2, 0], F32), index(), whole_column(&client), Update::Add);
     assert_eq!(got.unwrap().shape().to_vec(), [2, 0]);
     // Every index is outside an axis of length zero.
-    let got = scatter::gather(&client, 1, empty(&[2, 0], F32), index());
+    let got = gather::gather(&client, 1, empty(&[2, 0], F32), index());
     assert_bits(&download(&client, got.unwrap()), &[0.0, 0.0]);
-    let got = scatter::select(&client, 0, whole(), empty(&[0], I32)).unwrap();
+    let got = gather::select(&client, 0, whole(), empty(&[0], I32)).unwrap();
     assert_eq!(got.shape().to_vec(), [0, 3]);
 }
 
@@ -479,14 +459,12 @@ fn whole_column(client: &Client) -> TensorHandle {
 fn repeats_give_one_result_where_order_matters() {
     let client = client();
     let sources = 1 << 16;
-    // By runs, and sorted.
+    // Privatised, and sorted.
     for rows in [64, 1000] {
         let (tensor, values) = (random_values(21, rows), random_values(22, sources));
         let indices = random_indices(23, sources, rows);
-        let add = |indices: &[i64], values: &[f32]| match sums_runs(rows, sources) {
-            true => reference::scatter_add_runs([1, rows, 1], &tensor, indices, values),
-            false => reference::scatter([1, rows, 1], &tensor, indices, values, |a, b| a + b),
-        };
+        let add =
+            |indices: &[i64], values: &[f32]| reference::scatter([1, rows, 1], &tensor, indices, values, |a, b| a + b);
         let want = add(&wide(&indices), &values);
         let (mut late_first, mut turned) = (values.clone(), wide(&indices));
         late_first.reverse();
@@ -544,9 +522,9 @@ fn sums_are_close_to_exact() {
     for (row, &sum) in got.iter().enumerate() {
         let mine = || (0..sources).filter(|&s| indices[s] == row as i32).map(|s| f64::from(values[s]));
         let (exact, magnitude) = (mine().sum::<f64>(), mine().map(f64::abs).sum::<f64>());
-        // A value passes at most 511 additions in its run, 1 and 63 in the sum of 79 runs, and the one to the tensor;
+        // A value passes at most 1023 additions in its block, 39 in the chain of 40 blocks, and the one to the tensor;
         // each rounds by at most half an ulp.
-        let bound = (511.0 + 64.0 + 1.0) * f64::from(f32::EPSILON) / 2.0 * magnitude;
+        let bound = (1023.0 + 39.0 + 1.0) * f64::from(f32::EPSILON) / 2.0 * magnitude;
         let error = (f64::from(sum) - exact).abs();
         assert!(error <= bound, "row {row}: {sum} is {error:e} from {exact}, allowed {bound:e}");
     }

@@ -2,7 +2,7 @@
 
 use crate::harness::*;
 use burn_deterministic_kernels::KernelError;
-use burn_deterministic_kernels::scatter::plan::Radix;
+use burn_deterministic_kernels::radix_sort::Radix;
 use burn_deterministic_kernels::sort::{
     self, Direction,
     plan::{Choice, Plan},

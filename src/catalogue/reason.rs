@@ -4,7 +4,7 @@ pub(crate) const TRANSFER: &str = "copies between host and device, or between de
 pub(crate) const CREATION: &str = "writes one constant to every element";
 pub(crate) const MOVEMENT: &str = "moves or renames elements; each output element is written once";
 pub(crate) const WINDOWS: &str =
-    "a view, without a kernel; `scatter::select` where the strides of the view would mislead Burn's kernels";
+    "a view, without a kernel; `gather::select` where the strides of the view would mislead Burn's kernels";
 pub(crate) const ELEMENTWISE: &str =
     "one unit computes an output element from the elements at its position, in one expression";
 pub(crate) const ELEMENTARY: &str = "one unit computes an output element from the elements at its position, in one expression; refused in f64 on wgpu, where drivers compute something else";

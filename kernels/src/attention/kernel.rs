@@ -5,8 +5,7 @@
 
 use super::plan::Plan;
 use crate::arithmetic::{multiply_add, multiply_rounded, opaque};
-use crate::matmul::BLOCK as CHAIN;
-use crate::reduce::plan::{BLOCK, COLUMNS};
+use crate::order::{BLOCK, COLUMNS, COLUMNS_BLOCK};
 use cubecl::prelude::*;
 
 /// What is known of a launch when its kernel is made.
@@ -245,9 +244,9 @@ fn sum_powers(
     let fours = extents.keys.div_ceil(4u32);
     let mut chains = Array::<Vector<f32, Const<4>>>::new(comptime!(rows as usize));
     let mut totals = Array::<f32>::new(comptime!(rows as usize));
-    for block in 0..extents.keys.div_ceil(BLOCK) {
-        let first = block * comptime!(BLOCK / 4);
-        let length = min(fours - first, comptime!(BLOCK / 4));
+    for block in 0..extents.keys.div_ceil(COLUMNS_BLOCK) {
+        let first = block * comptime!(COLUMNS_BLOCK / 4);
+        let length = min(fours - first, comptime!(COLUMNS_BLOCK / 4));
         #[unroll]
         for r in 0..rows {
             totals[r as usize] = f32::new(0.0);
@@ -436,7 +435,7 @@ pub fn attention<N: Size, M: Size, B: Int>(
         if comptime!(form.single) {
             weigh::<M>(value, scores, &mut totals, &place, &extents, &layout, first, 0u32, extents.keys, plan, wide);
         } else {
-            let chain = comptime!(CHAIN as u32);
+            let chain = comptime!(BLOCK as u32);
             for block in 0..extents.keys.div_ceil(chain) {
                 let from = block * chain;
                 let to = min(from + chain, extents.keys);

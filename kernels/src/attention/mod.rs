@@ -33,17 +33,19 @@ pub mod plan;
 pub mod reference;
 
 use crate::KernelError;
+use crate::buffer::unwritten;
 use crate::device::{Machine, float_accumulator, require_reach, require_shape, require_units};
-use crate::launch::{MAX_ITERATIONS, cubes, unwritten};
-use crate::matmul::BLOCK;
-use cubecl::ir::{FloatKind, UIntKind};
+use crate::dtype::F32;
+use crate::grid::{MAX_ITERATIONS, cubes};
+use crate::order::BLOCK;
+use crate::view::{broadcast_strides, is_dense_in_vectors};
+use cubecl::ir::UIntKind;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use kernel::{ExtentsLaunch, Form, LayoutLaunch, ScoringLaunch, StepsLaunch};
 use plan::{Plan, Problem};
 
 const KERNEL: &str = "attention";
-const F32: ElemType = ElemType::Float(FloatKind::F32);
 
 /// The tensors of attention.
 #[derive(Clone, Debug)]
@@ -205,8 +207,8 @@ impl Operands {
 fn vector(operand: &TensorHandle) -> usize {
     let (shape, strides) = (operand.shape(), operand.strides());
     let Some(last) = shape.len().checked_sub(1) else { return 1 };
-    let begin = (0..last).all(|axis| shape[axis] == 1 || strides[axis].is_multiple_of(4));
-    match strides[last] == 1 && shape[last].is_multiple_of(4) && begin {
+    let others = (0..last).filter(|&axis| shape[axis] != 1).map(|axis| strides[axis]);
+    match shape[last].is_multiple_of(4) && is_dense_in_vectors(4, strides[last], others) {
         true => 4,
         false => 1,
     }
@@ -220,13 +222,11 @@ fn steps(operand: Option<&TensorHandle>) -> StepsLaunch {
 
 /// `operand` with the strides with which it broadcasts to `shape`.
 fn broadcast(name: &str, operand: TensorHandle, shape: &[usize; 4]) -> Result<TensorHandle, KernelError> {
-    let (sizes, strides) = (operand.shape().to_vec(), operand.strides().to_vec());
-    let want: Vec<usize> = sizes.iter().zip(shape).map(|(&size, &want)| if size == 1 { 1 } else { want }).collect();
-    if sizes.len() != shape.len() {
-        return require_shape(KERNEL, name, &sizes, shape).map(|()| operand);
+    let strides = (operand.shape().len() == shape.len())
+        .then(|| broadcast_strides(operand.shape(), operand.strides(), shape))
+        .flatten();
+    match strides {
+        Some(strides) => Ok(TensorHandle::new(operand.handle, shape.to_vec(), strides, operand.dtype)),
+        None => require_shape(KERNEL, name, operand.shape(), shape).map(|()| operand),
     }
-    require_shape(KERNEL, name, &sizes, &want)?;
-    let strides: Vec<usize> =
-        sizes.iter().zip(strides).map(|(&size, stride)| if size == 1 { 0 } else { stride }).collect();
-    Ok(TensorHandle::new(operand.handle, shape.to_vec(), strides, operand.dtype))
 }

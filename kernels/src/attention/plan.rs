@@ -1,9 +1,8 @@
 //! Launch geometry. Nothing here can change a result: see the contract in [`super`].
 
 use crate::device::Machine;
-use crate::launch::MAX_ITERATIONS;
-use crate::matmul::BLOCK;
-use crate::reduce::plan::{self, COLUMNS};
+use crate::grid::MAX_ITERATIONS;
+use crate::order::{BLOCK, COLUMNS, COLUMNS_BLOCK};
 
 /// Attention as the plan sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,7 +60,7 @@ impl Plan {
         let Problem { keys, width, columns, narrow, .. } = problem;
         let fours = keys.div_ceil(4);
         let scores = keys.div_ceil(self.keys as usize) * (width / narrow + 2);
-        let powers = fours + keys.div_ceil(plan::BLOCK as usize) * (2 * (COLUMNS as usize / 4) + 2);
+        let powers = fours + keys.div_ceil(COLUMNS_BLOCK as usize) * (2 * (COLUMNS as usize / 4) + 2);
         let weighing = fours + 3 + keys.div_ceil(BLOCK) * 3 + 1;
         scores + powers + fours + columns.div_ceil(self.columns as usize) * (weighing + 1) + 4
     }

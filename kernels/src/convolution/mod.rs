@@ -36,7 +36,7 @@
 //! The direct number of multiply-adds, none for padding. Operands are read through their strides, never copied. A
 //! weight gradient of more than one block takes two launches and `blocks * W` elements of scratch memory: at most
 //! 4 MiB in `f32`, unless a sum of more than 16384 terms a block needs more blocks. A pass between activations takes one
-//! launch until taps times channels pass [`MAX_ITERATIONS`](crate::launch::MAX_ITERATIONS), then one for each part of
+//! launch until taps times channels pass [`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS), then one for each part of
 //! a chain; half types keep the chains in `f32` between launches.
 
 mod kernel;

@@ -1,7 +1,7 @@
 //! Launch geometry: which tile of results one unit owns. No choice here can change a result.
 
 use super::shape::Geometry;
-use crate::launch::{MAX_ITERATIONS, cubes};
+use crate::grid::{MAX_ITERATIONS, cubes};
 use cubecl::prelude::*;
 use std::ops::Range;
 

@@ -88,7 +88,7 @@ const MIN_BLOCK: usize = 256;
 const MAX_BLOCK: usize = 16_384;
 // A block whose terms lie in rows of `w` touches at most `2 + MAX_BLOCK / w` of them. A row is an iteration, one more for
 // each of its terms, and one to leave their loop: most for the shortest rows, and for those of one block.
-const _: () = assert!(3 * MAX_BLOCK + 8 <= crate::launch::MAX_ITERATIONS);
+const _: () = assert!(3 * MAX_BLOCK + 8 <= crate::grid::MAX_ITERATIONS);
 /// Most blocks that are made only to have more of them at once.
 const MAX_PARALLEL_BLOCKS: usize = 256;
 /// Blocks times weights that keep a large device busy, at 4 MiB of scratch memory in `f32`.

@@ -1,7 +1,9 @@
 //! The device side.
 
 use crate::arithmetic::multiply_rounded;
-use crate::scatter::kernel::{Strides, Tile, row_of};
+use crate::grid::Tile;
+use crate::index::row_of;
+use crate::view::Strides;
 use cubecl::prelude::*;
 
 /// `scores[steps, batch, classes]`, and the labels of each target with their blanks.
@@ -120,7 +122,7 @@ pub(super) fn subtract_posteriors<F: Float, A: Float>(
     beta_strides: Strides,
     loss_strides: Strides,
     gradient_strides: Strides,
-    #[comptime] chunk_length: u32,
+    #[comptime] block_length: u32,
     #[define(F, A)] _dtypes: [ElemType; 2],
 ) {
     let (entry, label, step) = (tile.outer(), tile.axis(), tile.inner());
@@ -135,9 +137,12 @@ pub(super) fn subtract_posteriors<F: Float, A: Float>(
     let score = A::cast_from(scores[score_strides.offset(step, entry, class)]);
     let loss = A::cast_from(loss[loss_strides.offset(0, entry, 0)]);
     let negative = -A::cast_from(gradient[gradient_strides.offset(0, entry, 0)]);
-    let mut found = 0u32;
-    let mut chunk = A::new(0.0);
-    let mut whole = A::new(0.0);
+    // The fold of the current block of labels, and of the blocks before it.
+    let mut block = label / block_length;
+    let mut partial = A::new(0.0);
+    let mut total = A::new(0.0);
+    let mut has_partial = false;
+    let mut has_total = false;
     let mut at = label;
     while at < extent.labels {
         let both = A::cast_from(alpha[alpha_strides.offset(step, entry, at)])
@@ -145,22 +150,20 @@ pub(super) fn subtract_posteriors<F: Float, A: Float>(
         let power = rounded::<F, A>(rounded::<F, A>(rounded::<F, A>(both) - score) + loss);
         let value = multiply_rounded::<A>(A::cast_from(F::cast_from(power).exp()), negative);
         let value = rounded::<F, A>(value);
-        if found & (chunk_length - 1) == 0 {
-            if found == chunk_length {
-                whole = chunk;
-            } else if found > chunk_length {
-                whole += chunk;
-            }
-            chunk = value;
+        if has_partial && at / block_length == block {
+            partial += value;
         } else {
-            chunk += value;
+            if has_partial {
+                total = select(has_total, total + partial, partial);
+                has_total = true;
+            }
+            partial = value;
+            block = at / block_length;
+            has_partial = true;
         }
-        found += 1;
         at = links[(first + 1 + extent.labels + at) as usize];
     }
-    if found > chunk_length {
-        chunk = whole + chunk;
-    }
+    let sum = select(has_total, total + partial, partial);
     let element = ((step * extent.batch + entry) * extent.classes + class) as usize;
-    output[element] = F::cast_from(A::cast_from(output[element]) + chunk);
+    output[element] = F::cast_from(A::cast_from(output[element]) + sum);
 }

@@ -9,8 +9,7 @@
 //! ```text
 //! share = round(exp(x[c]) * g)
 //! v[s]  = round(-exp(((a[s] + b[s]) - x[l[s]]) + nll) * g)      for each s with l[s] = c, ascending
-//! chunk = ((v + v') + v'') + ..                                 of 64 of them
-//! total = ((chunk + chunk') + chunk'') + ..
+//! total = blocked order of v[s] by position s                   those with l[s] = c; see `order`
 //! share + total                                                 or share, bit for bit, if no label is c
 //! ```
 //!
@@ -28,19 +27,20 @@ mod kernel;
 pub mod reference;
 
 use crate::KernelError;
+use crate::buffer::unwritten;
+use crate::buffer::{words, words_arg};
 use crate::device::{float_accumulator, require_shape, require_units};
-use crate::launch::{UNITS, grid, unwritten};
-use crate::scatter::CHUNK;
-use crate::scatter::accepts::supported;
-use crate::scatter::axes::{AxisView, checked_elements};
-use crate::scatter::plan::axis_grids;
-use crate::scatter::segment::{words, words_arg};
+use crate::dtype::supported;
+use crate::grid::axis_grids;
+use crate::grid::{UNITS, grid};
+use crate::order::BLOCK;
+use crate::view::{AxisView, checked_elements};
 use cubecl::ir::{IntKind, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
-/// Most labels of a target, with the blanks around them: a chunk of chunks.
-pub const MOST_LABELS: usize = CHUNK * CHUNK;
+/// Most labels of a target, with the blanks around them: each is compared with all others.
+pub const MOST_LABELS: usize = 4096;
 
 /// What the gradient is made of.
 #[derive(Debug)]
@@ -170,7 +170,7 @@ pub fn gradient(client: &Client, operands: Operands, blank: usize) -> Result<Ten
                 beta.strides(),
                 loss.strides(),
                 gradient.strides(),
-                CHUNK as u32,
+                BLOCK as u32,
                 dtypes,
             );
         }

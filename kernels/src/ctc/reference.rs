@@ -1,5 +1,7 @@
 //! The order contract in plain Rust, for f32.
 
+use crate::order::reference::blocked_sparse;
+
 /// The operands of [`gradient`](super::gradient), dense.
 #[derive(Clone, Debug)]
 pub struct Dense<'a> {
@@ -38,11 +40,12 @@ pub fn gradient(of: &Dense, mut exp: impl FnMut(f32) -> f32) -> Vec<f32> {
                 0 => of.blank as i32,
                 _ => of.targets[entry * length + at / 2],
             };
-            let values = (0..labels).filter(|&at| label(at) == class as i32).map(|at| line * labels + at);
-            let values: Vec<f32> = values.map(|at| -(exp(((of.alpha[at] + of.beta[at]) - score) + loss) * g)).collect();
-            let add = |left: f32, right: f32| left + right;
-            let chunks: Vec<f32> = values.chunks(64).filter_map(|chunk| chunk.iter().copied().reduce(add)).collect();
-            let total = chunks.into_iter().reduce(add);
+            let value = |at: usize| {
+                let place = line * labels + at;
+                (at, -(exp(((of.alpha[place] + of.beta[place]) - score) + loss) * g))
+            };
+            let values: Vec<_> = (0..labels).filter(|&at| label(at) == class as i32).map(value).collect();
+            let total = blocked_sparse(&values, |left, right| left + right);
             let counts = (step as i64) < i64::from(of.lengths[entry]) && !loss.is_infinite();
             result.push(match counts {
                 true => total.map_or(share, |total| share + total),

@@ -274,7 +274,6 @@ pub fn contributions<E: Float, A: Float>(
     keys: &mut [u32],
     values: &mut [A],
     sizes: Sizes,
-    batch: u32,
     units: u32,
     #[comptime] below: bool,
     #[comptime] beside: bool,
@@ -306,9 +305,9 @@ pub fn contributions<E: Float, A: Float>(
     values[unit as usize] = multiply_rounded::<A>(weight, A::cast_from(gradient));
     if channel == 0 {
         let image = sizes.height * sizes.width;
-        let element = group * image + row as u32 * sizes.width + column as u32;
+        let pixel = row as u32 * sizes.width + column as u32;
         let taken = place.inside && exists(row, column, &sizes);
-        keys[at as usize] = select(taken, element, batch * sizes.groups * image);
+        keys[at as usize] = select(taken, pixel, image);
     }
 }
 

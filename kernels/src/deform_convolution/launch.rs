@@ -2,8 +2,9 @@
 
 use super::kernel::{self, SizesLaunch};
 use super::{Geometry, Gradients, Operands};
-use crate::launch::{UNITS, elements_a_unit, grid, unwritten};
-use crate::scatter::{Update, select_assign};
+use crate::buffer::unwritten;
+use crate::grid::{UNITS, elements_a_unit, grid};
+use crate::scatter::{Update, update_lines};
 use crate::{KernelError, device, matmul, reduce};
 use cubecl::ir::UIntKind;
 use cubecl::prelude::*;
@@ -155,12 +156,12 @@ impl<'a> Pass<'a> {
             return Ok(output);
         }
         let (positions, group_channels) = (height * width, self.geometry.group_channels());
-        let rows = batch * params.offset_groups * positions;
+        let lines = batch * params.offset_groups;
         let zero = self.client.create_from_slice(&vec![0; self.accumulator.size()]);
-        let mut sum = TensorHandle::new(zero, vec![rows, group_channels], vec![0, 0], self.accumulator);
+        let mut sum = TensorHandle::new(zero, vec![lines, positions, group_channels], vec![0, 0, 0], self.accumulator);
         for (below, beside) in [(false, false), (false, true), (true, false), (true, true)] {
             let (keys, values) = self.contributions(operands, columns, below, beside);
-            sum = select_assign(self.client, 0, sum, keys, values, Update::Add)?;
+            sum = update_lines(self.client, sum, keys, values, Update::Add)?;
         }
         let (count, dim) = grid(units);
         // SAFETY: a unit below `units` reads one element of the sums and writes one of the output, which has as many.
@@ -180,7 +181,8 @@ impl<'a> Pass<'a> {
         Ok(output)
     }
 
-    /// What one corner of every place adds to which element of the image, for each channel of its group.
+    /// What one corner of every place adds to which pixel, for each channel of its group: the pixels
+    /// `[batch * offset groups, taps * positions]` and the terms `[.., channels of a group]`.
     fn contributions(
         &self,
         operands: &Operands,
@@ -188,10 +190,13 @@ impl<'a> Pass<'a> {
         below: bool,
         beside: bool,
     ) -> (TensorHandle, TensorHandle) {
-        let sources = self.geometry.batch * self.geometry.samples();
+        let Geometry { batch, params, .. } = self.geometry;
+        let lines = batch * params.offset_groups;
+        let sources = batch * self.geometry.samples();
         let group_channels = self.geometry.group_channels();
-        let keys = unwritten(self.client, vec![sources], ElemType::UInt(UIntKind::U32));
-        let values = unwritten(self.client, vec![sources, group_channels], self.accumulator);
+        let shape = vec![lines, sources / lines.max(1), group_channels];
+        let keys = unwritten(self.client, shape[..2].to_vec(), ElemType::UInt(UIntKind::U32));
+        let values = unwritten(self.client, shape, self.accumulator);
         let units = sources * group_channels;
         if units > 0 {
             let (count, dim) = grid(units);
@@ -208,7 +213,6 @@ impl<'a> Pass<'a> {
                     keys.clone().into_arg().into_buffer_arg(),
                     values.clone().into_arg().into_buffer_arg(),
                     self.sizes(),
-                    self.geometry.batch as u32,
                     units as u32,
                     below,
                     beside,

@@ -50,7 +50,7 @@
 //!
 //! A column and, backwards, its gradient take `channels * taps * positions` elements an image, and a corner's
 //! contributions to the input gradient as many again; the sort by destination is shared by the channels of an offset
-//! group. A channel group of more than [`MAX_ITERATIONS`](crate::launch::MAX_ITERATIONS) channels is refused.
+//! group. A channel group of more than [`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS) channels is refused.
 
 mod kernel;
 mod launch;

@@ -193,7 +193,8 @@ fn input_gradient(g: &Geometry, x: &Operands, columns: &[f32]) -> Vec<f32> {
                 keys.push(place.corner(g, corner).filter(|_| place.inside));
                 values.push(weight * columns[((b * g.channels + c) * g.kernel_size() + k) * g.area() + o]);
             }
-            sum = scatter::reference::update_rows(&sum, 1, &keys, &values, |a, b| a + b);
+            let pixels = [1, sum.len(), 1];
+            sum = scatter::reference::update(pixels, &sum, &values, |_, p, _| keys[p], |a, b| a + b);
         }
         result.extend(sum);
     }

@@ -3,7 +3,7 @@
 use super::Operands;
 use crate::KernelError;
 use crate::device::require_shape;
-use crate::launch::MAX_ITERATIONS;
+use crate::grid::MAX_ITERATIONS;
 
 /// How taps step over an image, rows before columns, and which channels share weights and offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -25,8 +25,9 @@ pub mod reference;
 
 pub use program::{Binary, Comparison, Condition, Instruction, Logic, Program, Unary, Value, Whole};
 
-use crate::launch::unwritten;
-use crate::{KernelError, device, launch};
+use crate::buffer::unwritten;
+use crate::view::{broadcast_strides, is_dense_in_vectors, join};
+use crate::{KernelError, device, grid};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use cubecl::zspace::{Shape, Strides};
@@ -63,7 +64,7 @@ pub struct Results {
 /// # Errors
 ///
 /// [`KernelError::Shape`] when an operand does not broadcast to `shape`, or `shape` has more than `u32::MAX` elements;
-/// [`KernelError::Device`] when the device has no cubes of [`launch::UNITS`] units.
+/// [`KernelError::Device`] when the device has no cubes of [`grid::UNITS`] units.
 pub fn run(
     client: &Client,
     program: &Arc<Program>,
@@ -73,7 +74,7 @@ pub fn run(
 ) -> Result<Results, KernelError> {
     let bound = Bound::new(client, program, shape, operands, condition_dtype)?;
     if bound.elements > 0 {
-        device::require_units(client, KERNEL, launch::UNITS)?;
+        device::require_units(client, KERNEL, grid::UNITS)?;
         bound.launch(client);
     }
     Ok(bound.results)
@@ -128,7 +129,7 @@ impl Bound {
         let fours = words.iter().chain(&conditions).any(|reading| reading.is_vector());
         if self.elements.is_multiple_of(4) && fours {
             let fours = self.elements / 4;
-            let (count, dim) = launch::grid(fours);
+            let (count, dim) = grid::grid(fours);
             let (inputs, outputs, form) = self.in_fours();
             // SAFETY: units beyond `fours` stop; offsets of operands come from strides checked against the shape, and
             // every output holds as many elements; what is read in vectors begins at a multiple of four elements, and
@@ -146,7 +147,7 @@ impl Bound {
                 );
             }
         } else {
-            let (count, dim) = launch::grid(self.elements);
+            let (count, dim) = grid::grid(self.elements);
             let (inputs, outputs, form) = self.in_singles();
             // SAFETY: as above, for one element of a unit.
             unsafe {
@@ -231,17 +232,9 @@ impl Operands {
     /// The same elements in the same order, in as few axes as their strides allow, and their shape: one axis at least, and
     /// none of one element beside others.
     fn joined(self, shape: &[usize]) -> (Self, Vec<usize>) {
-        let tensors = || self.words.iter().chain(&self.conditions);
-        // The size of each axis, and the last of `shape`'s that it is made of.
-        let mut axes: Vec<(usize, usize)> = Vec::new();
-        for (axis, &size) in shape.iter().enumerate().filter(|(_, size)| **size != 1) {
-            let follows =
-                |before: usize| tensors().all(|tensor| tensor.strides()[before] == tensor.strides()[axis] * size);
-            match axes.last_mut() {
-                Some(last) if follows(last.1) => *last = (last.0 * size, axis),
-                _ => axes.push((size, axis)),
-            }
-        }
+        let strides: Vec<&[usize]> =
+            self.words.iter().chain(&self.conditions).map(|tensor| &tensor.strides()[..]).collect();
+        let axes = join(0..shape.len(), shape, &strides);
         let sizes = if axes.is_empty() { vec![1] } else { axes.iter().map(|axis| axis.0).collect() };
         let all = |tensors: Vec<TensorHandle>| {
             tensors
@@ -277,10 +270,10 @@ fn reading(shape: &[usize], strides: &[usize]) -> Reading {
     }
     let innermost = shape.len() - 1;
     let whole_fours = shape[innermost].is_multiple_of(4);
-    let begins = || strides[..innermost].iter().all(|stride| stride.is_multiple_of(4));
+    let dense = is_dense_in_vectors(4, strides[innermost], strides[..innermost].iter().copied());
     match strides[innermost] {
         0 if whole_fours => Reading::One,
-        1 if whole_fours && begins() => Reading::Row,
+        _ if whole_fours && dense => Reading::Row,
         _ => Reading::Scattered,
     }
 }
@@ -314,17 +307,9 @@ fn axes(shape: &[usize]) -> SequenceArg<Axis> {
 
 /// `operand` with the strides with which it broadcasts to `shape`.
 fn broadcast(operand: TensorHandle, shape: &[usize]) -> Result<TensorHandle, KernelError> {
-    let Some(missing) = shape.len().checked_sub(operand.shape().len()) else {
+    let Some(strides) = broadcast_strides(operand.shape(), operand.strides(), shape) else {
         return Err(mismatch(operand.shape(), shape));
     };
-    let mut strides = vec![0; shape.len()];
-    for (axis, (&size, &stride)) in operand.shape().iter().zip(operand.strides().iter()).enumerate() {
-        match (size, shape[missing + axis]) {
-            (1, _) => {}
-            (size, wanted) if size == wanted => strides[missing + axis] = stride,
-            _ => return Err(mismatch(operand.shape(), shape)),
-        }
-    }
     let dtype = operand.dtype;
     Ok(TensorHandle::new(operand.handle, Shape::from(shape.to_vec()), Strides::from(strides), dtype))
 }

@@ -31,8 +31,9 @@ mod kernel;
 pub mod reference;
 
 use crate::KernelError;
+use crate::buffer::unwritten;
 use crate::device::{float_accumulator, require_units};
-use crate::launch::{UNITS, grid, unwritten};
+use crate::grid::{UNITS, grid};
 use core::f64::consts::PI;
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;

@@ -3,7 +3,8 @@
 use super::reference::{PEAK, SINE};
 use super::{Filter, Padding, SampleParams};
 use crate::arithmetic::{multiply_add, multiply_rounded};
-use crate::scatter::kernel::{Strides, Tile};
+use crate::grid::Tile;
+use crate::view::Strides;
 use cubecl::prelude::*;
 
 /// The coordinate of a grid's number along an axis of `length` pixels.

@@ -46,10 +46,11 @@ mod kernel;
 pub mod reference;
 
 use crate::KernelError;
+use crate::buffer::unwritten;
 use crate::device::{float_accumulator, require_shape, require_units};
-use crate::launch::{UNITS, elements_a_unit, unwritten};
-use crate::scatter::axes::AxisView;
-use crate::scatter::plan::axis_grids;
+use crate::grid::axis_grids;
+use crate::grid::{UNITS, elements_a_unit};
+use crate::view::AxisView;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 

@@ -18,15 +18,16 @@
 //!
 //! Two launches, a chain of about `taps * output / input` steps an element in each, and `rows` as scratch memory; one
 //! launch for the nearest filters. An
-//! input that more than [`MAX_ITERATIONS`](crate::launch::MAX_ITERATIONS) outputs of an axis read is refused.
+//! input that more than [`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS) outputs of an axis read is refused.
 
 mod kernel;
 pub mod reference;
 pub mod weights;
 
 use crate::KernelError;
+use crate::buffer::unwritten;
 use crate::device::{float_accumulator, require_shape, require_units};
-use crate::launch::{MAX_ITERATIONS, UNITS, elements_a_unit, grid, unwritten};
+use crate::grid::{MAX_ITERATIONS, UNITS, elements_a_unit, grid};
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;

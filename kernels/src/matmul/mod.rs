@@ -11,7 +11,7 @@
 //! out[i,j] = round(total)                                return acc
 //! ```
 //!
-//! with [`BLOCK`] = 1024 and `multiply_add` the device's one ([`crate::arithmetic`]); `k = 0` gives zeros. Everything is in
+//! with [`BLOCK`](crate::order::BLOCK) = 1024 and `multiply_add` the device's one ([`crate::arithmetic`]); `k = 0` gives zeros. Everything is in
 //! the accumulator type: f32 for f16, bf16 and f32, f64 for f64, and `round` is the one rounding of a half result.
 //! Integers wrap. No tensor cores, no TF32.
 //!
@@ -19,28 +19,26 @@
 //! length of a chain, and with it the error, by `BLOCK + k / BLOCK` steps instead of `k`.
 //!
 //! Cost: `m n k` multiply-adds. Operands are read in place through any strides, broadcast ones included. A `k` that no
-//! unit may walk in one launch ([`launch::MAX_ITERATIONS`]) takes one launch for every 49 blocks, unless it is split.
+//! unit may walk in one launch ([`grid::MAX_ITERATIONS`]) takes one launch for every 49 blocks, unless it is split.
 
 mod kernel;
 pub mod plan;
 pub mod reference;
 
 use crate::device::{self, Machine};
-use crate::{KernelError, launch};
+use crate::order::BLOCK;
+use crate::{KernelError, grid};
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use plan::{Fours, Plan, Problem, Tile};
-
-/// Steps of `k` in one chain: part of the contract.
-pub const BLOCK: usize = 1024;
 
 /// Steps of `k` staged at a time by the tiled kernel.
 const DEPTH: u32 = 16;
 
 /// Blocks of `k` that a unit walks in one launch. The tiled kernel has most iterations: a block is a round for each
 /// [`DEPTH`] steps and two more, and a round is an iteration, its steps, and an end of each of its two loops.
-const BLOCKS_A_LAUNCH: usize = launch::MAX_ITERATIONS / (BLOCK + 3 * (BLOCK / DEPTH as usize + 2));
+const BLOCKS_A_LAUNCH: usize = grid::MAX_ITERATIONS / (BLOCK + 3 * (BLOCK / DEPTH as usize + 2));
 
 /// Indices are 32 bits, and those of the last tile or block run past the edge before they are clamped.
 const MAX_ELEMENTS: usize = u32::MAX as usize - BLOCK;
@@ -168,8 +166,8 @@ impl Operands {
         let workspace =
             TensorHandle::new_contiguous(vec![parts, outputs], empty(parts * outputs, accumulator), accumulator);
         self.launch_blocks(client, plan, parts, workspace.clone())?;
-        device::require_units(client, NAME, launch::UNITS)?;
-        let (count, dim) = launch::grid(outputs);
+        device::require_units(client, NAME, grid::UNITS)?;
+        let (count, dim) = grid::grid(outputs);
         // SAFETY: units at or beyond `outputs` return, the others read `parts` elements of a workspace of
         // `parts * outputs` and write one of `outputs`.
         unsafe {
@@ -219,7 +217,7 @@ impl Operands {
         let output_width = if fours == Fours::Columns && column == 1 && target.dtype.size() == 4 { 4 } else { 1 };
         // Launches that follow each other continue the sums in `target`.
         for first in (0..walked).step_by(span) {
-            let count = launch::cubes(cubes as usize);
+            let count = grid::cubes(cubes as usize);
             let dim = CubeDim::new_1d(plan.tile.units());
             let walked = kernel::BlocksLaunch::new(first as u32, span as u32);
             let (lhs, rhs, target) = (lhs.clone(), rhs.clone(), target.clone().into_arg().into_buffer_arg());

@@ -2,7 +2,7 @@
 
 use super::BLOCK;
 use crate::device::Machine;
-use crate::launch::MAX_ITERATIONS;
+use crate::grid::MAX_ITERATIONS;
 
 /// A matmul as the plan sees it, after broadcasting: `batch` products of `[m, k] x [k, n]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

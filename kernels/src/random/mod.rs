@@ -65,7 +65,7 @@ pub mod reference;
 mod transform;
 
 use crate::KernelError;
-use crate::launch::unwritten;
+use crate::buffer::unwritten;
 use cubecl::ir::features::TypeUsage;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;

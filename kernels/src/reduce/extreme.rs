@@ -11,11 +11,12 @@
 //! 4096.
 
 use super::kernel::{GeometryLaunch, extreme};
-use super::plan::{BLOCK, Plan, View, plan, plan_search};
+use super::plan::{Plan, View, plan, plan_search};
 use super::{Operation, readable, reduced_shape};
 use crate::KernelError;
+use crate::buffer::unwritten;
 use crate::device::Machine;
-use crate::launch::unwritten;
+use crate::order::COLUMNS_BLOCK as BLOCK;
 use cubecl::ir::{ElemType, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -244,7 +245,7 @@ impl Pass {
     fn cubes(&self) -> (CubeCount, CubeDim) {
         let Plan { width, groups, .. } = self.form.plan;
         let cubes = (self.view.outputs as usize * self.blocks as usize).div_ceil(width as usize);
-        (crate::launch::cubes(cubes), CubeDim::new_2d(width, groups))
+        (crate::grid::cubes(cubes), CubeDim::new_2d(width, groups))
     }
 
     fn index_of(self, client: &Client, indices: TensorHandle) {

@@ -4,7 +4,6 @@ pub mod across;
 pub mod dense;
 pub mod extreme;
 pub mod fold;
-pub(crate) mod key;
 pub mod source;
 
 use super::plan::View;

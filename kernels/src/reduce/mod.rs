@@ -34,7 +34,7 @@
 //! is added.
 //!
 //! Cost: `n` reads an output and one launch for each factor of 4096 of `n`; axes that do not join to two loops are
-//! copied first. A unit walks at most one block, well below [`MAX_ITERATIONS`](crate::launch::MAX_ITERATIONS).
+//! copied first. A unit walks at most one block, well below [`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS).
 //!
 //! Guarantee: run to run for everything. The same bits on every device for what is integer or compared, and for `sum`
 //! and `prod` where the device rounds correctly, keeps subnormals and does not reassociate; for `mean` where it also
@@ -47,14 +47,15 @@ pub mod reference;
 
 use crate::device::Machine;
 use crate::elementwise::{Bound, InputsLaunch, Operands, OutputsLaunch, Program, Results};
-use crate::{KernelError, launch};
+use crate::order::{COLUMNS, COLUMNS_BLOCK as BLOCK};
+use crate::{KernelError, buffer, grid};
 use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
 use cubecl::prelude::*;
 use cubecl::server::Handle;
 use cubecl::std::tensor::{TensorHandle, into_contiguous};
 use kernel::GeometryLaunch;
 use kernel::source::Source;
-use plan::{BLOCK, COLUMNS, Plan, View};
+use plan::{Plan, View};
 use std::sync::Arc;
 
 /// What a fold computes.
@@ -419,14 +420,14 @@ impl Pass {
         let blocks = view.axis.div_ceil(BLOCK);
         let cubes = (view.outputs as usize * blocks as usize).div_ceil(plan.width as usize);
         let geometry = GeometryLaunch::of(&view, blocks);
-        let cubes = launch::cubes(cubes);
+        let cubes = grid::cubes(cubes);
         let dim = CubeDim::new_2d(plan.width, plan.groups);
         let divisor = InputScalar::new(divisor, accumulator);
         let fours = plan.fours && view.in_fours();
         // A kernel binds both sources, whichever it reads.
         let (stored, condition_dtype) = match first {
             First::Stored(source) => (source.clone(), ElemType::UInt(UIntKind::U32)),
-            First::Computed(bound) => (launch::unwritten(client, vec![4], target.dtype), bound.condition_dtype()),
+            First::Computed(bound) => (buffer::unwritten(client, vec![4], target.dtype), bound.condition_dtype()),
         };
         let dtypes = [stored.dtype, accumulator, target.dtype, condition_dtype];
         if fours {
@@ -464,7 +465,7 @@ impl Pass {
             unsafe {
                 kernel::across::fold_blocks_of_four::launch_unchecked(
                     client,
-                    launch::cubes(units),
+                    grid::cubes(units),
                     dim,
                     stored.into_arg().into_buffer_arg(),
                     target.into_arg().into_buffer_arg(),

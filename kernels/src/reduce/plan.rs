@@ -2,15 +2,12 @@
 
 use crate::KernelError;
 use crate::device::{Machine, require_shared_memory, require_units};
+use crate::order::{COLUMNS, COLUMNS_BLOCK as BLOCK};
+use crate::view::{is_dense_in_vectors, join};
 use cubecl::prelude::Client;
 
-/// Columns of a block, and rows of a full one.
-pub const COLUMNS: u32 = 64;
-
-/// Elements of a block: what one pass folds into one value.
-pub const BLOCK: u32 = COLUMNS * COLUMNS;
 // A unit walks one block: its elements, and a loop over its columns around them, each of which is a loop to leave.
-const _: () = assert!(((BLOCK + 3 * COLUMNS) as usize) <= crate::launch::MAX_ITERATIONS);
+const _: () = assert!(((BLOCK + 3 * COLUMNS) as usize) <= crate::grid::MAX_ITERATIONS);
 
 /// The elements of a reduction as two times two nested loops; strides count elements.
 ///
@@ -54,14 +51,11 @@ impl View {
     /// reduced axes do not join to two loops. Every size is at least one.
     pub fn of(shape: &[usize], strides: &[usize], reduced: &[bool]) -> Option<Self> {
         let loops = |which: bool| {
-            let axes = (0..shape.len()).filter(|&i| reduced[i] == which && shape[i] != 1);
-            let mut joined: Vec<(usize, usize)> = Vec::new();
-            for (size, stride) in axes.map(|i| (shape[i], strides[i])) {
-                match joined.last_mut() {
-                    Some(last) if last.1 == size * stride => *last = (last.0 * size, stride),
-                    _ => joined.push((size, stride)),
-                }
-            }
+            let joined: Vec<(usize, usize)> =
+                join((0..shape.len()).filter(|&i| reduced[i] == which), shape, &[strides])
+                    .into_iter()
+                    .map(|(size, axis)| (size, strides[axis]))
+                    .collect();
             match joined[..] {
                 [] => Some([(1, 0), (1, 0)]),
                 [inner] => Some([(1, 0), inner]),
@@ -87,17 +81,18 @@ impl View {
     /// Whether the elements can be read four at a time: they lie side by side, those of each output begin at a multiple
     /// of four, and a block has a row at least, and whole fours in its last one.
     pub fn in_fours(&self) -> bool {
-        let begins = [self.outer_stride, self.inner_stride].iter().all(|stride| stride.is_multiple_of(4));
-        let dense = self.axis_stride == 1 && self.axis_inner == self.axis;
+        let outputs = [self.outer_stride as usize, self.inner_stride as usize];
+        let dense = is_dense_in_vectors(4, self.axis_stride as usize, outputs) && self.axis_inner == self.axis;
         let last_block = self.axis - (self.axis.div_ceil(BLOCK) - 1) * BLOCK;
-        begins && dense && self.axis.is_multiple_of(4) && last_block >= COLUMNS
+        dense && self.axis.is_multiple_of(4) && last_block >= COLUMNS
     }
 
     /// Whether four outputs at a time can be folded: they lie side by side, from a multiple of four on, and so in each step
     /// along the axis.
     pub fn has_outputs_in_fours(&self) -> bool {
-        let steps = [self.inner, self.outer_stride, self.axis_stride].iter().all(|length| length.is_multiple_of(4));
-        steps && self.inner_stride == 1 && self.axis_inner == self.axis
+        let others = [self.outer_stride as usize, self.axis_stride as usize];
+        let dense = is_dense_in_vectors(4, self.inner_stride as usize, others) && self.axis_inner == self.axis;
+        dense && self.inner.is_multiple_of(4)
     }
 }
 

@@ -1,20 +1,6 @@
 //! The same order in plain Rust: the specification.
 
-use super::plan::{BLOCK, COLUMNS};
-
-/// Folds `values` in the order of the module's contract; `None` when there are none.
-pub fn fold<T: Copy>(values: &[T], step: impl Fn(T, T) -> T) -> Option<T> {
-    let chain = |mut items: &mut dyn Iterator<Item = T>| items.next().map(|first| (&mut items).fold(first, &step));
-    let block = |block: &[T]| {
-        let columns = 0..block.len().min(COLUMNS as usize);
-        chain(&mut columns.filter_map(|c| chain(&mut block[c..].iter().step_by(COLUMNS as usize).copied())))
-    };
-    let mut level = values.to_vec();
-    while level.len() > 1 {
-        level = level.chunks(BLOCK as usize).filter_map(block).collect();
-    }
-    level.first().copied()
-}
+pub use crate::order::reference::columns as fold;
 
 /// The sum of f32 values; +0 when there are none.
 pub fn sum(values: &[f32]) -> f32 {

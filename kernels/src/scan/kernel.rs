@@ -1,9 +1,10 @@
 //! The device side.
 
+use crate::dtype::key::float_key;
+use crate::grid::Tile;
 use crate::reduce;
-use crate::reduce::kernel::key::float_key;
 use crate::scan::Operation;
-use crate::scatter::kernel::{Strides, Tile};
+use crate::view::Strides;
 use cubecl::prelude::*;
 
 /// `tensor[outer, length, inner]` in blocks of `block` elements along the axis.

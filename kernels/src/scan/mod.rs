@@ -34,7 +34,7 @@
 //! [`plan`](plan::plan) has two ways of equal bits: a unit walks its whole line, with one read and one write an
 //! element, or, where lines are few or long, three launches fold the blocks, chain their totals, and walk the blocks:
 //! two reads and one write an element. No unit loops longer than
-//! [`MAX_ITERATIONS`](crate::launch::MAX_ITERATIONS), which bounds an axis at 2^30 elements.
+//! [`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS), which bounds an axis at 2^30 elements.
 //!
 //! Guarantee: run to run for everything; the same bits on every device for integers, `Min` and `Max`, and for `Sum`
 //! and `Prod` where the device rounds correctly, keeps subnormals and does not reassociate.
@@ -44,12 +44,13 @@ pub mod plan;
 pub mod reference;
 
 use crate::KernelError;
+use crate::buffer::unwritten;
 use crate::device::{Machine, require_units};
-use crate::launch::{UNITS, unwritten};
+use crate::dtype::supported;
+use crate::grid::UNITS;
+use crate::grid::axis_grids;
 use crate::reduce;
-use crate::scatter::accepts::supported;
-use crate::scatter::axes::{AxisView, checked_elements};
-use crate::scatter::plan::axis_grids;
+use crate::view::{AxisView, checked_elements};
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;

@@ -1,7 +1,7 @@
 //! How a scan is laid over the device; the block length is part of the order contract, the rest cannot change a result.
 
 use crate::device::Machine;
-use crate::launch::MAX_ITERATIONS;
+use crate::grid::MAX_ITERATIONS;
 
 /// Elements of the shortest block.
 const SHORTEST_BLOCK: usize = 64;
@@ -71,7 +71,7 @@ pub fn plan(lines: &Lines, machine: Machine) -> Plan {
 mod tests {
     use super::{Lines, MOST_ELEMENTS, Plan, block_length, plan};
     use crate::device::Machine;
-    use crate::launch::MAX_ITERATIONS;
+    use crate::grid::MAX_ITERATIONS;
 
     #[test]
     fn blocks_are_near_the_square_root() {

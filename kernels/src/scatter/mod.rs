@@ -1,87 +1,63 @@
-//! Indexed updates and indexed reads.
+//! Indexed updates: `scatter`, `select_assign` and `scatter_nd`.
 //!
-//! # Order contract of the updates
+//! # Order contract
 //!
-//! Let `t` be an element of the tensor and `v[0], .., v[n-1]` the values whose index names it, in **ascending order of
-//! their source**: the position along the scattered axis for [`scatter`] and [`select_assign`], the row-major position
-//! of the index tuple for [`scatter_nd`]. The result is
+//! A source is one value with the index of its destination. Its **position** `p` is its place along the scattered axis
+//! ([`scatter`], [`select_assign`]), or the row-major place of its index tuple ([`scatter_nd`]); `n` is the number of
+//! positions. For a destination element `t`, let `v[p]` be the value at position `p` if its index names `t`, and absent
+//! otherwise. The result is the [blocked order](crate::order) over the values that are present:
 //!
 //! ```text
-//! level = v                                             # n terms
-//! while level.len() > 1:                                # chunks of 64, the last may be shorter
-//!     level = [ ((c[0] + c[1]) + c[2]) + ..  for c in level.chunks(64) ]
-//! result = t + level[0]                                 # or t, bit for bit, when n == 0
+//! block(q) = ((v + v') + v'') + ..      the values present at positions q * BLOCK .. (q + 1) * BLOCK, ascending; BLOCK = 1024
+//! total    = ((block + block') + ..)    the blocks with a value present, ascending
+//! result   = t + total                  or t, bit for bit, without a value, or where a float's sum is -0
 //! ```
 //!
-//! with `+` standing for the update's operation, but for sums into few rows (below). The chunks are by rank among the
-//! sources of one destination, so they depend on the indices alone. The operations:
+//! with `+` the update's operation:
 //!
-//! | update | `left + right` | the tree matters |
+//! | update | `left + right` | the order matters |
 //! |---|---|---|
-//! | `Assign` | `right` | no: the last source wins |
+//! | `Assign` | `right` | no: the last value wins |
 //! | `Add`, `Mul` | sum, product | for floats; integers wrap |
 //! | `Min`, `Max` | `right` if it is NaN, or beyond `left` and `left` is not NaN; else `left` | no: the first of equal values (so of -0 and +0) wins, NaN wins over numbers, the last NaN over others |
 //! | `Or` | 1 if either is not 0, else 0 | no |
 //!
-//! **Sums into few rows.** `Add` of floats with at most 256 rows along the scattered axis and more than 4096 sources goes
-//! by runs of 512 consecutive sources, `v[a], .., v[b-1]` being the values of run `k` whose index names `t`:
+//! The order depends on the positions of a destination's sources alone: not on the other destinations, their number, or
+//! the width of a row. `f16` and `bf16` are widened to `f32`, the result is rounded once. All other types are computed as
+//! they are. An index outside its axis, a negative one among them, updates nothing;
+//! [`index_check`](crate::index_check) tells whether there was one.
 //!
-//! ```text
-//! total[k] = ((-0 + v[a]) + v[a+1]) + ..                # -0 where the run has none
-//! total    = sum of total[0], total[1], ..              # in the order of `reduce`
-//! result   = t + total                                  # or t, bit for bit, where total is -0
-//! ```
+//! # Plans
 //!
-//! Adding -0 changes no number. For [`scatter_nd`] the rows are those that its tuples tell apart.
+//! [`Plan`] has four ways to the same bits. `e` is the number of destination elements, `m` that of values.
 //!
-//! `f16` and `bf16` are widened to `f32`, the result is rounded once. All other types are computed as they are.
+//! | plan | who computes | reads | scratch | launches |
+//! |---|---|---|---|---|
+//! | `BruteForce` | a unit a destination; it reads every index of its line | `e n` | none | 1 |
+//! | `Privatised` | a unit a block of positions and column, with a total of its own for each row; `Add` only | `m` | `e n / BLOCK` | 2 |
+//! | `Segmented` | sort by destination, CSR row offsets, then a unit a destination folds its segment | `m` | 16 bytes a key, `m / 16` totals | 3 to 20 |
+//! | `OwnerComputes` | a unit a column takes its sources in order, with the accumulators of all its rows in memory | `m + e` | 16 bytes an element | 1 |
 //!
-//! An index outside its axis, negative ones among them, updates nothing in the updates and reads zero in the reads
-//! ([`gather`], [`select`], [`gather_nd`]); [`bounds`] tells whether there was one.
+//! `OwnerComputes` is for software drivers: its few units are all they need, and it sorts nothing.
 //!
-//! # Cost
-//!
-//! Sums into few rows take a launch for the totals, which are at most about half as many as the values, their sum's and
-//! one more, and no sort. For all else [`plan`] has the choices. Few updates are walked by each destination element in
-//! one launch; on software drivers, where they are few beside the elements, by each other, after a copy of the tensor.
-//! Otherwise the sources are sorted by destination with stable integer passes, at `O(sources)` a pass and about 16 bytes
-//! of scratch a source; whole rows are then folded without sorting them, so the width of a row does not enter the sort.
-//!
-//! Software drivers need few units, and pay for each access to memory. There a unit goes through a whole line in the order
-//! of its sources, if lines are many, and keeps the tree of each of its rows: four accesses a value, and 8 bytes of scratch
-//! an element, 4 more for each level of chunks that its sources may fill. Otherwise one pass puts the values of single
-//! elements that are for one bin of rows side by side, and a unit goes through a bin like that: 8 bytes of scratch a source
-//! and 8 a row, and 4 more a row for each level. The sources of longer rows, and those of single elements where they or the
-//! rows named are few, are linked to a list for each row, at 4 bytes a source and a row. The row's elements go through it as
-//! they are copied, or, where few rows of many have one, once the tensor is.
-//!
-//! No launch makes a unit loop more than [`MAX_ITERATIONS`](crate::launch::MAX_ITERATIONS) times: a plan of the caller's
-//! choice that would is refused, as are more than about `2^31` sources.
+//! No unit loops more than [`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS) times in a launch; a plan that would is refused.
 
-pub(crate) mod accepts;
-pub(crate) mod axes;
-mod bins;
-pub mod bounds;
-mod gather;
-pub(crate) mod kernel;
-mod lines;
-mod lists;
+mod brute_force;
+mod combine;
+mod operands;
+mod owner_computes;
 pub mod plan;
+mod privatised;
 pub mod reference;
-mod runs;
-pub(crate) mod segment;
-mod tree;
-mod update;
+mod segmented;
 
-pub use gather::{gather, gather_nd, select};
-pub use plan::Plan;
-pub use update::{scatter, scatter_nd, scatter_nd_planned, scatter_planned, select_assign, select_assign_planned};
+pub use plan::{Indexed, Plan, Problem};
 
-/// Terms that one chain of the order contract combines.
-pub const CHUNK: usize = 64;
-
-/// Consecutive sources whose values one chain adds, in sums into few rows.
-pub const RUN: usize = 512;
+use crate::KernelError;
+use crate::device::Machine;
+use cubecl::prelude::*;
+use cubecl::std::tensor::TensorHandle;
+use operands::Scatter;
 
 /// How a value is combined with the element it updates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -98,4 +74,138 @@ pub enum Update {
     Max,
     /// Logical or of booleans stored as integers.
     Or,
+}
+
+/// Updates `tensor` with `values` at `indices` along `dim`. `indices` and `values` have one shape, that of `tensor`
+/// but for `dim`. Returns a new tensor.
+///
+/// # Errors
+///
+/// Shapes that do not fit together or that 32-bit indices do not reach, an element type without a kernel on this device,
+/// or more sources than a unit may read.
+pub fn scatter(
+    client: &Client,
+    dim: usize,
+    tensor: TensorHandle,
+    indices: TensorHandle,
+    values: TensorHandle,
+    update: Update,
+) -> Result<TensorHandle, KernelError> {
+    Scatter::along(client, dim, tensor, indices, values, update)?.run(None)
+}
+
+/// [`scatter`] by a plan of the caller's choice, which cannot change the result.
+///
+/// # Errors
+///
+/// As [`scatter`], and a plan that does not apply.
+pub fn scatter_planned(
+    client: &Client,
+    dim: usize,
+    tensor: TensorHandle,
+    indices: TensorHandle,
+    values: TensorHandle,
+    update: Update,
+    plan: Plan,
+) -> Result<TensorHandle, KernelError> {
+    Scatter::along(client, dim, tensor, indices, values, update)?.run(Some(plan))
+}
+
+/// Updates the rows of `tensor` along `dim` that the one-dimensional `indices` name with those of `values`, whose
+/// shape is that of `tensor` but for `dim`, where it has one row an index. Returns a new tensor.
+///
+/// # Errors
+///
+/// As [`scatter`].
+pub fn select_assign(
+    client: &Client,
+    dim: usize,
+    tensor: TensorHandle,
+    indices: TensorHandle,
+    values: TensorHandle,
+    update: Update,
+) -> Result<TensorHandle, KernelError> {
+    Scatter::rows(client, dim, tensor, indices, values, update)?.run(None)
+}
+
+/// [`select_assign`] by a plan of the caller's choice, which cannot change the result.
+///
+/// # Errors
+///
+/// As [`scatter_planned`].
+pub fn select_assign_planned(
+    client: &Client,
+    dim: usize,
+    tensor: TensorHandle,
+    indices: TensorHandle,
+    values: TensorHandle,
+    update: Update,
+    plan: Plan,
+) -> Result<TensorHandle, KernelError> {
+    Scatter::rows(client, dim, tensor, indices, values, update)?.run(Some(plan))
+}
+
+/// Updates the rows `tensor[line, row, ..]` of each line that `indices[lines, positions]` name with
+/// `values[lines, positions, ..]`. Returns a new tensor.
+///
+/// # Errors
+///
+/// As [`scatter`].
+pub(crate) fn update_lines(
+    client: &Client,
+    tensor: TensorHandle,
+    indices: TensorHandle,
+    values: TensorHandle,
+    update: Update,
+) -> Result<TensorHandle, KernelError> {
+    Scatter::lines(client, tensor, indices, values, update)?.run(None)
+}
+
+/// Updates the slices of `tensor` that the tuples along the last axis of `indices[.., k]` name by their position in the
+/// first `k` axes with those of `values`, of shape `indices[..] ++ tensor[k..]`. Returns a new tensor.
+///
+/// # Errors
+///
+/// As [`scatter`].
+pub fn scatter_nd(
+    client: &Client,
+    tensor: TensorHandle,
+    indices: TensorHandle,
+    values: TensorHandle,
+    update: Update,
+) -> Result<TensorHandle, KernelError> {
+    Scatter::slices(client, tensor, indices, values, update)?.run(None)
+}
+
+/// [`scatter_nd`] by a plan of the caller's choice, which cannot change the result.
+///
+/// # Errors
+///
+/// As [`scatter_planned`].
+pub fn scatter_nd_planned(
+    client: &Client,
+    tensor: TensorHandle,
+    indices: TensorHandle,
+    values: TensorHandle,
+    update: Update,
+    plan: Plan,
+) -> Result<TensorHandle, KernelError> {
+    Scatter::slices(client, tensor, indices, values, update)?.run(Some(plan))
+}
+
+impl Scatter<'_> {
+    /// Launches the given plan, or the one that [`plan::plan`] chooses.
+    fn run(self, plan: Option<Plan>) -> Result<TensorHandle, KernelError> {
+        let Some(problem) = self.problem() else { return Ok(self.copy()) };
+        let plan = plan.unwrap_or_else(|| plan::plan(&problem, Machine::of(self.client)));
+        if let Some(reason) = plan.refuses(&problem) {
+            return Err(KernelError::Plan { kernel: self.kernel, reason });
+        }
+        Ok(match plan {
+            Plan::BruteForce => self.brute_force(),
+            Plan::Privatised => self.privatised(),
+            Plan::Segmented(sort) => self.segmented(sort),
+            Plan::OwnerComputes => self.owner_computes(),
+        })
+    }
 }

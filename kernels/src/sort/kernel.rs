@@ -1,6 +1,7 @@
 //! The device side: integers only.
 
-use crate::scatter::kernel::{Strides, Tile};
+use crate::grid::Tile;
+use crate::view::Strides;
 use cubecl::prelude::*;
 
 /// Neighbours along the axis that one unit ranks: each element it reads is compared with all of them.

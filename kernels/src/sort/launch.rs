@@ -1,11 +1,11 @@
 //! Launching sorts.
 
-use crate::launch::grid;
-use crate::scatter::axes::AxisView;
-use crate::scatter::plan::{Radix, axis_grids};
-use crate::scatter::segment::{Keys, sort_by_radix, words, words_arg};
+use crate::buffer::{words, words_arg};
+use crate::grid::{axis_grids, grid};
+use crate::radix_sort::{self, Keys, Radix};
 use crate::sort::kernel::{self, Form, LinesLaunch, Wanted};
 use crate::sort::plan::{Choice, Lines};
+use crate::view::AxisView;
 use cubecl::prelude::*;
 use cubecl::server::Handle;
 use cubecl::std::tensor::TensorHandle;
@@ -76,16 +76,20 @@ impl Launch<'_> {
             }
         }
         let most = (u32::MAX >> (32 - self.form.bits)) as usize;
-        let (mut spare, mut places) = sort_by_radix(self.client, Keys::made(low), None, most, elements, radix);
+        let by = |rows: usize, keys: Handle, places: Option<Handle>, radix: Radix| {
+            let plan = radix_sort::Plan::Radix(radix);
+            let sorted = radix_sort::sort(self.client, Keys::words(keys), places, rows, elements, plan);
+            (sorted.keys, sorted.positions)
+        };
+        let (mut spare, mut places) = by(most, low, None, radix);
         if self.form.wide {
             self.follow(&high, &places, &spare, elements);
-            (spare, places) = sort_by_radix(self.client, Keys::made(spare), Some(places), most, elements, radix);
+            (spare, places) = by(most, spare, Some(places), radix);
         }
         let lines = outer * inner;
         if lines > 1 {
             self.number_lines(&places, &spare, elements);
-            let by_line = Radix::new(lines - 1, elements);
-            (_, places) = sort_by_radix(self.client, Keys::made(spare), Some(places), lines - 1, elements, by_line);
+            (_, places) = by(lines - 1, spare, Some(places), Radix::new(lines - 1, elements));
         }
         for (count, dim, tile) in axis_grids(outer, self.kept, inner) {
             // SAFETY: units stop at the number of elements kept; the places of a line are those of its elements, which

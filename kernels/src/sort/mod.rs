@@ -34,11 +34,12 @@ pub mod plan;
 pub mod reference;
 
 use crate::KernelError;
+use crate::buffer::unwritten;
 use crate::device::{Machine, require_units};
-use crate::launch::{MAX_ITERATIONS, UNITS, unwritten};
-use crate::scatter::accepts::supported;
-use crate::scatter::axes::{AxisView, checked_elements};
-use crate::scatter::segment::U32;
+use crate::dtype::U32;
+use crate::dtype::supported;
+use crate::grid::{MAX_ITERATIONS, UNITS};
+use crate::view::{AxisView, checked_elements};
 use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;

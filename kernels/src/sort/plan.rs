@@ -1,7 +1,7 @@
 //! How a sort is laid over the device; every plan gives the same bits.
 
 use crate::device::Machine;
-use crate::scatter::plan::Radix;
+use crate::radix_sort::Radix;
 
 /// Length up to which ranking a line beats sorting it.
 const MOST_RANKED: usize = 512;
@@ -91,7 +91,7 @@ pub fn plan(lines: &Lines, kept: usize, bits: u32, wide: bool, machine: Machine)
 mod tests {
     use super::{Lines, Plan, plan};
     use crate::device::Machine;
-    use crate::launch::MAX_ITERATIONS;
+    use crate::grid::MAX_ITERATIONS;
 
     const MACHINES: [Machine; 2] = [Machine::Gpu, Machine::Software];
 

@@ -17,7 +17,7 @@ use burn_backend::ops::IntTensorOps;
 use burn_backend::{DeviceId, ExecutionError, StreamId, TensorData, read_sync};
 use burn_cubecl::{CubeBackend, CubeDevice, fusion::FusionCubeRuntime, tensor::CubeTensor};
 use burn_deterministic_kernels::KernelError;
-use burn_deterministic_kernels::scatter::bounds::{Flags, check, first_outside};
+use burn_deterministic_kernels::index_check::{Flags, check, first_outside};
 use burn_fusion::client::GlobalFusionClient;
 use burn_ir::TensorId;
 use core::sync::atomic::{AtomicUsize, Ordering};

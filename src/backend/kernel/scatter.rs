@@ -4,7 +4,7 @@ use super::indices::note;
 use super::{Output, operand, run};
 use burn_backend::{Shape, TensorMetadata, tensor::IndexingUpdateOp};
 use burn_cubecl::tensor::CubeTensor;
-use burn_deterministic_kernels::{KernelError, scatter};
+use burn_deterministic_kernels::{KernelError, gather, scatter};
 use cubecl::client::Client;
 use cubecl::std::tensor::TensorHandle;
 
@@ -90,7 +90,7 @@ pub(in crate::backend) fn gather(
         &[&tensor, &indices],
         Output::like(&tensor, indices.shape()),
         |client| {
-            let result = scatter::gather(client, dim, operand(&tensor), operand(&indices))?;
+            let result = gather::gather(client, dim, operand(&tensor), operand(&indices))?;
             note(operation, &[&tensor, &indices], &indices, &[tensor.shape()[dim]])?;
             Ok(result)
         },
@@ -113,7 +113,7 @@ pub(in crate::backend) fn gather_nd(
         &[&tensor, &indices],
         Output::like(&tensor, Shape::from(shape)),
         |client| {
-            let result = scatter::gather_nd(client, operand(&tensor), operand(&indices))?;
+            let result = gather::gather_nd(client, operand(&tensor), operand(&indices))?;
             note(operation, &[&tensor, &indices], &indices, &addressed(&tensor, &indices))?;
             Ok(result)
         },
@@ -136,7 +136,7 @@ pub(in crate::backend) fn select(
         &[&tensor, &indices],
         Output::like(&tensor, shape),
         |client| {
-            let result = scatter::select(client, dim, operand(&tensor), operand(&indices))?;
+            let result = gather::select(client, dim, operand(&tensor), operand(&indices))?;
             note(operation, &[&tensor, &indices], &indices, &[tensor.shape()[dim]])?;
             Ok(result)
         },

@@ -7,7 +7,7 @@
 use super::{Output, operand, run};
 use burn_backend::{TensorData, TensorMetadata, ops::IntTensorOps};
 use burn_cubecl::{CubeBackend, ops::unfold, tensor::CubeTensor};
-use burn_deterministic_kernels::scatter;
+use burn_deterministic_kernels::gather;
 
 /// The windows of `size` elements that start every `step` elements of axis `dim`, with the elements of a window along a
 /// new last axis.
@@ -31,7 +31,7 @@ pub(in crate::backend) fn windows(
         operation,
         &[&tensor],
         Output::like(&tensor, view.shape()),
-        |client| scatter::select(client, dim, operand(&tensor), operand(&indices)),
+        |client| gather::select(client, dim, operand(&tensor), operand(&indices)),
         || view.clone(),
     );
     with_axis_at(copied, dim + 1, last)

@@ -3,8 +3,8 @@
 use super::Geometry;
 use super::fold::{lower, step_four};
 use super::source::lift_four;
+use crate::order::COLUMNS;
 use crate::reduce::Operation;
-use crate::reduce::plan::COLUMNS;
 use cubecl::prelude::*;
 
 /// The ascending chains of four outputs over one column, as [`fold_blocks`](super::fold::fold_blocks) has them.

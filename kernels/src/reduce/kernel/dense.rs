@@ -4,8 +4,8 @@ use super::Geometry;
 use super::fold::{lower, step, step_four};
 use super::source::{Source, element_four};
 use crate::elementwise::{Inputs, Outputs};
+use crate::order::COLUMNS;
 use crate::reduce::Operation;
-use crate::reduce::plan::COLUMNS;
 use cubecl::prelude::*;
 
 /// Vectors of four in a row of a block.

@@ -1,9 +1,10 @@
 //! The place of an extreme along one axis.
 
 use super::Geometry;
-use super::key::float_key;
+use crate::dtype::key::float_key;
+use crate::order::COLUMNS_BLOCK as BLOCK;
 use crate::reduce::Operation;
-use crate::reduce::plan::{BLOCK, Plan};
+use crate::reduce::plan::Plan;
 use cubecl::prelude::*;
 
 /// The form of one pass.

@@ -1,11 +1,11 @@
 //! One pass of a fold.
 
 use super::Geometry;
-use super::key::{float_key, float_of_key};
 use super::source::{Source, element};
+use crate::dtype::key::{float_key, float_of_key};
 use crate::elementwise::{Inputs, Outputs};
+use crate::order::COLUMNS;
 use crate::reduce::Operation;
-use crate::reduce::plan::COLUMNS;
 use cubecl::prelude::*;
 
 /// An element as the accumulator holds it. Lifting what is already an accumulator changes nothing.

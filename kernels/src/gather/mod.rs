@@ -1,14 +1,12 @@
 //! Indexed reads: no arithmetic, so no order. An index outside its axis reads zero.
 
 use crate::KernelError;
+use crate::buffer::unwritten;
 use crate::device::require_units;
-use crate::launch::{UNITS, unwritten};
-use crate::scatter::accepts::{index_type, supported, tuple_axes};
-use crate::scatter::axes::{AxisView, checked_elements};
-use crate::scatter::kernel::{Extent, Strides, StridesLaunch, Tile, row_of};
-use crate::scatter::plan::{Problem, axis_grids};
-use crate::scatter::segment::U32;
-use crate::scatter::update::{extent, launch_tuple_keys};
+use crate::dtype::{U32, supported};
+use crate::grid::{Tile, UNITS, axis_grids};
+use crate::index::{index_type, row_of, tuple_axes, tuple_rows};
+use crate::view::{AxisView, Strides, StridesLaunch, checked_elements};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
@@ -23,7 +21,7 @@ pub fn gather(
     tensor: TensorHandle,
     indices: TensorHandle,
 ) -> Result<TensorHandle, KernelError> {
-    const KERNEL: &str = "scatter::gather";
+    const KERNEL: &str = "gather::gather";
     let (from, to) = (tensor.shape().as_slice(), indices.shape().as_slice());
     let fits =
         dim < from.len() && from.len() == to.len() && (0..from.len()).all(|axis| axis == dim || from[axis] == to[axis]);
@@ -50,7 +48,7 @@ pub fn select(
     tensor: TensorHandle,
     indices: TensorHandle,
 ) -> Result<TensorHandle, KernelError> {
-    const KERNEL: &str = "scatter::select";
+    const KERNEL: &str = "gather::select";
     if dim >= tensor.shape().len() || indices.shape().len() != 1 {
         let (from, by) = (tensor.shape().as_slice(), indices.shape().as_slice());
         let reason = format!("indices {by:?} into tensor {from:?} along axis {dim}, want one axis of indices");
@@ -71,7 +69,7 @@ pub fn select(
 ///
 /// Shapes that do not fit together or are too large, or an element type without a kernel on this device.
 pub fn gather_nd(client: &Client, tensor: TensorHandle, indices: TensorHandle) -> Result<TensorHandle, KernelError> {
-    const KERNEL: &str = "scatter::gather_nd";
+    const KERNEL: &str = "gather::gather_nd";
     let batch = tuple_axes(KERNEL, tensor.shape(), indices.shape())?;
     let parts = indices.shape()[batch];
     let shape: Vec<usize> = indices.shape()[..batch].iter().chain(&tensor.shape()[parts..]).copied().collect();
@@ -79,7 +77,7 @@ pub fn gather_nd(client: &Client, tensor: TensorHandle, indices: TensorHandle) -
     launch(client, KERNEL, tensor, 0..parts, shape, 0..batch, |client| {
         let tuples: usize = indices.shape()[..batch].iter().product();
         let dtype = index_type(client, KERNEL, &indices)?;
-        let keys = launch_tuple_keys(client, KERNEL, indices, &sizes, dtype)?;
+        let keys = tuple_rows(client, KERNEL, indices, &sizes, dtype)?;
         let keys = TensorHandle::new_contiguous(vec![tuples], keys, U32);
         Ok((AxisView::new(client, KERNEL, keys, 0..1)?.along_axis_only(), U32))
     })
@@ -99,10 +97,10 @@ fn launch(
     require_units(client, kernel, UNITS)?;
     supported(client, kernel, dtype, "read f64, f32, f16, bf16 or an integer type that the device has")?;
     let elements = checked_elements(kernel, &shape)?;
-    let problem = Problem {
+    let extents = Extents {
         outer: shape[..out_axes.start].iter().product(),
         rows: tensor.shape()[axes.clone()].iter().product(),
-        sources: shape[out_axes.clone()].iter().product(),
+        positions: shape[out_axes.clone()].iter().product(),
         inner: shape[out_axes.end..].iter().product(),
     };
     let output = unwritten(client, shape, dtype);
@@ -111,7 +109,7 @@ fn launch(
     }
     let (indices, index_dtype) = indices(client)?;
     let tensor = AxisView::new(client, kernel, tensor, axes)?;
-    let read = Read { tensor, indices, problem, types: [dtype, index_dtype] };
+    let read = Read { tensor, indices, extents, types: [dtype, index_dtype] };
     match read.slice_width() {
         1 => read.elements(client, &output),
         width => read.slices(client, &output, width),
@@ -119,24 +117,39 @@ fn launch(
     Ok(output)
 }
 
+/// `tensor[outer, rows, inner]`, read into `output[outer, positions, inner]`.
+#[derive(Clone, Copy)]
+struct Extents {
+    outer: usize,
+    rows: usize,
+    positions: usize,
+    inner: usize,
+}
+
+impl Extents {
+    fn launch(&self) -> ExtentLaunch {
+        ExtentLaunch::new(self.outer as u32, self.rows as u32, self.positions as u32, self.inner as u32)
+    }
+}
+
 /// A read of elements along an axis.
 struct Read {
     tensor: AxisView,
     indices: AxisView,
-    problem: Problem,
+    extents: Extents,
     types: [ElemType; 2],
 }
 
 impl Read {
     /// The vectors along the inner axis that one index names, side by side in the tensor and in the result.
-    fn slice_width(&self) -> u32 {
-        let by_slice = self.indices.strides[2] == 0 && self.problem.inner.is_multiple_of(4);
+    fn slice_width(&self) -> usize {
+        let by_slice = self.indices.strides[2] == 0 && self.extents.inner.is_multiple_of(4);
         if by_slice && self.types[0].size() == 4 && self.tensor.is_in_vectors(4) { 4 } else { 1 }
     }
 
-    fn slices(&self, client: &Client, output: &TensorHandle, width: u32) {
-        let problem = Problem { inner: self.problem.inner / width as usize, ..self.problem };
-        for (count, dim, tile) in axis_grids(problem.outer, problem.sources, problem.inner) {
+    fn slices(&self, client: &Client, output: &TensorHandle, width: usize) {
+        let extents = Extents { inner: self.extents.inner / width, ..self.extents };
+        for (count, dim, tile) in axis_grids(extents.outer, extents.positions, extents.inner) {
             // SAFETY: units stop at the number of vectors of the result; the kernel reads the tensor only at rows below
             // the extent's, which its view covers in vectors.
             unsafe {
@@ -144,13 +157,13 @@ impl Read {
                     client,
                     count,
                     dim,
-                    width as usize,
+                    width,
                     self.tensor.buffer(),
                     self.indices.buffer(),
                     output.clone().into_arg().into_buffer_arg(),
-                    extent(&problem),
+                    extents.launch(),
                     tile,
-                    self.tensor.vector_strides(width),
+                    self.tensor.vector_strides(width as u32),
                     self.indices.strides(),
                     self.types,
                 );
@@ -159,19 +172,19 @@ impl Read {
     }
 
     fn elements(&self, client: &Client, output: &TensorHandle) {
-        let Self { indices, problem, .. } = self;
+        let Self { indices, extents, .. } = self;
         let words = self.types.iter().all(|dtype| dtype.size() == 4);
-        let along_axis = problem.inner == 1;
+        let along_axis = extents.inner == 1;
         let (length, lie_so) = match along_axis {
-            true => (problem.sources, indices.has_axis_in_vectors(4)),
-            false => (problem.inner, indices.is_in_vectors(4)),
+            true => (extents.positions, indices.has_axis_in_vectors(4)),
+            false => (extents.inner, indices.is_in_vectors(4)),
         };
         let width = if words && lie_so && length.is_multiple_of(4) { 4 } else { 1 };
-        let (problem, strides): (_, fn(&AxisView, u32) -> StridesLaunch) = match along_axis {
-            true => (Problem { sources: problem.sources / width, ..*problem }, AxisView::axis_vector_strides),
-            false => (Problem { inner: problem.inner / width, ..*problem }, AxisView::vector_strides),
+        let (extents, strides): (_, fn(&AxisView, u32) -> StridesLaunch) = match along_axis {
+            true => (Extents { positions: extents.positions / width, ..*extents }, AxisView::axis_vector_strides),
+            false => (Extents { inner: extents.inner / width, ..*extents }, AxisView::vector_strides),
         };
-        for (count, dim, tile) in axis_grids(problem.outer, problem.sources, problem.inner) {
+        for (count, dim, tile) in axis_grids(extents.outer, extents.positions, extents.inner) {
             // SAFETY: as above, with a vector of indices for each of the result.
             unsafe {
                 gather_elements::launch_unchecked(
@@ -182,7 +195,7 @@ impl Read {
                     self.tensor.buffer(),
                     indices.buffer(),
                     output.clone().into_arg().into_buffer_arg(),
-                    extent(&problem),
+                    extents.launch(),
                     tile,
                     self.tensor.strides(),
                     strides(indices, width as u32),
@@ -192,6 +205,15 @@ impl Read {
             }
         }
     }
+}
+
+/// [`Extents`] on the device; axes that are read in vectors count them.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+struct Extent {
+    outer: u32,
+    rows: u32,
+    positions: u32,
+    inner: u32,
 }
 
 /// For each vector of the result, all of one index: the tensor's vector there.
@@ -207,7 +229,7 @@ fn gather_slices<F: Numeric, I: Int, N: Size>(
     #[define(F, I)] _dtypes: [ElemType; 2],
 ) {
     let (outer, source, inner) = (tile.outer(), tile.axis(), tile.inner());
-    if outer >= extent.outer || source >= extent.sources || inner >= extent.inner {
+    if outer >= extent.outer || source >= extent.positions || inner >= extent.inner {
         terminate!();
     }
     let row = row_of::<I>(indices[index_strides.offset(outer, source, inner)], extent.rows);
@@ -215,7 +237,7 @@ fn gather_slices<F: Numeric, I: Int, N: Size>(
     if row < extent.rows {
         value = tensor[tensor_strides.offset(outer, row, inner)];
     }
-    output[((outer * extent.sources + source) * extent.inner + inner) as usize] = value;
+    output[((outer * extent.positions + source) * extent.inner + inner) as usize] = value;
 }
 
 /// For each vector of the result, along the axis or the inner one: the tensor's element at each one's index.
@@ -232,7 +254,7 @@ fn gather_elements<F: Numeric, I: Int, N: Size>(
     #[define(F, I)] _dtypes: [ElemType; 2],
 ) {
     let (outer, source, inner) = (tile.outer(), tile.axis(), tile.inner());
-    if outer >= extent.outer || source >= extent.sources || inner >= extent.inner {
+    if outer >= extent.outer || source >= extent.positions || inner >= extent.inner {
         terminate!();
     }
     let index = indices[index_strides.offset(outer, source, inner)];
@@ -249,5 +271,5 @@ fn gather_elements<F: Numeric, I: Int, N: Size>(
         }
         values.insert(lane, value);
     }
-    output[((outer * extent.sources + source) * extent.inner + inner) as usize] = values;
+    output[((outer * extent.positions + source) * extent.inner + inner) as usize] = values;
 }

@@ -1,7 +1,7 @@
 //! The check of indices against its reference.
 
 use crate::harness::*;
-use burn_deterministic_kernels::scatter::bounds::{Flags, check, first_outside};
+use burn_deterministic_kernels::index_check::{Flags, check, first_outside};
 use cubecl::ir::{ElemType, IntKind};
 use cubecl::std::tensor::TensorHandle;
 

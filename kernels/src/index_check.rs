@@ -4,11 +4,11 @@
 //! the same word, so which of them comes last does not matter, and none adds to what another wrote.
 
 use crate::KernelError;
-use crate::launch::grid;
-use crate::scatter::accepts::index_type;
-use crate::scatter::axes::AxisView;
-use crate::scatter::kernel::row_of;
-use crate::scatter::segment::words_arg;
+use crate::buffer::words_arg;
+use crate::grid::grid;
+use crate::index::index_type;
+use crate::index::row_of;
+use crate::view::AxisView;
 use cubecl::prelude::*;
 use cubecl::server::{Handle, ServerError};
 use cubecl::std::tensor::TensorHandle;
@@ -60,7 +60,7 @@ pub fn check(
     flags: &Flags,
     flag: usize,
 ) -> Result<(), KernelError> {
-    const KERNEL: &str = "scatter::bounds";
+    const KERNEL: &str = "index_check::check";
     assert!(flag < flags.length, "flag {flag} of {}", flags.length);
     let dtype = index_type(client, KERNEL, &indices)?;
     let (axes, elements) = (indices.shape().len(), indices.shape().iter().product::<usize>());

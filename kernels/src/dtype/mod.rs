@@ -1,0 +1,44 @@
+//! Element types: names, what a kernel supports, and in which type it accumulates.
+
+pub(crate) mod key;
+
+use crate::KernelError;
+use cubecl::ir::{ElemType, FloatKind, UIntKind};
+use cubecl::prelude::*;
+
+pub(crate) const F32: ElemType = ElemType::Float(FloatKind::F32);
+/// The type of positions, keys and counters.
+pub(crate) const U32: ElemType = ElemType::UInt(UIntKind::U32);
+
+/// Whether a type is a float.
+pub(crate) fn is_float(dtype: ElemType) -> bool {
+    matches!(dtype, ElemType::Float(_))
+}
+
+/// The type in which values of a type are combined: f32 for f16 and bf16, else the type itself.
+pub(crate) fn accumulator(storage: ElemType) -> ElemType {
+    match storage {
+        ElemType::Float(FloatKind::F16 | FloatKind::BF16) => F32,
+        other => other,
+    }
+}
+
+/// Refuses element types that are not plain numbers or that the device does not have.
+pub(crate) fn supported(
+    client: &Client,
+    kernel: &'static str,
+    dtype: ElemType,
+    remedy: &'static str,
+) -> Result<(), KernelError> {
+    let plain = match dtype {
+        ElemType::Float(kind) => {
+            matches!(kind, FloatKind::F16 | FloatKind::BF16 | FloatKind::F32 | FloatKind::F64)
+        }
+        ElemType::Int(_) | ElemType::UInt(_) => true,
+        _ => false,
+    };
+    match plain && client.properties().supports_type(dtype) {
+        true => Ok(()),
+        false => Err(KernelError::Dtype { kernel, dtype, remedy }),
+    }
+}

@@ -1,0 +1,131 @@
+//! Launch grids for kernels in which one unit (thread) owns one output element.
+//!
+//! Such a kernel computes the same chain of operations for an element on every grid, so nothing here can change a result.
+
+use crate::device::Machine;
+use cubecl::prelude::*;
+
+/// Units in a cube. 256 is what every supported device offers (SwiftShader has no more).
+pub const UNITS: u32 = 256;
+
+/// Cubes along one axis that every supported device accepts.
+pub const MAX_CUBES_PER_AXIS: u32 = 65_535;
+
+/// Most loop iterations of one unit in one launch, all its loops together, nested ones counted each time they run.
+///
+/// Mesa's llvmpipe leaves every loop of an invocation after 65535 iterations in total and reports nothing: a longer
+/// chain would silently end early. It counts for the units of a vector together, and one iteration more each time a
+/// loop is left or skipped, so a bound has to hold for the longest way through each loop and include those. Every plan
+/// stays below this number, on every device, by cutting long chains into launches that continue each other; what is
+/// left up to 65535 is for single loops and for those over the axes of a shape.
+pub const MAX_ITERATIONS: usize = 60_000;
+
+/// The grid of [`UNITS`]-unit cubes that covers `units` units, one or two axes deep.
+///
+/// A kernel launched with it must compare `ABSOLUTE_POS` with the number of units it needs: the grid may be larger.
+///
+/// # Panics
+///
+/// From 2^32 cubes on.
+pub fn grid(units: usize) -> (CubeCount, CubeDim) {
+    (cubes(units.div_ceil(UNITS as usize)), CubeDim::new_1d(UNITS))
+}
+
+/// At least `count` cubes, one or two axes deep.
+///
+/// A kernel launched with it must compare `CUBE_POS` with the number of cubes it needs: there may be more.
+///
+/// # Panics
+///
+/// From 2^32 cubes on.
+pub fn cubes(count: usize) -> CubeCount {
+    let count = u32::try_from(count).expect("a grid of less than 2^32 cubes");
+    let x = count.clamp(1, MAX_CUBES_PER_AXIS);
+    CubeCount::Static(x, count.div_ceil(x).max(1), 1)
+}
+
+/// How many of `shared` elements that differ in one place only a unit computes, so that what they have in common is
+/// computed once: as many as leave enough of `units` in all for the device.
+pub(crate) fn elements_a_unit(client: &Client, units: usize, shared: usize) -> usize {
+    let enough = match Machine::of(client) {
+        Machine::Gpu => 1 << 16,
+        // 64 cubes keep its threads busy.
+        Machine::Software => 1 << 14,
+    };
+    (units / enough).clamp(1, shared.clamp(1, MAX_ITERATIONS - 1))
+}
+
+/// How a cube's units cover `[outer, axis, inner]`: `2^inner_bits` neighbours along the inner axis, then
+/// `2^axis_bits` along the axis, the rest along the outer one. Cubes tile these along X, Y and Z from the first element
+/// of the launch on. No unit divides to find its element, which software drivers do slowly; all units are along X, since
+/// some vectorise that axis alone.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+pub(crate) struct Tile {
+    inner_bits: u32,
+    axis_bits: u32,
+    outer_bits: u32,
+    first_inner: u32,
+    first_axis: u32,
+    first_outer: u32,
+}
+
+#[cube]
+impl Tile {
+    /// The unit's place along the inner axis.
+    pub(crate) fn inner(&self) -> u32 {
+        self.first_inner + (CUBE_POS_X << self.inner_bits) + (UNIT_POS_X & ((1u32 << self.inner_bits) - 1))
+    }
+
+    /// The unit's place along the axis.
+    pub(crate) fn axis(&self) -> u32 {
+        let within = (UNIT_POS_X >> self.inner_bits) & ((1u32 << self.axis_bits) - 1);
+        self.first_axis + (CUBE_POS_Y << self.axis_bits) + within
+    }
+
+    /// The unit's place along the outer axis.
+    pub(crate) fn outer(&self) -> u32 {
+        self.first_outer + (CUBE_POS_Z << self.outer_bits) + (UNIT_POS_X >> (self.inner_bits + self.axis_bits))
+    }
+}
+
+/// The grids over `[outer, axis, inner]` of cubes of [`UNITS`] units, and how a cube's units cover it: one, unless the
+/// tensor has more cubes along an axis than a grid takes.
+pub(crate) fn axis_grids(
+    outer: usize,
+    axis: usize,
+    inner: usize,
+) -> impl Iterator<Item = (CubeCount, CubeDim, TileLaunch)> {
+    let bits = |length: usize, most: u32| length.next_power_of_two().ilog2().min(most);
+    // Along the inner axis as far as neighbours share a cache line or a warp, then along the others.
+    let inner_bits = bits(inner, 5);
+    let axis_bits = bits(axis, UNITS.ilog2() - inner_bits);
+    let outer_bits = UNITS.ilog2() - inner_bits - axis_bits;
+    pieces(outer, outer_bits)
+        .flat_map(move |z| pieces(axis, axis_bits).map(move |y| (y, z)))
+        .flat_map(move |(y, z)| pieces(inner, inner_bits).map(move |x| (x, y, z)))
+        .map(move |(x, y, z)| {
+            let tile = TileLaunch::new(inner_bits, axis_bits, outer_bits, x.0, y.0, z.0);
+            (CubeCount::Static(x.1, y.1, z.1), CubeDim::new_1d(UNITS), tile)
+        })
+}
+
+/// The pieces of an axis that cubes of `2^bits` elements cover in one grid each: the first element and the cubes.
+fn pieces(length: usize, bits: u32) -> impl Iterator<Item = (u32, u32)> {
+    let most = (MAX_CUBES_PER_AXIS as usize) << bits;
+    (0..length).step_by(most).map(move |first| (first as u32, (length - first).min(most).div_ceil(1 << bits) as u32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pieces;
+
+    #[test]
+    fn pieces_cover_an_axis() {
+        assert_eq!(pieces(0, 3).count(), 0);
+        assert_eq!(pieces(1, 8).collect::<Vec<_>>(), [(0, 1)]);
+        assert_eq!(pieces(65_535 * 8, 3).collect::<Vec<_>>(), [(0, 65_535)]);
+        assert_eq!(pieces(65_535 * 8 + 9, 3).collect::<Vec<_>>(), [(0, 65_535), (65_535 * 8, 2)]);
+        let last = pieces(u32::MAX as usize, 5).last().unwrap();
+        assert!(u64::from(last.0) + (u64::from(last.1) << 5) >= u64::from(u32::MAX));
+    }
+}

@@ -1,0 +1,243 @@
+//! Stable sort of keys with their positions, shared by sorts, top-k and updates.
+//!
+//! Integers only: equal keys keep their order, so there is one result, and no plan can change it.
+//!
+//! # Algorithm
+//!
+//! Least-significant-digit radix sort (Knuth, "The Art of Computer Programming" 3, 5.2.5; in the three-kernel form of
+//! Satish, Harris and Garland, "Designing efficient sorting algorithms for manycore GPUs", 2009): for each digit, count
+//! each run's keys by digit, scan the counters exclusively in the order `[digit, run]`, and place each run's keys at the
+//! counters' positions. Few keys are ranked instead: the enumeration sort of Knuth, 5.2.
+//!
+//! # Cost
+//!
+//! `n` keys of `b` bits by digits of `d` bits: `ceil(b / d)` passes of four launches, 16 bytes of scratch a key.
+
+mod kernel;
+pub mod plan;
+
+pub use plan::{Plan, Radix};
+
+use crate::buffer::{words, words_arg};
+use crate::dtype::U32;
+use crate::grid::{cubes, grid};
+use cubecl::prelude::*;
+use cubecl::server::Handle;
+use plan::{padded_runs, scan_block};
+
+/// Units in a cube of the kernels in which a unit walks a run: few, so that the few runs spread over the cores.
+const RUN_UNITS: u32 = 32;
+
+/// One key for each of `n` positions: integers that came from a caller, or u32 words. One outside `0..rows` counts as `rows`.
+pub(crate) struct Keys {
+    pub(crate) handle: Handle,
+    /// Elements from one position's key to the next.
+    pub(crate) stride: u32,
+    pub(crate) dtype: ElemType,
+}
+
+impl Keys {
+    /// Dense u32 words.
+    pub(crate) fn words(handle: Handle) -> Self {
+        Self { handle, stride: 1, dtype: U32 }
+    }
+
+    /// Neighbouring keys that a unit reads at once, in runs of `run`.
+    fn width(&self, length: usize, run: usize) -> usize {
+        let fours = self.stride == 1 && self.dtype.size() == 4 && length.is_multiple_of(4) && run.is_multiple_of(4);
+        if fours { 4 } else { 1 }
+    }
+
+    fn arg(&self, length: usize) -> BufferArg {
+        // SAFETY: the handle holds a key for each position at this stride; kernels address no others.
+        unsafe { BufferArg::from_raw_parts(self.handle.clone(), length) }
+    }
+}
+
+/// `n` keys in ascending order.
+pub(crate) struct Sorted {
+    /// `[n]` u32: the keys, `rows` for those that were outside `0..rows`.
+    pub(crate) keys: Handle,
+    /// `[n]` u32: the position that each key had; ascending among equal keys.
+    pub(crate) positions: Handle,
+}
+
+/// Sorts `length` keys in `0..=rows` by `plan`, which [takes them](Plan::refuses). With `positions`, key `p` is that of
+/// `positions[p]`, and equal keys keep the order they have: sorts by several words chain so, the lowest word first.
+pub(crate) fn sort(
+    client: &Client,
+    keys: Keys,
+    positions: Option<Handle>,
+    rows: usize,
+    length: usize,
+    plan: Plan,
+) -> Sorted {
+    match (plan, positions) {
+        (Plan::Rank, None) => rank(client, &keys, rows, length),
+        (Plan::Radix(radix), positions) => radix_sort(client, keys, positions, rows, length, radix),
+        (Plan::Rank, Some(_)) => unreachable!("only keys in their own positions are ranked"),
+    }
+}
+
+/// The CSR row offsets of sorted keys: `[rows + 1]` u32, the keys equal to `r` being those at `offsets[r] ..
+/// offsets[r + 1]`.
+pub(crate) fn row_offsets(client: &Client, keys: &Handle, rows: usize, length: usize) -> Handle {
+    let offsets = words(client, rows + 1);
+    let (count, dim) = grid(rows + 1);
+    // SAFETY: units stop at `rows`, the last of `rows + 1` offsets; the search stays within `length` keys.
+    unsafe {
+        kernel::offsets_of_rows::launch_unchecked(
+            client,
+            count,
+            dim,
+            words_arg(keys, length),
+            words_arg(&offsets, rows + 1),
+            rows as u32,
+            length as u32,
+        );
+    }
+    offsets
+}
+
+fn run_grid(units: usize) -> (CubeCount, CubeDim) {
+    (cubes(units.div_ceil(RUN_UNITS as usize)), CubeDim::new_1d(RUN_UNITS))
+}
+
+fn rank(client: &Client, keys: &Keys, rows: usize, length: usize) -> Sorted {
+    let sorted = Sorted { keys: words(client, length), positions: words(client, length) };
+    let (count, dim) = run_grid(length);
+    // SAFETY: units stop at `length`, the ranks are a permutation of `0..length`, and each buffer holds as many.
+    unsafe {
+        kernel::place_by_rank::launch_unchecked(
+            client,
+            count,
+            dim,
+            keys.arg(length),
+            words_arg(&sorted.keys, length),
+            words_arg(&sorted.positions, length),
+            keys.stride,
+            rows as u32,
+            length as u32,
+            keys.dtype,
+        );
+    }
+    sorted
+}
+
+fn radix_sort(
+    client: &Client,
+    keys: Keys,
+    positions: Option<Handle>,
+    rows: usize,
+    length: usize,
+    radix: Radix,
+) -> Sorted {
+    let given = positions.is_some();
+    let pass = Passes { client, counters: words(client, radix.counters(length)), rows, length, radix };
+    // A first pass that reads no positions takes any buffer for them.
+    let mut from = (positions.unwrap_or_else(|| keys.handle.clone()), keys);
+    let mut spare: Option<Sorted> = None;
+    for nth in 0..radix.passes {
+        let to =
+            spare.take().unwrap_or_else(|| Sorted { keys: words(client, length), positions: words(client, length) });
+        pass.run(nth, &from.1, (given || nth > 0).then_some(&from.0), &to);
+        let (positions, keys) = std::mem::replace(&mut from, (to.positions, Keys::words(to.keys)));
+        // The buffers of the first pass are the caller's.
+        spare = (nth > 0).then_some(Sorted { keys: keys.handle, positions });
+    }
+    Sorted { keys: from.1.handle, positions: from.0 }
+}
+
+/// The passes of one radix sort.
+struct Passes<'a> {
+    client: &'a Client,
+    /// `[digits, runs]`.
+    counters: Handle,
+    rows: usize,
+    length: usize,
+    radix: Radix,
+}
+
+impl Passes<'_> {
+    /// Sorts by digit `nth`, stably. Without `positions` the keys are in their own.
+    fn run(&self, nth: u32, keys: &Keys, positions: Option<&Handle>, to: &Sorted) {
+        let Self { client, ref counters, rows, length, radix } = *self;
+        let runs = padded_runs(length, radix.run);
+        let (count, dim) = run_grid(runs);
+        let width = keys.width(length, radix.run);
+        let shift = nth * radix.digit_bits;
+        // SAFETY: units stop at the number of runs, which cover the keys, those that pad them having none, and each has a
+        // column of the counters.
+        unsafe {
+            kernel::count_digits::launch_unchecked(
+                client,
+                count.clone(),
+                dim,
+                width,
+                keys.arg(length),
+                words_arg(counters, radix.counters(length)),
+                keys.stride,
+                rows as u32,
+                length as u32,
+                radix.run as u32,
+                runs as u32,
+                shift,
+                radix.digits() as u32,
+                keys.dtype,
+            );
+        }
+        exclusive_scan(client, counters, radix.counters(length));
+        // SAFETY: as above; the scanned counters number the keys, so that the new positions are a permutation.
+        unsafe {
+            kernel::place_by_digit::launch_unchecked(
+                client,
+                count,
+                dim,
+                width,
+                keys.arg(length),
+                words_arg(positions.unwrap_or(&keys.handle), length),
+                words_arg(counters, radix.counters(length)),
+                words_arg(&to.keys, length),
+                words_arg(&to.positions, length),
+                keys.stride,
+                rows as u32,
+                length as u32,
+                radix.run as u32,
+                runs as u32,
+                shift,
+                radix.digits() as u32,
+                positions.is_some(),
+                keys.dtype,
+            );
+        }
+    }
+}
+
+/// Replaces each counter by the sum of all before it.
+fn exclusive_scan(client: &Client, counters: &Handle, length: usize) {
+    let block = scan_block(length);
+    let blocks = length.div_ceil(block);
+    let sums = words(client, blocks);
+    let (count, dim) = run_grid(blocks);
+    // SAFETY: units stop at the number of blocks, which cover the counters.
+    unsafe {
+        kernel::sum_blocks::launch_unchecked(
+            client,
+            count.clone(),
+            dim,
+            words_arg(counters, length),
+            words_arg(&sums, blocks),
+            length as u32,
+            block as u32,
+        );
+        kernel::scan_blocks::launch_unchecked(
+            client,
+            count,
+            dim,
+            words_arg(counters, length),
+            words_arg(&sums, blocks),
+            length as u32,
+            block as u32,
+        );
+    }
+}

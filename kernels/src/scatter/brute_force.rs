@@ -1,0 +1,65 @@
+//! [`Plan::BruteForce`](super::Plan::BruteForce): each destination reads all indices of its line.
+
+use super::combine::{Accumulator, cast_lanes};
+use super::operands::{Form, Layout, Scatter};
+use crate::grid::{Tile, axis_grids};
+use crate::index::row_of;
+use cubecl::prelude::*;
+use cubecl::std::tensor::TensorHandle;
+
+/// A unit a vector of `output[outer, rows, inner]`.
+#[cube(launch_unchecked)]
+fn brute_force<F: Numeric, A: Numeric, I: Int, N: Size>(
+    tensor: &[Vector<F, N>],
+    indices: &[I],
+    values: &[Vector<F, N>],
+    output: &mut [Vector<F, N>],
+    layout: Layout,
+    tile: Tile,
+    #[comptime] form: Form,
+    #[define(F, A, I)] _types: [ElemType; 3],
+) {
+    let (outer, row, inner) = (tile.outer(), tile.axis(), tile.inner());
+    if outer >= layout.outer || row >= layout.rows || inner >= layout.inner {
+        terminate!();
+    }
+    let mut accumulator = Accumulator::<A, N>::new();
+    for position in 0..layout.positions {
+        let index = indices[layout.indices.offset(outer, position, inner)];
+        if row_of::<I>(index, layout.rows) == row {
+            let value = values[layout.values.offset(outer, position, inner)];
+            accumulator.take(position / form.block, cast_lanes::<F, A, N>(value), form);
+        }
+    }
+    let before = tensor[layout.tensor.offset(outer, row, inner)];
+    let element = (outer * layout.rows + row) * layout.inner + inner;
+    output[element as usize] = accumulator.update::<F>(before, form);
+}
+
+impl Scatter<'_> {
+    pub(super) fn brute_force(self) -> TensorHandle {
+        let Some(problem) = self.problem() else { return self.copy() };
+        let (output, width) = (self.output(), self.vector_width());
+        for (count, dim, tile) in axis_grids(problem.outer, problem.rows, problem.inner / width) {
+            // SAFETY: units stop at the number of destinations; the views cover what the extents and their strides reach,
+            // and no index addresses memory.
+            unsafe {
+                brute_force::launch_unchecked(
+                    self.client,
+                    count,
+                    dim,
+                    width,
+                    self.tensor.buffer(),
+                    self.indices.buffer(),
+                    self.values.buffer(),
+                    output.clone().into_arg().into_buffer_arg(),
+                    self.layout(width),
+                    tile,
+                    self.form(),
+                    self.types,
+                );
+            }
+        }
+        output
+    }
+}

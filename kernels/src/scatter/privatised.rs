@@ -1,0 +1,125 @@
+//! [`Plan::Privatised`](super::Plan::Privatised): each block of positions adds to totals of its own.
+//!
+//! An absent total is -0: `x + -0` is `x` for every float, and so is `-0 + x`. For integers it is 0.
+
+use super::combine::{apply_lanes, cast_lanes};
+use super::operands::{Form, Layout, Scatter};
+use crate::buffer::unwritten;
+use crate::grid::{Tile, axis_grids};
+use crate::index::row_of;
+use cubecl::prelude::*;
+use cubecl::std::tensor::TensorHandle;
+
+/// What adds nothing.
+#[cube]
+fn nothing<A: Numeric, N: Size>(#[comptime] form: Form) -> Vector<A, N> {
+    if comptime!(form.is_float) {
+        // From its bits: the compilers through C++ print the constant -0.0 as the integer -0.
+        Vector::<A, N>::new(A::cast_from(f32::reinterpret(0x8000_0000u32)))
+    } else {
+        Vector::<A, N>::new(A::from_int(0))
+    }
+}
+
+/// A unit a block of positions and column: adds the block's values, ascending, to `totals[blocks, outer, rows, inner]`.
+#[cube(launch_unchecked)]
+fn total_blocks<F: Numeric, A: Numeric, I: Int, N: Size>(
+    indices: &[I],
+    values: &[Vector<F, N>],
+    totals: &mut [Vector<A, N>],
+    layout: Layout,
+    tile: Tile,
+    #[comptime] form: Form,
+    #[define(F, A, I)] _types: [ElemType; 3],
+) {
+    let (outer, block, inner) = (tile.outer(), tile.axis(), tile.inner());
+    let first = block * form.block;
+    if outer >= layout.outer || first >= layout.positions || inner >= layout.inner {
+        terminate!();
+    }
+    let base = (block * layout.outer + outer) * layout.rows * layout.inner + inner;
+    for row in 0..layout.rows {
+        totals[(base + row * layout.inner) as usize] = nothing::<A, N>(form);
+    }
+    for position in first..min(first + form.block, layout.positions) {
+        let row = row_of::<I>(indices[layout.indices.offset(outer, position, inner)], layout.rows);
+        if row < layout.rows {
+            let at = (base + row * layout.inner) as usize;
+            let value = cast_lanes::<F, A, N>(values[layout.values.offset(outer, position, inner)]);
+            totals[at] = totals[at] + value;
+        }
+    }
+}
+
+/// A unit a destination: chains the totals of its blocks, ascending, and adds the result.
+#[cube(launch_unchecked)]
+fn chain_totals<F: Numeric, A: Numeric, N: Size>(
+    tensor: &[Vector<F, N>],
+    totals: &[Vector<A, N>],
+    output: &mut [Vector<F, N>],
+    layout: Layout,
+    tile: Tile,
+    #[comptime] form: Form,
+    #[define(F, A)] _types: [ElemType; 2],
+) {
+    let (outer, row, inner) = (tile.outer(), tile.axis(), tile.inner());
+    if outer >= layout.outer || row >= layout.rows || inner >= layout.inner {
+        terminate!();
+    }
+    let elements = layout.outer * layout.rows * layout.inner;
+    let element = (outer * layout.rows + row) * layout.inner + inner;
+    let mut total = totals[element as usize];
+    for block in 1..layout.positions.div_ceil(form.block) {
+        total = total + totals[(block * elements + element) as usize];
+    }
+    let before = tensor[layout.tensor.offset(outer, row, inner)];
+    output[element as usize] = apply_lanes::<F, A, N>(before, total, form);
+}
+
+impl Scatter<'_> {
+    pub(super) fn privatised(self) -> TensorHandle {
+        let Some(problem) = self.problem() else { return self.copy() };
+        let (output, width) = (self.output(), self.vector_width());
+        let inner = problem.inner / width;
+        let [storage, accumulator, _] = self.types;
+        let totals = unwritten(self.client, vec![problem.blocks(), problem.elements()], accumulator);
+        for (count, dim, tile) in axis_grids(problem.outer, problem.blocks(), inner) {
+            // SAFETY: units stop at the number of blocks and columns, each of which has totals of its own; the views cover
+            // what the extents and their strides reach, and a row is compared with the extent before it addresses a total.
+            unsafe {
+                total_blocks::launch_unchecked(
+                    self.client,
+                    count,
+                    dim,
+                    width,
+                    self.indices.buffer(),
+                    self.values.buffer(),
+                    totals.clone().into_arg().into_buffer_arg(),
+                    self.layout(width),
+                    tile,
+                    self.form(),
+                    self.types,
+                );
+            }
+        }
+        for (count, dim, tile) in axis_grids(problem.outer, problem.rows, inner) {
+            // SAFETY: units stop at the number of destinations, of which there is a total for each block.
+            unsafe {
+                chain_totals::launch_unchecked(
+                    self.client,
+                    count,
+                    dim,
+                    width,
+                    self.tensor.buffer(),
+                    totals.clone().into_arg().into_buffer_arg(),
+                    output.clone().into_arg().into_buffer_arg(),
+                    self.layout(width),
+                    tile,
+                    self.form(),
+                    [storage, accumulator],
+                );
+            }
+        }
+        output
+    }
+}

@@ -1,0 +1,322 @@
+//! [`Plan::Segmented`](super::Plan::Segmented): sources sorted by destination, CSR row offsets, segmented fold.
+//!
+//! Among the sorted sources, those of one destination and one block of positions follow each other: a **run**. The total
+//! of a run of at least `shortest` sources is computed by a unit of its own, so that a destination with most of the
+//! sources is not one unit's work. Two such runs begin at least `shortest` places apart: the run that begins in window
+//! `w`, the places `w * shortest .. (w + 1) * shortest`, is stored at `w`.
+
+use super::combine::{Accumulator, cast_lanes, combine_lanes};
+use super::operands::{Form, Layout, Scatter};
+use super::plan::{Keyed, Problem};
+use crate::buffer::{unwritten, words, words_arg};
+use crate::grid::{Tile, axis_grids, grid};
+use crate::index::row_of;
+use crate::radix_sort::{self, Keys, Sorted, row_offsets};
+use cubecl::prelude::*;
+use cubecl::server::Handle;
+use cubecl::std::tensor::TensorHandle;
+
+/// No run begins here.
+const NONE: u32 = u32::MAX;
+
+/// The position of a source, which is numbered row-major over the keyed axes and the positions.
+#[cube]
+fn position_of(source: u32, layout: &Layout, #[comptime] keyed: Keyed) -> u32 {
+    let line = if comptime!(keyed.inner) { source / layout.inner } else { source };
+    if comptime!(keyed.outer) { line % layout.positions } else { line }
+}
+
+/// The block of positions that a source is in.
+#[cube]
+fn block_of(source: u32, layout: &Layout, #[comptime] form: Form, #[comptime] keyed: Keyed) -> u32 {
+    position_of(source, layout, keyed) / form.block
+}
+
+/// Where the total of a window's run is kept: `totals[windows, outer, inner]`, without the keyed axes.
+#[cube]
+fn total_of(window: u32, outer: u32, inner: u32, layout: &Layout, #[comptime] keyed: Keyed) -> usize {
+    let line = if comptime!(keyed.outer) { window } else { window * layout.outer + outer };
+    let total = if comptime!(keyed.inner) { line } else { line * layout.inner + inner };
+    total as usize
+}
+
+/// A unit an index: the destination it names, row-major over the keyed axes and the rows, or the number of destinations
+/// if it names none. The extents of axes that are not keyed are 1.
+#[cube(launch_unchecked)]
+fn destinations<I: Int>(indices: &[I], keys: &mut [u32], layout: Layout, tile: Tile, #[define(I)] _type: ElemType) {
+    let (outer, position, inner) = (tile.outer(), tile.axis(), tile.inner());
+    if outer >= layout.outer || position >= layout.positions || inner >= layout.inner {
+        terminate!();
+    }
+    let row = row_of::<I>(indices[layout.indices.offset(outer, position, inner)], layout.rows);
+    let destination = (outer * layout.rows + row) * layout.inner + inner;
+    let none = layout.outer * layout.rows * layout.inner;
+    let source = (outer * layout.positions + position) * layout.inner + inner;
+    keys[source as usize] = select(row < layout.rows, destination, none);
+}
+
+/// A unit a window of `shortest` sorted places: where the run of at least as many sources that begins in it begins and
+/// ends, as `runs[2 * window]` and `runs[2 * window + 1]`, or [`NONE`] twice.
+#[cube(launch_unchecked)]
+fn find_runs(
+    keys: &[u32],
+    sources: &[u32],
+    runs: &mut [u32],
+    layout: Layout,
+    rows: u32,
+    length: u32,
+    shortest: u32,
+    #[comptime] form: Form,
+    #[comptime] keyed: Keyed,
+) {
+    let window = ABSOLUTE_POS as u32;
+    if window >= length.div_ceil(shortest) {
+        terminate!();
+    }
+    let mut begin = NONE.runtime();
+    let mut end = NONE.runtime();
+    for nth in 0..shortest {
+        let place = window * shortest + nth;
+        let last = place + shortest - 1;
+        if last < length {
+            let (key, block) = (keys[place as usize], block_of(sources[place as usize], &layout, form, keyed));
+            let before = select(place == 0, 0u32, place - 1);
+            let begins = place == 0
+                || keys[before as usize] != key
+                || block_of(sources[before as usize], &layout, form, keyed) != block;
+            let reaches = keys[last as usize] == key && block_of(sources[last as usize], &layout, form, keyed) == block;
+            if begins && reaches && key < rows {
+                begin = place;
+                // The first place after the run, by bisection.
+                let mut low = last + 1;
+                let mut high = min(place + form.block, length);
+                while low < high {
+                    let middle = low + (high - low) / 2;
+                    let within = keys[middle as usize] == key
+                        && block_of(sources[middle as usize], &layout, form, keyed) == block;
+                    low = select(within, middle + 1, low);
+                    high = select(within, high, middle);
+                }
+                end = low;
+            }
+        }
+    }
+    runs[(window * 2) as usize] = begin;
+    runs[(window * 2 + 1) as usize] = end;
+}
+
+/// A unit a window and column of the axes that are not keyed: the total of the window's run, if it has one.
+#[cube(launch_unchecked)]
+fn fold_runs<F: Numeric, A: Numeric, N: Size>(
+    sources: &[u32],
+    runs: &[u32],
+    values: &[Vector<F, N>],
+    totals: &mut [Vector<A, N>],
+    layout: Layout,
+    tile: Tile,
+    windows: u32,
+    #[comptime] form: Form,
+    #[comptime] keyed: Keyed,
+    #[define(F, A)] _types: [ElemType; 2],
+) {
+    let (mut outer, window, mut inner) = (tile.outer(), tile.axis(), tile.inner());
+    // The grid has one column along keyed axes.
+    let outside_outer = if comptime!(keyed.outer) { outer >= 1 } else { outer >= layout.outer };
+    let outside_inner = if comptime!(keyed.inner) { inner >= 1 } else { inner >= layout.inner };
+    if outside_outer || window >= windows || outside_inner {
+        terminate!();
+    }
+    let begin = runs[(window * 2) as usize];
+    if begin != NONE {
+        let first = sources[begin as usize];
+        if comptime!(keyed.inner) {
+            inner = first % layout.inner;
+        }
+        if comptime!(keyed.outer) {
+            let line = if comptime!(keyed.inner) { first / layout.inner } else { first };
+            outer = line / layout.positions;
+        }
+        let position = position_of(first, &layout, keyed);
+        let mut total = cast_lanes::<F, A, N>(values[layout.values.offset(outer, position, inner)]);
+        for place in begin + 1..runs[(window * 2 + 1) as usize] {
+            let position = position_of(sources[place as usize], &layout, keyed);
+            let value = cast_lanes::<F, A, N>(values[layout.values.offset(outer, position, inner)]);
+            total = combine_lanes::<A, N>(total, value, form);
+        }
+        totals[total_of(window, outer, inner, &layout, keyed)] = total;
+    }
+}
+
+/// A unit a destination: folds the totals of its long runs and the values of its others.
+#[cube(launch_unchecked)]
+fn fold_segments<F: Numeric, A: Numeric, N: Size>(
+    tensor: &[Vector<F, N>],
+    sources: &[u32],
+    offsets: &[u32],
+    runs: &[u32],
+    totals: &[Vector<A, N>],
+    values: &[Vector<F, N>],
+    output: &mut [Vector<F, N>],
+    layout: Layout,
+    tile: Tile,
+    shortest: u32,
+    #[comptime] form: Form,
+    #[comptime] keyed: Keyed,
+    #[define(F, A)] _types: [ElemType; 2],
+) {
+    let (outer, row, inner) = (tile.outer(), tile.axis(), tile.inner());
+    if outer >= layout.outer || row >= layout.rows || inner >= layout.inner {
+        terminate!();
+    }
+    let element = (outer * layout.rows + row) * layout.inner + inner;
+    let line = if comptime!(keyed.outer) { outer * layout.rows + row } else { row };
+    let segment = if comptime!(keyed.inner) { line * layout.inner + inner } else { line };
+    let mut accumulator = Accumulator::<A, N>::new();
+    let mut place = offsets[segment as usize];
+    let end = offsets[(segment + 1) as usize];
+    while place < end {
+        let source = sources[place as usize];
+        let position = position_of(source, &layout, keyed);
+        if comptime!(form.one_block) {
+            let value = values[layout.values.offset(outer, position, inner)];
+            accumulator.take(0u32, cast_lanes::<F, A, N>(value), form);
+            place += 1;
+        } else {
+            let window = place / shortest;
+            if runs[(window * 2) as usize] == place {
+                let total = totals[total_of(window, outer, inner, &layout, keyed)];
+                accumulator.take(position / form.block, total, form);
+                place = runs[(window * 2 + 1) as usize];
+            } else {
+                let value = values[layout.values.offset(outer, position, inner)];
+                accumulator.take(position / form.block, cast_lanes::<F, A, N>(value), form);
+                place += 1;
+            }
+        }
+    }
+    let before = tensor[layout.tensor.offset(outer, row, inner)];
+    output[element as usize] = accumulator.update::<F>(before, form);
+}
+
+impl Scatter<'_> {
+    pub(super) fn segmented(self, plan: radix_sort::Plan) -> TensorHandle {
+        let Some(problem) = self.problem() else { return self.copy() };
+        let (length, rows) = problem.keys();
+        let keyed = problem.keyed();
+        let keys = match keyed.outer || keyed.inner {
+            true => self.destinations(&problem),
+            // Without other axes the sort reads the indices themselves.
+            false => Keys { handle: self.indices.handle(), stride: self.indices.strides[1], dtype: self.types[2] },
+        };
+        let sorted = radix_sort::sort(self.client, keys, None, rows, length, plan);
+        let offsets = row_offsets(self.client, &sorted.keys, rows, length);
+        self.fold(&problem, &sorted, &offsets)
+    }
+
+    fn destinations(&self, problem: &Problem) -> Keys {
+        let (length, _) = problem.keys();
+        let keyed = problem.keyed();
+        let (outer, inner) = (if keyed.outer { problem.outer } else { 1 }, if keyed.inner { problem.inner } else { 1 });
+        let keys = words(self.client, length);
+        for (count, dim, tile) in axis_grids(outer, problem.positions, inner) {
+            // SAFETY: units stop at the number of indices, which is the length of `keys`; the view covers its indices.
+            unsafe {
+                destinations::launch_unchecked(
+                    self.client,
+                    count,
+                    dim,
+                    self.indices.buffer(),
+                    words_arg(&keys, length),
+                    self.layout_of(outer, inner),
+                    tile,
+                    self.types[2],
+                );
+            }
+        }
+        Keys::words(keys)
+    }
+
+    fn fold(self, problem: &Problem, sorted: &Sorted, offsets: &Handle) -> TensorHandle {
+        let Self { client, types: [storage, accumulator, _], .. } = self;
+        let (keyed, form) = (problem.keyed(), self.form());
+        let (length, rows) = problem.keys();
+        let (output, width) = (self.output(), self.vector_width());
+        let inner = problem.inner / width;
+        let shortest = problem.shortest_run();
+        let windows = if form.one_block { 0 } else { length.div_ceil(shortest) };
+        let (run_outer, run_inner) = (if keyed.outer { 1 } else { problem.outer }, if keyed.inner { 1 } else { inner });
+        let columns = run_outer * run_inner;
+        let runs = words(client, 2 * windows);
+        // Without windows no total is read, but a vector has to be there to bind.
+        let totals = unwritten(client, vec![windows.max(1), columns * width], accumulator);
+        if windows > 0 {
+            let (count, dim) = grid(windows);
+            // SAFETY: units stop at the number of windows, of which each has two words in `runs`; places stay below
+            // `length`.
+            unsafe {
+                find_runs::launch_unchecked(
+                    client,
+                    count,
+                    dim,
+                    words_arg(&sorted.keys, length),
+                    words_arg(&sorted.positions, length),
+                    words_arg(&runs, 2 * windows),
+                    self.layout(1),
+                    rows as u32,
+                    length as u32,
+                    shortest as u32,
+                    form,
+                    keyed,
+                );
+            }
+        }
+        for (count, dim, tile) in axis_grids(run_outer, windows, run_inner) {
+            // SAFETY: units stop at the number of windows and columns, of which each has a total; the sources of a run are
+            // positions of values.
+            unsafe {
+                fold_runs::launch_unchecked(
+                    client,
+                    count,
+                    dim,
+                    width,
+                    words_arg(&sorted.positions, length),
+                    words_arg(&runs, 2 * windows),
+                    self.values.buffer(),
+                    totals.clone().into_arg().into_buffer_arg(),
+                    self.layout(width),
+                    tile,
+                    windows as u32,
+                    form,
+                    keyed,
+                    [storage, accumulator],
+                );
+            }
+        }
+        for (count, dim, tile) in axis_grids(problem.outer, problem.rows, inner) {
+            // SAFETY: units stop at the number of destinations, of which each has an offset and the next one; runs and
+            // totals were written for every window that a sorted place is in.
+            unsafe {
+                fold_segments::launch_unchecked(
+                    client,
+                    count,
+                    dim,
+                    width,
+                    self.tensor.buffer(),
+                    words_arg(&sorted.positions, length),
+                    words_arg(offsets, rows + 1),
+                    words_arg(&runs, 2 * windows),
+                    totals.clone().into_arg().into_buffer_arg(),
+                    self.values.buffer(),
+                    output.clone().into_arg().into_buffer_arg(),
+                    self.layout(width),
+                    tile,
+                    shortest as u32,
+                    form,
+                    keyed,
+                    [storage, accumulator],
+                );
+            }
+        }
+        output
+    }
+}

@@ -1,0 +1,196 @@
+//! Strided views: axes joined to few, broadcasts, and reads of four neighbours at once.
+//!
+//! Where an element lies is a fact of layout: no view changes which elements a kernel combines, or in which order.
+
+use crate::KernelError;
+use cubecl::prelude::*;
+use cubecl::std::tensor::{TensorHandle, into_contiguous};
+use std::ops::Range;
+
+/// Strides of `[outer, axis, inner]`, in elements, or in vectors where the view is read in vectors.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(crate) struct Strides {
+    outer: u32,
+    axis: u32,
+    inner: u32,
+}
+
+#[cube]
+impl Strides {
+    /// The offset of an element.
+    pub(crate) fn offset(&self, outer: u32, axis: u32, inner: u32) -> usize {
+        (outer * self.outer + axis * self.axis + inner * self.inner) as usize
+    }
+}
+
+/// A tensor whose axes before, at and after a range of axes each collapse into one.
+pub(crate) struct AxisView {
+    handle: cubecl::server::Handle,
+    elements: usize,
+    pub(crate) strides: [u32; 3],
+}
+
+impl AxisView {
+    /// Collapses the axes before `axes`, in it, and after it. Copies the tensor only where its strides do not collapse.
+    pub(crate) fn new(
+        client: &Client,
+        kernel: &'static str,
+        tensor: TensorHandle,
+        axes: Range<usize>,
+    ) -> Result<Self, KernelError> {
+        let elements = checked_elements(kernel, tensor.shape())?;
+        let tensor = match collapse_all(&tensor, &axes) {
+            Some(_) => tensor,
+            None => {
+                let dtype = tensor.dtype;
+                into_contiguous(client, tensor.binding(), dtype)
+            }
+        };
+        // A contiguous tensor always collapses, so the default is never taken.
+        let strides = collapse_all(&tensor, &axes).unwrap_or_default();
+        Ok(Self { handle: tensor.handle, elements, strides })
+    }
+
+    /// The memory of the tensor.
+    pub(crate) fn handle(&self) -> cubecl::server::Handle {
+        self.handle.clone()
+    }
+
+    /// The same buffer, read along its one axis for every `outer` and `inner`.
+    pub(crate) fn along_axis_only(mut self) -> Self {
+        self.strides = [0, self.strides[1], 0];
+        self
+    }
+
+    /// Distances in elements between neighbours along outer, axis and inner.
+    pub(crate) fn strides(&self) -> StridesLaunch {
+        let [outer, axis, inner] = self.strides;
+        StridesLaunch::new(outer, axis, inner)
+    }
+
+    /// Whether the inner axis can be read in vectors of `width`.
+    pub(crate) fn is_in_vectors(&self, width: usize) -> bool {
+        let [outer, axis, inner] = self.strides;
+        is_dense_in_vectors(width, inner as usize, [outer as usize, axis as usize])
+    }
+
+    /// Strides in vectors of `width` along the inner axis.
+    pub(crate) fn vector_strides(&self, width: u32) -> StridesLaunch {
+        let [outer, axis, inner] = self.strides;
+        StridesLaunch::new(outer / width, axis / width, inner)
+    }
+
+    /// Whether the axis can be read in vectors of `width` on every outer line. Asked where the inner axis has size 1.
+    pub(crate) fn has_axis_in_vectors(&self, width: usize) -> bool {
+        let [outer, axis, _] = self.strides;
+        is_dense_in_vectors(width, axis as usize, [outer as usize])
+    }
+
+    /// Strides in vectors of `width` along the axis.
+    pub(crate) fn axis_vector_strides(&self, width: u32) -> StridesLaunch {
+        let [outer, axis, inner] = self.strides;
+        StridesLaunch::new(outer / width, axis, inner)
+    }
+
+    /// The buffer from the view's first element on.
+    pub(crate) fn buffer(&self) -> BufferArg {
+        // SAFETY: the handle covers every element its tensor's shape and strides reach, and the kernels that take it
+        // address it by these strides within this shape. The length is not used to check an access.
+        unsafe { BufferArg::from_raw_parts(self.handle.clone(), self.elements) }
+    }
+}
+
+/// The number of elements of a shape, if 32-bit indices reach them all.
+pub(crate) fn checked_elements(kernel: &'static str, shape: &[usize]) -> Result<usize, KernelError> {
+    shape.iter().try_fold(1usize, |n, &size| n.checked_mul(size)).filter(|&n| n <= u32::MAX as usize).ok_or_else(|| {
+        KernelError::Shape { kernel, reason: format!("{shape:?} has more elements than 32-bit indices reach") }
+    })
+}
+
+/// Whether an axis of this stride can be read in aligned vectors of `width` elements: neighbours are adjacent in memory,
+/// and every line along it begins at a multiple of `width`, its distances from others being `others`.
+pub(crate) fn is_dense_in_vectors(width: usize, stride: usize, others: impl IntoIterator<Item = usize>) -> bool {
+    stride == 1 && others.into_iter().all(|other| other.is_multiple_of(width))
+}
+
+/// Joins axes of `shape`, in row-major order, where one stride walks two neighbours for every operand: `(size, last)` for
+/// each axis that is left, `last` being the last of the axes it is made of, whose strides are its strides. Axes of size 1
+/// are left out.
+pub(crate) fn join(
+    axes: impl IntoIterator<Item = usize>,
+    shape: &[usize],
+    strides: &[&[usize]],
+) -> Vec<(usize, usize)> {
+    let mut joined: Vec<(usize, usize)> = Vec::new();
+    for axis in axes.into_iter().filter(|&axis| shape[axis] != 1) {
+        let size = shape[axis];
+        let follows = |before: usize| strides.iter().all(|strides| strides[before] == strides[axis] * size);
+        match joined.last_mut() {
+            Some(last) if follows(last.1) => *last = (last.0 * size, axis),
+            _ => joined.push((size, axis)),
+        }
+    }
+    joined
+}
+
+/// The strides with which an operand of `shape` and `strides` broadcasts to `wanted`: missing leading axes and axes of
+/// size 1 get stride 0. `None` where it does not broadcast.
+pub(crate) fn broadcast_strides(shape: &[usize], strides: &[usize], wanted: &[usize]) -> Option<Vec<usize>> {
+    let missing = wanted.len().checked_sub(shape.len())?;
+    let mut broadcast = vec![0; wanted.len()];
+    for (axis, (&size, &stride)) in shape.iter().zip(strides).enumerate() {
+        match size {
+            1 => {}
+            size if size == wanted[missing + axis] => broadcast[missing + axis] = stride,
+            _ => return None,
+        }
+    }
+    Some(broadcast)
+}
+
+fn collapse_all(tensor: &TensorHandle, axes: &Range<usize>) -> Option<[u32; 3]> {
+    let (shape, strides) = (tensor.shape(), tensor.strides());
+    let part = |range: Range<usize>| match join(range, shape, &[strides])[..] {
+        [] => Some(0),
+        [(_, axis)] => Some(strides[axis]),
+        _ => None,
+    };
+    let reach: usize = shape.iter().zip(strides.iter()).map(|(&n, &s)| n.saturating_sub(1) * s).sum();
+    let (outer, axis, inner) = (part(0..axes.start)?, part(axes.clone())?, part(axes.end..shape.len())?);
+    (reach <= u32::MAX as usize).then_some([outer as u32, axis as u32, inner as u32])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{broadcast_strides, is_dense_in_vectors, join};
+
+    #[test]
+    fn joins_what_one_stride_walks() {
+        let joined = |shape: &[usize], strides: &[usize]| join(0..shape.len(), shape, &[strides]);
+        assert_eq!(joined(&[], &[]), []);
+        assert_eq!(joined(&[1, 1], &[7, 9]), []);
+        assert_eq!(joined(&[2, 3, 4], &[12, 4, 1]), [(24, 2)]);
+        assert_eq!(joined(&[2, 1, 4], &[8, 99, 2]), [(8, 2)]);
+        assert_eq!(joined(&[5, 4], &[0, 0]), [(20, 1)]);
+        assert_eq!(joined(&[4, 3], &[1, 4]), [(4, 0), (3, 1)]);
+        assert_eq!(joined(&[4, 3], &[6, 1]), [(4, 0), (3, 1)]);
+        // Axes join only where they do for every operand.
+        assert_eq!(join(0..2, &[4, 3], &[&[3, 1], &[0, 1]]), [(4, 0), (3, 1)]);
+    }
+
+    #[test]
+    fn broadcasts_axes_of_one() {
+        assert_eq!(broadcast_strides(&[3], &[2], &[4, 3]), Some(vec![0, 2]));
+        assert_eq!(broadcast_strides(&[4, 1], &[5, 1], &[4, 3]), Some(vec![5, 0]));
+        assert_eq!(broadcast_strides(&[2, 3], &[3, 1], &[3]), None);
+        assert_eq!(broadcast_strides(&[2], &[1], &[3]), None);
+    }
+
+    #[test]
+    fn vectors_are_aligned() {
+        assert!(is_dense_in_vectors(4, 1, [8, 12]));
+        assert!(!is_dense_in_vectors(4, 1, [8, 6]));
+        assert!(!is_dense_in_vectors(4, 2, [8]));
+    }
+}
