@@ -2,7 +2,7 @@
 
 use crate::harness::*;
 use burn_deterministic_kernels::KernelError;
-use burn_deterministic_kernels::scan::{self, Operation, block_length, plan::Plan, reference};
+use burn_deterministic_kernels::scan::{self, Operation, Plan, Problem, reference};
 use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -14,8 +14,8 @@ const I64: ElemType = ElemType::Int(IntKind::I64);
 const U32: ElemType = ElemType::UInt(UIntKind::U32);
 const ALL: [Operation; 4] = [Operation::Sum, Operation::Prod, Operation::Min, Operation::Max];
 
-/// Around every size at which blocks change, and beyond 65,535.
-const LENGTHS: [usize; 16] = [1, 2, 63, 64, 65, 97, 127, 128, 129, 4095, 4096, 4097, 10_007, 59_998, 65_537, 70_000];
+/// Around blocks of 1024, and beyond 65,535.
+const LENGTHS: [usize; 14] = [1, 2, 97, 1023, 1024, 1025, 2047, 2048, 2049, 4097, 10_007, 59_998, 65_537, 70_000];
 
 /// The operation on `f32`, as the contract states it.
 fn combine(operation: Operation) -> fn(f32, f32) -> f32 {
@@ -40,10 +40,9 @@ fn expected<T: Copy>(values: &[T], [outer, length, inner]: [usize; 3], combine: 
     want
 }
 
-/// The plans that take an axis of `length`.
-fn plans(length: usize) -> Vec<Option<Plan>> {
-    let walks = length < 59_999;
-    Plan::ALL.into_iter().filter(|&plan| walks || plan == Plan::Blocks).map(Some).chain([None]).collect()
+/// The plans that apply to `[outer, length, inner]`.
+fn plans([outer, length, inner]: [usize; 3]) -> Vec<Plan> {
+    Plan::candidates(&Problem { outer, length, inner })
 }
 
 /// Values for an operation: of a product close to 1, since devices differ in subnormal numbers.
@@ -58,9 +57,9 @@ fn values(operation: Operation, seed: u64, len: usize) -> Vec<f32> {
 fn check(client: &Client, operation: Operation, shape: [usize; 3]) {
     let values = values(operation, shape[1] as u64, shape.iter().product());
     let want = expected(&values, shape, combine(operation));
-    for plan in plans(shape[1]) {
+    for plan in plans(shape) {
         println!("{operation:?} of {shape:?} by {plan:?}");
-        let got = scan::scan(client, operation, upload(client, &values, &shape, F32), 1, plan).unwrap();
+        let got = scan::scan_planned(client, operation, upload(client, &values, &shape, F32), 1, plan).unwrap();
         assert_eq!(got.shape().to_vec(), shape);
         assert_bits(&download(client, got), &want);
     }
@@ -77,7 +76,7 @@ fn another_order_gives_other_bits() {
         before
     });
     let chain = bits(chain.collect());
-    assert_eq!(sums[..64], chain[..64]);
+    assert_eq!(sums[..1024], chain[..1024]);
     assert_ne!(sums, chain, "the inputs of the other tests do not show a wrong order");
 }
 
@@ -88,6 +87,20 @@ fn lines_of_every_length_match_the_reference_under_every_plan() {
         for length in LENGTHS {
             check(&client, operation, [1, length, 1]);
         }
+    }
+}
+
+/// What follows an element does not change its result.
+#[test]
+fn padding_does_not_change_a_prefix() {
+    let client = client();
+    let values = random_values(11, 9000);
+    let sums = |values: &[f32]| -> Vec<f32> {
+        download(&client, scan::cumsum(&client, upload(&client, values, &[values.len()], F32), 0).unwrap())
+    };
+    let all = sums(&values);
+    for length in [1, 1000, 1024, 1025, 5000, 8999] {
+        assert_bits(&sums(&values[..length]), &all[..length]);
     }
 }
 
@@ -130,9 +143,9 @@ fn extremes_stay_with_the_first_of_equals_and_with_nan() {
         values[101] = 3.0;
         for operation in [Operation::Min, Operation::Max] {
             let want = expected(&values, [1, values.len(), 1], combine(operation));
-            for plan in plans(values.len()) {
+            for plan in plans([1, values.len(), 1]) {
                 let input = upload(&client, &values, &[values.len()], F32);
-                let got: Vec<f32> = download(&client, scan::scan(&client, operation, input, 0, plan).unwrap());
+                let got: Vec<f32> = download(&client, scan::scan_planned(&client, operation, input, 0, plan).unwrap());
                 assert_bits(&got, &want);
             }
         }
@@ -187,8 +200,8 @@ fn other_types() {
     let client = client();
     let shape = [3, 300, 2];
     let raw: Vec<i32> = (0..1800).map(|i: i32| (i.wrapping_mul(0x9e37_79b9u32 as i32)) >> 3).collect();
-    for plan in plans(300) {
-        let run = |operation, input| scan::scan(&client, operation, input, 1, plan);
+    for plan in plans(shape) {
+        let run = |operation, input| scan::scan_planned(&client, operation, input, 1, plan);
         let sum = run(Operation::Sum, upload(&client, &raw, &shape, I32)).unwrap();
         assert_eq!(download::<i32>(&client, sum), expected(&raw, shape, i32::wrapping_add));
         let product = run(Operation::Prod, upload(&client, &raw, &shape, I32)).unwrap();
@@ -234,9 +247,8 @@ fn empty_tensors_and_refusals() {
     let refused = scan::cumsum(&client, upload(&client, &[1f32], &[1], F32), 1).unwrap_err();
     assert!(matches!(&refused, KernelError::Shape { .. }), "{refused}");
     let long = || upload(&client, &vec![1f32; 60_000], &[60_000], F32);
-    let refused = scan::scan(&client, Operation::Sum, long(), 0, Some(Plan::Walk)).unwrap_err().to_string();
-    assert!(refused.contains("60000") && refused.contains("Walk"), "{refused}");
-    assert_eq!(block_length(60_000), 256);
+    let refused = scan::scan_planned(&client, Operation::Sum, long(), 0, Plan::Sequential).unwrap_err().to_string();
+    assert_eq!(refused, "scan::cumsum: Sequential of 60000 elements along the axis, want at most 59998");
     let unknown = TensorHandle::new_contiguous(vec![1], client.empty(4), ElemType::Bool);
     assert!(matches!(scan::cumsum(&client, unknown, 0), Err(KernelError::Dtype { .. })));
 }

@@ -46,9 +46,9 @@ fn combine<A: Numeric, K: Numeric>(left: A, right: A, #[comptime] operation: Ope
     }
 }
 
-/// For each line: walks it, with the last result of the block before and the chain of the block it is in.
+/// A unit a line: goes through it with the last result of the block before and the chain of the current block.
 #[cube(launch_unchecked)]
-pub(super) fn walk_lines<F: Numeric, A: Numeric, K: Numeric>(
+pub(super) fn scan_lines<F: Numeric, A: Numeric, K: Numeric>(
     input: &[F],
     output: &mut [F],
     lines: Lines,
@@ -74,7 +74,7 @@ pub(super) fn walk_lines<F: Numeric, A: Numeric, K: Numeric>(
     }
 }
 
-/// For each block of each line: the last value of its own chain, in `totals[outer, blocks, inner]`.
+/// A unit a block of a line: the last value of its chain, in `totals[outer, blocks, inner]`.
 #[cube(launch_unchecked)]
 pub(super) fn fold_blocks<F: Numeric, A: Numeric, K: Numeric>(
     input: &[F],
@@ -98,12 +98,15 @@ pub(super) fn fold_blocks<F: Numeric, A: Numeric, K: Numeric>(
     totals[((outer * lines.blocks() + block) * lines.inner + inner) as usize] = local;
 }
 
-/// For each line: makes of the blocks' totals the results at their last elements.
+/// A unit a line: makes of the totals of the blocks `first_block .. end_block` the results at their last elements, those
+/// before being made already.
 #[cube(launch_unchecked)]
 pub(super) fn chain_totals<A: Numeric, K: Numeric>(
     totals: &mut [A],
     lines: Lines,
     tile: Tile,
+    first_block: u32,
+    end_block: u32,
     #[comptime] operation: Operation,
     #[define(A, K)] _dtypes: [ElemType; 2],
 ) {
@@ -112,17 +115,17 @@ pub(super) fn chain_totals<A: Numeric, K: Numeric>(
         terminate!();
     }
     let first = outer * lines.blocks() * lines.inner + inner;
-    let mut result = totals[first as usize];
-    for block in 1..lines.blocks() {
+    let mut result = totals[(first + (first_block - 1) * lines.inner) as usize];
+    for block in first_block..end_block {
         let at = (first + block * lines.inner) as usize;
         result = combine::<A, K>(result, totals[at], operation);
         totals[at] = result;
     }
 }
 
-/// For each block of each line: goes on from the last result of the block before it.
+/// A unit a block of a line: goes on from the last result of the block before it.
 #[cube(launch_unchecked)]
-pub(super) fn walk_blocks<F: Numeric, A: Numeric, K: Numeric>(
+pub(super) fn scan_blocks<F: Numeric, A: Numeric, K: Numeric>(
     input: &[F],
     totals: &[A],
     output: &mut [F],

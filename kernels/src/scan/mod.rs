@@ -2,8 +2,8 @@
 //!
 //! # Order contract
 //!
-//! The elements along the axis are `x[0..n]`. They are cut into blocks of [`block_length`]`(n)` elements, a power of
-//! two near the square root of `n` and 64 at least:
+//! The result at element `i` is the [blocked order](crate::order) of the elements `x[0..=i]`: blocks of
+//! [`BLOCK`](crate::order::BLOCK) = 1024 elements, counted from the first element,
 //!
 //! ```text
 //! local[i] = x[i]                     where a block begins
@@ -12,9 +12,9 @@
 //!            y[s-1] + local[i]        in a block that begins at s
 //! ```
 //!
-//! with `+` standing for the operation. So up to 64 elements are one plain chain, and the order depends on `n` alone.
-//! Since a block goes on from the last result of the block before it, the cumulative sum of numbers that are not
-//! negative never falls.
+//! with `+` standing for the operation. The order of a result depends on its position alone: what follows it, padding for
+//! one, does not change it. Since a block goes on from the last result of the block before it, the cumulative sum of
+//! numbers that are not negative never falls.
 //!
 //! | operation | `left + right` | the order matters |
 //! |---|---|---|
@@ -31,10 +31,8 @@
 //!
 //! # Cost
 //!
-//! [`plan`](plan::plan) has two ways of equal bits: a unit walks its whole line, with one read and one write an
-//! element, or, where lines are few or long, three launches fold the blocks, chain their totals, and walk the blocks:
-//! two reads and one write an element. No unit loops longer than
-//! [`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS), which bounds an axis at 2^30 elements.
+//! [`Plan`] has two ways to the same bits: a unit a line, or reduce-then-scan where lines are few or long (the three
+//! kernels of Dotsenko et al., "Fast scan algorithms on graphics processors", 2008). An axis has at most 2^30 elements.
 //!
 //! Guarantee: run to run for everything; the same bits on every device for integers, `Min` and `Max`, and for `Sum`
 //! and `Prod` where the device rounds correctly, keeps subnormals and does not reassociate.
@@ -49,15 +47,16 @@ use crate::device::{Machine, require_units};
 use crate::dtype::supported;
 use crate::grid::UNITS;
 use crate::grid::axis_grids;
+use crate::order::BLOCK;
 use crate::reduce;
 use crate::view::{AxisView, checked_elements};
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use kernel::LinesLaunch;
-use plan::{Lines, MOST_ELEMENTS, Plan};
+use plan::CHAINED_BLOCKS;
 
-pub use plan::block_length;
+pub use plan::{Plan, Problem};
 
 /// What is accumulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -104,7 +103,7 @@ impl Operation {
 ///
 /// As [`scan`].
 pub fn cumsum(client: &Client, input: TensorHandle, axis: usize) -> Result<TensorHandle, KernelError> {
-    scan(client, Operation::Sum, input, axis, None)
+    scan(client, Operation::Sum, input, axis)
 }
 
 /// The products of all elements up to each one along `axis`.
@@ -113,7 +112,7 @@ pub fn cumsum(client: &Client, input: TensorHandle, axis: usize) -> Result<Tenso
 ///
 /// As [`scan`].
 pub fn cumprod(client: &Client, input: TensorHandle, axis: usize) -> Result<TensorHandle, KernelError> {
-    scan(client, Operation::Prod, input, axis, None)
+    scan(client, Operation::Prod, input, axis)
 }
 
 /// The smallest of all elements up to each one along `axis`.
@@ -122,7 +121,7 @@ pub fn cumprod(client: &Client, input: TensorHandle, axis: usize) -> Result<Tens
 ///
 /// As [`scan`].
 pub fn cummin(client: &Client, input: TensorHandle, axis: usize) -> Result<TensorHandle, KernelError> {
-    scan(client, Operation::Min, input, axis, None)
+    scan(client, Operation::Min, input, axis)
 }
 
 /// The largest of all elements up to each one along `axis`.
@@ -131,21 +130,45 @@ pub fn cummin(client: &Client, input: TensorHandle, axis: usize) -> Result<Tenso
 ///
 /// As [`scan`].
 pub fn cummax(client: &Client, input: TensorHandle, axis: usize) -> Result<TensorHandle, KernelError> {
-    scan(client, Operation::Max, input, axis, None)
+    scan(client, Operation::Max, input, axis)
 }
 
-/// Any of the above, by `forced` instead of the [planned](plan::plan) way.
+/// Any of the above.
 ///
 /// # Errors
 ///
-/// An axis the tensor does not have, a tensor that 32-bit indices do not reach, an axis of more than 2^30 elements, a
-/// forced [`Plan::Walk`] that loops too long, or an element type without a kernel on this device.
+/// An axis the tensor does not have, a tensor that 32-bit indices do not reach, an axis of more than 2^30 elements, or an
+/// element type without a kernel on this device.
 pub fn scan(
     client: &Client,
     operation: Operation,
     input: TensorHandle,
     axis: usize,
-    forced: Option<Plan>,
+) -> Result<TensorHandle, KernelError> {
+    run(client, operation, input, axis, None)
+}
+
+/// [`scan`] by a plan of the caller's choice, which cannot change the result.
+///
+/// # Errors
+///
+/// As [`scan`], and a plan that does not apply.
+pub fn scan_planned(
+    client: &Client,
+    operation: Operation,
+    input: TensorHandle,
+    axis: usize,
+    plan: Plan,
+) -> Result<TensorHandle, KernelError> {
+    run(client, operation, input, axis, Some(plan))
+}
+
+fn run(
+    client: &Client,
+    operation: Operation,
+    input: TensorHandle,
+    axis: usize,
+    plan: Option<Plan>,
 ) -> Result<TensorHandle, KernelError> {
     const REMEDY: &str = "use f64, f32, f16, bf16 or an integer type that the device has";
     let name = operation.name();
@@ -165,18 +188,16 @@ pub fn scan(
     if elements == 0 {
         return Ok(output);
     }
-    let lines = Lines { outer: shape[..axis].iter().product(), length, inner: shape[axis + 1..].iter().product() };
-    let plan = forced.unwrap_or_else(|| plan::plan(&lines, Machine::of(client)));
-    if length > MOST_ELEMENTS || (plan == Plan::Walk && !lines.can_walk()) {
-        let most = if plan == Plan::Walk { plan::MOST_WALKED } else { MOST_ELEMENTS };
-        let reason = format!("{length} elements along axis {axis} by {plan:?}, want at most {most}");
-        return Err(KernelError::Shape { kernel: name, reason });
+    let problem = Problem { outer: shape[..axis].iter().product(), length, inner: shape[axis + 1..].iter().product() };
+    let plan = plan.unwrap_or_else(|| plan::plan(&problem, Machine::of(client)));
+    if let Some(reason) = plan.refuses(&problem) {
+        return Err(KernelError::Plan { kernel: name, reason });
     }
     let input = AxisView::new(client, name, input, axis..axis + 1)?;
-    let launch = Launch { client, operation, lines, types: [dtype, accumulator, key] };
+    let launch = Launch { client, operation, problem, types: [dtype, accumulator, key] };
     match plan {
-        Plan::Walk => launch.walk(&input, &output),
-        Plan::Blocks => launch.blocks(&input, &output),
+        Plan::Sequential => launch.sequential(&input, &output),
+        Plan::ReduceThenScan => launch.reduce_then_scan(&input, &output),
     }
     Ok(output)
 }
@@ -185,23 +206,23 @@ pub fn scan(
 struct Launch<'a> {
     client: &'a Client,
     operation: Operation,
-    lines: Lines,
+    problem: Problem,
     types: [ElemType; 3],
 }
 
 impl Launch<'_> {
     fn lines(&self) -> LinesLaunch {
-        let Lines { outer, length, inner } = self.lines;
-        LinesLaunch::new(outer as u32, length as u32, inner as u32, block_length(length) as u32)
+        let Problem { outer, length, inner } = self.problem;
+        LinesLaunch::new(outer as u32, length as u32, inner as u32, BLOCK as u32)
     }
 
-    fn walk(&self, input: &AxisView, output: &TensorHandle) {
-        let Lines { outer, inner, .. } = self.lines;
+    fn sequential(&self, input: &AxisView, output: &TensorHandle) {
+        let Problem { outer, inner, .. } = self.problem;
         for (count, dim, tile) in axis_grids(outer, 1, inner) {
             // SAFETY: units stop at the number of lines; the view covers what the lines and its strides reach, and the
             // output has as many elements as the lines.
             unsafe {
-                kernel::walk_lines::launch_unchecked(
+                kernel::scan_lines::launch_unchecked(
                     self.client,
                     count,
                     dim,
@@ -217,9 +238,9 @@ impl Launch<'_> {
         }
     }
 
-    fn blocks(&self, input: &AxisView, output: &TensorHandle) {
-        let Lines { outer, length, inner } = self.lines;
-        let blocks = length.div_ceil(block_length(length));
+    fn reduce_then_scan(&self, input: &AxisView, output: &TensorHandle) {
+        let Problem { outer, inner, .. } = self.problem;
+        let blocks = self.problem.blocks();
         let totals_length = outer * blocks * inner;
         let totals = self.client.empty(totals_length * self.types[1].size());
         // SAFETY: `totals` is made with this length, in elements of the accumulator type.
@@ -242,7 +263,9 @@ impl Launch<'_> {
                 );
             }
         }
-        for (count, dim, tile) in axis_grids(outer, 1, inner) {
+        let firsts = (1..blocks).step_by(CHAINED_BLOCKS);
+        for (first, (count, dim, tile)) in firsts.flat_map(|first| axis_grids(outer, 1, inner).map(move |g| (first, g)))
+        {
             // SAFETY: units stop at the number of lines, each of which has its totals in `totals`.
             unsafe {
                 kernel::chain_totals::launch_unchecked(
@@ -252,6 +275,8 @@ impl Launch<'_> {
                     totals_arg(),
                     self.lines(),
                     tile,
+                    first as u32,
+                    (first + CHAINED_BLOCKS).min(blocks) as u32,
                     self.operation,
                     [self.types[1], self.types[2]],
                 );
@@ -260,7 +285,7 @@ impl Launch<'_> {
         for (count, dim, tile) in axis_grids(outer, blocks, inner) {
             // SAFETY: as for the totals; the output has as many elements as the lines.
             unsafe {
-                kernel::walk_blocks::launch_unchecked(
+                kernel::scan_blocks::launch_unchecked(
                     self.client,
                     count,
                     dim,
