@@ -4,7 +4,7 @@ use crate::buffer::{words, words_arg};
 use crate::grid::{axis_grids, grid};
 use crate::radix_sort::{self, Keys, Radix};
 use crate::sort::kernel::{self, Form, LinesLaunch, Wanted};
-use crate::sort::plan::{Choice, Lines};
+use crate::sort::plan::{Choice, Problem};
 use crate::view::AxisView;
 use cubecl::prelude::*;
 use cubecl::server::Handle;
@@ -13,8 +13,7 @@ use cubecl::std::tensor::TensorHandle;
 /// The launches of one sort.
 pub(super) struct Launch<'a> {
     pub client: &'a Client,
-    pub lines: Lines,
-    pub kept: usize,
+    pub problem: Problem,
     pub form: Form,
     pub wanted: Wanted,
     pub types: [ElemType; 2],
@@ -22,12 +21,12 @@ pub(super) struct Launch<'a> {
 
 impl Launch<'_> {
     fn lines(&self) -> LinesLaunch {
-        let Lines { outer, length, inner } = self.lines;
-        LinesLaunch::new(outer as u32, length as u32, inner as u32, self.kept as u32)
+        let Problem { outer, length, inner, kept, .. } = self.problem;
+        LinesLaunch::new(outer as u32, length as u32, inner as u32, kept as u32)
     }
 
     pub(super) fn rank(&self, input: &AxisView, (values, indices): &(TensorHandle, TensorHandle)) {
-        let Lines { outer, length, inner } = self.lines;
+        let Problem { outer, length, inner, .. } = self.problem;
         for (count, dim, tile) in axis_grids(outer, length.div_ceil(kernel::RANKED), inner) {
             // SAFETY: units stop at the number of elements; the view covers what the lines and its strides reach. Ranks
             // are a permutation of a line, and only those below `kept` are written, where the outputs have a place.
@@ -51,7 +50,7 @@ impl Launch<'_> {
     }
 
     pub(super) fn radix(&self, input: &AxisView, (values, indices): &(TensorHandle, TensorHandle), radix: Radix) {
-        let Lines { outer, length, inner } = self.lines;
+        let Problem { outer, length, inner, .. } = self.problem;
         let elements = outer * length * inner;
         let low = words(self.client, elements);
         let high_length = if self.form.wide { elements } else { 1 };
@@ -75,7 +74,7 @@ impl Launch<'_> {
                 );
             }
         }
-        let most = (u32::MAX >> (32 - self.form.bits)) as usize;
+        let most = self.problem.most();
         let by = |rows: usize, keys: Handle, places: Option<Handle>, radix: Radix| {
             let plan = radix_sort::Plan::Radix(radix);
             let sorted = radix_sort::sort(self.client, Keys::words(keys), places, rows, elements, plan);
@@ -91,7 +90,7 @@ impl Launch<'_> {
             self.number_lines(&places, &spare, elements);
             (_, places) = by(lines - 1, spare, Some(places), Radix::new(lines - 1, elements));
         }
-        for (count, dim, tile) in axis_grids(outer, self.kept, inner) {
+        for (count, dim, tile) in axis_grids(outer, self.problem.kept, inner) {
             // SAFETY: units stop at the number of elements kept; the places of a line are those of its elements, which
             // the view covers.
             unsafe {
@@ -114,7 +113,7 @@ impl Launch<'_> {
     }
 
     pub(super) fn select(&self, input: &AxisView, (values, indices): &(TensorHandle, TensorHandle), choice: Choice) {
-        let Lines { outer, length, inner } = self.lines;
+        let Problem { outer, length, inner, .. } = self.problem;
         let Choice { slots, chunk } = choice;
         let group = choice.group(length);
         // What lies side by side along the axis is read in fours.
@@ -196,7 +195,7 @@ impl Launch<'_> {
                 dim,
                 words_arg(places, elements),
                 words_arg(keys, elements),
-                self.lines.length as u32,
+                self.problem.length as u32,
                 elements as u32,
             );
         }

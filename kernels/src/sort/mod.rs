@@ -38,14 +38,14 @@ use crate::buffer::unwritten;
 use crate::device::{Machine, require_units};
 use crate::dtype::U32;
 use crate::dtype::supported;
-use crate::grid::{MAX_ITERATIONS, UNITS};
+use crate::grid::UNITS;
 use crate::view::{AxisView, checked_elements};
 use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use kernel::{Form, Order, Wanted};
 use launch::Launch;
-use plan::{Lines, Plan};
+pub use plan::{Plan, Problem};
 
 /// Which end comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,7 +60,7 @@ pub enum Direction {
 ///
 /// # Errors
 ///
-/// As [`sort_planned`].
+/// As [`sort_with_indices`].
 pub fn sort(
     client: &Client,
     input: TensorHandle,
@@ -76,7 +76,7 @@ pub fn sort(
 ///
 /// # Errors
 ///
-/// As [`sort_planned`].
+/// As [`sort_with_indices`].
 pub fn argsort(
     client: &Client,
     input: TensorHandle,
@@ -93,7 +93,8 @@ pub fn argsort(
 ///
 /// # Errors
 ///
-/// As [`sort_planned`].
+/// An axis the tensor does not have, a tensor that 32-bit indices do not reach, an axis longer than `index` can count, or
+/// an element or index type that is not a plain number or that the device does not have.
 pub fn sort_with_indices(
     client: &Client,
     input: TensorHandle,
@@ -101,27 +102,28 @@ pub fn sort_with_indices(
     direction: Direction,
     index: ElemType,
 ) -> Result<(TensorHandle, TensorHandle), KernelError> {
-    sort_planned(client, input, axis, direction, index, None)
+    const KERNEL: &str = "sort::sort_with_indices";
+    let kept = axis_length(KERNEL, &input, axis)?;
+    let sorting = Sorting { kernel: KERNEL, axis, direction, kept, index: Some(index), plan: None };
+    sorting.run(client, input, true)
 }
 
 /// [`sort_with_indices`] by a plan of the caller's choice, which cannot change the result.
 ///
 /// # Errors
 ///
-/// An axis the tensor does not have, a tensor that 32-bit indices do not reach, an axis longer than `index` can count
-/// or than a given [`Plan::Rank`] takes, or an element or index type that is not a plain number or that the device does
-/// not have.
+/// As [`sort_with_indices`], and a plan that does not apply.
 pub fn sort_planned(
     client: &Client,
     input: TensorHandle,
     axis: usize,
     direction: Direction,
     index: ElemType,
-    plan: Option<Plan>,
+    plan: Plan,
 ) -> Result<(TensorHandle, TensorHandle), KernelError> {
     const KERNEL: &str = "sort::sort_with_indices";
     let kept = axis_length(KERNEL, &input, axis)?;
-    let sorting = Sorting { kernel: KERNEL, axis, direction, kept, index: Some(index), plan };
+    let sorting = Sorting { kernel: KERNEL, axis, direction, kept, index: Some(index), plan: Some(plan) };
     sorting.run(client, input, true)
 }
 
@@ -129,7 +131,7 @@ pub fn sort_planned(
 ///
 /// # Errors
 ///
-/// As [`sort_planned`], and a `k` beyond the length of the axis.
+/// As [`sort_with_indices`], and a `k` beyond the length of the axis.
 pub fn topk(client: &Client, input: TensorHandle, axis: usize, k: usize) -> Result<TensorHandle, KernelError> {
     let sorting =
         Sorting { kernel: "sort::topk", axis, direction: Direction::Descending, kept: k, index: None, plan: None };
@@ -165,24 +167,25 @@ pub fn topk_with_indices(
     k: usize,
     index: ElemType,
 ) -> Result<(TensorHandle, TensorHandle), KernelError> {
-    topk_planned(client, input, axis, k, index, None)
+    let (kernel, direction) = ("sort::topk_with_indices", Direction::Descending);
+    Sorting { kernel, axis, direction, kept: k, index: Some(index), plan: None }.run(client, input, true)
 }
 
 /// [`topk_with_indices`] by a plan of the caller's choice, which cannot change the result.
 ///
 /// # Errors
 ///
-/// As [`topk`].
+/// As [`topk`], and a plan that does not apply.
 pub fn topk_planned(
     client: &Client,
     input: TensorHandle,
     axis: usize,
     k: usize,
     index: ElemType,
-    plan: Option<Plan>,
+    plan: Plan,
 ) -> Result<(TensorHandle, TensorHandle), KernelError> {
     let (kernel, direction) = ("sort::topk_with_indices", Direction::Descending);
-    Sorting { kernel, axis, direction, kept: k, index: Some(index), plan }.run(client, input, true)
+    Sorting { kernel, axis, direction, kept: k, index: Some(index), plan: Some(plan) }.run(client, input, true)
 }
 
 fn axis_length(kernel: &'static str, input: &TensorHandle, axis: usize) -> Result<usize, KernelError> {
@@ -225,8 +228,9 @@ impl Sorting {
             let reason = format!("the {kept} largest along axis {axis} of shape {shape:?}, want at most {length}");
             return Err(KernelError::Shape { kernel, reason });
         }
-        let lines = Lines { outer: shape[..axis].iter().product(), length, inner: shape[axis + 1..].iter().product() };
-        let plan = plan.unwrap_or_else(|| plan::plan(&lines, kept, form.bits, form.wide, Machine::of(client)));
+        let (outer, inner) = (shape[..axis].iter().product(), shape[axis + 1..].iter().product());
+        let problem = Problem { outer, length, inner, kept, bits: form.bits, two_words: form.wide };
+        let plan = plan.unwrap_or_else(|| plan::plan(&problem, Machine::of(client)));
         shape[axis] = kept;
         let wanted = Wanted { values, indices: index.is_some() };
         let made = |wanted: bool, dtype: ElemType| {
@@ -238,23 +242,11 @@ impl Sorting {
         if elements == 0 || kept == 0 {
             return Ok(outputs);
         }
-        let iterations = match plan {
-            Plan::Rank => length,
-            Plan::Radix(radix) => radix.iterations(elements),
-            Plan::Select(choice) => choice.iterations(length),
-        };
-        if let Plan::Select(choice) = plan
-            && !choice.keeps(kept)
-        {
-            let reason = format!("the {kept} first by {plan:?}, want at least as many slots and longer chunks");
-            return Err(KernelError::Shape { kernel, reason });
-        }
-        if iterations >= MAX_ITERATIONS {
-            let reason = format!("{length} elements along axis {axis} by {plan:?} loop {iterations} times");
-            return Err(KernelError::Shape { kernel, reason: format!("{reason}, want less than {MAX_ITERATIONS}") });
+        if let Some(reason) = plan.refuses(&problem) {
+            return Err(KernelError::Plan { kernel, reason });
         }
         let input = AxisView::new(client, kernel, input, axis..axis + 1)?;
-        let launch = Launch { client, lines, kept, form, wanted, types: [carrier, index_dtype] };
+        let launch = Launch { client, problem, form, wanted, types: [carrier, index_dtype] };
         match plan {
             Plan::Rank => launch.rank(&input, &outputs),
             Plan::Radix(radix) => launch.radix(&input, &outputs, radix),

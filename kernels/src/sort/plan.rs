@@ -1,7 +1,8 @@
 //! How a sort is laid over the device; every plan gives the same bits.
 
 use crate::device::Machine;
-use crate::radix_sort::Radix;
+use crate::grid::MAX_ITERATIONS;
+use crate::radix_sort::{self, Radix};
 
 /// Length up to which ranking a line beats sorting it.
 const MOST_RANKED: usize = 512;
@@ -15,15 +16,32 @@ const LONGEST_CHUNK: usize = 1 << 14;
 /// Comparisons up to which one launch beats the passes of a sort.
 const FEW_COMPARISONS: usize = 1 << 24;
 
-/// `tensor[outer, length, inner]`, sorted along the axis in the middle.
+/// The first `kept` elements in order of each line of `tensor[outer, length, inner]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Lines {
-    /// Lines before the axis.
+pub struct Problem {
+    /// Product of the sizes before the axis.
     pub outer: usize,
     /// Elements along the axis.
     pub length: usize,
-    /// Lines after the axis.
+    /// Product of the sizes after the axis.
     pub inner: usize,
+    /// Elements of a line that the result has.
+    pub kept: usize,
+    /// Bits of the word that elements are compared by, or of each of the two.
+    pub bits: u32,
+    /// Whether elements are compared by two words.
+    pub two_words: bool,
+}
+
+impl Problem {
+    fn elements(&self) -> usize {
+        self.outer * self.length * self.inner
+    }
+
+    /// The largest word.
+    pub(super) fn most(&self) -> usize {
+        (u32::MAX >> (32 - self.bits)) as usize
+    }
 }
 
 /// The geometry of a selection.
@@ -50,67 +68,97 @@ impl Choice {
     }
 
     /// Loop iterations of the unit that has the most of them.
-    pub(super) fn iterations(&self, length: usize) -> usize {
+    fn iterations(&self, length: usize) -> usize {
         let (longest, group) = (self.chunk.min(length), self.group(length));
         // Three for each loop over a group, and one for each element.
         longest + 3 * longest.div_ceil(group) + self.slots * (group + 3)
     }
 
-    /// Whether the first `kept` elements of a line are among those its chunks keep, and chunks become fewer.
-    pub(super) fn keeps(&self, kept: usize) -> bool {
-        self.slots >= kept && 2 * self.slots <= self.chunk
+    fn refuses(&self, problem: &Problem) -> Option<String> {
+        let Problem { kept, length, .. } = *problem;
+        // The first elements of a line are among those its chunks keep, and chunks become fewer.
+        if self.slots < kept || 2 * self.slots > self.chunk {
+            return Some(format!("the first {kept} by {self:?}, want at least {kept} slots, and chunks twice as long"));
+        }
+        let iterations = self.iterations(length);
+        (iterations >= MAX_ITERATIONS)
+            .then(|| format!("{self:?} of {length} elements loops {iterations} times, want less than {MAX_ITERATIONS}"))
     }
 }
 
-/// The way from elements to their order.
+/// How elements are brought in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Plan {
-    /// Every element finds its place by comparing with all others of its line. One launch.
+    /// Enumeration sort: the rank of an element is the number of elements of its line that come before it. One launch.
     Rank,
     /// Chunks of a line keep their first elements, until one chunk is left. A launch a time.
     Select(Choice),
-    /// Stable radix passes over all lines together, with this geometry for the elements' words.
+    /// Stable radix passes over all lines together, by the elements' words and then by line.
     Radix(Radix),
 }
 
-/// The plan for the first `kept` elements of each of `lines`, which are compared by a word of `bits` bits, or by two.
-pub fn plan(lines: &Lines, kept: usize, bits: u32, wide: bool, machine: Machine) -> Plan {
-    let Lines { outer, length, inner } = *lines;
-    let elements = outer * length * inner;
-    let ranked = if wide { 2 * MOST_RANKED } else { MOST_RANKED };
+impl Plan {
+    /// Every plan that applies to `problem`.
+    pub fn candidates(problem: &Problem) -> Vec<Self> {
+        let Problem { kept, .. } = *problem;
+        let sorts = radix_sort::Plan::candidates(problem.most(), problem.elements());
+        let radix = sorts.into_iter().filter_map(|sort| match sort {
+            radix_sort::Plan::Radix(radix) => Some(Self::Radix(radix)),
+            // Keys that follow others in a chain of sorts are not ranked.
+            radix_sort::Plan::Rank => None,
+        });
+        let slots = kept.next_power_of_two();
+        // A unit has a register or two for each slot.
+        let chunks = [(slots, 2 * slots), (slots, 100 * slots), (slots + 3, 5 * slots + 3)];
+        let chunks = chunks.into_iter().filter(|_| kept <= MOST_SELECTED);
+        let select = chunks.map(|(slots, chunk)| Self::Select(Choice { slots, chunk }));
+        let all = [Self::Rank].into_iter().chain(radix).chain(select);
+        all.filter(|plan| plan.refuses(problem).is_none()).collect()
+    }
+
+    /// Why this plan does not apply to `problem`, if it does not.
+    pub fn refuses(&self, problem: &Problem) -> Option<String> {
+        match self {
+            Self::Rank if problem.length < MAX_ITERATIONS => None,
+            Self::Rank => {
+                Some(format!("a rank of {} elements of a line, want less than {MAX_ITERATIONS}", problem.length))
+            }
+            Self::Select(choice) => choice.refuses(problem),
+            Self::Radix(radix) => radix_sort::Plan::Radix(*radix).refuses(problem.most(), problem.elements()),
+        }
+    }
+}
+
+/// The plan for `problem` on `machine`. It [applies](Plan::refuses), unless no plan does.
+pub fn plan(problem: &Problem, machine: Machine) -> Plan {
+    let Problem { length, kept, two_words, .. } = *problem;
+    let elements = problem.elements();
+    let ranked = if two_words { 2 * MOST_RANKED } else { MOST_RANKED };
     if kept <= MOST_SELECTED && 2 * kept <= length {
         Plan::Select(Choice::new(kept, elements, machine))
     } else if length <= ranked || (length <= 2048 && elements.saturating_mul(length) <= FEW_COMPARISONS) {
         Plan::Rank
     } else {
-        Plan::Radix(Radix::new((u32::MAX >> (32 - bits)) as usize, elements))
+        Plan::Radix(Radix::new(problem.most(), elements))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Lines, Plan, plan};
+    use super::{Plan, Problem, plan};
     use crate::device::Machine;
-    use crate::grid::MAX_ITERATIONS;
-
-    const MACHINES: [Machine; 2] = [Machine::Gpu, Machine::Software];
 
     #[test]
-    fn planned_sorts_stay_below_the_limit() {
+    fn planned_sorts_are_taken() {
         for (outer, bits) in (0..31).map(|bits| (1usize << bits, bits)).flat_map(|(n, b)| [(1, b), (n, 31 - b)]) {
             for length in [1usize << bits, (1 << bits) - 1] {
-                for (word, wide) in [(8, false), (16, false), (19, false), (32, false), (32, true)] {
-                    let lines = Lines { outer, length, inner: 1 };
-                    for (kept, machine) in [1, 5, 32, 33, length].into_iter().flat_map(|k| MACHINES.map(|m| (k, m))) {
-                        let iterations = match plan(&lines, kept, word, wide, machine) {
-                            Plan::Rank => length,
-                            Plan::Select(choice) => {
-                                assert!(choice.keeps(kept), "{choice:?}");
-                                choice.iterations(length)
-                            }
-                            Plan::Radix(radix) => radix.iterations(outer * length),
-                        };
-                        assert!(iterations < MAX_ITERATIONS, "{lines:?}: {iterations}");
+                for (bits, two_words) in [(8, false), (16, false), (19, false), (32, false), (32, true)] {
+                    for kept in [1, 5, 32, 33, length].into_iter().filter(|&kept| kept <= length) {
+                        let problem = Problem { outer, length, inner: 1, kept, bits, two_words };
+                        for machine in [Machine::Gpu, Machine::Software] {
+                            assert_eq!(plan(&problem, machine).refuses(&problem), None, "{problem:?}");
+                        }
+                        assert!(!Plan::candidates(&problem).is_empty());
                     }
                 }
             }
