@@ -5,7 +5,6 @@ use burn_deterministic_kernels::device::Machine;
 use burn_deterministic_kernels::radix_sort::{self, Radix};
 use burn_deterministic_kernels::scatter::plan::plan;
 use burn_deterministic_kernels::scatter::{self, Indexed, Plan, Problem, Update};
-use cubecl::ir::{ElemType, FloatKind};
 
 /// Sums of f32 with an index for each value.
 fn sums(outer: usize, rows: usize, positions: usize, inner: usize) -> Problem {
@@ -32,15 +31,11 @@ fn a_plan_that_does_not_apply_is_an_error() {
     assert!(refused.ends_with("loops 60001 times, want at most 60000"), "{refused}");
     let refused = text(9, Update::Max, Plan::Privatised);
     assert!(refused.ends_with("want sums"), "{refused}");
-    let refused = text(60_000, Update::Max, Plan::OwnerComputes);
-    assert!(refused.ends_with("loops 60009 times, want at most 60000"), "{refused}");
     let refused = text(60_000, Update::Max, Plan::Segmented(radix_sort::Plan::Rank));
     assert!(refused.ends_with("a rank of 60000 keys, want less than 60000"), "{refused}");
     let short = Radix { passes: 1, digit_bits: 1, run: 64 };
     let refused = text(9, Update::Max, Plan::Segmented(radix_sort::Plan::Radix(short)));
     assert!(refused.ends_with("passes by 1 to 10 of 2 bits"), "{refused}");
-    let wide = Problem { dtype: ElemType::Float(FloatKind::F64), ..sums(64, 10, 10, 1) };
-    assert!(Plan::OwnerComputes.refuses(&wide).unwrap().ends_with("want totals of 32 bits"));
 }
 
 /// Whatever is planned applies, up to the most sources that any plan takes.
@@ -82,13 +77,14 @@ fn plans_are_pinned() {
         assert_eq!(plan(&rows(1000, 1000, 1), machine), Plan::BruteForce);
         assert_eq!(plan(&rows(2000, 1000, 1), machine), Plan::Segmented(radix_sort::Plan::Rank));
     }
-    // The gradient of an embedding, and of a gather within rows.
-    let words = rows(10_000, 1 << 13, 64);
-    assert!(segmented(plan(&words, Gpu)));
-    assert_eq!(plan(&words, Software), Plan::OwnerComputes);
-    let within = sums(1024, 1000, 1000, 1);
-    assert!(segmented(plan(&within, Gpu)));
-    assert_eq!(plan(&within, Software), Plan::OwnerComputes);
-    // Far more rows than sources, which a unit a column would clear and write alone.
-    assert!(!matches!(plan(&rows(1 << 20, 1 << 13, 64), Software), Plan::OwnerComputes));
+    for machine in [Gpu, Software] {
+        // The gradient of an embedding, with fewer words than rows and with many of few rows.
+        assert!(segmented(plan(&rows(10_000, 1 << 13, 64), machine)));
+        assert_eq!(plan(&rows(100, 1 << 13, 256), machine), Plan::Privatised);
+        // The gradient of a gather within rows.
+        assert_eq!(plan(&sums(1024, 1000, 1000, 1), machine), Plan::Privatised);
+    }
+    // Too few blocks and columns for a GPU.
+    assert_eq!(plan(&rows(100, 1 << 13, 64), Software), Plan::Privatised);
+    assert!(segmented(plan(&rows(100, 1 << 13, 64), Gpu)));
 }

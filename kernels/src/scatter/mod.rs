@@ -29,23 +29,20 @@
 //!
 //! # Plans
 //!
-//! [`Plan`] has four ways to the same bits. `e` is the number of destination elements, `m` that of values.
+//! [`Plan`] has three ways to the same bits. `e` is the number of destination elements, `m` that of values, and there are
+//! `b = ceil(n / BLOCK)` blocks of positions.
 //!
 //! | plan | who computes | reads | scratch | launches |
 //! |---|---|---|---|---|
 //! | `BruteForce` | a unit a destination; it reads every index of its line | `e n` | none | 1 |
-//! | `Privatised` | a unit a block of positions and column, with a total of its own for each row; `Add` only | `m` | `e n / BLOCK` | 2 |
-//! | `Segmented` | sort by destination, CSR row offsets, then a unit a destination folds its segment | `m` | 16 bytes a key, `m / 16` totals | 3 to 20 |
-//! | `OwnerComputes` | a unit a column takes its sources in order, with the accumulators of all its rows in memory | `m + e` | 16 bytes an element | 1 |
-//!
-//! `OwnerComputes` is for software drivers: its few units are all they need, and it sorts nothing.
+//! | `Privatised` | a unit a block of positions and column, with a total of its own for each row; `Add` only | `m + b e` | `b e` totals | 2 |
+//! | `Segmented` | sort by destination, CSR row offsets, then a unit a destination folds its segment | `m + e` | 16 bytes a key, `m / 16` totals | 3 to 20 |
 //!
 //! No unit loops more than [`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS) times in a launch; a plan that would is refused.
 
 mod brute_force;
 mod combine;
 mod operands;
-mod owner_computes;
 pub mod plan;
 mod privatised;
 pub mod reference;
@@ -205,7 +202,6 @@ impl Scatter<'_> {
             Plan::BruteForce => self.brute_force(),
             Plan::Privatised => self.privatised(),
             Plan::Segmented(sort) => self.segmented(sort),
-            Plan::OwnerComputes => self.owner_computes(),
         })
     }
 }

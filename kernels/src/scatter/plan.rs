@@ -2,7 +2,6 @@
 
 use super::Update;
 use crate::device::Machine;
-use crate::dtype::accumulator;
 use crate::grid::MAX_ITERATIONS;
 use crate::order::BLOCK;
 use crate::radix_sort;
@@ -14,11 +13,8 @@ const FEW_READS: u64 = 1 << 20;
 /// Most positions of [`Plan::BruteForce`].
 const MOST_READ: usize = 1 << 12;
 
-/// Most rows of [`Plan::Privatised`] in a plan made here: the totals are then at most half as many as the values.
-const FEW_ROWS: usize = BLOCK / 2;
-
-/// Fewest columns of [`Plan::OwnerComputes`] in a plan made here: the vector registers of a processor's cores.
-const MANY_COLUMNS: usize = 64;
+/// Units that keep a device busy.
+const MANY_UNITS: [usize; 2] = [1 << 10, 1 << 4];
 
 /// What has an index of its own in `values[outer, positions, inner]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -105,8 +101,6 @@ pub enum Plan {
     Privatised,
     /// Sources are sorted by destination; each destination folds its segment.
     Segmented(radix_sort::Plan),
-    /// One unit owns all rows of a column, and takes the column's sources in order.
-    OwnerComputes,
 }
 
 impl Plan {
@@ -114,7 +108,7 @@ impl Plan {
     pub fn candidates(problem: &Problem) -> Vec<Self> {
         let (keys, rows) = problem.keys();
         let sorts = radix_sort::Plan::candidates(rows, keys).into_iter().map(Self::Segmented);
-        let all = [Self::BruteForce, Self::Privatised, Self::OwnerComputes].into_iter().chain(sorts);
+        let all = [Self::BruteForce, Self::Privatised].into_iter().chain(sorts);
         all.filter(|plan| plan.refuses(problem).is_none()).collect()
     }
 
@@ -125,8 +119,6 @@ impl Plan {
             Self::Privatised if problem.blocks().saturating_mul(problem.elements()) > u32::MAX as usize => {
                 Some("fewer than 2^32 totals")
             }
-            Self::OwnerComputes if accumulator(problem.dtype).size() != size_of::<u32>() => Some("totals of 32 bits"),
-            Self::OwnerComputes if problem.elements() > u32::MAX as usize / 4 => Some("at most 2^30 elements"),
             _ => None,
         };
         if let Some(wanted) = unmet {
@@ -154,28 +146,22 @@ impl Plan {
                 0 | 1 => positions + 1,
                 blocks => blocks * problem.shortest_run() + BLOCK + 2,
             },
-            Self::OwnerComputes => 2 * rows + positions + 3,
         }
     }
 }
 
 /// The plan for `problem` on `machine`. It [applies](Plan::refuses), unless no plan does.
 pub fn plan(problem: &Problem, machine: Machine) -> Plan {
-    let Problem { rows, positions, update, .. } = *problem;
+    let Problem { rows, positions, .. } = *problem;
     let reads = problem.elements() as u64 * positions as u64;
-    let applies = |plan: Plan| plan.refuses(problem).is_none();
     if positions <= MOST_READ && reads <= FEW_READS {
         return Plan::BruteForce;
     }
-    if machine == Machine::Software
-        && problem.columns() >= MANY_COLUMNS
-        // A unit clears and writes all rows, whichever have sources.
-        && rows <= 16 * positions
-        && applies(Plan::OwnerComputes)
-    {
-        return Plan::OwnerComputes;
-    }
-    if update == Update::Add && rows <= FEW_ROWS && positions >= 4 * BLOCK && applies(Plan::Privatised) {
+    let [gpu, software] = MANY_UNITS;
+    let many = if machine == Machine::Gpu { gpu } else { software };
+    // The totals are at most as many as the values, which are read once; a sort costs several times that.
+    let few_totals = problem.blocks() * rows <= positions && problem.blocks() * problem.columns() >= many;
+    if few_totals && Plan::Privatised.refuses(problem).is_none() {
         return Plan::Privatised;
     }
     let (keys, rows) = problem.keys();
