@@ -78,14 +78,15 @@ fn find_runs(
     for nth in 0..shortest {
         let place = window * shortest + nth;
         let last = place + shortest - 1;
-        if last < length {
-            let (key, block) = (keys[place as usize], block_of(sources[place as usize], &layout, form, keyed));
+        // Most places fail the first question, which two loads answer.
+        let key = keys[min(place, length - 1) as usize];
+        if last < length && keys[min(last, length - 1) as usize] == key && key < rows {
+            let block = block_of(sources[place as usize], &layout, form, keyed);
             let before = select(place == 0, 0u32, place - 1);
             let begins = place == 0
                 || keys[before as usize] != key
                 || block_of(sources[before as usize], &layout, form, keyed) != block;
-            let reaches = keys[last as usize] == key && block_of(sources[last as usize], &layout, form, keyed) == block;
-            if begins && reaches && key < rows {
+            if begins && block_of(sources[last as usize], &layout, form, keyed) == block {
                 begin = place;
                 // The first place after the run, by bisection.
                 let mut low = last + 1;
@@ -183,7 +184,12 @@ fn fold_segments<F: Numeric, A: Numeric, N: Size>(
             place += 1;
         } else {
             let window = place / shortest;
-            if runs[(window * 2) as usize] == place {
+            let mut is_run = false;
+            // What is left of most destinations is shorter than a run.
+            if end - place >= shortest {
+                is_run = runs[(window * 2) as usize] == place;
+            }
+            if is_run {
                 let total = totals[total_of(window, outer, inner, &layout, keyed)];
                 accumulator.take(position / form.block, total, form);
                 place = runs[(window * 2 + 1) as usize];
