@@ -103,19 +103,52 @@ impl Line {
     }
 }
 
-/// Targets that one axis is enumerated by: those of a phase follow each other, `phase + phases * n`.
+/// The target position of a unit, and what is left of its number: which tile of channels and batch entries it owns.
+///
+/// Positions of a phase, `phase + stride * n`, follow each other, so that neighbours meet as many taps. The last ones of
+/// a phase may lie beyond the target.
 #[cube]
-fn phases(target: u32, walk: &Walk, #[comptime] phased: bool) -> u32 {
-    if comptime!(phased) { min(walk.stride, target) } else { 1u32.runtime() }
+fn target_of(
+    unit: u32,
+    target: &Spatial,
+    walk_d: &Walk,
+    walk_h: &Walk,
+    walk_w: &Walk,
+    #[comptime] phased: bool,
+) -> (Spatial, u32) {
+    if comptime!(phased) {
+        let phases = Spatial {
+            d: min(walk_d.stride, target.d),
+            h: min(walk_h.stride, target.h),
+            w: min(walk_w.stride, target.w),
+        };
+        let of_phase =
+            Spatial { d: target.d.div_ceil(phases.d), h: target.h.div_ceil(phases.h), w: target.w.div_ceil(phases.w) };
+        let positions = of_phase.d * of_phase.h * of_phase.w;
+        let row = unit / positions;
+        let within = of_phase.split(unit - row * positions);
+        let all_phases = phases.d * phases.h * phases.w;
+        let tile = row / all_phases;
+        let phase = phases.split(row - tile * all_phases);
+        let at = Spatial {
+            d: within.d * phases.d + phase.d,
+            h: within.h * phases.h + phase.h,
+            w: within.w * phases.w + phase.w,
+        };
+        (at, tile)
+    } else {
+        let positions = target.d * target.h * target.w;
+        let tile = unit / positions;
+        (target.split(unit - tile * positions), tile)
+    }
 }
 
 /// One chain of blocks of `block` terms an output element, over the taps it meets row-major ascending, then source
-/// channels ascending; a tap outside the source reads +0. A launch computes the blocks `first_block .. end_block` and
+/// channels ascending; a tap outside the source reads +0, where not all lie `inside`. A launch computes the blocks `first_block .. end_block` and
 /// adds them, one by one, to what the launch before left in `output`; after its last block an element gets its bias.
 ///
 /// Targets are `[batch, groups, target channels, d, h, w]`, contiguous. A unit owns one spatial position of
-/// `tile_channels` target channels of `tile_batch` batch entries: all of them meet the same taps. Units of positions
-/// with the same phases are neighbours, so that they meet as many taps.
+/// `tile_channels` target channels of `tile_batch` batch entries: all of them meet the same taps.
 #[cube(launch_unchecked)]
 pub fn convolve<E: Float, A: Float, O: Float>(
     source: &Tensor<E>,
@@ -131,6 +164,7 @@ pub fn convolve<E: Float, A: Float, O: Float>(
     #[comptime] tile_channels: usize,
     #[comptime] tile_batch: usize,
     #[comptime] phased: bool,
+    #[comptime] inside: bool,
     #[comptime] block: u32,
     #[comptime] single: bool,
     #[define(E, A, O)] _dtypes: [ElemType; 3],
@@ -149,30 +183,14 @@ pub fn convolve<E: Float, A: Float, O: Float>(
     };
     let positions = target.d * target.h * target.w;
     let tiles = channels.div_ceil(comptime!(tile_channels as u32));
-    let phases = Spatial {
-        d: phases(target.d, &walk_d, phased),
-        h: phases(target.h, &walk_h, phased),
-        w: phases(target.w, &walk_w, phased),
-    };
-    let of_phase =
-        Spatial { d: target.d.div_ceil(phases.d), h: target.h.div_ceil(phases.h), w: target.w.div_ceil(phases.w) };
-    let phase_positions = of_phase.d * of_phase.h * of_phase.w;
-
-    let row = unit / phase_positions;
-    let within = of_phase.split(unit - row * phase_positions);
-    let tile = row / (phases.d * phases.h * phases.w);
-    let phase = phases.split(row - tile * (phases.d * phases.h * phases.w));
+    let (target_at, tile) = target_of(unit, &target, &walk_d, &walk_h, &walk_w, phased);
+    let stored = target_at.d < target.d && target_at.h < target.h && target_at.w < target.w;
+    let position = (target_at.d * target.h + target_at.h) * target.w + target_at.w;
     let tile_row = tile / tiles;
     let first_channel = (tile - tile_row * tiles) * comptime!(tile_channels as u32);
     let batch_tile = tile_row / groups;
     let group = tile_row - batch_tile * groups;
     let first_batch = batch_tile * comptime!(tile_batch as u32);
-    // The last positions of a phase may lie beyond the target.
-    let target_d = within.d * phases.d + phase.d;
-    let target_h = within.h * phases.h + phase.h;
-    let target_w = within.w * phases.w + phase.w;
-    let inside = target_d < target.d && target_h < target.h && target_w < target.w;
-    let position = (target_d * target.h + target_h) * target.w + target_w;
 
     // A tile that hangs over the edge repeats the last channel or batch entry and does not store it.
     let mut source_base = Array::<u32>::new(tile_batch);
@@ -197,11 +215,12 @@ pub fn convolve<E: Float, A: Float, O: Float>(
     let source_strides = Spatial::strides::<E>(source);
     let weight_strides = Spatial::strides::<E>(weight);
     let taps = Spatial::shape::<E>(weight);
-    let line_d = Line::of(target_d, taps.d, &walk_d, phased);
-    let line_h = Line::of(target_h, taps.h, &walk_h, phased);
-    let line_w = Line::of(target_w, taps.w, &walk_w, phased);
+    let line_d = Line::of(target_at.d, taps.d, &walk_d, phased);
+    let line_h = Line::of(target_at.h, taps.h, &walk_h, phased);
+    let line_w = Line::of(target_at.w, taps.w, &walk_w, phased);
     let met = Spatial { d: line_d.count, h: line_h.count, w: line_w.count };
-    let terms = met.d * met.h * met.w * source_channels;
+    let met_taps = met.d * met.h * met.w;
+    let terms = met_taps * source_channels;
     let blocks = max(terms.div_ceil(block), 1);
     let divisor = max(source_channels, 1);
     for index in first_block..min(end_block, blocks) {
@@ -211,9 +230,13 @@ pub fn convolve<E: Float, A: Float, O: Float>(
         }
         let begin = index * block;
         let end = min(begin + block, terms);
-        let first_tap = begin / divisor;
-        let end_tap = end.div_ceil(divisor);
-        let mut at = met.split(first_tap);
+        let first_tap = if comptime!(single) { 0u32.runtime() } else { begin / divisor };
+        let end_tap = if comptime!(single) { met_taps } else { end.div_ceil(divisor) };
+        let mut at = if comptime!(single) {
+            Spatial { d: 0u32.runtime(), h: 0u32.runtime(), w: 0u32.runtime() }
+        } else {
+            met.split(first_tap)
+        };
         let mut from = begin - first_tap * source_channels;
         let mut left = end - begin;
         for _ in first_tap..end_tap {
@@ -221,13 +244,16 @@ pub fn convolve<E: Float, A: Float, O: Float>(
             let source_d = line_d.source(at.d);
             let source_h = line_h.source(at.h);
             let source_w = line_w.source(at.w);
-            // A position below zero is a large one.
-            let exists =
-                (source_d as u32) < lengths.d && (source_h as u32) < lengths.h && (source_w as u32) < lengths.w;
-            let offset = source_d as u32 * source_strides.d
+            let exists = if comptime!(inside) {
+                true.runtime()
+            } else {
+                // A position below zero is a large one.
+                (source_d as u32) < lengths.d && (source_h as u32) < lengths.h && (source_w as u32) < lengths.w
+            };
+            let mut source_at = from * source_step
+                + source_d as u32 * source_strides.d
                 + source_h as u32 * source_strides.h
                 + source_w as u32 * source_strides.w;
-            let mut source_at = from * source_step + select(exists, offset, 0);
             let mut weight_at = from * weight_step
                 + line_d.tap(at.d) * weight_strides.d
                 + line_h.tap(at.h) * weight_strides.h
@@ -236,8 +262,13 @@ pub fn convolve<E: Float, A: Float, O: Float>(
                 let mut x = Array::<A>::new(tile_batch);
                 #[unroll]
                 for i in 0..tile_batch {
-                    let value = A::cast_from(source[(source_base[i] + source_at) as usize]);
-                    x[i] = select(exists, value, A::new(0.0));
+                    x[i] = A::new(0.0);
+                }
+                if exists {
+                    #[unroll]
+                    for i in 0..tile_batch {
+                        x[i] = A::cast_from(source[(source_base[i] + source_at) as usize]);
+                    }
                 }
                 #[unroll]
                 for j in 0..tile_channels {
@@ -272,7 +303,7 @@ pub fn convolve<E: Float, A: Float, O: Float>(
             #[unroll]
             for i in 0..tile_batch {
                 let entry = first_batch + i as u32;
-                if inside && channel < channels && entry < batch {
+                if stored && channel < channels && entry < batch {
                     let at = ((entry * groups + group) * channels + channel) * positions + position;
                     let mut total = acc[j * tile_batch + i];
                     if comptime!(!single) {

@@ -71,6 +71,10 @@ impl Launch<'_> {
         let dtype = source.dtype;
         let result = unwritten(self.client, shape.clone(), dtype);
         let phased = transposed && axes.iter().any(|axis| axis.stride > 1);
+        let inside = match transposed {
+            true => axes.iter().all(Axis::outputs_inside),
+            false => axes.iter().all(Axis::inputs_inside),
+        };
         // Each phase has as many positions as the largest one.
         let positions = axes.map(|axis| match transposed {
             true => axis.input.next_multiple_of(axis.stride.min(axis.input).max(1)),
@@ -81,7 +85,7 @@ impl Launch<'_> {
         if units == 0 {
             return Ok(result);
         }
-        let source = view_data(self.readable(source), groups);
+        let source = view_data(source, groups);
         let weight = view_weight(weight, groups, transposed);
         let bias = bias.map(|bias| contiguous(self.client, bias));
         let blocks = self.problem.blocks();
@@ -94,8 +98,8 @@ impl Launch<'_> {
             let bias = bias.clone().map(|bias| bias.into_arg().into_buffer_arg());
             let [d, h, w] = axes.map(|axis| walk(axis, transposed));
             // SAFETY: a unit below `units` owns a position and a tile of channels and batch entries; it reads taps and
-            // positions inside the operands, whose shapes are checked, position 0 for one that is not inside, and
-            // reads and writes its own elements of the totals.
+            // positions inside the operands, whose shapes are checked, and reads and writes its own elements of the
+            // totals.
             unsafe {
                 kernel::convolve::launch_unchecked(
                     self.client,
@@ -114,6 +118,7 @@ impl Launch<'_> {
                     tile.rows,
                     tile.columns,
                     phased,
+                    inside,
                     BLOCK as u32,
                     blocks == 1,
                     [dtype, sum, totals.dtype],
@@ -145,6 +150,7 @@ impl Launch<'_> {
         if lanes == 0 {
             return Ok(result);
         }
+        let inside = axes.iter().all(Axis::inputs_inside);
         let blocks = self.problem.blocks();
         // Slot 0 holds the first block, then the total of the rounds before.
         let slots = if span < blocks { span + 1 } else { blocks };
@@ -153,7 +159,7 @@ impl Launch<'_> {
             1 => TensorHandle::new_contiguous(shape, result.handle.clone(), dtype),
             _ => unwritten(self.client, shape, sum),
         };
-        let (input, gradient) = (view_data(self.readable(input), groups), view_data(gradient, groups));
+        let (input, gradient) = (view_data(input, groups), view_data(gradient, groups));
         for first in (0..blocks).step_by(span) {
             let of_round = span.min(blocks - first);
             let slot = usize::from(first > 0);
@@ -161,8 +167,7 @@ impl Launch<'_> {
             let [d, h, w] =
                 axes.map(|axis| StepLaunch::new(axis.stride as u32, axis.padding as u32, axis.dilation as u32));
             // SAFETY: a unit below `units` owns a tap and a tile of channels; it reads positions inside the operands,
-            // whose shapes are checked, position 0 of a row or an image for one that is not inside, and writes its own
-            // elements of the scratch memory.
+            // whose shapes are checked, and writes its own elements of the scratch memory.
             unsafe {
                 weight_kernel::weight_gradient_blocks::launch_unchecked(
                     self.client,
@@ -178,6 +183,7 @@ impl Launch<'_> {
                     units,
                     tile.rows,
                     tile.columns,
+                    inside,
                     BLOCK as u32,
                     [dtype, sum, scratch.dtype],
                 );
@@ -216,18 +222,6 @@ impl Launch<'_> {
             );
         }
         Ok(())
-    }
-
-    /// `tensor`, with an element to read if it has none: an absent tap reads the first one before it is replaced.
-    fn readable(&self, tensor: TensorHandle) -> TensorHandle {
-        match tensor.shape().contains(&0) {
-            false => tensor,
-            true => {
-                let (shape, dtype) = (tensor.shape().to_vec(), tensor.dtype);
-                let strides = vec![0; shape.len()];
-                TensorHandle::new(self.client.empty(dtype.size()), shape, strides, dtype)
-            }
-        }
     }
 
     /// The grid of `units` units, if 32-bit indices count them.

@@ -185,7 +185,7 @@ const WIDE_STEPS: usize = 8;
 fn tile(rows: usize, columns: usize, steps: usize, lanes: usize, machine: Machine) -> Tile {
     // Units from which a wider tile still fills a device.
     let enough = match machine {
-        Machine::Software => 512,
+        Machine::Software => 256,
         Machine::Gpu => 1 << 14,
     };
     let fills = |tile: Tile| lanes * rows.div_ceil(tile.rows) * columns.div_ceil(tile.columns) >= enough;

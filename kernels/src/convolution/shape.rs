@@ -69,6 +69,17 @@ impl Axis {
         Some(distance / self.stride).filter(|&o| o < self.output)
     }
 
+    /// Whether every tap of every output position meets an input position.
+    pub(super) fn inputs_inside(&self) -> bool {
+        self.padding == 0 && (self.output - 1) * self.stride + (self.taps - 1) * self.dilation < self.input
+    }
+
+    /// Whether every tap in phase with an input position meets an output position there.
+    pub(super) fn outputs_inside(&self) -> bool {
+        let last = (self.input + self.padding).saturating_sub(1) / self.stride;
+        self.padding >= (self.taps - 1) * self.dilation && last < self.output
+    }
+
     /// The greatest common divisor of stride and dilation.
     pub(super) fn common(&self) -> usize {
         let (mut a, mut b) = (self.stride, self.dilation);

@@ -25,7 +25,7 @@ pub struct Round {
 }
 
 /// One chain a block of `block_terms` terms of a weight's gradient, over batch entries and output positions ascending;
-/// a tap outside the input reads +0.
+/// a tap outside the input reads +0, where not all lie `inside`.
 ///
 /// `blocks` is `[slots, groups, output channels, input channels, taps]`, contiguous. A unit owns one tap and one block
 /// of `tile_outputs` output channels and `tile_inputs` input channels: all of them meet the same positions.
@@ -41,6 +41,7 @@ pub fn weight_gradient_blocks<E: Float, A: Float, O: Float>(
     units: u32,
     #[comptime] tile_outputs: usize,
     #[comptime] tile_inputs: usize,
+    #[comptime] inside: bool,
     #[comptime] block_terms: u32,
     #[define(E, A, O)] _dtypes: [ElemType; 3],
 ) {
@@ -122,17 +123,21 @@ pub fn weight_gradient_blocks<E: Float, A: Float, O: Float>(
         let to = min(end, row_begin + positions.w) - row_begin;
         let mut gradient_at =
             entry * gradient_entry + d * gradient_strides.d + h * gradient_strides.h + from * gradient_strides.w;
-        let row_at = entry * input_entry + select(row_exists, input_d * input_strides.d + input_h * input_strides.h, 0);
         let mut input_w = from * stride_w + ahead_w;
-        let mut input_at = row_at + input_w * input_strides.w;
+        let mut input_at =
+            entry * input_entry + input_d * input_strides.d + input_h * input_strides.h + input_w * input_strides.w;
         for _ in from..to {
-            let exists = row_exists && input_w < lengths.w;
-            let at = select(exists, input_at, row_at);
+            let exists = if comptime!(inside) { true.runtime() } else { row_exists && input_w < lengths.w };
             let mut x = Array::<A>::new(tile_inputs);
             #[unroll]
             for i in 0..tile_inputs {
-                let value = A::cast_from(input[(input_base[i] + at) as usize]);
-                x[i] = select(exists, value, A::new(0.0));
+                x[i] = A::new(0.0);
+            }
+            if exists {
+                #[unroll]
+                for i in 0..tile_inputs {
+                    x[i] = A::cast_from(input[(input_base[i] + input_at) as usize]);
+                }
             }
             #[unroll]
             for j in 0..tile_outputs {
