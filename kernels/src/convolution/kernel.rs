@@ -4,7 +4,9 @@
 //! `[batch, groups, channels of a group, d, h, w]`, weights `[groups, target channels, source channels, d, h, w]`.
 //! Only strides differ between layouts, so every layout runs the same code.
 
+use super::plan::Tile;
 use crate::arithmetic::multiply_add;
+use crate::matmul::BLOCK;
 use cubecl::prelude::*;
 
 /// Spatial axes of a view start here.
@@ -63,6 +65,34 @@ pub struct Walk {
     pub inverse: u32,
 }
 
+/// How taps walk along depth, height and width.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+pub struct Walks {
+    pub d: Walk,
+    pub h: Walk,
+    pub w: Walk,
+}
+
+/// The blocks `first .. end` of each chain, which one launch computes.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+pub struct Blocks {
+    pub first: u32,
+    pub end: u32,
+}
+
+/// What [`convolve`] is compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Variant {
+    /// The channels and batch entries of one unit.
+    pub tile: Tile,
+    /// Whether target positions meet other taps by their phase: in an input gradient with a stride.
+    pub phased: bool,
+    /// Whether no tap lies outside the source.
+    pub inside: bool,
+    /// Whether every chain is one block.
+    pub single: bool,
+}
+
 /// The taps that one target position meets, along one spatial axis.
 #[derive(CubeType, Clone, Copy)]
 struct Line {
@@ -108,19 +138,12 @@ impl Line {
 /// Positions of a phase, `phase + stride * n`, follow each other, so that neighbours meet as many taps. The last ones of
 /// a phase may lie beyond the target.
 #[cube]
-fn target_of(
-    unit: u32,
-    target: &Spatial,
-    walk_d: &Walk,
-    walk_h: &Walk,
-    walk_w: &Walk,
-    #[comptime] phased: bool,
-) -> (Spatial, u32) {
+fn target_of(unit: u32, target: &Spatial, walks: &Walks, #[comptime] phased: bool) -> (Spatial, u32) {
     if comptime!(phased) {
         let phases = Spatial {
-            d: min(walk_d.stride, target.d),
-            h: min(walk_h.stride, target.h),
-            w: min(walk_w.stride, target.w),
+            d: min(walks.d.stride, target.d),
+            h: min(walks.h.stride, target.h),
+            w: min(walks.w.stride, target.w),
         };
         let of_phase =
             Spatial { d: target.d.div_ceil(phases.d), h: target.h.div_ceil(phases.h), w: target.w.div_ceil(phases.w) };
@@ -143,8 +166,8 @@ fn target_of(
     }
 }
 
-/// One chain of blocks of `block` terms an output element, over the taps it meets row-major ascending, then source
-/// channels ascending; a tap outside the source reads +0, where not all lie `inside`. A launch computes the blocks `first_block .. end_block` and
+/// One chain of blocks of [`BLOCK`] terms an output element, over the taps it meets row-major ascending, then source
+/// channels ascending; a tap outside the source reads +0, where not all lie `inside`. A launch computes some of the `blocks` and
 /// adds them, one by one, to what the launch before left in `output`; after its last block an element gets its bias.
 ///
 /// Targets are `[batch, groups, target channels, d, h, w]`, contiguous. A unit owns one spatial position of
@@ -155,20 +178,18 @@ pub fn convolve<E: Float, A: Float, O: Float>(
     weight: &Tensor<E>,
     bias: ComptimeOption<&[E]>,
     output: &mut Tensor<O>,
-    first_block: u32,
-    end_block: u32,
-    walk_d: Walk,
-    walk_h: Walk,
-    walk_w: Walk,
+    blocks: Blocks,
+    walks: Walks,
     units: u32,
-    #[comptime] tile_channels: usize,
-    #[comptime] tile_batch: usize,
-    #[comptime] phased: bool,
-    #[comptime] inside: bool,
-    #[comptime] block: u32,
-    #[comptime] single: bool,
+    #[comptime] variant: Variant,
     #[define(E, A, O)] _dtypes: [ElemType; 3],
 ) {
+    let phased = comptime!(variant.phased);
+    let inside = comptime!(variant.inside);
+    let single = comptime!(variant.single);
+    let tile_channels = comptime!(variant.tile.rows);
+    let tile_batch = comptime!(variant.tile.columns);
+    let block = comptime!(BLOCK as u32);
     let unit = ABSOLUTE_POS as u32;
     if unit >= units {
         terminate!();
@@ -183,11 +204,11 @@ pub fn convolve<E: Float, A: Float, O: Float>(
     };
     let positions = target.d * target.h * target.w;
     let tiles = channels.div_ceil(comptime!(tile_channels as u32));
-    let (target_at, tile) = target_of(unit, &target, &walk_d, &walk_h, &walk_w, phased);
+    let (target_at, owner) = target_of(unit, &target, &walks, phased);
     let stored = target_at.d < target.d && target_at.h < target.h && target_at.w < target.w;
     let position = (target_at.d * target.h + target_at.h) * target.w + target_at.w;
-    let tile_row = tile / tiles;
-    let first_channel = (tile - tile_row * tiles) * comptime!(tile_channels as u32);
+    let tile_row = owner / tiles;
+    let first_channel = (owner - tile_row * tiles) * comptime!(tile_channels as u32);
     let batch_tile = tile_row / groups;
     let group = tile_row - batch_tile * groups;
     let first_batch = batch_tile * comptime!(tile_batch as u32);
@@ -215,15 +236,15 @@ pub fn convolve<E: Float, A: Float, O: Float>(
     let source_strides = Spatial::strides::<E>(source);
     let weight_strides = Spatial::strides::<E>(weight);
     let taps = Spatial::shape::<E>(weight);
-    let line_d = Line::of(target_at.d, taps.d, &walk_d, phased);
-    let line_h = Line::of(target_at.h, taps.h, &walk_h, phased);
-    let line_w = Line::of(target_at.w, taps.w, &walk_w, phased);
+    let line_d = Line::of(target_at.d, taps.d, &walks.d, phased);
+    let line_h = Line::of(target_at.h, taps.h, &walks.h, phased);
+    let line_w = Line::of(target_at.w, taps.w, &walks.w, phased);
     let met = Spatial { d: line_d.count, h: line_h.count, w: line_w.count };
     let met_taps = met.d * met.h * met.w;
     let terms = met_taps * source_channels;
-    let blocks = max(terms.div_ceil(block), 1);
+    let end_block = max(terms.div_ceil(block), 1);
     let divisor = max(source_channels, 1);
-    for index in first_block..min(end_block, blocks) {
+    for index in blocks.first..min(blocks.end, end_block) {
         #[unroll]
         for k in 0..comptime!(tile_channels * tile_batch) {
             acc[k] = A::new(0.0);
@@ -315,7 +336,7 @@ pub fn convolve<E: Float, A: Float, O: Float>(
                     let value = match bias {
                         ComptimeOption::Some(bias) => {
                             let sum = total + A::cast_from(bias[(group * channels + channel) as usize]);
-                            select(index + 1 == blocks, sum, total)
+                            select(index + 1 == end_block, sum, total)
                         }
                         ComptimeOption::None => total,
                     };

@@ -1,12 +1,11 @@
 //! Launches.
 
-use super::kernel::{self, WalkLaunch};
+use super::kernel::{self, BlocksLaunch, Variant, WalkLaunch, WalksLaunch};
 use super::plan::{self, Pass, Plan, Problem, Tile};
 use super::shape::{Axis, Geometry, view_data, view_weight};
-use super::weight_kernel::{self, RoundLaunch, StepLaunch};
+use super::weight_kernel::{self, RoundLaunch, StepLaunch, StepsLaunch};
 use crate::device::require_shape;
 use crate::launch::unwritten;
-use crate::matmul::BLOCK;
 use crate::{KernelError, device};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -89,6 +88,7 @@ impl Launch<'_> {
         let weight = view_weight(weight, groups, transposed);
         let bias = bias.map(|bias| contiguous(self.client, bias));
         let blocks = self.problem.blocks();
+        let variant = Variant { tile, phased, inside, single: blocks == 1 };
         // Between blocks a total is kept in the type it is computed in.
         let totals = match blocks == 1 || dtype == sum {
             true => result.clone(),
@@ -109,18 +109,10 @@ impl Launch<'_> {
                     weight.clone().into_arg(),
                     bias.into(),
                     view_data(totals.clone(), groups).into_arg(),
-                    launch.start as u32,
-                    launch.end as u32,
-                    d,
-                    h,
-                    w,
+                    BlocksLaunch::new(launch.start as u32, launch.end as u32),
+                    WalksLaunch::new(d, h, w),
                     units,
-                    tile.rows,
-                    tile.columns,
-                    phased,
-                    inside,
-                    BLOCK as u32,
-                    blocks == 1,
+                    variant,
                     [dtype, sum, totals.dtype],
                 );
             }
@@ -176,15 +168,11 @@ impl Launch<'_> {
                     input.clone().into_arg(),
                     gradient.clone().into_arg(),
                     scratch.clone().into_arg(),
-                    d,
-                    h,
-                    w,
+                    StepsLaunch::new(d, h, w),
                     RoundLaunch::new(first as u32, slot as u32),
                     units,
-                    tile.rows,
-                    tile.columns,
+                    tile,
                     inside,
-                    BLOCK as u32,
                     [dtype, sum, scratch.dtype],
                 );
             }

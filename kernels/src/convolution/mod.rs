@@ -44,8 +44,8 @@
 //! copied. A pass between activations takes one launch until a chain passes
 //! [`MAX_ITERATIONS`](crate::launch::MAX_ITERATIONS) (19 blocks or more), then one for each part of it; totals of half
 //! types are kept in `f32` in between. A weight gradient of several blocks takes two launches for each round of blocks
-//! that lie side by side in scratch memory: all of them in one round while that is at most 2^20 elements, and never
-//! more than that or twice the weights.
+//! that lie side by side in scratch memory: 2^20 elements of it, or one a weight if that is more, and one a weight for
+//! the totals between rounds.
 
 mod kernel;
 mod launch;

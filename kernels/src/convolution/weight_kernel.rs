@@ -1,7 +1,9 @@
 //! The device side of the pass to a weight, on the views of [`kernel`](super::kernel).
 
 use super::kernel::{SPATIAL, Spatial};
+use super::plan::Tile;
 use crate::arithmetic::multiply_add;
+use crate::matmul::BLOCK;
 use cubecl::prelude::*;
 
 /// How taps step along one spatial axis.
@@ -15,6 +17,14 @@ pub struct Step {
     pub dilation: u32,
 }
 
+/// How taps step along depth, height and width.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+pub struct Steps {
+    pub d: Step,
+    pub h: Step,
+    pub w: Step,
+}
+
 /// The blocks of a weight gradient that one launch computes.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 pub struct Round {
@@ -24,27 +34,26 @@ pub struct Round {
     pub slot: u32,
 }
 
-/// One chain a block of `block_terms` terms of a weight's gradient, over batch entries and output positions ascending;
+/// One chain a block of [`BLOCK`] terms of a weight's gradient, over batch entries and output positions ascending;
 /// a tap outside the input reads +0, where not all lie `inside`.
 ///
 /// `blocks` is `[slots, groups, output channels, input channels, taps]`, contiguous. A unit owns one tap and one block
-/// of `tile_outputs` output channels and `tile_inputs` input channels: all of them meet the same positions.
+/// of `tile.rows` output channels and `tile.columns` input channels: all of them meet the same positions.
 #[cube(launch_unchecked)]
 pub fn weight_gradient_blocks<E: Float, A: Float, O: Float>(
     input: &Tensor<E>,
     gradient: &Tensor<E>,
     blocks: &mut Tensor<O>,
-    step_d: Step,
-    step_h: Step,
-    step_w: Step,
+    steps: Steps,
     round: Round,
     units: u32,
-    #[comptime] tile_outputs: usize,
-    #[comptime] tile_inputs: usize,
+    #[comptime] tile: Tile,
     #[comptime] inside: bool,
-    #[comptime] block_terms: u32,
     #[define(E, A, O)] _dtypes: [ElemType; 3],
 ) {
+    let tile_outputs = comptime!(tile.rows);
+    let tile_inputs = comptime!(tile.columns);
+    let block_terms = comptime!(BLOCK as u32);
     let unit = ABSOLUTE_POS as u32;
     if unit >= units {
         terminate!();
@@ -61,10 +70,10 @@ pub fn weight_gradient_blocks<E: Float, A: Float, O: Float>(
     let input_tiles = inputs.div_ceil(comptime!(tile_inputs as u32));
     let output_tiles = outputs.div_ceil(comptime!(tile_outputs as u32));
 
-    let tile = unit / tap_count;
-    let tap = unit - tile * tap_count;
-    let tile_row = tile / input_tiles;
-    let first_input = (tile - tile_row * input_tiles) * comptime!(tile_inputs as u32);
+    let owner = unit / tap_count;
+    let tap = unit - owner * tap_count;
+    let tile_row = owner / input_tiles;
+    let first_input = (owner - tile_row * input_tiles) * comptime!(tile_inputs as u32);
     let part = tile_row / output_tiles;
     let first_output = (tile_row - part * output_tiles) * comptime!(tile_outputs as u32);
     let of_round = part / groups;
@@ -98,15 +107,15 @@ pub fn weight_gradient_blocks<E: Float, A: Float, O: Float>(
     let gradient_strides = Spatial::strides::<E>(gradient);
     let input_entry = input.stride(0) as u32;
     let gradient_entry = gradient.stride(0) as u32;
-    let (stride_d, stride_h) = (step_d.stride, step_h.stride);
+    let (stride_d, stride_h) = (steps.d.stride, steps.h.stride);
     let terms = gradient.shape(0) as u32 * positions.d * positions.h * positions.w;
     let begin = block * block_terms;
     let end = min(begin + block_terms, terms);
     // Where a sum with one of these wraps below zero no input position exists.
-    let ahead_d = tap_at.d * step_d.dilation - step_d.padding;
-    let ahead_h = tap_at.h * step_h.dilation - step_h.padding;
-    let ahead_w = tap_at.w * step_w.dilation - step_w.padding;
-    let stride_w = step_w.stride;
+    let ahead_d = tap_at.d * steps.d.dilation - steps.d.padding;
+    let ahead_h = tap_at.h * steps.h.dilation - steps.h.padding;
+    let ahead_w = tap_at.w * steps.w.dilation - steps.w.padding;
+    let stride_w = steps.w.stride;
     let input_step = stride_w * input_strides.w;
     let begin_row = begin / positions.w;
     let end_row = end.div_ceil(positions.w);
