@@ -167,11 +167,11 @@ fn target_of(unit: u32, target: &Spatial, walks: &Walks, #[comptime] phased: boo
 }
 
 /// One chain of blocks of [`BLOCK`] terms an output element, over the taps it meets row-major ascending, then source
-/// channels ascending; a tap outside the source reads +0, where not all lie `inside`. A launch computes some of the `blocks` and
-/// adds them, one by one, to what the launch before left in `output`; after its last block an element gets its bias.
+/// channels ascending; a tap outside the source reads +0. A launch computes some of the `blocks` and adds them, one by
+/// one, to what the launch before left in `output`; after its last block an element gets its bias.
 ///
-/// Targets are `[batch, groups, target channels, d, h, w]`, contiguous. A unit owns one spatial position of
-/// `tile_channels` target channels of `tile_batch` batch entries: all of them meet the same taps.
+/// `output` is `[batch, groups, target channels, d, h, w]`, contiguous. A unit owns one spatial position of `tile.rows`
+/// target channels of `tile.columns` batch entries: all of them meet the same taps.
 #[cube(launch_unchecked)]
 pub fn convolve<E: Float, A: Float, O: Float>(
     source: &Tensor<E>,
@@ -256,7 +256,7 @@ pub fn convolve<E: Float, A: Float, O: Float>(
         let mut at = if comptime!(single) {
             Spatial { d: 0u32.runtime(), h: 0u32.runtime(), w: 0u32.runtime() }
         } else {
-            met.split(first_tap)
+            Spatial { d: met.d, h: max(met.h, 1), w: max(met.w, 1) }.split(first_tap)
         };
         let mut from = begin - first_tap * source_channels;
         let mut left = end - begin;

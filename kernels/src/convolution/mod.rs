@@ -15,10 +15,10 @@
 //!
 //! ```text
 //! element                      p ascending over              u[p] * v[p]
-//! forward[b, co, o]            (k, ci)                       x[b, ci, i] * w[co, ci, k],  then total, or total + bias[co]
+//! forward[b, co, o]            (k, ci)                       x[b, ci, i] * w[co, ci, k]; then total, or total + bias
 //! input_gradient[b, ci, i]     (k in phase with i, co)       dy[b, co, o] * w[co, ci, k]
 //! weight_gradient[co, ci, k]   (b, o row-major)              x[b, ci, i] * dy[b, co, o]
-//! transposed_forward           as input_gradient of dy = x,  then total, or total + bias
+//! transposed_forward           as input_gradient of dy = x; then total, or total + bias
 //! transposed_input_gradient    as forward of x = dy, no bias
 //! transposed_weight_gradient   as weight_gradient of x and dy exchanged
 //! ```
