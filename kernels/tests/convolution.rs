@@ -4,6 +4,8 @@ use crate::harness::*;
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::arithmetic::{MultiplyAdd, multiply_add_of};
 use burn_deterministic_kernels::convolution::*;
+use burn_deterministic_kernels::device::Machine;
+use burn_deterministic_kernels::order::BLOCK;
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -65,6 +67,28 @@ impl<const N: usize> Case<N> {
         self.upload(&self.gradient, &self.output_shape)
     }
 
+    fn problem(&self, pass: Pass) -> Problem {
+        Problem { kernel: "test", pass, rank: N, geometry: self.geometry }
+    }
+
+    /// What the reference computes, and the operands of the same pass on the device.
+    fn pass(&self, pass: Pass) -> (Vec<f32>, Operands) {
+        match pass {
+            Pass::ToOutput => {
+                let bias = Some(self.device_bias());
+                (self.forward(), Operands { source: self.device_input(), other: self.device_weight(), bias })
+            }
+            Pass::ToInput => {
+                let (source, other) = (self.device_gradient(), self.device_weight());
+                (self.input_gradient(), Operands { source, other, bias: None })
+            }
+            Pass::ToWeight => {
+                let (source, other) = (self.device_input(), self.device_gradient());
+                (self.weight_gradient(), Operands { source, other, bias: None })
+            }
+        }
+    }
+
     fn forward(&self) -> Vec<f32> {
         reference::forward(&self.geometry, self.fma, &self.input, &self.weight, Some(&self.bias))
     }
@@ -113,11 +137,19 @@ fn uniform<const N: usize>(
 
 #[test]
 fn one_axis_matches_reference() {
-    for (stride, padding, dilation) in
-        [(1, (0, 0), 1), (1, (1, 1), 1), (2, (1, 1), 1), (3, (0, 2), 2), (2, (3, 0), 3), (1, (4, 4), 2)]
-    {
+    for (stride, padding, dilation) in [
+        (1, (0, 0), 1),
+        (1, (1, 1), 1),
+        (2, (1, 1), 1),
+        (3, (0, 2), 2),
+        (2, (3, 0), 3),
+        (1, (4, 4), 2),
+        (4, (5, 1), 2),
+        (6, (2, 9), 4),
+        (5, (7, 7), 3),
+    ] {
         for (groups, inputs, outputs) in [(1, 1, 1), (1, 3, 5), (2, 2, 4), (5, 1, 1)] {
-            for (batch, length, taps) in [(1, 7, 1), (3, 17, 3), (5, 9, 4)] {
+            for (batch, length, taps) in [(1, 7, 1), (3, 17, 3), (5, 9, 4), (2, 31, 7)] {
                 let params = uniform::<1>(stride, padding, dilation, groups);
                 if length + padding.0 + padding.1 > dilation * (taps - 1) {
                     Case::new(&[batch, groups * inputs, length], &[groups * outputs, inputs, taps], params).check();
@@ -156,32 +188,41 @@ fn empty_operands_give_empty_results_and_empty_sums() {
     Case::new(&[2, 3, 0, 5], &[4, 3, 3, 3], uniform::<2>(1, (2, 1), 1, 1)).check();
 }
 
+/// One chain without blocks.
+fn unblocked(fma: MultiplyAdd, terms: impl Iterator<Item = (f32, f32)>) -> f32 {
+    terms.fold(0.0, |acc, (a, b)| fma.apply(a, b, acc))
+}
+
 #[test]
 fn long_sums_are_blocked() {
-    // 9 weights and 90,000 terms: 256 blocks asked for, 512 terms each; then a block that ends inside a row.
+    let blocks = |case: &Case<2>, pass| case.problem(pass).blocks();
+    // A weight gradient of 90,000 terms: blocks end inside rows.
     let case = Case::new(&[100, 1, 32, 32], &[1, 1, 3, 3], uniform::<2>(1, (0, 0), 1, 1));
-    assert_eq!((case.geometry.block(), case.geometry.blocks()), (512, 176));
-    case.check();
-    let case = Case::new(&[3, 2, 1001], &[3, 2, 3], uniform::<1>(1, (1, 1), 1, 1));
-    assert_eq!((case.geometry.block(), case.geometry.blocks()), (256, 12));
+    assert_eq!(blocks(&case, Pass::ToWeight), 88);
     case.check();
     // The hazard: one chain over all the terms gives other bits.
-    let mut other = 0;
-    let unblocked = |channel: usize, within: usize, tap: usize| {
-        let mut acc = 0.0;
-        for term in 0..3 * 1001 {
-            let (entry, o) = (term / 1001, term % 1001);
-            if let Some(i) = case.geometry.axes[2].input_of(o, tap) {
-                let x = case.input[(entry * 2 + within) * 1001 + i];
-                acc = case.fma.apply(x, case.gradient[(entry * 3 + channel) * 1001 + o], acc);
-            }
-        }
-        acc
-    };
-    for (n, blocked) in case.weight_gradient().into_iter().enumerate() {
-        other += usize::from(unblocked(n / 6, n / 3 % 2, n % 3).to_bits() != blocked.to_bits());
+    let wrong = (0..9).map(|tap| {
+        let place = |t: usize| (t / 900 * 32 + t / 30 % 30 + tap / 3) * 32 + t % 30 + tap % 3;
+        unblocked(case.fma, (0..90_000).map(|t| (case.input[place(t)], case.gradient[t])))
+    });
+    assert!(wrong.zip(case.weight_gradient()).any(|(a, b)| a.to_bits() != b.to_bits()));
+
+    // Passes between activations: blocks end inside taps and at their ends, in each phase of a stride at other taps.
+    for (stride, inputs, outputs) in [(1, 130, 120), (1, 1024, 256), (2, 520, 700), (1, 300, 2050)] {
+        let case = Case::new(&[2, inputs, 4, 3], &[outputs, inputs, 3, 3], uniform::<2>(stride, (1, 1), 1, 1));
+        assert!(blocks(&case, Pass::ToOutput) > 1 && blocks(&case, Pass::ToInput) > 1);
+        case.check();
     }
-    assert!(other > 0, "the order of a sum does not show on these operands");
+    let case = Case::new(&[1, 130, 3, 3], &[1, 130, 3, 3], uniform::<2>(1, (0, 0), 1, 1));
+    assert_eq!(blocks(&case, Pass::ToOutput), 2);
+    let terms = (0..9 * 130).map(|p| p % 130 * 9 + p / 130).map(|at| (case.input[at], case.weight[at]));
+    assert_ne!((unblocked(case.fma, terms) + case.bias[0]).to_bits(), case.forward()[0].to_bits());
+    // 1024 terms are one block, another term opens the next.
+    for channels in [BLOCK - 1, BLOCK, BLOCK + 1] {
+        let case = Case::new(&[2, channels, 3, 3], &[2, channels, 1, 1], uniform::<2>(1, (0, 0), 1, 1));
+        assert_eq!(blocks(&case, Pass::ToOutput), 1 + usize::from(channels > BLOCK));
+        case.check();
+    }
 }
 
 /// A software driver ends a shader's loops after 65535 iterations: chains go on in the next launch, or in another block.
@@ -196,9 +237,7 @@ fn chains_longer_than_a_launch() {
     Case::new(&[2, 1, 5], &[1, 1, 70_001], uniform::<1>(3, (140_000, 0), 2, 1)).check();
     // Blocks of rows of one position, and of rows of nearly a block.
     for shape in [[4_200_000, 1, 1], [257, 1, 16_382]] {
-        let case = Case::new(&shape, &[1, 1, 1], uniform::<1>(1, (0, 0), 1, 1));
-        assert_eq!((case.geometry.block(), case.geometry.blocks()), (16_384, 257));
-        case.check();
+        Case::new(&shape, &[1, 1, 1], uniform::<1>(1, (0, 0), 1, 1)).check();
     }
 }
 
@@ -260,6 +299,14 @@ fn transposed_convolutions_match_reference() {
         assert_eq!(dx.shape()[..], input_shape);
         assert_bits(&download(&client, dx), &reference::forward(&g, fma, &dy, &w, None));
 
+        let problem = Problem::transposed("test", Pass::ToInput, &input_shape, &weight_shape, &params).unwrap();
+        for plan in Plan::candidates(&problem) {
+            let (source, other) = (up(&x, &input_shape), up(&w, &weight_shape));
+            let operands = Operands { source, other, bias: Some(up(&bias, &output_shape[1..2])) };
+            let y = pass_planned(&client, &problem, operands, plan).unwrap();
+            assert_bits(&download(&client, y), &reference::input_gradient(&g, fma, &x, &w, Some(&bias)));
+        }
+
         let device_x = up(&x, &input_shape);
         let dw = transposed_weight_gradient(&client, device_x, device_dy, &weight_shape, &params).unwrap();
         assert_bits(&download(&client, dw), &reference::weight_gradient(&g, fma, &dy, &x));
@@ -287,7 +334,7 @@ fn scattered(client: &Client, values: &[f32], shape: &[usize]) -> TensorHandle {
 }
 
 #[test]
-fn layout_plan_and_repetition_do_not_change_bits() {
+fn layout_and_repetition_do_not_change_bits() {
     let params = ConvolutionParams { stride: [2, 1], padding: [(1, 1), (0, 2)], dilation: [1, 2], groups: 2 };
     let case = Case::new(&[6, 10, 9, 8], &[18, 5, 3, 3], params);
     let want = [case.forward(), case.input_gradient(), case.weight_gradient()];
@@ -299,38 +346,80 @@ fn layout_plan_and_repetition_do_not_change_bits() {
         let got = case.device(input.clone(), weight.clone(), gradient.clone());
         (0..3).for_each(|n| assert_bits(&got[n], &want[n]));
     }
-    for plan in Plan::ALL {
-        let pass = Pass { client, kernel: "test", geometry: case.geometry, rank: 2, plan };
-        let y = pass.to_output(input.clone(), weight.clone(), Some(case.device_bias())).unwrap();
-        assert_bits(&download(client, y), &want[0]);
-        let dx = pass.to_input(gradient.clone(), weight.clone(), None).unwrap();
-        assert_bits(&download(client, dx), &want[1]);
-        let dw = pass.to_weight(input.clone(), gradient.clone()).unwrap();
-        assert_bits(&download(client, dw), &want[2]);
-    }
 }
 
-/// Along one axis and three, with a weight gradient of several blocks, and with chains longer than a launch.
+/// Along one axis and three, with strides, with chains of several blocks, and with chains longer than a launch.
 #[test]
 fn every_plan_gives_the_bits_of_the_reference() {
     fn check<const N: usize>(case: Case<N>) {
         println!("{:?}", case.geometry);
-        let want = [case.forward(), case.input_gradient(), case.weight_gradient()];
-        for plan in Plan::ALL {
-            let pass = Pass { client: &case.client, kernel: "test", geometry: case.geometry, rank: N, plan };
-            let y = pass.to_output(case.device_input(), case.device_weight(), Some(case.device_bias())).unwrap();
-            let dx = pass.to_input(case.device_gradient(), case.device_weight(), None).unwrap();
-            let dw = pass.to_weight(case.device_input(), case.device_gradient()).unwrap();
-            for (got, want) in [y, dx, dw].into_iter().zip(&want) {
-                assert_bits(&download(&case.client, got), want);
+        for pass in [Pass::ToOutput, Pass::ToInput, Pass::ToWeight] {
+            let problem = case.problem(pass);
+            let (want, _) = case.pass(pass);
+            let plans = Plan::candidates(&problem);
+            for machine in [Machine::Software, Machine::Gpu] {
+                assert!(plans.contains(&plan::plan(&problem, machine)));
+            }
+            for plan in plans {
+                let (_, operands) = case.pass(pass);
+                let got = pass_planned(&case.client, &problem, operands, plan).expect("a plan that applies");
+                assert_bits(&download(&case.client, got), &want);
             }
         }
     }
-    let blocked = Case::new(&[9, 9, 301], &[9, 9, 3], uniform::<1>(1, (1, 1), 1, 1));
-    assert!(blocked.geometry.blocks() > 1);
+    let blocked = Case::new(&[9, 9, 601], &[9, 9, 3], uniform::<1>(1, (1, 1), 1, 1));
+    assert_eq!(blocked.problem(Pass::ToWeight).blocks(), 6);
     check(blocked);
+    check(Case::new(&[3, 5, 700], &[6, 5, 4], uniform::<1>(2, (3, 1), 3, 1)));
     check(Case::new(&[5, 6, 5, 4, 6], &[10, 3, 2, 3, 2], uniform::<3>(2, (1, 0), 1, 2)));
     check(Case::new(&[5, 70_001, 2], &[5, 70_001, 2], uniform::<1>(1, (0, 1), 1, 1)));
+}
+
+#[test]
+fn a_plan_that_does_not_apply_is_refused() {
+    let case = Case::new(&[3, 2, 601], &[3, 2, 3], uniform::<1>(1, (1, 1), 1, 1));
+    let tile = Tile { rows: 8, columns: 8 };
+    let activations = |rows, columns| Plan::Activations { tile: Tile { rows, columns } };
+    for (pass, plan) in [
+        (Pass::ToOutput, Plan::Weight { tile, span: 1 }),
+        (Pass::ToInput, activations(0, 8)),
+        (Pass::ToInput, activations(3, 8)),
+        (Pass::ToWeight, activations(8, 8)),
+        (Pass::ToWeight, Plan::Weight { tile, span: 0 }),
+        (Pass::ToWeight, Plan::Weight { tile, span: 3 }),
+    ] {
+        let problem = case.problem(pass);
+        let refused = pass_planned(&case.client, &problem, case.pass(pass).1, plan).unwrap_err().to_string();
+        assert_eq!(refused, format!("test: {plan:?} does not apply to {problem:?}"));
+    }
+}
+
+/// Forward passes and input gradients of a sample are the same alone and at any place of any batch.
+#[test]
+fn a_sample_does_not_depend_on_its_batch() {
+    for (stride, inputs, outputs, groups) in [(1, 3, 9, 1), (2, 130, 12, 1), (1, 1, 1, 6)] {
+        let params = uniform::<2>(stride, (1, 1), 1, groups);
+        let case = Case::new(&[64, groups * inputs, 6, 5], &[groups * outputs, inputs, 3, 3], params);
+        let client = &case.client;
+        let part = |values: &[f32], shape: &[usize], first: usize, batch: usize| {
+            let sample = shape[1..].iter().product::<usize>();
+            let shape: Vec<usize> = [batch].into_iter().chain(shape[1..].iter().copied()).collect();
+            upload(client, &values[first * sample..(first + batch) * sample], &shape, F32)
+        };
+        let whole = [case.forward(), case.input_gradient()];
+        for (first, batch) in [(0, 64), (0, 1), (63, 1), (5, 2), (7, 3), (1, 4), (9, 5), (13, 7), (8, 8), (31, 33)] {
+            let input = part(&case.input, &case.input_shape, first, batch);
+            let gradient = part(&case.gradient, &case.output_shape, first, batch);
+            let shape = input.shape().to_vec();
+            let y = forward(client, input, case.device_weight(), Some(case.device_bias()), &params).unwrap();
+            let dx = input_gradient(client, gradient, case.device_weight(), &shape, &params).unwrap();
+            for (got, want) in [y, dx].into_iter().zip(&whole) {
+                let got: Vec<f32> = download(client, got);
+                let sample = want.len() / 64;
+                assert_bits(&got, &want[first * sample..(first + batch) * sample]);
+            }
+        }
+    }
 }
 
 #[test]
@@ -349,15 +438,57 @@ fn broadcast_operands_give_the_bits_of_a_copy() {
 }
 
 #[test]
-fn padding_is_not_multiplied() {
+fn padding_reads_zero() {
     let mut case = Case::new(&[1, 1, 3], &[1, 1, 3], uniform::<1>(1, (1, 1), 1, 1));
-    case.weight = vec![f32::INFINITY, 1.0, f32::NEG_INFINITY];
+    case.weight = vec![f32::INFINITY, 1.0, 1.0];
     case.input = vec![1.0, 2.0, 3.0];
+    case.gradient = vec![1.0, 2.0, f32::INFINITY];
     case.bias = vec![0.0];
-    let [y, ..] = case.device(case.device_input(), case.device_weight(), case.device_gradient());
-    assert_eq!(y[0], f32::NEG_INFINITY);
-    assert!(y[1].is_nan());
-    assert_eq!(y[2], f32::INFINITY);
+    let [y, dx, dw] = case.device(case.device_input(), case.device_weight(), case.device_gradient());
+    // The first position meets the infinite weight outside the input: 0 * infinity.
+    assert!(y[0].is_nan());
+    assert_eq!(y[1..], [f32::INFINITY; 2]);
+    // Position i meets weight k at o = i + 1 - k: the last one meets weight 0 at o = 3, outside the output.
+    assert_eq!(dx[..2], [f32::INFINITY; 2]);
+    assert!(dx[2].is_nan());
+    // The infinite gradient meets tap 2 outside the input.
+    assert_eq!(dw[..2], [f32::INFINITY; 2]);
+    assert!(dw[2].is_nan());
+}
+
+#[test]
+fn taps_out_of_phase_are_no_terms() {
+    let mut case = Case::new(&[1, 1, 6], &[1, 1, 2], uniform::<1>(2, (0, 0), 1, 1));
+    case.weight = vec![1.0, f32::INFINITY];
+    case.gradient = vec![1.0, 2.0, 3.0];
+    let [_, dx, _] = case.device(case.device_input(), case.device_weight(), case.device_gradient());
+    assert_bits(&dx, &[1.0, f32::INFINITY, 2.0, f32::INFINITY, 3.0, f32::INFINITY]);
+}
+
+/// Positions in no phase, beyond the last window, and with an input without positions.
+#[test]
+fn empty_chains_are_positive_zero() {
+    let case = Case::new(&[1, 1, 8], &[1, 1, 2], uniform::<1>(4, (0, 0), 2, 1));
+    let dx = case.device(case.device_input(), case.device_weight(), case.device_gradient())[1].clone();
+    assert_bits(&[dx[1], dx[3], dx[5]], &[0.0; 3]);
+    let mut case = Case::new(&[1, 1, 0], &[1, 1, 2], uniform::<1>(1, (1, 1), 1, 1));
+    case.weight = vec![1.0, f32::NAN];
+    case.bias = vec![0.0];
+    assert!(case.device(case.device_input(), case.device_weight(), case.device_gradient())[0][0].is_nan());
+}
+
+/// Where a fused multiply-add rounds a negative number to zero the accumulator is -0, which a term with padding turns to
+/// +0 if its product is +0.
+#[test]
+fn signs_of_zero_follow_the_reference() {
+    let mut case = Case::new(&[1, 1, 1], &[2, 1, 2], uniform::<1>(1, (0, 1), 1, 1));
+    case.input = vec![1e-30];
+    case.weight = vec![-1e-30, 1.0, -1e-30, -1.0];
+    let bare = |fma| reference::forward(&case.geometry, fma, &case.input, &case.weight, None);
+    assert_bits(&bare(MultiplyAdd::Fused), &[0.0, -0.0]);
+    assert_bits(&bare(MultiplyAdd::Unfused), &[0.0, 0.0]);
+    let y = forward(&case.client, case.device_input(), case.device_weight(), None, &case.params).unwrap();
+    assert_bits(&download(&case.client, y), &bare(case.fma));
 }
 
 #[test]

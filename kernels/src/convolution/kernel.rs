@@ -4,7 +4,9 @@
 //! `[batch, groups, channels of a group, d, h, w]`, weights `[groups, target channels, source channels, d, h, w]`.
 //! Only strides differ between layouts, so every layout runs the same code.
 
+use super::plan::Tile;
 use crate::arithmetic::multiply_add;
+use crate::order::BLOCK;
 use cubecl::prelude::*;
 
 /// Spatial axes of a view start here.
@@ -42,100 +44,152 @@ impl Spatial {
     }
 }
 
-/// How the source position that a target position meets moves from tap to tap, along one spatial axis.
+/// Where the taps of a target position lie in the source, along one spatial axis.
 ///
-/// Tap 0 meets `(target * scale + offset) / divisor`, if the division is exact; each tap adds `step` to the quotient and
-/// `step_rest` to the remainder. A forward pass divides by 1, an input gradient by the stride: the one kernel needs no
-/// division inside its loop, where drivers for a CPU take one lane at a time.
+/// Target position `i` meets tap `k` at source position `i * scale + offset + k * step`. In a `phased` pass, an input
+/// gradient whose stride is not 1, it meets the taps `first, first + stride / common, ..` alone, the first of them at
+/// `(i + offset + first * step * common) / stride`, where `step * common` is minus the dilation.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 pub struct Walk {
-    /// Source positions an advance of the target is worth, before the division.
+    /// Source positions between neighbouring target positions.
     pub scale: i32,
-    /// Where target position 0 meets tap 0, before the division.
+    /// Where target position 0 meets tap 0, before any division.
     pub offset: i32,
-    /// What source positions are multiples of.
-    pub divisor: i32,
-    /// What a tap adds to the quotient.
+    /// Source positions from a tap to the next one that is met.
     pub step: i32,
-    /// What a tap adds to the remainder: zero, or less.
-    pub step_rest: i32,
+    /// What source positions are divided by.
+    pub stride: u32,
+    /// The greatest common divisor of stride and dilation.
+    pub common: u32,
+    /// The inverse of `dilation / common` modulo `stride / common`.
+    pub inverse: u32,
 }
 
-/// A place along a [`Walk`].
+/// How taps walk along depth, height and width.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+pub struct Walks {
+    pub d: Walk,
+    pub h: Walk,
+    pub w: Walk,
+}
+
+/// The blocks `first .. end` of each chain, which one launch computes.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+pub struct Blocks {
+    pub first: u32,
+    pub end: u32,
+}
+
+/// What [`convolve`] is compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Variant {
+    /// The channels and batch entries of one unit.
+    pub tile: Tile,
+    /// Whether target positions meet other taps by their phase: in an input gradient with a stride.
+    pub phased: bool,
+    /// Whether no tap lies outside the source.
+    pub inside: bool,
+    /// Whether every chain is one block.
+    pub single: bool,
+}
+
+/// The taps that one target position meets, along one spatial axis.
 #[derive(CubeType, Clone, Copy)]
-struct Place {
+struct Line {
+    /// The first tap, and how far apart the taps lie.
+    first: u32,
+    apart: u32,
+    /// How many they are.
+    count: u32,
+    /// The source positions of the first tap, and from each tap to the next.
     position: i32,
-    rest: i32,
+    step: i32,
 }
 
 #[cube]
-impl Place {
-    /// Where `target` meets `tap`.
-    fn at(target: u32, tap: u32, walk: &Walk) -> Place {
-        let distance =
-            target as i32 * walk.scale + walk.offset + tap as i32 * (walk.step * walk.divisor + walk.step_rest);
-        // The division rounds towards zero, the place is to be the one below.
-        let position = distance / walk.divisor;
-        let rest = distance - position * walk.divisor;
-        let borrow = rest < 0;
-        Place { position: select(borrow, position - 1, position), rest: select(borrow, rest + walk.divisor, rest) }
+impl Line {
+    fn of(target: u32, taps: u32, walk: &Walk, #[comptime] phased: bool) -> Line {
+        let at = target as i32 * walk.scale + walk.offset;
+        if comptime!(phased) {
+            let quotient = at as u32 / walk.common;
+            let apart = walk.stride / walk.common;
+            let first = quotient % apart * walk.inverse % apart;
+            let meets = quotient * walk.common == at as u32 && first < taps;
+            let position = (at + first as i32 * walk.step * walk.common as i32) / walk.stride as i32;
+            Line { first, apart, count: select(meets, (taps - first).div_ceil(apart), 0), position, step: walk.step }
+        } else {
+            Line { first: 0u32, apart: 1u32, count: taps, position: at, step: walk.step }
+        }
     }
 
-    /// Moves to where the next tap is met.
-    fn advance(&mut self, walk: &Walk) {
-        let rest = self.rest + walk.step_rest;
-        let position = self.position + walk.step;
-        let borrow = rest < 0;
-        self.position = select(borrow, position - 1, position);
-        self.rest = select(borrow, rest + walk.divisor, rest);
+    /// The tap at a place of the line.
+    fn tap(&self, place: u32) -> u32 {
+        self.first + place * self.apart
     }
 
-    /// Moves to another place.
-    fn set(&mut self, other: &Place) {
-        self.position = other.position;
-        self.rest = other.rest;
-    }
-
-    /// Whether there is a source position here.
-    fn exists(&self, length: u32) -> bool {
-        self.rest == 0 && self.position >= 0 && self.position < length as i32
+    /// The source position at a place of the line.
+    fn source(&self, place: u32) -> i32 {
+        self.position + place as i32 * self.step
     }
 }
 
-/// The part of each chain that one launch computes: of some taps some source channels.
-#[derive(CubeType, CubeLaunch, Clone, Copy)]
-pub struct Span {
-    /// Taps, numbered row-major.
-    pub first_tap: u32,
-    /// The tap after the last one.
-    pub end_tap: u32,
-    /// Source channels.
-    pub first_channel: u32,
-    /// How many of them.
-    pub channels: u32,
-}
-
-/// One chain an output element, over taps row-major ascending, then source channels ascending. A launch that `continues`
-/// takes up the chains where the launch before left them in `output`.
+/// The target position of a unit, and what is left of its number: which tile of channels and batch entries it owns.
 ///
-/// A unit owns one spatial position of `tile_channels` target channels of `tile_batch` batch entries: all of them meet
-/// the same taps, so a tap that does not exist is skipped once for the whole tile.
+/// Positions of a phase, `phase + stride * n`, follow each other, so that neighbours meet as many taps. The last ones of
+/// a phase may lie beyond the target.
+#[cube]
+fn target_of(unit: u32, target: &Spatial, walks: &Walks, #[comptime] phased: bool) -> (Spatial, u32) {
+    if comptime!(phased) {
+        let phases = Spatial {
+            d: min(walks.d.stride, target.d),
+            h: min(walks.h.stride, target.h),
+            w: min(walks.w.stride, target.w),
+        };
+        let of_phase =
+            Spatial { d: target.d.div_ceil(phases.d), h: target.h.div_ceil(phases.h), w: target.w.div_ceil(phases.w) };
+        let positions = of_phase.d * of_phase.h * of_phase.w;
+        let row = unit / positions;
+        let within = of_phase.split(unit - row * positions);
+        let all_phases = phases.d * phases.h * phases.w;
+        let tile = row / all_phases;
+        let phase = phases.split(row - tile * all_phases);
+        let at = Spatial {
+            d: within.d * phases.d + phase.d,
+            h: within.h * phases.h + phase.h,
+            w: within.w * phases.w + phase.w,
+        };
+        (at, tile)
+    } else {
+        let positions = target.d * target.h * target.w;
+        let tile = unit / positions;
+        (target.split(unit - tile * positions), tile)
+    }
+}
+
+/// One chain of blocks of [`BLOCK`] terms an output element, over the taps it meets row-major ascending, then source
+/// channels ascending; a tap outside the source reads +0. A launch computes some of the `blocks` and adds them, one by
+/// one, to what the launch before left in `output`; after its last block an element gets its bias.
+///
+/// `output` is `[batch, groups, target channels, d, h, w]`, contiguous. A unit owns one spatial position of `tile.rows`
+/// target channels of `tile.columns` batch entries: all of them meet the same taps.
 #[cube(launch_unchecked)]
 pub fn convolve<E: Float, A: Float, O: Float>(
     source: &Tensor<E>,
     weight: &Tensor<E>,
     bias: ComptimeOption<&[E]>,
     output: &mut Tensor<O>,
-    span: Span,
-    walk_d: Walk,
-    walk_h: Walk,
-    walk_w: Walk,
+    blocks: Blocks,
+    walks: Walks,
     units: u32,
-    #[comptime] tile_channels: usize,
-    #[comptime] tile_batch: usize,
-    #[comptime] continues: bool,
+    #[comptime] variant: Variant,
     #[define(E, A, O)] _dtypes: [ElemType; 3],
 ) {
+    let phased = comptime!(variant.phased);
+    let inside = comptime!(variant.inside);
+    let single = comptime!(variant.single);
+    let tile_channels = comptime!(variant.tile.rows);
+    let tile_batch = comptime!(variant.tile.columns);
+    let block = comptime!(BLOCK as u32);
     let unit = ABSOLUTE_POS as u32;
     if unit >= units {
         terminate!();
@@ -150,15 +204,14 @@ pub fn convolve<E: Float, A: Float, O: Float>(
     };
     let positions = target.d * target.h * target.w;
     let tiles = channels.div_ceil(comptime!(tile_channels as u32));
-
-    let tile = unit / positions;
-    let position = unit - tile * positions;
-    let tile_row = tile / tiles;
-    let first_channel = (tile - tile_row * tiles) * comptime!(tile_channels as u32);
+    let (target_at, owner) = target_of(unit, &target, &walks, phased);
+    let stored = target_at.d < target.d && target_at.h < target.h && target_at.w < target.w;
+    let position = (target_at.d * target.h + target_at.h) * target.w + target_at.w;
+    let tile_row = owner / tiles;
+    let first_channel = (owner - tile_row * tiles) * comptime!(tile_channels as u32);
     let batch_tile = tile_row / groups;
     let group = tile_row - batch_tile * groups;
     let first_batch = batch_tile * comptime!(tile_batch as u32);
-    let target_at = target.split(position);
 
     // A tile that hangs over the edge repeats the last channel or batch entry and does not store it.
     let mut source_base = Array::<u32>::new(tile_batch);
@@ -173,94 +226,122 @@ pub fn convolve<E: Float, A: Float, O: Float>(
     for j in 0..tile_channels {
         let channel = min(first_channel + j as u32, channels - 1);
         weight_base[j] = group * weight.stride(0) as u32 + channel * weight.stride(1) as u32;
-        #[unroll]
-        for i in 0..tile_batch {
-            acc[j * tile_batch + i] = A::new(0.0);
-            if comptime!(continues) {
-                let entry = min(first_batch + i as u32, batch - 1);
-                let at = ((entry * groups + group) * channels + channel) * positions + position;
-                acc[j * tile_batch + i] = A::cast_from(output[at as usize]);
-            }
-        }
     }
 
     // Sizes and strides are read before the loops: drivers for a CPU gather them again at each use.
+    let source_channels = source.shape(2) as u32;
     let source_step = source.stride(2) as u32;
     let weight_step = weight.stride(2) as u32;
     let lengths = Spatial::shape::<E>(source);
     let source_strides = Spatial::strides::<E>(source);
     let weight_strides = Spatial::strides::<E>(weight);
     let taps = Spatial::shape::<E>(weight);
-    let first_tap = taps.split(span.first_tap);
-    let start_h = Place::at(target_at.h, 0, &walk_h);
-    let start_w = Place::at(target_at.w, 0, &walk_w);
-    let mut place_d = Place::at(target_at.d, first_tap.d, &walk_d);
-    let mut place_h = Place::at(target_at.h, first_tap.h, &walk_h);
-    let mut place_w = Place::at(target_at.w, first_tap.w, &walk_w);
-    let mut tap_d = first_tap.d;
-    let mut tap_h = first_tap.h;
-    let mut tap_w = first_tap.w;
-    // Two loops and no branch: drivers for a CPU blend every accumulator under a mask at each level of nesting.
-    for _ in span.first_tap..span.end_tap {
-        let exists = place_d.exists(lengths.d) && place_h.exists(lengths.h) && place_w.exists(lengths.w);
-        let source_channels = select(exists, span.channels, 0);
-        let mut source_at = span.first_channel * source_step
-            + place_d.position as u32 * source_strides.d
-            + place_h.position as u32 * source_strides.h
-            + place_w.position as u32 * source_strides.w;
-        let mut weight_at = span.first_channel * weight_step
-            + tap_d * weight_strides.d
-            + tap_h * weight_strides.h
-            + tap_w * weight_strides.w;
-        for _ in 0..source_channels {
-            let mut x = Array::<A>::new(tile_batch);
-            #[unroll]
-            for i in 0..tile_batch {
-                x[i] = A::cast_from(source[(source_base[i] + source_at) as usize]);
-            }
-            #[unroll]
-            for j in 0..tile_channels {
-                let y = A::cast_from(weight[(weight_base[j] + weight_at) as usize]);
+    let line_d = Line::of(target_at.d, taps.d, &walks.d, phased);
+    let line_h = Line::of(target_at.h, taps.h, &walks.h, phased);
+    let line_w = Line::of(target_at.w, taps.w, &walks.w, phased);
+    let met = Spatial { d: line_d.count, h: line_h.count, w: line_w.count };
+    let met_taps = met.d * met.h * met.w;
+    let terms = met_taps * source_channels;
+    let end_block = max(terms.div_ceil(block), 1);
+    let divisor = max(source_channels, 1);
+    for index in blocks.first..min(blocks.end, end_block) {
+        #[unroll]
+        for k in 0..comptime!(tile_channels * tile_batch) {
+            acc[k] = A::new(0.0);
+        }
+        let begin = index * block;
+        let end = min(begin + block, terms);
+        let first_tap = if comptime!(single) { 0u32.runtime() } else { begin / divisor };
+        let end_tap = if comptime!(single) { met_taps } else { end.div_ceil(divisor) };
+        let mut at = if comptime!(single) {
+            Spatial { d: 0u32.runtime(), h: 0u32.runtime(), w: 0u32.runtime() }
+        } else {
+            Spatial { d: met.d, h: max(met.h, 1), w: max(met.w, 1) }.split(first_tap)
+        };
+        let mut from = begin - first_tap * source_channels;
+        let mut left = end - begin;
+        for _ in first_tap..end_tap {
+            let to = if comptime!(single) { source_channels } else { min(source_channels, from + left) };
+            let source_d = line_d.source(at.d);
+            let source_h = line_h.source(at.h);
+            let source_w = line_w.source(at.w);
+            let exists = if comptime!(inside) {
+                true.runtime()
+            } else {
+                // A position below zero is a large one.
+                (source_d as u32) < lengths.d && (source_h as u32) < lengths.h && (source_w as u32) < lengths.w
+            };
+            let mut source_at = from * source_step
+                + source_d as u32 * source_strides.d
+                + source_h as u32 * source_strides.h
+                + source_w as u32 * source_strides.w;
+            let mut weight_at = from * weight_step
+                + line_d.tap(at.d) * weight_strides.d
+                + line_h.tap(at.h) * weight_strides.h
+                + line_w.tap(at.w) * weight_strides.w;
+            for _ in from..to {
+                let mut x = Array::<A>::new(tile_batch);
                 #[unroll]
                 for i in 0..tile_batch {
-                    let k = comptime!(j * tile_batch + i);
-                    acc[k] = multiply_add::<A>(x[i], y, acc[k]);
+                    x[i] = A::new(0.0);
                 }
+                if exists {
+                    #[unroll]
+                    for i in 0..tile_batch {
+                        x[i] = A::cast_from(source[(source_base[i] + source_at) as usize]);
+                    }
+                }
+                #[unroll]
+                for j in 0..tile_channels {
+                    let y = A::cast_from(weight[(weight_base[j] + weight_at) as usize]);
+                    #[unroll]
+                    for i in 0..tile_batch {
+                        let k = comptime!(j * tile_batch + i);
+                        acc[k] = multiply_add::<A>(x[i], y, acc[k]);
+                    }
+                }
+                source_at += source_step;
+                weight_at += weight_step;
             }
-            source_at += source_step;
-            weight_at += weight_step;
+            if comptime!(!single) {
+                left -= to - from;
+                from = 0u32.runtime();
+            }
+            at.w += 1;
+            if at.w == met.w {
+                at.w = 0u32.runtime();
+                at.h += 1;
+            }
+            if at.h == met.h {
+                at.h = 0u32.runtime();
+                at.d += 1;
+            }
         }
-        tap_w += 1;
-        place_w.advance(&walk_w);
-        if tap_w == taps.w {
-            tap_w = 0;
-            place_w.set(&start_w);
-            tap_h += 1;
-            place_h.advance(&walk_h);
-        }
-        if tap_h == taps.h {
-            tap_h = 0;
-            place_h.set(&start_h);
-            tap_d += 1;
-            place_d.advance(&walk_d);
-        }
-    }
 
-    #[unroll]
-    for j in 0..tile_channels {
-        let channel = first_channel + j as u32;
         #[unroll]
-        for i in 0..tile_batch {
-            let entry = first_batch + i as u32;
-            if channel < channels && entry < batch {
-                let sum = acc[j * tile_batch + i];
-                #[comptime]
-                let value = match bias {
-                    ComptimeOption::Some(bias) => sum + A::cast_from(bias[(group * channels + channel) as usize]),
-                    ComptimeOption::None => sum,
-                };
-                let at = ((entry * groups + group) * channels + channel) * positions + position;
-                output[at as usize] = O::cast_from(value);
+        for j in 0..tile_channels {
+            let channel = first_channel + j as u32;
+            #[unroll]
+            for i in 0..tile_batch {
+                let entry = first_batch + i as u32;
+                if stored && channel < channels && entry < batch {
+                    let at = ((entry * groups + group) * channels + channel) * positions + position;
+                    let mut total = acc[j * tile_batch + i];
+                    if comptime!(!single) {
+                        if index > 0 {
+                            total += A::cast_from(output[at as usize]);
+                        }
+                    }
+                    #[comptime]
+                    let value = match bias {
+                        ComptimeOption::Some(bias) => {
+                            let sum = total + A::cast_from(bias[(group * channels + channel) as usize]);
+                            select(index + 1 == end_block, sum, total)
+                        }
+                        ComptimeOption::None => total,
+                    };
+                    output[at as usize] = O::cast_from(value);
+                }
             }
         }
     }

@@ -2,56 +2,64 @@
 //!
 //! # Order contract
 //!
-//! `fma` is [`multiply_add`](crate::arithmetic), `k` runs over the taps row-major ascending, `g` is a channel's group.
-//! A tap meets an output position `o` at input position `i = o * stride + k * dilation - padding` (per axis); where `i`
-//! is outside the input the tap does not exist and contributes **no operation**: padding is never multiplied, so an
-//! infinite weight next to a border does not make a NaN. One chain an element, batch entries never mix:
+//! Every element is a chain in the [blocked order](crate::order) over the terms `p = 0 .. P`:
 //!
 //! ```text
-//! forward[b, co, o]            acc = +0
-//!                              for k that exist { for ci of g ascending { acc = fma(x[b, ci, i], w[co, ci, k], acc) } }
-//!                              acc, or acc + bias[co]
-//! input_gradient[b, ci, i]     acc = +0
-//!                              for k that exist { for co of g ascending { acc = fma(dy[b, co, o], w[co, ci, k], acc) } }
-//! transposed_forward           as input_gradient with dy = x; then acc, or acc + bias
-//! transposed_input_gradient    as forward, no bias
-//! weight_gradient[co, ci, k]   for each block of the terms t = (b, o) row-major ascending, `B` terms a block:
-//!                                  acc = +0
-//!                                  for t of the block { if k exists at o { acc = fma(x[b, ci, i], dy[b, co, o], acc) } }
-//!                              total = block 0; for each later block ascending { total = total + acc }
-//! transposed_weight_gradient   as weight_gradient with x and dy exchanged
+//! total = block(0)                            block(q):  acc = +0
+//! for q in 1 .. ceil(P / 1024):                          for p in q*1024 .. min((q+1)*1024, P):
+//!     total = total + block(q)                               acc = multiply_add(u[p], v[p], acc)
 //! ```
 //!
-//! `B` depends on the logical shape alone ([`Geometry::block`]): with `T` terms and `W` weights,
-//! `P = clamp(2^20 / W, 1, 256)` and `B = clamp(next power of two of ceil(T / P), 256, 16384)`.
+//! with these terms, `k` over the taps row-major ascending, channels of one group ascending, and per axis
+//! `i = o * stride + k * dilation - padding`:
 //!
-//! Taps are the outer loop and channels the inner one, so that a matrix product over `(k, ci)` can follow the same
-//! chain, and so that a tap's existence is decided once for all its channels.
+//! ```text
+//! element                      p ascending over              u[p] * v[p]
+//! forward[b, co, o]            (k, ci)                       x[b, ci, i] * w[co, ci, k]; then total, or total + bias
+//! input_gradient[b, ci, i]     (k in phase with i, co)       dy[b, co, o] * w[co, ci, k]
+//! weight_gradient[co, ci, k]   (b, o row-major)              x[b, ci, i] * dy[b, co, o]
+//! transposed_forward           as input_gradient of dy = x; then total, or total + bias
+//! transposed_input_gradient    as forward of x = dy, no bias
+//! transposed_weight_gradient   as weight_gradient of x and dy exchanged
+//! ```
 //!
-//! `f16` and `bf16` accumulate in `f32` (blocks are kept in `f32`), a bias is added in `f32`, and the result is rounded
-//! once. `f32` and `f64` accumulate in themselves.
+//! A tap is in phase with `i` where `(i + padding - k * dilation) / stride` is a whole number `o` along each axis: an
+//! input gradient with a stride is one convolution of stride 1 for each phase of `i` modulo the stride, and other taps
+//! are no terms of it.
+//!
+//! **Outside is +0.** A term whose `i` (or `o`) lies outside the tensor reads +0 for it and is a term like any other, as
+//! if the tensor were padded. An infinite or NaN weight (or `dy`, in a weight gradient) that meets the padding therefore
+//! gives NaN. Where all values are finite such a term changes an accumulator of -0 to +0 if its product is +0, and
+//! nothing else; an accumulator becomes -0 only where a fused multiply-add rounds a negative number to zero.
+//!
+//! Terms depend on the shape of a sample, on the parameters and, in a weight gradient, on the number of samples; blocks
+//! on the number of terms alone. Forward passes and input gradients of a sample do not depend on its batch.
+//!
+//! `f16` and `bf16` accumulate in `f32`, a bias is added in `f32`, and the result is rounded once. `f32` and `f64`
+//! accumulate in themselves.
 //!
 //! # Cost
 //!
-//! The direct number of multiply-adds, none for padding. Operands are read through their strides, never copied. A
-//! weight gradient of more than one block takes two launches and `blocks * W` elements of scratch memory: at most
-//! 4 MiB in `f32`, unless a sum of more than 16384 terms a block needs more blocks. A pass between activations takes one
-//! launch until taps times channels pass [`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS), then one for each part of
-//! a chain; half types keep the chains in `f32` between launches.
+//! The direct number of multiply-adds, those with padding included. Operands are read through their strides, never
+//! copied. A pass between activations takes one launch until a chain passes
+//! [`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS) (19 blocks or more), then one for each part of it; totals of half
+//! types are kept in `f32` in between. A weight gradient of several blocks takes two launches for each round of blocks
+//! that lie side by side in scratch memory: 2^20 elements of it, or one a weight if that is more, and one a weight for
+//! the totals between rounds.
 
 mod kernel;
-mod pass;
+mod launch;
 pub mod plan;
 pub mod reference;
 mod shape;
 mod weight_kernel;
 
-pub use pass::Pass;
-pub use plan::Plan;
+pub use launch::{Operands, pass_planned};
+pub use plan::{Pass, Plan, Problem, Tile};
 pub use shape::{Axis, ConvolutionParams, Geometry, TransposedParams};
 
 use crate::KernelError;
-use crate::device::require_shape;
+use crate::device::Machine;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
@@ -68,9 +76,8 @@ pub fn forward<const N: usize>(
     bias: Option<TensorHandle>,
     params: &ConvolutionParams<N>,
 ) -> Result<TensorHandle, KernelError> {
-    let geometry = Geometry::new("convolution::forward", input.shape(), weight.shape(), params)?;
-    let pass = Pass { client, kernel: "convolution::forward", geometry, rank: N, plan: plan::forward(&geometry) };
-    pass.to_output(input, weight, bias)
+    let problem = Problem::new("convolution::forward", Pass::ToOutput, input.shape(), weight.shape(), params)?;
+    run(client, &problem, Operands { source: input, other: weight, bias })
 }
 
 /// The gradient of `input_shape` from the gradient of a convolution's output.
@@ -86,10 +93,8 @@ pub fn input_gradient<const N: usize>(
     params: &ConvolutionParams<N>,
 ) -> Result<TensorHandle, KernelError> {
     let kernel = "convolution::input_gradient";
-    let geometry = Geometry::new(kernel, input_shape, weight.shape(), params)?;
-    require_shape(kernel, "output gradient", output_gradient.shape(), &geometry.output_shape(N))?;
-    let pass = Pass { client, kernel, geometry, rank: N, plan: plan::input_gradient(&geometry) };
-    pass.to_input(output_gradient, weight, None)
+    let problem = Problem::new(kernel, Pass::ToInput, input_shape, weight.shape(), params)?;
+    run(client, &problem, Operands { source: output_gradient, other: weight, bias: None })
 }
 
 /// The gradient of `weight_shape` from a convolution's input and the gradient of its output.
@@ -105,10 +110,8 @@ pub fn weight_gradient<const N: usize>(
     params: &ConvolutionParams<N>,
 ) -> Result<TensorHandle, KernelError> {
     let kernel = "convolution::weight_gradient";
-    let geometry = Geometry::new(kernel, input.shape(), weight_shape, params)?;
-    require_shape(kernel, "output gradient", output_gradient.shape(), &geometry.output_shape(N))?;
-    let pass = Pass { client, kernel, geometry, rank: N, plan: plan::weight_gradient(&geometry) };
-    pass.to_weight(input, output_gradient)
+    let problem = Problem::new(kernel, Pass::ToWeight, input.shape(), weight_shape, params)?;
+    run(client, &problem, Operands { source: input, other: output_gradient, bias: None })
 }
 
 /// The transposed convolution of `input` `[batch, c_in, spatial..]` with `weight` `[c_in, c_out / groups, taps..]`, plus
@@ -125,9 +128,8 @@ pub fn transposed_forward<const N: usize>(
     params: &TransposedParams<N>,
 ) -> Result<TensorHandle, KernelError> {
     let kernel = "convolution::transposed_forward";
-    let geometry = Geometry::transposed(kernel, input.shape(), weight.shape(), params)?;
-    let pass = Pass { client, kernel, geometry, rank: N, plan: plan::input_gradient(&geometry) };
-    pass.to_input(input, weight, bias)
+    let problem = Problem::transposed(kernel, Pass::ToInput, input.shape(), weight.shape(), params)?;
+    run(client, &problem, Operands { source: input, other: weight, bias })
 }
 
 /// The gradient of `input_shape` from the gradient of a transposed convolution's output.
@@ -143,10 +145,8 @@ pub fn transposed_input_gradient<const N: usize>(
     params: &TransposedParams<N>,
 ) -> Result<TensorHandle, KernelError> {
     let kernel = "convolution::transposed_input_gradient";
-    let geometry = Geometry::transposed(kernel, input_shape, weight.shape(), params)?;
-    require_shape(kernel, "output gradient", output_gradient.shape(), &geometry.input_shape(N))?;
-    let pass = Pass { client, kernel, geometry, rank: N, plan: plan::forward(&geometry) };
-    pass.to_output(output_gradient, weight, None)
+    let problem = Problem::transposed(kernel, Pass::ToOutput, input_shape, weight.shape(), params)?;
+    run(client, &problem, Operands { source: output_gradient, other: weight, bias: None })
 }
 
 /// The gradient of `weight_shape` from a transposed convolution's input and the gradient of its output.
@@ -162,8 +162,11 @@ pub fn transposed_weight_gradient<const N: usize>(
     params: &TransposedParams<N>,
 ) -> Result<TensorHandle, KernelError> {
     let kernel = "convolution::transposed_weight_gradient";
-    let geometry = Geometry::transposed(kernel, input.shape(), weight_shape, params)?;
-    require_shape(kernel, "output gradient", output_gradient.shape(), &geometry.input_shape(N))?;
-    let pass = Pass { client, kernel, geometry, rank: N, plan: plan::weight_gradient(&geometry) };
-    pass.to_weight(output_gradient, input)
+    let problem = Problem::transposed(kernel, Pass::ToWeight, input.shape(), weight_shape, params)?;
+    run(client, &problem, Operands { source: output_gradient, other: input, bias: None })
+}
+
+/// The pass by the plan that [`plan::plan`] chooses.
+fn run(client: &Client, problem: &Problem, operands: Operands) -> Result<TensorHandle, KernelError> {
+    pass_planned(client, problem, operands, plan::plan(problem, Machine::of(client)))
 }

@@ -1,24 +1,96 @@
-//! Launch geometry: which tile of results one unit owns. No choice here can change a result.
+//! Launch geometry. Nothing here can change a result: see the contract in [`super`].
 
-use super::shape::Geometry;
+use super::shape::{Axis, ConvolutionParams, Geometry, TransposedParams};
+use crate::KernelError;
+use crate::device::Machine;
 use crate::grid::{MAX_ITERATIONS, cubes};
+use crate::order::BLOCK;
 use cubecl::prelude::*;
 use std::ops::Range;
 
 /// Units in a cube: few enough that a small layer still spreads over the cores of a software driver.
 pub(super) const UNITS: u32 = 64;
 
+/// Which operand of `output = convolution(input, weight)` is computed from the two others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Pass {
+    /// A forward pass; the input gradient of a transposed convolution.
+    ToOutput,
+    /// An input gradient; the forward pass of a transposed convolution.
+    ToInput,
+    /// A weight gradient.
+    ToWeight,
+}
+
+/// A pass as the plan sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Problem {
+    /// The operation, as errors name it.
+    pub kernel: &'static str,
+    /// Which operand is computed.
+    pub pass: Pass,
+    /// Spatial axes of the operands, up to 3.
+    pub rank: usize,
+    /// The convolution.
+    pub geometry: Geometry,
+}
+
+impl Problem {
+    /// A pass of the convolution of `input` with `weight`, or of its gradients.
+    ///
+    /// # Errors
+    ///
+    /// Refuses shapes that do not fit together, and more than 2^31 elements.
+    pub fn new<const N: usize>(
+        kernel: &'static str,
+        pass: Pass,
+        input: &[usize],
+        weight: &[usize],
+        params: &ConvolutionParams<N>,
+    ) -> Result<Self, KernelError> {
+        Ok(Self { kernel, pass, rank: N, geometry: Geometry::new(kernel, input, weight, params)? })
+    }
+
+    /// A pass of the transposed convolution of `input` with `weight`, or of its gradients.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn transposed<const N: usize>(
+        kernel: &'static str,
+        pass: Pass,
+        input: &[usize],
+        weight: &[usize],
+        params: &TransposedParams<N>,
+    ) -> Result<Self, KernelError> {
+        Ok(Self { kernel, pass, rank: N, geometry: Geometry::transposed(kernel, input, weight, params)? })
+    }
+
+    /// Blocks in the longest chain of the pass; an empty chain is one empty block.
+    pub fn blocks(&self) -> usize {
+        let g = &self.geometry;
+        let terms = match self.pass {
+            Pass::ToOutput => g.axes.iter().map(|axis| axis.taps).product::<usize>() * g.inputs,
+            Pass::ToInput => {
+                g.axes.iter().map(|axis| axis.taps.div_ceil(axis.tap_step())).product::<usize>() * g.outputs
+            }
+            Pass::ToWeight => g.terms(),
+        };
+        terms.div_ceil(BLOCK).max(1)
+    }
+}
+
 /// The tile of results one unit computes: its loads serve `rows * columns` multiply-adds a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Plan {
-    /// Output channels of the tile (channels of the side that is computed).
+pub struct Tile {
+    /// Channels of the side that is computed; output channels in a weight gradient.
     pub rows: usize,
-    /// Batch entries of the tile; input channels in a weight gradient.
+    /// Batch entries; input channels in a weight gradient.
     pub columns: usize,
 }
 
-impl Plan {
-    /// Every tile a plan may choose.
+impl Tile {
+    /// Every tile.
     pub const ALL: [Self; 11] = [
         Self { rows: 8, columns: 8 },
         Self { rows: 8, columns: 4 },
@@ -32,75 +104,129 @@ impl Plan {
         Self { rows: 1, columns: 2 },
         Self { rows: 1, columns: 1 },
     ];
+}
 
-    /// The tile for `lanes` independent problems of `rows` by `columns` results, whose innermost loop takes `steps`.
-    fn filling(rows: usize, columns: usize, steps: usize, lanes: usize) -> Self {
-        let plan = Self {
-            rows: match rows {
-                0..=2 => 1,
-                3..=4 => 4,
-                _ => 8,
-            },
-            columns: match columns {
-                0..=1 => 1,
-                2 => 2,
-                _ => 4,
-            },
+/// A launch. Any tile covers any pass: what hangs over an edge is not stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Plan {
+    /// [`Pass::ToOutput`] and [`Pass::ToInput`]: a unit walks all blocks of its chains.
+    Activations {
+        /// The results of one unit.
+        tile: Tile,
+    },
+    /// [`Pass::ToWeight`]: a unit computes one block of its chains. The blocks of a round lie side by side in scratch
+    /// memory, and a second kernel adds them to the totals before the next round.
+    Weight {
+        /// The results of one unit.
+        tile: Tile,
+        /// Blocks of a round, `1 ..= min(blocks, MAX_SPAN)`.
+        span: usize,
+    },
+}
+
+/// Most blocks of a round: the kernel that adds them walks them all, after the total.
+pub const MAX_SPAN: usize = MAX_ITERATIONS - 1;
+
+/// Elements of scratch memory that a round fills if weights are few: 4 MiB of f32.
+const SCRATCH: usize = 1 << 20;
+
+impl Plan {
+    /// Every tile, and for a weight gradient each of them with rounds of one block, of two, and of all that fit.
+    pub fn candidates(problem: &Problem) -> Vec<Self> {
+        let mut spans = vec![1, 2, widest_span(problem)];
+        spans.retain(|&span| span <= widest_span(problem));
+        spans.dedup();
+        let plans = |tile| match problem.pass {
+            Pass::ToOutput | Pass::ToInput => vec![Self::Activations { tile }],
+            Pass::ToWeight => spans.iter().map(|&span| Self::Weight { tile, span }).collect(),
         };
-        let fills = |tile: Self| lanes * rows.div_ceil(tile.rows) * columns.div_ceil(tile.columns) >= WIDE_TILES;
-        // Where a tap has one channel, what it costs to find its place counts more than the loads.
-        let long = Self { rows: 1, columns: 8 };
-        if plan.rows == 1 && columns > 4 && fills(long) {
-            return long;
-        }
-        // 64 accumulators pay where the loop over channels is long enough to hide the tile's own cost, and where there
-        // are enough tiles left for the device.
-        let wide = Self { rows: 8, columns: 8 };
-        match rows > 4 && columns > 4 && steps >= WIDE_STEPS && fills(wide) {
-            true => wide,
-            false => plan,
+        Tile::ALL.into_iter().flat_map(plans).collect()
+    }
+
+    /// Why this plan does not apply to `problem`, if it does not.
+    pub fn refuses(&self, problem: &Problem) -> Option<String> {
+        let applies = match (*self, problem.pass) {
+            (Self::Activations { tile }, Pass::ToOutput | Pass::ToInput) => Tile::ALL.contains(&tile),
+            (Self::Weight { tile, span }, Pass::ToWeight) => {
+                let scratch = (span + 1).checked_mul(problem.geometry.weights());
+                Tile::ALL.contains(&tile)
+                    && (1..=problem.blocks().min(MAX_SPAN)).contains(&span)
+                    && scratch.is_some_and(|elements| elements < u32::MAX as usize)
+            }
+            _ => false,
+        };
+        (!applies).then(|| format!("{self:?} does not apply to {problem:?}"))
+    }
+}
+
+/// Chooses a launch.
+pub fn plan(problem: &Problem, machine: Machine) -> Plan {
+    let g = &problem.geometry;
+    let extent = |of: fn(&Axis) -> usize| g.groups * g.axes.iter().map(of).product::<usize>();
+    let tile = |rows, columns, steps, lanes| tile(rows, columns, steps, lanes, machine);
+    match problem.pass {
+        Pass::ToOutput => Plan::Activations { tile: tile(g.outputs, g.batch, g.inputs, extent(|axis| axis.output)) },
+        Pass::ToInput => Plan::Activations { tile: tile(g.inputs, g.batch, g.outputs, extent(|axis| axis.input)) },
+        Pass::ToWeight => {
+            let span = widest_span(problem);
+            Plan::Weight { tile: tile(g.outputs, g.inputs, BLOCK, span * extent(|axis| axis.taps)), span }
         }
     }
+}
+
+/// The most blocks of a round that [`SCRATCH`] holds.
+fn widest_span(problem: &Problem) -> usize {
+    (SCRATCH / problem.geometry.weights().max(1)).clamp(1, problem.blocks().min(MAX_SPAN))
 }
 
 /// Steps of the innermost loop from which the widest tile is faster.
 const WIDE_STEPS: usize = 8;
 
-/// Tiles from which a wider tile still fills a device.
-const WIDE_TILES: usize = 512;
-
-/// The tile of a forward pass.
-pub fn forward(geometry: &Geometry) -> Plan {
-    let positions = geometry.axes.iter().map(|axis| axis.output).product::<usize>();
-    Plan::filling(geometry.outputs, geometry.batch, geometry.inputs, positions * geometry.groups)
-}
-
-/// The tile of an input gradient or a transposed forward pass.
-pub fn input_gradient(geometry: &Geometry) -> Plan {
-    let positions = geometry.axes.iter().map(|axis| axis.input).product::<usize>();
-    Plan::filling(geometry.inputs, geometry.batch, geometry.outputs, positions * geometry.groups)
-}
-
-/// The tile of a weight gradient.
-pub fn weight_gradient(geometry: &Geometry) -> Plan {
-    let taps = geometry.axes.iter().map(|axis| axis.taps).product::<usize>();
-    let lanes = geometry.blocks() * geometry.groups * taps;
-    Plan::filling(geometry.outputs, geometry.inputs, geometry.block(), lanes)
-}
-
-/// The taps and the source channels of each launch of a pass between activations, in the order of its chains: all of
-/// them in one launch unless that would pass [`MAX_ITERATIONS`].
-pub(super) fn spans(taps: usize, channels: usize) -> Vec<(Range<usize>, Range<usize>)> {
-    let pieces = |length: usize, most: usize| {
-        let piece = move |n: usize| n * most..length.min((n + 1) * most);
-        (0..length.div_ceil(most).max(1)).map(piece)
+/// The tile for `lanes` independent problems of `rows` by `columns` results, whose innermost loop takes `steps`.
+fn tile(rows: usize, columns: usize, steps: usize, lanes: usize, machine: Machine) -> Tile {
+    // Units from which a wider tile still fills a device.
+    let enough = match machine {
+        Machine::Software => 256,
+        Machine::Gpu => 1 << 14,
     };
-    // A tap is an iteration, one more for each of its channels, and one to leave their loop.
-    match MAX_ITERATIONS / (channels + 2) {
-        0 => (0..taps).flat_map(|tap| pieces(channels, MAX_ITERATIONS - 2).map(move |c| (tap..tap + 1, c))).collect(),
-        most => pieces(taps, most).map(|taps| (taps, 0..channels)).collect(),
+    let fills = |tile: Tile| lanes * rows.div_ceil(tile.rows) * columns.div_ceil(tile.columns) >= enough;
+    let tile = Tile {
+        rows: match rows {
+            0..=2 => 1,
+            3..=4 => 4,
+            _ => 8,
+        },
+        columns: match columns {
+            0..=1 => 1,
+            2 => 2,
+            _ => 4,
+        },
+    };
+    // Where a tap has one channel, what it costs to find its place counts more than the loads.
+    let long = Tile { rows: 1, columns: 8 };
+    if tile.rows == 1 && columns > 4 && fills(long) {
+        return long;
+    }
+    // 64 accumulators pay where the loop over channels is long enough to hide the tile's own cost, and where there
+    // are enough tiles left for the device.
+    let wide = Tile { rows: 8, columns: 8 };
+    match rows > 4 && columns > 4 && steps >= WIDE_STEPS && fills(wide) {
+        true => wide,
+        false => tile,
     }
 }
+
+/// The blocks of each launch of a pass between activations, below [`MAX_ITERATIONS`]: a block of chains over taps of
+/// `channels` channels is an iteration, one for each of its taps and terms, and an end of each loop over them.
+pub(super) fn launches(blocks: usize, channels: usize) -> impl Iterator<Item = Range<usize>> {
+    let taps = BLOCK / channels.max(1) + 2;
+    let most = MAX_ITERATIONS / (BLOCK + 2 * taps + 2);
+    (0..blocks).step_by(most).map(move |first| first..blocks.min(first + most))
+}
+
+// A block whose terms lie in rows touches at most one row for each of its terms. A row of a weight gradient is an
+// iteration, one more for each of its terms, and one to leave their loop.
+const _: () = assert!(3 * BLOCK + 8 <= MAX_ITERATIONS);
 
 /// The grid that covers `units` units, or nothing if 32-bit indices cannot count them.
 pub(super) fn grid(units: usize) -> Option<(u32, CubeCount, CubeDim)> {
@@ -110,21 +236,14 @@ pub(super) fn grid(units: usize) -> Option<(u32, CubeCount, CubeDim)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_ITERATIONS, Range, spans};
+    use super::launches;
 
     #[test]
-    fn spans_follow_the_chain_and_stay_below_the_limit() {
-        assert_eq!(spans(9, 512), [(0..9, 0..512)]);
-        assert_eq!(spans(9, 0), [(0..9, 0..0)]);
-        assert_eq!(spans(1, 59_998), [(0..1, 0..59_998)]);
-        for (taps, channels) in
-            [(1, 60_000), (3, 59_998), (3, 59_999), (3, 70_001), (343, 512), (70_001, 1), (2, 200_000)]
-        {
-            let spans = spans(taps, channels);
-            let within = |span: &(Range<usize>, Range<usize>)| span.0.len() * (span.1.len() + 2) <= MAX_ITERATIONS;
-            assert!(spans.iter().all(within), "{taps} taps of {channels} channels: {spans:?}");
-            let chain = spans.into_iter().flat_map(|(t, c)| t.flat_map(move |tap| c.clone().map(move |c| (tap, c))));
-            assert!(chain.eq((0..taps).flat_map(|tap| (0..channels).map(move |c| (tap, c)))), "{taps} {channels}");
+    fn launches_cover_the_blocks_in_order() {
+        for (blocks, channels) in [(1, 0), (1, 7), (19, 1), (20, 1), (69, 70_001), (500, 3)] {
+            let launches: Vec<_> = launches(blocks, channels).collect();
+            assert!(launches.iter().all(|launch| launch.len() * 1028 <= super::MAX_ITERATIONS));
+            assert!(launches.into_iter().flatten().eq(0..blocks), "{blocks} {channels}");
         }
     }
 }

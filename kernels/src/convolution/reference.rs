@@ -4,6 +4,7 @@
 
 use super::shape::Geometry;
 use crate::arithmetic::MultiplyAdd;
+use crate::order::reference::dot;
 
 /// `[batch, output channels, positions]` from an input, a weight and a bias of one value an output channel.
 pub fn forward(g: &Geometry, fma: MultiplyAdd, input: &[f32], weight: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
@@ -12,15 +13,17 @@ pub fn forward(g: &Geometry, fma: MultiplyAdd, input: &[f32], weight: &[f32], bi
     for (b, channel) in pairs(g.batch, g.groups * g.outputs) {
         let group = channel / g.outputs;
         for o in positions(outside) {
-            let mut acc = 0.0;
+            let mut terms = Vec::new();
             for k in positions(taps) {
-                let Some(i) = each(|n| g.axes[n].input_of(o[n], k[n])) else { continue };
+                let i = each(|n| g.axes[n].input_of(o[n], k[n]));
                 for c in 0..g.inputs {
-                    let x = input[at(b * g.groups * g.inputs + group * g.inputs + c, i, inside)];
-                    acc = fma.apply(x, weight[at(channel * g.inputs + c, k, taps)], acc);
+                    let plane = (b * g.groups + group) * g.inputs + c;
+                    let x = i.map_or(0.0, |i| input[at(plane, i, inside)]);
+                    terms.push((x, weight[at(channel * g.inputs + c, k, taps)]));
                 }
             }
-            result.push(bias.map_or(acc, |bias| acc + bias[channel]));
+            let total = dot(terms.into_iter(), fma);
+            result.push(bias.map_or(total, |bias| total + bias[channel]));
         }
     }
     result
@@ -39,15 +42,16 @@ pub fn input_gradient(
     for (b, channel) in pairs(g.batch, g.groups * g.inputs) {
         let (group, within) = (channel / g.inputs, channel % g.inputs);
         for i in positions(inside) {
-            let mut acc = 0.0;
-            for k in positions(taps) {
-                let Some(o) = each(|n| g.axes[n].output_of(i[n], k[n])) else { continue };
+            let mut terms = Vec::new();
+            for k in positions(taps).filter(|k| (0..3).all(|n| g.axes[n].in_phase(i[n], k[n]))) {
+                let o = each(|n| g.axes[n].output_of(i[n], k[n]));
                 for c in group * g.outputs..(group + 1) * g.outputs {
-                    let y = gradient[at(b * g.groups * g.outputs + c, o, outside)];
-                    acc = fma.apply(y, weight[at(c * g.inputs + within, k, taps)], acc);
+                    let y = o.map_or(0.0, |o| gradient[at(b * g.groups * g.outputs + c, o, outside)]);
+                    terms.push((y, weight[at(c * g.inputs + within, k, taps)]));
                 }
             }
-            result.push(bias.map_or(acc, |bias| acc + bias[channel]));
+            let total = dot(terms.into_iter(), fma);
+            result.push(bias.map_or(total, |bias| total + bias[channel]));
         }
     }
     result
@@ -60,15 +64,13 @@ pub fn weight_gradient(g: &Geometry, fma: MultiplyAdd, input: &[f32], gradient: 
     for (channel, within) in pairs(g.groups * g.outputs, g.inputs) {
         let source = channel / g.outputs * g.inputs + within;
         for k in positions(taps) {
-            let mut blocks = vec![0.0; g.blocks()];
-            let terms = (0..g.batch).flat_map(|b| positions(outside).map(move |o| (b, o)));
-            for (term, (b, o)) in terms.enumerate() {
-                let Some(i) = each(|n| g.axes[n].input_of(o[n], k[n])) else { continue };
-                let acc = &mut blocks[term / g.block()];
-                let x = input[at(b * g.groups * g.inputs + source, i, inside)];
-                *acc = fma.apply(x, gradient[at(b * g.groups * g.outputs + channel, o, outside)], *acc);
+            let mut terms = Vec::with_capacity(g.terms());
+            for (b, o) in (0..g.batch).flat_map(|b| positions(outside).map(move |o| (b, o))) {
+                let i = each(|n| g.axes[n].input_of(o[n], k[n]));
+                let x = i.map_or(0.0, |i| input[at(b * g.groups * g.inputs + source, i, inside)]);
+                terms.push((x, gradient[at(b * g.groups * g.outputs + channel, o, outside)]));
             }
-            result.push(blocks[1..].iter().fold(blocks[0], |total, block| total + block));
+            result.push(dot(terms.into_iter(), fma));
         }
     }
     result

@@ -52,15 +52,57 @@ impl Axis {
     /// An axis a lower-dimensional convolution does not have.
     const ABSENT: Self = Self { input: 1, output: 1, taps: 1, stride: 1, padding: 0, dilation: 1 };
 
-    /// The input position that output position `output` meets at `tap`.
+    /// The input position that output position `output` meets at `tap`, or nothing outside the input.
     pub fn input_of(&self, output: usize, tap: usize) -> Option<usize> {
         (output * self.stride + tap * self.dilation).checked_sub(self.padding).filter(|&i| i < self.input)
     }
 
-    /// The output position that meets input position `input` at `tap`.
+    /// Whether input position `input` lies a whole number of strides from `tap`: whether it would meet some output
+    /// position there, if the output had no ends.
+    pub fn in_phase(&self, input: usize, tap: usize) -> bool {
+        (input + self.padding) % self.stride == tap * self.dilation % self.stride
+    }
+
+    /// The output position that input position `input` meets at a `tap` in phase, or nothing outside the output.
     pub fn output_of(&self, input: usize, tap: usize) -> Option<usize> {
         let distance = (input + self.padding).checked_sub(tap * self.dilation)?;
-        (distance % self.stride == 0).then_some(distance / self.stride).filter(|&o| o < self.output)
+        Some(distance / self.stride).filter(|&o| o < self.output)
+    }
+
+    /// Whether every tap of every output position meets an input position.
+    pub(super) fn inputs_inside(&self) -> bool {
+        self.padding == 0 && (self.output - 1) * self.stride + (self.taps - 1) * self.dilation < self.input
+    }
+
+    /// Whether every tap in phase with an input position meets an output position there.
+    pub(super) fn outputs_inside(&self) -> bool {
+        let last = (self.input + self.padding).saturating_sub(1) / self.stride;
+        self.padding >= (self.taps - 1) * self.dilation && last < self.output
+    }
+
+    /// The greatest common divisor of stride and dilation.
+    pub(super) fn common(&self) -> usize {
+        let (mut a, mut b) = (self.stride, self.dilation);
+        while b > 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    }
+
+    /// Taps in phase with one input position lie this far apart.
+    pub(super) fn tap_step(&self) -> usize {
+        self.stride / self.common()
+    }
+
+    /// The inverse of `dilation / common` modulo `tap_step`, by Euclid's extended algorithm.
+    pub(super) fn inverse(&self) -> usize {
+        let modulus = self.tap_step() as i64;
+        let (mut a, mut b) = (modulus, (self.dilation / self.common()) as i64 % modulus);
+        let (mut x, mut y) = (0, 1);
+        while b > 1 {
+            (a, b, x, y) = (b, a % b, y, x - a / b * y);
+        }
+        y.rem_euclid(modulus) as usize
     }
 }
 
@@ -81,18 +123,6 @@ pub struct Geometry {
     /// Depth, height and width.
     pub axes: [Axis; 3],
 }
-
-/// Fewest terms in a block of a weight gradient's sum.
-const MIN_BLOCK: usize = 256;
-/// Most terms in a block: what bounds the length of any chain.
-const MAX_BLOCK: usize = 16_384;
-// A block whose terms lie in rows of `w` touches at most `2 + MAX_BLOCK / w` of them. A row is an iteration, one more for
-// each of its terms, and one to leave their loop: most for the shortest rows, and for those of one block.
-const _: () = assert!(3 * MAX_BLOCK + 8 <= crate::grid::MAX_ITERATIONS);
-/// Most blocks that are made only to have more of them at once.
-const MAX_PARALLEL_BLOCKS: usize = 256;
-/// Blocks times weights that keep a large device busy, at 4 MiB of scratch memory in `f32`.
-const PARALLEL_SUMS: usize = 1 << 20;
 
 impl Geometry {
     /// The convolution of `input` with `weight` (both `[.., .., spatial..]`), with as many output positions as fit.
@@ -156,17 +186,6 @@ impl Geometry {
         self.batch * self.axes.iter().map(|axis| axis.output).product::<usize>()
     }
 
-    /// Terms in one block of that sum, a power of two: part of the order contract.
-    pub fn block(&self) -> usize {
-        let parallel = (PARALLEL_SUMS / self.weights().max(1)).clamp(1, MAX_PARALLEL_BLOCKS);
-        self.terms().div_ceil(parallel).next_power_of_two().clamp(MIN_BLOCK, MAX_BLOCK)
-    }
-
-    /// Blocks in the sum of one weight's gradient; an empty sum is one empty block.
-    pub fn blocks(&self) -> usize {
-        self.terms().div_ceil(self.block()).max(1)
-    }
-
     /// `[batch, input channels, spatial..]` over the last `n` spatial axes.
     pub fn input_shape(&self, n: usize) -> Vec<usize> {
         let spatial = self.axes[3 - n..].iter().map(|axis| axis.input);
@@ -179,15 +198,21 @@ impl Geometry {
         [self.batch, self.groups * self.outputs].into_iter().chain(spatial).collect()
     }
 
+    /// `[output channels, input channels of a group, taps..]` over the last `n` spatial axes.
+    pub fn weight_shape(&self, n: usize) -> Vec<usize> {
+        let taps = self.axes[3 - n..].iter().map(|axis| axis.taps);
+        [self.groups * self.outputs, self.inputs].into_iter().chain(taps).collect()
+    }
+
     /// Refuses what 32-bit indices cannot address.
     fn addressable(self, kernel: &'static str) -> Result<Self, KernelError> {
-        let sides = [self.input_shape(3), self.output_shape(3)];
+        let operands = [self.input_shape(3), self.output_shape(3), self.weight_shape(3)];
         let elements = |shape: &Vec<usize>| shape.iter().try_fold(1usize, |n, &size| n.checked_mul(size));
-        let fits = sides.iter().all(|shape| elements(shape).is_some_and(|n| n < u32::MAX as usize / 2))
-            && self.blocks().checked_mul(self.weights()).is_some_and(|n| n < u32::MAX as usize / 2)
+        let fits = operands.iter().all(|shape| elements(shape).is_some_and(|n| n < u32::MAX as usize / 2))
             && self.axes.iter().all(|axis| {
                 let ends = [axis.input + 2 * axis.padding, axis.taps * axis.dilation, axis.output * axis.stride];
                 ends.iter().sum::<usize>() + axis.stride < u32::MAX as usize / 2
+                    && axis.inverse() * axis.tap_step() <= u32::MAX as usize
             });
         match fits {
             true => Ok(self),
@@ -272,4 +297,21 @@ fn push_spatial(view: &mut Vec<(usize, usize)>, tensor: &TensorHandle) {
 fn with_axes(tensor: TensorHandle, axes: &[(usize, usize)]) -> TensorHandle {
     let (shape, strides): (Vec<usize>, Vec<usize>) = axes.iter().copied().unzip();
     TensorHandle::new(tensor.handle, shape, strides, tensor.dtype)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Axis;
+
+    #[test]
+    fn the_inverse_finds_the_first_tap_in_phase() {
+        for (stride, dilation) in (1..13).flat_map(|stride| (1..13).map(move |dilation| (stride, dilation))) {
+            let axis = Axis { input: 40, output: 40, taps: 40, stride, padding: 0, dilation };
+            let (common, step) = (axis.common(), axis.tap_step());
+            for input in 0..40 {
+                let first = (input % common == 0).then(|| input / common % step * axis.inverse() % step);
+                assert_eq!((0..40).find(|&tap| axis.in_phase(input, tap)), first, "{input} of {axis:?}");
+            }
+        }
+    }
 }

@@ -1,7 +1,9 @@
 //! The device side of the pass to a weight, on the views of [`kernel`](super::kernel).
 
 use super::kernel::{SPATIAL, Spatial};
+use super::plan::Tile;
 use crate::arithmetic::multiply_add;
+use crate::order::BLOCK;
 use cubecl::prelude::*;
 
 /// How taps step along one spatial axis.
@@ -15,24 +17,43 @@ pub struct Step {
     pub dilation: u32,
 }
 
-/// One chain a block of terms of a weight's gradient, over batch entries and output positions ascending.
+/// How taps step along depth, height and width.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+pub struct Steps {
+    pub d: Step,
+    pub h: Step,
+    pub w: Step,
+}
+
+/// The blocks of a weight gradient that one launch computes.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+pub struct Round {
+    /// Its first block.
+    pub first: u32,
+    /// Where the first block goes in the scratch memory; the others follow.
+    pub slot: u32,
+}
+
+/// One chain a block of [`BLOCK`] terms of a weight's gradient, over batch entries and output positions ascending;
+/// a tap outside the input reads +0, where not all lie `inside`.
 ///
-/// `blocks` is `[blocks, groups, output channels, input channels, taps]`, contiguous. A unit owns one tap and one block
-/// of `tile_outputs` output channels and `tile_inputs` input channels: all of them meet the same positions.
+/// `blocks` is `[slots, groups, output channels, input channels, taps]`, contiguous. A unit owns one tap and one block
+/// of `tile.rows` output channels and `tile.columns` input channels: all of them meet the same positions.
 #[cube(launch_unchecked)]
 pub fn weight_gradient_blocks<E: Float, A: Float, O: Float>(
     input: &Tensor<E>,
     gradient: &Tensor<E>,
     blocks: &mut Tensor<O>,
-    step_d: Step,
-    step_h: Step,
-    step_w: Step,
+    steps: Steps,
+    round: Round,
     units: u32,
-    block_terms: u32,
-    #[comptime] tile_outputs: usize,
-    #[comptime] tile_inputs: usize,
+    #[comptime] tile: Tile,
+    #[comptime] inside: bool,
     #[define(E, A, O)] _dtypes: [ElemType; 3],
 ) {
+    let tile_outputs = comptime!(tile.rows);
+    let tile_inputs = comptime!(tile.columns);
+    let block_terms = comptime!(BLOCK as u32);
     let unit = ABSOLUTE_POS as u32;
     if unit >= units {
         terminate!();
@@ -49,14 +70,16 @@ pub fn weight_gradient_blocks<E: Float, A: Float, O: Float>(
     let input_tiles = inputs.div_ceil(comptime!(tile_inputs as u32));
     let output_tiles = outputs.div_ceil(comptime!(tile_outputs as u32));
 
-    let tile = unit / tap_count;
-    let tap = unit - tile * tap_count;
-    let tile_row = tile / input_tiles;
-    let first_input = (tile - tile_row * input_tiles) * comptime!(tile_inputs as u32);
+    let owner = unit / tap_count;
+    let tap = unit - owner * tap_count;
+    let tile_row = owner / input_tiles;
+    let first_input = (owner - tile_row * input_tiles) * comptime!(tile_inputs as u32);
     let part = tile_row / output_tiles;
     let first_output = (tile_row - part * output_tiles) * comptime!(tile_outputs as u32);
-    let block = part / groups;
-    let group = part - block * groups;
+    let of_round = part / groups;
+    let group = part - of_round * groups;
+    let block = round.first + of_round;
+    let slot = round.slot + of_round;
     let tap_at = taps.split(tap);
 
     let mut input_base = Array::<u32>::new(tile_inputs);
@@ -84,26 +107,16 @@ pub fn weight_gradient_blocks<E: Float, A: Float, O: Float>(
     let gradient_strides = Spatial::strides::<E>(gradient);
     let input_entry = input.stride(0) as u32;
     let gradient_entry = gradient.stride(0) as u32;
-    let (stride_d, stride_h) = (step_d.stride, step_h.stride);
+    let (stride_d, stride_h) = (steps.d.stride, steps.h.stride);
     let terms = gradient.shape(0) as u32 * positions.d * positions.h * positions.w;
     let begin = block * block_terms;
     let end = min(begin + block_terms, terms);
-    // Along a row the positions this tap meets are contiguous: `first..last`.
-    let reach = tap_at.w * step_w.dilation;
-    let mut first = u32::new(0);
-    let mut last = u32::new(0);
-    if reach < step_w.padding {
-        first = (step_w.padding - reach).div_ceil(step_w.stride);
-    }
-    let limit = lengths.w + step_w.padding;
-    if limit > reach {
-        last = min((limit - reach).div_ceil(step_w.stride), positions.w);
-    }
     // Where a sum with one of these wraps below zero no input position exists.
-    let ahead_d = tap_at.d * step_d.dilation - step_d.padding;
-    let ahead_h = tap_at.h * step_h.dilation - step_h.padding;
-    let ahead_w = reach - step_w.padding;
-    let input_step = step_w.stride * input_strides.w;
+    let ahead_d = tap_at.d * steps.d.dilation - steps.d.padding;
+    let ahead_h = tap_at.h * steps.h.dilation - steps.h.padding;
+    let ahead_w = tap_at.w * steps.w.dilation - steps.w.padding;
+    let stride_w = steps.w.stride;
+    let input_step = stride_w * input_strides.w;
     let begin_row = begin / positions.w;
     let end_row = end.div_ceil(positions.w);
     let slab = begin_row / positions.h;
@@ -114,21 +127,26 @@ pub fn weight_gradient_blocks<E: Float, A: Float, O: Float>(
     for _ in begin_row..end_row {
         let input_d = d * stride_d + ahead_d;
         let input_h = h * stride_h + ahead_h;
-        let exists = input_d < lengths.d && input_h < lengths.h;
-        let from = max(max(begin, row_begin) - row_begin, first);
-        let to = select(exists, min(min(end, row_begin + positions.w) - row_begin, last), 0);
+        let row_exists = input_d < lengths.d && input_h < lengths.h;
+        let from = max(begin, row_begin) - row_begin;
+        let to = min(end, row_begin + positions.w) - row_begin;
         let mut gradient_at =
             entry * gradient_entry + d * gradient_strides.d + h * gradient_strides.h + from * gradient_strides.w;
-        let mut input_at = entry * input_entry
-            + input_d * input_strides.d
-            + input_h * input_strides.h
-            + from * input_step
-            + ahead_w * input_strides.w;
+        let mut input_w = from * stride_w + ahead_w;
+        let mut input_at =
+            entry * input_entry + input_d * input_strides.d + input_h * input_strides.h + input_w * input_strides.w;
         for _ in from..to {
+            let exists = if comptime!(inside) { true.runtime() } else { row_exists && input_w < lengths.w };
             let mut x = Array::<A>::new(tile_inputs);
             #[unroll]
             for i in 0..tile_inputs {
-                x[i] = A::cast_from(input[(input_base[i] + input_at) as usize]);
+                x[i] = A::new(0.0);
+            }
+            if exists {
+                #[unroll]
+                for i in 0..tile_inputs {
+                    x[i] = A::cast_from(input[(input_base[i] + input_at) as usize]);
+                }
             }
             #[unroll]
             for j in 0..tile_outputs {
@@ -140,6 +158,7 @@ pub fn weight_gradient_blocks<E: Float, A: Float, O: Float>(
                 }
             }
             gradient_at += gradient_strides.w;
+            input_w += stride_w;
             input_at += input_step;
         }
         row_begin += positions.w;
@@ -161,31 +180,36 @@ pub fn weight_gradient_blocks<E: Float, A: Float, O: Float>(
         for i in 0..tile_inputs {
             let channel = first_input + i as u32;
             if output < outputs && channel < inputs {
-                let at = (((block * groups + group) * outputs + output) * inputs + channel) * tap_count + tap;
+                let at = (((slot * groups + group) * outputs + output) * inputs + channel) * tap_count + tap;
                 blocks[at as usize] = O::cast_from(acc[j * tile_inputs + i]);
             }
         }
     }
 }
 
-/// Adds the blocks of each weight, ascending.
+/// Adds `count` slots of each element, ascending: to slot 0, or if it is the `last` round to `output`.
 #[cube(launch_unchecked)]
 pub fn add_blocks<A: Float, E: Float>(
-    blocks: &[A],
+    blocks: &mut [A],
     output: &mut [E],
     count: u32,
-    weights: u32,
+    elements: u32,
+    #[comptime] last: bool,
     #[define(A, E)] _dtypes: [ElemType; 2],
 ) {
     let unit = ABSOLUTE_POS as u32;
-    if unit >= weights {
+    if unit >= elements {
         terminate!();
     }
     let mut total = blocks[unit as usize];
     let mut at = unit;
     for _ in 1..count {
-        at += weights;
+        at += elements;
         total += blocks[at as usize];
     }
-    output[unit as usize] = E::cast_from(total);
+    if comptime!(last) {
+        output[unit as usize] = E::cast_from(total);
+    } else {
+        blocks[unit as usize] = total;
+    }
 }

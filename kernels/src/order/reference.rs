@@ -1,6 +1,7 @@
 //! The orders in plain Rust: the specification that kernels are compared with, bit by bit.
 
 use super::{BLOCK, COLUMNS, COLUMNS_BLOCK};
+use crate::arithmetic::MultiplyAdd;
 
 /// `((x[0] + x[1]) + x[2]) + ..`; `None` without a term.
 pub fn chain<T>(terms: impl IntoIterator<Item = T>, add: impl Fn(T, T) -> T) -> Option<T> {
@@ -32,6 +33,13 @@ pub fn blocked_prefixes<T: Copy>(terms: &[T], add: impl Fn(T, T) -> T) -> Vec<T>
         }
     }
     results
+}
+
+/// The blocked order of products: in each block `acc = +0`, then `acc = a * b + acc` by the device's multiply-add.
+pub fn dot(pairs: impl IntoIterator<Item = (f32, f32)>, multiply_add: MultiplyAdd) -> f32 {
+    let pairs: Vec<_> = pairs.into_iter().collect();
+    let block = |pairs: &[(f32, f32)]| pairs.iter().fold(0.0, |acc, &(a, b)| multiply_add.apply(a, b, acc));
+    chain(pairs.chunks(BLOCK).map(block), |total, block| total + block).unwrap_or(0.0)
 }
 
 /// The columns order of all terms.

@@ -1,0 +1,244 @@
+//! Launches.
+
+use super::kernel::{self, BlocksLaunch, Variant, WalkLaunch, WalksLaunch};
+use super::plan::{self, Pass, Plan, Problem, Tile};
+use super::shape::{Axis, Geometry, view_data, view_weight};
+use super::weight_kernel::{self, RoundLaunch, StepLaunch, StepsLaunch};
+use crate::buffer::unwritten;
+use crate::device::require_shape;
+use crate::{KernelError, device};
+use cubecl::prelude::*;
+use cubecl::std::tensor::TensorHandle;
+
+/// What a pass reads.
+pub struct Operands {
+    /// The input of [`Pass::ToOutput`] and [`Pass::ToWeight`], the output's side of [`Pass::ToInput`].
+    pub source: TensorHandle,
+    /// The output's side of [`Pass::ToWeight`], else the weight.
+    pub other: TensorHandle,
+    /// One value a channel of the result; a weight gradient has none.
+    pub bias: Option<TensorHandle>,
+}
+
+/// One pass by a given plan: the same bits by every plan.
+///
+/// # Errors
+///
+/// Refuses operands that do not have the geometry's shapes, element types the device does not compute, and a plan that
+/// is [refused](Plan::refuses).
+pub fn pass_planned(
+    client: &Client,
+    problem: &Problem,
+    operands: Operands,
+    plan: Plan,
+) -> Result<TensorHandle, KernelError> {
+    let launch = Launch { client, problem };
+    if let Some(reason) = plan.refuses(problem) {
+        return Err(KernelError::Plan { kernel: problem.kernel, reason });
+    }
+    device::require_units(client, problem.kernel, plan::UNITS)?;
+    match plan {
+        Plan::Activations { tile } => launch.activations(operands, tile),
+        Plan::Weight { tile, span } => launch.weight(operands, tile, span),
+    }
+}
+
+struct Launch<'a> {
+    client: &'a Client,
+    problem: &'a Problem,
+}
+
+impl Launch<'_> {
+    /// Both passes between activations.
+    fn activations(&self, operands: Operands, tile: Tile) -> Result<TensorHandle, KernelError> {
+        let Operands { source, other: weight, bias } = operands;
+        let Problem { kernel, rank, pass, geometry } = *self.problem;
+        let Geometry { batch, groups, inputs, outputs, axes } = geometry;
+        let transposed = pass == Pass::ToInput;
+        let (input, output) = (geometry.input_shape(rank), geometry.output_shape(rank));
+        let (name, want, shape, source_channels, channels) = match transposed {
+            true => ("output gradient", output, input, outputs, inputs),
+            false => ("input", input, output, inputs, outputs),
+        };
+        require_shape(kernel, name, source.shape(), &want)?;
+        require_shape(kernel, "weight", weight.shape(), &geometry.weight_shape(rank))?;
+        if let Some(bias) = &bias {
+            require_shape(kernel, "bias", bias.shape(), &[groups * channels])?;
+        }
+        let read: Vec<&TensorHandle> = [&source, &weight].into_iter().chain(&bias).collect();
+        let sum = device::float_accumulator(self.client, kernel, &read)?;
+        let dtype = source.dtype;
+        let result = unwritten(self.client, shape.clone(), dtype);
+        let phased = transposed && axes.iter().any(|axis| axis.stride > 1);
+        let inside = match transposed {
+            true => axes.iter().all(Axis::outputs_inside),
+            false => axes.iter().all(Axis::inputs_inside),
+        };
+        // Each phase has as many positions as the largest one.
+        let positions = axes.map(|axis| match transposed {
+            true => axis.input.next_multiple_of(axis.stride.min(axis.input).max(1)),
+            false => axis.output,
+        });
+        let tiles = groups * channels.div_ceil(tile.rows) * batch.div_ceil(tile.columns);
+        let (units, count, dim) = self.grid(positions.iter().product::<usize>() * tiles)?;
+        if units == 0 {
+            return Ok(result);
+        }
+        let source = view_data(source, groups);
+        let weight = view_weight(weight, groups, transposed);
+        let bias = bias.map(|bias| contiguous(self.client, bias));
+        let blocks = self.problem.blocks();
+        let variant = Variant { tile, phased, inside, single: blocks == 1 };
+        // Between blocks a total is kept in the type it is computed in.
+        let totals = match blocks == 1 || dtype == sum {
+            true => result.clone(),
+            false => unwritten(self.client, shape, sum),
+        };
+        for launch in plan::launches(blocks, source_channels) {
+            let bias = bias.clone().map(|bias| bias.into_arg().into_buffer_arg());
+            let [d, h, w] = axes.map(|axis| walk(axis, transposed));
+            // SAFETY: a unit below `units` owns a position and a tile of channels and batch entries; it reads taps and
+            // positions inside the operands, whose shapes are checked, and reads and writes its own elements of the
+            // totals.
+            unsafe {
+                kernel::convolve::launch_unchecked(
+                    self.client,
+                    count.clone(),
+                    dim,
+                    source.clone().into_arg(),
+                    weight.clone().into_arg(),
+                    bias.into(),
+                    view_data(totals.clone(), groups).into_arg(),
+                    BlocksLaunch::new(launch.start as u32, launch.end as u32),
+                    WalksLaunch::new(d, h, w),
+                    units,
+                    variant,
+                    [dtype, sum, totals.dtype],
+                );
+            }
+        }
+        if totals.dtype != dtype {
+            self.add_blocks(totals, 1, &result, true)?;
+        }
+        Ok(result)
+    }
+
+    /// The pass to the weight: rounds of `span` blocks.
+    fn weight(&self, operands: Operands, tile: Tile, span: usize) -> Result<TensorHandle, KernelError> {
+        let Operands { source: input, other: gradient, bias } = operands;
+        let Problem { kernel, rank, geometry, .. } = *self.problem;
+        let Geometry { groups, inputs, outputs, axes, .. } = geometry;
+        if bias.is_some() {
+            return Err(self.refuse("a weight gradient has no bias".into()));
+        }
+        require_shape(kernel, "input", input.shape(), &geometry.input_shape(rank))?;
+        require_shape(kernel, "output gradient", gradient.shape(), &geometry.output_shape(rank))?;
+        let dtype = input.dtype;
+        let sum = device::float_accumulator(self.client, kernel, &[&input, &gradient])?;
+        let result = unwritten(self.client, geometry.weight_shape(rank), dtype);
+        let taps = axes.map(|axis| axis.taps);
+        let lanes =
+            groups * outputs.div_ceil(tile.rows) * inputs.div_ceil(tile.columns) * taps.iter().product::<usize>();
+        if lanes == 0 {
+            return Ok(result);
+        }
+        let inside = axes.iter().all(Axis::inputs_inside);
+        let blocks = self.problem.blocks();
+        // Slot 0 holds the first block, then the total of the rounds before.
+        let slots = if span < blocks { span + 1 } else { blocks };
+        let shape = vec![slots, groups, outputs, inputs, taps[0], taps[1], taps[2]];
+        let scratch = match blocks {
+            1 => TensorHandle::new_contiguous(shape, result.handle.clone(), dtype),
+            _ => unwritten(self.client, shape, sum),
+        };
+        let (input, gradient) = (view_data(input, groups), view_data(gradient, groups));
+        for first in (0..blocks).step_by(span) {
+            let of_round = span.min(blocks - first);
+            let slot = usize::from(first > 0);
+            let (units, count, dim) = self.grid(of_round * lanes)?;
+            let [d, h, w] =
+                axes.map(|axis| StepLaunch::new(axis.stride as u32, axis.padding as u32, axis.dilation as u32));
+            // SAFETY: a unit below `units` owns a tap and a tile of channels; it reads positions inside the operands,
+            // whose shapes are checked, and writes its own elements of the scratch memory.
+            unsafe {
+                weight_kernel::weight_gradient_blocks::launch_unchecked(
+                    self.client,
+                    count,
+                    dim,
+                    input.clone().into_arg(),
+                    gradient.clone().into_arg(),
+                    scratch.clone().into_arg(),
+                    StepsLaunch::new(d, h, w),
+                    RoundLaunch::new(first as u32, slot as u32),
+                    units,
+                    tile,
+                    inside,
+                    [dtype, sum, scratch.dtype],
+                );
+            }
+            if blocks > 1 {
+                self.add_blocks(scratch.clone(), slot + of_round, &result, first + of_round == blocks)?;
+            }
+        }
+        Ok(result)
+    }
+
+    /// Adds slots of sums: to the first slot, or if they are the last ones to a result, whose element type they are
+    /// rounded to.
+    fn add_blocks(
+        &self,
+        slots: TensorHandle,
+        count: usize,
+        result: &TensorHandle,
+        last: bool,
+    ) -> Result<(), KernelError> {
+        let (units, cubes, dim) = self.grid(result.shape().iter().product())?;
+        let dtypes = [slots.dtype, result.dtype];
+        // SAFETY: a unit below `units` reads one element of each slot and writes one of the first slot or the result,
+        // which have as many.
+        unsafe {
+            weight_kernel::add_blocks::launch_unchecked(
+                self.client,
+                cubes,
+                dim,
+                slots.into_arg().into_buffer_arg(),
+                result.clone().into_arg().into_buffer_arg(),
+                count as u32,
+                units,
+                last,
+                dtypes,
+            );
+        }
+        Ok(())
+    }
+
+    /// The grid of `units` units, if 32-bit indices count them.
+    fn grid(&self, units: usize) -> Result<(u32, CubeCount, CubeDim), KernelError> {
+        plan::grid(units).ok_or_else(|| self.refuse(format!("{units} units, want less than 2^31")))
+    }
+
+    fn refuse(&self, reason: String) -> KernelError {
+        KernelError::Shape { kernel: self.problem.kernel, reason }
+    }
+}
+
+/// How taps walk over the source along one axis.
+fn walk(axis: Axis, transposed: bool) -> WalkLaunch {
+    let (stride, padding, dilation) = (axis.stride as i32, axis.padding as i32, axis.dilation as i32);
+    let (common, inverse) = (axis.common(), axis.inverse() as u32);
+    match transposed {
+        true => WalkLaunch::new(1, padding, -(dilation / common as i32), stride as u32, common as u32, inverse),
+        false => WalkLaunch::new(stride, -padding, dilation, stride as u32, common as u32, inverse),
+    }
+}
+
+/// `tensor` itself if its elements are dense and in order, else a copy of which this holds.
+fn contiguous(client: &Client, tensor: TensorHandle) -> TensorHandle {
+    match tensor.shape()[0] <= 1 || tensor.strides()[0] == 1 {
+        true => tensor,
+        false => {
+            let dtype = tensor.dtype;
+            cubecl::std::tensor::into_contiguous(client, tensor.binding(), dtype)
+        }
+    }
+}
