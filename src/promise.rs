@@ -5,8 +5,8 @@
 //! unless the program has promised that it is deterministic. Those of burn-signal and burn-linalg are known, and need no
 //! promise.
 
-use crate::enable::is_op_determinism_enabled;
 use crate::error::Error;
+use crate::settings::is_op_determinism_enabled;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 

@@ -8,13 +8,13 @@
 //! - refused.
 
 mod activation;
+mod adapters;
 mod boolean;
 mod distributed;
 mod float;
 mod forward;
 mod integer;
 mod ir;
-mod kernel;
 mod module;
 mod quantized;
 mod reads;
@@ -23,13 +23,10 @@ mod runtime;
 #[cfg(all(test, feature = "wgpu"))]
 mod tests;
 mod transaction;
-mod within;
 
-pub(crate) use kernel::fourier;
-pub(crate) use kernel::indices::{OutOfRange, check_indices, out_of_range};
+pub(crate) use adapters::fourier;
+pub(crate) use adapters::indices::{OutOfRange, check_indices, out_of_range};
 pub(crate) use reads::copy_at_once;
-pub(crate) use refused::in_route;
-pub(crate) use within::is_within_backend;
 
 use core::marker::PhantomData;
 

@@ -12,9 +12,10 @@
 //! noticed at the first draw after the thread's operations have run to the last, as `Device::seed` makes them.
 
 use super::thread::{Held, Source};
-use super::{THREADS, of_operation};
-use crate::enable::is_op_determinism_enabled;
+use super::threads;
+use crate::context;
 use crate::error::Error;
+use crate::settings::is_op_determinism_enabled;
 use burn_backend::ops::FloatTensorOps;
 use burn_backend::{Backend, DType, DeviceId, Distribution, FloatDType, Shape, StreamId, read_sync};
 use burn_cubecl::{CubeBackend, CubeDevice};
@@ -82,9 +83,9 @@ pub(super) fn honour(
     position: TensorId,
     device: &CubeDevice,
 ) -> Result<(), Error> {
-    debug_assert!(is_op_determinism_enabled() && of_operation().is_some(), "operations of Burn's stream only");
+    debug_assert!(is_op_determinism_enabled() && context::position().is_some(), "operations of Burn's stream only");
     let stream = StreamId::current();
-    let held = with_threads(stream, |thread| thread.map_or(Held::Nothing, |thread| thread.held(position)));
+    let held = threads::lock().get(&stream).map_or(Held::Nothing, |thread| thread.held(position));
     let asks = match held {
         Held::Own => return Ok(()),
         Held::SeedOfDevice => with_state(|state| match state.owner {
@@ -96,8 +97,7 @@ pub(super) fn honour(
     if asks && let Some(source) = program_seed(device) {
         with_state(|state| *state = State { owner: Some((stream, Some(device.to_id()))), waited: false });
         IN_USE.store(true, Ordering::Relaxed);
-        let mut threads = THREADS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        threads.get_or_insert_default().entry(stream).or_default().take_seed_of_device(position, source);
+        threads::lock().entry(stream).or_default().take_seed_of_device(position, source);
     }
     let is_owner = with_state(|state| {
         let Some((owner, drawn_on)) = &mut state.owner else { return true };
@@ -109,11 +109,6 @@ pub(super) fn honour(
             Err(Error::SeedOfAnotherThread { operation, shape: shape.clone(), dtype, device: format!("{device:?}") })
         }
     }
-}
-
-fn with_threads<T>(stream: StreamId, body: impl FnOnce(Option<&super::thread::Thread>) -> T) -> T {
-    let threads = THREADS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    body(threads.as_ref().and_then(|threads| threads.get(&stream)))
 }
 
 /// What the program's seed gives, if it has set one since the last call; the planted seed is there afterwards.

@@ -1,8 +1,9 @@
 //! A program that seeds and never enables determinism is told so.
 
-use crate::enable::{is_op_determinism_enabled, warn};
 use crate::error::Error;
 use crate::exit::at_exit;
+use crate::settings::is_op_determinism_enabled;
+use crate::violation::warn;
 use burn_fusion::observer::{BlockOperations, FusionObservation, FusionObserver};
 use burn_ir::OperationIr;
 use core::sync::atomic::{AtomicBool, Ordering};

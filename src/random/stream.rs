@@ -1,8 +1,8 @@
 //! The tree of streams.
 
 use super::rng::StreamRng;
-use super::thread::Source;
-use super::{change, with_thread};
+use super::thread::{Source, key_of_seed};
+use super::threads::{change, with_thread};
 use crate::error::Error;
 use burn_backend::StreamId;
 use core::fmt;
@@ -86,8 +86,7 @@ pub struct RandomStream {
 impl RandomStream {
     /// The root of a seed: what operations draw from after [`set_random_seed`](crate::set_random_seed) with it.
     pub fn from_seed(seed: u64) -> Self {
-        let context = "burn-deterministic 1 random operations of a thread";
-        Self { key: blake3::derive_key(context, &seed.to_le_bytes()) }
+        Self { key: key_of_seed(seed) }
     }
 
     /// The stream that the calling thread draws from: the innermost one it has [entered](Self::enter), or else the root

@@ -10,9 +10,6 @@ use burn_cubecl::fusion::{CubeFuser, CubeOptimization, OptimizationProvider};
 use burn_fusion::{FuserProperties, FuserStatus, OperationFuser};
 use burn_ir::OperationIr;
 
-/// The name of the optimization in Burn's registry.
-pub(super) const NAME: &str = "burn-deterministic";
-
 /// Operations in one run of element-wise operations: enough for an optimizer's update of one parameter.
 const MAX_OPERATIONS: usize = 64;
 

@@ -1,9 +1,9 @@
 //! Running an operation several times on the same operands ([`Determinism::rerun`](crate::Determinism::rerun)).
 
-use super::coverage;
-use crate::enable::determinism;
 use crate::error::{self, Error, index_of};
 use crate::random::repeatable;
+use crate::settings::determinism;
+use crate::violation::violated;
 use burn_backend::ops::{BoolTensorOps, FloatTensorOps, IntTensorOps, QTensorOps};
 use burn_backend::{DType, TensorData, read_sync};
 use burn_cubecl::{CubeBackend, CubeDevice};
@@ -48,7 +48,7 @@ pub(super) fn repeated(
         let again = { work.outputs.iter() }.filter_map(|tensor| data(tensor, context));
         let differing = { first.iter().zip(again) }.find_map(|(first, again)| difference(first, &again));
         if let Some(difference) = differing {
-            coverage::violated(&difference.error(run, &work, device));
+            violated(&difference.error(run, &work, device));
         }
     }
     register(&results, context);

@@ -10,9 +10,10 @@
 
 use crate::backend::reads::copy_at_once;
 use crate::backend::refused::describe;
-use crate::enable::determinism;
+use crate::context;
 use crate::error::{Error, index_of};
-use crate::random::{devices, of_operation};
+use crate::random::devices;
+use crate::settings::determinism;
 use burn_backend::ops::IntTensorOps;
 use burn_backend::{DeviceId, ExecutionError, StreamId, TensorData, read_sync};
 use burn_cubecl::{CubeBackend, CubeDevice, fusion::FusionCubeRuntime, tensor::CubeTensor};
@@ -88,7 +89,7 @@ pub(super) fn note(
             operands: describe(operands),
             indices: indices.clone(),
             sizes: sizes.to_vec(),
-            output: of_operation(),
+            output: context::position(),
         });
         ledger.bytes += indices.meta.shape().num_elements() * indices.dtype.size();
         if ledger.pending.len() == FLAGS || ledger.bytes > BYTES {
