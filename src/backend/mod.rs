@@ -3,7 +3,7 @@
 //! One file a trait of burn-backend. A method is one of four things, and [`catalogue`](crate::catalogue) says which:
 //!
 //! - a fixed-order kernel of burn-deterministic-kernels,
-//! - composed: the trait's default body, or one of ours where it has none, which calls other methods of this backend,
+//! - composed: the trait's default body, or one of ours in its place, which calls other methods of this backend,
 //! - forwarded to the inner backend, or answered without a computation, with the reason that is safe,
 //! - refused.
 

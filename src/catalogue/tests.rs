@@ -117,6 +117,26 @@ fn the_implementation_does_what_the_table_says() {
 }
 
 #[test]
+fn the_bodies_of_methods_are_found() {
+    let bodies = implementation::bodies(
+        "impl Ops for B {\n    forward! {\n        MOVEMENT:\n        fn flip(x: [usize; 2]) -> T;\n    }\n\n    adapted! {\n        \
+         adapters::reduce::along:\n        fn sum(\n            x: T,\n        ) -> T = reduce::sum;\n\n        \
+         adapters::matmul::product:\n        fn matmul(x: T) -> T;\n    }\n\n    fn all(x: T) -> T {\n        if x {\n        }\n        \
+         Self::any(x) // kernel\n    }\n}\n",
+    );
+    let found: Vec<(&str, &str)> = bodies.iter().map(|(name, body)| (&name[..], body.trim())).collect();
+    assert_eq!(
+        found,
+        [
+            ("all", "{\n        if x {\n        }\n        Self::any(x) \n    }"),
+            ("flip", ", CubeBackend::flip"),
+            ("matmul", "adapters::matmul::product(), CubeBackend::matmul"),
+            ("sum", "adapters::reduce::along(reduce::sum), CubeBackend::sum"),
+        ]
+    );
+}
+
+#[test]
 fn the_kernels_that_a_body_reaches_are_found() {
     let reached = |body: &str| implementation::kernels_reached(body).into_iter().collect::<Vec<_>>();
     assert_eq!(reached("adapters::reduce::along(reduce::sum)"), ["reduce::sum"], "as an argument");

@@ -1,6 +1,6 @@
 //! Seeds set with `Device::seed`, Burn's own way of seeding.
 //!
-//! Burn hands such a seed to its plain generator, which is private, and tells nobody. So this module plants a seed of its
+//! Burn hands such a seed to its plain generator, which is private, and tells no one else. So this module plants a seed of its
 //! own in that generator. Where a thread without a seed or stream draws, it draws from the plain generator: other numbers
 //! than those of the planted seed are a function of the program's seed, and become the thread's key:
 //!
@@ -27,7 +27,7 @@ use std::sync::{Mutex, MutexGuard};
 /// The seed planted: the first digits of pi, which no program is likely to choose.
 const PLANTED: u64 = 0x243F_6A88_85A3_08D3;
 
-/// Numbers drawn to tell generators apart: their bits are several times those of a generator's state.
+/// Numbers drawn to compare two generators: several times as many bits as a generator's state has.
 const NUMBERS: usize = 32;
 
 #[derive(Default)]

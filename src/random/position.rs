@@ -1,7 +1,7 @@
 //! Where in its program a thread issued an operation.
 //!
 //! Burn's stream runs operations later than they are issued, on a thread of the device, so a seed set between two
-//! operations cannot be told from one set before both by when they run. But burn-fusion gives every tensor a number from
+//! operations cannot be distinguished from one set before both by the time they run. But burn-fusion gives every tensor a number from
 //! one ascending counter when the operation that makes it is issued: a seed notes the counter, and an operation belongs
 //! to the last seed noted before its output's number. The same holds for a stream that is entered or left.
 
@@ -72,7 +72,7 @@ fn unasked() -> MutexGuard<'static, Vec<StreamId>> {
     UNASKED.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Whether `stream` is run by this crate, and not because the program waits: then an index out of range is told later.
+/// Whether `stream` is run by this crate, and not because the program waits: then an index out of range is reported later.
 pub(crate) fn is_run_unasked(stream: StreamId) -> bool {
     unasked().contains(&stream)
 }

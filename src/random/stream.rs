@@ -51,8 +51,8 @@ use serde::{Deserialize, Serialize};
 /// internal(stream, use)   derive_key("burn-deterministic 1 stream forked by the library", key || use in UTF-8)
 /// ```
 ///
-/// `internal` is no function that a program can call: this crate forks by it the streams that programs give it, so that
-/// none of its own is one that a program forks, whatever the name. Its uses are
+/// `internal` is private: by it this crate forks the streams that programs give it, so that its own streams never
+/// coincide with a program's forks, whatever their names. Its uses are
 ///
 /// ```text
 /// "shuffle"      the order of an epoch                       data::DataLoaderBuilder::shuffle

@@ -91,7 +91,7 @@ impl Drop for Touched {
 fn forget() {
     let ended = core::mem::take(&mut *ENDED.lock().unwrap_or_else(PoisonError::into_inner));
     for stream in ended {
-        // A stream of workers may be in use again. Where a device fails, its tensors tell.
+        // A stream of workers may be in use again. Where a device fails, reads of its tensors return the error.
         let ran = || position::run_unasked(stream, || position::run_queued(stream));
         if !is_unused(stream) || ran().is_err() {
             continue;

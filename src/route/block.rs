@@ -48,8 +48,8 @@ impl Block {
         }
     }
 
-    /// Tells the program of an index out of range, in this block or in an earlier one: if the program waits for this
-    /// block, it waits for the checks too.
+    /// Reports an index out of range, in this block or in an earlier one: if the program waits for this block, it waits
+    /// for the checks too.
     ///
     /// # Panics
     ///

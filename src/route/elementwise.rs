@@ -1,4 +1,4 @@
-//! Runs of element-wise operations, as one kernel.
+//! Element-wise fusion: a run of consecutive element-wise operations as one kernel.
 //!
 //! A run takes f32, i32 and bool operations whose results have one shape, and may end in a sum, a product or a mean of one
 //! of them. The kernel families promise that sharing a kernel changes no bit, so where a run begins and ends, which Burn
@@ -39,14 +39,14 @@ pub(super) struct Run {
     words: Vec<TensorIr>,
     conditions: Vec<TensorIr>,
     scalars: Vec<ScalarOperand>,
-    /// What each tensor of the run is to the program.
+    /// The operand or result of the program that each tensor of the run is.
     places: HashMap<TensorId, Place>,
     /// Results that live on after the run, in program order.
     results: Vec<(TensorId, Place, DType)>,
     condition_dtype: Option<DType>,
     max_tensors: usize,
     fold: Option<Fold>,
-    /// The operations' methods, for what the program is told of a refusal.
+    /// The operations' methods, for error texts.
     methods: Vec<&'static str>,
 }
 
@@ -381,7 +381,7 @@ impl Run {
     ///
     /// # Panics
     ///
-    /// When the kernel refuses the operands, which [`refused`](Self::refused) tells beforehand.
+    /// When the kernel refuses the operands; [`refused`](Self::refused) checks that first.
     pub(super) fn run(&self, device: &CubeDevice, context: &mut Context<CubeFusionHandle>) -> bool {
         let Some(shape) = self.global_shape(context) else { return false };
         let client = device.client();
@@ -432,7 +432,7 @@ fn take(operand: &TensorIr, context: &mut Context<CubeFusionHandle>) -> cubecl::
 impl ScalarOperand {
     /// # Panics
     ///
-    /// When the number is no i32, as it does in the operation by itself.
+    /// When the number is not an i32; the operation by itself panics as well.
     fn bits(self, context: &Context<CubeFusionHandle>) -> u32 {
         match self {
             Self::Given(id, F32) => float(context.scalars[&id]).to_bits(),

@@ -69,7 +69,7 @@ impl OperationFuser<CubeOptimization> for RouteFuser {
             self.operations.push(operation.clone());
         }
         // Open until the next operation comes: what a read finds pending is what it waits for, and only then is there an
-        // occasion to tell of indices out of range.
+        // occasion to report indices out of range.
         self.closed |= !taken;
     }
 

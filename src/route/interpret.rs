@@ -199,7 +199,7 @@ pub(super) fn taken(tensor: &TensorIr, context: &mut Context<CubeFusionHandle>) 
     let exists = context.handles.has_handle(&tensor.id) || context.handles.error(&tensor.id).is_some();
     assert!(
         exists,
-        "Burn has no data for operand {:?}: a read has told why, or it was lost between threads",
+        "Burn has no data for operand {:?}: an earlier read returned the reason, or the tensor was lost between threads",
         tensor.id
     );
     context.handles.get_handle(&tensor.id, &tensor.status)

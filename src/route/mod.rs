@@ -37,7 +37,7 @@ pub(crate) fn install() -> Result<(), Error> {
     if tensors_exist() {
         return Err(Error::TooLate);
     }
-    // Removing a name that nothing has changes nothing, and tells whether the registry is still open.
+    // Removing an unknown name changes nothing, and fails if the registry is closed.
     remove(Block::NAME).map_err(registry_error)?;
     configuration::install()?;
     for name in BUILTIN_NAMES {

@@ -1,4 +1,4 @@
-//! What waits to run, of each thread's operations, on the thread that runs a device's operations.
+//! The operations of each thread that have been issued and have not run, kept by the thread that runs a device's operations.
 //!
 //! The route takes an operation when the next one comes, so a block with the last operation that its thread has issued
 //! runs because the program waits: for a read, or a sync. Unless this crate runs it: see `random::run_unasked`.

@@ -35,7 +35,8 @@ pub(super) fn repeated(
         return body(context);
     }
     let work = work(context);
-    // A second handle on each operand: a run may take the first one, and writes in place only where there is no other.
+    // A second handle on each operand: a run consumes the first one, and operations write in place only into tensors with
+    // one handle.
     let operands: Vec<_> = { work.inputs.iter() }.filter_map(|tensor| held(tensor, context)).collect();
     let mut draws = Vec::new();
     repeatable(&mut draws, || body(context));
@@ -70,7 +71,7 @@ fn register(held: &[Held], context: &mut Context<CubeFusionHandle>) {
 ///
 /// # Panics
 ///
-/// When the device cannot tell them.
+/// When the device cannot read them back.
 fn data(tensor: &TensorIr, context: &Context<CubeFusionHandle>) -> Option<TensorData> {
     let (_, handle) = held(tensor, context)?;
     let handle = TensorHandle { handle, shape: tensor.shape.clone() };
@@ -94,7 +95,7 @@ struct Difference {
 }
 
 fn difference(first: &TensorData, again: &TensorData) -> Option<Difference> {
-    // The values of a quantized tensor are packed, and its scales follow them: they are told apart by the byte.
+    // The values of a quantized tensor are packed, and its scales follow them: they are compared byte by byte.
     let (shape, size) = match first.dtype() {
         DType::QFloat(_) => ([first.as_bytes().len()].into(), 1),
         dtype => (first.shape().clone(), dtype.size()),

@@ -95,7 +95,7 @@ fn operand(tensor: &CubeTensor) -> TensorHandle {
     in_method(|| untile(tensor.clone())).into()
 }
 
-/// What the program is told of a kernel that did not run.
+/// The refusal for a kernel's error.
 fn refusal(operation: &'static str, operands: &[&CubeTensor], device: &CubeDevice, error: KernelError) -> Refusal {
     let (reason, remedy) = match error {
         KernelError::Dtype { kernel, dtype, remedy } => {

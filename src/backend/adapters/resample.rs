@@ -1,4 +1,4 @@
-//! Samples of images.
+//! Interpolation: the gradient of resizing an image, and sampling it at the points of a grid.
 
 use super::{Output, operand, run};
 use burn_backend::ops::{GridSampleOptions, GridSamplePaddingMode, InterpolateMode, InterpolateOptions};
@@ -7,7 +7,7 @@ use burn_cubecl::tensor::CubeTensor;
 use burn_deterministic_kernels::grid_sample::{self, Padding, SampleParams};
 use burn_deterministic_kernels::interpolation::{self, weights};
 
-/// The gradient of resizing.
+/// The gradient of resizing by the image `x`, `[batch, channels, height, width]`.
 pub(in crate::backend) fn interpolate_backward(
     operation: &'static str,
     x: CubeTensor,
@@ -32,7 +32,7 @@ pub(in crate::backend) fn interpolate_backward(
     )
 }
 
-/// Samples at the places of a grid.
+/// Samples `tensor`, `[batch, channels, height, width]`, at the points of `grid`, `[batch, out height, out width, 2]`.
 pub(in crate::backend) fn grid_sample(
     operation: &'static str,
     tensor: CubeTensor,

@@ -11,7 +11,7 @@ use cubecl::std::tensor::TensorHandle;
 
 /// What Burn says besides the axis: whether all elements are to be in descending order, or how many of the largest to keep.
 pub(in crate::backend) trait Kept: Copy {
-    /// What the kernels are told.
+    /// The same, as the kernels' argument.
     type OfKernel;
 
     fn of_kernel(self) -> Self::OfKernel;

@@ -1,6 +1,6 @@
 //! Proof that every operation ran on the route.
 //!
-//! Burn tells an observer of every block that starts and ends, and CubeCL one of every kernel before it is submitted,
+//! Burn calls an observer when a block starts and ends, and CubeCL calls one for every kernel before it is submitted,
 //! both on the thread that runs the block. Three things are violations:
 //!
 //! - a kernel launched by a block that did not pass through [`Block::run`](super::block::Block): it is stopped before it
@@ -46,7 +46,7 @@ thread_local! {
 /// The first operation that ran outside the route.
 static VIOLATION: OnceLock<Error> = OnceLock::new();
 
-/// Whether CubeCL still tells this observer of launches.
+/// Whether CubeCL still calls this observer.
 static WATCHING: AtomicBool = AtomicBool::new(true);
 
 /// Starts observing, for the rest of the process.
