@@ -157,20 +157,36 @@ impl IntTensorOps<Self> for Deterministic<CubeBackend> {
         adapters::sort::values:
         fn int_topk(tensor: IntTensor<Self>, dim: usize, k: usize) -> IntTensor<Self> = sort::topk;
         fn int_sort(tensor: IntTensor<Self>, dim: usize, descending: bool) -> IntTensor<Self> = sort::sort;
-    }
 
-    fn int_argmax(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> {
-        let dtype = tensor.dtype.into();
-        adapters::reduce::index("int_argmax", reduce::extreme::argmax, tensor, dim, dtype, |tensor, dim, _| {
-            CubeBackend::int_argmax(tensor, dim)
-        })
-    }
+        adapters::reduce::int_index:
+        fn int_argmax(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> = reduce::extreme::argmax;
+        fn int_argmin(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> = reduce::extreme::argmin;
 
-    fn int_argmin(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> {
-        let dtype = tensor.dtype.into();
-        adapters::reduce::index("int_argmin", reduce::extreme::argmin, tensor, dim, dtype, |tensor, dim, _| {
-            CubeBackend::int_argmin(tensor, dim)
-        })
+        adapters::reduce::int_with_index:
+        fn int_max_dim_with_indices(
+            tensor: IntTensor<Self>,
+            dim: usize,
+        ) -> (IntTensor<Self>, IntTensor<Self>) = reduce::extreme::max_with_indices;
+        fn int_min_dim_with_indices(
+            tensor: IntTensor<Self>,
+            dim: usize,
+        ) -> (IntTensor<Self>, IntTensor<Self>) = reduce::extreme::min_with_indices;
+
+        adapters::sort::int_indices:
+        fn int_argtopk(tensor: IntTensor<Self>, dim: usize, k: usize) -> IntTensor<Self> = sort::argtopk;
+        fn int_argsort(tensor: IntTensor<Self>, dim: usize, descending: bool) -> IntTensor<Self> = sort::argsort;
+
+        adapters::sort::int_with_indices:
+        fn int_topk_with_indices(
+            tensor: IntTensor<Self>,
+            dim: usize,
+            k: usize,
+        ) -> (IntTensor<Self>, IntTensor<Self>) = sort::topk_with_indices;
+        fn int_sort_with_indices(
+            tensor: IntTensor<Self>,
+            dim: usize,
+            descending: bool,
+        ) -> (IntTensor<Self>, IntTensor<Self>) = sort::sort_with_indices;
     }
 
     fn int_random(shape: Shape, distribution: Distribution, device: &Device<Self>, dtype: IntDType) -> IntTensor<Self> {
@@ -183,80 +199,6 @@ impl IntTensorOps<Self> for Deterministic<CubeBackend> {
             // Normal: the floats, cut to integers as Burn does.
             None => Self::float_into_int(draw(adapters::random::floats(distribution), DType::F32), dtype),
         }
-    }
-
-    fn int_max_dim_with_indices(tensor: IntTensor<Self>, dim: usize) -> (IntTensor<Self>, IntTensor<Self>) {
-        let dtype = tensor.dtype.into();
-        adapters::reduce::with_index(
-            "int_max_dim_with_indices",
-            reduce::extreme::max_with_indices,
-            tensor,
-            dim,
-            dtype,
-            |tensor, dim, _| CubeBackend::int_max_dim_with_indices(tensor, dim),
-        )
-    }
-
-    fn int_min_dim_with_indices(tensor: IntTensor<Self>, dim: usize) -> (IntTensor<Self>, IntTensor<Self>) {
-        let dtype = tensor.dtype.into();
-        adapters::reduce::with_index(
-            "int_min_dim_with_indices",
-            reduce::extreme::min_with_indices,
-            tensor,
-            dim,
-            dtype,
-            |tensor, dim, _| CubeBackend::int_min_dim_with_indices(tensor, dim),
-        )
-    }
-
-    fn int_argtopk(tensor: IntTensor<Self>, dim: usize, k: usize) -> IntTensor<Self> {
-        let dtype = tensor.dtype.into();
-        adapters::sort::indices("int_argtopk", sort::argtopk, tensor, dim, k, dtype, |tensor, dim, k, _| {
-            CubeBackend::int_argtopk(tensor, dim, k)
-        })
-    }
-
-    fn int_topk_with_indices(tensor: IntTensor<Self>, dim: usize, k: usize) -> (IntTensor<Self>, IntTensor<Self>) {
-        let dtype = tensor.dtype.into();
-        adapters::sort::with_indices(
-            "int_topk_with_indices",
-            sort::topk_with_indices,
-            tensor,
-            dim,
-            k,
-            dtype,
-            |tensor, dim, k, _| CubeBackend::int_topk_with_indices(tensor, dim, k),
-        )
-    }
-
-    fn int_sort_with_indices(
-        tensor: IntTensor<Self>,
-        dim: usize,
-        descending: bool,
-    ) -> (IntTensor<Self>, IntTensor<Self>) {
-        let dtype = tensor.dtype.into();
-        adapters::sort::with_indices(
-            "int_sort_with_indices",
-            sort::sort_with_indices,
-            tensor,
-            dim,
-            descending,
-            dtype,
-            |tensor, dim, descending, _| CubeBackend::int_sort_with_indices(tensor, dim, descending),
-        )
-    }
-
-    fn int_argsort(tensor: IntTensor<Self>, dim: usize, descending: bool) -> IntTensor<Self> {
-        let dtype = tensor.dtype.into();
-        adapters::sort::indices(
-            "int_argsort",
-            sort::argsort,
-            tensor,
-            dim,
-            descending,
-            dtype,
-            |tensor, dim, descending, _| CubeBackend::int_argsort(tensor, dim, descending),
-        )
     }
 
     fn int_any(tensor: IntTensor<Self>, out_dtype: BoolDType) -> BoolTensor<Self> {

@@ -206,7 +206,7 @@ pub enum Error {
 
     /// The random state could not be taken or restored.
     #[error(transparent)]
-    Random(#[from] crate::Error),
+    Random(#[from] crate::error::Error),
 
     /// A record or value could not be turned into bytes or back.
     #[error("`{name}` cannot be {action}: {reason}")]

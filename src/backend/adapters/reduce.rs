@@ -67,6 +67,18 @@ pub(in crate::backend) fn index(
     run(operation, &[&tensor], output, kernel, || plain(tensor.clone(), axis, dtype))
 }
 
+/// [`index`] of an int tensor, in its dtype.
+pub(in crate::backend) fn int_index(
+    operation: &'static str,
+    search: Search,
+    tensor: CubeTensor,
+    axis: usize,
+    plain: impl FnOnce(CubeTensor, usize) -> CubeTensor,
+) -> CubeTensor {
+    let dtype = tensor.dtype.into();
+    index(operation, search, tensor, axis, dtype, |tensor, axis, _| plain(tensor, axis))
+}
+
 /// An element along `axis`, which keeps length one, and its index.
 pub(in crate::backend) fn with_index(
     operation: &'static str,
@@ -88,6 +100,18 @@ pub(in crate::backend) fn with_index(
         || plain(tensor.clone(), axis, dtype).into(),
     );
     (values, indices)
+}
+
+/// [`with_index`] of an int tensor, in its dtype.
+pub(in crate::backend) fn int_with_index(
+    operation: &'static str,
+    search: SearchPair,
+    tensor: CubeTensor,
+    axis: usize,
+    plain: impl FnOnce(CubeTensor, usize) -> (CubeTensor, CubeTensor),
+) -> (CubeTensor, CubeTensor) {
+    let dtype = tensor.dtype.into();
+    with_index(operation, search, tensor, axis, dtype, |tensor, axis, _| plain(tensor, axis))
 }
 
 fn one_long(tensor: &CubeTensor, axes: &[usize]) -> Shape {

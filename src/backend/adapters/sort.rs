@@ -83,6 +83,19 @@ pub(in crate::backend) fn indices<K: Kept>(
     run(operation, &[&tensor], output, kernel, || plain(tensor.clone(), axis, kept, dtype))
 }
 
+/// [`indices`] of an int tensor, in its dtype.
+pub(in crate::backend) fn int_indices<K: Kept>(
+    operation: &'static str,
+    kernel: Indices<K::OfKernel>,
+    tensor: CubeTensor,
+    axis: usize,
+    kept: K,
+    plain: impl FnOnce(CubeTensor, usize, K) -> CubeTensor,
+) -> CubeTensor {
+    let dtype = tensor.dtype.into();
+    indices(operation, kernel, tensor, axis, kept, dtype, |tensor, axis, kept, _| plain(tensor, axis, kept))
+}
+
 /// The elements along `axis` in order, and their indices.
 pub(in crate::backend) fn with_indices<K: Kept>(
     operation: &'static str,
@@ -105,6 +118,19 @@ pub(in crate::backend) fn with_indices<K: Kept>(
         || plain(tensor.clone(), axis, kept, dtype).into(),
     );
     (values, indices)
+}
+
+/// [`with_indices`] of an int tensor, in its dtype.
+pub(in crate::backend) fn int_with_indices<K: Kept>(
+    operation: &'static str,
+    kernel: Both<K::OfKernel>,
+    tensor: CubeTensor,
+    axis: usize,
+    kept: K,
+    plain: impl FnOnce(CubeTensor, usize, K) -> (CubeTensor, CubeTensor),
+) -> (CubeTensor, CubeTensor) {
+    let dtype = tensor.dtype.into();
+    with_indices(operation, kernel, tensor, axis, kept, dtype, |tensor, axis, kept, _| plain(tensor, axis, kept))
 }
 
 fn shape(tensor: &CubeTensor, axis: usize, kept: impl Kept) -> Shape {
