@@ -65,9 +65,9 @@ pub struct TensorDifference {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Difference {
-    /// The second module has none at this path.
+    /// The second module has no parameter at this path.
     OnlyInFirst,
-    /// The first module has none at this path.
+    /// The first module has no parameter at this path.
     OnlyInSecond,
     /// Dtype or shape differ, or only one is initialised: of the first, and of the second.
     Form([Form; 2]),

@@ -1,9 +1,9 @@
 //! Hashes that say whether two modules hold the same bits.
 
 use crate::device;
-use crate::enable::is_op_determinism_enabled;
 use crate::error::Error;
 use crate::module::{self, Content, Entry};
+use crate::settings::is_op_determinism_enabled;
 use burn_core::module::Module;
 use core::fmt;
 

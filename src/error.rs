@@ -1,6 +1,6 @@
 //! One error type. Each variant says what happened, where, why, and what to do now.
 
-use crate::enable::{Determinism, Guarantee};
+use crate::settings::{Determinism, Guarantee};
 use burn_backend::{DType, Shape};
 use std::borrow::Cow;
 

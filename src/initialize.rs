@@ -1,9 +1,9 @@
 //! Initial weights that depend on a parameter's name, not on when it was drawn.
 
 use crate::device;
-use crate::enable::is_op_determinism_enabled;
 use crate::error::Error;
 use crate::random::RandomStream;
+use crate::settings::is_op_determinism_enabled;
 use burn_core::module::{Module, ModuleVisitor, Param, ParameterValue};
 use burn_core::tensor::{Bool, Int, Tensor};
 use std::collections::HashSet;

@@ -4,6 +4,7 @@ pub mod backend;
 pub mod catalogue;
 pub mod checkpoint;
 mod compare;
+mod context;
 pub mod data;
 mod device;
 mod digest;
@@ -15,15 +16,18 @@ mod module;
 mod promise;
 mod random;
 mod route;
+mod settings;
+mod violation;
 
 pub use backend::Deterministic;
 pub use compare::{Comparison, Difference, ElementDifference, Form, TensorDifference, compare};
 pub use device::covers;
 pub use digest::{Digest, digest, digests, try_digest};
-pub use enable::{Determinism, Guarantee, OnViolation, enable_op_determinism, is_op_determinism_enabled};
+pub use enable::enable_op_determinism;
 pub use error::{Error, Refusal};
 pub use initialize::initialize;
 pub use promise::{Promise, promise_deterministic, promises};
 pub use random::{
     EnteredStream, RandomState, RandomStream, StreamRng, random_state, restore_random_state, set_random_seed,
 };
+pub use settings::{Determinism, Guarantee, OnViolation, is_op_determinism_enabled};

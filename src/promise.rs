@@ -5,8 +5,8 @@
 //! unless the program has promised that it is deterministic. Those of burn-signal and burn-linalg are known, and need no
 //! promise.
 
-use crate::enable::is_op_determinism_enabled;
 use crate::error::Error;
+use crate::settings::is_op_determinism_enabled;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
@@ -42,7 +42,7 @@ pub(crate) const REMOTE: &str = "burn_remote";
 ///   (`my_extension::kernels`);
 /// - all remote devices, by `burn_remote`: the server must serve [`Deterministic`](crate::Deterministic), or enable determinism.
 ///
-/// A name that nothing has is no error: its `uses` in [`promises`] stay 0. An operation that draws from Burn's plain
+/// An unknown name is not an error: its `uses` in [`promises`] stay 0. An operation that draws from Burn's plain
 /// generator hides what `Device::seed` sets: seed with [`set_random_seed`](crate::set_random_seed) beside it.
 ///
 /// # Errors

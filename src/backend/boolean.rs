@@ -1,20 +1,16 @@
 //! Bool tensors.
 
-use super::Deterministic;
-use super::forward::forward;
-use super::kernel::{
-    self,
-    scatter::{Update, Updated},
-};
+use super::forward::{adapted, forward};
+use super::{Deterministic, adapters};
 use burn_backend::ops::BoolTensorOps;
 use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IntTensor};
 use burn_backend::{BoolDType, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData};
 use burn_cubecl::CubeBackend;
-use burn_deterministic_kernels::{reduce, scatter};
+use burn_deterministic_kernels::reduce;
 
 impl BoolTensorOps<Self> for Deterministic<CubeBackend> {
     fn bool_into_data(tensor: BoolTensor<Self>) -> impl Future<Output = Result<TensorData, ExecutionError>> + Send {
-        kernel::indices::read_checked(tensor, CubeBackend::bool_into_data)
+        adapters::indices::read_checked(tensor, CubeBackend::bool_into_data)
     }
 
     forward! {
@@ -60,77 +56,42 @@ impl BoolTensorOps<Self> for Deterministic<CubeBackend> {
         fn bool_or(lhs: BoolTensor<Self>, rhs: BoolTensor<Self>) -> BoolTensor<Self>;
     }
 
-    fn bool_unfold(tensor: BoolTensor<Self>, dim: usize, size: usize, step: usize) -> BoolTensor<Self> {
-        kernel::windows::windows("bool_unfold", tensor, dim, size, step)
+    adapted! {
+        adapters::windows::windows:
+        fn bool_unfold(tensor: BoolTensor<Self>, dim: usize, size: usize, step: usize) -> BoolTensor<Self>;
+
+        adapters::scatter::gather:
+        fn bool_gather(dim: usize, tensor: BoolTensor<Self>, indices: IntTensor<Self>) -> BoolTensor<Self>;
+
+        adapters::scatter::scatter_or:
+        fn bool_scatter_or(
+            dim: usize,
+            tensor: BoolTensor<Self>,
+            indices: IntTensor<Self>,
+            value: BoolTensor<Self>,
+        ) -> BoolTensor<Self>;
+
+        adapters::scatter::select:
+        fn bool_select(tensor: BoolTensor<Self>, dim: usize, indices: IntTensor<Self>) -> BoolTensor<Self>;
+
+        adapters::scatter::select_or:
+        fn bool_select_or(
+            tensor: BoolTensor<Self>,
+            dim: usize,
+            indices: IntTensor<Self>,
+            value: BoolTensor<Self>,
+        ) -> BoolTensor<Self>;
+
+        adapters::reduce::whole:
+        fn bool_any(tensor: BoolTensor<Self>) -> BoolTensor<Self> = reduce::any;
+        fn bool_all(tensor: BoolTensor<Self>) -> BoolTensor<Self> = reduce::all;
+
+        adapters::reduce::along:
+        fn bool_any_dim(tensor: BoolTensor<Self>, dim: usize) -> BoolTensor<Self> = reduce::any;
+        fn bool_all_dim(tensor: BoolTensor<Self>, dim: usize) -> BoolTensor<Self> = reduce::all;
     }
 
     fn bool_empty(shape: Shape, device: &Device<Self>, dtype: BoolDType) -> BoolTensor<Self> {
         Self::bool_zeros(shape, device, dtype)
-    }
-
-    fn bool_gather(dim: usize, tensor: BoolTensor<Self>, indices: IntTensor<Self>) -> BoolTensor<Self> {
-        kernel::scatter::gather("bool_gather", dim, tensor, indices, |tensor, indices| {
-            CubeBackend::bool_gather(dim, tensor, indices)
-        })
-    }
-
-    fn bool_scatter_or(
-        dim: usize,
-        tensor: BoolTensor<Self>,
-        indices: IntTensor<Self>,
-        value: BoolTensor<Self>,
-    ) -> BoolTensor<Self> {
-        let operands = Updated { tensor, indices, values: value };
-        kernel::scatter::along(
-            "bool_scatter_or",
-            scatter::scatter,
-            dim,
-            operands,
-            Update::Or,
-            |tensor, indices, values| CubeBackend::bool_scatter_or(dim, tensor, indices, values),
-        )
-    }
-
-    fn bool_select(tensor: BoolTensor<Self>, dim: usize, indices: IntTensor<Self>) -> BoolTensor<Self> {
-        kernel::scatter::select("bool_select", tensor, dim, indices, |tensor, indices| {
-            CubeBackend::bool_select(tensor, dim, indices)
-        })
-    }
-
-    fn bool_select_or(
-        tensor: BoolTensor<Self>,
-        dim: usize,
-        indices: IntTensor<Self>,
-        value: BoolTensor<Self>,
-    ) -> BoolTensor<Self> {
-        let operands = Updated { tensor, indices, values: value };
-        kernel::scatter::along(
-            "bool_select_or",
-            scatter::select_assign,
-            dim,
-            operands,
-            Update::Or,
-            |tensor, indices, values| CubeBackend::bool_select_or(tensor, dim, indices, values),
-        )
-    }
-
-    fn bool_any(tensor: BoolTensor<Self>) -> BoolTensor<Self> {
-        kernel::reduce::whole("bool_any", reduce::any, tensor, CubeBackend::bool_any)
-    }
-
-    fn bool_any_dim(tensor: BoolTensor<Self>, dim: usize) -> BoolTensor<Self> {
-        kernel::reduce::along("bool_any_dim", reduce::any, tensor, &[dim], |tensor| {
-            CubeBackend::bool_any_dim(tensor, dim)
-        })
-    }
-
-    fn bool_all(tensor: BoolTensor<Self>) -> BoolTensor<Self> {
-        kernel::reduce::whole("bool_all", reduce::all, tensor, CubeBackend::bool_all)
-    }
-
-    fn bool_all_dim(tensor: BoolTensor<Self>, dim: usize) -> BoolTensor<Self> {
-        kernel::reduce::along("bool_all_dim", reduce::all, tensor, &[dim], |tensor| {
-            CubeBackend::bool_all_dim(tensor, dim)
-        })
     }
 }

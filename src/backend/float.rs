@@ -1,20 +1,18 @@
 //! Float tensors.
 
-use super::Deterministic;
-use super::forward::{elementary, elementary_function, forward};
-use super::kernel::{self, scatter::Updated, sort::Order};
+use super::forward::{adapted, elementary, elementary_function, forward};
+use super::{Deterministic, adapters};
 use burn_backend::ops::{BoolTensorOps, FloatTensorOps, GridSampleOptions};
 use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IndexingUpdateOp, IntTensor};
 use burn_backend::{
     BoolDType, Distribution, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData, TensorMetadata,
 };
 use burn_cubecl::CubeBackend;
-use burn_deterministic_kernels::reduce::{self, extreme};
-use burn_deterministic_kernels::{scan, scatter};
+use burn_deterministic_kernels::{reduce, scan, sort};
 
 impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
     fn float_into_data(tensor: FloatTensor<Self>) -> impl Future<Output = Result<TensorData, ExecutionError>> + Send {
-        kernel::indices::read_checked(tensor, CubeBackend::float_into_data)
+        adapters::indices::read_checked(tensor, CubeBackend::float_into_data)
     }
 
     forward! {
@@ -126,8 +124,135 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
         elementary_function("float_atan2", lhs, shape, |lhs| CubeBackend::float_atan2(lhs, rhs))
     }
 
-    fn float_unfold(tensor: FloatTensor<Self>, dim: usize, size: usize, step: usize) -> FloatTensor<Self> {
-        kernel::windows::windows("float_unfold", tensor, dim, size, step)
+    adapted! {
+        adapters::windows::windows:
+        fn float_unfold(tensor: FloatTensor<Self>, dim: usize, size: usize, step: usize) -> FloatTensor<Self>;
+
+        adapters::matmul::product:
+        fn float_matmul(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self>;
+
+        adapters::scatter::gather:
+        fn float_gather(dim: usize, tensor: FloatTensor<Self>, indices: IntTensor<Self>) -> FloatTensor<Self>;
+
+        adapters::scatter::scatter:
+        fn float_scatter(
+            dim: usize,
+            tensor: FloatTensor<Self>,
+            indices: IntTensor<Self>,
+            value: FloatTensor<Self>,
+            update: IndexingUpdateOp,
+        ) -> FloatTensor<Self>;
+
+        adapters::scatter::scatter_nd:
+        fn float_scatter_nd(
+            data: FloatTensor<Self>,
+            indices: IntTensor<Self>,
+            values: FloatTensor<Self>,
+            reduction: IndexingUpdateOp,
+        ) -> FloatTensor<Self>;
+
+        adapters::scatter::gather_nd:
+        fn float_gather_nd(data: FloatTensor<Self>, indices: IntTensor<Self>) -> FloatTensor<Self>;
+
+        adapters::scatter::select:
+        fn float_select(tensor: FloatTensor<Self>, dim: usize, indices: IntTensor<Self>) -> FloatTensor<Self>;
+
+        adapters::scatter::select_assign:
+        fn float_select_assign(
+            tensor: FloatTensor<Self>,
+            dim: usize,
+            indices: IntTensor<Self>,
+            value: FloatTensor<Self>,
+            update: IndexingUpdateOp,
+        ) -> FloatTensor<Self>;
+
+        adapters::reduce::whole:
+        fn float_sum(tensor: FloatTensor<Self>) -> FloatTensor<Self> = reduce::sum;
+        fn float_prod(tensor: FloatTensor<Self>) -> FloatTensor<Self> = reduce::prod;
+        fn float_mean(tensor: FloatTensor<Self>) -> FloatTensor<Self> = reduce::mean;
+        fn float_max(tensor: FloatTensor<Self>) -> FloatTensor<Self> = reduce::max;
+        fn float_min(tensor: FloatTensor<Self>) -> FloatTensor<Self> = reduce::min;
+        fn float_max_abs(tensor: FloatTensor<Self>) -> FloatTensor<Self> = reduce::max_abs;
+
+        adapters::reduce::along:
+        fn float_sum_dim(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> = reduce::sum;
+        fn float_prod_dim(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> = reduce::prod;
+        fn float_mean_dim(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> = reduce::mean;
+        fn float_max_dim(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> = reduce::max;
+        fn float_min_dim(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> = reduce::min;
+        fn float_max_abs_dim(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> = reduce::max_abs;
+
+        adapters::reduce::over:
+        fn float_sum_dims(tensor: FloatTensor<Self>, dims: &[usize]) -> FloatTensor<Self> = reduce::sum;
+
+        adapters::scan::along:
+        fn float_cumsum(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> = scan::cumsum;
+        fn float_cumprod(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> = scan::cumprod;
+        fn float_cummin(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> = scan::cummin;
+        fn float_cummax(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> = scan::cummax;
+
+        adapters::reduce::index:
+        fn float_argmax(
+            tensor: FloatTensor<Self>,
+            dim: usize,
+            out_dtype: IntDType,
+        ) -> IntTensor<Self> = reduce::extreme::argmax;
+        fn float_argmin(
+            tensor: FloatTensor<Self>,
+            dim: usize,
+            out_dtype: IntDType,
+        ) -> IntTensor<Self> = reduce::extreme::argmin;
+
+        adapters::reduce::with_index:
+        fn float_max_dim_with_indices(
+            tensor: FloatTensor<Self>,
+            dim: usize,
+            indices_dtype: IntDType,
+        ) -> (FloatTensor<Self>, IntTensor<Self>) = reduce::extreme::max_with_indices;
+        fn float_min_dim_with_indices(
+            tensor: FloatTensor<Self>,
+            dim: usize,
+            indices_dtype: IntDType,
+        ) -> (FloatTensor<Self>, IntTensor<Self>) = reduce::extreme::min_with_indices;
+
+        adapters::sort::indices:
+        fn float_argtopk(
+            tensor: FloatTensor<Self>,
+            dim: usize,
+            k: usize,
+            out_dtype: IntDType,
+        ) -> IntTensor<Self> = sort::argtopk;
+        fn float_argsort(
+            tensor: FloatTensor<Self>,
+            dim: usize,
+            descending: bool,
+            out_dtype: IntDType,
+        ) -> IntTensor<Self> = sort::argsort;
+
+        adapters::sort::values:
+        fn float_topk(tensor: FloatTensor<Self>, dim: usize, k: usize) -> FloatTensor<Self> = sort::topk;
+        fn float_sort(tensor: FloatTensor<Self>, dim: usize, descending: bool) -> FloatTensor<Self> = sort::sort;
+
+        adapters::sort::with_indices:
+        fn float_topk_with_indices(
+            tensor: FloatTensor<Self>,
+            dim: usize,
+            k: usize,
+            out_dtype: IntDType,
+        ) -> (FloatTensor<Self>, IntTensor<Self>) = sort::topk_with_indices;
+        fn float_sort_with_indices(
+            tensor: FloatTensor<Self>,
+            dim: usize,
+            descending: bool,
+            out_dtype: IntDType,
+        ) -> (FloatTensor<Self>, IntTensor<Self>) = sort::sort_with_indices;
+
+        adapters::resample::grid_sample:
+        fn float_grid_sample_2d(
+            tensor: FloatTensor<Self>,
+            grid: FloatTensor<Self>,
+            options: GridSampleOptions,
+        ) -> FloatTensor<Self>;
     }
 
     fn float_random(
@@ -137,258 +262,12 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
         dtype: FloatDType,
     ) -> FloatTensor<Self> {
         let plain = || CubeBackend::float_random(shape.clone(), distribution, device, dtype);
-        let floats = kernel::random::floats(distribution);
-        kernel::random::draw("float_random", floats, device, shape.clone(), dtype.into(), plain)
+        let floats = adapters::random::floats(distribution);
+        adapters::random::draw("float_random", floats, device, shape.clone(), dtype.into(), plain)
     }
 
     fn float_empty(shape: Shape, device: &Device<Self>, dtype: FloatDType) -> FloatTensor<Self> {
         Self::float_zeros(shape, device, dtype)
-    }
-
-    fn float_matmul(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self> {
-        kernel::matmul::product("float_matmul", lhs, rhs, CubeBackend::float_matmul)
-    }
-
-    fn float_gather(dim: usize, tensor: FloatTensor<Self>, indices: IntTensor<Self>) -> FloatTensor<Self> {
-        kernel::scatter::gather("float_gather", dim, tensor, indices, |tensor, indices| {
-            CubeBackend::float_gather(dim, tensor, indices)
-        })
-    }
-
-    fn float_scatter(
-        dim: usize,
-        tensor: FloatTensor<Self>,
-        indices: IntTensor<Self>,
-        value: FloatTensor<Self>,
-        update: IndexingUpdateOp,
-    ) -> FloatTensor<Self> {
-        let operands = Updated { tensor, indices, values: value };
-        kernel::scatter::along(
-            "float_scatter",
-            scatter::scatter,
-            dim,
-            operands,
-            kernel::scatter::update(update),
-            |tensor, indices, values| CubeBackend::float_scatter(dim, tensor, indices, values, update),
-        )
-    }
-
-    fn float_scatter_nd(
-        data: FloatTensor<Self>,
-        indices: IntTensor<Self>,
-        values: FloatTensor<Self>,
-        reduction: IndexingUpdateOp,
-    ) -> FloatTensor<Self> {
-        let operands = Updated { tensor: data, indices, values };
-        kernel::scatter::slices(
-            "float_scatter_nd",
-            operands,
-            kernel::scatter::update(reduction),
-            |data, indices, values| CubeBackend::float_scatter_nd(data, indices, values, reduction),
-        )
-    }
-
-    fn float_gather_nd(data: FloatTensor<Self>, indices: IntTensor<Self>) -> FloatTensor<Self> {
-        kernel::scatter::gather_nd("float_gather_nd", data, indices, CubeBackend::float_gather_nd)
-    }
-
-    fn float_select(tensor: FloatTensor<Self>, dim: usize, indices: IntTensor<Self>) -> FloatTensor<Self> {
-        kernel::scatter::select("float_select", tensor, dim, indices, |tensor, indices| {
-            CubeBackend::float_select(tensor, dim, indices)
-        })
-    }
-
-    fn float_select_assign(
-        tensor: FloatTensor<Self>,
-        dim: usize,
-        indices: IntTensor<Self>,
-        value: FloatTensor<Self>,
-        update: IndexingUpdateOp,
-    ) -> FloatTensor<Self> {
-        let operands = Updated { tensor, indices, values: value };
-        kernel::scatter::along(
-            "float_select_assign",
-            scatter::select_assign,
-            dim,
-            operands,
-            kernel::scatter::update(update),
-            |tensor, indices, values| CubeBackend::float_select_assign(tensor, dim, indices, values, update),
-        )
-    }
-
-    fn float_sum(tensor: FloatTensor<Self>) -> FloatTensor<Self> {
-        kernel::reduce::whole("float_sum", reduce::sum, tensor, CubeBackend::float_sum)
-    }
-
-    fn float_sum_dim(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> {
-        kernel::reduce::along("float_sum_dim", reduce::sum, tensor, &[dim], |tensor| {
-            CubeBackend::float_sum_dim(tensor, dim)
-        })
-    }
-
-    fn float_sum_dims(tensor: FloatTensor<Self>, dims: &[usize]) -> FloatTensor<Self> {
-        kernel::reduce::along("float_sum_dims", reduce::sum, tensor, dims, |tensor| {
-            CubeBackend::float_sum_dims(tensor, dims)
-        })
-    }
-
-    fn float_prod(tensor: FloatTensor<Self>) -> FloatTensor<Self> {
-        kernel::reduce::whole("float_prod", reduce::prod, tensor, CubeBackend::float_prod)
-    }
-
-    fn float_prod_dim(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> {
-        kernel::reduce::along("float_prod_dim", reduce::prod, tensor, &[dim], |tensor| {
-            CubeBackend::float_prod_dim(tensor, dim)
-        })
-    }
-
-    fn float_mean(tensor: FloatTensor<Self>) -> FloatTensor<Self> {
-        kernel::reduce::whole("float_mean", reduce::mean, tensor, CubeBackend::float_mean)
-    }
-
-    fn float_mean_dim(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> {
-        kernel::reduce::along("float_mean_dim", reduce::mean, tensor, &[dim], |tensor| {
-            CubeBackend::float_mean_dim(tensor, dim)
-        })
-    }
-
-    fn float_cumsum(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> {
-        kernel::scan::along("float_cumsum", scan::cumsum, tensor, dim, CubeBackend::float_cumsum)
-    }
-
-    fn float_cumprod(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> {
-        kernel::scan::along("float_cumprod", scan::cumprod, tensor, dim, CubeBackend::float_cumprod)
-    }
-
-    fn float_cummin(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> {
-        kernel::scan::along("float_cummin", scan::cummin, tensor, dim, CubeBackend::float_cummin)
-    }
-
-    fn float_cummax(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> {
-        kernel::scan::along("float_cummax", scan::cummax, tensor, dim, CubeBackend::float_cummax)
-    }
-
-    fn float_argmax(tensor: FloatTensor<Self>, dim: usize, out_dtype: IntDType) -> IntTensor<Self> {
-        kernel::reduce::index("float_argmax", extreme::argmax, tensor, dim, out_dtype, |tensor| {
-            CubeBackend::float_argmax(tensor, dim, out_dtype)
-        })
-    }
-
-    fn float_argmin(tensor: FloatTensor<Self>, dim: usize, out_dtype: IntDType) -> IntTensor<Self> {
-        kernel::reduce::index("float_argmin", extreme::argmin, tensor, dim, out_dtype, |tensor| {
-            CubeBackend::float_argmin(tensor, dim, out_dtype)
-        })
-    }
-
-    fn float_max(tensor: FloatTensor<Self>) -> FloatTensor<Self> {
-        kernel::reduce::whole("float_max", reduce::max, tensor, CubeBackend::float_max)
-    }
-
-    fn float_max_dim(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> {
-        kernel::reduce::along("float_max_dim", reduce::max, tensor, &[dim], |tensor| {
-            CubeBackend::float_max_dim(tensor, dim)
-        })
-    }
-
-    fn float_min(tensor: FloatTensor<Self>) -> FloatTensor<Self> {
-        kernel::reduce::whole("float_min", reduce::min, tensor, CubeBackend::float_min)
-    }
-
-    fn float_min_dim(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> {
-        kernel::reduce::along("float_min_dim", reduce::min, tensor, &[dim], |tensor| {
-            CubeBackend::float_min_dim(tensor, dim)
-        })
-    }
-
-    fn float_max_abs(tensor: FloatTensor<Self>) -> FloatTensor<Self> {
-        kernel::reduce::whole("float_max_abs", reduce::max_abs, tensor, CubeBackend::float_max_abs)
-    }
-
-    fn float_max_abs_dim(tensor: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> {
-        kernel::reduce::along("float_max_abs_dim", reduce::max_abs, tensor, &[dim], |tensor| {
-            CubeBackend::float_max_abs_dim(tensor, dim)
-        })
-    }
-
-    fn float_max_dim_with_indices(
-        tensor: FloatTensor<Self>,
-        dim: usize,
-        indices_dtype: IntDType,
-    ) -> (FloatTensor<Self>, IntTensor<Self>) {
-        kernel::reduce::with_index(
-            "float_max_dim_with_indices",
-            extreme::max_with_indices,
-            tensor,
-            dim,
-            indices_dtype,
-            |tensor| CubeBackend::float_max_dim_with_indices(tensor, dim, indices_dtype),
-        )
-    }
-
-    fn float_min_dim_with_indices(
-        tensor: FloatTensor<Self>,
-        dim: usize,
-        indices_dtype: IntDType,
-    ) -> (FloatTensor<Self>, IntTensor<Self>) {
-        kernel::reduce::with_index(
-            "float_min_dim_with_indices",
-            extreme::min_with_indices,
-            tensor,
-            dim,
-            indices_dtype,
-            |tensor| CubeBackend::float_min_dim_with_indices(tensor, dim, indices_dtype),
-        )
-    }
-
-    fn float_argtopk(tensor: FloatTensor<Self>, dim: usize, k: usize, out_dtype: IntDType) -> IntTensor<Self> {
-        kernel::sort::indices("float_argtopk", tensor, dim, Order::Largest(k), out_dtype, |tensor| {
-            CubeBackend::float_argtopk(tensor, dim, k, out_dtype)
-        })
-    }
-
-    fn float_topk(tensor: FloatTensor<Self>, dim: usize, k: usize) -> FloatTensor<Self> {
-        kernel::sort::values("float_topk", tensor, dim, Order::Largest(k), |tensor| {
-            CubeBackend::float_topk(tensor, dim, k)
-        })
-    }
-
-    fn float_topk_with_indices(
-        tensor: FloatTensor<Self>,
-        dim: usize,
-        k: usize,
-        out_dtype: IntDType,
-    ) -> (FloatTensor<Self>, IntTensor<Self>) {
-        kernel::sort::with_indices("float_topk_with_indices", tensor, dim, Order::Largest(k), out_dtype, |tensor| {
-            CubeBackend::float_topk_with_indices(tensor, dim, k, out_dtype)
-        })
-    }
-
-    fn float_sort(tensor: FloatTensor<Self>, dim: usize, descending: bool) -> FloatTensor<Self> {
-        kernel::sort::values("float_sort", tensor, dim, Order::All { descending }, |tensor| {
-            CubeBackend::float_sort(tensor, dim, descending)
-        })
-    }
-
-    fn float_sort_with_indices(
-        tensor: FloatTensor<Self>,
-        dim: usize,
-        descending: bool,
-        out_dtype: IntDType,
-    ) -> (FloatTensor<Self>, IntTensor<Self>) {
-        kernel::sort::with_indices(
-            "float_sort_with_indices",
-            tensor,
-            dim,
-            Order::All { descending },
-            out_dtype,
-            |tensor| CubeBackend::float_sort_with_indices(tensor, dim, descending, out_dtype),
-        )
-    }
-
-    fn float_argsort(tensor: FloatTensor<Self>, dim: usize, descending: bool, out_dtype: IntDType) -> IntTensor<Self> {
-        kernel::sort::indices("float_argsort", tensor, dim, Order::All { descending }, out_dtype, |tensor| {
-            CubeBackend::float_argsort(tensor, dim, descending, out_dtype)
-        })
     }
 
     fn float_any(tensor: FloatTensor<Self>, out_dtype: BoolDType) -> BoolTensor<Self> {
@@ -405,13 +284,5 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
 
     fn float_all_dim(tensor: FloatTensor<Self>, dim: usize, out_dtype: BoolDType) -> BoolTensor<Self> {
         Self::bool_all_dim(Self::float_not_equal_elem(tensor, 0.into(), out_dtype), dim)
-    }
-
-    fn float_grid_sample_2d(
-        tensor: FloatTensor<Self>,
-        grid: FloatTensor<Self>,
-        options: GridSampleOptions,
-    ) -> FloatTensor<Self> {
-        kernel::resample::grid_sample(tensor, grid, options)
     }
 }

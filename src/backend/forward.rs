@@ -1,7 +1,7 @@
-//! The macros that forward methods to the inner backend.
+//! The macros for methods that are a call: of the inner backend, or of one adapter.
 
 use super::refused::{poison, refuse};
-use super::within::within_backend;
+use crate::context::in_method;
 use crate::error::Error;
 use burn_backend::{DType, Shape};
 use burn_cubecl::CubeDevice;
@@ -12,9 +12,31 @@ macro_rules! forward {
     ($reason:ident: $(fn $method:ident($($argument:ident: $type:ty),* $(,)?) $(-> $output:ty)?;)+) => {$(
         fn $method($($argument: $type),*) $(-> $output)? {
             const _: &str = crate::catalogue::reason::$reason;
-            crate::backend::within::within_backend(|| burn_cubecl::CubeBackend::$method($($argument),*))
+            crate::context::in_method(|| burn_cubecl::CubeBackend::$method($($argument),*))
         }
     )+};
+}
+
+/// Methods that are one kernel, after the [adapter](super::adapters) that runs it. What an adapter of several kernels is
+/// to run stands behind the method.
+///
+/// The adapter gets the method's name, the kernel, the method's arguments and the inner backend's method, for
+/// [`OnViolation::Warn`](crate::OnViolation::Warn).
+macro_rules! adapted {
+    ($(
+        adapters::$family:ident::$adapter:ident: $(
+            fn $method:ident($($argument:ident: $type:ty),* $(,)?) -> $output:ty $(= $kernel:path)?;
+        )+
+    )+) => {$($(
+        fn $method($($argument: $type),*) -> $output {
+            crate::backend::adapters::$family::$adapter(
+                stringify!($method),
+                $($kernel,)?
+                $($argument,)*
+                burn_cubecl::CubeBackend::$method,
+            )
+        }
+    )+)+};
 }
 
 /// Elementary functions of a tensor, forwarded in every dtype in which the device's compiler has them.
@@ -40,7 +62,7 @@ pub(super) fn elementary_function(
     plain: impl FnOnce(CubeTensor) -> CubeTensor,
 ) -> CubeTensor {
     if tensor.dtype != DType::F64 || !matches!(tensor.device, CubeDevice::Wgpu(_)) {
-        return within_backend(|| plain(tensor));
+        return in_method(|| plain(tensor));
     }
     let reason = "SPIR-V has its elementary functions in 16 and 32 bits, and drivers compute something else in 64";
     let remedy = "cast the tensor to f32";
@@ -49,4 +71,4 @@ pub(super) fn elementary_function(
     refuse(method, &[&operand], (reason, remedy), || plain(tensor), poisoned)
 }
 
-pub(super) use {elementary, forward};
+pub(super) use {adapted, elementary, forward};

@@ -1,20 +1,18 @@
 //! Int tensors.
 
-use super::Deterministic;
-use super::forward::forward;
-use super::kernel::{self, scatter::Updated, sort::Order};
+use super::forward::{adapted, forward};
+use super::{Deterministic, adapters};
 use burn_backend::ops::{BoolTensorOps, FloatTensorOps, IntTensorOps};
 use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IndexingUpdateOp, IntTensor};
 use burn_backend::{
     BoolDType, DType, Distribution, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData,
 };
 use burn_cubecl::CubeBackend;
-use burn_deterministic_kernels::reduce::{self, extreme};
-use burn_deterministic_kernels::{scan, scatter};
+use burn_deterministic_kernels::{reduce, scan, sort};
 
 impl IntTensorOps<Self> for Deterministic<CubeBackend> {
     fn int_into_data(tensor: IntTensor<Self>) -> impl Future<Output = Result<TensorData, ExecutionError>> + Send {
-        kernel::indices::read_checked(tensor, CubeBackend::int_into_data)
+        adapters::indices::read_checked(tensor, CubeBackend::int_into_data)
     }
 
     forward! {
@@ -93,247 +91,114 @@ impl IntTensorOps<Self> for Deterministic<CubeBackend> {
         Self::int_zeros(shape, device, dtype)
     }
 
-    fn int_gather(dim: usize, tensor: IntTensor<Self>, indices: IntTensor<Self>) -> IntTensor<Self> {
-        kernel::scatter::gather("int_gather", dim, tensor, indices, |tensor, indices| {
-            CubeBackend::int_gather(dim, tensor, indices)
-        })
-    }
+    adapted! {
+        adapters::scatter::gather:
+        fn int_gather(dim: usize, tensor: IntTensor<Self>, indices: IntTensor<Self>) -> IntTensor<Self>;
 
-    fn int_scatter(
-        dim: usize,
-        tensor: IntTensor<Self>,
-        indices: IntTensor<Self>,
-        value: IntTensor<Self>,
-        update: IndexingUpdateOp,
-    ) -> IntTensor<Self> {
-        let operands = Updated { tensor, indices, values: value };
-        kernel::scatter::along(
-            "int_scatter",
-            scatter::scatter,
-            dim,
-            operands,
-            kernel::scatter::update(update),
-            |tensor, indices, values| CubeBackend::int_scatter(dim, tensor, indices, values, update),
-        )
-    }
+        adapters::scatter::scatter:
+        fn int_scatter(
+            dim: usize,
+            tensor: IntTensor<Self>,
+            indices: IntTensor<Self>,
+            value: IntTensor<Self>,
+            update: IndexingUpdateOp,
+        ) -> IntTensor<Self>;
 
-    fn int_scatter_nd(
-        data: IntTensor<Self>,
-        indices: IntTensor<Self>,
-        values: IntTensor<Self>,
-        reduction: IndexingUpdateOp,
-    ) -> IntTensor<Self> {
-        let operands = Updated { tensor: data, indices, values };
-        kernel::scatter::slices(
-            "int_scatter_nd",
-            operands,
-            kernel::scatter::update(reduction),
-            |data, indices, values| CubeBackend::int_scatter_nd(data, indices, values, reduction),
-        )
-    }
+        adapters::scatter::scatter_nd:
+        fn int_scatter_nd(
+            data: IntTensor<Self>,
+            indices: IntTensor<Self>,
+            values: IntTensor<Self>,
+            reduction: IndexingUpdateOp,
+        ) -> IntTensor<Self>;
 
-    fn int_gather_nd(data: IntTensor<Self>, indices: IntTensor<Self>) -> IntTensor<Self> {
-        kernel::scatter::gather_nd("int_gather_nd", data, indices, CubeBackend::int_gather_nd)
-    }
+        adapters::scatter::gather_nd:
+        fn int_gather_nd(data: IntTensor<Self>, indices: IntTensor<Self>) -> IntTensor<Self>;
 
-    fn int_select(tensor: IntTensor<Self>, dim: usize, indices: IntTensor<Self>) -> IntTensor<Self> {
-        kernel::scatter::select("int_select", tensor, dim, indices, |tensor, indices| {
-            CubeBackend::int_select(tensor, dim, indices)
-        })
-    }
+        adapters::scatter::select:
+        fn int_select(tensor: IntTensor<Self>, dim: usize, indices: IntTensor<Self>) -> IntTensor<Self>;
 
-    fn int_select_assign(
-        tensor: IntTensor<Self>,
-        dim: usize,
-        indices: IntTensor<Self>,
-        value: IntTensor<Self>,
-        update: IndexingUpdateOp,
-    ) -> IntTensor<Self> {
-        let operands = Updated { tensor, indices, values: value };
-        kernel::scatter::along(
-            "int_select_assign",
-            scatter::select_assign,
-            dim,
-            operands,
-            kernel::scatter::update(update),
-            |tensor, indices, values| CubeBackend::int_select_assign(tensor, dim, indices, values, update),
-        )
-    }
+        adapters::scatter::select_assign:
+        fn int_select_assign(
+            tensor: IntTensor<Self>,
+            dim: usize,
+            indices: IntTensor<Self>,
+            value: IntTensor<Self>,
+            update: IndexingUpdateOp,
+        ) -> IntTensor<Self>;
 
-    fn int_matmul(lhs: IntTensor<Self>, rhs: IntTensor<Self>) -> IntTensor<Self> {
-        kernel::matmul::product("int_matmul", lhs, rhs, CubeBackend::int_matmul)
-    }
+        adapters::matmul::product:
+        fn int_matmul(lhs: IntTensor<Self>, rhs: IntTensor<Self>) -> IntTensor<Self>;
 
-    fn int_sum(tensor: IntTensor<Self>) -> IntTensor<Self> {
-        kernel::reduce::whole("int_sum", reduce::sum, tensor, CubeBackend::int_sum)
-    }
+        adapters::reduce::whole:
+        fn int_sum(tensor: IntTensor<Self>) -> IntTensor<Self> = reduce::sum;
+        fn int_prod(tensor: IntTensor<Self>) -> IntTensor<Self> = reduce::prod;
+        fn int_max(tensor: IntTensor<Self>) -> IntTensor<Self> = reduce::max;
+        fn int_max_abs(tensor: IntTensor<Self>) -> IntTensor<Self> = reduce::max_abs;
+        fn int_min(tensor: IntTensor<Self>) -> IntTensor<Self> = reduce::min;
 
-    fn int_sum_dim(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> {
-        kernel::reduce::along("int_sum_dim", reduce::sum, tensor, &[dim], |tensor| {
-            CubeBackend::int_sum_dim(tensor, dim)
-        })
-    }
+        adapters::reduce::along:
+        fn int_sum_dim(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> = reduce::sum;
+        fn int_prod_dim(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> = reduce::prod;
+        fn int_mean_dim(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> = reduce::mean;
+        fn int_max_dim(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> = reduce::max;
+        fn int_max_abs_dim(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> = reduce::max_abs;
+        fn int_min_dim(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> = reduce::min;
 
-    fn int_prod(tensor: IntTensor<Self>) -> IntTensor<Self> {
-        kernel::reduce::whole("int_prod", reduce::prod, tensor, CubeBackend::int_prod)
-    }
+        adapters::scan::along:
+        fn int_cumsum(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> = scan::cumsum;
+        fn int_cumprod(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> = scan::cumprod;
+        fn int_cummin(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> = scan::cummin;
+        fn int_cummax(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> = scan::cummax;
 
-    fn int_prod_dim(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> {
-        kernel::reduce::along("int_prod_dim", reduce::prod, tensor, &[dim], |tensor| {
-            CubeBackend::int_prod_dim(tensor, dim)
-        })
-    }
+        adapters::windows::windows:
+        fn int_unfold(tensor: IntTensor<Self>, dim: usize, size: usize, step: usize) -> IntTensor<Self>;
 
-    fn int_mean_dim(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> {
-        kernel::reduce::along("int_mean_dim", reduce::mean, tensor, &[dim], |tensor| {
-            CubeBackend::int_mean_dim(tensor, dim)
-        })
-    }
+        adapters::sort::values:
+        fn int_topk(tensor: IntTensor<Self>, dim: usize, k: usize) -> IntTensor<Self> = sort::topk;
+        fn int_sort(tensor: IntTensor<Self>, dim: usize, descending: bool) -> IntTensor<Self> = sort::sort;
 
-    fn int_cumsum(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> {
-        kernel::scan::along("int_cumsum", scan::cumsum, tensor, dim, CubeBackend::int_cumsum)
-    }
+        adapters::reduce::int_index:
+        fn int_argmax(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> = reduce::extreme::argmax;
+        fn int_argmin(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> = reduce::extreme::argmin;
 
-    fn int_cumprod(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> {
-        kernel::scan::along("int_cumprod", scan::cumprod, tensor, dim, CubeBackend::int_cumprod)
-    }
+        adapters::reduce::int_with_index:
+        fn int_max_dim_with_indices(
+            tensor: IntTensor<Self>,
+            dim: usize,
+        ) -> (IntTensor<Self>, IntTensor<Self>) = reduce::extreme::max_with_indices;
+        fn int_min_dim_with_indices(
+            tensor: IntTensor<Self>,
+            dim: usize,
+        ) -> (IntTensor<Self>, IntTensor<Self>) = reduce::extreme::min_with_indices;
 
-    fn int_cummin(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> {
-        kernel::scan::along("int_cummin", scan::cummin, tensor, dim, CubeBackend::int_cummin)
-    }
+        adapters::sort::int_indices:
+        fn int_argtopk(tensor: IntTensor<Self>, dim: usize, k: usize) -> IntTensor<Self> = sort::argtopk;
+        fn int_argsort(tensor: IntTensor<Self>, dim: usize, descending: bool) -> IntTensor<Self> = sort::argsort;
 
-    fn int_cummax(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> {
-        kernel::scan::along("int_cummax", scan::cummax, tensor, dim, CubeBackend::int_cummax)
-    }
-
-    fn int_argmax(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> {
-        let dtype = tensor.dtype.into();
-        kernel::reduce::index("int_argmax", extreme::argmax, tensor, dim, dtype, |tensor| {
-            CubeBackend::int_argmax(tensor, dim)
-        })
-    }
-
-    fn int_argmin(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> {
-        let dtype = tensor.dtype.into();
-        kernel::reduce::index("int_argmin", extreme::argmin, tensor, dim, dtype, |tensor| {
-            CubeBackend::int_argmin(tensor, dim)
-        })
-    }
-
-    fn int_max(tensor: IntTensor<Self>) -> IntTensor<Self> {
-        kernel::reduce::whole("int_max", reduce::max, tensor, CubeBackend::int_max)
-    }
-
-    fn int_max_dim(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> {
-        kernel::reduce::along("int_max_dim", reduce::max, tensor, &[dim], |tensor| {
-            CubeBackend::int_max_dim(tensor, dim)
-        })
-    }
-
-    fn int_max_abs(tensor: IntTensor<Self>) -> IntTensor<Self> {
-        kernel::reduce::whole("int_max_abs", reduce::max_abs, tensor, CubeBackend::int_max_abs)
-    }
-
-    fn int_max_abs_dim(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> {
-        kernel::reduce::along("int_max_abs_dim", reduce::max_abs, tensor, &[dim], |tensor| {
-            CubeBackend::int_max_abs_dim(tensor, dim)
-        })
-    }
-
-    fn int_min(tensor: IntTensor<Self>) -> IntTensor<Self> {
-        kernel::reduce::whole("int_min", reduce::min, tensor, CubeBackend::int_min)
-    }
-
-    fn int_min_dim(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> {
-        kernel::reduce::along("int_min_dim", reduce::min, tensor, &[dim], |tensor| {
-            CubeBackend::int_min_dim(tensor, dim)
-        })
-    }
-
-    fn int_unfold(tensor: IntTensor<Self>, dim: usize, size: usize, step: usize) -> IntTensor<Self> {
-        kernel::windows::windows("int_unfold", tensor, dim, size, step)
+        adapters::sort::int_with_indices:
+        fn int_topk_with_indices(
+            tensor: IntTensor<Self>,
+            dim: usize,
+            k: usize,
+        ) -> (IntTensor<Self>, IntTensor<Self>) = sort::topk_with_indices;
+        fn int_sort_with_indices(
+            tensor: IntTensor<Self>,
+            dim: usize,
+            descending: bool,
+        ) -> (IntTensor<Self>, IntTensor<Self>) = sort::sort_with_indices;
     }
 
     fn int_random(shape: Shape, distribution: Distribution, device: &Device<Self>, dtype: IntDType) -> IntTensor<Self> {
         let plain = || CubeBackend::int_random(shape.clone(), distribution, device, dtype);
-        let draw =
-            |distribution, dtype| kernel::random::draw("int_random", distribution, device, shape.clone(), dtype, plain);
-        match kernel::random::integers(distribution) {
+        let draw = |distribution, dtype| {
+            adapters::random::draw("int_random", distribution, device, shape.clone(), dtype, plain)
+        };
+        match adapters::random::integers(distribution) {
             Some(distribution) => draw(distribution, dtype.into()),
             // Normal: the floats, cut to integers as Burn does.
-            None => Self::float_into_int(draw(kernel::random::floats(distribution), DType::F32), dtype),
+            None => Self::float_into_int(draw(adapters::random::floats(distribution), DType::F32), dtype),
         }
-    }
-
-    fn int_max_dim_with_indices(tensor: IntTensor<Self>, dim: usize) -> (IntTensor<Self>, IntTensor<Self>) {
-        let dtype = tensor.dtype.into();
-        kernel::reduce::with_index(
-            "int_max_dim_with_indices",
-            extreme::max_with_indices,
-            tensor,
-            dim,
-            dtype,
-            |tensor| CubeBackend::int_max_dim_with_indices(tensor, dim),
-        )
-    }
-
-    fn int_min_dim_with_indices(tensor: IntTensor<Self>, dim: usize) -> (IntTensor<Self>, IntTensor<Self>) {
-        let dtype = tensor.dtype.into();
-        kernel::reduce::with_index(
-            "int_min_dim_with_indices",
-            extreme::min_with_indices,
-            tensor,
-            dim,
-            dtype,
-            |tensor| CubeBackend::int_min_dim_with_indices(tensor, dim),
-        )
-    }
-
-    fn int_argtopk(tensor: IntTensor<Self>, dim: usize, k: usize) -> IntTensor<Self> {
-        let out_dtype = tensor.dtype.into();
-        kernel::sort::indices("int_argtopk", tensor, dim, Order::Largest(k), out_dtype, |tensor| {
-            CubeBackend::int_argtopk(tensor, dim, k)
-        })
-    }
-
-    fn int_topk(tensor: IntTensor<Self>, dim: usize, k: usize) -> IntTensor<Self> {
-        kernel::sort::values("int_topk", tensor, dim, Order::Largest(k), |tensor| CubeBackend::int_topk(tensor, dim, k))
-    }
-
-    fn int_topk_with_indices(tensor: IntTensor<Self>, dim: usize, k: usize) -> (IntTensor<Self>, IntTensor<Self>) {
-        let out_dtype = tensor.dtype.into();
-        kernel::sort::with_indices("int_topk_with_indices", tensor, dim, Order::Largest(k), out_dtype, |tensor| {
-            CubeBackend::int_topk_with_indices(tensor, dim, k)
-        })
-    }
-
-    fn int_sort(tensor: IntTensor<Self>, dim: usize, descending: bool) -> IntTensor<Self> {
-        kernel::sort::values("int_sort", tensor, dim, Order::All { descending }, |tensor| {
-            CubeBackend::int_sort(tensor, dim, descending)
-        })
-    }
-
-    fn int_sort_with_indices(
-        tensor: IntTensor<Self>,
-        dim: usize,
-        descending: bool,
-    ) -> (IntTensor<Self>, IntTensor<Self>) {
-        let out_dtype = tensor.dtype.into();
-        kernel::sort::with_indices(
-            "int_sort_with_indices",
-            tensor,
-            dim,
-            Order::All { descending },
-            out_dtype,
-            |tensor| CubeBackend::int_sort_with_indices(tensor, dim, descending),
-        )
-    }
-
-    fn int_argsort(tensor: IntTensor<Self>, dim: usize, descending: bool) -> IntTensor<Self> {
-        let out_dtype = tensor.dtype.into();
-        kernel::sort::indices("int_argsort", tensor, dim, Order::All { descending }, out_dtype, |tensor| {
-            CubeBackend::int_argsort(tensor, dim, descending)
-        })
     }
 
     fn int_any(tensor: IntTensor<Self>, out_dtype: BoolDType) -> BoolTensor<Self> {

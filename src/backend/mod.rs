@@ -3,18 +3,18 @@
 //! One file a trait of burn-backend. A method is one of four things, and [`catalogue`](crate::catalogue) says which:
 //!
 //! - a fixed-order kernel of burn-deterministic-kernels,
-//! - composed: the trait's default body, or one of ours where it has none, which calls other methods of this backend,
+//! - composed: the trait's default body, or one of ours in its place, which calls other methods of this backend,
 //! - forwarded to the inner backend, or answered without a computation, with the reason that is safe,
 //! - refused.
 
 mod activation;
+mod adapters;
 mod boolean;
 mod distributed;
 mod float;
 mod forward;
 mod integer;
 mod ir;
-mod kernel;
 mod module;
 mod quantized;
 mod reads;
@@ -23,13 +23,10 @@ mod runtime;
 #[cfg(all(test, feature = "wgpu"))]
 mod tests;
 mod transaction;
-mod within;
 
-pub(crate) use kernel::fourier;
-pub(crate) use kernel::indices::{OutOfRange, check_indices, out_of_range};
+pub(crate) use adapters::fourier;
+pub(crate) use adapters::indices::{OutOfRange, check_indices, out_of_range};
 pub(crate) use reads::copy_at_once;
-pub(crate) use refused::in_route;
-pub(crate) use within::is_within_backend;
 
 use core::marker::PhantomData;
 

@@ -1,11 +1,8 @@
 //! Operations of layers.
 
-use super::Deterministic;
-use super::forward::forward;
-use super::kernel;
-use super::kernel::attention;
-use super::kernel::deform_convolution::Operands;
+use super::forward::{adapted, forward};
 use super::refused::{poison, refuse};
+use super::{Deterministic, adapters};
 use burn_backend::ops::ctc::ctc_grad_from_alpha_beta_default;
 use burn_backend::ops::{
     AttentionModuleOptions, ConvOptions, ConvTransposeOptions, DeformConv2dBackward, DeformConvOptions,
@@ -51,86 +48,94 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
         ) -> FloatTensor<Self>;
     }
 
-    fn conv1d(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        bias: Option<FloatTensor<Self>>,
-        options: ConvOptions<1>,
-    ) -> FloatTensor<Self> {
-        kernel::convolution::forward("conv1d", x, weight, bias, options, CubeBackend::conv1d)
-    }
+    adapted! {
+        adapters::convolution::forward:
+        fn conv1d(
+            x: FloatTensor<Self>,
+            weight: FloatTensor<Self>,
+            bias: Option<FloatTensor<Self>>,
+            options: ConvOptions<1>,
+        ) -> FloatTensor<Self>;
+        fn conv2d(
+            x: FloatTensor<Self>,
+            weight: FloatTensor<Self>,
+            bias: Option<FloatTensor<Self>>,
+            options: ConvOptions<2>,
+        ) -> FloatTensor<Self>;
+        fn conv3d(
+            x: FloatTensor<Self>,
+            weight: FloatTensor<Self>,
+            bias: Option<FloatTensor<Self>>,
+            options: ConvOptions<3>,
+        ) -> FloatTensor<Self>;
 
-    fn conv1d_x_backward(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        output_grad: FloatTensor<Self>,
-        options: ConvOptions<1>,
-    ) -> FloatTensor<Self> {
-        kernel::convolution::input_gradient(
-            "conv1d_x_backward",
-            x,
-            weight,
-            output_grad,
-            options,
-            CubeBackend::conv1d_x_backward,
-        )
-    }
+        adapters::convolution::input_gradient:
+        fn conv1d_x_backward(
+            x: FloatTensor<Self>,
+            weight: FloatTensor<Self>,
+            output_grad: FloatTensor<Self>,
+            options: ConvOptions<1>,
+        ) -> FloatTensor<Self>;
+        fn conv2d_x_backward(
+            x: FloatTensor<Self>,
+            weight: FloatTensor<Self>,
+            output_grad: FloatTensor<Self>,
+            options: ConvOptions<2>,
+        ) -> FloatTensor<Self>;
+        fn conv3d_x_backward(
+            x: FloatTensor<Self>,
+            weight: FloatTensor<Self>,
+            output_grad: FloatTensor<Self>,
+            options: ConvOptions<3>,
+        ) -> FloatTensor<Self>;
 
-    fn conv1d_weight_backward(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        output_grad: FloatTensor<Self>,
-        options: ConvOptions<1>,
-    ) -> FloatTensor<Self> {
-        kernel::convolution::weight_gradient(
-            "conv1d_weight_backward",
-            x,
-            weight,
-            output_grad,
-            options,
-            CubeBackend::conv1d_weight_backward,
-        )
-    }
+        adapters::convolution::weight_gradient:
+        fn conv1d_weight_backward(
+            x: FloatTensor<Self>,
+            weight: FloatTensor<Self>,
+            output_grad: FloatTensor<Self>,
+            options: ConvOptions<1>,
+        ) -> FloatTensor<Self>;
+        fn conv2d_weight_backward(
+            x: FloatTensor<Self>,
+            weight: FloatTensor<Self>,
+            output_grad: FloatTensor<Self>,
+            options: ConvOptions<2>,
+        ) -> FloatTensor<Self>;
+        fn conv3d_weight_backward(
+            x: FloatTensor<Self>,
+            weight: FloatTensor<Self>,
+            output_grad: FloatTensor<Self>,
+            options: ConvOptions<3>,
+        ) -> FloatTensor<Self>;
 
-    fn conv2d(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        bias: Option<FloatTensor<Self>>,
-        options: ConvOptions<2>,
-    ) -> FloatTensor<Self> {
-        kernel::convolution::forward("conv2d", x, weight, bias, options, CubeBackend::conv2d)
-    }
+        adapters::convolution::transposed:
+        fn conv_transpose1d(
+            x: FloatTensor<Self>,
+            weight: FloatTensor<Self>,
+            bias: Option<FloatTensor<Self>>,
+            options: ConvTransposeOptions<1>,
+        ) -> FloatTensor<Self>;
+        fn conv_transpose2d(
+            x: FloatTensor<Self>,
+            weight: FloatTensor<Self>,
+            bias: Option<FloatTensor<Self>>,
+            options: ConvTransposeOptions<2>,
+        ) -> FloatTensor<Self>;
+        fn conv_transpose3d(
+            x: FloatTensor<Self>,
+            weight: FloatTensor<Self>,
+            bias: Option<FloatTensor<Self>>,
+            options: ConvTransposeOptions<3>,
+        ) -> FloatTensor<Self>;
 
-    fn conv2d_x_backward(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        output_grad: FloatTensor<Self>,
-        options: ConvOptions<2>,
-    ) -> FloatTensor<Self> {
-        kernel::convolution::input_gradient(
-            "conv2d_x_backward",
-            x,
-            weight,
-            output_grad,
-            options,
-            CubeBackend::conv2d_x_backward,
-        )
-    }
-
-    fn conv2d_weight_backward(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        output_grad: FloatTensor<Self>,
-        options: ConvOptions<2>,
-    ) -> FloatTensor<Self> {
-        kernel::convolution::weight_gradient(
-            "conv2d_weight_backward",
-            x,
-            weight,
-            output_grad,
-            options,
-            CubeBackend::conv2d_weight_backward,
-        )
+        adapters::resample::interpolate_backward:
+        fn interpolate_backward(
+            x: FloatTensor<Self>,
+            grad: FloatTensor<Self>,
+            output_size: [usize; 2],
+            options: InterpolateOptions,
+        ) -> FloatTensor<Self>;
     }
 
     fn deform_conv2d(
@@ -141,7 +146,8 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
         bias: Option<FloatTensor<Self>>,
         options: DeformConvOptions<2>,
     ) -> FloatTensor<Self> {
-        kernel::deform_convolution::forward(Operands { x, offset, weight, mask, bias }, options)
+        let operands = adapters::deform_convolution::Operands { x, offset, weight, mask, bias };
+        adapters::deform_convolution::forward(operands, options)
     }
 
     fn deform_conv2d_backward(
@@ -153,81 +159,14 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
         output_grad: FloatTensor<Self>,
         options: DeformConvOptions<2>,
     ) -> DeformConv2dBackward<Self> {
-        kernel::deform_convolution::backward(Operands { x, offset, weight, mask, bias }, output_grad, options)
-    }
-
-    fn conv3d(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        bias: Option<FloatTensor<Self>>,
-        options: ConvOptions<3>,
-    ) -> FloatTensor<Self> {
-        kernel::convolution::forward("conv3d", x, weight, bias, options, CubeBackend::conv3d)
-    }
-
-    fn conv3d_x_backward(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        output_grad: FloatTensor<Self>,
-        options: ConvOptions<3>,
-    ) -> FloatTensor<Self> {
-        kernel::convolution::input_gradient(
-            "conv3d_x_backward",
-            x,
-            weight,
-            output_grad,
-            options,
-            CubeBackend::conv3d_x_backward,
-        )
-    }
-
-    fn conv3d_weight_backward(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        output_grad: FloatTensor<Self>,
-        options: ConvOptions<3>,
-    ) -> FloatTensor<Self> {
-        kernel::convolution::weight_gradient(
-            "conv3d_weight_backward",
-            x,
-            weight,
-            output_grad,
-            options,
-            CubeBackend::conv3d_weight_backward,
-        )
-    }
-
-    fn conv_transpose1d(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        bias: Option<FloatTensor<Self>>,
-        options: ConvTransposeOptions<1>,
-    ) -> FloatTensor<Self> {
-        kernel::convolution::transposed("conv_transpose1d", x, weight, bias, options, CubeBackend::conv_transpose1d)
-    }
-
-    fn conv_transpose2d(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        bias: Option<FloatTensor<Self>>,
-        options: ConvTransposeOptions<2>,
-    ) -> FloatTensor<Self> {
-        kernel::convolution::transposed("conv_transpose2d", x, weight, bias, options, CubeBackend::conv_transpose2d)
-    }
-
-    fn conv_transpose3d(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        bias: Option<FloatTensor<Self>>,
-        options: ConvTransposeOptions<3>,
-    ) -> FloatTensor<Self> {
-        kernel::convolution::transposed("conv_transpose3d", x, weight, bias, options, CubeBackend::conv_transpose3d)
+        let operands = adapters::deform_convolution::Operands { x, offset, weight, mask, bias };
+        adapters::deform_convolution::backward(operands, output_grad, options)
     }
 
     fn adaptive_avg_pool2d(x: FloatTensor<Self>, output_size: [usize; 2]) -> FloatTensor<Self> {
         match output_size {
             // Burn hands this one to a tuned reduction.
-            [1, 1] => kernel::reduce::along("adaptive_avg_pool2d", reduce::mean, x, &[2, 3], |x| {
+            [1, 1] => adapters::reduce::over("adaptive_avg_pool2d", reduce::mean, x, &[2, 3], |x, _| {
                 CubeBackend::adaptive_avg_pool2d(x, output_size)
             }),
             _ => CubeBackend::adaptive_avg_pool2d(x, output_size),
@@ -289,15 +228,6 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
         })
     }
 
-    fn interpolate_backward(
-        x: FloatTensor<Self>,
-        grad: FloatTensor<Self>,
-        output_size: [usize; 2],
-        options: InterpolateOptions,
-    ) -> FloatTensor<Self> {
-        kernel::resample::interpolate_backward(x, grad, output_size, options)
-    }
-
     fn attention(
         query: FloatTensor<Self>,
         key: FloatTensor<Self>,
@@ -306,7 +236,8 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
         attn_bias: Option<FloatTensor<Self>>,
         options: AttentionModuleOptions,
     ) -> FloatTensor<Self> {
-        kernel::attention::attention(attention::Operands { query, key, value, mask, bias: attn_bias }, options)
+        let operands = adapters::attention::Operands { query, key, value, mask, bias: attn_bias };
+        adapters::attention::attention(operands, options)
     }
 
     forward! {
@@ -340,7 +271,7 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
         };
         let (alpha, beta, loss) =
             ctc_alpha_beta(log_probs.clone(), targets.clone(), input_lengths.clone(), target_lengths, blank);
-        if !kernel::ctc::takes(&targets) {
+        if !adapters::ctc::takes(&targets) {
             return ctc_grad_from_alpha_beta_default::<Self>(
                 log_probs,
                 targets,
@@ -352,7 +283,7 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
                 blank,
             );
         }
-        let operands = kernel::ctc::Operands { log_probs, targets, input_lengths, grad_loss, alpha, beta, loss };
-        kernel::ctc::gradient(operands, blank, plain)
+        let operands = adapters::ctc::Operands { log_probs, targets, input_lengths, grad_loss, alpha, beta, loss };
+        adapters::ctc::gradient(operands, blank, plain)
     }
 }

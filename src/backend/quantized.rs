@@ -2,7 +2,7 @@
 
 use super::Deterministic;
 use super::forward::forward;
-use super::within::within_backend;
+use crate::context::in_method;
 use burn_backend::ops::{FloatTensorOps, QTensorOps};
 use burn_backend::quantization::{QuantScheme, QuantizationParametersPrimitive};
 use burn_backend::tensor::{Device, FloatTensor, QuantizedTensor};
@@ -37,7 +37,7 @@ impl QTensorOps<Self> for Deterministic<CubeBackend> {
         qparams: QuantizationParametersPrimitive<Self>,
     ) -> QuantizedTensor<Self> {
         let QuantizationParametersPrimitive { scales, global } = qparams;
-        within_backend(|| CubeBackend::quantize(tensor, scheme, QuantizationParametersPrimitive { scales, global }))
+        in_method(|| CubeBackend::quantize(tensor, scheme, QuantizationParametersPrimitive { scales, global }))
     }
 
     fn q_flip(tensor: QuantizedTensor<Self>, axes: &[usize]) -> QuantizedTensor<Self> {

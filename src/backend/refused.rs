@@ -6,31 +6,15 @@
 //! buffers written by a kernel that does not compile, with the refusal as its compile error, and CubeCL carries that
 //! error to every read that depends on them.
 
-use super::within::within_backend;
-use crate::enable::{OnViolation, determinism};
+use crate::context::{self, in_method};
 use crate::error::{self, Error, Refusal};
+use crate::settings::{OnViolation, determinism};
+use crate::violation::warn;
 use burn_backend::{DType, Shape};
 use burn_cubecl::{CubeDevice, tensor::CubeTensor};
 use burn_std::{Metadata, Strides};
-use core::cell::Cell;
 use cubecl::frontend::push_validation_error;
 use cubecl::prelude::*;
-
-thread_local! {
-    static IN_ROUTE: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Runs `body` as part of Burn's operation stream, where a refusal is a panic that Burn catches.
-pub(crate) fn in_route<T>(body: impl FnOnce() -> T) -> T {
-    struct Reset(bool);
-    impl Drop for Reset {
-        fn drop(&mut self) {
-            IN_ROUTE.set(self.0);
-        }
-    }
-    let _reset = Reset(IN_ROUTE.replace(true));
-    body()
-}
 
 /// Refuses an operation: an error, or in [`OnViolation::Warn`] a warning and the inner backend's result.
 ///
@@ -39,10 +23,10 @@ pub(crate) fn in_route<T>(body: impl FnOnce() -> T) -> T {
 pub(super) fn refused<T>(error: Error, plain: impl FnOnce() -> T, poisoned: impl FnOnce(&Error) -> T) -> T {
     match determinism().on_violation {
         OnViolation::Warn => {
-            crate::enable::warn(&error);
-            within_backend(plain)
+            warn(&error);
+            in_method(plain)
         }
-        OnViolation::Error if IN_ROUTE.get() => panic!("{error}"),
+        OnViolation::Error if context::with(|context| context.operation.is_some()) => panic!("{error}"),
         OnViolation::Error => poisoned(&error),
     }
 }

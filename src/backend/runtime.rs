@@ -1,8 +1,8 @@
 //! The device: its name, its queue, its memory.
 
 use super::Deterministic;
+use super::adapters::indices::out_of_range;
 use super::forward::forward;
-use super::kernel::indices::out_of_range;
 use crate::random::set_backend_seed;
 use burn_backend::tensor::Device;
 use burn_backend::{

@@ -7,6 +7,7 @@
 
 mod boolean;
 mod float;
+mod fused;
 mod integer;
 mod module;
 mod operation;
@@ -17,6 +18,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use fused::{Fused, fused};
 pub use operation::operation;
 
 use core::fmt::Write;
@@ -24,9 +26,10 @@ use core::fmt::Write;
 /// What becomes of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
-    /// A fixed-order kernel; its function in burn-deterministic-kernels, whose family states the order.
+    /// A fixed-order kernel; its function in burn-deterministic-kernels, whose family states the order. Several are
+    /// separated by a comma and a blank.
     Kernel(&'static str),
-    /// Burn's default body, or one of ours where Burn has none; the methods of this backend it calls.
+    /// Burn's default body, or one of ours in its place; the methods of this backend it calls.
     Composed(&'static str),
     /// The inner backend's method, or an answer that computes nothing; why that is safe.
     Forwarded(&'static str),
@@ -76,88 +79,6 @@ pub const STREAM: Section = Section { name: "Operation stream", entries: stream:
 /// What Burn's tensor API and its extension crates do before the stream.
 pub const HOST: Section = Section { name: "Before the stream", entries: stream::HOST };
 
-/// Methods whose f32, i32 or bool form on Burn's stream runs in the fused kernel of `elementwise`, together with its
-/// neighbours.
-///
-/// Divisions, remainders, shifts and powers of ints are not among them: what becomes of a division by zero or a shift by
-/// more than a word is the driver's, and need not be the same beside other operations.
-pub const FUSED: &[&str] = &[
-    "float_add",
-    "float_add_scalar",
-    "float_sub",
-    "float_sub_scalar",
-    "float_mul",
-    "float_mul_scalar",
-    "float_div",
-    "float_div_scalar",
-    "float_abs",
-    "float_neg",
-    "float_recip",
-    "float_exp",
-    "float_log",
-    "float_sqrt",
-    "float_tanh",
-    "float_sin",
-    "float_cos",
-    "float_erf",
-    "float_floor",
-    "float_ceil",
-    "float_round",
-    "float_trunc",
-    "float_into_int",
-    "float_equal",
-    "float_equal_elem",
-    "float_greater",
-    "float_greater_elem",
-    "float_greater_equal",
-    "float_greater_equal_elem",
-    "float_lower",
-    "float_lower_elem",
-    "float_lower_equal",
-    "float_lower_equal_elem",
-    "float_mask_where",
-    "float_mask_fill",
-    "int_add",
-    "int_add_scalar",
-    "int_sub",
-    "int_sub_scalar",
-    "int_mul",
-    "int_mul_scalar",
-    "int_neg",
-    "bitwise_and",
-    "bitwise_and_scalar",
-    "bitwise_or",
-    "bitwise_or_scalar",
-    "bitwise_xor",
-    "bitwise_xor_scalar",
-    "bitwise_not",
-    "int_equal",
-    "int_equal_elem",
-    "int_greater",
-    "int_greater_elem",
-    "int_greater_equal",
-    "int_greater_equal_elem",
-    "int_lower",
-    "int_lower_elem",
-    "int_lower_equal",
-    "int_lower_equal_elem",
-    "int_mask_where",
-    "int_mask_fill",
-    "int_into_float",
-    "bool_not",
-    "bool_and",
-    "bool_or",
-    "bool_xor",
-    "bool_not_equal",
-    "bool_into_float",
-    "bool_into_int",
-];
-
-/// Methods whose f32 form on Burn's stream may end a run of such operations: the fold computes its elements where it reads
-/// them.
-pub const FOLDED: &[&str] =
-    &["float_sum", "float_sum_dim", "float_sum_dims", "float_prod", "float_prod_dim", "float_mean", "float_mean_dim"];
-
 /// The entry of a method or of a stream operation.
 pub fn entry(method: &str) -> Option<&'static Entry> {
     TRAITS.iter().chain([&STREAM]).flat_map(|section| section.entries).find(|entry| entry.method == method)
@@ -178,7 +99,7 @@ pub fn markdown() -> String {
          Every method of the traits that make up a Burn backend, and what becomes of it in burn-deterministic. \
          Generated from `src/catalogue`; a test keeps it current (`UPDATE_DOCS=1 cargo test catalogue` writes it).\n\n\
          - **kernel**: a fixed-order kernel of burn-deterministic-kernels, whose family documents the order.\n\
-         - **composed**: Burn's default body, or one of ours where Burn has none, which calls the methods named. What one does on the host besides is a pure \
+         - **composed**: Burn's default body, or one of ours in its place, which calls the methods named. What one does on the host besides is a pure \
          function of the data: one thread, one order.\n\
          - **forwarded**: the inner backend's method, or an answer that computes nothing, with the reason that is safe.\n\
          - **refused**: an error, with the reason and what to do instead.\n\n\
@@ -197,12 +118,12 @@ pub fn markdown() -> String {
     for section in TRAITS.iter().chain([&STREAM, &HOST]) {
         line(&mut text, format_args!("\n## {}\n\n| operation | route | detail |\n|---|---|---|", section.name));
         for Entry { method, route } in section.entries {
-            let fused = match method {
-                method if FUSED.contains(method) => " *",
-                method if FOLDED.contains(method) => " **",
-                _ => "",
+            let stars = match fused(method) {
+                None => "",
+                Some(Fused::Fold(_)) => " **",
+                Some(_) => " *",
             };
-            line(&mut text, format_args!("| `{method}`{fused} | {} | {} |", route.name(), route.detail()));
+            line(&mut text, format_args!("| `{method}`{stars} | {} | {} |", route.name(), route.detail()));
         }
     }
     text
@@ -225,7 +146,7 @@ impl Route {
 
     fn detail(&self) -> String {
         match self {
-            Self::Kernel(function) => format!("`{function}`"),
+            Self::Kernel(functions) => format!("`{}`", functions.replace(", ", "`, `")),
             Self::Composed(text) | Self::Forwarded(text) => (*text).to_owned(),
             Self::Refused { reason, alternative } => format!("{reason}; {alternative}"),
         }

@@ -32,7 +32,7 @@ pub(super) const MODULE: &[Entry] = &[
     kernel("conv2d_weight_backward", "convolution::weight_gradient"),
     composed("conv2d_bias_backward", "`float_swap_dims`, `float_reshape`, `float_sum_dim`"),
     kernel("deform_conv2d", "deform_convolution::forward"),
-    kernel("deform_conv2d_backward", "deform_convolution::backward"),
+    kernel("deform_conv2d_backward", "deform_convolution::backward, deform_convolution::bias_gradient"),
     kernel("conv3d", "convolution::forward"),
     kernel("conv3d_x_backward", "convolution::input_gradient"),
     kernel("conv3d_weight_backward", "convolution::weight_gradient"),

@@ -1,7 +1,9 @@
 //! The tables against Burn's sources, this crate's implementation and the documentation.
 
-use super::{Entry, HOST, Route, STREAM, TRAITS, entry, markdown};
-use std::collections::{BTreeMap, BTreeSet};
+mod implementation;
+
+use super::{Entry, HOST, Route, STREAM, TRAITS, entry, fused, markdown, reason};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -18,18 +20,12 @@ const SOURCES: &[(&str, &str, &str)] = &[
     ("DistributedOps", "backend/distributed/ops.rs", include_str!("../backend/distributed.rs")),
 ];
 
-/// A method of a trait.
-struct Method {
-    name: String,
-    has_default: bool,
-}
-
 #[test]
 fn every_method_of_every_trait_has_one_entry_in_the_order_of_the_trait() {
     let root = burn_backend_sources();
     for (section, (name, path, _)) in TRAITS.iter().zip(SOURCES) {
         assert_eq!(section.name, *name);
-        let declared: Vec<String> = methods(&root.join(path), name).into_iter().map(|method| method.name).collect();
+        let declared: Vec<String> = methods(&root.join(path), name);
         let listed: Vec<&str> = section.entries.iter().map(|entry| entry.method).collect();
         assert_eq!(listed, declared, "{name}");
     }
@@ -64,32 +60,122 @@ fn every_stream_operation_names_an_entry() {
 }
 
 #[test]
+fn what_fuses_has_an_entry() {
+    let source = include_str!("fused.rs");
+    let names: Vec<&str> = source.lines().filter(|line| line.contains("=>")).flat_map(literals).collect();
+    assert!(names.len() > 70, "only {} names were found", names.len());
+    for name in names {
+        assert!(entry(name).is_some() && fused(name).is_some(), "{name} is no method");
+    }
+}
+
+#[test]
 fn the_implementation_does_what_the_table_says() {
-    let root = burn_backend_sources();
-    for (section, (name, path, implementation)) in TRAITS.iter().zip(SOURCES) {
-        let required: BTreeMap<String, bool> =
-            methods(&root.join(path), name).into_iter().map(|method| (method.name, !method.has_default)).collect();
+    for (section, (_, _, implementation)) in TRAITS.iter().zip(SOURCES) {
+        let bodies = implementation::bodies(implementation);
+        let listed: BTreeSet<&str> = section.entries.iter().map(|entry| entry.method).collect();
+        for method in bodies.keys() {
+            assert!(listed.contains(&method[..]), "{method} has no entry");
+        }
         for Entry { method, route } in section.entries {
-            let text = definition(implementation, method);
-            match (route, text) {
-                (Route::Composed(_), Some(text)) => {
-                    assert!(required[*method], "{method} is composed, but overrides a default body");
-                    assert!(!text.contains("CubeBackend::"), "{method} is composed, but calls the inner backend");
+            let Some(body) = bodies.get(*method) else {
+                assert!(matches!(route, Route::Composed(_)), "{method} is {}, but not overridden", route.name());
+                continue;
+            };
+            let detail = route.detail();
+            let named: BTreeSet<String> = detail.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+            // A row names the kernels that the method reaches, whatever its route, and no others.
+            let kernels: BTreeSet<String> = { named.iter() }.filter(|name| name.contains("::")).cloned().collect();
+            assert_eq!(
+                implementation::kernels_reached(body),
+                kernels,
+                "{method}: what the code reaches, and the row says"
+            );
+            // Whatever is passed on by name is the method itself.
+            for name in literals(body).chain(implementation::paths_after(body, "CubeBackend::")) {
+                assert_eq!(name, *method, "the body of {method} names another method");
+            }
+            let calls_inner = body.contains("CubeBackend::");
+            match route {
+                Route::Kernel(_) => assert!(!kernels.is_empty(), "{method} names no kernel"),
+                Route::Composed(_) => {
+                    assert!(!calls_inner, "{method} is composed, but calls the inner backend");
+                    let calls: BTreeSet<String> =
+                        implementation::paths_after(body, "Self::").map(str::to_owned).collect();
+                    assert_eq!(calls, named, "{method}: what the code calls, and the row says");
                 }
-                (Route::Composed(_), None) => {}
-                (Route::Kernel(_), Some(text)) => {
-                    let kernel = text.contains("kernel::") || text.contains("Self::");
-                    assert!(kernel, "{method} should call a kernel: {text}");
+                Route::Forwarded(reason) => {
+                    let answers = [reason::SEED, reason::HAS_CTC].contains(reason);
+                    assert_eq!(calls_inner, !answers, "{method} is forwarded for a reason that is not its own");
                 }
-                (Route::Refused { .. }, Some(text)) => {
-                    let refused = text.contains(&format!("catalogue::refusal(\"{method}\")"));
-                    assert!(refused, "{method} should be refused: {text}");
+                Route::Refused { .. } => {
+                    assert!(body.contains("catalogue::refusal("), "{method} should be refused: {body}");
                 }
-                (Route::Forwarded(_), Some(_)) => {}
-                (route, None) => panic!("{method} is {}, but not overridden", route.name()),
             }
         }
     }
+}
+
+#[test]
+fn default_bodies_call_what_the_table_says() {
+    let root = burn_backend_sources();
+    let (mut compared, mut delegated) = (0, 0);
+    for (section, (_, path, implementation)) in TRAITS.iter().zip(SOURCES) {
+        let source = source(&root.join(path));
+        let overridden = implementation::bodies(implementation);
+        for Entry { method, route } in section.entries.iter().filter(|entry| !overridden.contains_key(entry.method)) {
+            let body = implementation::function_of(&source, method).expect("what is not overridden has a default body");
+            let paths =
+                ["B::", "Self::", "<Self>::"].into_iter().flat_map(|prefix| implementation::paths_after(body, prefix));
+            let calls: BTreeSet<&str> = paths.filter(|name| entry(name).is_some()).collect();
+            let detail = route.detail();
+            let named: BTreeSet<&str> =
+                detail.split('`').skip(1).step_by(2).filter(|name| entry(name).is_some()).collect();
+            assert!(calls.is_subset(&named), "{method}: Burn's body calls {calls:?}, and the row says {named:?}");
+            // A function elsewhere may call the rest.
+            if body.contains("::<B>(") {
+                delegated += 1;
+            } else {
+                compared += 1;
+                assert_eq!(calls, named, "{method}: what Burn's body calls, and the row says");
+            }
+        }
+    }
+    assert!(compared > 100 && delegated < 50, "{compared} bodies say all that they call, {delegated} do not");
+}
+
+#[test]
+fn the_bodies_of_methods_are_found() {
+    let bodies = implementation::bodies(
+        "impl Ops for B {\n    forward! {\n        MOVEMENT:\n        fn flip(x: [usize; 2]) -> T;\n    }\n\n    adapted! {\n        \
+         adapters::reduce::along:\n        fn sum(\n            x: T,\n        ) -> T = reduce::sum;\n\n        \
+         adapters::matmul::product:\n        fn matmul(x: T) -> T;\n    }\n\n    fn all(x: T) -> T {\n        if x {\n        }\n        \
+         Self::any(x) // kernel\n    }\n}\n",
+    );
+    let found: Vec<(&str, &str)> = bodies.iter().map(|(name, body)| (&name[..], body.trim())).collect();
+    assert_eq!(
+        found,
+        [
+            ("all", "{\n        if x {\n        }\n        Self::any(x) \n    }"),
+            ("flip", ", CubeBackend::flip"),
+            ("matmul", "adapters::matmul::product(), CubeBackend::matmul"),
+            ("sum", "adapters::reduce::along(reduce::sum), CubeBackend::sum"),
+        ]
+    );
+}
+
+#[test]
+fn the_kernels_that_a_body_reaches_are_found() {
+    let reached = |body: &str| implementation::kernels_reached(body).into_iter().collect::<Vec<_>>();
+    assert_eq!(reached("adapters::reduce::along(reduce::sum)"), ["reduce::sum"], "as an argument");
+    assert_eq!(reached("adapters::matmul::product()"), ["matmul::matmul"], "in the adapter");
+    assert_eq!(
+        reached("adapters::scatter::scatter_or()"),
+        ["scatter::scatter"],
+        "beside another function of the adapter's"
+    );
+    assert_eq!(reached("Self::bool_any(Self::int_not_equal_elem(x, 0))"), [""; 0], "through other methods");
+    assert_eq!(reached("let operands = scatter::Operands { x };"), [""; 0], "a type");
 }
 
 #[test]
@@ -140,11 +226,15 @@ fn burn_backend_sources() -> PathBuf {
     manifest.parent().expect("a manifest lies in a folder").join("src")
 }
 
-/// The methods a trait declares, in order.
-fn methods(path: &Path, name: &str) -> Vec<Method> {
+/// A file of Burn's, without comments.
+fn source(path: &Path) -> String {
     let source = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let code: String =
-        source.lines().map(|line| line.split("//").next().unwrap_or_default().to_owned() + "\n").collect();
+    implementation::without_comments(&source)
+}
+
+/// The methods a trait declares, in order.
+fn methods(path: &Path, name: &str) -> Vec<String> {
+    let code = source(path);
     let declaration = format!("pub trait {name}");
     let ends = code.match_indices(&declaration).map(|(at, found)| at + found.len());
     let start = { ends }.find(|&end| !code[end..].starts_with(char::is_alphanumeric)).expect("the trait is there");
@@ -158,8 +248,7 @@ fn methods(path: &Path, name: &str) -> Vec<Method> {
             b'{' => depth += 1,
             b'}' => depth -= 1,
             _ if depth == 1 && word_starts && after.starts_with("n ") => {
-                let name = after[2..].chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-                declared.push(Method { name, has_default: has_body(after) });
+                declared.push(after[2..].chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect());
             }
             _ => {}
         }
@@ -171,26 +260,11 @@ fn methods(path: &Path, name: &str) -> Vec<Method> {
     declared
 }
 
-/// Whether a signature is followed by a body.
-fn has_body(signature: &str) -> bool {
-    let mut depth = 0;
-    for c in signature.chars() {
-        match c {
-            '(' | '[' => depth += 1,
-            ')' | ']' => depth -= 1,
-            '{' if depth == 0 => return true,
-            ';' if depth == 0 => return false,
-            _ => {}
-        }
-    }
-    false
-}
-
-/// The text of a method in an implementation, up to the next one.
-fn definition<'a>(text: &'a str, method: &str) -> Option<&'a str> {
-    let start = ["(", "<"].iter().find_map(|open| text.find(&format!("fn {method}{open}")))?;
-    let end = text[start + 1..].find("fn ").map_or(text.len(), |next| start + 1 + next);
-    Some(&text[start..end])
+/// The names of methods among the string literals of a piece of source.
+fn literals(text: &str) -> impl Iterator<Item = &str> {
+    let is_name =
+        |text: &&str| !text.is_empty() && text.chars().all(|c| c.is_ascii_lowercase() || c.is_numeric() || c == '_');
+    text.split('"').skip(1).step_by(2).filter(is_name)
 }
 
 /// The names of the functions declared in a piece of source.

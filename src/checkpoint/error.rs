@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum Error {
     /// The file system refused something. At a path that was to be written is what was there before, or the whole new file, if
-    /// only its folder could not be brought to the disk.
+    /// only its folder could not be synced.
     #[error("cannot {action} `{}`: {source}", path.display())]
     Io {
         /// What was being done.
@@ -43,13 +43,13 @@ pub enum Error {
         version: u32,
         /// The version that this crate reads.
         supported: u32,
-        /// What wrote it, where its header tells.
+        /// What wrote it, where its header says so.
         written_by: Option<Versions>,
     },
 
     /// The file is shorter or longer than it says.
     #[error(
-        "`{}` is incomplete or has something appended: its header tells of {expected} bytes, and it has {found}; use an \
+        "`{}` is incomplete or has something appended: its header says {expected} bytes, and it has {found}; use an \
          earlier checkpoint",
         path.display()
     )]
@@ -166,13 +166,13 @@ pub enum Error {
     Unreadable {
         /// The part.
         name: String,
-        /// The tensor's path; `None` in an optimizer, whose record does not tell which tensor it was.
+        /// The tensor's path; `None` in an optimizer, whose record does not say which tensor it was.
         path: Option<String>,
         /// The error that its operations left on it.
         reason: String,
     },
 
-    /// Two tensors of a module have the same path, so one could not be told from the other.
+    /// Two tensors of a module have the same path, so they cannot be distinguished.
     #[error("`{name}` has two parameters at `{path}`; let the module's `visit` enter each under a name of its own")]
     Ambiguous {
         /// The part.
@@ -206,7 +206,7 @@ pub enum Error {
 
     /// The random state could not be taken or restored.
     #[error(transparent)]
-    Random(#[from] crate::Error),
+    Random(#[from] crate::error::Error),
 
     /// A record or value could not be turned into bytes or back.
     #[error("`{name}` cannot be {action}: {reason}")]

@@ -1,5 +1,5 @@
-//! The file: a header, an index and the bytes of the tensors. It is written whole or not at all, and believed only when
-//! its hash is right.
+//! The file: a header, an index and the bytes of the tensors. It is written atomically, and read only after
+//! its hash has been verified.
 //!
 //! | bytes | |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | 24..32 | length of the index |
 //! | 32..64 | BLAKE3 over bytes 0..32 and everything from byte 64 on |
 //! | 64..128 | [`Versions`] of the crates that took the checkpoint: two of 32 bytes, ASCII, then zeros |
-//! | 128.. | the index in CBOR, then each tensor's bytes as they lie in memory, in the order of the index |
+//! | 128.. | the index in CBOR, then each tensor's contiguous bytes, in the order of the index |
 //!
 //! Numbers are little-endian. Bytes 0..12 and 64..128 mean the same in every later format, for errors to name what wrote
 //! the file.
@@ -31,7 +31,7 @@ const HEADER: usize = WRITTEN_BY + versions::SIZE;
 /// The name of a file being written starts with a dot and ends so.
 const SUFFIX: &str = ".writing";
 
-const _: () = assert!(cfg!(target_endian = "little"), "tensors are saved as they lie in memory");
+const _: () = assert!(cfg!(target_endian = "little"), "tensors are saved in native byte order");
 
 /// The header, with zeros for the hash.
 fn header(length: u64, index: u64, written_by: &Versions) -> [u8; HEADER] {
@@ -47,7 +47,7 @@ fn header(length: u64, index: u64, written_by: &Versions) -> [u8; HEADER] {
 /// Writes a checkpoint to `path`, in the place of what is there.
 ///
 /// The bytes go to a new file in the same folder, which takes the name only when they are on the disk; then the folder
-/// is brought to the disk as well. A kill or a power failure at any moment leaves the previous file or the new one.
+/// is synced as well. A kill or a power failure at any moment leaves the previous file or the new one.
 pub(super) fn write(path: &Path, written_by: &Versions, index: &[u8], tensors: &[&[u8]]) -> Result<(), Error> {
     let folder = parent(path);
     let failed = |action: &'static str| {
@@ -59,7 +59,7 @@ pub(super) fn write(path: &Path, written_by: &Versions, index: &[u8], tensors: &
     let header = header(length, index.len() as u64, written_by);
     fill(file.as_file(), header, index, tensors).map_err(failed("write"))?;
     file.persist(path).map_err(|error| failed("rename the finished file to")(error.error))?;
-    sync_folder(folder).map_err(failed("bring to the disk the folder of"))
+    sync_folder(folder).map_err(failed("sync the folder of"))
 }
 
 /// The folder that `path` is in.
@@ -97,7 +97,7 @@ fn fill(file: &File, header: [u8; HEADER], index: &[u8], tensors: &[&[u8]]) -> i
     file.sync_all()
 }
 
-/// Creates `folder` and those of its parents that are missing, and brings the entry of each to the disk: a power failure
+/// Creates `folder` and those of its parents that are missing, and syncs the entry of each: a power failure
 /// would otherwise lose the folder with all files in it.
 pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
@@ -195,7 +195,7 @@ impl Verified {
     /// The next `length` bytes.
     pub(super) fn bytes(&mut self, length: u64) -> Result<Vec<u8>, Error> {
         self.left =
-            self.left.checked_sub(length).ok_or_else(|| self.damaged("its index tells of more than is there"))?;
+            self.left.checked_sub(length).ok_or_else(|| self.damaged("the index lists more data than the file has"))?;
         let mut bytes = vec![0; length as usize];
         let read = self.reader.read_exact(&mut bytes);
         read.map_err(|source| Error::Io { action: "read", path: self.path.clone(), source })?;
@@ -204,7 +204,7 @@ impl Verified {
 
     /// Requires that everything was read.
     pub(super) fn finish(self) -> Result<(), Error> {
-        if self.left == 0 { Ok(()) } else { Err(self.damaged("its index does not tell of all that is there")) }
+        if self.left == 0 { Ok(()) } else { Err(self.damaged("the file has data that the index does not list")) }
     }
 
     /// What is there has the right hash and makes no sense all the same.

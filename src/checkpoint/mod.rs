@@ -166,7 +166,7 @@ impl Checkpoint {
     /// operations got an index outside its axis.
     pub fn new(step: u64) -> Result<Self, Error> {
         let random = random_state()?;
-        // What the parts are read from may have been computed long before, and then no read tells.
+        // The parts may have been computed long before, and then reading them reports no index out of range.
         check_indices()?;
         Ok(Self { step, random, parts: BTreeMap::new(), path: None, written_by: Versions::current() })
     }
@@ -251,11 +251,11 @@ impl Checkpoint {
         let mut file = file::Verified::open(path)?;
         let index = file.index()?;
         let LoadedIndex { step, random, mut parts } = ciborium::from_reader(&index[..])
-            .map_err(|error| file.damaged(format!("its index is not one: {error}")))?;
+            .map_err(|error| file.damaged(format!("its index cannot be decoded: {error}")))?;
         for tensor in parts.values_mut().flat_map(Part::tensors_mut) {
             tensor.bytes = burn_backend::Bytes::from_bytes_vec(file.bytes(tensor.length)?);
             if !tensor.is_whole() {
-                return Err(file.damaged("a tensor's bytes are not as many as its shape says"));
+                return Err(file.damaged("the length of a tensor's data does not match its shape"));
             }
         }
         let written_by = file.written_by().clone();

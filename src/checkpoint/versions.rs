@@ -62,3 +62,17 @@ impl fmt::Display for Versions {
         write!(f, "burn-deterministic {} with Burn {}", self.burn_deterministic, self.burn)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::BURN;
+
+    #[test]
+    fn burns_version_is_the_pinned_one() {
+        let manifest = include_str!("../../Cargo.toml").lines().filter(|line| line.starts_with("burn"));
+        let pinned: Vec<&str> = manifest.filter(|line| line.contains("version = \"=")).collect();
+        assert!(pinned.len() > 10, "Burn's crates are pinned: {pinned:?}");
+        let of_burn = format!("version = \"={BURN}\"");
+        pinned.iter().for_each(|line| assert!(line.contains(&of_burn), "{line}, and BURN is {BURN}"));
+    }
+}

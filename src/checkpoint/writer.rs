@@ -145,7 +145,7 @@ impl CheckpointWriter {
         remove(later)?;
         self.position = position;
         let folder = &self.checkpoints.folder;
-        file::sync_folder(folder).map_err(|source| failed("bring to the disk", folder, source))
+        file::sync_folder(folder).map_err(|source| failed("sync", folder, source))
     }
 }
 
@@ -189,5 +189,5 @@ fn remove_unfinished(folder: &Path) -> Result<(), Error> {
         }
         Ok(())
     };
-    remove().map_err(|source| failed("tidy", folder, source))
+    remove().map_err(|source| failed("remove unfinished files from", folder, source))
 }

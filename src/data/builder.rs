@@ -25,7 +25,7 @@ impl<I: Send + 'static, O: Send + 'static> DataLoaderBuilder<I, O> {
     ///
     /// With workers, several may call the batcher at a time. It must make the same of the same samples.
     ///
-    /// The name (`"train"`, `"valid"`) tells the loader from others with the same seeds: what
+    /// The name (`"train"`, `"valid"`) distinguishes the loader from others with the same seeds: what
     /// [`augment`](Pipeline::augment) and the [batcher](Self::random) draw is forked by it, so loaders with different
     /// names draw different numbers, and two with one name and one seed the same. It is part of the loader's
     /// [`Position`](super::Position).

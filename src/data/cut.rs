@@ -18,7 +18,7 @@ pub(super) struct Cut<I> {
 pub(super) struct Cutter<I> {
     epoch: usize,
     batch_size: usize,
-    /// Samples that tell whether a full batch is the last: one more than it has, where some may be left out.
+    /// Samples needed before a batch is cut: with filters one more than a batch has, to know whether it is the last.
     enough: usize,
     /// Runs that are still to be taken.
     runs_left: usize,

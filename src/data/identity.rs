@@ -1,6 +1,5 @@
 //! Which loader a position belongs to.
 
-use super::pipeline::Function;
 use crate::random::RandomStream;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -38,8 +37,34 @@ impl Identity {
     }
 }
 
+/// A function of a pipeline, by what it does to samples and what it draws from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(super) enum Function {
+    Map,
+    Augment(RandomStream),
+    Filter,
+}
+
+impl Function {
+    /// The method that adds it.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Map => "map",
+            Self::Augment(_) => "augment",
+            Self::Filter => "filter",
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::Augment(stream) => format!("`augment` with {}", key(stream)),
+            function => format!("`{}`", function.name()),
+        }
+    }
+}
+
 /// The whole key: two that differ are never printed alike.
-pub(super) fn key(stream: &RandomStream) -> String {
+fn key(stream: &RandomStream) -> String {
     let bytes = stream.key().iter().map(|byte| format!("{byte:02x}"));
     format!("the key {}", bytes.collect::<String>())
 }

@@ -20,7 +20,7 @@ pub(super) fn caught<T>(body: impl FnOnce() -> T) -> Result<T, String> {
 /// Where the pass has `failed`, a panic of their `Drop` does not replace the failure; elsewhere it goes on.
 pub(super) fn discard<I>(samples: Vec<I>, failed: bool) {
     match failed {
-        // The panic hook has told of it.
+        // The panic hook has reported it.
         true => drop(caught(|| drop(samples))),
         false => drop(samples),
     }

@@ -1,9 +1,8 @@
 //! What a sample is: an item of a dataset, and the functions applied to it in turn.
 
-use super::identity::key;
+use super::identity::Function;
 use crate::random::{RandomStream, StreamRng};
 use burn_core::data::dataset::{Dataset, DatasetError};
-use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -93,32 +92,6 @@ impl<I: 'static> Pipeline<I> {
     /// Makes a sample; `None` where a filter leaves it out.
     pub(super) fn sample(&self, sample: &Sample<'_>) -> Result<Option<I>, DatasetError> {
         self.stage.sample(sample)
-    }
-}
-
-/// A function of a pipeline, by what it does to samples and what it draws from.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(super) enum Function {
-    Map,
-    Augment(RandomStream),
-    Filter,
-}
-
-impl Function {
-    /// The method that adds it.
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Map => "map",
-            Self::Augment(_) => "augment",
-            Self::Filter => "filter",
-        }
-    }
-
-    pub(super) fn text(&self) -> String {
-        match self {
-            Self::Augment(stream) => format!("`augment` with {}", key(stream)),
-            function => format!("`{}`", function.name()),
-        }
     }
 }
 

@@ -140,7 +140,7 @@ impl<I, O> Workers<I, O> {
     fn end(&mut self) {
         self.shared.end(&self.shared.state());
         for thread in self.threads.drain(..) {
-            // Its panics are caught, and told by the next batch.
+            // Its panics are caught, and returned by the next batch.
             let _ = thread.join();
         }
     }
@@ -173,7 +173,7 @@ impl<I: Send + 'static, O: Send + 'static> Shared<I, O> {
     }
 
     /// Makes a batch. Its work on the device is issued and begun, so that it does not wait for the program to ask, and
-    /// tells of its errors in the batch.
+    /// its errors are returned with the batch.
     fn load(&self, cut: Result<Cut<I>, LoadError>) -> Loaded<O> {
         begun(|| self.batching.load(cut))
     }
@@ -269,7 +269,7 @@ impl<I, O> Shared<I, O> {
         self.work.notify_all();
     }
 
-    /// Ends the pass with the panic of a worker. The first to die is told of.
+    /// Ends the pass with the panic of a worker. The first panic is reported.
     fn die(&self, worker: usize, panic: String) {
         let mut state = self.state();
         state.death.get_or_insert(LoadError::WorkerPanic { epoch: self.batching.pass.epoch, worker, panic });

@@ -1,6 +1,6 @@
 //! Seeds set with `Device::seed`, Burn's own way of seeding.
 //!
-//! Burn hands such a seed to its plain generator, which is private, and tells nobody. So this module plants a seed of its
+//! Burn hands such a seed to its plain generator, which is private, and tells no one else. So this module plants a seed of its
 //! own in that generator. Where a thread without a seed or stream draws, it draws from the plain generator: other numbers
 //! than those of the planted seed are a function of the program's seed, and become the thread's key:
 //!
@@ -12,9 +12,10 @@
 //! noticed at the first draw after the thread's operations have run to the last, as `Device::seed` makes them.
 
 use super::thread::{Held, Source};
-use super::{THREADS, of_operation};
-use crate::enable::is_op_determinism_enabled;
+use super::threads;
+use crate::context;
 use crate::error::Error;
+use crate::settings::is_op_determinism_enabled;
 use burn_backend::ops::FloatTensorOps;
 use burn_backend::{Backend, DType, DeviceId, Distribution, FloatDType, Shape, StreamId, read_sync};
 use burn_cubecl::{CubeBackend, CubeDevice};
@@ -26,7 +27,7 @@ use std::sync::{Mutex, MutexGuard};
 /// The seed planted: the first digits of pi, which no program is likely to choose.
 const PLANTED: u64 = 0x243F_6A88_85A3_08D3;
 
-/// Numbers drawn to tell generators apart: their bits are several times those of a generator's state.
+/// Numbers drawn to compare two generators: several times as many bits as a generator's state has.
 const NUMBERS: usize = 32;
 
 #[derive(Default)]
@@ -82,9 +83,9 @@ pub(super) fn honour(
     position: TensorId,
     device: &CubeDevice,
 ) -> Result<(), Error> {
-    debug_assert!(is_op_determinism_enabled() && of_operation().is_some(), "operations of Burn's stream only");
+    debug_assert!(is_op_determinism_enabled() && context::position().is_some(), "operations of Burn's stream only");
     let stream = StreamId::current();
-    let held = with_threads(stream, |thread| thread.map_or(Held::Nothing, |thread| thread.held(position)));
+    let held = threads::lock().get(&stream).map_or(Held::Nothing, |thread| thread.held(position));
     let asks = match held {
         Held::Own => return Ok(()),
         Held::SeedOfDevice => with_state(|state| match state.owner {
@@ -96,8 +97,7 @@ pub(super) fn honour(
     if asks && let Some(source) = program_seed(device) {
         with_state(|state| *state = State { owner: Some((stream, Some(device.to_id()))), waited: false });
         IN_USE.store(true, Ordering::Relaxed);
-        let mut threads = THREADS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        threads.get_or_insert_default().entry(stream).or_default().take_seed_of_device(position, source);
+        threads::lock().entry(stream).or_default().take_seed_of_device(position, source);
     }
     let is_owner = with_state(|state| {
         let Some((owner, drawn_on)) = &mut state.owner else { return true };
@@ -109,11 +109,6 @@ pub(super) fn honour(
             Err(Error::SeedOfAnotherThread { operation, shape: shape.clone(), dtype, device: format!("{device:?}") })
         }
     }
-}
-
-fn with_threads<T>(stream: StreamId, body: impl FnOnce(Option<&super::thread::Thread>) -> T) -> T {
-    let threads = THREADS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    body(threads.as_ref().and_then(|threads| threads.get(&stream)))
 }
 
 /// What the program's seed gives, if it has set one since the last call; the planted seed is there afterwards.

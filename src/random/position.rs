@@ -1,22 +1,18 @@
 //! Where in its program a thread issued an operation.
 //!
 //! Burn's stream runs operations later than they are issued, on a thread of the device, so a seed set between two
-//! operations cannot be told from one set before both by when they run. But burn-fusion gives every tensor a number from
+//! operations cannot be distinguished from one set before both by the time they run. But burn-fusion gives every tensor a number from
 //! one ascending counter when the operation that makes it is issued: a seed notes the counter, and an operation belongs
 //! to the last seed noted before its output's number. The same holds for a stream that is entered or left.
 
 use crate::error::Error;
+use crate::settings::is_op_determinism_enabled;
 use burn_backend::StreamId;
 use burn_cubecl::{CubeDevice, fusion::FusionCubeRuntime};
 use burn_fusion::client::GlobalFusionClient;
 use burn_ir::TensorId;
-use core::cell::Cell;
 use cubecl::device::CpuDevice;
 use std::sync::{Mutex, MutexGuard};
-
-thread_local! {
-    static ISSUED: Cell<Option<TensorId>> = const { Cell::new(None) };
-}
 
 /// The current value of burn-fusion's counter.
 pub(super) fn now() -> TensorId {
@@ -29,7 +25,7 @@ pub(crate) fn tensors_exist() -> bool {
 }
 
 /// How many tensors the program has made on devices of Burn's stream.
-pub(super) fn tensors_made() -> u64 {
+fn tensors_made() -> u64 {
     Counter::with(|counter| {
         let taken = counter.taken;
         counter.next().value() - taken
@@ -58,23 +54,6 @@ impl Counter {
     }
 }
 
-/// Runs `body`, which executes an operation whose (first) output is `output`.
-pub(crate) fn issued<T>(output: Option<TensorId>, body: impl FnOnce() -> T) -> T {
-    struct Reset(Option<TensorId>);
-    impl Drop for Reset {
-        fn drop(&mut self) {
-            ISSUED.set(self.0);
-        }
-    }
-    let _reset = Reset(ISSUED.replace(output));
-    body()
-}
-
-/// The position of the operation being run, where it came over Burn's stream.
-pub(crate) fn of_operation() -> Option<TensorId> {
-    ISSUED.get()
-}
-
 /// Devices on which Burn's stream has run something.
 static DEVICES: Mutex<Vec<CubeDevice>> = Mutex::new(Vec::new());
 
@@ -93,7 +72,7 @@ fn unasked() -> MutexGuard<'static, Vec<StreamId>> {
     UNASKED.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Whether `stream` is run by this crate, and not because the program waits: then an index out of range is told later.
+/// Whether `stream` is run by this crate, and not because the program waits: then an index out of range is reported later.
 pub(crate) fn is_run_unasked(stream: StreamId) -> bool {
     unasked().contains(&stream)
 }
@@ -140,4 +119,18 @@ pub(super) fn run_queued(stream: StreamId) -> Result<(), Error> {
         })?;
     }
     Ok(())
+}
+
+/// Runs `body`, and then what it has issued in this thread, without waiting for the device. What fails is the program's
+/// to read from its tensors.
+pub(crate) fn begun<T>(body: impl FnOnce() -> T) -> T {
+    if !is_op_determinism_enabled() {
+        return body();
+    }
+    let before = tensors_made();
+    let result = body();
+    if tensors_made() != before {
+        let _ = run_queued(StreamId::current());
+    }
+    result
 }

@@ -1,40 +1,28 @@
 //! The same random numbers again, for an operation that runs more than once.
 
-use core::cell::RefCell;
-
-/// The key and the stream of one random operation.
-pub(crate) type Draw = ([u8; 32], u64);
-
-thread_local! {
-    static REPEATED: RefCell<Option<Repeated>> = const { RefCell::new(None) };
-}
-
-struct Repeated {
-    draws: Vec<Draw>,
-    next: usize,
-}
+use crate::context::{self, Draw, Repeated};
+use core::mem;
 
 /// Runs `body` with the streams that `draws` has, in their order; what it draws beyond them is added.
 pub(crate) fn repeatable<T>(draws: &mut Vec<Draw>, body: impl FnOnce() -> T) -> T {
-    struct Reset(Option<Repeated>);
-    impl Drop for Reset {
-        fn drop(&mut self) {
-            REPEATED.set(self.0.take());
-        }
-    }
-    let before = REPEATED.replace(Some(Repeated { draws: core::mem::take(draws), next: 0 }));
-    let _reset = Reset(before);
-    let result = body();
-    if let Some(repeated) = REPEATED.take() {
-        *draws = repeated.draws;
-    }
-    result
+    let repeated = Repeated { draws: mem::take(draws), next: 0 };
+    context::scoped(
+        |context| &mut context.repeated,
+        Some(repeated),
+        || {
+            let result = body();
+            if let Some(repeated) = context::with(|context| context.repeated.take()) {
+                *draws = repeated.draws;
+            }
+            result
+        },
+    )
 }
 
 /// The stream that the operation being repeated drew here before; else that of `draw`, remembered.
 pub(super) fn again<E>(draw: impl FnOnce() -> Result<Draw, E>) -> Result<Draw, E> {
-    let known = REPEATED.with_borrow_mut(|repeated| {
-        let repeated = repeated.as_mut()?;
+    let known = context::with(|context| {
+        let repeated = context.repeated.as_mut()?;
         let known = repeated.draws.get(repeated.next).copied()?;
         repeated.next += 1;
         Some(known)
@@ -43,8 +31,8 @@ pub(super) fn again<E>(draw: impl FnOnce() -> Result<Draw, E>) -> Result<Draw, E
         Some(known) => Ok(known),
         None => {
             let drawn = draw()?;
-            REPEATED.with_borrow_mut(|repeated| {
-                if let Some(repeated) = repeated {
+            context::with(|context| {
+                if let Some(repeated) = &mut context.repeated {
                     repeated.draws.push(drawn);
                     repeated.next += 1;
                 }
@@ -56,7 +44,8 @@ pub(super) fn again<E>(draw: impl FnOnce() -> Result<Draw, E>) -> Result<Draw, E
 
 #[cfg(test)]
 mod tests {
-    use super::{Draw, again, repeatable};
+    use super::{again, repeatable};
+    use crate::context::Draw;
 
     #[test]
     fn what_was_drawn_is_drawn_again() {

@@ -1,7 +1,8 @@
 //! What a thread needs to go on drawing where another run stopped.
 
+use super::device_seed;
 use super::thread::{Source, Thread};
-use super::{change, device_seed, settle, with_thread};
+use super::threads::{change, settle, with_thread};
 use crate::error::Error;
 use burn_backend::StreamId;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
 //! The tree of streams.
 
 use super::rng::StreamRng;
-use super::thread::Source;
-use super::{change, with_thread};
+use super::thread::{Source, key_of_seed};
+use super::threads::{change, with_thread};
 use crate::error::Error;
 use burn_backend::StreamId;
 use core::fmt;
@@ -51,8 +51,8 @@ use serde::{Deserialize, Serialize};
 /// internal(stream, use)   derive_key("burn-deterministic 1 stream forked by the library", key || use in UTF-8)
 /// ```
 ///
-/// `internal` is no function that a program can call: this crate forks by it the streams that programs give it, so that
-/// none of its own is one that a program forks, whatever the name. Its uses are
+/// `internal` is private: by it this crate forks the streams that programs give it, so that its own streams never
+/// coincide with a program's forks, whatever their names. Its uses are
 ///
 /// ```text
 /// "shuffle"      the order of an epoch                       data::DataLoaderBuilder::shuffle
@@ -86,8 +86,7 @@ pub struct RandomStream {
 impl RandomStream {
     /// The root of a seed: what operations draw from after [`set_random_seed`](crate::set_random_seed) with it.
     pub fn from_seed(seed: u64) -> Self {
-        let context = "burn-deterministic 1 random operations of a thread";
-        Self { key: blake3::derive_key(context, &seed.to_le_bytes()) }
+        Self { key: key_of_seed(seed) }
     }
 
     /// The stream that the calling thread draws from: the innermost one it has [entered](Self::enter), or else the root

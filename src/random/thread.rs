@@ -25,10 +25,20 @@ struct Draws {
     operations: u64,
 }
 
+/// The key of [`RandomStream::from_seed`](crate::RandomStream::from_seed).
+pub(super) fn key_of_seed(seed: u64) -> [u8; 32] {
+    blake3::derive_key("burn-deterministic 1 random operations of a thread", &seed.to_le_bytes())
+}
+
 impl Source {
     /// Nothing drawn yet.
     pub(super) fn new(key: [u8; 32]) -> Self {
         Self { key, draws: Vec::new() }
+    }
+
+    /// What a thread of this seed draws from, nothing drawn yet.
+    pub(super) fn of_seed(seed: u64) -> Self {
+        Self::new(key_of_seed(seed))
     }
 
     pub(super) fn key(&self) -> [u8; 32] {

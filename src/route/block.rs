@@ -2,11 +2,13 @@
 
 use super::elementwise::Run;
 use super::rerun::repeated;
-use super::{coverage, fuser, interpret, pending, plans};
+use super::{coverage, interpret, plans};
 use crate::backend::{OutOfRange, out_of_range};
 use crate::catalogue;
+use crate::context;
 use crate::error::Error;
 use crate::exit;
+use crate::violation::violated;
 use burn_backend::ExecutionError;
 use burn_cubecl::CubeDevice;
 use burn_cubecl::fusion::{FallbackOperation, FusedOperation};
@@ -42,12 +44,12 @@ impl Block {
         let works = |operation: &&OperationIr| !matches!(operation, OperationIr::Init(_) | OperationIr::Drop(_));
         if let (true, Some(operation)) = (self.client.is_capturing(), self.operations.iter().find(works)) {
             let (operation, device) = (catalogue::operation(operation), format!("{:?}", self.device));
-            coverage::violated(&Error::Captured { operation, device });
+            violated(&Error::Captured { operation, device });
         }
     }
 
-    /// Tells the program of an index out of range, in this block or in an earlier one: if the program waits for this
-    /// block, it waits for the checks too.
+    /// Reports an index out of range, in this block or in an earlier one: if the program waits for this block, it waits
+    /// for the checks too.
     ///
     /// # Panics
     ///
@@ -58,7 +60,8 @@ impl Block {
         if !self.operations.iter().any(works) {
             return;
         }
-        let Some(OutOfRange { error, output }) = out_of_range(&self.device, pending::waits()) else { return };
+        let waits = context::with(|context| context.waits);
+        let Some(OutOfRange { error, output }) = out_of_range(&self.device, waits) else { return };
         if let Some(output) = output.filter(|output| context.handles.has_handle(output)) {
             let error = TensorError::new(ExecutionError::with_context(error.to_string()));
             context.handles.set_error(output, error);
@@ -68,7 +71,8 @@ impl Block {
 }
 
 impl FusedOperation for Block {
-    const NAME: &'static str = fuser::NAME;
+    /// In Burn's registry of optimizations.
+    const NAME: &'static str = "burn-deterministic";
     type State = Vec<OperationIr>;
 
     fn num_ops_fused(&self) -> usize {
@@ -105,7 +109,7 @@ impl FusedOperation for Block {
                     },
                 ),
                 Some(error) => {
-                    coverage::violated(&error);
+                    violated(&error);
                     (0..self.operations.len()).for_each(|index| fallback(index).run(context));
                 }
             },

@@ -1,4 +1,4 @@
-//! Runs of element-wise operations, as one kernel.
+//! Element-wise fusion: a run of consecutive element-wise operations as one kernel.
 //!
 //! A run takes f32, i32 and bool operations whose results have one shape, and may end in a sum, a product or a mean of one
 //! of them. The kernel families promise that sharing a kernel changes no bit, so where a run begins and ends, which Burn
@@ -6,7 +6,7 @@
 
 use super::interpret::taken;
 use super::rerun::{Work, operands};
-use crate::catalogue;
+use crate::catalogue::{self, Fused, fused};
 use crate::error::{Error, Refusal};
 use burn_backend::DType::{F32, I32};
 use burn_backend::cubecl::dtype_to_elem_type;
@@ -15,13 +15,12 @@ use burn_cubecl::kernel::untile;
 use burn_cubecl::{CubeBackend, CubeDevice, tensor::CubeTensor};
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_deterministic_kernels::elementwise::{
-    Binary, Comparison, Condition, Instruction, Logic, Operands, Program, Unary, Value, Whole, run,
+    Comparison, Condition, Instruction, Operands, Program, Value, Whole, run,
 };
 use burn_deterministic_kernels::reduce;
 use burn_fusion::stream::{Context, ScalarId};
 use burn_ir::{
-    BackendIr, BaseOperationIr, BinaryOpIr, BoolOperationIr, FloatOperationIr, IntOperationIr, NumericOperationIr,
-    OperationIr, ScalarIr, ScalarOpIr, TensorHandle, TensorId, TensorIr, TensorStatus, UnaryOpIr,
+    BackendIr, IrVisitorMut, NumericOperationIr, OperationIr, ScalarIr, TensorHandle, TensorId, TensorIr, TensorStatus,
 };
 use cubecl::prelude::InputScalar;
 use std::collections::HashMap;
@@ -40,14 +39,14 @@ pub(super) struct Run {
     words: Vec<TensorIr>,
     conditions: Vec<TensorIr>,
     scalars: Vec<ScalarOperand>,
-    /// What each tensor of the run is to the program.
+    /// The operand or result of the program that each tensor of the run is.
     places: HashMap<TensorId, Place>,
     /// Results that live on after the run, in program order.
     results: Vec<(TensorId, Place, DType)>,
     condition_dtype: Option<DType>,
     max_tensors: usize,
     fold: Option<Fold>,
-    /// The operations' methods, for what the program is told of a refusal.
+    /// The operations' methods, for error texts.
     methods: Vec<&'static str>,
 }
 
@@ -135,183 +134,83 @@ impl Run {
         self
     }
 
+    /// Adds what the operation computes, if the catalogue says that it [fuses](fused).
     fn translate(&mut self, operation: &OperationIr) -> Option<()> {
         let method = catalogue::operation(operation);
-        if !catalogue::FUSED.contains(&method) && !catalogue::FOLDED.contains(&method) {
-            return None;
-        }
+        let meaning = fused(method)?;
         // Nothing comes after a fold.
         if self.fold.is_some() {
             return None;
         }
         self.methods.push(method);
-        match operation {
-            OperationIr::NumericFloat(F32, operation) => self.float_numeric(operation),
-            OperationIr::NumericInt(I32, operation) => self.int_numeric(operation),
-            OperationIr::Float(F32, operation) => self.float(operation),
-            OperationIr::Int(operation) => self.int(operation),
-            OperationIr::BaseFloat(operation) => self.base(operation, F32),
-            OperationIr::BaseInt(operation) => self.base(operation, I32),
-            OperationIr::BaseBool(operation) => self.base_bool(operation),
-            OperationIr::Bool(operation) => self.bool(operation),
-            _ => None,
+        let (inputs, scalars): (Vec<_>, _) = (operation.inputs().collect(), scalars(operation));
+        let out = operation.outputs().next()?;
+        match meaning {
+            Fused::Unary(function) => {
+                let [x] = self.words(&inputs, &scalars, F32)?;
+                self.word(out, F32, Instruction::Unary(function, x))
+            }
+            Fused::Binary(function) => {
+                let [a, b] = self.words(&inputs, &scalars, F32)?;
+                self.word(out, F32, Instruction::Binary(function, a, b))
+            }
+            Fused::Int(function) => {
+                let [a, b] = self.words(&inputs, &scalars, I32)?;
+                self.word(out, I32, Instruction::Whole(function, a, b))
+            }
+            Fused::IntNegate => {
+                let (zero, [x]) = (self.bits(0), self.words(&inputs, &scalars, I32)?);
+                self.word(out, I32, Instruction::Whole(Whole::Subtract, zero, x))
+            }
+            Fused::IntNot => {
+                let ([x], ones) = (self.words(&inputs, &scalars, I32)?, self.bits(u32::MAX));
+                self.word(out, I32, Instruction::Whole(Whole::Xor, x, ones))
+            }
+            Fused::Compare(dtype, comparison) => {
+                let [a, b] = self.words(&inputs, &scalars, dtype)?;
+                self.condition(out, comparing(dtype, comparison, a, b))
+            }
+            Fused::Mask(dtype) => {
+                let [kept, mask, masked @ ..] = &inputs[..] else { return None };
+                let mask = self.condition_of(mask)?;
+                let [masked] = self.words(masked, &scalars, dtype)?;
+                let kept = self.word_of(kept, dtype)?;
+                self.word(out, dtype, Instruction::Select(mask, masked, kept))
+            }
+            Fused::Logic(logic) => {
+                let [a, b] = self.conditions(&inputs)?;
+                self.condition(out, Instruction::Logic(logic, a, b))
+            }
+            Fused::Not => {
+                let [mask] = self.conditions(&inputs)?;
+                self.condition(out, Instruction::Not(mask))
+            }
+            Fused::FloatToInt => {
+                let [x] = self.words(&inputs, &scalars, F32)?;
+                self.word(out, I32, Instruction::ToWhole(x))
+            }
+            Fused::IntToFloat => {
+                let [x] = self.words(&inputs, &scalars, I32)?;
+                self.word(out, F32, Instruction::ToFloat(x))
+            }
+            Fused::BoolToFloat => {
+                let [mask] = self.conditions(&inputs)?;
+                self.word(out, F32, Instruction::Indicator(mask))
+            }
+            Fused::BoolToInt => {
+                let [mask] = self.conditions(&inputs)?;
+                self.word(out, I32, Instruction::WholeIndicator(mask))
+            }
+            Fused::Fold(fold) => self.fold(fold, operation, inputs.first()?, out),
         }
     }
 
-    fn float_numeric(&mut self, operation: &NumericOperationIr) -> Option<()> {
-        use NumericOperationIr as Numeric;
-        match operation {
-            Numeric::Add(ir) => self.binary(ir, Binary::Add),
-            Numeric::Sub(ir) => self.binary(ir, Binary::Subtract),
-            Numeric::Mul(ir) => self.binary(ir, Binary::Multiply),
-            Numeric::Div(ir) => self.binary(ir, Binary::Divide),
-            Numeric::AddScalar(ir) => self.scalar(ir, Binary::Add),
-            Numeric::SubScalar(ir) => self.scalar(ir, Binary::Subtract),
-            Numeric::MulScalar(ir) => self.scalar(ir, Binary::Multiply),
-            Numeric::DivScalar(ir) => self.scalar(ir, Binary::Divide),
-            Numeric::Abs(ir) => self.unary(ir, Unary::Absolute),
-            Numeric::Neg(ir) => self.unary(ir, Unary::Negate),
-            Numeric::Sum(ir) => self.fold(reduce::Operation::Sum, &ir.input, None, &ir.out),
-            Numeric::SumDim(ir) => self.fold(reduce::Operation::Sum, &ir.input, Some(&[ir.axis]), &ir.out),
-            Numeric::SumDims(ir) => self.fold(reduce::Operation::Sum, &ir.input, Some(&ir.axes), &ir.out),
-            Numeric::Prod(ir) => self.fold(reduce::Operation::Prod, &ir.input, None, &ir.out),
-            Numeric::ProdDim(ir) => self.fold(reduce::Operation::Prod, &ir.input, Some(&[ir.axis]), &ir.out),
-            Numeric::Mean(ir) => self.fold(reduce::Operation::Mean, &ir.input, None, &ir.out),
-            Numeric::MeanDim(ir) => self.fold(reduce::Operation::Mean, &ir.input, Some(&[ir.axis]), &ir.out),
-            _ => self.order(operation, F32),
-        }
-    }
-
-    fn int_numeric(&mut self, operation: &NumericOperationIr) -> Option<()> {
-        use NumericOperationIr as Numeric;
-        match operation {
-            Numeric::Add(ir) => self.whole(ir, Whole::Add),
-            Numeric::Sub(ir) => self.whole(ir, Whole::Subtract),
-            Numeric::Mul(ir) => self.whole(ir, Whole::Multiply),
-            Numeric::AddScalar(ir) => self.whole_scalar(ir, Whole::Add),
-            Numeric::SubScalar(ir) => self.whole_scalar(ir, Whole::Subtract),
-            Numeric::MulScalar(ir) => self.whole_scalar(ir, Whole::Multiply),
-            Numeric::Neg(ir) => {
-                let (zero, x) = (self.bits(0), self.word_of(&ir.input, I32)?);
-                self.word(&ir.out, I32, Instruction::Whole(Whole::Subtract, zero, x))
-            }
-            _ => self.order(operation, I32),
-        }
-    }
-
-    fn float(&mut self, operation: &FloatOperationIr) -> Option<()> {
-        use FloatOperationIr as Float;
-        match operation {
-            Float::Exp(ir) => self.unary(ir, Unary::Exponential),
-            Float::Log(ir) => self.unary(ir, Unary::Logarithm),
-            Float::Sqrt(ir) => self.unary(ir, Unary::SquareRoot),
-            Float::Tanh(ir) => self.unary(ir, Unary::HyperbolicTangent),
-            Float::Recip(ir) => self.unary(ir, Unary::Reciprocal),
-            Float::Sin(ir) => self.unary(ir, Unary::Sine),
-            Float::Cos(ir) => self.unary(ir, Unary::Cosine),
-            Float::Erf(ir) => self.unary(ir, Unary::Error),
-            Float::Floor(ir) => self.unary(ir, Unary::Floor),
-            Float::Ceil(ir) => self.unary(ir, Unary::Ceiling),
-            Float::Round(ir) => self.unary(ir, Unary::Round),
-            Float::Trunc(ir) => self.unary(ir, Unary::Truncate),
-            Float::IntoInt(ir) => {
-                let x = self.word_of(&ir.input, F32)?;
-                self.word(&ir.out, I32, Instruction::ToWhole(x))
-            }
-            _ => None,
-        }
-    }
-
-    fn int(&mut self, operation: &IntOperationIr) -> Option<()> {
-        use IntOperationIr as Int;
-        match operation {
-            Int::IntoFloat(ir) => {
-                let x = self.word_of(&ir.input, I32)?;
-                self.word(&ir.out, F32, Instruction::ToFloat(x))
-            }
-            Int::BitwiseAnd(ir) => self.whole(ir, Whole::And),
-            Int::BitwiseOr(ir) => self.whole(ir, Whole::Or),
-            Int::BitwiseXor(ir) => self.whole(ir, Whole::Xor),
-            Int::BitwiseAndScalar(ir) => self.whole_scalar(ir, Whole::And),
-            Int::BitwiseOrScalar(ir) => self.whole_scalar(ir, Whole::Or),
-            Int::BitwiseXorScalar(ir) => self.whole_scalar(ir, Whole::Xor),
-            Int::BitwiseNot(ir) => {
-                let (x, ones) = (self.word_of(&ir.input, I32)?, self.bits(u32::MAX));
-                self.word(&ir.out, I32, Instruction::Whole(Whole::Xor, x, ones))
-            }
-            _ => None,
-        }
-    }
-
-    /// What float and int operations have in common.
-    fn base(&mut self, operation: &BaseOperationIr, dtype: DType) -> Option<()> {
-        use BaseOperationIr as Base;
-        match operation {
-            Base::Equal(ir) => self.compare(ir, dtype, Comparison::Equal),
-            Base::EqualElem(ir) => self.compare_scalar(ir, dtype, Comparison::Equal),
-            Base::MaskWhere(ir) => {
-                let mask = self.condition_of(&ir.mask)?;
-                let (masked, kept) = (self.word_of(&ir.value, dtype)?, self.word_of(&ir.tensor, dtype)?);
-                self.word(&ir.out, dtype, Instruction::Select(mask, masked, kept))
-            }
-            Base::MaskFill(ir) => {
-                let mask = self.condition_of(&ir.mask)?;
-                let (masked, kept) = (self.scalar_of(&ir.value, dtype)?, self.word_of(&ir.tensor, dtype)?);
-                self.word(&ir.out, dtype, Instruction::Select(mask, masked, kept))
-            }
-            _ => None,
-        }
-    }
-
-    fn base_bool(&mut self, operation: &BaseOperationIr) -> Option<()> {
-        match operation {
-            BaseOperationIr::NotEqual(ir) => self.logic(ir, Logic::Xor),
-            _ => None,
-        }
-    }
-
-    fn bool(&mut self, operation: &BoolOperationIr) -> Option<()> {
-        match operation {
-            BoolOperationIr::IntoFloat(ir) => {
-                let mask = self.condition_of(&ir.input)?;
-                self.word(&ir.out, F32, Instruction::Indicator(mask))
-            }
-            BoolOperationIr::IntoInt(ir) => {
-                let mask = self.condition_of(&ir.input)?;
-                self.word(&ir.out, I32, Instruction::WholeIndicator(mask))
-            }
-            BoolOperationIr::Not(ir) => {
-                let mask = self.condition_of(&ir.input)?;
-                self.condition(&ir.out, Instruction::Not(mask))
-            }
-            BoolOperationIr::And(ir) => self.logic(ir, Logic::And),
-            BoolOperationIr::Or(ir) => self.logic(ir, Logic::Or),
-            BoolOperationIr::Xor(ir) => self.logic(ir, Logic::Xor),
-        }
-    }
-
-    /// Comparisons by size.
-    fn order(&mut self, operation: &NumericOperationIr, dtype: DType) -> Option<()> {
-        use NumericOperationIr as Numeric;
-        match operation {
-            Numeric::Greater(ir) => self.compare(ir, dtype, Comparison::Greater),
-            Numeric::GreaterEqual(ir) => self.compare(ir, dtype, Comparison::GreaterEqual),
-            Numeric::Lower(ir) => self.compare(ir, dtype, Comparison::Less),
-            Numeric::LowerEqual(ir) => self.compare(ir, dtype, Comparison::LessEqual),
-            Numeric::GreaterElem(ir) => self.compare_scalar(ir, dtype, Comparison::Greater),
-            Numeric::GreaterEqualElem(ir) => self.compare_scalar(ir, dtype, Comparison::GreaterEqual),
-            Numeric::LowerElem(ir) => self.compare_scalar(ir, dtype, Comparison::Less),
-            Numeric::LowerEqualElem(ir) => self.compare_scalar(ir, dtype, Comparison::LessEqual),
-            _ => None,
-        }
-    }
-
-    /// Ends the run with the reduction of one of its results over `axes`, or all of them.
+    /// Ends the run with the reduction of one of its results.
     fn fold(
         &mut self,
-        operation: reduce::Operation,
+        fold: reduce::Operation,
+        operation: &OperationIr,
         input: &TensorIr,
-        axes: Option<&[usize]>,
         out: &TensorIr,
     ) -> Option<()> {
         // An operand alone is not worth a kernel of its own: the reduction by itself has one that is compiled already.
@@ -321,49 +220,9 @@ impl Run {
             return None;
         }
         self.place_of(input)?;
-        let axes = axes.map_or_else(|| (0..self.shape.num_dims()).collect(), <[usize]>::to_vec);
-        self.fold = Some(Fold { operation, word, axes, out: out.id });
+        let axes = folded_axes(operation, self.shape.num_dims())?;
+        self.fold = Some(Fold { operation: fold, word, axes, out: out.id });
         Some(())
-    }
-
-    fn unary(&mut self, ir: &UnaryOpIr, function: Unary) -> Option<()> {
-        let x = self.word_of(&ir.input, F32)?;
-        self.word(&ir.out, F32, Instruction::Unary(function, x))
-    }
-
-    fn binary(&mut self, ir: &BinaryOpIr, function: Binary) -> Option<()> {
-        let (a, b) = (self.word_of(&ir.lhs, F32)?, self.word_of(&ir.rhs, F32)?);
-        self.word(&ir.out, F32, Instruction::Binary(function, a, b))
-    }
-
-    fn scalar(&mut self, ir: &ScalarOpIr, function: Binary) -> Option<()> {
-        let (a, b) = (self.word_of(&ir.lhs, F32)?, self.scalar_of(&ir.rhs, F32)?);
-        self.word(&ir.out, F32, Instruction::Binary(function, a, b))
-    }
-
-    fn whole(&mut self, ir: &BinaryOpIr, function: Whole) -> Option<()> {
-        let (a, b) = (self.word_of(&ir.lhs, I32)?, self.word_of(&ir.rhs, I32)?);
-        self.word(&ir.out, I32, Instruction::Whole(function, a, b))
-    }
-
-    fn whole_scalar(&mut self, ir: &ScalarOpIr, function: Whole) -> Option<()> {
-        let (a, b) = (self.word_of(&ir.lhs, I32)?, self.scalar_of(&ir.rhs, I32)?);
-        self.word(&ir.out, I32, Instruction::Whole(function, a, b))
-    }
-
-    fn compare(&mut self, ir: &BinaryOpIr, dtype: DType, comparison: Comparison) -> Option<()> {
-        let (a, b) = (self.word_of(&ir.lhs, dtype)?, self.word_of(&ir.rhs, dtype)?);
-        self.condition(&ir.out, comparing(dtype, comparison, a, b))
-    }
-
-    fn compare_scalar(&mut self, ir: &ScalarOpIr, dtype: DType, comparison: Comparison) -> Option<()> {
-        let (a, b) = (self.word_of(&ir.lhs, dtype)?, self.scalar_of(&ir.rhs, dtype)?);
-        self.condition(&ir.out, comparing(dtype, comparison, a, b))
-    }
-
-    fn logic(&mut self, ir: &BinaryOpIr, logic: Logic) -> Option<()> {
-        let (a, b) = (self.condition_of(&ir.lhs)?, self.condition_of(&ir.rhs)?);
-        self.condition(&ir.out, Instruction::Logic(logic, a, b))
     }
 
     /// Adds an instruction whose result is the tensor `out` of `dtype`.
@@ -389,6 +248,29 @@ impl Run {
         self.places.insert(out.id, place);
         self.results.push((out.id, place, out.dtype));
         Some(())
+    }
+
+    /// The operands, tensors before scalars, if there are `N` of this dtype.
+    fn words<const N: usize>(
+        &mut self,
+        tensors: &[&TensorIr],
+        scalars: &[ScalarIr],
+        dtype: DType,
+    ) -> Option<[Value; N]> {
+        let mut words = Vec::with_capacity(N);
+        for tensor in tensors {
+            words.push(self.word_of(tensor, dtype)?);
+        }
+        for scalar in scalars {
+            words.push(self.scalar_of(scalar, dtype)?);
+        }
+        words.try_into().ok()
+    }
+
+    /// The operands, if there are `N` bool tensors.
+    fn conditions<const N: usize>(&mut self, tensors: &[&TensorIr]) -> Option<[Condition; N]> {
+        let conditions: Option<Vec<_>> = tensors.iter().map(|tensor| self.condition_of(tensor)).collect();
+        conditions?.try_into().ok()
     }
 
     fn word_of(&mut self, tensor: &TensorIr, dtype: DType) -> Option<Value> {
@@ -499,7 +381,7 @@ impl Run {
     ///
     /// # Panics
     ///
-    /// When the kernel refuses the operands, which [`refused`](Self::refused) tells beforehand.
+    /// When the kernel refuses the operands; [`refused`](Self::refused) checks that first.
     pub(super) fn run(&self, device: &CubeDevice, context: &mut Context<CubeFusionHandle>) -> bool {
         let Some(shape) = self.global_shape(context) else { return false };
         let client = device.client();
@@ -550,7 +432,7 @@ fn take(operand: &TensorIr, context: &mut Context<CubeFusionHandle>) -> cubecl::
 impl ScalarOperand {
     /// # Panics
     ///
-    /// When the number is no i32, as it does in the operation by itself.
+    /// When the number is not an i32; the operation by itself panics as well.
     fn bits(self, context: &Context<CubeFusionHandle>) -> u32 {
         match self {
             Self::Given(id, F32) => float(context.scalars[&id]).to_bits(),
@@ -570,6 +452,31 @@ fn float(scalar: ScalarIr) -> f32 {
         ScalarIr::Int(value) => value as f32,
         ScalarIr::UInt(value) => value as f32,
         ScalarIr::Bool(value) => f32::from(u8::from(value)),
+    }
+}
+
+/// The scalar operands of an operation.
+fn scalars(operation: &OperationIr) -> Vec<ScalarIr> {
+    struct Scalars(Vec<ScalarIr>);
+    impl IrVisitorMut for Scalars {
+        fn visit_scalar_mut(&mut self, scalar: &mut ScalarIr) {
+            self.0.push(*scalar);
+        }
+    }
+    let mut scalars = Scalars(Vec::new());
+    operation.clone().visit_mut(&mut scalars);
+    scalars.0
+}
+
+/// The axes that a reduction of floats of this rank folds.
+fn folded_axes(operation: &OperationIr, rank: usize) -> Option<Vec<usize>> {
+    use NumericOperationIr as Numeric;
+    let OperationIr::NumericFloat(_, operation) = operation else { return None };
+    match operation {
+        Numeric::Sum(_) | Numeric::Prod(_) | Numeric::Mean(_) => Some((0..rank).collect()),
+        Numeric::SumDim(ir) | Numeric::ProdDim(ir) | Numeric::MeanDim(ir) => Some(vec![ir.axis]),
+        Numeric::SumDims(ir) => Some(ir.axes.clone()),
+        _ => None,
     }
 }
 

@@ -10,9 +10,6 @@ use burn_cubecl::fusion::{CubeFuser, CubeOptimization, OptimizationProvider};
 use burn_fusion::{FuserProperties, FuserStatus, OperationFuser};
 use burn_ir::OperationIr;
 
-/// The name of the optimization in Burn's registry.
-pub(super) const NAME: &str = "burn-deterministic";
-
 /// Operations in one run of element-wise operations: enough for an optimizer's update of one parameter.
 const MAX_OPERATIONS: usize = 64;
 
@@ -72,7 +69,7 @@ impl OperationFuser<CubeOptimization> for RouteFuser {
             self.operations.push(operation.clone());
         }
         // Open until the next operation comes: what a read finds pending is what it waits for, and only then is there an
-        // occasion to tell of indices out of range.
+        // occasion to report indices out of range.
         self.closed |= !taken;
     }
 

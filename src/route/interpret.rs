@@ -4,11 +4,12 @@ use super::bind::bind;
 use super::custom::{self, Known};
 use super::rerun::{Work, operands, repeated};
 use super::{coverage, quantized};
-use crate::backend::{Deterministic, in_route};
+use crate::backend::Deterministic;
 use crate::catalogue;
+use crate::context;
 use crate::error::{Error, Refusal};
 use crate::promise;
-use crate::random::issued;
+use crate::violation::violated;
 use burn_backend::ops::IntTensorOps;
 use burn_backend::{Backend, DType, DTypeUsage};
 use burn_cubecl::fusion::FallbackOperation;
@@ -43,7 +44,7 @@ pub(super) fn run(
     let runs_plain = match refused_on_the_stream(&operation) {
         None => false,
         Some(method) => {
-            coverage::violated(&Error::from(refusal(method, &operation, device)));
+            violated(&Error::from(refusal(method, &operation, device)));
             true
         }
     };
@@ -68,8 +69,10 @@ pub(super) fn run(
 
 fn on_the_backend(operation: &OperationIr, device: &CubeDevice, context: &mut Context<CubeFusionHandle>) {
     let output = operation.outputs().next().map(|output| output.id);
-    in_route(|| {
-        issued(output, || match operation {
+    context::scoped(
+        |context| &mut context.operation,
+        Some(context::Operation { output }),
+        || match operation {
             operation if quantized::takes_part(operation) => quantized::run(operation, &mut context.handles),
             OperationIr::Custom(operation) => {
                 let known = custom::known(operation).expect("all others run as Burn's own");
@@ -86,8 +89,8 @@ fn on_the_backend(operation: &OperationIr, device: &CubeDevice, context: &mut Co
                 });
             }
             _ => interpret(operation.clone(), device, context),
-        })
-    });
+        },
+    );
 }
 
 /// The operation's method; a custom operation's id.
@@ -196,7 +199,7 @@ pub(super) fn taken(tensor: &TensorIr, context: &mut Context<CubeFusionHandle>) 
     let exists = context.handles.has_handle(&tensor.id) || context.handles.error(&tensor.id).is_some();
     assert!(
         exists,
-        "Burn has no data for operand {:?}: a read has told why, or it was lost between threads",
+        "Burn has no data for operand {:?}: an earlier read returned the reason, or the tensor was lost between threads",
         tensor.id
     );
     context.handles.get_handle(&tensor.id, &tensor.status)

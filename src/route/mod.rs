@@ -25,7 +25,8 @@ mod rerun;
 use crate::backend::copy_at_once;
 use crate::error::Error;
 use crate::random::{plant, tensors_exist};
-use burn_cubecl::fusion::{BUILTIN_NAMES, RegistryError, register, remove};
+use block::Block;
+use burn_cubecl::fusion::{BUILTIN_NAMES, FusedOperation, RegistryError, register, remove};
 
 /// Installs the route.
 ///
@@ -36,8 +37,8 @@ pub(crate) fn install() -> Result<(), Error> {
     if tensors_exist() {
         return Err(Error::TooLate);
     }
-    // Removing a name that nothing has changes nothing, and tells whether the registry is still open.
-    remove(fuser::NAME).map_err(registry_error)?;
+    // Removing an unknown name changes nothing, and fails if the registry is closed.
+    remove(Block::NAME).map_err(registry_error)?;
     configuration::install()?;
     for name in BUILTIN_NAMES {
         remove(name).map_err(registry_error)?;

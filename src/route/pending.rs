@@ -1,4 +1,4 @@
-//! What waits to run, of each thread's operations, on the thread that runs a device's operations.
+//! The operations of each thread that have been issued and have not run, kept by the thread that runs a device's operations.
 //!
 //! The route takes an operation when the next one comes, so a block with the last operation that its thread has issued
 //! runs because the program waits: for a read, or a sync. Unless this crate runs it: see `random::run_unasked`.
@@ -7,7 +7,7 @@ use crate::random::is_run_unasked;
 use burn_backend::StreamId;
 use burn_fusion::observer::BlockOperations;
 use burn_ir::{OperationIr, TensorId};
-use core::cell::{Cell, RefCell};
+use core::cell::RefCell;
 use std::collections::HashMap;
 
 #[derive(Default)]
@@ -18,10 +18,9 @@ struct Queue {
 }
 
 thread_local! {
-    /// Looked up by key only. A thread whose operations have run is not in it.
+    /// Of the device whose operations this thread runs, between its blocks. Looked up by key only; a thread whose
+    /// operations have run is not in it.
     static QUEUES: RefCell<HashMap<StreamId, Queue>> = RefCell::new(HashMap::new());
-    /// Whether the program waits for the block that runs.
-    static WAITS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Notes an operation of the thread at work. Whether all before it have run.
@@ -34,9 +33,9 @@ pub(super) fn registered(operation: &OperationIr) -> bool {
     })
 }
 
-/// Notes that a block of the thread at work runs, which writes `outputs`.
-pub(super) fn runs(block: &BlockOperations<'_>, outputs: &[TensorId]) {
-    WAITS.set(QUEUES.with_borrow_mut(|queues| {
+/// Notes that a block of the thread at work runs, which writes `outputs`. Whether the program waits for it.
+pub(super) fn runs(block: &BlockOperations<'_>, outputs: &[TensorId]) -> bool {
+    QUEUES.with_borrow_mut(|queues| {
         let stream = StreamId::current();
         let Some(queue) = queues.get_mut(&stream) else { return false };
         queue.operations = queue.operations.saturating_sub(block.iter().len());
@@ -45,12 +44,7 @@ pub(super) fn runs(block: &BlockOperations<'_>, outputs: &[TensorId]) {
             queues.remove(&stream);
         }
         waits
-    }));
-}
-
-/// Whether the program waits for the block that runs.
-pub(super) fn waits() -> bool {
-    WAITS.get()
+    })
 }
 
 /// The threads of which something waits, in the order in which Burn numbers them.

@@ -84,7 +84,8 @@ struct Plans {
 }
 
 thread_local! {
-    /// Of the device whose operations this thread runs.
+    /// Of the device whose operations this thread runs. Not in the thread's [context](crate::context): it lives as long
+    /// as the device.
     static PLANS: RefCell<Plans> = RefCell::new(Plans {
         made: 0,
         hashes: HashMap::new(),
@@ -96,7 +97,8 @@ thread_local! {
         asked: false,
         device: None,
     });
-    /// The tensors of the device, while its server is exchanged.
+    /// The tensors of the device while its server is exchanged: [`exchange_here`] hands them to [`Exchange`], which Burn
+    /// runs in the same thread.
     static TENSORS: RefCell<HandleContainer<CubeFusionHandle>> = RefCell::default();
     /// Whether [`Exchange`] ran since this was last cleared.
     static SWAPPED: Cell<bool> = const { Cell::new(false) };

@@ -1,9 +1,9 @@
 //! Running an operation several times on the same operands ([`Determinism::rerun`](crate::Determinism::rerun)).
 
-use super::coverage;
-use crate::enable::determinism;
 use crate::error::{self, Error, index_of};
 use crate::random::repeatable;
+use crate::settings::determinism;
+use crate::violation::violated;
 use burn_backend::ops::{BoolTensorOps, FloatTensorOps, IntTensorOps, QTensorOps};
 use burn_backend::{DType, TensorData, read_sync};
 use burn_cubecl::{CubeBackend, CubeDevice};
@@ -35,7 +35,8 @@ pub(super) fn repeated(
         return body(context);
     }
     let work = work(context);
-    // A second handle on each operand: a run may take the first one, and writes in place only where there is no other.
+    // A second handle on each operand: a run consumes the first one, and operations write in place only into tensors with
+    // one handle.
     let operands: Vec<_> = { work.inputs.iter() }.filter_map(|tensor| held(tensor, context)).collect();
     let mut draws = Vec::new();
     repeatable(&mut draws, || body(context));
@@ -48,7 +49,7 @@ pub(super) fn repeated(
         let again = { work.outputs.iter() }.filter_map(|tensor| data(tensor, context));
         let differing = { first.iter().zip(again) }.find_map(|(first, again)| difference(first, &again));
         if let Some(difference) = differing {
-            coverage::violated(&difference.error(run, &work, device));
+            violated(&difference.error(run, &work, device));
         }
     }
     register(&results, context);
@@ -70,7 +71,7 @@ fn register(held: &[Held], context: &mut Context<CubeFusionHandle>) {
 ///
 /// # Panics
 ///
-/// When the device cannot tell them.
+/// When the device cannot read them back.
 fn data(tensor: &TensorIr, context: &Context<CubeFusionHandle>) -> Option<TensorData> {
     let (_, handle) = held(tensor, context)?;
     let handle = TensorHandle { handle, shape: tensor.shape.clone() };
@@ -94,7 +95,7 @@ struct Difference {
 }
 
 fn difference(first: &TensorData, again: &TensorData) -> Option<Difference> {
-    // The values of a quantized tensor are packed, and its scales follow them: they are told apart by the byte.
+    // The values of a quantized tensor are packed, and its scales follow them: they are compared byte by byte.
     let (shape, size) = match first.dtype() {
         DType::QFloat(_) => ([first.as_bytes().len()].into(), 1),
         dtype => (first.shape().clone(), dtype.size()),

@@ -1,6 +1,6 @@
 //! Proof that every operation ran on the route.
 //!
-//! Burn tells an observer of every block that starts and ends, and CubeCL one of every kernel before it is submitted,
+//! Burn calls an observer when a block starts and ends, and CubeCL calls one for every kernel before it is submitted,
 //! both on the thread that runs the block. Three things are violations:
 //!
 //! - a kernel launched by a block that did not pass through [`Block::run`](super::block::Block): it is stopped before it
@@ -17,10 +17,13 @@
 mod outside;
 
 use super::pending;
-use crate::enable::{OnViolation, determinism, warn};
+use crate::catalogue;
+use crate::context::{self, Stage};
 use crate::error::Error;
 use crate::promise;
 use crate::random::waited;
+use crate::settings::{OnViolation, determinism};
+use crate::violation::{violated, warn};
 use burn_backend::StreamId;
 use burn_fusion::observer::{BlockOperations, FusionObservation, FusionObserver};
 use burn_ir::{OperationIr, TensorId, TensorStatus};
@@ -33,37 +36,17 @@ use std::sync::{Arc, OnceLock};
 /// Failed tensors that a thread of a device remembers, of which the newest are kept.
 const MAX_FAILED: usize = 1 << 12;
 
-/// Where a thread of a device is.
-#[derive(Clone, Copy, PartialEq)]
-enum Stage {
-    /// In no block.
-    Outside,
-    /// In a block that starts with this operation and has not passed through the route.
-    Unrouted(&'static str),
-    /// The same, of a block that Burn skips.
-    Skipped(&'static str),
-    /// In a block of the route.
-    Routed,
-    /// At the end of a block of the route.
-    Done,
-}
-
 thread_local! {
-    static STAGE: Cell<Stage> = const { Cell::new(Stage::Outside) };
-    /// What the block that runs writes.
-    static OUTPUTS: RefCell<Vec<TensorId>> = const { RefCell::new(Vec::new()) };
-    /// Tensors that carry an error, as far as this thread has seen.
+    /// Tensors that carry an error, as far as this thread has seen: from one block to the next.
     static FAILED: RefCell<BTreeSet<TensorId>> = const { RefCell::new(BTreeSet::new()) };
-    /// Whether the blocks of this thread come from devices that are covered.
+    /// Whether the blocks of this thread come from devices that are covered: set once, by the first fuser.
     static COVERED: Cell<bool> = const { Cell::new(false) };
-    /// Whether a kernel was seen since this was last cleared.
-    static SEEN: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The first operation that ran outside the route.
 static VIOLATION: OnceLock<Error> = OnceLock::new();
 
-/// Whether CubeCL still tells this observer of launches.
+/// Whether CubeCL still calls this observer.
 static WATCHING: AtomicBool = AtomicBool::new(true);
 
 /// Starts observing, for the rest of the process.
@@ -85,7 +68,7 @@ pub(super) fn covered() {
 /// When an earlier operation ran outside the route: Burn turns the panic into an error of the tensors this block was to
 /// write.
 pub(super) fn routed() {
-    STAGE.set(Stage::Routed);
+    set_stage(Stage::Routed);
     if let (Some(violation), OnViolation::Error) = (VIOLATION.get(), determinism().on_violation) {
         panic!("{violation}");
     }
@@ -93,14 +76,18 @@ pub(super) fn routed() {
 
 /// The block running on this thread has run to its end.
 pub(super) fn done() {
-    STAGE.set(Stage::Done);
+    set_stage(Stage::Done);
+}
+
+fn set_stage(stage: Stage) {
+    context::with(|context| context.stage = stage);
 }
 
 /// Runs `body`, which says whether it launched a kernel, and notes whether that was seen.
 pub(super) fn launching(body: impl FnOnce() -> bool) {
-    SEEN.set(false);
+    context::with(|context| context.kernel_seen = false);
     if body() {
-        WATCHING.store(SEEN.get(), Ordering::Relaxed);
+        WATCHING.store(context::with(|context| context.kernel_seen), Ordering::Relaxed);
     }
 }
 
@@ -111,14 +98,6 @@ fn violation(operation: &'static str) -> Error {
     warn(&violation);
     let _ = VIOLATION.set(violation.clone());
     violation
-}
-
-/// Panics with `error`, or lets it pass with a warning, as the settings say.
-pub(super) fn violated(error: &Error) {
-    match determinism().on_violation {
-        OnViolation::Error => panic!("{error}"),
-        OnViolation::Warn => warn(error),
-    }
 }
 
 struct Coverage;
@@ -133,18 +112,16 @@ impl FusionObserver for Coverage {
     fn block_starts(&self, block: BlockOperations<'_>) {
         // An upload and a free carry no work.
         let works = |operation: &&OperationIr| !matches!(operation, OperationIr::Init(_) | OperationIr::Drop(_));
-        let first = block.iter().find(works).map(crate::catalogue::operation);
+        let first = block.iter().find(works).map(catalogue::operation);
         let written = block.iter().filter(|operation| !matches!(operation, OperationIr::Drop(_)));
-        OUTPUTS.with_borrow_mut(|outputs| {
-            outputs.clear();
-            outputs.extend(written.flat_map(OperationIr::outputs).map(|output| output.id));
-            pending::runs(&block, outputs);
-        });
-        STAGE.set(match first {
+        let outputs: Vec<TensorId> = written.flat_map(OperationIr::outputs).map(|output| output.id).collect();
+        let waits = pending::runs(&block, &outputs);
+        let stage = match first {
             None => Stage::Done,
             Some(operation) if skipped(&block) => Stage::Skipped(operation),
             Some(operation) => Stage::Unrouted(operation),
-        });
+        };
+        context::with(|context| (context.stage, context.outputs, context.waits) = (stage, outputs, waits));
         if let Some(operation) = first
             && !COVERED.get()
             && !promise::keeps(promise::REMOTE)
@@ -154,7 +131,7 @@ impl FusionObserver for Coverage {
     }
 
     fn block_ran(&self) {
-        match STAGE.replace(Stage::Outside) {
+        match context::with(|context| core::mem::take(&mut context.stage)) {
             Stage::Unrouted(operation) if COVERED.get() && !WATCHING.load(Ordering::Relaxed) => {
                 violation(operation);
             }
@@ -166,10 +143,13 @@ impl FusionObserver for Coverage {
 
 impl LaunchObserver for Coverage {
     fn launched(&self, kernel: &'static str) {
-        SEEN.set(true);
-        match STAGE.get() {
+        let stage = context::with(|context| {
+            context.kernel_seen = true;
+            context.stage
+        });
+        match stage {
             Stage::Unrouted(operation) | Stage::Skipped(operation) => {
-                STAGE.set(Stage::Done);
+                set_stage(Stage::Done);
                 let violation = violation(operation);
                 if determinism().on_violation == OnViolation::Error {
                     panic!("{violation}");
@@ -201,12 +181,11 @@ fn skipped(block: &BlockOperations<'_>) -> bool {
 
 /// The block that ran did not get to its end: what it was to write carries an error.
 fn failed() {
-    OUTPUTS.with_borrow(|outputs| {
-        FAILED.with_borrow_mut(|failed| {
-            failed.extend(outputs);
-            while failed.len() > MAX_FAILED {
-                failed.pop_first();
-            }
-        });
+    let outputs = context::with(|context| core::mem::take(&mut context.outputs));
+    FAILED.with_borrow_mut(|failed| {
+        failed.extend(outputs);
+        while failed.len() > MAX_FAILED {
+            failed.pop_first();
+        }
     });
 }

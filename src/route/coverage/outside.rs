@@ -5,10 +5,10 @@
 //! that nobody but its author knows: an extension that resolves tensors, launches kernels of its own and registers the
 //! results, or calls Burn's plain backend.
 
-use super::violated;
-use crate::backend::is_within_backend;
+use crate::context;
 use crate::error::Error;
 use crate::promise;
+use crate::violation::violated;
 
 /// Crates and modules whose kernels may run outside a block: this crate's, and copies of elements as they are.
 const EXPECTED: [&str; 2] = ["burn_deterministic", "cubecl_std::tensor::contiguous"];
@@ -19,7 +19,7 @@ const EXPECTED: [&str; 2] = ["burn_deterministic", "cubecl_std::tensor::contiguo
 ///
 /// When it is a violation, unless the settings let violations pass.
 pub(super) fn check(kernel: &'static str) {
-    let expected = is_within_backend()
+    let expected = context::with(|context| context.in_method)
         || EXPECTED.iter().any(|prefix| kernel.starts_with(prefix))
         || promise::keeps_kernel(kernel);
     if !expected {

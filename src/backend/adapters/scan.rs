@@ -1,4 +1,4 @@
-//! Cumulative operations.
+//! Scans: cumulative sums, products, minima and maxima along an axis.
 
 use super::{Output, operand, run};
 use burn_backend::TensorMetadata;

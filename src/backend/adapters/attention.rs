@@ -1,4 +1,4 @@
-//! Attention.
+//! Scaled dot-product attention: `softmax(Q K^T scale + bias) V`.
 
 use super::{Output, operand, run};
 use crate::backend::Deterministic;
@@ -11,15 +11,15 @@ use burn_deterministic_kernels::attention::{self, Params};
 
 /// The tensors of attention.
 pub(in crate::backend) struct Operands {
-    /// The queries of each head.
+    /// Q, `[batch, heads, queries, width]`.
     pub query: CubeTensor,
-    /// Its keys.
+    /// K, `[batch, heads, keys, width]`.
     pub key: CubeTensor,
-    /// Its values.
+    /// V, `[batch, heads, keys, columns]`.
     pub value: CubeTensor,
-    /// Which keys a query does not see.
+    /// Bool, true where a query does not see a key; broadcasts to `[batch, heads, queries, keys]`.
     pub mask: Option<CubeTensor>,
-    /// What is added to the scores.
+    /// Added to the scores; broadcasts to `[batch, heads, queries, keys]`.
     pub bias: Option<CubeTensor>,
 }
 

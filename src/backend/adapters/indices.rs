@@ -1,18 +1,19 @@
 //! Indices outside their axis: noted when an operation gets them, reported when the program next waits for the device.
 //!
-//! Each operation that takes indices launches a check beside its kernel, which raises a flag on the device if one is
+//! Each operation that takes indices launches a check beside its kernel, which sets a flag on the device if one is
 //! outside. Nobody waits for it: the flags of a thread's operations on a device are read together, where the program
-//! waits for the device anyway, or after [`FLAGS`] operations. Only when one is up are its indices looked at.
+//! waits for the device anyway, or after [`FLAGS`] operations. Only when one is set are its indices read.
 //!
-//! A thread may end without having waited. So a thread that waits also looks at what other threads have left, and is told
-//! once of what it finds there; the other thread is told too, if it still asks. Not so under
+//! A thread may end without having waited. So a thread that waits also reads the flags that other threads have left, and
+//! gets their error once; the other thread gets it too, if it still asks. Not so under
 //! [`Determinism::seed_threads`](crate::Determinism::seed_threads), where threads have nothing to do with each other.
 
 use crate::backend::reads::copy_at_once;
 use crate::backend::refused::describe;
-use crate::enable::determinism;
+use crate::context;
 use crate::error::{Error, index_of};
-use crate::random::{devices, of_operation};
+use crate::random::devices;
+use crate::settings::determinism;
 use burn_backend::ops::IntTensorOps;
 use burn_backend::{DeviceId, ExecutionError, StreamId, TensorData, read_sync};
 use burn_cubecl::{CubeBackend, CubeDevice, fusion::FusionCubeRuntime, tensor::CubeTensor};
@@ -24,10 +25,10 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Operations of one thread and device that may wait to be looked at.
+/// Operations of one thread and device whose flags have not been read, at most.
 const FLAGS: usize = 64;
 
-/// Bytes of indices that they may keep in memory.
+/// Bytes of indices that they keep in memory, at most.
 const BYTES: usize = 64 << 20;
 
 /// An operation whose indices are being checked.
@@ -46,14 +47,14 @@ struct Ledger {
     pending: Vec<Pending>,
     bytes: usize,
     found: Option<OutOfRange>,
-    /// Whether another thread was told of what was found.
-    told_another: bool,
+    /// Whether another thread got what was found.
+    given_to_another: bool,
 }
 
 /// An operation that got an index outside its axis.
 #[derive(Clone)]
 pub(crate) struct OutOfRange {
-    /// What to tell the program.
+    /// The error.
     pub error: Error,
     /// The operation's result, where it came over Burn's stream.
     pub output: Option<TensorId>,
@@ -65,7 +66,7 @@ static LEDGERS: Mutex<BTreeMap<(DeviceId, StreamId), Arc<Mutex<Ledger>>>> = Mute
 /// How many have something in them.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 
-/// Flags that no ledger has, all of them down.
+/// Flags that belong to no ledger, none of them set.
 static SPARE: Mutex<Vec<(DeviceId, Flags)>> = Mutex::new(Vec::new());
 
 /// Spare flags that are kept.
@@ -88,7 +89,7 @@ pub(super) fn note(
             operands: describe(operands),
             indices: indices.clone(),
             sizes: sizes.to_vec(),
-            output: of_operation(),
+            output: context::position(),
         });
         ledger.bytes += indices.meta.shape().num_elements() * indices.dtype.size();
         if ledger.pending.len() == FLAGS || ledger.bytes > BYTES {
@@ -99,7 +100,7 @@ pub(super) fn note(
 }
 
 /// The first operation of this thread on `device` that got an index outside its axis, once. Where it `waits`, of all
-/// that ran, else of those that were looked at already; and then of other threads' operations.
+/// that ran, else of those whose flags were read already; and then of other threads' operations.
 pub(crate) fn out_of_range(device: &CubeDevice, waits: bool) -> Option<OutOfRange> {
     if OPEN.load(Ordering::Relaxed) == 0 {
         return None;
@@ -116,7 +117,7 @@ pub(crate) fn out_of_range(device: &CubeDevice, waits: bool) -> Option<OutOfRang
     }
 }
 
-/// Tells of an operation of this thread that came over Burn's stream and got an index outside its axis. Waits for the
+/// Reports an operation of this thread that came over Burn's stream and got an index outside its axis. Waits for the
 /// devices.
 ///
 /// # Errors
@@ -142,11 +143,11 @@ fn of_another_thread(device: &CubeDevice) -> Option<OutOfRange> {
     let all = (device_id, StreamId { value: 0 })..=(device_id, StreamId { value: u64::MAX });
     let others: Vec<_> = ledgers().range(all).map(|(key, ledger)| (*key, ledger.clone())).collect();
     others.into_iter().find_map(|(key, ledger)| {
-        // One at work is looked at by its own thread, or another time.
+        // One in use is read by its own thread, or another time.
         let found = at_work(key, &mut *ledger.try_lock().ok()?, |ledger| {
             ledger.look(device);
-            let found = ledger.found.clone().filter(|_| !ledger.told_another)?;
-            ledger.told_another = true;
+            let found = ledger.found.clone().filter(|_| !ledger.given_to_another)?;
+            ledger.given_to_another = true;
             Some(found)
         });
         forget_closed(key, ledger);
@@ -236,7 +237,7 @@ impl Ledger {
         }
         self.bytes = 0;
         let pending = core::mem::take(&mut self.pending);
-        // A device that cannot tell has lost more than this, and says so at every read.
+        // A device that cannot read them back has failed, and every read returns that.
         let Ok(raised) = flags.read(&device.client()) else {
             self.flags = None;
             return;
@@ -247,7 +248,7 @@ impl Ledger {
         let found = OutOfRange { output: found.output, error: found.error(device) };
         if self.found.is_none() {
             self.found = Some(found);
-            self.told_another = false;
+            self.given_to_another = false;
         }
     }
 }

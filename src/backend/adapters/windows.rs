@@ -6,7 +6,7 @@
 
 use super::{Output, operand, run};
 use burn_backend::{TensorData, TensorMetadata, ops::IntTensorOps};
-use burn_cubecl::{CubeBackend, ops::unfold, tensor::CubeTensor};
+use burn_cubecl::{CubeBackend, tensor::CubeTensor};
 use burn_deterministic_kernels::gather;
 
 /// The windows of `size` elements that start every `step` elements of axis `dim`, with the elements of a window along a
@@ -17,8 +17,9 @@ pub(in crate::backend) fn windows(
     dim: usize,
     size: usize,
     step: usize,
+    plain: impl FnOnce(CubeTensor, usize, usize, usize) -> CubeTensor,
 ) -> CubeTensor {
-    let view = unfold(tensor.clone(), dim, size, step);
+    let view = plain(tensor.clone(), dim, size, step);
     if !misleads(view.meta.shape(), view.meta.strides()) {
         return view;
     }

@@ -12,15 +12,15 @@ use cubecl::std::tensor::TensorHandle;
 
 /// The operands of a deformable convolution.
 pub(in crate::backend) struct Operands {
-    /// The image.
+    /// The image, `[batch, channels, height, width]`.
     pub x: CubeTensor,
-    /// Where taps sample.
+    /// The displacement of each tap, `[batch, 2 * groups * taps, out height, out width]`.
     pub offset: CubeTensor,
     /// The weight.
     pub weight: CubeTensor,
-    /// What samples are multiplied with.
+    /// The factor of each sample, `[batch, groups * taps, out height, out width]`.
     pub mask: Option<CubeTensor>,
-    /// What is added to the output.
+    /// Added to the output, `[out channels]`.
     pub bias: Option<CubeTensor>,
 }
 

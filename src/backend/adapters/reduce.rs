@@ -29,16 +29,27 @@ pub(in crate::backend) fn whole(
     run(operation, &[&tensor], output, |client| fold(client, operand(&tensor), &axes), || plain(tensor.clone()))
 }
 
-/// Reduces `axes`, which keep length one.
+/// Reduces `axis`, which keeps length one.
 pub(in crate::backend) fn along(
     operation: &'static str,
     fold: Fold,
     tensor: CubeTensor,
+    axis: usize,
+    plain: impl FnOnce(CubeTensor, usize) -> CubeTensor,
+) -> CubeTensor {
+    over(operation, fold, tensor, &[axis], |tensor, _| plain(tensor, axis))
+}
+
+/// Reduces `axes`, which keep length one.
+pub(in crate::backend) fn over(
+    operation: &'static str,
+    fold: Fold,
+    tensor: CubeTensor,
     axes: &[usize],
-    plain: impl FnOnce(CubeTensor) -> CubeTensor,
+    plain: impl FnOnce(CubeTensor, &[usize]) -> CubeTensor,
 ) -> CubeTensor {
     let output = Output::like(&tensor, one_long(&tensor, axes));
-    run(operation, &[&tensor], output, |client| fold(client, operand(&tensor), axes), || plain(tensor.clone()))
+    run(operation, &[&tensor], output, |client| fold(client, operand(&tensor), axes), || plain(tensor.clone(), axes))
 }
 
 /// The index of an element along `axis`, which keeps length one.
@@ -48,11 +59,24 @@ pub(in crate::backend) fn index(
     tensor: CubeTensor,
     axis: usize,
     dtype: IntDType,
-    plain: impl FnOnce(CubeTensor) -> CubeTensor,
+    plain: impl FnOnce(CubeTensor, usize, IntDType) -> CubeTensor,
 ) -> CubeTensor {
     let output = Output { dtype: dtype.into(), ..Output::like(&tensor, one_long(&tensor, &[axis])) };
     let elem = dtype_to_elem_type(dtype.into());
-    run(operation, &[&tensor], output, |client| search(client, operand(&tensor), axis, elem), || plain(tensor.clone()))
+    let kernel = |client: &Client| search(client, operand(&tensor), axis, elem);
+    run(operation, &[&tensor], output, kernel, || plain(tensor.clone(), axis, dtype))
+}
+
+/// [`index`] of an int tensor, in its dtype.
+pub(in crate::backend) fn int_index(
+    operation: &'static str,
+    search: Search,
+    tensor: CubeTensor,
+    axis: usize,
+    plain: impl FnOnce(CubeTensor, usize) -> CubeTensor,
+) -> CubeTensor {
+    let dtype = tensor.dtype.into();
+    index(operation, search, tensor, axis, dtype, |tensor, axis, _| plain(tensor, axis))
 }
 
 /// An element along `axis`, which keeps length one, and its index.
@@ -62,7 +86,7 @@ pub(in crate::backend) fn with_index(
     tensor: CubeTensor,
     axis: usize,
     dtype: IntDType,
-    plain: impl FnOnce(CubeTensor) -> (CubeTensor, CubeTensor),
+    plain: impl FnOnce(CubeTensor, usize, IntDType) -> (CubeTensor, CubeTensor),
 ) -> (CubeTensor, CubeTensor) {
     let shape = one_long(&tensor, &[axis]);
     let indices = Output { dtype: dtype.into(), ..Output::like(&tensor, shape.clone()) };
@@ -73,9 +97,21 @@ pub(in crate::backend) fn with_index(
         &tensor.device,
         [Output::like(&tensor, shape), indices],
         |client| search(client, operand(&tensor), axis, elem).map(|(values, indices)| [values, indices]),
-        || plain(tensor.clone()).into(),
+        || plain(tensor.clone(), axis, dtype).into(),
     );
     (values, indices)
+}
+
+/// [`with_index`] of an int tensor, in its dtype.
+pub(in crate::backend) fn int_with_index(
+    operation: &'static str,
+    search: SearchPair,
+    tensor: CubeTensor,
+    axis: usize,
+    plain: impl FnOnce(CubeTensor, usize) -> (CubeTensor, CubeTensor),
+) -> (CubeTensor, CubeTensor) {
+    let dtype = tensor.dtype.into();
+    with_index(operation, search, tensor, axis, dtype, |tensor, axis, _| plain(tensor, axis))
 }
 
 fn one_long(tensor: &CubeTensor, axes: &[usize]) -> Shape {

@@ -1,4 +1,8 @@
-//! From Burn's tensors to the operands of the kernels and back: one file a kernel family.
+//! Adapters: from Burn's tensors to the operands of the kernels and back. One file a kernel family.
+//!
+//! A function of these files runs one kernel of burn-deterministic-kernels, gives its result the shape and dtype that Burn
+//! expects, and turns the kernel's error into a refusal. Its arguments are the name of the operation, the kernel where
+//! there is a choice, the arguments of Burn's method, and the inner backend's method `plain`.
 
 pub(super) mod attention;
 pub(super) mod convolution;
@@ -16,7 +20,7 @@ pub(super) mod sort;
 pub(super) mod windows;
 
 use super::refused::{describe, poison, refused};
-use super::within::within_backend;
+use crate::context::in_method;
 use crate::error::{Error, Refusal};
 use burn_backend::{DType, Shape};
 use burn_cubecl::{CubeDevice, kernel::untile, tensor::CubeTensor};
@@ -88,10 +92,10 @@ fn run_all<const N: usize>(
 
 /// The operand of a kernel. Kernels read any strides, and rows where Burn keeps storage tiles.
 fn operand(tensor: &CubeTensor) -> TensorHandle {
-    within_backend(|| untile(tensor.clone())).into()
+    in_method(|| untile(tensor.clone())).into()
 }
 
-/// What the program is told of a kernel that did not run.
+/// The refusal for a kernel's error.
 fn refusal(operation: &'static str, operands: &[&CubeTensor], device: &CubeDevice, error: KernelError) -> Refusal {
     let (reason, remedy) = match error {
         KernelError::Dtype { kernel, dtype, remedy } => {

@@ -1,21 +1,20 @@
-//! Samples of images.
+//! Interpolation: the gradient of resizing an image, and sampling it at the points of a grid.
 
 use super::{Output, operand, run};
-use burn_backend::ops::{
-    FloatTensorOps, GridSampleOptions, GridSamplePaddingMode, InterpolateMode, InterpolateOptions, ModuleOps,
-};
+use burn_backend::ops::{GridSampleOptions, GridSamplePaddingMode, InterpolateMode, InterpolateOptions};
 use burn_backend::{Shape, TensorMetadata};
-use burn_cubecl::CubeBackend;
 use burn_cubecl::tensor::CubeTensor;
 use burn_deterministic_kernels::grid_sample::{self, Padding, SampleParams};
 use burn_deterministic_kernels::interpolation::{self, weights};
 
-/// The gradient of resizing.
+/// The gradient of resizing by the image `x`, `[batch, channels, height, width]`.
 pub(in crate::backend) fn interpolate_backward(
+    operation: &'static str,
     x: CubeTensor,
     gradient: CubeTensor,
     output_size: [usize; 2],
     options: InterpolateOptions,
+    plain: impl FnOnce(CubeTensor, CubeTensor, [usize; 2], InterpolateOptions) -> CubeTensor,
 ) -> CubeTensor {
     let filter = match options.mode {
         InterpolateMode::Nearest => weights::Filter::Nearest,
@@ -25,16 +24,22 @@ pub(in crate::backend) fn interpolate_backward(
         InterpolateMode::Lanczos3 => weights::Filter::Lanczos3,
     };
     run(
-        "interpolate_backward",
+        operation,
         &[&x, &gradient],
         Output::like(&x, x.shape()),
         |client| interpolation::input_gradient(client, operand(&gradient), &x.shape(), filter, options.align_corners),
-        || CubeBackend::interpolate_backward(x.clone(), gradient.clone(), output_size, options.clone()),
+        || plain(x.clone(), gradient.clone(), output_size, options.clone()),
     )
 }
 
-/// Samples at the places of a grid.
-pub(in crate::backend) fn grid_sample(tensor: CubeTensor, grid: CubeTensor, options: GridSampleOptions) -> CubeTensor {
+/// Samples `tensor`, `[batch, channels, height, width]`, at the points of `grid`, `[batch, out height, out width, 2]`.
+pub(in crate::backend) fn grid_sample(
+    operation: &'static str,
+    tensor: CubeTensor,
+    grid: CubeTensor,
+    options: GridSampleOptions,
+    plain: impl FnOnce(CubeTensor, CubeTensor, GridSampleOptions) -> CubeTensor,
+) -> CubeTensor {
     let params = SampleParams {
         filter: match options.mode {
             InterpolateMode::Nearest | InterpolateMode::NearestExact => grid_sample::Filter::Nearest,
@@ -55,10 +60,10 @@ pub(in crate::backend) fn grid_sample(tensor: CubeTensor, grid: CubeTensor, opti
         _ => tensor.shape(),
     };
     run(
-        "float_grid_sample_2d",
+        operation,
         &[&tensor, &grid],
         Output::like(&tensor, shape),
         |client| grid_sample::sample(client, operand(&tensor), operand(&grid), params),
-        || CubeBackend::float_grid_sample_2d(tensor.clone(), grid.clone(), options.clone()),
+        || plain(tensor.clone(), grid.clone(), options.clone()),
     )
 }

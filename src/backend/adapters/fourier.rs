@@ -1,4 +1,4 @@
-//! Fourier transforms.
+//! FFTs of real signals along one axis.
 
 use super::{Output, operand, refusal};
 use crate::error::Refusal;
@@ -6,7 +6,7 @@ use burn_backend::TensorMetadata;
 use burn_cubecl::tensor::CubeTensor;
 use burn_deterministic_kernels::fourier;
 
-/// The real and imaginary parts of a real signal's spectrum.
+/// Real FFT of `n` values: the real and imaginary parts of bins `0..=n/2`.
 pub(crate) fn forward(signal: CubeTensor, axis: usize, n: usize) -> Result<[CubeTensor; 2], Refusal> {
     let client = signal.device.client();
     let mut shape = signal.shape();
@@ -16,7 +16,7 @@ pub(crate) fn forward(signal: CubeTensor, axis: usize, n: usize) -> Result<[Cube
     Ok(parts.map(|part| Output::like(&signal, shape.clone()).of(&client, part)))
 }
 
-/// The real signal that has a spectrum.
+/// Inverse real FFT: `n` values from the real and imaginary parts of bins `0..=n/2`.
 pub(crate) fn inverse(real: CubeTensor, imaginary: CubeTensor, axis: usize, n: usize) -> Result<CubeTensor, Refusal> {
     let client = real.device.client();
     let mut shape = real.shape();

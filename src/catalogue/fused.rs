@@ -1,0 +1,98 @@
+//! Operations that share a kernel.
+
+use burn_backend::DType::{self, F32, I32};
+use burn_deterministic_kernels::elementwise::{Binary, Comparison, Logic, Unary, Whole};
+use burn_deterministic_kernels::reduce;
+
+/// What a method computes in the fused kernel of `elementwise`. Its second operand may be a scalar.
+pub(crate) enum Fused {
+    /// A function of an f32.
+    Unary(Unary),
+    /// A function of two f32.
+    Binary(Binary),
+    /// A function of two i32.
+    Int(Whole),
+    /// `-x`, of an i32.
+    IntNegate,
+    /// `!x`, of an i32.
+    IntNot,
+    /// A comparison of two elements of this dtype.
+    Compare(DType, Comparison),
+    /// An element of this dtype, or another one where a mask is set.
+    Mask(DType),
+    /// A function of two bools.
+    Logic(Logic),
+    /// `!x`, of a bool.
+    Not,
+    /// An f32 cut to an i32.
+    FloatToInt,
+    /// An i32 rounded to an f32.
+    IntToFloat,
+    /// A bool as 0 or 1, an f32.
+    BoolToFloat,
+    /// A bool as 0 or 1, an i32.
+    BoolToInt,
+    /// A reduction of f32, which ends the kernel: it computes its elements where it reads them.
+    Fold(reduce::Operation),
+}
+
+/// What a method computes in the fused kernel, if its f32, i32 or bool form on Burn's stream runs there together with its
+/// neighbours.
+///
+/// Divisions, remainders, shifts and powers of ints do not: what becomes of a division by zero or a shift by more than a
+/// word is the driver's, and need not be the same beside other operations.
+pub(crate) fn fused(method: &str) -> Option<Fused> {
+    let fused = match method {
+        "float_add" | "float_add_scalar" => Fused::Binary(Binary::Add),
+        "float_sub" | "float_sub_scalar" => Fused::Binary(Binary::Subtract),
+        "float_mul" | "float_mul_scalar" => Fused::Binary(Binary::Multiply),
+        "float_div" | "float_div_scalar" => Fused::Binary(Binary::Divide),
+        "float_abs" => Fused::Unary(Unary::Absolute),
+        "float_neg" => Fused::Unary(Unary::Negate),
+        "float_recip" => Fused::Unary(Unary::Reciprocal),
+        "float_exp" => Fused::Unary(Unary::Exponential),
+        "float_log" => Fused::Unary(Unary::Logarithm),
+        "float_sqrt" => Fused::Unary(Unary::SquareRoot),
+        "float_tanh" => Fused::Unary(Unary::HyperbolicTangent),
+        "float_sin" => Fused::Unary(Unary::Sine),
+        "float_cos" => Fused::Unary(Unary::Cosine),
+        "float_erf" => Fused::Unary(Unary::Error),
+        "float_floor" => Fused::Unary(Unary::Floor),
+        "float_ceil" => Fused::Unary(Unary::Ceiling),
+        "float_round" => Fused::Unary(Unary::Round),
+        "float_trunc" => Fused::Unary(Unary::Truncate),
+        "float_equal" | "float_equal_elem" => Fused::Compare(F32, Comparison::Equal),
+        "float_greater" | "float_greater_elem" => Fused::Compare(F32, Comparison::Greater),
+        "float_greater_equal" | "float_greater_equal_elem" => Fused::Compare(F32, Comparison::GreaterEqual),
+        "float_lower" | "float_lower_elem" => Fused::Compare(F32, Comparison::Less),
+        "float_lower_equal" | "float_lower_equal_elem" => Fused::Compare(F32, Comparison::LessEqual),
+        "float_mask_where" | "float_mask_fill" => Fused::Mask(F32),
+        "float_into_int" => Fused::FloatToInt,
+        "int_add" | "int_add_scalar" => Fused::Int(Whole::Add),
+        "int_sub" | "int_sub_scalar" => Fused::Int(Whole::Subtract),
+        "int_mul" | "int_mul_scalar" => Fused::Int(Whole::Multiply),
+        "bitwise_and" | "bitwise_and_scalar" => Fused::Int(Whole::And),
+        "bitwise_or" | "bitwise_or_scalar" => Fused::Int(Whole::Or),
+        "bitwise_xor" | "bitwise_xor_scalar" => Fused::Int(Whole::Xor),
+        "int_neg" => Fused::IntNegate,
+        "bitwise_not" => Fused::IntNot,
+        "int_equal" | "int_equal_elem" => Fused::Compare(I32, Comparison::Equal),
+        "int_greater" | "int_greater_elem" => Fused::Compare(I32, Comparison::Greater),
+        "int_greater_equal" | "int_greater_equal_elem" => Fused::Compare(I32, Comparison::GreaterEqual),
+        "int_lower" | "int_lower_elem" => Fused::Compare(I32, Comparison::Less),
+        "int_lower_equal" | "int_lower_equal_elem" => Fused::Compare(I32, Comparison::LessEqual),
+        "int_mask_where" | "int_mask_fill" => Fused::Mask(I32),
+        "int_into_float" => Fused::IntToFloat,
+        "bool_and" => Fused::Logic(Logic::And),
+        "bool_or" => Fused::Logic(Logic::Or),
+        "bool_xor" | "bool_not_equal" => Fused::Logic(Logic::Xor),
+        "bool_not" => Fused::Not,
+        "bool_into_float" => Fused::BoolToFloat,
+        "bool_into_int" => Fused::BoolToInt,
+        "float_sum" | "float_sum_dim" | "float_sum_dims" => Fused::Fold(reduce::Operation::Sum),
+        "float_prod" | "float_prod_dim" => Fused::Fold(reduce::Operation::Prod),
+        "float_mean" | "float_mean_dim" => Fused::Fold(reduce::Operation::Mean),
+        _ => return None,
+    };
+    Some(fused)
+}

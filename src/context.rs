@@ -1,0 +1,116 @@
+//! What the current thread is doing for Burn's stream.
+//!
+//! Burn runs the operations of a device in blocks, on a thread of the device, and tells observers when a block starts
+//! and ends and when a kernel is launched. Between the observers, the block and the methods of
+//! [`Deterministic`](crate::Deterministic) lie Burn, burn-router and CubeCL, which pass nothing of ours on. So each thread
+//! has a [`Context`], and it is written from the outside in:
+//!
+//! ```text
+//! block starts      stage, outputs, waits
+//!   Block::run      stage
+//!     operation     operation, repeated
+//!       method      in_method
+//!         kernel    kernel_seen
+//! block ran         stage
+//! ```
+//!
+//! What outlives a block is kept where it is used: queues (`route::pending`), plans (`route::plans`), failed tensors
+//! (`route::coverage`), and the streams that a thread draws for (`random::threads`).
+
+use burn_ir::TensorId;
+use core::cell::RefCell;
+use core::mem;
+
+/// What a thread is doing.
+#[derive(Default)]
+pub(crate) struct Context {
+    /// Where in a block of Burn's stream the thread is.
+    pub stage: Stage,
+    /// What the block writes, uploads included.
+    pub outputs: Vec<TensorId>,
+    /// Whether the program waits for the block: it contains the last operation that its thread has issued.
+    pub waits: bool,
+    /// The operation of the block that runs on the deterministic backend. A refusal in it is a panic, which Burn catches.
+    pub operation: Option<Operation>,
+    /// The random numbers of an operation that runs more than once.
+    pub repeated: Option<Repeated>,
+    /// Whether the thread is in a part of a method of [`Deterministic`](crate::Deterministic) that may launch kernels of
+    /// Burn's, in a block or outside.
+    pub in_method: bool,
+    /// Whether CubeCL has told of a launch since this was last cleared.
+    pub kernel_seen: bool,
+}
+
+/// Where a thread is in a block.
+#[derive(Clone, Copy, Default, PartialEq)]
+pub(crate) enum Stage {
+    /// In no block.
+    #[default]
+    Outside,
+    /// In a block that starts with this operation and has not passed through the route.
+    Unrouted(&'static str),
+    /// The same, of a block that Burn skips.
+    Skipped(&'static str),
+    /// In a block of the route.
+    Routed,
+    /// At the end of a block of the route.
+    Done,
+}
+
+/// An operation of Burn's stream.
+#[derive(Clone, Copy)]
+pub(crate) struct Operation {
+    /// Its (first) result, whose number says when it was issued: see `random::position`.
+    pub output: Option<TensorId>,
+}
+
+/// The random numbers of an operation: those it has drawn before, to be drawn again.
+pub(crate) struct Repeated {
+    pub draws: Vec<Draw>,
+    /// How many the present run has drawn.
+    pub next: usize,
+}
+
+/// The key and the stream of one random operation.
+pub(crate) type Draw = ([u8; 32], u64);
+
+thread_local! {
+    static CONTEXT: RefCell<Context> = RefCell::default();
+}
+
+/// Hands the thread's context to `body`, which must call nothing that asks for it.
+pub(crate) fn with<T>(body: impl FnOnce(&mut Context) -> T) -> T {
+    let mut body = Some(body);
+    let mut call = |context: &mut Context| body.take().map(|body| body(context));
+    let result = CONTEXT.try_with(|context| call(&mut context.borrow_mut())).ok().flatten();
+    // A thread whose locals are gone is doing nothing.
+    result.or_else(|| call(&mut Context::default())).expect("`body` is called once")
+}
+
+/// Runs `body` with another value of a field; the one before is put back, also if `body` panics.
+pub(crate) fn scoped<T, F>(field: fn(&mut Context) -> &mut F, value: F, body: impl FnOnce() -> T) -> T {
+    struct Restore<F> {
+        field: fn(&mut Context) -> &mut F,
+        before: Option<F>,
+    }
+    impl<F> Drop for Restore<F> {
+        fn drop(&mut self) {
+            if let Some(before) = self.before.take() {
+                with(|context| *(self.field)(context) = before);
+            }
+        }
+    }
+    let before = with(|context| mem::replace(field(context), value));
+    let _restore = Restore { field, before: Some(before) };
+    body()
+}
+
+/// Runs `body`, a part of a method of [`Deterministic`](crate::Deterministic) that may launch kernels of Burn's.
+pub(crate) fn in_method<T>(body: impl FnOnce() -> T) -> T {
+    scoped(|context| &mut context.in_method, true, body)
+}
+
+/// The position of the operation being run, where it came over Burn's stream: the number of its result.
+pub(crate) fn position() -> Option<TensorId> {
+    with(|context| context.operation?.output)
+}

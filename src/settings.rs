@@ -1,0 +1,128 @@
+//! The settings of the process: what was asked of [`enable_op_determinism`](crate::enable_op_determinism), and whether
+//! it is in force. Everything reads them, so nothing of this crate is imported here.
+
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// What determinism means for a program, and what happens where it cannot be had.
+///
+/// `Determinism::default()` is what most programs want: [`Guarantee::RunToRun`] and [`OnViolation::Error`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Determinism {
+    pub(crate) guarantee: Guarantee,
+    pub(crate) on_violation: OnViolation,
+    /// 0 stands for once, unchecked.
+    pub(crate) runs: u32,
+    pub(crate) thread_seed: Option<u64>,
+}
+
+impl Determinism {
+    /// The default settings.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks for a guarantee.
+    pub fn guarantee(self, guarantee: Guarantee) -> Self {
+        Self { guarantee, ..self }
+    }
+
+    /// Chooses what happens to an operation that has no deterministic version, or no seed.
+    pub fn on_violation(self, on_violation: OnViolation) -> Self {
+        Self { on_violation, ..self }
+    }
+
+    /// Runs every operation of Burn's stream `runs` times on the same operands and compares the bits of the results;
+    /// 0 and 1 mean once, without a comparison, which is the default.
+    ///
+    /// A difference is a violation, [`Error::NotRepeatable`](crate::Error::NotRepeatable). The bits of a program do not
+    /// change: the random operations draw the same numbers in each run, and the first result is the one that stays.
+    /// Element-wise operations that share a kernel are repeated together. Work below the tensor API, on
+    /// [`Deterministic`](crate::Deterministic) itself, is not repeated.
+    ///
+    /// For finding faults of a device, a driver or a promised custom operation: each operation takes `runs` times as
+    /// long, waits for the device, copies every result to the host `runs` times, and keeps its operands in memory,
+    /// so that nothing is computed in place.
+    pub fn rerun(self, runs: u32) -> Self {
+        Self { runs: if runs < 2 { 0 } else { runs }, ..self }
+    }
+
+    /// Seeds every thread that draws random numbers before it has a seed or a stream of its own, as if it had called
+    /// [`set_random_seed`](crate::set_random_seed) with `seed` first. Without it such a draw is a violation,
+    /// [`Error::Unseeded`](crate::Error::Unseeded).
+    ///
+    /// For programs in which threads have nothing to do with each other, above all tests, of which each runs in a thread
+    /// of its own: two such threads draw the **same** numbers. Not for pools of threads (rayon, tokio): which task runs on
+    /// which thread changes from run to run, and with it the numbers. `Device::seed` has no effect then. Where threads work
+    /// together, give each
+    /// [a stream](crate::RandomStream::enter). Draws on [`Deterministic`](crate::Deterministic) itself, below the tensor API,
+    /// take no part: seed their thread.
+    pub fn seed_threads(self, seed: u64) -> Self {
+        Self { thread_seed: Some(seed), ..self }
+    }
+}
+
+/// Between which runs the bits are equal, weakest first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Guarantee {
+    /// The same program on the same device model, with the same driver and the same build.
+    #[default]
+    RunToRun,
+    /// Any device that passes the known-answer test. Not available yet: asking for it is an error.
+    GpuToGpu,
+}
+
+/// What happens to an operation that has no deterministic version, or no seed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OnViolation {
+    /// It is not run; every read of what depends on it returns the error.
+    #[default]
+    Error,
+    /// It runs on Burn's plain backend, and a warning on standard error names it, once for each text. For porting a
+    /// program: the run is not deterministic. What the plain backend cannot run either stays an error: an element type that
+    /// the device does not have, or operands that a Fourier transform does not take.
+    Warn,
+}
+
+/// The settings in force, from the end of the installation on.
+static ENABLED: OnceLock<Determinism> = OnceLock::new();
+
+/// Held during an installation.
+static INSTALLING: Mutex<()> = Mutex::new(());
+
+/// An installation in progress. Other threads that ask for the settings wait until it has ended.
+pub(crate) struct Installation(MutexGuard<'static, ()>);
+
+impl Installation {
+    /// Waits for any other installation to end.
+    pub(crate) fn begin() -> Self {
+        Self(INSTALLING.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The settings of an earlier installation.
+    pub(crate) fn enabled(&self) -> Option<Determinism> {
+        ENABLED.get().copied()
+    }
+
+    /// Puts `settings` in force.
+    pub(crate) fn finish(self, settings: Determinism) {
+        let Self(_installing) = self;
+        ENABLED.get_or_init(|| settings);
+    }
+}
+
+/// The settings in force. Takes a lock only before there are any.
+fn enabled() -> Option<Determinism> {
+    ENABLED.get().copied().or_else(|| Installation::begin().enabled())
+}
+
+/// Whether [`enable_op_determinism`](crate::enable_op_determinism) has succeeded in this process.
+pub fn is_op_determinism_enabled() -> bool {
+    enabled().is_some()
+}
+
+/// The settings in force; the default ones where [`Deterministic`](crate::Deterministic) is used without enabling.
+pub(crate) fn determinism() -> Determinism {
+    enabled().unwrap_or_default()
+}
