@@ -12,6 +12,7 @@
 mod accuracy;
 mod attention;
 mod autodiff_backend;
+mod batch_invariance;
 mod batchers;
 mod bits;
 mod checkpoint;
@@ -84,6 +85,7 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("exits_at_once", exit::exits_at_once),
     ("stressed", || trained(threads::stressed)),
     ("odd_places", || trained(threads::odd_places)),
+    ("plain_batches", batch_invariance::plain::plain_batches),
     ("plain_scatter", repeats::plain_scatter),
     ("plain_reads", reads::plain_reads),
     ("unseeded", refusals::unseeded),

@@ -1,6 +1,6 @@
 //! The tables against Burn's sources, this crate's implementation and the documentation.
 
-use super::{Entry, HOST, Route, STREAM, TRAITS, entry, markdown};
+use super::{Entry, HOST, Route, STREAM, TRAITS, batch, entry, markdown};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -41,6 +41,16 @@ fn names_are_unique() {
     for Entry { method, .. } in TRAITS.iter().chain([&STREAM, &HOST]).flat_map(|section| section.entries) {
         assert!(seen.insert(method), "{method} has two entries");
     }
+}
+
+#[test]
+fn batch_invariance_is_told_of_every_operation_once() {
+    let mut told = BTreeSet::new();
+    for operation in batch::GROUPS.iter().flat_map(batch::Group::operations) {
+        assert!(told.insert(operation), "{operation} is in two groups");
+    }
+    let operations = TRAITS.iter().chain([&STREAM]).flat_map(|section| section.entries).map(|entry| entry.method);
+    assert_eq!(told, operations.collect::<BTreeSet<_>>());
 }
 
 #[test]
