@@ -9,6 +9,7 @@ mod convolution;
 mod ctc;
 mod deform_convolution;
 mod elementwise;
+mod forbidden;
 mod fourier;
 mod gather;
 mod grid_sample;
