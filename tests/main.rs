@@ -54,6 +54,8 @@ mod resume;
 mod run_to_run;
 mod seeds;
 mod several_devices;
+#[path = "../kernels/tests/skip.rs"]
+mod skip;
 mod sorting;
 mod stress;
 mod threads;

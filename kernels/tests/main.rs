@@ -21,4 +21,5 @@ mod reduce;
 mod scan;
 mod scatter;
 mod scatter_plans;
+mod skip;
 mod sort;

@@ -2,6 +2,7 @@
 
 use crate::harness::*;
 use crate::scatter::{combine, random_indices, select_add, wide};
+use crate::skip::skip;
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::device::Machine;
 use burn_deterministic_kernels::scatter::plan::{Bins, Problem, Radix, plan, plan_scatter};
@@ -245,7 +246,7 @@ fn rows_of_other_types(rows: usize) {
     let want = reference::select_assign([1, rows, inner], &tensor, &wide(&indices), &values, i64::wrapping_mul);
     let (t, v) = (upload(&client, &tensor, &[rows, inner], I64), upload(&client, &values, &[sources, inner], I64));
     match scatter::select_assign_planned(&client, Plan::Lists, 0, t, index(), v, Update::Mul) {
-        Err(KernelError::Dtype { dtype, .. }) => println!("skipped: the device has no {dtype}"),
+        Err(KernelError::Dtype { dtype, .. }) => skip(format_args!("the device has no {dtype}")),
         got => assert_eq!(download::<i64>(&client, got.unwrap()), want),
     }
     let half = |seed, length| random_values(seed, length).into_iter().map(f16::from_f32).collect::<Vec<f16>>();
@@ -256,7 +257,7 @@ fn rows_of_other_types(rows: usize) {
     let want: Vec<f16> = want.into_iter().map(f16::from_f32).collect();
     let (t, v) = (upload(&client, &tensor, &[rows, inner], F16), upload(&client, &values, &[sources, inner], F16));
     match scatter::select_assign_planned(&client, Plan::Lists, 0, t, index(), v, Update::Add) {
-        Err(KernelError::Dtype { dtype, .. }) => println!("skipped: the device has no {dtype}"),
+        Err(KernelError::Dtype { dtype, .. }) => skip(format_args!("the device has no {dtype}")),
         got => assert_eq!(download::<f16>(&client, got.unwrap()), want),
     }
     let (tensor, values) = (random_values(36, rows * inner), random_values(37, sources * inner));

@@ -3,6 +3,7 @@
 use super::{Case, differences, folds, layers, products};
 use crate::golden::driver_name;
 use crate::process::{self, Program};
+use crate::skip::skip;
 use burn::prelude::*;
 
 /// What was seen to depend on the batch on plain Burn 0.22.1.
@@ -31,5 +32,8 @@ fn plain_burn_depends_on_the_batch() {
     let output = Program::new("plain_batches").run();
     let count = output.reported("differences");
     eprintln!("plain Burn: {count} of 4 operations depend on the batch");
-    assert!(count != "0" || !driver_name().contains("llvmpipe"), "nothing depends on the batch in {output}");
+    if count == "0" {
+        assert!(!driver_name().contains("llvmpipe"), "nothing depends on the batch in {output}");
+        skip("plain Burn's results do not depend on the batch, so that the hazard does not show");
+    }
 }
