@@ -119,7 +119,7 @@ pub const GROUPS: &[Group] = &[
     ),
     exempt(
         "updates of a whole tensor",
-        "the sources of all samples are one sequence, whose length decides how it is cut",
+        "the sources of all samples are one sequence, which is cut into blocks without regard to samples",
         "float_scatter_nd int_scatter_nd",
     ),
     exempt(

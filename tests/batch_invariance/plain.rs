@@ -1,7 +1,7 @@
 //! The hazard: on plain Burn the result of a sample depends on its batch.
 
 use super::{Case, differences, folds, layers, products};
-use crate::golden::driver_name;
+use crate::examples::golden::driver_name;
 use crate::process::{self, Program};
 use crate::skip::skip;
 use burn::prelude::*;

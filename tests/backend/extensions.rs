@@ -1,7 +1,7 @@
 //! burn-signal's transforms and burn-linalg's decomposition, which reach Burn's stream as custom operations.
 
 use crate::bits::floats;
-use crate::custom::{FloatTensor, read, upload};
+use crate::closed_world::custom::{FloatTensor, read, upload};
 use burn_backend::ops::FloatTensorOps;
 use burn_backend::{ExecutionError, read_sync};
 use burn_cubecl::fusion::FusionCubeRuntime;

@@ -2,9 +2,9 @@
 
 #[cfg(target_os = "linux")]
 use crate::checkpoint::file::small_disk;
-use crate::examples::{difference, training};
 #[cfg(unix)]
-use crate::golden::driver_name;
+use crate::examples::golden::driver_name;
+use crate::examples::{difference, training};
 use crate::process::{Folder, Output, Program};
 use crate::skip::skip;
 use burn_deterministic::checkpoint::{CheckpointWriter, Checkpoints};
