@@ -10,54 +10,24 @@
 #![cfg(feature = "wgpu")]
 
 mod accuracy;
-mod attention;
-mod autodiff_backend;
-mod batchers;
+mod backend;
+mod batch_invariance;
 mod bits;
 mod checkpoint;
-mod compare;
-mod configuration;
+mod closed_world;
 mod conformance;
-mod coverage;
-mod cumulative;
-mod custom;
 mod data;
-mod device_seed;
-mod digest;
-mod distributions;
 mod examples;
-mod exit;
-mod extensions;
-mod fusion;
-mod golden;
-mod growth;
-mod host;
-mod indices;
-mod initialize;
-mod injection;
-mod layout;
-mod learner;
-mod loader_streams;
-mod modules;
+mod lifetime;
 mod operations;
-mod positions;
+mod order;
 mod process;
 mod programs;
-mod random_programs;
-mod reads;
-mod refusals;
-mod remote;
-mod repeats;
-mod rerun;
-mod resume;
-mod run_to_run;
-mod seeds;
-mod several_devices;
-mod sorting;
-mod stress;
-mod threads;
-mod uncovered;
-mod workers;
+mod random;
+mod repeatability;
+#[path = "../kernels/tests/skip.rs"]
+mod skip;
+mod weights;
 
 use burn::prelude::*;
 use burn_deterministic::{Determinism, Digest, enable_op_determinism, set_random_seed};
@@ -78,73 +48,74 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("transformer", || trained(programs::transformer::train)),
     ("lstm", || trained(programs::lstm::train)),
     ("skip_gram", || trained(programs::skip_gram::train)),
-    ("driver", golden::driver),
-    ("ends_at_once", exit::ends_at_once),
-    ("ends_amid_a_thread", exit::ends_amid_a_thread),
-    ("exits_at_once", exit::exits_at_once),
-    ("stressed", || trained(threads::stressed)),
-    ("odd_places", || trained(threads::odd_places)),
-    ("plain_scatter", repeats::plain_scatter),
-    ("plain_reads", reads::plain_reads),
-    ("unseeded", refusals::unseeded),
-    ("unseeded_dropout", refusals::unseeded_dropout),
-    ("unseeded_thread", refusals::unseeded_thread),
-    ("device_seeded", device_seed::seeded),
-    ("device_seeded_and_resumed", device_seed::seeded_and_resumed),
-    ("device_seeded_again_and_again", device_seed::seeded_again_and_again),
-    ("device_seeded_too_early", device_seed::seeded_too_early),
-    ("device_seed_of_two_threads", device_seed::a_second_thread),
-    ("seeds_of_both_kinds", device_seed::seeds_of_both_kinds),
-    ("redirected", uncovered::redirected),
-    ("seeded_only", uncovered::seeded_only),
-    ("seeded_without_an_operation", uncovered::seeded_without_an_operation),
-    ("extension_refused", uncovered::extension_refused),
-    ("extension_promised", uncovered::extension_promised),
-    ("extension_warned", uncovered::extension_warned),
-    ("captured", uncovered::captured),
-    ("unsupported", refusals::unsupported),
-    ("warned", refusals::warned),
-    ("too_late", configuration::too_late),
-    ("too_late_for_a_queued_operation", configuration::too_late_for_a_queued_operation),
-    ("enabled_again", configuration::enabled_again),
-    ("bypassing", configuration::bypassing),
-    ("stolen", coverage::stolen),
-    ("stolen_under_a_profiler", coverage::stolen_under_a_profiler),
-    ("poisoned_under_a_profiler", coverage::poisoned_under_a_profiler),
-    ("several_devices", several_devices::several_devices),
-    ("soak", growth::soak),
-    ("remote_bits", remote::remote_bits),
-    ("remote_refusal", remote::remote_refusal),
-    ("remote_unknown", remote::remote_unknown),
-    ("new_plans", growth::new_plans),
-    ("annealed_steps", growth::annealed_steps),
-    ("threads_that_end", growth::threads_that_end),
-    ("told_by_another_thread", indices::told_by_another_thread),
-    ("told_after_a_state_is_taken", indices::told_after_a_state_is_taken),
-    ("not_told_by_a_full_run", indices::not_told_by_a_full_run),
-    ("product_of_nothing", coverage::product_of_nothing),
-    ("reseeding", coverage::reseeding),
-    ("steady_memory", coverage::steady_memory),
-    ("told", indices::told),
-    ("told_once", indices::told_once),
-    ("told_late", indices::told_late),
-    ("told_in_training", indices::told_in_training),
-    ("batches_tell_of_indices", batchers::batches_tell_of_indices),
-    ("unseeded_batches", batchers::unseeded_batches),
-    ("unknown_custom", custom::unknown_custom),
-    ("warned_custom", custom::warned_custom),
-    ("promised_custom", custom::promised_custom),
-    ("short_training", || trained(rerun::short_training)),
-    ("short_training_again", || rerun::trained_again(rerun::short_training)),
-    ("drift_is_found", rerun::drift_is_found),
-    ("drift_is_reported", rerun::drift_is_reported),
-    ("repeats_change_nothing", rerun::repeats_change_nothing),
-    ("once", rerun::once),
-    ("two_threads_of_a_process", seeds::two_threads_of_a_process),
-    ("threads_with_one_seed", seeds::threads_with_one_seed),
-    ("interrupted", seeds::interrupted),
-    ("state_before_a_device_is_up", seeds::state_before_a_device_is_up),
-    ("initialize_too_early", initialize::initialize_too_early),
+    ("driver", examples::golden::driver),
+    ("ends_at_once", lifetime::exit::ends_at_once),
+    ("ends_amid_a_thread", lifetime::exit::ends_amid_a_thread),
+    ("exits_at_once", lifetime::exit::exits_at_once),
+    ("stressed", || trained(repeatability::threads::stressed)),
+    ("odd_places", || trained(repeatability::threads::odd_places)),
+    ("plain_batches", batch_invariance::plain::plain_batches),
+    ("plain_scatter", repeatability::repeats::plain_scatter),
+    ("plain_reads", repeatability::reads::plain_reads),
+    ("unseeded", closed_world::refusals::unseeded),
+    ("unseeded_dropout", closed_world::refusals::unseeded_dropout),
+    ("unseeded_thread", closed_world::refusals::unseeded_thread),
+    ("device_seeded", random::device_seed::seeded),
+    ("device_seeded_and_resumed", random::device_seed::seeded_and_resumed),
+    ("device_seeded_again_and_again", random::device_seed::seeded_again_and_again),
+    ("device_seeded_too_early", random::device_seed::seeded_too_early),
+    ("device_seed_of_two_threads", random::device_seed::a_second_thread),
+    ("seeds_of_both_kinds", random::device_seed::seeds_of_both_kinds),
+    ("redirected", closed_world::uncovered::redirected),
+    ("seeded_only", closed_world::uncovered::seeded_only),
+    ("seeded_without_an_operation", closed_world::uncovered::seeded_without_an_operation),
+    ("extension_refused", closed_world::uncovered::extension_refused),
+    ("extension_promised", closed_world::uncovered::extension_promised),
+    ("extension_warned", closed_world::uncovered::extension_warned),
+    ("captured", closed_world::uncovered::captured),
+    ("unsupported", closed_world::refusals::unsupported),
+    ("warned", closed_world::refusals::warned),
+    ("too_late", closed_world::configuration::too_late),
+    ("too_late_for_a_queued_operation", closed_world::configuration::too_late_for_a_queued_operation),
+    ("enabled_again", closed_world::configuration::enabled_again),
+    ("bypassing", closed_world::configuration::bypassing),
+    ("stolen", closed_world::coverage::stolen),
+    ("stolen_under_a_profiler", closed_world::coverage::stolen_under_a_profiler),
+    ("poisoned_under_a_profiler", closed_world::coverage::poisoned_under_a_profiler),
+    ("several_devices", closed_world::several_devices::several_devices),
+    ("soak", lifetime::growth::soak),
+    ("remote_bits", backend::remote::remote_bits),
+    ("remote_refusal", backend::remote::remote_refusal),
+    ("remote_unknown", backend::remote::remote_unknown),
+    ("new_plans", lifetime::growth::new_plans),
+    ("annealed_steps", lifetime::growth::annealed_steps),
+    ("threads_that_end", lifetime::growth::threads_that_end),
+    ("told_by_another_thread", closed_world::indices::told_by_another_thread),
+    ("told_after_a_state_is_taken", closed_world::indices::told_after_a_state_is_taken),
+    ("not_told_by_a_full_run", closed_world::indices::not_told_by_a_full_run),
+    ("product_of_nothing", closed_world::coverage::product_of_nothing),
+    ("reseeding", closed_world::coverage::reseeding),
+    ("steady_memory", closed_world::coverage::steady_memory),
+    ("told", closed_world::indices::told),
+    ("told_once", closed_world::indices::told_once),
+    ("told_late", closed_world::indices::told_late),
+    ("told_in_training", closed_world::indices::told_in_training),
+    ("batches_tell_of_indices", data::batchers::batches_tell_of_indices),
+    ("unseeded_batches", data::batchers::unseeded_batches),
+    ("unknown_custom", closed_world::custom::unknown_custom),
+    ("warned_custom", closed_world::custom::warned_custom),
+    ("promised_custom", closed_world::custom::promised_custom),
+    ("short_training", || trained(repeatability::rerun::short_training)),
+    ("short_training_again", || repeatability::rerun::trained_again(repeatability::rerun::short_training)),
+    ("drift_is_found", repeatability::rerun::drift_is_found),
+    ("drift_is_reported", repeatability::rerun::drift_is_reported),
+    ("repeats_change_nothing", repeatability::rerun::repeats_change_nothing),
+    ("once", repeatability::rerun::once),
+    ("two_threads_of_a_process", random::seeds::two_threads_of_a_process),
+    ("threads_with_one_seed", random::seeds::threads_with_one_seed),
+    ("interrupted", random::seeds::interrupted),
+    ("state_before_a_device_is_up", random::seeds::state_before_a_device_is_up),
+    ("initialize_too_early", random::initialize::initialize_too_early),
 ];
 
 /// A user's program: enable, seed, train, print the digest.

@@ -1,6 +1,7 @@
 //! Convolution kernels against their references.
 
 use crate::harness::*;
+use crate::skip::skip;
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::arithmetic::{MultiplyAdd, multiply_add_of};
 use burn_deterministic_kernels::convolution::*;
@@ -246,7 +247,7 @@ fn half_types_keep_long_chains_in_full() {
     let client = client();
     let dtype = ElemType::Float(FloatKind::F16);
     if !client.properties().supports_type(dtype) {
-        return;
+        return skip(format_args!("the device has no {dtype}"));
     }
     // 1 + 2^-11 * 2 rounds up to the next f16 only as one sum.
     let channels = 70_001;
@@ -549,8 +550,7 @@ fn half_precision_is_rounded_once() {
     let case = Case::new(&[3, 5, 6, 6], &[6, 5, 3, 3], uniform::<2>(1, (1, 1), 1, 1));
     let f16 = ElemType::Float(FloatKind::F16);
     if !case.client.properties().supports_type(f16) {
-        println!("skipped: the device has no f16");
-        return;
+        return skip("the device has no f16");
     }
     let round = |values: &[f32]| -> Vec<half::f16> { values.iter().map(|&v| half::f16::from_f32(v)).collect() };
     let wide = |values: &[half::f16]| -> Vec<f32> { values.iter().map(|v| v.to_f32()).collect() };
@@ -578,8 +578,7 @@ fn double_precision_accumulates_in_itself() {
     let case = Case::new(&[3, 5, 6, 6], &[6, 5, 3, 3], uniform::<2>(1, (1, 1), 1, 1));
     let f64s = ElemType::Float(FloatKind::F64);
     if !case.client.properties().supports_type(f64s) {
-        println!("skipped: the device has no f64");
-        return;
+        return skip("the device has no f64");
     }
     let up = |values: &[f32], shape: &[usize]| {
         let values: Vec<f64> = values.iter().map(|&v| f64::from(v)).collect();

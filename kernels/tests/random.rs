@@ -1,6 +1,7 @@
 //! Random kernels against `rand_chacha` and their reference.
 
 use crate::harness::*;
+use crate::skip::skip;
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::arithmetic::{MultiplyAdd, multiply_add_of};
 use burn_deterministic_kernels::random::plan::{Plan, Problem, plan};
@@ -42,7 +43,7 @@ fn chacha(source: Source) -> ChaCha8Rng {
 fn device_has(client: &Client, dtype: ElemType) -> bool {
     let has = client.properties().type_usage(dtype).contains(TypeUsage::Buffer);
     if !has {
-        eprintln!("skipped: the device cannot store {dtype}");
+        skip(format_args!("the device cannot store {dtype}"));
     }
     has
 }

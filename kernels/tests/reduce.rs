@@ -1,6 +1,7 @@
 //! Reductions against their references.
 
 use crate::harness::*;
+use crate::skip::skip;
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::device::Machine;
 use burn_deterministic_kernels::order::COLUMNS_BLOCK as BLOCK;
@@ -235,7 +236,7 @@ fn products_and_means_match_the_reference() {
 fn half_floats_are_summed_in_f32_and_rounded_once() {
     let client = client();
     if !client.properties().supports_type(F16) {
-        return println!("no f16 on this device: nothing to compare");
+        return skip("the device has no f16");
     }
     for n in [1, 65, 5000] {
         let values: Vec<half::f16> = random_values(n as u64, n).into_iter().map(half::f16::from_f32).collect();
@@ -253,7 +254,7 @@ fn half_floats_are_summed_in_f32_and_rounded_once() {
 fn doubles_are_their_own_accumulator() {
     let client = client();
     if !client.properties().supports_type(F64) {
-        return println!("no f64 on this device: nothing to compare");
+        return skip("the device has no f64");
     }
     let values: Vec<f64> = random_values(5, 5000).into_iter().map(|x| f64::from(x) * 1.1).collect();
     let got = reduce::sum(&client, upload(&client, &values, &[5000], F64), &[0]).unwrap();
@@ -292,14 +293,14 @@ fn other_integer_types_where_the_device_has_them() {
         let got = reduce::sum(&client, upload(&client, &values, &[5000], I64), &[0]).unwrap();
         assert_equal(&download::<i64>(&client, got), &[values.iter().sum()]);
     } else {
-        println!("no i64 on this device: nothing to compare");
+        skip("the device has no i64");
     }
     if client.properties().supports_type(U8) {
         let values: Vec<u8> = (0..5000).map(|i| (i * 7) as u8).collect();
         let got = reduce::sum(&client, upload(&client, &values, &[5000], U8), &[0]).unwrap();
         assert_equal(&download::<u8>(&client, got), &[values.iter().fold(0, |a, &x| a.wrapping_add(x))]);
     } else {
-        println!("no u8 on this device: nothing to compare");
+        skip("the device has no u8");
     }
 }
 

@@ -1,6 +1,7 @@
 //! Scatter kernels against their references.
 
 use crate::harness::*;
+use crate::skip::skip;
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::gather;
 use burn_deterministic_kernels::scatter::{self, Indexed, Plan, Problem, Update, reference};
@@ -330,7 +331,7 @@ fn check_type_of<T, I>(
             plan,
         );
         match got {
-            Err(KernelError::Dtype { dtype, .. }) => println!("skipped: the device has no {dtype}"),
+            Err(KernelError::Dtype { dtype, .. }) => skip(format_args!("the device has no {dtype}")),
             got => assert_eq!(download::<T>(client, got.unwrap()), want, "{dtype} by {index_dtype}, {plan:?}"),
         }
     }

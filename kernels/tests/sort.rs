@@ -1,6 +1,7 @@
 //! Sort kernels against the standard library's stable sort.
 
 use crate::harness::*;
+use crate::skip::skip;
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::sort::{self, Direction, Plan, Problem, plan::Choice, reference};
 use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
@@ -240,8 +241,7 @@ fn check_type<T: bytemuck::Pod + PartialEq + std::fmt::Debug>(
 ) {
     let client = client();
     if !client.properties().supports_type(dtype) {
-        println!("{dtype}: not on this device");
-        return;
+        return skip(format_args!("the device has no {dtype}"));
     }
     let mut rng = ChaCha8Rng::seed_from_u64(2);
     let shape = [3, 200, 4];

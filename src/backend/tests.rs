@@ -220,7 +220,7 @@ fn samples() {
         CubeBackend::deform_conv2d_backward(x(), offset(), weight(), Some(mask()), Some(bias()), gradient(), options());
     compare("gradient of x", ours.x_grad, plain.x_grad);
     compare("gradient of weight", ours.weight_grad, plain.weight_grad);
-    // Burn's kernel takes the first tap's gradient for all taps in these two: tests/modules.rs asks its CPU backend.
+    // Burn's kernel takes the first tap's gradient for all taps in these two: tests/order/modules.rs asks its CPU backend.
     assert_eq!(ours.offset_grad.shape(), plain.offset_grad.shape());
     assert_eq!(ours.mask_grad.expect("a mask").shape(), plain.mask_grad.expect("a mask").shape());
     compare("gradient of bias", ours.bias_grad.expect("a bias"), plain.bias_grad.expect("a bias"));

@@ -5,6 +5,7 @@
 //! crate's implementation and against `docs/operations.md`; [`operation`] is an exhaustive match, so that a new Burn
 //! operation does not compile until it is here.
 
+pub mod batch;
 mod boolean;
 mod float;
 mod fused;
@@ -126,6 +127,7 @@ pub fn markdown() -> String {
             line(&mut text, format_args!("| `{method}`{stars} | {} | {} |", route.name(), route.detail()));
         }
     }
+    batch::markdown(&mut text);
     text
 }
 

@@ -2,8 +2,8 @@
 
 mod implementation;
 
-use super::{Entry, HOST, Route, STREAM, TRAITS, entry, fused, markdown, reason};
-use std::collections::BTreeSet;
+use super::{Entry, HOST, Route, STREAM, TRAITS, batch, entry, fused, markdown, reason};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -37,6 +37,16 @@ fn names_are_unique() {
     for Entry { method, .. } in TRAITS.iter().chain([&STREAM, &HOST]).flat_map(|section| section.entries) {
         assert!(seen.insert(method), "{method} has two entries");
     }
+}
+
+#[test]
+fn batch_invariance_is_told_of_every_operation_once() {
+    let mut told = BTreeSet::new();
+    for operation in batch::GROUPS.iter().flat_map(batch::Group::operations) {
+        assert!(told.insert(operation), "{operation} is in two groups");
+    }
+    let operations = TRAITS.iter().chain([&STREAM]).flat_map(|section| section.entries).map(|entry| entry.method);
+    assert_eq!(told, operations.collect::<BTreeSet<_>>());
 }
 
 #[test]

@@ -6,6 +6,7 @@ use super::folds::{FOLDED, Fold};
 use super::functions::{ALL, Function, terms};
 use super::table::{BF16, Entry, F16};
 use crate::bits::floats;
+use crate::skip::skip;
 use burn::prelude::*;
 use burn::tensor::{DType, FloatDType};
 
@@ -105,7 +106,7 @@ fn functions_and_folds() {
     let device = crate::deterministic_device();
     for half in HALVES {
         if !device.supports_dtype(half.dtype) {
-            eprintln!("this device has no {:?}", half.dtype);
+            skip(format_args!("the device has no {:?}", half.dtype));
             continue;
         }
         let mut measured = Measured::new(half.table);

@@ -18,7 +18,7 @@ mod halves;
 mod specials;
 mod table;
 
-use crate::golden;
+use crate::examples::golden;
 use std::collections::BTreeMap;
 use table::Entry;
 

@@ -2,6 +2,7 @@
 
 use super::small;
 use crate::process::{self, Folder, Program};
+use crate::skip::skip;
 use burn_deterministic::checkpoint::{Checkpoint, Error};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -170,7 +171,7 @@ pub fn small_disk(folder: &Path, size: &str) -> Option<String> {
     if probe.is_ok_and(|status| status.success()) {
         return Some(mount);
     }
-    eprintln!("skipped: this system does not let a program mount a small disk for itself");
+    skip("this system does not let a program mount a small disk for itself");
     None
 }
 

@@ -2,6 +2,7 @@
 
 use super::small;
 use crate::process::{self, Folder, Program};
+use crate::skip::skip;
 use burn_deterministic::checkpoint::{Checkpoint, CheckpointWriter, Checkpoints, Error};
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -123,8 +124,7 @@ fn folders_that_are_created_are_brought_to_the_disk() {
     let strace = format!("strace -f -y -e trace=mkdir,fsync -o '{}'", trace.display());
     let probe = std::process::Command::new("sh").arg("-c").arg(format!("{strace} true")).output();
     if !probe.is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: no `strace` that may trace a program");
-        return;
+        return skip("there is no `strace` that may trace a program");
     }
     Program::new("nested_writers").after(&format!("exec {strace} \"$0\" \"$@\"")).folder(folder.path()).run();
     let trace = std::fs::read_to_string(trace).expect("what was traced");

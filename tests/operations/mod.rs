@@ -1,5 +1,5 @@
 //! Differentiable operations of Burn's tensor API, each with operands to run it on, and their exact results and
-//! derivatives: what [`accuracy`](crate::accuracy) measures and [`injection`](crate::injection) repeats.
+//! derivatives: what [`accuracy`](crate::accuracy) measures and [`injection`](crate::repeatability::injection) repeats.
 
 mod elements;
 mod folds;

@@ -1,29 +1,71 @@
 //! `cargo xtask lint`: checks that read the sources and compute nothing.
 
-use std::process::{ExitCode, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result};
 
 use crate::workspace;
 
-/// Checks the formatting, then runs Clippy on every target. Clippy compiles the dependencies anew, for which it is
-/// no part of `cargo xtask test`.
+/// Checks the formatting, runs Clippy on every target, and checks each package by itself.
 pub fn run() -> Result<ExitCode> {
     check_format()?;
+    let is_good = clippy()? && packages()?;
+    Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Runs Clippy on every target, warnings being errors. Rust's minimal installation has no Clippy; that is said, and is no
+/// failure.
+pub fn clippy() -> Result<bool> {
+    if !is_installed("clippy") {
+        eprintln!("note: Clippy not run, `rustup component add clippy` would install it");
+        return Ok(true);
+    }
+    workspace::succeeds(&mut clippy_command())
+}
+
+fn clippy_command() -> Command {
     let mut clippy = workspace::cargo("clippy");
     clippy.args(["--release", "--workspace", "--all-targets", "--features", workspace::FEATURES]);
     clippy.args(["--", "--deny", "warnings"]);
-    workspace::exit_code_of(&mut clippy)
+    clippy
+}
+
+/// Packages whose dependencies have fewer features when they are built without the rest of the workspace.
+const ALONE: [&[&str]; 1] = [&["--package", "burn-deterministic-kernels", "--features", "wgpu", "--all-targets"]];
+
+/// Checks that each package compiles by itself: in the workspace it has the features that the others ask for.
+pub fn packages() -> Result<bool> {
+    for arguments in ALONE {
+        if !workspace::succeeds(workspace::cargo("check").arg("--release").args(arguments))? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Checks the formatting. Rust's minimal installation has no formatter; that is said, and is no failure.
 pub fn check_format() -> Result<()> {
-    let mut version = workspace::cargo("fmt");
-    version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
-    if !version.status().is_ok_and(|status| status.success()) {
-        eprintln!("note: formatting not checked, `rustup component add rustfmt` would");
+    if !is_installed("fmt") {
+        eprintln!("note: formatting not checked, `rustup component add rustfmt` would install what does");
         return Ok(());
     }
     let mut check = workspace::cargo("fmt");
     workspace::succeed(check.args(["--all", "--check"])).context("`cargo fmt` would change the sources")
+}
+
+fn is_installed(subcommand: &str) -> bool {
+    let mut version = workspace::cargo(subcommand);
+    version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+    version.status().is_ok_and(|status| status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clippy_reads_all_that_the_tests_compile() {
+        let all = "clippy --release --workspace --all-targets --features wgpu,autotune -- --deny warnings";
+        assert_eq!(workspace::arguments(&clippy_command()), all);
+    }
 }

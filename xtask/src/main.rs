@@ -9,6 +9,7 @@ mod environment;
 mod lint;
 mod mesa;
 mod remedy;
+mod skips;
 mod swiftshader;
 mod system;
 mod test;
@@ -30,9 +31,9 @@ struct Cli {
 enum Task {
     /// Train an example in separate processes and say whether the weights agree
     Train(train::Options),
-    /// Check the formatting, then run every test
+    /// Check the formatting, run every test, then Clippy, and check each package by itself
     Test(test::Options),
-    /// Check the formatting and run Clippy, warnings being errors
+    /// Check the formatting, run Clippy, warnings being errors, and check each package by itself
     Lint,
     /// Run the benchmarks
     Bench(bench::Options),

@@ -37,11 +37,23 @@ pub fn exit_code_of(command: &mut Command) -> Result<ExitCode> {
     Ok(ExitCode::from(code))
 }
 
+/// Runs a command to its end and says whether it succeeded; it has said all there is to say about it.
+pub fn succeeds(command: &mut Command) -> Result<bool> {
+    let status = command.status().with_context(|| format!("starting {}", spelled(command)))?;
+    Ok(status.success())
+}
+
 /// Runs a command that has to succeed.
 pub fn succeed(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| format!("starting {}", spelled(command)))?;
     ensure!(status.success(), "{} failed: {status}", spelled(command));
     Ok(())
+}
+
+/// The arguments of a command, for tests.
+#[cfg(test)]
+pub fn arguments(command: &Command) -> String {
+    command.get_args().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
 /// The command line, for messages.

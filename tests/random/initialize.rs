@@ -1,7 +1,7 @@
 //! Initial weights are a function of the seed and the parameter's path.
 
 use crate::process::Program;
-use crate::seeds::{internal, source, source_on};
+use crate::random::seeds::{internal, source, source_on};
 use burn::module::{Devices, Module, ModuleMapper, ModuleVisitor, Param};
 use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::{BatchNorm, BatchNormConfig, Embedding, EmbeddingConfig, Initializer, Linear, LinearConfig};

@@ -2,6 +2,7 @@
 
 use crate::bits::{assert_same, floats, indices};
 use crate::process::{self, Program};
+use crate::skip::skip;
 use burn::prelude::*;
 use burn::tensor::IndexingUpdateOp::Add;
 use burn::tensor::module::{self, conv2d_weight_backward};
@@ -51,7 +52,7 @@ fn one_result(what: &str, mut run: impl FnMut() -> TensorData) {
 #[test]
 fn scatter_into_few_rows() {
     match Program::new("plain_scatter").run().reported("results") {
-        "one" => eprintln!("plain Burn gave one result in {REPEATS} runs: this device adds in one order"),
+        "one" => skip(format_args!("plain Burn gave one result in {REPEATS} runs, so that the hazard does not show")),
         results => assert_eq!(results, "more than one"),
     }
     let scatter = Scatter::new(64, &crate::deterministic_device());

@@ -1,7 +1,7 @@
 //! Where two modules differ, to the bit.
 
 use crate::deterministic_device;
-use crate::initialize::Nameless;
+use crate::random::initialize::Nameless;
 use burn::module::{Module, Param, ParamId};
 use burn::nn::{BatchNorm, BatchNormConfig, LinearConfig};
 use burn::prelude::*;

@@ -1,7 +1,7 @@
 //! burn-signal's transforms and burn-linalg's decomposition, which reach Burn's stream as custom operations.
 
 use crate::bits::floats;
-use crate::custom::{FloatTensor, read, upload};
+use crate::closed_world::custom::{FloatTensor, read, upload};
 use burn_backend::ops::FloatTensorOps;
 use burn_backend::{ExecutionError, read_sync};
 use burn_cubecl::fusion::FusionCubeRuntime;
@@ -132,6 +132,26 @@ fn transforms_give_one_result() {
     };
     let first = run();
     assert!((0..20).all(|_| run() == first));
+}
+
+#[test]
+fn transforms_of_a_signal_do_not_depend_on_its_batch() {
+    let _enabled = crate::deterministic_device();
+    let bits = |part: FloatTensor| values(part).iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+    let lines = signal(64 * 256);
+    let transform = |line: &[f32]| {
+        let parts = rfft(upload(line.to_vec(), [line.len() / 256, 256]), 1, None);
+        let back = irfft(parts.clone(), 1, None);
+        let [real, imaginary] = parts;
+        [real, imaginary, back].map(bits)
+    };
+    let all = transform(&lines);
+    for (first, size) in [(0, 1), (63, 1), (0, 2), (5, 7), (31, 33)] {
+        for (got, all) in transform(&lines[first * 256..][..size * 256]).iter().zip(&all) {
+            let length = all.len() / 64;
+            assert_eq!(*got, all[first * length..][..size * length], "{size} signals from {first}");
+        }
+    }
 }
 
 /// Stands in for burn-linalg's code: reads a matrix, and uploads three.

@@ -1,9 +1,9 @@
 //! Batchers that work on the device, or at a pace of their own, in any number of workers: the same batches, and every
 //! error told.
 
-use crate::data::{WORKERS, dawdle, failing, numbers, pass};
+use crate::data::loader::{WORKERS, dawdle, failing, numbers, pass};
 use crate::process::Program;
-use crate::seeds::internal;
+use crate::random::seeds::internal;
 use burn::data::dataloader::batcher::Batcher;
 use burn::data::dataset::{Dataset, DatasetError};
 use burn::prelude::*;

@@ -1,6 +1,6 @@
 //! Positions of the data loader: a pass goes on where another left off, and no loader from the position of another.
 
-use crate::data::{Collect, Numbers, at, eventful, failing, numbers, pass};
+use crate::data::loader::{Collect, Numbers, at, eventful, failing, numbers, pass};
 use burn_deterministic::RandomStream;
 use burn_deterministic::data::{DataLoader, DataLoaderBuilder, LoadError, Pipeline, Position};
 use rand::Rng;

@@ -4,7 +4,7 @@
 use crate::accuracy::differentiable::upstream;
 use crate::bits::assert_same;
 use crate::operations::{self, Operation};
-use crate::stress::{Stress, beside_others};
+use crate::repeatability::stress::{Stress, beside_others};
 use burn::prelude::*;
 use burn::tensor::Transaction;
 use rand::SeedableRng;

@@ -1,6 +1,6 @@
 //! Every operation several times on the same operands.
 
-use crate::custom::{drifting, promise, read, upload};
+use crate::closed_world::custom::{drifting, promise, read, upload};
 use crate::process::{Program, report};
 use crate::programs;
 use burn::prelude::*;

@@ -1,7 +1,7 @@
 //! What happens on a busy machine: pauses, waits, memory taken and given back, other threads at work.
 
 use crate::bits::floats;
-use crate::threads::OnDrop;
+use crate::repeatability::threads::OnDrop;
 use burn::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

@@ -1,7 +1,7 @@
 //! What the data loader draws from: streams of its own, and others for each loader.
 
-use crate::data::{Collect, Numbers, numbers, pass};
-use crate::seeds::internal;
+use crate::data::loader::{Collect, Numbers, numbers, pass};
+use crate::random::seeds::internal;
 use burn_deterministic::RandomStream;
 use burn_deterministic::data::{DataLoader, DataLoaderBuilder};
 use rand::Rng;

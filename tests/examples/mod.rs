@@ -2,7 +2,10 @@
 //!
 //! The examples are part of this binary, so that they need not be built one by one: each of theirs takes a linker's time.
 
-use crate::golden;
+pub mod golden;
+mod learner;
+mod resume;
+
 use crate::process::{Folder, Load, Program};
 use anyhow::Result;
 use examples_common::{Arguments, Difference, first_difference};
@@ -21,16 +24,16 @@ macro_rules! examples {
 }
 
 examples! {
-    digits_convnet = "../examples/digits_convnet/main.rs",
-    digits_gan = "../examples/digits_gan/main.rs",
-    digits_learner = "../examples/digits_learner/main.rs",
-    digits_mlp = "../examples/digits_mlp/main.rs",
-    digits_resnet = "../examples/digits_resnet/main.rs",
-    digits_transfer = "../examples/digits_transfer/main.rs",
-    digits_vae = "../examples/digits_vae/main.rs",
-    text_lstm = "../examples/text_lstm/main.rs",
-    text_transformer = "../examples/text_transformer/main.rs",
-    word2vec = "../examples/word2vec/main.rs",
+    digits_convnet = "../../examples/digits_convnet/main.rs",
+    digits_gan = "../../examples/digits_gan/main.rs",
+    digits_learner = "../../examples/digits_learner/main.rs",
+    digits_mlp = "../../examples/digits_mlp/main.rs",
+    digits_resnet = "../../examples/digits_resnet/main.rs",
+    digits_transfer = "../../examples/digits_transfer/main.rs",
+    digits_vae = "../../examples/digits_vae/main.rs",
+    text_lstm = "../../examples/text_lstm/main.rs",
+    text_transformer = "../../examples/text_transformer/main.rs",
+    word2vec = "../../examples/word2vec/main.rs",
 }
 
 /// In a process that [`Program`] started: runs the example.

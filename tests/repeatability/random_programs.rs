@@ -1,7 +1,7 @@
 //! Programs that nobody thought of: 5 to 50 random operations, run twice under different stress, agree in every output.
 
 use crate::bits::{assert_same, floats, indices};
-use crate::stress::{Stress, beside_others};
+use crate::repeatability::stress::{Stress, beside_others};
 use burn::prelude::*;
 use burn::tensor::module::{avg_pool1d, conv1d, max_pool1d};
 use burn::tensor::ops::{AvgPoolOptions, ConvOptions, MaxPoolOptions};

@@ -1,6 +1,6 @@
 //! Workers of the data loader that panic where nothing of the user's is expected to: the trainer is told, and soon.
 
-use crate::data::{WORKERS, failing, numbers};
+use crate::data::loader::{WORKERS, failing, numbers};
 use burn::data::dataloader::batcher::Batcher;
 use burn::data::dataset::{Dataset, DatasetError};
 use burn::prelude::*;

@@ -1,6 +1,7 @@
 //! What a read gives is what the tensor was when it was read.
 
 use crate::process::{Program, report};
+use crate::skip::skip;
 use burn::prelude::*;
 use burn::tensor::{FloatDType, IntDType};
 
@@ -33,6 +34,8 @@ fn overwritten(device: &Device) -> Vec<(&'static str, TensorData)> {
     if device.supports_dtype(burn::tensor::DType::F16) {
         let x = half();
         keep("float_mul in f16", x.clone().into_data(), (x * half()).into_data());
+    } else {
+        skip("the device has no F16");
     }
     read
 }
@@ -50,7 +53,7 @@ pub fn plain_reads() {
 #[test]
 fn a_read_does_not_see_what_is_written_later() {
     match Program::new("plain_reads").run().reported("changed") {
-        "0" => eprintln!("plain Burn wrote nothing in place"),
+        "0" => skip("plain Burn wrote nothing in place, so that the hazard does not show"),
         count => eprintln!("plain Burn's reads saw {count} later operations"),
     }
     let changed = changed(overwritten(&crate::deterministic_device()));

@@ -1,0 +1,9 @@
+//! The order of an operation is a function of shape and type: not of layout, of neighbours in a kernel, or of how it is
+//! composed.
+
+pub mod attention;
+pub mod cumulative;
+pub mod fusion;
+pub mod layout;
+pub mod modules;
+pub mod sorting;
