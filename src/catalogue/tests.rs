@@ -3,7 +3,7 @@
 mod implementation;
 
 use super::{Entry, HOST, Route, STREAM, TRAITS, batch, entry, fused, markdown, reason};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
