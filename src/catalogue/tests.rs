@@ -117,6 +117,34 @@ fn the_implementation_does_what_the_table_says() {
 }
 
 #[test]
+fn default_bodies_call_what_the_table_says() {
+    let root = burn_backend_sources();
+    let (mut compared, mut delegated) = (0, 0);
+    for (section, (_, path, implementation)) in TRAITS.iter().zip(SOURCES) {
+        let source = source(&root.join(path));
+        let overridden = implementation::bodies(implementation);
+        for Entry { method, route } in section.entries.iter().filter(|entry| !overridden.contains_key(entry.method)) {
+            let body = implementation::function_of(&source, method).expect("what is not overridden has a default body");
+            let paths =
+                ["B::", "Self::", "<Self>::"].into_iter().flat_map(|prefix| implementation::paths_after(body, prefix));
+            let calls: BTreeSet<&str> = paths.filter(|name| entry(name).is_some()).collect();
+            let detail = route.detail();
+            let named: BTreeSet<&str> =
+                detail.split('`').skip(1).step_by(2).filter(|name| entry(name).is_some()).collect();
+            assert!(calls.is_subset(&named), "{method}: Burn's body calls {calls:?}, and the row says {named:?}");
+            if calls == named {
+                compared += 1;
+            } else {
+                // A function elsewhere calls the rest.
+                assert!(body.contains("::<B>("), "{method}: Burn's body calls {calls:?}, and the row says {named:?}");
+                delegated += 1;
+            }
+        }
+    }
+    assert!(compared > 100 && delegated < 50, "{compared} bodies say all that they call, {delegated} do not");
+}
+
+#[test]
 fn the_bodies_of_methods_are_found() {
     let bodies = implementation::bodies(
         "impl Ops for B {\n    forward! {\n        MOVEMENT:\n        fn flip(x: [usize; 2]) -> T;\n    }\n\n    adapted! {\n        \
@@ -198,11 +226,15 @@ fn burn_backend_sources() -> PathBuf {
     manifest.parent().expect("a manifest lies in a folder").join("src")
 }
 
+/// A file of Burn's, without comments.
+fn source(path: &Path) -> String {
+    let source = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    implementation::without_comments(&source)
+}
+
 /// The methods a trait declares, in order.
 fn methods(path: &Path, name: &str) -> Vec<String> {
-    let source = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let code: String =
-        source.lines().map(|line| line.split("//").next().unwrap_or_default().to_owned() + "\n").collect();
+    let code = source(path);
     let declaration = format!("pub trait {name}");
     let ends = code.match_indices(&declaration).map(|(at, found)| at + found.len());
     let start = { ends }.find(|&end| !code[end..].starts_with(char::is_alphanumeric)).expect("the trait is there");

@@ -110,7 +110,7 @@ fn is_function(part: &str) -> bool {
 }
 
 /// The body of a function of a file.
-fn function_of<'a>(source: &'a str, name: &str) -> Option<&'a str> {
+pub(super) fn function_of<'a>(source: &'a str, name: &str) -> Option<&'a str> {
     let starts = ["(", "<"].map(|open| format!("fn {name}{open}"));
     let start = starts.iter().find_map(|start| source.find(start))?;
     let indent = source[..start].rfind('\n').map_or("", |line| {
@@ -128,6 +128,6 @@ fn function(text: &str) -> Option<(&str, &str)> {
     Some(rest.split_at(rest.find(['(', '<'])?))
 }
 
-fn without_comments(source: &str) -> String {
+pub(super) fn without_comments(source: &str) -> String {
     source.lines().map(|line| line.split("//").next().unwrap_or_default().to_owned() + "\n").collect()
 }
