@@ -15,7 +15,7 @@ use burn_cubecl::kernel::untile;
 use burn_cubecl::{CubeBackend, CubeDevice, tensor::CubeTensor};
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_deterministic_kernels::elementwise::{
-    Binary, Comparison, Condition, Instruction, Logic, Operands, Program, Unary, Value, Whole, run,
+    Binary, Comparison, Condition, Instruction, IntBinary, Logic, Operands, Program, Unary, Value, run,
 };
 use burn_deterministic_kernels::reduce;
 use burn_fusion::stream::{Context, ScalarId};
@@ -185,15 +185,15 @@ impl Run {
     fn int_numeric(&mut self, operation: &NumericOperationIr) -> Option<()> {
         use NumericOperationIr as Numeric;
         match operation {
-            Numeric::Add(ir) => self.whole(ir, Whole::Add),
-            Numeric::Sub(ir) => self.whole(ir, Whole::Subtract),
-            Numeric::Mul(ir) => self.whole(ir, Whole::Multiply),
-            Numeric::AddScalar(ir) => self.whole_scalar(ir, Whole::Add),
-            Numeric::SubScalar(ir) => self.whole_scalar(ir, Whole::Subtract),
-            Numeric::MulScalar(ir) => self.whole_scalar(ir, Whole::Multiply),
+            Numeric::Add(ir) => self.whole(ir, IntBinary::Add),
+            Numeric::Sub(ir) => self.whole(ir, IntBinary::Subtract),
+            Numeric::Mul(ir) => self.whole(ir, IntBinary::Multiply),
+            Numeric::AddScalar(ir) => self.whole_scalar(ir, IntBinary::Add),
+            Numeric::SubScalar(ir) => self.whole_scalar(ir, IntBinary::Subtract),
+            Numeric::MulScalar(ir) => self.whole_scalar(ir, IntBinary::Multiply),
             Numeric::Neg(ir) => {
                 let (zero, x) = (self.bits(0), self.word_of(&ir.input, I32)?);
-                self.word(&ir.out, I32, Instruction::Whole(Whole::Subtract, zero, x))
+                self.word(&ir.out, I32, Instruction::IntBinary(IntBinary::Subtract, zero, x))
             }
             _ => self.order(operation, I32),
         }
@@ -209,14 +209,14 @@ impl Run {
             Float::Recip(ir) => self.unary(ir, Unary::Reciprocal),
             Float::Sin(ir) => self.unary(ir, Unary::Sine),
             Float::Cos(ir) => self.unary(ir, Unary::Cosine),
-            Float::Erf(ir) => self.unary(ir, Unary::Error),
+            Float::Erf(ir) => self.unary(ir, Unary::Erf),
             Float::Floor(ir) => self.unary(ir, Unary::Floor),
             Float::Ceil(ir) => self.unary(ir, Unary::Ceiling),
             Float::Round(ir) => self.unary(ir, Unary::Round),
             Float::Trunc(ir) => self.unary(ir, Unary::Truncate),
             Float::IntoInt(ir) => {
                 let x = self.word_of(&ir.input, F32)?;
-                self.word(&ir.out, I32, Instruction::ToWhole(x))
+                self.word(&ir.out, I32, Instruction::ToInt(x))
             }
             _ => None,
         }
@@ -229,15 +229,15 @@ impl Run {
                 let x = self.word_of(&ir.input, I32)?;
                 self.word(&ir.out, F32, Instruction::ToFloat(x))
             }
-            Int::BitwiseAnd(ir) => self.whole(ir, Whole::And),
-            Int::BitwiseOr(ir) => self.whole(ir, Whole::Or),
-            Int::BitwiseXor(ir) => self.whole(ir, Whole::Xor),
-            Int::BitwiseAndScalar(ir) => self.whole_scalar(ir, Whole::And),
-            Int::BitwiseOrScalar(ir) => self.whole_scalar(ir, Whole::Or),
-            Int::BitwiseXorScalar(ir) => self.whole_scalar(ir, Whole::Xor),
+            Int::BitwiseAnd(ir) => self.whole(ir, IntBinary::And),
+            Int::BitwiseOr(ir) => self.whole(ir, IntBinary::Or),
+            Int::BitwiseXor(ir) => self.whole(ir, IntBinary::Xor),
+            Int::BitwiseAndScalar(ir) => self.whole_scalar(ir, IntBinary::And),
+            Int::BitwiseOrScalar(ir) => self.whole_scalar(ir, IntBinary::Or),
+            Int::BitwiseXorScalar(ir) => self.whole_scalar(ir, IntBinary::Xor),
             Int::BitwiseNot(ir) => {
                 let (x, ones) = (self.word_of(&ir.input, I32)?, self.bits(u32::MAX));
-                self.word(&ir.out, I32, Instruction::Whole(Whole::Xor, x, ones))
+                self.word(&ir.out, I32, Instruction::IntBinary(IntBinary::Xor, x, ones))
             }
             _ => None,
         }
@@ -278,7 +278,7 @@ impl Run {
             }
             BoolOperationIr::IntoInt(ir) => {
                 let mask = self.condition_of(&ir.input)?;
-                self.word(&ir.out, I32, Instruction::WholeIndicator(mask))
+                self.word(&ir.out, I32, Instruction::IntIndicator(mask))
             }
             BoolOperationIr::Not(ir) => {
                 let mask = self.condition_of(&ir.input)?;
@@ -341,14 +341,14 @@ impl Run {
         self.word(&ir.out, F32, Instruction::Binary(function, a, b))
     }
 
-    fn whole(&mut self, ir: &BinaryOpIr, function: Whole) -> Option<()> {
+    fn whole(&mut self, ir: &BinaryOpIr, function: IntBinary) -> Option<()> {
         let (a, b) = (self.word_of(&ir.lhs, I32)?, self.word_of(&ir.rhs, I32)?);
-        self.word(&ir.out, I32, Instruction::Whole(function, a, b))
+        self.word(&ir.out, I32, Instruction::IntBinary(function, a, b))
     }
 
-    fn whole_scalar(&mut self, ir: &ScalarOpIr, function: Whole) -> Option<()> {
+    fn whole_scalar(&mut self, ir: &ScalarOpIr, function: IntBinary) -> Option<()> {
         let (a, b) = (self.word_of(&ir.lhs, I32)?, self.scalar_of(&ir.rhs, I32)?);
-        self.word(&ir.out, I32, Instruction::Whole(function, a, b))
+        self.word(&ir.out, I32, Instruction::IntBinary(function, a, b))
     }
 
     fn compare(&mut self, ir: &BinaryOpIr, dtype: DType, comparison: Comparison) -> Option<()> {
@@ -512,8 +512,9 @@ impl Run {
         let results = match &self.fold {
             None => run(&client, &self.program, &shape, operands, dtype).map(|results| (results, None)),
             Some(Fold { operation, axes, .. }) => {
-                reduce::fold_program(&client, *operation, &self.program, &shape, operands, dtype, axes, None)
-                    .map(|(results, folded)| (results, Some(folded)))
+                let input =
+                    reduce::Computed { program: &self.program, shape: &shape, operands, condition_dtype: dtype };
+                reduce::fold_program(&client, *operation, input, axes).map(|(results, folded)| (results, Some(folded)))
             }
         };
         let (results, folded) =
@@ -575,7 +576,7 @@ fn float(scalar: ScalarIr) -> f32 {
 
 fn comparing(dtype: DType, comparison: Comparison, a: Value, b: Value) -> Instruction {
     match dtype {
-        I32 => Instruction::CompareWhole(comparison, a, b),
+        I32 => Instruction::CompareInt(comparison, a, b),
         _ => Instruction::Compare(comparison, a, b),
     }
 }

@@ -51,7 +51,7 @@ pub use plan::Plan;
 pub use shape::{Axis, ConvolutionParams, Geometry, TransposedParams};
 
 use crate::KernelError;
-use crate::device::require_shape;
+use crate::view::require_shape;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 

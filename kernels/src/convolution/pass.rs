@@ -5,8 +5,8 @@ use super::plan::{self, Plan};
 use super::shape::{Axis, Geometry, view_data, view_weight};
 use super::weight_kernel::{self, StepLaunch};
 use crate::buffer::unwritten;
-use crate::device::require_shape;
 use crate::grid::MAX_ITERATIONS;
+use crate::view::require_shape;
 use crate::{KernelError, device};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -66,7 +66,7 @@ impl Pass<'_> {
         require_shape(self.kernel, "input", input.shape(), &self.geometry.input_shape(self.rank))?;
         require_shape(self.kernel, "output side", gradient.shape(), &self.geometry.output_shape(self.rank))?;
         let dtype = input.dtype;
-        let sum = device::float_accumulator(self.client, self.kernel, &[&input, &gradient])?;
+        let sum = crate::dtype::float_accumulator(self.client, self.kernel, &[&input, &gradient])?;
         let taps = axes.map(|axis| axis.taps);
         let shape = [groups * outputs, inputs].into_iter().chain(taps[3 - self.rank..].iter().copied());
         let result = unwritten(self.client, shape.collect(), dtype);
@@ -155,7 +155,7 @@ impl Pass<'_> {
             require_shape(self.kernel, "bias", bias.shape(), &[groups * channels])?;
         }
         let operands: Vec<&TensorHandle> = [&source, &weight].into_iter().chain(&bias).collect();
-        let sum = device::float_accumulator(self.client, self.kernel, &operands)?;
+        let sum = crate::dtype::float_accumulator(self.client, self.kernel, &operands)?;
         let dtype = source.dtype;
         let positions = shape[2..].iter().product::<usize>();
         let result = unwritten(self.client, shape.clone(), dtype);

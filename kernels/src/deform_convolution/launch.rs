@@ -3,6 +3,7 @@
 use super::kernel::{self, SizesLaunch};
 use super::{Geometry, Gradients, Operands};
 use crate::buffer::unwritten;
+use crate::dtype::float_accumulator;
 use crate::grid::{UNITS, elements_a_unit, grid};
 use crate::scatter::{Update, update_lines};
 use crate::{KernelError, device, matmul, reduce};
@@ -29,7 +30,7 @@ impl<'a> Pass<'a> {
     ) -> Result<Self, KernelError> {
         let Operands { input, offset, weight, mask } = operands;
         let all: Vec<&TensorHandle> = [input, offset, weight].into_iter().chain(mask).chain(other).collect();
-        let accumulator = device::float_accumulator(client, kernel, &all)?;
+        let accumulator = float_accumulator(client, kernel, &all)?;
         device::require_units(client, kernel, UNITS)?;
         Ok(Self { client, geometry, dtype: input.dtype, accumulator })
     }

@@ -60,7 +60,7 @@ mod shape;
 pub use shape::{DeformParams, Geometry};
 
 use crate::KernelError;
-use crate::device::require_shape;
+use crate::view::require_shape;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use launch::Pass;

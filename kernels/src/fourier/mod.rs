@@ -32,8 +32,10 @@ pub mod reference;
 
 use crate::KernelError;
 use crate::buffer::unwritten;
-use crate::device::{float_accumulator, require_units};
+use crate::device::require_units;
+use crate::dtype::float_accumulator;
 use crate::grid::{UNITS, grid};
+use crate::view::require_shape;
 use core::f64::consts::PI;
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
@@ -86,7 +88,7 @@ pub fn inverse(
     n: usize,
 ) -> Result<TensorHandle, KernelError> {
     const KERNEL: &str = "fourier::inverse";
-    crate::device::require_shape(KERNEL, "imaginary part", imaginary.shape(), real.shape())?;
+    require_shape(KERNEL, "imaginary part", imaginary.shape(), real.shape())?;
     let transform = Transform::new(client, KERNEL, &[&real, &imaginary], axis, n)?;
     let lines = transform.spread(real, Some(imaginary));
     let [real, _] = transform.combined(lines, Direction::Inverse);

@@ -47,10 +47,10 @@ pub mod reference;
 
 use crate::KernelError;
 use crate::buffer::unwritten;
-use crate::device::{float_accumulator, require_shape, require_units};
-use crate::grid::axis_grids;
-use crate::grid::{UNITS, elements_a_unit};
-use crate::view::AxisView;
+use crate::device::require_units;
+use crate::dtype::float_accumulator;
+use crate::grid::{UNITS, axis_grids, elements_a_unit};
+use crate::view::{AxisView, require_shape};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 

@@ -26,8 +26,10 @@ pub mod weights;
 
 use crate::KernelError;
 use crate::buffer::unwritten;
-use crate::device::{float_accumulator, require_shape, require_units};
+use crate::device::require_units;
+use crate::dtype::float_accumulator;
 use crate::grid::{MAX_ITERATIONS, UNITS, elements_a_unit, grid};
+use crate::view::require_shape;
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
