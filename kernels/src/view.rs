@@ -1,6 +1,6 @@
 //! Strided views: axes joined to few, broadcasts, vector loads of four elements, and checks of shapes.
 //!
-//! Where an element lies is a fact of layout: no view changes which elements a kernel combines, or in which order.
+//! A view says where the elements are in memory. It does not change which elements a kernel combines, or in which order.
 
 use crate::KernelError;
 use cubecl::prelude::*;

@@ -29,7 +29,8 @@ impl Problem {
     }
 }
 
-/// What a unit keeps in registers. There is one kernel.
+/// What a unit of the kernel keeps in registers. A problem for which [`plan`] gives no plan is computed by the composed
+/// steps: each step of the contract is a kernel of its own, which the caller launches; the bits are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Plan {
     /// Queries of a unit.
@@ -92,9 +93,9 @@ impl Plan {
     }
 }
 
-/// The plan for `problem` on `machine`. `None` stands for the composed steps: the caller launches each step of the
-/// contract as a kernel of its own, which gives the same bits. On a GPU they are faster, since this kernel would read K
-/// and V once for a few queries; elsewhere they are needed where this kernel does not [apply](Plan::refuses).
+/// The plan for `problem` on `machine`, or `None` for the composed steps. On a GPU these are faster, since this kernel
+/// would read K and V once for a few queries; elsewhere they are needed where this kernel does not
+/// [apply](Plan::refuses).
 pub fn plan(problem: &Problem, machine: Machine) -> Option<Plan> {
     if machine == Machine::Gpu {
         return None;

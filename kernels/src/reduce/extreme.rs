@@ -12,7 +12,7 @@
 
 use super::kernel::{GeometryLaunch, extreme};
 use super::plan::{self, Cube, Kind, Plan, Problem, View};
-use super::{Operation, checked, readable, reduced_shape};
+use super::{Operation, checked, reduced_shape, with_reduced_last};
 use crate::KernelError;
 use crate::buffer::unwritten;
 use crate::order::COLUMNS_BLOCK as BLOCK;
@@ -234,13 +234,13 @@ impl Search {
         if shape.contains(&0) {
             return Ok(None);
         }
-        let problem = Problem::new(input.shape(), input.strides(), &[axis], Kind::Search);
+        let (problem, in_place) = Problem::in_place(input.shape(), input.strides(), &[axis], Kind::Search);
         let plan = checked(client, end.name(), plan, &problem)?;
         let first = plan.first.cube();
         for cube in [Some(first), plan.totals].into_iter().flatten() {
             cube.require(client, end.name(), cube.groups, key.size() + size_of::<u32>())?;
         }
-        let input = readable(client, input, &[axis]);
+        let input = if in_place { input } else { with_reduced_last(client, input, &[axis]) };
         let view = problem.view;
         let mut positions = view.axis;
         // The first pass reads no survivors, and not every pass reads fours, but a binding has to be there.

@@ -57,7 +57,7 @@ use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::{TensorHandle, into_contiguous};
 use passes::{First, Passes};
-use plan::{Kind, Plan, Problem, View};
+use plan::{Kind, Plan, Problem};
 use std::sync::Arc;
 
 /// What a fold computes.
@@ -259,9 +259,9 @@ fn fold_by(
     if shape.contains(&0) {
         return Ok(TensorHandle::new_contiguous(shape, client.empty(0), dtype));
     }
-    let problem = Problem::new(input.shape(), input.strides(), axes, Kind::Fold);
+    let (problem, in_place) = Problem::in_place(input.shape(), input.strides(), axes, Kind::Fold);
     let plan = checked(client, name, plan, &problem)?;
-    let input = readable(client, input, axes);
+    let input = if in_place { input } else { with_reduced_last(client, input, axes) };
     let passes = Passes { operation, accumulator, dtype, view: problem.view, plan };
     let result = passes.run(client, First::Stored(&input))?;
     Ok(TensorHandle::new_contiguous(shape, result, dtype))
@@ -423,14 +423,10 @@ fn empty(
     Ok(TensorHandle::new_contiguous(shape, client.create_from_slice(&bytes), dtype))
 }
 
-/// The input as [`Problem::new`] views it: in place, or copied with the reduced axes last where they do not join.
-fn readable(client: &Client, input: TensorHandle, axes: &[usize]) -> TensorHandle {
-    let reduced: Vec<bool> = (0..input.shape().len()).map(|i| axes.contains(&i)).collect();
-    if View::of(input.shape(), input.strides(), &reduced).is_some() {
-        return input;
-    }
-    let (kept, gone): (Vec<usize>, Vec<usize>) = (0..reduced.len()).partition(|&i| !reduced[i]);
-    let order: Vec<usize> = kept.into_iter().chain(gone).collect();
+/// A dense copy of the input with the reduced axes last.
+fn with_reduced_last(client: &Client, input: TensorHandle, axes: &[usize]) -> TensorHandle {
+    let (reduced, kept): (Vec<usize>, Vec<usize>) = (0..input.shape().len()).partition(|axis| axes.contains(axis));
+    let order: Vec<usize> = kept.into_iter().chain(reduced).collect();
     let shape: Vec<usize> = order.iter().map(|&i| input.shape()[i]).collect();
     let strides: Vec<usize> = order.iter().map(|&i| input.strides()[i]).collect();
     let dtype = input.dtype;

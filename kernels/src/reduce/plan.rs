@@ -77,7 +77,7 @@ impl View {
     }
 
     /// The view of a dense copy of `shape` whose reduced axes are the last ones.
-    pub(super) fn of_copy(shape: &[usize], reduced: &[bool]) -> Self {
+    fn of_copy(shape: &[usize], reduced: &[bool]) -> Self {
         let size = |which: bool| (0..shape.len()).filter(|&i| reduced[i] == which).map(|i| shape[i]).product::<usize>();
         Self::rows(size(false) as u32, size(true) as u32)
     }
@@ -129,11 +129,16 @@ impl Problem {
     /// The reduction of `shape` with `strides` over `axes`. Axes that do not join to two loops are copied before, and a
     /// program's results written.
     pub fn new(shape: &[usize], strides: &[usize], axes: &[usize], kind: Kind) -> Self {
+        Self::in_place(shape, strides, axes, kind).0
+    }
+
+    /// [`new`](Self::new), and whether the view is of the tensor itself, not of a copy with the reduced axes last.
+    pub(super) fn in_place(shape: &[usize], strides: &[usize], axes: &[usize], kind: Kind) -> (Self, bool) {
         let reduced: Vec<bool> = (0..shape.len()).map(|i| axes.contains(&i)).collect();
         match (View::of(shape, strides, &reduced), kind) {
-            (Some(view), kind) => Self { view, kind },
-            (None, Kind::Search) => Self { view: View::of_copy(shape, &reduced), kind },
-            (None, _) => Self { view: View::of_copy(shape, &reduced), kind: Kind::Fold },
+            (Some(view), kind) => (Self { view, kind }, true),
+            (None, Kind::Search) => (Self { view: View::of_copy(shape, &reduced), kind }, false),
+            (None, _) => (Self { view: View::of_copy(shape, &reduced), kind: Kind::Fold }, false),
         }
     }
 
