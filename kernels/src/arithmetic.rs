@@ -1,4 +1,4 @@
-//! The only place where float arithmetic that a compiler could contract is spelled.
+//! The only place that spells float arithmetic which a compiler could contract.
 //!
 //! CubeCL rewrites `a * b + c` to a fused multiply-add on every path, and drivers contract what is left. A kernel
 //! therefore never lets a bare product feed a sum: it calls `multiply_add` where a multiply-add is meant, and
@@ -25,9 +25,8 @@ pub(crate) fn multiply_rounded<F: Float>(a: F, b: F) -> F {
     fma(a, b, F::new(comptime!(-0.0f32)))
 }
 
-/// The same bits, in a form about which a compiler knows nothing: `zero` is 0, and comes from the launch.
-///
-/// What is computed from the result is not merged with what the result was computed from.
+/// Optimisation barrier: `x`, bit for bit. `zero` must be 0 at run time and come from the launch, so that no compiler
+/// merges the operations that use the result with those that made `x`.
 #[cube]
 pub(crate) fn opaque(x: f32, zero: u32) -> f32 {
     f32::reinterpret(u32::reinterpret(x) ^ zero)

@@ -1,9 +1,7 @@
-//! What kernels ask of a device before they launch.
+//! What kernels ask of a device before they launch: what kind of machine it is, and whether a cube fits it.
 
 use crate::KernelError;
-use cubecl::ir::FloatKind;
 use cubecl::prelude::*;
-use cubecl::std::tensor::TensorHandle;
 
 /// What runs the cubes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,59 +33,6 @@ pub fn require_units(client: &Client, kernel: &'static str, units: u32) -> Resul
 /// Checks that `bytes` of shared memory fit the device.
 pub fn require_shared_memory(client: &Client, kernel: &'static str, bytes: usize) -> Result<(), KernelError> {
     require(kernel, "bytes of shared memory", bytes, client.properties().hardware.max_shared_memory_size)
-}
-
-/// The element type float chains run in: f32 for half types, else the operands' own. Refuses operands of different or
-/// unsupported types, and operands that 32-bit indices cannot reach over.
-pub(crate) fn float_accumulator(
-    client: &Client,
-    kernel: &'static str,
-    operands: &[&TensorHandle],
-) -> Result<ElemType, KernelError> {
-    let dtype = operands[0].dtype;
-    if let Some(other) = operands.iter().find(|operand| operand.dtype != dtype) {
-        let reason = format!("operands of {dtype} and of {}, want one element type", other.dtype);
-        return Err(KernelError::Shape { kernel, reason });
-    }
-    require_reach(kernel, operands.iter().copied())?;
-    let refuse = |remedy| Err(KernelError::Dtype { kernel, dtype, remedy });
-    if !client.properties().supports_type(dtype) {
-        return refuse("the device does not have it: convert to f32");
-    }
-    match dtype {
-        ElemType::Float(FloatKind::F32 | FloatKind::F16 | FloatKind::BF16) => Ok(ElemType::Float(FloatKind::F32)),
-        ElemType::Float(FloatKind::F64) => Ok(dtype),
-        _ => refuse("convert to f32, f64, f16 or bf16"),
-    }
-}
-
-/// Refuses operands that 32-bit indices cannot reach over.
-pub(crate) fn require_reach<'a>(
-    kernel: &'static str,
-    operands: impl IntoIterator<Item = &'a TensorHandle>,
-) -> Result<(), KernelError> {
-    let far = |operand: &&TensorHandle| {
-        let reach = |(&size, &stride): (&usize, &usize)| size.saturating_sub(1).saturating_mul(stride);
-        let reach = operand.shape().iter().zip(operand.strides().iter()).map(reach);
-        reach.fold(0, usize::saturating_add) >= u32::MAX as usize
-    };
-    let Some(operand) = operands.into_iter().find(far) else { return Ok(()) };
-    let (shape, strides) = (operand.shape(), operand.strides());
-    let reason = format!("an operand {:?} with strides {:?} reaches over 2^32 elements", &shape[..], &strides[..]);
-    Err(KernelError::Shape { kernel, reason })
-}
-
-/// Refuses an operand whose shape is not `want`.
-pub(crate) fn require_shape(
-    kernel: &'static str,
-    name: &str,
-    got: &[usize],
-    want: &[usize],
-) -> Result<(), KernelError> {
-    match got == want {
-        true => Ok(()),
-        false => Err(KernelError::Shape { kernel, reason: format!("{name} {got:?}, want {want:?}") }),
-    }
 }
 
 /// Refuses a device that has less of something than a kernel needs.

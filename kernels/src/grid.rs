@@ -1,6 +1,7 @@
-//! Launch grids for kernels in which one unit (thread) owns one output element.
+//! Launch grids.
 //!
-//! Such a kernel computes the same chain of operations for an element on every grid, so nothing here can change a result.
+//! In a kernel one unit owns an output element, or a few, and computes the same chain of operations for each on every
+//! grid: nothing here can change a result.
 
 use crate::device::Machine;
 use cubecl::prelude::*;
@@ -22,30 +23,41 @@ pub const MAX_ITERATIONS: usize = 60_000;
 
 /// The grid of [`UNITS`]-unit cubes that covers `units` units, one or two axes deep.
 ///
-/// A kernel launched with it must compare `ABSOLUTE_POS` with the number of units it needs: the grid may be larger.
+/// A kernel launched with it must compare `ABSOLUTE_POS` with the number of units it needs: the grid may be larger. It
+/// has at most 2^32 units, so that `ABSOLUTE_POS as u32` numbers each of them once.
 ///
 /// # Panics
 ///
-/// From 2^32 cubes on.
+/// Above 2^32 units.
 pub fn grid(units: usize) -> (CubeCount, CubeDim) {
+    assert!(units <= 1 << 32, "a grid of {units} units, want at most 2^32");
     (cubes(units.div_ceil(UNITS as usize)), CubeDim::new_1d(UNITS))
 }
 
-/// At least `count` cubes, one or two axes deep.
+/// At least `count` cubes `[x, y]`, and at most `y - 1` more.
 ///
-/// A kernel launched with it must compare `CUBE_POS` with the number of cubes it needs: there may be more.
+/// A kernel launched with it must compare `CUBE_POS` with the number of cubes it needs. `y` is a power of two, so that
+/// the grid has no more cubes than the next power of two from `count` on: where that many cubes have at most 2^32
+/// units, no two of them have one 32-bit number.
 ///
 /// # Panics
 ///
-/// From 2^32 cubes on.
+/// Above `2^15 * 65,535` cubes.
 pub fn cubes(count: usize) -> CubeCount {
-    let count = u32::try_from(count).expect("a grid of less than 2^32 cubes");
-    let x = count.clamp(1, MAX_CUBES_PER_AXIS);
-    CubeCount::Static(x, count.div_ceil(x).max(1), 1)
+    let [x, y] = axes(count);
+    CubeCount::Static(x, y, 1)
 }
 
-/// How many of `shared` elements that differ in one place only a unit computes, so that what they have in common is
-/// computed once: as many as leave enough of `units` in all for the device.
+/// The cubes along the two axes of [`cubes`].
+fn axes(count: usize) -> [u32; 2] {
+    let count = count.max(1);
+    let y = count.div_ceil(MAX_CUBES_PER_AXIS as usize).next_power_of_two();
+    assert!(y < MAX_CUBES_PER_AXIS as usize, "a grid of {count} cubes, want at most 2^15 * {MAX_CUBES_PER_AXIS}");
+    [count.div_ceil(y) as u32, y as u32]
+}
+
+/// Elements per unit, so that shared index work is done once: of `shared` elements whose indices differ in one place
+/// only, as many as leave the device enough of the `units` that one element each would take.
 pub(crate) fn elements_a_unit(client: &Client, units: usize, shared: usize) -> usize {
     let enough = match Machine::of(client) {
         Machine::Gpu => 1 << 16,
@@ -55,10 +67,10 @@ pub(crate) fn elements_a_unit(client: &Client, units: usize, shared: usize) -> u
     (units / enough).clamp(1, shared.clamp(1, MAX_ITERATIONS - 1))
 }
 
-/// How a cube's units cover `[outer, axis, inner]`: `2^inner_bits` neighbours along the inner axis, then
-/// `2^axis_bits` along the axis, the rest along the outer one. Cubes tile these along X, Y and Z from the first element
-/// of the launch on. No unit divides to find its element, which software drivers do slowly; all units are along X, since
-/// some vectorise that axis alone.
+/// How a cube's units cover `[outer, axis, inner]`: `2^inner_bits` neighbours along the inner axis, then `2^axis_bits`
+/// along the axis, the rest along the outer one. Cubes tile these along X, Y and Z from the first element of the launch
+/// on. No unit divides to find its element, which software drivers do slowly; all units are along X, since some
+/// vectorise that axis alone.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 pub(crate) struct Tile {
     inner_bits: u32,
@@ -117,7 +129,21 @@ fn pieces(length: usize, bits: u32) -> impl Iterator<Item = (u32, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use super::pieces;
+    use super::{MAX_CUBES_PER_AXIS, axes, pieces};
+
+    #[test]
+    fn cubes_exceed_their_count_by_less_than_a_column() {
+        assert_eq!([0, 1, 65_535, 65_536].map(axes), [[1, 1], [1, 1], [65_535, 1], [32_768, 2]]);
+        for count in (1..=32).flat_map(|bits| [(1usize << bits) - 1, (1 << bits) / 3 * 2, 1 << bits]) {
+            if count > (1 << 15) * MAX_CUBES_PER_AXIS as usize {
+                continue;
+            }
+            let [x, y] = axes(count);
+            assert!(x <= MAX_CUBES_PER_AXIS && y <= MAX_CUBES_PER_AXIS, "{count}");
+            let cubes = x as usize * y as usize;
+            assert!((count..count + y as usize).contains(&cubes) && cubes <= count.next_power_of_two(), "{count}");
+        }
+    }
 
     #[test]
     fn pieces_cover_an_axis() {

@@ -1,7 +1,7 @@
-//! Whether indices are outside their axis, which neither an update nor a read tells.
+//! Checks for indices outside their axis, which updates and reads leave out without a word.
 //!
-//! A check raises a flag in a buffer of flags that the caller reads when it suits it. Every unit that raises a flag writes
-//! the same word, so which of them comes last does not matter, and none adds to what another wrote.
+//! A check sets a flag in a buffer of flags, which the caller reads later. Every unit that sets a flag writes the same
+//! word: the order of their writes does not matter.
 
 use crate::KernelError;
 use crate::buffer::words_arg;
@@ -13,14 +13,14 @@ use cubecl::prelude::*;
 use cubecl::server::{Handle, ServerError};
 use cubecl::std::tensor::TensorHandle;
 
-/// Flags on the device, all of them down at first.
+/// Flags on the device, all of them clear at first.
 pub struct Flags {
     handle: Handle,
     length: usize,
 }
 
 impl Flags {
-    /// So many flags.
+    /// `length` clear flags.
     pub fn new(client: &Client, length: usize) -> Self {
         Self { handle: client.create_from_slice(&vec![0; length * size_of::<u32>()]), length }
     }
@@ -30,7 +30,7 @@ impl Flags {
         self.length
     }
 
-    /// Which flags are up. Waits for the checks that were launched before.
+    /// Which flags are set. Waits for the checks that were launched before.
     ///
     /// # Errors
     ///
@@ -41,10 +41,10 @@ impl Flags {
     }
 }
 
-/// Raises a flag if an index is outside its axis: negative, or not below the axis' size.
+/// Sets a flag if an index is outside its axis: negative, or at least the axis' size.
 ///
-/// With one size all indices are for an axis of that size. With `k` sizes they are tuples of `k` along the last axis, the
-/// parts of each for axes of these sizes.
+/// With one size every index of `indices[..]` is for an axis of that size. With `k` sizes `indices[.., k]` are tuples,
+/// whose part `j` is for an axis of size `sizes[j]`.
 ///
 /// # Errors
 ///
@@ -107,7 +107,8 @@ pub fn first_outside(indices: &[i64], sizes: &[usize]) -> Option<usize> {
     indices.iter().zip(parts).position(|(&index, &size)| is_outside(index, size))
 }
 
-/// One unit per tuple, or per vector of indices of one size: raises the flag if a part is outside its size.
+/// One unit a tuple of `indices[units, parts]`, or a vector of indices of one size: sets `flags[flag]` if a part is
+/// outside its size.
 #[cube(launch_unchecked)]
 fn check_kernel<I: Int, N: Size>(
     indices: &[Vector<I, N>],

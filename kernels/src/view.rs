@@ -1,6 +1,6 @@
-//! Strided views: axes joined to few, broadcasts, and reads of four neighbours at once.
+//! Strided views: axes joined to few, broadcasts, vector loads of four elements, and checks of shapes.
 //!
-//! Where an element lies is a fact of layout: no view changes which elements a kernel combines, or in which order.
+//! A view says where the elements are in memory. It does not change which elements a kernel combines, or in which order.
 
 use crate::KernelError;
 use cubecl::prelude::*;
@@ -108,15 +108,44 @@ pub(crate) fn checked_elements(kernel: &'static str, shape: &[usize]) -> Result<
     })
 }
 
-/// Whether an axis of this stride can be read in aligned vectors of `width` elements: neighbours are adjacent in memory,
-/// and every line along it begins at a multiple of `width`, its distances from others being `others`.
+/// Refuses operands that 32-bit indices cannot reach over.
+pub(crate) fn require_reach<'a>(
+    kernel: &'static str,
+    operands: impl IntoIterator<Item = &'a TensorHandle>,
+) -> Result<(), KernelError> {
+    let far = |operand: &&TensorHandle| {
+        let reach = |(&size, &stride): (&usize, &usize)| size.saturating_sub(1).saturating_mul(stride);
+        let reach = operand.shape().iter().zip(operand.strides().iter()).map(reach);
+        reach.fold(0, usize::saturating_add) >= u32::MAX as usize
+    };
+    let Some(operand) = operands.into_iter().find(far) else { return Ok(()) };
+    let (shape, strides) = (operand.shape(), operand.strides());
+    let reason = format!("an operand {:?} with strides {:?} reaches over 2^32 elements", &shape[..], &strides[..]);
+    Err(KernelError::Shape { kernel, reason })
+}
+
+/// Refuses an operand whose shape is not `want`.
+pub(crate) fn require_shape(
+    kernel: &'static str,
+    name: &str,
+    got: &[usize],
+    want: &[usize],
+) -> Result<(), KernelError> {
+    match got == want {
+        true => Ok(()),
+        false => Err(KernelError::Shape { kernel, reason: format!("{name} {got:?}, want {want:?}") }),
+    }
+}
+
+/// Whether an axis of this stride can be read in aligned vectors of `width` elements: neighbours are adjacent in
+/// memory, and every line along it begins at a multiple of `width`, its distances from others being `others`.
 pub(crate) fn is_dense_in_vectors(width: usize, stride: usize, others: impl IntoIterator<Item = usize>) -> bool {
     stride == 1 && others.into_iter().all(|other| other.is_multiple_of(width))
 }
 
-/// Joins axes of `shape`, in row-major order, where one stride walks two neighbours for every operand: `(size, last)` for
-/// each axis that is left, `last` being the last of the axes it is made of, whose strides are its strides. Axes of size 1
-/// are left out.
+/// Joins axes of `shape`, in row-major order, where one stride walks two neighbours for every operand: `(size, last)`
+/// for each axis that is left, `last` being the last of the axes it is made of, whose strides are its strides. Axes of
+/// size 1 are left out.
 pub(crate) fn join(
     axes: impl IntoIterator<Item = usize>,
     shape: &[usize],

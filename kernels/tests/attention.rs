@@ -105,10 +105,16 @@ impl Values {
         (0..batch * heads).flat_map(|head| reference::attention(of(head), params, functions, fma)).collect()
     }
 
+    /// Every plan: single elements and vectors have the same.
+    fn plans(&self) -> Vec<Plan> {
+        let Size { batch, heads, queries, keys, width, columns } = self.size;
+        Plan::candidates(&Problem { heads: batch * heads, queries, keys, width, columns, qk_lanes: 1 })
+    }
+
     /// Requires the reference's bits of every plan.
     #[track_caller]
     fn check(&self, params: Params) {
-        Plan::ALL.into_iter().for_each(|plan| self.check_plan(plan, params));
+        self.plans().into_iter().for_each(|plan| self.check_plan(plan, params));
     }
 
     /// Requires the reference's bits.
@@ -153,7 +159,7 @@ fn equals_reference_on_every_shape() {
     }
 }
 
-/// Where a block of the values' chain, or of the powers' sum, begins or ends.
+/// Where a block of `PV`'s chain, or of the exponentials' sum, begins or ends.
 #[test]
 fn equals_reference_with_many_keys() {
     for keys in [1023, 1024, 1025, 2051, 4095, 4096, 4097, 5000] {
@@ -166,7 +172,7 @@ fn equals_reference_with_many_keys() {
 #[test]
 fn every_option_equals_reference() {
     // A kernel takes a while to make, so that plans take turns.
-    let mut plans = Plan::ALL.into_iter().cycle();
+    let mut plans = Values::random(size([2, 3, 10, 13, 8, 8])).plans().into_iter().cycle();
     for sizes in [[2, 3, 10, 13, 8, 8], [1, 2, 13, 10, 3, 5]] {
         let values = Values::random(size(sizes));
         let forms = [values.clone(), values.clone().masked(), values.clone().biased(), values.masked().biased()];
@@ -220,11 +226,11 @@ fn numbers_that_are_not_finite() {
         one.bias.as_mut().expect("a bias")[40] = special;
         one.check_plan(Plan::FEW, Params { causal: true, ..PLAIN });
     }
-    // Scores far apart: all but one power vanish.
+    // Scores far apart: all but one exponential vanish.
     let mut values = Values::random(size([1, 1, 4, 70, 4, 4]));
     values.query.iter_mut().for_each(|x| *x *= 1e4);
     values.check(PLAIN);
-    // The value of a key that is not seen counts nothing times.
+    // The value of a masked key has the probability zero.
     let mut values = Values::random(size([1, 1, 1, 2, 4, 4]));
     values.mask = Some(vec![false, true]);
     values.value[4] = f32::INFINITY;
@@ -274,7 +280,7 @@ fn layout_does_not_reach_a_result() {
                 mask: None,
                 bias: Some(stored(&client, bias, [batch, heads, queries, keys], order, gap)),
             };
-            for plan in Plan::ALL {
+            for plan in values.plans() {
                 let got = attention_planned(&client, operands.clone(), params, plan).expect("operands fit");
                 assert_bits(&download(&client, got), &want);
             }
@@ -343,21 +349,39 @@ fn a_plan_never_exceeds_the_iterations_of_a_unit() {
     let mut taken = 0;
     for queries in [1, 2, 4, 7, 8, 100, 5000] {
         for keys in [1, 64, 1000, 4096, 10_000, 20_000, 100_000] {
-            for (width, narrow) in [(1, 1), (64, 1), (64, 4), (1024, 4), (1025, 1)] {
+            for (width, qk_lanes) in [(1, 1), (64, 1), (64, 4), (1024, 4), (1025, 1)] {
                 for columns in [1, 64, 1024] {
-                    let problem = Problem { heads: 8, queries, keys, width, columns, narrow };
-                    assert_eq!(plan(problem, Machine::Gpu), None);
-                    let Some(plan) = plan(problem, Machine::Software) else { continue };
+                    let problem = Problem { heads: 8, queries, keys, width, columns, qk_lanes };
+                    assert_eq!(plan(&problem, Machine::Gpu), None);
+                    let Some(plan) = plan(&problem, Machine::Software) else { continue };
                     taken += 1;
-                    assert!(plan.iterations(problem) <= MAX_ITERATIONS, "{problem:?}: {plan:?}");
+                    assert!(plan.iterations(&problem) <= MAX_ITERATIONS, "{problem:?}: {plan:?}");
+                    assert!(Plan::candidates(&problem).contains(&plan), "{problem:?}: {plan:?}");
                     assert!(width <= 1024, "{problem:?}");
                 }
             }
         }
     }
     assert!(taken > 200, "{taken} problems are taken");
-    let none = Problem { heads: 8, queries: 8, keys: 0, width: 4, columns: 4, narrow: 4 };
-    assert_eq!(plan(none, Machine::Software), None);
+    let none = Problem { heads: 8, queries: 8, keys: 0, width: 4, columns: 4, qk_lanes: 4 };
+    assert_eq!(plan(&none, Machine::Software), None);
+    assert_eq!(Plan::candidates(&none), []);
+}
+
+/// A plan that does not apply is an error with what it wants, and never another plan in its place.
+#[test]
+fn a_plan_that_does_not_apply_is_an_error() {
+    let client = client();
+    let text = |sizes: [usize; 6], plan: Plan| {
+        let operands = Values::random(size(sizes)).upload(&client);
+        let refused = attention_planned(&client, operands, PLAIN, plan).unwrap_err();
+        assert!(matches!(refused, KernelError::Plan { kernel: "attention", .. }), "{refused}");
+        refused.to_string()
+    };
+    let wanted = text([1, 1, 2, 3, 4, 5], Plan { keys: 6, ..Plan::FEW });
+    assert!(wanted.ends_with("want rows, and keys and columns in fours"), "{wanted}");
+    let wanted = text([1, 1, 1, 100_000, 4, 4], Plan::ONE);
+    assert!(wanted.ends_with("want at most 60000"), "{wanted}");
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! Fused element-wise programs against their reference.
 
 use crate::harness::*;
+use burn_deterministic_kernels::device::Machine;
 use burn_deterministic_kernels::elementwise::{
-    Binary, Comparison, Condition, Instruction, Logic, Operands, Program, Unary, Value, Whole, reference, run,
+    Binary, Comparison, Condition, Instruction, IntBinary, Logic, Operands, Program, Unary, Value, reference, run,
 };
-use burn_deterministic_kernels::reduce::{self, Operation, fold, fold_program, plan::Plan};
+use burn_deterministic_kernels::reduce::plan::{Kind, Plan, Problem, plan};
+use burn_deterministic_kernels::reduce::{self, Computed, Operation, fold, fold_program, fold_program_planned};
 use cubecl::ir::{ElemType, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -262,18 +264,19 @@ fn integers_wrap_and_compare() {
     let client = client();
     let mut program = Program::default();
     let (a, b) = (Value::Input(0), Value::Input(1));
-    let functions = [Whole::Add, Whole::Subtract, Whole::Multiply, Whole::And, Whole::Or, Whole::Xor];
+    let functions =
+        [IntBinary::Add, IntBinary::Subtract, IntBinary::Multiply, IntBinary::And, IntBinary::Or, IntBinary::Xor];
     let mut words: Vec<Value> =
-        functions.map(|function| program.word(Instruction::Whole(function, a, b))).into_iter().collect();
+        functions.map(|function| program.word(Instruction::IntBinary(function, a, b))).into_iter().collect();
     // (a + s) > b, where compilers that take overflow for impossible would compare a with b - s.
-    let sum = program.word(Instruction::Whole(Whole::Add, a, Value::Scalar(0)));
-    let mut flags = vec![program.condition(Instruction::CompareWhole(Comparison::Greater, sum, b))];
+    let sum = program.word(Instruction::IntBinary(IntBinary::Add, a, Value::Scalar(0)));
+    let mut flags = vec![program.condition(Instruction::CompareInt(Comparison::Greater, sum, b))];
     let comparisons =
         [Comparison::Equal, Comparison::Greater, Comparison::GreaterEqual, Comparison::Less, Comparison::LessEqual];
-    flags.extend(comparisons.map(|comparison| program.condition(Instruction::CompareWhole(comparison, a, b))));
+    flags.extend(comparisons.map(|comparison| program.condition(Instruction::CompareInt(comparison, a, b))));
     flags.push(program.condition(Instruction::Logic(Logic::Xor, flags[0], flags[2])));
     words.push(program.word(Instruction::ToFloat(a)));
-    words.push(program.word(Instruction::WholeIndicator(flags[6])));
+    words.push(program.word(Instruction::IntIndicator(flags[6])));
     words.push(program.word(Instruction::Select(flags[6], a, Value::Scalar(0))));
 
     // A device may bind few outputs at once.
@@ -327,7 +330,7 @@ fn floats_are_rounded_to_integers() {
     let x = Value::Input(0);
     for function in [Unary::Floor, Unary::Ceiling, Unary::Round, Unary::Truncate] {
         let rounded = program.word(Instruction::Unary(function, x));
-        let whole = program.word(Instruction::ToWhole(rounded));
+        let whole = program.word(Instruction::ToInt(rounded));
         for output in [rounded, whole] {
             let Value::Result(index) = output else { unreachable!("a result") };
             program.output_word(index);
@@ -349,7 +352,7 @@ fn floats_are_rounded_to_integers() {
 fn axes_are_told_apart_in_any_shape() {
     let client = client();
     let mut program = Program::default();
-    let sum = program.word(Instruction::Whole(Whole::Add, Value::Input(0), Value::Input(1)));
+    let sum = program.word(Instruction::IntBinary(IntBinary::Add, Value::Input(0), Value::Input(1)));
     let Value::Result(index) = sum else { unreachable!("a result") };
     program.output_word(index);
     let program = Arc::new(program);
@@ -423,21 +426,33 @@ fn a_fold_computes_what_it_reads() {
             .collect();
         for axes in [&[2][..], &[1], &[0], &[0, 1], &[1, 2], &[0, 2], &[0, 1, 2]] {
             let stored = upload(&client, &want, &shape, F32);
+            let problem = Problem::new(&shape, &[shape[1] * shape[2], shape[2], 1], axes, Kind::FoldProgram);
+            let plans = Plan::candidates(&problem);
+            assert!(
+                plans.contains(&plan(&problem, Machine::Gpu)) && plans.contains(&plan(&problem, Machine::Software))
+            );
+            assert!(problem.kind == Kind::Fold || plans.iter().any(|plan| plan.fuses));
             let planned =
                 [Operation::Sum, Operation::Mean, Operation::Max, Operation::Prod].map(|operation| (operation, None));
-            for (operation, forced) in planned.into_iter().chain(Plan::ALL.map(|plan| (Operation::Sum, Some(plan)))) {
-                let what = format!("{operation:?} of {shape:?} over {axes:?} on {forced:?}");
-                let unfused = fold(&client, operation, stored.clone(), axes, None).expect("it fits");
+            for (operation, plan) in
+                planned.into_iter().chain(plans.into_iter().map(|plan| (Operation::Sum, Some(plan))))
+            {
+                let what = format!("{operation:?} of {shape:?} over {axes:?} on {plan:?}");
+                let unfused = fold(&client, operation, stored.clone(), axes).expect("it fits");
                 let unfused: Vec<f32> = download(&client, unfused);
                 let mut written = program.clone();
                 written.fold(last);
-                if forced.is_none() {
+                if plan.is_none() {
                     written.output_word(product);
                     written.output_condition(kept);
                 }
-                let (results, folded) =
-                    fold_program(&client, operation, &Arc::new(written), &shape, operands(), U32, axes, forced)
-                        .expect("it fits");
+                let written = Arc::new(written);
+                let input = Computed { program: &written, shape: &shape, operands: operands(), condition_dtype: U32 };
+                let (results, folded) = match plan {
+                    None => fold_program(&client, operation, input, axes),
+                    Some(plan) => fold_program_planned(&client, operation, input, axes, plan),
+                }
+                .expect("it fits");
                 let folded: Vec<f32> = download(&client, folded);
                 assert_eq!(bits(&folded), bits(&unfused), "{what}");
                 if axes.len() == 3 && operation == Operation::Sum {
@@ -468,12 +483,12 @@ fn a_fold_of_no_element_is_that_of_none() {
     for (operation, want) in [(Operation::Sum, 0.0), (Operation::Prod, 1.0)] {
         let operands =
             Operands { words: vec![upload::<f32>(&client, &[], &[3, 0], F32)], conditions: vec![], scalars: vec![] };
-        let (_, folded) =
-            fold_program(&client, operation, &program, &[3, 0], operands, U32, &[1], None).expect("it is defined");
+        let input = Computed { program: &program, shape: &[3, 0], operands, condition_dtype: U32 };
+        let (_, folded) = fold_program(&client, operation, input, &[1]).expect("it is defined");
         assert_bits(&download(&client, folded), &[want; 3]);
     }
     let operands =
         Operands { words: vec![upload::<f32>(&client, &[], &[3, 0], F32)], conditions: vec![], scalars: vec![] };
-    fold_program(&client, Operation::Max, &program, &[3, 0], operands, U32, &[1], None)
-        .expect_err("nothing is largest");
+    let input = Computed { program: &program, shape: &[3, 0], operands, condition_dtype: U32 };
+    fold_program(&client, Operation::Max, input, &[1]).expect_err("nothing is largest");
 }

@@ -4,7 +4,7 @@ use crate::harness::*;
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::arithmetic::multiply_add_of;
 use burn_deterministic_kernels::device::Machine;
-use burn_deterministic_kernels::matmul::plan::{Fours, Plan, Problem, Tile, plan};
+use burn_deterministic_kernels::matmul::plan::{Fours, MAX_PARTS, Plan, Problem, Tile, plan};
 use burn_deterministic_kernels::matmul::{self, reference};
 use burn_deterministic_kernels::order::BLOCK;
 use cubecl::ir::{ElemType, FloatKind};
@@ -23,13 +23,18 @@ const LARGE: Tile = Tile::Tiled { side: 16, fours: 2 };
 const MIDDLE: Tile = Tile::Tiled { side: 16, fours: 1 };
 const SMALL: Tile = Tile::Tiled { side: 8, fours: 1 };
 
-fn plans() -> Vec<Plan> {
-    let mut plans = Vec::new();
-    for tile in [DIRECT, FLAT, WIDE, THIN, STRETCH, ROWS, FEW_ROWS, LARGE, MIDDLE, SMALL] {
-        for (swap, split) in [(false, false), (true, false), (false, true), (true, true)] {
-            plans.push(Plan { tile, swap, split });
-        }
+/// One product of `[m, k] x [k, n]` of f32, which single elements are read of.
+fn problem([m, k, n]: [usize; 3]) -> Problem {
+    Problem { batch: 1, m, k, n, accumulator: 4, fours: Fours::No, swapped_fours: Fours::No }
+}
+
+/// Every plan for `[m, k] x [k, n]`: single elements and vectors have the same.
+fn plans(sizes: [usize; 3]) -> Vec<Plan> {
+    let plans = Plan::candidates(&problem(sizes));
+    for machine in [Machine::Gpu, Machine::Software] {
+        assert!(plans.contains(&plan(&problem(sizes), machine)), "{sizes:?} on {machine:?}");
     }
+    assert_eq!(plans.iter().any(|plan| plan.split), sizes[1] > BLOCK);
     plans
 }
 
@@ -101,7 +106,7 @@ fn every_plan_gives_the_same_bits() {
         let lhs_t = view(&upload(&client, &transpose(&a, m, k), &[k, m], F32), &[m, k], &[1, m]);
         let rhs_t = view(&upload(&client, &transpose(&b, k, n), &[n, k], F32), &[k, n], &[1, k]);
         let pairs = [(&lhs, &rhs), (&lhs_t, &rhs_t), (&lhs, &rhs_t)];
-        for plan in plans() {
+        for plan in plans([m, k, n]) {
             for (lhs, rhs) in pairs.into_iter().take(if n == 140 { 3 } else { 2 }) {
                 let out = matmul::matmul_planned(&client, lhs.clone(), rhs.clone(), plan).expect("a valid product");
                 let got = download::<f32>(&client, out);
@@ -246,7 +251,7 @@ fn the_end_of_a_long_chain_counts() {
     let floats = |values: &[i32]| values.iter().map(|&value| value as f32).collect::<Vec<_>>();
     let (lhs, rhs) = (upload(&client, &floats(&a), &[m, k], F32), upload(&client, &floats(&b), &[k, n], F32));
     assert_bits(&product(&client, lhs.clone(), rhs.clone()), &want);
-    for plan in plans() {
+    for plan in plans([m, k, n]) {
         let out = matmul::matmul_planned(&client, lhs.clone(), rhs.clone(), plan).expect("a valid product");
         assert_eq!(bits(&download(&client, out)), bits(&want), "{plan:?}");
     }
@@ -288,7 +293,7 @@ fn integers_wrap() {
         let want: Vec<i32> = (0..m * n)
             .map(|at| (0..k).fold(0i32, |acc, p| acc.wrapping_add(a[at / n * k + p].wrapping_mul(b[p * n + at % n]))))
             .collect();
-        for plan in plans().into_iter().filter(|plan| plan.tile == DIRECT || plan.tile == SMALL) {
+        for plan in plans([m, k, n]).into_iter().filter(|plan| plan.tile == DIRECT || plan.tile == SMALL) {
             let (lhs, rhs) = (upload(&client, &a, &[m, k], I32), upload(&client, &b, &[k, n], I32));
             let out = matmul::matmul_planned(&client, lhs, rhs, plan).expect("a valid product");
             assert_eq!(download::<i32>(&client, out), want, "{plan:?}");
@@ -313,7 +318,7 @@ fn half_rounds_once() {
         let widen = |values: &[f16]| values.iter().map(|value| value.to_f32()).collect::<Vec<_>>();
         let want = reference::matmul(&widen(&a), &widen(&b), [m, k, n], multiply_add_of(&client));
         let want: Vec<u16> = want.into_iter().map(|value| f16::from_f32(value).to_bits()).collect();
-        for split in [false, true] {
+        for split in [false, true].into_iter().filter(|split| !split || k > BLOCK) {
             let plan = Plan { tile: DIRECT, swap: false, split };
             let out = matmul::matmul_planned(&client, lhs.clone(), rhs.clone(), plan).expect("a valid product");
             let got: Vec<u16> = download::<f16>(&client, out).into_iter().map(f16::to_bits).collect();
@@ -356,7 +361,7 @@ fn chains_start_at_positive_zero() {
 #[test]
 fn plans_fit_problem_and_device() {
     let lying = |[batch, m, k, n]: [usize; 4], accumulator, [fours, swapped_fours]: [Fours; 2], machine| {
-        plan(Problem { batch, m, k, n, accumulator, fours, swapped_fours, machine })
+        plan(&Problem { batch, m, k, n, accumulator, fours, swapped_fours }, machine)
     };
     let gpu = |batch, m, k, n, accumulator| {
         let plan = lying([batch, m, k, n], accumulator, [Fours::No, Fours::No], Machine::Gpu);
@@ -377,6 +382,29 @@ fn plans_fit_problem_and_device() {
     assert_eq!(software(64, 128, [Fours::Columns, Fours::No]), Plan { tile: WIDE, swap: false, split: false });
     assert_eq!(software(64, 64, [Fours::Columns, Fours::No]).tile, DIRECT, "the wide tile would waste half");
     assert!(software(64, 64, [Fours::No, Fours::Columns]).swap, "the transposed product reads four at a time");
+}
+
+/// A plan that does not apply is an error with what it wants, and never another plan in its place.
+#[test]
+fn a_plan_that_does_not_apply_is_an_error() {
+    let client = client();
+    let zeros = |shape: &[usize]| upload(&client, &vec![0.0f32; shape.iter().product()], shape, F32);
+    let whole = Plan { tile: DIRECT, swap: false, split: false };
+    let text = |plan: Plan| {
+        let refused = matmul::matmul_planned(&client, zeros(&[2, BLOCK]), zeros(&[BLOCK, 3]), plan).unwrap_err();
+        assert!(matches!(refused, KernelError::Plan { kernel: "matmul", .. }), "{refused}");
+        refused.to_string()
+    };
+    assert!(text(Plan { split: true, ..whole }).ends_with("want 2 to 60000 blocks to split"));
+    let columns = Plan { tile: Tile::Direct { rows: 2, columns: 6 }, ..whole };
+    assert!(text(columns).ends_with("want rows, and columns in fours"));
+    let staged = Plan { tile: Tile::Tiled { side: 24, fours: 1 }, ..whole };
+    assert!(text(staged).ends_with("want as many vectors to stage for each unit"));
+    let split = Plan { split: true, ..whole };
+    assert!(split.refuses(&problem([1, MAX_PARTS * BLOCK, 1])).is_none());
+    assert!(split.refuses(&problem([1, MAX_PARTS * BLOCK + 1, 1])).is_some());
+    let sums = split.refuses(&problem([1 << 16, 2 * BLOCK, 1 << 15])).unwrap();
+    assert!(sums.ends_with("want fewer than 2^32 sums of blocks"), "{sums}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::skip::skip;
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::arithmetic::{MultiplyAdd, multiply_add_of};
 use burn_deterministic_kernels::random::plan::{Plan, Problem, plan};
-use burn_deterministic_kernels::random::{Distribution, Key, Source, Stream, draw, draw_with, reference};
+use burn_deterministic_kernels::random::{Distribution, Key, Source, Stream, draw, draw_planned, reference};
 use cubecl::ir::features::TypeUsage;
 use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
 use cubecl::prelude::*;
@@ -232,24 +232,42 @@ fn an_element_depends_on_its_index_alone() {
         (I32, Distribution::Integers { low: -9, high: 90_000 }, 2),
     ];
     for (dtype, distribution, words) in cases {
+        let problem = |length: usize| Problem { elements: length as u32, words };
         let read = |length: usize, plan: Plan| -> Vec<u32> {
-            download(&client, draw_with(&client, &[length], dtype, source(1, 0), distribution, plan).unwrap())
+            download(&client, draw_planned(&client, &[length], dtype, source(1, 0), distribution, plan).unwrap())
         };
-        let whole = read(longest, plan(Problem { elements: longest as u32, words }));
+        let whole = read(longest, plan(&problem(longest)));
         for length in [1usize, 5, 64, 1001, 1024, 4799] {
-            for vector_width in [1, 2, 4] {
-                for (units, cubes) in [(1, (100, 6)), (32, (3, 20)), (64, (100, 1)), (256, (1, 20))] {
-                    if length.is_multiple_of(vector_width) {
-                        let got = read(length, Plan { units, cubes, vector_width });
-                        assert_eq!(got, whole[..length], "{length} {vector_width} {units} {cubes:?}");
-                    }
-                }
+            let plans = Plan::candidates(&problem(length));
+            assert!(plans.contains(&plan(&problem(length))));
+            // A cube of one unit, and so one cube a block, too.
+            let by_one = plans.iter().map(|plan| Plan { units: 1, ..*plan });
+            for plan in plans.iter().copied().chain(by_one) {
+                assert_eq!(read(length, plan), whole[..length], "{length} {plan:?}");
             }
         }
-        let first = read(longest, plan(Problem { elements: longest as u32, words }));
         for _ in 0..10 {
-            assert_eq!(read(longest, plan(Problem { elements: longest as u32, words })), first);
+            assert_eq!(read(longest, plan(&problem(longest))), whole);
         }
+        // More cubes than an axis of a grid has.
+        let long = 16 * 65_535 + 5;
+        let want = read(long, plan(&problem(long)));
+        assert_eq!(read(long, Plan { units: 1, vector_width: 1 }), want);
+        assert_eq!(want[..longest], whole);
+    }
+}
+
+/// A plan that does not apply is an error with what it wants, and never another plan in its place.
+#[test]
+fn a_plan_that_does_not_apply_is_an_error() {
+    let client = client();
+    for plan in
+        [Plan { units: 64, vector_width: 4 }, Plan { units: 64, vector_width: 3 }, Plan { units: 0, vector_width: 1 }]
+    {
+        let refused = draw_planned(&client, &[6], F32, source(1, 0), UNIT, plan).unwrap_err();
+        assert!(matches!(refused, KernelError::Plan { kernel: "random::uniform", .. }), "{refused}");
+        let text = refused.to_string();
+        assert!(text.ends_with("want units, and a width of 1, 2 or 4 that divides the elements"), "{text}");
     }
 }
 

@@ -6,7 +6,7 @@ use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::device::Machine;
 use burn_deterministic_kernels::order::COLUMNS_BLOCK as BLOCK;
 use burn_deterministic_kernels::reduce::extreme::{self, Extreme};
-use burn_deterministic_kernels::reduce::plan::{Plan, View, computes, plan, plan_fold};
+use burn_deterministic_kernels::reduce::plan::{Cube, Kind, Pass, Plan, Problem, View, plan};
 use burn_deterministic_kernels::reduce::{self, Operation, reference};
 use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
 use cubecl::prelude::Client;
@@ -40,6 +40,27 @@ fn outputs_of<T: Copy>(values: &[T], shape: &[usize], axes: &[usize]) -> Vec<Vec
         found[output].push(value);
     }
     found
+}
+
+/// Every plan for the reduction of a dense tensor of `shape` over `axes`, those of both machines among them.
+#[track_caller]
+fn plans(shape: &[usize], axes: &[usize], kind: Kind) -> Vec<Plan> {
+    let strides: Vec<usize> = (0..shape.len()).map(|axis| shape[axis + 1..].iter().product()).collect();
+    let problem = Problem::new(shape, &strides, axes, kind);
+    let plans = Plan::candidates(&problem);
+    for machine in [Machine::Gpu, Machine::Software] {
+        assert!(plans.contains(&plan(&problem, machine)), "{problem:?} on {machine:?}");
+    }
+    plans
+}
+
+/// Those of the plans for a fold that read in fours.
+#[track_caller]
+fn plans_in_fours(shape: &[usize], axes: &[usize]) -> Vec<Plan> {
+    let mut plans = plans(shape, axes, Kind::Fold);
+    plans.retain(|plan| !matches!(plan.first, Pass::Single(_)));
+    assert!(!plans.is_empty(), "{shape:?} over {axes:?} is not in fours");
+    plans
 }
 
 /// A tensor with the same elements whose last axis lies outermost, with two foreign elements after each of its own.
@@ -85,9 +106,9 @@ fn sums_match_the_reference_under_every_plan() {
     for n in LENGTHS {
         let values = random_values(n as u64, n);
         let want = [reference::sum(&values)];
-        for plan in Plan::ALL {
+        for plan in plans(&[n], &[0], Kind::Fold) {
             let input = upload(&client, &values, &[n], F32);
-            let got = reduce::fold(&client, Operation::Sum, input, &[0], Some(plan)).unwrap();
+            let got = reduce::fold_planned(&client, Operation::Sum, input, &[0], plan).unwrap();
             assert_bits(&download(&client, got), &want);
         }
     }
@@ -104,9 +125,9 @@ fn products_and_means_match_the_reference_under_every_plan() {
         let values = random_values(13, shape[0] * shape[1]).into_iter().map(|x| 1.0 + x / 64.0).collect::<Vec<_>>();
         for (operation, reference) in operations {
             let want: Vec<f32> = outputs_of(&values, &shape, &[axis]).iter().map(|x| reference(x)).collect();
-            for plan in Plan::ALL {
+            for plan in plans(&shape, &[axis], Kind::Fold) {
                 let input = upload(&client, &values, &shape, F32);
-                let got = reduce::fold(&client, operation, input, &[axis], Some(plan)).unwrap();
+                let got = reduce::fold_planned(&client, operation, input, &[axis], plan).unwrap();
                 assert_bits(&download(&client, got), &want);
             }
         }
@@ -128,10 +149,10 @@ fn integers_match_the_reference_under_every_plan() {
     for (operation, reference) in operations {
         let want: Vec<i32> = values.chunks(4160).map(reference).collect();
         let transposed: Vec<i32> = (0..values.len()).map(|i| values[i % 3 * 4160 + i / 3]).collect();
-        for plan in Plan::ALL {
-            for (values, shape, axis) in [(&values, [3, 4160], 1), (&transposed, [4160, 3], 0)] {
+        for (values, shape, axis) in [(&values, [3, 4160], 1), (&transposed, [4160, 3], 0)] {
+            for plan in plans(&shape, &[axis], Kind::Fold) {
                 let input = upload(&client, values, &shape, I32);
-                let got = reduce::fold(&client, operation, input, &[axis], Some(plan)).unwrap();
+                let got = reduce::fold_planned(&client, operation, input, &[axis], plan).unwrap();
                 assert_equal(&download::<i32>(&client, got), &want);
             }
         }
@@ -188,9 +209,9 @@ fn every_plan_gives_the_same_bits_for_many_outputs() {
     ] {
         let values = random_values(9, shape.iter().product());
         let want: Vec<f32> = outputs_of(&values, &shape, &axes).iter().map(|x| reference::sum(x)).collect();
-        for plan in Plan::ALL {
+        for plan in plans(&shape, &axes, Kind::Fold) {
             let input = upload(&client, &values, &shape, F32);
-            let got = reduce::fold(&client, Operation::Sum, input, &axes, Some(plan)).unwrap();
+            let got = reduce::fold_planned(&client, Operation::Sum, input, &axes, plan).unwrap();
             assert_bits(&download(&client, got), &want);
         }
     }
@@ -216,7 +237,8 @@ fn more_rows_than_a_grid_axis_has_cubes() {
     let values = random_values(4, rows * 2);
     let want: Vec<f32> = values.chunks(2).map(reference::sum).collect();
     let input = upload(&client, &values, &[rows, 2], F32);
-    let got = reduce::fold(&client, Operation::Sum, input, &[1], Some(Plan::NARROW_WALK)).unwrap();
+    let plan = Plan { first: Pass::Single(Cube::NARROW), fuses: false, totals: None };
+    let got = reduce::fold_planned(&client, Operation::Sum, input, &[1], plan).unwrap();
     assert_bits(&download(&client, got), &want);
 }
 
@@ -314,9 +336,9 @@ fn extremes_match_the_reference_under_every_plan() {
         let values = with_specials(random_values(n as u64, n * 3), with_nan);
         for (operation, reference) in operations {
             let want: Vec<f32> = outputs_of(&values, &[n, 3], &[0]).iter().map(|x| reference(x).unwrap()).collect();
-            for plan in Plan::ALL {
+            for plan in plans(&[n, 3], &[0], Kind::Fold) {
                 let input = upload(&client, &values, &[n, 3], F32);
-                let got = reduce::fold(&client, operation, input, &[0], Some(plan)).unwrap();
+                let got = reduce::fold_planned(&client, operation, input, &[0], plan).unwrap();
                 assert_bits(&download(&client, got), &want);
             }
         }
@@ -343,16 +365,20 @@ fn dense_rows_read_in_fours_match_the_reference() {
         let values: Vec<f32> = random_values(11, shape[0] * shape[1]).iter().map(|x| 1.0 + x / 64.0).collect();
         for (operation, reference) in FOLDS_IN_FOURS {
             let want: Vec<f32> = values.chunks(shape[1]).map(reference).collect();
-            let input = upload(&client, &values, &shape, F32);
-            let got = reduce::fold(&client, operation, input, &[1], Some(Plan::FOURS)).unwrap();
-            assert_bits(&download(&client, got), &want);
+            for plan in plans_in_fours(&shape, &[1]) {
+                let input = upload(&client, &values, &shape, F32);
+                let got = reduce::fold_planned(&client, operation, input, &[1], plan).unwrap();
+                assert_bits(&download(&client, got), &want);
+            }
         }
         let whole: Vec<i32> = values.iter().map(|x| (x * 1e9) as i32).collect();
         let want: Vec<i32> =
             whole.chunks(shape[1]).map(|row| row.iter().fold(0i32, |a, &b| a.wrapping_add(b))).collect();
-        let input = upload(&client, &whole, &shape, I32);
-        let got = reduce::fold(&client, Operation::Sum, input, &[1], Some(Plan::FOURS)).unwrap();
-        assert_equal(&download::<i32>(&client, got), &want);
+        for plan in plans_in_fours(&shape, &[1]) {
+            let input = upload(&client, &whole, &shape, I32);
+            let got = reduce::fold_planned(&client, Operation::Sum, input, &[1], plan).unwrap();
+            assert_equal(&download::<i32>(&client, got), &want);
+        }
     }
     // Rows that begin past a multiple of four, and every second element: read one by one.
     for (size, strides) in [(1001, [1001, 1]), (1000, [1002, 1]), (500, [1000, 2])] {
@@ -361,9 +387,40 @@ fn dense_rows_read_in_fours_match_the_reference() {
         let want = [reference::sum(&row(0)), reference::sum(&row(1))];
         let handle = client.create_from_slice(bytemuck::cast_slice(&memory));
         let input = TensorHandle::new(handle, vec![2usize, size], strides.to_vec(), F32);
-        let got = reduce::fold(&client, Operation::Sum, input, &[1], Some(Plan::FOURS)).unwrap();
+        let plan = Plan { first: Pass::FourElements { width: 8 }, fuses: false, totals: None };
+        let refused = reduce::fold_planned(&client, Operation::Sum, input.clone(), &[1], plan).unwrap_err();
+        assert!(refused.to_string().ends_with("want elements in fours"), "{refused}");
+        let got = reduce::sum(&client, input, &[1]).unwrap();
         assert_bits(&download(&client, got), &want);
     }
+}
+
+/// A plan that does not apply is an error with what it wants, and never another plan in its place.
+#[test]
+fn a_plan_that_does_not_apply_is_an_error() {
+    let client = client();
+    let rows = upload(&client, &[1f32; 3 * 68], &[3, 68], F32);
+    let whole = Plan { first: Pass::Single(Cube::WIDE), fuses: false, totals: None };
+    let text = |plan: Plan| {
+        let refused = reduce::fold_planned(&client, Operation::Sum, rows.clone(), &[1], plan).unwrap_err();
+        assert!(matches!(refused, KernelError::Plan { kernel: "reduce::sum", .. }), "{refused}");
+        refused.to_string()
+    };
+    assert!(
+        text(Plan { totals: Some(Cube::WIDE), ..whole })
+            .ends_with("want cubes for totals where an output has several blocks")
+    );
+    assert!(text(Plan { fuses: true, ..whole }).ends_with("want results of a program"));
+    assert!(text(Plan { first: Pass::FourOutputs { width: 8 }, ..whole }).ends_with("want outputs in fours"));
+    assert!(text(Plan { first: Pass::FourElements { width: 0 }, ..whole }).ends_with("want cubes with units"));
+    let columns = Problem::new(&[68, 4], &[4, 1], &[0], Kind::Search);
+    let search = Plan { first: Pass::FourOutputs { width: 8 }, ..whole };
+    assert!(search.refuses(&columns).unwrap().ends_with("want elements in memory to fold"));
+    assert_eq!(search.refuses(&Problem { kind: Kind::Fold, ..columns }), None);
+    let long = Problem::new(&[4097], &[1], &[0], Kind::Fold);
+    assert!(whole.refuses(&long).is_some(), "two blocks have totals");
+    let refused = extreme::index_of_planned(&client, Extreme::Max, rows.clone(), 1, I32, Plan { fuses: true, ..whole });
+    assert!(matches!(refused, Err(KernelError::Plan { kernel: "reduce::argmax", .. })));
 }
 
 #[test]
@@ -378,18 +435,22 @@ fn outputs_side_by_side_read_in_fours_match_the_reference() {
         let outputs = outputs_of(&values, &shape, &[axis]);
         for (operation, reference) in FOLDS_IN_FOURS {
             let want: Vec<f32> = outputs.iter().map(|x| reference(x)).collect();
-            for plan in [Some(Plan::FOURS), None] {
-                let input = upload(&client, &values, &shape, F32);
-                let got = reduce::fold(&client, operation, input, &[axis], plan).unwrap();
+            let input = upload(&client, &values, &shape, F32);
+            for plan in plans_in_fours(&shape, &[axis]) {
+                let got = reduce::fold_planned(&client, operation, input.clone(), &[axis], plan).unwrap();
                 assert_bits(&download(&client, got), &want);
             }
+            let got = reduce::fold(&client, operation, input, &[axis]).unwrap();
+            assert_bits(&download(&client, got), &want);
         }
         let whole: Vec<i32> = values.iter().map(|x| (x * 1e9) as i32).collect();
         let sum = |row: &Vec<i32>| row.iter().fold(0i32, |a, &b| a.wrapping_add(b));
         let want: Vec<i32> = outputs_of(&whole, &shape, &[axis]).iter().map(sum).collect();
-        let input = upload(&client, &whole, &shape, I32);
-        let got = reduce::fold(&client, Operation::Sum, input, &[axis], Some(Plan::FOURS)).unwrap();
-        assert_equal(&download::<i32>(&client, got), &want);
+        for plan in plans_in_fours(&shape, &[axis]) {
+            let input = upload(&client, &whole, &shape, I32);
+            let got = reduce::fold_planned(&client, Operation::Sum, input, &[axis], plan).unwrap();
+            assert_equal(&download::<i32>(&client, got), &want);
+        }
     }
     // Parts of longer rows, of which only the first are in fours.
     for row in [24, 22] {
@@ -440,11 +501,11 @@ fn indices_match_the_reference_under_every_plan() {
                 let rows = outputs_of(&values, shape, &[axis]);
                 let want: Vec<i32> = rows.iter().map(|x| reference(x).unwrap() as i32).collect();
                 let want_values: Vec<f32> = rows.iter().zip(&want).map(|(row, &i)| row[i as usize]).collect();
-                for plan in Plan::ALL {
+                for plan in plans(shape, &[axis], Kind::Search) {
                     let input = upload(&client, &values, shape, F32);
-                    let got = extreme::index_of(&client, end, input.clone(), axis, I32, Some(plan)).unwrap();
+                    let got = extreme::index_of_planned(&client, end, input.clone(), axis, I32, plan).unwrap();
                     assert_equal(&download::<i32>(&client, got), &want);
-                    let (found, got) = extreme::with_index(&client, end, input, axis, I32, Some(plan)).unwrap();
+                    let (found, got) = extreme::with_index_planned(&client, end, input, axis, I32, plan).unwrap();
                     assert_equal(&download::<i32>(&client, got), &want);
                     assert_bits(&download(&client, found), &want_values);
                 }
@@ -459,9 +520,9 @@ fn an_extreme_at_the_end_of_a_long_axis_is_found() {
     let client = client();
     let mut values = vec![0.0f32; 200_000];
     values[199_999] = 1.0;
-    for plan in Plan::ALL {
+    for plan in plans(&[200_000], &[0], Kind::Search) {
         let input = upload(&client, &values, &[200_000], F32);
-        let got = extreme::index_of(&client, Extreme::Max, input, 0, I32, Some(plan)).unwrap();
+        let got = extreme::index_of_planned(&client, Extreme::Max, input, 0, I32, plan).unwrap();
         assert_equal(&download::<i32>(&client, got), &[199_999]);
     }
 }
@@ -569,17 +630,29 @@ fn axes_join_where_their_strides_do() {
 }
 
 #[test]
-fn plans_follow_the_layout_on_a_gpu_and_walk_on_a_cpu() {
+fn plans_are_pinned() {
+    use Machine::{Gpu, Software};
+    let problem = |view: View| Problem { view, kind: Kind::Fold };
+    let first = |view: View, machine: Machine| plan(&problem(view), machine).first;
+    let fours = Pass::FourElements { width: 8 };
     let rows = View::rows(4096, 128);
     let columns = View { inner_stride: 1, axis_stride: 4096, ..rows };
-    assert_eq!(plan(&rows, Machine::Gpu), Plan::ONE_BLOCK);
-    assert_eq!(plan(&columns, Machine::Gpu), Plan::SIDE_BY_SIDE);
-    assert_eq!(plan(&columns, Machine::Software), Plan::WALK);
-    assert_eq!(plan(&View::rows(1, 1 << 24), Machine::Gpu), Plan::ONE_BLOCK);
-    assert_eq!(plan_fold(&rows, Machine::Gpu), Plan::ONE_BLOCK);
-    assert_eq!(plan_fold(&rows, Machine::Software), Plan::FOURS);
-    assert_eq!(plan_fold(&columns, Machine::Software), Plan::FOURS);
-    assert_eq!(plan_fold(&View { axis_stride: 4097, ..columns }, Machine::Software), Plan::WALK);
+    assert_eq!(first(rows, Gpu), Pass::Single(Cube::UNIT_A_COLUMN));
+    assert_eq!(first(columns, Gpu), Pass::Single(Cube::EIGHT_UNITS));
+    assert_eq!(first(View::rows(1, 1 << 24), Gpu), Pass::Single(Cube::UNIT_A_COLUMN));
+    assert_eq!(plan(&problem(View::rows(1, 1 << 24)), Gpu).totals, Some(Cube::UNIT_A_COLUMN));
+    assert_eq!(first(rows, Software), fours);
+    assert_eq!(first(columns, Software), Pass::FourOutputs { width: 8 });
+    assert_eq!(first(View { axis_stride: 4097, ..columns }, Software), Pass::Single(Cube::WIDE));
+    assert_eq!(plan(&problem(rows), Software).totals, None);
+    // A search compares four elements of an output at a time, and never four outputs.
+    let search = |view| plan(&Problem { view, kind: Kind::Search }, Software).first;
+    assert_eq!((search(rows), search(columns)), (fours, Pass::Single(Cube::WIDE)));
+    // Where a fold of four elements is not possible, a software driver writes a program's results before.
+    let program = |view, machine| plan(&Problem { view, kind: Kind::FoldProgram }, machine);
+    assert!(program(rows, Software).fuses && program(columns, Gpu).fuses && !program(columns, Software).fuses);
+    assert_eq!(program(columns, Software).first, Pass::FourOutputs { width: 8 });
+
     assert!(columns.has_outputs_in_fours() && !rows.has_outputs_in_fours());
     let others = [
         View { inner: 2, outer_stride: 4096 * 128, ..columns },
@@ -589,8 +662,32 @@ fn plans_follow_the_layout_on_a_gpu_and_walk_on_a_cpu() {
     ];
     assert!(others.iter().all(|view| !view.has_outputs_in_fours()));
     for (axis, in_fours) in [(60, false), (64, true), (66, false), (4096, true), (4100, false), (4160, true)] {
-        assert_eq!(View::rows(7, axis).in_fours(), in_fours, "{axis}");
+        assert_eq!(View::rows(7, axis).has_elements_in_fours(), in_fours, "{axis}");
     }
-    assert!(computes(&rows, Machine::Software) && computes(&columns, Machine::Gpu));
-    assert!(!computes(&columns, Machine::Software));
+}
+
+/// Whatever is planned applies.
+#[test]
+fn planned_reductions_are_taken() {
+    for axis in [1, 2, 63, 64, 68, 4096, 4097, 8192, 70_001] {
+        for outputs in [1, 3, 4, 4096] {
+            for (shape, strides, axes) in [
+                ([outputs, axis], [axis, 1], [1]),
+                ([axis, outputs], [outputs, 1], [0]),
+                ([outputs, axis], [0, 3], [1]),
+            ] {
+                for kind in [Kind::Fold, Kind::FoldProgram, Kind::Search] {
+                    let problem = Problem::new(&shape, &strides, &axes, kind);
+                    for machine in [Machine::Gpu, Machine::Software] {
+                        let plan = plan(&problem, machine);
+                        assert_eq!(plan.refuses(&problem), None);
+                        assert!(Plan::candidates(&problem).contains(&plan), "{plan:?}");
+                    }
+                }
+            }
+        }
+    }
+    // Axes that do not join are copied, and a program's results written before.
+    let alternating = Problem::new(&[2; 5], &[16, 8, 4, 2, 1], &[0, 2, 4], Kind::FoldProgram);
+    assert_eq!(alternating, Problem { view: View::rows(4, 8), kind: Kind::Fold });
 }

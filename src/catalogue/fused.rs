@@ -1,7 +1,7 @@
 //! Operations that share a kernel.
 
 use burn_backend::DType::{self, F32, I32};
-use burn_deterministic_kernels::elementwise::{Binary, Comparison, Logic, Unary, Whole};
+use burn_deterministic_kernels::elementwise::{Binary, Comparison, IntBinary, Logic, Unary};
 use burn_deterministic_kernels::reduce;
 
 /// What a method computes in the fused kernel of `elementwise`. Its second operand may be a scalar.
@@ -11,7 +11,7 @@ pub(crate) enum Fused {
     /// A function of two f32.
     Binary(Binary),
     /// A function of two i32.
-    Int(Whole),
+    Int(IntBinary),
     /// `-x`, of an i32.
     IntNegate,
     /// `!x`, of an i32.
@@ -56,7 +56,7 @@ pub(crate) fn fused(method: &str) -> Option<Fused> {
         "float_tanh" => Fused::Unary(Unary::HyperbolicTangent),
         "float_sin" => Fused::Unary(Unary::Sine),
         "float_cos" => Fused::Unary(Unary::Cosine),
-        "float_erf" => Fused::Unary(Unary::Error),
+        "float_erf" => Fused::Unary(Unary::Erf),
         "float_floor" => Fused::Unary(Unary::Floor),
         "float_ceil" => Fused::Unary(Unary::Ceiling),
         "float_round" => Fused::Unary(Unary::Round),
@@ -68,12 +68,12 @@ pub(crate) fn fused(method: &str) -> Option<Fused> {
         "float_lower_equal" | "float_lower_equal_elem" => Fused::Compare(F32, Comparison::LessEqual),
         "float_mask_where" | "float_mask_fill" => Fused::Mask(F32),
         "float_into_int" => Fused::FloatToInt,
-        "int_add" | "int_add_scalar" => Fused::Int(Whole::Add),
-        "int_sub" | "int_sub_scalar" => Fused::Int(Whole::Subtract),
-        "int_mul" | "int_mul_scalar" => Fused::Int(Whole::Multiply),
-        "bitwise_and" | "bitwise_and_scalar" => Fused::Int(Whole::And),
-        "bitwise_or" | "bitwise_or_scalar" => Fused::Int(Whole::Or),
-        "bitwise_xor" | "bitwise_xor_scalar" => Fused::Int(Whole::Xor),
+        "int_add" | "int_add_scalar" => Fused::Int(IntBinary::Add),
+        "int_sub" | "int_sub_scalar" => Fused::Int(IntBinary::Subtract),
+        "int_mul" | "int_mul_scalar" => Fused::Int(IntBinary::Multiply),
+        "bitwise_and" | "bitwise_and_scalar" => Fused::Int(IntBinary::And),
+        "bitwise_or" | "bitwise_or_scalar" => Fused::Int(IntBinary::Or),
+        "bitwise_xor" | "bitwise_xor_scalar" => Fused::Int(IntBinary::Xor),
         "int_neg" => Fused::IntNegate,
         "bitwise_not" => Fused::IntNot,
         "int_equal" | "int_equal_elem" => Fused::Compare(I32, Comparison::Equal),

@@ -15,7 +15,7 @@ use burn_cubecl::kernel::untile;
 use burn_cubecl::{CubeBackend, CubeDevice, tensor::CubeTensor};
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_deterministic_kernels::elementwise::{
-    Comparison, Condition, Instruction, Operands, Program, Value, Whole, run,
+    Comparison, Condition, Instruction, IntBinary, Operands, Program, Value, run,
 };
 use burn_deterministic_kernels::reduce;
 use burn_fusion::stream::{Context, ScalarId};
@@ -156,15 +156,15 @@ impl Run {
             }
             Fused::Int(function) => {
                 let [a, b] = self.words(&inputs, &scalars, I32)?;
-                self.word(out, I32, Instruction::Whole(function, a, b))
+                self.word(out, I32, Instruction::IntBinary(function, a, b))
             }
             Fused::IntNegate => {
                 let (zero, [x]) = (self.bits(0), self.words(&inputs, &scalars, I32)?);
-                self.word(out, I32, Instruction::Whole(Whole::Subtract, zero, x))
+                self.word(out, I32, Instruction::IntBinary(IntBinary::Subtract, zero, x))
             }
             Fused::IntNot => {
                 let ([x], ones) = (self.words(&inputs, &scalars, I32)?, self.bits(u32::MAX));
-                self.word(out, I32, Instruction::Whole(Whole::Xor, x, ones))
+                self.word(out, I32, Instruction::IntBinary(IntBinary::Xor, x, ones))
             }
             Fused::Compare(dtype, comparison) => {
                 let [a, b] = self.words(&inputs, &scalars, dtype)?;
@@ -187,7 +187,7 @@ impl Run {
             }
             Fused::FloatToInt => {
                 let [x] = self.words(&inputs, &scalars, F32)?;
-                self.word(out, I32, Instruction::ToWhole(x))
+                self.word(out, I32, Instruction::ToInt(x))
             }
             Fused::IntToFloat => {
                 let [x] = self.words(&inputs, &scalars, I32)?;
@@ -199,7 +199,7 @@ impl Run {
             }
             Fused::BoolToInt => {
                 let [mask] = self.conditions(&inputs)?;
-                self.word(out, I32, Instruction::WholeIndicator(mask))
+                self.word(out, I32, Instruction::IntIndicator(mask))
             }
             Fused::Fold(fold) => self.fold(fold, operation, inputs.first()?, out),
         }
@@ -394,8 +394,9 @@ impl Run {
         let results = match &self.fold {
             None => run(&client, &self.program, &shape, operands, dtype).map(|results| (results, None)),
             Some(Fold { operation, axes, .. }) => {
-                reduce::fold_program(&client, *operation, &self.program, &shape, operands, dtype, axes, None)
-                    .map(|(results, folded)| (results, Some(folded)))
+                let input =
+                    reduce::Computed { program: &self.program, shape: &shape, operands, condition_dtype: dtype };
+                reduce::fold_program(&client, *operation, input, axes).map(|(results, folded)| (results, Some(folded)))
             }
         };
         let (results, folded) =
@@ -482,7 +483,7 @@ fn folded_axes(operation: &OperationIr, rank: usize) -> Option<Vec<usize>> {
 
 fn comparing(dtype: DType, comparison: Comparison, a: Value, b: Value) -> Instruction {
     match dtype {
-        I32 => Instruction::CompareWhole(comparison, a, b),
+        I32 => Instruction::CompareInt(comparison, a, b),
         _ => Instruction::Compare(comparison, a, b),
     }
 }

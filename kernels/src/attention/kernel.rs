@@ -1,7 +1,8 @@
-//! The device side: a unit takes a few queries of one head from their scores to their results.
+//! The device side: a unit computes [`Plan::rows`] queries of one head, from scores to results.
 //!
-//! Scores lie in a workspace of fours of keys: those that the units of a cube read together lie side by side. A unit
-//! reads only what it has written, so that there is no barrier.
+//! Its scores, then their exponentials, then the probabilities are in a workspace of f32
+//! `[cubes, keys / 4 rounded up, rows, Plan::UNITS, 4]`, so that the units of a cube access adjacent vectors. A unit
+//! reads only what it has written: there is no barrier.
 
 use super::plan::Plan;
 use crate::arithmetic::{multiply_add, multiply_rounded, opaque};
@@ -13,14 +14,14 @@ use cubecl::prelude::*;
 pub struct Form {
     /// Whether scores are capped.
     pub softcap: bool,
-    /// Whether a query sees only the keys up to its own place.
+    /// Whether query `i` is masked from the keys after `i + keys - queries`.
     pub causal: bool,
-    /// Whether all keys are one chain.
+    /// Whether all keys are one block.
     pub single: bool,
-    /// Elements of a vector of queries and keys.
-    pub narrow: u32,
-    /// Elements of a vector of values.
-    pub wide: u32,
+    /// Elements of a vector of Q and K.
+    pub qk_lanes: u32,
+    /// Elements of a vector of V.
+    pub value_lanes: u32,
 }
 
 /// The extents of the operands.
@@ -62,17 +63,17 @@ pub struct Layout {
     pub bias: Steps,
 }
 
-/// The numbers that make a score of a product.
+/// The parameters of a score.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub struct Scoring {
-    /// What a product is multiplied by.
+    /// The factor of `Q K^T`.
     pub scale: f32,
     /// The cap, where there is one.
     pub softcap: f32,
-    /// The score of a key that is not seen: minus infinity, which WGSL has no literal for.
-    pub hidden: f32,
-    /// 0, for [`opaque`].
+    /// The score of a masked key: minus infinity, which WGSL has no literal for.
+    pub masked: f32,
+    /// 0, for the barrier of [`opaque`].
     pub zero: u32,
 }
 
@@ -90,19 +91,19 @@ struct Place {
 
 #[cube]
 impl Steps {
-    /// Where an element of the place's head lies.
+    /// The offset of an element of the place's head.
     fn at(&self, place: &Place, row: u32, column: u32) -> u32 {
         place.batch * self.batch + place.head * self.head + row * self.row + column * self.column
     }
 }
 
-/// Where a unit keeps the scores of a query and of the `four`-th four keys.
+/// The place in the workspace of the unit's query `r` and the four keys from `4 * four` on.
 #[cube]
 fn scores_at(place: &Place, four: u32, r: u32, #[comptime] rows: u32) -> usize {
     (place.scores + (four * rows + r) * comptime!(Plan::UNITS)) as usize
 }
 
-/// The score that an inner product becomes.
+/// The score of a query and a key, of their inner product.
 // The last `match` is decided when the kernel is compiled, as a `let` has to say.
 #[allow(clippy::let_and_return)]
 #[cube]
@@ -124,10 +125,10 @@ fn score<B: Int>(
     }
     #[comptime]
     let masked = match mask {
-        ComptimeOption::Some(mask) => select(mask[mask_at as usize] != B::from_int(0), scoring.hidden, score),
+        ComptimeOption::Some(mask) => select(mask[mask_at as usize] != B::from_int(0), scoring.masked, score),
         ComptimeOption::None => score,
     };
-    let seen = if comptime!(form.causal) { select(hidden, scoring.hidden, masked) } else { masked };
+    let seen = if comptime!(form.causal) { select(hidden, scoring.masked, masked) } else { masked };
     #[comptime]
     let biased = match bias {
         ComptimeOption::Some(bias) => opaque(seen + bias[bias_at as usize], scoring.zero),
@@ -136,7 +137,7 @@ fn score<B: Int>(
     biased
 }
 
-/// Writes the scores of the unit's queries, and keeps the largest of each.
+/// Scores: writes `Q K^T scale + bias` of the unit's queries, masked, and keeps the maximum of each.
 #[cube]
 fn write_scores<N: Size, B: Int>(
     query: &[Vector<f32, N>],
@@ -154,7 +155,7 @@ fn write_scores<N: Size, B: Int>(
 ) {
     let rows = comptime!(plan.rows);
     let tile = comptime!(plan.keys);
-    let narrow = comptime!(form.narrow);
+    let qk_lanes = comptime!(form.qk_lanes);
     let mut query_at = Array::<u32>::new(comptime!(rows as usize));
     #[unroll]
     for r in 0..rows {
@@ -168,9 +169,9 @@ fn write_scores<N: Size, B: Int>(
         for i in 0..rows * tile {
             products[i as usize] = f32::new(0.0);
         }
-        let mut steps = extents.width / narrow;
+        let mut steps = extents.width / qk_lanes;
         if comptime!(form.causal) {
-            // The last of the unit's queries does not see the first of these keys.
+            // The first of these keys is masked from the last of the unit's queries, and so are the others.
             if first + extents.queries > place.row + comptime!(rows - 1) + extents.keys {
                 steps = 0u32;
             }
@@ -178,15 +179,15 @@ fn write_scores<N: Size, B: Int>(
         for step in 0..steps {
             #[unroll]
             for r in 0..rows {
-                let at = query_at[r as usize] + step * narrow * layout.query.column;
-                q[r as usize] = query[(at / narrow) as usize];
+                let at = query_at[r as usize] + step * qk_lanes * layout.query.column;
+                q[r as usize] = query[(at / qk_lanes) as usize];
             }
             #[unroll]
             for c in 0..tile {
-                let at = layout.key.at(place, min(first + c, extents.keys - 1), step * narrow);
-                let k = key[(at / narrow) as usize];
+                let at = layout.key.at(place, min(first + c, extents.keys - 1), step * qk_lanes);
+                let k = key[(at / qk_lanes) as usize];
                 #[unroll]
-                for i in 0..narrow {
+                for i in 0..qk_lanes {
                     #[unroll]
                     for r in 0..rows {
                         let at = comptime!((r * tile + c) as usize);
@@ -217,8 +218,8 @@ fn write_scores<N: Size, B: Int>(
                             scoring,
                             form,
                         );
-                        // Beyond the last key the power is zero.
-                        let scored = select(column < extents.keys, scored, scoring.hidden);
+                        // Beyond the last key the exponential is zero.
+                        let scored = select(column < extents.keys, scored, scoring.masked);
                         largest[r as usize] = select(scored > largest[r as usize], scored, largest[r as usize]);
                         four.insert(comptime!(i as usize), scored);
                     }
@@ -229,9 +230,9 @@ fn write_scores<N: Size, B: Int>(
     }
 }
 
-/// Makes powers of the scores, and adds those of each query in the order of a sum along an axis.
+/// Exponentials: replaces each score by `exp(score - maximum)`, and sums those of each query in the columns order.
 #[cube]
-fn sum_powers(
+fn exponentiate(
     scores: &mut [Vector<f32, Const<4>>],
     largest: &Array<f32>,
     sums: &mut Array<f32>,
@@ -261,20 +262,20 @@ fn sum_powers(
                 for r in 0..rows {
                     let at = scores_at(place, first + line * across + column, r, rows);
                     let four = scores[at];
-                    let mut powers = Vector::<f32, Const<4>>::empty();
+                    let mut exps = Vector::<f32, Const<4>>::empty();
                     let mut next = Vector::<f32, Const<4>>::empty();
                     #[unroll]
                     for i in 0..4usize {
                         let exponent = opaque(four.extract(i) - largest[r as usize], scoring.zero);
-                        let power = opaque(exponent.exp(), scoring.zero);
-                        powers.insert(i, power);
-                        next.insert(i, chains[r as usize].extract(i) + power);
+                        let exponential = opaque(exponent.exp(), scoring.zero);
+                        exps.insert(i, exponential);
+                        next.insert(i, chains[r as usize].extract(i) + exponential);
                     }
-                    scores[at] = powers;
+                    scores[at] = exps;
                     chains[r as usize] = next;
                 }
             }
-            // No power is negative, so that zeros before and after a chain do not show.
+            // No exponential is negative: adding the zeros before and after a chain changes no bit.
             #[unroll]
             for r in 0..rows {
                 #[unroll]
@@ -290,7 +291,7 @@ fn sum_powers(
     }
 }
 
-/// Makes shares of the powers.
+/// Probabilities: divides each exponential by the sum of its query.
 #[cube]
 fn divide(
     scores: &mut [Vector<f32, Const<4>>],
@@ -304,20 +305,20 @@ fn divide(
         #[unroll]
         for r in 0..rows {
             let at = scores_at(place, four, r, rows);
-            let powers = scores[at];
-            let mut shares = Vector::<f32, Const<4>>::empty();
+            let exps = scores[at];
+            let mut probabilities = Vector::<f32, Const<4>>::empty();
             #[unroll]
             for i in 0..4usize {
-                shares.insert(i, opaque(powers.extract(i) / sums[r as usize], scoring.zero));
+                probabilities.insert(i, opaque(exps.extract(i) / sums[r as usize], scoring.zero));
             }
-            scores[at] = shares;
+            scores[at] = probabilities;
         }
     }
 }
 
-/// The chains of shares and values over the keys `from .. to`, for the columns from `first` on.
+/// `PV`: the chains of `fma(probability, value, acc)` over the keys `from .. to`, for the columns from `first` on.
 #[cube]
-fn weigh<M: Size>(
+fn multiply_values<M: Size>(
     value: &[Vector<f32, M>],
     scores: &mut [Vector<f32, Const<4>>],
     chains: &mut Array<f32>,
@@ -328,7 +329,7 @@ fn weigh<M: Size>(
     from: u32,
     to: u32,
     #[comptime] plan: Plan,
-    #[comptime] wide: u32,
+    #[comptime] value_lanes: u32,
 ) {
     let rows = comptime!(plan.rows);
     let across = comptime!(plan.columns);
@@ -336,25 +337,25 @@ fn weigh<M: Size>(
     for i in 0..rows * across {
         chains[i as usize] = f32::new(0.0);
     }
-    let mut shares = Array::<Vector<f32, Const<4>>>::new(comptime!(rows as usize));
+    let mut probabilities = Array::<Vector<f32, Const<4>>>::new(comptime!(rows as usize));
     for four in from / 4..to / 4 {
         #[unroll]
         for r in 0..rows {
-            shares[r as usize] = scores[scores_at(place, four, r, rows)];
+            probabilities[r as usize] = scores[scores_at(place, four, r, rows)];
         }
         #[unroll]
         for i in 0..4u32 {
             #[unroll]
-            for c in 0..across / wide {
-                let column = min(first + c * wide, extents.columns - wide);
-                let v = value[(layout.value.at(place, four * 4 + i, column) / wide) as usize];
+            for c in 0..across / value_lanes {
+                let column = min(first + c * value_lanes, extents.columns - value_lanes);
+                let v = value[(layout.value.at(place, four * 4 + i, column) / value_lanes) as usize];
                 #[unroll]
-                for j in 0..wide {
+                for j in 0..value_lanes {
                     #[unroll]
                     for r in 0..rows {
-                        let at = comptime!((r * across + c * wide + j) as usize);
-                        let share = shares[r as usize].extract(comptime!(i as usize));
-                        chains[at] = multiply_add::<f32>(share, v.extract(comptime!(j as usize)), chains[at]);
+                        let at = comptime!((r * across + c * value_lanes + j) as usize);
+                        let probability = probabilities[r as usize].extract(comptime!(i as usize));
+                        chains[at] = multiply_add::<f32>(probability, v.extract(comptime!(j as usize)), chains[at]);
                     }
                 }
             }
@@ -365,22 +366,23 @@ fn weigh<M: Size>(
         for r in 0..rows {
             let four = scores[scores_at(place, key / 4, r, rows)];
             let later = select(key % 4 == 1, four.extract(1usize), four.extract(2usize));
-            let share = select(key % 4 == 0, four.extract(0usize), later);
+            let probability = select(key % 4 == 0, four.extract(0usize), later);
             #[unroll]
-            for c in 0..across / wide {
-                let column = min(first + c * wide, extents.columns - wide);
-                let v = value[(layout.value.at(place, key, column) / wide) as usize];
+            for c in 0..across / value_lanes {
+                let column = min(first + c * value_lanes, extents.columns - value_lanes);
+                let v = value[(layout.value.at(place, key, column) / value_lanes) as usize];
                 #[unroll]
-                for j in 0..wide {
-                    let at = comptime!((r * across + c * wide + j) as usize);
-                    chains[at] = multiply_add::<f32>(share, v.extract(comptime!(j as usize)), chains[at]);
+                for j in 0..value_lanes {
+                    let at = comptime!((r * across + c * value_lanes + j) as usize);
+                    chains[at] = multiply_add::<f32>(probability, v.extract(comptime!(j as usize)), chains[at]);
                 }
             }
         }
     }
 }
 
-/// Attention as [the module](super) states it, for [`Plan::rows`] queries a unit.
+/// Attention as [the module](super) states it. Shapes are those of [`Operands`](super::Operands), each read through its
+/// strides; `output` is `[batch, heads, queries, columns]`, dense.
 #[cube(launch_unchecked)]
 pub fn attention<N: Size, M: Size, B: Int>(
     query: &[Vector<f32, N>],
@@ -403,7 +405,7 @@ pub fn attention<N: Size, M: Size, B: Int>(
     }
     let rows = comptime!(plan.rows);
     let across = comptime!(plan.columns);
-    let wide = comptime!(form.wide);
+    let value_lanes = comptime!(form.value_lanes);
     let groups = extents.queries.div_ceil(rows);
     let place = Place {
         batch: unit / groups / extents.heads,
@@ -420,7 +422,7 @@ pub fn attention<N: Size, M: Size, B: Int>(
         sums[r as usize] = f32::new(0.0);
     }
     write_scores::<N, B>(query, key, mask, bias, scores, &mut largest, &place, &extents, &layout, &scoring, plan, form);
-    sum_powers(scores, &largest, &mut sums, &place, &extents, &scoring, rows);
+    exponentiate(scores, &largest, &mut sums, &place, &extents, &scoring, rows);
     #[unroll]
     for r in 0..rows {
         let least = f32::new(comptime!(f32::MIN_POSITIVE));
@@ -433,13 +435,37 @@ pub fn attention<N: Size, M: Size, B: Int>(
     for stretch in 0..extents.columns.div_ceil(across) {
         let first = stretch * across;
         if comptime!(form.single) {
-            weigh::<M>(value, scores, &mut totals, &place, &extents, &layout, first, 0u32, extents.keys, plan, wide);
+            multiply_values::<M>(
+                value,
+                scores,
+                &mut totals,
+                &place,
+                &extents,
+                &layout,
+                first,
+                0u32,
+                extents.keys,
+                plan,
+                value_lanes,
+            );
         } else {
             let chain = comptime!(BLOCK as u32);
             for block in 0..extents.keys.div_ceil(chain) {
                 let from = block * chain;
                 let to = min(from + chain, extents.keys);
-                weigh::<M>(value, scores, &mut chains, &place, &extents, &layout, first, from, to, plan, wide);
+                multiply_values::<M>(
+                    value,
+                    scores,
+                    &mut chains,
+                    &place,
+                    &extents,
+                    &layout,
+                    first,
+                    from,
+                    to,
+                    plan,
+                    value_lanes,
+                );
                 #[unroll]
                 for i in 0..rows * across {
                     let sum = totals[i as usize] + chains[i as usize];
@@ -451,15 +477,18 @@ pub fn attention<N: Size, M: Size, B: Int>(
         for r in 0..rows {
             if place.row + r < extents.queries {
                 #[unroll]
-                for c in 0..across / wide {
-                    if first + c * wide < extents.columns {
+                for c in 0..across / value_lanes {
+                    if first + c * value_lanes < extents.columns {
                         let mut part = Vector::<f32, M>::empty();
                         #[unroll]
-                        for j in 0..wide {
-                            part.insert(comptime!(j as usize), totals[comptime!((r * across + c * wide + j) as usize)]);
+                        for j in 0..value_lanes {
+                            part.insert(
+                                comptime!(j as usize),
+                                totals[comptime!((r * across + c * value_lanes + j) as usize)],
+                            );
                         }
                         let line = (place.batch * extents.heads + place.head) * extents.queries + place.row + r;
-                        output[((line * extents.columns + first + c * wide) / wide) as usize] = part;
+                        output[((line * extents.columns + first + c * value_lanes) / value_lanes) as usize] = part;
                     }
                 }
             }

@@ -1,32 +1,33 @@
-//! Attention: the mean of values, weighted by how well their keys fit a query.
+//! Scaled dot-product attention: `softmax(Q K^T scale + bias) V`, with masks and capped scores (Vaswani et al.,
+//! "Attention Is All You Need", 2017).
 //!
 //! # Order contract
 //!
-//! For each query of a head, with its keys `k[j]` and their values `v[j]`, all in f32:
+//! For each query `q[width]` of a head, with its keys `k[keys, width]` and values `v[keys, columns]`, all in f32:
 //!
 //! ```text
-//! s[j] = round(dot(query, k[j]) * scale)
-//! s[j] = round(tanh(s[j] / softcap) * softcap)         where there is a softcap
-//! s[j] = -inf                                          where the mask is set, or the query does not see the key
-//! s[j] = s[j] + bias[j]                                where there is a bias
-//! m    = the largest of f32::MIN and s
-//! e[j] = exp(s[j] - m)
-//! z    = the larger of f32::MIN_POSITIVE and sum(e)
-//! out[c] = dot(e / z, v[.., c])
+//! s[j]   = round(dot(q, k[j]) * scale)
+//! s[j]   = round(tanh(s[j] / softcap) * softcap)       where there is a softcap
+//! s[j]   = -inf                                        where the mask is set, or causal and j > i + keys - queries
+//! s[j]   = s[j] + bias[j]                              where there is a bias
+//! m      = max(f32::MIN, s[0], s[1], ..)
+//! e[j]   = exp(s[j] - m)
+//! z      = max(f32::MIN_POSITIVE, sum(e))
+//! p[j]   = e[j] / z                                    the probabilities
+//! out[c] = dot(p, v[.., c])
 //! ```
 //!
-//! `dot` is the chain of a matrix product ([`crate::matmul`]), so that the values of more than 1024 keys are summed in
-//! blocks, and `sum` the tree of a sum along an axis ([`crate::reduce`]). Each step is rounded on its own: the same steps
-//! as kernels of their own give the same bits. `exp`, `tanh` and the divisions are the device's.
+//! `dot` is a [product](crate::matmul), in the blocked order, and `sum` a [sum](crate::reduce), in the columns order
+//! (see [`crate::order`]). Each step is rounded on its own: the same steps as kernels of their own give the same bits.
+//! `exp`, `tanh` and the divisions are the device's.
 //!
-//! In causal attention query `i` of `n` sees the keys up to `i + keys - n`. A query that sees no key gives zeros. A value
-//! whose key is not seen takes part with a weight of zero, so that one that is infinite or not a number gives NaN. Where
-//! a score of a query is NaN or +inf, its results are NaN.
+//! A query that is masked from every key gives zeros. The value of a masked key has the probability zero, so that an
+//! infinite or NaN value gives NaN. Where a score of a query is NaN or +inf, its results are NaN.
 //!
 //! # Cost
 //!
-//! One launch, and a workspace of one f32 for each query and key. Queries, keys and values are read in place through any
-//! strides, four elements at a time where they lie side by side.
+//! One launch, and a workspace of one f32 for each query and key. Q, K and V are read in place through any strides, in
+//! vectors of four where elements of a row are adjacent.
 
 mod kernel;
 pub mod plan;
@@ -34,11 +35,11 @@ pub mod reference;
 
 use crate::KernelError;
 use crate::buffer::unwritten;
-use crate::device::{Machine, float_accumulator, require_reach, require_shape, require_units};
-use crate::dtype::F32;
-use crate::grid::{MAX_ITERATIONS, cubes};
+use crate::device::{Machine, require_units};
+use crate::dtype::{F32, float_accumulator};
+use crate::grid::cubes;
 use crate::order::BLOCK;
-use crate::view::{broadcast_strides, is_dense_in_vectors};
+use crate::view::{broadcast_strides, is_dense_in_vectors, require_reach, require_shape};
 use cubecl::ir::UIntKind;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -56,26 +57,26 @@ pub struct Operands {
     pub key: TensorHandle,
     /// `[batch, heads, keys, columns]`.
     pub value: TensorHandle,
-    /// Bools in their storage type, where set a query does not see a key; broadcasts to
+    /// Bools in their storage type, set where a key is masked from a query; broadcasts to
     /// `[batch, heads, queries, keys]`.
     pub mask: Option<TensorHandle>,
-    /// What is added to the scores; broadcasts to `[batch, heads, queries, keys]`.
+    /// Added to the scores; broadcasts to `[batch, heads, queries, keys]`.
     pub bias: Option<TensorHandle>,
 }
 
-/// How queries and keys make scores.
+/// The parameters of scores.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
-    /// What an inner product is multiplied by.
+    /// The factor of `Q K^T`.
     pub scale: f32,
-    /// Holds scores within plus and minus this, smoothly.
+    /// The `c` of `tanh(score / c) * c`, which caps scores.
     pub softcap: Option<f32>,
-    /// Whether a query sees only the keys up to its own place, counted from the last one of both.
+    /// Whether query `i` is masked from the keys after `i + keys - queries`.
     pub causal: bool,
 }
 
 impl Operands {
-    /// What the plan looks at; none where shapes or element types are not this kernel's.
+    /// What the plan looks at; `None` where shapes do not fit together, or an element type is not f32.
     fn problem(&self) -> Option<Problem> {
         let &[batch, heads, queries, width] = &self.query.shape()[..] else { return None };
         let &[.., keys, columns] = &self.value.shape()[..] else { return None };
@@ -85,13 +86,14 @@ impl Operands {
                 .into_iter()
                 .flatten()
                 .all(|operand| operand.dtype == F32);
-        let narrow = vector(&self.query).min(vector(&self.key));
-        fits.then_some(Problem { heads: batch * heads, queries, keys, width, columns, narrow })
+        let qk_lanes = lanes(&self.query).min(lanes(&self.key));
+        fits.then_some(Problem { heads: batch * heads, queries, keys, width, columns, qk_lanes })
     }
 
-    /// Whether [`attention`] takes these operands. Where it does not, its steps one by one have the same bits.
+    /// Whether [`attention`] computes these operands on this device. Where not, the steps of the contract as kernels of
+    /// their own give the same bits.
     pub fn fit(&self, client: &Client) -> bool {
-        self.problem().and_then(|problem| plan::plan(problem, Machine::of(client))).is_some()
+        self.problem().and_then(|problem| plan::plan(&problem, Machine::of(client))).is_some()
     }
 }
 
@@ -102,28 +104,27 @@ impl Operands {
 /// Refuses operands that do not [fit](Operands::fit), masks and biases that do not broadcast, and operands that 32-bit
 /// indices do not reach over.
 pub fn attention(client: &Client, operands: Operands, params: Params) -> Result<TensorHandle, KernelError> {
-    let plan = operands.problem().and_then(|problem| plan::plan(problem, Machine::of(client)));
+    let plan = operands.problem().and_then(|problem| plan::plan(&problem, Machine::of(client)));
     let Some(plan) = plan else { return Err(operands.refusal()) };
     attention_planned(client, operands, params, plan)
 }
 
-/// [`attention`] launched by a given plan: the same bits.
+/// [`attention`] by a plan of the caller's choice, which cannot change the result, on any device.
 ///
 /// # Errors
 ///
-/// As [`attention`], on every device.
+/// As [`attention`], and a plan that does not apply.
 pub fn attention_planned(
     client: &Client,
     operands: Operands,
     params: Params,
     plan: Plan,
 ) -> Result<TensorHandle, KernelError> {
-    let Some(problem) = operands.problem() else { return Err(operands.refusal()) };
-    let Problem { heads, queries, keys, width, columns, narrow } = problem;
-    let empty = [heads, queries, keys, width, columns].contains(&0);
-    if empty || width > BLOCK || plan.iterations(problem) > MAX_ITERATIONS {
-        return Err(operands.refusal());
+    let Some(problem) = operands.problem().filter(Problem::fits) else { return Err(operands.refusal()) };
+    if let Some(reason) = plan.refuses(&problem) {
+        return Err(KernelError::Plan { kernel: KERNEL, reason });
     }
+    let Problem { heads, queries, keys, width, columns, qk_lanes } = problem;
     let [batch, of_batch] = [operands.query.shape()[0], operands.query.shape()[1]];
     let Operands { query, key, value, mask, bias } = operands;
     let scored = [batch, of_batch, queries, keys];
@@ -133,7 +134,7 @@ pub fn attention_planned(
     float_accumulator(client, KERNEL, &floats)?;
     require_reach(KERNEL, mask.as_ref())?;
     require_units(client, KERNEL, Plan::UNITS)?;
-    let count = plan.cubes(heads, queries);
+    let count = plan.cubes(&problem);
     let workspace = vec![count, keys.div_ceil(4), plan.rows as usize, Plan::UNITS as usize, 4];
     let output = vec![batch, of_batch, queries, columns];
     for shape in [&workspace, &output] {
@@ -143,16 +144,16 @@ pub fn attention_planned(
         }
     }
     let (workspace, output) = (unwritten(client, workspace, F32), unwritten(client, output, F32));
-    let wide = vector(&value);
+    let value_lanes = lanes(&value);
     let form = Form {
         softcap: params.softcap.is_some(),
         causal: params.causal,
         single: keys <= BLOCK,
-        narrow: narrow as u32,
-        wide: wide as u32,
+        qk_lanes: qk_lanes as u32,
+        value_lanes: value_lanes as u32,
     };
     let [heads, queries, keys, width, columns] = [of_batch, queries, keys, width, columns].map(|size| size as u32);
-    let units = plan.units(problem.heads, problem.queries) as u32;
+    let units = plan.units(&problem) as u32;
     let layout = LayoutLaunch::new(
         steps(Some(&query)),
         steps(Some(&key)),
@@ -162,17 +163,17 @@ pub fn attention_planned(
     );
     let mask_dtype = mask.as_ref().map_or(ElemType::UInt(UIntKind::U32), |mask| mask.dtype);
     let argument = |tensor: TensorHandle| tensor.into_arg().into_buffer_arg();
-    // SAFETY: a unit below `units` has a head and queries of it; rows, keys and columns at which it reads are held
-    // within the extents that the operands' shapes were checked for, and vectors are read where elements lie side by
-    // side from a multiple of their number on; it writes the scores of its own place in a workspace of as many units,
-    // and results at rows and columns inside the output.
+    // SAFETY: a unit below `units` has a head and queries of it; the rows, keys and columns that it reads are clamped
+    // to the extents, which are those of the operands' shapes, and vectors are read where elements are adjacent and
+    // begin at a multiple of their number; it writes to its own part of a workspace for as many units, and results at
+    // rows and columns inside the output.
     unsafe {
         kernel::attention::launch_unchecked(
             client,
             cubes(count),
             CubeDim::new_1d(Plan::UNITS),
-            narrow,
-            wide,
+            qk_lanes,
+            value_lanes,
             argument(query),
             argument(key),
             argument(value),
@@ -197,14 +198,14 @@ impl Operands {
         let dtypes = [self.query.dtype, self.key.dtype, self.value.dtype];
         let reason = format!(
             "query {query:?}, key {key:?} and value {value:?} of {dtypes:?}: want f32 with four axes that fit together, \
-             none empty, up to {BLOCK} elements a query, and fewer keys than a unit may walk"
+             none empty, up to {BLOCK} elements a query, and fewer keys than a unit may read"
         );
         KernelError::Shape { kernel: KERNEL, reason }
     }
 }
 
 /// Elements of a vector in which an operand can be read along its last axis: four, or one.
-fn vector(operand: &TensorHandle) -> usize {
+fn lanes(operand: &TensorHandle) -> usize {
     let (shape, strides) = (operand.shape(), operand.strides());
     let Some(last) = shape.len().checked_sub(1) else { return 1 };
     let others = (0..last).filter(|&axis| shape[axis] != 1).map(|axis| strides[axis]);
@@ -214,7 +215,7 @@ fn vector(operand: &TensorHandle) -> usize {
     }
 }
 
-/// The strides of an operand of four axes; zeros for one that is not there.
+/// The strides of an operand of four axes; zeros without one.
 fn steps(operand: Option<&TensorHandle>) -> StepsLaunch {
     let at = |axis: usize| operand.map_or(0, |operand| operand.strides()[axis] as u32);
     StepsLaunch::new(at(0), at(1), at(2), at(3))

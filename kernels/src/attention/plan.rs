@@ -1,4 +1,4 @@
-//! Launch geometry. Nothing here can change a result: see the contract in [`super`].
+//! How attention is launched; every plan gives the same bits.
 
 use crate::device::Machine;
 use crate::grid::MAX_ITERATIONS;
@@ -17,18 +17,27 @@ pub struct Problem {
     pub width: usize,
     /// Elements of a value.
     pub columns: usize,
-    /// Elements of a vector in which queries and keys are read.
-    pub narrow: usize,
+    /// Elements of a vector in which Q and K are read: 4, or 1.
+    pub qk_lanes: usize,
 }
 
-/// What a unit keeps in registers.
+impl Problem {
+    /// Whether the kernel computes it: no extent is zero, and an inner product of a query and a key is one block.
+    pub fn fits(&self) -> bool {
+        let Self { heads, queries, keys, width, columns, .. } = *self;
+        ![heads, queries, keys, width, columns].contains(&0) && width <= BLOCK
+    }
+}
+
+/// What a unit of the kernel keeps in registers. A problem for which [`plan`] gives no plan is computed by the composed
+/// steps: each step of the contract is a kernel of its own, which the caller launches; the bits are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Plan {
     /// Queries of a unit.
     pub rows: u32,
     /// Keys whose scores are computed together, a multiple of four.
     pub keys: u32,
-    /// Columns of the values that are weighed together, a multiple of four.
+    /// Columns of V that are multiplied together, a multiple of four.
     pub columns: u32,
 }
 
@@ -42,44 +51,61 @@ impl Plan {
     pub const FEW: Self = Self { rows: 4, keys: 16, columns: 16 };
     /// One query a unit.
     pub const ONE: Self = Self { rows: 1, keys: 16, columns: 32 };
-    /// Every plan, for tests that force one.
-    pub const ALL: [Self; 3] = [Self::MANY, Self::FEW, Self::ONE];
+
+    /// Every plan that applies to `problem`.
+    pub fn candidates(problem: &Problem) -> Vec<Self> {
+        [Self::MANY, Self::FEW, Self::ONE].into_iter().filter(|plan| plan.refuses(problem).is_none()).collect()
+    }
+
+    /// Why this plan does not apply to `problem`, if it does not.
+    pub fn refuses(&self, problem: &Problem) -> Option<String> {
+        let Self { rows, keys, columns } = *self;
+        let in_fours = |count: u32| count > 0 && count.is_multiple_of(4);
+        if rows == 0 || !in_fours(keys) || !in_fours(columns) {
+            return Some(format!("{self:?}, want rows, and keys and columns in fours"));
+        }
+        if !problem.fits() {
+            return Some(format!("{self:?} for {problem:?}, want no extent of zero and a width of at most {BLOCK}"));
+        }
+        let iterations = self.iterations(problem);
+        (iterations > MAX_ITERATIONS)
+            .then(|| format!("{self:?} for {problem:?} loops {iterations} times, want at most {MAX_ITERATIONS}"))
+    }
 
     /// Units that have queries.
-    pub fn units(self, heads: usize, queries: usize) -> usize {
-        heads * queries.div_ceil(self.rows as usize)
+    pub(super) fn units(self, problem: &Problem) -> usize {
+        problem.heads * problem.queries.div_ceil(self.rows as usize)
     }
 
     /// Cubes of these units.
-    pub(super) fn cubes(self, heads: usize, queries: usize) -> usize {
-        self.units(heads, queries).div_ceil(Self::UNITS as usize)
+    pub(super) fn cubes(self, problem: &Problem) -> usize {
+        self.units(problem).div_ceil(Self::UNITS as usize)
     }
 
     /// Loop iterations of a unit, each loop's end counted as one.
-    pub fn iterations(self, problem: Problem) -> usize {
-        let Problem { keys, width, columns, narrow, .. } = problem;
+    pub fn iterations(self, problem: &Problem) -> usize {
+        let Problem { keys, width, columns, qk_lanes, .. } = *problem;
         let fours = keys.div_ceil(4);
-        let scores = keys.div_ceil(self.keys as usize) * (width / narrow + 2);
-        let powers = fours + keys.div_ceil(COLUMNS_BLOCK as usize) * (2 * (COLUMNS as usize / 4) + 2);
-        let weighing = fours + 3 + keys.div_ceil(BLOCK) * 3 + 1;
-        scores + powers + fours + columns.div_ceil(self.columns as usize) * (weighing + 1) + 4
+        let scores = keys.div_ceil(self.keys as usize) * (width / qk_lanes + 2);
+        let exps = fours + keys.div_ceil(COLUMNS_BLOCK as usize) * (2 * (COLUMNS as usize / 4) + 2);
+        let values = fours + 3 + keys.div_ceil(BLOCK) * 3 + 1;
+        scores + exps + fours + columns.div_ceil(self.columns as usize) * (values + 1) + 4
     }
 }
 
-/// Chooses a launch; none where the steps of the contract, as kernels of their own, are faster or needed: on a GPU,
-/// where this kernel would read keys and values once for a few queries, and where a unit would walk too far.
-pub fn plan(problem: Problem, machine: Machine) -> Option<Plan> {
-    let Problem { heads, queries, keys, width, columns, .. } = problem;
-    let empty = [heads, queries, keys, width, columns].contains(&0);
-    if machine == Machine::Gpu || empty || width > BLOCK {
+/// The plan for `problem` on `machine`, or `None` for the composed steps. On a GPU these are faster, since this kernel
+/// would read K and V once for a few queries; elsewhere they are needed where this kernel does not
+/// [apply](Plan::refuses).
+pub fn plan(problem: &Problem, machine: Machine) -> Option<Plan> {
+    if machine == Machine::Gpu {
         return None;
     }
-    let plan = match queries {
+    let plan = match problem.queries {
         1 => Plan::ONE,
-        8.. if Plan::MANY.cubes(heads, queries) >= ENOUGH_CUBES => Plan::MANY,
+        8.. if Plan::MANY.cubes(problem) >= ENOUGH_CUBES => Plan::MANY,
         _ => Plan::FEW,
     };
-    (plan.iterations(problem) <= MAX_ITERATIONS).then_some(plan)
+    plan.refuses(problem).is_none().then_some(plan)
 }
 
 /// Cubes that keep a software driver busy.

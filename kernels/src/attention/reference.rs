@@ -17,9 +17,9 @@ pub struct Head<'a> {
     pub width: usize,
     /// Elements of a value.
     pub columns: usize,
-    /// For each query and key, whether it is not seen.
+    /// `[queries, keys]`: whether the key is masked.
     pub mask: Option<&'a [bool]>,
-    /// For each query and key, what is added to its score.
+    /// `[queries, keys]`: added to the scores.
     pub bias: Option<&'a [f32]>,
 }
 
@@ -54,12 +54,12 @@ pub fn attention(head: Head<'_>, params: Params, functions: Functions<'_>, multi
     }
     let largest = |line: &[f32]| line.iter().copied().fold(f32::MIN, f32::max);
     let exponents: Vec<f32> = scores.chunks(count).flat_map(|line| line.iter().map(|s| s - largest(line))).collect();
-    let powers = (functions.exponential)(&exponents);
-    let share = |line: &[f32]| -> Vec<f32> {
+    let exps = (functions.exponential)(&exponents);
+    let divided = |line: &[f32]| -> Vec<f32> {
         let sum = reduce::reference::sum(line);
         let sum = if sum < f32::MIN_POSITIVE { f32::MIN_POSITIVE } else { sum };
-        line.iter().map(|power| power / sum).collect()
+        line.iter().map(|exp| exp / sum).collect()
     };
-    let shares: Vec<f32> = powers.chunks(count).flat_map(share).collect();
-    matmul::reference::matmul(&shares, values, [rows, count, columns], multiply_add)
+    let probabilities: Vec<f32> = exps.chunks(count).flat_map(divided).collect();
+    matmul::reference::matmul(&probabilities, values, [rows, count, columns], multiply_add)
 }

@@ -5,7 +5,8 @@ use super::plan::{self, Pass, Plan, Problem, Tile};
 use super::shape::{Axis, Geometry, view_data, view_weight};
 use super::weight_kernel::{self, RoundLaunch, StepLaunch, StepsLaunch};
 use crate::buffer::unwritten;
-use crate::device::require_shape;
+use crate::dtype::float_accumulator;
+use crate::view::require_shape;
 use crate::{KernelError, device};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -66,7 +67,7 @@ impl Launch<'_> {
             require_shape(kernel, "bias", bias.shape(), &[groups * channels])?;
         }
         let read: Vec<&TensorHandle> = [&source, &weight].into_iter().chain(&bias).collect();
-        let sum = device::float_accumulator(self.client, kernel, &read)?;
+        let sum = float_accumulator(self.client, kernel, &read)?;
         let dtype = source.dtype;
         let result = unwritten(self.client, shape.clone(), dtype);
         let phased = transposed && axes.iter().any(|axis| axis.stride > 1);
@@ -134,7 +135,7 @@ impl Launch<'_> {
         require_shape(kernel, "input", input.shape(), &geometry.input_shape(rank))?;
         require_shape(kernel, "output gradient", gradient.shape(), &geometry.output_shape(rank))?;
         let dtype = input.dtype;
-        let sum = device::float_accumulator(self.client, kernel, &[&input, &gradient])?;
+        let sum = float_accumulator(self.client, kernel, &[&input, &gradient])?;
         let result = unwritten(self.client, geometry.weight_shape(rank), dtype);
         let taps = axes.map(|axis| axis.taps);
         let lanes =

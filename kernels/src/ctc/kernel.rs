@@ -6,7 +6,7 @@ use crate::index::row_of;
 use crate::view::Strides;
 use cubecl::prelude::*;
 
-/// `scores[steps, batch, classes]`, and the labels of each target with their blanks.
+/// The extents of `scores[steps, batch, classes]`, and the labels of a target with their blanks.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 pub(super) struct Extent {
     steps: u32,
@@ -15,8 +15,9 @@ pub(super) struct Extent {
     labels: u32,
 }
 
-/// The words that a target has among the links: the steps that count, then for each label its class if it is the first
-/// one of it, else the number of classes, then for each label the next one of its class, or the number of labels.
+/// The words of a target in `links[batch, 1 + 2 labels]`: the number of steps with a gradient; for each label its class
+/// if it is the first of its class, else the number of classes; for each label the next one of its class, or the number
+/// of labels.
 #[cube]
 pub(super) fn words_a_target(labels: u32) -> u32 {
     labels * 2 + 1
@@ -32,7 +33,8 @@ fn class_of<I: Int>(targets: &[I], strides: &Strides, target: u32, label: u32, b
     class
 }
 
-/// One unit a label.
+/// One unit a label: writes its words of `links`. Operands are `targets[batch, length]`, `lengths[batch]`,
+/// `loss[batch]`.
 #[cube(launch_unchecked)]
 pub(super) fn link_labels<I: Int, J: Int, F: Float>(
     targets: &[I],
@@ -75,9 +77,10 @@ pub(super) fn link_labels<I: Int, J: Int, F: Float>(
     }
 }
 
-/// One unit a score: its share, or zero where nothing counts.
+/// One unit an element of `output[steps, batch, classes]`: `round(exp(score) * gradient)`, or zero at a step without a
+/// gradient.
 #[cube(launch_unchecked)]
-pub(super) fn shares<F: Float, A: Float>(
+pub(super) fn probabilities<F: Float, A: Float>(
     scores: &[F],
     gradient: &[F],
     links: &[u32],
@@ -93,10 +96,10 @@ pub(super) fn shares<F: Float, A: Float>(
         terminate!();
     }
     let counted = step < links[(entry * words_a_target(extent.labels)) as usize];
-    let power = A::cast_from(scores[score_strides.offset(step, entry, class)].exp());
-    let share = multiply_rounded::<A>(power, A::cast_from(gradient[gradient_strides.offset(0, entry, 0)]));
+    let exponential = A::cast_from(scores[score_strides.offset(step, entry, class)].exp());
+    let probability = multiply_rounded::<A>(exponential, A::cast_from(gradient[gradient_strides.offset(0, entry, 0)]));
     let element = ((step * extent.batch + entry) * extent.classes + class) as usize;
-    output[element] = select(counted, F::cast_from(share), F::new(0.0));
+    output[element] = select(counted, F::cast_from(probability), F::new(0.0));
 }
 
 /// `a`, rounded to `F`.
@@ -105,7 +108,9 @@ fn rounded<F: Float, A: Float>(a: A) -> A {
     A::cast_from(F::cast_from(a))
 }
 
-/// One unit a label and step: a first label adds up what all labels of its class leave.
+/// One unit a label and step: that of the first label of a class adds the terms of all labels of the class to the
+/// element of `output[steps, batch, classes]`. `alpha` and `beta` are `[steps, batch, labels]`, `loss` and `gradient`
+/// `[batch]`.
 #[cube(launch_unchecked)]
 pub(super) fn subtract_posteriors<F: Float, A: Float>(
     scores: &[F],
@@ -147,8 +152,8 @@ pub(super) fn subtract_posteriors<F: Float, A: Float>(
     while at < extent.labels {
         let both = A::cast_from(alpha[alpha_strides.offset(step, entry, at)])
             + A::cast_from(beta[beta_strides.offset(step, entry, at)]);
-        let power = rounded::<F, A>(rounded::<F, A>(rounded::<F, A>(both) - score) + loss);
-        let value = multiply_rounded::<A>(A::cast_from(F::cast_from(power).exp()), negative);
+        let exponent = rounded::<F, A>(rounded::<F, A>(rounded::<F, A>(both) - score) + loss);
+        let value = multiply_rounded::<A>(A::cast_from(F::cast_from(exponent).exp()), negative);
         let value = rounded::<F, A>(value);
         if has_partial && at / block_length == block {
             partial += value;

@@ -1,40 +1,40 @@
-//! The gradient of the CTC loss by the scores.
+//! The gradient of the connectionist temporal classification (CTC) loss with respect to the scores (A. Graves et al.,
+//! "Connectionist Temporal Classification", 2006, equation 16).
 //!
 //! # Order contract
 //!
-//! Let `l[0], .., l[2S]` be the labels of a target with a blank before, between and after them, `a` and `b` the two
-//! recurrences of the loss, which both hold the score of their own step, and `nll` the loss. At step `t` the gradient by
-//! the score `x[c]` of class `c` is, with `g` for the gradient of the loss,
+//! Let `l[0], .., l[2S]` be the labels of a target with a blank before, between and after them, `a` and `b` the forward
+//! and backward variables in logarithms, both of which include the score of their own step, `nll` the loss and `g` its
+//! gradient. At step `t` the gradient with respect to the score `x[c]` of class `c` is
 //!
 //! ```text
-//! share = round(exp(x[c]) * g)
+//! p     = round(exp(x[c]) * g)                                  the probability of c, times g
 //! v[s]  = round(-exp(((a[s] + b[s]) - x[l[s]]) + nll) * g)      for each s with l[s] = c, ascending
 //! total = blocked order of v[s] by position s                   those with l[s] = c; see `order`
-//! share + total                                                 or share, bit for bit, if no label is c
+//! p + total                                                     or p, bit for bit, if no label is c
 //! ```
 //!
 //! each operation rounded on its own, and zero at steps beyond the input's length and where the loss is infinite. Half
-//! types round each of them to the type, but for the sums, which are of `f32`. The exponential function is the device's.
+//! types round each of them to the type, but for the sums, which are of `f32`. The exponential function is the
+//! device's.
 //!
-//! A label that is no class counts for nothing.
+//! A label that is no class adds nothing.
 //!
 //! # Cost
 //!
-//! Three launches. The first one links the labels of each target that are the same, which do not depend on the step; the
-//! last one has a unit for each label and step, of which those of a class's first label follow the links.
+//! Three launches. The first chains the equal labels of each target (head and next), which do not depend on the step;
+//! in the last a unit has a label and a step, and those of a class's first label follow its chain.
 
 mod kernel;
 pub mod reference;
 
 use crate::KernelError;
-use crate::buffer::unwritten;
-use crate::buffer::{words, words_arg};
-use crate::device::{float_accumulator, require_shape, require_units};
-use crate::dtype::supported;
-use crate::grid::axis_grids;
-use crate::grid::{UNITS, grid};
+use crate::buffer::{unwritten, words, words_arg};
+use crate::device::require_units;
+use crate::dtype::{float_accumulator, supported};
+use crate::grid::{UNITS, axis_grids, grid};
 use crate::order::BLOCK;
-use crate::view::{AxisView, checked_elements};
+use crate::view::{AxisView, checked_elements, require_shape};
 use cubecl::ir::{IntKind, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -42,7 +42,7 @@ use cubecl::std::tensor::TensorHandle;
 /// Most labels of a target, with the blanks around them: each is compared with all others.
 pub const MOST_LABELS: usize = 4096;
 
-/// What the gradient is made of.
+/// The operands of the gradient.
 #[derive(Debug)]
 pub struct Operands {
     /// The scores, logarithms of probabilities: `[steps, batch, classes]`.
@@ -53,9 +53,9 @@ pub struct Operands {
     pub lengths: TensorHandle,
     /// The gradient of each loss: `[batch]`.
     pub gradient: TensorHandle,
-    /// The recurrence from the first step: `[steps, batch, 2 length + 1]`.
+    /// The forward variables in logarithms: `[steps, batch, 2 length + 1]`.
     pub alpha: TensorHandle,
-    /// The recurrence from the last step, in the same shape.
+    /// The backward variables in logarithms, in the same shape.
     pub beta: TensorHandle,
     /// The losses: `[batch]`.
     pub loss: TensorHandle,
@@ -132,7 +132,7 @@ pub fn gradient(client: &Client, operands: Operands, blank: usize) -> Result<Ten
     for (count, dim, tile) in axis_grids(steps, batch, classes) {
         // SAFETY: units stop at the extent of the output; the views cover what their strides reach within it.
         unsafe {
-            kernel::shares::launch_unchecked(
+            kernel::probabilities::launch_unchecked(
                 client,
                 count,
                 dim,

@@ -17,9 +17,9 @@ pub struct Dense<'a> {
     pub lengths: &'a [i32],
     /// The gradient of each loss.
     pub gradient: &'a [f32],
-    /// The recurrence from the first step.
+    /// The forward variables.
     pub alpha: &'a [f32],
-    /// The recurrence from the last step.
+    /// The backward variables.
     pub beta: &'a [f32],
     /// The losses.
     pub loss: &'a [f32],
@@ -35,7 +35,7 @@ pub fn gradient(of: &Dense, mut exp: impl FnMut(f32) -> f32) -> Vec<f32> {
         let line = step * batch + entry;
         for class in 0..classes {
             let score = of.scores[line * classes + class];
-            let share = exp(score) * g;
+            let p = exp(score) * g;
             let label = |at: usize| match at % 2 {
                 0 => of.blank as i32,
                 _ => of.targets[entry * length + at / 2],
@@ -48,7 +48,7 @@ pub fn gradient(of: &Dense, mut exp: impl FnMut(f32) -> f32) -> Vec<f32> {
             let total = blocked_sparse(&values, |left, right| left + right);
             let counts = (step as i64) < i64::from(of.lengths[entry]) && !loss.is_infinite();
             result.push(match counts {
-                true => total.map_or(share, |total| share + total),
+                true => total.map_or(p, |total| p + total),
                 false => 0.0,
             });
         }

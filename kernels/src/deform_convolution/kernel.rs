@@ -1,4 +1,7 @@
-//! The device side: one unit an element, and no sum but over the channels of an offset group.
+//! The device side: one unit an element. The only sums are those over the channels of an offset group.
+//!
+//! `input` is `[batch, channels, height, width]`, `offset` `[batch, groups * taps * 2, rows, columns]` and `mask`
+//! `[batch, groups * taps, rows, columns]`, read through their strides; the others are dense.
 
 use crate::arithmetic::{multiply_add, multiply_rounded};
 use cubecl::prelude::*;
@@ -75,7 +78,7 @@ impl Source {
     }
 }
 
-/// Where an image is sampled.
+/// The point at which an image is sampled.
 #[derive(CubeType, Clone, Copy)]
 struct Place<A: Float> {
     /// The row and the column of the corner above and to the left. Far outside if the place is not `near`.
@@ -90,7 +93,7 @@ struct Place<A: Float> {
     near: bool,
 }
 
-/// The place that `source` samples at.
+/// The point that `source` samples at.
 #[cube]
 fn place<E: Float, A: Float>(offset: &Tensor<E>, source: &Source, sizes: &Sizes) -> Place<A> {
     let tap_y = source.tap / sizes.across;
@@ -166,14 +169,15 @@ fn sample<A: Float>(corners: &Corners<A>, place: &Place<A>) -> A {
     select(place.inside, acc, A::new(0.0))
 }
 
-/// Where a channel of an image starts.
+/// The offset of a channel of an image.
 #[cube]
 fn channel_base<E: Float>(input: &Tensor<E>, source: &Source, within: u32, sizes: &Sizes) -> u32 {
     let channel = source.group * sizes.group_channels + within;
     source.batch * input.stride(0) as u32 + channel * input.stride(1) as u32
 }
 
-/// One unit a place of up to `span` channels of `[batch, channels, taps, positions]`, one channel after the other.
+/// One unit a point of up to `span` channels of `output[batch, channels, taps, positions]`, one channel after the
+/// other.
 #[cube(launch_unchecked)]
 pub fn columns<E: Float, A: Float>(
     input: &Tensor<E>,
@@ -212,7 +216,9 @@ pub fn columns<E: Float, A: Float>(
     }
 }
 
-/// One unit a place `[batch, groups, taps, positions]`: both its offsets' gradients, and its mask's.
+/// One unit a point `[batch, groups, taps, positions]`: the gradients of both its offsets, of `offset_gradient[batch,
+/// groups, taps, 2, positions]`, and of its mask, of `mask_gradient[batch, groups, taps, positions]`. `column_gradient`
+/// is `[batch, channels, taps, positions]`.
 #[cube(launch_unchecked)]
 pub fn place_gradients<E: Float, A: Float>(
     input: &Tensor<E>,
@@ -263,9 +269,9 @@ pub fn place_gradients<E: Float, A: Float>(
     mask_gradient[unit as usize] = E::cast_from(by_mask);
 }
 
-/// One unit an element of `[batch, groups, taps, positions, channels of a group]`: what a corner of its place adds to the
-/// image's gradient; the first channel's also writes which element of `[batch, groups, rows, columns]` that is, or their
-/// number for none.
+/// One unit an element of `values[batch, groups, taps, positions, channels of a group]`: the term of one corner of its
+/// point in the image's gradient. That of the first channel also writes the corner's pixel to `keys[batch, groups,
+/// taps, positions]`, or the number of pixels for none.
 #[cube(launch_unchecked)]
 pub fn contributions<E: Float, A: Float>(
     offset: &Tensor<E>,
@@ -311,7 +317,8 @@ pub fn contributions<E: Float, A: Float>(
     }
 }
 
-/// One unit an element of `[groups, channels of a group, positions]`, from `[groups, positions, channels of a group]`.
+/// One unit an element of `output[groups, channels of a group, positions]`: that of
+/// `source[groups, positions, channels of a group]`.
 #[cube(launch_unchecked)]
 pub fn channels_first<A: Float, E: Float>(
     source: &[A],
@@ -332,7 +339,7 @@ pub fn channels_first<A: Float, E: Float>(
     output[unit as usize] = E::cast_from(source[((group * positions + position) * channels + channel) as usize]);
 }
 
-/// One unit an element of `[batch, channels, positions]`: adds its channel's bias.
+/// One unit an element of `output[batch, channels, positions]`: `product` plus the `bias[channels]` of its channel.
 #[cube(launch_unchecked)]
 pub fn add_bias<E: Float, A: Float>(
     product: &[E],

@@ -3,6 +3,7 @@
 use super::kernel::{self, SizesLaunch};
 use super::{Geometry, Gradients, Operands};
 use crate::buffer::unwritten;
+use crate::dtype::float_accumulator;
 use crate::grid::{UNITS, elements_a_unit, grid};
 use crate::scatter::{Update, update_lines};
 use crate::{KernelError, device, matmul, reduce};
@@ -29,7 +30,7 @@ impl<'a> Pass<'a> {
     ) -> Result<Self, KernelError> {
         let Operands { input, offset, weight, mask } = operands;
         let all: Vec<&TensorHandle> = [input, offset, weight].into_iter().chain(mask).chain(other).collect();
-        let accumulator = device::float_accumulator(client, kernel, &all)?;
+        let accumulator = float_accumulator(client, kernel, &all)?;
         device::require_units(client, kernel, UNITS)?;
         Ok(Self { client, geometry, dtype: input.dtype, accumulator })
     }
@@ -116,7 +117,7 @@ impl<'a> Pass<'a> {
         output
     }
 
-    /// The gradients of the offsets and of the masks, if there were any.
+    /// The gradients of the offsets, and those of the masks, of ones where there is no mask.
     fn place_gradients(&self, operands: &Operands, columns: &TensorHandle) -> (TensorHandle, TensorHandle) {
         let Geometry { batch, params, positions: [rows, across], .. } = self.geometry;
         let places = params.offset_groups * self.geometry.kernel_size();
@@ -147,7 +148,7 @@ impl<'a> Pass<'a> {
         (offset, mask)
     }
 
-    /// The gradient of the image, one corner of all places after the other.
+    /// The gradient of the image: the updates by the first corner of all points, then by the second, and so on.
     fn input_gradient(&self, operands: &Operands, columns: &TensorHandle) -> Result<TensorHandle, KernelError> {
         let Geometry { batch, channels, image: [height, width], params, .. } = self.geometry;
         let output = unwritten(self.client, vec![batch, channels, height, width], self.dtype);
@@ -181,8 +182,8 @@ impl<'a> Pass<'a> {
         Ok(output)
     }
 
-    /// What one corner of every place adds to which pixel, for each channel of its group: the pixels
-    /// `[batch * offset groups, taps * positions]` and the terms `[.., channels of a group]`.
+    /// The terms of one corner of every point in the image's gradient: the pixels
+    /// `[batch * offset groups, taps * positions]`, and the terms `[.., channels of a group]`.
     fn contributions(
         &self,
         operands: &Operands,

@@ -1,12 +1,12 @@
 //! Deformable convolutions over two axes, and their gradients.
 //!
-//! Each tap of each output position samples the image at a place of its own: where an ordinary convolution would, moved
-//! by a learned offset (Dai et al., "Deformable Convolutional Networks", 2017), and weighted by a learned mask (Zhu et
+//! Each tap of each output position samples the image at a point of its own: that of an ordinary convolution plus a
+//! learned offset (Dai et al., "Deformable Convolutional Networks", 2017), and weighted by a learned mask (Zhu et
 //! al., "Deformable ConvNets v2", 2018).
 //!
 //! # Order contract
 //!
-//! `fma` is [`multiply_add`](crate::arithmetic) and `round(a * b)` a rounded product. `k` is a tap and `o` an output
+//! `fma` is the [multiply-add](crate::arithmetic) and `round(a * b)` a rounded product. `k` is a tap and `o` an output
 //! position, both row-major, `g` the offset group of channel `c`. A tap samples at
 //!
 //! ```text
@@ -26,8 +26,8 @@
 //! column[b, c, k, o]    = sample, or round(mask[b, g, k, o] * sample)
 //! ```
 //!
-//! A group of weights is a matrix with rows `co` and columns `(c, k)`; `x` is a product in the order of
-//! [`matmul`](crate::matmul), `sum` one in that of [`reduce`](crate::reduce).
+//! A group of weights is a matrix with rows `co` and columns `(c, k)`; `x` is a [product](crate::matmul), in the
+//! blocked order, and `sum` a [sum](crate::reduce), in the columns order (see [`crate::order`]).
 //!
 //! ```text
 //! forward[b, co, o]                 w x column[b], then + bias[co]
@@ -60,12 +60,12 @@ mod shape;
 pub use shape::{DeformParams, Geometry};
 
 use crate::KernelError;
-use crate::device::require_shape;
+use crate::view::require_shape;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use launch::Pass;
 
-/// What a deformable convolution reads.
+/// The operands of a deformable convolution.
 #[derive(Clone)]
 pub struct Operands {
     /// `[batch, channels, height, width]`.
@@ -78,7 +78,7 @@ pub struct Operands {
     pub mask: Option<TensorHandle>,
 }
 
-/// The gradients of a deformable convolution's operands, each of its operand's shape.
+/// The gradients of a deformable convolution's operands, each in the shape of its operand.
 pub struct Gradients {
     /// Of the image.
     pub input: TensorHandle,
@@ -90,7 +90,8 @@ pub struct Gradients {
     pub mask: Option<TensorHandle>,
 }
 
-/// The deformable convolution, plus `bias` `[output channels]`: `[batch, output channels, output height, output width]`.
+/// The deformable convolution, plus `bias` `[output channels]`: `[batch, output channels, output height, output
+/// width]`.
 ///
 /// # Errors
 ///

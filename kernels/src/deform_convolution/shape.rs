@@ -2,8 +2,8 @@
 
 use super::Operands;
 use crate::KernelError;
-use crate::device::require_shape;
 use crate::grid::MAX_ITERATIONS;
+use crate::view::require_shape;
 
 /// How taps step over an image, rows before columns, and which channels share weights and offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,7 +1,17 @@
 //! Floats as integers that order alike, so that no driver's comparison of NaN, -0 or subnormals decides.
 
-use crate::reduce::Operation;
 use cubecl::prelude::*;
+
+/// What the largest or smallest key of some floats tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum KeyFor {
+    /// The largest key is that of the maximum.
+    Maximum,
+    /// The smallest key is that of the minimum.
+    Minimum,
+    /// The largest key is that of the largest magnitude.
+    Magnitude,
+}
 
 /// The bits of f32 or f64 infinity, and of the quiet NaN every NaN becomes.
 #[cube]
@@ -35,7 +45,7 @@ fn float_bits<I: Numeric, K: Numeric>(value: I) -> K {
 /// An integer that orders as the float does, with every NaN beyond everything: above for a maximum, below for a
 /// minimum. -0 is below +0 or, where `zeros_tie`, equal to it.
 #[cube]
-pub fn float_key<I: Numeric, K: Numeric>(value: I, #[comptime] operation: Operation, #[comptime] zeros_tie: bool) -> K {
+pub fn float_key<I: Numeric, K: Numeric>(value: I, #[comptime] purpose: KeyFor, #[comptime] zeros_tie: bool) -> K {
     let bits = float_bits::<I, K>(value);
     let zero = K::from_int(0);
     let negative = bits < zero;
@@ -44,10 +54,10 @@ pub fn float_key<I: Numeric, K: Numeric>(value: I, #[comptime] operation: Operat
     let nan = magnitude > infinity_bits::<K>();
     let below = comptime!(if zeros_tie { 0i64 } else { -1i64 });
     let signed = select(negative, K::from_int(below) - magnitude, magnitude);
-    match comptime!(operation) {
-        Operation::MaxAbs => select(nan, nan_bits::<K>(), magnitude),
-        Operation::Min => select(nan, K::min_value(), signed),
-        _ => select(nan, nan_bits::<K>(), signed),
+    match comptime!(purpose) {
+        KeyFor::Magnitude => select(nan, nan_bits::<K>(), magnitude),
+        KeyFor::Minimum => select(nan, K::min_value(), signed),
+        KeyFor::Maximum => select(nan, nan_bits::<K>(), signed),
     }
 }
 

@@ -1,18 +1,18 @@
 //! The device side: the program is known when the kernel is compiled, so it unrolls to straight code.
 
-use super::program::{Binary, Comparison, Condition, Instruction, Logic, Program, Unary, Value, Whole};
+use super::program::{Binary, Comparison, Condition, Instruction, IntBinary, Logic, Program, Unary, Value};
 use crate::arithmetic::opaque;
 use cubecl::prelude::*;
 use std::sync::Arc;
 
-/// How a unit that computes four elements in a row reads an operand.
+/// How a unit that computes four neighbouring elements reads an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reading {
-    /// All of the operand lies in the order of the shape: a vector.
+    /// The operand is dense: a vector, at the unit's place.
     Linear,
-    /// The four lie side by side: a vector.
+    /// The four are adjacent: a vector, at a place found through the strides.
     Row,
-    /// The four are one element.
+    /// The four are one element, broadcast.
     One,
     /// Element by element.
     Scattered,
@@ -25,7 +25,7 @@ impl Reading {
     }
 }
 
-/// One axis of a shape, and what a division by its size takes.
+/// One axis of a shape, and the inverse of its size, to divide by multiplication.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub struct Axis {
@@ -46,7 +46,7 @@ impl AxisLaunch {
 
 #[cube]
 impl Axis {
-    /// `x` divided by the size, which is at least two, and what is left.
+    /// Quotient and remainder of `x` by the size, which is at least two.
     fn divided(&self, x: u32) -> (u32, u32) {
         let high = u32::mul_hi(self.multiplier, x);
         let quotient = (high + ((x - high) >> 1)) >> self.shift;
@@ -54,7 +54,7 @@ impl Axis {
     }
 }
 
-/// What a program reads. A tensor is bound in vectors or not, by how it is [read](Form::words), in order.
+/// The inputs of a program, in its order. Those that are [read](Form::words) in vectors are in the lists of fours.
 #[derive(CubeType, CubeLaunch)]
 pub struct Inputs<B: Int> {
     words: Sequence<OwnedTensor<u32>>,
@@ -63,11 +63,11 @@ pub struct Inputs<B: Int> {
     condition_fours: Sequence<OwnedTensor<Vector<B, Const<4>>>>,
     scalars: Sequence<u32>,
     axes: Sequence<Axis>,
-    /// Zero, which no compiler knows.
+    /// 0, for the barrier of [`opaque`].
     zero: u32,
 }
 
-/// What a program writes: in vectors where a unit computes four elements.
+/// The outputs of a program, dense, in its order: in the lists of fours where a unit computes four elements.
 #[derive(CubeType, CubeLaunch)]
 pub struct Outputs<B: Int> {
     words: Sequence<OwnedTensor<u32>>,
@@ -202,7 +202,7 @@ pub fn compute_four<B: Int>(
     folded
 }
 
-/// Where operand `i` stands among those that are bound as it is.
+/// The index of operand `i` in its list, of vectors or of single elements.
 fn place_among(readings: &[Reading], i: usize) -> usize {
     readings[..i].iter().filter(|reading| reading.is_vector() == readings[i].is_vector()).count()
 }
@@ -255,7 +255,8 @@ pub fn elementwise<B: Int>(
     compute::<B>(inputs, outputs, element, form);
 }
 
-/// Computes one element, and writes the outputs. Returns the word that is folded, if any. No operand is bound in vectors.
+/// Computes element `element`, and writes the outputs. Returns the word that is folded, if any. No operand is in
+/// vectors.
 #[cube]
 pub fn compute<B: Int>(inputs: &Inputs<B>, outputs: &mut Outputs<B>, element: u32, #[comptime] form: Form) -> u32 {
     let program = comptime!(form.program.clone());
@@ -329,16 +330,16 @@ fn evaluate(
                 let b = value(inputs, scalars, &words, b);
                 words.push(opaque_bits(binary(f32::reinterpret(a), f32::reinterpret(b), function), zero));
             }
-            Instruction::Whole(function, a, b) => {
+            Instruction::IntBinary(function, a, b) => {
                 let a = value(inputs, scalars, &words, a);
                 let b = value(inputs, scalars, &words, b);
-                words.push(whole(a, b, function));
+                words.push(int_binary(a, b, function));
             }
             Instruction::ToFloat(x) => {
                 let x = value(inputs, scalars, &words, x);
                 words.push(opaque_bits(f32::cast_from(i32::reinterpret(x)), zero));
             }
-            Instruction::ToWhole(x) => {
+            Instruction::ToInt(x) => {
                 let x = value(inputs, scalars, &words, x);
                 words.push(u32::reinterpret(i32::cast_from(f32::reinterpret(x))) ^ zero);
             }
@@ -352,7 +353,7 @@ fn evaluate(
                 let mask = condition(condition_inputs, &conditions, mask);
                 words.push(opaque_bits(select(mask, 1.0f32, 0.0f32), zero));
             }
-            Instruction::WholeIndicator(mask) => {
+            Instruction::IntIndicator(mask) => {
                 let mask = condition(condition_inputs, &conditions, mask);
                 words.push(select(mask, 1u32, 0u32));
             }
@@ -361,7 +362,7 @@ fn evaluate(
                 let b = value(inputs, scalars, &words, b);
                 conditions.push(compare::<f32>(f32::reinterpret(a), f32::reinterpret(b), comparison));
             }
-            Instruction::CompareWhole(comparison, a, b) => {
+            Instruction::CompareInt(comparison, a, b) => {
                 let a = value(inputs, scalars, &words, a);
                 let b = value(inputs, scalars, &words, b);
                 conditions.push(compare::<i32>(i32::reinterpret(a), i32::reinterpret(b), comparison));
@@ -384,13 +385,13 @@ fn evaluate(
     Evaluated { words, conditions }
 }
 
-/// The bits of `x`, in a form about which a compiler knows nothing: `zero` is 0.
+/// The bits of `x`, behind the barrier of [`opaque`].
 #[cube]
 fn opaque_bits(x: f32, zero: u32) -> u32 {
     u32::reinterpret(opaque(x, zero))
 }
 
-/// Where element `element` of the program's shape lies in `tensor`.
+/// The offset in `tensor` of element `element` of the program's shape.
 #[cube]
 fn offset<T: CubePrimitive>(
     tensor: &OwnedTensor<T>,
@@ -444,7 +445,7 @@ fn unary(x: f32, #[comptime] function: Unary) -> f32 {
         Unary::HyperbolicTangent => x.tanh(),
         Unary::Sine => x.sin(),
         Unary::Cosine => x.cos(),
-        Unary::Error => Erf::erf(x),
+        Unary::Erf => Erf::erf(x),
         Unary::Floor => x.floor(),
         Unary::Ceiling => x.ceil(),
         Unary::Round => x.round(),
@@ -464,14 +465,14 @@ fn binary(a: f32, b: f32, #[comptime] function: Binary) -> f32 {
 
 /// Unsigned, because a signed sum that does not fit is undefined in C; the bits are the same.
 #[cube]
-fn whole(a: u32, b: u32, #[comptime] function: Whole) -> u32 {
+fn int_binary(a: u32, b: u32, #[comptime] function: IntBinary) -> u32 {
     match function {
-        Whole::Add => a + b,
-        Whole::Subtract => a - b,
-        Whole::Multiply => a * b,
-        Whole::And => a & b,
-        Whole::Or => a | b,
-        Whole::Xor => a ^ b,
+        IntBinary::Add => a + b,
+        IntBinary::Subtract => a - b,
+        IntBinary::Multiply => a * b,
+        IntBinary::And => a & b,
+        IntBinary::Or => a | b,
+        IntBinary::Xor => a ^ b,
     }
 }
 

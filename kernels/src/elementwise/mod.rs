@@ -2,28 +2,28 @@
 //!
 //! # Order contract
 //!
-//! A [`Program`] is a list of instructions on words of 32 bits, which they take for f32 or i32, and on conditions. Each
-//! float instruction is one IEEE operation, rounded on its own: `r = op(a, b)`. No instruction is merged with another,
-//! whatever the program. So the value of an element does not depend on which operations share a kernel, and a run of
-//! operations may be cut anywhere. What only chooses a word keeps every bit of it.
+//! A [`Program`] is a list of instructions on words of 32 bits, read as f32 or i32, and on conditions. Each float
+//! instruction is one IEEE operation, rounded on its own: `r = op(a, b)`. No instruction is merged with another,
+//! whatever the program: the value of an element does not depend on which operations share a kernel, and a sequence of
+//! operations may be cut anywhere. A select keeps every bit of the word it chooses.
 //!
 //! Compilers would merge them (`a * b + c` to a fused multiply-add, `a * b + a * c` to `a * (b + c)`, `x * c1 * c2` to
-//! one product). So each float result passes through `opaque`: its bits, exclusive-or a zero that the
-//! compiler cannot know, because the launch passes it in. The cost is one integer instruction; element-wise kernels
-//! wait for memory. Integer instructions are exact and wrap, whatever a compiler makes of them: it sees unsigned ones,
-//! whose overflow every language defines.
+//! one product). So each float result passes through an optimisation barrier: its bits are combined by exclusive or
+//! with a zero that only the launch knows. The cost is one integer instruction; element-wise kernels wait for memory.
+//! Integer instructions are exact and wrap: kernels compute them unsigned, whose overflow every language defines.
 //!
 //! # Layout
 //!
-//! Operands broadcast to the program's shape and may have any strides. Results are contiguous. A unit computes four
-//! elements in a row, one after the other, where an operand can be read in vectors. Axes along which all operands go on
-//! alike are joined to one, and those left are told apart without a division, which drivers do lane by lane.
+//! Operands broadcast to the program's shape and may have any strides; results are contiguous. A unit computes four
+//! neighbouring elements where an operand can be read in vectors, else one. Axes that one stride walks in every operand
+//! are joined; an element's place on those left is found by multiplication with inverses (T. Granlund and P. L.
+//! Montgomery, "Division by Invariant Integers using Multiplication", 1994), since drivers divide lane by lane.
 
 mod kernel;
 mod program;
 pub mod reference;
 
-pub use program::{Binary, Comparison, Condition, Instruction, Logic, Program, Unary, Value, Whole};
+pub use program::{Binary, Comparison, Condition, Instruction, IntBinary, Logic, Program, Unary, Value};
 
 use crate::buffer::unwritten;
 use crate::view::{broadcast_strides, is_dense_in_vectors, join};
@@ -125,7 +125,7 @@ impl Bound {
 
     fn launch(&self, client: &Client) {
         let (words, conditions) = self.readings();
-        // Four elements of a unit lie in one row, or in one stretch of memory where all operands do.
+        // The four elements of a unit are in one row, or all operands are dense.
         let fours = words.iter().chain(&conditions).any(|reading| reading.is_vector());
         if self.elements.is_multiple_of(4) && fours {
             let fours = self.elements / 4;
@@ -173,7 +173,7 @@ impl Bound {
         (all(&self.operands.words), all(&self.operands.conditions))
     }
 
-    /// What a kernel binds whose units compute an element at a time.
+    /// The arguments of a kernel whose units compute one element at a time.
     pub(crate) fn in_singles<B: Int>(&self) -> (InputsLaunch<B>, OutputsLaunch<B>, Form) {
         let Self { operands, results, .. } = self;
         let inputs = InputsLaunch::new(
@@ -195,7 +195,7 @@ impl Bound {
         (inputs, outputs, Form { program: self.program.clone(), words, conditions })
     }
 
-    /// What a kernel binds whose units compute four elements at a time: there are whole fours.
+    /// The arguments of a kernel whose units compute four elements at a time. Elements are a multiple of four.
     pub(crate) fn in_fours<B: Int>(&self) -> (InputsLaunch<B>, OutputsLaunch<B>, Form) {
         let Self { operands, results, .. } = self;
         let (words, conditions) = self.readings();
@@ -221,7 +221,7 @@ impl Bound {
 }
 
 impl Operands {
-    /// With the strides with which they broadcast to `shape`.
+    /// The operands with the strides that broadcast them to `shape`.
     fn broadcast(self, shape: &[usize]) -> Result<Self, KernelError> {
         let all = |tensors: Vec<TensorHandle>| {
             tensors.into_iter().map(|tensor| broadcast(tensor, shape)).collect::<Result<Vec<_>, _>>()
@@ -229,8 +229,8 @@ impl Operands {
         Ok(Self { words: all(self.words)?, conditions: all(self.conditions)?, scalars: self.scalars })
     }
 
-    /// The same elements in the same order, in as few axes as their strides allow, and their shape: one axis at least, and
-    /// none of one element beside others.
+    /// The operands over as few axes as their strides allow, and the sizes of these: at least one axis, and no axis of
+    /// size 1 among several.
     fn joined(self, shape: &[usize]) -> (Self, Vec<usize>) {
         let strides: Vec<&[usize]> =
             self.words.iter().chain(&self.conditions).map(|tensor| &tensor.strides()[..]).collect();
@@ -253,7 +253,7 @@ impl Operands {
     }
 }
 
-/// Whether elements lie in the order of `shape`, one after the other.
+/// Whether `strides` are those of a dense tensor of `shape`.
 fn is_linear(shape: &[usize], strides: &[usize]) -> bool {
     let mut expected = 1;
     shape.iter().zip(strides).rev().all(|(&size, &stride)| {
@@ -278,7 +278,7 @@ fn reading(shape: &[usize], strides: &[usize]) -> Reading {
     }
 }
 
-/// Those that are read in vectors, and the others.
+/// The operands that are read in vectors, and the others.
 fn parted(operands: &[TensorHandle], readings: &[Reading]) -> (Vec<TensorHandle>, Vec<TensorHandle>) {
     let those = |vector: bool| {
         let chosen = operands.iter().zip(readings).filter(|(_, reading)| reading.is_vector() == vector);

@@ -1,6 +1,6 @@
 //! What an element-wise kernel computes.
 
-/// Where a word comes from: 32 bits that an instruction takes for a float or for a signed integer.
+/// Where a word comes from: 32 bits that an instruction reads as an f32 or an i32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Value {
     /// A tensor operand.
@@ -42,20 +42,20 @@ pub enum Unary {
     /// The cosine, as the device computes it.
     Cosine,
     /// The error function, as the device or CubeCL computes it.
-    Error,
-    /// The largest integer that is not above.
+    Erf,
+    /// The largest integer that is at most `x`.
     Floor,
-    /// The smallest integer that is not below.
+    /// The smallest integer that is at least `x`.
     Ceiling,
-    /// The nearest integer, of two the even one.
+    /// The nearest integer, ties to even.
     Round,
     /// The integer part.
     Truncate,
 }
 
-/// A function of two integers; what does not fit in 32 bits wraps.
+/// A function of two i32, which wraps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Whole {
+pub enum IntBinary {
     /// `a + b`
     Add,
     /// `a - b`
@@ -117,21 +117,21 @@ pub enum Instruction {
     /// A float of two floats.
     Binary(Binary, Value, Value),
     /// An integer of two integers.
-    Whole(Whole, Value, Value),
+    IntBinary(IntBinary, Value, Value),
     /// A float of an integer, rounded to nearest even.
     ToFloat(Value),
-    /// An integer of a float, truncated; of a NaN or what does not fit the device's.
-    ToWhole(Value),
+    /// An integer of a float, truncated. The result of a NaN or of a float beyond i32 is the device's.
+    ToInt(Value),
     /// The word `if condition { a } else { b }`.
     Select(Condition, Value, Value),
     /// The float 1 where the condition holds, else 0.
     Indicator(Condition),
     /// The integer 1 where the condition holds, else 0.
-    WholeIndicator(Condition),
+    IntIndicator(Condition),
     /// A condition of two floats.
     Compare(Comparison, Value, Value),
     /// A condition of two integers.
-    CompareWhole(Comparison, Value, Value),
+    CompareInt(Comparison, Value, Value),
     /// A condition of two conditions.
     Logic(Logic, Condition, Condition),
     /// `!condition`
@@ -192,7 +192,7 @@ impl Program {
         self.condition_outputs.push(index);
     }
 
-    /// Makes the word `index`, a float, what a fold takes for its elements.
+    /// Makes the word `index`, a float, the element of a fold.
     pub fn fold(&mut self, index: usize) {
         self.folded = Some(index);
     }
@@ -220,17 +220,17 @@ impl Program {
 
 impl Instruction {
     fn is_word(&self) -> bool {
-        !matches!(self, Self::Compare(..) | Self::CompareWhole(..) | Self::Logic(..) | Self::Not(..))
+        !matches!(self, Self::Compare(..) | Self::CompareInt(..) | Self::Logic(..) | Self::Not(..))
     }
 
     fn operands(&self) -> (Vec<Value>, Vec<Condition>) {
         match *self {
-            Self::Unary(_, x) | Self::ToFloat(x) | Self::ToWhole(x) => (vec![x], vec![]),
-            Self::Binary(_, a, b) | Self::Whole(_, a, b) | Self::Compare(_, a, b) | Self::CompareWhole(_, a, b) => {
+            Self::Unary(_, x) | Self::ToFloat(x) | Self::ToInt(x) => (vec![x], vec![]),
+            Self::Binary(_, a, b) | Self::IntBinary(_, a, b) | Self::Compare(_, a, b) | Self::CompareInt(_, a, b) => {
                 (vec![a, b], vec![])
             }
             Self::Select(condition, a, b) => (vec![a, b], vec![condition]),
-            Self::Indicator(condition) | Self::WholeIndicator(condition) | Self::Not(condition) => {
+            Self::Indicator(condition) | Self::IntIndicator(condition) | Self::Not(condition) => {
                 (vec![], vec![condition])
             }
             Self::Logic(_, a, b) => (vec![], vec![a, b]),

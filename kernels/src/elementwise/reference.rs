@@ -1,9 +1,9 @@
 //! The same program in plain Rust, one instruction after the other.
 //!
-//! The functions of the host's library stand for those that every device computes in its own way (the exponential
-//! function, the logarithm and so on): programs with them have no reference bits.
+//! Functions that every device computes in its own way (the exponential function, the logarithm and so on) are the host
+//! library's: programs with them have no reference bits.
 
-use super::{Binary, Comparison, Condition, Instruction, Logic, Program, Unary, Value, Whole};
+use super::{Binary, Comparison, Condition, Instruction, IntBinary, Logic, Program, Unary, Value};
 
 /// The word outputs and the condition outputs for one element.
 pub fn run(program: &Program, inputs: &[u32], conditions: &[bool], scalars: &[u32]) -> (Vec<u32>, Vec<bool>) {
@@ -16,7 +16,7 @@ pub fn run(program: &Program, inputs: &[u32], conditions: &[bool], scalars: &[u3
             Value::Result(index) => words[index],
         };
         let float = |value: Value| f32::from_bits(word(value));
-        let whole = |value: Value| word(value).cast_signed();
+        let int = |value: Value| word(value).cast_signed();
         let flag = |condition: Condition| match condition {
             Condition::Input(index) => conditions[index],
             Condition::Result(index) => flags[index],
@@ -24,14 +24,14 @@ pub fn run(program: &Program, inputs: &[u32], conditions: &[bool], scalars: &[u3
         match *instruction {
             Instruction::Unary(function, x) => words.push(unary(function, float(x)).to_bits()),
             Instruction::Binary(function, a, b) => words.push(binary(function, float(a), float(b)).to_bits()),
-            Instruction::Whole(function, a, b) => words.push(of_two(function, whole(a), whole(b)).cast_unsigned()),
-            Instruction::ToFloat(x) => words.push((whole(x) as f32).to_bits()),
-            Instruction::ToWhole(x) => words.push((float(x) as i32).cast_unsigned()),
+            Instruction::IntBinary(function, a, b) => words.push(int_binary(function, int(a), int(b)).cast_unsigned()),
+            Instruction::ToFloat(x) => words.push((int(x) as f32).to_bits()),
+            Instruction::ToInt(x) => words.push((float(x) as i32).cast_unsigned()),
             Instruction::Select(mask, a, b) => words.push(if flag(mask) { word(a) } else { word(b) }),
             Instruction::Indicator(mask) => words.push(f32::from(u8::from(flag(mask))).to_bits()),
-            Instruction::WholeIndicator(mask) => words.push(u32::from(flag(mask))),
+            Instruction::IntIndicator(mask) => words.push(u32::from(flag(mask))),
             Instruction::Compare(comparison, a, b) => flags.push(compare(comparison, float(a), float(b))),
-            Instruction::CompareWhole(comparison, a, b) => flags.push(compare(comparison, whole(a), whole(b))),
+            Instruction::CompareInt(comparison, a, b) => flags.push(compare(comparison, int(a), int(b))),
             Instruction::Logic(Logic::And, a, b) => flags.push(flag(a) && flag(b)),
             Instruction::Logic(Logic::Or, a, b) => flags.push(flag(a) || flag(b)),
             Instruction::Logic(Logic::Xor, a, b) => flags.push(flag(a) != flag(b)),
@@ -55,7 +55,7 @@ fn unary(function: Unary, x: f32) -> f32 {
         Unary::HyperbolicTangent => x.tanh(),
         Unary::Sine => x.sin(),
         Unary::Cosine => x.cos(),
-        Unary::Error => error_function(x),
+        Unary::Erf => error_function(x),
         Unary::Floor => x.floor(),
         Unary::Ceiling => x.ceil(),
         Unary::Round => x.round_ties_even(),
@@ -80,14 +80,14 @@ fn binary(function: Binary, a: f32, b: f32) -> f32 {
     }
 }
 
-fn of_two(function: Whole, a: i32, b: i32) -> i32 {
+fn int_binary(function: IntBinary, a: i32, b: i32) -> i32 {
     match function {
-        Whole::Add => a.wrapping_add(b),
-        Whole::Subtract => a.wrapping_sub(b),
-        Whole::Multiply => a.wrapping_mul(b),
-        Whole::And => a & b,
-        Whole::Or => a | b,
-        Whole::Xor => a ^ b,
+        IntBinary::Add => a.wrapping_add(b),
+        IntBinary::Subtract => a.wrapping_sub(b),
+        IntBinary::Multiply => a.wrapping_mul(b),
+        IntBinary::And => a & b,
+        IntBinary::Or => a | b,
+        IntBinary::Xor => a ^ b,
     }
 }
 

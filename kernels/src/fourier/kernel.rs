@@ -3,7 +3,8 @@
 use crate::arithmetic::{multiply_add, multiply_rounded};
 use cubecl::prelude::*;
 
-/// One unit a value of a line: value `k` of `[outer, length, inner]`, or of the spectrum that it mirrors.
+/// One unit an element of `to_real` and `to_imaginary`, `[lines, n]`: value `k` of its line of `real` and `imaginary`,
+/// `[outer, length, inner]`, +0 from `length` on; `mirrored`, the conjugate of value `n - k` in the second half.
 #[cube(launch_unchecked)]
 pub fn spread<E: Float, A: Float>(
     real: &[E],
@@ -43,7 +44,8 @@ pub fn spread<E: Float, A: Float>(
     to_imaginary[unit as usize] = im;
 }
 
-/// One unit a pair of values of the transforms twice as long.
+/// One unit a butterfly: two values each of `real`, `imaginary` and of `to_real`, `to_imaginary`, all `[lines, n]`.
+/// `twiddles[n / 2, 2]` has cosines and sines.
 #[cube(launch_unchecked)]
 pub fn combine<A: Float>(
     real: &[A],
@@ -82,7 +84,8 @@ pub fn combine<A: Float>(
     to_imaginary[beyond] = imaginary[a] - t_im;
 }
 
-/// One unit an element of `[outer, length, inner]`: its line's value, multiplied with a power of two.
+/// One unit an element of `output[outer, length, inner]`: value `k` of its line in `lines[outer * inner, n]`,
+/// multiplied by a power of two.
 #[cube(launch_unchecked)]
 pub fn collect<O: Float, A: Float>(
     lines: &[A],

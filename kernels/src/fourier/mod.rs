@@ -2,8 +2,9 @@
 //!
 //! # Order contract
 //!
-//! A transform of `n` values, `n` a power of two, is that of Stockham (decimation in time, radix 2). With `m` doubling
-//! from 1 to `n / 2`, it combines transforms of `m` values to transforms of `2 m`:
+//! A transform of `n` values, `n` a power of two, is Stockham's autosort algorithm, radix 2, decimation in time (C. Van
+//! Loan, "Computational Frameworks for the Fast Fourier Transform", 1992, section 1.7). For `m` = 1, 2, 4, .., `n / 2`
+//! it combines transforms of `m` values to transforms of `2 m`:
 //!
 //! ```text
 //! w = the rounded cosine and sine of 2 pi j / (2 m), the sine negated in the forward direction
@@ -12,28 +13,27 @@
 //! y[q, j] = a + t;  y[q, j + m] = a - t              y of shape [n / (2 m), 2 m], 0 <= q < n / (2 m), 0 <= j < m
 //! ```
 //!
-//! `fma` is [`multiply_add`](crate::arithmetic), and `round` a rounded product. [`forward`] starts from the signal with
-//! +0 for what it lacks and for imaginary parts, and gives the first `n / 2 + 1` values. [`inverse`] starts from the
-//! spectrum with +0 for what it lacks, its second half the first one mirrored and conjugated, and gives the real parts,
-//! each multiplied with `1 / n`. Half types are computed in f32, with one rounding at the end.
+//! `fma` is the [multiply-add](crate::arithmetic), and `round` a rounded product. [`forward`] pads the signal with +0
+//! to `n` values, has imaginary parts of +0, and gives the first `n / 2 + 1` values. [`inverse`] pads the half spectrum
+//! with +0 to `n / 2 + 1` values, mirrors and conjugates it for the second half, and gives the real parts, each
+//! multiplied by `1 / n`. Half types are computed in f32, with one rounding at the end.
 //!
 //! The cosines and sines are the host's, computed in f64: [`twiddles`].
 //!
 //! # Cost
 //!
-//! `log2(n) + 2` launches, one more forward and one for operands that are not dense, and four copies of the lines in f32 (f64 for f64) as scratch memory.
-//!
-//! # Source
-//!
-//! C. Van Loan, "Computational Frameworks for the Fast Fourier Transform" (SIAM, 1992), section 1.7.
+//! `log2(n) + 2` launches, one more forward and one for operands that are not dense, and four copies of the lines in
+//! f32 (f64 for f64) as scratch memory.
 
 mod kernel;
 pub mod reference;
 
 use crate::KernelError;
 use crate::buffer::unwritten;
-use crate::device::{float_accumulator, require_units};
+use crate::device::require_units;
+use crate::dtype::float_accumulator;
 use crate::grid::{UNITS, grid};
+use crate::view::require_shape;
 use core::f64::consts::PI;
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
@@ -54,9 +54,9 @@ pub fn twiddles(n: usize) -> Vec<f64> {
     (0..n / 2).flat_map(pair).collect()
 }
 
-/// The first half of the spectrum of a real signal along `axis`, and the value in the middle: real and imaginary parts.
+/// The first `n / 2 + 1` values of the spectrum of a real signal along `axis`: real and imaginary parts.
 ///
-/// The signal is cut to its first `n` values, or ends with zeros.
+/// The signal is cut to its first `n` values, or padded with zeros.
 ///
 /// # Errors
 ///
@@ -70,10 +70,10 @@ pub fn forward(client: &Client, signal: TensorHandle, axis: usize, n: usize) -> 
     Ok([0, 1].map(|part| transform.collected(&lines[part], n / 2 + 1, 1.0, dtype)))
 }
 
-/// The real signal of `n` values along `axis` that has the spectrum, given as [`forward`] gives it.
+/// The real signal of `n` values along `axis` of a spectrum in the form of [`forward`]'s.
 ///
-/// The spectrum is cut to its first `n / 2 + 1` values, or ends with zeros. Imaginary parts of the first value and of the
-/// one in the middle do not count.
+/// The spectrum is cut to its first `n / 2 + 1` values, or padded with zeros. The imaginary parts of values `0` and `n
+/// / 2` do not count.
 ///
 /// # Errors
 ///
@@ -86,14 +86,14 @@ pub fn inverse(
     n: usize,
 ) -> Result<TensorHandle, KernelError> {
     const KERNEL: &str = "fourier::inverse";
-    crate::device::require_shape(KERNEL, "imaginary part", imaginary.shape(), real.shape())?;
+    require_shape(KERNEL, "imaginary part", imaginary.shape(), real.shape())?;
     let transform = Transform::new(client, KERNEL, &[&real, &imaginary], axis, n)?;
     let lines = transform.spread(real, Some(imaginary));
     let [real, _] = transform.combined(lines, Direction::Inverse);
     Ok(transform.collected(&real, n, 1.0 / n as f32, transform.dtype))
 }
 
-/// Transforms of lines of `n` values, for a tensor seen as `[outer, axis, inner]`.
+/// Transforms of `n` values for each line of a tensor `[outer, axis, inner]`.
 struct Transform<'a> {
     client: &'a Client,
     shape: Vec<usize>,
@@ -144,7 +144,8 @@ impl<'a> Transform<'a> {
         [(); 2].map(|()| unwritten(self.client, vec![self.lines(), self.n], self.accumulator))
     }
 
-    /// The lines one after the other, of real values or of the two halves of a spectrum.
+    /// The operand's lines as two tensors `[lines, n]`, real and imaginary, padded, and mirrored if it is a half
+    /// spectrum.
     fn spread(&self, real: TensorHandle, imaginary: Option<TensorHandle>) -> [TensorHandle; 2] {
         let parts = self.parts();
         let units = self.lines() * self.n;
@@ -153,7 +154,7 @@ impl<'a> Transform<'a> {
         }
         let length = self.shape[self.axis];
         let dense = |part: TensorHandle| match part.shape().iter().product::<usize>() {
-            // There is nothing to read, but something to bind.
+            // There is nothing to read, but a buffer has to be bound.
             0 => unwritten(self.client, vec![1], self.dtype),
             _ => into_contiguous(self.client, part.binding(), self.dtype),
         };

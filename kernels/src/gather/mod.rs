@@ -1,4 +1,8 @@
-//! Indexed reads: no arithmetic, so no order. An index outside its axis reads zero.
+//! Indexed reads: `gather`, `select` and `gather_nd`. No arithmetic, so no order.
+//!
+//! An index outside its axis, a negative one among them, reads zero; [`index_check`](crate::index_check) tells whether
+//! there was one. One launch; tensor and indices are read in place where their other axes collapse to one before and
+//! one after the indexed ones.
 
 use crate::KernelError;
 use crate::buffer::unwritten;
@@ -83,7 +87,7 @@ pub fn gather_nd(client: &Client, tensor: TensorHandle, indices: TensorHandle) -
     })
 }
 
-/// Reads along `axes` of the tensor into a result of shape `shape`, of which `out_axes` number the sources.
+/// Reads along `axes` of the tensor into a result of `shape`, whose `out_axes` are those of the indices.
 fn launch(
     client: &Client,
     kernel: &'static str,
@@ -141,7 +145,7 @@ struct Read {
 }
 
 impl Read {
-    /// The vectors along the inner axis that one index names, side by side in the tensor and in the result.
+    /// The width of vectors along the inner axis, where one index names all elements of a vector.
     fn slice_width(&self) -> usize {
         let by_slice = self.indices.strides[2] == 0 && self.extents.inner.is_multiple_of(4);
         if by_slice && self.types[0].size() == 4 && self.tensor.is_in_vectors(4) { 4 } else { 1 }
@@ -175,11 +179,11 @@ impl Read {
         let Self { indices, extents, .. } = self;
         let words = self.types.iter().all(|dtype| dtype.size() == 4);
         let along_axis = extents.inner == 1;
-        let (length, lie_so) = match along_axis {
+        let (length, dense) = match along_axis {
             true => (extents.positions, indices.has_axis_in_vectors(4)),
             false => (extents.inner, indices.is_in_vectors(4)),
         };
-        let width = if words && lie_so && length.is_multiple_of(4) { 4 } else { 1 };
+        let width = if words && dense && length.is_multiple_of(4) { 4 } else { 1 };
         let (extents, strides): (_, fn(&AxisView, u32) -> StridesLaunch) = match along_axis {
             true => (Extents { positions: extents.positions / width, ..*extents }, AxisView::axis_vector_strides),
             false => (Extents { inner: extents.inner / width, ..*extents }, AxisView::vector_strides),
@@ -216,7 +220,8 @@ struct Extent {
     inner: u32,
 }
 
-/// For each vector of the result, all of one index: the tensor's vector there.
+/// A unit a vector of `output[outer, positions, inner]`, whose elements have one index: the vector of
+/// `tensor[outer, rows, inner]` at that row. `indices[outer, positions, inner]`, read through its strides.
 #[cube(launch_unchecked)]
 fn gather_slices<F: Numeric, I: Int, N: Size>(
     tensor: &[Vector<F, N>],
@@ -240,7 +245,8 @@ fn gather_slices<F: Numeric, I: Int, N: Size>(
     output[((outer * extent.positions + source) * extent.inner + inner) as usize] = value;
 }
 
-/// For each vector of the result, along the axis or the inner one: the tensor's element at each one's index.
+/// A unit a vector of `output[outer, positions, inner]`, along the positions or the inner axis: the element of
+/// `tensor[outer, rows, inner]` at each one's row. `indices[outer, positions, inner]` is read in vectors too.
 #[cube(launch_unchecked)]
 fn gather_elements<F: Numeric, I: Int, N: Size>(
     tensor: &[F],

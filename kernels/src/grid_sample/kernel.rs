@@ -1,4 +1,4 @@
-//! The device side: one unit an element.
+//! The device side: one unit a point of up to `span` channels.
 
 use super::reference::{PEAK, SINE};
 use super::{Filter, Padding, SampleParams};
@@ -30,7 +30,7 @@ fn reflected<A: Float>(p: A, length: A, #[comptime] align_corners: bool) -> A {
     let turns = (distance / period).floor();
     let rest = multiply_add::<A>(A::new(0.0) - turns, period, distance);
     let mirrored = (span - (rest - span).abs()) + low;
-    // What is not a number stays so.
+    // A NaN stays a NaN.
     select(is_point, select(bool::cast_from(p.is_nan()), p, low), mirrored)
 }
 
@@ -63,7 +63,7 @@ fn far<A: Float>(x: A) -> A {
     multiply_add::<A>(slope, x, A::new(3.0))
 }
 
-/// Lanczos' function of three lobes, times a constant, for distances up to three.
+/// The Lanczos function of three lobes, times a constant, for distances up to three.
 ///
 /// `sin(3 a) sin(a) / a^2 = s^2 (3 - 4 s^2) / a^2` with `s = sin(a)`, `a = pi x / 3`: the sine is its series.
 // An iterator does not exist in a kernel.
@@ -87,7 +87,7 @@ fn lobes<A: Float>(x: A) -> A {
     select(is_zero, A::new(comptime!(PEAK)), ratio)
 }
 
-/// The weights of the taps of a filter at a distance of `u` from the tap at or before the place.
+/// The weights of the taps of a filter at a distance of `u` from the tap at or before the point.
 #[cube]
 fn weights<A: Float>(u: A, #[comptime] filter: Filter) -> Sequence<A> {
     let mut weights = Sequence::<A>::new();

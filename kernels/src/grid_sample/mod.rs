@@ -1,12 +1,12 @@
-//! Samples images at the places of a grid.
+//! Samples images at the points of a grid.
 //!
 //! # Order contract
 //!
-//! `fma` is [`multiply_add`](crate::arithmetic), `round(a * b)` a rounded product. A grid's numbers are across (`g_x`) and
-//! down; along an axis of `n` pixels, `g` in -1..=1 becomes the coordinate
+//! `fma` is the [multiply-add](crate::arithmetic), `round(a * b)` a rounded product. A point of the grid is `(g_x,
+//! g_y)`: across, then down. Along an axis of `n` pixels, `g` in -1..=1 becomes the coordinate
 //!
 //! ```text
-//! p = round((g + 1) * (n - 1)) * 0.5              corners aligned: -1 and 1 are the middles of the outer pixels
+//! p = round((g + 1) * (n - 1)) * 0.5              corners aligned: -1 and 1 are the centres of the outer pixels
 //! p = fma(round((g + 1) * n), 0.5, -0.5)          otherwise: their outer edges
 //! ```
 //!
@@ -16,13 +16,13 @@
 //! d = |p - low|;  r = fma(-floor(d / (2 span)), 2 span, d);  p = (span - |r - span|) + low      p = low if span = 0
 //! ```
 //!
-//! Then `p` is held within `-8..=n + 8`, beyond which nothing changes. [`Filter::Nearest`] reads the pixel nearest to `p`,
-//! the even one of two. The others read `t` pixels an axis from `floor(p) - (t / 2 - 1)` on, with weights of
-//! `u = p - floor(p)`:
+//! Then `p` is clamped to `-8..=n + 8`, beyond which results do not change. [`Filter::Nearest`] reads the pixel nearest
+//! to `p`, ties to even. The others read `t` pixels an axis from `floor(p) - (t / 2 - 1)` on, with weights of `u = p -
+//! floor(p)`:
 //!
 //! ```text
 //! Linear    1 - u, u
-//! Cubic     far(1 + u), near(u), near(1 - u), far(2 - u)                 Keys' cubic with a = -0.75
+//! Cubic     far(1 + u), near(u), near(1 - u), far(2 - u)                 Keys' cubic (1981), a = -0.75
 //!           near(x) = fma(fma(1.25, x, -2.25), round(x * x), 1);  far(x) = fma(fma(fma(-0.75, x, 3.75), x, -6), x, 3)
 //! Lanczos3  s(2 + u), s(1 + u), s(u), s(1 - u), s(2 - u), s(3 - u), each divided by their sum in that order
 //! value = acc = +0; for each row ascending {
@@ -30,31 +30,31 @@
 //!             acc = fma(w_y, line, acc) }
 //! ```
 //!
-//! A pixel outside the image is +0, or the pixel that the padding puts there: on the border, or mirrored. Mirrors are
-//! the middles of the outer pixels if corners are aligned, else their outer edges. A coordinate that is not a number, or
-//! infinite where it is to be reflected, gives NaN. Everything is computed in f32 for half types, with one rounding.
+//! A pixel outside the image is +0, or that of the padding: on the border, or mirrored at the centres of the outer
+//! pixels if corners are aligned, else at their outer edges. A NaN coordinate, or an infinite one that is to be
+//! reflected, gives NaN. Everything is computed in f32 for half types, with one rounding.
 //!
-//! The device divides: where a division is not correctly rounded, [`Filter::Lanczos3`] and reflected coordinates are the
-//! device's own, from run to run the same.
+//! The device divides: where a division is not correctly rounded, [`Filter::Lanczos3`] and reflected coordinates are
+//! the device's own, from run to run the same.
 //!
 //! # Cost
 //!
-//! One launch; a unit computes a place in one channel, or in several of them where there are many elements. A grid whose
-//! rows and columns no one stride walks is copied before.
+//! One launch; a unit computes a point in one channel, or in several of them where there are many elements. A grid
+//! whose rows and columns do not join to one axis is copied first.
 
 mod kernel;
 pub mod reference;
 
 use crate::KernelError;
 use crate::buffer::unwritten;
-use crate::device::{float_accumulator, require_shape, require_units};
-use crate::grid::axis_grids;
-use crate::grid::{UNITS, elements_a_unit};
-use crate::view::AxisView;
+use crate::device::require_units;
+use crate::dtype::float_accumulator;
+use crate::grid::{UNITS, axis_grids, elements_a_unit};
+use crate::view::{AxisView, require_shape};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
-/// Which pixels around a place make up its value.
+/// The pixels around a point whose weighted sum is its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Filter {
     /// The nearest one.
@@ -97,17 +97,17 @@ pub struct SampleParams {
     pub filter: Filter,
     /// What is outside.
     pub padding: Padding,
-    /// Whether -1 and 1 are the middles of the outer pixels, not their outer edges.
+    /// Whether -1 and 1 are the centres of the outer pixels, not their outer edges.
     pub align_corners: bool,
 }
 
-/// Samples `input` `[batch, channels, height, width]` at the places `places` `[batch, rows, columns, 2]`:
+/// Samples `input` `[batch, channels, height, width]` at the points `places` `[batch, rows, columns, 2]`:
 /// `[batch, channels, rows, columns]`.
 ///
 /// # Errors
 ///
-/// Refuses shapes that do not fit together, images without pixels, more than 2^31 elements, and element types the device
-/// does not compute.
+/// Refuses shapes that do not fit together, images without pixels, more than 2^31 elements, and element types the
+/// device does not compute.
 pub fn sample(
     client: &Client,
     input: TensorHandle,
@@ -138,8 +138,9 @@ pub fn sample(
     let span = elements_a_unit(client, units, channels);
     let numbers = AxisView::new(client, KERNEL, places, 1..3)?;
     for (count, dim, tile) in axis_grids(batch, channels.div_ceil(span), rows * columns) {
-        // SAFETY: a unit of the tile owns an element of the output in each of its channels, of which it leaves out those
-        // that do not exist; it reads its two numbers of the grid, and pixels only at rows and columns inside the image.
+        // SAFETY: a unit of the tile owns an element of the output in each of its channels, of which it leaves out
+        // those that do not exist; it reads its two numbers of the grid, and pixels only at rows and columns inside the
+        // image.
         unsafe {
             kernel::sample::launch_unchecked(
                 client,

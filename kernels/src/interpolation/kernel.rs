@@ -1,13 +1,15 @@
-//! The device side.
+//! The device side. `source` and `output` are `[batch, channels, rows, columns]`.
 
 use crate::arithmetic::multiply_add;
 use cubecl::prelude::*;
 
-/// One unit an output element: the chain over the window of its place along `axis`.
+/// One unit an element of `output`: the chain over the elements of `source` along `axis` that have weights for it.
+/// `offsets[length + 1]`, `first[length]` and `weights` are those of
+/// [`AxisWeights`](super::weights::AxisWeights), `length` being that of `output` along `axis`.
 #[cube(launch_unchecked)]
 pub fn weighted_sums<E: Float, A: Float, O: Float>(
     source: &Tensor<E>,
-    bounds: &[u32],
+    offsets: &[u32],
     first: &[u32],
     weights: &[A],
     output: &mut Tensor<O>,
@@ -29,8 +31,8 @@ pub fn weighted_sums<E: Float, A: Float, O: Float>(
     let entry = image / channels;
     let channel = image - entry * channels;
     let place = if comptime!(axis == 2) { row } else { column };
-    let start = bounds[place as usize];
-    let end = bounds[(place + 1) as usize];
+    let start = offsets[place as usize];
+    let end = offsets[(place + 1) as usize];
     let window = first[place as usize];
     let across = if comptime!(axis == 2) { column * source.stride(3) as u32 } else { row * source.stride(2) as u32 };
     let step = source.stride(axis) as u32;
@@ -43,8 +45,9 @@ pub fn weighted_sums<E: Float, A: Float, O: Float>(
     output[unit as usize] = O::cast_from(acc);
 }
 
-/// One unit a place of up to `span` images: both chains at once, for filters whose weights are all one and whose outputs
-/// read one input each. `down` and `across` are where the outputs of an input begin and end.
+/// One unit a row and column of up to `span` images of `output`: both chains, for filters whose weights are all one and
+/// whose outputs read one input each. `down[rows + 1]` and `across[columns + 1]` are the offsets of the outputs of an
+/// input.
 #[cube(launch_unchecked)]
 pub fn sums<E: Float, A: Float>(
     source: &Tensor<E>,

@@ -2,23 +2,23 @@
 //!
 //! # Order contract
 //!
-//! Resizing is separable: along each axis, output `o` is a weighted sum of inputs `i`, `w[i, o]`. [`weights`] has the
-//! table, computed once from the two lengths. The gradient takes the outputs that read an input in ascending order, first
-//! along the height, then along the width; `fma` is [`multiply_add`](crate::arithmetic).
+//! Resizing is separable: along each axis, output `o` is the sum of inputs `i` with the weights `w[i, o]` of
+//! [`weights`], which depend on the two lengths alone. The gradient is a chain over the outputs that read an input, in
+//! ascending order, along the height and then along the width; `fma` is the [multiply-add](crate::arithmetic).
 //!
 //! ```text
 //! rows[b, c, i_y, o_x] = acc = +0; for o_y that read i_y ascending { acc = fma(w[i_y, o_y], dy[b, c, o_y, o_x], acc) }
 //! gradient[b, c, i_y, i_x] = acc = +0; for o_x that read i_x ascending { acc = fma(w[i_x, o_x], rows[b, c, i_y, o_x], acc) }
 //! ```
 //!
-//! An output reads an input where its window of taps covers it, also where the weight is zero. Half types keep chains and
+//! An output reads every input in its window of taps, those with a weight of zero too. Half types keep chains and
 //! `rows` in f32, with one rounding at the end.
 //!
 //! # Cost
 //!
 //! Two launches, a chain of about `taps * output / input` steps an element in each, and `rows` as scratch memory; one
-//! launch for the nearest filters. An
-//! input that more than [`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS) outputs of an axis read is refused.
+//! launch for the nearest filters. An input that more than [`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS) outputs of
+//! an axis read is refused.
 
 mod kernel;
 pub mod reference;
@@ -26,8 +26,10 @@ pub mod weights;
 
 use crate::KernelError;
 use crate::buffer::unwritten;
-use crate::device::{float_accumulator, require_shape, require_units};
+use crate::device::require_units;
+use crate::dtype::float_accumulator;
 use crate::grid::{MAX_ITERATIONS, UNITS, elements_a_unit, grid};
+use crate::view::require_shape;
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -81,8 +83,8 @@ pub fn input_gradient(
     Ok(along::<3>(client, partial, width, &across, [accumulator, accumulator, dtype]))
 }
 
-/// Both passes at once, for the nearest filters: each product with a weight of one is exact, and no two inputs share an
-/// output, so that nothing is computed twice.
+/// Both passes in one launch, for the nearest filters: each product with a weight of one is exact, and no two inputs
+/// have an output in common, so that nothing is computed twice.
 fn sums(
     client: &Client,
     source: TensorHandle,
@@ -100,22 +102,22 @@ fn sums(
     let images = input_shape[0] * input_shape[1];
     let span = elements_a_unit(client, elements, images).min(MAX_ITERATIONS / iterations);
     let units = images.div_ceil(span) * input_shape[2] * input_shape[3];
-    let bounds = |table: &AxisWeights| {
-        let handle = client.create_from_slice(bytemuck::cast_slice(&table.bounds));
+    let offsets = |table: &AxisWeights| {
+        let handle = client.create_from_slice(bytemuck::cast_slice(&table.offsets));
         // SAFETY: the buffer is made with this length.
-        unsafe { BufferArg::from_raw_parts(handle, table.bounds.len()) }
+        unsafe { BufferArg::from_raw_parts(handle, table.offsets.len()) }
     };
     let (count, dim) = grid(units);
     // SAFETY: a unit below `units` owns an element of the output in each of its images, of which it leaves out those
-    // that do not exist; the bounds lie within the source's axes.
+    // that do not exist; the offsets lie within the source's axes.
     unsafe {
         kernel::sums::launch_unchecked(
             client,
             count,
             dim,
             source.into_arg(),
-            bounds(down),
-            bounds(across),
+            offsets(down),
+            offsets(across),
             output.clone().into_arg(),
             units as u32,
             span as u32,
@@ -152,14 +154,14 @@ fn along<const AXIS: usize>(
     };
     let (count, dim) = grid(units);
     // SAFETY: a unit below `units` owns an element of the output; the table's windows lie within the source's axis, and
-    // its bounds within its weights.
+    // its offsets within its weights.
     unsafe {
         kernel::weighted_sums::launch_unchecked(
             client,
             count,
             dim,
             source.into_arg(),
-            buffer(bytemuck::cast_slice(&table.bounds), table.bounds.len(), 4),
+            buffer(bytemuck::cast_slice(&table.offsets), table.offsets.len(), 4),
             buffer(bytemuck::cast_slice(&table.first), table.first.len(), 4),
             buffer(&weights, table.weights.len(), accumulator.size()),
             output.clone().into_arg(),

@@ -31,7 +31,7 @@ pub fn input_gradient(
 
 /// The chain of input `i` over the outputs that read it.
 fn chain(table: &AxisWeights, i: usize, fma: MultiplyAdd, gradient: impl Fn(usize) -> f32) -> f32 {
-    let taps = table.bounds[i] as usize..table.bounds[i + 1] as usize;
+    let taps = table.offsets[i] as usize..table.offsets[i + 1] as usize;
     let outputs = table.first[i] as usize..;
     taps.zip(outputs).fold(0.0, |acc, (tap, o)| fma.apply(table.weights[tap] as f32, gradient(o), acc))
 }

@@ -1,6 +1,6 @@
-//! Which outputs of a resized axis read which inputs, and with what weight.
+//! The weights with which the outputs of a resized axis read its inputs: a sparse matrix of `n` inputs and `m` outputs.
 //!
-//! Output `o` of `m` lies at input coordinate `x`, an exact fraction:
+//! Output `o` has the input coordinate `x`, an exact fraction:
 //!
 //! | filter | `x` |
 //! |---|---|
@@ -9,10 +9,11 @@
 //! | others, corners aligned | `o * (n - 1) / max(m - 1, 1)` |
 //! | others | `((2 o + 1) * n - m) / (2 m)` |
 //!
-//! The nearest filters read `floor(x)`. The others read a window of 2, 4 or 6 inputs around `x`, with weights of the
-//! distance: the triangle, Keys' cubic with `a = -0.75` ("Cubic convolution interpolation for digital image
-//! processing", 1981), Lanczos' windowed sinc of three lobes. Taps outside the axis fall on its ends, and what falls on
-//! one input is added; Lanczos leaves them out, and divides by the sum of the weights that are left.
+//! The nearest filters read `floor(x)`. The others read a window of 2, 4 or 6 inputs around `x`, with weights by
+//! distance: the triangle, the cubic with `a = -0.75` (R. G. Keys, "Cubic convolution interpolation for digital image
+//! processing", 1981), the windowed sinc of three lobes (C. E. Duchon, "Lanczos filtering in one and two dimensions",
+//! 1979). Taps outside the axis are moved to its ends, and weights of the same input are added; Lanczos leaves them
+//! out, and divides by the sum of the weights that are left.
 //!
 //! Weights are computed in f64 on the host, and rounded once to the type of the chains.
 
@@ -23,7 +24,7 @@ use std::f64::consts::PI;
 pub enum Filter {
     /// The input at or before the coordinate.
     Nearest,
-    /// The input whose pixel covers the middle of the output's.
+    /// The input whose pixel covers the centre of the output's.
     NearestExact,
     /// Two inputs an axis.
     Linear,
@@ -70,14 +71,14 @@ fn sine_of_turn(t: f64) -> f64 {
     (1..=10).rev().fold(1.0, |series, n| 1.0 - u * u / f64::from(2 * n * (2 * n + 1)) * series) * u
 }
 
-/// For each input of an axis: the outputs that read it, consecutive ones, and the weights they do it with.
+/// The weights by input, in compressed rows (CSR): the outputs that read an input are consecutive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AxisWeights {
-    /// Where the weights of input `i` begin and end: at `[i]` and `[i + 1]`.
-    pub bounds: Vec<u32>,
-    /// The first output that reads input `i`.
+    /// `[n + 1]`: the weights of input `i` are at `offsets[i] .. offsets[i + 1]`.
+    pub offsets: Vec<u32>,
+    /// `[n]`: the first output that reads input `i`.
     pub first: Vec<u32>,
-    /// The weights, by input and then by output.
+    /// `[offsets[n]]`: the weights, by input and then by output.
     pub weights: Vec<f64>,
 }
 
@@ -94,12 +95,12 @@ impl AxisWeights {
                 weights.push(weight);
             }
         }
-        let mut bounds = vec![0];
+        let mut offsets = vec![0];
         for (_, weights) in &of_inputs {
-            bounds.push(bounds[bounds.len() - 1] + weights.len() as u32);
+            offsets.push(offsets[offsets.len() - 1] + weights.len() as u32);
         }
         Self {
-            bounds,
+            offsets,
             first: of_inputs.iter().map(|(first, _)| *first).collect(),
             weights: of_inputs.into_iter().flat_map(|(_, weights)| weights).collect(),
         }
@@ -107,7 +108,7 @@ impl AxisWeights {
 
     /// The most outputs that read one input.
     pub fn longest(&self) -> usize {
-        self.bounds.windows(2).map(|bounds| (bounds[1] - bounds[0]) as usize).max().unwrap_or(0)
+        self.offsets.windows(2).map(|offsets| (offsets[1] - offsets[0]) as usize).max().unwrap_or(0)
     }
 }
 
@@ -168,7 +169,7 @@ mod tests {
                     let sum: f64 = taps.iter().map(|(_, weight)| weight).sum();
                     assert!((sum - 1.0).abs() < 1e-12, "{filter:?} {input} {output} {o}: {sum}");
                     for (i, weight) in taps {
-                        let (start, end) = (table.bounds[i] as usize, table.bounds[i + 1] as usize);
+                        let (start, end) = (table.offsets[i] as usize, table.offsets[i + 1] as usize);
                         let of_input = &table.weights[start..end];
                         assert_eq!(
                             of_input[o - table.first[i] as usize],

@@ -1,4 +1,7 @@
 //! The device side: two ways to hold the accumulators, one chain.
+//!
+//! `lhs` is `[.., m, k]`, `rhs` `[.., k, n]` and the output `[parts, .., m, n]`, dense, with a part for each block of
+//! `k` or one for all; `output_row` and `output_column` are the strides of its last two axes.
 
 use crate::arithmetic::multiply_add;
 use cubecl::prelude::*;
@@ -11,7 +14,7 @@ fn step<A: Numeric>(a: A, b: A, acc: A, #[comptime] integer: bool) -> A {
     if comptime!(integer) { acc + a * b } else { multiply_add::<A>(a, b, acc) }
 }
 
-/// Which blocks of `k` the cubes of a launch walk: part `p` those from `first + p * span` on, `span` of them.
+/// The blocks of `k` of a launch: part `p` has `span` of them, from `first + p * span` on.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 pub struct Blocks {
     /// First block of the first part.
@@ -20,7 +23,7 @@ pub struct Blocks {
     pub span: u32,
 }
 
-/// Which tile of which matrix a cube computes, and which blocks of `k` it walks.
+/// Which tile of which matrix a cube computes, and over which blocks of `k`.
 #[derive(CubeType)]
 struct Place {
     /// Tile row and tile column.
@@ -44,7 +47,7 @@ struct Place {
 fn place<L: CubePrimitive, R: CubePrimitive>(
     lhs: &Tensor<L>,
     rhs: &Tensor<R>,
-    walked: &Blocks,
+    spans: &Blocks,
     #[comptime] tile_m: u32,
     #[comptime] tile_n: u32,
     #[comptime] block: u32,
@@ -65,7 +68,7 @@ fn place<L: CubePrimitive, R: CubePrimitive>(
     let matrix = rest / tiles_n;
     let batch = matrix % batches;
     let part = matrix / batches;
-    let first = walked.first + part * walked.span;
+    let first = spans.first + part * spans.span;
 
     let mut lhs_offset = 0u32;
     let mut rhs_offset = 0u32;
@@ -82,8 +85,8 @@ fn place<L: CubePrimitive, R: CubePrimitive>(
         column: rest % tiles_n,
         output: matrix * m * n,
         first,
-        end: min(first + walked.span, blocks),
-        opening: part * walked.span,
+        end: min(first + spans.span, blocks),
+        opening: part * spans.span,
         lhs: lhs_offset,
         rhs: rhs_offset,
     }
@@ -91,10 +94,10 @@ fn place<L: CubePrimitive, R: CubePrimitive>(
 
 /// Adds a block's chain to the sum of the blocks before it, which is kept in the output.
 ///
-/// Where each part walks a `single` block nothing is read back: a driver for a CPU reads even what a branch skips.
+/// Where each part has a `single` block nothing is read back: a driver for a CPU reads even what a branch skips.
 #[allow(
     clippy::if_same_then_else,
-    reason = "the first branch is taken when the kernel is made, the second when it runs"
+    reason = "the first condition is known when the kernel is compiled, the second when it runs"
 )]
 #[cube]
 fn store<A: Numeric, O: Numeric>(output: &mut [O], at: u32, chain: A, is_first: bool, #[comptime] single: bool) {
@@ -110,7 +113,7 @@ fn store<A: Numeric, O: Numeric>(output: &mut [O], at: u32, chain: A, is_first: 
 /// As [`store`], for the chains of as many neighbouring outputs as a vector has.
 #[allow(
     clippy::if_same_then_else,
-    reason = "the first branch is taken when the kernel is made, the second when it runs"
+    reason = "the first condition is known when the kernel is compiled, the second when it runs"
 )]
 #[cube]
 fn store_vector<A: Numeric, O: Numeric, N: Size>(
@@ -138,16 +141,17 @@ fn store_vector<A: Numeric, O: Numeric, N: Size>(
 
 /// Register tiles without shared memory: each unit owns `rows x columns` outputs.
 ///
-/// Vectors of `rhs` lie `across` the columns or else along `k`, as those of `lhs` do; vectors of outputs across them.
-/// Consecutive units own consecutive vectors across the columns, or consecutive columns, so a software driver that runs
-/// units as SIMD lanes stays in few cache lines. Rows and columns beyond the edge repeat the last one and are not stored.
+/// Vectors of `rhs` are along the columns (`across`) or else along `k`, as those of `lhs` are; vectors of outputs are
+/// along the columns. Consecutive units own consecutive vectors across the columns, or consecutive columns, so a
+/// software driver that runs units as SIMD lanes stays in few cache lines. Rows and columns beyond the edge repeat the
+/// last one and are not stored.
 #[cube(launch_unchecked)]
 pub fn direct<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
     lhs: &Tensor<Vector<I, L>>,
     rhs: &Tensor<Vector<I, R>>,
     output: &mut [Vector<O, S>],
     cubes: u32,
-    walked: Blocks,
+    spans: Blocks,
     output_row: u32,
     output_column: u32,
     #[comptime] rows: u32,
@@ -171,7 +175,7 @@ pub fn direct<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
     let group = comptime!(if across { rhs_width } else { 1 });
     let groups = comptime!(columns / group);
 
-    let place = place::<Vector<I, L>, Vector<I, R>>(lhs, rhs, &walked, rows, columns * units, block);
+    let place = place::<Vector<I, L>, Vector<I, R>>(lhs, rhs, &spans, rows, columns * units, block);
     let rank = lhs.rank();
     let m = lhs.shape(rank - 2) as u32;
     let k = lhs.shape(rank - 1) as u32;
@@ -262,7 +266,7 @@ fn fetch<I: Numeric, A: Numeric>(
     four
 }
 
-/// Where `slot` of a staged tile lies: (group of four across the tile, step along `k`).
+/// The place of `slot` in a staged tile: (group of four across the tile, step along `k`).
 ///
 /// Consecutive units read along `k` where `k` is the contiguous axis of the operand, across it otherwise.
 #[cube]
@@ -317,7 +321,7 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric>(
     rhs: &Tensor<I>,
     output: &mut [O],
     cubes: u32,
-    walked: Blocks,
+    spans: Blocks,
     output_row: u32,
     output_column: u32,
     #[comptime] side: u32,
@@ -338,7 +342,7 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric>(
     // One more slot a row keeps stores along `k` off each other's shared-memory banks.
     let pitch = comptime!(side * fours + 1);
     let fetches = comptime!(groups * depth / (side * side));
-    let place = place::<I, I>(lhs, rhs, &walked, tile, tile, block);
+    let place = place::<I, I>(lhs, rhs, &spans, tile, tile, block);
     let rank = lhs.rank();
     let m = lhs.shape(rank - 2) as u32;
     let k = lhs.shape(rank - 1) as u32;
@@ -445,7 +449,8 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric>(
     }
 }
 
-/// Adds the parts of each output, ascending, and rounds once to the element type of the result.
+/// Adds the parts of each output, `workspace[parts, outputs]`, ascending, and rounds once to the type of
+/// `output[outputs]`.
 #[cube(launch_unchecked)]
 pub fn combine<A: Numeric, O: Numeric>(
     workspace: &[A],

@@ -2,29 +2,33 @@
 //!
 //! # Order contract
 //!
-//! For every output element, whatever the batch, strides, device and launch plan:
+//! The [blocked order](crate::order) over `k`, with `fma` for `+`, for every output element, whatever the batch,
+//! strides, device and plan:
 //!
 //! ```text
 //! total = block(0)                            block(q):  acc = +0
 //! for q in 1 .. ceil(k / BLOCK):                         for p in q*BLOCK .. min((q+1)*BLOCK, k):
-//!     total = total + block(q)                               acc = multiply_add(a[i,p], b[p,j], acc)
+//!     total = total + block(q)                               acc = fma(a[i,p], b[p,j], acc)
 //! out[i,j] = round(total)                                return acc
 //! ```
 //!
-//! with [`BLOCK`](crate::order::BLOCK) = 1024 and `multiply_add` the device's one ([`crate::arithmetic`]); `k = 0` gives zeros. Everything is in
-//! the accumulator type: f32 for f16, bf16 and f32, f64 for f64, and `round` is the one rounding of a half result.
-//! Integers wrap. No tensor cores, no TF32.
+//! with [`BLOCK`](crate::order::BLOCK) = 1024 and `fma` the device's [multiply-add](crate::arithmetic); `k = 0` gives
+//! zeros. Everything is in the accumulator type: f32 for f16, bf16 and f32, f64 for f64, and `round` is the one
+//! rounding of a half result. Integers wrap. No tensor cores, no TF32.
 //!
 //! The blocks exist so that a long `k` with few outputs (a weight gradient) runs in parallel; they also bound the
 //! length of a chain, and with it the error, by `BLOCK + k / BLOCK` steps instead of `k`.
 //!
-//! Cost: `m n k` multiply-adds. Operands are read in place through any strides, broadcast ones included. A `k` that no
-//! unit may walk in one launch ([`grid::MAX_ITERATIONS`]) takes one launch for every 49 blocks, unless it is split.
+//! # Cost
+//!
+//! `m n k` multiply-adds. Operands are read in place through any strides, broadcast ones included. A `k` longer than
+//! a unit may loop in one launch ([`grid::MAX_ITERATIONS`]) takes one launch for every 49 blocks, unless it is split.
 
 mod kernel;
 pub mod plan;
 pub mod reference;
 
+use crate::buffer::unwritten;
 use crate::device::{self, Machine};
 use crate::order::BLOCK;
 use crate::{KernelError, grid};
@@ -33,12 +37,9 @@ use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use plan::{Fours, Plan, Problem, Tile};
 
-/// Steps of `k` staged at a time by the tiled kernel.
-const DEPTH: u32 = 16;
-
-/// Blocks of `k` that a unit walks in one launch. The tiled kernel has most iterations: a block is a round for each
-/// [`DEPTH`] steps and two more, and a round is an iteration, its steps, and an end of each of its two loops.
-const BLOCKS_A_LAUNCH: usize = grid::MAX_ITERATIONS / (BLOCK + 3 * (BLOCK / DEPTH as usize + 2));
+/// Blocks of `k` of a unit in one launch. The tiled kernel has most iterations: a block is a round for each
+/// [`Tile::DEPTH`] steps and two more, and a round is an iteration, its steps, and an end of each of its two loops.
+const BLOCKS_A_LAUNCH: usize = grid::MAX_ITERATIONS / (BLOCK + 3 * (BLOCK / Tile::DEPTH as usize + 2));
 
 /// Indices are 32 bits, and those of the last tile or block run past the edge before they are clamped.
 const MAX_ELEMENTS: usize = u32::MAX as usize - BLOCK;
@@ -52,26 +53,24 @@ const NAME: &str = "matmul";
 ///
 /// # Errors
 ///
-/// Refuses shapes that do not fit together or that 32-bit indices do not reach, and element types that the device does not
-/// compute.
+/// Refuses shapes that do not fit together or that 32-bit indices do not reach, and element types that the device does
+/// not compute.
 pub fn matmul(client: &Client, lhs: TensorHandle, rhs: TensorHandle) -> Result<TensorHandle, KernelError> {
-    let operands = Operands::new(client, lhs, rhs)?;
-    let plan = plan::plan(operands.problem(client));
-    operands.launch(client, plan)
+    Operands::new(client, lhs, rhs)?.launch(client, None)
 }
 
-/// `lhs x rhs`, launched by a given plan: the same bits as [`matmul`].
+/// [`matmul`] by a plan of the caller's choice, which cannot change the result.
 ///
 /// # Errors
 ///
-/// As [`matmul`], and a plan whose cubes or shared memory the device does not have.
+/// As [`matmul`], and a plan that does not apply or whose cubes or shared memory the device does not have.
 pub fn matmul_planned(
     client: &Client,
     lhs: TensorHandle,
     rhs: TensorHandle,
     plan: Plan,
 ) -> Result<TensorHandle, KernelError> {
-    Operands::new(client, lhs, rhs)?.launch(client, plan)
+    Operands::new(client, lhs, rhs)?.launch(client, Some(plan))
 }
 
 /// Checked operands: batch axes broadcast by strides of 0, and folded into the rows where `rhs` is the same for all.
@@ -124,48 +123,44 @@ impl Operands {
         Ok(Self { lhs, rhs, output_shape, accumulator })
     }
 
-    /// `(batch, m, k, n)` of the folded operands.
-    fn extents(&self) -> [usize; 4] {
-        let rank = self.lhs.shape().len();
-        let batch = self.lhs.shape()[..rank - 2].iter().product();
-        [batch, self.lhs.shape()[rank - 2], self.lhs.shape()[rank - 1], self.rhs.shape()[rank - 1]]
+    /// What the plan looks at: the folded operands.
+    fn problem(&self) -> Problem {
+        let (lhs, rhs) = (self.lhs.shape(), self.rhs.shape());
+        let rank = lhs.len();
+        Problem {
+            batch: lhs[..rank - 2].iter().product(),
+            m: lhs[rank - 2],
+            k: lhs[rank - 1],
+            n: rhs[rank - 1],
+            accumulator: self.accumulator.size(),
+            fours: fours_of(&self.lhs, &self.rhs),
+            swapped_fours: fours_of(&transposed(self.rhs.clone()), &transposed(self.lhs.clone())),
+        }
     }
 
-    fn problem(&self, client: &Client) -> Problem {
-        let [batch, m, k, n] = self.extents();
-        let accumulator = self.accumulator.size();
-        let fours = fours_of(&self.lhs, &self.rhs);
-        let swapped_fours = fours_of(&transposed(self.rhs.clone()), &transposed(self.lhs.clone()));
-        Problem { batch, m, k, n, accumulator, fours, swapped_fours, machine: Machine::of(client) }
-    }
-
-    fn launch(self, client: &Client, plan: Plan) -> Result<TensorHandle, KernelError> {
-        let [_, _, k, _] = self.extents();
+    /// Launches the given plan, or the one that [`plan::plan`] chooses.
+    fn launch(self, client: &Client, plan: Option<Plan>) -> Result<TensorHandle, KernelError> {
+        let problem = self.problem();
         let dtype = self.lhs.dtype;
         let outputs = self.output_shape.iter().product::<usize>();
-        if outputs == 0 || k == 0 {
+        if outputs == 0 || problem.k == 0 {
             let zeros = client.create_from_slice(&vec![0; (outputs * dtype.size()).max(1)]);
             return Ok(TensorHandle::new_contiguous(self.output_shape, zeros, dtype));
         }
-        let blocks = k.div_ceil(BLOCK);
-        let parts = if plan.split && blocks <= plan::MAX_PARTS { blocks } else { 1 };
-        let empty = |elements: usize, dtype: ElemType| client.empty(elements * dtype.size());
-        let output = TensorHandle::new_contiguous(self.output_shape.clone(), empty(outputs, dtype), dtype);
+        let plan = plan.unwrap_or_else(|| plan::plan(&problem, Machine::of(client)));
+        if let Some(reason) = plan.refuses(&problem) {
+            return Err(KernelError::Plan { kernel: NAME, reason });
+        }
+        let parts = plan.parts(&problem);
+        let output = unwritten(client, self.output_shape.clone(), dtype);
         // A sum of blocks is kept in the accumulator type until it is complete.
-        if parts == 1 && (blocks == 1 || dtype == self.accumulator) {
-            self.launch_blocks(client, plan, parts, output.clone())?;
+        if parts == 1 && (problem.blocks() == 1 || dtype == self.accumulator) {
+            self.launch_blocks(client, plan, &problem, output.clone())?;
             return Ok(output);
         }
-        if parts * outputs > u32::MAX as usize {
-            return Err(KernelError::Shape {
-                kernel: NAME,
-                reason: format!("{parts} blocks of {outputs} outputs are more than 32-bit indices address"),
-            });
-        }
         let accumulator = self.accumulator;
-        let workspace =
-            TensorHandle::new_contiguous(vec![parts, outputs], empty(parts * outputs, accumulator), accumulator);
-        self.launch_blocks(client, plan, parts, workspace.clone())?;
+        let workspace = unwritten(client, vec![parts, outputs], accumulator);
+        self.launch_blocks(client, plan, &problem, workspace.clone())?;
         device::require_units(client, NAME, grid::UNITS)?;
         let (count, dim) = grid::grid(outputs);
         // SAFETY: units at or beyond `outputs` return, the others read `parts` elements of a workspace of
@@ -185,22 +180,22 @@ impl Operands {
         Ok(output)
     }
 
-    /// Writes `parts` sums of blocks, `[parts, .., m, n]`, to `target`: every block its own part, or one part.
-    fn launch_blocks(self, client: &Client, plan: Plan, parts: usize, target: TensorHandle) -> Result<(), KernelError> {
-        let [batch, m, k, n] = self.extents();
-        let (lhs, rhs, [m, n], [row, column]) = match plan.swap {
-            true => (transposed(self.rhs), transposed(self.lhs), [n, m], [1, n as u32]),
-            false => (self.lhs, self.rhs, [m, n], [n as u32, 1]),
+    /// Writes the sums of blocks, `[parts, .., m, n]`, to `target`: every block its own part, or one part.
+    fn launch_blocks(
+        self,
+        client: &Client,
+        plan: Plan,
+        problem: &Problem,
+        target: TensorHandle,
+    ) -> Result<(), KernelError> {
+        let n = problem.n as u32;
+        let (lhs, rhs, fours, [row, column]) = match plan.swap {
+            true => (transposed(self.rhs), transposed(self.lhs), problem.swapped_fours, [1, n]),
+            false => (self.lhs, self.rhs, problem.fours, [n, 1]),
         };
-        let cubes = plan.tile.cubes(parts * batch, m, n);
-        let Ok(cubes) = u32::try_from(cubes) else {
-            return Err(KernelError::Shape {
-                kernel: NAME,
-                reason: format!("{cubes} cubes are more than a grid holds"),
-            });
-        };
+        let cubes = plan.cubes(problem) as u32;
         device::require_units(client, NAME, plan.tile.units())?;
-        device::require_shared_memory(client, NAME, plan.tile.staged(DEPTH) * self.accumulator.size())?;
+        device::require_shared_memory(client, NAME, plan.tile.staged() * self.accumulator.size())?;
         let integer = !matches!(self.accumulator, ElemType::Float(_));
         let dtypes = [lhs.dtype, self.accumulator, target.dtype];
         let inner = |tensor: &TensorHandle| {
@@ -208,22 +203,20 @@ impl Operands {
             [strides[strides.len() - 2], strides[strides.len() - 1]]
         };
         let ([lhs_row, lhs_k], [rhs_k, rhs_column]) = (inner(&lhs), inner(&rhs));
-        let blocks = k.div_ceil(BLOCK);
-        let (walked, span) = if parts == 1 { (blocks, BLOCKS_A_LAUNCH) } else { (1, 1) };
-        let single = walked == 1;
-        let fours = fours_of(&lhs, &rhs);
+        let (blocks, span) = if plan.split { (1, 1) } else { (problem.blocks(), BLOCKS_A_LAUNCH) };
+        let single = blocks == 1;
         let lhs_width = if fours == Fours::Steps { 4 } else { 1 };
         let rhs_width = if fours == Fours::No { 1 } else { 4 };
         let output_width = if fours == Fours::Columns && column == 1 && target.dtype.size() == 4 { 4 } else { 1 };
         // Launches that follow each other continue the sums in `target`.
-        for first in (0..walked).step_by(span) {
+        for first in (0..blocks).step_by(span) {
             let count = grid::cubes(cubes as usize);
             let dim = CubeDim::new_1d(plan.tile.units());
-            let walked = kernel::BlocksLaunch::new(first as u32, span as u32);
+            let blocks = kernel::BlocksLaunch::new(first as u32, span as u32);
             let (lhs, rhs, target) = (lhs.clone(), rhs.clone(), target.clone().into_arg().into_buffer_arg());
             match plan.tile {
                 // SAFETY: row and column indices are clamped to the operands' extents, k indices end at k, stores are
-                // masked to the output's extents, and cubes at or beyond `cubes` return. Vectors lie whole in the
+                // masked to the output's extents, and cubes at or beyond `cubes` return. Vectors are whole in the
                 // operands and the output, whose extents and strides are multiples of their width.
                 Tile::Direct { rows, columns } => unsafe {
                     kernel::direct::launch_unchecked(
@@ -237,7 +230,7 @@ impl Operands {
                         rhs.into_arg(),
                         target,
                         cubes,
-                        walked,
+                        blocks,
                         row,
                         column,
                         rows,
@@ -260,12 +253,12 @@ impl Operands {
                         rhs.into_arg(),
                         target,
                         cubes,
-                        walked,
+                        blocks,
                         row,
                         column,
                         side,
                         fours,
-                        DEPTH,
+                        Tile::DEPTH,
                         lhs_k < lhs_row,
                         rhs_k < rhs_column,
                         BLOCK as u32,
@@ -297,8 +290,8 @@ fn accumulator_of(client: &Client, lhs: &TensorHandle, rhs: &TensorHandle) -> Re
     }
 }
 
-/// Which elements of `lhs` and `rhs` can be read four at a time: those of an axis along which they are dense, and whole
-/// fours, on every line.
+/// The vectors of four in which `lhs` and `rhs` can be read: along an axis where neighbours are adjacent in memory, and
+/// every line has whole fours and begins at a multiple of four.
 fn fours_of(lhs: &TensorHandle, rhs: &TensorHandle) -> Fours {
     let along = |tensor: &TensorHandle, axis: usize| {
         let (shape, strides) = (tensor.shape(), tensor.strides());

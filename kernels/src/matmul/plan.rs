@@ -1,8 +1,8 @@
-//! Launch geometry. Nothing here can change a result: see the contract in [`super`].
+//! How a product is launched; every plan gives the same bits.
 
 use super::BLOCK;
 use crate::device::Machine;
-use crate::grid::MAX_ITERATIONS;
+use crate::grid::{MAX_CUBES_PER_AXIS, MAX_ITERATIONS};
 
 /// A matmul as the plan sees it, after broadcasting: `batch` products of `[m, k] x [k, n]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,15 +17,24 @@ pub struct Problem {
     pub n: usize,
     /// Bytes of an accumulator.
     pub accumulator: usize,
-    /// How the operands of the product lie.
+    /// Which vectors of four the operands of the product offer.
     pub fours: Fours,
-    /// How those of the transposed product do.
+    /// Which those of the transposed product offer.
     pub swapped_fours: Fours,
-    /// Where it runs.
-    pub machine: Machine,
 }
 
-/// Which elements of the operands of a product lie so that a unit can read them four at a time.
+impl Problem {
+    /// Blocks of `k`.
+    pub fn blocks(&self) -> usize {
+        self.k.div_ceil(BLOCK)
+    }
+
+    fn outputs(&self) -> usize {
+        self.batch * self.m * self.n
+    }
+}
+
+/// The vectors of four elements in which a unit can read the operands of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fours {
     /// None.
@@ -39,15 +48,16 @@ pub enum Fours {
 /// How one cube holds its outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Tile {
-    /// Registers only: a unit owns `rows x columns` outputs, [`Tile::DIRECT_UNITS`] units side by side. It reads four
-    /// elements at a time where they [lie so](Fours).
+    /// Registers only: a unit owns `rows x columns` outputs, [`Tile::DIRECT_UNITS`] units a cube along the columns. It
+    /// reads the [vectors](Fours) that the operands offer.
     Direct {
         /// Rows of a unit.
         rows: u32,
         /// Columns of a unit, a multiple of four.
         columns: u32,
     },
-    /// Shared memory: `side x side` units, a unit owns `4 fours x 4 fours` outputs.
+    /// Both operands staged in shared memory, [`Tile::DEPTH`] steps of `k` at a time: `side x side` units a cube, a
+    /// unit owns `4 fours x 4 fours` outputs.
     Tiled {
         /// Units along each edge of the tile.
         side: u32,
@@ -59,6 +69,36 @@ pub enum Tile {
 impl Tile {
     /// Units of a direct cube: the vector lanes of the software drivers.
     pub const DIRECT_UNITS: u32 = 8;
+
+    /// Steps of `k` staged at a time by the tiled kernel.
+    pub const DEPTH: u32 = 16;
+
+    /// Every tile of a plan.
+    const ALL: [Self; 10] = [
+        Self::Direct { rows: 16, columns: 8 },
+        Self::Direct { rows: 4, columns: 8 },
+        Self::Direct { rows: 8, columns: 16 },
+        Self::Direct { rows: 1, columns: 32 },
+        Self::Direct { rows: 1, columns: 64 },
+        Self::Direct { rows: 1, columns: 8 },
+        Self::Direct { rows: 1, columns: 4 },
+        Self::Tiled { side: 16, fours: 2 },
+        Self::Tiled { side: 16, fours: 1 },
+        Self::Tiled { side: 8, fours: 1 },
+    ];
+
+    /// What a tile has to be, if it is not.
+    fn unmet(self) -> Option<&'static str> {
+        match self {
+            Self::Direct { rows, columns } if rows == 0 || columns == 0 || !columns.is_multiple_of(4) => {
+                Some("rows, and columns in fours")
+            }
+            Self::Tiled { side, fours } if side == 0 || fours == 0 || !(fours * Self::DEPTH).is_multiple_of(side) => {
+                Some("as many vectors to stage for each unit")
+            }
+            _ => None,
+        }
+    }
 
     /// Rows and columns of a cube's outputs.
     pub fn extent(self) -> [usize; 2] {
@@ -76,12 +116,12 @@ impl Tile {
         }
     }
 
-    /// Elements that a cube keeps in shared memory to stage `depth` steps of `k`.
-    pub(super) fn staged(self, depth: u32) -> usize {
+    /// Elements that a cube keeps in shared memory.
+    pub(super) fn staged(self) -> usize {
         match self {
             Self::Direct { .. } => 0,
             // Two operands, and a slot of four more a row.
-            Self::Tiled { side, fours } => (2 * (side * fours + 1) * depth * 4) as usize,
+            Self::Tiled { side, fours } => (2 * (side * fours + 1) * Self::DEPTH * 4) as usize,
         }
     }
 
@@ -92,16 +132,56 @@ impl Tile {
     }
 }
 
-/// A launch.
+/// How a product is launched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Plan {
     /// How one cube holds its outputs.
     pub tile: Tile,
     /// Whether the transposed product is computed, `out^T = rhs^T lhs^T`: the same chains, other lanes.
     pub swap: bool,
-    /// Whether each block of `k` gets cubes of its own, and a second kernel adds their results; up to [`MAX_PARTS`].
+    /// Whether each block of `k` gets cubes of its own, and a second kernel adds their results: `2 ..= `[`MAX_PARTS`]
+    /// blocks.
     pub split: bool,
 }
+
+impl Plan {
+    /// Every plan that applies to `problem`.
+    pub fn candidates(problem: &Problem) -> Vec<Self> {
+        let launches = [(false, false), (true, false), (false, true), (true, true)];
+        let of_tile = |tile| launches.map(|(swap, split)| Self { tile, swap, split });
+        Tile::ALL.into_iter().flat_map(of_tile).filter(|plan| plan.refuses(problem).is_none()).collect()
+    }
+
+    /// Why this plan does not apply to `problem`, if it does not.
+    pub fn refuses(&self, problem: &Problem) -> Option<String> {
+        let blocks = problem.blocks();
+        let wanted = match self.tile.unmet() {
+            Some(unmet) => unmet.to_string(),
+            None if self.split && !(2..=MAX_PARTS).contains(&blocks) => format!("2 to {MAX_PARTS} blocks to split"),
+            None if self.parts(problem).saturating_mul(problem.outputs()) > u32::MAX as usize => {
+                "fewer than 2^32 sums of blocks".to_string()
+            }
+            None if self.cubes(problem) > MAX_CUBES => format!("at most {MAX_CUBES} cubes"),
+            None => return None,
+        };
+        Some(format!("{self:?} for {problem:?}, want {wanted}"))
+    }
+
+    /// Sums that an output has before they are added.
+    pub(super) fn parts(&self, problem: &Problem) -> usize {
+        if self.split { problem.blocks() } else { 1 }
+    }
+
+    /// Cubes of the launch.
+    pub(super) fn cubes(&self, problem: &Problem) -> usize {
+        let Problem { batch, m, n, .. } = *problem;
+        let [m, n] = if self.swap { [n, m] } else { [m, n] };
+        self.tile.cubes(self.parts(problem) * batch, m, n)
+    }
+}
+
+/// Most cubes of a launch.
+const MAX_CUBES: usize = MAX_CUBES_PER_AXIS as usize * (1 << 15);
 
 /// Cubes that keep a machine busy.
 fn enough_cubes(machine: Machine) -> usize {
@@ -114,12 +194,12 @@ fn enough_cubes(machine: Machine) -> usize {
 /// Elements a split may keep in its workspace, 64 MiB of f32: beyond it the outputs are many enough.
 const WORKSPACE: usize = 1 << 24;
 
-/// Most blocks that are split: the kernel that adds them walks them all.
+/// Most blocks that are split: a unit of the kernel that adds them reads them all.
 pub const MAX_PARTS: usize = MAX_ITERATIONS;
 
-/// Chooses a launch.
-pub fn plan(problem: Problem) -> Plan {
-    let Problem { batch, m, k, n, accumulator, fours, swapped_fours, machine } = problem;
+/// The plan for `problem` on `machine`. It [applies](Plan::refuses), unless no plan does.
+pub fn plan(problem: &Problem, machine: Machine) -> Plan {
+    let Problem { batch, m, k, n, accumulator, fours, swapped_fours } = *problem;
     let enough = enough_cubes(machine);
     let (tile, swap) = match machine {
         Machine::Software => {
@@ -147,10 +227,11 @@ pub fn plan(problem: Problem) -> Plan {
             (tile, false)
         }
     };
-    let blocks = k.div_ceil(BLOCK);
-    let cubes = if swap { tile.cubes(batch, n, m) } else { tile.cubes(batch, m, n) };
-    let split = (2..=MAX_PARTS).contains(&blocks) && cubes < enough && blocks * batch * m * n <= WORKSPACE;
-    Plan { tile, swap, split }
+    let whole = Plan { tile, swap, split: false };
+    let blocks = problem.blocks();
+    let split =
+        (2..=MAX_PARTS).contains(&blocks) && whole.cubes(problem) < enough && blocks * problem.outputs() <= WORKSPACE;
+    Plan { split, ..whole }
 }
 
 /// The tile of `batch` products of `[m, k] x [k, n]` on a software driver.
@@ -161,7 +242,7 @@ fn software_tile([batch, m, k, n]: [usize; 4], fours: Fours) -> Tile {
     let direct = |rows, columns| Tile::Direct { rows, columns };
     let cubes = |tile: Tile| tile.cubes(batch, m, n);
     match (m.min(n), fours) {
-        // A unit walks rows of the matrix: few of them, so that they stay in the cache.
+        // A unit reads along rows of the matrix: few of them, so that they stay in the cache.
         (0..=1, Fours::Steps) if cubes(direct(1, 8)) >= enough_cubes(Machine::Software) => direct(1, 8),
         (0..=1, Fours::Steps) => direct(1, 4),
         // A vector's product is wide instead: it reads a stretch of each row of the matrix, each of another page.

@@ -1,11 +1,12 @@
-//! Random tensors: ChaCha8 addressed by logical element index.
+//! Random tensors: ChaCha8 addressed by logical element index, a counter-based generator (D. J. Bernstein, "ChaCha, a
+//! variant of Salsa20", 2008).
 //!
 //! # Contract
 //!
 //! A [`Source`] names one sequence of 32-bit words, the output of ChaCha with 8 rounds, a 256-bit key, a 64-bit block
 //! counter and a 64-bit stream number: word for word `rand_chacha::ChaCha8Rng` after `from_seed(key)`,
 //! `set_stream(stream)`, `set_word_pos(16 * block)`. Element `i` of the row-major shape takes the words at fixed
-//! positions, whatever the rest of the tensor is:
+//! positions, which do not depend on the other elements:
 //!
 //! ```text
 //! one word    w = word[i]                                bits, uniform, bernoulli
@@ -55,8 +56,8 @@
 //!
 //! One unit computes one block of 16 words and writes its 16, 8 or 4 elements: 24 integer operations a word, some 35
 //! operations more for a normal number, and no memory is read. The key, the stream, the block and the distribution's
-//! parameters are arguments of the launch, so a kernel is compiled once for each distribution, dtype, number of words and
-//! width of a store (4 elements, or 1 where 4 does not divide their number).
+//! parameters are arguments of the launch, so a kernel is compiled once for each distribution, dtype, number of words
+//! and width of a store (4 elements, or 1 where 4 does not divide their number).
 
 mod box_muller;
 mod kernel;
@@ -66,11 +67,13 @@ mod transform;
 
 use crate::KernelError;
 use crate::buffer::unwritten;
+use crate::device::require_units;
+use crate::grid::cubes;
 use cubecl::ir::features::TypeUsage;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
-use plan::{Plan, Problem, plan};
+use plan::{Plan, Problem};
 use transform::Transform;
 
 /// Words in a ChaCha block.
@@ -161,19 +164,15 @@ pub fn draw(
     source: Source,
     distribution: Distribution,
 ) -> Result<TensorHandle, KernelError> {
-    let transform = Transform::new(distribution, dtype)?;
-    let elements = elements(shape)?;
-    draw_with(client, shape, dtype, source, distribution, plan(Problem { elements, words: transform.words() }))
+    draw_by(client, shape, dtype, source, distribution, None)
 }
 
-/// Draws a tensor with a given launch plan, which must be made for at least the shape's elements.
-///
-/// The bits do not depend on the plan; this is for tests and measurements.
+/// [`draw`] by a plan of the caller's choice, which cannot change the result.
 ///
 /// # Errors
 ///
-/// Those of [`draw`], and [`KernelError::Shape`] when the plan's vectors do not divide the elements.
-pub fn draw_with(
+/// As [`draw`], and a plan that does not apply or whose cubes the device does not have.
+pub fn draw_planned(
     client: &Client,
     shape: &[usize],
     dtype: ElemType,
@@ -181,18 +180,31 @@ pub fn draw_with(
     distribution: Distribution,
     plan: Plan,
 ) -> Result<TensorHandle, KernelError> {
+    draw_by(client, shape, dtype, source, distribution, Some(plan))
+}
+
+/// [`draw`] by a plan, or by the one that [`plan::plan`] chooses.
+fn draw_by(
+    client: &Client,
+    shape: &[usize],
+    dtype: ElemType,
+    source: Source,
+    distribution: Distribution,
+    plan: Option<Plan>,
+) -> Result<TensorHandle, KernelError> {
     let kernel = distribution.name();
     let transform = Transform::new(distribution, dtype)?;
     let elements = elements(shape)?;
-    if !elements.is_multiple_of(plan.vector_width as u32) || !plan.covers(elements, transform.words()) {
-        let reason = format!("{plan:?} does not fit {elements} elements of {} words", transform.words());
-        return Err(KernelError::Shape { kernel, reason });
+    let problem = Problem { elements, words: transform.words() };
+    let plan = plan.unwrap_or_else(|| plan::plan(&problem));
+    if let Some(reason) = plan.refuses(&problem) {
+        return Err(KernelError::Plan { kernel, reason });
     }
     if !client.properties().type_usage(dtype).contains(TypeUsage::Buffer) {
         let remedy = "this device cannot store it: draw a type it has, and cast";
         return Err(KernelError::Dtype { kernel, dtype, remedy });
     }
-    crate::device::require_units(client, kernel, plan.units)?;
+    require_units(client, kernel, plan.units)?;
     let out = unwritten(client, shape.to_vec(), dtype);
     if elements == 0 {
         return Ok(out);
@@ -201,7 +213,7 @@ pub fn draw_with(
     unsafe {
         kernel::draw::launch_unchecked(
             client,
-            CubeCount::Static(plan.cubes.0, plan.cubes.1, 1),
+            cubes(plan.cubes(&problem)),
             CubeDim::new_1d(plan.units),
             plan.vector_width,
             out.clone().into_arg().into_buffer_arg(),

@@ -1,8 +1,8 @@
-//! Where along an axis the largest or smallest element is.
+//! The index of the largest or smallest element along an axis.
 //!
-//! The index is the lowest one of the elements that no other beats. -0 and +0 tie. A NaN beats everything that is not
-//! NaN, for the maximum and for the minimum; NaNs tie. This does not depend on the order of comparison, and floats are
-//! compared as integers. It is Burn's rule for `argmax` and `argmin`.
+//! The index is the lowest one of the elements that no other beats. -0 and +0 tie. A NaN beats every number, for the
+//! maximum and for the minimum; NaNs tie. This does not depend on the order of comparison, and floats are compared as
+//! integers. It is Burn's rule for `argmax` and `argmin`.
 //!
 //! With indices the value is the element at the index, to the bit: a NaN keeps its payload, and of two zeros it is the
 //! first one, where [`reduce::max`](super::max()) gives +0 and [`reduce::min`](super::min()) -0.
@@ -11,11 +11,10 @@
 //! 4096.
 
 use super::kernel::{GeometryLaunch, extreme};
-use super::plan::{Plan, View, plan, plan_search};
-use super::{Operation, readable, reduced_shape};
+use super::plan::{self, Cube, Kind, Plan, Problem, View};
+use super::{Operation, checked, reduced_shape, with_reduced_last};
 use crate::KernelError;
 use crate::buffer::unwritten;
-use crate::device::Machine;
 use crate::order::COLUMNS_BLOCK as BLOCK;
 use cubecl::ir::{ElemType, UIntKind};
 use cubecl::prelude::*;
@@ -60,7 +59,7 @@ pub fn argmax(
     axis: usize,
     index_dtype: ElemType,
 ) -> Result<TensorHandle, KernelError> {
-    index_of(client, Extreme::Max, input, axis, index_dtype, None)
+    index_of(client, Extreme::Max, input, axis, index_dtype)
 }
 
 /// The indices of the smallest elements along `axis`, which keeps size one, as `index_dtype`.
@@ -74,7 +73,7 @@ pub fn argmin(
     axis: usize,
     index_dtype: ElemType,
 ) -> Result<TensorHandle, KernelError> {
-    index_of(client, Extreme::Min, input, axis, index_dtype, None)
+    index_of(client, Extreme::Min, input, axis, index_dtype)
 }
 
 /// The largest elements along `axis`, which keeps size one, and their indices as `index_dtype`.
@@ -88,7 +87,7 @@ pub fn max_with_indices(
     axis: usize,
     index_dtype: ElemType,
 ) -> Result<(TensorHandle, TensorHandle), KernelError> {
-    with_index(client, Extreme::Max, input, axis, index_dtype, None)
+    with_index(client, Extreme::Max, input, axis, index_dtype)
 }
 
 /// The smallest elements along `axis`, which keeps size one, and their indices as `index_dtype`.
@@ -102,32 +101,42 @@ pub fn min_with_indices(
     axis: usize,
     index_dtype: ElemType,
 ) -> Result<(TensorHandle, TensorHandle), KernelError> {
-    with_index(client, Extreme::Min, input, axis, index_dtype, None)
+    with_index(client, Extreme::Min, input, axis, index_dtype)
 }
 
-/// [`argmax`] or [`argmin`] with every pass on `forced` instead of the planned cube.
+/// [`argmax`] or [`argmin`].
 ///
 /// # Errors
 ///
-/// Refuses an axis that the tensor does not have or that has no element, a tensor that 32-bit indices do not reach, element
-/// types that the device does not compute, and a forced cube that it does not have.
+/// Refuses an axis that the tensor does not have or that has no element, a tensor that 32-bit indices do not reach, and
+/// element types that the device does not compute.
 pub fn index_of(
     client: &Client,
     end: Extreme,
     input: TensorHandle,
     axis: usize,
     index_dtype: ElemType,
-    forced: Option<Plan>,
 ) -> Result<TensorHandle, KernelError> {
-    let search = Search::new(client, end, input, axis, index_dtype, forced)?;
-    let indices = search.output(client, index_dtype);
-    if let Some(pass) = search.last_pass(client)? {
-        pass.index_of(client, indices.clone());
-    }
-    Ok(indices)
+    Search::new(client, end, input, axis, index_dtype)?.index_of(client, index_dtype, None)
 }
 
-/// [`max_with_indices`] or [`min_with_indices`] with every pass on `forced` instead of the planned cube.
+/// [`index_of`] by a plan of the caller's choice, which cannot change the result.
+///
+/// # Errors
+///
+/// As [`index_of`], and a plan that does not apply or whose cubes the device does not have.
+pub fn index_of_planned(
+    client: &Client,
+    end: Extreme,
+    input: TensorHandle,
+    axis: usize,
+    index_dtype: ElemType,
+    plan: Plan,
+) -> Result<TensorHandle, KernelError> {
+    Search::new(client, end, input, axis, index_dtype)?.index_of(client, index_dtype, Some(plan))
+}
+
+/// [`max_with_indices`] or [`min_with_indices`].
 ///
 /// # Errors
 ///
@@ -138,15 +147,24 @@ pub fn with_index(
     input: TensorHandle,
     axis: usize,
     index_dtype: ElemType,
-    forced: Option<Plan>,
 ) -> Result<(TensorHandle, TensorHandle), KernelError> {
-    let search = Search::new(client, end, input, axis, index_dtype, forced)?;
-    let indices = search.output(client, index_dtype);
-    let values = search.output(client, search.input.dtype);
-    if let Some(pass) = search.last_pass(client)? {
-        pass.with_index(client, values.clone(), indices.clone());
-    }
-    Ok((values, indices))
+    Search::new(client, end, input, axis, index_dtype)?.with_index(client, index_dtype, None)
+}
+
+/// [`with_index`] by a plan of the caller's choice, which cannot change the results.
+///
+/// # Errors
+///
+/// As [`index_of_planned`].
+pub fn with_index_planned(
+    client: &Client,
+    end: Extreme,
+    input: TensorHandle,
+    axis: usize,
+    index_dtype: ElemType,
+    plan: Plan,
+) -> Result<(TensorHandle, TensorHandle), KernelError> {
+    Search::new(client, end, input, axis, index_dtype)?.with_index(client, index_dtype, Some(plan))
 }
 
 /// A checked search.
@@ -154,9 +172,8 @@ struct Search {
     end: Extreme,
     input: TensorHandle,
     key: ElemType,
-    reduced: Vec<bool>,
+    axis: usize,
     shape: Vec<usize>,
-    forced: Option<Plan>,
 }
 
 impl Search {
@@ -166,7 +183,6 @@ impl Search {
         input: TensorHandle,
         axis: usize,
         index_dtype: ElemType,
-        forced: Option<Plan>,
     ) -> Result<Self, KernelError> {
         let kernel = end.name();
         let supported = |dtype| client.properties().supports_type(dtype);
@@ -178,47 +194,69 @@ impl Search {
             let remedy = "ask for indices of an integer type the device has";
             return Err(KernelError::Dtype { kernel, dtype: index_dtype, remedy });
         }
-        let (reduced, shape) = reduced_shape(kernel, input.shape(), input.strides(), &[axis])?;
+        let shape = reduced_shape(kernel, input.shape(), input.strides(), &[axis])?;
         if input.shape()[axis] == 0 {
             let reason = format!("no element along axis {axis} of shape {:?}, want at least one", input.shape());
             return Err(KernelError::Shape { kernel, reason });
         }
-        Ok(Self { end, input, key, reduced, shape, forced })
+        Ok(Self { end, input, key, axis, shape })
     }
 
     fn output(&self, client: &Client, dtype: ElemType) -> TensorHandle {
         unwritten(client, self.shape.clone(), dtype)
     }
 
+    fn index_of(self, client: &Client, index_dtype: ElemType, plan: Option<Plan>) -> Result<TensorHandle, KernelError> {
+        let indices = self.output(client, index_dtype);
+        if let Some(pass) = self.last_pass(client, plan)? {
+            pass.index_of(client, indices.clone());
+        }
+        Ok(indices)
+    }
+
+    fn with_index(
+        self,
+        client: &Client,
+        index_dtype: ElemType,
+        plan: Option<Plan>,
+    ) -> Result<(TensorHandle, TensorHandle), KernelError> {
+        let indices = self.output(client, index_dtype);
+        let values = self.output(client, self.input.dtype);
+        if let Some(pass) = self.last_pass(client, plan)? {
+            pass.with_index(client, values.clone(), indices.clone());
+        }
+        Ok((values, indices))
+    }
+
     /// Launches every pass but the last one; `None` where the result has no element.
-    fn last_pass(self, client: &Client) -> Result<Option<Pass>, KernelError> {
-        let Self { end, input, key, reduced, shape, forced } = self;
+    fn last_pass(self, client: &Client, plan: Option<Plan>) -> Result<Option<Pass>, KernelError> {
+        let Self { end, input, key, axis, shape } = self;
         if shape.contains(&0) {
             return Ok(None);
         }
-        let machine = Machine::of(client);
-        let (input, view) = readable(client, input, &reduced);
+        let (problem, in_place) = Problem::in_place(input.shape(), input.strides(), &[axis], Kind::Search);
+        let plan = checked(client, end.name(), plan, &problem)?;
+        let first = plan.first.cube();
+        for cube in [Some(first), plan.totals].into_iter().flatten() {
+            cube.require(client, end.name(), cube.groups, key.size() + size_of::<u32>())?;
+        }
+        let input = if in_place { input } else { with_reduced_last(client, input, &[axis]) };
+        let view = problem.view;
         let mut positions = view.axis;
         // The first pass reads no survivors, and not every pass reads fours, but a binding has to be there.
         let unread = new_indices(client, LARGEST_FOUR / size_of::<u32>());
+        let mut form =
+            extreme::Form { cube: first, first: true, fours: matches!(plan.first, plan::Pass::FourElements { .. }) };
         let mut survivors = unread.clone();
         loop {
             let blocks = positions.div_ceil(BLOCK);
-            let first = positions == view.axis;
-            let plan = forced.unwrap_or_else(|| match first {
-                true => plan_search(&view, machine),
-                false => plan(&View { axis: positions, ..view }, machine),
-            });
-            plan.require(client, end.name(), plan.groups, key.size() + size_of::<u32>())?;
-            let form = extreme::Form { plan, first, fours: first && plan.fours && view.in_fours() };
             let fours = if form.fours { input.clone() } else { unread.clone() };
             let pass = Pass { end, input: input.clone(), fours, key, survivors, view, positions, blocks, form };
-            if blocks == 1 {
-                return Ok(Some(pass));
-            }
+            let Some(cube) = plan.totals.filter(|_| blocks > 1) else { return Ok(Some(pass)) };
             survivors = new_indices(client, view.outputs as usize * blocks as usize);
             pass.index_of(client, survivors.clone());
             positions = blocks;
+            form = extreme::Form { cube, first: false, fours: false };
         }
     }
 }
@@ -243,7 +281,7 @@ struct Pass {
 
 impl Pass {
     fn cubes(&self) -> (CubeCount, CubeDim) {
-        let Plan { width, groups, .. } = self.form.plan;
+        let Cube { width, groups } = self.form.cube;
         let cubes = (self.view.outputs as usize * self.blocks as usize).div_ceil(width as usize);
         (crate::grid::cubes(cubes), CubeDim::new_2d(width, groups))
     }
@@ -252,7 +290,7 @@ impl Pass {
         let (count, dim) = self.cubes();
         let dtypes = [self.input.dtype, self.key, indices.dtype];
         // SAFETY: a unit writes only where its output and block exist, at a place of its own, and `indices` holds one
-        // for each. It reads only elements of the view, which lie in `input`, and only survivors of its own output.
+        // for each. It reads only elements of the view, which `input` covers, and only survivors of its own output.
         unsafe {
             extreme::index_of_extreme::launch_unchecked(
                 client,

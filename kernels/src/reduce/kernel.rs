@@ -1,15 +1,16 @@
 //! The device side.
 
-pub mod across;
-pub mod dense;
 pub mod extreme;
-pub mod fold;
+pub mod four_elements;
+pub mod four_outputs;
+mod operation;
+pub mod single;
 pub mod source;
 
 use super::plan::View;
 use cubecl::prelude::*;
 
-/// Where the elements of one view lie: `outer * inner` outputs, and for each of them `axis` elements whose index is
+/// A [`View`] on the device: `outer * inner` outputs, and for each of them `axis` elements whose index is
 /// split as `axis_outer * axis_inner`. Strides count elements.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
@@ -22,13 +23,13 @@ pub struct Geometry {
     pub axis_inner: u32,
     pub axis_outer_stride: u32,
     pub axis_stride: u32,
-    /// Distance of two outputs in the result: the number of blocks an output has.
+    /// Blocks of an output, and so the distance of two outputs in the result.
     pub output_stride: u32,
 }
 
 #[cube]
 impl Geometry {
-    /// Where the first element of output `out` lies.
+    /// The offset of the first element of output `out`.
     pub fn base(&self, out: u32) -> u32 {
         (out / self.inner) * self.outer_stride + (out % self.inner) * self.inner_stride
     }

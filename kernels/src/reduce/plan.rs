@@ -1,4 +1,4 @@
-//! How a fold is laid over the device. Nothing here can change a result.
+//! How a fold or a search is laid over the device; every plan gives the same bits.
 
 use crate::KernelError;
 use crate::device::{Machine, require_shared_memory, require_units};
@@ -6,7 +6,7 @@ use crate::order::{COLUMNS, COLUMNS_BLOCK as BLOCK};
 use crate::view::{is_dense_in_vectors, join};
 use cubecl::prelude::Client;
 
-// A unit walks one block: its elements, and a loop over its columns around them, each of which is a loop to leave.
+// A unit reads one block: its elements, and a loop over its columns around them, each of which is a loop to leave.
 const _: () = assert!(((BLOCK + 3 * COLUMNS) as usize) <= crate::grid::MAX_ITERATIONS);
 
 /// The elements of a reduction as two times two nested loops; strides count elements.
@@ -75,59 +75,125 @@ impl View {
             axis_stride: axis_inner.1 as u32,
         })
     }
-}
 
-impl View {
-    /// Whether the elements can be read four at a time: they lie side by side, those of each output begin at a multiple
-    /// of four, and a block has a row at least, and whole fours in its last one.
-    pub fn in_fours(&self) -> bool {
+    /// The view of a dense copy of `shape` whose reduced axes are the last ones.
+    fn of_copy(shape: &[usize], reduced: &[bool]) -> Self {
+        let size = |which: bool| (0..shape.len()).filter(|&i| reduced[i] == which).map(|i| shape[i]).product::<usize>();
+        Self::rows(size(false) as u32, size(true) as u32)
+    }
+
+    /// Whether the elements of an output can be read four at a time: they are adjacent in memory, those of each output
+    /// begin at a multiple of four, and a block has a row at least, and whole fours in its last one.
+    pub fn has_elements_in_fours(&self) -> bool {
         let outputs = [self.outer_stride as usize, self.inner_stride as usize];
         let dense = is_dense_in_vectors(4, self.axis_stride as usize, outputs) && self.axis_inner == self.axis;
-        let last_block = self.axis - (self.axis.div_ceil(BLOCK) - 1) * BLOCK;
+        let last_block = self.axis - (self.blocks() - 1) * BLOCK;
         dense && self.axis.is_multiple_of(4) && last_block >= COLUMNS
     }
 
-    /// Whether four outputs at a time can be folded: they lie side by side, from a multiple of four on, and so in each step
-    /// along the axis.
+    /// Whether four outputs at a time can be folded: they are adjacent in memory, from a multiple of four on, at each
+    /// step along the axis.
     pub fn has_outputs_in_fours(&self) -> bool {
         let others = [self.outer_stride as usize, self.axis_stride as usize];
         let dense = is_dense_in_vectors(4, self.inner_stride as usize, others) && self.axis_inner == self.axis;
         dense && self.inner.is_multiple_of(4)
     }
+
+    /// Blocks of an output: the values that one pass leaves of it.
+    pub fn blocks(&self) -> u32 {
+        self.axis.div_ceil(BLOCK)
+    }
 }
 
-/// The cube of one pass.
+/// What is reduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Plan {
-    /// Blocks side by side in a cube.
+pub enum Kind {
+    /// The elements of a tensor are folded.
+    Fold,
+    /// The results of a program are folded: elements of a dense tensor that is not in memory yet.
+    FoldProgram,
+    /// The index of an extreme is searched among the elements of a tensor.
+    Search,
+}
+
+/// A reduction of at least one element to each of at least one output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Problem {
+    /// The elements that the first pass reads.
+    pub view: View,
+    /// What is reduced.
+    pub kind: Kind,
+}
+
+impl Problem {
+    /// The reduction of `shape` with `strides` over `axes`. Axes that do not join to two loops are copied before, and a
+    /// program's results written.
+    pub fn new(shape: &[usize], strides: &[usize], axes: &[usize], kind: Kind) -> Self {
+        Self::in_place(shape, strides, axes, kind).0
+    }
+
+    /// [`new`](Self::new), and whether the view is of the tensor itself, not of a copy with the reduced axes last.
+    pub(super) fn in_place(shape: &[usize], strides: &[usize], axes: &[usize], kind: Kind) -> (Self, bool) {
+        let reduced: Vec<bool> = (0..shape.len()).map(|i| axes.contains(&i)).collect();
+        match (View::of(shape, strides, &reduced), kind) {
+            (Some(view), kind) => (Self { view, kind }, true),
+            (None, Kind::Search) => (Self { view: View::of_copy(shape, &reduced), kind }, false),
+            (None, _) => (Self { view: View::of_copy(shape, &reduced), kind: Kind::Fold }, false),
+        }
+    }
+
+    /// What the pass after the first reads: one value for each block of an output.
+    fn totals(&self) -> View {
+        let blocks = self.view.blocks();
+        match self.kind {
+            // The value is an index, of an element of the view.
+            Kind::Search => View { axis: blocks, ..self.view },
+            Kind::Fold | Kind::FoldProgram => View::rows(self.view.outputs, blocks),
+        }
+    }
+}
+
+/// How the units of a cube share blocks, where they read one element at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Cube {
+    /// Blocks of a cube.
     pub width: u32,
     /// Units that share the columns of one block; with one there is no shared memory and no barrier.
     pub groups: u32,
-    /// Whether a unit reads four elements at a time where they lie that way, [those of an output](View::in_fours) or those
-    /// of [four outputs](View::has_outputs_in_fours).
-    pub fours: bool,
 }
 
-impl Plan {
-    /// Every kind of plan, for tests that force one.
-    pub const ALL: [Self; 6] =
-        [Self::WALK, Self::NARROW_WALK, Self::SHARED_WALK, Self::SIDE_BY_SIDE, Self::ONE_BLOCK, Self::FOURS];
+impl Cube {
     /// One unit a block.
-    pub const WALK: Self = Self { width: 64, groups: 1, fours: false };
+    pub const WIDE: Self = Self { width: 64, groups: 1 };
     /// One unit a block and few a cube: more cubes where there are few blocks.
-    pub const NARROW_WALK: Self = Self { width: 8, groups: 1, fours: false };
+    pub const NARROW: Self = Self { width: 8, groups: 1 };
     /// Four units a block, for many blocks of a dense axis on a software driver: fewer lanes then read a block apart.
-    pub const SHARED_WALK: Self = Self { width: 8, groups: 4, fours: false };
-    /// Eight units a block, for outputs that lie side by side in memory.
-    pub const SIDE_BY_SIDE: Self = Self { width: 32, groups: 8, fours: false };
-    /// One unit a column, for an axis that lies side by side in memory.
-    pub const ONE_BLOCK: Self = Self { width: 1, groups: COLUMNS, fours: false };
+    pub const FOUR_UNITS: Self = Self { width: 8, groups: 4 };
+    /// Eight units a block, for outputs that are adjacent in memory.
+    pub const EIGHT_UNITS: Self = Self { width: 32, groups: 8 };
+    /// One unit a column, for elements of an output that are adjacent in memory.
+    pub const UNIT_A_COLUMN: Self = Self { width: 1, groups: COLUMNS };
 
-    /// One unit a block, which reads it in the order of memory, four elements at a time; or one a block of four outputs.
-    pub const FOURS: Self = Self { width: 8, groups: 1, fours: true };
+    const ALL: [Self; 5] = [Self::WIDE, Self::NARROW, Self::FOUR_UNITS, Self::EIGHT_UNITS, Self::UNIT_A_COLUMN];
+
+    /// The cube for a pass over `view`.
+    fn of(view: &View, machine: Machine) -> Self {
+        let blocks = u64::from(view.blocks()) * u64::from(view.outputs);
+        let dense_axis = view.outputs == 1 || view.axis_stride <= view.inner_stride;
+        match machine {
+            Machine::Software if blocks < 1 << 12 => Self::NARROW,
+            Machine::Software if dense_axis => Self::FOUR_UNITS,
+            Machine::Software => Self::WIDE,
+            Machine::Gpu if view.axis <= COLUMNS => Self::WIDE,
+            Machine::Gpu if dense_axis => Self::UNIT_A_COLUMN,
+            // Enough outputs fill the device with one unit each.
+            Machine::Gpu if blocks >= 1 << 18 => Self::WIDE,
+            Machine::Gpu => Self::EIGHT_UNITS,
+        }
+    }
 
     /// Refuses a device that does not have the units of a cube, or the shared memory for `slots` elements of `bytes`
-    /// bytes beside each of its blocks.
+    /// bytes for each of its blocks.
     pub(super) fn require(
         self,
         client: &Client,
@@ -135,50 +201,101 @@ impl Plan {
         slots: u32,
         bytes: usize,
     ) -> Result<(), KernelError> {
-        require_units(client, kernel, self.width * self.groups)?;
+        require_units(client, kernel, self.width.saturating_mul(self.groups))?;
         // A unit with a block of its own shares nothing.
         let shared = if self.groups == 1 { 0 } else { (slots * self.width) as usize * bytes };
         require_shared_memory(client, kernel, shared)
     }
 }
 
-/// The cube of one pass over `view` that may read four elements at a time, of an output or of four outputs.
-pub fn plan_fold(view: &View, machine: Machine) -> Plan {
-    match machine {
-        Machine::Software if view.has_outputs_in_fours() => Plan::FOURS,
-        _ => plan_search(view, machine),
+/// The kernel of the first pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Pass {
+    /// Units read one element at a time.
+    Single(Cube),
+    /// A unit has a block and reads [four of its elements](View::has_elements_in_fours) at a time.
+    FourElements {
+        /// Units of a cube.
+        width: u32,
+    },
+    /// A unit has the same block of [four outputs](View::has_outputs_in_fours), and reads an element of each at a time.
+    /// Not for searches, nor for a program's results that are not in memory.
+    FourOutputs {
+        /// Units of a cube.
+        width: u32,
+    },
+}
+
+impl Pass {
+    /// Units of a cube that reads in fours, on a software driver.
+    const WIDTH: u32 = 8;
+
+    /// The blocks of a cube, and the units of a block.
+    pub(super) fn cube(self) -> Cube {
+        match self {
+            Self::Single(cube) => cube,
+            Self::FourElements { width } | Self::FourOutputs { width } => Cube { width, groups: 1 },
+        }
     }
 }
 
-/// The cube of one pass over `view` that may read four elements of an output at a time.
-pub(super) fn plan_search(view: &View, machine: Machine) -> Plan {
-    match machine {
-        Machine::Software if view.in_fours() => Plan::FOURS,
-        _ => plan(view, machine),
+/// How a reduction is launched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Plan {
+    /// The pass over the elements.
+    pub first: Pass,
+    /// Whether the first pass computes a program's results where it reads them. If not, a launch before it writes them.
+    pub fuses: bool,
+    /// The passes over the values of blocks, which read one at a time; none where an output has one block.
+    pub totals: Option<Cube>,
+}
+
+impl Plan {
+    /// Every plan that applies to `problem`.
+    pub fn candidates(problem: &Problem) -> Vec<Self> {
+        let fours = [Pass::FourElements { width: Pass::WIDTH }, Pass::FourOutputs { width: Pass::WIDTH }];
+        let firsts: Vec<Pass> = Cube::ALL.map(Pass::Single).into_iter().chain(fours).collect();
+        let totals: Vec<Option<Cube>> = [None].into_iter().chain(Cube::ALL.map(Some)).collect();
+        let mut plans = Vec::new();
+        for first in firsts {
+            for fuses in [false, true] {
+                plans.extend(totals.iter().map(|&totals| Self { first, fuses, totals }));
+            }
+        }
+        plans.retain(|plan| plan.refuses(problem).is_none());
+        plans
+    }
+
+    /// Why this plan does not apply to `problem`, if it does not.
+    pub fn refuses(&self, problem: &Problem) -> Option<String> {
+        let Problem { view, kind } = problem;
+        let cubes = [Some(self.first.cube()), self.totals];
+        let wanted = match self.first {
+            _ if cubes.into_iter().flatten().any(|cube| cube.width == 0 || cube.groups == 0) => "cubes with units",
+            _ if self.totals.is_some() != (view.blocks() > 1) => "cubes for totals where an output has several blocks",
+            _ if self.fuses && *kind != Kind::FoldProgram => "results of a program",
+            Pass::FourElements { .. } if !view.has_elements_in_fours() => "elements in fours",
+            Pass::FourOutputs { .. } if !view.has_outputs_in_fours() => "outputs in fours",
+            Pass::FourOutputs { .. } if self.fuses || *kind == Kind::Search => "elements in memory to fold",
+            _ => return None,
+        };
+        Some(format!("{self:?} for {problem:?}, want {wanted}"))
     }
 }
 
-/// The cube of one pass over `view` that reads single elements.
-pub fn plan(view: &View, machine: Machine) -> Plan {
-    let blocks = u64::from(view.axis.div_ceil(BLOCK)) * u64::from(view.outputs);
-    let dense_axis = view.outputs == 1 || view.axis_stride <= view.inner_stride;
-    match machine {
-        Machine::Software if blocks < 1 << 12 => Plan::NARROW_WALK,
-        Machine::Software if dense_axis => Plan::SHARED_WALK,
-        Machine::Software => Plan::WALK,
-        Machine::Gpu if view.axis <= COLUMNS => Plan::WALK,
-        Machine::Gpu if dense_axis => Plan::ONE_BLOCK,
-        // Enough outputs fill the device with one unit each.
-        Machine::Gpu if blocks >= 1 << 18 => Plan::WALK,
-        Machine::Gpu => Plan::SIDE_BY_SIDE,
-    }
-}
-
-/// Whether the first pass over `view` should compute its elements rather than read what another kernel has written.
-pub fn computes(view: &View, machine: Machine) -> bool {
-    match machine {
-        Machine::Gpu => true,
-        // Without vectors a program takes longer here than writing and reading its result.
-        Machine::Software => view.in_fours(),
-    }
+/// The plan for `problem` on `machine`. It [applies](Plan::refuses).
+pub fn plan(problem: &Problem, machine: Machine) -> Plan {
+    let Problem { view, kind } = problem;
+    let software = machine == Machine::Software;
+    // On a software driver a program takes longer without vectors than writing and reading its results.
+    let fuses = *kind == Kind::FoldProgram && (!software || view.has_elements_in_fours());
+    let first = match kind {
+        _ if software && view.has_elements_in_fours() => Pass::FourElements { width: Pass::WIDTH },
+        Kind::Fold | Kind::FoldProgram if software && view.has_outputs_in_fours() => {
+            Pass::FourOutputs { width: Pass::WIDTH }
+        }
+        _ => Pass::Single(Cube::of(view, machine)),
+    };
+    let totals = (view.blocks() > 1).then(|| Cube::of(&problem.totals(), machine));
+    Plan { first, fuses, totals }
 }

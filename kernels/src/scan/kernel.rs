@@ -1,8 +1,7 @@
 //! The device side.
 
-use crate::dtype::key::float_key;
+use crate::dtype::key::{KeyFor, float_key};
 use crate::grid::Tile;
-use crate::reduce;
 use crate::scan::Operation;
 use crate::view::Strides;
 use cubecl::prelude::*;
@@ -28,11 +27,8 @@ impl Lines {
 #[cube]
 fn key<A: Numeric, K: Numeric>(value: A, #[comptime] operation: Operation) -> K {
     let elem = elem_type_of::<A>();
-    let end = comptime!(match operation {
-        Operation::Min => reduce::Operation::Min,
-        _ => reduce::Operation::Max,
-    });
-    if comptime!(elem.is_float()) { float_key::<A, K>(value, end, true) } else { K::cast_from(value) }
+    let purpose = comptime!(if operation == Operation::Min { KeyFor::Minimum } else { KeyFor::Maximum });
+    if comptime!(elem.is_float()) { float_key::<A, K>(value, purpose, true) } else { K::cast_from(value) }
 }
 
 /// `left + right` of the order contract.

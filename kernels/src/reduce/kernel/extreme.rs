@@ -1,20 +1,23 @@
-//! The place of an extreme along one axis.
+//! The index of an extreme along one axis.
+//!
+//! A **survivor** is the index of the extreme of one block of positions: `survivors[outputs, positions]` of a pass are
+//! what the pass before has found.
 
 use super::Geometry;
 use crate::dtype::key::float_key;
 use crate::order::COLUMNS_BLOCK as BLOCK;
 use crate::reduce::Operation;
-use crate::reduce::plan::Plan;
+use crate::reduce::plan::Cube;
 use cubecl::prelude::*;
 
 /// The form of one pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Form {
-    pub plan: Plan,
+    pub cube: Cube,
     /// Whether the positions are the axis, and not the survivors of a pass before.
     pub first: bool,
-    /// Whether a unit reads four elements at a time; then it is the first pass, and the view is
-    /// [in fours](crate::reduce::plan::View::in_fours).
+    /// Whether a unit reads four elements at a time; then it is the first pass, one unit has a block, and the view has
+    /// its [elements in fours](crate::reduce::plan::View::has_elements_in_fours).
     pub fours: bool,
 }
 
@@ -22,7 +25,11 @@ pub struct Form {
 #[cube]
 fn key<I: Numeric, K: Numeric>(value: I, #[comptime] operation: Operation) -> K {
     let elem = elem_type_of::<I>();
-    if comptime!(elem.is_float()) { float_key::<I, K>(value, operation, true) } else { K::cast_from(value) }
+    if comptime!(elem.is_float()) {
+        float_key::<I, K>(value, comptime!(operation.key()), true)
+    } else {
+        K::cast_from(value)
+    }
 }
 
 /// Whether `key` is further out than `best`.
@@ -40,7 +47,7 @@ fn index_at(survivors: &[u32], out: u32, position: u32, positions: u32, #[compti
     if comptime!(first) { position } else { survivors[(out * positions + position) as usize] }
 }
 
-/// The lowest place of an extreme among `length` elements that lie side by side from the vector `first` on.
+/// The lowest place of an extreme among `length` adjacent elements from the vector `first` on.
 #[cube]
 fn winner_in_fours<I: Numeric, K: Numeric>(
     fours: &[Vector<I, Const<4>>],
@@ -81,7 +88,7 @@ fn winner_in_fours<I: Numeric, K: Numeric>(
 
 /// The lowest index of an extreme of a block of positions, in the units with `UNIT_POS_Y == 0`.
 ///
-/// Each of `groups` units walks every `groups`-th position; the lower index wins a tie, here and between the units.
+/// Each of `groups` units compares every `groups`-th position; the lower index wins a tie, here and between the units.
 #[cube]
 fn winner<I: Numeric, K: Numeric>(
     input: &[I],
@@ -92,8 +99,8 @@ fn winner<I: Numeric, K: Numeric>(
     #[comptime] form: Form,
     #[comptime] operation: Operation,
 ) -> u32 {
-    let width = comptime!(form.plan.width);
-    let groups = comptime!(form.plan.groups);
+    let width = comptime!(form.cube.width);
+    let groups = comptime!(form.cube.groups);
     let at = CUBE_POS as u32 * width + UNIT_POS_X;
     let out = at % geometry.outputs;
     let block = at / geometry.outputs;
@@ -142,8 +149,8 @@ fn winner<I: Numeric, K: Numeric>(
     index
 }
 
-/// Writes the index of the extreme of each block of positions. `fours` is the input too, where it is
-/// read so.
+/// Writes the index of the extreme of each block of positions to `indices[outputs, blocks]`. `fours` is `input` in
+/// vectors, where it is read in them.
 #[cube(launch_unchecked)]
 pub fn index_of_extreme<I: Numeric, K: Numeric, X: Int>(
     input: &[I],
@@ -157,7 +164,7 @@ pub fn index_of_extreme<I: Numeric, K: Numeric, X: Int>(
     #[define(I, K, X)] _dtypes: [ElemType; 3],
 ) {
     let index = winner::<I, K>(input, fours, survivors, &geometry, positions, form, operation);
-    let at = CUBE_POS as u32 * comptime!(form.plan.width) + UNIT_POS_X;
+    let at = CUBE_POS as u32 * comptime!(form.cube.width) + UNIT_POS_X;
     let out = at % geometry.outputs;
     let block = at / geometry.outputs;
     if UNIT_POS_Y == 0 && block < geometry.output_stride {
@@ -165,8 +172,8 @@ pub fn index_of_extreme<I: Numeric, K: Numeric, X: Int>(
     }
 }
 
-/// Writes the index of the extreme of the only block of each output, and the element there. `fours` is the input too, where it is
-/// read so.
+/// Writes the index of the extreme of the only block of each output to `indices[outputs]`, and the element there to
+/// `values[outputs]`. `fours` is `input` in vectors, where it is read in them.
 #[cube(launch_unchecked)]
 pub fn extreme_with_index<I: Numeric, K: Numeric, X: Int>(
     input: &[I],
@@ -181,7 +188,7 @@ pub fn extreme_with_index<I: Numeric, K: Numeric, X: Int>(
     #[define(I, K, X)] _dtypes: [ElemType; 3],
 ) {
     let index = winner::<I, K>(input, fours, survivors, &geometry, positions, form, operation);
-    let out = CUBE_POS as u32 * comptime!(form.plan.width) + UNIT_POS_X;
+    let out = CUBE_POS as u32 * comptime!(form.cube.width) + UNIT_POS_X;
     if UNIT_POS_Y == 0 && out < geometry.outputs {
         values[out as usize] = input[(geometry.base(out) + index * geometry.axis_stride) as usize];
         indices[out as usize] = X::cast_from(index);

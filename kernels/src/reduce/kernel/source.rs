@@ -1,6 +1,6 @@
-//! Where the elements of the first pass come from.
+//! Where the elements of the first pass come from: from memory, or from a program that computes them.
 
-use super::fold::lift;
+use super::operation::{lift, lift_four};
 use crate::elementwise::{Form, Inputs, Outputs, compute, compute_four};
 use crate::reduce::Operation;
 use cubecl::prelude::*;
@@ -31,20 +31,6 @@ pub(super) fn element<I: Numeric, A: Numeric, B: Int>(
             lift::<f32, A>(f32::reinterpret(word), operation)
         }
     }
-}
-
-/// Four elements as the accumulator holds them.
-#[cube]
-pub(super) fn lift_four<I: Numeric, A: Numeric>(
-    four: Vector<I, Const<4>>,
-    #[comptime] operation: Operation,
-) -> Vector<A, Const<4>> {
-    let mut lifted = Vector::<A, Const<4>>::empty();
-    #[unroll]
-    for lane in 0..4usize {
-        lifted.insert(lane, lift::<I, A>(four.extract(lane), operation));
-    }
-    lifted
 }
 
 /// The elements from `four * 4` on as the accumulator holds them.

@@ -1,10 +1,11 @@
-//! One pass of a fold of elements that lie side by side, read four at a time in the order they have in memory.
+//! [`Pass::FourElements`](crate::reduce::plan::Pass::FourElements): a unit reads four neighbours of one output at a
+//! time.
 
 use super::Geometry;
-use super::fold::{lower, step, step_four};
+use super::operation::{lower, step, step_four};
 use super::source::{Source, element_four};
 use crate::elementwise::{Inputs, Outputs};
-use crate::order::COLUMNS;
+use crate::order::{COLUMNS, COLUMNS_BLOCK};
 use crate::reduce::Operation;
 use cubecl::prelude::*;
 
@@ -28,12 +29,13 @@ fn begun_or_stepped<A: Numeric>(
     result
 }
 
-/// Folds one block of the axis for each output, a unit a block, in cubes of `width`: as
-/// [`fold_blocks`](super::fold::fold_blocks) with one group, but row by row, with the chains of all columns at once.
+/// Folds each block of each output's elements to one value, by one unit a block and `width` blocks a cube: row by row,
+/// with the chains of all columns at once.
 ///
-/// The view is [in fours](crate::reduce::plan::View::in_fours).
+/// `stored` is what the view addresses, in [fours of elements](crate::reduce::plan::View::has_elements_in_fours), or
+/// `inputs` and `outputs` are a program's; `output` is `[outputs, blocks]`.
 #[cube(launch_unchecked)]
-pub fn fold_dense_blocks<I: Numeric, A: Numeric, O: Numeric, B: Int>(
+pub fn fold_four_elements<I: Numeric, A: Numeric, O: Numeric, B: Int>(
     stored: &[Vector<I, Const<4>>],
     inputs: &Inputs<B>,
     outputs: &mut Outputs<B>,
@@ -51,8 +53,8 @@ pub fn fold_dense_blocks<I: Numeric, A: Numeric, O: Numeric, B: Int>(
     if block >= geometry.output_stride {
         terminate!();
     }
-    let first = block * comptime!(COLUMNS * COLUMNS);
-    let length = min(geometry.axis - first, comptime!(COLUMNS * COLUMNS));
+    let first = block * COLUMNS_BLOCK;
+    let length = min(geometry.axis - first, COLUMNS_BLOCK);
     // Columns from here on have a row less.
     let longer = length % COLUMNS;
 

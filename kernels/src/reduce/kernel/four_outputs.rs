@@ -1,13 +1,14 @@
-//! One pass of a fold whose outputs lie side by side: four of them at a time.
+//! [`Pass::FourOutputs`](crate::reduce::plan::Pass::FourOutputs): a unit reads one element each of four neighbouring
+//! outputs at a time.
 
 use super::Geometry;
-use super::fold::{lower, step_four};
-use super::source::lift_four;
-use crate::order::COLUMNS;
+use super::operation::{lift_four, lower, step_four};
+use crate::order::{COLUMNS, COLUMNS_BLOCK};
 use crate::reduce::Operation;
 use cubecl::prelude::*;
 
-/// The ascending chains of four outputs over one column, as [`fold_blocks`](super::fold::fold_blocks) has them.
+/// The ascending chains of four outputs over one column: elements `first`, `first + 64`, .. of the axis, `rows` of
+/// them.
 #[cube]
 fn column<I: Numeric, A: Numeric>(
     stored: &[Vector<I, Const<4>>],
@@ -25,12 +26,13 @@ fn column<I: Numeric, A: Numeric>(
     chains
 }
 
-/// Folds one block of the axis for each output, a unit for a block of four outputs, in cubes of `width`: as
-/// [`fold_blocks`](super::fold::fold_blocks) with one group.
+/// Folds each block of each output's elements to one value, by one unit for the same block of four outputs, `width`
+/// units a cube.
 ///
-/// The view has its [outputs in fours](crate::reduce::plan::View::has_outputs_in_fours).
+/// `stored` is what the view addresses, in [fours of outputs](crate::reduce::plan::View::has_outputs_in_fours);
+/// `output` is `[outputs, blocks]`.
 #[cube(launch_unchecked)]
-pub fn fold_blocks_of_four<I: Numeric, A: Numeric, O: Numeric>(
+pub fn fold_four_outputs<I: Numeric, A: Numeric, O: Numeric>(
     stored: &[Vector<I, Const<4>>],
     output: &mut [O],
     geometry: Geometry,
@@ -46,8 +48,8 @@ pub fn fold_blocks_of_four<I: Numeric, A: Numeric, O: Numeric>(
     if block >= geometry.output_stride {
         terminate!();
     }
-    let start = block * comptime!(COLUMNS * COLUMNS);
-    let length = min(geometry.axis - start, comptime!(COLUMNS * COLUMNS));
+    let start = block * COLUMNS_BLOCK;
+    let length = min(geometry.axis - start, COLUMNS_BLOCK);
     let stride = geometry.axis_stride / 4;
     let first = geometry.base(out) / 4 + start * stride;
 

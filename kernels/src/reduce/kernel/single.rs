@@ -1,77 +1,13 @@
-//! One pass of a fold.
+//! [`Pass::Single`](crate::reduce::plan::Pass::Single): units read one element at a time.
 
 use super::Geometry;
+use super::operation::{lower, step};
 use super::source::{Source, element};
-use crate::dtype::key::{float_key, float_of_key};
 use crate::elementwise::{Inputs, Outputs};
-use crate::order::COLUMNS;
+use crate::order::{COLUMNS, COLUMNS_BLOCK};
 use crate::reduce::Operation;
+use crate::reduce::plan::Cube;
 use cubecl::prelude::*;
-
-/// An element as the accumulator holds it. Lifting what is already an accumulator changes nothing.
-#[cube]
-pub(super) fn lift<I: Numeric, A: Numeric>(value: I, #[comptime] operation: Operation) -> A {
-    let from = elem_type_of::<I>();
-    let to = elem_type_of::<A>();
-    match comptime!(operation) {
-        Operation::Sum | Operation::Mean | Operation::Prod => A::cast_from(value),
-        Operation::Any | Operation::All => select(value == I::from_int(0), A::from_int(0), A::from_int(1)),
-        _ => {
-            if comptime!(from.is_float() && to.is_int()) {
-                float_key::<I, A>(value, operation, false)
-            } else if comptime!(matches!(operation, Operation::MaxAbs) && to.is_signed_int()) {
-                let wide = A::cast_from(value);
-                select(wide < A::from_int(0), A::from_int(0) - wide, wide)
-            } else {
-                A::cast_from(value)
-            }
-        }
-    }
-}
-
-/// One step of a chain.
-#[cube]
-pub(super) fn step<A: Numeric>(chain: A, next: A, #[comptime] operation: Operation) -> A {
-    match comptime!(operation) {
-        Operation::Sum | Operation::Mean => chain + next,
-        Operation::Prod => chain * next,
-        Operation::Min | Operation::All => select(next < chain, next, chain),
-        _ => select(next > chain, next, chain),
-    }
-}
-
-/// One step of four chains.
-#[cube]
-pub(super) fn step_four<A: Numeric>(
-    chains: Vector<A, Const<4>>,
-    next: Vector<A, Const<4>>,
-    #[comptime] operation: Operation,
-) -> Vector<A, Const<4>> {
-    let mut stepped = Vector::<A, Const<4>>::empty();
-    #[unroll]
-    for lane in 0..4usize {
-        stepped.insert(lane, step::<A>(chains.extract(lane), next.extract(lane), operation));
-    }
-    stepped
-}
-
-/// The accumulator as a result.
-#[cube]
-pub(super) fn lower<A: Numeric, O: Numeric>(value: A, divisor: A, #[comptime] operation: Operation) -> O {
-    let from = elem_type_of::<A>();
-    let to = elem_type_of::<O>();
-    match comptime!(operation) {
-        Operation::Mean => O::cast_from(value / divisor),
-        Operation::Max | Operation::Min | Operation::MaxAbs => {
-            if comptime!(from.is_int() && to.is_float()) {
-                float_of_key::<A, O>(value)
-            } else {
-                O::cast_from(value)
-            }
-        }
-        _ => O::cast_from(value),
-    }
-}
 
 /// The ascending chain over one column: elements `first`, `first + 64`, .. of the axis, `rows` of them.
 #[cube]
@@ -125,34 +61,37 @@ fn column<I: Numeric, A: Numeric, B: Int>(
     }
 }
 
-/// Folds one block of the axis for each output: a cube of `width` outputs by `groups` units that share the columns.
+/// Folds each block of each output's elements to one value, by `groups` units a block and `width` blocks a cube.
 ///
-/// With one group the unit walks its columns in order; with more, the column chains meet in shared memory.
+/// `stored` is what the view addresses, or `inputs` and `outputs` are a program's; `output` is `[outputs, blocks]`. One
+/// unit adds its columns in order; several units put theirs into shared memory, `[COLUMNS, width]`, where the first
+/// adds them.
 #[cube(launch_unchecked)]
-pub fn fold_blocks<I: Numeric, A: Numeric, O: Numeric, B: Int>(
+pub fn fold_single<I: Numeric, A: Numeric, O: Numeric, B: Int>(
     stored: &[I],
     inputs: &Inputs<B>,
     outputs: &mut Outputs<B>,
     output: &mut [O],
     geometry: Geometry,
     divisor: InputScalar,
-    #[comptime] width: u32,
-    #[comptime] groups: u32,
+    #[comptime] cube: Cube,
     #[comptime] split: bool,
     #[comptime] operation: Operation,
     #[comptime] source: Source,
     #[define(I, A, O, B)] _dtypes: [ElemType; 4],
 ) {
-    // Blocks of the same number lie side by side, one for each output.
+    let width = comptime!(cube.width);
+    let groups = comptime!(cube.groups);
+    // Units are numbered output first, then block.
     let at = CUBE_POS as u32 * width + UNIT_POS_X;
     let out = at % geometry.outputs;
     let block = at / geometry.outputs;
-    let first = block * comptime!(COLUMNS * COLUMNS);
-    // A result has as many blocks as its outputs lie apart; a larger grid may number blocks that do not exist.
+    let first = block * COLUMNS_BLOCK;
+    // The grid may number more blocks than there are.
     let inside = block < geometry.output_stride;
 
     let base = geometry.base(out);
-    let length = min(geometry.axis - first, comptime!(COLUMNS * COLUMNS));
+    let length = min(geometry.axis - first, COLUMNS_BLOCK);
     let columns = min(length, COLUMNS);
     let target = (out * geometry.output_stride + block) as usize;
 

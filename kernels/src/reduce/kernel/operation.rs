@@ -1,0 +1,84 @@
+//! The arithmetic of folds: elements to accumulators, a step of a chain, accumulators to results.
+
+use crate::dtype::key::{float_key, float_of_key};
+use crate::reduce::Operation;
+use cubecl::prelude::*;
+
+/// An element in the type of the accumulator: widened, as 0 or 1, or as its key. An accumulator stays as it is.
+#[cube]
+pub(super) fn lift<I: Numeric, A: Numeric>(value: I, #[comptime] operation: Operation) -> A {
+    let from = elem_type_of::<I>();
+    let to = elem_type_of::<A>();
+    match comptime!(operation) {
+        Operation::Sum | Operation::Mean | Operation::Prod => A::cast_from(value),
+        Operation::Any | Operation::All => select(value == I::from_int(0), A::from_int(0), A::from_int(1)),
+        _ => {
+            if comptime!(from.is_float() && to.is_int()) {
+                float_key::<I, A>(value, comptime!(operation.key()), false)
+            } else if comptime!(matches!(operation, Operation::MaxAbs) && to.is_signed_int()) {
+                let wide = A::cast_from(value);
+                select(wide < A::from_int(0), A::from_int(0) - wide, wide)
+            } else {
+                A::cast_from(value)
+            }
+        }
+    }
+}
+
+/// One step of a chain.
+#[cube]
+pub(super) fn step<A: Numeric>(chain: A, next: A, #[comptime] operation: Operation) -> A {
+    match comptime!(operation) {
+        Operation::Sum | Operation::Mean => chain + next,
+        Operation::Prod => chain * next,
+        Operation::Min | Operation::All => select(next < chain, next, chain),
+        _ => select(next > chain, next, chain),
+    }
+}
+
+/// One step of four chains.
+#[cube]
+pub(super) fn step_four<A: Numeric>(
+    chains: Vector<A, Const<4>>,
+    next: Vector<A, Const<4>>,
+    #[comptime] operation: Operation,
+) -> Vector<A, Const<4>> {
+    let mut stepped = Vector::<A, Const<4>>::empty();
+    #[unroll]
+    for lane in 0..4usize {
+        stepped.insert(lane, step::<A>(chains.extract(lane), next.extract(lane), operation));
+    }
+    stepped
+}
+
+/// The result of an accumulator: divided, narrowed, or the float of its key.
+#[cube]
+pub(super) fn lower<A: Numeric, O: Numeric>(value: A, divisor: A, #[comptime] operation: Operation) -> O {
+    let from = elem_type_of::<A>();
+    let to = elem_type_of::<O>();
+    match comptime!(operation) {
+        Operation::Mean => O::cast_from(value / divisor),
+        Operation::Max | Operation::Min | Operation::MaxAbs => {
+            if comptime!(from.is_int() && to.is_float()) {
+                float_of_key::<A, O>(value)
+            } else {
+                O::cast_from(value)
+            }
+        }
+        _ => O::cast_from(value),
+    }
+}
+
+/// [`lift`] of four elements.
+#[cube]
+pub(super) fn lift_four<I: Numeric, A: Numeric>(
+    four: Vector<I, Const<4>>,
+    #[comptime] operation: Operation,
+) -> Vector<A, Const<4>> {
+    let mut lifted = Vector::<A, Const<4>>::empty();
+    #[unroll]
+    for lane in 0..4usize {
+        lifted.insert(lane, lift::<I, A>(four.extract(lane), operation));
+    }
+    lifted
+}

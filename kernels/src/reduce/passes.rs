@@ -1,0 +1,190 @@
+//! The launches of a fold: a pass over the elements, then passes over the values of blocks.
+
+use super::Operation;
+use super::kernel::source::Source;
+use super::kernel::{GeometryLaunch, four_elements, four_outputs, single};
+use super::plan::{Cube, Pass, Plan, View};
+use crate::elementwise::{Bound, InputsLaunch, OutputsLaunch};
+use crate::order::COLUMNS;
+use crate::{KernelError, buffer, grid};
+use cubecl::ir::UIntKind;
+use cubecl::prelude::*;
+use cubecl::server::Handle;
+use cubecl::std::tensor::TensorHandle;
+
+/// What the first pass reads.
+#[derive(Clone, Copy)]
+pub(super) enum First<'a> {
+    /// Elements in memory.
+    Stored(&'a TensorHandle),
+    /// Results of a program, computed where they are read.
+    Computed(&'a Bound),
+}
+
+/// A fold of at least one element to each of at least one output, by a plan that applies.
+pub(super) struct Passes {
+    pub operation: Operation,
+    pub accumulator: ElemType,
+    pub dtype: ElemType,
+    pub view: View,
+    pub plan: Plan,
+}
+
+impl Passes {
+    /// The dense results, one for each output of the view.
+    pub fn run(self, client: &Client, first: First<'_>) -> Result<Handle, KernelError> {
+        let Self { operation, accumulator, dtype, mut view, plan } = self;
+        for cube in [Some(plan.first.cube()), plan.totals].into_iter().flatten() {
+            cube.require(client, operation.name(), COLUMNS, accumulator.size())?;
+        }
+        let n = view.axis as usize;
+        let outputs = view.outputs as usize;
+        let mut totals: Option<TensorHandle> = None;
+        loop {
+            let blocks = view.blocks();
+            let last = blocks == 1;
+            let to = if last { dtype } else { accumulator };
+            let target = buffer::unwritten(client, vec![outputs, blocks as usize], to);
+            // Only the last pass divides.
+            let (step, divisor) = match operation {
+                Operation::Mean if last => (operation, n),
+                Operation::Mean => (Operation::Sum, 1),
+                other => (other, 1),
+            };
+            let pass = Launch { operation: step, accumulator, view, divisor };
+            match (totals, plan.totals) {
+                (None, _) => pass.launch(client, plan.first, first, target.clone()),
+                (Some(totals), Some(cube)) => pass.single(client, cube, First::Stored(&totals), target.clone()),
+                (Some(_), None) => unreachable!("a plan that applies has cubes for totals"),
+            }
+            if last {
+                return Ok(target.handle);
+            }
+            (totals, view) = (Some(target), View::rows(view.outputs, blocks));
+        }
+    }
+}
+
+/// One pass.
+struct Launch {
+    operation: Operation,
+    accumulator: ElemType,
+    view: View,
+    /// What a mean divides by: the elements of one output before the first pass.
+    divisor: usize,
+}
+
+impl Launch {
+    fn launch(self, client: &Client, pass: Pass, first: First<'_>, target: TensorHandle) {
+        match (pass, first) {
+            (Pass::Single(cube), first) => self.single(client, cube, first, target),
+            (Pass::FourElements { width }, first) => self.four_elements(client, width, first, target),
+            (Pass::FourOutputs { width }, First::Stored(source)) => {
+                self.four_outputs(client, width, source.clone(), target)
+            }
+            (Pass::FourOutputs { .. }, First::Computed(_)) => unreachable!("a plan that applies"),
+        }
+    }
+
+    /// Cubes of `width` blocks each for the blocks of as many `outputs`.
+    fn cubes(&self, outputs: u32, width: u32) -> CubeCount {
+        grid::cubes((outputs as usize * self.view.blocks() as usize).div_ceil(width as usize))
+    }
+
+    fn geometry(&self) -> GeometryLaunch {
+        GeometryLaunch::of(&self.view, self.view.blocks())
+    }
+
+    fn divisor(&self) -> InputScalar {
+        InputScalar::new(self.divisor, self.accumulator)
+    }
+
+    fn single(self, client: &Client, cube: Cube, first: First<'_>, target: TensorHandle) {
+        // A kernel binds both sources, whichever it reads.
+        let (stored, inputs, outputs, source, condition_dtype) = match first {
+            First::Stored(source) => {
+                let (inputs, outputs) = (InputsLaunch::none(), OutputsLaunch::none());
+                (source.clone(), inputs, outputs, Source::Stored, ElemType::UInt(UIntKind::U32))
+            }
+            First::Computed(bound) => {
+                let (inputs, outputs, form) = bound.in_singles();
+                let unread = buffer::unwritten(client, vec![4], target.dtype);
+                (unread, inputs, outputs, Source::Computed(form), bound.condition_dtype())
+            }
+        };
+        let dtypes = [stored.dtype, self.accumulator, target.dtype, condition_dtype];
+        // SAFETY: a unit writes only where its output and block exist, at a place of its own, and reads only elements
+        // of the view, which `stored` covers, or numbers the elements of a program's shape: `reduced_shape` bounds the
+        // last of them. Each element is read once, and what a program writes for it goes to a place of its own.
+        unsafe {
+            single::fold_single::launch_unchecked(
+                client,
+                self.cubes(self.view.outputs, cube.width),
+                CubeDim::new_2d(cube.width, cube.groups),
+                stored.into_arg().into_buffer_arg(),
+                inputs,
+                outputs,
+                target.into_arg().into_buffer_arg(),
+                self.geometry(),
+                self.divisor(),
+                cube,
+                self.view.axis_inner != self.view.axis,
+                self.operation,
+                source,
+                dtypes,
+            );
+        }
+    }
+
+    fn four_elements(self, client: &Client, width: u32, first: First<'_>, target: TensorHandle) {
+        let (stored, inputs, outputs, source, condition_dtype) = match first {
+            First::Stored(source) => {
+                let (inputs, outputs) = (InputsLaunch::none(), OutputsLaunch::none());
+                (source.clone(), inputs, outputs, Source::Stored, ElemType::UInt(UIntKind::U32))
+            }
+            First::Computed(bound) => {
+                let (inputs, outputs, form) = bound.in_fours();
+                let unread = buffer::unwritten(client, vec![4], target.dtype);
+                (unread, inputs, outputs, Source::Computed(form), bound.condition_dtype())
+            }
+        };
+        let dtypes = [stored.dtype, self.accumulator, target.dtype, condition_dtype];
+        // SAFETY: as in `single`; what a unit reads of such a view are whole vectors.
+        unsafe {
+            four_elements::fold_four_elements::launch_unchecked(
+                client,
+                self.cubes(self.view.outputs, width),
+                CubeDim::new_1d(width),
+                stored.into_arg().into_buffer_arg(),
+                inputs,
+                outputs,
+                target.into_arg().into_buffer_arg(),
+                self.geometry(),
+                self.divisor(),
+                width,
+                self.operation,
+                source,
+                dtypes,
+            );
+        }
+    }
+
+    fn four_outputs(self, client: &Client, width: u32, stored: TensorHandle, target: TensorHandle) {
+        let dtypes = [stored.dtype, self.accumulator, target.dtype];
+        // SAFETY: as in `single`, for four outputs a unit.
+        unsafe {
+            four_outputs::fold_four_outputs::launch_unchecked(
+                client,
+                self.cubes(self.view.outputs / 4, width),
+                CubeDim::new_1d(width),
+                stored.into_arg().into_buffer_arg(),
+                target.into_arg().into_buffer_arg(),
+                self.geometry(),
+                self.divisor(),
+                width,
+                self.operation,
+                dtypes,
+            );
+        }
+    }
+}
