@@ -12,6 +12,18 @@
 //! Kernels are written in CubeCL, and named in its words: a **unit** is a thread, a **cube** a block of threads, a
 //! **plane** a warp.
 //!
+//! # Layers
+//!
+//! Imports go one way. Families import the modules below them and each other's public functions, never each other's inside.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`error`], [`arithmetic`], [`device`] | refusals; float arithmetic that no compiler contracts; GPU or software driver, limits |
+//! | [`order`] | the three orders of summation, their references, and a table of who uses which |
+//! | `dtype`, `buffer`, `grid`, `view`, `index` | element types and sortable keys; memory; launch grids; strided views; what an index names |
+//! | [`radix_sort`] | stable sort of keys with their positions, CSR row offsets |
+//! | the families | every other module |
+//!
 //! This crate knows nothing of Burn. Operands are [`TensorHandle`](cubecl::std::tensor::TensorHandle)s with any
 //! strides; results are newly allocated and contiguous.
 

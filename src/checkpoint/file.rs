@@ -107,7 +107,7 @@ pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
     create_folder(parent)?;
     match std::fs::create_dir(folder) {
         // Another process may have created it meanwhile.
-        Err(error) if error.kind() != ErrorKind::AlreadyExists || !folder.is_dir() => return Err(error),
+        Err(error) if error.kind() != ErrorKind::AlreadyExists || !folder.is_dir() => Err(error),
         _ => sync_folder(parent),
     }
 }

@@ -60,8 +60,11 @@ pub(crate) struct OutOfRange {
     pub output: Option<TensorId>,
 }
 
+/// The ledger of each device and stream.
+type Ledgers = BTreeMap<(DeviceId, StreamId), Arc<Mutex<Ledger>>>;
+
 /// Ledgers that have something in them, or are at work: most programs have none.
-static LEDGERS: Mutex<BTreeMap<(DeviceId, StreamId), Arc<Mutex<Ledger>>>> = Mutex::new(BTreeMap::new());
+static LEDGERS: Mutex<Ledgers> = Mutex::new(BTreeMap::new());
 
 /// How many have something in them.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
@@ -173,7 +176,7 @@ where
     async move { read?.await }
 }
 
-fn ledgers() -> MutexGuard<'static, BTreeMap<(DeviceId, StreamId), Arc<Mutex<Ledger>>>> {
+fn ledgers() -> MutexGuard<'static, Ledgers> {
     LEDGERS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
