@@ -2,6 +2,7 @@
 
 use super::combine::{Accumulator, cast_lanes};
 use super::operands::{Form, Layout, Scatter};
+use super::plan::Problem;
 use crate::grid::{Tile, axis_grids};
 use crate::index::row_of;
 use cubecl::prelude::*;
@@ -37,8 +38,7 @@ fn brute_force<F: Numeric, A: Numeric, I: Int, N: Size>(
 }
 
 impl Scatter<'_> {
-    pub(super) fn brute_force(self) -> TensorHandle {
-        let Some(problem) = self.problem() else { return self.copy() };
+    pub(super) fn brute_force(self, problem: &Problem) -> TensorHandle {
         let (output, width) = (self.output(), self.vector_width());
         for (count, dim, tile) in axis_grids(problem.outer, problem.rows, problem.inner / width) {
             // SAFETY: units stop at the number of destinations; the views cover what the extents and their strides reach,

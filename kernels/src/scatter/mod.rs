@@ -199,9 +199,9 @@ impl Scatter<'_> {
             return Err(KernelError::Plan { kernel: self.kernel, reason });
         }
         Ok(match plan {
-            Plan::BruteForce => self.brute_force(),
-            Plan::Privatised => self.privatised(),
-            Plan::Segmented(sort) => self.segmented(sort),
+            Plan::BruteForce => self.brute_force(&problem),
+            Plan::Privatised => self.privatised(&problem),
+            Plan::Segmented(sort) => self.segmented(&problem, sort),
         })
     }
 }

@@ -7,7 +7,7 @@ use crate::device::require_units;
 use crate::dtype::{U32, accumulator, is_float, supported};
 use crate::grid::UNITS;
 use crate::index::{index_type, tuple_axes, tuple_rows};
-use crate::view::{AxisView, Strides, StridesLaunch, checked_elements};
+use crate::view::{AxisView, Strides, StridesLaunch};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use std::ops::Range;
@@ -167,8 +167,6 @@ impl<'a> Scatter<'a> {
         }
         require_units(client, kernel, UNITS)?;
         supported(client, kernel, storage, "update f64, f32, f16, bf16 or an integer type that the device has")?;
-        checked_elements(kernel, tensor.shape())?;
-        checked_elements(kernel, values.shape())?;
         let product = |shape: &[usize]| shape.iter().product::<usize>();
         let extents = [
             product(&tensor.shape()[..tensor_axes.start]),

@@ -4,6 +4,7 @@
 
 use super::combine::{apply_lanes, cast_lanes};
 use super::operands::{Form, Layout, Scatter};
+use super::plan::Problem;
 use crate::buffer::unwritten;
 use crate::grid::{Tile, axis_grids};
 use crate::index::row_of;
@@ -77,8 +78,7 @@ fn chain_totals<F: Numeric, A: Numeric, N: Size>(
 }
 
 impl Scatter<'_> {
-    pub(super) fn privatised(self) -> TensorHandle {
-        let Some(problem) = self.problem() else { return self.copy() };
+    pub(super) fn privatised(self, problem: &Problem) -> TensorHandle {
         let (output, width) = (self.output(), self.vector_width());
         let inner = problem.inner / width;
         let [storage, accumulator, _] = self.types;

@@ -205,18 +205,17 @@ fn fold_segments<F: Numeric, A: Numeric, N: Size>(
 }
 
 impl Scatter<'_> {
-    pub(super) fn segmented(self, plan: radix_sort::Plan) -> TensorHandle {
-        let Some(problem) = self.problem() else { return self.copy() };
+    pub(super) fn segmented(self, problem: &Problem, plan: radix_sort::Plan) -> TensorHandle {
         let (length, rows) = problem.keys();
         let keyed = problem.keyed();
         let keys = match keyed.outer || keyed.inner {
-            true => self.destinations(&problem),
+            true => self.destinations(problem),
             // Without other axes the sort reads the indices themselves.
             false => Keys { handle: self.indices.handle(), stride: self.indices.strides[1], dtype: self.types[2] },
         };
         let sorted = radix_sort::sort(self.client, keys, None, rows, length, plan);
         let offsets = row_offsets(self.client, &sorted.keys, rows, length);
-        self.fold(&problem, &sorted, &offsets)
+        self.fold(problem, &sorted, &offsets)
     }
 
     fn destinations(&self, problem: &Problem) -> Keys {
