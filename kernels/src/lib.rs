@@ -1,16 +1,17 @@
 //! Fixed-order CubeCL kernels for `burn-deterministic`.
 //!
 //! Every family states its **order contract** at the top of its module: which floating-point operations make up one
-//! output element, in which order, as a function of logical shape and dtype alone. Its `reference` module is the same
-//! contract in plain Rust, and the tests require equal bits of the two.
+//! output element, in which order, as a function of logical shape and dtype alone. Where it computes, its `reference`
+//! module is the same contract in plain Rust, and the tests require equal bits of the two.
 //!
 //! Where a family has several kernels or launches for one contract, its `plan` module has them as data: `Problem` is
-//! what a plan may depend on, `plan(&Problem, Machine)` chooses, `Plan::candidates(&Problem)` lists every plan that
-//! applies, and `Plan::refuses(&Problem)` says why one does not. Every plan gives the same bits. A function
+//! what a plan may depend on, `plan(&Problem, Machine)` chooses, `Plan::candidates(&Problem)` lists a plan of each kind that
+//! applies, with edge geometries, and `Plan::refuses(&Problem)` says why one does not. Every plan gives the same bits. A function
 //! `<name>_planned` takes the plan as its last parameter; a plan that does not apply is [`KernelError::Plan`].
 //!
 //! Kernels are written in CubeCL, and named in its words: a **unit** is a thread, a **cube** a block of threads, a
-//! **plane** a warp.
+//! **plane** a warp. A **line** is the elements along an axis at fixed other indices, a **block** of an order its
+//! consecutive terms that are summed before others.
 //!
 //! # Layers
 //!

@@ -98,7 +98,7 @@ pub fn markdown() -> String {
     let mut text = String::from(
         "# Operations\n\n\
          Every method of the traits that make up a Burn backend, and what becomes of it in burn-deterministic. \
-         Generated from `src/catalogue`; a test keeps it current (`UPDATE_DOCS=1 cargo test catalogue` writes it).\n\n\
+         Generated from `src/catalogue`; a test keeps it current (`UPDATE_DOCS=1 cargo xtask test catalogue` writes it).\n\n\
          - **kernel**: a fixed-order kernel of burn-deterministic-kernels, whose family documents the order.\n\
          - **composed**: Burn's default body, or one of ours in its place, which calls the methods named. What one does on the host besides is a pure \
          function of the data: one thread, one order.\n\

@@ -214,7 +214,7 @@ fn the_documentation_is_current() {
         std::fs::write(&path, markdown()).expect("docs/operations.md can be written");
     }
     let text = std::fs::read_to_string(&path).expect("docs/operations.md can be read");
-    assert!(text == markdown(), "docs/operations.md is stale: run `UPDATE_DOCS=1 cargo test catalogue`");
+    assert!(text == markdown(), "docs/operations.md is stale: run `UPDATE_DOCS=1 cargo xtask test catalogue`");
 }
 
 /// The `src` folder of the burn-backend that Cargo resolved.

@@ -2,7 +2,7 @@
 //!
 //! # Order contract
 //!
-//! Every element is a chain in the [blocked order](crate::order) over the terms `p = 0 .. P`:
+//! Every element is summed in the [blocked order](crate::order) of the terms `p = 0 .. P`:
 //!
 //! ```text
 //! total = block(0)                            block(q):  acc = +0
@@ -29,8 +29,8 @@
 //!
 //! **Outside is +0.** A term whose `i` (or `o`) lies outside the tensor reads +0 for it and is a term like any other, as
 //! if the tensor were padded. An infinite or NaN weight (or `dy`, in a weight gradient) that meets the padding therefore
-//! gives NaN. Where all values are finite such a term changes an accumulator of -0 to +0 if its product is +0, and
-//! nothing else; an accumulator becomes -0 only where a fused multiply-add rounds a negative number to zero.
+//! gives NaN. Where all values are finite such a term can only turn an accumulator of -0 into +0, and -0 arises only
+//! where a fused multiply-add underflows.
 //!
 //! Terms depend on the shape of a sample, on the parameters and, in a weight gradient, on the number of samples; blocks
 //! on the number of terms alone. Forward passes and input gradients of a sample do not depend on its batch.
@@ -41,11 +41,10 @@
 //! # Cost
 //!
 //! The direct number of multiply-adds, those with padding included. Operands are read through their strides, never
-//! copied. A pass between activations takes one launch until a chain passes
-//! [`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS) (19 blocks or more), then one for each part of it; totals of half
-//! types are kept in `f32` in between. A weight gradient of several blocks takes two launches for each round of blocks
-//! that lie side by side in scratch memory: 2^20 elements of it, or one a weight if that is more, and one a weight for
-//! the totals between rounds.
+//! copied. A forward pass or input gradient takes one launch for every 19 to 58 blocks of a chain, by the number of
+//! channels ([`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS)); totals of half types are kept in `f32` in between. A weight
+//! gradient of several blocks takes two launches for each round of blocks that are computed side by side. Their totals
+//! take 2^20 elements of scratch memory, or one per weight if that is more. The running totals take one per weight.
 
 mod kernel;
 mod launch;

@@ -1,20 +1,23 @@
 //! The orders in which this crate adds, multiplies and accumulates.
 //!
-//! There are three. `+` is the family's operation; `x[0..n]` are the terms of one output element in ascending order of
-//! their logical position.
+//! Sums of any length have one of three. Transforms and short filters (`fourier`, `grid_sample`, `interpolation`) state
+//! theirs in their own module. `+` is the family's operation; `x[0..n]` are the terms of one output element in ascending
+//! order of their logical position.
 //!
 //! ```text
-//! chain(x)    = ((x[0] + x[1]) + x[2]) + ..
-//! blocked(x)  = chain of chain(x[q * BLOCK .. min((q + 1) * BLOCK, n)])  for q in 0 .. ceil(n / BLOCK)        BLOCK = 1024
-//! columns(x)  = while n > 1: x = [ chain over c of chain over r of b[COLUMNS * r + c]  for b in x.chunks(COLUMNS^2) ]
-//!                                                                                                           COLUMNS = 64
+//! chain(x)    = ((x[0] + x[1]) + x[2]) + ..                                      a sequential sum, left to right
+//!
+//! blocked(x)  = chain of chain(x[1024 q .. min(1024 (q + 1), n)]) for q in 0 .. ceil(n / 1024)
+//!
+//! block(b)    = chain over c in 0 .. 64 of (chain over r of b[64 r + c])         b of at most 4096 terms, 64 columns
+//! columns(x)  = x[0] if n = 1, else columns([block(b) for b in x.chunks(4096)])  a tree of arity 4096
 //! ```
 //!
 //! `blocked` bounds the error of a long chain and lets its blocks run in parallel; a reader of `n` terms needs two
-//! accumulators for it. `columns` is a tree of 64-term chains: the shortest error bound, and neighbouring threads read
-//! neighbouring terms.
+//! accumulators for it. The blocked order of a prefix does not depend on what follows the prefix. `columns` has the
+//! smallest error bound, and neighbouring threads read neighbouring terms (CUB's striped arrangement).
 //!
-//! | family | terms of one output | order | a term that is absent | depends on | batch-invariant |
+//! | family | terms of one output | order | an absent term | depends on | of one sample |
 //! |---|---|---|---|---|---|
 //! | [`matmul`](crate::matmul) | `fma` over `k` | blocked, each block from +0 | - | `k` | yes |
 //! | [`convolution`](crate::convolution), forward and input gradient | `fma` over (tap, channel) | blocked, each block from +0 | reads +0 | taps, channels of a group | yes |
@@ -24,12 +27,15 @@
 //! | [`scan`](crate::scan) sums, products | elements up to each one | blocked; each prefix is that of its own length | - | the element's position | yes |
 //! | [`scatter`](crate::scatter) updates | values of one destination | blocked by source position | is left out | source positions | yes, where the destination is of one sample |
 //! | [`attention`](crate::attention) | scores, exponentials, values | `matmul`'s, `reduce`'s, `matmul`'s | - | width, keys | yes |
-//! | [`grid_sample`](crate::grid_sample), [`interpolation`](crate::interpolation) | `fma` over the filter's taps | chain of rows of chains | reads +0, or is left out | the filter | yes |
+//! | [`grid_sample`](crate::grid_sample) | `fma` over the filter's taps | a chain over rows of chains over columns | reads +0 | the filter | yes |
+//! | [`interpolation`](crate::interpolation), the gradient | `fma` over the outputs that read an input | a chain along the height, then one along the width | is left out | the lengths of the axis | yes |
 //! | [`ctc`](crate::ctc) gradient | labels of one class | blocked | is left out | labels | yes |
-//! | [`fourier`](crate::fourier) | as its module says | chain | - | `n` | yes |
+//! | [`fourier`](crate::fourier) | values of one signal | radix-2 butterflies (Stockham) | reads +0 | `n` | yes |
 //!
-//! Everything else (element-wise operations, comparisons, sorts, gathers, random numbers) has no order to choose.
-//! A function is batch-invariant if the result for a sample has the same bits in every batch.
+//! The last column says whether a result is a function of one sample, whatever its batch; which operations of Burn
+//! promise that is listed in `docs/operations.md`, and so is what is forwarded to Burn's own kernels (pools,
+//! `interpolate`, the CTC loss), which add in Burn's order. Element-wise operations, comparisons, sorts, gathers and
+//! random numbers have no order to choose.
 //!
 //! No order depends on the device, the memory layout, the launch or the values: a plan may change none of it. Half types
 //! accumulate in f32 and are rounded once, integers wrap.

@@ -4,10 +4,10 @@
 //!
 //! # Algorithm
 //!
-//! Least-significant-digit radix sort (Knuth, "The Art of Computer Programming" 3, 5.2.5; in the three-kernel form of
-//! Satish, Harris and Garland, "Designing efficient sorting algorithms for manycore GPUs", 2009): for each digit, count
-//! each run's keys by digit, scan the counters exclusively in the order `[digit, run]`, and place each run's keys at the
-//! counters' positions. Few keys are ranked instead: the enumeration sort of Knuth, 5.2.
+//! Least-significant-digit radix sort (Knuth, "The Art of Computer Programming" 3, 5.2.5) with a histogram for each run of
+//! consecutive keys (Zagha and Blelloch, "Radix sort for vector multiprocessors", 1991): for each digit, count each run's
+//! keys by digit, scan the counters exclusively in the order `[digit, run]` (two launches), and place each run's keys at
+//! the counters' positions. Few keys are sorted by enumeration instead (Knuth, 5.2).
 //!
 //! # Cost
 //!

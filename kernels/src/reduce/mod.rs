@@ -7,13 +7,13 @@
 //!
 //! * `sum`, `prod`: that order with `+` or `*`. A sum of one element is that element, -0 included. Nothing is
 //!   contracted: no kernel here has a product that feeds a sum.
-//! * `mean`: the sum, divided once by `n` (rounded to the accumulator's type).
+//! * `mean`: the sum, divided once by `n` converted to the accumulator's type.
 //! * f16 and bf16 are widened to f32, stay f32 between passes and are rounded once at the end. f32 and f64 are
 //!   their own accumulators. i8, i16, u8 and u16 accumulate in 32 bits; integers wrap, and their mean truncates.
 //! * A NaN in a sum, product or mean gives a NaN; its sign and payload are the device's.
 //! * `max`, `min`, `max_abs`, `any`, `all` do not depend on order at all. Floats are compared as integers, so that no
-//!   driver's rule for NaN, -0 or subnormals matters: **a NaN anywhere gives the quiet NaN `0x7fc00000`**, and -0 is
-//!   below +0. For `any` and `all` every element but zero is true; they give 0 or 1.
+//!   driver's rule for NaN, -0 or subnormals matters: **a NaN anywhere gives the type's positive quiet NaN (f32
+//!   `0x7fc00000`)**, and -0 is below +0. For `any` and `all` every element but zero is true; they give 0 or 1.
 //! * `argmax`, `argmin` and their pairs with values: see [`extreme`].
 //!
 //! The empty sum is +0, the empty product 1, the empty mean NaN for floats, the empty `any` 0 and the empty `all` 1;
@@ -25,8 +25,8 @@
 //! # Cost
 //!
 //! A pass folds each block of [`COLUMNS_BLOCK`](crate::order::COLUMNS_BLOCK) = 4096 elements of an output to one value:
-//! `n` reads an output, and one launch for each factor of 4096 of `n`. Axes that do not join to two loops are copied
-//! first. A unit reads at most one block, well below [`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS) loop iterations.
+//! `n` reads an output, and one launch for each factor of 4096 of `n`. A tensor whose kept or
+//! reduced axes do not collapse to two strides each is copied first. A unit reads at most one block, well below [`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS) loop iterations.
 //!
 //! # Plans
 //!
@@ -36,8 +36,8 @@
 //! | [`FourElements`](plan::Pass::FourElements) | a block | four elements of an output | rows, on software drivers |
 //! | [`FourOutputs`](plan::Pass::FourOutputs) | the same block of four outputs | an element each of four outputs | columns, on software drivers |
 //!
-//! Each but the last can also compute a program's results where it reads them. Later passes read single values of
-//! blocks.
+//! `Single` and `FourElements` can also compute a program's results where they read them. Later passes read single values
+//! of blocks.
 //!
 //! Guarantee: run to run for everything. The same bits on every device for what is integer or compared, and for `sum`
 //! and `prod` where the device rounds correctly, keeps subnormals and does not reassociate; for `mean` where it also

@@ -6,17 +6,16 @@
 //! [`BLOCK`](crate::order::BLOCK) = 1024 elements, counted from the first element,
 //!
 //! ```text
-//! local[i] = x[i]                     where a block begins
+//! local[i] = x[i]                     at the beginning s = 1024 floor(i / 1024) of a block
 //!            local[i-1] + x[i]        elsewhere
 //! y[i]     = local[i]                 in the first block
-//!            y[s-1] + local[i]        in a block that begins at s
+//!            y[s-1] + local[i]        in the others
 //! ```
 //!
 //! with `+` standing for the operation. The order of a result depends on its position alone: what follows it, padding for
-//! one, does not change it. Since a block goes on from the last result of the block before it, the cumulative sum of
-//! numbers that are not negative never falls.
+//! one, does not change it. A cumulative sum of non-negative numbers is monotone.
 //!
-//! | operation | `left + right` | the order matters |
+//! | operation | `left + right` | the grouping matters |
 //! |---|---|---|
 //! | `Sum`, `Prod` | sum, product | for floats; integers wrap |
 //! | `Min`, `Max` | `right` if it is beyond `left`, else `left` | no |
@@ -31,7 +30,7 @@
 //!
 //! # Cost
 //!
-//! [`Plan`] has two ways to the same bits: a unit a line, or reduce-then-scan where lines are few or long (the three
+//! [`Plan`] has two ways to the same bits: one unit per line, or reduce-then-scan where lines are few or long (the three
 //! kernels of Dotsenko et al., "Fast scan algorithms on graphics processors", 2008). An axis has at most 2^30 elements.
 //!
 //! Guarantee: run to run for everything; the same bits on every device for integers, `Min` and `Max`, and for `Sum`

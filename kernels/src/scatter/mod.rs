@@ -8,18 +8,19 @@
 //! otherwise. The result is the [blocked order](crate::order) over the values that are present:
 //!
 //! ```text
-//! block(q) = ((v + v') + v'') + ..      the values present at positions q * BLOCK .. (q + 1) * BLOCK, ascending; BLOCK = 1024
-//! total    = ((block + block') + ..)    the blocks with a value present, ascending
-//! result   = t + total                  or t, bit for bit, without a value, or where a float's sum is -0
+//! block(q) = chain of the v[p] that are present, 1024 q <= p < 1024 (q + 1), p ascending
+//! total    = chain of the block(q) with a value present, q ascending
+//! result   = t + total
+//! result   = t, bit for bit             if no value is present, or if `Add` of floats has a total of -0
 //! ```
 //!
 //! with `+` the update's operation:
 //!
-//! | update | `left + right` | the order matters |
+//! | update | `left + right` | the grouping matters |
 //! |---|---|---|
-//! | `Assign` | `right` | no: the last value wins |
+//! | `Assign` | `right` | no; the last value wins |
 //! | `Add`, `Mul` | sum, product | for floats; integers wrap |
-//! | `Min`, `Max` | `right` if it is NaN, or beyond `left` and `left` is not NaN; else `left` | no: the first of equal values (so of -0 and +0) wins, NaN wins over numbers, the last NaN over others |
+//! | `Min`, `Max` | `right` if it is NaN, or beyond `left` and `left` is not NaN; else `left` | no; the first of equal values (so of -0 and +0) wins, NaN wins over numbers, the last NaN over others |
 //! | `Or` | 1 if either is not 0, else 0 | no |
 //!
 //! The order depends on the positions of a destination's sources alone: not on the other destinations, their number, or
@@ -30,13 +31,13 @@
 //! # Plans
 //!
 //! [`Plan`] has three ways to the same bits. `e` is the number of destination elements, `m` that of values, and there are
-//! `b = ceil(n / BLOCK)` blocks of positions.
+//! `b = ceil(n / 1024)` blocks of positions. A column is one of the `outer x inner` elements of a row.
 //!
 //! | plan | who computes | reads | scratch | launches |
 //! |---|---|---|---|---|
-//! | `BruteForce` | a unit a destination; it reads every index of its line | `e n` | none | 1 |
-//! | `Privatised` | a unit a block of positions and column, with a total of its own for each row; `Add` only | `m + b e` | `b e` totals | 2 |
-//! | `Segmented` | sort by destination, CSR row offsets, then a unit a destination folds its segment | `m + e` | 16 bytes a key, `m / 16` totals | 3 to 20 |
+//! | `BruteForce` | one unit per destination; it reads every index of its column | `e n` | none | 1 |
+//! | `Privatised` | one unit per block of positions and column, with a total of its own for each row; `Add` only | `m + b e` | `b e` totals | 2 |
+//! | `Segmented` | sort by destination, CSR row offsets, then one unit per destination folds its segment | `m + e` | 16 bytes a key, a total for every 16 keys, for fewer beyond 2^20 positions | 4 a radix pass, and 2 to 5 |
 //!
 //! No unit loops more than [`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS) times in a launch; a plan that would is refused.
 

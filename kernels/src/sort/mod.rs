@@ -19,11 +19,11 @@
 //!
 //! # Cost
 //!
-//! [`plan`](plan::plan) has three ways. Short lines are ranked: each element counts those before it in order, in one
-//! launch of an eighth as many reads an element as the line is long. Where few elements are asked for, chunks of lines
-//! keep their first ones, and chunks of what is left again: little more than one read an element in all. Others are
-//! sorted all together in stable integer passes, first by the elements' values and last by their line: `O(elements)` a pass, four
-//! or five passes for 32-bit types, twice as many for 64-bit ones, and one or two more for many lines. Scratch is then
+//! [`plan`](plan::plan) has three ways. Short lines are sorted by enumeration: each element counts those before it
+//! in order, in one launch with `length / 8` reads per element. For `k <= 32`, at most half the line, each chunk of a line
+//! keeps its first `k`, repeatedly: little more than one read per element in all. Others are sorted all together in stable
+//! radix passes, first by the elements' values and last by their line: `O(elements)` a pass, four passes for 32-bit types
+//! from 2^17 elements on and up to eight for fewer, twice as many for 64-bit ones, and one or two more for many lines. Scratch is then
 //! 16 to 20 bytes an element.
 //!
 //! Guarantee: the same bits on every device.

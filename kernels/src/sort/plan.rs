@@ -108,10 +108,13 @@ impl Plan {
             radix_sort::Plan::Rank => None,
         });
         let slots = kept.next_power_of_two();
+        let edges = [(slots, 2 * slots), (slots, 100 * slots), (slots + 3, 5 * slots + 3)];
+        let edges = edges.map(|(slots, chunk)| Choice { slots, chunk });
+        let machines = [Machine::Gpu, Machine::Software];
+        let chosen = machines.map(|machine| Choice::new(kept, problem.elements(), machine));
         // A unit has a register or two for each slot.
-        let chunks = [(slots, 2 * slots), (slots, 100 * slots), (slots + 3, 5 * slots + 3)];
-        let chunks = chunks.into_iter().filter(|_| kept <= MOST_SELECTED);
-        let select = chunks.map(|(slots, chunk)| Self::Select(Choice { slots, chunk }));
+        let choices = chosen.into_iter().chain(edges).filter(|_| (1..=MOST_SELECTED).contains(&kept));
+        let select = choices.map(Self::Select);
         let all = [Self::Rank].into_iter().chain(radix).chain(select);
         all.filter(|plan| plan.refuses(problem).is_none()).collect()
     }
@@ -156,9 +159,10 @@ mod tests {
                     for kept in [1, 5, 32, 33, length].into_iter().filter(|&kept| kept <= length) {
                         let problem = Problem { outer, length, inner: 1, kept, bits, two_words };
                         for machine in [Machine::Gpu, Machine::Software] {
-                            assert_eq!(plan(&problem, machine).refuses(&problem), None, "{problem:?}");
+                            let plan = plan(&problem, machine);
+                            assert_eq!(plan.refuses(&problem), None, "{problem:?}");
+                            assert!(Plan::candidates(&problem).contains(&plan), "{plan:?} for {problem:?}");
                         }
-                        assert!(!Plan::candidates(&problem).is_empty());
                     }
                 }
             }
