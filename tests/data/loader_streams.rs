@@ -21,8 +21,11 @@ const NUMBERS: [u32; 8] = [
     3_052_999_667,
 ];
 
+/// A number of the dataset, and one that was drawn for it.
+type Sample = (usize, u64);
+
 /// A loader of eight samples, each a number of the dataset and one that was drawn for it, in a batch.
-fn drawn(name: &str, stream: impl Into<RandomStream>) -> Arc<DataLoader<(usize, u64), Vec<(usize, u64)>>> {
+fn drawn(name: &str, stream: impl Into<RandomStream>) -> Arc<DataLoader<Sample, Vec<Sample>>> {
     let stream = stream.into();
     let samples = numbers(8).map(|number| number).augment(stream.clone(), |number, rng| (number, rng.next_u64()));
     DataLoaderBuilder::new(name, Collect).shuffle(stream).batch_size(8).build_pipeline(samples)

@@ -56,7 +56,7 @@ pub fn new_plans() {
         state = annealed(state, step);
         dropped_in_any_order(step, &device);
     }
-    report("state", format!("{:?}", state.slice([0..1]).into_data().as_bytes()));
+    report("state", format!("{:?}", state.slice(0..1).into_data().as_bytes()));
     // Tensors from before the plans were dropped, and one that waited.
     assert_eq!(kept.sum().into_scalar::<f32>(), 21.0);
     assert_eq!(waiting.sum().into_scalar::<f32>(), 10.0);

@@ -172,6 +172,7 @@ fn target_of(unit: u32, target: &Spatial, walks: &Walks, #[comptime] phased: boo
 ///
 /// `output` is `[batch, groups, target channels, d, h, w]`, contiguous. A unit owns one spatial position of `tile.rows`
 /// target channels of `tile.columns` batch entries: all of them meet the same taps.
+#[allow(clippy::collapsible_if, reason = "the outer condition is decided when the kernel is compiled")]
 #[cube(launch_unchecked)]
 pub fn convolve<E: Float, A: Float, O: Float>(
     source: &Tensor<E>,

@@ -22,7 +22,7 @@ pub fn forward(g: &Geometry, fma: MultiplyAdd, input: &[f32], weight: &[f32], bi
                     terms.push((x, weight[at(channel * g.inputs + c, k, taps)]));
                 }
             }
-            let total = dot(terms.into_iter(), fma);
+            let total = dot(terms, fma);
             result.push(bias.map_or(total, |bias| total + bias[channel]));
         }
     }
@@ -50,7 +50,7 @@ pub fn input_gradient(
                     terms.push((y, weight[at(c * g.inputs + within, k, taps)]));
                 }
             }
-            let total = dot(terms.into_iter(), fma);
+            let total = dot(terms, fma);
             result.push(bias.map_or(total, |bias| total + bias[channel]));
         }
     }
@@ -70,7 +70,7 @@ pub fn weight_gradient(g: &Geometry, fma: MultiplyAdd, input: &[f32], gradient: 
                 let x = i.map_or(0.0, |i| input[at(b * g.groups * g.inputs + source, i, inside)]);
                 terms.push((x, gradient[at(b * g.groups * g.outputs + channel, o, outside)]));
             }
-            result.push(dot(terms.into_iter(), fma));
+            result.push(dot(terms, fma));
         }
     }
     result

@@ -47,7 +47,7 @@ fn total_blocks<F: Numeric, A: Numeric, I: Int, N: Size>(
         if row < layout.rows {
             let at = (base + row * layout.inner) as usize;
             let value = cast_lanes::<F, A, N>(values[layout.values.offset(outer, position, inner)]);
-            totals[at] = totals[at] + value;
+            totals[at] += value;
         }
     }
 }
@@ -71,7 +71,7 @@ fn chain_totals<F: Numeric, A: Numeric, N: Size>(
     let element = (outer * layout.rows + row) * layout.inner + inner;
     let mut total = totals[element as usize];
     for block in 1..layout.positions.div_ceil(form.block) {
-        total = total + totals[(block * elements + element) as usize];
+        total += totals[(block * elements + element) as usize];
     }
     let before = tensor[layout.tensor.offset(outer, row, inner)];
     output[element as usize] = apply_lanes::<F, A, N>(before, total, form);
