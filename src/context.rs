@@ -19,10 +19,9 @@
 
 use burn_ir::TensorId;
 use core::cell::RefCell;
-use core::mem;
+use core::mem::{self, ManuallyDrop};
 
 /// What a thread is doing.
-#[derive(Default)]
 pub(crate) struct Context {
     /// Where in a block of Burn's stream the thread is.
     pub stage: Stage,
@@ -41,11 +40,25 @@ pub(crate) struct Context {
     pub kernel_seen: bool,
 }
 
+impl Context {
+    /// Of a thread that is doing nothing.
+    const fn new() -> Self {
+        Self {
+            stage: Stage::Outside,
+            outputs: Vec::new(),
+            waits: false,
+            operation: None,
+            repeated: None,
+            in_method: false,
+            kernel_seen: false,
+        }
+    }
+}
+
 /// Where a thread is in a block.
-#[derive(Clone, Copy, Default, PartialEq)]
+#[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Stage {
     /// In no block.
-    #[default]
     Outside,
     /// In a block that starts with this operation and has not passed through the route.
     Unrouted(&'static str),
@@ -75,16 +88,13 @@ pub(crate) struct Repeated {
 pub(crate) type Draw = ([u8; 32], u64);
 
 thread_local! {
-    static CONTEXT: RefCell<Context> = RefCell::default();
+    // Without a destructor: a method that another thread-local's destructor calls still finds it.
+    static CONTEXT: ManuallyDrop<RefCell<Context>> = const { ManuallyDrop::new(RefCell::new(Context::new())) };
 }
 
 /// Hands the thread's context to `body`, which must call nothing that asks for it.
 pub(crate) fn with<T>(body: impl FnOnce(&mut Context) -> T) -> T {
-    let mut body = Some(body);
-    let mut call = |context: &mut Context| body.take().map(|body| body(context));
-    let result = CONTEXT.try_with(|context| call(&mut context.borrow_mut())).ok().flatten();
-    // A thread whose locals are gone is doing nothing.
-    result.or_else(|| call(&mut Context::default())).expect("`body` is called once")
+    CONTEXT.with(|context| body(&mut context.borrow_mut()))
 }
 
 /// Runs `body` with another value of a field; the one before is put back, also if `body` panics.

@@ -4,7 +4,7 @@ use cubecl::prelude::*;
 use cubecl::server::Handle;
 use cubecl::std::tensor::{TensorHandle, into_contiguous};
 
-/// A dense tensor for a kernel to write; one element of memory where it has none, since no device binds less.
+/// A dense tensor for a kernel to write; one element of memory where it has none, since a kernel binds no empty buffer.
 pub(crate) fn unwritten(client: &Client, shape: Vec<usize>, dtype: ElemType) -> TensorHandle {
     let elements: usize = shape.iter().product();
     TensorHandle::new_contiguous(shape, client.empty(elements.max(1) * dtype.size()), dtype)

@@ -2,7 +2,7 @@
 
 use cubecl::ir::ElemType;
 
-/// A refusal: nothing was launched.
+/// A refusal: no result was computed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KernelError {

@@ -95,7 +95,7 @@ fn shapes_match_the_reference() {
 
 #[test]
 fn the_longest_targets() {
-    // More than a chunk of chunks of the same label but for the other class.
+    // Several blocks of the same label but for the other class.
     let mut problem = Problem::new([2, 1, 2, MOST_LABELS / 2 - 1], 0);
     problem.targets.fill(0);
     problem.targets[100] = 1;

@@ -117,9 +117,96 @@ fn scatter_add_matches_reference() {
     for shape in [[1, 256, 1], [1, 257, 1], [3, 10, 1], [1, 7, 5], [2, 3, 4]] {
         check_scatter(&client, shape, 5000, Update::Add);
     }
-    // Many rows, and more lines than a grid has cubes.
+    // Many rows, and more cubes along an axis than one grid has: a cube has 256 rows of one line.
     check_scatter(&client, [1, 70_001, 1], 30_011, Update::Add);
-    check_scatter(&client, [70_001, 3, 1], 2, Update::Add);
+    check_scatter(&client, [66_000, 129, 1], 1, Update::Add);
+}
+
+/// Lines with indices of their own, which their columns share.
+#[test]
+fn lines_match_reference() {
+    let client = client();
+    for (shape @ [lines, rows, inner], positions) in [([3, 40, 4], 5000), ([2, 7, 5], 2100), ([5, 300, 1], 1500)] {
+        let (tensor, values) = (random_values(4, lines * rows * inner), random_values(5, lines * positions * inner));
+        let indices = random_indices(6, lines * positions, rows);
+        let per_value: Vec<i32> = indices.iter().flat_map(|&index| vec![index; inner]).collect();
+        let want = reference::scatter(shape, &tensor, &wide(&per_value), &values, |a, b| a + b);
+        for plan in Plan::candidates(&problem(shape, positions, Indexed::Line, Update::Add)) {
+            let got = scatter::update_lines_planned(
+                &client,
+                upload(&client, &tensor, &shape, F32),
+                upload(&client, &indices, &[lines, positions], I32),
+                upload(&client, &values, &[lines, positions, inner], F32),
+                Update::Add,
+                plan,
+            );
+            println!("lines {shape:?} of {positions} by {plan:?}");
+            assert_bits(&download(&client, got.unwrap()), &want);
+        }
+    }
+}
+
+/// Rows of eight elements whose distances are and are not multiples of four, and rows that are one row: plans that read four
+/// elements at a time give the bits of those that read one.
+#[test]
+fn rows_apart_match_reference() {
+    let client = client();
+    let (rows, positions, inner) = (30, 2100, 8);
+    let indices = random_indices(6, positions, rows);
+    for distance in [8, 12, 13, 0] {
+        let apart = |seed: u64, length: usize| {
+            let memory = random_values(seed, (length - 1) * distance + inner);
+            let values = (0..length * inner).map(|at| memory[at / inner * distance + at % inner]).collect::<Vec<f32>>();
+            let handle = upload(&client, &memory, &[memory.len()], F32).handle;
+            (values, TensorHandle::new(handle, vec![length, inner], vec![distance, 1], F32))
+        };
+        let ((tensor, tensor_view), (values, values_view)) = (apart(4, rows), apart(5, positions));
+        let want = reference::select_assign([1, rows, inner], &tensor, &wide(&indices), &values, |a, b| a + b);
+        for plan in Plan::candidates(&problem([1, rows, inner], positions, Indexed::Position, Update::Add)) {
+            println!("rows {distance} apart by {plan:?}");
+            let index = upload(&client, &indices, &[positions], I32);
+            let (tensor, values) = (tensor_view.clone(), values_view.clone());
+            let got = scatter::select_assign_planned(&client, 0, tensor, index, values, Update::Add, plan);
+            assert_bits(&download(&client, got.unwrap()), &want);
+        }
+        let want: Vec<f32> = (0..positions * inner)
+            .map(|at| {
+                usize::try_from(indices[at / inner])
+                    .ok()
+                    .filter(|&row| row < rows)
+                    .map_or(0.0, |row| tensor[row * inner + at % inner])
+            })
+            .collect();
+        let index = upload(&client, &indices, &[positions], I32);
+        assert_bits(&download(&client, gather::select(&client, 0, tensor_view, index).unwrap()), &want);
+    }
+}
+
+/// Subnormal numbers, which a device may flush where it computes: whatever it makes of them, every plan makes the same.
+#[test]
+fn subnormal_numbers_are_the_same_by_every_plan() {
+    let client = client();
+    let (rows, positions) = (10, 5000);
+    let mut values = vec![-0.0f32; positions];
+    // A subnormal value alone, among others of -0, as the last of a block, and several.
+    for (position, value) in [(7, -1e-41), (1023, 2e-41), (1024, 3e-41), (2050, 1e-41), (2060, 1e-40), (4999, -3e-42)] {
+        values[position] = value;
+    }
+    let indices: Vec<i32> = (0..positions as i32).map(|p| if p == 7 { 9 } else { p % 5 }).collect();
+    let tensor = [1e-40f32, -1e-41, -0.0, 0.0, 1.0, 1e-40, -1e-41, -0.0, 0.0, 1e-40];
+    let results =
+        Plan::candidates(&problem([1, rows, 1], positions, Indexed::Position, Update::Add)).into_iter().map(|plan| {
+            let (tensor, values) =
+                (upload(&client, &tensor, &[rows], F32), upload(&client, &values, &[positions], F32));
+            let index = upload(&client, &indices, &[positions], I32);
+            let got = scatter::select_assign_planned(&client, 0, tensor, index, values, Update::Add, plan);
+            (plan, download::<f32>(&client, got.unwrap()))
+        });
+    let results: Vec<_> = results.collect();
+    for (plan, got) in &results {
+        println!("{plan:?} and {:?}", results[0].0);
+        assert_bits(got, &results[0].1);
+    }
 }
 
 #[test]

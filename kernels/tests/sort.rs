@@ -311,6 +311,8 @@ fn empty_tensors_and_refusals() {
     assert!(matches!(sort::topk_planned(&client, long(), 0, 5, I32, few), Err(KernelError::Plan { .. })));
     if client.properties().supports_type(I16) {
         assert!(matches!(sort::argsort(&client, long(), 0, up, I16), Err(KernelError::Shape { .. })));
+    } else {
+        skip("the device has no i16");
     }
     let unknown = TensorHandle::new_contiguous(vec![1], client.empty(4), ElemType::Bool);
     assert!(matches!(sort::sort(&client, unknown, 0, up), Err(KernelError::Dtype { .. })));

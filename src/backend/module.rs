@@ -3,6 +3,7 @@
 use super::forward::{adapted, forward};
 use super::refused::{poison, refuse};
 use super::{Deterministic, adapters};
+use crate::context::in_method;
 use burn_backend::ops::ctc::ctc_grad_from_alpha_beta_default;
 use burn_backend::ops::{
     AttentionModuleOptions, ConvOptions, ConvTransposeOptions, DeformConv2dBackward, DeformConvOptions,
@@ -169,7 +170,7 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
             [1, 1] => adapters::reduce::over("adaptive_avg_pool2d", reduce::mean, x, &[2, 3], |x, _| {
                 CubeBackend::adaptive_avg_pool2d(x, output_size)
             }),
-            _ => CubeBackend::adaptive_avg_pool2d(x, output_size),
+            _ => in_method(|| CubeBackend::adaptive_avg_pool2d(x, output_size)),
         }
     }
 
@@ -182,8 +183,9 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
         ceil_mode: bool,
         indices_dtype: IntDType,
     ) -> MaxPool2dWithIndices<Self> {
-        let MaxPool2dWithIndices { output, indices } =
-            CubeBackend::max_pool2d_with_indices(x, kernel_size, stride, padding, dilation, ceil_mode, indices_dtype);
+        let MaxPool2dWithIndices { output, indices } = in_method(|| {
+            CubeBackend::max_pool2d_with_indices(x, kernel_size, stride, padding, dilation, ceil_mode, indices_dtype)
+        });
         MaxPool2dWithIndices { output, indices }
     }
 
@@ -197,23 +199,26 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
         output_grad: FloatTensor<Self>,
         indices: IntTensor<Self>,
     ) -> MaxPool2dBackward<Self> {
-        let MaxPool2dBackward { x_grad } = CubeBackend::max_pool2d_with_indices_backward(
-            x,
-            kernel_size,
-            stride,
-            padding,
-            dilation,
-            ceil_mode,
-            output_grad,
-            indices,
-        );
+        let MaxPool2dBackward { x_grad } = in_method(|| {
+            CubeBackend::max_pool2d_with_indices_backward(
+                x,
+                kernel_size,
+                stride,
+                padding,
+                dilation,
+                ceil_mode,
+                output_grad,
+                indices,
+            )
+        });
         MaxPool2dBackward { x_grad }
     }
 
     fn interpolate(x: FloatTensor<Self>, output_size: [usize; 2], options: InterpolateOptions) -> FloatTensor<Self> {
         // Burn's default strategy measures two others and takes the faster one.
         let strategy = InterpolateStrategy::Specific(cubek_interpolate::InterpolateStrategy::MaximizeThroughput);
-        interpolate::interpolate(x.clone(), output_size, options.clone(), strategy).unwrap_or_else(|error| {
+        let result = in_method(|| interpolate::interpolate(x.clone(), output_size, options.clone(), strategy));
+        result.unwrap_or_else(|error| {
             refuse(
                 "interpolate",
                 &[&x],
@@ -269,8 +274,9 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
             let (input_lengths, target_lengths) = (input_lengths.clone(), target_lengths.clone());
             || CubeBackend::ctc_loss_backward(log_probs, targets, input_lengths, target_lengths, grad_loss, blank)
         };
-        let (alpha, beta, loss) =
-            ctc_alpha_beta(log_probs.clone(), targets.clone(), input_lengths.clone(), target_lengths, blank);
+        let (alpha, beta, loss) = in_method(|| {
+            ctc_alpha_beta(log_probs.clone(), targets.clone(), input_lengths.clone(), target_lengths, blank)
+        });
         if !adapters::ctc::takes(&targets) {
             return ctc_grad_from_alpha_beta_default::<Self>(
                 log_probs,

@@ -70,7 +70,7 @@ pub const GROUPS: &[Group] = &[
     ),
     invariant(
         "scans, and orders of a line",
-        "the order depends on the place along the axis and on the axis' length; a sorted line is one permutation of it",
+        "the order depends on the position along the axis alone; a sorted line is one permutation of it",
         "float_cumsum float_cumprod float_cummin float_cummax float_sort float_sort_with_indices float_argsort
          float_topk float_topk_with_indices float_argtopk",
     ),

@@ -75,11 +75,7 @@ impl Launch<'_> {
             true => axes.iter().all(Axis::outputs_inside),
             false => axes.iter().all(Axis::inputs_inside),
         };
-        // Each phase has as many positions as the largest one.
-        let positions = axes.map(|axis| match transposed {
-            true => axis.input.next_multiple_of(axis.stride.min(axis.input).max(1)),
-            false => axis.output,
-        });
+        let positions = axes.map(|axis| if transposed { axis.phased_inputs() } else { axis.output });
         let tiles = groups * channels.div_ceil(tile.rows) * batch.div_ceil(tile.columns);
         let (units, count, dim) = self.grid(positions.iter().product::<usize>() * tiles)?;
         if units == 0 {

@@ -74,9 +74,14 @@ impl Axis {
         self.padding == 0 && (self.output - 1) * self.stride + (self.taps - 1) * self.dilation < self.input
     }
 
-    /// Whether every tap in phase with an input position meets an output position there.
+    /// Input positions that a pass by phase computes: each phase has as many as the largest one.
+    pub(super) fn phased_inputs(&self) -> usize {
+        self.input.next_multiple_of(self.stride.min(self.input).max(1))
+    }
+
+    /// Whether every tap in phase with a [computed](Self::phased_inputs) input position meets an output position there.
     pub(super) fn outputs_inside(&self) -> bool {
-        let last = (self.input + self.padding).saturating_sub(1) / self.stride;
+        let last = (self.phased_inputs() + self.padding).saturating_sub(1) / self.stride;
         self.padding >= (self.taps - 1) * self.dilation && last < self.output
     }
 
@@ -302,6 +307,26 @@ fn with_axes(tensor: TensorHandle, axes: &[(usize, usize)]) -> TensorHandle {
 #[cfg(test)]
 mod tests {
     use super::Axis;
+
+    /// What is inside is read without a question, also by units past the last position, whose results are not stored.
+    #[test]
+    fn what_is_inside_is_read_inside() {
+        let sizes = |most: usize| 1..=most;
+        for (input, taps) in sizes(9).flat_map(|input| sizes(4).map(move |taps| (input, taps))) {
+            for (stride, padding) in sizes(4).flat_map(|stride| (0..4).map(move |padding| (stride, padding))) {
+                for (dilation, output) in sizes(3).flat_map(|dilation| sizes(12).map(move |output| (dilation, output)))
+                {
+                    let axis = Axis { input, output, taps, stride, padding, dilation };
+                    let in_phase = |i: usize| (0..taps).filter(move |&tap| axis.in_phase(i, tap));
+                    let reads = |i: usize| in_phase(i).all(|tap| axis.output_of(i, tap).is_some());
+                    assert!(!axis.outputs_inside() || (0..axis.phased_inputs()).all(reads), "{axis:?}");
+                }
+            }
+        }
+        // A position past the last one of its phase met output 2 of 2.
+        let axis = Axis { input: 3, output: 2, taps: 2, stride: 2, padding: 1, dilation: 1 };
+        assert!(!axis.outputs_inside());
+    }
 
     #[test]
     fn the_inverse_finds_the_first_tap_in_phase() {

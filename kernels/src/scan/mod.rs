@@ -53,7 +53,6 @@ use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use kernel::LinesLaunch;
-use plan::CHAINED_BLOCKS;
 
 pub use plan::{Plan, Problem};
 
@@ -196,7 +195,7 @@ fn run(
     let launch = Launch { client, operation, problem, types: [dtype, accumulator, key] };
     match plan {
         Plan::Sequential => launch.sequential(&input, &output),
-        Plan::ReduceThenScan => launch.reduce_then_scan(&input, &output),
+        Plan::ReduceThenScan { chained } => launch.reduce_then_scan(&input, &output, chained),
     }
     Ok(output)
 }
@@ -237,7 +236,7 @@ impl Launch<'_> {
         }
     }
 
-    fn reduce_then_scan(&self, input: &AxisView, output: &TensorHandle) {
+    fn reduce_then_scan(&self, input: &AxisView, output: &TensorHandle, chained: usize) {
         let Problem { outer, inner, .. } = self.problem;
         let blocks = self.problem.blocks();
         let totals_length = outer * blocks * inner;
@@ -262,7 +261,7 @@ impl Launch<'_> {
                 );
             }
         }
-        let firsts = (1..blocks).step_by(CHAINED_BLOCKS);
+        let firsts = (1..blocks).step_by(chained);
         for (first, (count, dim, tile)) in firsts.flat_map(|first| axis_grids(outer, 1, inner).map(move |g| (first, g)))
         {
             // SAFETY: units stop at the number of lines, each of which has its totals in `totals`.
@@ -275,7 +274,7 @@ impl Launch<'_> {
                     self.lines(),
                     tile,
                     first as u32,
-                    (first + CHAINED_BLOCKS).min(blocks) as u32,
+                    (first + chained).min(blocks) as u32,
                     self.operation,
                     [self.types[1], self.types[2]],
                 );

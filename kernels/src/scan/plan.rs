@@ -7,8 +7,8 @@ use crate::order::BLOCK;
 /// Most elements of an axis: 2^20 blocks, whose totals are chained by 18 launches.
 const MOST_ELEMENTS: usize = 1 << 30;
 
-/// Blocks whose totals one launch chains.
-pub(super) const CHAINED_BLOCKS: usize = MAX_ITERATIONS - 2;
+/// Most blocks whose totals one launch chains.
+const MOST_CHAINED: usize = MAX_ITERATIONS - 2;
 
 /// Lines that keep a device busy with one unit each.
 const MANY_LINES: [usize; 2] = [1 << 13, 1 << 7];
@@ -37,14 +37,18 @@ pub enum Plan {
     /// A unit a line: one read and one write an element. One launch.
     Sequential,
     /// Reduce-then-scan: a unit a block folds it, a unit a line chains the blocks' totals, a unit a block scans it. Two
-    /// reads and one write an element. Three launches, and one more for every 60,000 blocks of a line.
-    ReduceThenScan,
+    /// reads and one write an element. Two launches, and one for every `chained` blocks of a line begun.
+    ReduceThenScan {
+        /// Blocks whose totals one launch chains, at most 59,998.
+        chained: usize,
+    },
 }
 
 impl Plan {
     /// Every plan that applies to `problem`.
     pub fn candidates(problem: &Problem) -> Vec<Self> {
-        let all = [Self::Sequential, Self::ReduceThenScan];
+        let all =
+            [Self::Sequential, Self::ReduceThenScan { chained: MOST_CHAINED }, Self::ReduceThenScan { chained: 2 }];
         all.into_iter().filter(|plan| plan.refuses(problem).is_none()).collect()
     }
 
@@ -52,7 +56,8 @@ impl Plan {
     pub fn refuses(&self, problem: &Problem) -> Option<String> {
         let most = match self {
             Self::Sequential => MAX_ITERATIONS - 2,
-            Self::ReduceThenScan => MOST_ELEMENTS,
+            Self::ReduceThenScan { chained: 1..=MOST_CHAINED } => MOST_ELEMENTS,
+            Self::ReduceThenScan { .. } => return Some(format!("{self:?}, want 1 to {MOST_CHAINED} chained")),
         };
         let length = problem.length;
         (length > most).then(|| format!("{self:?} of {length} elements along the axis, want at most {most}"))
@@ -66,13 +71,13 @@ pub fn plan(problem: &Problem, machine: Machine) -> Plan {
     let one_block = problem.length <= BLOCK;
     match one_block || (Plan::Sequential.refuses(problem).is_none() && problem.outer * problem.inner >= many) {
         true => Plan::Sequential,
-        false => Plan::ReduceThenScan,
+        false => Plan::ReduceThenScan { chained: MOST_CHAINED },
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST_ELEMENTS, Plan, Problem, plan};
+    use super::{MOST_CHAINED, MOST_ELEMENTS, Plan, Problem, plan};
     use crate::device::Machine;
 
     #[test]
@@ -95,12 +100,13 @@ mod tests {
     #[test]
     fn plans_are_pinned() {
         let problem = |outer, length| Problem { outer, length, inner: 1 };
+        let blocks = Plan::ReduceThenScan { chained: MOST_CHAINED };
         for machine in [Machine::Gpu, Machine::Software] {
             assert_eq!(plan(&problem(1, 1024), machine), Plan::Sequential);
-            assert_eq!(plan(&problem(1, 1025), machine), Plan::ReduceThenScan);
+            assert_eq!(plan(&problem(1, 1025), machine), blocks);
         }
         assert_eq!(plan(&problem(128, 5000), Machine::Software), Plan::Sequential);
-        assert_eq!(plan(&problem(128, 5000), Machine::Gpu), Plan::ReduceThenScan);
-        assert_eq!(plan(&problem(1 << 13, 59_999), Machine::Gpu), Plan::ReduceThenScan);
+        assert_eq!(plan(&problem(128, 5000), Machine::Gpu), blocks);
+        assert_eq!(plan(&problem(1 << 13, 59_999), Machine::Gpu), blocks);
     }
 }

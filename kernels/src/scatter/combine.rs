@@ -10,11 +10,27 @@ fn is_nan<A: Numeric>(value: A) -> bool {
     (u32::reinterpret(f32::cast_from(value)) & 0x7fff_ffffu32) > 0x7f80_0000u32
 }
 
+/// Whether a float is -0.
+#[cube]
+fn is_negative_zero<A: Numeric>(value: A) -> bool {
+    // Compared as bits, since -0 equals +0. An f64 is -0 if its f32 is, but for what is too small for one: that it equals
+    // zero is asked as well.
+    value == A::from_int(0) && u32::reinterpret(f32::cast_from(value)) == 0x8000_0000u32
+}
+
 /// `left + right` of the order contract.
 #[cube]
 pub(super) fn combine<A: Numeric>(left: A, right: A, #[comptime] form: Form) -> A {
     match comptime!(form.update) {
-        Update::Add => left + right,
+        Update::Add => {
+            if comptime!(form.is_float) {
+                // A device that flushes subnormal numbers would flush `left` in `left + -0`.
+                let sum = select(is_negative_zero::<A>(left), right, left + right);
+                select(is_negative_zero::<A>(right), left, sum)
+            } else {
+                left + right
+            }
+        }
         Update::Mul => left * right,
         Update::Assign => right,
         Update::Or => {
@@ -33,15 +49,13 @@ pub(super) fn combine<A: Numeric>(left: A, right: A, #[comptime] form: Form) -> 
     }
 }
 
-/// `before` updated by the total of its values: as it is, bit for bit, where -0 is added to a float.
+/// `before` updated by the total of its values.
 #[cube]
-pub(super) fn apply<F: Numeric, A: Numeric>(before: F, total: A, #[comptime] form: Form) -> F {
+fn apply<F: Numeric, A: Numeric>(before: F, total: A, #[comptime] form: Form) -> F {
     let after = F::cast_from(combine::<A>(A::cast_from(before), total, form));
     if comptime!(form.is_float && form.update == Update::Add) {
-        // Compared as bits, since -0 equals +0. An f64 is -0 if its f32 is, but for what is too small for one: that it
-        // equals zero is asked as well.
-        let nothing = total == A::from_int(0) && u32::reinterpret(f32::cast_from(total)) == 0x8000_0000u32;
-        select(nothing, before, after)
+        // Not by way of the accumulator, which may not keep every bit of a NaN.
+        select(is_negative_zero::<A>(total), before, after)
     } else {
         after
     }

@@ -10,8 +10,7 @@
 //! ```text
 //! block(q) = chain of the v[p] that are present, 1024 q <= p < 1024 (q + 1), p ascending
 //! total    = chain of the block(q) with a value present, q ascending
-//! result   = t + total
-//! result   = t, bit for bit             if no value is present, or if `Add` of floats has a total of -0
+//! result   = t + total                  or t, bit for bit, if no value is present
 //! ```
 //!
 //! with `+` the update's operation:
@@ -19,7 +18,8 @@
 //! | update | `left + right` | the grouping matters |
 //! |---|---|---|
 //! | `Assign` | `right` | no; the last value wins |
-//! | `Add`, `Mul` | sum, product | for floats; integers wrap |
+//! | `Add` | sum; for floats the other operand, bit for bit, where one is -0 | for floats; integers wrap |
+//! | `Mul` | product | for floats; integers wrap |
 //! | `Min`, `Max` | `right` if it is NaN, or beyond `left` and `left` is not NaN; else `left` | no; the first of equal values (so of -0 and +0) wins, NaN wins over numbers, the last NaN over others |
 //! | `Or` | 1 if either is not 0, else 0 | no |
 //!
@@ -143,13 +143,13 @@ pub fn select_assign_planned(
     Scatter::rows(client, dim, tensor, indices, values, update)?.run(Some(plan))
 }
 
-/// Updates the rows `tensor[line, row, ..]` of each line that `indices[lines, positions]` name with
-/// `values[lines, positions, ..]`. Returns a new tensor.
+/// Updates the rows of each line of `tensor[lines, rows, inner]` that `indices[lines, positions]` name with those of
+/// `values[lines, positions, inner]`. Returns a new tensor.
 ///
 /// # Errors
 ///
 /// As [`scatter`].
-pub(crate) fn update_lines(
+pub fn update_lines(
     client: &Client,
     tensor: TensorHandle,
     indices: TensorHandle,
@@ -157,6 +157,22 @@ pub(crate) fn update_lines(
     update: Update,
 ) -> Result<TensorHandle, KernelError> {
     Scatter::lines(client, tensor, indices, values, update)?.run(None)
+}
+
+/// [`update_lines`] by a plan of the caller's choice, which cannot change the result.
+///
+/// # Errors
+///
+/// As [`scatter_planned`].
+pub fn update_lines_planned(
+    client: &Client,
+    tensor: TensorHandle,
+    indices: TensorHandle,
+    values: TensorHandle,
+    update: Update,
+    plan: Plan,
+) -> Result<TensorHandle, KernelError> {
+    Scatter::lines(client, tensor, indices, values, update)?.run(Some(plan))
 }
 
 /// Updates the slices of `tensor` that the tuples along the last axis of `indices[.., k]` name by their position in the
@@ -195,10 +211,17 @@ impl Scatter<'_> {
     /// Launches the given plan, or the one that [`plan::plan`] chooses.
     fn run(self, plan: Option<Plan>) -> Result<TensorHandle, KernelError> {
         let Some(problem) = self.problem() else { return Ok(self.copy()) };
-        let plan = plan.unwrap_or_else(|| plan::plan(&problem, Machine::of(self.client)));
-        if let Some(reason) = plan.refuses(&problem) {
-            return Err(KernelError::Plan { kernel: self.kernel, reason });
-        }
+        let kernel = self.kernel;
+        let plan = match plan {
+            Some(plan) => match plan.refuses(&problem) {
+                Some(reason) => return Err(KernelError::Plan { kernel, reason }),
+                None => plan,
+            },
+            None => plan::plan(&problem, Machine::of(self.client)).ok_or_else(|| {
+                let reason = format!("{problem:?} has more values than a launch takes; update in several calls");
+                KernelError::Shape { kernel, reason }
+            })?,
+        };
         Ok(match plan {
             Plan::BruteForce => self.brute_force(&problem),
             Plan::Privatised => self.privatised(&problem),

@@ -258,9 +258,12 @@ fn require_equal_but_for(
     tensor: &[usize],
     values: &[usize],
 ) -> Result<(), KernelError> {
-    let fits = dim < tensor.len()
-        && tensor.len() == values.len()
-        && (0..tensor.len()).all(|axis| axis == dim || tensor[axis] == values[axis]);
+    if dim >= tensor.len() {
+        let reason = format!("axis {dim} of a tensor of shape {tensor:?}, want less than {}", tensor.len());
+        return Err(KernelError::Shape { kernel, reason });
+    }
+    let fits =
+        tensor.len() == values.len() && (0..tensor.len()).all(|axis| axis == dim || tensor[axis] == values[axis]);
     match fits {
         true => Ok(()),
         false => {

@@ -77,6 +77,11 @@ impl Problem {
         self.positions.div_ceil(BLOCK)
     }
 
+    /// Windows of sorted keys in which a run may begin, in [`Plan::Segmented`].
+    pub(super) fn windows(&self) -> usize {
+        if self.positions <= BLOCK { 0 } else { self.keys().0.div_ceil(self.shortest_run()) }
+    }
+
     /// Fewest sources of one destination in one block whose total is computed by a unit of its own, in
     /// [`Plan::Segmented`]: a power of two, smaller for more blocks, so that what is left to the destination's unit stays
     /// bounded. Where all positions are of one block there is no such total.
@@ -119,6 +124,7 @@ impl Plan {
             Self::Privatised if problem.blocks().saturating_mul(problem.elements()) > u32::MAX as usize => {
                 Some("fewer than 2^32 totals")
             }
+            Self::Segmented(_) if problem.windows() > u32::MAX as usize / 2 => Some("fewer than 2^31 windows"),
             _ => None,
         };
         if let Some(wanted) = unmet {
@@ -150,20 +156,22 @@ impl Plan {
     }
 }
 
-/// The plan for `problem` on `machine`. It [applies](Plan::refuses), unless no plan does.
-pub fn plan(problem: &Problem, machine: Machine) -> Plan {
+/// The plan for `problem` on `machine`; none where no plan [applies](Plan::refuses).
+pub fn plan(problem: &Problem, machine: Machine) -> Option<Plan> {
     let Problem { rows, positions, .. } = *problem;
     let reads = problem.elements() as u64 * positions as u64;
-    if positions <= MOST_READ && reads <= FEW_READS {
-        return Plan::BruteForce;
-    }
     let [gpu, software] = MANY_UNITS;
     let many = if machine == Machine::Gpu { gpu } else { software };
     // The totals are at most as many as the values, which are read once; a sort costs several times that.
     let few_totals = problem.blocks() * rows <= positions && problem.blocks() * problem.columns() >= many;
-    if few_totals && Plan::Privatised.refuses(problem).is_none() {
-        return Plan::Privatised;
-    }
-    let (keys, rows) = problem.keys();
-    Plan::Segmented(radix_sort::plan::plan(rows, keys))
+    let (keys, destinations) = problem.keys();
+    let segmented = Plan::Segmented(radix_sort::plan::plan(destinations, keys));
+    let by_cost = if positions <= MOST_READ && reads <= FEW_READS {
+        [Plan::BruteForce, Plan::Privatised, segmented]
+    } else if few_totals {
+        [Plan::Privatised, segmented, Plan::BruteForce]
+    } else {
+        [segmented, Plan::Privatised, Plan::BruteForce]
+    };
+    by_cost.into_iter().find(|plan| plan.refuses(problem).is_none())
 }

@@ -1,8 +1,8 @@
 //! [`Plan::Privatised`](super::Plan::Privatised): each block of positions adds to totals of its own.
 //!
-//! An absent total is -0: `x + -0` is `x` for every float, and so is `-0 + x`. For integers it is 0.
+//! An absent total is -0, which adds nothing to a float; for integers it is 0.
 
-use super::combine::{apply_lanes, cast_lanes};
+use super::combine::{apply_lanes, cast_lanes, combine_lanes};
 use super::operands::{Form, Layout, Scatter};
 use super::plan::Problem;
 use crate::buffer::unwritten;
@@ -47,7 +47,7 @@ fn total_blocks<F: Numeric, A: Numeric, I: Int, N: Size>(
         if row < layout.rows {
             let at = (base + row * layout.inner) as usize;
             let value = cast_lanes::<F, A, N>(values[layout.values.offset(outer, position, inner)]);
-            totals[at] += value;
+            totals[at] = combine_lanes::<A, N>(totals[at], value, form);
         }
     }
 }
@@ -71,7 +71,7 @@ fn chain_totals<F: Numeric, A: Numeric, N: Size>(
     let element = (outer * layout.rows + row) * layout.inner + inner;
     let mut total = totals[element as usize];
     for block in 1..layout.positions.div_ceil(form.block) {
-        total += totals[(block * elements + element) as usize];
+        total = combine_lanes::<A, N>(total, totals[(block * elements + element) as usize], form);
     }
     let before = tensor[layout.tensor.offset(outer, row, inner)];
     output[element as usize] = apply_lanes::<F, A, N>(before, total, form);

@@ -248,7 +248,7 @@ impl Scatter<'_> {
         let (output, width) = (self.output(), self.vector_width());
         let inner = problem.inner / width;
         let shortest = problem.shortest_run();
-        let windows = if form.one_block { 0 } else { length.div_ceil(shortest) };
+        let windows = problem.windows();
         let (run_outer, run_inner) = (if keyed.outer { 1 } else { problem.outer }, if keyed.inner { 1 } else { inner });
         let columns = run_outer * run_inner;
         let runs = words(client, 2 * windows);

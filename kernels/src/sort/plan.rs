@@ -107,14 +107,7 @@ impl Plan {
             // Keys that follow others in a chain of sorts are not ranked.
             radix_sort::Plan::Rank => None,
         });
-        let slots = kept.next_power_of_two();
-        let edges = [(slots, 2 * slots), (slots, 100 * slots), (slots + 3, 5 * slots + 3)];
-        let edges = edges.map(|(slots, chunk)| Choice { slots, chunk });
-        let machines = [Machine::Gpu, Machine::Software];
-        let chosen = machines.map(|machine| Choice::new(kept, problem.elements(), machine));
-        // A unit has a register or two for each slot.
-        let choices = chosen.into_iter().chain(edges).filter(|_| (1..=MOST_SELECTED).contains(&kept));
-        let select = choices.map(Self::Select);
+        let select = selections(problem).into_iter().map(Self::Select);
         let all = [Self::Rank].into_iter().chain(radix).chain(select);
         all.filter(|plan| plan.refuses(problem).is_none()).collect()
     }
@@ -130,6 +123,22 @@ impl Plan {
             Self::Radix(radix) => radix_sort::Plan::Radix(*radix).refuses(problem.most(), problem.elements()),
         }
     }
+}
+
+/// The selections that are planned for `problem`, and edges.
+fn selections(problem: &Problem) -> Vec<Choice> {
+    let kept = problem.kept;
+    // A unit has a register or two for each slot.
+    if !(1..=MOST_SELECTED).contains(&kept) {
+        return vec![];
+    }
+    let slots = kept.next_power_of_two();
+    let edges = [(slots, 2 * slots), (slots, 100 * slots), (slots + 3, 5 * slots + 3)];
+    let edges = edges.map(|(slots, chunk)| Choice { slots, chunk });
+    let chosen = [Machine::Gpu, Machine::Software].map(|machine| Choice::new(kept, problem.elements(), machine));
+    let mut choices: Vec<Choice> = chosen.into_iter().chain(edges).collect();
+    choices.dedup();
+    choices
 }
 
 /// The plan for `problem` on `machine`. It [applies](Plan::refuses), unless no plan does.
