@@ -23,7 +23,7 @@
 //! | [`reduce`](crate::reduce) sums, products, means | elements of the reduced axes | columns | - | `n` | yes, unless the batch is reduced |
 //! | [`scan`](crate::scan) sums, products | elements up to each one | blocked; each prefix is that of its own length | - | the element's position | yes |
 //! | [`scatter`](crate::scatter) updates | values of one destination | blocked by source position | is left out | source positions | yes, where the destination is of one sample |
-//! | [`attention`](crate::attention) | scores, exponentials, values | `matmul`'s, `reduce`'s, `matmul`'s | - | width, keys | yes |
+//! | attention, composed by the caller | scores, exponentials, values | `matmul`'s, `reduce`'s, `matmul`'s | - | width, keys | yes |
 //! | [`grid_sample`](crate::grid_sample), [`interpolation`](crate::interpolation) | `fma` over the filter's taps | chain of rows of chains | reads +0, or is left out | the filter | yes |
 //! | [`ctc`](crate::ctc) gradient | labels of one class | blocked | is left out | labels | yes |
 //! | [`fourier`](crate::fourier) | as its module says | chain | - | `n` | yes |
