@@ -12,13 +12,13 @@ use cubecl::prelude::*;
 use cubecl::server::Handle;
 use cubecl::std::tensor::TensorHandle;
 
-/// The type of an index tensor: i32, i64 or u32.
+/// The type of a tensor of indices, or of counts: i32, i64 or u32.
 pub(crate) fn index_type(
     client: &Client,
     kernel: &'static str,
     indices: &TensorHandle,
 ) -> Result<ElemType, KernelError> {
-    const REMEDY: &str = "index with i32, i64 or u32, whichever the device has";
+    const REMEDY: &str = "index and count with i32, i64 or u32, whichever the device has";
     let dtype = indices.dtype;
     match dtype {
         ElemType::Int(IntKind::I32 | IntKind::I64) | ElemType::UInt(UIntKind::U32) => {

@@ -29,7 +29,6 @@
 //! strides; results are newly allocated and contiguous.
 
 pub mod arithmetic;
-pub mod attention;
 mod buffer;
 pub mod convolution;
 pub mod ctc;

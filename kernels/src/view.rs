@@ -163,6 +163,15 @@ pub(crate) fn join(
     joined
 }
 
+/// The last two axes swapped.
+pub(crate) fn transposed(tensor: TensorHandle) -> TensorHandle {
+    let (mut shape, mut strides) = (tensor.shape().to_vec(), tensor.strides().to_vec());
+    let rank = shape.len();
+    shape.swap(rank - 2, rank - 1);
+    strides.swap(rank - 2, rank - 1);
+    TensorHandle::new(tensor.handle, shape, strides, tensor.dtype)
+}
+
 /// The strides with which an operand of `shape` and `strides` broadcasts to `wanted`: missing leading axes and axes of
 /// size 1 get stride 0. `None` where it does not broadcast.
 pub(crate) fn broadcast_strides(shape: &[usize], strides: &[usize], wanted: &[usize]) -> Option<Vec<usize>> {

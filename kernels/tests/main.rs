@@ -3,7 +3,6 @@
 //! The device is CubeCL's default one; `CUBECL_WGPU_DEFAULT_DEVICE=Cpu` selects a software Vulkan driver.
 
 mod arithmetic;
-mod attention;
 mod convolution;
 mod ctc;
 mod deform_convolution;

@@ -634,5 +634,5 @@ fn refusals_say_what_does_not_fit() {
     let got = text(scatter::scatter_nd(&client, floats(&[3]), index(&[5, 2]), floats(&[5]), add));
     assert!(got.contains("want a last axis of 1 to 1 index parts"), "{got}");
     let got = text(scatter::scatter(&client, 0, floats(&[3]), floats(&[4]), floats(&[4]), add));
-    assert!(got.contains("index with i32, i64 or u32"), "{got}");
+    assert!(got.contains("index and count with i32, i64 or u32"), "{got}");
 }

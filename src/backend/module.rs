@@ -4,6 +4,7 @@ use super::forward::{adapted, forward};
 use super::refused::{poison, refuse};
 use super::{Deterministic, adapters};
 use crate::context::in_method;
+use burn_backend::ops::attention::attention_fallback;
 use burn_backend::ops::ctc::ctc_grad_from_alpha_beta_default;
 use burn_backend::ops::{
     AttentionModuleOptions, ConvOptions, ConvTransposeOptions, DeformConv2dBackward, DeformConvOptions,
@@ -233,6 +234,35 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
         })
     }
 
+    /// Scaled dot-product attention: `softmax(Q K^T scale + bias) V`, with masks and capped scores (Vaswani et al.,
+    /// "Attention Is All You Need", 2017).
+    ///
+    /// Q is `[batch, heads, queries, width]`, K `[batch, heads, keys, width]`, V `[batch, heads, keys, columns]`; the
+    /// mask (true where a query does not see a key) and the bias are `[batch, heads, queries, keys]`. The result is
+    /// `[batch, heads, queries, columns]`.
+    ///
+    /// # Order contract
+    ///
+    /// For each query `q[width]` of a head, with its keys `k[keys, width]` and values `v[keys, columns]`:
+    ///
+    /// ```text
+    /// s[j]   = dot(q, k[j]) * scale
+    /// s[j]   = tanh(s[j] / softcap) * softcap              where there is a softcap
+    /// s[j]   = -inf                                        where the mask is set, or causal and j > i + keys - queries
+    /// s[j]   = s[j] + bias[j]                              where there is a bias
+    /// m      = max(MIN, s[0], s[1], ..)                    MIN: the smallest finite number
+    /// e[j]   = exp(s[j] - m)
+    /// z      = max(MIN_POSITIVE, sum(e))                   MIN_POSITIVE: the smallest normal number above zero
+    /// p[j]   = e[j] / z                                    the probabilities
+    /// out[c] = dot(p, v[.., c])
+    /// ```
+    ///
+    /// `dot` is a [product](burn_deterministic_kernels::matmul), in the blocked order, and `sum` a
+    /// [sum](burn_deterministic_kernels::reduce), in the columns order (see [`burn_deterministic_kernels::order`]). Each
+    /// step is rounded on its own, to the operands' dtype. `exp`, `tanh` and the divisions are the device's.
+    ///
+    /// A query that is masked from every key gives zeros. The value of a masked key has the probability zero, so that an
+    /// infinite or NaN value gives NaN. Where a score of a query is NaN or +inf, its results are NaN.
     fn attention(
         query: FloatTensor<Self>,
         key: FloatTensor<Self>,
@@ -241,8 +271,7 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
         attn_bias: Option<FloatTensor<Self>>,
         options: AttentionModuleOptions,
     ) -> FloatTensor<Self> {
-        let operands = adapters::attention::Operands { query, key, value, mask, bias: attn_bias };
-        adapters::attention::attention(operands, options)
+        attention_fallback::<Self>(query, key, value, mask, attn_bias, options)
     }
 
     forward! {

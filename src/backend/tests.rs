@@ -128,7 +128,7 @@ fn products() {
     let attention = || floats([1, 2, 4, 8]);
     let options = AttentionModuleOptions::default;
     same! { attention(attention(), attention(), attention(), None, None, options()); }
-    // Masks and biases that broadcast, and heads that do; what the kernel takes, and what it does not.
+    // Masks and biases that broadcast, and heads that do.
     let options = || AttentionModuleOptions { softcap: Some(2.0), ..Default::default() };
     let (mask, bias) = (|| Some(bools([1, 1, 4, 4])), || Some(floats([1, 2, 1, 4])));
     same! {

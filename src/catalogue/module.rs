@@ -78,7 +78,12 @@ pub(super) const MODULE: &[Entry] = &[
     forwarded("max_pool2d_with_indices_backward", reason::POOL),
     forwarded("interpolate", reason::INTERPOLATE),
     kernel("interpolate_backward", "interpolation::input_gradient"),
-    kernel("attention", "attention::attention"),
+    composed(
+        "attention",
+        "`float_transpose`, `float_matmul`, `float_mul_scalar`, `float_div_scalar`, `float_tanh`, `float_mask_fill`, \
+         `int_arange`, `int_reshape`, `int_add_scalar`, `int_lower`, `bool_reshape`, `bool_expand`, `float_add`, \
+         `float_max_dim`, `float_clamp_min`, `float_sub`, `float_exp`, `float_sum_dim`, `float_div`",
+    ),
     composed(
         "layer_norm",
         "`float_mean_dim`, `float_sub`, `float_mul`, `float_sqrt`, `float_add_scalar`, `float_div`, \

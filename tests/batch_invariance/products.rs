@@ -85,7 +85,7 @@ pub fn attentions(_: &Device) -> Vec<Case> {
         case("causal", Extents([2, 33, 33, 16, 16]), causal),
         case("capped", small, capped),
         case("one query", Extents([4, 1, 70, 16, 16]), AttentionModuleOptions::default()),
-        // Too wide for the kernel.
+        // Inner products of more than one block.
         case("wide", Extents([1, 3, 5, 1030, 4]), causal),
         Case::new("attention, each sample with its own number of keys", "attention", small.length(), move |x, at| {
             let (device, samples) = (x.device(), x.dims()[0]);

@@ -31,11 +31,11 @@ pub mod reference;
 use crate::KernelError;
 use crate::buffer::{unwritten, words, words_arg};
 use crate::device::require_units;
-use crate::dtype::{float_accumulator, supported};
+use crate::dtype::float_accumulator;
 use crate::grid::{UNITS, axis_grids, grid};
+use crate::index::index_type;
 use crate::order::BLOCK;
 use crate::view::{AxisView, checked_elements, require_shape};
-use cubecl::ir::{IntKind, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
@@ -92,7 +92,7 @@ pub fn gradient(client: &Client, operands: Operands, blank: usize) -> Result<Ten
     }
     let accumulator = float_accumulator(client, KERNEL, &[&scores, &gradient, &alpha, &beta, &loss])?;
     let dtypes = [scores.dtype, accumulator];
-    let counts = [counted(client, KERNEL, targets.dtype)?, counted(client, KERNEL, lengths.dtype)?];
+    let counts = [index_type(client, KERNEL, &targets)?, index_type(client, KERNEL, &lengths)?];
     require_units(client, KERNEL, UNITS)?;
     let shape = scores.shape().to_vec();
     let linked = checked_elements(KERNEL, &[batch, kernel::words_a_target(labels as u32) as usize])?;
@@ -176,15 +176,4 @@ pub fn gradient(client: &Client, operands: Operands, blank: usize) -> Result<Ten
         }
     }
     Ok(output)
-}
-
-/// The type of labels and lengths, if they are integers of 32 or 64 bits.
-fn counted(client: &Client, kernel: &'static str, dtype: ElemType) -> Result<ElemType, KernelError> {
-    const REMEDY: &str = "count with i32, i64 or u32, whichever the device has";
-    match dtype {
-        ElemType::Int(IntKind::I32 | IntKind::I64) | ElemType::UInt(UIntKind::U32) => {
-            supported(client, kernel, dtype, REMEDY).map(|()| dtype)
-        }
-        _ => Err(KernelError::Dtype { kernel, dtype, remedy: REMEDY }),
-    }
 }

@@ -3,11 +3,11 @@
 use super::kernel::{self, SizesLaunch};
 use super::{Geometry, Gradients, Operands};
 use crate::buffer::unwritten;
-use crate::dtype::float_accumulator;
+use crate::dtype::{U32, float_accumulator};
 use crate::grid::{UNITS, elements_a_unit, grid};
 use crate::scatter::{Update, update_lines};
+use crate::view::transposed;
 use crate::{KernelError, device, matmul, reduce};
-use cubecl::ir::UIntKind;
 use cubecl::prelude::*;
 use cubecl::std::tensor::{TensorHandle, into_contiguous};
 
@@ -196,7 +196,7 @@ impl<'a> Pass<'a> {
         let sources = batch * self.geometry.samples();
         let group_channels = self.geometry.group_channels();
         let shape = vec![lines, sources / lines.max(1), group_channels];
-        let keys = unwritten(self.client, shape[..2].to_vec(), ElemType::UInt(UIntKind::U32));
+        let keys = unwritten(self.client, shape[..2].to_vec(), U32);
         let values = unwritten(self.client, shape, self.accumulator);
         let units = sources * group_channels;
         if units > 0 {
@@ -265,13 +265,4 @@ impl<'a> Pass<'a> {
 /// A dense tensor's memory under another shape.
 fn with_shape(tensor: TensorHandle, shape: Vec<usize>) -> TensorHandle {
     TensorHandle::new_contiguous(shape, tensor.handle, tensor.dtype)
-}
-
-/// The last two axes swapped.
-fn transposed(tensor: TensorHandle) -> TensorHandle {
-    let (mut shape, mut strides) = (tensor.shape().to_vec(), tensor.strides().to_vec());
-    let rank = shape.len();
-    shape.swap(rank - 2, rank - 1);
-    strides.swap(rank - 2, rank - 1);
-    TensorHandle::new(tensor.handle, shape, strides, tensor.dtype)
 }

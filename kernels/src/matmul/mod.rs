@@ -30,9 +30,10 @@ pub mod reference;
 
 use crate::buffer::unwritten;
 use crate::device::{self, Machine};
+use crate::dtype::{accumulator, supported};
 use crate::order::BLOCK;
+use crate::view::transposed;
 use crate::{KernelError, grid};
-use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use plan::{Fours, Plan, Problem, Tile};
@@ -278,16 +279,8 @@ fn accumulator_of(client: &Client, lhs: &TensorHandle, rhs: &TensorHandle) -> Re
     if lhs.dtype != rhs.dtype {
         return Err(KernelError::Dtype { kernel: NAME, dtype: rhs.dtype, remedy: "cast both operands to one type" });
     }
-    let f32 = ElemType::Float(FloatKind::F32);
-    let accumulator = match lhs.dtype {
-        ElemType::Float(FloatKind::F16 | FloatKind::BF16 | FloatKind::F32) => Some(f32),
-        ElemType::Float(FloatKind::F64) | ElemType::Int(_) | ElemType::UInt(_) => Some(lhs.dtype),
-        _ => None,
-    };
-    match accumulator {
-        Some(accumulator) if client.properties().supports_type(lhs.dtype) => Ok(accumulator),
-        _ => Err(KernelError::Dtype { kernel: NAME, dtype: lhs.dtype, remedy: "cast to f32, or to i32 for integers" }),
-    }
+    supported(client, NAME, lhs.dtype, "cast to f32, or to i32 for integers")?;
+    Ok(accumulator(lhs.dtype))
 }
 
 /// The vectors of four in which `lhs` and `rhs` can be read: along an axis where neighbours are adjacent in memory, and
@@ -358,12 +351,4 @@ fn fold_batch_into_rows(lhs: TensorHandle, rhs: TensorHandle) -> (TensorHandle, 
     let lhs_view = (vec![rows, shape[rank - 1]], strides[rank - 2..].to_vec());
     let rhs_view = (rhs.shape()[rank - 2..].to_vec(), rhs.strides()[rank - 2..].to_vec());
     (view(lhs, lhs_view.0, lhs_view.1), view(rhs, rhs_view.0, rhs_view.1))
-}
-
-fn transposed(tensor: TensorHandle) -> TensorHandle {
-    let (mut shape, mut strides) = (tensor.shape().to_vec(), tensor.strides().to_vec());
-    let rank = shape.len();
-    shape.swap(rank - 2, rank - 1);
-    strides.swap(rank - 2, rank - 1);
-    view(tensor, shape, strides)
 }

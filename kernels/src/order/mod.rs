@@ -26,7 +26,7 @@
 //! | [`reduce`](crate::reduce) sums, products, means | elements of the reduced axes | columns | - | `n` | yes, unless the batch is reduced |
 //! | [`scan`](crate::scan) sums, products | elements up to each one | blocked; each prefix is that of its own length | - | the element's position | yes |
 //! | [`scatter`](crate::scatter) updates | values of one destination | blocked by source position | is left out | source positions | yes along an axis of the sample; not `scatter_nd` |
-//! | [`attention`](crate::attention) | scores, exponentials, values | `matmul`'s, `reduce`'s, `matmul`'s | - | width, keys | yes |
+//! | attention, composed by the caller | scores, exponentials, values | `matmul`'s, `reduce`'s, `matmul`'s | - | width, keys | yes |
 //! | [`grid_sample`](crate::grid_sample) | `fma` over the filter's taps | a chain over rows of chains over columns | reads +0 | the filter | yes |
 //! | [`interpolation`](crate::interpolation), the gradient | `fma` over the outputs that read an input | a chain along the height, then one along the width | is left out | the lengths of the axis | yes |
 //! | [`ctc`](crate::ctc) gradient | labels of one class | blocked | is left out | labels | yes |

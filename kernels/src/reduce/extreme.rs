@@ -15,8 +15,8 @@ use super::plan::{self, Cube, Kind, Plan, Problem, View};
 use super::{Operation, checked, reduced_shape, with_reduced_last};
 use crate::KernelError;
 use crate::buffer::unwritten;
+use crate::dtype::U32;
 use crate::order::COLUMNS_BLOCK as BLOCK;
-use cubecl::ir::{ElemType, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
@@ -262,7 +262,7 @@ impl Search {
 }
 
 fn new_indices(client: &Client, length: usize) -> TensorHandle {
-    unwritten(client, vec![length], ElemType::UInt(UIntKind::U32))
+    unwritten(client, vec![length], U32)
 }
 
 /// One launch: from `positions` candidates an output to one for each of `blocks`.

@@ -43,13 +43,11 @@ pub mod reference;
 use crate::KernelError;
 use crate::buffer::unwritten;
 use crate::device::{Machine, require_units};
-use crate::dtype::supported;
-use crate::grid::UNITS;
-use crate::grid::axis_grids;
+use crate::dtype::{accumulator, supported};
+use crate::grid::{UNITS, axis_grids};
 use crate::order::BLOCK;
 use crate::reduce;
 use crate::view::{AxisView, checked_elements};
-use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use kernel::LinesLaunch;
@@ -85,12 +83,7 @@ impl Operation {
         match self {
             Self::Min => (dtype, reduce::Operation::Min.accumulator(dtype)),
             Self::Max => (dtype, reduce::Operation::Max.accumulator(dtype)),
-            Self::Sum | Self::Prod => match dtype {
-                ElemType::Float(FloatKind::F16 | FloatKind::BF16) => {
-                    (ElemType::Float(FloatKind::F32), Some(ElemType::Float(FloatKind::F32)))
-                }
-                _ => (dtype, Some(dtype)),
-            },
+            Self::Sum | Self::Prod => (accumulator(dtype), Some(accumulator(dtype))),
         }
     }
 }

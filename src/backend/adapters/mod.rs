@@ -4,7 +4,6 @@
 //! expects, and turns the kernel's error into a refusal. Its arguments are the name of the operation, the kernel where
 //! there is a choice, the arguments of Burn's method, and the inner backend's method `plain`.
 
-pub(super) mod attention;
 pub(super) mod convolution;
 pub(super) mod ctc;
 pub(super) mod deform_convolution;

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The files of `src/backend/adapters` that call kernels, by name.
 const ADAPTERS: &[(&str, &str)] = &[
-    ("attention", include_str!("../../backend/adapters/attention.rs")),
     ("convolution", include_str!("../../backend/adapters/convolution.rs")),
     ("ctc", include_str!("../../backend/adapters/ctc.rs")),
     ("deform_convolution", include_str!("../../backend/adapters/deform_convolution.rs")),
