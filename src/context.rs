@@ -56,9 +56,10 @@ impl Context {
 }
 
 /// Where a thread is in a block.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Default, PartialEq)]
 pub(crate) enum Stage {
     /// In no block.
+    #[default]
     Outside,
     /// In a block that starts with this operation and has not passed through the route.
     Unrouted(&'static str),

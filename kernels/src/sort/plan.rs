@@ -100,7 +100,6 @@ pub enum Plan {
 impl Plan {
     /// Every plan that applies to `problem`.
     pub fn candidates(problem: &Problem) -> Vec<Self> {
-        let Problem { kept, .. } = *problem;
         let sorts = radix_sort::Plan::candidates(problem.most(), problem.elements());
         let radix = sorts.into_iter().filter_map(|sort| match sort {
             radix_sort::Plan::Radix(radix) => Some(Self::Radix(radix)),
