@@ -101,6 +101,14 @@ impl AxisView {
     }
 }
 
+/// The size of `shape` along `axis`, if it has that axis.
+pub(crate) fn axis_length(kernel: &'static str, shape: &[usize], axis: usize) -> Result<usize, KernelError> {
+    shape.get(axis).copied().ok_or_else(|| {
+        let reason = format!("axis {axis} of a tensor of shape {shape:?}, want less than {}", shape.len());
+        KernelError::Shape { kernel, reason }
+    })
+}
+
 /// The number of elements of a shape, if 32-bit indices reach them all.
 pub(crate) fn checked_elements(kernel: &'static str, shape: &[usize]) -> Result<usize, KernelError> {
     shape.iter().try_fold(1usize, |n, &size| n.checked_mul(size)).filter(|&n| n <= u32::MAX as usize).ok_or_else(|| {

@@ -53,6 +53,7 @@ use crate::KernelError;
 use crate::device::Machine;
 use crate::dtype::key::KeyFor;
 use crate::elementwise::{self, Bound, Operands, Program, Results};
+use crate::view::axis_length;
 use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::{TensorHandle, into_contiguous};
@@ -389,9 +390,8 @@ fn reduced_shape(
     strides: &[usize],
     axes: &[usize],
 ) -> Result<Vec<usize>, KernelError> {
-    if let Some(axis) = axes.iter().find(|&&axis| axis >= shape.len()) {
-        let reason = format!("axis {axis} of a tensor of shape {shape:?}, want less than {}", shape.len());
-        return Err(KernelError::Shape { kernel: name, reason });
+    for &axis in axes {
+        axis_length(name, shape, axis)?;
     }
     let last = shape.iter().zip(strides).map(|(&size, &stride)| size.saturating_sub(1) * stride);
     let (elements, span) = (shape.iter().product::<usize>(), last.sum::<usize>());

@@ -47,7 +47,7 @@ use crate::dtype::{accumulator, supported};
 use crate::grid::{UNITS, axis_grids};
 use crate::order::BLOCK;
 use crate::reduce;
-use crate::view::{AxisView, checked_elements};
+use crate::view::{AxisView, axis_length, checked_elements};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use kernel::LinesLaunch;
@@ -171,10 +171,7 @@ fn run(
     };
     require_units(client, name, UNITS)?;
     let elements = checked_elements(name, &shape)?;
-    let Some(&length) = shape.get(axis) else {
-        let reason = format!("axis {axis} of a tensor of shape {shape:?}, want less than {}", shape.len());
-        return Err(KernelError::Shape { kernel: name, reason });
-    };
+    let length = axis_length(name, &shape, axis)?;
     let output = unwritten(client, shape.clone(), dtype);
     if elements == 0 {
         return Ok(output);

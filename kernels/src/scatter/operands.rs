@@ -7,7 +7,7 @@ use crate::device::require_units;
 use crate::dtype::{U32, accumulator, is_float, supported};
 use crate::grid::UNITS;
 use crate::index::{index_type, tuple_axes, tuple_rows};
-use crate::view::{AxisView, Strides, StridesLaunch};
+use crate::view::{AxisView, Strides, StridesLaunch, axis_length};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use std::ops::Range;
@@ -258,10 +258,7 @@ fn require_equal_but_for(
     tensor: &[usize],
     values: &[usize],
 ) -> Result<(), KernelError> {
-    if dim >= tensor.len() {
-        let reason = format!("axis {dim} of a tensor of shape {tensor:?}, want less than {}", tensor.len());
-        return Err(KernelError::Shape { kernel, reason });
-    }
+    axis_length(kernel, tensor, dim)?;
     let fits =
         tensor.len() == values.len() && (0..tensor.len()).all(|axis| axis == dim || tensor[axis] == values[axis]);
     match fits {

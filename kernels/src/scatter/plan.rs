@@ -67,9 +67,14 @@ impl Problem {
 
     /// Keys of a sort by destination, and how many destinations they tell apart.
     pub(super) fn keys(&self) -> (usize, usize) {
+        let [outer, inner] = self.keyed_extents();
+        (outer * inner * self.positions, outer * inner * self.rows)
+    }
+
+    /// The extents of the outer and the inner axis, 1 for one that is not keyed.
+    pub(super) fn keyed_extents(&self) -> [usize; 2] {
         let keyed = self.keyed();
-        let lines = if keyed.outer { self.outer } else { 1 } * if keyed.inner { self.inner } else { 1 };
-        (lines * self.positions, lines * self.rows)
+        [if keyed.outer { self.outer } else { 1 }, if keyed.inner { self.inner } else { 1 }]
     }
 
     /// Blocks of positions.

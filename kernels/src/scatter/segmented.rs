@@ -220,8 +220,7 @@ impl Scatter<'_> {
 
     fn destinations(&self, problem: &Problem) -> Keys {
         let (length, _) = problem.keys();
-        let keyed = problem.keyed();
-        let (outer, inner) = (if keyed.outer { problem.outer } else { 1 }, if keyed.inner { problem.inner } else { 1 });
+        let [outer, inner] = problem.keyed_extents();
         let keys = words(self.client, length);
         for (count, dim, tile) in axis_grids(outer, problem.positions, inner) {
             // SAFETY: units stop at the number of indices, which is the length of `keys`; the view covers its indices.

@@ -39,7 +39,7 @@ use crate::device::{Machine, require_units};
 use crate::dtype::U32;
 use crate::dtype::supported;
 use crate::grid::UNITS;
-use crate::view::{AxisView, checked_elements};
+use crate::view::{AxisView, axis_length, checked_elements};
 use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -67,7 +67,7 @@ pub fn sort(
     axis: usize,
     direction: Direction,
 ) -> Result<TensorHandle, KernelError> {
-    let kept = axis_length("sort::sort", &input, axis)?;
+    let kept = axis_length("sort::sort", input.shape(), axis)?;
     let sorting = Sorting { kernel: "sort::sort", axis, direction, kept, index: None, plan: None };
     sorting.run(client, input, true).map(|(values, _)| values)
 }
@@ -84,7 +84,7 @@ pub fn argsort(
     direction: Direction,
     index: ElemType,
 ) -> Result<TensorHandle, KernelError> {
-    let kept = axis_length("sort::argsort", &input, axis)?;
+    let kept = axis_length("sort::argsort", input.shape(), axis)?;
     let sorting = Sorting { kernel: "sort::argsort", axis, direction, kept, index: Some(index), plan: None };
     sorting.run(client, input, false).map(|(_, indices)| indices)
 }
@@ -103,7 +103,7 @@ pub fn sort_with_indices(
     index: ElemType,
 ) -> Result<(TensorHandle, TensorHandle), KernelError> {
     const KERNEL: &str = "sort::sort_with_indices";
-    let kept = axis_length(KERNEL, &input, axis)?;
+    let kept = axis_length(KERNEL, input.shape(), axis)?;
     let sorting = Sorting { kernel: KERNEL, axis, direction, kept, index: Some(index), plan: None };
     sorting.run(client, input, true)
 }
@@ -122,7 +122,7 @@ pub fn sort_planned(
     plan: Plan,
 ) -> Result<(TensorHandle, TensorHandle), KernelError> {
     const KERNEL: &str = "sort::sort_with_indices";
-    let kept = axis_length(KERNEL, &input, axis)?;
+    let kept = axis_length(KERNEL, input.shape(), axis)?;
     let sorting = Sorting { kernel: KERNEL, axis, direction, kept, index: Some(index), plan: Some(plan) };
     sorting.run(client, input, true)
 }
@@ -188,14 +188,6 @@ pub fn topk_planned(
     Sorting { kernel, axis, direction, kept: k, index: Some(index), plan: Some(plan) }.run(client, input, true)
 }
 
-fn axis_length(kernel: &'static str, input: &TensorHandle, axis: usize) -> Result<usize, KernelError> {
-    let shape = input.shape().as_slice();
-    shape.get(axis).copied().ok_or_else(|| {
-        let reason = format!("axis {axis} of a tensor of shape {shape:?}, want less than {}", shape.len());
-        KernelError::Shape { kernel, reason }
-    })
-}
-
 /// What is asked for.
 struct Sorting {
     kernel: &'static str,
@@ -218,7 +210,7 @@ impl Sorting {
     ) -> Result<(TensorHandle, TensorHandle), KernelError> {
         let Self { kernel, axis, direction, kept, index, plan } = self;
         let (mut shape, dtype) = (input.shape().to_vec(), input.dtype);
-        let length = axis_length(kernel, &input, axis)?;
+        let length = axis_length(kernel, input.shape(), axis)?;
         let (form, carrier) = form(client, kernel, dtype, direction)?;
         let index_dtype = index.unwrap_or(U32);
         check_index(client, kernel, index_dtype, length)?;
