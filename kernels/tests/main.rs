@@ -19,6 +19,5 @@ mod random;
 mod reduce;
 mod scan;
 mod scatter;
-mod scatter_plans;
 mod skip;
 mod sort;
