@@ -15,6 +15,7 @@ mod harness;
 mod index_check;
 mod interpolation;
 mod matmul;
+mod plans;
 mod random;
 mod reduce;
 mod scan;

@@ -212,16 +212,10 @@ impl Scatter<'_> {
     fn run(self, plan: Option<Plan>) -> Result<TensorHandle, KernelError> {
         let Some(problem) = self.problem() else { return Ok(self.copy()) };
         let kernel = self.kernel;
-        let plan = match plan {
-            Some(plan) => match plan.refuses(&problem) {
-                Some(reason) => return Err(KernelError::Plan { kernel, reason }),
-                None => plan,
-            },
-            None => plan::plan(&problem, Machine::of(self.client)).ok_or_else(|| {
-                let reason = format!("{problem:?} has more values than a launch takes; update in several calls");
-                KernelError::Shape { kernel, reason }
-            })?,
-        };
+        let plan = plan.unwrap_or_else(|| plan::plan(&problem, Machine::of(self.client)));
+        if let Some(reason) = plan.refuses(&problem) {
+            return Err(KernelError::Plan { kernel, reason });
+        }
         Ok(match plan {
             Plan::BruteForce => self.brute_force(&problem),
             Plan::Privatised => self.privatised(&problem),
