@@ -91,17 +91,6 @@ pub(super) fn combine_lanes<A: Numeric, N: Size>(
     combined
 }
 
-/// Each lane in another type.
-#[cube]
-pub(super) fn cast_lanes<F: Numeric, T: Numeric, N: Size>(from: Vector<F, N>) -> Vector<T, N> {
-    let mut to = Vector::<T, N>::empty();
-    #[unroll]
-    for lane in 0..N::value() {
-        to.insert(lane, T::cast_from(from.extract(lane)));
-    }
-    to
-}
-
 /// The blocked order of one destination's values, which come by ascending position: the fold of the current block, and
 /// the fold of the blocks before it.
 #[derive(CubeType)]

@@ -5,7 +5,7 @@
 //! sources is not one unit's work. Two such runs begin at least `shortest` places apart: the run that begins in window
 //! `w`, the places `w * shortest .. (w + 1) * shortest`, is stored at `w`.
 
-use super::combine::{Accumulator, cast_lanes, combine_lanes};
+use super::combine::{Accumulator, combine_lanes};
 use super::operands::{Form, Layout, Scatter};
 use super::plan::{Keyed, Problem};
 use crate::buffer::{unwritten, words, words_arg};
@@ -138,10 +138,10 @@ fn fold_runs<F: Numeric, A: Numeric, N: Size>(
             outer = line / layout.positions;
         }
         let position = position_of(first, &layout, keyed);
-        let mut total = cast_lanes::<F, A, N>(values[layout.values.offset(outer, position, inner)]);
+        let mut total = Vector::cast_from(values[layout.values.offset(outer, position, inner)]);
         for place in begin + 1..runs[(window * 2 + 1) as usize] {
             let position = position_of(sources[place as usize], &layout, keyed);
-            let value = cast_lanes::<F, A, N>(values[layout.values.offset(outer, position, inner)]);
+            let value = Vector::cast_from(values[layout.values.offset(outer, position, inner)]);
             total = combine_lanes::<A, N>(total, value, form);
         }
         totals[total_of(window, outer, inner, &layout, keyed)] = total;
@@ -180,7 +180,7 @@ fn fold_segments<F: Numeric, A: Numeric, N: Size>(
         let position = position_of(source, &layout, keyed);
         if comptime!(form.one_block) {
             let value = values[layout.values.offset(outer, position, inner)];
-            accumulator.take(0u32, cast_lanes::<F, A, N>(value), form);
+            accumulator.take(0u32, Vector::cast_from(value), form);
             place += 1;
         } else {
             let window = place / shortest;
@@ -195,7 +195,7 @@ fn fold_segments<F: Numeric, A: Numeric, N: Size>(
                 place = runs[(window * 2 + 1) as usize];
             } else {
                 let value = values[layout.values.offset(outer, position, inner)];
-                accumulator.take(position / form.block, cast_lanes::<F, A, N>(value), form);
+                accumulator.take(position / form.block, Vector::cast_from(value), form);
                 place += 1;
             }
         }
