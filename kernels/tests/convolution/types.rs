@@ -21,32 +21,55 @@ fn half_types_keep_long_chains_in_full() {
     assert_eq!(download::<f16>(&client, y), [f16::from_f32(1.5 + 2f32.powi(-10))]);
 }
 
-#[test]
-fn half_precision_is_rounded_once() {
-    let case = Case::new(&[3, 5, 6, 6], &[6, 5, 3, 3], uniform::<2>(1, (1, 1), 1, 1));
-    let f16 = ElemType::Float(FloatKind::F16);
-    if !case.client.properties().supports_type(f16) {
-        return skip("the device has no f16");
+/// The three passes of a case in a half type, by every plan: sums in f32, rounded once.
+#[track_caller]
+fn check_half<const N: usize>(mut case: Case<N>, half: Half) {
+    println!("{half:?}, {:?}", case.geometry);
+    for values in [&mut case.input, &mut case.weight, &mut case.bias, &mut case.gradient] {
+        *values = half.rounded(values);
     }
-    let round = |values: &[f32]| -> Vec<half::f16> { values.iter().map(|&v| half::f16::from_f32(v)).collect() };
-    let wide = |values: &[half::f16]| -> Vec<f32> { values.iter().map(|v| v.to_f32()).collect() };
-    let (x, w, dy) = (round(&case.input), round(&case.weight), round(&case.gradient));
-    let up = |values: &[half::f16], shape: &[usize]| {
-        let handle = case.client.create_from_slice(bytemuck::cast_slice(values));
-        TensorHandle::new_contiguous(shape.to_vec(), handle, f16)
-    };
-    let (input, weight, gradient) =
-        (up(&x, &case.input_shape), up(&w, &case.weight_shape), up(&dy, &case.output_shape));
-    let down = |tensor: TensorHandle| -> Vec<f32> {
-        let bits: Vec<u16> = download(&case.client, tensor);
-        bits.into_iter().map(|b| half::f16::from_bits(b).to_f32()).collect()
-    };
-    let y = forward(&case.client, input.clone(), weight.clone(), None, &case.params).unwrap();
-    let want = reference::forward(&case.geometry, case.fma, &wide(&x), &wide(&w), None);
-    assert_bits(&down(y), &wide(&round(&want)));
-    let dw = weight_gradient(&case.client, input, gradient, &case.weight_shape, &case.params).unwrap();
-    let want = reference::weight_gradient(&case.geometry, case.fma, &wide(&x), &wide(&dy));
-    assert_bits(&down(dw), &wide(&round(&want)));
+    let up = |values: &[f32], shape: &[usize]| half.upload(&case.client, values, shape);
+    for pass in [Pass::ToOutput, Pass::ToInput, Pass::ToWeight] {
+        let want = half.rounded(&case.pass(pass).0);
+        let problem = case.problem(pass);
+        for plan in Plan::candidates(&problem) {
+            let (input, weight) = (up(&case.input, &case.input_shape), up(&case.weight, &case.weight_shape));
+            let gradient = up(&case.gradient, &case.output_shape);
+            let operands = match pass {
+                Pass::ToOutput => {
+                    let bias = Some(up(&case.bias, &case.weight_shape[..1]));
+                    Operands { source: input, other: weight, bias }
+                }
+                Pass::ToInput => Operands { source: gradient, other: weight, bias: None },
+                Pass::ToWeight => Operands { source: input, other: gradient, bias: None },
+            };
+            println!("{plan:?}");
+            let got = pass_planned(&case.client, &problem, operands, plan).expect("a plan that applies");
+            assert_bits(&half.download(&case.client, got), &want);
+        }
+    }
+}
+
+#[test]
+fn half_types_are_rounded_once() {
+    for half in HALVES {
+        if !client().properties().supports_type(half.dtype) {
+            skip(format!("the device has no {}", half.dtype));
+            continue;
+        }
+        check_half(Case::new(&[3, 5, 6, 6], &[6, 5, 3, 3], uniform::<2>(1, (1, 1), 1, 1)), half);
+        // Several blocks: of a forward pass, of an input gradient, and of a weight gradient.
+        for (input, weight) in
+            [([1, 400, 4, 3], [3, 400, 3, 3]), ([1, 3, 4, 3], [400, 3, 3, 3]), ([3, 2, 31, 30], [3, 2, 3, 3])]
+        {
+            let case = Case::new(&input, &weight, uniform::<2>(1, (1, 1), 1, 1));
+            let blocks = [Pass::ToOutput, Pass::ToInput, Pass::ToWeight].map(|pass| case.problem(pass).blocks());
+            assert!(blocks.into_iter().max() > Some(2), "{blocks:?}");
+            check_half(case, half);
+        }
+        // With a stride: phases of an input gradient, each of several blocks.
+        check_half(Case::new(&[2, 3, 9], &[1100, 3, 3], uniform::<1>(2, (1, 1), 1, 1)), half);
+    }
 }
 
 #[test]
