@@ -1,8 +1,7 @@
 //! Batch invariance: for which operations the result of a sample has the same bits in every batch.
 //!
 //! A sample is an index of an axis that the operation does not fold over. [`GROUPS`] names every operation of the
-//! traits and of the stream once; `tests/batch_invariance` has a case for each float operation and layer that is said
-//! to be invariant.
+//! traits and of the stream once; `tests/batch_invariance` calls each that is said to be invariant.
 
 use super::line;
 
