@@ -23,7 +23,7 @@ fn upload<const D: usize>(shape: [usize; D]) -> FloatTensor<B> {
 fn train(seed: u64) -> Vec<TensorData> {
     set_random_seed(seed);
     let (inputs, targets) = (upload([50, 6]), upload([50, 2]));
-    descend([initial([6, 20]), initial([20, 2])], |[first, second]| {
+    descend(0.1, [initial([6, 20]), initial([20, 2])], |[first, second]| {
         let hidden = B::float_tanh(B::float_matmul(inputs.clone(), first));
         B::float_sub(B::float_matmul(hidden, second), targets.clone())
     })
@@ -33,7 +33,7 @@ fn train(seed: u64) -> Vec<TensorData> {
 fn train_with_a_pool(seed: u64) -> Vec<TensorData> {
     set_random_seed(seed);
     let (images, targets) = (upload([6, 1, 8, 8]), upload([6, 2]));
-    descend([initial([4, 1, 3, 3]), initial([4 * 4 * 4, 2])], |[filters, weight]| {
+    descend(0.01, [initial([4, 1, 3, 3]), initial([4 * 4 * 4, 2])], |[filters, weight]| {
         let same = ConvOptions::new([1, 1], [1, 1], [1, 1], 1);
         let features = B::relu(B::conv2d(images.clone(), filters, None, same));
         let pooled = B::max_pool2d(features, [2, 2], [2, 2], [0, 0], [1, 1], false);
@@ -47,8 +47,12 @@ fn initial<const D: usize>(shape: [usize; D]) -> FloatTensor<B> {
     B::float_random(shape.into(), normal, &CubeDevice::default(), FloatDType::F32)
 }
 
-/// 20 steps down the gradient of the mean squared `error`: the losses, and the weights after them.
-fn descend(mut weights: [FloatTensor<B>; 2], error: impl Fn([FloatTensor<B>; 2]) -> FloatTensor<B>) -> Vec<TensorData> {
+/// 20 steps of `rate` down the gradient of the mean squared `error`: the losses, and the weights after them.
+fn descend(
+    rate: f32,
+    mut weights: [FloatTensor<B>; 2],
+    error: impl Fn([FloatTensor<B>; 2]) -> FloatTensor<B>,
+) -> Vec<TensorData> {
     let mut results = Vec::new();
     for _ in 0..20 {
         weights = weights.map(|weight| B::float_set_require_grad(weight, true));
@@ -58,7 +62,7 @@ fn descend(mut weights: [FloatTensor<B>; 2], error: impl Fn([FloatTensor<B>; 2])
         let gradients = B::backward(loss);
         weights = weights.map(|weight| {
             let gradient = B::grad(&weight, &gradients).expect("every weight took part");
-            let step = Inner::float_mul_scalar(gradient, 0.1.into());
+            let step = Inner::float_mul_scalar(gradient, rate.into());
             B::from_inner(Inner::float_sub(B::inner(weight), step))
         });
     }

@@ -106,3 +106,7 @@ fn check_rows(client: &Client, shape @ [outer, rows, inner]: [usize; 3], indices
         assert_bits(&download(client, got.unwrap()), &want);
     }
 }
+
+fn whole_column(client: &Client) -> TensorHandle {
+    upload(client, &[1.0f32, 2.0], &[2, 1], F32)
+}

@@ -223,10 +223,6 @@ fn strides_do_not_change_bits() {
     }
 }
 
-fn whole_column(client: &Client) -> TensorHandle {
-    upload(client, &[1.0f32, 2.0], &[2, 1], F32)
-}
-
 #[test]
 fn repeats_give_one_result_where_order_matters() {
     let client = client();
