@@ -49,7 +49,7 @@ fn refusals(client: &Client) -> Vec<(&'static str, &'static str, Option<KernelEr
     let Value::Result(word) = program.word(Instruction::Unary(Unary::Negate, Value::Input(0))) else {
         unreachable!("an instruction has a result")
     };
-    program.fold(word);
+    program.reduce(word);
     let program = Arc::new(program);
     let computed = reduce::Computed {
         program: &program,
@@ -57,29 +57,29 @@ fn refusals(client: &Client) -> Vec<(&'static str, &'static str, Option<KernelEr
         operands: Operands { words: vec![floats(&[2, 8])], conditions: vec![], scalars: vec![] },
         condition_dtype: ElemType::UInt(UIntKind::U32),
     };
-    let split = product::Plan { tile: product::DIRECT, swap: false, split: true };
-    let params = ConvolutionParams { stride: [1], padding: [0], dilation: [1], groups: 1 };
+    let split = product::Plan { tile: product::Tile::Direct { rows: 16, columns: 8 }, swap: false, split: true };
+    let params = ConvolutionParams { stride: [1], padding: [(0, 0)], dilation: [1], groups: 1 };
     let forward = convolution::Problem::new("test", Pass::ToOutput, &[1, 2, 9], &[3, 2, 3], &params).expect("it fits");
     let operands = convolution::Operands { source: floats(&[1, 2, 9]), other: floats(&[3, 2, 3]), bias: None };
     let weight = convolution::Plan::Weight { tile: Tile { rows: 8, columns: 8 }, span: 1 };
     let unchained = scan::Plan::ReduceThenScan { chained: 0 };
     let sorted = sort::Plan::Select(sort::plan::Choice { slots: 1, chunk: 64 });
     let updated = scatter::Plan::Privatised;
-    let draws = Source { key: Key([0; 8]), stream: Stream(0) };
+    let draws = Source { key: Key([0; 8]), stream: Stream(0), block: 0 };
     let odd = random::plan::Plan { units: 64, vector_width: 3 };
     let (up, max) = (Direction::Ascending, Update::Max);
     let rows = || floats(&[2, 8]);
     let lines = || floats(&[1, 2, 8]);
     vec![
         (
-            "fold_planned",
+            "reduce_planned",
             "reduce::sum",
-            reduce::fold_planned(client, reduce::Operation::Sum, rows(), &[1], totals).err(),
+            reduce::reduce_planned(client, reduce::Operation::Sum, rows(), &[1], totals).err(),
         ),
         (
-            "fold_program_planned",
+            "reduce_program_planned",
             "reduce::sum",
-            reduce::fold_program_planned(client, reduce::Operation::Sum, computed, &[1], totals).err(),
+            reduce::reduce_program_planned(client, reduce::Operation::Sum, computed, &[1], totals).err(),
         ),
         (
             "index_of_planned",

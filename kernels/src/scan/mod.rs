@@ -237,7 +237,7 @@ impl Launch<'_> {
             // SAFETY: units stop at the number of blocks, the length of `totals`; the view covers what the lines and
             // its strides reach.
             unsafe {
-                kernel::fold_blocks::launch_unchecked(
+                kernel::reduce_blocks::launch_unchecked(
                     self.client,
                     count,
                     dim,

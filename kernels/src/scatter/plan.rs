@@ -109,7 +109,7 @@ pub enum Plan {
     BruteForce,
     /// Each block of positions has a total of its own for every row; the blocks' totals are then chained.
     Privatised,
-    /// Sources are sorted by destination; each destination folds its segment.
+    /// Sources are sorted by destination; each destination reduces its segment.
     Segmented(radix_sort::Plan),
 }
 

@@ -1,4 +1,4 @@
-//! [`Plan::Segmented`](super::Plan::Segmented): sources sorted by destination, CSR row offsets, segmented fold.
+//! [`Plan::Segmented`](super::Plan::Segmented): sources sorted by destination, CSR row offsets, segmented reduction.
 //!
 //! Among the sorted sources, those of one destination and one block of positions follow each other: a **run**. The total
 //! of a run of at least `shortest` sources is computed by a unit of its own, so that a destination with most of the
@@ -108,7 +108,7 @@ fn find_runs(
 
 /// A unit a window and column of the axes that are not keyed: the total of the window's run, if it has one.
 #[cube(launch_unchecked)]
-fn fold_runs<F: Numeric, A: Numeric, N: Size>(
+fn reduce_runs<F: Numeric, A: Numeric, N: Size>(
     sources: &[u32],
     runs: &[u32],
     values: &[Vector<F, N>],
@@ -148,9 +148,9 @@ fn fold_runs<F: Numeric, A: Numeric, N: Size>(
     }
 }
 
-/// A unit a destination: folds the totals of its long runs and the values of its others.
+/// A unit a destination: reduces the totals of its long runs and the values of its others.
 #[cube(launch_unchecked)]
-fn fold_segments<F: Numeric, A: Numeric, N: Size>(
+fn reduce_segments<F: Numeric, A: Numeric, N: Size>(
     tensor: &[Vector<F, N>],
     sources: &[u32],
     offsets: &[u32],
@@ -215,7 +215,7 @@ impl Scatter<'_> {
         };
         let sorted = radix_sort::sort(self.client, keys, None, rows, length, plan);
         let offsets = row_offsets(self.client, &sorted.keys, rows, length);
-        self.fold(problem, &sorted, &offsets)
+        self.reduce(problem, &sorted, &offsets)
     }
 
     fn destinations(&self, problem: &Problem) -> Keys {
@@ -240,7 +240,7 @@ impl Scatter<'_> {
         Keys::words(keys)
     }
 
-    fn fold(self, problem: &Problem, sorted: &Sorted, offsets: &Handle) -> TensorHandle {
+    fn reduce(self, problem: &Problem, sorted: &Sorted, offsets: &Handle) -> TensorHandle {
         let Self { client, types: [storage, accumulator, _], .. } = self;
         let (keyed, form) = (problem.keyed(), self.form());
         let (length, rows) = problem.keys();
@@ -278,7 +278,7 @@ impl Scatter<'_> {
             // SAFETY: units stop at the number of windows and columns, of which each has a total; the sources of a run are
             // positions of values.
             unsafe {
-                fold_runs::launch_unchecked(
+                reduce_runs::launch_unchecked(
                     client,
                     count,
                     dim,
@@ -300,7 +300,7 @@ impl Scatter<'_> {
             // SAFETY: units stop at the number of destinations, of which each has an offset and the next one; runs and
             // totals were written for every window that a sorted place is in.
             unsafe {
-                fold_segments::launch_unchecked(
+                reduce_segments::launch_unchecked(
                     client,
                     count,
                     dim,

@@ -2,10 +2,10 @@
 
 use super::*;
 
-/// Those of the plans for a fold that read in fours.
+/// Those of the plans for a reduction that read in fours.
 #[track_caller]
 fn plans_in_fours(shape: &[usize], axes: &[usize]) -> Vec<Plan> {
-    let mut plans = plans(shape, axes, Kind::Fold);
+    let mut plans = plans(shape, axes, Kind::Reduction);
     plans.retain(|plan| !matches!(plan.first, Pass::Single(_)));
     assert!(!plans.is_empty(), "{shape:?} over {axes:?} is not in fours");
     plans
@@ -17,9 +17,9 @@ fn sums_match_the_reference_under_every_plan() {
     for n in LENGTHS {
         let values = random_values(n as u64, n);
         let want = [reference::sum(&values)];
-        for plan in plans(&[n], &[0], Kind::Fold) {
+        for plan in plans(&[n], &[0], Kind::Reduction) {
             let input = upload(&client, &values, &[n], F32);
-            let got = reduce::fold_planned(&client, Operation::Sum, input, &[0], plan).unwrap();
+            let got = reduce::reduce_planned(&client, Operation::Sum, input, &[0], plan).unwrap();
             assert_bits(&download(&client, got), &want);
         }
     }
@@ -36,9 +36,9 @@ fn products_and_means_match_the_reference_under_every_plan() {
         let values = random_values(13, shape[0] * shape[1]).into_iter().map(|x| 1.0 + x / 64.0).collect::<Vec<_>>();
         for (operation, reference) in operations {
             let want: Vec<f32> = outputs_of(&values, &shape, &[axis]).iter().map(|x| reference(x)).collect();
-            for plan in plans(&shape, &[axis], Kind::Fold) {
+            for plan in plans(&shape, &[axis], Kind::Reduction) {
                 let input = upload(&client, &values, &shape, F32);
-                let got = reduce::fold_planned(&client, operation, input, &[axis], plan).unwrap();
+                let got = reduce::reduce_planned(&client, operation, input, &[axis], plan).unwrap();
                 assert_bits(&download(&client, got), &want);
             }
         }
@@ -61,9 +61,9 @@ fn integers_match_the_reference_under_every_plan() {
         let want: Vec<i32> = values.chunks(4160).map(reference).collect();
         let transposed: Vec<i32> = (0..values.len()).map(|i| values[i % 3 * 4160 + i / 3]).collect();
         for (values, shape, axis) in [(&values, [3, 4160], 1), (&transposed, [4160, 3], 0)] {
-            for plan in plans(&shape, &[axis], Kind::Fold) {
+            for plan in plans(&shape, &[axis], Kind::Reduction) {
                 let input = upload(&client, values, &shape, I32);
-                let got = reduce::fold_planned(&client, operation, input, &[axis], plan).unwrap();
+                let got = reduce::reduce_planned(&client, operation, input, &[axis], plan).unwrap();
                 assert_equal(&download::<i32>(&client, got), &want);
             }
         }
@@ -81,9 +81,9 @@ fn every_plan_gives_the_same_bits_for_many_outputs() {
     ] {
         let values = random_values(9, shape.iter().product());
         let want: Vec<f32> = outputs_of(&values, &shape, &axes).iter().map(|x| reference::sum(x)).collect();
-        for plan in plans(&shape, &axes, Kind::Fold) {
+        for plan in plans(&shape, &axes, Kind::Reduction) {
             let input = upload(&client, &values, &shape, F32);
-            let got = reduce::fold_planned(&client, Operation::Sum, input, &axes, plan).unwrap();
+            let got = reduce::reduce_planned(&client, Operation::Sum, input, &axes, plan).unwrap();
             assert_bits(&download(&client, got), &want);
         }
     }
@@ -97,7 +97,7 @@ fn more_rows_than_a_grid_axis_has_cubes() {
     let want: Vec<f32> = values.chunks(2).map(reference::sum).collect();
     let input = upload(&client, &values, &[rows, 2], F32);
     let plan = Plan { first: Pass::Single(Cube::NARROW), fuses: false, totals: None };
-    let got = reduce::fold_planned(&client, Operation::Sum, input, &[1], plan).unwrap();
+    let got = reduce::reduce_planned(&client, Operation::Sum, input, &[1], plan).unwrap();
     assert_bits(&download(&client, got), &want);
 }
 
@@ -111,9 +111,9 @@ fn extremes_match_the_reference_under_every_plan() {
         let values = with_specials(random_values(n as u64, n * 3), with_nan);
         for (operation, reference) in operations {
             let want: Vec<f32> = outputs_of(&values, &[n, 3], &[0]).iter().map(|x| reference(x).unwrap()).collect();
-            for plan in plans(&[n, 3], &[0], Kind::Fold) {
+            for plan in plans(&[n, 3], &[0], Kind::Reduction) {
                 let input = upload(&client, &values, &[n, 3], F32);
-                let got = reduce::fold_planned(&client, operation, input, &[0], plan).unwrap();
+                let got = reduce::reduce_planned(&client, operation, input, &[0], plan).unwrap();
                 assert_bits(&download(&client, got), &want);
             }
         }
@@ -122,8 +122,8 @@ fn extremes_match_the_reference_under_every_plan() {
 
 type Reference = fn(&[f32]) -> f32;
 
-/// What is folded in fours.
-const FOLDS_IN_FOURS: [(Operation, Reference); 6] = [
+/// What is reduced in fours.
+const REDUCTIONS_IN_FOURS: [(Operation, Reference); 6] = [
     (Operation::Sum, reference::sum),
     (Operation::Prod, reference::prod),
     (Operation::Mean, reference::mean),
@@ -138,11 +138,11 @@ fn dense_rows_read_in_fours_match_the_reference() {
     // A row of a block, one and a bit, whole blocks, and a last block of one row and a bit; 17 rows are three cubes.
     for shape in [[17, 64], [3, 68], [2, 124], [5, 1000], [3, 4096], [2, 4160], [1, 8192 + 68]] {
         let values: Vec<f32> = random_values(11, shape[0] * shape[1]).iter().map(|x| 1.0 + x / 64.0).collect();
-        for (operation, reference) in FOLDS_IN_FOURS {
+        for (operation, reference) in REDUCTIONS_IN_FOURS {
             let want: Vec<f32> = values.chunks(shape[1]).map(reference).collect();
             for plan in plans_in_fours(&shape, &[1]) {
                 let input = upload(&client, &values, &shape, F32);
-                let got = reduce::fold_planned(&client, operation, input, &[1], plan).unwrap();
+                let got = reduce::reduce_planned(&client, operation, input, &[1], plan).unwrap();
                 assert_bits(&download(&client, got), &want);
             }
         }
@@ -151,7 +151,7 @@ fn dense_rows_read_in_fours_match_the_reference() {
             whole.chunks(shape[1]).map(|row| row.iter().fold(0i32, |a, &b| a.wrapping_add(b))).collect();
         for plan in plans_in_fours(&shape, &[1]) {
             let input = upload(&client, &whole, &shape, I32);
-            let got = reduce::fold_planned(&client, Operation::Sum, input, &[1], plan).unwrap();
+            let got = reduce::reduce_planned(&client, Operation::Sum, input, &[1], plan).unwrap();
             assert_equal(&download::<i32>(&client, got), &want);
         }
     }
@@ -163,7 +163,7 @@ fn dense_rows_read_in_fours_match_the_reference() {
         let handle = client.create_from_slice(bytemuck::cast_slice(&memory));
         let input = TensorHandle::new(handle, vec![2usize, size], strides.to_vec(), F32);
         let plan = Plan { first: Pass::FourElements { width: 8 }, fuses: false, totals: None };
-        let refused = reduce::fold_planned(&client, Operation::Sum, input.clone(), &[1], plan).unwrap_err();
+        let refused = reduce::reduce_planned(&client, Operation::Sum, input.clone(), &[1], plan).unwrap_err();
         assert!(refused.to_string().ends_with("want elements in fours"), "{refused}");
         let got = reduce::sum(&client, input, &[1]).unwrap();
         assert_bits(&download(&client, got), &want);
@@ -177,7 +177,7 @@ fn a_plan_that_does_not_apply_is_an_error() {
     let rows = upload(&client, &[1f32; 3 * 68], &[3, 68], F32);
     let whole = Plan { first: Pass::Single(Cube::WIDE), fuses: false, totals: None };
     let text = |plan: Plan| {
-        let refused = reduce::fold_planned(&client, Operation::Sum, rows.clone(), &[1], plan).unwrap_err();
+        let refused = reduce::reduce_planned(&client, Operation::Sum, rows.clone(), &[1], plan).unwrap_err();
         assert!(matches!(refused, KernelError::Plan { kernel: "reduce::sum", .. }), "{refused}");
         refused.to_string()
     };
@@ -190,9 +190,9 @@ fn a_plan_that_does_not_apply_is_an_error() {
     assert!(text(Plan { first: Pass::FourElements { width: 0 }, ..whole }).ends_with("want cubes with units"));
     let columns = Problem::new(&[68, 4], &[4, 1], &[0], Kind::Search);
     let search = Plan { first: Pass::FourOutputs { width: 8 }, ..whole };
-    assert!(search.refuses(&columns).unwrap().ends_with("want elements in memory to fold"));
-    assert_eq!(search.refuses(&Problem { kind: Kind::Fold, ..columns }), None);
-    let long = Problem::new(&[4097], &[1], &[0], Kind::Fold);
+    assert!(search.refuses(&columns).unwrap().ends_with("want elements in memory to reduce"));
+    assert_eq!(search.refuses(&Problem { kind: Kind::Reduction, ..columns }), None);
+    let long = Problem::new(&[4097], &[1], &[0], Kind::Reduction);
     assert!(whole.refuses(&long).is_some(), "two blocks have totals");
     let refused = extreme::index_of_planned(&client, Extreme::Max, rows.clone(), 1, I32, Plan { fuses: true, ..whole });
     assert!(matches!(refused, Err(KernelError::Plan { kernel: "reduce::argmax", .. })));
@@ -208,14 +208,14 @@ fn outputs_side_by_side_read_in_fours_match_the_reference() {
         let elements = shape.iter().product();
         let values: Vec<f32> = random_values(13, elements).iter().map(|x| 1.0 + x / 64.0).collect();
         let outputs = outputs_of(&values, &shape, &[axis]);
-        for (operation, reference) in FOLDS_IN_FOURS {
+        for (operation, reference) in REDUCTIONS_IN_FOURS {
             let want: Vec<f32> = outputs.iter().map(|x| reference(x)).collect();
             let input = upload(&client, &values, &shape, F32);
             for plan in plans_in_fours(&shape, &[axis]) {
-                let got = reduce::fold_planned(&client, operation, input.clone(), &[axis], plan).unwrap();
+                let got = reduce::reduce_planned(&client, operation, input.clone(), &[axis], plan).unwrap();
                 assert_bits(&download(&client, got), &want);
             }
-            let got = reduce::fold(&client, operation, input, &[axis]).unwrap();
+            let got = reduce::reduce(&client, operation, input, &[axis]).unwrap();
             assert_bits(&download(&client, got), &want);
         }
         let whole: Vec<i32> = values.iter().map(|x| (x * 1e9) as i32).collect();
@@ -223,7 +223,7 @@ fn outputs_side_by_side_read_in_fours_match_the_reference() {
         let want: Vec<i32> = outputs_of(&whole, &shape, &[axis]).iter().map(sum).collect();
         for plan in plans_in_fours(&shape, &[axis]) {
             let input = upload(&client, &whole, &shape, I32);
-            let got = reduce::fold_planned(&client, Operation::Sum, input, &[axis], plan).unwrap();
+            let got = reduce::reduce_planned(&client, Operation::Sum, input, &[axis], plan).unwrap();
             assert_equal(&download::<i32>(&client, got), &want);
         }
     }
@@ -241,7 +241,7 @@ fn outputs_side_by_side_read_in_fours_match_the_reference() {
 #[test]
 fn plans_are_pinned() {
     use Machine::{Gpu, Software};
-    let problem = |view: View| Problem { view, kind: Kind::Fold };
+    let problem = |view: View| Problem { view, kind: Kind::Reduction };
     let first = |view: View, machine: Machine| plan(&problem(view), machine).first;
     let fours = Pass::FourElements { width: 8 };
     let rows = View::rows(4096, 128);
@@ -257,8 +257,8 @@ fn plans_are_pinned() {
     // A search compares four elements of an output at a time, and never four outputs.
     let search = |view| plan(&Problem { view, kind: Kind::Search }, Software).first;
     assert_eq!((search(rows), search(columns)), (fours, Pass::Single(Cube::WIDE)));
-    // Where a fold of four elements is not possible, a software driver writes a program's results before.
-    let program = |view, machine| plan(&Problem { view, kind: Kind::FoldProgram }, machine);
+    // Where a reduction of four elements is not possible, a software driver writes a program's results before.
+    let program = |view, machine| plan(&Problem { view, kind: Kind::ProgramReduction }, machine);
     assert!(program(rows, Software).fuses && program(columns, Gpu).fuses && !program(columns, Software).fuses);
     assert_eq!(program(columns, Software).first, Pass::FourOutputs { width: 8 });
 
@@ -285,7 +285,7 @@ fn planned_reductions_are_taken() {
                 ([axis, outputs], [outputs, 1], [0]),
                 ([outputs, axis], [0, 3], [1]),
             ] {
-                for kind in [Kind::Fold, Kind::FoldProgram, Kind::Search] {
+                for kind in [Kind::Reduction, Kind::ProgramReduction, Kind::Search] {
                     let problem = Problem::new(&shape, &strides, &axes, kind);
                     for machine in [Machine::Gpu, Machine::Software] {
                         let plan = plan(&problem, machine);
@@ -297,6 +297,6 @@ fn planned_reductions_are_taken() {
         }
     }
     // Axes that do not join are copied, and a program's results written before.
-    let alternating = Problem::new(&[2; 5], &[16, 8, 4, 2, 1], &[0, 2, 4], Kind::FoldProgram);
-    assert_eq!(alternating, Problem { view: View::rows(4, 8), kind: Kind::Fold });
+    let alternating = Problem::new(&[2; 5], &[16, 8, 4, 2, 1], &[0, 2, 4], Kind::ProgramReduction);
+    assert_eq!(alternating, Problem { view: View::rows(4, 8), kind: Kind::Reduction });
 }

@@ -28,7 +28,7 @@ fn doubles_are_their_own_accumulator() {
     }
     let values: Vec<f64> = random_values(5, 5000).into_iter().map(|x| f64::from(x) * 1.1).collect();
     let got = reduce::sum(&client, upload(&client, &values, &[5000], F64), &[0]).unwrap();
-    let want = reference::fold(&values, |a, b| a + b).unwrap();
+    let want = reference::reduce(&values, |a, b| a + b).unwrap();
     assert_equal(&download::<u64>(&client, got), &[want.to_bits()]);
     let got = reduce::min(&client, upload(&client, &values, &[5000], F64), &[0]).unwrap();
     let want = values.iter().copied().min_by(f64::total_cmp).unwrap();
