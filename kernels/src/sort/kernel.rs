@@ -67,7 +67,12 @@ fn words_of<F: Numeric>(value: F, #[comptime] form: Form) -> (u32, u32) {
     // Now the sign, if there is one, is the first bit of the high word.
     match comptime!(form.order) {
         Order::Float => {
-            // All bits if there is a sign, and itself if there is none.
+            let infinity = comptime!(if form.wide { 0x7ff0_0000u32 } else { 0x7f80_0000u32 });
+            let magnitude = high & 0x7fff_ffffu32;
+            let nan = magnitude > infinity || (magnitude == infinity && low != 0);
+            high = select(nan, 0x7fff_ffffu32, high);
+            low = select(nan, 0u32, low);
+            // All bits if there is a sign, and none if there is none.
             let mask = 0u32 - (high >> 31);
             low ^= mask;
             high ^= mask | sign;

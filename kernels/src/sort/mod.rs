@@ -5,15 +5,16 @@
 //! The result along a line is the one stable order: elements by their value, **equal ones by ascending index**, in both
 //! directions. So a result is a function of the line alone, whatever way it is found.
 //!
-//! Floats are compared by their bits, in IEEE 754's total order (that of [`f32::total_cmp`]), and never as floats:
+//! Floats are compared by their bits as integers, never as floats. All NaNs are equal and above everything, as in NumPy:
 //!
 //! ```text
-//! -NaN < -inf < .. < -0 < +0 < .. < +inf < +NaN        NaNs of one sign by their payload
+//! -inf < .. < -0 < +0 < .. < +inf < NaN
 //! ```
 //!
-//! So -0 and +0 are told apart, ascending order has the NaNs without a sign at its end, and descending order, hence
-//! [`topk`], at its beginning. Values are moved, not computed: they keep every bit, the payloads of NaNs among them.
-//! `f16` and `bf16` are widened to `f32` to be compared, which is exact but for the payloads of signalling NaNs.
+//! So -0 and +0 are told apart, ascending order has the NaNs at its end in the order of their indices, and descending
+//! order, hence [`topk`], at its beginning. Values are moved, not computed: they keep every bit, the signs and payloads of
+//! NaNs among them. `f16` and `bf16` are widened to `f32` to be compared, which is exact; devices widen NaNs differently
+//! (CUDA drops sign and payload), which no order that told NaNs apart would bear.
 //!
 //! The `k` first elements in descending order are [`topk`]; their indices count along the axis.
 //!
