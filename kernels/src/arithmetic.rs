@@ -25,6 +25,12 @@ pub(crate) fn multiply_rounded<F: Float>(a: F, b: F) -> F {
     fma(a, b, F::new(comptime!(-0.0f32)))
 }
 
+/// `a * b`, to which nothing may be added. The known-answer test asks what the device makes of it.
+#[cube]
+pub(crate) fn product(a: f32, b: f32) -> f32 {
+    a * b
+}
+
 /// Optimisation barrier: `x`, bit for bit. `zero` must be 0 at run time and come from the launch, so that no compiler
 /// merges the operations that use the result with those that made `x`.
 #[cube]

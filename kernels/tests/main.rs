@@ -14,6 +14,7 @@ mod grid_sample;
 mod harness;
 mod index_check;
 mod interpolation;
+mod known_answer;
 mod matmul;
 mod random;
 mod reduce;
