@@ -1,40 +1,22 @@
-//! Which device the children of this process compute on.
+//! Which Vulkan device programs compute on.
 //!
 //! In this order: what the user's variables say; a GPU with a driver; an installed software driver; and where there
 //! is none of these, a software driver that is installed or unpacked first (module `remedy`).
 
 use std::fs;
-use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use clap::Args;
 
 use crate::environment::Environment;
 use crate::remedy::{Means, Remedy, remedy};
 use crate::system::{Gpu, System, variable};
 use crate::{mesa, swiftshader, workspace};
 
-/// Options of `cargo xtask driver`.
-#[derive(Args)]
-pub struct Options {
-    /// Take SwiftShader, unpacked into the target folder, whatever else the machine has (Debian, no root needed)
-    #[arg(long)]
-    swiftshader: bool,
-}
-
-/// Prints the variables that the other commands hand to their children.
-pub fn run(options: &Options) -> Result<ExitCode> {
-    let environment = if options.swiftshader {
-        let mut environment = Environment::default();
-        take_swiftshader(&mut environment, &System::probe())?;
-        environment
-    } else {
-        find()?
-    };
-    for line in environment.export_lines() {
-        println!("{line}");
-    }
-    Ok(ExitCode::SUCCESS)
+/// SwiftShader, unpacked, whatever else the machine has.
+pub fn swiftshader() -> Result<Environment> {
+    let mut environment = Environment::default();
+    take_swiftshader(&mut environment, &System::probe())?;
+    Ok(environment)
 }
 
 /// Finds a device, installing a software driver where there is none, and returns the variables that lead to it.
@@ -178,6 +160,8 @@ mod tests {
             loader: true,
             drivers: ["intel_hasvk_icd", "intel_icd", "lvp_icd", "radeon_icd"].map(String::from).to_vec(),
             gpus: Vec::new(),
+            cuda: None,
+            rocm: None,
         }
     }
 

@@ -1,0 +1,179 @@
+//! Which device the children of this process compute on: what is compiled, and the variables that lead to it.
+//!
+//! In this order: what `--device` says; what the user's variables say; an NVIDIA GPU with its CUDA driver; and then Vulkan
+//! (module `vulkan`).
+
+use std::process::{Command, ExitCode};
+
+use anyhow::{Result, bail};
+use clap::Args;
+
+use crate::environment::Environment;
+use crate::runtime::Runtime;
+use crate::system::{Gpu, System};
+use crate::{llvm, vulkan, workspace};
+
+/// What the user says of the device.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct Wanted {
+    /// The device to compute on; without it, the best that is found
+    #[arg(long, value_enum)]
+    device: Option<Runtime>,
+}
+
+/// Options of `cargo xtask driver`.
+#[derive(Args)]
+pub struct Options {
+    #[command(flatten)]
+    wanted: Wanted,
+
+    /// Take SwiftShader, unpacked into the target folder, whatever else the machine has (Debian, no root needed)
+    #[arg(long, conflicts_with = "device")]
+    swiftshader: bool,
+}
+
+/// A device, found.
+#[derive(Debug)]
+pub struct Device {
+    runtime: Runtime,
+    /// Whether kernels for CUDA are compiled by NVRTC, because CubeCL's LLVM is not to be had.
+    without_llvm: bool,
+    /// Variables for the programs that compute on it.
+    pub environment: Environment,
+}
+
+impl Device {
+    /// A device that is built for without a word about LLVM.
+    pub fn new(runtime: Runtime, environment: Environment) -> Self {
+        Self { runtime, without_llvm: false, environment }
+    }
+
+    /// The one feature set of tests, examples and benches on this device, so that one build serves all of them.
+    pub fn features(&self) -> String {
+        let runtime = if self.without_llvm { "cuda-nvrtc" } else { self.runtime.feature() };
+        format!("{runtime},autotune")
+    }
+
+    /// A Cargo command that builds for this device.
+    pub fn cargo(&self, subcommand: &str) -> Command {
+        let mut command = workspace::cargo(subcommand);
+        command.args(["--features", &self.features()]);
+        if self.without_llvm {
+            // CubeCL's build scripts then fetch nothing; `build.rs` lets the linker do without it.
+            command.env("DOCS_RS", "1");
+        }
+        command
+    }
+}
+
+/// Prints the variables that the other commands hand to their children.
+pub fn run(options: &Options) -> Result<ExitCode> {
+    let device = match options.swiftshader {
+        true => Device::new(Runtime::Wgpu, vulkan::swiftshader()?),
+        false => find(options.wanted)?,
+    };
+    eprintln!("build with `--features {}`", device.features());
+    for line in device.environment.export_lines() {
+        println!("{line}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Finds a device, installing a software driver where there is none, and says in one line which it is and why.
+pub fn find(wanted: Wanted) -> Result<Device> {
+    let system = System::probe();
+    let runtime = choose(wanted.device, &system)?;
+    let mut device = match runtime {
+        Runtime::Wgpu | Runtime::Vulkan => Device::new(runtime, vulkan::find()?),
+        Runtime::Cuda => {
+            let library = system.cuda.as_deref().unwrap_or_else(|| "libcuda.so.1".as_ref());
+            eprintln!("device: NVIDIA GPU, CUDA driver {}", library.display());
+            Device { without_llvm: without_llvm(), ..Device::new(runtime, Environment::default()) }
+        }
+        Runtime::Rocm => {
+            eprintln!("device: AMD GPU, ROCm");
+            Device::new(runtime, Environment::default())
+        }
+        Runtime::Metal => {
+            eprintln!("device: Apple GPU, Metal");
+            Device::new(runtime, Environment::default())
+        }
+    };
+    device.environment.set("BURN_DEVICE", runtime.burn_device());
+    Ok(device)
+}
+
+fn without_llvm() -> bool {
+    let without = !llvm::is_there();
+    if without {
+        eprintln!("CUDA kernels: compiled by NVRTC (feature `cuda-nvrtc`), because CubeCL's LLVM cannot be fetched");
+    }
+    without
+}
+
+/// The runtime for what the user wants, or for what the machine has.
+fn choose(wanted: Option<Runtime>, system: &System) -> Result<Runtime> {
+    let Some(wanted) = wanted else {
+        let nvidia = system.gpus.contains(&Gpu::Nvidia) && system.cuda.is_some();
+        return Ok(if nvidia && system.user_choice.is_none() { Runtime::Cuda } else { Runtime::Wgpu });
+    };
+    let missing = match wanted {
+        Runtime::Cuda if system.cuda.is_none() => {
+            "there is no CUDA driver (libcuda.so.1): install NVIDIA's driver for the GPU"
+        }
+        Runtime::Rocm if system.rocm.is_none() => "there is no ROCm (libamdhip64.so): install it",
+        Runtime::Metal if system.os != "macos" => "Metal is on macOS only",
+        _ => return Ok(wanted),
+    };
+    bail!("--device {}: {missing}, or leave `--device` out", wanted.burn_device())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(gpus: Vec<Gpu>, cuda: bool) -> System {
+        let cuda = cuda.then(|| "/usr/lib/libcuda.so.1".into());
+        System { os: "linux", user_choice: None, loader: true, drivers: Vec::new(), gpus, cuda, rocm: None }
+    }
+
+    fn chosen(system: &System) -> Runtime {
+        choose(None, system).expect("there is always one")
+    }
+
+    #[test]
+    fn an_nvidia_gpu_with_its_driver_is_taken_by_cuda() {
+        assert_eq!(chosen(&machine(vec![Gpu::Nvidia], true)), Runtime::Cuda);
+        assert_eq!(chosen(&machine(vec![Gpu::Nvidia], false)), Runtime::Wgpu);
+        assert_eq!(chosen(&machine(Vec::new(), true)), Runtime::Wgpu);
+    }
+
+    #[test]
+    fn the_user_comes_first() {
+        let nvidia = machine(vec![Gpu::Nvidia], true);
+        assert_eq!(choose(Some(Runtime::Vulkan), &nvidia).expect("any machine"), Runtime::Vulkan);
+        let variable = System { user_choice: Some("VK_DRIVER_FILES"), ..nvidia };
+        assert_eq!(chosen(&variable), Runtime::Wgpu);
+    }
+
+    #[test]
+    fn what_is_wanted_and_missing_is_an_error_that_names_it() {
+        let bare = machine(Vec::new(), false);
+        for (wanted, missing) in
+            [(Runtime::Cuda, "libcuda.so.1"), (Runtime::Rocm, "libamdhip64.so"), (Runtime::Metal, "macOS")]
+        {
+            let error = choose(Some(wanted), &bare).expect_err("it is missing").to_string();
+            assert!(error.contains(missing) && error.contains(wanted.burn_device()), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_build_has_the_runtimes_feature_and_autotune() {
+        let spelled = |device: &Device| workspace::arguments(&device.cargo("build"));
+        let vulkan = Device::new(Runtime::Vulkan, Environment::default());
+        assert_eq!(spelled(&vulkan), "build --features vulkan,autotune");
+        let nvrtc = Device { without_llvm: true, ..Device::new(Runtime::Cuda, Environment::default()) };
+        assert_eq!(spelled(&nvrtc), "build --features cuda-nvrtc,autotune");
+        assert!(nvrtc.cargo("build").get_envs().any(|(name, _)| name == "DOCS_RS"));
+    }
+}
