@@ -44,7 +44,7 @@ pub enum KernelError {
         /// What is wrong with which parameter, with the numbers.
         reason: String,
     },
-    /// A plan that a caller chose, and that does not apply to the problem.
+    /// A plan that does not apply to the problem: one that a caller chose, or the family's own where none applies.
     #[error("{kernel}: {reason}")]
     Plan {
         /// The kernel family and operation.

@@ -7,7 +7,8 @@
 //! Where a family has several kernels or launches for one contract, its `plan` module has them as data: `Problem` is
 //! what a plan may depend on, `plan(&Problem, Machine)` chooses, `Plan::candidates(&Problem)` lists a plan of each kind that
 //! applies, with edge geometries, and `Plan::refuses(&Problem)` says why one does not. Every plan gives the same bits. A function
-//! `<name>_planned` takes the plan as its last parameter; a plan that does not apply is [`KernelError::Plan`].
+//! `<name>_planned` takes the plan as its last parameter. A plan that does not apply is [`KernelError::Plan`], also where
+//! `plan` chose it, because none applies.
 //!
 //! Kernels are written in CubeCL, and named in its words: a **unit** is a thread, a **cube** a block of threads, a
 //! **plane** a warp. A **line** is the elements along an axis at fixed other indices, a **block** of an order its

@@ -1,17 +1,66 @@
 //! The gradient of the CTC loss against its reference.
 
 use crate::harness::*;
+use crate::skip::skip;
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::ctc::reference::Dense;
 use burn_deterministic_kernels::ctc::{MOST_LABELS, Operands, gradient, reference};
-use burn_deterministic_kernels::elementwise::Unary;
+use cubecl::ir::ElemType;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use std::collections::HashMap;
 
-/// The device's exponential function of some values, by their bits.
-fn powers(client: &Client, values: &[f32]) -> HashMap<u32, f32> {
-    values.iter().map(|value| value.to_bits()).zip(elementary(client, Unary::Exponential, values)).collect()
+/// `powers[n] = exp(values[n])`, in the type itself.
+#[cube(launch)]
+fn exponential<F: Float>(values: &[F], powers: &mut [F], #[define(F)] _dtype: ElemType) {
+    if ABSOLUTE_POS < powers.len() {
+        powers[ABSOLUTE_POS] = values[ABSOLUTE_POS].exp();
+    }
+}
+
+/// The type of a problem's floats.
+#[derive(Clone, Copy, Debug)]
+enum Type {
+    Single,
+    Half(Half),
+}
+
+impl Type {
+    fn round(self, value: f32) -> f32 {
+        match self {
+            Self::Single => value,
+            Self::Half(half) => half.round(value),
+        }
+    }
+
+    fn random_values(self, seed: u64, count: usize) -> Vec<f32> {
+        random_values(seed, count).into_iter().map(|value| self.round(value)).collect()
+    }
+
+    fn upload(self, client: &Client, values: &[f32], shape: &[usize]) -> TensorHandle {
+        match self {
+            Self::Single => upload(client, values, shape, F32),
+            Self::Half(half) => half.upload(client, values, shape),
+        }
+    }
+
+    fn download(self, client: &Client, tensor: TensorHandle) -> Vec<f32> {
+        match self {
+            Self::Single => download(client, tensor),
+            Self::Half(half) => half.download(client, tensor),
+        }
+    }
+
+    /// The device's exponential function of some values, by their bits.
+    fn powers(self, client: &Client, values: &[f32]) -> HashMap<u32, f32> {
+        let shape = [values.len()];
+        let (input, output) = (self.upload(client, values, &shape), self.upload(client, values, &shape));
+        let (count, dim) = (CubeCount::new_1d(values.len().div_ceil(64) as u32), CubeDim::new_1d(64));
+        let dtype = input.dtype;
+        let (from, to) = (input.into_arg().into_buffer_arg(), output.clone().into_arg().into_buffer_arg());
+        exponential::launch(client, count, dim, from, to, dtype);
+        values.iter().map(|value| value.to_bits()).zip(self.download(client, output)).collect()
+    }
 }
 
 /// The operands of a problem of `shape`: steps, batch, classes and the length of the targets.
@@ -21,38 +70,45 @@ struct Problem {
     targets: Vec<i32>,
     lengths: Vec<i32>,
     loss: Vec<f32>,
+    dtype: Type,
 }
 
 impl Problem {
     fn new(shape: [usize; 4], blank: usize) -> Self {
+        Self::of(Type::Single, shape, blank)
+    }
+
+    fn of(dtype: Type, shape: [usize; 4], blank: usize) -> Self {
         let [steps, batch, classes, length] = shape;
         let targets = random_values(1, batch * length);
         let targets = targets.into_iter().map(|value| (value.abs() * 1e4) as i32 % classes as i32).collect();
         let lengths = (0..batch).map(|entry| steps.saturating_sub(entry) as i32).collect();
-        Self { shape, blank, targets, lengths, loss: random_values(2, batch) }
+        Self { shape, blank, targets, lengths, loss: dtype.random_values(2, batch), dtype }
     }
 
     #[track_caller]
     fn check(&self) {
-        let Self { shape, blank, targets, lengths, loss } = self;
-        println!("{shape:?}, blank {blank}");
+        let Self { shape, blank, targets, lengths, loss, dtype } = self;
+        println!("{shape:?}, blank {blank}, {dtype:?}");
         let client = client();
         let &[steps, batch, classes, length] = shape;
         let (wide, labels) = (steps * batch * classes, 2 * length + 1);
-        let [scores, grads] = [(3, wide), (4, batch)].map(|(seed, count)| random_values(seed, count));
-        let [alpha, beta] = [5, 6].map(|seed| random_values(seed, steps * batch * labels));
+        let [scores, grads] = [(3, wide), (4, batch)].map(|(seed, count)| dtype.random_values(seed, count));
+        let [alpha, beta] = [5, 6].map(|seed| dtype.random_values(seed, steps * batch * labels));
         let (gradient, alpha, beta) = (&grads, &alpha, &beta);
         let dense =
             Dense { shape: *shape, blank: *blank, scores: &scores, targets, lengths, gradient, alpha, beta, loss };
         let mut arguments = vec![0.0];
-        reference::gradient(&dense, |value| {
+        let round = |value| dtype.round(value);
+        let note = |value| {
             arguments.push(value);
             value
-        });
-        let powers = powers(&client, &arguments);
-        let want = reference::gradient(&dense, |value| powers[&value.to_bits()]);
+        };
+        reference::gradient(&dense, note, round);
+        let powers = dtype.powers(&client, &arguments);
+        let want = reference::gradient(&dense, |value| powers[&value.to_bits()], round);
 
-        let up = |values: &[f32], shape: &[usize]| upload(&client, values, shape, F32);
+        let up = |values: &[f32], shape: &[usize]| dtype.upload(&client, values, shape);
         let operands = |scores: TensorHandle| Operands {
             scores,
             targets: upload(&client, targets, &[batch, length], I32),
@@ -66,14 +122,14 @@ impl Problem {
             burn_deterministic_kernels::ctc::gradient(&client, operands(up(&scores, &[steps, batch, classes])), *blank)
                 .expect("runs");
         assert_eq!(got.shape()[..], [steps, batch, classes]);
-        assert_bits(&download(&client, got), &want);
+        assert_bits(&dtype.download(&client, got), &want);
         // Class after class.
         let turned: Vec<f32> = (0..wide).map(|n| scores[n % (steps * batch) * classes + n / (steps * batch)]).collect();
         let turned = up(&turned, &[classes, steps, batch]);
         let strides = vec![batch, 1, steps * batch];
-        let turned = TensorHandle::new(turned.handle, vec![steps, batch, classes], strides, F32);
+        let turned = TensorHandle::new(turned.handle, vec![steps, batch, classes], strides, turned.dtype);
         let got = burn_deterministic_kernels::ctc::gradient(&client, operands(turned), *blank).expect("runs");
-        assert_bits(&download(&client, got), &want);
+        assert_bits(&dtype.download(&client, got), &want);
     }
 }
 
@@ -90,6 +146,24 @@ fn shapes_match_the_reference() {
         ([2, 3, 300, 5], 299),
     ] {
         Problem::new(shape, blank).check();
+    }
+}
+
+/// Each operation rounded to the type, but for the sums: those of a class's labels are f32s, also of several blocks.
+#[test]
+fn half_types_match_the_reference() {
+    for half in HALVES {
+        if !client().properties().supports_type(half.dtype) {
+            skip(format!("the device has no {}", half.dtype));
+            continue;
+        }
+        for (shape, blank) in [([7, 3, 5, 2], 0), ([33, 2, 65, 31], 1), ([5, 2, 3, 64], 0), ([3, 2, 2, 1100], 1)] {
+            Problem::of(Type::Half(half), shape, blank).check();
+        }
+        let mut unreachable = Problem::of(Type::Half(half), [5, 4, 3, 2], 0);
+        unreachable.lengths = vec![0, -3, 7, 2];
+        unreachable.loss[3] = f32::INFINITY;
+        unreachable.check();
     }
 }
 

@@ -6,7 +6,7 @@ use burn_deterministic_kernels::elementwise::{
     Binary, Comparison, Condition, Instruction, IntBinary, Logic, Operands, Program, Unary, Value, reference, run,
 };
 use burn_deterministic_kernels::reduce::plan::{Kind, Plan, Problem, plan};
-use burn_deterministic_kernels::reduce::{self, Computed, Operation, fold, fold_program, fold_program_planned};
+use burn_deterministic_kernels::reduce::{self, Computed, Operation, reduce, reduce_program, reduce_program_planned};
 use cubecl::ir::{ElemType, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -391,10 +391,10 @@ fn axes_are_told_apart_in_any_shape() {
     }
 }
 
-/// A fold that computes its elements has the bits of one that reads them, whatever its plan; and what is written besides
+/// A reduction that computes its elements has the bits of one that reads them, whatever its plan; and what is written besides
 /// has those of the program by itself.
 #[test]
-fn a_fold_computes_what_it_reads() {
+fn a_reduction_computes_what_it_reads() {
     let client = client();
     let (x, row, column) = (Value::Input(0), Value::Input(1), Value::Input(2));
     let mut program = Program::default();
@@ -426,37 +426,37 @@ fn a_fold_computes_what_it_reads() {
             .collect();
         for axes in [&[2][..], &[1], &[0], &[0, 1], &[1, 2], &[0, 2], &[0, 1, 2]] {
             let stored = upload(&client, &want, &shape, F32);
-            let problem = Problem::new(&shape, &[shape[1] * shape[2], shape[2], 1], axes, Kind::FoldProgram);
+            let problem = Problem::new(&shape, &[shape[1] * shape[2], shape[2], 1], axes, Kind::ProgramReduction);
             let plans = Plan::candidates(&problem);
             assert!(
                 plans.contains(&plan(&problem, Machine::Gpu)) && plans.contains(&plan(&problem, Machine::Software))
             );
-            assert!(problem.kind == Kind::Fold || plans.iter().any(|plan| plan.fuses));
+            assert!(problem.kind == Kind::Reduction || plans.iter().any(|plan| plan.fuses));
             let planned =
                 [Operation::Sum, Operation::Mean, Operation::Max, Operation::Prod].map(|operation| (operation, None));
             for (operation, plan) in
                 planned.into_iter().chain(plans.into_iter().map(|plan| (Operation::Sum, Some(plan))))
             {
                 let what = format!("{operation:?} of {shape:?} over {axes:?} on {plan:?}");
-                let unfused = fold(&client, operation, stored.clone(), axes).expect("it fits");
+                let unfused = reduce(&client, operation, stored.clone(), axes).expect("it fits");
                 let unfused: Vec<f32> = download(&client, unfused);
                 let mut written = program.clone();
-                written.fold(last);
+                written.reduce(last);
                 if plan.is_none() {
                     written.output_word(product);
                     written.output_condition(kept);
                 }
                 let written = Arc::new(written);
                 let input = Computed { program: &written, shape: &shape, operands: operands(), condition_dtype: U32 };
-                let (results, folded) = match plan {
-                    None => fold_program(&client, operation, input, axes),
-                    Some(plan) => fold_program_planned(&client, operation, input, axes, plan),
+                let (results, reduced) = match plan {
+                    None => reduce_program(&client, operation, input, axes),
+                    Some(plan) => reduce_program_planned(&client, operation, input, axes, plan),
                 }
                 .expect("it fits");
-                let folded: Vec<f32> = download(&client, folded);
-                assert_eq!(bits(&folded), bits(&unfused), "{what}");
+                let reduced: Vec<f32> = download(&client, reduced);
+                assert_eq!(bits(&reduced), bits(&unfused), "{what}");
                 if axes.len() == 3 && operation == Operation::Sum {
-                    assert_bits(&folded, &[reduce::reference::sum(&want)]);
+                    assert_bits(&reduced, &[reduce::reference::sum(&want)]);
                 }
                 for words in results.words {
                     let products: Vec<f32> = (0..elements).map(|i| x[i] * row[i % shape[2]]).collect();
@@ -472,23 +472,23 @@ fn a_fold_computes_what_it_reads() {
 }
 
 #[test]
-fn a_fold_of_no_element_is_that_of_none() {
+fn a_reduction_of_no_element_is_that_of_none() {
     let client = client();
     let mut program = Program::default();
     let Value::Result(index) = program.word(Instruction::Unary(Unary::Negate, Value::Input(0))) else {
         unreachable!("a result")
     };
-    program.fold(index);
+    program.reduce(index);
     let program = Arc::new(program);
     for (operation, want) in [(Operation::Sum, 0.0), (Operation::Prod, 1.0)] {
         let operands =
             Operands { words: vec![upload::<f32>(&client, &[], &[3, 0], F32)], conditions: vec![], scalars: vec![] };
         let input = Computed { program: &program, shape: &[3, 0], operands, condition_dtype: U32 };
-        let (_, folded) = fold_program(&client, operation, input, &[1]).expect("it is defined");
-        assert_bits(&download(&client, folded), &[want; 3]);
+        let (_, reduced) = reduce_program(&client, operation, input, &[1]).expect("it is defined");
+        assert_bits(&download(&client, reduced), &[want; 3]);
     }
     let operands =
         Operands { words: vec![upload::<f32>(&client, &[], &[3, 0], F32)], conditions: vec![], scalars: vec![] };
     let input = Computed { program: &program, shape: &[3, 0], operands, condition_dtype: U32 };
-    fold_program(&client, Operation::Max, input, &[1]).expect_err("nothing is largest");
+    reduce_program(&client, Operation::Max, input, &[1]).expect_err("nothing is largest");
 }

@@ -1,12 +1,11 @@
 //! Upload, download and comparison by bits.
 
-use burn_deterministic_kernels::elementwise::{Instruction, Operands, Program, Unary, Value, run};
 use cubecl::ir::{ElemType, FloatKind, IntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
+use half::{bf16, f16};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use std::sync::Arc;
 
 pub const F32: ElemType = ElemType::Float(FloatKind::F32);
 pub const I32: ElemType = ElemType::Int(IntKind::I32);
@@ -64,13 +63,43 @@ pub fn random_values(seed: u64, len: usize) -> Vec<f32> {
         .collect()
 }
 
-/// A function of every value, as the device computes it.
-pub fn elementary(client: &Client, function: Unary, values: &[f32]) -> Vec<f32> {
-    let mut program = Program::default();
-    program.word(Instruction::Unary(function, Value::Input(0)));
-    program.output_word(0);
-    let words = vec![upload(client, values, &[values.len()], F32)];
-    let operands = Operands { words, conditions: vec![], scalars: vec![] };
-    let results = run(client, &Arc::new(program), &[values.len()], operands, I32).expect("operands fit");
-    download(client, results.words.into_iter().next().expect("one output"))
+/// A half type, on the host: its numbers are f32s that it holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Half {
+    pub dtype: ElemType,
+    /// The nearest of its numbers, ties to even, and its bits.
+    encode: fn(f32) -> u16,
+    decode: fn(u16) -> f32,
+}
+
+pub const HALVES: [Half; 2] = [
+    Half {
+        dtype: ElemType::Float(FloatKind::F16),
+        encode: |value| f16::from_f32(value).to_bits(),
+        decode: |bits| f16::from_bits(bits).to_f32(),
+    },
+    Half {
+        dtype: ElemType::Float(FloatKind::BF16),
+        encode: |value| bf16::from_f32(value).to_bits(),
+        decode: |bits| bf16::from_bits(bits).to_f32(),
+    },
+];
+
+impl Half {
+    pub fn round(&self, value: f32) -> f32 {
+        (self.decode)((self.encode)(value))
+    }
+
+    pub fn rounded(&self, values: &[f32]) -> Vec<f32> {
+        values.iter().map(|&value| self.round(value)).collect()
+    }
+
+    pub fn upload(&self, client: &Client, values: &[f32], shape: &[usize]) -> TensorHandle {
+        let bits: Vec<u16> = values.iter().map(|&value| (self.encode)(value)).collect();
+        upload(client, &bits, shape, self.dtype)
+    }
+
+    pub fn download(&self, client: &Client, tensor: TensorHandle) -> Vec<f32> {
+        download::<u16>(client, tensor).into_iter().map(self.decode).collect()
+    }
 }

@@ -1,8 +1,7 @@
 //! Batch invariance: for which operations the result of a sample has the same bits in every batch.
 //!
-//! A sample is an index of an axis that the operation does not fold over. [`GROUPS`] names every operation of the
-//! traits and of the stream once; `tests/batch_invariance` has a case for each float operation and layer that is said
-//! to be invariant.
+//! A sample is an index of an axis that the operation does not reduce over. [`GROUPS`] names every operation of the
+//! traits and of the stream once; `tests/batch_invariance` calls each that is said to be invariant.
 
 use super::line;
 
@@ -51,7 +50,7 @@ pub const GROUPS: &[Group] = &[
     ),
     invariant(
         "activations",
-        "composed of element-wise operations and, for softmax and its relatives, of folds along one axis",
+        "composed of element-wise operations and, for softmax and its relatives, of reductions along one axis",
         "leaky_relu relu gelu prelu sigmoid hard_sigmoid log_sigmoid softmax log_softmax softmin",
     ),
     invariant(
@@ -62,8 +61,8 @@ pub const GROUPS: &[Group] = &[
          embedding unfold4d",
     ),
     invariant(
-        "folds along axes of a sample",
-        "the order of a fold depends on the number of elements folded alone",
+        "reductions along axes of a sample",
+        "the order of a reduction depends on the number of elements reduced alone",
         "float_sum_dim float_sum_dims float_prod_dim float_mean_dim float_max_dim float_max_dim_with_indices
          float_min_dim float_min_dim_with_indices float_max_abs_dim float_any_dim float_all_dim float_argmax
          float_argmin",
@@ -107,8 +106,8 @@ pub const GROUPS: &[Group] = &[
          bool_expand bool_unfold bool_gather bool_select bool_any_dim bool_all_dim bool_scatter_or bool_select_or",
     ),
     exempt(
-        "folds of a whole tensor",
-        "they fold over the batch",
+        "reductions of a whole tensor",
+        "they reduce over the batch",
         "float_sum float_prod float_mean float_max float_min float_max_abs float_any float_all int_sum int_prod int_mean
          int_max int_min int_max_abs int_any int_all bool_any bool_all",
     ),
@@ -178,7 +177,7 @@ pub(super) fn markdown(text: &mut String) {
         "\n## Batch invariance\n\n\
          An operation is batch-invariant if the result of a sample has the same bits alone and in every batch: whatever \
          the number of samples, its place among them and their values, NaN included. A sample is an index of an axis that \
-         the operation does not fold over: a row of a sum along columns, an image of a convolution, a sequence of \
+         the operation does not reduce over: a row of a sum along columns, an image of a convolution, a sequence of \
          attention. The device, driver and build are those of `Guarantee::RunToRun`, shapes but for the batch the same. \
          What Burn composes before its stream, and its layers, are invariant where each of these operations is; \
          burn-signal's transforms are. The elements of a sequence keep their bits when it is padded at its end, where \

@@ -33,7 +33,7 @@ pub(crate) enum Fused {
     /// A bool as 0 or 1, an i32.
     BoolToInt,
     /// A reduction of f32, which ends the kernel: it computes its elements where it reads them.
-    Fold(reduce::Operation),
+    Reduction(reduce::Operation),
 }
 
 /// What a method computes in the fused kernel, if its f32, i32 or bool form on Burn's stream runs there together with its
@@ -89,9 +89,9 @@ pub(crate) fn fused(method: &str) -> Option<Fused> {
         "bool_not" => Fused::Not,
         "bool_into_float" => Fused::BoolToFloat,
         "bool_into_int" => Fused::BoolToInt,
-        "float_sum" | "float_sum_dim" | "float_sum_dims" => Fused::Fold(reduce::Operation::Sum),
-        "float_prod" | "float_prod_dim" => Fused::Fold(reduce::Operation::Prod),
-        "float_mean" | "float_mean_dim" => Fused::Fold(reduce::Operation::Mean),
+        "float_sum" | "float_sum_dim" | "float_sum_dims" => Fused::Reduction(reduce::Operation::Sum),
+        "float_prod" | "float_prod_dim" => Fused::Reduction(reduce::Operation::Prod),
+        "float_mean" | "float_mean_dim" => Fused::Reduction(reduce::Operation::Mean),
         _ => return None,
     };
     Some(fused)

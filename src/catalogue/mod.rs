@@ -105,8 +105,8 @@ pub fn markdown() -> String {
          - **forwarded**: the inner backend's method, or an answer that computes nothing, with the reason that is safe.\n\
          - **refused**: an error, with the reason and what to do instead.\n\n\
          A star marks operations whose f32, i32 or bool form on Burn's stream runs in the fused kernel `elementwise::run`, together \
-         with its neighbours and with the bits of a kernel each. Two stars mark f32 reductions that may end such a run \
-         (`reduce::fold_program`), with the bits they have by themselves.\n\n\
+         with its neighbours and with the bits of a kernel each. Two stars mark f32 reductions that may end such a sequence \
+         (`reduce::reduce_program`), with the bits they have by themselves.\n\n\
          | trait | methods | kernel | composed | forwarded | refused |\n|---|---|---|---|---|---|\n",
     );
     for section in TRAITS.iter().chain([&STREAM, &HOST]) {
@@ -121,7 +121,7 @@ pub fn markdown() -> String {
         for Entry { method, route } in section.entries {
             let stars = match fused(method) {
                 None => "",
-                Some(Fused::Fold(_)) => " **",
+                Some(Fused::Reduction(_)) => " **",
                 Some(_) => " *",
             };
             line(&mut text, format_args!("| `{method}`{stars} | {} | {} |", route.name(), route.detail()));

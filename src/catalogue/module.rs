@@ -58,8 +58,11 @@ pub(super) const MODULE: &[Entry] = &[
         "`float_zeros`, `float_swap_dims`, `conv3d`, `float_slice`, `float_slice_assign`",
     ),
     composed("conv_transpose3d_bias_backward", "`float_swap_dims`, `float_reshape`, `float_sum_dim`"),
-    composed("unfold4d", "`float_unfold`, `float_permute`, `float_reshape`"),
-    composed("fold4d", "`float_reshape`, `conv_transpose2d`"),
+    composed(
+        "unfold4d",
+        "`float_unfold`, `float_permute`, `float_reshape`; `float_from_data`, `conv2d` with padding or dilation",
+    ),
+    composed("fold4d", "`float_from_data`, `float_reshape`, `conv_transpose2d`"),
     composed("avg_pool1d", "`float_reshape`, `avg_pool2d`"),
     composed("avg_pool1d_backward", "`float_reshape`, `avg_pool2d_backward`"),
     forwarded("avg_pool2d", reason::POOL),

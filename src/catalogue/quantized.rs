@@ -8,7 +8,8 @@ pub(super) const QUANTIZED: &[Entry] = &[
     forwarded("quantize", reason::ELEMENTWISE),
     composed(
         "quantize_dynamic",
-        "`float_min` and `float_max` or their `_dim` forms, elementwise operations, `quantize`",
+        "`float_abs`, `float_max`, `float_max_dim`, `float_mean`, `float_mean_dim`, `float_min`, `float_min_dim`, `float_neg`, \
+         `float_reshape`, `quantize`",
     ),
     forwarded("dequantize", reason::ELEMENTWISE),
     forwarded("q_to_device", reason::TRANSFER),

@@ -1,7 +1,7 @@
-//! Element-wise fusion: a run of consecutive element-wise operations as one kernel.
+//! Element-wise fusion: a sequence of element-wise operations as one kernel.
 //!
 //! A run takes f32, i32 and bool operations whose results have one shape, and may end in a sum, a product or a mean of one
-//! of them. The kernel families promise that sharing a kernel changes no bit, so where a run begins and ends, which Burn
+//! of them. The kernel families promise that sharing a kernel changes no bit, so where a sequence begins and ends, which Burn
 //! decides by what it has cached, does not matter.
 
 use super::interpret::taken;
@@ -26,7 +26,7 @@ use cubecl::prelude::InputScalar;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Instructions of a program that is folded: a kernel of a fold has many copies of it.
+/// Instructions of a program that is reduced: a kernel of a reduction has many copies of it.
 const MAX_FOLDED: usize = 16;
 
 /// Element-wise operations in Burn's relative form, and the program that computes them.
@@ -39,25 +39,25 @@ pub(super) struct Run {
     words: Vec<TensorIr>,
     conditions: Vec<TensorIr>,
     scalars: Vec<ScalarOperand>,
-    /// The operand or result of the program that each tensor of the run is.
+    /// The operand or result of the program that each tensor of the sequence is.
     places: HashMap<TensorId, Place>,
-    /// Results that live on after the run, in program order.
+    /// Results that live on after the sequence, in program order.
     results: Vec<(TensorId, Place, DType)>,
     condition_dtype: Option<DType>,
     max_tensors: usize,
-    fold: Option<Fold>,
+    reduction: Option<Reduction>,
     /// The operations' methods, for error texts.
     methods: Vec<&'static str>,
 }
 
-/// The reduction that a run ends with.
+/// The reduction that a sequence ends with.
 #[derive(Clone, Debug)]
-struct Fold {
+struct Reduction {
     operation: reduce::Operation,
-    /// The result of the program's that is folded.
+    /// The result of the program's that is reduced.
     word: usize,
     axes: Vec<usize>,
-    /// The result, which is not of the run's shape.
+    /// The result, which is not of the sequence's shape.
     out: TensorId,
 }
 
@@ -91,17 +91,17 @@ impl Run {
             results: Vec::new(),
             condition_dtype: None,
             max_tensors,
-            fold: None,
+            reduction: None,
             methods: Vec::new(),
         };
         run.take(operation).then_some(run)
     }
 
-    /// Takes `operation` into the run, or returns false and leaves the run as it was.
+    /// Takes `operation` into the sequence, or returns false and leaves the sequence as it was.
     pub(super) fn take(&mut self, operation: &OperationIr) -> bool {
         if let OperationIr::Drop(tensor) = operation {
             self.results.retain(|(id, ..)| *id != tensor.id);
-            self.fold.take_if(|fold| fold.out == tensor.id);
+            self.reduction.take_if(|reduction| reduction.out == tensor.id);
             return true;
         }
         let mut extended = self.clone();
@@ -112,13 +112,13 @@ impl Run {
         taken
     }
 
-    /// What a kernel binds: a fold reads one tensor more in its later passes, and writes one.
+    /// What a kernel binds: a reduction reads one tensor more in its later passes, and writes one.
     fn tensors(&self) -> usize {
-        let folded = if self.fold.is_some() { 2 } else { 0 };
-        self.words.len() + self.conditions.len() + self.results.len() + folded
+        let reduced = if self.reduction.is_some() { 2 } else { 0 };
+        self.words.len() + self.conditions.len() + self.results.len() + reduced
     }
 
-    /// Closes the run: what lives on after it becomes the outputs of the program.
+    /// Closes the sequence: what lives on after it becomes the outputs of the program.
     pub(super) fn finish(mut self) -> Self {
         let program = Arc::make_mut(&mut self.program);
         for (_, place, _) in &self.results {
@@ -128,8 +128,8 @@ impl Run {
                 Place::Word(_) | Place::Condition(_) => unreachable!("results are results of instructions"),
             }
         }
-        if let Some(fold) = &self.fold {
-            program.fold(fold.word);
+        if let Some(reduction) = &self.reduction {
+            program.reduce(reduction.word);
         }
         self
     }
@@ -138,8 +138,8 @@ impl Run {
     fn translate(&mut self, operation: &OperationIr) -> Option<()> {
         let method = catalogue::operation(operation);
         let meaning = fused(method)?;
-        // Nothing comes after a fold.
-        if self.fold.is_some() {
+        // Nothing comes after a reduction.
+        if self.reduction.is_some() {
             return None;
         }
         self.methods.push(method);
@@ -201,14 +201,14 @@ impl Run {
                 let [mask] = self.conditions(&inputs)?;
                 self.word(out, I32, Instruction::IntIndicator(mask))
             }
-            Fused::Fold(fold) => self.fold(fold, operation, inputs.first()?, out),
+            Fused::Reduction(reduction) => self.end_with(reduction, operation, inputs.first()?, out),
         }
     }
 
-    /// Ends the run with the reduction of one of its results.
-    fn fold(
+    /// Ends the sequence with the reduction of one of its results.
+    fn end_with(
         &mut self,
-        fold: reduce::Operation,
+        reduction: reduce::Operation,
         operation: &OperationIr,
         input: &TensorIr,
         out: &TensorIr,
@@ -220,8 +220,8 @@ impl Run {
             return None;
         }
         self.place_of(input)?;
-        let axes = folded_axes(operation, self.shape.num_dims())?;
-        self.fold = Some(Fold { operation: fold, word, axes, out: out.id });
+        let axes = reduced_axes(operation, self.shape.num_dims())?;
+        self.reduction = Some(Reduction { operation: reduction, word, axes, out: out.id });
         Some(())
     }
 
@@ -303,7 +303,7 @@ impl Run {
         }
     }
 
-    /// The place of a tensor the run has met; notes that `tensor` may be its last use.
+    /// The place of a tensor the sequence has met; notes that `tensor` may be its last use.
     fn place_of(&mut self, tensor: &TensorIr) -> Option<Place> {
         let place = *self.places.get(&tensor.id)?;
         if tensor.status == TensorStatus::ReadWrite {
@@ -325,7 +325,7 @@ impl Run {
         Value::Scalar(self.scalars.len() - 1)
     }
 
-    /// All bool tensors of a run are stored alike, as 0 and 1 in an unsigned integer.
+    /// All bool tensors of a sequence are stored alike, as 0 and 1 in an unsigned integer.
     fn agree_on(&mut self, dtype: DType) -> Option<()> {
         match dtype {
             DType::Bool(BoolStore::U8 | BoolStore::U32)
@@ -367,10 +367,10 @@ impl Run {
 
     /// What lives on after the run.
     fn outputs(&self) -> impl Iterator<Item = &TensorId> {
-        self.results.iter().map(|(id, ..)| id).chain(self.fold.iter().map(|fold| &fold.out))
+        self.results.iter().map(|(id, ..)| id).chain(self.reduction.iter().map(|reduction| &reduction.out))
     }
 
-    /// The shape of the results in this invocation, but for a fold's; `None` where nothing lives on.
+    /// The shape of the results in this invocation, but for the reduction's; `None` where nothing lives on.
     fn global_shape(&self, context: &Context<CubeFusionHandle>) -> Option<Shape> {
         self.outputs().next()?;
         // Any of the operations has it, whether its result lives on or not.
@@ -391,15 +391,16 @@ impl Run {
         let condition_dtype = self.condition_dtype.unwrap_or(DType::Bool(BoolStore::U32));
         let operands = Operands { words, conditions, scalars };
         let dtype = dtype_to_elem_type(condition_dtype);
-        let results = match &self.fold {
+        let results = match &self.reduction {
             None => run(&client, &self.program, &shape, operands, dtype).map(|results| (results, None)),
-            Some(Fold { operation, axes, .. }) => {
+            Some(Reduction { operation, axes, .. }) => {
                 let input =
                     reduce::Computed { program: &self.program, shape: &shape, operands, condition_dtype: dtype };
-                reduce::fold_program(&client, *operation, input, axes).map(|(results, folded)| (results, Some(folded)))
+                reduce::reduce_program(&client, *operation, input, axes)
+                    .map(|(results, reduced)| (results, Some(reduced)))
             }
         };
-        let (results, folded) =
+        let (results, reduced) =
             results.unwrap_or_else(|error| panic!("{} on {device:?}: {error}", self.methods.join(", ")));
         let (mut words, mut conditions) = (results.words.into_iter(), results.conditions.into_iter());
         for (id, place, dtype) in &self.results {
@@ -412,10 +413,10 @@ impl Run {
             let global = context.tensors[id].id;
             context.handles.register_handle(global, tensor.into());
         }
-        if let (Some(fold), Some(folded)) = (&self.fold, folded) {
-            let out = &context.tensors[&fold.out];
+        if let (Some(reduction), Some(reduced)) = (&self.reduction, reduced) {
+            let out = &context.tensors[&reduction.out];
             let (global, shape) = (out.id, out.shape.clone());
-            let tensor = CubeTensor::new_contiguous(client, device.clone(), shape, folded.handle, F32);
+            let tensor = CubeTensor::new_contiguous(client, device.clone(), shape, reduced.handle, F32);
             context.handles.register_handle(global, tensor.into());
         }
         shape.num_elements() > 0
@@ -469,8 +470,8 @@ fn scalars(operation: &OperationIr) -> Vec<ScalarIr> {
     scalars.0
 }
 
-/// The axes that a reduction of floats of this rank folds.
-fn folded_axes(operation: &OperationIr, rank: usize) -> Option<Vec<usize>> {
+/// The axes that a reduction of floats of this rank reduces.
+fn reduced_axes(operation: &OperationIr, rank: usize) -> Option<Vec<usize>> {
     use NumericOperationIr as Numeric;
     let OperationIr::NumericFloat(_, operation) = operation else { return None };
     match operation {

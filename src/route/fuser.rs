@@ -10,7 +10,7 @@ use burn_cubecl::fusion::{CubeFuser, CubeOptimization, OptimizationProvider};
 use burn_fusion::{FuserProperties, FuserStatus, OperationFuser};
 use burn_ir::OperationIr;
 
-/// Operations in one run of element-wise operations: enough for an optimizer's update of one parameter.
+/// Most operations in one sequence of element-wise operations: enough for an optimizer's update of one parameter.
 const MAX_OPERATIONS: usize = 64;
 
 /// Bindings a kernel needs besides its tensors: their metadata and its scalars.
@@ -32,7 +32,7 @@ impl OptimizationProvider for RouteProvider {
     }
 }
 
-/// Takes operations in program order: a run of element-wise ones together, any other by itself, with the frees after it.
+/// Takes operations in program order: a sequence of element-wise ones together, any other by itself, with the frees after it.
 #[derive(Clone)]
 pub(super) struct RouteFuser {
     device: CubeDevice,

@@ -73,13 +73,14 @@ pub fn orders(_: &Device) -> Vec<Case> {
     let case = |operations: &'static str, run: fn(Tensor<2>) -> Tensor<2>| {
         Case::new(operations, operations, 300, move |x, _| run(x))
     };
+    let composed = |name: &'static str, run: fn(Tensor<2>) -> Tensor<2>| Case::new(name, "", 300, move |x, _| run(x));
     vec![
-        case("float_sort", |x| x.sort(1)),
-        case("float_sort_with_indices", |x| {
+        composed("sort", |x| x.sort(1)),
+        composed("sort_with_indices", |x| {
             let (values, places) = x.sort_with_indices(1);
             Tensor::cat(vec![values, places.float()], 1)
         }),
-        case("float_argsort", |x| x.argsort(1).float()),
+        composed("argsort", |x| x.argsort(1).float()),
         case("float_topk", |x| x.topk(20, 1)),
         case("float_topk_with_indices", |x| {
             let (values, places) = x.topk_with_indices(20, 1);
@@ -93,10 +94,10 @@ pub fn orders(_: &Device) -> Vec<Case> {
 
 pub fn softmaxes(_: &Device) -> Vec<Case> {
     vec![
-        Case::new("softmax", "softmax", 1000, |x, _| softmax(x, 1)),
-        Case::new("softmax of columns", "softmax", 300, |x, _| softmax(columns(x), 0).transpose()),
-        Case::new("log_softmax", "log_softmax", 1000, |x, _| log_softmax(x, 1)),
-        Case::new("softmin", "softmin", 300, |x, _| softmin(x, 1)),
+        Case::new("softmax", "", 1000, |x, _| softmax(x, 1)),
+        Case::new("softmax of columns", "", 300, |x, _| softmax(columns(x), 0).transpose()),
+        Case::new("log_softmax", "", 1000, |x, _| log_softmax(x, 1)),
+        Case::new("softmin", "", 300, |x, _| softmin(x, 1)),
         Case::new("quiet_softmax", "", 300, |x, _| quiet_softmax(x, 1)),
         Case::new("cross entropy of each sample", "", 10, |x, at| {
             let target = at.slice_dim(1, 0..1);

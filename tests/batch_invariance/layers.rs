@@ -74,7 +74,7 @@ pub fn transposed_convolutions(_: &Device) -> Vec<Case> {
             let options = ConvTransposeOptions::new([1, 2, 2], [0, 1, 0], [0, 1, 0], [1, 1, 2], 1);
             rows(conv_transpose3d(x.reshape([-1, 3, 3, 2, 4]), weight, Some(bias), options))
         }),
-        Case::new("fold4d", "fold4d", 12 * 30, |x, _| {
+        Case::new("fold4d", "conv_transpose2d", 12 * 30, |x, _| {
             let options = UnfoldOptions::new([1, 1], [0, 0], [1, 1]);
             rows(fold4d(x.reshape([-1, 12, 30]), [6, 7], [2, 2], options))
         }),
@@ -94,7 +94,7 @@ pub fn normalisations(device: &Device) -> Vec<Case> {
     let batch = BatchNormConfig::new(6).init(device);
     vec![
         group_norm(device),
-        Case::new("layer_norm", "layer_norm", 5 * 130, |x, _| {
+        Case::new("layer_norm", "", 5 * 130, |x, _| {
             let (gamma, beta) = (weights([130], &x.device()), weights([130], &x.device()));
             rows(layer_norm(x.reshape([-1, 5, 130]), gamma, Some(beta), 1e-5))
         }),
@@ -102,7 +102,7 @@ pub fn normalisations(device: &Device) -> Vec<Case> {
         Case::new("RMS norm", "", 5 * 130, move |x, _| rows(root.forward::<3>(x.reshape([-1, 5, 130])))),
         Case::new("instance norm", "", 6 * 90, move |x, _| rows(instance.forward::<3>(x.reshape([-1, 6, 90])))),
         Case::new("batch norm in inference", "", 6 * 20, move |x, _| rows(batch.forward::<3>(x.reshape([-1, 6, 20])))),
-        Case::new("batch_norm", "batch_norm", 6 * 20, |x, _| {
+        Case::new("batch_norm", "", 6 * 20, |x, _| {
             let number = || weights([6], &x.device());
             let (gamma, beta, mean, variance) = (number(), number(), number(), number().abs() + 0.5);
             rows(batch_norm(x.clone().reshape([-1, 6, 20]), gamma, beta, mean, variance, 1e-5))

@@ -13,9 +13,10 @@ pub fn moves(_: &Device) -> Vec<Case> {
     };
     vec![
         case("float_repeat_dim", |x| x.repeat_dim(1, 3)),
-        case("float_transpose float_swap_dims", |x| x.swap_dims(1, 2)),
-        case("float_permute", |x| x.permute([0, 2, 1])),
-        case("float_flip", |x| x.flip([1, 2])),
+        case("float_swap_dims", |x| x.swap_dims(1, 2)),
+        // burn-fusion has these two as operations on ints, whatever the type.
+        case("int_permute", |x| x.permute([0, 2, 1])),
+        case("int_flip", |x| x.flip([1, 2])),
         case("float_reshape", |x| x.reshape([-1, 3, 14])),
         case("float_slice", |x| x.slice_dim(1, 1..5).slice_dim(2, 2..7)),
         case("float_cat", |x| Tensor::cat(vec![x.clone(), x.clone().flip([1]), x], 2)),
@@ -31,7 +32,10 @@ pub fn moves(_: &Device) -> Vec<Case> {
             rows(x.reshape([-1, 1, 7]).expand([samples, 9, 7]))
         }),
         Case::new("float_unfold", "float_unfold", 40, |x, _| rows(x.unfold::<3, _>(1, 7, 2))),
-        Case::new("unfold4d", "unfold4d", 3 * 7 * 6, |x, _| {
+        Case::new("unfold4d by windows", "float_unfold", 3 * 7 * 6, |x, _| {
+            rows(unfold4d(x.reshape([-1, 3, 7, 6]), [3, 2], UnfoldOptions::new([2, 1], [0, 0], [1, 1])))
+        }),
+        Case::new("unfold4d by a convolution", "conv2d", 3 * 7 * 6, |x, _| {
             rows(unfold4d(x.reshape([-1, 3, 7, 6]), [3, 2], UnfoldOptions::new([2, 1], [1, 0], [1, 2])))
         }),
     ]
@@ -51,7 +55,7 @@ pub fn reads(_: &Device) -> Vec<Case> {
             let places = Tensor::cat(vec![sample.reshape([-1, 1]), at.reshape([-1, 1])], 1);
             x.gather_nd::<2, 1>(places).reshape([samples, INDICES])
         }),
-        Case::new("embedding", "embedding", 1, |x, at| rows(embedding(weights([BOUND, 6], &x.device()), at))),
+        Case::new("embedding", "float_select", 1, |x, at| rows(embedding(weights([BOUND, 6], &x.device()), at))),
     ]
 }
 

@@ -8,7 +8,7 @@ use burn::tensor::quantization::QuantScheme;
 
 /// A layer of so many inputs that plain Burn cuts the sum where the batch is small.
 pub fn wide_linear() -> Case {
-    Case::new("linear of 5000 inputs", "linear", 5000, |x, _| {
+    Case::new("linear of 5000 inputs", "float_matmul", 5000, |x, _| {
         let device = x.device();
         linear(x, weights([5000, 7], &device), Some(weights([7], &device)))
     })
@@ -17,11 +17,11 @@ pub fn wide_linear() -> Case {
 pub fn products(_: &Device) -> Vec<Case> {
     vec![
         wide_linear(),
-        Case::new("linear of a sequence", "linear", 5 * 40, |x, _| {
+        Case::new("linear of a sequence", "float_matmul", 5 * 40, |x, _| {
             let device = x.device();
             rows(linear(x.reshape([-1, 5, 40]), weights([40, 33], &device), Some(weights([33], &device))))
         }),
-        Case::new("linear with quantized weights", "dequantize linear", 64, |x, _| {
+        Case::new("linear with quantized weights", "dequantize float_matmul", 64, |x, _| {
             let weight = weights::<2>([64, 32], &x.device()).quantize_dynamic(&QuantScheme::default()).dequantize();
             linear(x, weight, None)
         }),

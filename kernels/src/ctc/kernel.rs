@@ -142,7 +142,7 @@ pub(super) fn subtract_posteriors<F: Float, A: Float>(
     let score = A::cast_from(scores[score_strides.offset(step, entry, class)]);
     let loss = A::cast_from(loss[loss_strides.offset(0, entry, 0)]);
     let negative = -A::cast_from(gradient[gradient_strides.offset(0, entry, 0)]);
-    // The fold of the current block of labels, and of the blocks before it.
+    // The reduction of the current block of labels, and of the blocks before it.
     let mut block = label / block_length;
     let mut partial = A::new(0.0);
     let mut total = A::new(0.0);

@@ -1,4 +1,4 @@
-//! The order contract in plain Rust, for f32.
+//! The order contract in plain Rust: f32, and half types as the f32s that they hold.
 
 use crate::order::reference::blocked_sparse;
 
@@ -25,8 +25,8 @@ pub struct Dense<'a> {
     pub loss: &'a [f32],
 }
 
-/// The gradient by the scores, with the device's `exp`.
-pub fn gradient(of: &Dense, mut exp: impl FnMut(f32) -> f32) -> Vec<f32> {
+/// The gradient by the scores, with the device's `exp` of the type, and `round`ing to the type: for f32 the value itself.
+pub fn gradient(of: &Dense, mut exp: impl FnMut(f32) -> f32, round: impl Fn(f32) -> f32) -> Vec<f32> {
     let [steps, batch, classes, length] = of.shape;
     let labels = 2 * length + 1;
     let mut result = Vec::with_capacity(steps * batch * classes);
@@ -35,20 +35,21 @@ pub fn gradient(of: &Dense, mut exp: impl FnMut(f32) -> f32) -> Vec<f32> {
         let line = step * batch + entry;
         for class in 0..classes {
             let score = of.scores[line * classes + class];
-            let p = exp(score) * g;
+            let p = round(exp(score) * g);
             let label = |at: usize| match at % 2 {
                 0 => of.blank as i32,
                 _ => of.targets[entry * length + at / 2],
             };
             let value = |at: usize| {
                 let place = line * labels + at;
-                (at, -(exp(((of.alpha[place] + of.beta[place]) - score) + loss) * g))
+                let exponent = round(round(round(of.alpha[place] + of.beta[place]) - score) + loss);
+                (at, round(-(exp(exponent) * g)))
             };
             let values: Vec<_> = (0..labels).filter(|&at| label(at) == class as i32).map(value).collect();
             let total = blocked_sparse(&values, |left, right| left + right);
             let counts = (step as i64) < i64::from(of.lengths[entry]) && !loss.is_infinite();
             result.push(match counts {
-                true => total.map_or(p, |total| p + total),
+                true => round(total.map_or(p, |total| p + total)),
                 false => 0.0,
             });
         }

@@ -115,7 +115,7 @@ pub fn elementwise_fours<B: Int>(
     compute_four::<B>(inputs, outputs, four, form);
 }
 
-/// Computes four elements from `four * 4` on, and writes the outputs. Returns the word that is folded, if any.
+/// Computes four elements from `four * 4` on, and writes the outputs. Returns the word that is reduced, if any.
 #[cube]
 pub fn compute_four<B: Int>(
     inputs: &Inputs<B>,
@@ -157,7 +157,7 @@ pub fn compute_four<B: Int>(
     for _ in 0..comptime!(program.condition_outputs().len()) {
         condition_results.push(Vector::<B, Const<4>>::empty());
     }
-    let mut folded = Vector::<u32, Const<4>>::empty();
+    let mut reduced = Vector::<u32, Const<4>>::empty();
     #[unroll]
     for lane in 0..4usize {
         let mut lane_words = Sequence::<u32>::new();
@@ -184,9 +184,9 @@ pub fn compute_four<B: Int>(
             result.insert(lane, select(results.conditions[index], B::from_int(1), B::from_int(0)));
         }
         #[unroll]
-        for _ in 0..comptime!(usize::from(program.folded().is_some())) {
-            let index = comptime!(program.folded().unwrap_or(0));
-            folded.insert(lane, results.words[index]);
+        for _ in 0..comptime!(usize::from(program.reduced().is_some())) {
+            let index = comptime!(program.reduced().unwrap_or(0));
+            reduced.insert(lane, results.words[index]);
         }
     }
     #[unroll]
@@ -199,7 +199,7 @@ pub fn compute_four<B: Int>(
         let output = outputs.condition_fours.index_mut(i);
         output[four as usize] = condition_results[i];
     }
-    folded
+    reduced
 }
 
 /// The index of operand `i` in its list, of vectors or of single elements.
@@ -255,7 +255,7 @@ pub fn elementwise<B: Int>(
     compute::<B>(inputs, outputs, element, form);
 }
 
-/// Computes element `element`, and writes the outputs. Returns the word that is folded, if any. No operand is in
+/// Computes element `element`, and writes the outputs. Returns the word that is reduced, if any. No operand is in
 /// vectors.
 #[cube]
 pub fn compute<B: Int>(inputs: &Inputs<B>, outputs: &mut Outputs<B>, element: u32, #[comptime] form: Form) -> u32 {
@@ -289,13 +289,13 @@ pub fn compute<B: Int>(inputs: &Inputs<B>, outputs: &mut Outputs<B>, element: u3
         let output = outputs.conditions.index_mut(i);
         output[element as usize] = select(results.conditions[index], B::from_int(1), B::from_int(0));
     }
-    let mut folded = 0u32;
+    let mut reduced = 0u32;
     #[unroll]
-    for _ in 0..comptime!(usize::from(program.folded().is_some())) {
-        let index = comptime!(program.folded().unwrap_or(0));
-        folded = results.words[index];
+    for _ in 0..comptime!(usize::from(program.reduced().is_some())) {
+        let index = comptime!(program.reduced().unwrap_or(0));
+        reduced = results.words[index];
     }
-    folded
+    reduced
 }
 
 /// The results of a program's instructions.

@@ -37,7 +37,7 @@ use std::sync::Arc;
 
 const KERNEL: &str = "elementwise";
 
-/// The operands of one run of a [`Program`].
+/// The operands of one launch of a [`Program`].
 #[derive(Debug)]
 pub struct Operands {
     /// f32 and i32 tensors, by the index that [`Value::Input`] names.
@@ -48,7 +48,7 @@ pub struct Operands {
     pub scalars: Vec<u32>,
 }
 
-/// The results of one run of a [`Program`], in the order of its outputs.
+/// The results of one launch of a [`Program`], in the order of its outputs.
 #[derive(Debug)]
 pub struct Results {
     /// Words, called u32: the program knows which are floats, and which integers.

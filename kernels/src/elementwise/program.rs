@@ -144,7 +144,7 @@ pub struct Program {
     instructions: Vec<Instruction>,
     word_outputs: Vec<usize>,
     condition_outputs: Vec<usize>,
-    folded: Option<usize>,
+    reduced: Option<usize>,
     words: usize,
     conditions: usize,
 }
@@ -192,9 +192,9 @@ impl Program {
         self.condition_outputs.push(index);
     }
 
-    /// Makes the word `index`, a float, the element of a fold.
-    pub fn fold(&mut self, index: usize) {
-        self.folded = Some(index);
+    /// Makes the word `index`, a float, the element of a reduction.
+    pub fn reduce(&mut self, index: usize) {
+        self.reduced = Some(index);
     }
 
     /// The instructions, in order.
@@ -207,9 +207,9 @@ impl Program {
         &self.word_outputs
     }
 
-    /// The word that is folded.
-    pub fn folded(&self) -> Option<usize> {
-        self.folded
+    /// The word that is reduced.
+    pub fn reduced(&self) -> Option<usize> {
+        self.reduced
     }
 
     /// The conditions that are written, in order of output.

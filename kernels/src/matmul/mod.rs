@@ -74,7 +74,7 @@ pub fn matmul_planned(
     Operands::new(client, lhs, rhs)?.launch(client, Some(plan))
 }
 
-/// Checked operands: batch axes broadcast by strides of 0, and folded into the rows where `rhs` is the same for all.
+/// Checked operands: batch axes broadcast by strides of 0, and merged into the rows where `rhs` is the same for all.
 struct Operands {
     lhs: TensorHandle,
     rhs: TensorHandle,
@@ -120,11 +120,11 @@ impl Operands {
                 });
             }
         }
-        let (lhs, rhs) = fold_batch_into_rows(lhs, rhs);
+        let (lhs, rhs) = merge_batch_into_rows(lhs, rhs);
         Ok(Self { lhs, rhs, output_shape, accumulator })
     }
 
-    /// What the plan looks at: the folded operands.
+    /// What the plan looks at: the merged operands.
     fn problem(&self) -> Problem {
         let (lhs, rhs) = (self.lhs.shape(), self.rhs.shape());
         let rank = lhs.len();
@@ -334,7 +334,7 @@ fn broadcast_batch(tensor: TensorHandle, output_shape: &[usize]) -> TensorHandle
 }
 
 /// Makes `[b, m, k] x [same for all b, k, n]` one product `[b * m, k] x [k, n]` where the strides of `lhs` allow it.
-fn fold_batch_into_rows(lhs: TensorHandle, rhs: TensorHandle) -> (TensorHandle, TensorHandle) {
+fn merge_batch_into_rows(lhs: TensorHandle, rhs: TensorHandle) -> (TensorHandle, TensorHandle) {
     let rank = lhs.shape().len();
     let (shape, strides) = (lhs.shape(), lhs.strides());
     let same_rhs = (0..rank - 2).all(|axis| shape[axis] == 1 || rhs.strides()[axis] == 0);

@@ -44,13 +44,13 @@ pub fn dot(pairs: impl IntoIterator<Item = (f32, f32)>, multiply_add: MultiplyAd
 
 /// The columns order of all terms.
 pub fn columns<T: Copy>(terms: &[T], add: impl Fn(T, T) -> T) -> Option<T> {
-    let fold = |block: &[T]| {
+    let reduce = |block: &[T]| {
         let columns = 0..block.len().min(COLUMNS as usize);
         chain(columns.filter_map(|c| chain(block[c..].iter().step_by(COLUMNS as usize).copied(), &add)), &add)
     };
     let mut level = terms.to_vec();
     while level.len() > 1 {
-        level = level.chunks(COLUMNS_BLOCK as usize).filter_map(fold).collect();
+        level = level.chunks(COLUMNS_BLOCK as usize).filter_map(reduce).collect();
     }
     level.first().copied()
 }

@@ -72,11 +72,75 @@ pub(crate) fn sort(
     length: usize,
     plan: Plan,
 ) -> Sorted {
-    match (plan, positions) {
-        (Plan::Rank, None) => rank(client, &keys, rows, length),
-        (Plan::Radix(radix), positions) => radix_sort(client, keys, positions, rows, length, radix),
-        (Plan::Rank, Some(_)) => unreachable!("only keys in their own positions are ranked"),
+    let radix = match plan {
+        Plan::Rank => {
+            assert!(positions.is_none(), "only keys in their own positions are ranked");
+            return rank(client, &keys, rows, length);
+        }
+        Plan::Radix(radix) => radix,
+    };
+    let given = positions.is_some();
+    let runs = padded_runs(length, radix.run);
+    let counters = words(client, radix.counters(length));
+    let (count, dim) = run_grid(runs);
+    // A first pass that reads no positions takes any buffer for them.
+    let mut from = (positions.unwrap_or_else(|| keys.handle.clone()), keys);
+    let mut spare: Option<Sorted> = None;
+    for nth in 0..radix.passes {
+        let (positions, keys) = from;
+        let to =
+            spare.take().unwrap_or_else(|| Sorted { keys: words(client, length), positions: words(client, length) });
+        let width = keys.width(length, radix.run);
+        let shift = nth * radix.digit_bits;
+        // SAFETY: units stop at the number of runs, which cover the keys, those that pad them having none, and each has a
+        // column of the counters `[digits, runs]`.
+        unsafe {
+            kernel::count_digits::launch_unchecked(
+                client,
+                count.clone(),
+                dim,
+                width,
+                keys.arg(length),
+                words_arg(&counters, radix.counters(length)),
+                keys.stride,
+                rows as u32,
+                length as u32,
+                radix.run as u32,
+                runs as u32,
+                shift,
+                radix.digits() as u32,
+                keys.dtype,
+            );
+        }
+        exclusive_scan(client, &counters, radix.counters(length));
+        // SAFETY: as above; the scanned counters number the keys, so that the new positions are a permutation.
+        unsafe {
+            kernel::place_by_digit::launch_unchecked(
+                client,
+                count.clone(),
+                dim,
+                width,
+                keys.arg(length),
+                words_arg(&positions, length),
+                words_arg(&counters, radix.counters(length)),
+                words_arg(&to.keys, length),
+                words_arg(&to.positions, length),
+                keys.stride,
+                rows as u32,
+                length as u32,
+                radix.run as u32,
+                runs as u32,
+                shift,
+                radix.digits() as u32,
+                given || nth > 0,
+                keys.dtype,
+            );
+        }
+        // The buffers of the first pass are the caller's.
+        spare = (nth > 0).then_some(Sorted { keys: keys.handle, positions });
+        from = (to.positions, Keys::words(to.keys));
     }
+    Sorted { keys: from.1.handle, positions: from.0 }
 }
 
 /// The CSR row offsets of sorted keys: `[rows + 1]` u32, the keys equal to `r` being those at `offsets[r] ..
@@ -122,95 +186,6 @@ fn rank(client: &Client, keys: &Keys, rows: usize, length: usize) -> Sorted {
         );
     }
     sorted
-}
-
-fn radix_sort(
-    client: &Client,
-    keys: Keys,
-    positions: Option<Handle>,
-    rows: usize,
-    length: usize,
-    radix: Radix,
-) -> Sorted {
-    let given = positions.is_some();
-    let pass = Passes { client, counters: words(client, radix.counters(length)), rows, length, radix };
-    // A first pass that reads no positions takes any buffer for them.
-    let mut from = (positions.unwrap_or_else(|| keys.handle.clone()), keys);
-    let mut spare: Option<Sorted> = None;
-    for nth in 0..radix.passes {
-        let to =
-            spare.take().unwrap_or_else(|| Sorted { keys: words(client, length), positions: words(client, length) });
-        pass.run(nth, &from.1, (given || nth > 0).then_some(&from.0), &to);
-        let (positions, keys) = std::mem::replace(&mut from, (to.positions, Keys::words(to.keys)));
-        // The buffers of the first pass are the caller's.
-        spare = (nth > 0).then_some(Sorted { keys: keys.handle, positions });
-    }
-    Sorted { keys: from.1.handle, positions: from.0 }
-}
-
-/// The passes of one radix sort.
-struct Passes<'a> {
-    client: &'a Client,
-    /// `[digits, runs]`.
-    counters: Handle,
-    rows: usize,
-    length: usize,
-    radix: Radix,
-}
-
-impl Passes<'_> {
-    /// Sorts by digit `nth`, stably. Without `positions` the keys are in their own.
-    fn run(&self, nth: u32, keys: &Keys, positions: Option<&Handle>, to: &Sorted) {
-        let Self { client, ref counters, rows, length, radix } = *self;
-        let runs = padded_runs(length, radix.run);
-        let (count, dim) = run_grid(runs);
-        let width = keys.width(length, radix.run);
-        let shift = nth * radix.digit_bits;
-        // SAFETY: units stop at the number of runs, which cover the keys, those that pad them having none, and each has a
-        // column of the counters.
-        unsafe {
-            kernel::count_digits::launch_unchecked(
-                client,
-                count.clone(),
-                dim,
-                width,
-                keys.arg(length),
-                words_arg(counters, radix.counters(length)),
-                keys.stride,
-                rows as u32,
-                length as u32,
-                radix.run as u32,
-                runs as u32,
-                shift,
-                radix.digits() as u32,
-                keys.dtype,
-            );
-        }
-        exclusive_scan(client, counters, radix.counters(length));
-        // SAFETY: as above; the scanned counters number the keys, so that the new positions are a permutation.
-        unsafe {
-            kernel::place_by_digit::launch_unchecked(
-                client,
-                count,
-                dim,
-                width,
-                keys.arg(length),
-                words_arg(positions.unwrap_or(&keys.handle), length),
-                words_arg(counters, radix.counters(length)),
-                words_arg(&to.keys, length),
-                words_arg(&to.positions, length),
-                keys.stride,
-                rows as u32,
-                length as u32,
-                radix.run as u32,
-                runs as u32,
-                shift,
-                radix.digits() as u32,
-                positions.is_some(),
-                keys.dtype,
-            );
-        }
-    }
 }
 
 /// Replaces each counter by the sum of all before it.

@@ -20,11 +20,11 @@
 //! other empty reductions are refused, also where the result has no element.
 //!
 //! The elements may be the results of a program of [`elementwise`](crate::elementwise), computed where they are read
-//! ([`fold_program`]): the order is the same, and each result passes an optimisation barrier before it is added.
+//! ([`reduce_program`]): the order is the same, and each result passes an optimisation barrier before it is added.
 //!
 //! # Cost
 //!
-//! A pass folds each block of [`COLUMNS_BLOCK`](crate::order::COLUMNS_BLOCK) = 4096 elements of an output to one value:
+//! A pass reduces each block of [`COLUMNS_BLOCK`](crate::order::COLUMNS_BLOCK) = 4096 elements of an output to one value:
 //! `n` reads an output, and one launch for each factor of 4096 of `n`. A tensor whose kept or
 //! reduced axes do not collapse to two strides each is copied first. A unit reads at most one block, well below [`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS) loop iterations.
 //!
@@ -61,7 +61,7 @@ use passes::{First, Passes};
 use plan::{Kind, Plan, Problem};
 use std::sync::Arc;
 
-/// What a fold computes.
+/// What a reduction computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// The sum.
@@ -106,7 +106,7 @@ impl Operation {
         }
     }
 
-    /// The type in which elements of `dtype` are folded; `None` where the operation has no version for it.
+    /// The type in which elements of `dtype` are reduced; `None` where the operation has no version for it.
     pub(crate) fn accumulator(self, dtype: ElemType) -> Option<ElemType> {
         let compared = matches!(self, Self::Max | Self::Min | Self::MaxAbs);
         let logical = matches!(self, Self::Any | Self::All);
@@ -133,72 +133,72 @@ impl Operation {
 ///
 /// # Errors
 ///
-/// As [`fold`].
+/// As [`reduce`].
 pub fn sum(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<TensorHandle, KernelError> {
-    fold(client, Operation::Sum, input, axes)
+    reduce(client, Operation::Sum, input, axes)
 }
 
 /// The product over `axes`, which keep size one.
 ///
 /// # Errors
 ///
-/// As [`fold`].
+/// As [`reduce`].
 pub fn prod(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<TensorHandle, KernelError> {
-    fold(client, Operation::Prod, input, axes)
+    reduce(client, Operation::Prod, input, axes)
 }
 
 /// The mean over `axes`, which keep size one; of integers truncated towards zero.
 ///
 /// # Errors
 ///
-/// As [`fold`].
+/// As [`reduce`].
 pub fn mean(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<TensorHandle, KernelError> {
-    fold(client, Operation::Mean, input, axes)
+    reduce(client, Operation::Mean, input, axes)
 }
 
 /// The largest element over `axes`, which keep size one.
 ///
 /// # Errors
 ///
-/// As [`fold`].
+/// As [`reduce`].
 pub fn max(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<TensorHandle, KernelError> {
-    fold(client, Operation::Max, input, axes)
+    reduce(client, Operation::Max, input, axes)
 }
 
 /// The smallest element over `axes`, which keep size one.
 ///
 /// # Errors
 ///
-/// As [`fold`].
+/// As [`reduce`].
 pub fn min(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<TensorHandle, KernelError> {
-    fold(client, Operation::Min, input, axes)
+    reduce(client, Operation::Min, input, axes)
 }
 
 /// The largest magnitude over `axes`, which keep size one.
 ///
 /// # Errors
 ///
-/// As [`fold`].
+/// As [`reduce`].
 pub fn max_abs(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<TensorHandle, KernelError> {
-    fold(client, Operation::MaxAbs, input, axes)
+    reduce(client, Operation::MaxAbs, input, axes)
 }
 
 /// Whether some element over `axes` is not zero, as 0 or 1 of the input's type.
 ///
 /// # Errors
 ///
-/// As [`fold`].
+/// As [`reduce`].
 pub fn any(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<TensorHandle, KernelError> {
-    fold(client, Operation::Any, input, axes)
+    reduce(client, Operation::Any, input, axes)
 }
 
 /// Whether no element over `axes` is zero, as 0 or 1 of the input's type.
 ///
 /// # Errors
 ///
-/// As [`fold`].
+/// As [`reduce`].
 pub fn all(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<TensorHandle, KernelError> {
-    fold(client, Operation::All, input, axes)
+    reduce(client, Operation::All, input, axes)
 }
 
 /// Any of the above over `axes`, which keep size one, launched by [`plan::plan`].
@@ -207,32 +207,32 @@ pub fn all(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<Tenso
 ///
 /// Refuses axes that the tensor does not have, a tensor that 32-bit indices do not reach, extremes of no elements and
 /// means of no integers, and element types that the device does not compute.
-pub fn fold(
+pub fn reduce(
     client: &Client,
     operation: Operation,
     input: TensorHandle,
     axes: &[usize],
 ) -> Result<TensorHandle, KernelError> {
-    fold_by(client, operation, input, axes, None)
+    reduce_by(client, operation, input, axes, None)
 }
 
-/// [`fold`] by a plan of the caller's choice, which cannot change the result.
+/// [`reduce`] by a plan of the caller's choice, which cannot change the result.
 ///
 /// # Errors
 ///
-/// As [`fold`], and a plan that does not apply or whose cubes the device does not have.
-pub fn fold_planned(
+/// As [`reduce`], and a plan that does not apply or whose cubes the device does not have.
+pub fn reduce_planned(
     client: &Client,
     operation: Operation,
     input: TensorHandle,
     axes: &[usize],
     plan: Plan,
 ) -> Result<TensorHandle, KernelError> {
-    fold_by(client, operation, input, axes, Some(plan))
+    reduce_by(client, operation, input, axes, Some(plan))
 }
 
-/// [`fold`] by a plan, or by the one that [`plan::plan`] chooses.
-fn fold_by(
+/// [`reduce`] by a plan, or by the one that [`plan::plan`] chooses.
+fn reduce_by(
     client: &Client,
     operation: Operation,
     input: TensorHandle,
@@ -260,7 +260,7 @@ fn fold_by(
     if shape.contains(&0) {
         return Ok(TensorHandle::new_contiguous(shape, client.empty(0), dtype));
     }
-    let (problem, in_place) = Problem::in_place(input.shape(), input.strides(), axes, Kind::Fold);
+    let (problem, in_place) = Problem::in_place(input.shape(), input.strides(), axes, Kind::Reduction);
     let plan = checked(client, name, plan, &problem)?;
     let input = if in_place { input } else { with_reduced_last(client, input, axes) };
     let passes = Passes { operation, accumulator, dtype, view: problem.view, plan };
@@ -268,7 +268,7 @@ fn fold_by(
     Ok(TensorHandle::new_contiguous(shape, result, dtype))
 }
 
-/// The input of a fold: the word of f32 that a program [folds](Program::folded), on these operands.
+/// The input of a reduction: the word of f32 that a program [reduces](Program::reduced), on these operands.
 #[derive(Debug)]
 pub struct Computed<'a> {
     /// The program.
@@ -281,66 +281,66 @@ pub struct Computed<'a> {
     pub condition_dtype: ElemType,
 }
 
-/// The fold over `axes` of what a program computes, and what else the program gives, launched by [`plan::plan`]. They
-/// have the bits of [`elementwise::run`](crate::elementwise::run()) and a [`fold`] of what it writes.
+/// The reduction over `axes` of what a program computes, and what else the program gives, launched by [`plan::plan`]. They
+/// have the bits of [`elementwise::run`](crate::elementwise::run()) and a [`reduce`] of what it writes.
 ///
 /// # Errors
 ///
-/// Those of [`elementwise::run`](crate::elementwise::run()) and [`fold`].
+/// Those of [`elementwise::run`](crate::elementwise::run()) and [`reduce`].
 ///
 /// # Panics
 ///
-/// When the program folds no word.
-pub fn fold_program(
+/// When the program reduces no word.
+pub fn reduce_program(
     client: &Client,
     operation: Operation,
     input: Computed<'_>,
     axes: &[usize],
 ) -> Result<(Results, TensorHandle), KernelError> {
-    fold_program_by(client, operation, input, axes, None)
+    reduce_program_by(client, operation, input, axes, None)
 }
 
-/// [`fold_program`] by a plan of the caller's choice, which cannot change the results.
+/// [`reduce_program`] by a plan of the caller's choice, which cannot change the results.
 ///
 /// # Errors
 ///
-/// As [`fold_program`], and a plan that does not apply or whose cubes the device does not have.
+/// As [`reduce_program`], and a plan that does not apply or whose cubes the device does not have.
 ///
 /// # Panics
 ///
-/// As [`fold_program`].
-pub fn fold_program_planned(
+/// As [`reduce_program`].
+pub fn reduce_program_planned(
     client: &Client,
     operation: Operation,
     input: Computed<'_>,
     axes: &[usize],
     plan: Plan,
 ) -> Result<(Results, TensorHandle), KernelError> {
-    fold_program_by(client, operation, input, axes, Some(plan))
+    reduce_program_by(client, operation, input, axes, Some(plan))
 }
 
-/// [`fold_program`] by a plan, or by the one that [`plan::plan`] chooses.
-fn fold_program_by(
+/// [`reduce_program`] by a plan, or by the one that [`plan::plan`] chooses.
+fn reduce_program_by(
     client: &Client,
     operation: Operation,
     input: Computed<'_>,
     axes: &[usize],
     plan: Option<Plan>,
 ) -> Result<(Results, TensorHandle), KernelError> {
-    let folded = input.program.folded().expect("a program that folds a word");
+    let reduced = input.program.reduced().expect("a program that reduces a word");
     let dtype = ElemType::Float(FloatKind::F32);
     let strides = dense(input.shape);
     let name = operation.name();
     let shape = reduced_shape(name, input.shape, &strides, axes)?;
     if input.shape.contains(&0) {
-        let (results, word) = written(client, input, folded)?;
-        return Ok((results, fold(client, operation, word, axes)?));
+        let (results, word) = written(client, input, reduced)?;
+        return Ok((results, reduce(client, operation, word, axes)?));
     }
-    let problem = Problem::new(input.shape, &strides, axes, Kind::FoldProgram);
+    let problem = Problem::new(input.shape, &strides, axes, Kind::ProgramReduction);
     let plan = checked(client, name, plan, &problem)?;
     if !plan.fuses {
-        let (results, word) = written(client, input, folded)?;
-        return Ok((results, fold_planned(client, operation, word, axes, plan)?));
+        let (results, word) = written(client, input, reduced)?;
+        return Ok((results, reduce_planned(client, operation, word, axes, plan)?));
     }
     let Some(accumulator) = operation.accumulator(dtype) else {
         return Err(KernelError::Dtype { kernel: name, dtype, remedy: "cast the tensor to another type" });
@@ -348,8 +348,8 @@ fn fold_program_by(
     let Computed { program, shape: elements, operands, condition_dtype } = input;
     let bound = Bound::new(client, program, elements, operands, condition_dtype)?;
     let passes = Passes { operation, accumulator, dtype, view: problem.view, plan };
-    let folded = passes.run(client, First::Computed(&bound))?;
-    Ok((bound.into_results(), TensorHandle::new_contiguous(shape, folded, dtype)))
+    let reduced = passes.run(client, First::Computed(&bound))?;
+    Ok((bound.into_results(), TensorHandle::new_contiguous(shape, reduced, dtype)))
 }
 
 /// The plan, or the one that [`plan::plan`] chooses; an error if it does not apply.
@@ -361,13 +361,13 @@ fn checked(client: &Client, kernel: &'static str, plan: Option<Plan>, problem: &
     }
 }
 
-/// Runs a program that folds the word `folded`, and writes that word too: the program's results, and the word.
-fn written(client: &Client, input: Computed<'_>, folded: usize) -> Result<(Results, TensorHandle), KernelError> {
+/// Runs a program that reduces the word `reduced`, and writes that word too: the program's results, and the word.
+fn written(client: &Client, input: Computed<'_>, reduced: usize) -> Result<(Results, TensorHandle), KernelError> {
     let Computed { program, shape, operands, condition_dtype } = input;
-    let output = program.word_outputs().iter().position(|&index| index == folded);
+    let output = program.word_outputs().iter().position(|&index| index == reduced);
     let mut program = Program::clone(program);
     if output.is_none() {
-        program.output_word(folded);
+        program.output_word(reduced);
     }
     let mut results = elementwise::run(client, &Arc::new(program), shape, operands, condition_dtype)?;
     let word = match output {

@@ -1,4 +1,4 @@
-//! The launches of a fold: a pass over the elements, then passes over the values of blocks.
+//! The launches of a reduction: a pass over the elements, then passes over the values of blocks.
 
 use super::Operation;
 use super::kernel::source::Source;
@@ -21,7 +21,7 @@ pub(super) enum First<'a> {
     Computed(&'a Bound),
 }
 
-/// A fold of at least one element to each of at least one output, by a plan that applies.
+/// A reduction of at least one element to each of at least one output, by a plan that applies.
 pub(super) struct Passes {
     pub operation: Operation,
     pub accumulator: ElemType,
@@ -117,7 +117,7 @@ impl Launch {
         // of the view, which `stored` covers, or numbers the elements of a program's shape: `reduced_shape` bounds the
         // last of them. Each element is read once, and what a program writes for it goes to a place of its own.
         unsafe {
-            single::fold_single::launch_unchecked(
+            single::reduce_single::launch_unchecked(
                 client,
                 self.cubes(self.view.outputs, cube.width),
                 CubeDim::new_2d(cube.width, cube.groups),
@@ -151,7 +151,7 @@ impl Launch {
         let dtypes = [stored.dtype, self.accumulator, target.dtype, condition_dtype];
         // SAFETY: as in `single`; what a unit reads of such a view are whole vectors.
         unsafe {
-            four_elements::fold_four_elements::launch_unchecked(
+            four_elements::reduce_four_elements::launch_unchecked(
                 client,
                 self.cubes(self.view.outputs, width),
                 CubeDim::new_1d(width),
@@ -173,7 +173,7 @@ impl Launch {
         let dtypes = [stored.dtype, self.accumulator, target.dtype];
         // SAFETY: as in `single`, for four outputs a unit.
         unsafe {
-            four_outputs::fold_four_outputs::launch_unchecked(
+            four_outputs::reduce_four_outputs::launch_unchecked(
                 client,
                 self.cubes(self.view.outputs / 4, width),
                 CubeDim::new_1d(width),

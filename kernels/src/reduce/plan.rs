@@ -1,4 +1,4 @@
-//! How a fold or a search is laid over the device; every plan gives the same bits.
+//! How a reduction or a search is laid over the device; every plan gives the same bits.
 
 use crate::KernelError;
 use crate::device::{Machine, require_shared_memory, require_units};
@@ -22,7 +22,7 @@ pub struct View {
     pub outer_stride: u32,
     /// Distance of two outputs of the inner loop.
     pub inner_stride: u32,
-    /// Number of elements an output is folded from.
+    /// Number of elements an output is reduced from.
     pub axis: u32,
     /// Elements in the inner of their two loops.
     pub axis_inner: u32,
@@ -91,7 +91,7 @@ impl View {
         dense && self.axis.is_multiple_of(4) && last_block >= COLUMNS
     }
 
-    /// Whether four outputs at a time can be folded: they are adjacent in memory, from a multiple of four on, at each
+    /// Whether four outputs at a time can be reduced: they are adjacent in memory, from a multiple of four on, at each
     /// step along the axis.
     pub fn has_outputs_in_fours(&self) -> bool {
         let others = [self.outer_stride as usize, self.axis_stride as usize];
@@ -108,10 +108,10 @@ impl View {
 /// What is reduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// The elements of a tensor are folded.
-    Fold,
-    /// The results of a program are folded: elements of a dense tensor that is not in memory yet.
-    FoldProgram,
+    /// The elements of a tensor are reduced.
+    Reduction,
+    /// The results of a program are reduced: elements of a dense tensor that is not in memory yet.
+    ProgramReduction,
     /// The index of an extreme is searched among the elements of a tensor.
     Search,
 }
@@ -138,7 +138,7 @@ impl Problem {
         match (View::of(shape, strides, &reduced), kind) {
             (Some(view), kind) => (Self { view, kind }, true),
             (None, Kind::Search) => (Self { view: View::of_copy(shape, &reduced), kind }, false),
-            (None, _) => (Self { view: View::of_copy(shape, &reduced), kind: Kind::Fold }, false),
+            (None, _) => (Self { view: View::of_copy(shape, &reduced), kind: Kind::Reduction }, false),
         }
     }
 
@@ -148,7 +148,7 @@ impl Problem {
         match self.kind {
             // The value is an index, of an element of the view.
             Kind::Search => View { axis: blocks, ..self.view },
-            Kind::Fold | Kind::FoldProgram => View::rows(self.view.outputs, blocks),
+            Kind::Reduction | Kind::ProgramReduction => View::rows(self.view.outputs, blocks),
         }
     }
 }
@@ -273,10 +273,10 @@ impl Plan {
         let wanted = match self.first {
             _ if cubes.into_iter().flatten().any(|cube| cube.width == 0 || cube.groups == 0) => "cubes with units",
             _ if self.totals.is_some() != (view.blocks() > 1) => "cubes for totals where an output has several blocks",
-            _ if self.fuses && *kind != Kind::FoldProgram => "results of a program",
+            _ if self.fuses && *kind != Kind::ProgramReduction => "results of a program",
             Pass::FourElements { .. } if !view.has_elements_in_fours() => "elements in fours",
             Pass::FourOutputs { .. } if !view.has_outputs_in_fours() => "outputs in fours",
-            Pass::FourOutputs { .. } if self.fuses || *kind == Kind::Search => "elements in memory to fold",
+            Pass::FourOutputs { .. } if self.fuses || *kind == Kind::Search => "elements in memory to reduce",
             _ => return None,
         };
         Some(format!("{self:?} for {problem:?}, want {wanted}"))
@@ -288,10 +288,10 @@ pub fn plan(problem: &Problem, machine: Machine) -> Plan {
     let Problem { view, kind } = problem;
     let software = machine == Machine::Software;
     // On a software driver a program takes longer without vectors than writing and reading its results.
-    let fuses = *kind == Kind::FoldProgram && (!software || view.has_elements_in_fours());
+    let fuses = *kind == Kind::ProgramReduction && (!software || view.has_elements_in_fours());
     let first = match kind {
         _ if software && view.has_elements_in_fours() => Pass::FourElements { width: Pass::WIDTH },
-        Kind::Fold | Kind::FoldProgram if software && view.has_outputs_in_fours() => {
+        Kind::Reduction | Kind::ProgramReduction if software && view.has_outputs_in_fours() => {
             Pass::FourOutputs { width: Pass::WIDTH }
         }
         _ => Pass::Single(Cube::of(view, machine)),

@@ -1,15 +1,15 @@
 //! The same order in plain Rust: the specification.
 
-pub use crate::order::reference::columns as fold;
+pub use crate::order::reference::columns as reduce;
 
 /// The sum of f32 values; +0 when there are none.
 pub fn sum(values: &[f32]) -> f32 {
-    fold(values, |a, b| a + b).unwrap_or(0.0)
+    reduce(values, |a, b| a + b).unwrap_or(0.0)
 }
 
 /// The product of f32 values; 1 when there are none.
 pub fn prod(values: &[f32]) -> f32 {
-    fold(values, |a, b| a * b).unwrap_or(1.0)
+    reduce(values, |a, b| a * b).unwrap_or(1.0)
 }
 
 /// The mean of f32 values: their [`sum`] divided once by their number.

@@ -72,7 +72,7 @@ pub(super) fn scan_lines<F: Numeric, A: Numeric, K: Numeric>(
 
 /// A unit a block of a line: the last value of its chain, in `totals[outer, blocks, inner]`.
 #[cube(launch_unchecked)]
-pub(super) fn fold_blocks<F: Numeric, A: Numeric, K: Numeric>(
+pub(super) fn reduce_blocks<F: Numeric, A: Numeric, K: Numeric>(
     input: &[F],
     totals: &mut [A],
     lines: Lines,

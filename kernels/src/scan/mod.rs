@@ -172,15 +172,15 @@ fn run(
     require_units(client, name, UNITS)?;
     let elements = checked_elements(name, &shape)?;
     let length = axis_length(name, &shape, axis)?;
-    let output = unwritten(client, shape.clone(), dtype);
     if elements == 0 {
-        return Ok(output);
+        return Ok(unwritten(client, shape, dtype));
     }
     let problem = Problem { outer: shape[..axis].iter().product(), length, inner: shape[axis + 1..].iter().product() };
     let plan = plan.unwrap_or_else(|| plan::plan(&problem, Machine::of(client)));
     if let Some(reason) = plan.refuses(&problem) {
         return Err(KernelError::Plan { kernel: name, reason });
     }
+    let output = unwritten(client, shape, dtype);
     let input = AxisView::new(client, name, input, axis..axis + 1)?;
     let launch = Launch { client, operation, problem, types: [dtype, accumulator, key] };
     match plan {
@@ -237,7 +237,7 @@ impl Launch<'_> {
             // SAFETY: units stop at the number of blocks, the length of `totals`; the view covers what the lines and
             // its strides reach.
             unsafe {
-                kernel::fold_blocks::launch_unchecked(
+                kernel::reduce_blocks::launch_unchecked(
                     self.client,
                     count,
                     dim,

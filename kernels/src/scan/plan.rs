@@ -36,7 +36,7 @@ impl Problem {
 pub enum Plan {
     /// A unit a line: one read and one write an element. One launch.
     Sequential,
-    /// Reduce-then-scan: a unit a block folds it, a unit a line chains the blocks' totals, a unit a block scans it. Two
+    /// Reduce-then-scan: a unit a block reduces it, a unit a line chains the blocks' totals, a unit a block scans it. Two
     /// reads and one write an element. Two launches, and one for every `chained` blocks of a line begun.
     ReduceThenScan {
         /// Blocks whose totals one launch chains, at most 59,998.

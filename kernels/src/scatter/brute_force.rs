@@ -1,6 +1,6 @@
 //! [`Plan::BruteForce`](super::Plan::BruteForce): each destination reads all indices of its line.
 
-use super::combine::{Accumulator, cast_lanes};
+use super::combine::Accumulator;
 use super::operands::{Form, Layout, Scatter};
 use super::plan::Problem;
 use crate::grid::{Tile, axis_grids};
@@ -29,7 +29,7 @@ fn brute_force<F: Numeric, A: Numeric, I: Int, N: Size>(
         let index = indices[layout.indices.offset(outer, position, inner)];
         if row_of::<I>(index, layout.rows) == row {
             let value = values[layout.values.offset(outer, position, inner)];
-            accumulator.take(position / form.block, cast_lanes::<F, A, N>(value), form);
+            accumulator.take(position / form.block, Vector::cast_from(value), form);
         }
     }
     let before = tensor[layout.tensor.offset(outer, row, inner)];

@@ -91,19 +91,8 @@ pub(super) fn combine_lanes<A: Numeric, N: Size>(
     combined
 }
 
-/// Each lane in another type.
-#[cube]
-pub(super) fn cast_lanes<F: Numeric, T: Numeric, N: Size>(from: Vector<F, N>) -> Vector<T, N> {
-    let mut to = Vector::<T, N>::empty();
-    #[unroll]
-    for lane in 0..N::value() {
-        to.insert(lane, T::cast_from(from.extract(lane)));
-    }
-    to
-}
-
-/// The blocked order of one destination's values, which come by ascending position: the fold of the current block, and
-/// the fold of the blocks before it.
+/// The blocked order of one destination's values, which come by ascending position: the reduction of the current block, and
+/// the reduction of the blocks before it.
 #[derive(CubeType)]
 pub(super) struct Accumulator<A: Numeric, N: Size> {
     /// One more than the number of the current block; 0 before the first value.
@@ -126,7 +115,7 @@ impl<A: Numeric, N: Size> Accumulator<A, N> {
         }
     }
 
-    /// Takes a value of `block`, or the fold of all of a block's values. Blocks do not descend.
+    /// Takes a value of `block`, or the reduction of all of a block's values. Blocks do not descend.
     pub fn take(&mut self, block: u32, value: Vector<A, N>, #[comptime] form: Form) {
         if self.block == block + 1 {
             self.partial = combine_lanes::<A, N>(self.partial, value, form);

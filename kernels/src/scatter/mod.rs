@@ -37,7 +37,7 @@
 //! |---|---|---|---|---|
 //! | `BruteForce` | one unit per destination; it reads every index of its column | `e n` | none | 1 |
 //! | `Privatised` | one unit per block of positions and column, with a total of its own for each row; `Add` only | `m + b e` | `b e` totals | 2 |
-//! | `Segmented` | sort by destination, CSR row offsets, then one unit per destination folds its segment | `m + e` | 16 bytes a key, a total for every 16 keys, for fewer beyond 2^20 positions | 4 a radix pass, and 2 to 5 |
+//! | `Segmented` | sort by destination, CSR row offsets, then one unit per destination reduces its segment | `m + e` | 16 bytes a key, a total for every 16 keys, for fewer beyond 2^20 positions | 4 a radix pass, and 2 to 5 |
 //!
 //! No unit loops more than [`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS) times in a launch; a plan that would is refused.
 
@@ -212,16 +212,10 @@ impl Scatter<'_> {
     fn run(self, plan: Option<Plan>) -> Result<TensorHandle, KernelError> {
         let Some(problem) = self.problem() else { return Ok(self.copy()) };
         let kernel = self.kernel;
-        let plan = match plan {
-            Some(plan) => match plan.refuses(&problem) {
-                Some(reason) => return Err(KernelError::Plan { kernel, reason }),
-                None => plan,
-            },
-            None => plan::plan(&problem, Machine::of(self.client)).ok_or_else(|| {
-                let reason = format!("{problem:?} has more values than a launch takes; update in several calls");
-                KernelError::Shape { kernel, reason }
-            })?,
-        };
+        let plan = plan.unwrap_or_else(|| plan::plan(&problem, Machine::of(self.client)));
+        if let Some(reason) = plan.refuses(&problem) {
+            return Err(KernelError::Plan { kernel, reason });
+        }
         Ok(match plan {
             Plan::BruteForce => self.brute_force(&problem),
             Plan::Privatised => self.privatised(&problem),

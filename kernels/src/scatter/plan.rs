@@ -109,7 +109,7 @@ pub enum Plan {
     BruteForce,
     /// Each block of positions has a total of its own for every row; the blocks' totals are then chained.
     Privatised,
-    /// Sources are sorted by destination; each destination folds its segment.
+    /// Sources are sorted by destination; each destination reduces its segment.
     Segmented(radix_sort::Plan),
 }
 
@@ -161,8 +161,8 @@ impl Plan {
     }
 }
 
-/// The plan for `problem` on `machine`; none where no plan [applies](Plan::refuses).
-pub fn plan(problem: &Problem, machine: Machine) -> Option<Plan> {
+/// The plan for `problem` on `machine`. It [applies](Plan::refuses), unless no plan does.
+pub fn plan(problem: &Problem, machine: Machine) -> Plan {
     let Problem { rows, positions, .. } = *problem;
     let reads = problem.elements() as u64 * positions as u64;
     let [gpu, software] = MANY_UNITS;
@@ -178,5 +178,5 @@ pub fn plan(problem: &Problem, machine: Machine) -> Option<Plan> {
     } else {
         [segmented, Plan::Privatised, Plan::BruteForce]
     };
-    by_cost.into_iter().find(|plan| plan.refuses(problem).is_none())
+    by_cost.into_iter().find(|plan| plan.refuses(problem).is_none()).unwrap_or(by_cost[0])
 }

@@ -2,7 +2,7 @@
 //!
 //! An absent total is -0, which adds nothing to a float; for integers it is 0.
 
-use super::combine::{apply_lanes, cast_lanes, combine_lanes};
+use super::combine::{apply_lanes, combine_lanes};
 use super::operands::{Form, Layout, Scatter};
 use super::plan::Problem;
 use crate::arithmetic::negative_zero;
@@ -46,7 +46,7 @@ fn total_blocks<F: Numeric, A: Numeric, I: Int, N: Size>(
         let row = row_of::<I>(indices[layout.indices.offset(outer, position, inner)], layout.rows);
         if row < layout.rows {
             let at = (base + row * layout.inner) as usize;
-            let value = cast_lanes::<F, A, N>(values[layout.values.offset(outer, position, inner)]);
+            let value = Vector::cast_from(values[layout.values.offset(outer, position, inner)]);
             totals[at] = combine_lanes::<A, N>(totals[at], value, form);
         }
     }

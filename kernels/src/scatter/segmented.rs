@@ -1,11 +1,11 @@
-//! [`Plan::Segmented`](super::Plan::Segmented): sources sorted by destination, CSR row offsets, segmented fold.
+//! [`Plan::Segmented`](super::Plan::Segmented): sources sorted by destination, CSR row offsets, segmented reduction.
 //!
 //! Among the sorted sources, those of one destination and one block of positions follow each other: a **run**. The total
 //! of a run of at least `shortest` sources is computed by a unit of its own, so that a destination with most of the
 //! sources is not one unit's work. Two such runs begin at least `shortest` places apart: the run that begins in window
 //! `w`, the places `w * shortest .. (w + 1) * shortest`, is stored at `w`.
 
-use super::combine::{Accumulator, cast_lanes, combine_lanes};
+use super::combine::{Accumulator, combine_lanes};
 use super::operands::{Form, Layout, Scatter};
 use super::plan::{Keyed, Problem};
 use crate::buffer::{unwritten, words, words_arg};
@@ -108,7 +108,7 @@ fn find_runs(
 
 /// A unit a window and column of the axes that are not keyed: the total of the window's run, if it has one.
 #[cube(launch_unchecked)]
-fn fold_runs<F: Numeric, A: Numeric, N: Size>(
+fn reduce_runs<F: Numeric, A: Numeric, N: Size>(
     sources: &[u32],
     runs: &[u32],
     values: &[Vector<F, N>],
@@ -138,19 +138,19 @@ fn fold_runs<F: Numeric, A: Numeric, N: Size>(
             outer = line / layout.positions;
         }
         let position = position_of(first, &layout, keyed);
-        let mut total = cast_lanes::<F, A, N>(values[layout.values.offset(outer, position, inner)]);
+        let mut total = Vector::cast_from(values[layout.values.offset(outer, position, inner)]);
         for place in begin + 1..runs[(window * 2 + 1) as usize] {
             let position = position_of(sources[place as usize], &layout, keyed);
-            let value = cast_lanes::<F, A, N>(values[layout.values.offset(outer, position, inner)]);
+            let value = Vector::cast_from(values[layout.values.offset(outer, position, inner)]);
             total = combine_lanes::<A, N>(total, value, form);
         }
         totals[total_of(window, outer, inner, &layout, keyed)] = total;
     }
 }
 
-/// A unit a destination: folds the totals of its long runs and the values of its others.
+/// A unit a destination: reduces the totals of its long runs and the values of its others.
 #[cube(launch_unchecked)]
-fn fold_segments<F: Numeric, A: Numeric, N: Size>(
+fn reduce_segments<F: Numeric, A: Numeric, N: Size>(
     tensor: &[Vector<F, N>],
     sources: &[u32],
     offsets: &[u32],
@@ -180,7 +180,7 @@ fn fold_segments<F: Numeric, A: Numeric, N: Size>(
         let position = position_of(source, &layout, keyed);
         if comptime!(form.one_block) {
             let value = values[layout.values.offset(outer, position, inner)];
-            accumulator.take(0u32, cast_lanes::<F, A, N>(value), form);
+            accumulator.take(0u32, Vector::cast_from(value), form);
             place += 1;
         } else {
             let window = place / shortest;
@@ -195,7 +195,7 @@ fn fold_segments<F: Numeric, A: Numeric, N: Size>(
                 place = runs[(window * 2 + 1) as usize];
             } else {
                 let value = values[layout.values.offset(outer, position, inner)];
-                accumulator.take(position / form.block, cast_lanes::<F, A, N>(value), form);
+                accumulator.take(position / form.block, Vector::cast_from(value), form);
                 place += 1;
             }
         }
@@ -215,7 +215,7 @@ impl Scatter<'_> {
         };
         let sorted = radix_sort::sort(self.client, keys, None, rows, length, plan);
         let offsets = row_offsets(self.client, &sorted.keys, rows, length);
-        self.fold(problem, &sorted, &offsets)
+        self.reduce(problem, &sorted, &offsets)
     }
 
     fn destinations(&self, problem: &Problem) -> Keys {
@@ -240,7 +240,7 @@ impl Scatter<'_> {
         Keys::words(keys)
     }
 
-    fn fold(self, problem: &Problem, sorted: &Sorted, offsets: &Handle) -> TensorHandle {
+    fn reduce(self, problem: &Problem, sorted: &Sorted, offsets: &Handle) -> TensorHandle {
         let Self { client, types: [storage, accumulator, _], .. } = self;
         let (keyed, form) = (problem.keyed(), self.form());
         let (length, rows) = problem.keys();
@@ -278,7 +278,7 @@ impl Scatter<'_> {
             // SAFETY: units stop at the number of windows and columns, of which each has a total; the sources of a run are
             // positions of values.
             unsafe {
-                fold_runs::launch_unchecked(
+                reduce_runs::launch_unchecked(
                     client,
                     count,
                     dim,
@@ -300,7 +300,7 @@ impl Scatter<'_> {
             // SAFETY: units stop at the number of destinations, of which each has an offset and the next one; runs and
             // totals were written for every window that a sorted place is in.
             unsafe {
-                fold_segments::launch_unchecked(
+                reduce_segments::launch_unchecked(
                     client,
                     count,
                     dim,

@@ -223,6 +223,10 @@ impl Sorting {
         let (outer, inner) = (shape[..axis].iter().product(), shape[axis + 1..].iter().product());
         let problem = Problem { outer, length, inner, kept, bits: form.bits, two_words: form.wide };
         let plan = plan.unwrap_or_else(|| plan::plan(&problem, Machine::of(client)));
+        let is_empty = elements == 0 || kept == 0;
+        if !is_empty && let Some(reason) = plan.refuses(&problem) {
+            return Err(KernelError::Plan { kernel, reason });
+        }
         shape[axis] = kept;
         let wanted = Wanted { values, indices: index.is_some() };
         let made = |wanted: bool, dtype: ElemType| {
@@ -231,11 +235,8 @@ impl Sorting {
             unwritten(client, shape, dtype)
         };
         let outputs = (made(wanted.values, dtype), made(wanted.indices, index_dtype));
-        if elements == 0 || kept == 0 {
+        if is_empty {
             return Ok(outputs);
-        }
-        if let Some(reason) = plan.refuses(&problem) {
-            return Err(KernelError::Plan { kernel, reason });
         }
         let input = AxisView::new(client, kernel, input, axis..axis + 1)?;
         let launch = Launch { client, problem, form, wanted, types: [carrier, index_dtype] };

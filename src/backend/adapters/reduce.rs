@@ -9,7 +9,7 @@ use cubecl::ir::ElemType;
 use cubecl::std::tensor::TensorHandle;
 
 /// A reduction over a set of axes.
-type Fold = fn(&Client, TensorHandle, &[usize]) -> Result<TensorHandle, KernelError>;
+type Kernel = fn(&Client, TensorHandle, &[usize]) -> Result<TensorHandle, KernelError>;
 
 /// A search along one axis, for an index of the given type.
 type Search = fn(&Client, TensorHandle, usize, ElemType) -> Result<TensorHandle, KernelError>;
@@ -20,36 +20,36 @@ type SearchPair = fn(&Client, TensorHandle, usize, ElemType) -> Result<(TensorHa
 /// Reduces a whole tensor to shape `[1]`.
 pub(in crate::backend) fn whole(
     operation: &'static str,
-    fold: Fold,
+    kernel: Kernel,
     tensor: CubeTensor,
     plain: impl FnOnce(CubeTensor) -> CubeTensor,
 ) -> CubeTensor {
     let axes: Vec<usize> = (0..tensor.shape().num_dims()).collect();
     let output = Output::like(&tensor, Shape::new([1]));
-    run(operation, &[&tensor], output, |client| fold(client, operand(&tensor), &axes), || plain(tensor.clone()))
+    run(operation, &[&tensor], output, |client| kernel(client, operand(&tensor), &axes), || plain(tensor.clone()))
 }
 
 /// Reduces `axis`, which keeps length one.
 pub(in crate::backend) fn along(
     operation: &'static str,
-    fold: Fold,
+    kernel: Kernel,
     tensor: CubeTensor,
     axis: usize,
     plain: impl FnOnce(CubeTensor, usize) -> CubeTensor,
 ) -> CubeTensor {
-    over(operation, fold, tensor, &[axis], |tensor, _| plain(tensor, axis))
+    over(operation, kernel, tensor, &[axis], |tensor, _| plain(tensor, axis))
 }
 
 /// Reduces `axes`, which keep length one.
 pub(in crate::backend) fn over(
     operation: &'static str,
-    fold: Fold,
+    kernel: Kernel,
     tensor: CubeTensor,
     axes: &[usize],
     plain: impl FnOnce(CubeTensor, &[usize]) -> CubeTensor,
 ) -> CubeTensor {
     let output = Output::like(&tensor, one_long(&tensor, axes));
-    run(operation, &[&tensor], output, |client| fold(client, operand(&tensor), axes), || plain(tensor.clone(), axes))
+    run(operation, &[&tensor], output, |client| kernel(client, operand(&tensor), axes), || plain(tensor.clone(), axes))
 }
 
 /// The index of an element along `axis`, which keeps length one.

@@ -1,6 +1,7 @@
 //! What the methods of [`Deterministic`](crate::Deterministic) call, by their source.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 /// The files of `src/backend/adapters` that call kernels, by name.
 const ADAPTERS: &[(&str, &str)] = &[
@@ -83,6 +84,34 @@ fn reach(
             reach(&without_comments(body), Some((family, source)), reached, seen);
         }
     }
+}
+
+/// Every source below a folder, without comments.
+pub(super) fn sources(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry of a folder").path()).collect();
+    paths.sort();
+    let source = |path: &Path| without_comments(&std::fs::read_to_string(path).expect("a source is text"));
+    paths.iter().flat_map(|path| if path.is_dir() { sources(path) } else { vec![source(path)] }).collect()
+}
+
+/// The methods that a body of Burn's calls, itself and in the functions of `sources` that it names the backend to.
+pub(super) fn calls_of(body: &str, sources: &[String]) -> BTreeSet<String> {
+    let (mut calls, mut seen) = (BTreeSet::new(), BTreeSet::new());
+    let mut bodies = vec![body];
+    while let Some(body) = bodies.pop() {
+        let prefixes = ["B::", "Self::", "<Self>::"];
+        calls.extend(prefixes.iter().flat_map(|prefix| paths_after(body, prefix)).map(str::to_owned));
+        for backend in ["::<B>(", "::<Self>("] {
+            for (end, _) in body.match_indices(backend) {
+                let name = body[..end].rsplit(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+                if seen.insert(name) {
+                    bodies.extend(sources.iter().filter_map(|source| function_of(source, name)));
+                }
+            }
+        }
+    }
+    calls
 }
 
 /// The last parts of paths that begin with `prefix`.

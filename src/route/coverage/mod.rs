@@ -11,7 +11,7 @@
 //! A block that launches nothing computes nothing: it was skipped, because an operand carries an error.
 //!
 //! CubeCL has one place for an observer, and a profiler may take it. The route notices when a kernel of its own (an
-//! element-wise run's, or a matrix product's) goes unseen; until one is seen again, every block that ends without having
+//! element-wise sequence's, or a matrix product's) goes unseen; until one is seen again, every block that ends without having
 //! passed, and was not skipped, is a violation.
 
 mod outside;

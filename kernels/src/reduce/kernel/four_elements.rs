@@ -29,13 +29,13 @@ fn begun_or_stepped<A: Numeric>(
     result
 }
 
-/// Folds each block of each output's elements to one value, by one unit a block and `width` blocks a cube: row by row,
+/// Reduces each block of each output's elements to one value, by one unit a block and `width` blocks a cube: row by row,
 /// with the chains of all columns at once.
 ///
 /// `stored` is what the view addresses, in [fours of elements](crate::reduce::plan::View::has_elements_in_fours), or
 /// `inputs` and `outputs` are a program's; `output` is `[outputs, blocks]`.
 #[cube(launch_unchecked)]
-pub fn fold_four_elements<I: Numeric, A: Numeric, O: Numeric, B: Int>(
+pub fn reduce_four_elements<I: Numeric, A: Numeric, O: Numeric, B: Int>(
     stored: &[Vector<I, Const<4>>],
     inputs: &Inputs<B>,
     outputs: &mut Outputs<B>,

@@ -26,13 +26,13 @@ fn column<I: Numeric, A: Numeric>(
     chains
 }
 
-/// Folds each block of each output's elements to one value, by one unit for the same block of four outputs, `width`
+/// Reduces each block of each output's elements to one value, by one unit for the same block of four outputs, `width`
 /// units a cube.
 ///
 /// `stored` is what the view addresses, in [fours of outputs](crate::reduce::plan::View::has_outputs_in_fours);
 /// `output` is `[outputs, blocks]`.
 #[cube(launch_unchecked)]
-pub fn fold_four_outputs<I: Numeric, A: Numeric, O: Numeric>(
+pub fn reduce_four_outputs<I: Numeric, A: Numeric, O: Numeric>(
     stored: &[Vector<I, Const<4>>],
     output: &mut [O],
     geometry: Geometry,

@@ -1,4 +1,4 @@
-//! The arithmetic of folds: elements to accumulators, a step of a chain, accumulators to results.
+//! The arithmetic of reductions: elements to accumulators, a step of a chain, accumulators to results.
 
 use crate::dtype::key::{float_key, float_of_key};
 use crate::reduce::Operation;

@@ -61,13 +61,13 @@ fn column<I: Numeric, A: Numeric, B: Int>(
     }
 }
 
-/// Folds each block of each output's elements to one value, by `groups` units a block and `width` blocks a cube.
+/// Reduces each block of each output's elements to one value, by `groups` units a block and `width` blocks a cube.
 ///
 /// `stored` is what the view addresses, or `inputs` and `outputs` are a program's; `output` is `[outputs, blocks]`. One
 /// unit adds its columns in order; several units put theirs into shared memory, `[COLUMNS, width]`, where the first
 /// adds them.
 #[cube(launch_unchecked)]
-pub fn fold_single<I: Numeric, A: Numeric, O: Numeric, B: Int>(
+pub fn reduce_single<I: Numeric, A: Numeric, O: Numeric, B: Int>(
     stored: &[I],
     inputs: &Inputs<B>,
     outputs: &mut Outputs<B>,

@@ -1,0 +1,71 @@
+//! Every plan gives the same bits, and one that does not apply is refused.
+
+use super::*;
+
+/// A software driver ends a shader's loops after 65535 iterations: chains go on in the next launch, or in another block.
+#[test]
+fn chains_longer_than_a_launch() {
+    // Taps times channels, in the forward pass and in the input gradient.
+    Case::new(&[3, 8192, 4, 3], &[1, 8192, 3, 3], uniform::<2>(1, (1, 0), 1, 1)).check();
+    Case::new(&[3, 1, 4, 3], &[8192, 1, 3, 3], uniform::<2>(1, (1, 0), 1, 1)).check();
+    // Channels alone, and taps alone: of these only the last ones meet the input.
+    Case::new(&[1, 70_001, 2], &[2, 70_001, 2], uniform::<1>(1, (0, 1), 1, 1)).check();
+    Case::new(&[2, 1, 5], &[1, 1, 70_001], uniform::<1>(1, (70_000, 0), 1, 1)).check();
+    Case::new(&[2, 1, 5], &[1, 1, 70_001], uniform::<1>(3, (140_000, 0), 2, 1)).check();
+    // Blocks of rows of one position, and of rows of nearly a block.
+    for shape in [[4_200_000, 1, 1], [257, 1, 16_382]] {
+        Case::new(&shape, &[1, 1, 1], uniform::<1>(1, (0, 0), 1, 1)).check();
+    }
+}
+
+#[test]
+fn more_cubes_than_one_axis_of_a_grid_holds() {
+    // One unit a position in cubes of 64: 65,535 cubes cover 4,194,240 positions.
+    Case::new(&[1, 1, 4_194_304], &[1, 1, 1], uniform::<1>(1, (0, 0), 1, 1)).check();
+}
+
+/// Along one axis and three, with strides, with chains of several blocks, and with chains longer than a launch.
+#[test]
+fn every_plan_gives_the_bits_of_the_reference() {
+    fn check<const N: usize>(case: Case<N>) {
+        println!("{:?}", case.geometry);
+        for pass in [Pass::ToOutput, Pass::ToInput, Pass::ToWeight] {
+            let problem = case.problem(pass);
+            let (want, _) = case.pass(pass);
+            let plans = Plan::candidates(&problem);
+            for machine in [Machine::Software, Machine::Gpu] {
+                assert!(plans.contains(&plan::plan(&problem, machine)));
+            }
+            for plan in plans {
+                let (_, operands) = case.pass(pass);
+                let got = pass_planned(&case.client, &problem, operands, plan).expect("a plan that applies");
+                assert_bits(&download(&case.client, got), &want);
+            }
+        }
+    }
+    let blocked = Case::new(&[9, 9, 601], &[9, 9, 3], uniform::<1>(1, (1, 1), 1, 1));
+    assert_eq!(blocked.problem(Pass::ToWeight).blocks(), 6);
+    check(blocked);
+    check(Case::new(&[3, 5, 700], &[6, 5, 4], uniform::<1>(2, (3, 1), 3, 1)));
+    check(Case::new(&[5, 6, 5, 4, 6], &[10, 3, 2, 3, 2], uniform::<3>(2, (1, 0), 1, 2)));
+    check(Case::new(&[5, 70_001, 2], &[5, 70_001, 2], uniform::<1>(1, (0, 1), 1, 1)));
+}
+
+#[test]
+fn a_plan_that_does_not_apply_is_refused() {
+    let case = Case::new(&[3, 2, 601], &[3, 2, 3], uniform::<1>(1, (1, 1), 1, 1));
+    let tile = Tile { rows: 8, columns: 8 };
+    let activations = |rows, columns| Plan::Activations { tile: Tile { rows, columns } };
+    for (pass, plan) in [
+        (Pass::ToOutput, Plan::Weight { tile, span: 1 }),
+        (Pass::ToInput, activations(0, 8)),
+        (Pass::ToInput, activations(3, 8)),
+        (Pass::ToWeight, activations(8, 8)),
+        (Pass::ToWeight, Plan::Weight { tile, span: 0 }),
+        (Pass::ToWeight, Plan::Weight { tile, span: 3 }),
+    ] {
+        let problem = case.problem(pass);
+        let refused = pass_planned(&case.client, &problem, case.pass(pass).1, plan).unwrap_err().to_string();
+        assert_eq!(refused, format!("test: {plan:?} does not apply to {problem:?}"));
+    }
+}

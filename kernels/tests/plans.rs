@@ -1,0 +1,162 @@
+//! What every family with plans has in common: a plan that does not apply is [`KernelError::Plan`].
+
+use crate::harness::*;
+use burn_deterministic_kernels::KernelError;
+use burn_deterministic_kernels::convolution::{self, ConvolutionParams, Pass, Tile};
+use burn_deterministic_kernels::elementwise::{Instruction, Operands, Program, Unary, Value};
+use burn_deterministic_kernels::matmul::{self, plan as product};
+use burn_deterministic_kernels::order::COLUMNS_BLOCK;
+use burn_deterministic_kernels::radix_sort;
+use burn_deterministic_kernels::random::{self, Distribution, Key, Source, Stream};
+use burn_deterministic_kernels::reduce::extreme::{self, Extreme};
+use burn_deterministic_kernels::reduce::{self, plan as reduction};
+use burn_deterministic_kernels::scan;
+use burn_deterministic_kernels::scatter::{self, Update};
+use burn_deterministic_kernels::sort::{self, Direction};
+use cubecl::ir::{ElemType, UIntKind};
+use cubecl::prelude::Client;
+use cubecl::std::tensor::TensorHandle;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The functions of the kernels' sources that take a plan.
+fn planned_functions(folder: &Path, found: &mut BTreeSet<String>) {
+    for entry in std::fs::read_dir(folder).expect("the sources can be read") {
+        let path = entry.expect("a folder's entry").path();
+        if path.is_dir() {
+            planned_functions(&path, found);
+        } else {
+            let source = std::fs::read_to_string(&path).expect("a source is text");
+            let functions = source.split("pub fn ").skip(1);
+            let names = functions.map(|rest| &rest[..rest.find(['(', '<']).expect("a function has arguments")]);
+            found.extend(names.filter(|name| name.ends_with("_planned")).map(str::to_owned));
+        }
+    }
+}
+
+/// Every function that takes a plan, with the error for one that does not apply.
+fn refusals(client: &Client) -> Vec<(&'static str, &'static str, Option<KernelError>)> {
+    let floats = |shape: &[usize]| upload(client, &vec![1f32; shape.iter().product()], shape, F32);
+    let index = |shape: &[usize]| upload(client, &vec![0i32; shape.iter().product()], shape, I32);
+    let totals = reduction::Plan {
+        first: reduction::Pass::Single(reduction::Cube::WIDE),
+        fuses: false,
+        totals: Some(reduction::Cube::WIDE),
+    };
+    assert!(8 < COLUMNS_BLOCK, "sums of one block have no totals");
+    let mut program = Program::default();
+    let Value::Result(word) = program.word(Instruction::Unary(Unary::Negate, Value::Input(0))) else {
+        unreachable!("an instruction has a result")
+    };
+    program.reduce(word);
+    let program = Arc::new(program);
+    let computed = reduce::Computed {
+        program: &program,
+        shape: &[2, 8],
+        operands: Operands { words: vec![floats(&[2, 8])], conditions: vec![], scalars: vec![] },
+        condition_dtype: ElemType::UInt(UIntKind::U32),
+    };
+    let split = product::Plan { tile: product::Tile::Direct { rows: 16, columns: 8 }, swap: false, split: true };
+    let params = ConvolutionParams { stride: [1], padding: [(0, 0)], dilation: [1], groups: 1 };
+    let forward = convolution::Problem::new("test", Pass::ToOutput, &[1, 2, 9], &[3, 2, 3], &params).expect("it fits");
+    let operands = convolution::Operands { source: floats(&[1, 2, 9]), other: floats(&[3, 2, 3]), bias: None };
+    let weight = convolution::Plan::Weight { tile: Tile { rows: 8, columns: 8 }, span: 1 };
+    let unchained = scan::Plan::ReduceThenScan { chained: 0 };
+    let sorted = sort::Plan::Select(sort::plan::Choice { slots: 1, chunk: 64 });
+    let updated = scatter::Plan::Privatised;
+    let draws = Source { key: Key([0; 8]), stream: Stream(0), block: 0 };
+    let odd = random::plan::Plan { units: 64, vector_width: 3 };
+    let (up, max) = (Direction::Ascending, Update::Max);
+    let rows = || floats(&[2, 8]);
+    let lines = || floats(&[1, 2, 8]);
+    vec![
+        (
+            "reduce_planned",
+            "reduce::sum",
+            reduce::reduce_planned(client, reduce::Operation::Sum, rows(), &[1], totals).err(),
+        ),
+        (
+            "reduce_program_planned",
+            "reduce::sum",
+            reduce::reduce_program_planned(client, reduce::Operation::Sum, computed, &[1], totals).err(),
+        ),
+        (
+            "index_of_planned",
+            "reduce::argmax",
+            extreme::index_of_planned(client, Extreme::Max, rows(), 1, I32, totals).err(),
+        ),
+        (
+            "with_index_planned",
+            "reduce::argmax",
+            extreme::with_index_planned(client, Extreme::Max, rows(), 1, I32, totals).err(),
+        ),
+        ("matmul_planned", "matmul", matmul::matmul_planned(client, rows(), floats(&[8, 3]), split).err()),
+        ("pass_planned", "test", convolution::pass_planned(client, &forward, operands, weight).err()),
+        ("scan_planned", "scan::cumsum", scan::scan_planned(client, scan::Operation::Sum, rows(), 1, unchained).err()),
+        ("sort_planned", "sort::sort_with_indices", sort::sort_planned(client, rows(), 1, up, I32, sorted).err()),
+        ("topk_planned", "sort::topk_with_indices", sort::topk_planned(client, rows(), 1, 4, I32, sorted).err()),
+        (
+            "scatter_planned",
+            "scatter::scatter",
+            scatter::scatter_planned(client, 1, rows(), index(&[2, 8]), rows(), max, updated).err(),
+        ),
+        (
+            "select_assign_planned",
+            "scatter::select_assign",
+            scatter::select_assign_planned(client, 1, rows(), index(&[8]), rows(), max, updated).err(),
+        ),
+        (
+            "update_lines_planned",
+            "scatter::update_lines",
+            scatter::update_lines_planned(client, lines(), index(&[1, 2]), lines(), max, updated).err(),
+        ),
+        (
+            "scatter_nd_planned",
+            "scatter::scatter_nd",
+            scatter::scatter_nd_planned(client, rows(), index(&[2, 1]), rows(), max, updated).err(),
+        ),
+        (
+            "draw_planned",
+            "random::uniform",
+            random::draw_planned(client, &[6], F32, draws, Distribution::Uniform { low: 0.0, high: 1.0 }, odd).err(),
+        ),
+    ]
+}
+
+#[test]
+fn a_forced_plan_that_does_not_apply_is_an_error_in_every_family() {
+    let mut functions = BTreeSet::new();
+    planned_functions(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut functions);
+    let mut tested = BTreeSet::new();
+    for (function, family, error) in refusals(&client()) {
+        let named = matches!(&error, Some(KernelError::Plan { kernel, .. }) if *kernel == family);
+        assert!(named, "{function}: {error:?}, want `Plan` of {family}");
+        assert!(tested.insert(function.to_owned()), "{function} is tested twice");
+    }
+    assert_eq!(tested, functions);
+}
+
+/// Too long for every plan: one element in memory, read at every position.
+#[test]
+fn where_no_plan_applies_that_is_the_error_in_every_family() {
+    let client = client();
+    let long = |n: usize, bytes: &[u8], dtype: ElemType| {
+        TensorHandle::new(client.create_from_slice(bytes), vec![n], vec![0], dtype)
+    };
+    let floats = |n: usize| long(n, bytemuck::bytes_of(&1f32), F32);
+    let scanned = 3 << 30;
+    let sorted = u32::MAX as usize - 1;
+    let updated = 1 << 29;
+    let index = long(updated, bytemuck::bytes_of(&0i32), I32);
+    let target = upload(&client, &[0f32; 3], &[3], F32);
+    for (family, error) in [
+        ("scan::cumsum", scan::cumsum(&client, floats(scanned), 0).err()),
+        ("sort::sort", sort::sort(&client, floats(sorted), 0, Direction::Ascending).err()),
+        ("scatter::scatter", scatter::scatter(&client, 0, target, index, floats(updated), Update::Max).err()),
+    ] {
+        let named = matches!(&error, Some(KernelError::Plan { kernel, .. }) if *kernel == family);
+        assert!(named, "{family}: {error:?}, want `Plan`");
+    }
+    assert!(radix_sort::plan::plan(1, sorted).refuses(1, sorted).is_some(), "a radix sort takes so many");
+}

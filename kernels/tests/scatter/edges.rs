@@ -1,0 +1,134 @@
+//! NaN, zeros, subnormal numbers, empty operands, and refusals.
+
+use super::*;
+
+/// Subnormal numbers, which a device may flush where it computes: whatever it makes of them, every plan makes the same.
+#[test]
+fn subnormal_numbers_are_the_same_by_every_plan() {
+    let client = client();
+    let (rows, positions) = (10, 5000);
+    let mut values = vec![-0.0f32; positions];
+    // A subnormal value alone, among others of -0, as the last of a block, and several.
+    for (position, value) in [(7, -1e-41), (1023, 2e-41), (1024, 3e-41), (2050, 1e-41), (2060, 1e-40), (4999, -3e-42)] {
+        values[position] = value;
+    }
+    let indices: Vec<i32> = (0..positions as i32).map(|p| if p == 7 { 9 } else { p % 5 }).collect();
+    let tensor = [1e-40f32, -1e-41, -0.0, 0.0, 1.0, 1e-40, -1e-41, -0.0, 0.0, 1e-40];
+    let results =
+        Plan::candidates(&problem([1, rows, 1], positions, Indexed::Position, Update::Add)).into_iter().map(|plan| {
+            let (tensor, values) =
+                (upload(&client, &tensor, &[rows], F32), upload(&client, &values, &[positions], F32));
+            let index = upload(&client, &indices, &[positions], I32);
+            let got = scatter::select_assign_planned(&client, 0, tensor, index, values, Update::Add, plan);
+            (plan, download::<f32>(&client, got.unwrap()))
+        });
+    let results: Vec<_> = results.collect();
+    for (plan, got) in &results {
+        println!("{plan:?} and {:?}", results[0].0);
+        assert_bits(got, &results[0].1);
+    }
+}
+
+/// The bits of a row that no source names, or that only -0 is added to, are kept.
+#[test]
+fn sums_into_few_rows_keep_what_they_do_not_change() {
+    let client = client();
+    let sources = 5000;
+    let signalling = f32::from_bits(0xff81_2345);
+    let tensor = [-0.0, 0.0, signalling, signalling, 1.0, -0.0, 2.0];
+    // Rows 0 to 2 have no source, 3 and 4 sources of -0, 5 one of +0, 6 one of NaN.
+    let (indices, mut values): (Vec<i32>, _) = ((0..sources).map(|s| 3 + s % 2).collect(), vec![-0.0f32; 5000]);
+    let mut indices = indices;
+    (indices[600], values[600]) = (5, 0.0);
+    (indices[4999], values[4999]) = (6, f32::NAN);
+    for plan in Plan::candidates(&problem([1, 7, 1], 5000, Indexed::Value, Update::Add)) {
+        let got = scatter::scatter_planned(
+            &client,
+            0,
+            upload(&client, &tensor, &[7], F32),
+            upload(&client, &indices, &[5000], I32),
+            upload(&client, &values, &[5000], F32),
+            Update::Add,
+            plan,
+        );
+        let got: Vec<f32> = download(&client, got.unwrap());
+        println!("{plan:?}");
+        assert_bits(&got[..6], &[-0.0, 0.0, signalling, signalling, 1.0, 0.0]);
+        assert!(got[6].is_nan());
+    }
+}
+
+#[test]
+fn min_and_max_define_nan_and_signed_zero() {
+    let client = client();
+    let specials = [0.0, -0.0, f32::NAN, 1.0, -1.0, f32::INFINITY, f32::NEG_INFINITY];
+    // Every ordered pair of values onto every starting value.
+    let mut tensor = Vec::new();
+    let (mut indices, mut values) = (Vec::new(), Vec::new());
+    for &start in &specials {
+        for &first in &specials {
+            for &second in &specials {
+                indices.extend([tensor.len() as i32; 2]);
+                values.extend([first, second]);
+                tensor.push(start);
+            }
+        }
+    }
+    for update in [Update::Min, Update::Max] {
+        let want = reference::scatter([1, tensor.len(), 1], &tensor, &wide(&indices), &values, combine(update));
+        let left_fold: Vec<f32> = (0..tensor.len())
+            .map(|at| values[2 * at..2 * at + 2].iter().fold(tensor[at], |left, &right| combine(update)(left, right)))
+            .collect();
+        assert_bits(&want, &left_fold);
+        let got = scatter::scatter(
+            &client,
+            0,
+            upload(&client, &tensor, &[tensor.len()], F32),
+            upload(&client, &indices, &[indices.len()], I32),
+            upload(&client, &values, &[values.len()], F32),
+            update,
+        );
+        assert_bits(&download(&client, got.unwrap()), &want);
+    }
+}
+
+#[test]
+fn empty_operands_are_copies() {
+    let client = client();
+    let tensor = random_values(20, 6);
+    let empty = |shape: &[usize], dtype| TensorHandle::new_contiguous(shape.to_vec(), client.empty(4), dtype);
+    let whole = || upload(&client, &tensor, &[2, 3], F32);
+    let got = scatter::scatter(&client, 1, whole(), empty(&[2, 0], I32), empty(&[2, 0], F32), Update::Add);
+    assert_bits(&download(&client, got.unwrap()), &tensor);
+    let got = scatter::select_assign(&client, 0, whole(), empty(&[0], I32), empty(&[0, 3], F32), Update::Add);
+    assert_bits(&download(&client, got.unwrap()), &tensor);
+    let got = scatter::scatter_nd(&client, whole(), empty(&[0, 1], I32), empty(&[0, 3], F32), Update::Add);
+    assert_bits(&download(&client, got.unwrap()), &tensor);
+    let index = || upload(&client, &[0, 1], &[2, 1], I32);
+    let got = scatter::scatter(&client, 1, empty(&[2, 0], F32), index(), whole_column(&client), Update::Add);
+    assert_eq!(got.unwrap().shape().to_vec(), [2, 0]);
+    // Every index is outside an axis of length zero.
+    let got = gather::gather(&client, 1, empty(&[2, 0], F32), index());
+    assert_bits(&download(&client, got.unwrap()), &[0.0, 0.0]);
+    let got = gather::select(&client, 0, whole(), empty(&[0], I32)).unwrap();
+    assert_eq!(got.shape().to_vec(), [0, 3]);
+}
+
+#[test]
+fn refusals_say_what_does_not_fit() {
+    let client = client();
+    let floats = |shape: &[usize]| upload(&client, &vec![0f32; shape.iter().product()], shape, F32);
+    let index = |shape: &[usize]| upload(&client, &vec![0i32; shape.iter().product()], shape, I32);
+    let text = |result: Result<TensorHandle, KernelError>| result.unwrap_err().to_string();
+    let add = Update::Add;
+    let got = text(scatter::scatter(&client, 0, floats(&[3, 2]), index(&[5, 2]), floats(&[4, 2]), add));
+    assert_eq!(got, "scatter::scatter: indices [5, 2] and values [4, 2] differ in shape");
+    let got = text(scatter::scatter(&client, 0, floats(&[3, 2]), index(&[4, 1]), floats(&[4, 1]), add));
+    assert_eq!(got, "scatter::scatter: values [4, 1] into tensor [3, 2] along axis 0, want equal other axes");
+    let got = text(scatter::select_assign(&client, 0, floats(&[3]), index(&[5]), floats(&[4]), add));
+    assert!(got.contains("indices [5] do not number the rows of values [4]"), "{got}");
+    let got = text(scatter::scatter_nd(&client, floats(&[3]), index(&[5, 2]), floats(&[5]), add));
+    assert!(got.contains("want a last axis of 1 to 1 index parts"), "{got}");
+    let got = text(scatter::scatter(&client, 0, floats(&[3]), floats(&[4]), floats(&[4]), add));
+    assert!(got.contains("index and count with i32, i64 or u32"), "{got}");
+}
