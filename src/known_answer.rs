@@ -71,12 +71,17 @@ mod tests {
     use burn_backend::{TensorData, read_sync};
     use burn_core::tensor::Tensor;
     use burn_cubecl::CubeBackend;
+    use core::sync::atomic::{AtomicUsize, Ordering};
     use std::process::Command;
 
     /// Set in a process of its own, whose device answers wrongly.
     const FAULT: &str = "BURN_DETERMINISTIC_PLANTED_FAULT";
 
+    /// How often a device has been asked.
+    static ASKED: AtomicUsize = AtomicUsize::new(0);
+
     pub(super) fn with_planted_fault(judged: Result<Arithmetic, WrongAnswer>) -> Result<Arithmetic, WrongAnswer> {
+        ASKED.fetch_add(1, Ordering::Relaxed);
         if std::env::var_os(FAULT).is_none() {
             return judged;
         }
@@ -106,11 +111,12 @@ mod tests {
             return;
         }
         let first = device_arithmetic(&Device::default()).expect("the device computes what the kernels rely on");
-        let started = std::time::Instant::now();
         for _ in 0..1000 {
             assert_eq!(device_arithmetic(&Device::default().autodiff()), Ok(first));
         }
-        assert!(started.elapsed().as_millis() < 100, "{:?}: it was asked again", started.elapsed());
+        // Tests beside this one may have been first too.
+        let asked = ASKED.load(Ordering::Relaxed);
+        assert!((1..100).contains(&asked), "asked {asked} times");
     }
 
     #[test]

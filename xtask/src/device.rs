@@ -107,7 +107,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         true => Device::new(Runtime::Wgpu, vulkan::swiftshader()?),
         false => find(options.wanted)?,
     };
-    eprintln!("build with `--features {}`", device.features());
+    let without_llvm = if device.without_llvm { "DOCS_RS=1 " } else { "" };
+    eprintln!("build in this repository with `{without_llvm}cargo build --release --features {}`", device.features());
     for line in device.environment.export_lines() {
         println!("{line}");
     }
