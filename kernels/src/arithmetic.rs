@@ -22,7 +22,20 @@ pub(crate) fn multiply_add<F: Numeric>(a: F, b: F, c: F) -> F {
 /// `fma(a, b, -0.0)` is the rounded product on devices that fuse and on devices that do not.
 #[cube]
 pub(crate) fn multiply_rounded<F: Float>(a: F, b: F) -> F {
-    fma(a, b, F::new(comptime!(-0.0f32)))
+    fma(a, b, negative_zero::<F>())
+}
+
+/// The float -0.0, from its bits: as a constant, CubeCL's C++ compilers (CUDA's NVRTC, HIP, Metal) print it as the integer `-0`,
+/// which is +0.0.
+#[cube]
+pub(crate) fn negative_zero<F: Numeric>() -> F {
+    F::cast_from(f32::reinterpret(0x8000_0000u32))
+}
+
+/// `a * b`, to which nothing may be added. The known-answer test asks what the device makes of it.
+#[cube]
+pub(crate) fn product(a: f32, b: f32) -> f32 {
+    a * b
 }
 
 /// Optimisation barrier: `x`, bit for bit. `zero` must be 0 at run time and come from the launch, so that no compiler

@@ -7,7 +7,8 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 
-use crate::{device, workspace};
+use crate::device::{self, Wanted};
+use crate::workspace;
 
 /// Options of `cargo xtask train`.
 #[derive(Args)]
@@ -15,6 +16,9 @@ pub struct Options {
     /// The example to train
     #[arg(default_value = "digits_convnet")]
     example: String,
+
+    #[command(flatten)]
+    wanted: Wanted,
 
     /// How many times to train
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..))]
@@ -32,15 +36,18 @@ pub struct Options {
 /// Builds the example once, trains with it in processes of their own, one after another, and compares the digests.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let example = &options.example;
-    let environment = device::find()?;
-    let mut build = workspace::cargo("build");
-    build.args(["--release", "--features", workspace::FEATURES, "--example", example]);
+    let device = device::find(options.wanted)?;
+    let mut build = device.cargo("build");
+    build.args(["--release", "--example", example]);
     workspace::succeed(&mut build)?;
 
     let program = workspace::target()?.join("release/examples").join(format!("{example}{EXE_SUFFIX}"));
     let mut digests = Vec::new();
-    for run in 1..=options.runs {
-        eprintln!("\nrun {run} of {}, a process of its own", options.runs);
+    let schedules = device.schedules();
+    let runs = options.runs.max(schedules.len() as u32);
+    for (run, (schedule, environment)) in (1..=runs).zip(schedules.iter().cycle()) {
+        let schedule = schedule.as_ref().map_or_else(String::new, |name| format!(", blocks and threads {name}"));
+        eprintln!("\nrun {run} of {runs}, a process of its own{schedule}");
         let mut training = Command::new(&program);
         training.current_dir(workspace::root()).args(options.plain.then_some("--plain")).args(&options.arguments);
         environment.apply(&mut training);

@@ -180,8 +180,8 @@ impl Rounding {
     pub fn nearest(self, value: f64) -> f32 {
         match self {
             Self::F32 => value as f32,
-            Self::F16 => f16::from_f64(value).to_f32(),
-            Self::Bf16 => bf16::from_f64(value).to_f32(),
+            Self::F16 => f16::from_f32(to_odd(value)).to_f32(),
+            Self::Bf16 => bf16::from_f32(to_odd(value)).to_f32(),
         }
     }
 
@@ -207,6 +207,20 @@ impl Rounding {
     }
 }
 
+/// The value rounded to f32, inexact results to the neighbour whose last bit is odd: rounding that to 16 bits gives what
+/// rounding the value once gives. `half`'s `from_f64` instead drops the lower 32 bits of the mantissa before it rounds.
+fn to_odd(value: f64) -> f32 {
+    let nearest = value as f32;
+    let wide = f64::from(nearest);
+    if wide == value || nearest.is_nan() || nearest.to_bits() & 1 == 1 {
+        nearest
+    } else if wide < value {
+        nearest.next_up()
+    } else {
+        nearest.next_down()
+    }
+}
+
 /// [`f32::next_down`] for the bits of a 16-bit float: one step in sign and magnitude.
 fn next_down(bits: u16) -> u16 {
     match bits {
@@ -214,5 +228,31 @@ fn next_down(bits: u16) -> u16 {
         0 | 0x8000 => 0x8001,
         negative if negative & 0x8000 != 0 => negative + 1,
         positive => positive - 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Rounding;
+
+    #[test]
+    fn sixteen_bits_are_rounded_once() {
+        for (rounding, mantissa) in [(Rounding::F16, 10), (Rounding::Bf16, 7)] {
+            let step = 2f64.powi(-mantissa);
+            // A tie goes to the even neighbour; what lies above it by the last bit of an f32, or less, goes up.
+            for (value, want) in [
+                (1.0 + step / 2.0, 1.0),
+                (1.0 + step / 2.0 + 2f64.powi(-23), 1.0 + step),
+                (1.0 + step / 2.0 + 2f64.powi(-40), 1.0 + step),
+                (1.0 + step / 2.0 - 2f64.powi(-40), 1.0),
+                (1.0 + step * 1.5, 1.0 + step * 2.0),
+                (1.0 + step * 1.5 - 2f64.powi(-40), 1.0 + step),
+            ] {
+                assert_eq!(f64::from(rounding.nearest(value)), want, "{rounding:?} of {value:e}");
+                assert_eq!(f64::from(rounding.nearest(-value)), -want, "{rounding:?} of {:e}", -value);
+            }
+            assert_eq!(rounding.nearest(f64::MAX), f32::INFINITY);
+            assert!(rounding.nearest(f64::NAN).is_nan());
+        }
     }
 }

@@ -5,6 +5,7 @@
 use super::combine::{apply_lanes, combine_lanes};
 use super::operands::{Form, Layout, Scatter};
 use super::plan::Problem;
+use crate::arithmetic::negative_zero;
 use crate::buffer::unwritten;
 use crate::grid::{Tile, axis_grids};
 use crate::index::row_of;
@@ -15,8 +16,7 @@ use cubecl::std::tensor::TensorHandle;
 #[cube]
 fn nothing<A: Numeric, N: Size>(#[comptime] form: Form) -> Vector<A, N> {
     if comptime!(form.is_float) {
-        // From its bits: the compilers through C++ print the constant -0.0 as the integer -0.
-        Vector::<A, N>::new(A::cast_from(f32::reinterpret(0x8000_0000u32)))
+        Vector::<A, N>::new(negative_zero::<A>())
     } else {
         Vector::<A, N>::new(A::from_int(0))
     }
