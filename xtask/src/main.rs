@@ -6,6 +6,7 @@
 mod bench;
 mod device;
 mod environment;
+mod inspect;
 mod lint;
 mod mesa;
 mod remedy;
@@ -37,6 +38,8 @@ enum Task {
     Lint,
     /// Run the benchmarks
     Bench(bench::Options),
+    /// Compile every CUDA kernel for real GPUs, which needs none, and report registers, spills, loads and bounds
+    Inspect(inspect::Options),
     /// Print the device's environment variables, for `eval "$(cargo xtask driver)"`
     Driver(device::Options),
 }
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         Task::Test(options) => test::run(&options),
         Task::Lint => lint::run(),
         Task::Bench(options) => bench::run(&options),
+        Task::Inspect(options) => inspect::run(&options),
         Task::Driver(options) => device::run(&options),
     };
     outcome.unwrap_or_else(|error| {

@@ -1,0 +1,53 @@
+//! The kernels of every case, from the example `gpu_plans` on the CUDA emulator, which keeps what it is given to compile.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use anyhow::{Context, Result, ensure};
+
+use super::cases::Case;
+use crate::workspace;
+
+/// A program of the example, and what it needs to start.
+pub struct Program {
+    path: PathBuf,
+    variables: Vec<(String, String)>,
+}
+
+impl Program {
+    /// A built program, in an environment that leads to an emulator.
+    pub fn built(path: PathBuf) -> Self {
+        Self { path, variables: Vec::new() }
+    }
+
+    /// Every case, with its launches, through files under `folder`.
+    pub fn cases(&self, folder: &Path) -> Result<Vec<Case>> {
+        let list = self.run(&[], &[])?;
+        let list = String::from_utf8(list.stdout).context("the list of cases is no text")?;
+        let mut cases = list.lines().map(Case::parse).collect::<Result<Vec<_>>>()?;
+        ensure!(!cases.is_empty(), "{} lists no case", self.path.display());
+        for (index, case) in cases.iter_mut().enumerate() {
+            // A process for each case: CubeCL compiles a kernel once in each, so that every case has all of its own.
+            let sources = folder.join(index.to_string());
+            if sources.exists() {
+                fs::remove_dir_all(&sources).with_context(|| format!("removing {}", sources.display()))?;
+            }
+            fs::create_dir_all(&sources).with_context(|| format!("creating {}", sources.display()))?;
+            self.run(&[&case.name], &[("CUDA_EMULATOR_SOURCES", &sources)])?;
+            case.read_launches(&sources)?;
+        }
+        Ok(cases)
+    }
+
+    fn run(&self, arguments: &[&str], variables: &[(&str, &Path)]) -> Result<Output> {
+        let mut command = Command::new(&self.path);
+        command.args(arguments).envs(self.variables.iter().cloned()).envs(variables.iter().copied());
+        command.env("CUDA_EMULATOR_NULL", "1");
+        let spelled = workspace::spelled(&command);
+        let output = command.output().with_context(|| format!("starting {spelled}"))?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{spelled} failed: {}\n{said}", output.status);
+        Ok(output)
+    }
+}
