@@ -54,7 +54,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let tools = Tools::fetched()?;
     let folder = workspace::target()?.join("inspect");
     if options.self_test {
-        self_test::run(&tools, &folder.join("self-test"))?;
+        self_test::run(&tools, &folder)?;
         eprintln!("self-test: every planted fault is reported, and nothing else");
         return Ok(ExitCode::SUCCESS);
     }
@@ -65,7 +65,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let kernels = distinct(&cases);
     eprintln!("compiling {} kernels of {} cases", kernels.len(), cases.len());
     let compilers = (0..thread::available_parallelism().map_or(1, usize::from))
-        .map(|index| Compiler::new(&tools, &folder.join(format!("compiler-{index}"))))
+        .map(|index| Compiler::new(&tools, &folder.join("cache"), &folder.join(format!("compiler-{index}"))))
         .collect::<Result<Vec<_>>>()?;
     let only: Vec<&Kernel> = kernels.iter().map(|(_, kernel)| *kernel).collect();
     let analyses = analysis::analyse(&compilers, &only)?;

@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::ptr;
@@ -10,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use libloading::Library;
 
 use super::device::Device;
-use super::tools::Tools;
+use super::tools::{self, Tools};
 
 type Handle = *mut c_void;
 type Create = unsafe extern "C" fn(
@@ -33,6 +34,8 @@ pub struct Compiler {
     disassembler: PathBuf,
     /// The cubin that nvdisasm reads.
     scratch: PathBuf,
+    /// What was compiled before, by a hash of source and options.
+    cache: PathBuf,
 }
 
 /// A compiled kernel.
@@ -53,17 +56,20 @@ pub enum Contraction {
 }
 
 impl Compiler {
-    /// Loads NVRTC.
-    pub fn new(tools: &Tools, scratch: &Path) -> Result<Self> {
+    /// Loads NVRTC. What is compiled is kept in `cache`; `scratch` is for one compiler alone.
+    pub fn new(tools: &Tools, cache: &Path, scratch: &Path) -> Result<Self> {
         // SAFETY: NVRTC's own initialisers run, which it documents no conditions for.
         let library =
             unsafe { Library::new(&tools.nvrtc) }.with_context(|| format!("loading {}", tools.nvrtc.display()))?;
-        fs::create_dir_all(scratch).with_context(|| format!("creating {}", scratch.display()))?;
+        for folder in [cache, scratch] {
+            fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
+        }
         Ok(Self {
             library,
             include: tools.include.clone(),
             disassembler: tools.nvdisasm.clone(),
             scratch: scratch.join("kernel.cubin"),
+            cache: cache.to_owned(),
         })
     }
 
@@ -83,9 +89,21 @@ impl Compiler {
         if contraction == Contraction::Forbidden {
             options.push("-fmad=false".to_owned());
         }
+        let mut hasher = DefaultHasher::new();
+        (tools::PINS, source, &options).hash(&mut hasher);
+        let kept = self.cache.join(format!("{:016x}", hasher.finish()));
+        let [log_file, listing_file] = ["log", "sass"].map(|extension| kept.with_extension(extension));
+        if let (Ok(log), Ok(listing)) = (fs::read_to_string(&log_file), fs::read_to_string(&listing_file)) {
+            return Ok(Compiled { log, listing });
+        }
         let (log, cubin) = self.cubin(source, &options)?;
         fs::write(&self.scratch, cubin).with_context(|| format!("writing {}", self.scratch.display()))?;
-        Ok(Compiled { log, listing: self.disassemble()? })
+        let listing = self.disassemble()?;
+        // The log last: both are there, or what there is does not count.
+        for (path, text) in [(&listing_file, &listing), (&log_file, &log)] {
+            fs::write(path, text).with_context(|| format!("writing {}", path.display()))?;
+        }
+        Ok(Compiled { log, listing })
     }
 
     fn disassemble(&self) -> Result<String> {

@@ -28,8 +28,8 @@ const FAULTS: [(&str, &str, Option<Kind>); 8] = [
 /// # Errors
 ///
 /// Where a fault is not reported, or something that is none.
-pub fn run(tools: &Tools, scratch: &Path) -> Result<()> {
-    let compiler = Compiler::new(tools, scratch)?;
+pub fn run(tools: &Tools, folder: &Path) -> Result<()> {
+    let compiler = Compiler::new(tools, &folder.join("cache"), &folder.join("self-test"))?;
     for (entry, source, fault) in FAULTS {
         for device in &DEVICES {
             let (entry, source) = (entry.to_owned(), source.to_owned());

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use crate::workspace::{self, succeed};
 
 /// The wheels of Linux on x86-64, for pip.
-const WHEELS: &str = "\
+pub const PINS: &str = "\
 nvidia-cuda-nvrtc-cu12==12.9.86 --hash=sha256:210cf05005a447e29214e9ce50851e83fc5f4358df8b453155d5e1918094dcb4
 nvidia-cuda-runtime-cu12==12.9.79 --hash=sha256:25bba2dfb01d48a9b59ca474a1ac43c6ebf7011f1b0b8cc44f54eb6ac48a96c3
 nvidia-cuda-nvdisasm==13.5.37 --hash=sha256:d3fdbdd49fa53e2e4aacd3db8259d052bd2b049ececdcb69e92e083c6728e7ca
@@ -50,7 +50,7 @@ impl Tools {
         let folder = workspace::target()?.join("inspect");
         let root = folder.join("tools");
         let pins = root.join("pins.txt");
-        if fs::read_to_string(&pins).is_ok_and(|present| present == WHEELS) {
+        if fs::read_to_string(&pins).is_ok_and(|present| present == PINS) {
             return Ok(Self::under(&root));
         }
         eprintln!("fetching NVRTC and nvdisasm (100 MB) from PyPI into {}", root.display());
@@ -71,7 +71,7 @@ fn fetch(folder: &Path) -> Result<()> {
     let wheels = folder.join("wheels");
     fs::create_dir_all(&wheels).with_context(|| format!("creating {}", wheels.display()))?;
     let pins = folder.join("pins.txt");
-    fs::write(&pins, WHEELS).with_context(|| format!("writing {}", pins.display()))?;
+    fs::write(&pins, PINS).with_context(|| format!("writing {}", pins.display()))?;
     let mut pip = Command::new("python3");
     pip.args([
         "-m",
