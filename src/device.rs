@@ -1,8 +1,9 @@
 //! Which devices pass through the deterministic backend.
 
 use crate::error::Error;
-use burn_backend::Device as _;
+use burn_backend::{Device as _, DeviceId};
 use burn_core::tensor::Device;
+use burn_cubecl::CubeDevice;
 use burn_dispatch::DispatchDeviceId;
 
 /// Bits of `DeviceId::type_id` below Burn's number of the backend.
@@ -30,4 +31,10 @@ pub(crate) fn check(function: &'static str, device: &Device) -> Result<(), Error
         true => Ok(()),
         false => Err(Error::NotCovered { function, device: format!("{device:?}") }),
     }
+}
+
+/// The device of CubeCL's behind a device that is [covered](covers).
+pub(crate) fn cube(device: &Device) -> CubeDevice {
+    let id = device.as_dispatch().to_id();
+    CubeDevice::from_id(DeviceId { type_id: id.type_id & ((1 << BACKEND_SHIFT) - 1), ..id })
 }

@@ -216,6 +216,24 @@ pub enum Error {
         reason: String,
     },
 
+    /// A device does not compute what the kernels rely on.
+    #[error(
+        "device {device} computes wrongly: `{test}` of {operands} is {got}, where {expected} is right; the kernels rely on \
+         it, so no operation runs on this device; update its driver, or use another device"
+    )]
+    Arithmetic {
+        /// The device.
+        device: String,
+        /// The operation of the known-answer test, `multiply_rounded(a, b) + c`.
+        test: &'static str,
+        /// Its operands, as bits.
+        operands: String,
+        /// The right answer, as bits.
+        expected: String,
+        /// What the device answers, as bits.
+        got: String,
+    },
+
     /// Determinism has not been enabled.
     #[error("`{function}` needs determinism; call `enable_op_determinism` first, at the start of `main`")]
     NotEnabled {

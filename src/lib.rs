@@ -12,6 +12,7 @@ mod enable;
 mod error;
 mod exit;
 mod initialize;
+mod known_answer;
 mod module;
 mod promise;
 mod random;
@@ -20,12 +21,15 @@ mod settings;
 mod violation;
 
 pub use backend::Deterministic;
+pub use burn_deterministic_kernels::arithmetic::MultiplyAdd;
+pub use burn_deterministic_kernels::known_answer::{Arithmetic, Casts, Rounding, Subnormals};
 pub use compare::{Comparison, Difference, ElementDifference, Form, TensorDifference, compare};
 pub use device::covers;
 pub use digest::{Digest, digest, digests, try_digest};
 pub use enable::enable_op_determinism;
 pub use error::{Error, Refusal};
 pub use initialize::initialize;
+pub use known_answer::device_arithmetic;
 pub use promise::{Promise, promise_deterministic, promises};
 pub use random::{
     EnteredStream, RandomState, RandomStream, StreamRng, random_state, restore_random_state, set_random_seed,

@@ -7,7 +7,11 @@
 //! The default suite shows each property with few repeats; the feature `heavy` has as many as the guarantee is judged
 //! by.
 
-#![cfg(feature = "wgpu")]
+#[cfg(not(any(feature = "wgpu", feature = "cuda", feature = "rocm")))]
+compile_error!(
+    "no runtime is compiled in, so there is no device to test on: run `cargo xtask test`, or add `--features wgpu` (or \
+     vulkan, metal, webgpu, cuda, cuda-nvrtc, rocm)"
+);
 
 mod accuracy;
 mod backend;
@@ -17,6 +21,7 @@ mod checkpoint;
 mod closed_world;
 mod conformance;
 mod data;
+mod driver;
 mod examples;
 mod lifetime;
 mod operations;
@@ -48,7 +53,7 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("transformer", || trained(programs::transformer::train)),
     ("lstm", || trained(programs::lstm::train)),
     ("skip_gram", || trained(programs::skip_gram::train)),
-    ("driver", examples::golden::driver),
+    ("driver", driver::report),
     ("ends_at_once", lifetime::exit::ends_at_once),
     ("ends_amid_a_thread", lifetime::exit::ends_amid_a_thread),
     ("exits_at_once", lifetime::exit::exits_at_once),

@@ -32,6 +32,12 @@ pub(crate) fn negative_zero<F: Numeric>() -> F {
     F::cast_from(f32::reinterpret(0x8000_0000u32))
 }
 
+/// `a * b`, to which nothing may be added. The known-answer test asks what the device makes of it.
+#[cube]
+pub(crate) fn product(a: f32, b: f32) -> f32 {
+    a * b
+}
+
 /// Optimisation barrier: `x`, bit for bit. `zero` must be 0 at run time and come from the launch, so that no compiler
 /// merges the operations that use the result with those that made `x`.
 #[cube]

@@ -20,6 +20,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`error`], [`arithmetic`], [`device`] | refusals; float arithmetic that no compiler contracts; GPU or software driver, limits |
+//! | [`known_answer`] | what a device's arithmetic makes of questions with known answers |
 //! | [`order`] | the three orders of summation, their references, and a table of who uses which |
 //! | `dtype`, `buffer`, `grid`, `view`, `index` | element types and sortable keys; memory; launch grids; strided views; what an index names |
 //! | [`radix_sort`] | stable sort of keys with their positions, CSR row offsets |
@@ -44,6 +45,7 @@ pub mod grid_sample;
 mod index;
 pub mod index_check;
 pub mod interpolation;
+pub mod known_answer;
 pub mod matmul;
 pub mod order;
 pub mod radix_sort;

@@ -11,8 +11,17 @@ use std::sync::Arc;
 pub const F32: ElemType = ElemType::Float(FloatKind::F32);
 pub const I32: ElemType = ElemType::Int(IntKind::I32);
 
+/// The device that the tests run on: the default one of the runtime that is compiled in.
+///
+/// Under the checks of cuda-emulator each buffer is an allocation of its own: they know which bytes nobody wrote since an
+/// allocation, not since CubeCL cut a buffer from one.
 pub fn client() -> Client {
-    cubecl::Device::default().client()
+    let client = cubecl::Device::default().client();
+    if std::env::var_os("CUDA_EMULATOR_CHECK").is_some_and(|check| check == "1") {
+        // SAFETY: the mode is that of this thread's stream, which the other threads' tests do not use.
+        unsafe { client.allocation_mode(cubecl::MemoryAllocationMode::Dedicated) };
+    }
+    client
 }
 
 /// A contiguous device tensor of any plain element type.

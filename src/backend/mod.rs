@@ -20,7 +20,7 @@ mod quantized;
 mod reads;
 mod refused;
 mod runtime;
-#[cfg(all(test, feature = "wgpu"))]
+#[cfg(all(test, any(feature = "wgpu", feature = "cuda", feature = "rocm")))]
 mod tests;
 mod transaction;
 

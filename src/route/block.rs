@@ -8,6 +8,7 @@ use crate::catalogue;
 use crate::context;
 use crate::error::Error;
 use crate::exit;
+use crate::known_answer;
 use crate::violation::violated;
 use burn_backend::ExecutionError;
 use burn_cubecl::CubeDevice;
@@ -45,6 +46,16 @@ impl Block {
         if let (true, Some(operation)) = (self.client.is_capturing(), self.operations.iter().find(works)) {
             let (operation, device) = (catalogue::operation(operation), format!("{:?}", self.device));
             violated(&Error::Captured { operation, device });
+        }
+    }
+
+    /// Refuses a device whose arithmetic is not what the kernels rely on.
+    fn check_arithmetic(&self) {
+        // A graph of kernels that is captured may hold no other kernel; the next block asks.
+        if !self.client.is_capturing()
+            && let Err(error) = known_answer::of(&self.device)
+        {
+            violated(&error);
         }
     }
 
@@ -93,6 +104,7 @@ impl FusedOperation for Block {
         exit::hold();
         coverage::routed();
         self.check_capture();
+        self.check_arithmetic();
         match &self.work {
             Work::Operations => {
                 for (index, operation) in self.operations.iter().enumerate() {

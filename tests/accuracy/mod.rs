@@ -18,7 +18,7 @@ mod halves;
 mod specials;
 mod table;
 
-use crate::examples::golden;
+use crate::driver;
 use std::collections::BTreeMap;
 use table::Entry;
 
@@ -32,7 +32,7 @@ enum Driver {
 
 impl Driver {
     fn of_this_machine() -> Self {
-        let name = golden::driver_name();
+        let name = driver::name();
         match (name.contains("llvmpipe Mesa 22.3.6"), name.contains("SwiftShader")) {
             (true, _) => Self::Lavapipe,
             (_, true) => Self::SwiftShader,

@@ -1,7 +1,7 @@
 //! The hazard: on plain Burn the result of a sample depends on its batch.
 
 use super::{Case, differences, folds, layers, products};
-use crate::examples::golden::driver_name;
+use crate::driver;
 use crate::process::{self, Program};
 use crate::skip::skip;
 use burn::prelude::*;
@@ -33,7 +33,7 @@ fn plain_burn_depends_on_the_batch() {
     let count = output.reported("differences");
     eprintln!("plain Burn: {count} of 4 operations depend on the batch");
     if count == "0" {
-        assert!(!driver_name().contains("llvmpipe"), "nothing depends on the batch in {output}");
+        assert!(!driver::name().contains("llvmpipe"), "nothing depends on the batch in {output}");
         skip("plain Burn's results do not depend on the batch, so that the hazard does not show");
     }
 }

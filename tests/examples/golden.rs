@@ -1,15 +1,15 @@
-//! The digests that trainings ended with when they were recorded, by driver: they say when an update of this crate, of
-//! Burn or of Rust changes bits.
+//! The digests that trainings ended with when they were recorded, by runtime, device and driver ([`driver::name`]), which
+//! decide bits: they say when an update of this crate, of Burn or of Rust changes bits. A training without a digest for the
+//! present driver is listed among the skipped.
 //!
 //! `UPDATE_GOLDENS=1 cargo xtask test examples` records those of the present driver.
 
-use crate::process::{self, Program};
+use crate::driver;
 use crate::skip::skip;
-use cubecl::wgpu::{AutoGraphicsApi, RuntimeOptions, WgpuDevice, init_setup};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 /// By driver, then by training.
 type Goldens = BTreeMap<String, BTreeMap<String, String>>;
@@ -26,7 +26,7 @@ fn load() -> Goldens {
 /// Requires the digest recorded for `training` on this driver; says so where none was recorded.
 pub fn check(training: &str, digest: &str) {
     static FILE: Mutex<()> = Mutex::new(());
-    let driver = driver_name();
+    let driver = driver::name();
     // A test that fails while it holds the lock leaves the file whole.
     let _file = FILE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut goldens = load();
@@ -43,18 +43,8 @@ pub fn check(training: &str, digest: &str) {
              bits were meant to change, record them with `UPDATE_GOLDENS=1 cargo xtask test examples` and list the \
              change in CHANGELOG.md under **Bits**"
         ),
-        None => skip(format_args!("no digest of `{training}` is recorded for {driver}")),
+        None => skip(format_args!(
+            "no digest of `{training}` is recorded for {driver}; `UPDATE_GOLDENS=1 cargo xtask test examples` records it"
+        )),
     }
-}
-
-/// The device model and the driver with its version.
-pub fn driver_name() -> &'static str {
-    static DRIVER: OnceLock<String> = OnceLock::new();
-    DRIVER.get_or_init(|| Program::new("driver").run().reported("driver").to_owned())
-}
-
-/// Reports the device model and the driver with its version.
-pub fn driver() {
-    let info = init_setup::<AutoGraphicsApi>(&WgpuDevice::default(), RuntimeOptions::default()).adapter.get_info();
-    process::report("driver", format!("{}; {} {}", info.name, info.driver, info.driver_info));
 }

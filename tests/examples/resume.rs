@@ -3,7 +3,7 @@
 #[cfg(target_os = "linux")]
 use crate::checkpoint::file::small_disk;
 #[cfg(unix)]
-use crate::examples::golden::driver_name;
+use crate::driver;
 use crate::examples::{difference, training};
 use crate::process::{Folder, Output, Program};
 use crate::skip::skip;
@@ -233,7 +233,7 @@ fn a_folder_has_one_training_at_a_time_and_can_be_read_meanwhile() {
 #[cfg(unix)]
 #[test]
 fn a_checkpoint_that_cannot_be_written_leaves_the_one_before() {
-    if driver_name().contains("SwiftShader") {
+    if driver::name().contains("SwiftShader") {
         return skip("SwiftShader keeps compiled kernels in files in memory, which the limit stops too");
     }
     let [plain, out, checkpoints] = [Folder::new(), Folder::new(), Folder::new()];

@@ -493,7 +493,7 @@ fn another_process_goes_on() {
 pub fn state_before_a_device_is_up() {
     crate::deterministic_device();
     set_random_seed(19);
-    let device = Device::wgpu(DeviceKind::Cpu);
+    let device = Device::default();
     let first = queue(&device);
     let state = random_state().expect("nothing failed");
     match first.try_into_data() {

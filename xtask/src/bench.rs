@@ -5,13 +5,17 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 
-use crate::{device, workspace};
+use crate::device::{self, Wanted};
+use crate::workspace;
 
 /// Options of `cargo xtask bench`.
 #[derive(Args)]
 pub struct Options {
     /// Only the benchmarks whose name contains this; `growth` times ours on ever more elements
     filter: Option<String>,
+
+    #[command(flatten)]
+    wanted: Wanted,
 
     /// More arguments for the benchmarks, after `--`
     #[arg(last = true)]
@@ -20,11 +24,11 @@ pub struct Options {
 
 /// Runs the benchmarks with the features that the tests have.
 pub fn run(options: &Options) -> Result<ExitCode> {
-    let environment = device::find()?;
-    let mut benches = workspace::cargo("bench");
-    benches.args(["--bench", "*", "--features", workspace::FEATURES]);
+    let device = device::find(options.wanted)?;
+    let mut benches = device.cargo("bench");
+    benches.args(["--bench", "*"]);
     benches.args(&options.filter);
     benches.arg("--").args(&options.arguments);
-    environment.apply(&mut benches);
+    device.environment.apply(&mut benches);
     workspace::exit_code_of(&mut benches)
 }

@@ -1,248 +1,179 @@
-//! Which device the children of this process compute on.
+//! Which device the children of this process compute on: what is compiled, and the variables that lead to it.
 //!
-//! In this order: what the user's variables say; a GPU with a driver; an installed software driver; and where there
-//! is none of these, a software driver that is installed or unpacked first (module `remedy`).
+//! In this order: what `--device` says; what the user's variables say; an NVIDIA GPU with its CUDA driver; and then Vulkan
+//! (module `vulkan`).
 
-use std::fs;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 
 use crate::environment::Environment;
-use crate::remedy::{Means, Remedy, remedy};
-use crate::system::{Gpu, System, variable};
-use crate::{mesa, swiftshader, workspace};
+use crate::runtime::Runtime;
+use crate::system::{Gpu, System};
+use crate::{llvm, vulkan, workspace};
+
+/// What the user says of the device.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct Wanted {
+    /// The device to compute on; without it, the best that is found
+    #[arg(long, value_enum)]
+    device: Option<Runtime>,
+}
 
 /// Options of `cargo xtask driver`.
 #[derive(Args)]
 pub struct Options {
+    #[command(flatten)]
+    wanted: Wanted,
+
     /// Take SwiftShader, unpacked into the target folder, whatever else the machine has (Debian, no root needed)
-    #[arg(long)]
+    #[arg(long, conflicts_with = "device")]
     swiftshader: bool,
+}
+
+/// A device, found.
+#[derive(Debug)]
+pub struct Device {
+    runtime: Runtime,
+    /// Whether kernels for CUDA are compiled by NVRTC, because CubeCL's LLVM is not to be had.
+    without_llvm: bool,
+    /// Variables for the programs that compute on it.
+    pub environment: Environment,
+}
+
+impl Device {
+    /// A device that is built for without a word about LLVM.
+    pub fn new(runtime: Runtime, environment: Environment) -> Self {
+        Self { runtime, without_llvm: false, environment }
+    }
+
+    /// The one feature set of tests, examples and benches on this device, so that one build serves all of them.
+    pub fn features(&self) -> String {
+        let runtime = if self.without_llvm { "cuda-nvrtc" } else { self.runtime.feature() };
+        format!("{runtime},autotune")
+    }
+
+    /// A Cargo command that builds for this device.
+    pub fn cargo(&self, subcommand: &str) -> Command {
+        let mut command = workspace::cargo(subcommand);
+        command.args(["--features", &self.features()]);
+        if self.without_llvm {
+            // CubeCL's build scripts then fetch nothing; `build.rs` lets the linker do without it.
+            command.env("DOCS_RS", "1");
+        }
+        command
+    }
 }
 
 /// Prints the variables that the other commands hand to their children.
 pub fn run(options: &Options) -> Result<ExitCode> {
-    let environment = if options.swiftshader {
-        let mut environment = Environment::default();
-        take_swiftshader(&mut environment, &System::probe())?;
-        environment
-    } else {
-        find()?
+    let device = match options.swiftshader {
+        true => Device::new(Runtime::Wgpu, vulkan::swiftshader()?),
+        false => find(options.wanted)?,
     };
-    for line in environment.export_lines() {
+    eprintln!("build with `--features {}`", device.features());
+    for line in device.environment.export_lines() {
         println!("{line}");
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Finds a device, installing a software driver where there is none, and returns the variables that lead to it.
-pub fn find() -> Result<Environment> {
-    let mut environment = Environment::default();
-    let mut system = System::probe();
-    if choose(&system) == Choice::Missing {
-        match remedy(&Means::probe()) {
-            Remedy::InstallMesa { sudo } => {
-                mesa::install(sudo)?;
-                system = System::probe();
-            }
-            Remedy::UnpackSwiftShader => {
-                take_swiftshader(&mut environment, &system).context(
-                    "no Vulkan driver, and none could be unpacked without root; \
-                     type `sudo apt-get install mesa-vulkan-drivers libvulkan1`, then run this again",
-                )?;
-                return Ok(environment);
-            }
-            Remedy::TellUser(advice) => bail!("no Vulkan device: {advice}"),
+/// Finds a device, installing a software driver where there is none, and says in one line which it is and why.
+pub fn find(wanted: Wanted) -> Result<Device> {
+    let system = System::probe();
+    let runtime = choose(wanted.device, &system)?;
+    let mut device = match runtime {
+        Runtime::Wgpu | Runtime::Vulkan => Device::new(runtime, vulkan::find()?),
+        Runtime::Cuda => {
+            let library = system.cuda.as_deref().unwrap_or_else(|| "libcuda.so.1".as_ref());
+            eprintln!("device: NVIDIA GPU, CUDA driver {}", library.display());
+            Device { without_llvm: without_llvm(), ..Device::new(runtime, Environment::default()) }
         }
-    }
-    match choose(&system) {
-        Choice::User(name) => eprintln!("device: as {name} says"),
-        Choice::Native => eprintln!("device: the system's own graphics interface"),
-        Choice::Gpu { driver } => eprintln!("device: GPU, Vulkan driver {driver}"),
-        Choice::Software { driver } => {
-            eprintln!("device: the processor, software Vulkan driver {driver}");
-            if !system.gpus.is_empty() {
-                eprintln!("note: this machine has a GPU, but no Vulkan driver for it");
-            }
-            select_software(&mut environment);
+        Runtime::Rocm => {
+            eprintln!("device: AMD GPU, ROCm");
+            Device::new(runtime, Environment::default())
         }
-        Choice::Missing => bail!("no Vulkan device, although its packages are installed: {system:?}"),
-    }
-    quiet_mesa(&mut environment, &system)?;
-    Ok(environment)
-}
-
-fn take_swiftshader(environment: &mut Environment, system: &System) -> Result<()> {
-    let driver = swiftshader::unpacked()?;
-    eprintln!("device: the processor, software Vulkan driver SwiftShader");
-    // Loaders before 1.3.207 know only the second name.
-    environment.set("VK_DRIVER_FILES", &driver.manifest);
-    environment.set("VK_ICD_FILENAMES", &driver.manifest);
-    select_software(environment);
-    if !system.loader {
-        environment.search_libraries_in(driver.loader_folder);
-    }
-    quiet_mesa(environment, system)
-}
-
-/// Leads to the software Vulkan driver, past OpenGL.
-///
-/// Where Vulkan has software drivers only, CubeCL settles on OpenGL if that shows anything but software, as in a
-/// virtual machine with an OpenGL GPU, and then finds no device `Cpu` there. So OpenGL gets no driver.
-fn select_software(environment: &mut Environment) {
-    environment.set("CUBECL_WGPU_DEFAULT_DEVICE", "Cpu");
-    environment.set("__EGL_VENDOR_LIBRARY_FILENAMES", "/dev/null");
-}
-
-/// Mesa complains in every process for which XDG_RUNTIME_DIR is not set, as it is not in containers.
-fn quiet_mesa(environment: &mut Environment, system: &System) -> Result<()> {
-    if system.os == "linux" && variable("XDG_RUNTIME_DIR").is_none() {
-        let folder = workspace::target()?.join("runtime");
-        fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
-        environment.set("XDG_RUNTIME_DIR", folder);
-    }
-    Ok(())
-}
-
-/// What a machine computes on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Choice {
-    /// What the user's variable of this name says.
-    User(&'static str),
-    /// Metal on macOS, DirectX on Windows: always there.
-    Native,
-    /// A GPU through this Vulkan driver.
-    Gpu { driver: String },
-    /// The processor through this Vulkan driver.
-    Software { driver: String },
-    /// Nothing yet.
-    Missing,
-}
-
-/// Software drivers, by the beginning of their names: Mesa's lavapipe and SwiftShader.
-const SOFTWARE: [&str; 2] = ["lvp", "vk_swiftshader"];
-
-fn choose(system: &System) -> Choice {
-    if let Some(name) = system.user_choice {
-        return Choice::User(name);
-    }
-    if matches!(system.os, "macos" | "windows") {
-        return Choice::Native;
-    }
-    if !system.loader {
-        return Choice::Missing;
-    }
-    let driver = |wanted: &dyn Fn(&str) -> bool| system.drivers.iter().find(|driver| wanted(driver)).cloned();
-    if let Some(driver) = driver(&|driver| system.gpus.iter().any(|gpu| drives(driver, *gpu))) {
-        return Choice::Gpu { driver };
-    }
-    match driver(&|driver| begins_with_one_of(driver, &SOFTWARE)) {
-        Some(driver) => Choice::Software { driver },
-        None => Choice::Missing,
-    }
-}
-
-/// Whether a driver is for a GPU: packages install the manifests of many, whatever the machine has.
-///
-/// Two are left out on purpose. Mesa's `virtio` finds a device in few of the virtual machines that have its render
-/// node, and its `dzn` does not conform to Vulkan, for which wgpu passes it over.
-fn drives(driver: &str, gpu: Gpu) -> bool {
-    let families: &[&str] = match gpu {
-        Gpu::Nvidia => &["nvidia"],
-        Gpu::RenderNode { vendor: Some(0x1002) } => &["radeon", "amd"],
-        Gpu::RenderNode { vendor: Some(0x10de) } => &["nouveau"],
-        Gpu::RenderNode { vendor: Some(0x8086) } => &["intel"],
-        Gpu::RenderNode { vendor: Some(_) } => &[],
-        Gpu::RenderNode { vendor: None } => &["asahi", "broadcom", "freedreno", "panfrost", "powervr"],
+        Runtime::Metal => {
+            eprintln!("device: Apple GPU, Metal");
+            Device::new(runtime, Environment::default())
+        }
     };
-    begins_with_one_of(driver, families)
+    device.environment.set("BURN_DEVICE", runtime.burn_device());
+    Ok(device)
 }
 
-fn begins_with_one_of(driver: &str, families: &[&str]) -> bool {
-    families.iter().any(|family| driver.starts_with(family))
+fn without_llvm() -> bool {
+    let without = !llvm::is_there();
+    if without {
+        eprintln!("CUDA kernels: compiled by NVRTC (feature `cuda-nvrtc`), because CubeCL's LLVM cannot be fetched");
+    }
+    without
+}
+
+/// The runtime for what the user wants, or for what the machine has.
+fn choose(wanted: Option<Runtime>, system: &System) -> Result<Runtime> {
+    let Some(wanted) = wanted else {
+        let nvidia = system.gpus.contains(&Gpu::Nvidia) && system.cuda.is_some();
+        return Ok(if nvidia && system.user_choice.is_none() { Runtime::Cuda } else { Runtime::Wgpu });
+    };
+    let missing = match wanted {
+        Runtime::Cuda if system.cuda.is_none() => {
+            "there is no CUDA driver (libcuda.so.1): install NVIDIA's driver for the GPU"
+        }
+        Runtime::Rocm if system.rocm.is_none() => "there is no ROCm (libamdhip64.so): install it",
+        Runtime::Metal if system.os != "macos" => "Metal is on macOS only",
+        _ => return Ok(wanted),
+    };
+    bail!("--device {}: {missing}, or leave `--device` out", wanted.burn_device())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const INTEL: Gpu = Gpu::RenderNode { vendor: Some(0x8086) };
-
-    /// A container with Debian's mesa-vulkan-drivers and libvulkan1, and no GPU.
-    fn container() -> System {
-        System {
-            os: "linux",
-            user_choice: None,
-            loader: true,
-            drivers: ["intel_hasvk_icd", "intel_icd", "lvp_icd", "radeon_icd"].map(String::from).to_vec(),
-            gpus: Vec::new(),
-        }
+    fn machine(gpus: Vec<Gpu>, cuda: bool) -> System {
+        let cuda = cuda.then(|| "/usr/lib/libcuda.so.1".into());
+        System { os: "linux", user_choice: None, loader: true, drivers: Vec::new(), gpus, cuda, rocm: None }
     }
 
-    fn software(driver: &str) -> Choice {
-        Choice::Software { driver: driver.to_owned() }
+    fn chosen(system: &System) -> Runtime {
+        choose(None, system).expect("there is always one")
     }
 
     #[test]
-    fn drivers_of_absent_gpus_do_not_count() {
-        assert_eq!(choose(&container()), software("lvp_icd"));
-    }
-
-    #[test]
-    fn a_gpu_with_its_driver_comes_before_software() {
-        let system = System { gpus: vec![INTEL], ..container() };
-        assert_eq!(choose(&system), Choice::Gpu { driver: "intel_hasvk_icd".to_owned() });
-
-        let mut system = System { gpus: vec![Gpu::Nvidia], ..container() };
-        system.drivers.push("nvidia_icd".to_owned());
-        assert_eq!(choose(&system), Choice::Gpu { driver: "nvidia_icd".to_owned() });
-    }
-
-    #[test]
-    fn a_gpu_without_its_driver_leaves_software() {
-        for gpu in [Gpu::Nvidia, Gpu::RenderNode { vendor: Some(0x10de) }, Gpu::RenderNode { vendor: None }] {
-            assert_eq!(choose(&System { gpus: vec![gpu], ..container() }), software("lvp_icd"));
-        }
-    }
-
-    #[test]
-    fn a_virtual_machines_gpu_leaves_software() {
-        let mut system = System { gpus: vec![Gpu::RenderNode { vendor: Some(0x1af4) }], ..container() };
-        system.drivers.push("virtio_icd".to_owned());
-        assert_eq!(choose(&system), software("lvp_icd"));
-    }
-
-    #[test]
-    fn an_installed_swiftshader_is_a_software_driver() {
-        let system = System { drivers: vec!["vk_swiftshader_icd".to_owned()], ..container() };
-        assert_eq!(choose(&system), software("vk_swiftshader_icd"));
-    }
-
-    #[test]
-    fn a_bare_machine_has_no_device() {
-        assert_eq!(choose(&System { loader: false, drivers: Vec::new(), ..container() }), Choice::Missing);
-        assert_eq!(choose(&System { drivers: Vec::new(), ..container() }), Choice::Missing);
-    }
-
-    #[test]
-    fn drivers_are_of_no_use_without_the_loader() {
-        assert_eq!(choose(&System { loader: false, gpus: vec![INTEL], ..container() }), Choice::Missing);
+    fn an_nvidia_gpu_with_its_driver_is_taken_by_cuda() {
+        assert_eq!(chosen(&machine(vec![Gpu::Nvidia], true)), Runtime::Cuda);
+        assert_eq!(chosen(&machine(vec![Gpu::Nvidia], false)), Runtime::Wgpu);
+        assert_eq!(chosen(&machine(Vec::new(), true)), Runtime::Wgpu);
     }
 
     #[test]
     fn the_user_comes_first() {
-        let system = System { user_choice: Some("VK_DRIVER_FILES"), gpus: vec![INTEL], ..container() };
-        assert_eq!(choose(&system), Choice::User("VK_DRIVER_FILES"));
-        let bare = System { loader: false, drivers: Vec::new(), ..system };
-        assert_eq!(choose(&bare), Choice::User("VK_DRIVER_FILES"));
+        let nvidia = machine(vec![Gpu::Nvidia], true);
+        assert_eq!(choose(Some(Runtime::Vulkan), &nvidia).expect("any machine"), Runtime::Vulkan);
+        let variable = System { user_choice: Some("VK_DRIVER_FILES"), ..nvidia };
+        assert_eq!(chosen(&variable), Runtime::Wgpu);
     }
 
     #[test]
-    fn macos_and_windows_need_no_vulkan() {
-        for os in ["macos", "windows"] {
-            assert_eq!(choose(&System { os, loader: false, drivers: Vec::new(), ..container() }), Choice::Native);
+    fn what_is_wanted_and_missing_is_an_error_that_names_it() {
+        let bare = machine(Vec::new(), false);
+        for (wanted, missing) in
+            [(Runtime::Cuda, "libcuda.so.1"), (Runtime::Rocm, "libamdhip64.so"), (Runtime::Metal, "macOS")]
+        {
+            let error = choose(Some(wanted), &bare).expect_err("it is missing").to_string();
+            assert!(error.contains(missing) && error.contains(wanted.burn_device()), "{error}");
         }
+    }
+
+    #[test]
+    fn a_build_has_the_runtimes_feature_and_autotune() {
+        let spelled = |device: &Device| workspace::arguments(&device.cargo("build"));
+        let vulkan = Device::new(Runtime::Vulkan, Environment::default());
+        assert_eq!(spelled(&vulkan), "build --features vulkan,autotune");
+        let nvrtc = Device { without_llvm: true, ..Device::new(Runtime::Cuda, Environment::default()) };
+        assert_eq!(spelled(&nvrtc), "build --features cuda-nvrtc,autotune");
+        assert!(nvrtc.cargo("build").get_envs().any(|(name, _)| name == "DOCS_RS"));
     }
 }

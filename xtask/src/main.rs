@@ -1,6 +1,6 @@
 //! `cargo xtask`: the commands of the README.
 //!
-//! Each command that computes finds a Vulkan device first (module `device`), installing a software driver where the
+//! Each command that computes finds a device first (module `device`), installing a software driver where the
 //! machine has none, and hands it to its child processes through environment variables.
 
 mod bench;
@@ -8,13 +8,16 @@ mod device;
 mod environment;
 mod inspect;
 mod lint;
+mod llvm;
 mod mesa;
 mod remedy;
+mod runtime;
 mod skips;
 mod swiftshader;
 mod system;
 mod test;
 mod train;
+mod vulkan;
 mod workspace;
 
 use std::process::ExitCode;

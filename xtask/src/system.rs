@@ -1,4 +1,4 @@
-//! What the machine offers Vulkan: its loader, its drivers, its GPUs. Only looks, changes nothing.
+//! What the machine offers: the Vulkan loader, drivers, GPUs. Only looks, changes nothing.
 
 use std::env;
 use std::ffi::OsString;
@@ -21,6 +21,10 @@ pub struct System {
     pub drivers: Vec<String>,
     /// The GPUs whose device files this user can reach.
     pub gpus: Vec<Gpu>,
+    /// The library of NVIDIA's CUDA driver.
+    pub cuda: Option<PathBuf>,
+    /// The library of AMD's ROCm.
+    pub rocm: Option<PathBuf>,
 }
 
 /// A GPU, as the kernel shows it.
@@ -38,9 +42,11 @@ impl System {
         Self {
             os: env::consts::OS,
             user_choice: USER_CHOICES.into_iter().find(|name| variable(name).is_some()),
-            loader: library_folders().iter().any(|folder| folder.join("libvulkan.so.1").exists()),
+            loader: library("libvulkan.so.1").is_some(),
             drivers: manifest_folders().iter().flat_map(|folder| names(folder)).filter_map(|n| driver(&n)).collect(),
             gpus: gpus(),
+            cuda: library("libcuda.so.1"),
+            rocm: library("libamdhip64.so"),
         }
     }
 }
@@ -55,6 +61,11 @@ fn folders_of(name: &str, default: &str) -> Vec<PathBuf> {
     env::split_paths(&variable(name).unwrap_or_else(|| default.into())).collect()
 }
 
+/// A shared library, where the dynamic linker finds it.
+fn library(name: &str) -> Option<PathBuf> {
+    library_folders().into_iter().map(|folder| folder.join(name)).find(|path| path.exists())
+}
+
 /// Where the dynamic linker finds shared libraries, on the distributions we know.
 fn library_folders() -> Vec<PathBuf> {
     let multiarch = format!("{}-linux-gnu", env::consts::ARCH);
@@ -63,6 +74,7 @@ fn library_folders() -> Vec<PathBuf> {
         folders.push(PathBuf::from(root));
         folders.push(Path::new(root).join(&multiarch));
     }
+    folders.push(PathBuf::from("/opt/rocm/lib"));
     folders
 }
 

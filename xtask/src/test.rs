@@ -5,13 +5,17 @@ use std::process::{Command, ExitCode};
 use anyhow::Result;
 use clap::Args;
 
-use crate::{device, lint, skips::Skips, workspace};
+use crate::device::{self, Device, Wanted};
+use crate::{lint, skips::Skips, workspace};
 
 /// Options of `cargo xtask test`.
 #[derive(Args)]
 pub struct Options {
     /// Only the tests whose name contains this, and neither Clippy nor the packages by themselves
     filter: Option<String>,
+
+    #[command(flatten)]
+    wanted: Wanted,
 
     /// Also the tests that take long
     #[arg(long)]
@@ -26,10 +30,10 @@ pub struct Options {
 /// and a check of each package by itself, which compile the dependencies anew.
 pub fn run(options: &Options) -> Result<ExitCode> {
     lint::check_format()?;
-    let environment = device::find()?;
+    let device = device::find(options.wanted)?;
     let skips = Skips::new()?;
-    let mut tests = command(options);
-    environment.apply(&mut tests);
+    let mut tests = command(options, &device);
+    device.environment.apply(&mut tests);
     skips.apply(&mut tests, options.strict);
     let mut is_good = workspace::succeeds(&mut tests)?;
     skips.print()?;
@@ -41,10 +45,10 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn command(options: &Options) -> Command {
-    let mut command = workspace::cargo("test");
+fn command(options: &Options, device: &Device) -> Command {
+    let mut command = device.cargo("test");
     // To the end even past a failure: the first broken binary hides nothing of the others.
-    command.args(["--release", "--workspace", "--no-fail-fast", "--features", workspace::FEATURES]);
+    command.args(["--release", "--workspace", "--no-fail-fast"]);
     if options.heavy {
         command.args(["--features", "heavy"]);
     }
@@ -55,13 +59,17 @@ fn command(options: &Options) -> Command {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::environment::Environment;
+    use crate::runtime::Runtime;
 
     #[test]
     fn everything_runs_with_the_same_features() {
-        let all = "test --release --workspace --no-fail-fast --features wgpu,autotune";
-        let spelled = |options: &Options| workspace::arguments(&command(options));
-        assert_eq!(spelled(&Options { filter: None, heavy: false, strict: false }), all);
-        let options = Options { filter: Some("matmul".to_owned()), heavy: true, strict: true };
+        let device = Device::new(Runtime::Wgpu, Environment::default());
+        let all = "test --features wgpu,autotune --release --workspace --no-fail-fast";
+        let spelled = |options: &Options| workspace::arguments(&command(options, &device));
+        let options = Options { filter: None, wanted: Wanted::default(), heavy: false, strict: false };
+        assert_eq!(spelled(&options), all);
+        let options = Options { filter: Some("matmul".to_owned()), heavy: true, strict: true, ..options };
         assert_eq!(spelled(&options), format!("{all} --features heavy matmul"));
     }
 }

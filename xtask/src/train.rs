@@ -7,7 +7,8 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 
-use crate::{device, workspace};
+use crate::device::{self, Wanted};
+use crate::workspace;
 
 /// Options of `cargo xtask train`.
 #[derive(Args)]
@@ -15,6 +16,9 @@ pub struct Options {
     /// The example to train
     #[arg(default_value = "digits_convnet")]
     example: String,
+
+    #[command(flatten)]
+    wanted: Wanted,
 
     /// How many times to train
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..))]
@@ -32,9 +36,9 @@ pub struct Options {
 /// Builds the example once, trains with it in processes of their own, one after another, and compares the digests.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let example = &options.example;
-    let environment = device::find()?;
-    let mut build = workspace::cargo("build");
-    build.args(["--release", "--features", workspace::FEATURES, "--example", example]);
+    let device = device::find(options.wanted)?;
+    let mut build = device.cargo("build");
+    build.args(["--release", "--example", example]);
     workspace::succeed(&mut build)?;
 
     let program = workspace::target()?.join("release/examples").join(format!("{example}{EXE_SUFFIX}"));
@@ -43,7 +47,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         eprintln!("\nrun {run} of {}, a process of its own", options.runs);
         let mut training = Command::new(&program);
         training.current_dir(workspace::root()).args(options.plain.then_some("--plain")).args(&options.arguments);
-        environment.apply(&mut training);
+        device.environment.apply(&mut training);
         let output =
             run_through(&mut training, &mut io::stdout()).with_context(|| format!("run {run} of {example}"))?;
         let digest = digest(&output).with_context(|| format!("run {run} of {example} printed no line `digest: ..`"))?;

@@ -6,9 +6,6 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, ensure};
 
-/// The one feature set of tests, examples and benches, so that one build serves all of them.
-pub const FEATURES: &str = "wgpu,autotune";
-
 /// The workspace's root folder.
 pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace's root")

@@ -1,0 +1,240 @@
+// What a CUDA C++ kernel is compiled against to run on the CPU: CUDA's built-in variables, intrinsics and half types.
+//
+// The emulator fills `emulator_state` before a thread runs, and `barrier` switches to another thread. Arithmetic is IEEE's, with
+// one rounding per operation; other functions (exp, sin, ..) are those of the C library, whose bits are not a device's.
+#pragma once
+
+typedef unsigned long size_t;
+typedef unsigned int uint;
+typedef unsigned char uchar;
+struct uint3 { unsigned x, y, z; };
+typedef uint3 dim3;
+
+// ---- The interface to the emulator; `State` in src/module.rs has the same layout.
+struct EmulatorState {
+  uint3 thread, block, block_size, grid_size;
+  char *shared;
+  void *context;
+  void (*barrier)(void *context, unsigned line);
+  void (*access)(void *context, const void *address, unsigned long size, unsigned write);
+};
+#define EMULATOR_EXPORT extern "C" __attribute__((visibility("default")))
+#define EMULATOR_UNCHECKED __attribute__((no_sanitize("thread")))
+EMULATOR_EXPORT EmulatorState emulator_state;
+EmulatorState emulator_state = {};
+
+// The bounds of this library: reads of its constants are allowed.
+extern "C" __attribute__((visibility("hidden"))) const char __ehdr_start[], _end[];
+EMULATOR_EXPORT EMULATOR_UNCHECKED void emulator_image(const char **begin, const char **end) { *begin = __ehdr_start; *end = _end; }
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __align__(n) alignas(n)
+#define __launch_bounds__(...)
+#define __cluster_dims__(...)
+#define __grid_constant__
+#define threadIdx emulator_state.thread
+#define blockIdx emulator_state.block
+#define blockDim emulator_state.block_size
+#define gridDim emulator_state.grid_size
+#define warpSize 32
+#define __syncthreads() emulator_state.barrier(emulator_state.context, __LINE__)
+static inline void __threadfence() {}
+static inline void __threadfence_block() {}
+
+// ---- Memory checks: g++ calls these before each access when it compiles with -fsanitize=thread.
+#ifdef CUDA_EMULATOR_CHECK
+#define EMULATOR_HIDDEN extern "C" __attribute__((visibility("hidden"))) EMULATOR_UNCHECKED
+#define EMULATOR_ACCESS(name, size, write) \
+  EMULATOR_HIDDEN void __tsan_##name(void *p) { emulator_state.access(emulator_state.context, p, size, write); }
+EMULATOR_ACCESS(read1, 1, 0) EMULATOR_ACCESS(read2, 2, 0) EMULATOR_ACCESS(read4, 4, 0) EMULATOR_ACCESS(read8, 8, 0) EMULATOR_ACCESS(read16, 16, 0)
+EMULATOR_ACCESS(write1, 1, 1) EMULATOR_ACCESS(write2, 2, 1) EMULATOR_ACCESS(write4, 4, 1) EMULATOR_ACCESS(write8, 8, 1) EMULATOR_ACCESS(write16, 16, 1)
+EMULATOR_ACCESS(unaligned_read2, 2, 0) EMULATOR_ACCESS(unaligned_read4, 4, 0) EMULATOR_ACCESS(unaligned_read8, 8, 0) EMULATOR_ACCESS(unaligned_read16, 16, 0)
+EMULATOR_ACCESS(unaligned_write2, 2, 1) EMULATOR_ACCESS(unaligned_write4, 4, 1) EMULATOR_ACCESS(unaligned_write8, 8, 1) EMULATOR_ACCESS(unaligned_write16, 16, 1)
+EMULATOR_HIDDEN void __tsan_read_range(void *p, unsigned long n) { emulator_state.access(emulator_state.context, p, n, 0); }
+EMULATOR_HIDDEN void __tsan_write_range(void *p, unsigned long n) { emulator_state.access(emulator_state.context, p, n, 1); }
+EMULATOR_HIDDEN void __tsan_func_entry(void *) {}
+EMULATOR_HIDDEN void __tsan_func_exit() {}
+EMULATOR_HIDDEN void __tsan_init() {}
+#endif
+
+// ---- Bits.
+template <class To, class From> static inline To emulator_bits(From x) { static_assert(sizeof(To) == sizeof(From), ""); To r; __builtin_memcpy(&r, &x, sizeof r); return r; }
+static inline unsigned __float_as_uint(float x) { return emulator_bits<unsigned>(x); }
+static inline int __float_as_int(float x) { return emulator_bits<int>(x); }
+static inline float __uint_as_float(unsigned x) { return emulator_bits<float>(x); }
+static inline float __int_as_float(int x) { return emulator_bits<float>(x); }
+static inline int __clz(unsigned x) { return x ? __builtin_clz(x) : 32; }
+static inline int __clzll(unsigned long long x) { return x ? __builtin_clzll(x) : 64; }
+static inline int __ffs(int x) { return __builtin_ffs(x); }
+static inline int __ffsll(long long x) { return __builtin_ffsll(x); }
+static inline int __popc(unsigned x) { return __builtin_popcount(x); }
+static inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
+static inline unsigned __brev(unsigned x) { unsigned r = 0; for (int i = 0; i < 32; i++) r |= (x >> i & 1) << (31 - i); return r; }
+static inline unsigned long long __brevll(unsigned long long x) { return (unsigned long long)__brev((unsigned)x) << 32 | __brev((unsigned)(x >> 32)); }
+static inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned long long)a * b >> 32; }
+static inline int __mulhi(int a, int b) { return (long long)a * b >> 32; }
+static inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) { return (unsigned __int128)a * b >> 64; }
+static inline long long __mul64hi(long long a, long long b) { return (__int128)a * b >> 64; }
+
+// ---- Functions of float and double.
+extern "C" {
+#define EMULATOR_LIBM(n) double n(double); float n##f(float);
+EMULATOR_LIBM(exp) EMULATOR_LIBM(exp2) EMULATOR_LIBM(expm1) EMULATOR_LIBM(log) EMULATOR_LIBM(log2) EMULATOR_LIBM(log1p) EMULATOR_LIBM(erf)
+EMULATOR_LIBM(sin) EMULATOR_LIBM(cos) EMULATOR_LIBM(tan) EMULATOR_LIBM(asin) EMULATOR_LIBM(acos) EMULATOR_LIBM(atan)
+EMULATOR_LIBM(sinh) EMULATOR_LIBM(cosh) EMULATOR_LIBM(tanh) EMULATOR_LIBM(asinh) EMULATOR_LIBM(acosh) EMULATOR_LIBM(atanh)
+EMULATOR_LIBM(sqrt) EMULATOR_LIBM(floor) EMULATOR_LIBM(ceil) EMULATOR_LIBM(trunc) EMULATOR_LIBM(rint) EMULATOR_LIBM(round) EMULATOR_LIBM(fabs)
+#define EMULATOR_LIBM2(n) double n(double, double); float n##f(float, float);
+EMULATOR_LIBM2(pow) EMULATOR_LIBM2(fmod) EMULATOR_LIBM2(atan2) EMULATOR_LIBM2(hypot) EMULATOR_LIBM2(copysign)
+double fma(double, double, double); float fmaf(float, float, float);
+int abs(int);
+}
+#define EMULATOR_FLOAT(n) static inline float n(float x) { return n##f(x); }
+EMULATOR_FLOAT(exp) EMULATOR_FLOAT(exp2) EMULATOR_FLOAT(expm1) EMULATOR_FLOAT(log) EMULATOR_FLOAT(log2) EMULATOR_FLOAT(log1p) EMULATOR_FLOAT(erf)
+EMULATOR_FLOAT(sin) EMULATOR_FLOAT(cos) EMULATOR_FLOAT(tan) EMULATOR_FLOAT(asin) EMULATOR_FLOAT(acos) EMULATOR_FLOAT(atan)
+EMULATOR_FLOAT(sinh) EMULATOR_FLOAT(cosh) EMULATOR_FLOAT(tanh) EMULATOR_FLOAT(asinh) EMULATOR_FLOAT(acosh) EMULATOR_FLOAT(atanh)
+EMULATOR_FLOAT(sqrt) EMULATOR_FLOAT(floor) EMULATOR_FLOAT(ceil) EMULATOR_FLOAT(trunc) EMULATOR_FLOAT(rint) EMULATOR_FLOAT(round) EMULATOR_FLOAT(fabs)
+#define EMULATOR_FLOAT2(n) static inline float n(float x, float y) { return n##f(x, y); }
+EMULATOR_FLOAT2(pow) EMULATOR_FLOAT2(fmod) EMULATOR_FLOAT2(atan2) EMULATOR_FLOAT2(hypot) EMULATOR_FLOAT2(copysign)
+static inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+static inline float abs(float x) { return __builtin_fabsf(x); }
+static inline double abs(double x) { return __builtin_fabs(x); }
+static inline long long abs(long long x) { return x < 0 ? -x : x; }
+static inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
+static inline float rsqrt(float x) { return 1.0f / sqrtf(x); }
+static inline double rsqrt(double x) { return 1.0 / sqrt(x); }
+static inline float rhypotf(float x, float y) { return 1.0f / hypotf(x, y); }
+static inline double rhypot(double x, double y) { return 1.0 / hypot(x, y); }
+static inline bool isnan(float x) { return x != x; }
+static inline bool isnan(double x) { return x != x; }
+static inline bool isinf(float x) { return __builtin_isinf(x); }
+static inline bool isinf(double x) { return __builtin_isinf(x); }
+// As on the device: of a NaN and a number the number, and -0 below +0.
+template <class T> static inline T emulator_max(T a, T b) { return a > b ? a : b > a ? b : a == b ? (__builtin_signbit(a) ? b : a) : a == a ? a : b; }
+template <class T> static inline T emulator_min(T a, T b) { return a < b ? a : b < a ? b : a == b ? (__builtin_signbit(a) ? a : b) : a == a ? a : b; }
+template <class T> static inline T max(T a, T b) { return a > b ? a : b; }
+template <class T> static inline T min(T a, T b) { return a < b ? a : b; }
+#define EMULATOR_EXTREME(n, of, T) static inline T n(T a, T b) { return of(a, b); }
+EMULATOR_EXTREME(max, emulator_max, float) EMULATOR_EXTREME(min, emulator_min, float) EMULATOR_EXTREME(max, emulator_max, double) EMULATOR_EXTREME(min, emulator_min, double)
+EMULATOR_EXTREME(fmaxf, emulator_max, float) EMULATOR_EXTREME(fminf, emulator_min, float) EMULATOR_EXTREME(fmax, emulator_max, double) EMULATOR_EXTREME(fmin, emulator_min, double)
+
+// ---- Rounding to 16 bits, once. A value is first rounded to odd in a wider type: rounding that gives what rounding the value gives.
+static inline float emulator_odd(double x) {
+  float f = (float)x; double back = f;
+  if (back == x || x != x || (emulator_bits<unsigned>(f) & 1)) return f;
+  unsigned u = emulator_bits<unsigned>(f);
+  bool up = x < 0 ? back > x : back < x; // Away from zero, where rounding went towards it.
+  return emulator_bits<float>(up ? u + 1 : u - 1);
+}
+// a + b rounded to odd: the rest of the sum (Knuth's TwoSum) sets the last bit.
+static inline double emulator_odd_sum(double a, double b) {
+  double s = a + b, v = s - a, rest = (a - (s - v)) + (b - v);
+  unsigned long u = emulator_bits<unsigned long>(s);
+  if (rest == 0 || rest != rest || (u & 1)) return s;
+  return emulator_bits<double>((rest > 0) == (s > 0) ? u + 1 : u - 1);
+}
+template <class T> static inline float emulator_odd_integer(T x) {
+  bool negative = x < 0; unsigned long u = negative ? 0ul - (unsigned long)x : (unsigned long)x;
+  int drop = u >> 24 ? 40 - __builtin_clzl(u) : 0;
+  unsigned long kept = drop ? u >> drop | ((u & ((1ul << drop) - 1)) != 0) : u;
+  float f = (float)kept; for (int i = 0; i < drop; i++) f *= 2.0f;
+  return negative ? -f : f;
+}
+// float -> f16 and bf16 to nearest, ties to even; a NaN gives 0x7fff, as __float2half_rn and __float2bfloat16_rn do.
+static inline unsigned short emulator_to_f16(float f) {
+  unsigned b = emulator_bits<unsigned>(f), sign = b >> 16 & 0x8000, a = b & 0x7fffffff;
+  if (a > 0x7f800000) return 0x7fff;
+  if (a >= 0x47800000) return sign | 0x7c00; // 2^16 and more; the step below rounds 65520 to infinity.
+  if (a < 0x38800000) return sign | (unsigned short)(emulator_bits<unsigned>(emulator_bits<float>(a) + 0.5f) - 0x3f000000); // Subnormal: 0.5's last bit is 2^-24.
+  return sign | (unsigned short)((a - 0x38000000 + 0xfff + (a >> 13 & 1)) >> 13);
+}
+static inline float emulator_from_f16(unsigned short h) {
+  unsigned sign = (unsigned)(h & 0x8000) << 16, a = h & 0x7fff;
+  if (a > 0x7c00) return emulator_bits<float>(0x7fffffffu);
+  if (a == 0x7c00) return emulator_bits<float>(sign | 0x7f800000);
+  if (a < 0x400) { float f = (float)a * 5.9604644775390625e-8f; return sign ? -f : f; }
+  return emulator_bits<float>(sign | ((a << 13) + 0x38000000));
+}
+static inline unsigned short emulator_to_bf16(float f) {
+  unsigned b = emulator_bits<unsigned>(f);
+  return (b & 0x7fffffff) > 0x7f800000 ? 0x7fff : (unsigned short)((b + 0x7fff + (b >> 16 & 1)) >> 16);
+}
+static inline float emulator_from_bf16(unsigned short h) { return emulator_bits<float>((unsigned)h << 16); }
+
+#define EMULATOR_HALF_TYPE(H, to, from) \
+  struct H { \
+    unsigned short bits; \
+    H() {} H(float f) : bits(to(f)) {} H(double d) : bits(to(emulator_odd(d))) {} H(bool b) : bits(to(b)) {} \
+    H(signed char i) : bits(to(i)) {} H(unsigned char i) : bits(to(i)) {} H(short i) : bits(to(i)) {} H(unsigned short i) : bits(to(i)) {} \
+    H(int i) : bits(to(emulator_odd_integer(i))) {} H(unsigned i) : bits(to(emulator_odd_integer(i))) {} \
+    H(long i) : bits(to(emulator_odd_integer(i))) {} H(unsigned long i) : bits(to(emulator_odd_integer(i))) {} \
+    H(long long i) : bits(to(emulator_odd_integer(i))) {} H(unsigned long long i) : bits(to(emulator_odd_integer(i))) {} \
+    operator float() const { return from(bits); } \
+  }; \
+  static inline H operator+(H a, H b) { return H((float)a + (float)b); } static inline H operator-(H a, H b) { return H((float)a - (float)b); } \
+  static inline H operator*(H a, H b) { return H((float)a * (float)b); } static inline H operator/(H a, H b) { return H((float)a / (float)b); } \
+  static inline H operator-(H a) { a.bits ^= 0x8000; return a; } \
+  static inline bool operator<(H a, H b) { return (float)a < (float)b; } static inline bool operator>(H a, H b) { return (float)a > (float)b; } \
+  static inline bool operator<=(H a, H b) { return (float)a <= (float)b; } static inline bool operator>=(H a, H b) { return (float)a >= (float)b; } \
+  static inline bool operator==(H a, H b) { return (float)a == (float)b; } static inline bool operator!=(H a, H b) { return (float)a != (float)b; } \
+  static inline H __hfma(H a, H b, H c) { return H(emulator_odd_sum((double)(float)a * (double)(float)b, (double)(float)c)); } \
+  static inline bool __hisnan(H a) { return (float)a != (float)a; } static inline bool __hisinf(H a) { return __builtin_isinf((float)a); } \
+  static inline H __habs(H a) { a.bits &= 0x7fff; return a; } \
+  static inline H __hmax(H a, H b) { return H(emulator_max((float)a, (float)b)); } static inline H __hmin(H a, H b) { return H(emulator_min((float)a, (float)b)); } \
+  static inline H __hmax_nan(H a, H b) { return __hisnan(a) ? a : __hisnan(b) ? b : __hmax(a, b); } \
+  static inline H __hmin_nan(H a, H b) { return __hisnan(a) ? a : __hisnan(b) ? b : __hmin(a, b); } \
+  static inline H hexp(H a) { return H(expf(a)); } static inline H hlog(H a) { return H(logf(a)); } static inline H hsin(H a) { return H(sinf(a)); } \
+  static inline H hcos(H a) { return H(cosf(a)); } static inline H htanh(H a) { return H(tanhf(a)); } static inline H hsqrt(H a) { return H(sqrtf(a)); } \
+  static inline H hrsqrt(H a) { return H(rsqrtf(a)); } static inline H hceil(H a) { return H(ceilf(a)); } static inline H hfloor(H a) { return H(floorf(a)); } \
+  static inline H htrunc(H a) { return H(truncf(a)); } static inline H hrint(H a) { return H(rintf(a)); }
+EMULATOR_HALF_TYPE(__half, emulator_to_f16, emulator_from_f16)
+EMULATOR_HALF_TYPE(__nv_bfloat16, emulator_to_bf16, emulator_from_bf16)
+typedef __half half;
+
+// ---- Float to integer, as the device does it: towards zero, beyond the range to its end, and a NaN to 0.
+template <class A, class B> struct EmulatorSame { static const bool value = false; };
+template <class A> struct EmulatorSame<A, A> { static const bool value = true; };
+template <class T> static inline T emulator_saturate(double x) {
+  const T highest = T(-1) > T(0) ? T(~T(0)) : T(~(1ull << (sizeof(T) * 8 - 1)));
+  const T lowest = T(-1) > T(0) ? T(0) : T(1ull << (sizeof(T) * 8 - 1));
+  return x != x ? T(0) : x <= (double)lowest ? lowest : x >= (double)highest ? highest : (T)x;
+}
+template <class T, class X> static inline T emulator_convert(X x) {
+  if constexpr (EmulatorSame<X, float>::value || EmulatorSame<X, double>::value) return emulator_saturate<T>(x);
+  else if constexpr (EmulatorSame<X, __half>::value || EmulatorSame<X, __nv_bfloat16>::value) return emulator_saturate<T>((float)x);
+  else return (T)x;
+}
+// CubeCL writes a conversion as `type(value)`.
+#define int16_t(...) emulator_convert<int16_t>(__VA_ARGS__)
+#define int32_t(...) emulator_convert<int32_t>(__VA_ARGS__)
+#define int64_t(...) emulator_convert<int64_t>(__VA_ARGS__)
+#define uint16_t(...) emulator_convert<uint16_t>(__VA_ARGS__)
+#define uint32_t(...) emulator_convert<uint32_t>(__VA_ARGS__)
+#define uint64_t(...) emulator_convert<uint64_t>(__VA_ARGS__)
+
+// ---- A kernel called by its array of argument addresses, and what its parameters are.
+template <class T> struct EmulatorBare { typedef T type; };
+template <class T> struct EmulatorBare<const T> { typedef T type; };
+template <class T> struct EmulatorBare<T &> { typedef typename EmulatorBare<T>::type type; };
+template <class T> struct EmulatorPointee { static const unsigned long size = 0; };
+template <class T> struct EmulatorPointee<T *> { static const unsigned long size = sizeof(T); };
+template <unsigned long... I> struct EmulatorIndices {};
+template <unsigned long N, unsigned long... I> struct EmulatorMake : EmulatorMake<N - 1, N - 1, I...> {};
+template <unsigned long... I> struct EmulatorMake<0, I...> { typedef EmulatorIndices<I...> type; };
+template <class... A, unsigned long... I> EMULATOR_UNCHECKED static inline void emulator_apply(void (*f)(A...), void **a, EmulatorIndices<I...>) { f(*(typename EmulatorBare<A>::type *)a[I]...); }
+template <class... A> EMULATOR_UNCHECKED static inline void emulator_call(void (*f)(A...), void **a) { emulator_apply(f, a, typename EmulatorMake<sizeof...(A)>::type()); }
+// The sizes of what pointer parameters point to, 0 for other parameters.
+template <class... A> EMULATOR_UNCHECKED static inline unsigned long emulator_pointees(void (*)(A...), unsigned long *out) { unsigned long n = 0; ((out[n++] = EmulatorPointee<A>::size), ...); return n; }
+// CubeCL's launch information, the last parameter: the lengths of the buffers in elements, in the order of the parameters.
+template <class T> EMULATOR_UNCHECKED static inline auto emulator_length(const T &info, unsigned long i, int) -> decltype((unsigned long)info.static_meta[0]) { return i < sizeof info.static_meta / sizeof info.static_meta[0] ? (unsigned long)info.static_meta[i] : ~0ul; }
+template <class T> EMULATOR_UNCHECKED static inline unsigned long emulator_length(const T &, unsigned long, long) { return ~0ul; }
+template <class... A> struct EmulatorLast { typedef int type; };
+template <class A> struct EmulatorLast<A> { typedef typename EmulatorBare<A>::type type; };
+template <class A, class... B> struct EmulatorLast<A, B...> : EmulatorLast<B...> {};
+template <class... A> EMULATOR_UNCHECKED static inline unsigned long emulator_length_of(void (*)(A...), void **a, unsigned long i) { typedef typename EmulatorLast<A...>::type Last; return emulator_length(*(Last *)a[sizeof...(A) - 1], i, 0); }
+#define EMULATOR_KERNEL(name) \
+  EMULATOR_EXPORT EMULATOR_UNCHECKED void emulator_run_##name(void **a) { emulator_call(name, a); } \
+  EMULATOR_EXPORT EMULATOR_UNCHECKED unsigned long emulator_pointees_##name(unsigned long *out) { return emulator_pointees(name, out); } \
+  EMULATOR_EXPORT EMULATOR_UNCHECKED unsigned long emulator_length_##name(void **a, unsigned long i) { return emulator_length_of(name, a, i); }

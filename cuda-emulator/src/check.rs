@@ -1,0 +1,431 @@
+//! What compute-sanitizer checks, for one launch: each access to global and shared memory.
+//!
+//! The launch's buffers are copied into an arena, each with room around it, so that an access beyond one never meets
+//! another: CubeCL cuts its buffers from larger allocations, and gives each one's length with the launch. A cell for each byte
+//! has who wrote it last, and who read it since.
+
+use crate::memory;
+use crate::module::{Index, Kernel};
+use crate::report::{self, Kind};
+use std::ffi::c_void;
+
+/// Bytes around each buffer in the arena.
+const ROOM: usize = 64 << 10;
+
+const ALIGNMENT: usize = 512;
+
+/// What the name of CubeCL's parameter for shapes and strides begins with; no launch gives its length.
+const WITHOUT_LENGTH: &str = "dynamic_meta";
+
+/// A buffer, as a parameter of the kernel names it.
+struct Buffer {
+    name: String,
+    /// The device's address.
+    address: usize,
+    length: usize,
+}
+
+/// Buffers that overlap, at one place in the arena.
+struct Region {
+    /// Offset in the arena.
+    start: usize,
+    length: usize,
+    /// The device's address.
+    address: usize,
+    /// Of its first byte in `written` and `cells`.
+    at: usize,
+    stored: bool,
+}
+
+/// Who touched a byte, as `thread_key` packs it; 0 is nobody.
+#[derive(Clone, Copy, Default)]
+struct Cell {
+    writer: u64,
+    reader: u64,
+}
+
+/// More than one thread of the block in this interval.
+const MANY_THREADS: u64 = 0x7FF << 21;
+const THREAD: u64 = 0x7FF << 21;
+const EPOCH: u64 = (1 << 21) - 1;
+/// More than one block.
+const MANY_BLOCKS: u64 = 0xFFFF_FFFF << 32;
+
+/// Block, thread and interval between barriers.
+fn thread_key(block: u64, thread: u64, epoch: u64) -> u64 {
+    (block + 1) << 32 | thread << 21 | (epoch & EPOCH)
+}
+
+/// An access that conflicts with an earlier one: the kind, and the other's key.
+fn touch(cell: &mut Cell, me: u64, write: bool) -> Option<(Kind, u64)> {
+    let conflict = |other: u64| {
+        if other == 0 {
+            None
+        } else if other >> 32 != me >> 32 {
+            Some((Kind::BlockRace, other))
+        } else if other & EPOCH == me & EPOCH && other & THREAD != me & THREAD {
+            Some((Kind::ThreadRace, other))
+        } else {
+            None
+        }
+    };
+    let mut found = conflict(cell.writer);
+    if write {
+        found = found.or_else(|| conflict(cell.reader));
+        cell.writer = me;
+    } else if cell.reader == 0 || cell.reader >> 32 == me >> 32 {
+        let others = cell.reader != 0 && cell.reader & EPOCH == me & EPOCH && cell.reader & THREAD != me & THREAD;
+        cell.reader = if others { me | MANY_THREADS } else { me };
+    } else {
+        cell.reader = MANY_BLOCKS;
+    }
+    found
+}
+
+/// The checks of one launch.
+pub struct Checker {
+    kernel: String,
+    arena: Vec<u8>,
+    buffers: Vec<Buffer>,
+    regions: Vec<Region>,
+    /// 1 for each byte of the regions that was written since its allocation.
+    written: Vec<u8>,
+    cells: Vec<Cell>,
+    /// Ranges of addresses in which accesses are allowed as they are.
+    direct: Vec<(usize, usize)>,
+    image: (usize, usize),
+    shared: (usize, usize),
+    /// The block, plus 1, that wrote each byte of shared memory last.
+    shared_written: Vec<u64>,
+    shared_cells: Vec<Cell>,
+    stack: (usize, usize),
+    block_size: Index,
+    grid: Index,
+    block: u64,
+    thread: u64,
+    epoch: u64,
+    /// Whether an access was outside every buffer.
+    pub illegal: bool,
+    pub bytes_read: u64,
+    pub bytes_written: u64,
+}
+
+/// Whether a thread may go on after an access.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The memory is there.
+    Continue,
+    /// It is not: the access would end the process.
+    Abandon,
+}
+
+impl Checker {
+    /// The checks of a launch, and the kernel's arguments with pointers into the arena.
+    ///
+    /// # Safety
+    ///
+    /// `arguments` are those of a launch of `kernel`.
+    pub unsafe fn new(
+        kernel: &Kernel,
+        grid: Index,
+        block_size: Index,
+        arguments: *mut *mut c_void,
+    ) -> (Self, Vec<u64>) {
+        let (mut buffers, mut direct) = (Vec::new(), Vec::new());
+        let mut pointers = vec![0u64; kernel.parameters.len()];
+        let mut place = 0;
+        for (i, parameter) in kernel.parameters.iter().enumerate().filter(|(_, parameter)| parameter.pointee != 0) {
+            // SAFETY: a pointer parameter's argument is an address of a pointer.
+            let address = unsafe { *(*arguments.add(i)).cast::<u64>() } as usize;
+            pointers[i] = address as u64;
+            let remaining = memory::remaining(address);
+            if parameter.name.starts_with(WITHOUT_LENGTH) {
+                direct.push((address, address + remaining.unwrap_or(0)));
+                continue;
+            }
+            // SAFETY: the caller's promise.
+            let elements = unsafe { kernel.length(arguments, place) };
+            place += 1;
+            let length = elements.map_or(remaining.unwrap_or(0), |elements| elements * parameter.pointee);
+            if length > remaining.unwrap_or(0) {
+                report::add(Kind::Memory, &kernel.name, || {
+                    format!(
+                        "buffer {} (`{}`) has {length} bytes, {} of them allocated",
+                        place - 1,
+                        parameter.name,
+                        remaining.unwrap_or(0)
+                    )
+                });
+            }
+            let length = length.min(remaining.unwrap_or(0));
+            buffers.push(Buffer { name: format!("buffer {} (`{}`)", place - 1, parameter.name), address, length });
+        }
+        let regions = regions(&buffers);
+        let end = regions.last().map_or(0, |region| region.start + region.length + ROOM);
+        let bytes = regions.last().map_or(0, |region| region.at + region.length);
+        let mut checker = Self {
+            kernel: kernel.name.clone(),
+            arena: vec![0; end + ALIGNMENT],
+            buffers,
+            regions,
+            written: Vec::with_capacity(bytes),
+            cells: vec![Cell::default(); bytes],
+            direct,
+            image: kernel.image,
+            shared: (0, 0),
+            shared_written: Vec::new(),
+            shared_cells: Vec::new(),
+            stack: (0, 0),
+            block_size,
+            grid,
+            block: 0,
+            thread: 0,
+            epoch: 0,
+            illegal: false,
+            bytes_read: 0,
+            bytes_written: 0,
+        };
+        let base = checker.base();
+        for region in &checker.regions {
+            // SAFETY: `remaining` bounded the region by its allocation, and the arena has room for it.
+            unsafe {
+                let into = (base + region.start) as *mut u8;
+                into.copy_from_nonoverlapping(region.address as *const u8, region.length);
+            }
+            checker.written.extend(memory::written(region.address, region.length).expect("`remaining` bounded it"));
+        }
+        for (pointer, parameter) in pointers.iter_mut().zip(&kernel.parameters) {
+            let address = *pointer as usize;
+            let inside = |region: &&Region| (region.address..=region.address + region.length).contains(&address);
+            if parameter.pointee != 0
+                && !parameter.name.starts_with(WITHOUT_LENGTH)
+                && let Some(region) = checker.regions.iter().rev().find(inside)
+            {
+                *pointer = (base + region.start + address - region.address) as u64;
+            }
+        }
+        (checker, pointers)
+    }
+
+    /// Where the arena's offsets are counted from.
+    fn base(&self) -> usize {
+        (self.arena.as_ptr() as usize).next_multiple_of(ALIGNMENT)
+    }
+
+    /// Writes what the kernel wrote back to the device's memory.
+    pub fn finish(self) {
+        let base = self.base();
+        for region in self.regions.iter().filter(|region| region.stored) {
+            // SAFETY: as in `new`, the other way round.
+            unsafe {
+                let from = (base + region.start) as *const u8;
+                (region.address as *mut u8).copy_from_nonoverlapping(from, region.length);
+            }
+            memory::set_written(region.address, &self.written[region.at..region.at + region.length]);
+        }
+    }
+
+    /// The block's shared memory.
+    pub fn share(&mut self, address: usize, length: usize) {
+        self.shared = (address, length);
+        self.shared_written = vec![0; length];
+        self.shared_cells = vec![Cell::default(); length];
+    }
+
+    pub fn enter_block(&mut self, block: u64) {
+        (self.block, self.epoch) = (block, 0);
+    }
+
+    pub fn enter_thread(&mut self, thread: u64, stack: (usize, usize)) {
+        (self.thread, self.stack) = (thread, stack);
+    }
+
+    /// A barrier: `waiting` of the block's threads are at it, `gone` have ended.
+    pub fn pass_barrier(&mut self, waiting: usize, gone: usize, lines: (u32, u32)) {
+        self.epoch += 1;
+        let block = self.grid.place(self.block);
+        let Index { x, y, z } = block;
+        if gone > 0 {
+            report::add(Kind::Barrier, &self.kernel, || {
+                format!("block ({x}, {y}, {z}): {waiting} threads wait at a barrier that {gone} have left")
+            });
+        }
+        if lines.0 != lines.1 {
+            report::add(Kind::Barrier, &self.kernel, || {
+                format!(
+                    "block ({x}, {y}, {z}): threads wait at different barriers (lines {} and {} of the source)",
+                    lines.0, lines.1
+                )
+            });
+        }
+    }
+
+    /// Checks an access before it happens.
+    pub fn access(&mut self, address: usize, size: usize, write: bool) -> Verdict {
+        let me = thread_key(self.block, self.thread, self.epoch);
+        let offset = address.wrapping_sub(self.base());
+        if offset < self.arena.len() {
+            return self.access_global(offset, size, write, me);
+        }
+        let offset = address.wrapping_sub(self.shared.0);
+        if self.shared.1 > 0 && offset < self.shared.1 {
+            return self.access_shared(offset, size, write, me);
+        }
+        let within = |&(begin, end): &(usize, usize)| begin <= address && address + size <= end;
+        if within(&self.stack) || within(&self.image) {
+            return Verdict::Continue;
+        }
+        if self.direct.iter().any(within) {
+            if !write && let Some(at) = memory::first_unwritten(address, size) {
+                self.found(Kind::Initialisation, || format!("reads byte {at} of {WITHOUT_LENGTH}, which nobody wrote"));
+            }
+            return Verdict::Continue;
+        }
+        self.outside(address, size, write);
+        Verdict::Abandon
+    }
+
+    fn access_global(&mut self, offset: usize, size: usize, write: bool, me: u64) -> Verdict {
+        let inside = |region: &Region| region.start <= offset && offset + size <= region.start + region.length;
+        let Some(number) = self.regions.iter().position(inside) else {
+            self.outside(self.base() + offset, size, write);
+            return Verdict::Continue;
+        };
+        let region = &mut self.regions[number];
+        region.stored |= write;
+        let (address, at) = (region.address + offset - region.start, region.at + offset - region.start);
+        match write {
+            true => self.bytes_written += size as u64,
+            false => self.bytes_read += size as u64,
+        }
+        if write {
+            self.written[at..at + size].fill(1);
+        } else if self.written[at..at + size].contains(&0) {
+            self.found(Kind::Initialisation, || {
+                format!("reads {size} bytes at {} that nobody wrote", self.name(address))
+            });
+        }
+        let race = self.cells[at..at + size].iter_mut().filter_map(|cell| touch(cell, me, write)).next();
+        if let Some((kind, other)) = race {
+            self.race(kind, other, write, || self.name(address));
+        }
+        Verdict::Continue
+    }
+
+    fn access_shared(&mut self, offset: usize, size: usize, write: bool, me: u64) -> Verdict {
+        if offset + size > self.shared.1 {
+            self.outside(self.shared.0 + offset, size, write);
+            return Verdict::Abandon;
+        }
+        let bytes = offset..offset + size;
+        let block = self.block + 1;
+        if write {
+            self.shared_written[bytes.clone()].fill(block);
+        } else if self.shared_written[bytes.clone()].iter().any(|&by| by != block) {
+            self.found(Kind::Initialisation, || {
+                format!("reads {size} bytes at byte {offset} of shared memory that nobody wrote")
+            });
+        }
+        let race = self.shared_cells[bytes].iter_mut().filter_map(|cell| {
+            // What other blocks left.
+            if cell.writer >> 32 != me >> 32 {
+                cell.writer = 0;
+            }
+            if cell.reader >> 32 != me >> 32 {
+                cell.reader = 0;
+            }
+            touch(cell, me, write)
+        });
+        if let Some((kind, other)) = race.last() {
+            self.race(kind, other, write, || format!("byte {offset} of shared memory"));
+        }
+        Verdict::Continue
+    }
+
+    /// A device address as a buffer's name and offset.
+    fn name(&self, address: usize) -> String {
+        let inside = |buffer: &&Buffer| buffer.address <= address && address < buffer.address + buffer.length;
+        let buffer = self.buffers.iter().find(inside).expect("regions are made of buffers");
+        format!("byte {} of {} ({} bytes)", address - buffer.address, buffer.name, buffer.length)
+    }
+
+    /// An access outside every buffer: named by the buffer that is next to it.
+    fn outside(&mut self, address: usize, size: usize, write: bool) {
+        self.illegal = true;
+        let base = self.base();
+        let verb = if write { "writes" } else { "reads" };
+        self.found(Kind::Memory, || {
+            let shared = (address.wrapping_sub(self.shared.0) as isize, "shared memory".to_string(), self.shared.1);
+            let buffers = self.buffers.iter().filter_map(|buffer| {
+                let region = self
+                    .regions
+                    .iter()
+                    .find(|region| (region.address..region.address + region.length).contains(&buffer.address))?;
+                let start = base + region.start + buffer.address - region.address;
+                Some((address.wrapping_sub(start) as isize, buffer.name.clone(), buffer.length))
+            });
+            let distance = |offset: isize, length: usize| match usize::try_from(offset) {
+                Ok(offset) => offset.saturating_sub(length),
+                Err(_) => offset.unsigned_abs(),
+            };
+            let nearest = buffers.chain([shared]).min_by_key(|&(offset, _, length)| distance(offset, length));
+            let (offset, name, length) = nearest.expect("shared memory is always there");
+            match distance(offset, length) < ROOM {
+                true => format!("{verb} {size} bytes at byte {offset} of {name}, which has {length} bytes"),
+                false => format!("{verb} {size} bytes at {address:#x}, outside every buffer"),
+            }
+        });
+    }
+
+    fn race(&self, kind: Kind, other: u64, write: bool, place: impl FnOnce() -> String) {
+        let verb = if write { "writes" } else { "reads" };
+        self.found(kind, || {
+            let what = match kind {
+                Kind::BlockRace if other & MANY_BLOCKS == MANY_BLOCKS => "other blocks read".to_string(),
+                Kind::BlockRace => {
+                    let Index { x, y, z } = self.grid.place((other >> 32) - 1);
+                    format!("block ({x}, {y}, {z}) used")
+                }
+                _ if other & THREAD == MANY_THREADS => "other threads read without a barrier between".to_string(),
+                _ => {
+                    let Index { x, y, z } = self.block_size.place((other & THREAD) >> 21);
+                    format!("thread ({x}, {y}, {z}) used without a barrier between")
+                }
+            };
+            format!("{verb} {}, which {what}", place())
+        });
+    }
+
+    fn found(&self, kind: Kind, what: impl FnOnce() -> String) {
+        report::add(kind, &self.kernel, || {
+            let (block, thread) = (self.grid.place(self.block), self.block_size.place(self.thread));
+            let what = what();
+            format!(
+                "block ({}, {}, {}), thread ({}, {}, {}) {what}",
+                block.x, block.y, block.z, thread.x, thread.y, thread.z
+            )
+        });
+    }
+}
+
+/// The places of buffers in the arena; those that overlap share one.
+fn regions(buffers: &[Buffer]) -> Vec<Region> {
+    let mut sorted: Vec<(usize, usize)> = buffers.iter().map(|buffer| (buffer.address, buffer.length)).collect();
+    sorted.retain(|&(_, length)| length > 0);
+    sorted.sort_unstable();
+    let mut regions: Vec<Region> = Vec::new();
+    for (address, length) in sorted {
+        match regions.last_mut() {
+            Some(last) if address < last.address + last.length => {
+                last.length = last.length.max(address + length - last.address);
+            }
+            last => {
+                let (end, at) = last.map_or((0, 0), |last| (last.start + last.length, last.at + last.length));
+                // As far from an aligned address as on the device.
+                let start = (end + ROOM).next_multiple_of(ALIGNMENT) + address % ALIGNMENT;
+                regions.push(Region { start, length, address, at, stored: false });
+            }
+        }
+    }
+    regions
+}

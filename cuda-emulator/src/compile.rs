@@ -1,0 +1,106 @@
+//! Kernels compiled by g++, kept in a folder by the hash of their source, the header, and the compiler with its options.
+
+use crate::count;
+use crate::settings::Settings;
+use crate::source::translate;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::{self, Command};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const HEADER: &str = include_str!("../include/cuda_emulator.h");
+
+/// IEEE arithmetic as it is written: no contraction, no fast-math.
+const OPTIONS: &[&str] = &[
+    "-std=c++17",
+    "-O2",
+    "-w",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-ffp-contract=off",
+    "-fno-strict-aliasing",
+    "-march=native",
+];
+
+/// With these g++ calls a function before each access to memory.
+const CHECKED: &[&str] = &["-fsanitize=thread", "-DCUDA_EMULATOR_CHECK"];
+
+/// The library of a source. Processes may compile the same source at once: each writes files of its own, and the last rename wins.
+///
+/// # Errors
+///
+/// What is not emulated, the compiler's log, or why the folder cannot be written.
+pub fn compile(source: &str, settings: &Settings) -> Result<PathBuf, String> {
+    let translated = translate(source)?;
+    let checked = if settings.check { CHECKED } else { &[] };
+    let options = [OPTIONS, checked].concat();
+    let key = [compiler()?, HEADER, &translated, &options.join(" ")].iter().fold(
+        blake3::Hasher::new(),
+        |mut hasher, part| {
+            hasher.update(&(part.len() as u64).to_le_bytes()).update(part.as_bytes());
+            hasher
+        },
+    );
+    let key = &key.finalize().to_hex()[..32];
+    let library = settings.cache.join(format!("{key}.so"));
+    if library.exists() {
+        count::add(&count::CACHED, 1);
+        return Ok(library);
+    }
+    let folder = &settings.cache;
+    fs::create_dir_all(folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+    static COMPILED: AtomicU64 = AtomicU64::new(0);
+    let own = format!("{key}.{}.{}", process::id(), COMPILED.fetch_add(1, Ordering::Relaxed));
+    let files = Files { folder: folder.join(own) };
+    fs::create_dir(&files.folder).map_err(|error| format!("cannot create {}: {error}", files.folder.display()))?;
+    for (name, text) in [("cuda_emulator.h", HEADER), ("kernel.cpp", &translated)] {
+        fs::write(files.folder.join(name), text).map_err(|error| format!("cannot write {name}: {error}"))?;
+    }
+    run(&files.folder, &[&options[..], &["-c", "kernel.cpp", "-o", "kernel.o"]].concat())?;
+    // Linked by itself: with -fsanitize=thread g++ would add the sanitizer's own library.
+    run(&files.folder, &["-shared", "kernel.o", "-o", "kernel.so"])?;
+    let moved = fs::rename(files.folder.join("kernel.so"), &library);
+    moved.map_err(|error| format!("cannot write {}: {error}", library.display()))?;
+    // The source stays beside the library, to be read.
+    let _ = fs::rename(files.folder.join("kernel.cpp"), library.with_extension("cpp"));
+    count::add(&count::COMPILED, 1);
+    Ok(library)
+}
+
+/// A folder that is removed at the end.
+struct Files {
+    folder: PathBuf,
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> Result<(), String> {
+    let output = Command::new("g++").args(arguments).current_dir(folder).output().map_err(cannot_run)?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    }
+}
+
+/// What the compiler says of itself.
+fn compiler() -> Result<&'static str, String> {
+    static VERSION: OnceLock<Result<String, String>> = OnceLock::new();
+    let version = VERSION.get_or_init(|| {
+        let output = Command::new("g++").arg("--version").output().map_err(cannot_run)?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    });
+    version.as_deref().map_err(Clone::clone)
+}
+
+fn cannot_run(error: std::io::Error) -> String {
+    match error.kind() {
+        ErrorKind::NotFound => "there is no g++ to compile CUDA kernels for the CPU: install GCC 12 or later".into(),
+        _ => format!("cannot run g++: {error}"),
+    }
+}

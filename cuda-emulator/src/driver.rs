@@ -1,0 +1,470 @@
+//! The functions of libcuda that cudarc and CubeCL call. Every call is done when it returns: streams and events have no queue.
+
+use crate::grid::{self, Launch};
+use crate::memory::{self, CAPACITY};
+use crate::module::{Index, Kernel, Module};
+use crate::nvrtc::NOTHING;
+use crate::report::{self, Kind};
+use crate::settings::settings;
+use crate::{count, exit};
+use std::ffi::{CStr, OsStr, c_char, c_int, c_uint, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::ptr;
+use std::time::Instant;
+
+const SUCCESS: c_int = 0;
+const INVALID_VALUE: c_int = 1;
+const OUT_OF_MEMORY: c_int = 2;
+const INVALID_DEVICE: c_int = 101;
+const FILE_NOT_FOUND: c_int = 301;
+const NOT_FOUND: c_int = 500;
+const ILLEGAL_ADDRESS: c_int = 700;
+
+const NAME: &CStr = c"CUDA emulator on the CPU (sm_90)";
+
+/// A handle that has nothing behind it: there is one context, and streams have no queue.
+const HANDLE: *mut c_void = ptr::dangling_mut::<u64>().cast();
+
+/// Writes a result to where the caller wants it.
+fn give<T>(place: *mut T, value: T) -> c_int {
+    // SAFETY: CUDA's contract: the caller gives a place for each result.
+    unsafe { place.write(value) };
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuGetErrorName(error: c_int, name: *mut *const c_char) -> c_int {
+    let text = match error {
+        SUCCESS => c"CUDA_SUCCESS",
+        INVALID_VALUE => c"CUDA_ERROR_INVALID_VALUE",
+        OUT_OF_MEMORY => c"CUDA_ERROR_OUT_OF_MEMORY",
+        INVALID_DEVICE => c"CUDA_ERROR_INVALID_DEVICE",
+        FILE_NOT_FOUND => c"CUDA_ERROR_FILE_NOT_FOUND",
+        NOT_FOUND => c"CUDA_ERROR_NOT_FOUND",
+        ILLEGAL_ADDRESS => c"CUDA_ERROR_ILLEGAL_ADDRESS",
+        _ => return INVALID_VALUE,
+    };
+    give(name, text.as_ptr())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuGetErrorString(error: c_int, text: *mut *const c_char) -> c_int {
+    let said = match error {
+        SUCCESS => c"no error",
+        INVALID_VALUE => c"invalid argument, or memory that is not allocated (CUDA emulator)",
+        OUT_OF_MEMORY => c"out of memory (CUDA emulator: 16 GiB)",
+        INVALID_DEVICE => c"invalid device ordinal (CUDA emulator: there is device 0)",
+        FILE_NOT_FOUND => c"the compiled kernel cannot be loaded (CUDA emulator: see standard error)",
+        NOT_FOUND => c"the library has no such kernel (CUDA emulator: see standard error)",
+        ILLEGAL_ADDRESS => c"an access outside every buffer (CUDA emulator: see its finding)",
+        _ => return INVALID_VALUE,
+    };
+    give(text, said.as_ptr())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuInit(_flags: c_uint) -> c_int {
+    exit::prepare();
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuDriverGetVersion(version: *mut c_int) -> c_int {
+    give(version, 12090)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuDeviceGetCount(count: *mut c_int) -> c_int {
+    give(count, 1)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuDeviceGet(device: *mut c_int, ordinal: c_int) -> c_int {
+    if ordinal == 0 { give(device, 0) } else { INVALID_DEVICE }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuDeviceGetName(name: *mut c_char, length: c_int, _device: c_int) -> c_int {
+    copy_text(NAME, name, length)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuDeviceGetPCIBusId(id: *mut c_char, length: c_int, _device: c_int) -> c_int {
+    copy_text(c"0000:00:00.0", id, length)
+}
+
+fn copy_text(text: &CStr, out: *mut c_char, length: c_int) -> c_int {
+    let bytes = text.to_bytes_with_nul();
+    if usize::try_from(length).is_ok_and(|length| bytes.len() <= length) {
+        // SAFETY: the caller gives `length` bytes.
+        unsafe { out.copy_from_nonoverlapping(text.as_ptr(), bytes.len()) };
+        SUCCESS
+    } else {
+        INVALID_VALUE
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuDeviceTotalMem_v2(bytes: *mut usize, _device: c_int) -> c_int {
+    give(bytes, CAPACITY)
+}
+
+/// Those of an H100, as far as CubeCL asks.
+#[unsafe(no_mangle)]
+extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, _device: c_int) -> c_int {
+    let is = match attribute {
+        1..=3 => 1024,   // Threads of a block, and along x and y.
+        4 => 64,         // Threads along z.
+        5 => 2147483647, // Blocks along x.
+        6 | 7 => 65535,  // Blocks along y and z.
+        8 => 48 << 10,   // Shared memory of a block.
+        10 => 32,        // Threads of a warp.
+        16 => 132,       // Multiprocessors.
+        39 => 2048,      // Threads of a multiprocessor.
+        75 => 9,         // Compute capability 9.0.
+        76 => 0,
+        81 => 228 << 10, // Shared memory of a multiprocessor.
+        97 => 227 << 10, // Shared memory of a block that asks for more.
+        _ => {
+            eprintln!("cuda-emulator: cuDeviceGetAttribute: attribute {attribute} is not emulated");
+            return INVALID_VALUE;
+        }
+    };
+    give(value, is)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuDevicePrimaryCtxRetain(context: *mut *mut c_void, _device: c_int) -> c_int {
+    give(context, HANDLE)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuDevicePrimaryCtxRelease_v2(_device: c_int) -> c_int {
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuCtxSetCurrent(_context: *mut c_void) -> c_int {
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuCtxGetCurrent(context: *mut *mut c_void) -> c_int {
+    give(context, HANDLE)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuCtxSynchronize() -> c_int {
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuCtxGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) -> c_int {
+    give(least, 0);
+    give(greatest, 0)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuStreamCreate(stream: *mut *mut c_void, _flags: c_uint) -> c_int {
+    give(stream, HANDLE)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuStreamCreateWithPriority(stream: *mut *mut c_void, _flags: c_uint, _priority: c_int) -> c_int {
+    give(stream, HANDLE)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuStreamDestroy_v2(_stream: *mut c_void) -> c_int {
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuStreamSynchronize(_stream: *mut c_void) -> c_int {
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuStreamQuery(_stream: *mut c_void) -> c_int {
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuStreamWaitEvent(_stream: *mut c_void, _event: *mut c_void, _flags: c_uint) -> c_int {
+    SUCCESS
+}
+
+/// An event is the time at which it was recorded.
+#[unsafe(no_mangle)]
+extern "C" fn cuEventCreate(event: *mut *mut c_void, _flags: c_uint) -> c_int {
+    give(event, Box::into_raw(Box::new(Instant::now())).cast())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuEventRecord(event: *mut c_void, _stream: *mut c_void) -> c_int {
+    give(event.cast(), Instant::now())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuEventSynchronize(_event: *mut c_void) -> c_int {
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuEventQuery(_event: *mut c_void) -> c_int {
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuEventDestroy_v2(event: *mut c_void) -> c_int {
+    // SAFETY: the event is one of `cuEventCreate`, and the caller gives it up.
+    drop(unsafe { Box::from_raw(event.cast::<Instant>()) });
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuEventElapsedTime(milliseconds: *mut f32, start: *mut c_void, end: *mut c_void) -> c_int {
+    // SAFETY: both are events of `cuEventCreate`.
+    let (start, end) = unsafe { (*start.cast::<Instant>(), *end.cast::<Instant>()) };
+    give(milliseconds, (end - start).as_secs_f32() * 1e3)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuEventElapsedTime_v2(milliseconds: *mut f32, start: *mut c_void, end: *mut c_void) -> c_int {
+    cuEventElapsedTime(milliseconds, start, end)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> c_int {
+    give(free, CAPACITY);
+    give(total, CAPACITY)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuMemAlloc_v2(address: *mut u64, length: usize) -> c_int {
+    match memory::allocate(length, settings().check) {
+        Some(at) => give(address, at as u64),
+        None => OUT_OF_MEMORY,
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuMemAllocAsync(address: *mut u64, length: usize, _stream: *mut c_void) -> c_int {
+    cuMemAlloc_v2(address, length)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuMemFree_v2(address: u64) -> c_int {
+    if address == 0 || memory::free(address as usize) { SUCCESS } else { INVALID_VALUE }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuMemFreeAsync(address: u64, _stream: *mut c_void) -> c_int {
+    cuMemFree_v2(address)
+}
+
+/// Page-locked memory of the host: written by whom it may be, it is not checked.
+#[unsafe(no_mangle)]
+extern "C" fn cuMemAllocHost_v2(address: *mut *mut c_void, length: usize) -> c_int {
+    match memory::allocate(length, false) {
+        Some(at) => give(address, at as *mut c_void),
+        None => OUT_OF_MEMORY,
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuMemFreeHost(address: *mut c_void) -> c_int {
+    cuMemFree_v2(address as u64)
+}
+
+/// Whether the device has `length` bytes at an address; where not, a finding says so.
+fn allocated(function: &str, address: u64, length: usize) -> bool {
+    let remaining = memory::remaining(address as usize).unwrap_or(0);
+    if length > remaining {
+        report::add(Kind::Memory, function, || {
+            format!("{length} bytes at {address:#x}, of which {remaining} are allocated")
+        });
+    }
+    length <= remaining
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuMemcpyHtoDAsync_v2(to: u64, from: *const c_void, length: usize, _stream: *mut c_void) -> c_int {
+    if !allocated("cuMemcpyHtoDAsync", to, length) {
+        return INVALID_VALUE;
+    }
+    // SAFETY: the device has `length` bytes there, and the caller gives as many.
+    unsafe { (to as *mut u8).copy_from_nonoverlapping(from.cast(), length) };
+    memory::mark_written(to as usize, length);
+    count::add(&count::TO_DEVICE, length as u64);
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: u64, length: usize, _stream: *mut c_void) -> c_int {
+    if !allocated("cuMemcpyDtoHAsync", from, length) {
+        return INVALID_VALUE;
+    }
+    if let Some(at) = memory::first_unwritten(from as usize, length) {
+        let what = || format!("byte {at} of {length} that the host reads was not written since its allocation");
+        report::add(Kind::Initialisation, "cuMemcpyDtoHAsync", what);
+    }
+    // SAFETY: the device has `length` bytes there, and the caller room for as many.
+    unsafe { to.cast::<u8>().copy_from_nonoverlapping(from as *const u8, length) };
+    count::add(&count::TO_HOST, length as u64);
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuMemcpyDtoDAsync_v2(to: u64, from: u64, length: usize, _stream: *mut c_void) -> c_int {
+    if !allocated("cuMemcpyDtoDAsync", to, length) || !allocated("cuMemcpyDtoDAsync", from, length) {
+        return INVALID_VALUE;
+    }
+    // SAFETY: the device has `length` bytes at both.
+    unsafe { (to as *mut u8).copy_from(from as *const u8, length) };
+    let written = memory::written(from as usize, length).expect("they are allocated");
+    memory::set_written(to as usize, &written);
+    count::add(&count::ON_DEVICE, length as u64);
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuMemsetD8Async(to: u64, value: u8, length: usize, _stream: *mut c_void) -> c_int {
+    if !allocated("cuMemsetD8Async", to, length) {
+        return INVALID_VALUE;
+    }
+    // SAFETY: the device has `length` bytes there.
+    unsafe { (to as *mut u8).write_bytes(value, length) };
+    memory::mark_written(to as usize, length);
+    SUCCESS
+}
+
+/// `CUDA_MEMCPY2D`.
+#[repr(C)]
+struct Copy2D {
+    from_x: usize,
+    from_y: usize,
+    from_type: c_int,
+    from_host: *const c_void,
+    from_device: u64,
+    from_array: *mut c_void,
+    from_pitch: usize,
+    to_x: usize,
+    to_y: usize,
+    to_type: c_int,
+    to_host: *mut c_void,
+    to_device: u64,
+    to_array: *mut c_void,
+    to_pitch: usize,
+    width: usize,
+    height: usize,
+}
+
+const HOST: c_int = 1;
+const DEVICE: c_int = 2;
+
+/// Row by row.
+#[unsafe(no_mangle)]
+extern "C" fn cuMemcpy2DAsync_v2(copy: *const Copy2D, stream: *mut c_void) -> c_int {
+    // SAFETY: the caller gives a description.
+    let copy = unsafe { &*copy };
+    for row in 0..copy.height {
+        let from = (copy.from_y + row) * copy.from_pitch + copy.from_x;
+        let to = (copy.to_y + row) * copy.to_pitch + copy.to_x;
+        let result = match (copy.from_type, copy.to_type) {
+            (HOST, DEVICE) => {
+                let from = copy.from_host.wrapping_byte_add(from);
+                cuMemcpyHtoDAsync_v2(copy.to_device + to as u64, from, copy.width, stream)
+            }
+            (DEVICE, HOST) => {
+                let to = copy.to_host.wrapping_byte_add(to);
+                cuMemcpyDtoHAsync_v2(to, copy.from_device + from as u64, copy.width, stream)
+            }
+            (DEVICE, DEVICE) => {
+                let (to, from) = (copy.to_device + to as u64, copy.from_device + from as u64);
+                cuMemcpyDtoDAsync_v2(to, from, copy.width, stream)
+            }
+            _ => INVALID_VALUE,
+        };
+        if result != SUCCESS {
+            return result;
+        }
+    }
+    SUCCESS
+}
+
+/// `image` is what `nvrtcGetPTX` gave. Modules stay loaded.
+#[unsafe(no_mangle)]
+extern "C" fn cuModuleLoadData(module: *mut *mut c_void, image: *const c_void) -> c_int {
+    // SAFETY: the caller gives the text of `nvrtcGetPTX`.
+    let image = unsafe { CStr::from_ptr(image.cast()) };
+    if image == NOTHING {
+        return give(module, ptr::null_mut());
+    }
+    match Module::load(Path::new(OsStr::from_bytes(image.to_bytes()))) {
+        Ok(loaded) => give(module, Box::into_raw(Box::new(loaded)).cast()),
+        Err(error) => {
+            eprintln!("cuda-emulator: cuModuleLoadData: {error}");
+            FILE_NOT_FOUND
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuModuleUnload(_module: *mut c_void) -> c_int {
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuModuleGetFunction(function: *mut *mut c_void, module: *mut c_void, name: *const c_char) -> c_int {
+    if module.is_null() {
+        return give(function, ptr::null_mut());
+    }
+    // SAFETY: the module is one of `cuModuleLoadData`, and the caller gives a name.
+    let (module, name) = unsafe { (&*module.cast::<Module>(), CStr::from_ptr(name).to_string_lossy()) };
+    match module.kernel(&name) {
+        Ok(kernel) => give(function, Box::into_raw(Box::new(kernel)).cast()),
+        Err(error) => {
+            eprintln!("cuda-emulator: cuModuleGetFunction: {error}");
+            NOT_FOUND
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuFuncSetAttribute(_function: *mut c_void, _attribute: c_int, _value: c_int) -> c_int {
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+#[expect(clippy::too_many_arguments, reason = "CUDA's signature")]
+extern "C" fn cuLaunchKernel(
+    function: *mut c_void,
+    grid_x: c_uint,
+    grid_y: c_uint,
+    grid_z: c_uint,
+    block_x: c_uint,
+    block_y: c_uint,
+    block_z: c_uint,
+    shared: c_uint,
+    _stream: *mut c_void,
+    arguments: *mut *mut c_void,
+    _extra: *mut *mut c_void,
+) -> c_int {
+    if function.is_null() {
+        count::add(&count::LAUNCHES, 1);
+        return SUCCESS;
+    }
+    let grid = Index { x: grid_x, y: grid_y, z: grid_z };
+    let block = Index { x: block_x, y: block_y, z: block_z };
+    if grid.size() == 0 || block.size() == 0 || block.size() > 1024 {
+        return INVALID_VALUE;
+    }
+    // SAFETY: the function is one of `cuModuleGetFunction`, and the caller gives its arguments.
+    let result = unsafe {
+        let kernel = &*function.cast::<Kernel>();
+        grid::launch(&Launch { kernel, grid, block, shared: shared as usize, arguments })
+    };
+    if result.is_ok() { SUCCESS } else { ILLEGAL_ADDRESS }
+}

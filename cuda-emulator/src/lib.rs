@@ -1,0 +1,19 @@
+#![doc = include_str!("../README.md")]
+
+mod check;
+mod compile;
+mod count;
+mod driver;
+mod exit;
+mod grid;
+mod memory;
+mod module;
+mod nvrtc;
+mod refused;
+mod report;
+mod schedule;
+mod settings;
+mod source;
+
+pub use report::{Finding, Kind, findings_of};
+pub use settings::{Counts, Findings, Settings, with_settings};

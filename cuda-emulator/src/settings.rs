@@ -1,0 +1,102 @@
+//! The settings of the emulator, from the environment.
+
+use std::cell::RefCell;
+use std::env;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+/// What becomes of the findings of the checks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Findings {
+    /// They are counted, and the process ends with status 97.
+    Fail,
+    /// They are appended to a file, and the process ends as it would.
+    File(PathBuf),
+    /// They are kept for [`findings_of`](crate::findings_of).
+    Keep,
+}
+
+/// Where counts are written at the end of the process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Counts {
+    /// To standard error.
+    Stderr,
+    /// At the end of a file.
+    File(PathBuf),
+}
+
+/// The settings of the emulator; the README has the environment variables that set them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// `CUDA_EMULATOR_SEED`: shuffles blocks and threads; without it both run in ascending order.
+    pub seed: Option<u64>,
+    /// `CUDA_EMULATOR_CHECK`: whether memory, initialisation, races and barriers are checked.
+    pub check: bool,
+    /// `CUDA_EMULATOR_NULL`: whether kernels are neither compiled nor run.
+    pub null: bool,
+    /// `CUDA_EMULATOR_COUNT`: where launches, copies and barriers are counted.
+    pub count: Option<Counts>,
+    /// `CUDA_EMULATOR_CACHE`: the folder of compiled kernels.
+    pub cache: PathBuf,
+    /// `CUDA_EMULATOR_REPORT`: what becomes of findings.
+    pub findings: Findings,
+}
+
+impl Settings {
+    /// The settings that the environment gives.
+    ///
+    /// # Panics
+    ///
+    /// Where a variable has a value that it cannot have.
+    pub fn from_environment() -> Self {
+        Self {
+            seed: text("SEED").map(|seed| {
+                seed.parse()
+                    .unwrap_or_else(|_| panic!("CUDA_EMULATOR_SEED is {seed:?}: want an integer from 0 to 2^64 - 1"))
+            }),
+            check: flag("CHECK"),
+            null: flag("NULL"),
+            count: text("COUNT").map(|place| match place.as_str() {
+                "1" => Counts::Stderr,
+                path => Counts::File(path.into()),
+            }),
+            cache: text("CACHE").map_or_else(|| env::temp_dir().join("cuda-emulator"), PathBuf::from),
+            findings: text("REPORT").map_or(Findings::Fail, |path| Findings::File(path.into())),
+        }
+    }
+}
+
+/// A variable that is set and not empty.
+fn text(name: &str) -> Option<String> {
+    let name = format!("CUDA_EMULATOR_{name}");
+    let value = env::var_os(&name)?;
+    let value = value.into_string().unwrap_or_else(|value| panic!("{name} is {value:?}: want UTF-8"));
+    Some(value).filter(|value| !value.is_empty())
+}
+
+fn flag(name: &str) -> bool {
+    match text(name).as_deref() {
+        None | Some("0") => false,
+        Some("1") => true,
+        Some(value) => panic!("CUDA_EMULATOR_{name} is {value:?}: want 0 or 1"),
+    }
+}
+
+thread_local! {
+    static OF_THREAD: RefCell<Option<Arc<Settings>>> = const { RefCell::new(None) };
+}
+
+/// Calls `body` with settings of the calling thread's own, in place of those of the environment.
+pub fn with_settings<R>(settings: Settings, body: impl FnOnce() -> R) -> R {
+    let outer = OF_THREAD.replace(Some(Arc::new(settings)));
+    let result = body();
+    OF_THREAD.set(outer);
+    result
+}
+
+/// The settings of the calling thread.
+pub(crate) fn settings() -> Arc<Settings> {
+    static ENVIRONMENT: OnceLock<Arc<Settings>> = OnceLock::new();
+    let own = OF_THREAD.with_borrow(Clone::clone);
+    own.unwrap_or_else(|| ENVIRONMENT.get_or_init(|| Arc::new(Settings::from_environment())).clone())
+}

@@ -1,0 +1,155 @@
+//! From CUDA C++ to what g++ compiles.
+
+use crate::refused::refusal;
+
+/// A kernel of a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub name: String,
+    /// The names of the parameters.
+    pub parameters: Vec<String>,
+}
+
+/// A source for g++, with a function for each kernel that calls it by an array of argument addresses.
+pub fn translate(source: &str) -> Result<String, String> {
+    let source = without_comments(source);
+    if let Some(refusal) = refusal(&source) {
+        return Err(refusal);
+    }
+    let entries = entries(&source)?;
+    let barriers = source.contains("__syncthreads");
+    let mut out = String::from("#include \"cuda_emulator.h\"\n");
+    for line in source.lines() {
+        if !line.trim_start().starts_with("#include") {
+            out.push_str(&with_shared_memory(line)?);
+            out.push('\n');
+        }
+    }
+    out.push_str(&format!("EMULATOR_EXPORT const int emulator_barriers = {};\n", i32::from(barriers)));
+    for Entry { name, parameters } in entries {
+        let names = parameters.join(",");
+        out.push_str(&format!(
+            "EMULATOR_KERNEL({name})\nEMULATOR_EXPORT const char emulator_names_{name}[] = \"{names}\";\n"
+        ));
+    }
+    Ok(out)
+}
+
+fn without_comments(source: &str) -> String {
+    source.lines().map(|line| line.split("//").next().unwrap_or("")).collect::<Vec<_>>().join("\n")
+}
+
+/// `extern __shared__ [__align__(n)] type name[];` names the block's dynamic shared memory.
+fn with_shared_memory(line: &str) -> Result<String, String> {
+    let mut out = String::new();
+    let mut rest = line;
+    while let Some(at) = rest.find("extern __shared__") {
+        out.push_str(&rest[..at]);
+        let declared = &rest[at + "extern __shared__".len()..];
+        let end = declared.find(';').ok_or("`extern __shared__` without `;` in its line")?;
+        let words = declared[..end].trim().trim_end_matches("[]").trim_end();
+        let words = match words.strip_prefix("__align__(") {
+            Some(aligned) => aligned.split_once(')').ok_or("`__align__(` without `)`")?.1.trim(),
+            None => words,
+        };
+        let (of, name) = words.rsplit_once(' ').ok_or("`extern __shared__` without a type and a name")?;
+        out.push_str(&format!("{of}* const {name} = ({of}*)emulator_state.shared;"));
+        rest = &declared[end + 1..];
+    }
+    out.push_str(rest);
+    match out.contains("__shared__") {
+        true => {
+            Err(format!("`{}`: only dynamic shared memory (`extern __shared__ type name[];`) is emulated", line.trim()))
+        }
+        false => Ok(out),
+    }
+}
+
+/// The kernels: `__global__ void [__launch_bounds__(..)] name(parameters)`.
+fn entries(source: &str) -> Result<Vec<Entry>, String> {
+    let mut entries = Vec::new();
+    for after in source.split("__global__").skip(1) {
+        let mut rest = after;
+        let name = loop {
+            let open = rest.find('(').ok_or("`__global__` without a parameter list")?;
+            let word = rest[..open].split_whitespace().last().unwrap_or("");
+            rest = &rest[open + 1..];
+            if !word.starts_with("__") {
+                break word.to_string();
+            }
+            rest = &rest[closing(rest)? + 1..];
+        };
+        let list = &rest[..closing(rest)?];
+        let list = split(list);
+        let parameters = list.iter().map(|p| p.rsplit([' ', '*', '&', '\n']).next().unwrap_or("").to_string());
+        entries.push(Entry { name, parameters: parameters.filter(|name| !name.is_empty()).collect() });
+    }
+    match entries.is_empty() {
+        true => Err("the source has no `__global__` function".into()),
+        false => Ok(entries),
+    }
+}
+
+/// Where the bracket closes that is open at the beginning.
+fn closing(text: &str) -> Result<usize, String> {
+    let mut depth = 1;
+    for (at, c) in text.char_indices() {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        if depth == 0 {
+            return Ok(at);
+        }
+    }
+    Err("a bracket is not closed".into())
+}
+
+/// A list's parts, commas within `<>` and `()` aside.
+fn split(list: &str) -> Vec<&str> {
+    let (mut parts, mut depth, mut from) = (Vec::new(), 0, 0);
+    for (at, c) in list.char_indices() {
+        match c {
+            '<' | '(' => depth += 1,
+            '>' | ')' => depth -= 1,
+            ',' if depth == 0 => {
+                parts.push(list[from..at].trim());
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(list[from..].trim());
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Entry, entries, translate, with_shared_memory};
+
+    #[test]
+    fn kernels_and_their_parameters_are_found() {
+        let source = "extern \"C\" __global__ void __launch_bounds__(256) add(const float* const __restrict__ a,\n\
+            array<float, 4>* const __restrict__ b, const __grid_constant__ info_st info) { f(a); }";
+        let parameters = ["a", "b", "info"].map(String::from).to_vec();
+        assert_eq!(entries(source), Ok(vec![Entry { name: "add".into(), parameters }]));
+    }
+
+    #[test]
+    fn shared_memory_is_the_blocks() {
+        let line = with_shared_memory("extern __shared__ __align__(16) char memory[]; x = 1;");
+        assert_eq!(line.as_deref(), Ok("char* const memory = (char*)emulator_state.shared; x = 1;"));
+        assert!(with_shared_memory("__shared__ float tile[32];").unwrap_err().contains("only dynamic shared memory"));
+    }
+
+    #[test]
+    fn what_is_not_emulated_is_named() {
+        for (statement, name) in [
+            ("atomicAdd(a, 1.0f);", "atomicAdd"),
+            ("a[0] = __shfl_down_sync(0xffffffff, a[0], 1);", "__shfl_down_sync"),
+            ("nvcuda::wmma::fragment<int> f;", "nvcuda"),
+        ] {
+            let refusal = translate(&format!("__global__ void k(float* a) {{ {statement} }}")).unwrap_err();
+            assert!(refusal.contains(&format!("`{name}`")), "{refusal}");
+        }
+        let refusal = translate("#include <mma.h>\n__global__ void k(float* a) {}").unwrap_err();
+        assert!(refusal.contains("mma.h"), "{refusal}");
+    }
+}

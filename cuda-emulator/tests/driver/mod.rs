@@ -1,0 +1,127 @@
+//! The emulator as a program sees it: the functions of libcuda and libnvrtc.
+
+use cuda_emulator::{Findings, Settings, with_settings};
+use std::ffi::{CString, c_char, c_int, c_uint, c_void};
+use std::ptr;
+
+unsafe extern "C" {
+    fn nvrtcCreateProgram(
+        program: *mut *mut c_void,
+        source: *const c_char,
+        name: *const c_char,
+        headers: c_int,
+        texts: *const c_void,
+        names: *const c_void,
+    ) -> c_int;
+    fn nvrtcCompileProgram(program: *mut c_void, options: c_int, texts: *const c_void) -> c_int;
+    fn nvrtcGetProgramLogSize(program: *mut c_void, size: *mut usize) -> c_int;
+    fn nvrtcGetProgramLog(program: *mut c_void, log: *mut c_char) -> c_int;
+    fn nvrtcGetPTXSize(program: *mut c_void, size: *mut usize) -> c_int;
+    fn nvrtcGetPTX(program: *mut c_void, ptx: *mut c_char) -> c_int;
+    fn nvrtcDestroyProgram(program: *mut *mut c_void) -> c_int;
+    fn cuModuleLoadData(module: *mut *mut c_void, image: *const c_void) -> c_int;
+    fn cuModuleGetFunction(function: *mut *mut c_void, module: *mut c_void, name: *const c_char) -> c_int;
+    fn cuMemAlloc_v2(address: *mut u64, length: usize) -> c_int;
+    fn cuMemFree_v2(address: u64) -> c_int;
+    fn cuMemcpyHtoDAsync_v2(to: u64, from: *const c_void, length: usize, stream: *mut c_void) -> c_int;
+    fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: u64, length: usize, stream: *mut c_void) -> c_int;
+    fn cuLaunchKernel(
+        function: *mut c_void,
+        grid_x: c_uint,
+        grid_y: c_uint,
+        grid_z: c_uint,
+        block_x: c_uint,
+        block_y: c_uint,
+        block_z: c_uint,
+        shared: c_uint,
+        stream: *mut c_void,
+        arguments: *mut *mut c_void,
+        extra: *mut *mut c_void,
+    ) -> c_int;
+}
+
+/// A launch of kernel `name` of a source, on an input and an output that lie side by side in one allocation, as CubeCL's do.
+pub struct Run<'a> {
+    pub source: &'a str,
+    pub name: &'a str,
+    pub blocks: u32,
+    pub threads: u32,
+    /// Bytes.
+    pub shared: u32,
+    pub input: &'a [f32],
+    /// Elements.
+    pub output: usize,
+}
+
+/// Settings of a test's own; the cache is shared with other runs.
+pub fn settings(seed: Option<u64>, check: bool) -> Settings {
+    Settings { seed, check, null: false, findings: Findings::Keep, ..Settings::from_environment() }
+}
+
+fn log(program: *mut c_void) -> String {
+    let mut size = 0;
+    // SAFETY: the program is compiled, and the buffer has as many bytes as NVRTC says.
+    unsafe {
+        nvrtcGetProgramLogSize(program, &mut size);
+        let mut log = vec![0u8; size];
+        nvrtcGetProgramLog(program, log.as_mut_ptr().cast());
+        log.pop();
+        String::from_utf8(log).expect("a log is UTF-8")
+    }
+}
+
+impl Run<'_> {
+    /// The output's bits after the launch, and the launch's status; or the compiler's log.
+    pub fn with(&self, settings: Settings) -> Result<(Vec<u32>, c_int), String> {
+        with_settings(settings, || {
+            // SAFETY: the arguments are those of the kernels in `faults`: input, output, and the lengths of both.
+            unsafe { self.run() }
+        })
+    }
+
+    unsafe fn run(&self) -> Result<(Vec<u32>, c_int), String> {
+        let source = CString::new(self.source).expect("a source has no NUL");
+        let name = CString::new(self.name).expect("a name has no NUL");
+        let (mut program, mut module, mut function) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+        // SAFETY: each call gets what CUDA asks for; memory has the lengths given.
+        unsafe {
+            nvrtcCreateProgram(&mut program, source.as_ptr(), ptr::null(), 0, ptr::null(), ptr::null());
+            if nvrtcCompileProgram(program, 0, ptr::null()) != 0 {
+                return Err(log(program));
+            }
+            let mut size = 0;
+            nvrtcGetPTXSize(program, &mut size);
+            let mut ptx = vec![0u8; size];
+            nvrtcGetPTX(program, ptx.as_mut_ptr().cast());
+            nvrtcDestroyProgram(&mut program);
+            assert_eq!(cuModuleLoadData(&mut module, ptx.as_ptr().cast()), 0);
+            assert_eq!(cuModuleGetFunction(&mut function, module, name.as_ptr()), 0);
+
+            let mut input = 0;
+            assert_eq!(cuMemAlloc_v2(&mut input, 4 * (self.input.len() + self.output)), 0);
+            let mut output = input + 4 * self.input.len() as u64;
+            cuMemcpyHtoDAsync_v2(input, self.input.as_ptr().cast(), size_of_val(self.input), ptr::null_mut());
+            let mut lengths = [self.input.len() as u32, self.output as u32];
+            let mut arguments =
+                [ptr::from_mut(&mut input).cast(), ptr::from_mut(&mut output).cast(), lengths.as_mut_ptr().cast()];
+            let arguments = arguments.as_mut_ptr();
+            let status = cuLaunchKernel(
+                function,
+                self.blocks,
+                1,
+                1,
+                self.threads,
+                1,
+                1,
+                self.shared,
+                ptr::null_mut(),
+                arguments,
+                ptr::null_mut(),
+            );
+            let mut got = vec![0u32; self.output];
+            cuMemcpyDtoHAsync_v2(got.as_mut_ptr().cast(), output, 4 * self.output, ptr::null_mut());
+            cuMemFree_v2(input);
+            Ok((got, status))
+        }
+    }
+}

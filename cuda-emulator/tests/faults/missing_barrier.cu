@@ -1,0 +1,8 @@
+// A thread reads what the one before it writes, without waiting for it.
+struct info_st { unsigned static_meta[2]; };
+extern "C" __global__ void __launch_bounds__(64) missing_barrier(float const* const __restrict__ input, float* const __restrict__ output, __grid_constant__ info_st const info) {
+  extern __shared__ __align__(16) char memory[];
+  float* tile = (float*)memory;
+  tile[threadIdx.x] = input[threadIdx.x];
+  output[threadIdx.x] = tile[threadIdx.x == 0 ? 0 : threadIdx.x - 1];
+}

@@ -1,0 +1,5 @@
+// The last thread reads one element beyond the input, where the output begins.
+struct info_st { unsigned static_meta[2]; };
+extern "C" __global__ void __launch_bounds__(64) off_by_one(float const* const __restrict__ input, float* const __restrict__ output, __grid_constant__ info_st const info) {
+  output[threadIdx.x] = input[threadIdx.x + 1];
+}

@@ -1,0 +1,9 @@
+// Every second element of the tile is not written.
+struct info_st { unsigned static_meta[2]; };
+extern "C" __global__ void __launch_bounds__(64) uninitialised_shared(float const* const __restrict__ input, float* const __restrict__ output, __grid_constant__ info_st const info) {
+  extern __shared__ __align__(16) char memory[];
+  float* tile = (float*)memory;
+  if (threadIdx.x % 2 == 0) tile[threadIdx.x] = input[threadIdx.x];
+  __syncthreads();
+  output[threadIdx.x] = tile[threadIdx.x];
+}

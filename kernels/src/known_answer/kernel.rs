@@ -1,0 +1,106 @@
+//! The kernels: a unit for each question. It computes every operation on its operands, and the host takes the answer that
+//! is asked for; so a kernel has no branches, and compiles fast.
+
+use super::questions::{F32_OPERATIONS, Operation, Question};
+use crate::arithmetic::{multiply_add, multiply_rounded, product};
+use cubecl::ir::ElemType;
+use cubecl::prelude::*;
+use cubecl::server::{Handle, ServerError};
+
+/// Units of the one cube, at least as many as questions.
+const UNITS: u32 = 64;
+
+/// `operands[units, 3]` to `answers[units, 9]`, in the order of [`F32_OPERATIONS`].
+#[cube(launch_unchecked)]
+fn answer_f32(operands: &[f32], answers: &mut [u32]) {
+    let unit = UNIT_POS_X as usize;
+    let a = operands[unit * 3];
+    let b = operands[unit * 3 + 1];
+    let c = operands[unit * 3 + 2];
+    let first = unit * 9;
+    answers[first] = u32::reinterpret(a + b);
+    answers[first + 1] = u32::reinterpret(a - b);
+    answers[first + 2] = u32::reinterpret(product(a, b));
+    answers[first + 3] = u32::reinterpret(a / b);
+    answers[first + 4] = u32::reinterpret(a.sqrt());
+    answers[first + 5] = u32::reinterpret(multiply_add::<f32>(a, b, c));
+    answers[first + 6] = u32::reinterpret(multiply_rounded::<f32>(a, b));
+    answers[first + 7] = u32::reinterpret(multiply_rounded::<f32>(a, b) + c);
+    answers[first + 8] = u32::cast_from(a < b)
+        + (u32::cast_from(a <= b) << 1u32)
+        + (u32::cast_from(a == b) << 2u32)
+        + (u32::cast_from(a != b) << 3u32)
+        + (u32::cast_from(a > b) << 4u32)
+        + (u32::cast_from(a >= b) << 5u32);
+}
+
+/// `narrowed[unit]` from `wide[unit]`, and `widened[unit]` from `half[unit]`.
+#[cube(launch_unchecked)]
+fn answer_halves<H: Float>(
+    wide: &[f32],
+    half: &[H],
+    narrowed: &mut [H],
+    widened: &mut [f32],
+    #[define(H)] _dtype: ElemType,
+) {
+    let unit = UNIT_POS_X as usize;
+    narrowed[unit] = H::cast_from(wide[unit]);
+    widened[unit] = f32::cast_from(half[unit]);
+}
+
+/// The answers to questions on f32.
+pub(super) fn ask_f32(client: &Client, questions: &[Question]) -> Result<Vec<u32>, ServerError> {
+    let units = UNITS as usize;
+    assert!(questions.len() <= units, "{} questions for {units} units", questions.len());
+    let mut operands: Vec<u32> = questions.iter().flat_map(|question| question.operands).collect();
+    operands.resize(units * 3, 0);
+    let answers = client.empty(units * F32_OPERATIONS.len() * 4);
+    // SAFETY: units 0 to 63 read 3 operands and write 9 answers each, and the buffers hold those of 64 units.
+    unsafe {
+        answer_f32::launch_unchecked(
+            client,
+            CubeCount::Static(1, 1, 1),
+            CubeDim::new_1d(UNITS),
+            BufferArg::from_raw_parts(client.create_from_slice(bytemuck::cast_slice(&operands)), operands.len()),
+            BufferArg::from_raw_parts(answers.clone(), units * F32_OPERATIONS.len()),
+        );
+    }
+    let answers: Vec<u32> = read(client, answers)?;
+    let place = |operation| F32_OPERATIONS.iter().position(|known| *known == operation).expect("an f32 operation");
+    let rows = answers.chunks(F32_OPERATIONS.len());
+    Ok(questions.iter().zip(rows).map(|(question, row)| row[place(question.operation)]).collect())
+}
+
+/// The answers to questions on a half type that the device stores.
+pub(super) fn ask_halves(client: &Client, dtype: ElemType, questions: &[Question]) -> Result<Vec<u32>, ServerError> {
+    let units = UNITS as usize;
+    assert!(questions.len() <= units, "{} questions for {units} units", questions.len());
+    let mut wide: Vec<u32> = questions.iter().map(|question| question.operands[0]).collect();
+    wide.resize(units, 0);
+    let half: Vec<u16> = wide.iter().map(|&operand| operand as u16).collect();
+    let (narrowed, widened) = (client.empty(units * 2), client.empty(units * 4));
+    // SAFETY: units 0 to 63 read and write one element of each buffer, and the buffers hold 64.
+    unsafe {
+        answer_halves::launch_unchecked(
+            client,
+            CubeCount::Static(1, 1, 1),
+            CubeDim::new_1d(UNITS),
+            BufferArg::from_raw_parts(client.create_from_slice(bytemuck::cast_slice(&wide)), units),
+            BufferArg::from_raw_parts(client.create_from_slice(bytemuck::cast_slice(&half)), units),
+            BufferArg::from_raw_parts(narrowed.clone(), units),
+            BufferArg::from_raw_parts(widened.clone(), units),
+            dtype,
+        );
+    }
+    let (narrowed, widened): (Vec<u16>, Vec<u32>) = (read(client, narrowed)?, read(client, widened)?);
+    let answer = |(unit, question): (usize, &Question)| match question.operation {
+        Operation::Narrow => narrowed[unit].into(),
+        _ => widened[unit],
+    };
+    Ok(questions.iter().enumerate().map(answer).collect())
+}
+
+fn read<T: bytemuck::AnyBitPattern>(client: &Client, buffer: Handle) -> Result<Vec<T>, ServerError> {
+    let bytes = client.read_one(buffer)?;
+    Ok(bytes.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect())
+}

@@ -1,0 +1,330 @@
+//! The questions, and the right answers as constants.
+
+use super::MAX_ULP;
+
+/// What a question asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operation {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    SquareRoot,
+    MultiplyAdd,
+    MultiplyRounded,
+    RoundedThenAdded,
+    Compare,
+    /// A cast of `a` from f32 to the half type.
+    Narrow,
+    /// A cast of `a` from the half type to f32.
+    Widen,
+}
+
+/// Operations on f32, in the order of the kernel's answers.
+pub(super) const F32_OPERATIONS: [Operation; 9] = [
+    Operation::Add,
+    Operation::Subtract,
+    Operation::Multiply,
+    Operation::Divide,
+    Operation::SquareRoot,
+    Operation::MultiplyAdd,
+    Operation::MultiplyRounded,
+    Operation::RoundedThenAdded,
+    Operation::Compare,
+];
+
+impl Operation {
+    pub(super) fn spelled(self) -> &'static str {
+        match self {
+            Self::Add => "a + b",
+            Self::Subtract => "a - b",
+            Self::Multiply => "a * b",
+            Self::Divide => "a / b",
+            Self::SquareRoot => "sqrt(a)",
+            Self::MultiplyAdd => "fma(a, b, c)",
+            Self::MultiplyRounded => "multiply_rounded(a, b)",
+            Self::RoundedThenAdded => "multiply_rounded(a, b) + c",
+            Self::Compare => "a < b, a <= b, a == b, a != b, a > b, a >= b, from the lowest bit on,",
+            Self::Narrow => "a cast from f32",
+            Self::Widen => "a cast to f32",
+        }
+    }
+}
+
+/// The right answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Expected {
+    /// These bits.
+    Bits(u32),
+    /// One of the two, by how often the device rounds.
+    MultiplyAdd { fused: u32, unfused: u32 },
+    /// These bits, or a zero of either sign where the device takes subnormal numbers for zero.
+    Subnormal(u32),
+    /// These bits, or another float at most so many ULP from them.
+    Nearest { bits: u32, within: u32 },
+    /// `a != b` is true or false, and no other comparison is true.
+    Unordered,
+}
+
+/// Operands and answer as bits; operands that the operation does not have are 0.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Question {
+    pub operation: Operation,
+    pub operands: [u32; 3],
+    pub expected: Expected,
+}
+
+impl Question {
+    pub(super) fn spelled_operands(&self) -> String {
+        let [a, b, c] = self.operands;
+        match self.operation {
+            Operation::SquareRoot | Operation::Narrow | Operation::Widen => format!("a = {a:#010x}"),
+            Operation::MultiplyAdd | Operation::RoundedThenAdded => {
+                format!("a = {a:#010x}, b = {b:#010x}, c = {c:#010x}")
+            }
+            _ => format!("a = {a:#010x}, b = {b:#010x}"),
+        }
+    }
+}
+
+/// The sign bit of an operation's result.
+pub(super) fn sign(operation: Operation) -> u32 {
+    match operation {
+        Operation::Narrow => 1 << 15,
+        _ => 1 << 31,
+    }
+}
+
+const fn ask(operation: Operation, operands: [u32; 3], expected: Expected) -> Question {
+    Question { operation, operands, expected }
+}
+
+const fn bits(operation: Operation, operands: [u32; 3], bits: u32) -> Question {
+    ask(operation, operands, Expected::Bits(bits))
+}
+
+const fn nearest(operation: Operation, a: u32, b: u32, bits: u32) -> Question {
+    ask(operation, [a, b, 0], Expected::Nearest { bits, within: MAX_ULP })
+}
+
+const fn subnormal(operation: Operation, operands: [u32; 3], bits: u32) -> Question {
+    ask(operation, operands, Expected::Subnormal(bits))
+}
+
+const ONE: u32 = 0x3f80_0000;
+const MINUS_ONE: u32 = 0xbf80_0000;
+const TWO: u32 = 0x4000_0000;
+const THREE: u32 = 0x4040_0000;
+const MINUS_ZERO: u32 = 0x8000_0000;
+const INFINITY: u32 = 0x7f80_0000;
+const MINUS_INFINITY: u32 = 0xff80_0000;
+const LARGEST: u32 = 0x7f7f_ffff;
+const NAN: u32 = 0x7fc0_0000;
+/// 2^-126, the smallest normal number.
+const SMALLEST: u32 = 0x0080_0000;
+/// 1 + 2^-12, whose square lies half way between two floats.
+const TIE: u32 = 0x3f80_0800;
+
+/// Less, less or equal, equal, not equal, greater, greater or equal.
+const LESS: u32 = 0b00_1011;
+const EQUAL: u32 = 0b10_0110;
+const GREATER: u32 = 0b11_1000;
+pub(super) const UNORDERED: u32 = 0b00_1000;
+
+/// Questions on f32.
+pub(super) const F32: &[Question] = &[
+    // 1 + 2^-24, (1 + 2^-23) + 2^-24: ties, down and up; then a little above the first.
+    bits(Operation::Add, [ONE, 0x3380_0000, 0], ONE),
+    bits(Operation::Add, [0x3f80_0001, 0x3380_0000, 0], 0x3f80_0002),
+    bits(Operation::Add, [ONE, 0x3380_0001, 0], 0x3f80_0001),
+    bits(Operation::Add, [MINUS_ONE, 0xb380_0000, 0], MINUS_ONE),
+    bits(Operation::Add, [0xbf80_0001, 0xb380_0000, 0], 0xbf80_0002),
+    bits(Operation::Add, [LARGEST, LARGEST, 0], INFINITY),
+    bits(Operation::Add, [MINUS_ZERO, MINUS_ZERO, 0], MINUS_ZERO),
+    bits(Operation::Add, [MINUS_ZERO, 0, 0], 0),
+    subnormal(Operation::Add, [0x0040_0000, 0x0000_0001, 0], 0x0040_0001),
+    // 1 - 2^-25: a tie.
+    bits(Operation::Subtract, [ONE, 0x3300_0000, 0], ONE),
+    bits(Operation::Subtract, [ONE, 0x3300_0001, 0], 0x3f7f_ffff),
+    bits(Operation::Subtract, [ONE, ONE, 0], 0),
+    bits(Operation::Subtract, [MINUS_ZERO, 0, 0], MINUS_ZERO),
+    // 1.5 * 2^-126 - 2^-126.
+    subnormal(Operation::Subtract, [0x00c0_0000, SMALLEST, 0], 0x0040_0000),
+    // Ties, down and up.
+    bits(Operation::Multiply, [TIE, TIE, 0], 0x3f80_1000),
+    bits(Operation::Multiply, [0x3fc0_0000, 0x3f80_0001, 0], 0x3fc0_0002),
+    bits(Operation::Multiply, [MINUS_ZERO, ONE, 0], MINUS_ZERO),
+    bits(Operation::Multiply, [MINUS_ONE, 0, 0], MINUS_ZERO),
+    bits(Operation::Multiply, [MINUS_ONE, MINUS_ZERO, 0], 0),
+    subnormal(Operation::Multiply, [SMALLEST, 0x3f00_0000, 0], 0x0040_0000),
+    subnormal(Operation::Multiply, [0x0040_0000, TWO, 0], SMALLEST),
+    nearest(Operation::Divide, ONE, THREE, 0x3eaa_aaab),
+    nearest(Operation::Divide, TWO, THREE, 0x3f2a_aaab),
+    nearest(Operation::Divide, ONE, 0x4120_0000, 0x3dcc_cccd),
+    nearest(Operation::Divide, 0x40a0_0000, 0x40e0_0000, 0x3f36_db6e),
+    nearest(Operation::Divide, LARGEST, 0x3f80_0001, 0x7f7f_fffd),
+    nearest(Operation::SquareRoot, TWO, 0, 0x3fb5_04f3),
+    nearest(Operation::SquareRoot, THREE, 0, 0x3fdd_b3d7),
+    nearest(Operation::SquareRoot, 0x4080_0000, 0, TWO),
+    nearest(Operation::SquareRoot, 0x3dcc_cccd, 0, 0x3ea1_e89b),
+    bits(Operation::MultiplyAdd, [TWO, THREE, 0x4080_0000], 0x4120_0000),
+    bits(Operation::MultiplyAdd, [MINUS_ZERO, ONE, MINUS_ZERO], MINUS_ZERO),
+    bits(Operation::MultiplyAdd, [ONE, MINUS_ZERO, 0], 0),
+    ask(
+        Operation::MultiplyAdd,
+        [TIE, TIE, MINUS_ONE],
+        Expected::MultiplyAdd { fused: 0x3a00_0400, unfused: 0x3a00_0000 },
+    ),
+    // (1 + 2^-23) (1 - 2^-23) - 1.
+    ask(
+        Operation::MultiplyAdd,
+        [0x3f80_0001, 0x3f7f_fffe, MINUS_ONE],
+        Expected::MultiplyAdd { fused: 0xa880_0000, unfused: 0 },
+    ),
+    subnormal(Operation::MultiplyAdd, [0x0040_0000, ONE, 0x0000_0001], 0x0040_0001),
+    bits(Operation::MultiplyRounded, [TIE, TIE, 0], 0x3f80_1000),
+    bits(Operation::MultiplyRounded, [0x3fc0_0000, 0x3f80_0001, 0], 0x3fc0_0002),
+    // A constant -0 that a compiler takes for 0 gives 0 here.
+    bits(Operation::MultiplyRounded, [MINUS_ZERO, ONE, 0], MINUS_ZERO),
+    bits(Operation::MultiplyRounded, [MINUS_ONE, 0, 0], MINUS_ZERO),
+    bits(Operation::MultiplyRounded, [ONE, 0, 0], 0),
+    // 0x3a000400, where the product is contracted with the sum.
+    bits(Operation::RoundedThenAdded, [TIE, TIE, MINUS_ONE], 0x3a00_0000),
+    bits(Operation::RoundedThenAdded, [0x3f80_0001, 0x3f7f_fffe, MINUS_ONE], 0),
+    bits(Operation::Compare, [ONE, TWO, 0], LESS),
+    bits(Operation::Compare, [TWO, ONE, 0], GREATER),
+    bits(Operation::Compare, [ONE, ONE, 0], EQUAL),
+    bits(Operation::Compare, [MINUS_ZERO, 0, 0], EQUAL),
+    bits(Operation::Compare, [INFINITY, LARGEST, 0], GREATER),
+    bits(Operation::Compare, [MINUS_INFINITY, INFINITY, 0], LESS),
+    ask(Operation::Compare, [NAN, NAN, 0], Expected::Unordered),
+    ask(Operation::Compare, [ONE, NAN, 0], Expected::Unordered),
+    ask(Operation::Compare, [NAN, INFINITY, 0], Expected::Unordered),
+];
+
+const fn narrow(a: u32, exact: u32) -> Question {
+    bits(Operation::Narrow, [a, 0, 0], exact)
+}
+
+const fn narrow_rounded(a: u32, bits: u32) -> Question {
+    ask(Operation::Narrow, [a, 0, 0], Expected::Nearest { bits, within: 1 })
+}
+
+const fn widen(a: u32, exact: u32) -> Question {
+    bits(Operation::Widen, [a, 0, 0], exact)
+}
+
+/// Questions on f16.
+pub(super) const F16: &[Question] = &[
+    // 65504, the largest.
+    narrow(0x477f_e000, 0x7bff),
+    narrow(MINUS_ZERO, 0x8000),
+    narrow(MINUS_ONE, 0xbc00),
+    narrow(INFINITY, 0x7c00),
+    // 1 + 2^-11, 1 + 3 * 2^-11: ties; then a little above the first, and a little below what rounds to infinity.
+    narrow_rounded(0x3f80_1000, 0x3c00),
+    narrow_rounded(0x3f80_3000, 0x3c02),
+    narrow_rounded(0x3f80_1008, 0x3c01),
+    narrow_rounded(0x477f_efff, 0x7bff),
+    narrow_rounded(0x477f_f000, 0x7c00),
+    subnormal(Operation::Narrow, [0x3380_0000, 0, 0], 0x0001),
+    widen(0x3c01, 0x3f80_2000),
+    widen(0xc000, 0xc000_0000),
+    widen(0x8000, MINUS_ZERO),
+    widen(0x7c00, INFINITY),
+    subnormal(Operation::Widen, [0x0001, 0, 0], 0x3380_0000),
+];
+
+/// Questions on bf16.
+pub(super) const BF16: &[Question] = &[
+    narrow(0x3f81_0000, 0x3f81),
+    narrow(MINUS_ZERO, 0x8000),
+    narrow(MINUS_ONE, 0xbf80),
+    narrow(INFINITY, 0x7f80),
+    // 1 + 2^-8, 1 + 3 * 2^-8: ties; then a little above the first.
+    narrow_rounded(0x3f80_8000, 0x3f80),
+    narrow_rounded(0x3f81_8000, 0x3f82),
+    narrow_rounded(0x3f80_8008, 0x3f81),
+    subnormal(Operation::Narrow, [0x0001_0000, 0, 0], 0x0001),
+    widen(0x3f81, 0x3f81_0000),
+    widen(0xc000, 0xc000_0000),
+    widen(0x8000, MINUS_ZERO),
+    widen(0x7f80, INFINITY),
+    subnormal(Operation::Widen, [0x0001, 0, 0], 0x0001_0000),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arithmetic::MultiplyAdd;
+    use half::{bf16, f16};
+
+    fn compared(a: f32, b: f32) -> u32 {
+        [a < b, a <= b, a == b, a != b, a > b, a >= b]
+            .into_iter()
+            .enumerate()
+            .fold(0, |word, (bit, is)| word | u32::from(is) << bit)
+    }
+
+    /// What the host computes, which rounds as IEEE 754 says.
+    fn on_the_host(question: &Question, fma: MultiplyAdd) -> u32 {
+        let [a, b, c] = question.operands.map(f32::from_bits);
+        let result = match question.operation {
+            Operation::Add => a + b,
+            Operation::Subtract => a - b,
+            Operation::Multiply | Operation::MultiplyRounded => a * b,
+            Operation::Divide => a / b,
+            Operation::SquareRoot => a.sqrt(),
+            Operation::MultiplyAdd => fma.apply(a, b, c),
+            Operation::RoundedThenAdded => a * b + c,
+            Operation::Compare => return compared(a, b),
+            Operation::Narrow | Operation::Widen => unreachable!("a question on halves"),
+        };
+        result.to_bits()
+    }
+
+    #[test]
+    fn the_constants_are_ieee_754s() {
+        for question in F32 {
+            for fma in [MultiplyAdd::Fused, MultiplyAdd::Unfused] {
+                let expected = match (question.expected, fma) {
+                    (Expected::MultiplyAdd { fused, .. }, MultiplyAdd::Fused) => fused,
+                    (Expected::MultiplyAdd { unfused, .. }, MultiplyAdd::Unfused) => unfused,
+                    (Expected::Bits(bits) | Expected::Subnormal(bits) | Expected::Nearest { bits, .. }, _) => bits,
+                    (Expected::Unordered, _) => UNORDERED,
+                };
+                let host = on_the_host(question, fma);
+                assert_eq!(host, expected, "{question:x?}: {host:#010x}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_constants_of_halves_are_ieee_754s() {
+        type Cast = fn(u32) -> u32;
+        let f16_casts: (Cast, Cast) =
+            (|a| f16::from_f32(f32::from_bits(a)).to_bits().into(), |a| f16::from_bits(a as u16).to_f32().to_bits());
+        let bf16_casts: (Cast, Cast) =
+            (|a| bf16::from_f32(f32::from_bits(a)).to_bits().into(), |a| bf16::from_bits(a as u16).to_f32().to_bits());
+        for (questions, (narrow, widen)) in [(F16, f16_casts), (BF16, bf16_casts)] {
+            for question in questions {
+                let (Expected::Bits(expected)
+                | Expected::Subnormal(expected)
+                | Expected::Nearest { bits: expected, .. }) = question.expected
+                else {
+                    unreachable!("a cast adds nothing")
+                };
+                let cast = if question.operation == Operation::Narrow { narrow } else { widen };
+                let host = cast(question.operands[0]);
+                assert_eq!(host, expected, "{question:x?}: {host:#06x}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_operation_is_asked_for() {
+        for operation in F32_OPERATIONS {
+            assert!(F32.iter().any(|question| question.operation == operation), "{operation:?}");
+        }
+    }
+}

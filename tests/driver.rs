@@ -1,0 +1,47 @@
+//! What decides bits beside the program: the runtime with its compiler, the device model, and the driver with its version.
+//! The only file of the tests that names runtimes.
+
+use crate::process::{self, Program};
+use cubecl::Device;
+use std::fs;
+use std::sync::OnceLock;
+
+/// `wgpu<wgsl>: llvmpipe (LLVM 15.0.6, 256 bits); llvmpipe Mesa 22.3.6 (LLVM 15.0.6)`.
+pub fn name() -> &'static str {
+    static NAME: OnceLock<String> = OnceLock::new();
+    // In a process of its own: wgpu tells of its driver while it sets the device up.
+    NAME.get_or_init(|| Program::new("driver").run().reported("driver").to_owned())
+}
+
+/// Reports the runtime, the device model and the driver of the default device.
+pub fn report() {
+    let device = Device::default();
+    let driver = match &device {
+        Device::Wgpu(_) => graphics_driver(),
+        Device::Cuda(_) => kernel_driver("/proc/driver/nvidia/version"),
+        Device::Hip(_) => kernel_driver("/sys/module/amdgpu/version"),
+        other => panic!("no test runs on {other:?}"),
+    };
+    let client = device.client();
+    process::report("driver", format!("{}: {}; {driver}", client.name(), client.properties().identity.name));
+}
+
+#[cfg(feature = "wgpu")]
+fn graphics_driver() -> String {
+    use cubecl::wgpu::{AutoGraphicsApi, RuntimeOptions, WgpuDevice, init_setup};
+    let info = init_setup::<AutoGraphicsApi>(&WgpuDevice::default(), RuntimeOptions::default()).adapter.get_info();
+    format!("{} {}", info.driver, info.driver_info)
+}
+
+#[cfg(not(feature = "wgpu"))]
+fn graphics_driver() -> String {
+    unreachable!("wgpu is not compiled in")
+}
+
+/// The version of a driver of the operating system's kernel, from its first line; the CUDA emulator has none.
+fn kernel_driver(path: &str) -> String {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.lines()
+        .next()
+        .map_or_else(|| "no driver".to_owned(), |line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+}
