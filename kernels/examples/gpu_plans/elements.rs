@@ -1,4 +1,4 @@
-//! Element-wise programs, and the probe of a device's multiply-add.
+//! Element-wise programs, and the questions that a device is asked.
 
 use crate::case::{Case, F32, I32, tensor};
 use burn_deterministic_kernels::KernelError;
@@ -6,6 +6,7 @@ use burn_deterministic_kernels::arithmetic::multiply_add_of;
 use burn_deterministic_kernels::elementwise::{
     Binary, Comparison, Instruction, IntBinary, Operands, Program, Unary, Value, run,
 };
+use burn_deterministic_kernels::known_answer::ask;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use std::sync::Arc;
@@ -55,6 +56,9 @@ pub fn cases() -> Vec<Case> {
         }),
         Case::new("arithmetic", "probe", F32, "[3]")
             .runs(|client| -> Result<_, KernelError> { Ok(multiply_add_of(client)) }),
+        // What comes back is no answer where kernels are not run.
+        Case::new("known_answer", "questions", F32, "a few")
+            .runs(|client| -> Result<_, KernelError> { Ok(ask(client)) }),
     ];
     for unary in UNARIES {
         let label = format!("{unary:?}").to_lowercase();
