@@ -4,6 +4,7 @@
 use crate::process::{self, Program};
 use cubecl::Device;
 use std::fs;
+use std::process::Command;
 use std::sync::OnceLock;
 
 /// `wgpu<wgsl>: llvmpipe (LLVM 15.0.6, 256 bits); llvmpipe Mesa 22.3.6 (LLVM 15.0.6)`.
@@ -23,7 +24,15 @@ pub fn report() {
         other => panic!("no test runs on {other:?}"),
     };
     let client = device.client();
-    process::report("driver", format!("{}: {}; {driver}", client.name(), client.properties().identity.name));
+    let name = &client.properties().identity.name;
+    let driver = if name.starts_with("CUDA emulator") { compiler() } else { driver };
+    process::report("driver", format!("{}: {name}; {driver}", client.name()));
+}
+
+/// What compiles the kernels of the CUDA emulator.
+fn compiler() -> String {
+    let output = Command::new("g++").arg("-dumpfullversion").output().expect("the emulator needs g++");
+    format!("g++ {}", String::from_utf8_lossy(&output.stdout).trim())
 }
 
 #[cfg(feature = "wgpu")]
@@ -38,7 +47,7 @@ fn graphics_driver() -> String {
     unreachable!("wgpu is not compiled in")
 }
 
-/// The version of a driver of the operating system's kernel, from its first line; the CUDA emulator has none.
+/// The version of a driver of the operating system's kernel, from its first line.
 fn kernel_driver(path: &str) -> String {
     let text = fs::read_to_string(path).unwrap_or_default();
     text.lines()

@@ -29,6 +29,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     benches.args(["--bench", "*"]);
     benches.args(&options.filter);
     benches.arg("--").args(&options.arguments);
-    device.environment.apply(&mut benches);
+    let [(_, environment), ..] = &device.schedules()[..] else { unreachable!("there is one") };
+    environment.apply(&mut benches);
     workspace::exit_code_of(&mut benches)
 }

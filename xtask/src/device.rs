@@ -11,14 +11,18 @@ use clap::Args;
 use crate::environment::Environment;
 use crate::runtime::Runtime;
 use crate::system::{Gpu, System};
-use crate::{llvm, vulkan, workspace};
+use crate::{emulator, llvm, vulkan, workspace};
 
 /// What the user says of the device.
-#[derive(Args, Clone, Copy, Debug, Default)]
+#[derive(Args, Clone, Copy, Debug)]
 pub struct Wanted {
     /// The device to compute on; without it, the best that is found
     #[arg(long, value_enum)]
     device: Option<Runtime>,
+
+    /// Orders of blocks and threads to run under, with `--device emulator`: ascending, then shuffled by seeds 1, 2, ..
+    #[arg(long, default_value_t = 1, requires = "device", value_parser = clap::value_parser!(u32).range(1..))]
+    schedules: u32,
 }
 
 /// Options of `cargo xtask driver`.
@@ -39,19 +43,50 @@ pub struct Device {
     /// Whether kernels for CUDA are compiled by NVRTC, because CubeCL's LLVM is not to be had.
     without_llvm: bool,
     /// Variables for the programs that compute on it.
-    pub environment: Environment,
+    environment: Environment,
+    schedules: u32,
+}
+
+impl Wanted {
+    /// This device, under one schedule.
+    pub fn device(runtime: Runtime) -> Self {
+        Self { device: Some(runtime), schedules: 1 }
+    }
+
+    /// Whether the user leaves the choice.
+    pub fn is_any(self) -> bool {
+        self.device.is_none()
+    }
 }
 
 impl Device {
-    /// A device that is built for without a word about LLVM.
+    /// A device with one schedule.
     pub fn new(runtime: Runtime, environment: Environment) -> Self {
-        Self { runtime, without_llvm: false, environment }
+        Self { runtime, without_llvm: runtime.is_without_llvm(), environment, schedules: 1 }
     }
 
     /// The one feature set of tests, examples and benches on this device, so that one build serves all of them.
     pub fn features(&self) -> String {
-        let runtime = if self.without_llvm { "cuda-nvrtc" } else { self.runtime.feature() };
-        format!("{runtime},autotune")
+        match (self.runtime, self.without_llvm) {
+            (Runtime::Cuda, true) => "cuda-nvrtc,autotune".to_owned(),
+            (runtime, _) => format!("{},autotune", runtime.features()),
+        }
+    }
+
+    /// The variables for programs under each schedule, with the schedule's name where there are several.
+    pub fn schedules(&self) -> Vec<(Option<String>, Environment)> {
+        let shuffled = (1..self.schedules).map(|seed| {
+            let mut environment = self.environment.clone();
+            environment.set("CUDA_EMULATOR_SEED", seed.to_string());
+            (Some(format!("shuffled by seed {seed}")), environment)
+        });
+        let ascending = (self.schedules > 1).then(|| "ascending".to_owned());
+        std::iter::once((ascending, self.environment.clone())).chain(shuffled).collect()
+    }
+
+    /// The device by its name.
+    pub fn runtime(&self) -> Runtime {
+        self.runtime
     }
 
     /// A Cargo command that builds for this device.
@@ -82,13 +117,22 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 /// Finds a device, installing a software driver where there is none, and says in one line which it is and why.
 pub fn find(wanted: Wanted) -> Result<Device> {
     let system = System::probe();
-    let runtime = choose(wanted.device, &system)?;
+    let runtime = choose(wanted, &system)?;
     let mut device = match runtime {
-        Runtime::Wgpu | Runtime::Vulkan => Device::new(runtime, vulkan::find()?),
+        Runtime::Wgpu | Runtime::Vulkan => {
+            let mut environment = vulkan::find()?;
+            // CUDA may be compiled in, and is CubeCL's default device where it has one.
+            environment.set("CUDA_VISIBLE_DEVICES", "-1");
+            Device::new(runtime, environment)
+        }
         Runtime::Cuda => {
             let library = system.cuda.as_deref().unwrap_or_else(|| "libcuda.so.1".as_ref());
             eprintln!("device: NVIDIA GPU, CUDA driver {}", library.display());
             Device { without_llvm: without_llvm(), ..Device::new(runtime, Environment::default()) }
+        }
+        Runtime::Emulator => {
+            eprintln!("device: the processor, CUDA emulator");
+            Device::new(runtime, emulator::prepare()?)
         }
         Runtime::Rocm => {
             eprintln!("device: AMD GPU, ROCm");
@@ -100,6 +144,7 @@ pub fn find(wanted: Wanted) -> Result<Device> {
         }
     };
     device.environment.set("BURN_DEVICE", runtime.burn_device());
+    device.schedules = wanted.schedules;
     Ok(device)
 }
 
@@ -112,7 +157,12 @@ fn without_llvm() -> bool {
 }
 
 /// The runtime for what the user wants, or for what the machine has.
-fn choose(wanted: Option<Runtime>, system: &System) -> Result<Runtime> {
+fn choose(wanted: Wanted, system: &System) -> Result<Runtime> {
+    let Wanted { device: wanted, schedules } = wanted;
+    if schedules > 1 && wanted != Some(Runtime::Emulator) {
+        bail!("--schedules: only the emulator has an order of blocks and threads to choose; add `--device emulator`");
+    }
+
     let Some(wanted) = wanted else {
         let nvidia = system.gpus.contains(&Gpu::Nvidia) && system.cuda.is_some();
         return Ok(if nvidia && system.user_choice.is_none() { Runtime::Cuda } else { Runtime::Wgpu });
@@ -131,6 +181,9 @@ fn choose(wanted: Option<Runtime>, system: &System) -> Result<Runtime> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtime::HAS_EMULATOR;
+
+    const ANY: Wanted = Wanted { device: None, schedules: 1 };
 
     fn machine(gpus: Vec<Gpu>, cuda: bool) -> System {
         let cuda = cuda.then(|| "/usr/lib/libcuda.so.1".into());
@@ -138,7 +191,7 @@ mod tests {
     }
 
     fn chosen(system: &System) -> Runtime {
-        choose(None, system).expect("there is always one")
+        choose(ANY, system).expect("there is always one")
     }
 
     #[test]
@@ -151,7 +204,7 @@ mod tests {
     #[test]
     fn the_user_comes_first() {
         let nvidia = machine(vec![Gpu::Nvidia], true);
-        assert_eq!(choose(Some(Runtime::Vulkan), &nvidia).expect("any machine"), Runtime::Vulkan);
+        assert_eq!(choose(Wanted::device(Runtime::Vulkan), &nvidia).expect("any machine"), Runtime::Vulkan);
         let variable = System { user_choice: Some("VK_DRIVER_FILES"), ..nvidia };
         assert_eq!(chosen(&variable), Runtime::Wgpu);
     }
@@ -162,7 +215,7 @@ mod tests {
         for (wanted, missing) in
             [(Runtime::Cuda, "libcuda.so.1"), (Runtime::Rocm, "libamdhip64.so"), (Runtime::Metal, "macOS")]
         {
-            let error = choose(Some(wanted), &bare).expect_err("it is missing").to_string();
+            let error = choose(Wanted::device(wanted), &bare).expect_err("it is missing").to_string();
             assert!(error.contains(missing) && error.contains(wanted.burn_device()), "{error}");
         }
     }
@@ -174,6 +227,31 @@ mod tests {
         assert_eq!(spelled(&vulkan), "build --features vulkan,autotune");
         let nvrtc = Device { without_llvm: true, ..Device::new(Runtime::Cuda, Environment::default()) };
         assert_eq!(spelled(&nvrtc), "build --features cuda-nvrtc,autotune");
-        assert!(nvrtc.cargo("build").get_envs().any(|(name, _)| name == "DOCS_RS"));
+        let emulator = Device::new(Runtime::Emulator, Environment::default());
+        assert_eq!(spelled(&emulator), "build --features wgpu,cuda-nvrtc,autotune");
+        if HAS_EMULATOR {
+            let software = Device::new(Runtime::Wgpu, Environment::default());
+            assert_eq!(software.features(), emulator.features(), "one build for both");
+        }
+        let skips_llvm = |device: &Device| device.cargo("build").get_envs().any(|(name, _)| name == "DOCS_RS");
+        assert!(skips_llvm(&nvrtc) && skips_llvm(&emulator) && !skips_llvm(&vulkan));
+    }
+
+    #[test]
+    fn schedules_are_the_emulators() {
+        let three = |device| Wanted { device, schedules: 3 };
+        assert!(choose(three(None), &machine(Vec::new(), false)).is_err());
+        assert!(choose(three(Some(Runtime::Cuda)), &machine(vec![Gpu::Nvidia], true)).is_err());
+        assert!(choose(three(Some(Runtime::Emulator)), &machine(Vec::new(), false)).is_ok());
+        let emulator = Device { schedules: 3, ..Device::new(Runtime::Emulator, Environment::default()) };
+        let seeds: Vec<_> = emulator.schedules().iter().map(|(_, environment)| environment.export_lines()).collect();
+        assert_eq!(
+            seeds,
+            [
+                vec![],
+                vec!["export CUDA_EMULATOR_SEED='1'".to_owned()],
+                vec!["export CUDA_EMULATOR_SEED='2'".to_owned()]
+            ]
+        );
     }
 }

@@ -3,13 +3,14 @@
 //! Each command that computes finds a device first (module `device`), installing a software driver where the
 //! machine has none, and hands it to its child processes through environment variables.
 
+mod apt;
 mod bench;
 mod device;
+mod emulator;
 mod environment;
 mod inspect;
 mod lint;
 mod llvm;
-mod mesa;
 mod remedy;
 mod runtime;
 mod skips;

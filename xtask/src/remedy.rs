@@ -1,4 +1,4 @@
-//! How a machine without a Vulkan device gets a software driver.
+//! How a machine gets what it lacks: a software Vulkan driver, or a C++ compiler.
 
 use std::env;
 use std::path::Path;
@@ -41,8 +41,19 @@ impl PackageManager {
         }
     }
 
+    /// What installs g++.
+    fn compiler(self) -> &'static str {
+        match self {
+            Self::Apt => "apt-get install g++",
+            Self::Dnf => "dnf install gcc-c++",
+            Self::Pacman => "pacman -S gcc",
+            Self::Apk => "apk add g++",
+            Self::Zypper => "zypper install gcc-c++",
+        }
+    }
+
     /// What installs a software Vulkan driver and the loader.
-    fn installation(self) -> &'static str {
+    fn vulkan(self) -> &'static str {
         match self {
             Self::Apt => "apt-get install mesa-vulkan-drivers libvulkan1",
             Self::Dnf => "dnf install mesa-vulkan-drivers vulkan-loader",
@@ -67,8 +78,8 @@ pub enum Privilege {
 /// What to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// Install Mesa's drivers and the Vulkan loader by apt-get.
-    InstallMesa {
+    /// Install packages by apt-get.
+    Install {
         /// Whether it takes sudo.
         sudo: bool,
     },
@@ -95,13 +106,23 @@ impl Means {
     }
 }
 
-/// What to do, given these means.
-pub fn remedy(means: &Means) -> Remedy {
+/// What to do about a missing C++ compiler, given these means.
+pub fn of_compiler(means: &Means) -> Remedy {
     match (means.packages, means.privilege) {
-        (Some(PackageManager::Apt), Privilege::Root) => Remedy::InstallMesa { sudo: false },
-        (Some(PackageManager::Apt), Privilege::Sudo) => Remedy::InstallMesa { sudo: true },
+        (Some(PackageManager::Apt), Privilege::Root) => Remedy::Install { sudo: false },
+        (Some(PackageManager::Apt), Privilege::Sudo) => Remedy::Install { sudo: true },
+        (Some(manager), _) => Remedy::TellUser(format!("type `sudo {}`, then run this again", manager.compiler())),
+        (None, _) => Remedy::TellUser("install g++, then run this again".to_owned()),
+    }
+}
+
+/// What to do about a missing Vulkan driver, given these means.
+pub fn of_vulkan(means: &Means) -> Remedy {
+    match (means.packages, means.privilege) {
+        (Some(PackageManager::Apt), Privilege::Root) => Remedy::Install { sudo: false },
+        (Some(PackageManager::Apt), Privilege::Sudo) => Remedy::Install { sudo: true },
         (Some(PackageManager::Apt), Privilege::None) => Remedy::UnpackSwiftShader,
-        (Some(manager), _) => Remedy::TellUser(format!("type `sudo {}`, then run this again", manager.installation())),
+        (Some(manager), _) => Remedy::TellUser(format!("type `sudo {}`, then run this again", manager.vulkan())),
         (None, _) => Remedy::TellUser(
             "install the Vulkan loader (libvulkan.so.1) and Mesa's software driver (lavapipe), then run this again"
                 .to_owned(),
@@ -109,7 +130,8 @@ pub fn remedy(means: &Means) -> Remedy {
     }
 }
 
-fn is_program(name: &str) -> bool {
+/// Whether a program is installed.
+pub fn is_program(name: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     // An ordinary user's search path leaves out the folders of some package managers.
     env::split_paths(&path)
@@ -132,15 +154,28 @@ mod tests {
     use super::*;
 
     fn on(packages: Option<PackageManager>, privilege: Privilege) -> Remedy {
-        remedy(&Means { packages, privilege })
+        of_vulkan(&Means { packages, privilege })
     }
 
     #[test]
     fn debian_installs_where_it_may_and_unpacks_where_not() {
         let apt = Some(PackageManager::Apt);
-        assert_eq!(on(apt, Privilege::Root), Remedy::InstallMesa { sudo: false });
-        assert_eq!(on(apt, Privilege::Sudo), Remedy::InstallMesa { sudo: true });
+        assert_eq!(on(apt, Privilege::Root), Remedy::Install { sudo: false });
+        assert_eq!(on(apt, Privilege::Sudo), Remedy::Install { sudo: true });
         assert_eq!(on(apt, Privilege::None), Remedy::UnpackSwiftShader);
+    }
+
+    #[test]
+    fn a_compiler_is_installed_or_named() {
+        let on = |packages, privilege| of_compiler(&Means { packages: Some(packages), privilege });
+        assert_eq!(on(PackageManager::Apt, Privilege::Sudo), Remedy::Install { sudo: true });
+        for (manager, privilege, command) in [
+            (PackageManager::Apt, Privilege::None, "`sudo apt-get install g++`"),
+            (PackageManager::Dnf, Privilege::Root, "`sudo dnf install gcc-c++`"),
+        ] {
+            let Remedy::TellUser(advice) = on(manager, privilege) else { panic!("not told") };
+            assert!(advice.contains(command), "{advice}");
+        }
     }
 
     #[test]

@@ -15,27 +15,51 @@ pub enum Runtime {
     Rocm,
     /// An Apple GPU by Metal
     Metal,
+    /// CUDA on the processor: the package cuda-emulator
+    Emulator,
+}
+
+/// Whether the CUDA emulator runs on this system.
+pub const HAS_EMULATOR: bool = cfg!(all(target_os = "linux", target_arch = "x86_64"));
+
+/// What is compiled for a runtime.
+struct Row {
+    /// The workspace's Cargo features.
+    features: &'static str,
+    /// Burn's name for it in `BURN_DEVICE`.
+    burn_device: &'static str,
+    /// Whether CubeCL's LLVM is left out: kernels for CUDA are compiled by NVRTC.
+    without_llvm: bool,
 }
 
 impl Runtime {
-    /// The workspace's Cargo feature, and Burn's name for it in `BURN_DEVICE`.
-    fn row(self) -> (&'static str, &'static str) {
+    fn row(self) -> Row {
+        let row = |features, burn_device| Row { features, burn_device, without_llvm: false };
+        // One build for software drivers and for the emulator.
+        let software = |burn_device| Row { features: "wgpu,cuda-nvrtc", burn_device, without_llvm: true };
         match self {
-            Self::Cuda => ("cuda", "cuda"),
-            Self::Vulkan => ("vulkan", "vulkan"),
-            Self::Wgpu => ("wgpu", "wgpu"),
-            Self::Rocm => ("rocm", "rocm"),
-            Self::Metal => ("metal", "metal"),
+            Self::Cuda => row("cuda", "cuda"),
+            Self::Vulkan => row("vulkan", "vulkan"),
+            Self::Wgpu if HAS_EMULATOR => software("wgpu"),
+            Self::Wgpu => row("wgpu", "wgpu"),
+            Self::Rocm => row("rocm", "rocm"),
+            Self::Metal => row("metal", "metal"),
+            Self::Emulator => software("cuda"),
         }
     }
 
-    /// The Cargo feature.
-    pub fn feature(self) -> &'static str {
-        self.row().0
+    /// The Cargo features.
+    pub fn features(self) -> &'static str {
+        self.row().features
     }
 
     /// The value of `BURN_DEVICE` that makes it Burn's default, where several are compiled in.
     pub fn burn_device(self) -> &'static str {
-        self.row().1
+        self.row().burn_device
+    }
+
+    /// Whether it is always compiled without CubeCL's LLVM.
+    pub fn is_without_llvm(self) -> bool {
+        self.row().without_llvm
     }
 }

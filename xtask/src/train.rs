@@ -43,11 +43,14 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 
     let program = workspace::target()?.join("release/examples").join(format!("{example}{EXE_SUFFIX}"));
     let mut digests = Vec::new();
-    for run in 1..=options.runs {
-        eprintln!("\nrun {run} of {}, a process of its own", options.runs);
+    let schedules = device.schedules();
+    let runs = options.runs.max(schedules.len() as u32);
+    for (run, (schedule, environment)) in (1..=runs).zip(schedules.iter().cycle()) {
+        let schedule = schedule.as_ref().map_or_else(String::new, |name| format!(", blocks and threads {name}"));
+        eprintln!("\nrun {run} of {runs}, a process of its own{schedule}");
         let mut training = Command::new(&program);
         training.current_dir(workspace::root()).args(options.plain.then_some("--plain")).args(&options.arguments);
-        device.environment.apply(&mut training);
+        environment.apply(&mut training);
         let output =
             run_through(&mut training, &mut io::stdout()).with_context(|| format!("run {run} of {example}"))?;
         let digest = digest(&output).with_context(|| format!("run {run} of {example} printed no line `digest: ..`"))?;

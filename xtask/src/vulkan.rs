@@ -8,9 +8,9 @@ use std::fs;
 use anyhow::{Context, Result, bail};
 
 use crate::environment::Environment;
-use crate::remedy::{Means, Remedy, remedy};
+use crate::remedy::{Means, Remedy, of_vulkan};
 use crate::system::{Gpu, System, variable};
-use crate::{mesa, swiftshader, workspace};
+use crate::{apt, swiftshader, workspace};
 
 /// SwiftShader, unpacked, whatever else the machine has.
 pub fn swiftshader() -> Result<Environment> {
@@ -24,9 +24,9 @@ pub fn find() -> Result<Environment> {
     let mut environment = Environment::default();
     let mut system = System::probe();
     if choose(&system) == Choice::Missing {
-        match remedy(&Means::probe()) {
-            Remedy::InstallMesa { sudo } => {
-                mesa::install(sudo)?;
+        match of_vulkan(&Means::probe()) {
+            Remedy::Install { sudo } => {
+                apt::install("no Vulkan driver", &["mesa-vulkan-drivers", "libvulkan1"], sudo)?;
                 system = System::probe();
             }
             Remedy::UnpackSwiftShader => {

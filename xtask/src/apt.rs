@@ -1,4 +1,4 @@
-//! Mesa's software Vulkan driver, lavapipe, installed by Debian's package manager.
+//! Packages, installed by Debian's package manager.
 
 use std::io;
 use std::process::Command;
@@ -7,9 +7,10 @@ use anyhow::{Context, Result};
 
 use crate::workspace::succeed;
 
-/// Installs Mesa's Vulkan drivers and the Vulkan loader.
-pub fn install(sudo: bool) -> Result<()> {
-    eprintln!("no Vulkan driver: installing the packages mesa-vulkan-drivers and libvulkan1");
+/// Installs packages, saying why.
+pub fn install(why: &str, packages: &[&str], sudo: bool) -> Result<()> {
+    let names = packages.join(", ");
+    eprintln!("{why}: installing {names}");
     let mut update = apt_get(sudo);
     update.args(["-qq", "update"]);
     // A source of the user's that cannot be reached does not matter here, the packages being Debian's.
@@ -17,8 +18,8 @@ pub fn install(sudo: bool) -> Result<()> {
         eprintln!("warning: {error:#}");
     }
     let mut install = apt_get(sudo);
-    install.args(["-qq", "--yes", "--no-install-recommends", "install", "mesa-vulkan-drivers", "libvulkan1"]);
-    succeed(&mut install).context("no Vulkan driver, and its packages could not be installed")
+    install.args(["-qq", "--yes", "--no-install-recommends", "install"]).args(packages);
+    succeed(&mut install).with_context(|| format!("{why}, and {names} could not be installed"))
 }
 
 /// apt-get that never asks, waits for another one at work, and leaves stdout to our caller.

@@ -1,0 +1,61 @@
+//! The CUDA emulator: this workspace's package `cuda-emulator`, in place of NVIDIA's driver and compiler.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use crate::environment::Environment;
+use crate::remedy::{self, Means, Remedy};
+use crate::{apt, workspace};
+
+/// The names under which CubeCL looks for the driver and for NVRTC.
+const LIBRARIES: [&str; 4] = ["libcuda.so", "libcuda.so.1", "libnvrtc.so", "libnvrtc.so.12"];
+
+/// Builds the emulator, and returns the variables that lead programs to it; installs g++, which compiles the kernels,
+/// where it is missing.
+pub fn prepare() -> Result<Environment> {
+    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        bail!("--device emulator: the CUDA emulator runs on Linux on x86-64 only; leave `--device` out");
+    }
+    compiler()?;
+    let mut build = workspace::cargo("build");
+    workspace::succeed(build.args(["--release", "--package", "cuda-emulator"]))?;
+    let target = workspace::target()?;
+    let folder = target.join("cuda-emulator");
+    let (libraries, toolkit) = (folder.join("lib"), folder.join("toolkit"));
+    for path in [&libraries, &toolkit] {
+        fs::create_dir_all(path).with_context(|| format!("creating {}", path.display()))?;
+    }
+    for name in LIBRARIES {
+        link(&target.join("release/libcuda_emulator.so"), &libraries.join(name))?;
+    }
+    let mut environment = Environment::default();
+    environment.search_libraries_in(libraries);
+    // CubeCL wants a toolkit to be there, and the emulator reads none of its headers.
+    environment.set("CUDA_PATH", toolkit);
+    environment.set("CUDA_EMULATOR_CACHE", folder.join("kernels"));
+    Ok(environment)
+}
+
+fn compiler() -> Result<()> {
+    if remedy::is_program("g++") {
+        return Ok(());
+    }
+    match remedy::of_compiler(&Means::probe()) {
+        Remedy::Install { sudo } => apt::install("no C++ compiler", &["g++"], sudo),
+        Remedy::TellUser(advice) => bail!("--device emulator: no C++ compiler: {advice}"),
+        Remedy::UnpackSwiftShader => unreachable!("it is no compiler"),
+    }
+}
+
+/// A symbolic link that may be there.
+fn link(library: &Path, name: &Path) -> Result<()> {
+    if fs::read_link(name).is_ok_and(|there| there == library) {
+        return Ok(());
+    }
+    let _ = fs::remove_file(name);
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(library, name).with_context(|| format!("linking {}", name.display()))?;
+    Ok(())
+}
