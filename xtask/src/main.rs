@@ -13,6 +13,9 @@ mod lint;
 mod llvm;
 mod remedy;
 mod runtime;
+#[cfg(test)]
+#[path = "../../kernels/tests/skip.rs"]
+mod skip;
 mod skips;
 mod swiftshader;
 mod system;

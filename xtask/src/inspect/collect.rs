@@ -7,18 +7,33 @@ use std::process::{Command, Output};
 use anyhow::{Context, Result, ensure};
 
 use super::cases::Case;
-use crate::workspace;
+use crate::device::Device;
+use crate::environment::Environment;
+use crate::runtime::Runtime;
+use crate::{emulator, workspace};
 
-/// A program of the example, and what it needs to start.
+/// The example.
+const EXAMPLE: &str = "gpu_plans";
+
+/// A program of the example, and the variables that lead it to the emulator.
 pub struct Program {
     path: PathBuf,
-    variables: Vec<(String, String)>,
+    environment: Environment,
 }
 
 impl Program {
+    /// Builds the example and the emulator.
+    pub fn build() -> Result<Self> {
+        let environment = emulator::prepare()?;
+        let mut build = Device::new(Runtime::Emulator, environment.clone()).cargo("build");
+        workspace::succeed(build.args(["--release", "--workspace", "--example", EXAMPLE]))?;
+        let path = workspace::target()?.join("release/examples").join(EXAMPLE);
+        Ok(Self { path, environment })
+    }
+
     /// A built program, in an environment that leads to an emulator.
     pub fn built(path: PathBuf) -> Self {
-        Self { path, variables: Vec::new() }
+        Self { path, environment: Environment::default() }
     }
 
     /// Every case, with its launches, through files under `folder`.
@@ -42,8 +57,8 @@ impl Program {
 
     fn run(&self, arguments: &[&str], variables: &[(&str, &Path)]) -> Result<Output> {
         let mut command = Command::new(&self.path);
-        command.args(arguments).envs(self.variables.iter().cloned()).envs(variables.iter().copied());
-        command.env("CUDA_EMULATOR_NULL", "1");
+        self.environment.apply(&mut command);
+        command.args(arguments).envs(variables.iter().copied()).env("CUDA_EMULATOR_NULL", "1");
         let spelled = workspace::spelled(&command);
         let output = command.output().with_context(|| format!("starting {spelled}"))?;
         let said = String::from_utf8_lossy(&output.stderr);

@@ -41,7 +41,7 @@ pub struct Options {
     #[arg(long)]
     self_test: bool,
 
-    /// A built `gpu_plans`, where the environment leads to a CUDA emulator
+    /// A built `gpu_plans`, where the environment leads it to a CUDA emulator, in place of building both
     #[arg(long)]
     program: Option<PathBuf>,
 }
@@ -58,7 +58,11 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         eprintln!("self-test: every planted fault is reported, and nothing else");
         return Ok(ExitCode::SUCCESS);
     }
-    let cases = Program::built(options.program.clone().context("TODO")?).cases(&folder.join("sources"))?;
+    let program = match &options.program {
+        Some(path) => Program::built(path.clone()),
+        None => Program::build()?,
+    };
+    let cases = program.cases(&folder.join("sources"))?;
     let all = launchable::find(&workspace::root().join("kernels/src"))?;
     let mut faults = launchable::faults(&all, &cases, &launchable::NOT_ON_GPUS);
     let names: Vec<String> = all.into_iter().map(|launchable| launchable.name).collect();

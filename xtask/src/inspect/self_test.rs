@@ -45,3 +45,20 @@ pub fn run(tools: &Tools, folder: &Path) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Tools, run};
+    use crate::{skip::skip, workspace};
+
+    #[test]
+    fn planted_faults_are_reported() {
+        // A test lies one folder deeper than the program.
+        let profile = workspace::target().unwrap();
+        let folder = profile.parent().unwrap().join("inspect");
+        match Tools::kept(&folder.join("tools")) {
+            Some(tools) => run(&tools, &folder).unwrap(),
+            None => skip("NVRTC is not there: `cargo xtask inspect --self-test` fetches it"),
+        }
+    }
+}

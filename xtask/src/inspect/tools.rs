@@ -37,6 +37,12 @@ impl Tools {
         }
     }
 
+    /// The tools in a folder, where these versions were fetched before.
+    pub fn kept(root: &Path) -> Option<Self> {
+        let present = fs::read_to_string(root.join("pins.txt")).ok()?;
+        (present == PINS).then(|| Self::under(root))
+    }
+
     /// The tools in the target folder, fetched on the first call.
     ///
     /// # Errors
@@ -49,9 +55,8 @@ impl Tools {
         );
         let folder = workspace::target()?.join("inspect");
         let root = folder.join("tools");
-        let pins = root.join("pins.txt");
-        if fs::read_to_string(&pins).is_ok_and(|present| present == PINS) {
-            return Ok(Self::under(&root));
+        if let Some(tools) = Self::kept(&root) {
+            return Ok(tools);
         }
         eprintln!("fetching NVRTC and nvdisasm (100 MB) from PyPI into {}", root.display());
         // Under another name until complete, so that an interrupted fetch is not taken for the tools.
