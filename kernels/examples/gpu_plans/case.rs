@@ -9,6 +9,7 @@ pub const F32: ElemType = ElemType::Float(FloatKind::F32);
 pub const F16: ElemType = ElemType::Float(FloatKind::F16);
 pub const BF16: ElemType = ElemType::Float(FloatKind::BF16);
 pub const I32: ElemType = ElemType::Int(IntKind::I32);
+pub const I64: ElemType = ElemType::Int(IntKind::I64);
 
 /// The types that trainings compute in.
 pub const FLOATS: [ElemType; 3] = [F32, F16, BF16];
@@ -75,6 +76,7 @@ fn spelled(dtype: ElemType) -> &'static str {
         F16 => "f16",
         BF16 => "bf16",
         I32 => "i32",
+        I64 => "i64",
         _ => panic!("no case has {dtype:?}"),
     }
 }

@@ -1,6 +1,6 @@
 //! Scans, sorts, Fourier transforms and random numbers: what runs along an axis.
 
-use crate::case::{BF16, Case, F16, F32, FLOATS, I32, tensor};
+use crate::case::{BF16, Case, F16, F32, FLOATS, I32, I64, tensor};
 use burn_deterministic_kernels::random::{Distribution, Key, Source, Stream, draw};
 use burn_deterministic_kernels::scan::{Operation, scan};
 use burn_deterministic_kernels::sort::{Direction, argsort, sort, topk_with_indices};
@@ -37,7 +37,7 @@ fn sorts() -> Vec<Case> {
     let all = |shape: [usize; 2]| shape.iter().product::<usize>();
     let (ascending, many, long) = (Direction::Ascending, [4096, 256], [1, 1 << 20]);
     let mut cases = Vec::new();
-    for dtype in [F32, F16, I32] {
+    for dtype in [F32, F16, I32, I64] {
         cases.push(
             base("sort of short lines", many, dtype)
                 .elements(all(many))

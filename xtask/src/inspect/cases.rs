@@ -34,9 +34,9 @@ pub struct Launch {
 /// A kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
-    /// The name of its entry in the source.
+    /// The name of its entry in the source, which does not depend on the build.
     pub entry: String,
-    /// CUDA C++, as CubeCL writes it.
+    /// CUDA C++, as CubeCL writes it but for that name and the numbers of values.
     pub source: String,
     /// Threads of a block.
     pub threads: u32,
@@ -78,7 +78,9 @@ impl Case {
                 let path = folder.join(launch.source);
                 let source = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
                 let Line { entry, threads, shared, .. } = launch;
-                let kernel = Kernel { entry: entry.to_owned(), source, threads, shared };
+                let name = without_hash(entry).to_owned();
+                let source = renumbered(&source.replace(entry, &name));
+                let kernel = Kernel { entry: name, source, threads, shared };
                 kernels.insert(launch.source, Rc::new(kernel));
             }
             let kernel = kernels[launch.source].clone();
@@ -87,6 +89,37 @@ impl Case {
         ensure!(!self.launches.is_empty(), "the case {} launches nothing", self.name);
         Ok(())
     }
+}
+
+/// The name of an entry without the hash at its end, which is another one in each build.
+fn without_hash(entry: &str) -> &str {
+    match entry.rsplit_once('_') {
+        Some((name, hash)) if hash.len() == 8 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => name,
+        _ => entry,
+    }
+}
+
+/// A source whose values `v12` are numbered in the order in which they appear: CubeCL numbers those in shared memory
+/// differently in each process.
+fn renumbered(source: &str) -> String {
+    let is_of_word = |c: char| c.is_alphanumeric() || c == '_';
+    let mut numbers = BTreeMap::new();
+    let mut text = String::with_capacity(source.len());
+    let mut rest = source;
+    while let Some(start) = rest.find(is_of_word) {
+        let (between, from) = rest.split_at(start);
+        let (word, after) = from.split_at(from.find(|c| !is_of_word(c)).unwrap_or(from.len()));
+        text += between;
+        match word.strip_prefix('v').filter(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())) {
+            Some(_) => {
+                let next = numbers.len();
+                text += &format!("v{}", numbers.entry(word).or_insert(next));
+            }
+            None => text += word,
+        }
+        rest = after;
+    }
+    text + rest
 }
 
 /// A line of `launches.tsv`.
@@ -118,7 +151,7 @@ impl<'a> Line<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Case, Kernel, Line};
+    use super::{Case, Kernel, Line, renumbered, without_hash};
 
     #[test]
     fn a_case_is_read_from_its_line() {
@@ -136,6 +169,19 @@ mod tests {
         assert_eq!((line.blocks, line.threads, line.shared), (1024, 256, 16_896));
         assert!(Line::parse("0f.cu\ttiled_f32\t1024\t256").is_err());
         assert!(Line::parse("0f.cu\ttiled_f32\t1024\t256\t-1").is_err());
+    }
+
+    #[test]
+    fn a_name_does_not_depend_on_the_build() {
+        assert_eq!(without_hash("tiled_i_f32_1d4abdb8"), "tiled_i_f32");
+        assert_eq!(without_hash("chain_totals"), "chain_totals");
+        assert_eq!(without_hash("probe"), "probe");
+    }
+
+    #[test]
+    fn values_are_numbered_as_they_appear() {
+        let source = "float v7 = v3[0];\nvalue_v7 = v7 + v12 * v; // v3";
+        assert_eq!(renumbered(source), "float v0 = v1[0];\nvalue_v7 = v0 + v2 * v; // v1");
     }
 
     #[test]

@@ -47,6 +47,8 @@ pub struct Finding {
     pub kind: Kind,
     /// The instructions, or the bytes.
     pub detail: String,
+    /// How many instructions, or bytes.
+    pub amount: u32,
 }
 
 /// What the opcodes of each kind begin with; the first that fits decides.
@@ -65,7 +67,7 @@ fn kind_of(opcode: &str) -> Option<Kind> {
 /// What explains each `MUFU`, the unit's approximations: functions, and the operators `/` and `%`.
 ///
 /// Division and square root are correctly rounded: they begin with an approximation, and correct it by multiply-adds.
-/// Integer division begins with `RCP` too. CUDA's exponential, power and hyperbolic functions are made of `EX2`, its
+/// Integer division begins with `RCP` too, and division makes a NaN by an `RSQ` of one. CUDA's exponential, power and hyperbolic functions are made of `EX2`, its
 /// logarithms of `LG2`; their error is CUDA's, and no contract says that they are exact. Sines and cosines are
 /// polynomials: no source explains `SIN`, `COS`, `TANH` or `SQRT`.
 const EXPLAINED: [(&str, &[&str]); 4] = [
@@ -73,7 +75,7 @@ const EXPLAINED: [(&str, &[&str]); 4] = [
         "RCP",
         &["/", "%", "tanh", "pow", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "log1p", "erf", "hrcp", "h2rcp"],
     ),
-    ("RSQ", &["sqrt", "rsqrt", "hypot", "asin", "acos", "asinh", "acosh", "hsqrt", "h2sqrt", "hrsqrt", "h2rsqrt"]),
+    ("RSQ", &["/", "sqrt", "rsqrt", "hypot", "asin", "acos", "asinh", "acosh", "hsqrt", "h2sqrt", "hrsqrt", "h2rsqrt"]),
     ("EX2", &["exp", "exp2", "exp10", "expm1", "pow", "tanh", "sinh", "cosh", "erf", "erfc", "hexp", "h2exp"]),
     ("LG2", &["log", "log2", "log10", "log1p", "pow", "atanh", "asinh", "acosh", "hlog", "h2log"]),
 ];
@@ -117,9 +119,9 @@ pub fn resources(resources: &Resources) -> Option<Finding> {
     let Resources { stack, spill_stores, spill_loads, .. } = *resources;
     if spill_stores + spill_loads > 0 {
         let detail = format!("{spill_stores} bytes stored, {spill_loads} loaded");
-        return Some(Finding { kind: Kind::Spill, detail });
+        return Some(Finding { kind: Kind::Spill, detail, amount: spill_stores + spill_loads });
     }
-    (stack > 0).then(|| Finding { kind: Kind::Stack, detail: format!("{stack} bytes a thread") })
+    (stack > 0).then(|| Finding { kind: Kind::Stack, detail: format!("{stack} bytes a thread"), amount: stack })
 }
 
 /// What differs where the compiler may contract: `allowed` was compiled as kernels are, `forbidden` with `-fmad=false`,
@@ -133,6 +135,7 @@ pub fn contraction(allowed: &Listing, forbidden: &Listing) -> Option<Finding> {
     (with != without).then(|| Finding {
         kind: Kind::Contraction,
         detail: format!("{with} multiply-adds, {without} with -fmad=false"),
+        amount: with.abs_diff(without) as u32,
     })
 }
 
@@ -142,7 +145,7 @@ fn counted(kind: Kind, names: impl Iterator<Item = String>) -> Option<Finding> {
     let distinct: BTreeSet<_> = names.iter().collect();
     let count = |name| names.iter().filter(|other| *other == name).count();
     let spelled: Vec<_> = distinct.into_iter().map(|name| format!("{name} x{}", count(name))).collect();
-    (!spelled.is_empty()).then(|| Finding { kind, detail: spelled.join(", ") })
+    (!spelled.is_empty()).then(|| Finding { kind, detail: spelled.join(", "), amount: names.len() as u32 })
 }
 
 fn is_explained(instruction: &Instruction, words: &BTreeSet<&str>, source: &str) -> bool {

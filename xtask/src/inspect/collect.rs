@@ -22,18 +22,16 @@ pub struct Program {
 }
 
 impl Program {
-    /// Builds the example and the emulator.
-    pub fn build() -> Result<Self> {
+    /// Builds the emulator, and the example where no built one is given.
+    pub fn new(built: Option<&Path>) -> Result<Self> {
         let environment = emulator::prepare()?;
+        if let Some(path) = built {
+            return Ok(Self { path: path.to_owned(), environment });
+        }
         let mut build = Device::new(Runtime::Emulator, environment.clone()).cargo("build");
         workspace::succeed(build.args(["--release", "--workspace", "--example", EXAMPLE]))?;
         let path = workspace::target()?.join("release/examples").join(EXAMPLE);
         Ok(Self { path, environment })
-    }
-
-    /// A built program, in an environment that leads to an emulator.
-    pub fn built(path: PathBuf) -> Self {
-        Self { path, environment: Environment::default() }
     }
 
     /// Every case, with its launches, through files under `folder`.

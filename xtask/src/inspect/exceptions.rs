@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use super::checks::Kind;
+use super::checks::{Finding, Kind};
 
 /// The file.
 const TEXT: &str = include_str!("exceptions.toml");
@@ -18,6 +18,8 @@ pub struct Exception {
     pub case: String,
     /// What is accepted.
     pub finding: Kind,
+    /// The most instructions or bytes that are accepted.
+    pub most: u32,
     /// The architecture, where it is accepted on one only.
     pub architecture: Option<String>,
     /// Why.
@@ -56,10 +58,11 @@ impl Exceptions {
     }
 
     /// The exception that accepts a finding.
-    pub fn accept(&mut self, case: &str, kernel: &str, architecture: &str, kind: Kind) -> Option<&Exception> {
+    pub fn accept(&mut self, case: &str, kernel: &str, architecture: &str, finding: &Finding) -> Option<&Exception> {
         let accepts = |exception: &Exception| {
             exception.kernel == kernel
-                && exception.finding == kind
+                && exception.finding == finding.kind
+                && finding.amount <= exception.most
                 && exception.architecture.as_deref().is_none_or(|only| only == architecture)
                 && match exception.case.strip_suffix('*') {
                     Some(start) => case.starts_with(start),
@@ -95,16 +98,21 @@ fn is_date(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Exceptions, Kind};
+    use super::{Exceptions, Finding, Kind};
 
     const ONE: &str = "
         [[exception]]
         kernel = \"tiled\"
         case = \"matmul large*\"
         finding = \"spill\"
+        most = 64
         reason = \"another tile is under way\"
         until = \"2027-03-01\"
     ";
+
+    fn finding(kind: Kind, amount: u32) -> Finding {
+        Finding { kind, detail: String::new(), amount }
+    }
 
     #[test]
     fn the_projects_list_is_well_formed() {
@@ -114,13 +122,19 @@ mod tests {
     #[test]
     fn an_exception_accepts_what_it_names_and_nothing_else() {
         let mut exceptions = Exceptions::parse(ONE).unwrap();
-        assert!(exceptions.accept("matmul small", "tiled", "sm_80", Kind::Spill).is_none());
-        assert!(exceptions.accept("matmul large", "tiled", "sm_80", Kind::Atomic).is_none());
-        assert!(exceptions.accept("matmul large", "direct", "sm_80", Kind::Spill).is_none());
-        assert!(exceptions.accept("matmul large f16", "tiled", "sm_80", Kind::Spill).is_some());
+        assert!(exceptions.accept("matmul small", "tiled", "sm_80", &finding(Kind::Spill, 64)).is_none());
+        assert!(exceptions.accept("matmul large", "tiled", "sm_80", &finding(Kind::Atomic, 1)).is_none());
+        assert!(exceptions.accept("matmul large", "tiled", "sm_80", &finding(Kind::Spill, 65)).is_none());
+        assert!(exceptions.accept("matmul large", "direct", "sm_80", &finding(Kind::Spill, 64)).is_none());
+        assert!(exceptions.accept("matmul large f16", "tiled", "sm_80", &finding(Kind::Spill, 64)).is_some());
         assert_eq!(exceptions.faults("2027-03-01"), [""; 0]);
         let on_one = ONE.replace("finding", "architecture = \"sm_90\"\nfinding");
-        assert!(Exceptions::parse(&on_one).unwrap().accept("matmul large", "tiled", "sm_80", Kind::Spill).is_none());
+        assert!(
+            Exceptions::parse(&on_one)
+                .unwrap()
+                .accept("matmul large", "tiled", "sm_80", &finding(Kind::Spill, 64))
+                .is_none()
+        );
     }
 
     #[test]
@@ -128,7 +142,7 @@ mod tests {
         let mut exceptions = Exceptions::parse(ONE).unwrap();
         let unused = "exceptions.toml: spill of tiled in matmul large* is not needed: remove it";
         assert_eq!(exceptions.faults("2027-01-01"), [unused]);
-        exceptions.accept("matmul large", "tiled", "sm_80", Kind::Spill);
+        exceptions.accept("matmul large", "tiled", "sm_80", &finding(Kind::Spill, 8));
         let faults = exceptions.faults("2027-03-02");
         assert!(faults[0].contains("expired on 2027-03-01"), "{faults:?}");
     }

@@ -41,7 +41,7 @@ pub struct Options {
     #[arg(long)]
     self_test: bool,
 
-    /// A built `gpu_plans`, where the environment leads it to a CUDA emulator, in place of building both
+    /// A built `gpu_plans` of the feature `cuda-nvrtc`, in place of building it
     #[arg(long)]
     program: Option<PathBuf>,
 }
@@ -58,14 +58,11 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         eprintln!("self-test: every planted fault is reported, and nothing else");
         return Ok(ExitCode::SUCCESS);
     }
-    let program = match &options.program {
-        Some(path) => Program::built(path.clone()),
-        None => Program::build()?,
-    };
-    let cases = program.cases(&folder.join("sources"))?;
+    let cases = Program::new(options.program.as_deref())?.cases(&folder.join("sources"))?;
     let all = launchable::find(&workspace::root().join("kernels/src"))?;
     let mut faults = launchable::faults(&all, &cases, &launchable::NOT_ON_GPUS);
-    let names: Vec<String> = all.into_iter().map(|launchable| launchable.name).collect();
+    let of_cubecl = launchable::OF_CUBECL.map(str::to_owned);
+    let names: Vec<String> = all.into_iter().map(|launchable| launchable.name).chain(of_cubecl).collect();
     let kernels = distinct(&cases);
     eprintln!("compiling {} kernels of {} cases", kernels.len(), cases.len());
     let compilers = (0..thread::available_parallelism().map_or(1, usize::from))
@@ -106,7 +103,7 @@ fn judge(rows: &[Row<'_>], exceptions: &mut Exceptions) -> (Vec<Accepted>, Vec<S
             for finding in &analysis.findings {
                 let place = format!("{case}: `{function}` on {}", device.architecture);
                 let finding_text = format!("{}: {}", finding.kind, finding.detail);
-                match exceptions.accept(case, function, device.architecture, finding.kind) {
+                match exceptions.accept(case, function, device.architecture, finding) {
                     Some(exception) => accepted.push(Accepted {
                         place,
                         finding: finding_text,
