@@ -455,7 +455,6 @@ extern "C" fn cuFuncSetAttribute(_function: *mut c_void, _attribute: c_int, _val
 }
 
 #[unsafe(no_mangle)]
-#[expect(clippy::too_many_arguments, reason = "CUDA's signature")]
 extern "C" fn cuLaunchKernel(
     function: *mut c_void,
     grid_x: c_uint,

@@ -1,5 +1,7 @@
 //! The emulator as a program sees it: the functions of libcuda and libnvrtc.
 
+#![allow(dead_code, reason = "each test uses a part")]
+
 use cuda_emulator::{Findings, Settings, with_settings};
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::ptr;
@@ -19,6 +21,7 @@ unsafe extern "C" {
     fn nvrtcGetPTXSize(program: *mut c_void, size: *mut usize) -> c_int;
     fn nvrtcGetPTX(program: *mut c_void, ptx: *mut c_char) -> c_int;
     fn nvrtcDestroyProgram(program: *mut *mut c_void) -> c_int;
+    fn cuInit(flags: c_uint) -> c_int;
     fn cuModuleLoadData(module: *mut *mut c_void, image: *const c_void) -> c_int;
     fn cuModuleGetFunction(function: *mut *mut c_void, module: *mut c_void, name: *const c_char) -> c_int;
     fn cuMemAlloc_v2(address: *mut u64, length: usize) -> c_int;
@@ -77,6 +80,15 @@ impl Run<'_> {
             // SAFETY: the arguments are those of the kernels in `faults`: input, output, and the lengths of both.
             unsafe { self.run() }
         })
+    }
+
+    /// As `with`, with the settings of the environment; as a program, which initialises the driver.
+    pub fn as_the_environment_says(&self) -> Result<(Vec<u32>, c_int), String> {
+        // SAFETY: as in `with`.
+        unsafe {
+            cuInit(0);
+            self.run()
+        }
     }
 
     unsafe fn run(&self) -> Result<(Vec<u32>, c_int), String> {
