@@ -4,6 +4,7 @@ use crate::grid::{self, Launch};
 use crate::memory::{self, CAPACITY};
 use crate::module::{Index, Kernel, Module};
 use crate::nvrtc::NOTHING;
+use crate::record::{self, Extent, Recorded};
 use crate::report::{self, Kind};
 use crate::settings::settings;
 use crate::{count, exit};
@@ -394,16 +395,32 @@ extern "C" fn cuMemcpy2DAsync_v2(copy: *const Copy2D, stream: *mut c_void) -> c_
     SUCCESS
 }
 
+/// What a module's handle points to.
+struct Loaded {
+    /// The file in which its source was recorded.
+    file: Option<String>,
+    /// Nothing where kernels are not run.
+    module: Option<Module>,
+}
+
+/// What a function's handle points to.
+struct Function {
+    recorded: Recorded,
+    /// Nothing where kernels are not run.
+    kernel: Option<Kernel>,
+}
+
 /// `image` is what `nvrtcGetPTX` gave. Modules stay loaded.
 #[unsafe(no_mangle)]
 extern "C" fn cuModuleLoadData(module: *mut *mut c_void, image: *const c_void) -> c_int {
     // SAFETY: the caller gives the text of `nvrtcGetPTX`.
-    let image = unsafe { CStr::from_ptr(image.cast()) };
-    if image == NOTHING {
-        return give(module, ptr::null_mut());
-    }
-    match Module::load(Path::new(OsStr::from_bytes(image.to_bytes()))) {
-        Ok(loaded) => give(module, Box::into_raw(Box::new(loaded)).cast()),
+    let image = unsafe { CStr::from_ptr(image.cast()) }.to_bytes();
+    let mut lines = image.splitn(2, |byte| *byte == b'\n');
+    let (path, file) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+    let file = (!file.is_empty()).then(|| String::from_utf8_lossy(file).into_owned());
+    let loaded = (path != NOTHING).then(|| Module::load(Path::new(OsStr::from_bytes(path)))).transpose();
+    match loaded {
+        Ok(loaded) => give(module, Box::into_raw(Box::new(Loaded { file, module: loaded })).cast()),
         Err(error) => {
             eprintln!("cuda-emulator: cuModuleLoadData: {error}");
             FILE_NOT_FOUND
@@ -418,13 +435,13 @@ extern "C" fn cuModuleUnload(_module: *mut c_void) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn cuModuleGetFunction(function: *mut *mut c_void, module: *mut c_void, name: *const c_char) -> c_int {
-    if module.is_null() {
-        return give(function, ptr::null_mut());
-    }
     // SAFETY: the module is one of `cuModuleLoadData`, and the caller gives a name.
-    let (module, name) = unsafe { (&*module.cast::<Module>(), CStr::from_ptr(name).to_string_lossy()) };
-    match module.kernel(&name) {
-        Ok(kernel) => give(function, Box::into_raw(Box::new(kernel)).cast()),
+    let (loaded, name) = unsafe { (&*module.cast::<Loaded>(), CStr::from_ptr(name).to_string_lossy()) };
+    match loaded.module.as_ref().map(|module| module.kernel(&name)).transpose() {
+        Ok(kernel) => {
+            let recorded = Recorded { file: loaded.file.clone(), name: name.into_owned() };
+            give(function, Box::into_raw(Box::new(Function { recorded, kernel })).cast())
+        }
         Err(error) => {
             eprintln!("cuda-emulator: cuModuleGetFunction: {error}");
             NOT_FOUND
@@ -451,19 +468,23 @@ extern "C" fn cuLaunchKernel(
     arguments: *mut *mut c_void,
     _extra: *mut *mut c_void,
 ) -> c_int {
-    if function.is_null() {
-        count::add(&count::LAUNCHES, 1);
-        return SUCCESS;
-    }
+    // SAFETY: the function is one of `cuModuleGetFunction`.
+    let Function { recorded, kernel } = unsafe { &*function.cast::<Function>() };
     let grid = Index { x: grid_x, y: grid_y, z: grid_z };
     let block = Index { x: block_x, y: block_y, z: block_z };
     if grid.size() == 0 || block.size() == 0 || block.size() > 1024 {
         return INVALID_VALUE;
     }
-    // SAFETY: the function is one of `cuModuleGetFunction`, and the caller gives its arguments.
-    let result = unsafe {
-        let kernel = &*function.cast::<Kernel>();
-        grid::launch(&Launch { kernel, grid, block, shared: shared as usize, arguments })
+    let extent = Extent { blocks: grid.size(), threads: block.size(), shared };
+    if let Err(error) = record::launch(recorded, &extent, &settings()) {
+        eprintln!("cuda-emulator: cuLaunchKernel: {error}");
+        return FILE_NOT_FOUND;
+    }
+    let Some(kernel) = kernel else {
+        count::add(&count::LAUNCHES, 1);
+        return SUCCESS;
     };
+    // SAFETY: the caller gives the kernel's arguments.
+    let result = unsafe { grid::launch(&Launch { kernel, grid, block, shared: shared as usize, arguments }) };
     if result.is_ok() { SUCCESS } else { ILLEGAL_ADDRESS }
 }

@@ -9,6 +9,7 @@ mod grid;
 mod memory;
 mod module;
 mod nvrtc;
+mod record;
 mod refused;
 mod report;
 mod schedule;

@@ -1,15 +1,17 @@
-//! The functions of libnvrtc that cudarc calls. What it gets for PTX is the path of a compiled library.
+//! The functions of libnvrtc that cudarc calls. What it gets for PTX is the path of a compiled library, and on a second line the
+//! file in which the source was recorded, if it was.
 
 use crate::compile::compile;
-use crate::settings::settings;
+use crate::record;
+use crate::settings::{Settings, settings};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::OsStringExt;
 
 const SUCCESS: c_int = 0;
 const COMPILATION: c_int = 6;
 
 /// In place of a path where nothing is compiled.
-pub const NOTHING: &CStr = c"cuda-emulator: nothing";
+pub const NOTHING: &[u8] = b"cuda-emulator: nothing";
 
 struct Program {
     source: String,
@@ -74,14 +76,9 @@ unsafe fn program<'a>(program: *mut c_void) -> &'a mut Program {
 extern "C" fn nvrtcCompileProgram(handle: *mut c_void, _options: c_int, _texts: *const *const c_char) -> c_int {
     // SAFETY: NVRTC's contract is that of `program`.
     let program = unsafe { program(handle) };
-    let settings = settings();
-    if settings.null {
-        program.ptx = NOTHING.into();
-        return SUCCESS;
-    }
-    match compile(&program.source, &settings) {
-        Ok(path) => {
-            program.ptx = CString::new(path.as_os_str().as_bytes()).expect("a path has no NUL");
+    match ptx(&program.source, &settings()) {
+        Ok(ptx) => {
+            program.ptx = ptx;
             SUCCESS
         }
         Err(log) => {
@@ -90,6 +87,18 @@ extern "C" fn nvrtcCompileProgram(handle: *mut c_void, _options: c_int, _texts: 
             COMPILATION
         }
     }
+}
+
+/// Records and compiles a source.
+fn ptx(source: &str, settings: &Settings) -> Result<CString, String> {
+    let recorded = record::source(source, settings)?.unwrap_or_default();
+    let mut ptx = match settings.null {
+        true => NOTHING.to_vec(),
+        false => compile(source, settings)?.into_os_string().into_vec(),
+    };
+    ptx.push(b'\n');
+    ptx.extend(recorded.into_bytes());
+    CString::new(ptx).map_err(|_| "the path of a compiled kernel has a NUL".to_owned())
 }
 
 #[unsafe(no_mangle)]

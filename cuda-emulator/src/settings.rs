@@ -38,6 +38,8 @@ pub struct Settings {
     pub count: Option<Counts>,
     /// `CUDA_EMULATOR_CACHE`: the folder of compiled kernels.
     pub cache: PathBuf,
+    /// `CUDA_EMULATOR_SOURCES`: the folder in which sources and launches are recorded.
+    pub sources: Option<PathBuf>,
     /// `CUDA_EMULATOR_REPORT`: what becomes of findings.
     pub findings: Findings,
 }
@@ -61,6 +63,7 @@ impl Settings {
                 path => Counts::File(path.into()),
             }),
             cache: text("CACHE").map_or_else(|| env::temp_dir().join("cuda-emulator"), PathBuf::from),
+            sources: text("SOURCES").map(PathBuf::from),
             findings: text("REPORT").map_or(Findings::Fail, |path| Findings::File(path.into())),
         }
     }

@@ -8,10 +8,14 @@ mod bench;
 mod device;
 mod emulator;
 mod environment;
+mod inspect;
 mod lint;
 mod llvm;
 mod remedy;
 mod runtime;
+#[cfg(test)]
+#[path = "../../kernels/tests/skip.rs"]
+mod skip;
 mod skips;
 mod swiftshader;
 mod system;
@@ -41,6 +45,8 @@ enum Task {
     Lint,
     /// Run the benchmarks
     Bench(bench::Options),
+    /// Compile every CUDA kernel for real GPUs, which needs none, and report registers, spills, loads and bounds
+    Inspect(inspect::Options),
     /// Print the device's environment variables, for `eval "$(cargo xtask driver)"`
     Driver(device::Options),
 }
@@ -51,6 +57,7 @@ fn main() -> ExitCode {
         Task::Test(options) => test::run(&options),
         Task::Lint => lint::run(),
         Task::Bench(options) => bench::run(&options),
+        Task::Inspect(options) => inspect::run(&options),
         Task::Driver(options) => device::run(&options),
     };
     outcome.unwrap_or_else(|error| {

@@ -1,0 +1,113 @@
+//! Element-wise programs, and the questions that a device is asked.
+
+use crate::case::{Case, F32, I32, tensor};
+use burn_deterministic_kernels::KernelError;
+use burn_deterministic_kernels::arithmetic::multiply_add_of;
+use burn_deterministic_kernels::elementwise::{
+    Binary, Comparison, Instruction, IntBinary, Operands, Program, Unary, Value, run,
+};
+use burn_deterministic_kernels::known_answer::ask;
+use cubecl::prelude::*;
+use cubecl::std::tensor::TensorHandle;
+use std::sync::Arc;
+
+const ELEMENTS: usize = 1 << 24;
+
+const UNARIES: [Unary; 14] = [
+    Unary::Negate,
+    Unary::Absolute,
+    Unary::Reciprocal,
+    Unary::SquareRoot,
+    Unary::Exponential,
+    Unary::Logarithm,
+    Unary::HyperbolicTangent,
+    Unary::Sine,
+    Unary::Cosine,
+    Unary::Erf,
+    Unary::Floor,
+    Unary::Ceiling,
+    Unary::Round,
+    Unary::Truncate,
+];
+
+pub fn cases() -> Vec<Case> {
+    let square = 4096;
+    let mut cases = vec![
+        case("sum", ELEMENTS, 1, 3).runs(|client| {
+            launch(
+                client,
+                binary(Binary::Add),
+                vec![tensor(client, &[ELEMENTS], F32), tensor(client, &[ELEMENTS], F32)],
+            )
+        }),
+        case("sum, transposed", ELEMENTS, 1, 3).runs(move |client| {
+            let words = vec![tensor(client, &[square; 2], F32), crate::case::transposed(client, [square; 2], F32)];
+            launch(client, binary(Binary::Add), words)
+        }),
+        case("sum, not in fours", ELEMENTS - 1, 1, 3).runs(|client| {
+            let words = vec![tensor(client, &[ELEMENTS - 1], F32), tensor(client, &[ELEMENTS - 1], F32)];
+            launch(client, binary(Binary::Add), words)
+        }),
+        case("chain of 8 products and sums", ELEMENTS, 8, 3).runs(|client| {
+            launch(client, chain(), vec![tensor(client, &[ELEMENTS], F32), tensor(client, &[ELEMENTS], F32)])
+        }),
+        case("selected, of ints", ELEMENTS, 1, 3).runs(|client| {
+            launch(client, selected(), vec![tensor(client, &[ELEMENTS], F32), tensor(client, &[ELEMENTS], I32)])
+        }),
+        Case::new("arithmetic", "probe", F32, "[3]")
+            .runs(|client| -> Result<_, KernelError> { Ok(multiply_add_of(client)) }),
+        // What comes back is no answer where kernels are not run.
+        Case::new("known_answer", "questions", F32, "a few")
+            .runs(|client| -> Result<_, KernelError> { Ok(ask(client)) }),
+    ];
+    for unary in UNARIES {
+        let label = format!("{unary:?}").to_lowercase();
+        cases.push(case(&label, ELEMENTS, 1, 2).runs(move |client| {
+            let mut program = Program::default();
+            program.word(Instruction::Unary(unary, Value::Input(0)));
+            program.output_word(0);
+            launch(client, program, vec![tensor(client, &[ELEMENTS], F32)])
+        }));
+    }
+    cases
+}
+
+/// A program of so many operations an element, on so many tensors.
+fn case(label: &str, elements: usize, operations: usize, tensors: usize) -> Case {
+    let case = Case::new("elementwise", label, F32, format!("[{elements}]"));
+    case.flops(operations * elements).elements(tensors * elements)
+}
+
+fn launch(client: &Client, program: Program, words: Vec<TensorHandle>) -> Result<(), KernelError> {
+    let shape = words[0].shape().to_vec();
+    let operands = Operands { words, conditions: vec![], scalars: vec![1f32.to_bits()] };
+    run(client, &Arc::new(program), &shape, operands, I32).map(|_| ())
+}
+
+fn binary(binary: Binary) -> Program {
+    let mut program = Program::default();
+    program.word(Instruction::Binary(binary, Value::Input(0), Value::Input(1)));
+    program.output_word(0);
+    program
+}
+
+fn chain() -> Program {
+    let mut program = Program::default();
+    let mut value = Value::Input(0);
+    for _ in 0..4 {
+        value = program.word(Instruction::Binary(Binary::Multiply, value, Value::Input(1)));
+        value = program.word(Instruction::Binary(Binary::Add, value, Value::Scalar(0)));
+    }
+    program.output_word(7);
+    program
+}
+
+fn selected() -> Program {
+    let mut program = Program::default();
+    let doubled = program.word(Instruction::IntBinary(IntBinary::Add, Value::Input(1), Value::Input(1)));
+    let float = program.word(Instruction::ToFloat(doubled));
+    let less = program.condition(Instruction::Compare(Comparison::Less, Value::Input(0), float));
+    program.word(Instruction::Select(less, Value::Input(0), float));
+    program.output_word(2);
+    program
+}

@@ -1,0 +1,58 @@
+//! What a GPU runs: every family, on shapes that reach each of its plans and kernels.
+//!
+//! Without an argument it lists its cases, one a line: name, shape, float operations and bytes between tabs. With the name
+//! of a case it launches that and reads nothing back: on the CUDA emulator, which keeps what it is given to compile, this
+//! says which kernels a GPU gets. `cargo xtask inspect` does that for every case.
+
+mod case;
+mod convolutions;
+mod elements;
+mod images;
+mod indices;
+mod lines;
+mod products;
+mod reductions;
+
+use case::Case;
+use std::env;
+use std::process::ExitCode;
+
+/// Every case, by family.
+fn cases() -> Vec<Case> {
+    [
+        products::cases(),
+        convolutions::cases(),
+        reductions::cases(),
+        lines::cases(),
+        indices::cases(),
+        elements::cases(),
+        images::cases(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn main() -> ExitCode {
+    let cases = cases();
+    let Some(name) = env::args().nth(1) else {
+        for case in &cases {
+            println!("{}\t{}\t{}\t{}", case.name(), case.shape, case.flops, case.bytes);
+        }
+        return ExitCode::SUCCESS;
+    };
+    let Some(case) = cases.iter().find(|case| case.name() == name) else {
+        eprintln!("no case `{name}`; without an argument this lists them");
+        return ExitCode::FAILURE;
+    };
+    let client = cubecl::Device::default().client();
+    if let Err(error) = case.launch(&client) {
+        eprintln!("{name}: {error}");
+        return ExitCode::FAILURE;
+    }
+    if let Err(error) = cubecl::future::block_on(client.sync()) {
+        eprintln!("{name}: {error}");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,50 @@
+//! Matrix products.
+
+use crate::case::{Case, F32, FLOATS, tensor, transposed};
+use burn_deterministic_kernels::matmul::matmul;
+use cubecl::ir::ElemType;
+
+/// `[m, k] x [k, n]`
+type Sizes = [usize; 3];
+
+pub fn cases() -> Vec<Case> {
+    let sizes: [(&str, Sizes); 7] = [
+        ("large", [4096, 4096, 4096]),
+        ("middle", [1024, 1024, 1024]),
+        ("small", [256, 512, 256]),
+        ("small, split", [128, 8192, 128]),
+        ("ragged", [4095, 4093, 4094]),
+        ("a row", [1, 4096, 4096]),
+        ("16 rows", [16, 4096, 4096]),
+    ];
+    let mut cases: Vec<Case> =
+        FLOATS.into_iter().flat_map(|dtype| sizes.map(|(label, sizes)| case(label, sizes, dtype))).collect();
+    let [m, k, n] = [4096; 3];
+    cases.push(
+        base("large, lhs transposed", [m, k, n], F32)
+            .runs(move |client| matmul(client, transposed(client, [m, k], F32), tensor(client, &[k, n], F32))),
+    );
+    cases.push(
+        base("large, rhs transposed", [m, k, n], F32)
+            .runs(move |client| matmul(client, tensor(client, &[m, k], F32), transposed(client, [k, n], F32))),
+    );
+    let (batch, [m, k, n]) = (64, [512, 64, 512]);
+    let batched = Case::new("matmul", "batched", F32, format!("{batch} x [{m}, {k}] x [{k}, {n}]"));
+    cases.push(
+        batched.flops(2 * batch * m * k * n).elements(batch * (m * k + k * n + m * n)).runs(move |client| {
+            matmul(client, tensor(client, &[batch, m, k], F32), tensor(client, &[batch, k, n], F32))
+        }),
+    );
+    cases
+}
+
+fn base(label: &str, [m, k, n]: Sizes, dtype: ElemType) -> Case {
+    let case = Case::new("matmul", label, dtype, format!("[{m}, {k}] x [{k}, {n}]"));
+    case.flops(2 * m * k * n).elements(m * k + k * n + m * n)
+}
+
+fn case(label: &str, sizes: Sizes, dtype: ElemType) -> Case {
+    let [m, k, n] = sizes;
+    base(label, sizes, dtype)
+        .runs(move |client| matmul(client, tensor(client, &[m, k], dtype), tensor(client, &[k, n], dtype)))
+}

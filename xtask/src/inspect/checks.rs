@@ -1,0 +1,237 @@
+//! What no kernel may contain: operations whose order or result the hardware chooses, and spills.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use super::resources::Resources;
+use super::sass::{Instruction, Listing};
+
+/// What is wrong with a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Atomic operations take place in an order that differs from run to run.
+    Atomic,
+    /// Shuffles, votes, reductions of a warp: an order by hardware.
+    Warp,
+    /// Tensor cores, which add in an order of their own.
+    Tensor,
+    /// An approximation that no function in the source explains.
+    Approximate,
+    /// A product and a sum were contracted that the source keeps apart.
+    Contraction,
+    /// Registers are spilled to memory.
+    Spill,
+    /// Without a spill, a thread's array lies in memory.
+    Stack,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Atomic => "atomic",
+            Self::Warp => "warp",
+            Self::Tensor => "tensor",
+            Self::Approximate => "approximate",
+            Self::Contraction => "contraction",
+            Self::Spill => "spill",
+            Self::Stack => "stack",
+        })
+    }
+}
+
+/// Something in a kernel that may not be there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What it is.
+    pub kind: Kind,
+    /// The instructions, or the bytes.
+    pub detail: String,
+    /// How many instructions, or bytes.
+    pub amount: u32,
+}
+
+/// What the opcodes of each kind begin with; the first that fits decides.
+const OPCODES: [(Kind, &[&str]); 3] = [
+    (Kind::Warp, &["SHFL", "VOTE", "MATCH", "REDUX", "CREDUX"]),
+    (Kind::Atomic, &["ATOM", "RED", "SUATOM", "SURED", "UTMARED"]),
+    (Kind::Tensor, &["HMMA", "HGMMA", "QGMMA", "IMMA", "IGMMA", "BMMA", "BGMMA", "DMMA"]),
+];
+
+/// What an opcode is, if it is one of [`OPCODES`].
+fn kind_of(opcode: &str) -> Option<Kind> {
+    let fits = |beginnings: &[&str]| beginnings.iter().any(|beginning| opcode.starts_with(beginning));
+    OPCODES.iter().find(|(_, beginnings)| fits(beginnings)).map(|(kind, _)| *kind)
+}
+
+/// What explains each `MUFU`, the unit's approximations: functions, and the operators `/` and `%`.
+///
+/// Division and square root are correctly rounded: they begin with an approximation, and correct it by multiply-adds.
+/// Integer division begins with `RCP` too, and division makes a NaN by an `RSQ` of one. CUDA's exponential, power and hyperbolic functions are made of `EX2`, its
+/// logarithms of `LG2`; their error is CUDA's, and no contract says that they are exact. Sines and cosines are
+/// polynomials: no source explains `SIN`, `COS`, `TANH` or `SQRT`.
+const EXPLAINED: [(&str, &[&str]); 4] = [
+    (
+        "RCP",
+        &["/", "%", "tanh", "pow", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "log1p", "erf", "hrcp", "h2rcp"],
+    ),
+    ("RSQ", &["/", "sqrt", "rsqrt", "hypot", "asin", "acos", "asinh", "acosh", "hsqrt", "h2sqrt", "hrsqrt", "h2rsqrt"]),
+    ("EX2", &["exp", "exp2", "exp10", "expm1", "pow", "tanh", "sinh", "cosh", "erf", "erfc", "hexp", "h2exp"]),
+    ("LG2", &["log", "log2", "log10", "log1p", "pow", "atanh", "asinh", "acosh", "hlog", "h2log"]),
+];
+
+/// Functions of CUDA that are less exact than those they stand for.
+const FAST: [&str; 14] = [
+    "__expf",
+    "__exp10f",
+    "__logf",
+    "__log2f",
+    "__log10f",
+    "__powf",
+    "__sinf",
+    "__cosf",
+    "__sincosf",
+    "__tanf",
+    "__fdividef",
+    "__tanhf",
+    "htanh_approx",
+    "h2tanh_approx",
+];
+
+/// What the machine code of a kernel contains that it may not, given its source.
+pub fn instructions(listing: &Listing, source: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (kind, _) in OPCODES {
+        let found = listing.instructions().iter().filter(|instruction| kind_of(instruction.opcode()) == Some(kind));
+        findings.extend(counted(kind, found.map(|instruction| instruction.operation.clone())));
+    }
+    let words = words(source);
+    let unexplained =
+        listing.instructions().iter().filter(|i| i.opcode() == "MUFU" && !is_explained(i, &words, source));
+    let fast = FAST.into_iter().filter(|name| words.contains(name)).map(str::to_owned);
+    let approximate = unexplained.map(|instruction| instruction.operation.clone()).chain(fast);
+    findings.extend(counted(Kind::Approximate, approximate));
+    findings
+}
+
+/// What the resources of a kernel show.
+pub fn resources(resources: &Resources) -> Option<Finding> {
+    let Resources { stack, spill_stores, spill_loads, .. } = *resources;
+    if spill_stores + spill_loads > 0 {
+        let detail = format!("{spill_stores} bytes stored, {spill_loads} loaded");
+        return Some(Finding { kind: Kind::Spill, detail, amount: spill_stores + spill_loads });
+    }
+    (stack > 0).then(|| Finding { kind: Kind::Stack, detail: format!("{stack} bytes a thread"), amount: stack })
+}
+
+/// What differs where the compiler may contract: `allowed` was compiled as kernels are, `forbidden` with `-fmad=false`,
+/// which leaves the source's own `fma` and those inside of divisions and functions.
+pub fn contraction(allowed: &Listing, forbidden: &Listing) -> Option<Finding> {
+    let fused = |listing: &Listing| {
+        let is_fused = |i: &&Instruction| matches!(i.opcode(), "FFMA" | "DFMA" | "HFMA2") && i.is_float_arithmetic();
+        listing.instructions().iter().filter(is_fused).count()
+    };
+    let (with, without) = (fused(allowed), fused(forbidden));
+    (with != without).then(|| Finding {
+        kind: Kind::Contraction,
+        detail: format!("{with} multiply-adds, {without} with -fmad=false"),
+        amount: with.abs_diff(without) as u32,
+    })
+}
+
+/// One finding for all of a kind: how often what occurs.
+fn counted(kind: Kind, names: impl Iterator<Item = String>) -> Option<Finding> {
+    let names: Vec<_> = names.collect();
+    let distinct: BTreeSet<_> = names.iter().collect();
+    let count = |name| names.iter().filter(|other| *other == name).count();
+    let spelled: Vec<_> = distinct.into_iter().map(|name| format!("{name} x{}", count(name))).collect();
+    (!spelled.is_empty()).then(|| Finding { kind, detail: spelled.join(", "), amount: names.len() as u32 })
+}
+
+fn is_explained(instruction: &Instruction, words: &BTreeSet<&str>, source: &str) -> bool {
+    let function = instruction.modifiers().nth(1).unwrap_or_default();
+    // The first half of a division or square root of doubles: RCP64H.
+    let function = function.strip_suffix("64H").unwrap_or(function);
+    EXPLAINED.iter().filter(|(name, _)| *name == function).flat_map(|(_, reasons)| *reasons).any(|reason| {
+        let single = |word: &&str| word.strip_suffix('f').is_some_and(|word| word == *reason);
+        match *reason {
+            "/" | "%" => has_operator(source, reason),
+            _ => words.contains(reason) || words.iter().any(single),
+        }
+    })
+}
+
+/// The identifiers of a source.
+fn words(source: &str) -> BTreeSet<&str> {
+    source.split(|c: char| !c.is_alphanumeric() && c != '_').collect()
+}
+
+/// Whether a line of a source, without comments and includes, has an operator.
+fn has_operator(source: &str, operator: &str) -> bool {
+    let code = source.lines().filter(|line| !line.trim_start().starts_with('#'));
+    code.map(|line| line.split("//").next().unwrap_or_default()).any(|line| line.contains(operator))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kind, contraction, instructions, resources};
+    use crate::inspect::{resources::Resources, sass::Listing};
+
+    fn listing(operations: &[&str]) -> Listing {
+        Listing::parse(&operations.iter().map(|text| format!("/*0000*/ {text} R0, R1 ;\n")).collect::<String>())
+    }
+
+    fn found(operations: &[&str], source: &str) -> Vec<String> {
+        instructions(&listing(operations), source).iter().map(|f| format!("{}: {}", f.kind, f.detail)).collect()
+    }
+
+    #[test]
+    fn operations_without_an_order_are_named() {
+        let operations = [
+            "ATOMG.E.ADD.F32.FTZ.RN.STRONG.GPU",
+            "RED.E.ADD",
+            "REDG.E.ADD",
+            "REDUX.SUM",
+            "SHFL.BFLY",
+            "HMMA.16816.F32",
+            "FFMA",
+        ];
+        assert_eq!(
+            found(&operations, ""),
+            [
+                "warp: REDUX.SUM x1, SHFL.BFLY x1",
+                "atomic: ATOMG.E.ADD.F32.FTZ.RN.STRONG.GPU x1, RED.E.ADD x1, REDG.E.ADD x1",
+                "tensor: HMMA.16816.F32 x1"
+            ]
+        );
+        assert_eq!(found(&["FFMA", "LDG.E"], ""), [""; 0]);
+    }
+
+    #[test]
+    fn an_approximation_needs_a_function_in_the_source() {
+        assert_eq!(found(&["MUFU.RCP"], "x = a + b;"), ["approximate: MUFU.RCP x1"]);
+        assert_eq!(found(&["MUFU.RCP"], "#include <a/b.h>\n// a / b\nx = a + b;"), ["approximate: MUFU.RCP x1"]);
+        for source in ["x = a / b;", "x = a % b;"] {
+            assert_eq!(found(&["MUFU.RCP", "MUFU.RCP64H"], source), [""; 0], "{source}");
+        }
+        assert_eq!(found(&["MUFU.RSQ", "MUFU.EX2", "MUFU.LG2"], "sqrtf(x) + exp(y) + log(z)"), [""; 0]);
+        assert_eq!(found(&["MUFU.EX2"], "expose(x)"), ["approximate: MUFU.EX2 x1"]);
+        assert_eq!(found(&["MUFU.SIN"], "sinf(x)"), ["approximate: MUFU.SIN x1"]);
+        assert_eq!(found(&["MUFU.EX2"], "__expf(x) + exp(y)"), ["approximate: __expf x1"]);
+    }
+
+    #[test]
+    fn a_contraction_shows_as_more_multiply_adds() {
+        assert_eq!(contraction(&listing(&["FFMA", "FMUL"]), &listing(&["FFMA", "FMUL"])), None);
+        let finding = contraction(&listing(&["FFMA", "FFMA"]), &listing(&["FFMA", "FMUL", "FADD"])).unwrap();
+        assert_eq!((finding.kind, finding.detail.as_str()), (Kind::Contraction, "2 multiply-adds, 1 with -fmad=false"));
+    }
+
+    #[test]
+    fn spills_are_told_from_arrays() {
+        let spilled = Resources { stack: 32, spill_stores: 8, spill_loads: 4, ..Resources::default() };
+        assert_eq!(resources(&spilled).unwrap().detail, "8 bytes stored, 4 loaded");
+        assert_eq!(resources(&Resources { stack: 32, ..Resources::default() }).unwrap().kind, Kind::Stack);
+        assert_eq!(resources(&Resources::default()), None);
+    }
+}

@@ -1,0 +1,158 @@
+//! Findings that are known and accepted until a date, in `exceptions.toml`.
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+
+use super::checks::{Finding, Kind};
+
+/// The file.
+const TEXT: &str = include_str!("exceptions.toml");
+
+/// An accepted finding.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Exception {
+    /// The function of the kernel, as in the source.
+    pub kernel: String,
+    /// The case in which it is launched; with `*` at its end, every case that begins so.
+    pub case: String,
+    /// What is accepted.
+    pub finding: Kind,
+    /// The most instructions or bytes that are accepted.
+    pub most: u32,
+    /// The architecture, where it is accepted on one only.
+    pub architecture: Option<String>,
+    /// Why.
+    pub reason: String,
+    /// The last day, as `2027-03-01`.
+    pub until: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    exception: Vec<Exception>,
+}
+
+/// What is accepted, and what of it has been needed.
+pub struct Exceptions {
+    list: Vec<Exception>,
+    used: Vec<bool>,
+}
+
+impl Exceptions {
+    /// The project's.
+    pub fn of_project() -> Result<Self> {
+        Self::parse(TEXT).context("reading xtask/src/inspect/exceptions.toml")
+    }
+
+    fn parse(text: &str) -> Result<Self> {
+        let File { exception: list } = toml::from_str(text)?;
+        for exception in &list {
+            ensure!(!exception.reason.trim().is_empty(), "an exception for {} gives no reason", exception.kernel);
+            ensure!(is_date(&exception.until), "`{}` is no date, want one such as 2027-03-01", exception.until);
+        }
+        let used = vec![false; list.len()];
+        Ok(Self { list, used })
+    }
+
+    /// The exception that accepts a finding.
+    pub fn accept(&mut self, case: &str, kernel: &str, architecture: &str, finding: &Finding) -> Option<&Exception> {
+        let accepts = |exception: &Exception| {
+            exception.kernel == kernel
+                && exception.finding == finding.kind
+                && finding.amount <= exception.most
+                && exception.architecture.as_deref().is_none_or(|only| only == architecture)
+                && match exception.case.strip_suffix('*') {
+                    Some(start) => case.starts_with(start),
+                    None => case == exception.case,
+                }
+        };
+        let index = self.list.iter().position(accepts)?;
+        self.used[index] = true;
+        Some(&self.list[index])
+    }
+
+    /// What is wrong with the list itself on this day: exceptions that have expired, and, at the end, that nothing needed.
+    pub fn faults(&self, today: &str) -> Vec<String> {
+        let faults = self.list.iter().zip(&self.used).filter_map(|(exception, used)| {
+            let Exception { kernel, case, finding, until, .. } = exception;
+            let fault = match (until.as_str() < today, used) {
+                (true, _) => format!("expired on {until}: mend the kernel, or say why it takes longer"),
+                (false, false) => "is not needed: remove it".to_owned(),
+                (false, true) => return None,
+            };
+            Some(format!("exceptions.toml: {finding} of {kernel} in {case} {fault}"))
+        });
+        faults.collect()
+    }
+}
+
+/// Whether a text is a date that compares as text.
+fn is_date(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.len() == 10
+        && bytes.iter().enumerate().all(|(i, b)| if i == 4 || i == 7 { *b == b'-' } else { b.is_ascii_digit() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Exceptions, Finding, Kind};
+
+    const ONE: &str = "
+        [[exception]]
+        kernel = \"tiled\"
+        case = \"matmul large*\"
+        finding = \"spill\"
+        most = 64
+        reason = \"another tile is under way\"
+        until = \"2027-03-01\"
+    ";
+
+    fn finding(kind: Kind, amount: u32) -> Finding {
+        Finding { kind, detail: String::new(), amount }
+    }
+
+    #[test]
+    fn the_projects_list_is_well_formed() {
+        Exceptions::of_project().unwrap();
+    }
+
+    #[test]
+    fn an_exception_accepts_what_it_names_and_nothing_else() {
+        let mut exceptions = Exceptions::parse(ONE).unwrap();
+        assert!(exceptions.accept("matmul small", "tiled", "sm_80", &finding(Kind::Spill, 64)).is_none());
+        assert!(exceptions.accept("matmul large", "tiled", "sm_80", &finding(Kind::Atomic, 1)).is_none());
+        assert!(exceptions.accept("matmul large", "tiled", "sm_80", &finding(Kind::Spill, 65)).is_none());
+        assert!(exceptions.accept("matmul large", "direct", "sm_80", &finding(Kind::Spill, 64)).is_none());
+        assert!(exceptions.accept("matmul large f16", "tiled", "sm_80", &finding(Kind::Spill, 64)).is_some());
+        assert_eq!(exceptions.faults("2027-03-01"), [""; 0]);
+        let on_one = ONE.replace("finding", "architecture = \"sm_90\"\nfinding");
+        assert!(
+            Exceptions::parse(&on_one)
+                .unwrap()
+                .accept("matmul large", "tiled", "sm_80", &finding(Kind::Spill, 64))
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn an_unused_or_expired_exception_is_a_fault() {
+        let mut exceptions = Exceptions::parse(ONE).unwrap();
+        let unused = "exceptions.toml: spill of tiled in matmul large* is not needed: remove it";
+        assert_eq!(exceptions.faults("2027-01-01"), [unused]);
+        exceptions.accept("matmul large", "tiled", "sm_80", &finding(Kind::Spill, 8));
+        let faults = exceptions.faults("2027-03-02");
+        assert!(faults[0].contains("expired on 2027-03-01"), "{faults:?}");
+    }
+
+    #[test]
+    fn a_list_that_is_not_well_formed_is_an_error() {
+        for (from, to) in
+            [("2027-03-01", "soon"), ("another tile is under way", " "), ("spill", "spilled"), ("case", "where")]
+        {
+            assert!(Exceptions::parse(&ONE.replace(from, to)).is_err(), "{to}");
+        }
+    }
+}
