@@ -1,14 +1,14 @@
-//! Folds and searches of extremes.
+//! Reductions and searches of extremes.
 
 use crate::case::{Case, F32, FLOATS, I32, tensor};
 use burn_deterministic_kernels::elementwise::{Binary, Instruction, Operands, Program, Value};
 use burn_deterministic_kernels::reduce::extreme::{argmax, max_with_indices};
-use burn_deterministic_kernels::reduce::{Computed, Operation, fold, fold_program};
+use burn_deterministic_kernels::reduce::{Computed, Operation, reduce, reduce_program};
 use cubecl::ir::ElemType;
 use std::sync::Arc;
 
-/// What is folded over what, so that each way to share blocks among units is taken.
-const FOLDS: [(&str, [usize; 2], &[usize]); 5] = [
+/// What is reduced over what, so that each way to share blocks among units is taken.
+const REDUCTIONS: [(&str, [usize; 2], &[usize]); 5] = [
     ("rows", [4096, 4096], &[1]),
     ("short rows", [1 << 18, 64], &[1]),
     ("columns", [4096, 4096], &[0]),
@@ -18,17 +18,17 @@ const FOLDS: [(&str, [usize; 2], &[usize]); 5] = [
 
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for (label, shape, axes) in FOLDS {
-        cases.extend(FLOATS.map(|dtype| folded(label, Operation::Sum, shape, axes, dtype)));
+    for (label, shape, axes) in REDUCTIONS {
+        cases.extend(FLOATS.map(|dtype| reduced(label, Operation::Sum, shape, axes, dtype)));
     }
     for operation in [Operation::Mean, Operation::Prod, Operation::Max, Operation::MaxAbs] {
-        cases.push(folded("rows", operation, [4096; 2], &[1], F32));
+        cases.push(reduced("rows", operation, [4096; 2], &[1], F32));
     }
-    cases.push(folded("rows", Operation::Any, [4096; 2], &[1], I32));
-    for (label, shape, axes) in FOLDS {
+    cases.push(reduced("rows", Operation::Any, [4096; 2], &[1], I32));
+    for (label, shape, axes) in REDUCTIONS {
         cases.push(computed(label, shape, axes));
     }
-    for (label, shape, axes) in FOLDS.into_iter().filter(|fold| fold.2.len() == 1) {
+    for (label, shape, axes) in REDUCTIONS.into_iter().filter(|reduction| reduction.2.len() == 1) {
         cases.push(
             searched("argmax", label, shape)
                 .runs(move |client| argmax(client, tensor(client, &shape, F32), axes[0], I32)),
@@ -51,10 +51,10 @@ fn base(what: &str, label: &str, shape: [usize; 2], dtype: ElemType) -> Case {
     Case::new("reduce", format!("{what} of {label}"), dtype, format!("{shape:?}")).flops(elements).elements(elements)
 }
 
-fn folded(label: &str, operation: Operation, shape: [usize; 2], axes: &'static [usize], dtype: ElemType) -> Case {
+fn reduced(label: &str, operation: Operation, shape: [usize; 2], axes: &'static [usize], dtype: ElemType) -> Case {
     let what = format!("{operation:?}").to_lowercase();
     let case = base(&what, label, shape, dtype).elements(outputs(shape, axes));
-    case.runs(move |client| fold(client, operation, tensor(client, &shape, dtype), axes))
+    case.runs(move |client| reduce(client, operation, tensor(client, &shape, dtype), axes))
 }
 
 fn searched(what: &str, label: &str, shape: [usize; 2]) -> Case {
@@ -68,10 +68,10 @@ fn computed(label: &str, shape: [usize; 2], axes: &'static [usize]) -> Case {
     case.elements(elements + outputs(shape, axes)).runs(move |client| {
         let mut program = Program::default();
         program.word(Instruction::Binary(Binary::Multiply, Value::Input(0), Value::Input(1)));
-        program.fold(0);
+        program.reduce(0);
         let words = vec![tensor(client, &shape, F32), tensor(client, &shape, F32)];
         let operands = Operands { words, conditions: vec![], scalars: vec![] };
         let input = Computed { program: &Arc::new(program), shape: &shape, operands, condition_dtype: I32 };
-        fold_program(client, Operation::Sum, input, axes)
+        reduce_program(client, Operation::Sum, input, axes)
     })
 }
