@@ -106,9 +106,10 @@ fn timed(device: &Device, steps: impl FnOnce()) -> Duration {
     start.elapsed()
 }
 
-/// Requires that steps do not get slower, of which each time is a hundredth, by the fastest of twenty near the beginning
-/// and of twenty at the end: a cost that grows with the number of steps is at least 13 times as large there. Other work
-/// on the machine that begins in between makes all twenty up to 3 times as slow (measured).
+/// Requires that steps do not get several times slower, of which each time is a hundredth, by the fastest of twenty near
+/// the beginning and of twenty at the end. A step whose cost is the number of steps before it takes 12 times as long
+/// there. Other work that begins in between makes all twenty up to 3 times as slow (measured on two cores), and would
+/// hide less.
 fn assert_steady(times: &[Duration]) {
     let fastest = |times: &[Duration]| *times.iter().min().expect("twenty times");
     let (first, last) = (fastest(&times[6..26]), fastest(&times[80..]));

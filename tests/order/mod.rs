@@ -1,4 +1,4 @@
-//! The order of an operation is a function of shape and type: not of layout, of neighbours in a kernel, or of how it is
+//! The order of an operation is a function of shape, parameters and type: not of layout, of neighbours in a kernel, or of how it is
 //! composed.
 
 pub mod attention;

@@ -7,7 +7,7 @@ use super::weight_kernel::{self, RoundLaunch, StepLaunch, StepsLaunch};
 use crate::buffer::unwritten;
 use crate::dtype::float_accumulator;
 use crate::view::require_shape;
-use crate::{KernelError, device};
+use crate::{KernelError, device, device::Machine};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
@@ -37,7 +37,7 @@ pub fn pass_planned(
     if let Some(reason) = plan.refuses(problem) {
         return Err(KernelError::Plan { kernel: problem.kernel, reason });
     }
-    device::require_units(client, problem.kernel, plan::UNITS)?;
+    device::require_units(client, problem.kernel, launch.cube_units())?;
     match plan {
         Plan::Activations { tile } => launch.activations(operands, tile),
         Plan::Weight { tile, span } => launch.weight(operands, tile, span),
@@ -209,9 +209,13 @@ impl Launch<'_> {
         Ok(())
     }
 
+    fn cube_units(&self) -> u32 {
+        plan::cube_units(Machine::of(self.client))
+    }
+
     /// The grid of `units` units, if 32-bit indices count them.
     fn grid(&self, units: usize) -> Result<(u32, CubeCount, CubeDim), KernelError> {
-        plan::grid(units).ok_or_else(|| self.refuse(format!("{units} units, want less than 2^31")))
+        plan::grid(units, self.cube_units()).ok_or_else(|| self.refuse(format!("{units} units, want less than 2^31")))
     }
 
     fn refuse(&self, reason: String) -> KernelError {

@@ -1,8 +1,8 @@
 //! How a product is launched; every plan gives the same bits.
 
-use super::BLOCK;
 use crate::device::Machine;
 use crate::grid::{MAX_CUBES_PER_AXIS, MAX_ITERATIONS};
+use crate::order::BLOCK;
 
 /// A matmul as the plan sees it, after broadcasting: `batch` products of `[m, k] x [k, n]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -13,11 +13,11 @@
 //! columns(x)  = x[0] if n = 1, else columns([block(b) for b in x.chunks(4096)])  a tree of arity 4096
 //! ```
 //!
-//! `blocked` bounds the error of a long chain and lets its blocks run in parallel; a reader of `n` terms needs two
-//! accumulators for it. The blocked order of a prefix does not depend on what follows the prefix. `columns` has the
+//! `blocked` bounds the error of a long chain and lets its blocks run in parallel; one thread needs two accumulators for
+//! it, of the block and of the total. The blocked order of a prefix does not depend on what follows the prefix. `columns` has the
 //! smallest error bound, and neighbouring threads read neighbouring terms (CUB's striped arrangement).
 //!
-//! | family | terms of one output | order | an absent term | depends on | of one sample |
+//! | family | terms of one output | order | an absent term | depends on | independent of the batch |
 //! |---|---|---|---|---|---|
 //! | [`matmul`](crate::matmul) | `fma` over `k` | blocked, each block from +0 | - | `k` | yes |
 //! | [`convolution`](crate::convolution), forward and input gradient | `fma` over (tap, channel) | blocked, each block from +0 | reads +0 | taps, channels of a group | yes |
@@ -37,8 +37,10 @@
 //! `interpolate`, the CTC loss), which add in Burn's order. Element-wise operations, comparisons, sorts, gathers and
 //! random numbers have no order to choose.
 //!
-//! No order depends on the device, the memory layout, the launch or the values: a plan may change none of it. Half types
-//! accumulate in f32 and are rounded once, integers wrap.
+//! An order is a function of logical shapes, parameters and dtype and, where operands select the terms (indices, labels,
+//! offsets), of those: never of the device, the memory layout, the launch or the values that are summed. A plan may change
+//! none of it. Half types accumulate in f32 and are rounded once an operation, but in `ctc`, `deform_convolution` and
+//! attention, which round between their steps; integers wrap. A mean is the sum, then one division by `n`.
 
 pub mod reference;
 

@@ -20,7 +20,7 @@ fn chains_longer_than_a_launch() {
 
 #[test]
 fn more_cubes_than_one_axis_of_a_grid_holds() {
-    // One unit a position in cubes of 64: 65,535 cubes cover 4,194,240 positions.
+    // One unit a position in cubes of 32 or 64: 65,535 cubes cover 2,097,120 or 4,194,240 positions.
     Case::new(&[1, 1, 4_194_304], &[1, 1, 1], uniform::<1>(1, (0, 0), 1, 1)).check();
 }
 
@@ -46,6 +46,8 @@ fn every_plan_gives_the_bits_of_the_reference() {
     let blocked = Case::new(&[9, 9, 601], &[9, 9, 3], uniform::<1>(1, (1, 1), 1, 1));
     assert_eq!(blocked.problem(Pass::ToWeight).blocks(), 6);
     check(blocked);
+    // More than one tile of 16 along both.
+    check(Case::new(&[17, 9, 11], &[18, 9, 3], uniform::<1>(1, (1, 1), 1, 1)));
     check(Case::new(&[3, 5, 700], &[6, 5, 4], uniform::<1>(2, (3, 1), 3, 1)));
     check(Case::new(&[5, 6, 5, 4, 6], &[10, 3, 2, 3, 2], uniform::<3>(2, (1, 0), 1, 2)));
     check(Case::new(&[5, 70_001, 2], &[5, 70_001, 2], uniform::<1>(1, (0, 1), 1, 1)));
