@@ -4,7 +4,7 @@ use crate::bits::{assert_same, floats, indices};
 use burn::prelude::*;
 use burn_backend::ops::{BoolTensorOps, FloatTensorOps, IntTensorOps};
 use burn_backend::tensor::{BoolTensor, FloatTensor, IntTensor};
-use burn_backend::{BoolDType, BoolStore, DType, FloatDType, IntDType, read_sync};
+use burn_backend::{BoolDType, DType, FloatDType, IntDType, read_sync};
 use burn_cubecl::{CubeBackend, CubeDevice};
 use burn_deterministic::Deterministic;
 use proptest::prelude::*;
@@ -83,7 +83,7 @@ fn float_operations_beside_others_have_the_bits_of_their_own_kernels() {
         same(what, fused, read(alone));
     }
 
-    let store: BoolDType = DType::Bool(BoolStore::U32).into();
+    let store: BoolDType = a.clone().equal(b.clone()).dtype().into();
     let read = |tensor: BoolTensor<B>| read_sync(B::bool_into_data(tensor)).expect("computed");
     let fused: Vec<(&str, Tensor<1, Bool>, BoolTensor<B>)> = vec![
         ("equal", a.clone().equal(b.clone()), B::float_equal(p.clone(), q.clone(), store)),
@@ -132,7 +132,7 @@ fn int_operations_beside_others_have_the_bits_of_their_own_kernels() {
         same(what, fused, read(alone));
     }
 
-    let store: BoolDType = DType::Bool(BoolStore::U32).into();
+    let store: BoolDType = a.clone().equal(b.clone()).dtype().into();
     let read = |tensor: BoolTensor<B>| read_sync(B::bool_into_data(tensor)).expect("computed");
     let (equal, less) = (a.clone().equal(b.clone()), a.clone().lower(b.clone()));
     let (r, s) = (B::int_equal(p.clone(), q.clone(), store), B::int_lower(p.clone(), q.clone(), store));
