@@ -29,10 +29,14 @@ pub fn report() {
     process::report("driver", format!("{}: {name}; {driver}", client.name()));
 }
 
-/// What compiles the kernels of the CUDA emulator.
+/// What compiles the kernels of the CUDA emulator, and whose functions (`exp`, `sin`) they call.
 fn compiler() -> String {
-    let output = Command::new("g++").arg("-dumpfullversion").output().expect("the emulator needs g++");
-    format!("g++ {}", String::from_utf8_lossy(&output.stdout).trim())
+    let said = |program: &str, argument: &str| {
+        let output = Command::new(program).arg(argument).output();
+        let output = output.unwrap_or_else(|error| panic!("`{program} {argument}`, which tells a driver's version: {error}"));
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    };
+    format!("g++ {}, {}", said("g++", "-dumpfullversion"), said("getconf", "GNU_LIBC_VERSION"))
 }
 
 #[cfg(feature = "wgpu")]
