@@ -33,7 +33,8 @@ pub fn report() {
 fn compiler() -> String {
     let said = |program: &str, argument: &str| {
         let output = Command::new(program).arg(argument).output();
-        let output = output.unwrap_or_else(|error| panic!("`{program} {argument}`, which tells a driver's version: {error}"));
+        let output =
+            output.unwrap_or_else(|error| panic!("`{program} {argument}`, which tells a driver's version: {error}"));
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     };
     format!("g++ {}, {}", said("g++", "-dumpfullversion"), said("getconf", "GNU_LIBC_VERSION"))
