@@ -14,6 +14,12 @@ pub fn name() -> &'static str {
     NAME.get_or_init(|| Program::new("driver").run().reported("driver").to_owned())
 }
 
+/// Whether kernels run on the CUDA emulator, which refuses operations of a warp and graphs by name: kernels of plain Burn's
+/// have them.
+pub fn is_emulator() -> bool {
+    name().starts_with("cuda: CUDA emulator")
+}
+
 /// Reports the runtime, the device model and the driver of the default device.
 pub fn report() {
     let device = Device::default();

@@ -29,6 +29,9 @@ pub fn plain_batches() {
 /// What plain Burn computes is the driver's and its measurements' choice, so that only where it was seen is it required.
 #[test]
 fn plain_burn_depends_on_the_batch() {
+    if driver::is_emulator() {
+        return skip("the CUDA emulator runs no operations of a warp, which plain Burn's kernels have");
+    }
     let output = Program::new("plain_batches").run();
     let count = output.reported("differences");
     eprintln!("plain Burn: {count} of 4 operations depend on the batch");
