@@ -20,7 +20,7 @@ fn chains_longer_than_a_launch() {
 
 #[test]
 fn more_cubes_than_one_axis_of_a_grid_holds() {
-    // One unit a position in cubes of 64: 65,535 cubes cover 4,194,240 positions.
+    // One unit a position in cubes of 32: 65,535 cubes cover 2,097,120 positions.
     Case::new(&[1, 1, 4_194_304], &[1, 1, 1], uniform::<1>(1, (0, 0), 1, 1)).check();
 }
 
@@ -67,5 +67,22 @@ fn a_plan_that_does_not_apply_is_refused() {
         let problem = case.problem(pass);
         let refused = pass_planned(&case.client, &problem, case.pass(pass).1, plan).unwrap_err().to_string();
         assert_eq!(refused, format!("test: {plan:?} does not apply to {problem:?}"));
+    }
+}
+
+/// 32-bit indices number the sums of a round and the totals.
+#[test]
+fn a_round_of_2_to_the_32_sums_is_refused() {
+    let params = uniform::<1>(1, (0, 0), 1, 1);
+    let weight = [1 << 15, 1 << 15, 1];
+    let problem = Problem::new("test", Pass::ToWeight, &[1, 1 << 15, 4096], &weight, &params).expect("it fits");
+    assert_eq!(problem.blocks(), 4);
+    let refused = |span| Plan::Weight { tile: Tile { rows: 8, columns: 8 }, span }.refuses(&problem).is_some();
+    assert_eq!([1, 2, 3].map(refused), [false, false, true]);
+    for plan in Plan::candidates(&problem) {
+        assert_eq!(plan.refuses(&problem), None, "{plan:?}");
+    }
+    for machine in [Machine::Software, Machine::Gpu] {
+        assert_eq!(plan::plan(&problem, machine).refuses(&problem), None);
     }
 }
