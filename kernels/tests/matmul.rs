@@ -170,7 +170,7 @@ fn order_is_visible_in_the_bits() {
 }
 
 #[test]
-fn batches_broadcast_and_fold() {
+fn batches_broadcast_and_merge() {
     let client = client();
     let fma = multiply_add_of(&client);
     let (m, k, n) = (9, 21, 13);
