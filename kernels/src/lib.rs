@@ -1,14 +1,22 @@
 //! Fixed-order CubeCL kernels for `burn-deterministic`.
 //!
 //! Every family states its **order contract** at the top of its module: which floating-point operations make up one
-//! output element, in which order, as a function of logical shape and dtype alone. Where it computes, its `reference`
-//! module is the same contract in plain Rust, and the tests require equal bits of the two.
+//! output element, in which order, as a function of logical shapes, parameters, dtype and, where operands select the terms
+//! (indices, labels, offsets), of those. Where it computes, its `reference` module is the same contract in plain Rust, and
+//! the tests require equal bits of the two.
 //!
 //! Where a family has several kernels or launches for one contract, its `plan` module has them as data: `Problem` is
 //! what a plan may depend on, `plan(&Problem, Machine)` chooses, `Plan::candidates(&Problem)` lists a plan of each kind that
 //! applies, with edge geometries, and `Plan::refuses(&Problem)` says why one does not. Every plan gives the same bits. A function
 //! `<name>_planned` takes the plan as its last parameter. A plan that does not apply is [`KernelError::Plan`], also where
-//! `plan` chose it, because none applies.
+//! `plan` chose it, because none applies. Two modules differ: [`random::plan`]'s `plan` takes no `Machine`, and
+//! [`radix_sort`], whose plans are part of those of sorts and updates, has two numbers for a `Problem`, rows and keys, and no
+//! function of its own.
+//!
+//! Where a result has no element, no kernel of the family is launched. A reduction of no elements and a product with `k = 0`
+//! are filled with a constant, and an update without values is a copy. In these cases no plan is looked at, except that
+//! [`convolution`] and [`random`] refuse one that does not apply to a problem of any size; a convolution of no terms is
+//! launched as any other.
 //!
 //! Kernels are written in CubeCL, and named in its words: a **unit** is a thread, a **cube** a block of threads, a
 //! **plane** a warp. A **line** is the elements along an axis at fixed other indices, a **block** of an order its
@@ -16,7 +24,8 @@
 //!
 //! # Layers
 //!
-//! Imports go one way. Families import the modules below them and each other's public functions, never each other's inside.
+//! Imports go one way. Families import the modules above them in this table, and of each other what the other's `mod.rs`
+//! exports, never its inside.
 //!
 //! | module | what it is |
 //! |---|---|

@@ -170,7 +170,7 @@ fn order_is_visible_in_the_bits() {
 }
 
 #[test]
-fn batches_broadcast_and_fold() {
+fn batches_broadcast_and_merge() {
     let client = client();
     let fma = multiply_add_of(&client);
     let (m, k, n) = (9, 21, 13);
@@ -404,6 +404,16 @@ fn a_plan_that_does_not_apply_is_an_error() {
     assert!(text(columns).ends_with("want rows, and columns in fours"));
     let staged = Plan { tile: Tile::Tiled { side: 24, fours: 1 }, ..whole };
     assert!(text(staged).ends_with("want as many vectors to stage for each unit"));
+    for tile in [
+        Tile::Direct { rows: 16, columns: 12 },
+        Tile::Direct { rows: 1 << 16, columns: 1 << 16 },
+        Tile::Direct { rows: u32::MAX, columns: 4 },
+        Tile::Tiled { side: 16, fours: 3 },
+        Tile::Tiled { side: 16, fours: 1 << 28 },
+    ] {
+        assert!(text(Plan { tile, ..whole }).ends_with("want at most 128 outputs a unit"), "{tile:?}");
+    }
+    assert_eq!(Tile::MOST_OUTPUTS, 128);
     let split = Plan { split: true, ..whole };
     assert!(split.refuses(&problem([1, MAX_PARTS * BLOCK, 1])).is_none());
     assert!(split.refuses(&problem([1, MAX_PARTS * BLOCK + 1, 1])).is_some());

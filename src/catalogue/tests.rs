@@ -81,6 +81,7 @@ fn what_fuses_has_an_entry() {
 
 #[test]
 fn the_implementation_does_what_the_table_says() {
+    let sources = implementation::sources(&burn_backend_sources());
     for (section, (_, _, implementation)) in TRAITS.iter().zip(SOURCES) {
         let bodies = implementation::bodies(implementation);
         let listed: BTreeSet<&str> = section.entries.iter().map(|entry| entry.method).collect();
@@ -110,13 +111,7 @@ fn the_implementation_does_what_the_table_says() {
                 Route::Kernel(_) => assert!(!kernels.is_empty(), "{method} names no kernel"),
                 Route::Composed(_) => {
                     assert!(!calls_inner, "{method} is composed, but calls the inner backend");
-                    let mut calls: BTreeSet<String> =
-                        implementation::paths_after(body, "Self::").map(str::to_owned).collect();
-                    // A function of Burn's that composes the method: all methods that its file calls.
-                    if body.contains("attention_fallback::<Self>(") {
-                        let steps = source(&burn_backend_sources().join("backend/ops/modules/attention.rs"));
-                        calls.extend(implementation::paths_after(&steps, "B::").map(str::to_owned));
-                    }
+                    let calls = implementation::calls_of(body, &sources);
                     assert_eq!(calls, named, "{method}: what the code calls, and the row says");
                 }
                 Route::Forwarded(reason) => {

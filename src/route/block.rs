@@ -1,6 +1,6 @@
 //! A block of Burn's operation stream, and how it runs.
 
-use super::elementwise::Run;
+use super::elementwise::Sequence;
 use super::rerun::repeated;
 use super::{coverage, interpret, plans};
 use crate::backend::{OutOfRange, out_of_range};
@@ -31,7 +31,7 @@ pub(super) enum Work {
     /// One after the other, each on the deterministic backend.
     Operations,
     /// All in one element-wise kernel.
-    Elementwise(Box<Run>),
+    Elementwise(Box<Sequence>),
 }
 
 impl Block {

@@ -1,6 +1,6 @@
 //! Element-wise fusion: a sequence of element-wise operations as one kernel.
 //!
-//! A run takes f32, i32 and bool operations whose results have one shape, and may end in a sum, a product or a mean of one
+//! A sequence takes f32, i32 and bool operations whose results have one shape, and may end in a sum, a product or a mean of one
 //! of them. The kernel families promise that sharing a kernel changes no bit, so where a sequence begins and ends, which Burn
 //! decides by what it has cached, does not matter.
 
@@ -27,11 +27,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Instructions of a program that is reduced: a kernel of a reduction has many copies of it.
-const MAX_FOLDED: usize = 16;
+const MAX_REDUCED_INSTRUCTIONS: usize = 16;
 
 /// Element-wise operations in Burn's relative form, and the program that computes them.
 #[derive(Clone)]
-pub(super) struct Run {
+pub(super) struct Sequence {
     program: Arc<Program>,
     /// The relative shape of every result, and the first of them.
     shape: Shape,
@@ -76,11 +76,11 @@ enum Place {
     Condition(Condition),
 }
 
-impl Run {
-    /// An empty run whose results have the shape of `operation`'s; a kernel on the device binds `max_tensors`.
+impl Sequence {
+    /// An empty sequence whose results have the shape of `operation`'s; a kernel on the device binds `max_tensors`.
     pub(super) fn new(operation: &OperationIr, max_tensors: usize) -> Option<Self> {
         let first = operation.outputs().next()?;
-        let mut run = Self {
+        let mut sequence = Self {
             program: Arc::default(),
             shape: first.shape.clone(),
             first: first.id,
@@ -94,7 +94,7 @@ impl Run {
             reduction: None,
             methods: Vec::new(),
         };
-        run.take(operation).then_some(run)
+        sequence.take(operation).then_some(sequence)
     }
 
     /// Takes `operation` into the sequence, or returns false and leaves the sequence as it was.
@@ -215,7 +215,7 @@ impl Run {
     ) -> Option<()> {
         // An operand alone is not worth a kernel of its own: the reduction by itself has one that is compiled already.
         let &Place::Word(Value::Result(word)) = self.places.get(&input.id)? else { return None };
-        let short = self.program.instructions().len() <= MAX_FOLDED;
+        let short = self.program.instructions().len() <= MAX_REDUCED_INSTRUCTIONS;
         if !short || input.dtype != F32 || out.dtype != F32 || input.shape != self.shape {
             return None;
         }
@@ -355,7 +355,7 @@ impl Run {
         Some(refusal.into())
     }
 
-    /// The run as the program knows it.
+    /// The sequence as the program knows it.
     pub(super) fn work(&self, context: &Context<CubeFusionHandle>) -> Work {
         let global = |id: &TensorId| context.tensors[id].clone();
         Work {
@@ -365,7 +365,7 @@ impl Run {
         }
     }
 
-    /// What lives on after the run.
+    /// What lives on after the sequence.
     fn outputs(&self) -> impl Iterator<Item = &TensorId> {
         self.results.iter().map(|(id, ..)| id).chain(self.reduction.iter().map(|reduction| &reduction.out))
     }

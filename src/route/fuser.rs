@@ -1,7 +1,7 @@
 //! The optimization that takes every operation.
 
 use super::block::{Block, Work};
-use super::elementwise::Run;
+use super::elementwise::Sequence;
 use super::{coverage, plans};
 use crate::exit;
 use crate::random::seen;
@@ -38,7 +38,7 @@ pub(super) struct RouteFuser {
     device: CubeDevice,
     max_tensors: usize,
     operations: Vec<OperationIr>,
-    run: Option<Run>,
+    sequence: Option<Sequence>,
     closed: bool,
 }
 
@@ -46,7 +46,7 @@ impl RouteFuser {
     pub(super) fn new(device: CubeDevice) -> Self {
         let bindings = device.client().properties().hardware.max_bindings as usize;
         let max_tensors = bindings.saturating_sub(OTHER_BINDINGS);
-        Self { device, max_tensors, operations: Vec::new(), run: None, closed: false }
+        Self { device, max_tensors, operations: Vec::new(), sequence: None, closed: false }
     }
 }
 
@@ -56,11 +56,11 @@ impl OperationFuser<CubeOptimization> for RouteFuser {
         if self.closed {
             return;
         }
-        let taken = match &mut self.run {
+        let taken = match &mut self.sequence {
             _ if self.operations.len() == MAX_OPERATIONS => false,
-            Some(run) => run.take(operation),
+            Some(sequence) => sequence.take(operation),
             None if self.operations.is_empty() => {
-                self.run = Run::new(operation, self.max_tensors);
+                self.sequence = Sequence::new(operation, self.max_tensors);
                 true
             }
             None => matches!(operation, OperationIr::Drop(_)),
@@ -76,8 +76,8 @@ impl OperationFuser<CubeOptimization> for RouteFuser {
     fn finish(&mut self) -> CubeOptimization {
         let operations = core::mem::take(&mut self.operations);
         plans::made(&operations, &self.device);
-        let work = match self.run.take() {
-            Some(run) => Work::Elementwise(Box::new(run.finish())),
+        let work = match self.sequence.take() {
+            Some(sequence) => Work::Elementwise(Box::new(sequence.finish())),
             None => Work::Operations,
         };
         CubeOptimization::new(Block::new(self.device.clone(), operations, work))
@@ -85,7 +85,7 @@ impl OperationFuser<CubeOptimization> for RouteFuser {
 
     fn reset(&mut self) {
         self.operations.clear();
-        self.run = None;
+        self.sequence = None;
         self.closed = false;
     }
 

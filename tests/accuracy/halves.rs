@@ -1,17 +1,17 @@
-//! f16 and bf16, where the device has them: functions of every number up to 8, and folds, which accumulate in f32 and round
+//! f16 and bf16, where the device has them: functions of every number up to 8, and reductions, which accumulate in f32 and round
 //! once. An ULP is the half type's.
 
 use super::Measured;
-use super::folds::{FOLDED, Fold};
 use super::functions::{ALL, Function, terms};
+use super::reductions::{REDUCTIONS, Reduction};
 use super::table::{BF16, Entry, F16};
 use crate::bits::floats;
 use crate::skip::skip;
 use burn::prelude::*;
 use burn::tensor::{DType, FloatDType};
 
-/// A fold is one of the two nearest numbers.
-const FOLD: f64 = 1.0;
+/// A reduction is one of the two nearest numbers.
+const REDUCTION: f64 = 1.0;
 
 /// A function may be rounded a few times.
 const FUNCTION: f64 = 2.0;
@@ -82,9 +82,9 @@ impl Half {
         }
     }
 
-    fn measure_folds(&self, measured: &mut Measured, device: &Device) {
-        for (&Fold { name, ours, exact, operand }, &shape) in
-            FOLDED.iter().flat_map(|fold| SHAPES.iter().map(move |s| (fold, s)))
+    fn measure_reductions(&self, measured: &mut Measured, device: &Device) {
+        for (&Reduction { name, ours, exact, operand }, &shape) in
+            REDUCTIONS.iter().flat_map(|reduction| SHAPES.iter().map(move |s| (reduction, s)))
         {
             let values: Vec<f32> = floats(shape).try_into_vec::<f32>().expect("f32").into_iter().map(operand).collect();
             let rows = self.upload(&values, shape, device);
@@ -94,7 +94,7 @@ impl Half {
             for (place, (got, (wanted, terms))) in self.download(ours(rows)).into_iter().zip(exact).enumerate() {
                 if !self.is_extreme(wanted) {
                     let place = || format!("{shape:?}, result {place}: {got} for {wanted}");
-                    measured.note(name, FOLD, self.error(got, wanted, terms), place);
+                    measured.note(name, REDUCTION, self.error(got, wanted, terms), place);
                 }
             }
         }
@@ -102,7 +102,7 @@ impl Half {
 }
 
 #[test]
-fn functions_and_folds() {
+fn functions_and_reductions() {
     let device = crate::deterministic_device();
     for half in HALVES {
         if !device.supports_dtype(half.dtype) {
@@ -111,13 +111,13 @@ fn functions_and_folds() {
         }
         let mut measured = Measured::new(half.table);
         half.measure_functions(&mut measured, &device);
-        half.measure_folds(&mut measured, &device);
+        half.measure_reductions(&mut measured, &device);
         measured.conclude();
     }
 }
 
 #[test]
-fn entries_are_about_functions_and_folds() {
-    let names: Vec<_> = ALL.iter().map(|f| f.name).chain(FOLDED.iter().map(|fold| fold.name)).collect();
+fn entries_are_about_functions_and_reductions() {
+    let names: Vec<_> = ALL.iter().map(|f| f.name).chain(REDUCTIONS.iter().map(|reduction| reduction.name)).collect();
     assert!(F16.iter().chain(BF16).all(|entry| names.contains(&entry.operation)));
 }

@@ -11,10 +11,10 @@
 
 mod arithmetic;
 pub mod differentiable;
-mod folds;
 mod functions;
 mod grids;
 mod halves;
+mod reductions;
 mod specials;
 mod table;
 

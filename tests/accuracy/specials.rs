@@ -83,7 +83,7 @@ fn a_nan_is_sorted_behind_infinity() {
 }
 
 #[test]
-fn a_nan_goes_through_arithmetic_and_folds() {
+fn a_nan_goes_through_arithmetic_and_reductions() {
     let x = || load([1.0, NAN, 2.0]);
     assert_values(x() * 0.0, &[0.0, NAN, 0.0]);
     assert_values(x().sum(), &[NAN]);
@@ -167,7 +167,7 @@ fn zeros_keep_their_sign_and_tie() {
     assert_values(load([0.0, -0.0]).sqrt(), &[0.0, -0.0]);
     assert_values(load([1.0, 1.0]) / load([0.0, -0.0]), &[INF, -INF]);
     assert_values(load([0.0, -0.0]).equal(load([-0.0, 0.0])).float(), &[1.0, 1.0]);
-    // The extremes of folds order them; positions do not.
+    // The extremes of reductions order them; positions do not.
     assert_values(load([-0.0, 0.0]).max(), &[0.0]);
     assert_values(load([0.0, -0.0]).min(), &[-0.0]);
     assert_places(load([-0.0, 0.0]).argmax(0), &[0]);

@@ -92,13 +92,13 @@ pub const FUNCTIONS: &[Entry] = &[
     Entry::new("tanhshrink", [Some(1.4), Some(f64::INFINITY)], TANH),
 ];
 
-/// Folds, scans and products of many shapes.
-pub const FOLDS: &[Entry] = &[
+/// Reductions, scans and products of many shapes.
+pub const REDUCTIONS: &[Entry] = &[
     Entry::new("log_softmax", [Some(18.0), Some(18.0)], NEAR_ONE),
     Entry::new("softmax", [Some(3.8), Some(3.8)], POWERS),
 ];
 
-/// Functions and folds in f16.
+/// Functions and reductions in f16.
 pub const F16: &[Entry] = &[
     Entry::new("acosh", [Some(2.1), None], ROUNDINGS),
     Entry::new("atan", [Some(2.9), None], ARCS),
@@ -109,7 +109,7 @@ pub const F16: &[Entry] = &[
     Entry::new("softmax", [Some(1.5), None], ROUNDINGS),
 ];
 
-/// Functions and folds in bf16, which no driver of the table has.
+/// Functions and reductions in bf16, which no driver of the table has.
 pub const BF16: &[Entry] = &[];
 
 /// `grid_sample_2d` by every filter.

@@ -10,13 +10,13 @@
 
 mod calls;
 mod elements;
-mod folds;
 mod layers;
 mod methods;
 mod moves;
 mod padding;
 pub mod plain;
 mod products;
+mod reductions;
 mod windows;
 
 use crate::bits::{floats, indices};
@@ -200,11 +200,11 @@ groups! {
     copies: moves::moves;
     reads_at_indices: moves::reads;
     updates_at_indices: moves::updates;
-    sums_and_products: folds::sums;
-    extremes: folds::extremes;
-    scans: folds::scans;
-    orders: folds::orders;
-    softmaxes_and_losses: folds::softmaxes;
+    sums_and_products: reductions::sums;
+    extremes: reductions::extremes;
+    scans: reductions::scans;
+    orders: reductions::orders;
+    softmaxes_and_losses: reductions::softmaxes;
     matrix_products: products::products;
     attention: products::attentions;
     convolutions: layers::convolutions;

@@ -1,6 +1,6 @@
 //! The hazard: on plain Burn the result of a sample depends on its batch.
 
-use super::{Case, differences, folds, layers, products};
+use super::{Case, differences, layers, products, reductions};
 use crate::driver;
 use crate::process::{self, Program};
 use crate::skip::skip;
@@ -9,7 +9,7 @@ use burn::prelude::*;
 /// What was seen to depend on the batch on plain Burn 0.22.1.
 fn cases(device: &Device) -> Vec<Case> {
     vec![
-        folds::sum_of_rows(),
+        reductions::sum_of_rows(),
         products::wide_linear(),
         layers::conv_transpose2d_of_channels(),
         layers::group_norm(device),

@@ -2,10 +2,10 @@
 //! derivatives: what [`accuracy`](crate::accuracy) measures and [`injection`](crate::repeatability::injection) repeats.
 
 mod elements;
-mod folds;
 mod layers;
 mod losses;
 mod places;
+mod reductions;
 mod sampling;
 mod windows;
 
@@ -171,7 +171,7 @@ groups! {
     RESIZING: sampling::interpolations;
     SAMPLING: sampling::grid_samples;
     LAYERS: layers::normalisations, layers::attentions, layers::products;
-    FOLDS: folds::reductions, folds::scans, folds::softmaxes;
+    REDUCTIONS: reductions::reductions, reductions::scans, reductions::softmaxes;
     PLACES: places::lookups, places::updates, places::moves, places::ordered;
     ELEMENTS: elements::broadcast, elements::activations;
     LOSSES: losses::losses;
@@ -187,7 +187,7 @@ macro_rules! for_each_group {
             resizing: RESIZING;
             sampling: SAMPLING;
             layers: LAYERS;
-            folds: FOLDS;
+            reductions: REDUCTIONS;
             places: PLACES;
             elements: ELEMENTS;
             losses: LOSSES;

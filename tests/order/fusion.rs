@@ -184,7 +184,7 @@ struct Step {
     right: usize,
 }
 
-/// Runs a program of element-wise operations and folds, and reads everything it made: at the end, or each result at once,
+/// Runs a program of element-wise operations and reductions, and reads everything it made: at the end, or each result at once,
 /// so that nothing shares a kernel.
 fn outputs([rows, columns]: [usize; 2], program: &[Step], at_once: bool, device: &Device) -> Vec<TensorData> {
     let float = |shape| Tensor::<2>::from_data(floats(shape), device);

@@ -40,11 +40,16 @@
 //!
 //! # Cost
 //!
-//! The direct number of multiply-adds, those with padding included. Operands are read through their strides, never
-//! copied. A forward pass or input gradient takes one launch for every 19 to 58 blocks of a chain, by the number of
-//! channels ([`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS)); totals of half types are kept in `f32` in between. A weight
-//! gradient of several blocks takes two launches for each round of blocks that are computed side by side. Their totals
-//! take 2^20 elements of scratch memory, or one per weight if that is more. The running totals take one per weight.
+//! The direct number of multiply-adds, those with padding included, and those of a tile beyond the last channel, or batch
+//! entry: by the tile that is chosen less than twice as many along each of the two, hence less than four times. An input
+//! gradient with a stride also computes positions beyond the last one of a phase, less than twice as many along each axis.
+//! Operands are read through their strides, and not copied, but for a bias that is not dense.
+//!
+//! A forward pass or input gradient takes one launch for every 19 to 58 blocks of a chain, by the number of channels
+//! ([`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS)). Of several blocks the totals of half types are kept in `f32`, in as
+//! many elements as the result has, and one more launch rounds them. A weight gradient of several blocks takes two launches
+//! for each round of blocks that are computed side by side. Their totals take at most 2^20 elements of scratch memory, or
+//! one per weight if that is more, and the running totals one per weight.
 
 mod kernel;
 mod launch;

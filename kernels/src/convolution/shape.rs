@@ -320,9 +320,15 @@ mod tests {
                     let in_phase = |i: usize| (0..taps).filter(move |&tap| axis.in_phase(i, tap));
                     let reads = |i: usize| in_phase(i).all(|tap| axis.output_of(i, tap).is_some());
                     assert!(!axis.outputs_inside() || (0..axis.phased_inputs()).all(reads), "{axis:?}");
+                    let reads = |o: usize| (0..taps).all(|tap| axis.input_of(o, tap).is_some());
+                    assert_eq!(axis.inputs_inside(), (0..output).all(reads), "{axis:?}");
                 }
             }
         }
+        // Taps that meet no output are cut by the padding: without a stride, and with one.
+        let axis = Axis { input: 4, output: 6, taps: 3, stride: 1, padding: 2, dilation: 1 };
+        assert!(axis.outputs_inside());
+        assert!(Axis { input: 6, output: 4, taps: 2, stride: 2, padding: 1, dilation: 1 }.outputs_inside());
         // A position past the last one of its phase met output 2 of 2.
         let axis = Axis { input: 3, output: 2, taps: 2, stride: 2, padding: 1, dilation: 1 };
         assert!(!axis.outputs_inside());

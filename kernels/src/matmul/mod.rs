@@ -54,8 +54,8 @@ const NAME: &str = "matmul";
 ///
 /// # Errors
 ///
-/// Refuses shapes that do not fit together or that 32-bit indices do not reach, and element types that the device does
-/// not compute.
+/// Refuses shapes that do not fit together or that 32-bit indices do not reach, element types that the device does not
+/// compute, and outputs that take more cubes than any plan has ([`KernelError::Plan`]).
 pub fn matmul(client: &Client, lhs: TensorHandle, rhs: TensorHandle) -> Result<TensorHandle, KernelError> {
     Operands::new(client, lhs, rhs)?.launch(client, None)
 }
@@ -64,7 +64,8 @@ pub fn matmul(client: &Client, lhs: TensorHandle, rhs: TensorHandle) -> Result<T
 ///
 /// # Errors
 ///
-/// As [`matmul`], and a plan that does not apply or whose cubes or shared memory the device does not have.
+/// As [`matmul`], a plan that does not apply ([`KernelError::Plan`]), and one whose cubes or shared memory the device does
+/// not have.
 pub fn matmul_planned(
     client: &Client,
     lhs: TensorHandle,

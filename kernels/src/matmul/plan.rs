@@ -73,6 +73,9 @@ impl Tile {
     /// Steps of `k` staged at a time by the tiled kernel.
     pub const DEPTH: u32 = 16;
 
+    /// Most outputs of a unit: it has a register or two for each, and its kernel is unrolled over them.
+    pub const MOST_OUTPUTS: u32 = 128;
+
     /// Every tile of a plan.
     const ALL: [Self; 10] = [
         Self::Direct { rows: 16, columns: 8 },
@@ -89,7 +92,12 @@ impl Tile {
 
     /// What a tile has to be, if it is not.
     fn unmet(self) -> Option<&'static str> {
+        let outputs = match self {
+            Self::Direct { rows, columns } => rows.saturating_mul(columns),
+            Self::Tiled { fours, .. } => fours.saturating_mul(4).saturating_pow(2),
+        };
         match self {
+            _ if outputs > Self::MOST_OUTPUTS => Some("at most 128 outputs a unit"),
             Self::Direct { rows, columns } if rows == 0 || columns == 0 || !columns.is_multiple_of(4) => {
                 Some("rows, and columns in fours")
             }

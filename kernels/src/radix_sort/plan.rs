@@ -93,11 +93,11 @@ impl Radix {
             ));
         }
         // A shift by a word's bits and more is undefined.
-        if (passes - 1) * digit_bits >= u32::BITS {
+        if (passes - 1).saturating_mul(digit_bits) >= u32::BITS {
             return Some(format!("{self:?}, want passes that begin within 32 bits"));
         }
         // Units number keys past the last one, up to the end of the runs that pad the others.
-        if u32::try_from(padded_runs(keys, run) * run).is_err() {
+        if u32::try_from(padded_runs(keys, run).saturating_mul(run)).is_err() {
             return Some(format!("{self:?} of {keys} keys, want less than 2^32 with what pads them"));
         }
         let iterations = self.iterations(keys);
@@ -152,7 +152,11 @@ mod tests {
             super::Radix { run: 0, ..radix },
             super::Radix { digit_bits: 11, ..radix },
             super::Radix { run: 1 << 20, ..radix },
+            super::Radix { run: 1 << 60, ..radix },
+            super::Radix { run: usize::MAX, ..radix },
             super::Radix { passes: 33, digit_bits: 1, run: 64 },
+            super::Radix { passes: (1 << 31) + 1, digit_bits: 2, run: 64 },
+            super::Radix { passes: u32::MAX, digit_bits: 10, run: 64 },
         ] {
             assert!(Plan::Radix(wrong).refuses(1 << 20, 1 << 20).is_some(), "{wrong:?}");
         }

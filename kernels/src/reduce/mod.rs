@@ -241,13 +241,7 @@ fn reduce_by(
 ) -> Result<TensorHandle, KernelError> {
     let name = operation.name();
     let dtype = input.dtype;
-    let accumulator = operation.accumulator(dtype).filter(|&a| {
-        let properties = client.properties();
-        properties.supports_type(dtype) && properties.supports_type(a)
-    });
-    let Some(accumulator) = accumulator else {
-        return Err(KernelError::Dtype { kernel: name, dtype, remedy: "cast the tensor to another type" });
-    };
+    let accumulator = accumulator_of(client, operation, dtype)?;
     let shape = reduced_shape(name, input.shape(), input.strides(), axes)?;
     let n = (0..shape.len()).filter(|i| axes.contains(i)).map(|i| input.shape()[i]).product::<usize>();
     if n == 0 {
@@ -336,20 +330,29 @@ fn reduce_program_by(
         let (results, word) = written(client, input, reduced)?;
         return Ok((results, reduce(client, operation, word, axes)?));
     }
-    let problem = Problem::new(input.shape, &strides, axes, Kind::ProgramReduction);
+    let (problem, in_place) = Problem::in_place(input.shape, &strides, axes, Kind::ProgramReduction);
     let plan = checked(client, name, plan, &problem)?;
+    let accumulator = accumulator_of(client, operation, dtype)?;
+    let passes = Passes { operation, accumulator, dtype, view: problem.view, plan };
     if !plan.fuses {
         let (results, word) = written(client, input, reduced)?;
-        return Ok((results, reduce_planned(client, operation, word, axes, plan)?));
+        let word = if in_place { word } else { with_reduced_last(client, word, axes) };
+        let reduced = passes.run(client, First::Stored(&word))?;
+        return Ok((results, TensorHandle::new_contiguous(shape, reduced, dtype)));
     }
-    let Some(accumulator) = operation.accumulator(dtype) else {
-        return Err(KernelError::Dtype { kernel: name, dtype, remedy: "cast the tensor to another type" });
-    };
     let Computed { program, shape: elements, operands, condition_dtype } = input;
     let bound = Bound::new(client, program, elements, operands, condition_dtype)?;
-    let passes = Passes { operation, accumulator, dtype, view: problem.view, plan };
     let reduced = passes.run(client, First::Computed(&bound))?;
     Ok((bound.into_results(), TensorHandle::new_contiguous(shape, reduced, dtype)))
+}
+
+/// The type in which elements of `dtype` are reduced, or a refusal.
+fn accumulator_of(client: &Client, operation: Operation, dtype: ElemType) -> Result<ElemType, KernelError> {
+    let supported = |dtype| client.properties().supports_type(dtype);
+    operation
+        .accumulator(dtype)
+        .filter(|&accumulator| supported(dtype) && supported(accumulator))
+        .ok_or(KernelError::Dtype { kernel: operation.name(), dtype, remedy: "cast the tensor to another type" })
 }
 
 /// The plan, or the one that [`plan::plan`] chooses; an error if it does not apply.

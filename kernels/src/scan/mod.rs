@@ -128,8 +128,8 @@ pub fn cummax(client: &Client, input: TensorHandle, axis: usize) -> Result<Tenso
 ///
 /// # Errors
 ///
-/// An axis the tensor does not have, a tensor that 32-bit indices do not reach, an axis of more than 2^30 elements, or an
-/// element type without a kernel on this device.
+/// An axis the tensor does not have, a tensor that 32-bit indices do not reach, an axis of more than 2^30 elements
+/// ([`KernelError::Plan`]), or an element type without a kernel on this device.
 pub fn scan(
     client: &Client,
     operation: Operation,
@@ -143,7 +143,7 @@ pub fn scan(
 ///
 /// # Errors
 ///
-/// As [`scan`], and a plan that does not apply.
+/// As [`scan`], and a plan that does not apply ([`KernelError::Plan`]).
 pub fn scan_planned(
     client: &Client,
     operation: Operation,

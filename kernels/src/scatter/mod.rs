@@ -80,7 +80,7 @@ pub enum Update {
 /// # Errors
 ///
 /// Shapes that do not fit together or that 32-bit indices do not reach, an element type without a kernel on this device,
-/// or more sources than a unit may read.
+/// or more sources than any plan takes ([`KernelError::Plan`]).
 pub fn scatter(
     client: &Client,
     dim: usize,
@@ -96,7 +96,7 @@ pub fn scatter(
 ///
 /// # Errors
 ///
-/// As [`scatter`], and a plan that does not apply.
+/// As [`scatter`], and a plan that does not apply ([`KernelError::Plan`]).
 pub fn scatter_planned(
     client: &Client,
     dim: usize,
@@ -212,11 +212,15 @@ impl Scatter<'_> {
     fn run(self, plan: Option<Plan>) -> Result<TensorHandle, KernelError> {
         let Some(problem) = self.problem() else { return Ok(self.copy()) };
         let kernel = self.kernel;
-        let plan = plan.unwrap_or_else(|| plan::plan(&problem, Machine::of(self.client)));
-        if let Some(reason) = plan.refuses(&problem) {
+        let chosen = plan.unwrap_or_else(|| plan::plan(&problem, Machine::of(self.client)));
+        if let Some(refused) = chosen.refuses(&problem) {
+            let reason = match plan {
+                Some(_) => refused,
+                None => format!("{problem:?} has more values than a launch takes; update in several calls"),
+            };
             return Err(KernelError::Plan { kernel, reason });
         }
-        Ok(match plan {
+        Ok(match chosen {
             Plan::BruteForce => self.brute_force(&problem),
             Plan::Privatised => self.privatised(&problem),
             Plan::Segmented(sort) => self.segmented(&problem, sort),

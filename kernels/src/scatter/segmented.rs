@@ -297,8 +297,9 @@ impl Scatter<'_> {
             }
         }
         for (count, dim, tile) in axis_grids(problem.outer, problem.rows, inner) {
-            // SAFETY: units stop at the number of destinations, of which each has an offset and the next one; runs and
-            // totals were written for every window that a sorted place is in.
+            // SAFETY: units stop at the number of destinations, of which each has an offset and the next one. Where there
+            // are several blocks, `runs` was written for every window; a total is read only where a run begins at the
+            // place, and that run's total was written. With one block neither is read.
             unsafe {
                 reduce_segments::launch_unchecked(
                     client,

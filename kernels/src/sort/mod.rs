@@ -94,8 +94,9 @@ pub fn argsort(
 ///
 /// # Errors
 ///
-/// An axis the tensor does not have, a tensor that 32-bit indices do not reach, an axis longer than `index` can count, or
-/// an element or index type that is not a plain number or that the device does not have.
+/// An axis the tensor does not have, a tensor that 32-bit indices do not reach, an axis longer than `index` can count, an
+/// element or index type that is not a plain number or that the device does not have, or more elements than any plan takes
+/// ([`KernelError::Plan`]).
 pub fn sort_with_indices(
     client: &Client,
     input: TensorHandle,
@@ -113,7 +114,7 @@ pub fn sort_with_indices(
 ///
 /// # Errors
 ///
-/// As [`sort_with_indices`], and a plan that does not apply.
+/// As [`sort_with_indices`], and a plan that does not apply ([`KernelError::Plan`]).
 pub fn sort_planned(
     client: &Client,
     input: TensorHandle,
@@ -176,7 +177,7 @@ pub fn topk_with_indices(
 ///
 /// # Errors
 ///
-/// As [`topk`], and a plan that does not apply.
+/// As [`topk`], and a plan that does not apply ([`KernelError::Plan`]).
 pub fn topk_planned(
     client: &Client,
     input: TensorHandle,

@@ -10,6 +10,9 @@ const MOST_RANKED: usize = 512;
 /// Most elements of a line that are selected rather than sorted: a unit has a register or two for each.
 const MOST_SELECTED: usize = 32;
 
+/// Most slots of a chunk: a kernel has registers for each, and is unrolled over them.
+const MOST_SLOTS: usize = 64;
+
 /// Longest chunk of a line that one unit selects from.
 const LONGEST_CHUNK: usize = 1 << 14;
 
@@ -76,6 +79,9 @@ impl Choice {
 
     fn refuses(&self, problem: &Problem) -> Option<String> {
         let Problem { kept, length, .. } = *problem;
+        if self.slots > MOST_SLOTS || self.chunk > LONGEST_CHUNK {
+            return Some(format!("{self:?}, want at most {MOST_SLOTS} slots, and chunks of {LONGEST_CHUNK}"));
+        }
         // The first elements of a line are among those its chunks keep, and chunks become fewer.
         if self.slots < kept || 2 * self.slots > self.chunk {
             return Some(format!("the first {kept} by {self:?}, want at least {kept} slots, and chunks twice as long"));
@@ -156,7 +162,7 @@ pub fn plan(problem: &Problem, machine: Machine) -> Plan {
 
 #[cfg(test)]
 mod tests {
-    use super::{Plan, Problem, plan};
+    use super::{Choice, LONGEST_CHUNK, MOST_SLOTS, Plan, Problem, plan};
     use crate::device::Machine;
 
     #[test]
@@ -175,6 +181,26 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_selection_that_does_not_apply_is_refused() {
+        let problem = Problem { outer: 1, length: 1 << 12, inner: 1, kept: 5, bits: 32, two_words: false };
+        let refused = |slots, chunk| Plan::Select(Choice { slots, chunk }).refuses(&problem).is_some();
+        for (slots, chunk) in [(5, 10), (MOST_SLOTS, 2 * MOST_SLOTS), (5, LONGEST_CHUNK)] {
+            assert!(!refused(slots, chunk), "{slots} slots, chunks of {chunk}");
+        }
+        for (slots, chunk) in [
+            (4, 64),
+            (5, 9),
+            (MOST_SLOTS + 1, 1 << 12),
+            (5, LONGEST_CHUNK + 1),
+            (5, 1 << 32),
+            (1 << 63, 1 << 12),
+            (usize::MAX, usize::MAX),
+        ] {
+            assert!(refused(slots, chunk), "{slots} slots, chunks of {chunk}");
         }
     }
 }

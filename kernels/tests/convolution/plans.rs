@@ -71,3 +71,20 @@ fn a_plan_that_does_not_apply_is_refused() {
         assert_eq!(refused, format!("test: {plan:?} does not apply to {problem:?}"));
     }
 }
+
+/// 32-bit indices number the sums of a round and the totals.
+#[test]
+fn a_round_of_2_to_the_32_sums_is_refused() {
+    let params = uniform::<1>(1, (0, 0), 1, 1);
+    let weight = [1 << 15, 1 << 15, 1];
+    let problem = Problem::new("test", Pass::ToWeight, &[1, 1 << 15, 4096], &weight, &params).expect("it fits");
+    assert_eq!(problem.blocks(), 4);
+    let refused = |span| Plan::Weight { tile: Tile { rows: 8, columns: 8 }, span }.refuses(&problem).is_some();
+    assert_eq!([1, 2, 3].map(refused), [false, false, true]);
+    for plan in Plan::candidates(&problem) {
+        assert_eq!(plan.refuses(&problem), None, "{plan:?}");
+    }
+    for machine in [Machine::Software, Machine::Gpu] {
+        assert_eq!(plan::plan(&problem, machine).refuses(&problem), None);
+    }
+}

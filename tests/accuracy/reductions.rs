@@ -1,8 +1,8 @@
-//! Folds, scans, softmaxes and products of rows: of every length that a loop, a block or a grid may get wrong, and
+//! Reductions, scans, softmaxes and products of rows: of every length that a loop, a block or a grid may get wrong, and
 //! wherever the rows lie.
 
 use super::Measured;
-use super::table::FOLDS;
+use super::table::{self, Entry};
 use crate::bits::floats;
 use burn::prelude::*;
 use burn::tensor::activation::{log_softmax, softmax};
@@ -34,7 +34,7 @@ const SHAPES: &[[usize; 2]] = &[
 /// The exact results of a row, and the sizes of what each is made of.
 pub(super) type Results = Vec<(f64, f64)>;
 
-pub(super) struct Fold {
+pub(super) struct Reduction {
     pub(super) name: &'static str,
     pub(super) ours: fn(Tensor<2>) -> Tensor<2>,
     pub(super) exact: fn(&[f64]) -> Results,
@@ -64,21 +64,21 @@ fn shares(row: &[f64]) -> (Vec<f64>, f64) {
     (powers.into_iter().map(|power| power / sum).collect(), largest + sum.ln())
 }
 
-pub(super) const FOLDED: &[Fold] = &[
-    Fold { name: "sum", ours: |x| x.sum_dim(1), exact: |row| vec![(row.iter().sum(), size(row))], operand: |x| x },
-    Fold {
+pub(super) const REDUCTIONS: &[Reduction] = &[
+    Reduction { name: "sum", ours: |x| x.sum_dim(1), exact: |row| vec![(row.iter().sum(), size(row))], operand: |x| x },
+    Reduction {
         name: "sum of positive numbers",
         ours: |x| x.sum_dim(1),
         exact: |row| vec![(row.iter().sum(), size(row))],
         operand: f32::abs,
     },
-    Fold {
+    Reduction {
         name: "mean",
         ours: |x| x.mean_dim(1),
         exact: |row| vec![(mean(row), size(row) / row.len() as f64)],
         operand: |x| x,
     },
-    Fold {
+    Reduction {
         name: "product",
         ours: |x| x.prod_dim(1),
         exact: |row| {
@@ -88,7 +88,7 @@ pub(super) const FOLDED: &[Fold] = &[
         // Near 1 on both sides, so that no product overflows.
         operand: |x| if x < 0.0 { 1.0 / (1.0 - x / 64.0) } else { 1.0 + x / 64.0 },
     },
-    Fold {
+    Reduction {
         name: "variance",
         ours: |x| x.var_bias(1),
         exact: |row| {
@@ -99,7 +99,7 @@ pub(super) const FOLDED: &[Fold] = &[
         },
         operand: |x| x + 1.0,
     },
-    Fold {
+    Reduction {
         name: "euclidean norm",
         ours: |x| x.square().sum_dim(1).sqrt(),
         exact: |row| {
@@ -108,7 +108,7 @@ pub(super) const FOLDED: &[Fold] = &[
         },
         operand: |x| x,
     },
-    Fold {
+    Reduction {
         name: "softmax",
         ours: |x| softmax(x, 1),
         exact: |row| {
@@ -118,7 +118,7 @@ pub(super) const FOLDED: &[Fold] = &[
         },
         operand: |x| x * 3.0,
     },
-    Fold {
+    Reduction {
         name: "log_softmax",
         ours: |x| log_softmax(x, 1),
         exact: |row| {
@@ -128,7 +128,7 @@ pub(super) const FOLDED: &[Fold] = &[
         },
         operand: |x| x * 3.0,
     },
-    Fold {
+    Reduction {
         name: "cumulative sum",
         ours: |x| x.cumsum(1),
         exact: |row| {
@@ -140,7 +140,7 @@ pub(super) const FOLDED: &[Fold] = &[
         },
         operand: |x| x,
     },
-    Fold {
+    Reduction {
         name: "cumulative product",
         ours: |x| x.cumprod(1),
         exact: |row| {
@@ -152,7 +152,7 @@ pub(super) const FOLDED: &[Fold] = &[
         },
         operand: |x| if x < 0.0 { 1.0 / (1.0 - x / 64.0) } else { 1.0 + x / 64.0 },
     },
-    Fold {
+    Reduction {
         name: "matrix product",
         ours: |x| {
             let weights = TensorData::from(weights(x.dims()[1]).as_slice());
@@ -188,8 +188,8 @@ fn layouts(rows: &[f32], shape: [usize; 2], device: &Device) -> Vec<(&'static st
 #[test]
 fn rows_of_every_length() {
     let device = crate::deterministic_device();
-    let mut measured = Measured::new(FOLDS);
-    for &Fold { name, ours, exact, operand } in FOLDED {
+    let mut measured = Measured::new(table::REDUCTIONS);
+    for &Reduction { name, ours, exact, operand } in REDUCTIONS {
         for &shape in SHAPES {
             let values = floats(shape).try_into_vec::<f32>().expect("f32").into_iter().map(operand).collect::<Vec<_>>();
             let exact: Vec<(f64, f64)> = values
@@ -218,7 +218,7 @@ fn rows_of_every_length() {
 }
 
 #[test]
-fn folds_of_nothing() {
+fn reductions_of_nothing() {
     let device = crate::deterministic_device();
     let empty = || Tensor::<2>::zeros([3, 0], &device);
     let values = |tensor: Tensor<2>| tensor.into_data().try_into_vec::<f32>().expect("f32");
@@ -230,7 +230,7 @@ fn folds_of_nothing() {
 }
 
 #[test]
-fn entries_are_about_folds() {
-    let known = |entry: &super::table::Entry| FOLDED.iter().any(|fold| fold.name == entry.operation);
-    assert!(FOLDS.iter().all(known));
+fn entries_are_about_reductions() {
+    let known = |entry: &Entry| REDUCTIONS.iter().any(|reduction| reduction.name == entry.operation);
+    assert!(table::REDUCTIONS.iter().all(known));
 }

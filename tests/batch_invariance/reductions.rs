@@ -1,4 +1,4 @@
-//! Folds along an axis, scans, orders of a line, and what is composed of folds.
+//! Reductions along an axis, scans, orders of a line, and what is composed of reductions.
 
 use super::{Case, columns, rows, weights};
 use burn::prelude::*;

@@ -1,4 +1,4 @@
-//! Folds of an axis, and scans along it.
+//! Reductions of an axis, and scans along it.
 
 use super::{Operation, flat};
 use burn::tensor::activation::*;
