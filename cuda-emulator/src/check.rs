@@ -264,7 +264,8 @@ impl Checker {
     pub fn access(&mut self, address: usize, size: usize, write: bool) -> Verdict {
         let me = thread_key(self.block, self.thread, self.epoch);
         let offset = address.wrapping_sub(self.base());
-        if offset < self.arena.len() {
+        // Of the arena `ALIGNMENT` bytes lie before its base and behind its end; what follows may be shared memory.
+        if offset < self.arena.len() - ALIGNMENT {
             return self.access_global(offset, size, write, me);
         }
         let offset = address.wrapping_sub(self.shared.0);

@@ -53,6 +53,11 @@ impl Wanted {
         Self { device: Some(runtime), schedules: 1 }
     }
 
+    /// The same under so many schedules.
+    pub fn under(self, schedules: u32) -> Self {
+        Self { schedules, ..self }
+    }
+
     /// Whether the user leaves the choice.
     pub fn is_any(self) -> bool {
         self.device.is_none()

@@ -27,13 +27,23 @@ pub struct Options {
     strict: bool,
 }
 
-/// What of the suite runs on the emulator too, where the user has not chosen a device: the kernels' tests run all.
-const EMULATED: [&str; 2] = ["order::", "repeatability::run_to_run"];
+/// Tests of the suite that run on the emulator too, where the user has not chosen a device.
+const EMULATED: [&str; 3] = ["batch_invariance::", "order::", "repeatability::run_to_run"];
+
+/// Tests of the suite that run there under [`SCHEDULES`]: the short trainings of the examples, against their goldens.
+const SHUFFLED: [&str; 1] = ["ends_in_the_same_weights"];
+
+/// Orders of blocks and threads: ascending, and shuffled by two seeds.
+const SCHEDULES: u32 = 3;
+
+/// Tests of kernels that run there with every access to memory checked; all of them with `--heavy`.
+const CHECKED: [&str; 5] = ["gather::", "index_check::", "matmul::strides", "reduce::edges", "scan::"];
 
 /// Checks the formatting, which takes a second, then runs every test, all in one profile and one feature set; then Clippy,
 /// and a check of each package by itself, which compile the dependencies anew.
 ///
-/// Where the user has not chosen a device and a software driver is found, a part of the tests runs on the CUDA emulator too.
+/// Where the user has not chosen a device and a software driver is found, the kernels' tests and a part of the suite run on
+/// the CUDA emulator too.
 pub fn run(options: &Options) -> Result<ExitCode> {
     lint::check_format()?;
     let device = device::find(options.wanted)?;
@@ -41,7 +51,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let mut is_good = run_on(&device, vec![command(options, &device)], &skips, options)?;
     if options.filter.is_none() && options.wanted.is_any() && device.runtime() == Runtime::Wgpu && HAS_EMULATOR {
         let emulator = device::find(Wanted::device(Runtime::Emulator))?;
-        is_good &= run_on(&emulator, emulated(&emulator), &skips, options)?;
+        is_good &= run_on(&emulator, emulated(&emulator, options.heavy), &skips, options)?;
+        let shuffled = device::find(Wanted::device(Runtime::Emulator).under(SCHEDULES))?;
+        is_good &= run_on(&shuffled, vec![suite(&shuffled, &SHUFFLED)], &skips, options)?;
     }
     skips.print()?;
     if options.filter.is_none() {
@@ -77,12 +89,26 @@ fn command(options: &Options, device: &Device) -> Command {
     command
 }
 
-/// The kernels' tests, and [`EMULATED`] of the suite.
-fn emulated(device: &Device) -> Vec<Command> {
-    let (mut kernels, mut suite) = (tests(device), tests(device));
-    kernels.args(["--test", "kernels"]);
-    suite.args(["--test", "suite", "--"]).args(EMULATED);
-    vec![kernels, suite]
+/// The kernels' tests, some of them again with memory checked, and [`EMULATED`] of the suite.
+fn emulated(device: &Device, heavy: bool) -> Vec<Command> {
+    let kernels = || {
+        let mut kernels = tests(device);
+        kernels.args(["--test", "kernels", "--"]);
+        kernels
+    };
+    let mut checked = kernels();
+    checked.env("CUDA_EMULATOR_CHECK", "1");
+    if !heavy {
+        checked.args(CHECKED);
+    }
+    vec![kernels(), checked, suite(device, &EMULATED)]
+}
+
+/// Tests of the suite.
+fn suite(device: &Device, filters: &[&str]) -> Command {
+    let mut suite = tests(device);
+    suite.args(["--test", "suite", "--"]).args(filters);
+    suite
 }
 
 fn tests(device: &Device) -> Command {
