@@ -14,13 +14,18 @@ use std::sync::{Mutex, PoisonError};
 /// By driver, then by training.
 type Goldens = BTreeMap<String, BTreeMap<String, String>>;
 
+/// Names the file on a machine that has not this repository.
+const GOLDENS: &str = "BURN_DETERMINISTIC_GOLDENS";
+
 fn path() -> PathBuf {
-    [env!("CARGO_MANIFEST_DIR"), "tests", "goldens", "examples.json"].iter().collect()
+    let in_repository = || [env!("CARGO_MANIFEST_DIR"), "tests", "goldens", "examples.json"].iter().collect();
+    std::env::var_os(GOLDENS).map_or_else(in_repository, PathBuf::from)
 }
 
 fn load() -> Goldens {
-    let text = fs::read_to_string(path()).expect("tests/goldens/examples.json is part of the repository");
-    serde_json::from_str(&text).expect("tests/goldens/examples.json holds digests by driver and training")
+    let path = path();
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("reading {}: {error}", path.display()));
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{} holds no digests: {error}", path.display()))
 }
 
 /// Requires the digest recorded for `training` on this driver; says so where none was recorded.
@@ -33,7 +38,7 @@ pub fn check(training: &str, digest: &str) {
     if std::env::var_os("UPDATE_GOLDENS").is_some() {
         goldens.entry(driver.to_owned()).or_default().insert(training.to_owned(), digest.to_owned());
         let text = serde_json::to_string_pretty(&goldens).expect("strings are JSON");
-        fs::write(path(), text + "\n").expect("tests/goldens/examples.json can be written");
+        fs::write(path(), text + "\n").expect("the file of digests can be written");
         return;
     }
     match goldens.get(driver).and_then(|trainings| trainings.get(training)) {

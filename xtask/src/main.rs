@@ -5,6 +5,7 @@
 
 mod apt;
 mod bench;
+mod bundle;
 mod device;
 mod emulator;
 mod environment;
@@ -45,6 +46,8 @@ enum Task {
     Lint,
     /// Run the benchmarks
     Bench(bench::Options),
+    /// Make a folder of programs that tests and measures on a GPU machine without Rust
+    Bundle(bundle::Options),
     /// Compile every CUDA kernel for real GPUs, which needs none, and report registers, spills, loads and bounds
     Inspect(inspect::Options),
     /// Print the device's environment variables, for `eval "$(cargo xtask driver)"`
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
         Task::Test(options) => test::run(&options),
         Task::Lint => lint::run(),
         Task::Bench(options) => bench::run(&options),
+        Task::Bundle(options) => bundle::run(&options),
         Task::Inspect(options) => inspect::run(&options),
         Task::Driver(options) => device::run(&options),
     };

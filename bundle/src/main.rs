@@ -1,0 +1,128 @@
+//! `run`: tries burn-deterministic on a machine with an NVIDIA GPU that has neither Rust nor this repository.
+//!
+//! It lies in the folder that `cargo xtask bundle` makes, beside the programs it runs, and writes one report. A stage that
+//! fails, or runs out of its time, does not stop those after it.
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("the bundle is for Linux");
+
+mod child;
+mod golden;
+mod libtest;
+mod machine;
+mod perform;
+mod programs;
+mod report;
+mod stage;
+
+use std::env;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+
+use machine::Machine;
+use perform::Performer;
+use programs::Folders;
+use report::{Outcome, Report, Row, Verdict};
+use stage::Stage;
+
+#[derive(Parser)]
+#[command(name = "run", about = "Test and measure burn-deterministic on this machine, and write a report")]
+struct Options {
+    /// How long all stages may take together
+    #[arg(long, default_value_t = 25.0, value_parser = minutes)]
+    minutes: f64,
+
+    /// Only these stages or groups, separated by commas
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+
+    /// The folder for report.md, goldens.json and the logs
+    #[arg(long, default_value = "report")]
+    out: PathBuf,
+
+    /// Keep the unpacked programs and their caches
+    #[arg(long)]
+    keep: bool,
+
+    /// Print the stages and end
+    #[arg(long)]
+    list: bool,
+}
+
+fn minutes(text: &str) -> Result<f64, String> {
+    let minutes: f64 = text.parse().map_err(|_| "a number of minutes is wanted".to_owned())?;
+    if (0.01..=10_000.0).contains(&minutes) { Ok(minutes) } else { Err("0.01 to 10000 minutes are wanted".to_owned()) }
+}
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs the stages, and says whether all that could run has passed.
+fn run(options: &Options) -> Result<bool> {
+    let stages = match stage::chosen(&options.only) {
+        Ok(stages) => stages,
+        Err(error) => bail!(error),
+    };
+    if options.list {
+        for stage in stages {
+            println!("{} ({})", stage.name, stage.group);
+        }
+        return Ok(true);
+    }
+    let program = env::current_exe().context("finding this program's own path")?;
+    let bundle = program.parent().context("this program lies in no folder")?.to_owned();
+    let folders = Folders::new(bundle, options.out.clone())?;
+    let deadline = Instant::now() + Duration::from_secs_f64(60.0 * options.minutes);
+    let machine = Machine::probe();
+
+    let refusals: Vec<_> = stages.iter().map(|stage| Performer::refusal(&machine, stage)).collect();
+    let names = stages.iter().map(|stage| stage.name).collect();
+    let mut report = Report { about: folders.about(), machine: machine.facts(), rows: Vec::new(), pending: names };
+    for (index, (&stage, refusal)) in stages.iter().zip(&refusals).enumerate() {
+        report.write(&folders.report())?;
+        report.pending.remove(0);
+        let possible = stages[index..].iter().zip(&refusals[index..]).filter(|(_, refusal)| refusal.is_none());
+        let possible: Vec<Stage> = possible.map(|(stage, _)| *stage).collect();
+        let row = match refusal {
+            Some(reason) => not_possible(stage, reason),
+            None => perform(
+                stage,
+                stage::budget(deadline.saturating_duration_since(Instant::now()), &possible),
+                &machine,
+                &folders,
+            ),
+        };
+        println!("{}: {}: {}", row.name, row.result.outcome.name(), row.result.detail);
+        report.rows.push(row);
+    }
+    report.write(&folders.report())?;
+    if !options.keep {
+        perform::clean(&folders)?;
+    }
+    println!("{}", folders.report().display());
+    Ok(report.is_good())
+}
+
+fn not_possible(stage: Stage, reason: &str) -> Row {
+    let result = Verdict { outcome: Outcome::NotPossible, detail: reason.to_owned(), section: String::new() };
+    Row { name: stage.name, took: Duration::ZERO, budget: Duration::ZERO, result }
+}
+
+fn perform(stage: Stage, budget: Duration, machine: &Machine, folders: &Folders) -> Row {
+    println!("{}: up to {} s", stage.name, budget.as_secs());
+    let started = Instant::now();
+    let result = Performer { machine, folders, stage, deadline: started + budget }.perform();
+    Row { name: stage.name, took: started.elapsed(), budget, result }
+}

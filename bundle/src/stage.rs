@@ -1,0 +1,165 @@
+//! The stages in their order, and the time that each may take.
+
+use std::time::Duration;
+
+use crate::machine::Runtime;
+
+/// What a stage does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Asks the device for its name and the driver's.
+    Device,
+    /// Runs the tests of a program whose names contain one of the filters, or all.
+    Tests { program: Program, filters: &'static [&'static str] },
+    /// Trains each example twice and compares the digests with each other and with those recorded.
+    Goldens,
+    /// Runs tests of the suite beside a program that keeps the device busy.
+    UnderLoad { filters: &'static [&'static str] },
+    /// Runs [`SANITIZED`] under a tool of compute-sanitizer.
+    Sanitizer { tool: &'static str },
+    /// Measures against plain Burn.
+    Benchmarks,
+}
+
+/// A program of the bundle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Program {
+    Kernels,
+    Suite,
+    Comparison,
+}
+
+impl Program {
+    /// The name of its file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kernels => "kernels",
+            Self::Suite => "suite",
+            Self::Comparison => "comparison",
+        }
+    }
+}
+
+/// One stage.
+#[derive(Clone, Copy, Debug)]
+pub struct Stage {
+    pub name: &'static str,
+    /// `--only` takes a stage's name, or that of its group.
+    pub group: &'static str,
+    pub runtime: Runtime,
+    pub work: Work,
+    /// Its share of the time, beside the shares of the others.
+    share: u32,
+}
+
+/// Tests of the kernels that read this repository's sources, at the place where they were built.
+pub const SOURCE_TESTS: [&str; 2] =
+    ["forbidden::", "plans::a_forced_plan_that_does_not_apply_is_an_error_in_every_family"];
+
+/// Tests of the kernels that are short, and among them launch kernels with shared memory, barriers and many blocks.
+pub const SANITIZED: [&str; 9] = [
+    "convolution::orders::one_axis_matches_reference",
+    "gather::gather_and_select_read_what_indices_name",
+    "index_check::views_and_wide_indices",
+    "known_answer::the_device_passes",
+    "matmul::batches_broadcast_and_fold",
+    "random::words_are_those_of_rand_chacha",
+    "reduce::plans::sums_match_the_reference_under_every_plan",
+    "scan::layouts_do_not_reach_a_result",
+    "scatter::orders::scatter_add_matches_reference",
+];
+
+/// All stages, in the order in which they run.
+pub const STAGES: [Stage; 16] = {
+    const ALL: &[&str] = &[];
+    const KNOWN: Work = Work::Tests { program: Program::Kernels, filters: &["known_answer::"] };
+    const KERNELS: Work = Work::Tests { program: Program::Kernels, filters: ALL };
+    const SUITE: Work = Work::Tests { program: Program::Suite, filters: ALL };
+    const fn on_cuda(name: &'static str, group: &'static str, work: Work, share: u32) -> Stage {
+        Stage { name, group, runtime: Runtime::Cuda, work, share }
+    }
+    const fn on_vulkan(name: &'static str, work: Work, share: u32) -> Stage {
+        Stage { name, group: "vulkan", runtime: Runtime::Vulkan, work, share }
+    }
+    const fn sanitizer(name: &'static str, tool: &'static str) -> Stage {
+        on_cuda(name, "sanitizer", Work::Sanitizer { tool }, 4)
+    }
+    [
+        on_cuda("device", "device", Work::Device, 2),
+        on_cuda("known-answer", "known-answer", KNOWN, 2),
+        on_cuda("kernels", "kernels", KERNELS, 12),
+        on_cuda("suite", "suite", SUITE, 24),
+        on_cuda("goldens", "goldens", Work::Goldens, 10),
+        on_vulkan("vulkan-device", Work::Device, 1),
+        on_vulkan("vulkan-known-answer", KNOWN, 1),
+        on_vulkan("vulkan-kernels", KERNELS, 5),
+        on_vulkan("vulkan-suite", SUITE, 10),
+        on_vulkan("vulkan-goldens", Work::Goldens, 5),
+        on_cuda("repeats", "repeats", Work::UnderLoad { filters: &["repeatability::"] }, 8),
+        sanitizer("sanitizer-memcheck", "memcheck"),
+        sanitizer("sanitizer-racecheck", "racecheck"),
+        sanitizer("sanitizer-initcheck", "initcheck"),
+        sanitizer("sanitizer-synccheck", "synccheck"),
+        on_cuda("bench", "bench", Work::Benchmarks, 25),
+    ]
+};
+
+/// The stages that `only` names, by their names or groups; all where it is empty.
+///
+/// # Errors
+///
+/// A name that no stage has, with those that there are.
+pub fn chosen(only: &[String]) -> Result<Vec<Stage>, String> {
+    let is = |stage: &Stage, name: &String| stage.name == name || stage.group == name;
+    if let Some(unknown) = only.iter().find(|name| !STAGES.iter().any(|stage| is(stage, name))) {
+        let mut names: Vec<_> = STAGES.iter().flat_map(|stage| [stage.group, stage.name]).collect();
+        names.dedup();
+        return Err(format!("--only {unknown}: no stage has this name; there are {}", names.join(", ")));
+    }
+    let wanted = |stage: &&Stage| only.is_empty() || only.iter().any(|name| is(stage, name));
+    Ok(STAGES.iter().filter(wanted).copied().collect())
+}
+
+/// The first stage's part of `left`: what a stage does not use is there for those after it.
+pub fn budget(left: Duration, stages: &[Stage]) -> Duration {
+    let all: u32 = stages.iter().map(|stage| stage.share).sum();
+    stages.first().map_or(Duration::ZERO, |first| left * first.share / all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(only: &[&str]) -> Vec<&'static str> {
+        let only: Vec<_> = only.iter().map(|&name| name.to_owned()).collect();
+        chosen(&only).expect("these are stages").iter().map(|stage| stage.name).collect()
+    }
+
+    #[test]
+    fn stages_are_chosen_by_name_or_group_and_keep_their_order() {
+        assert_eq!(names(&["bench", "kernels"]), ["kernels", "bench"]);
+        assert_eq!(names(&["sanitizer"]).len(), 4);
+        assert_eq!(names(&[]).len(), STAGES.len());
+        let error = chosen(&["benches".to_owned()]).expect_err("no stage has this name");
+        assert!(error.contains("--only benches") && error.contains("bench, ") | error.ends_with("bench"), "{error}");
+    }
+
+    #[test]
+    fn budgets_use_up_the_time_and_no_more() {
+        let total = Duration::from_secs(1500);
+        let mut left = total;
+        for first in 0..STAGES.len() {
+            let budget = budget(left, &STAGES[first..]);
+            assert!(budget > Duration::from_secs(5), "{}: {budget:?}", STAGES[first].name);
+            left -= budget;
+        }
+        assert!(left < Duration::from_millis(1), "{left:?}");
+    }
+
+    #[test]
+    fn what_is_not_used_is_there_for_the_next() {
+        let left = Duration::from_secs(100);
+        assert_eq!(budget(left, &STAGES[15..]), left);
+        assert_eq!(budget(left, &STAGES[11..13]), left / 2);
+    }
+}
