@@ -198,7 +198,7 @@ fn where_no_plan_applies_that_is_the_error() {
     // The batch of the second operand has a stride, so that it does not become rows of one product. Nothing reads it.
     let products = |stride: usize| {
         let one = client.create_from_slice(bytemuck::bytes_of(&1f32));
-        TensorHandle::new(one, vec![3 << 30, 1, 1], vec![stride, 1, 1], F32)
+        TensorHandle::new(one, vec![3usize << 30, 1, 1], vec![stride, 1, 1], F32)
     };
     for (family, error) in [
         ("scan::cumsum", scan::cumsum(&client, floats(scanned), 0).err()),
