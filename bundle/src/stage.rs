@@ -40,6 +40,19 @@ impl Program {
     }
 }
 
+impl Work {
+    /// The programs that it runs.
+    pub fn programs(&self) -> &[Program] {
+        match self {
+            Self::Tests { program, .. } => std::slice::from_ref(program),
+            Self::Device | Self::Goldens => &[Program::Suite],
+            Self::UnderLoad { .. } => &[Program::Suite, Program::Kernels],
+            Self::Sanitizer { .. } => &[Program::Kernels],
+            Self::Benchmarks => &[Program::Comparison],
+        }
+    }
+}
+
 /// One stage.
 #[derive(Clone, Copy, Debug)]
 pub struct Stage {
