@@ -46,7 +46,8 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         // The group outlives the child where that has left processes behind; where it has not, there is nobody to kill.
-        let kill = format!("kill -9 -{}", self.0.id());
+        // Without `-s` Debian's sh takes no `--`.
+        let kill = format!("kill -s KILL -- -{}", self.0.id());
         let _ = Command::new("sh").args(["-c", &kill]).stderr(Stdio::null()).status();
         let _ = self.0.wait();
     }

@@ -25,6 +25,17 @@ pub enum Runtime {
     Vulkan,
 }
 
+impl Runtime {
+    /// Whether a device of this name, as goldens have it, is this runtime's.
+    pub fn has(self, driver: &str) -> bool {
+        let start = match self {
+            Self::Cuda => "cuda",
+            Self::Vulkan => "wgpu",
+        };
+        driver.starts_with(start)
+    }
+}
+
 /// What was found. An `Err` says why a runtime or a tool cannot be used.
 pub struct Machine {
     /// The folder of the CUDA toolkit, where there is one.
@@ -185,6 +196,13 @@ mod tests {
             variable(Runtime::Cuda, "LD_LIBRARY_PATH")
                 .is_some_and(|value| value.ends_with("/cuda/targets/x86_64-linux/lib"))
         );
+    }
+
+    #[test]
+    fn a_device_tells_its_runtime() {
+        let (cuda, vulkan) = ("cuda: NVIDIA H100; NVRM version", "wgpu<wgsl>: NVIDIA H100; NVIDIA 570");
+        assert!(Runtime::Cuda.has(cuda) && Runtime::Vulkan.has(vulkan));
+        assert!(!Runtime::Cuda.has(vulkan) && !Runtime::Vulkan.has(cuda));
     }
 
     #[test]

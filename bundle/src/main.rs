@@ -90,6 +90,12 @@ fn run(options: &Options) -> Result<bool> {
     let refusals: Vec<_> = stages.iter().map(|stage| Performer::refusal(&machine, stage)).collect();
     let names = stages.iter().map(|stage| stage.name).collect();
     let mut report = Report { about: folders.about(), machine: machine.facts(), rows: Vec::new(), pending: names };
+    for (stage, _) in stages.iter().zip(&refusals).filter(|(_, refusal)| refusal.is_none()) {
+        for program in stage.work.programs() {
+            // Ahead of all budgets. What cannot be unpacked is the error of every stage that wants it.
+            let _ = folders.program(*program);
+        }
+    }
     for (index, (&stage, refusal)) in stages.iter().zip(&refusals).enumerate() {
         report.write(&folders.report())?;
         report.pending.remove(0);

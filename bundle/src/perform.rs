@@ -42,15 +42,23 @@ impl Performer<'_> {
 
     /// Runs the stage; an error of its own is a failure too.
     pub fn perform(&self) -> Verdict {
-        let result = match self.stage.work {
+        self.work().unwrap_or_else(|error| failed(format!("{error:#}"), String::new()))
+    }
+
+    fn work(&self) -> Result<Verdict> {
+        // The kernels' tests do not tell which device they take.
+        let tells = matches!(self.stage.work, Work::Device | Work::Goldens | Work::Benchmarks);
+        if !tells && self.driver()?.is_none() {
+            return Ok(out_of_time("the device did not answer".to_owned(), String::new()));
+        }
+        match self.stage.work {
             Work::Device => self.device(),
             Work::Tests { program, filters } => self.tests(program, filters),
             Work::Goldens => self.goldens(),
             Work::UnderLoad { filters } => self.under_load(filters),
             Work::Sanitizer { tool } => self.sanitizer(tool),
             Work::Benchmarks => self.benchmarks(),
-        };
-        result.unwrap_or_else(|error| failed(format!("{error:#}"), String::new()))
+        }
     }
 
     fn left(&self) -> Duration {
@@ -95,7 +103,10 @@ impl Performer<'_> {
         let (end, text) = self.suite_program("driver", &[], &log)?;
         match (end, golden::reported(&text, "driver")) {
             (End::OutOfTime, _) => Ok(None),
-            (_, Some(driver)) if end.is_success() => Ok(Some(driver.to_owned())),
+            (_, Some(driver)) if end.is_success() && self.stage.runtime.has(driver) => Ok(Some(driver.to_owned())),
+            (_, Some(driver)) if end.is_success() => {
+                bail!("the programs compute on another device than {:?}'s: {driver}", self.stage.runtime)
+            }
             _ => bail!("the device does not work: {}", last_line(&text)),
         }
     }

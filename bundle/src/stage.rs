@@ -40,6 +40,18 @@ impl Program {
     }
 }
 
+impl Work {
+    /// The programs that it runs.
+    pub fn programs(&self) -> &[Program] {
+        match self {
+            Self::Device | Self::Goldens => &[Program::Suite],
+            // The suite tells which device it takes.
+            Self::Tests { .. } | Self::UnderLoad { .. } | Self::Sanitizer { .. } => &[Program::Suite, Program::Kernels],
+            Self::Benchmarks => &[Program::Comparison],
+        }
+    }
+}
+
 /// One stage.
 #[derive(Clone, Copy, Debug)]
 pub struct Stage {
@@ -62,7 +74,7 @@ pub const SANITIZED: [&str; 9] = [
     "gather::gather_and_select_read_what_indices_name",
     "index_check::views_and_wide_indices",
     "known_answer::the_device_passes",
-    "matmul::batches_broadcast_and_fold",
+    "matmul::every_plan_gives_the_same_bits",
     "random::words_are_those_of_rand_chacha",
     "reduce::plans::sums_match_the_reference_under_every_plan",
     "scan::layouts_do_not_reach_a_result",
@@ -154,6 +166,17 @@ mod tests {
             left -= budget;
         }
         assert!(left < Duration::from_millis(1), "{left:?}");
+    }
+
+    #[test]
+    fn tests_by_name_are_there() {
+        let tests = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernels/tests");
+        for name in SANITIZED.iter().chain(&SOURCE_TESTS).filter(|name| !name.ends_with("::")) {
+            let (module, function) = name.rsplit_once("::").expect("a test in a module");
+            let file = tests.join(module.replace("::", "/") + ".rs");
+            let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+            assert!(text.contains(&format!("#[test]\nfn {function}()")), "{name} is not in {}", file.display());
+        }
     }
 
     #[test]
