@@ -53,11 +53,6 @@ impl Wanted {
         Self { device: Some(runtime), schedules: 1 }
     }
 
-    /// The same under so many schedules.
-    pub fn under(self, schedules: u32) -> Self {
-        Self { schedules, ..self }
-    }
-
     /// Whether the user leaves the choice.
     pub fn is_any(self) -> bool {
         self.device.is_none()
@@ -87,6 +82,11 @@ impl Device {
         });
         let ascending = (self.schedules > 1).then(|| "ascending".to_owned());
         std::iter::once((ascending, self.environment.clone())).chain(shuffled).collect()
+    }
+
+    /// The same device, under so many schedules.
+    pub fn under(self, schedules: u32) -> Self {
+        Self { schedules, ..self }
     }
 
     /// The device by its name.
@@ -249,7 +249,7 @@ mod tests {
         assert!(choose(three(None), &machine(Vec::new(), false)).is_err());
         assert!(choose(three(Some(Runtime::Cuda)), &machine(vec![Gpu::Nvidia], true)).is_err());
         assert!(choose(three(Some(Runtime::Emulator)), &machine(Vec::new(), false)).is_ok());
-        let emulator = Device { schedules: 3, ..Device::new(Runtime::Emulator, Environment::default()) };
+        let emulator = Device::new(Runtime::Emulator, Environment::default()).under(3);
         let seeds: Vec<_> = emulator.schedules().iter().map(|(_, environment)| environment.export_lines()).collect();
         assert_eq!(
             seeds,

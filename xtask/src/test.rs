@@ -52,7 +52,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     if options.filter.is_none() && options.wanted.is_any() && device.runtime() == Runtime::Wgpu && HAS_EMULATOR {
         let emulator = device::find(Wanted::device(Runtime::Emulator))?;
         is_good &= run_on(&emulator, emulated(&emulator, options.heavy), &skips, options)?;
-        let shuffled = device::find(Wanted::device(Runtime::Emulator).under(SCHEDULES))?;
+        let shuffled = emulator.under(SCHEDULES);
         is_good &= run_on(&shuffled, vec![suite(&shuffled, &SHUFFLED)], &skips, options)?;
     }
     skips.print()?;
