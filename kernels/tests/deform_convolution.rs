@@ -200,31 +200,10 @@ fn half_types_round_columns_and_results_once() {
     assert_eq!(download::<f16>(&client, y), halves(&want));
 }
 
-/// `values` of `shape` stored in reverse order of axes, with a gap after each line.
-fn scattered(client: &Client, values: &[f32], shape: &[usize]) -> TensorHandle {
-    let mut strides = vec![0; shape.len()];
-    let mut extent = 1;
-    for (stride, size) in strides.iter_mut().zip(shape) {
-        *stride = extent;
-        extent *= size + 1;
-    }
-    let mut memory = vec![f32::NAN; extent];
-    for (n, &value) in values.iter().enumerate() {
-        let (mut rest, mut at) = (n, 0);
-        for (size, stride) in shape.iter().zip(&strides).rev() {
-            at += rest % size * stride;
-            rest /= size;
-        }
-        memory[at] = value;
-    }
-    let tensor = upload(client, &memory, &[extent], F32);
-    TensorHandle::new(tensor.handle, shape.to_vec(), strides, F32)
-}
-
 #[test]
 fn layout_does_not_matter() {
     let case = Case::new([2, 4, 4], [5, 4], [2, 2], params(2, 2));
-    let lay = |values: &[f32], shape: &[usize]| scattered(&case.client, values, shape);
+    let lay = |values: &[f32], shape: &[usize]| scattered(1, &case.client, values, shape);
     let [input, offset, weight, mask] = &case.shapes;
     let operands = Operands {
         input: lay(&case.input, input),

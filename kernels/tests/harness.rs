@@ -29,6 +29,27 @@ pub fn upload<T: bytemuck::Pod>(client: &Client, values: &[T], shape: &[usize], 
     TensorHandle::new_contiguous(shape.to_vec(), client.create_from_slice(bytemuck::cast_slice(values)), dtype)
 }
 
+/// `values` of `shape` in memory of another order and with gaps: axes are stored in reverse, elements of the first one
+/// `step` apart, with a gap after each line.
+pub fn scattered(step: usize, client: &Client, values: &[f32], shape: &[usize]) -> TensorHandle {
+    let mut strides = vec![0; shape.len()];
+    let mut extent = step;
+    for (stride, size) in strides.iter_mut().zip(shape) {
+        *stride = extent;
+        extent *= size + 1;
+    }
+    let mut memory = vec![f32::NAN; extent];
+    for (n, &value) in values.iter().enumerate() {
+        let (mut rest, mut at) = (n, 0);
+        for (size, stride) in shape.iter().zip(&strides).rev() {
+            at += rest % size * stride;
+            rest /= size;
+        }
+        memory[at] = value;
+    }
+    TensorHandle::new(upload(client, &memory, &[extent], F32).handle, shape.to_vec(), strides, F32)
+}
+
 /// The elements of a contiguous device tensor.
 pub fn download<T: bytemuck::Pod>(client: &Client, tensor: TensorHandle) -> Vec<T> {
     let elements = tensor.shape().iter().product::<usize>();
