@@ -1,0 +1,13 @@
+//! `burn-deterministic info`.
+
+use anyhow::{Result, bail};
+use clap::Args;
+use std::process::ExitCode;
+
+/// Options of `burn-deterministic info`.
+#[derive(Args)]
+pub struct Options {}
+
+pub fn run(_options: &Options) -> Result<ExitCode> {
+    bail!("not written yet")
+}

@@ -1,0 +1,55 @@
+//! Errors of reading and writing.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a recording cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file system refused.
+    #[error("{doing} {}: {source}", path.display())]
+    Io {
+        /// `opening`, `reading`, `creating` or `writing`.
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What it said.
+        source: io::Error,
+    },
+    /// The file does not begin with [`MAGIC`](crate::MAGIC).
+    #[error("{} is not a recording: it does not begin with {:?}", path.display(), "burn-deterministic recording")]
+    Magic {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file has another version.
+    #[error(
+        "{} is a recording of version {found}, and this program reads version {}; read it with the version of \
+         burn-deterministic that wrote it, or record again",
+        path.display(),
+        crate::VERSION
+    )]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+    },
+    /// Bytes of the file have changed since it was written: a record has another checksum, or is no record.
+    #[error("{} is damaged after record {records}: {reason}; record again", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Whole records before the damage.
+        records: u64,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The file has no header: its program ended, or was ended, before it wrote one.
+    #[error("{} has no record: its program ended before the first one was written; record again", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+}
