@@ -1,5 +1,6 @@
 //! A block of Burn's operation stream, and how it runs.
 
+use super::bind::bind;
 use super::elementwise::Sequence;
 use super::rerun::repeated;
 use super::{coverage, interpret, plans};
@@ -9,6 +10,8 @@ use crate::context;
 use crate::error::Error;
 use crate::exit;
 use crate::known_answer;
+use crate::record;
+use crate::settings::is_observing;
 use crate::violation::violated;
 use burn_backend::ExecutionError;
 use burn_cubecl::CubeDevice;
@@ -59,6 +62,33 @@ impl Block {
         }
     }
 
+    /// Runs the block's operations in one kernel.
+    fn run_together(
+        &self,
+        sequence: &Sequence,
+        context: &mut Context<CubeFusionHandle>,
+        fallback: &dyn Fn(usize) -> Box<dyn FallbackOperation>,
+    ) {
+        match sequence.refused(&self.device, context) {
+            None => repeated(
+                &self.device,
+                context,
+                |context| sequence.work(context),
+                |context| {
+                    coverage::launching(|| sequence.run(&self.device, context));
+                },
+            ),
+            Some(error) => {
+                violated(&error);
+                (0..self.operations.len()).for_each(|index| fallback(index).run(context));
+            }
+        }
+        if record::is_recording() {
+            let operations = self.operations.iter().map(|operation| bind(operation, context));
+            record::ran_together(operations.collect::<Vec<_>>(), &context.handles);
+        }
+    }
+
     /// Reports an index out of range, in this block or in an earlier one: if the program waits for this block, it waits
     /// for the checks too.
     ///
@@ -102,29 +132,23 @@ impl FusedOperation for Block {
             return coverage::done();
         }
         exit::hold();
+        if is_observing() {
+            for (index, operation) in self.operations.iter().enumerate() {
+                interpret::run_plain(operation, context, || fallback(index));
+            }
+            return;
+        }
         coverage::routed();
         self.check_capture();
         self.check_arithmetic();
         match &self.work {
-            Work::Operations => {
+            // Element-wise operations have the same bits one by one.
+            Work::Elementwise(sequence) if !record::each_operation() => self.run_together(sequence, context, fallback),
+            _ => {
                 for (index, operation) in self.operations.iter().enumerate() {
                     interpret::run(operation, &self.device, context, || fallback(index));
                 }
             }
-            Work::Elementwise(run) => match run.refused(&self.device, context) {
-                None => repeated(
-                    &self.device,
-                    context,
-                    |context| run.work(context),
-                    |context| {
-                        coverage::launching(|| run.run(&self.device, context));
-                    },
-                ),
-                Some(error) => {
-                    violated(&error);
-                    (0..self.operations.len()).for_each(|index| fallback(index).run(context));
-                }
-            },
         }
         self.report_indices(context);
         coverage::done();
