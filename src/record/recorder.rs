@@ -14,7 +14,7 @@ use burn_deterministic_recording::{
 use burn_fusion::custom::HandleContainer;
 use burn_ir::{BaseOperationIr, OperationIr, TensorId, TensorIr, TensorStatus};
 use core::sync::atomic::{AtomicU64, Ordering};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The tensors of a device.
@@ -123,12 +123,46 @@ pub(crate) fn each_operation() -> bool {
         }
 }
 
-/// Notes operations that ran in one kernel.
-pub(crate) fn ran_together(operations: impl IntoIterator<Item = OperationIr>, handles: &Handles) {
-    for operation in operations {
-        match Run::begin(&operation, handles) {
-            Some(run) => run.end(&operation, handles, &[], None),
-            None => freed(&operation),
+/// Operations that run in one kernel, in a recording.
+pub(crate) struct Together {
+    operations: Vec<OperationIr>,
+    in_full: bool,
+}
+
+impl Together {
+    /// Notes what `operations`, in global form, will take.
+    pub(crate) fn begin(operations: Vec<OperationIr>, handles: &Handles) -> Self {
+        let in_full = each_operation();
+        if !is_left_out(StreamId::current()) {
+            let mut written = HashSet::new();
+            with(|recorder| {
+                for operation in &operations {
+                    let from_before = operation.inputs().filter(|input| !written.contains(&input.id));
+                    recorder.find(from_before, handles, in_full);
+                    written.extend(operation.outputs().map(|output| output.id));
+                }
+            });
+            context::with(|context| context.kernels = in_full.then(Vec::new));
+        }
+        Self { operations, in_full }
+    }
+
+    /// Notes what the operations have written. Frees what only the recording needs.
+    pub(crate) fn end(self, handles: &mut Handles) {
+        let kernels = context::with(|context| context.kernels.take()).unwrap_or_default();
+        for operation in &self.operations {
+            match Run::begin(operation, handles) {
+                Some(run) => run.end_with(operation, handles, &[], None, kernels.clone()),
+                None => freed(operation),
+            }
+        }
+        if self.in_full {
+            // What an operation of the kernel takes for the last time, another one of it may have written.
+            let written: HashSet<TensorId> =
+                self.operations.iter().flat_map(|operation| operation.outputs()).map(|output| output.id).collect();
+            let taken = self.operations.iter().flat_map(|operation| operation.inputs());
+            let last = taken.filter(|input| input.status == TensorStatus::ReadWrite && written.contains(&input.id));
+            last.for_each(|input| drop(handles.remove_handle(input.id)));
         }
     }
 }
@@ -185,6 +219,17 @@ impl Run {
     /// Notes what the operation has written, and the numbers that it has drawn.
     pub(crate) fn end(self, operation: &OperationIr, handles: &Handles, draws: &[context::Draw], error: Option<String>) {
         let kernels = context::with(|context| context.kernels.take()).unwrap_or_default();
+        self.end_with(operation, handles, draws, error, kernels);
+    }
+
+    fn end_with(
+        self,
+        operation: &OperationIr,
+        handles: &Handles,
+        draws: &[context::Draw],
+        error: Option<String>,
+        kernels: Vec<&'static str>,
+    ) {
         with(|recorder| recorder.end(self, operation, handles, draws, error, kernels));
     }
 }
@@ -245,11 +290,7 @@ impl Recorder {
         if begins_backward_pass(operation) {
             self.backward_pass(handles);
         }
-        for input in operation.inputs() {
-            if !self.live.contains_key(&input.id) {
-                self.found(input, handles, in_full);
-            }
-        }
+        self.find(operation.inputs(), handles, in_full);
         let inputs = operation.inputs().map(|input| self.live[&input.id].tensor());
         let inputs = if in_full { inputs.collect() } else { Vec::new() };
         let consumed = operation.inputs().filter(|input| input.status == TensorStatus::ReadWrite);
@@ -318,6 +359,15 @@ impl Recorder {
                 error,
             });
             self.record(record, digests);
+        }
+    }
+
+    /// Notes the tensors that no operation has written.
+    fn find<'a>(&mut self, tensors: impl Iterator<Item = &'a TensorIr>, handles: &Handles, in_full: bool) {
+        for tensor in tensors {
+            if !self.live.contains_key(&tensor.id) {
+                self.found(tensor, handles, in_full);
+            }
         }
     }
 

@@ -19,6 +19,7 @@ use burn_cubecl::fusion::{FallbackOperation, FusedOperation};
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_fusion::stream::Context;
 use burn_ir::{OperationIr, TensorError};
+use core::ops::Range;
 use cubecl::client::Client;
 
 /// Operations in program order, in Burn's relative form.
@@ -27,6 +28,8 @@ pub(super) struct Block {
     client: Client,
     operations: Vec<OperationIr>,
     work: Work,
+    /// The work where each operation is recorded; made when that is first asked for.
+    recorded: Option<Vec<(Range<usize>, Option<Sequence>)>>,
 }
 
 /// How the operations of a block run.
@@ -40,7 +43,7 @@ pub(super) enum Work {
 impl Block {
     pub(super) fn new(device: CubeDevice, operations: Vec<OperationIr>, work: Work) -> Self {
         let client = device.client();
-        Self { device, client, operations, work }
+        Self { device, client, operations, work, recorded: None }
     }
 
     /// Refuses to run while a graph of kernels is captured.
@@ -62,13 +65,30 @@ impl Block {
         }
     }
 
-    /// Runs the block's operations in one kernel.
-    fn run_together(
+    /// Runs some of the block's operations one after the other.
+    fn run_each(
         &self,
-        sequence: &Sequence,
+        operations: Range<usize>,
         context: &mut Context<CubeFusionHandle>,
         fallback: &dyn Fn(usize) -> Box<dyn FallbackOperation>,
     ) {
+        for index in operations {
+            interpret::run(&self.operations[index], &self.device, context, || fallback(index));
+        }
+    }
+
+    /// Runs some of the block's operations in one kernel.
+    fn run_together(
+        &self,
+        sequence: &Sequence,
+        operations: Range<usize>,
+        context: &mut Context<CubeFusionHandle>,
+        fallback: &dyn Fn(usize) -> Box<dyn FallbackOperation>,
+    ) {
+        let recorded = record::is_recording().then(|| {
+            let bound = self.operations[operations.clone()].iter().map(|operation| bind(operation, context));
+            record::Together::begin(bound.collect(), &context.handles)
+        });
         match sequence.refused(&self.device, context) {
             None => repeated(
                 &self.device,
@@ -80,12 +100,11 @@ impl Block {
             ),
             Some(error) => {
                 violated(&error);
-                (0..self.operations.len()).for_each(|index| fallback(index).run(context));
+                operations.for_each(|index| fallback(index).run(context));
             }
         }
-        if record::is_recording() {
-            let operations = self.operations.iter().map(|operation| bind(operation, context));
-            record::ran_together(operations.collect::<Vec<_>>(), &context.handles);
+        if let Some(recorded) = recorded {
+            recorded.end(&mut context.handles);
         }
     }
 
@@ -142,13 +161,18 @@ impl FusedOperation for Block {
         self.check_capture();
         self.check_arithmetic();
         match &self.work {
-            // Element-wise operations have the same bits one by one.
-            Work::Elementwise(sequence) if !record::each_operation() => self.run_together(sequence, context, fallback),
-            _ => {
-                for (index, operation) in self.operations.iter().enumerate() {
-                    interpret::run(operation, &self.device, context, || fallback(index));
+            Work::Operations => self.run_each(0..self.operations.len(), context, fallback),
+            Work::Elementwise(sequence) if record::each_operation() => {
+                let parts = self.recorded.take().unwrap_or_else(|| sequence.writing_all(&self.operations));
+                for (range, part) in &parts {
+                    match part {
+                        Some(part) => self.run_together(part, range.clone(), context, fallback),
+                        None => self.run_each(range.clone(), context, fallback),
+                    }
                 }
+                self.recorded = Some(parts);
             }
+            Work::Elementwise(sequence) => self.run_together(sequence, 0..self.operations.len(), context, fallback),
         }
         self.report_indices(context);
         coverage::done();
