@@ -2,8 +2,8 @@
 //! it is in force. Everything reads them, so nothing of this crate is imported here.
 
 use burn_deterministic_recording::Level;
-use std::path::PathBuf;
 use core::sync::atomic::{AtomicBool, Ordering};
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// What determinism means for a program, and what happens where it cannot be had.

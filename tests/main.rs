@@ -29,6 +29,7 @@ mod order;
 mod process;
 mod programs;
 mod random;
+mod recordings;
 mod repeatability;
 #[path = "../kernels/tests/skip.rs"]
 mod skip;
@@ -48,6 +49,9 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("reader", checkpoint::folder::reader),
     ("holder", checkpoint::folder::holder),
     ("saved_after_an_index", checkpoint::poisoned::saved_after_an_index),
+    ("fault", recordings::programs::fault),
+    ("observed_fault", recordings::programs::observed_fault),
+    ("recorded_batches", recordings::programs::batches),
     ("mlp", || trained(programs::mlp::train)),
     ("convnet", || trained(programs::convnet::train)),
     ("transformer", || trained(programs::transformer::train)),

@@ -1,6 +1,5 @@
 //! The batches of one pass.
 
-use crate::record::Steps;
 use super::batching::{Batching, Load, Loaded};
 use super::cut::Cutter;
 use super::error::LoadError;
@@ -8,6 +7,7 @@ use super::panic::discard;
 use super::position::{Cursor, Progression};
 use super::slices::Reading;
 use super::workers::Workers;
+use crate::record::Steps;
 use burn_core::data::dataloader::{DataLoaderIterator, Progress};
 use burn_core::data::dataset::DatasetError;
 use std::sync::Arc;
@@ -91,7 +91,17 @@ impl<I: Send + 'static, O: Send + 'static> Batches<I, O> {
             }
         };
         let (epoch, batch) = (start.epoch, start.batch);
-        Self { source, epoch, batch, places, processed, number, progression, _reading: reading, steps: Steps::default() }
+        Self {
+            source,
+            epoch,
+            batch,
+            places,
+            processed,
+            number,
+            progression,
+            _reading: reading,
+            steps: Steps::default(),
+        }
     }
 
     /// The items processed are places of the epoch's order, so samples that a filter left out count.

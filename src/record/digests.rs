@@ -29,8 +29,10 @@ pub(super) struct Digests {
 }
 
 impl Digests {
-    /// Asks for the digest of a tensor: its number among those of the next [`read`](Self::read).
-    pub(super) fn ask(&mut self, handle: &CubeFusionHandle, shape: &Shape) -> usize {
+    /// Asks for the digest of a tensor: its number among those of the next [`read`](Self::read). `None` for a tensor of
+    /// 2^32 elements or more, which has none.
+    pub(super) fn ask(&mut self, handle: &CubeFusionHandle, shape: &Shape) -> Option<usize> {
+        u32::try_from(shape.num_elements()).ok()?;
         let client = *self.client.get_or_insert_with(|| Box::leak(Box::new(handle.client.clone())));
         let tensor = plain(handle.clone(), shape);
         self.bytes += tensor.shape().iter().product::<usize>() * tensor.dtype.size();
@@ -39,7 +41,7 @@ impl Digests {
             self.launch();
         }
         self.asked += 1;
-        self.asked - 1
+        Some(self.asked - 1)
     }
 
     /// Whether so many digests wait that they should be read.

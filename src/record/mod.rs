@@ -22,7 +22,7 @@ mod writer;
 pub use scope::{Scope, epoch, label, name_parameters, step};
 
 pub(crate) use mark::MARK;
-pub(crate) use recorder::{Frees, Run, Together, devices_end, each_operation, launched};
+pub(crate) use recorder::{Run, Together, devices_end, each_operation, freed, launched};
 pub(crate) use scope::Steps;
 pub(crate) use settings::of_environment;
 pub(crate) use writer::{end, is_recording, start};

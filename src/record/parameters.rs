@@ -62,12 +62,8 @@ mod tests {
 
     #[test]
     fn scalars_are_named_and_tensors_left_out() {
-        let tensor = TensorIr {
-            id: TensorId::new(7),
-            shape: [2, 3].into(),
-            status: TensorStatus::ReadOnly,
-            dtype: DType::F32,
-        };
+        let tensor =
+            TensorIr { id: TensorId::new(7), shape: [2, 3].into(), status: TensorStatus::ReadOnly, dtype: DType::F32 };
         let scalar = ScalarOpIr { lhs: tensor.clone(), rhs: ScalarIr::Float(0.5), out: tensor };
         let operation = OperationIr::NumericFloat(DType::F32, NumericOperationIr::AddScalar(scalar));
         assert_eq!(of(&operation), "rhs: 0.5");

@@ -23,6 +23,9 @@ type Handles = HandleContainer<CubeFusionHandle>;
 /// Those of all devices.
 static RECORDERS: Mutex<Vec<&'static Mutex<Recorder>>> = Mutex::new(Vec::new());
 
+/// Tensors that are followed without a look at whether they still are.
+const UNCHECKED: usize = 1 << 10;
+
 thread_local! {
     /// Of the device whose operations this thread runs. The end of the process asks for it in another thread, and nothing
     /// frees it.
@@ -60,6 +63,8 @@ struct Queue {
     step: Option<Begun>,
     /// Whether the program has ever said where a step begins.
     says_steps: bool,
+    /// The step that ended last.
+    last_step: Option<u64>,
     /// Whether a state has been recorded.
     has_state: bool,
     backward_passes: u64,
@@ -115,9 +120,9 @@ pub(crate) fn each_operation() -> bool {
             Level::Operations => true,
             Level::OperationsOf { first, last } => with(|recorder| {
                 let queue = recorder.queues.get(&StreamId::current());
-                // Before the first step is part of it.
-                let step = queue.and_then(|queue| queue.place.step);
-                step.map_or(first == 0, |step| (first..=last).contains(&step))
+                // What comes before the first step is part of that, and what comes after a step is part of it.
+                let step = queue.and_then(|queue| queue.place.step.or(queue.last_step));
+                (first..=last).contains(&step.unwrap_or(0))
             }),
             _ => false,
         }
@@ -176,22 +181,12 @@ pub(crate) fn launched(kernel: &'static str) {
     });
 }
 
-/// Notes a tensor that is freed, if `operation` frees one.
-fn freed(operation: &OperationIr) {
-    if let OperationIr::Drop(tensor) = operation {
+/// Notes the tensor that `operation` frees, if it does.
+pub(crate) fn freed(operation: &OperationIr) {
+    if let OperationIr::Drop(tensor) = operation
+        && is_recording()
+    {
         with(|recorder| recorder.live.remove(&tensor.id));
-    }
-}
-
-/// Notes tensors that are freed.
-pub(crate) struct Frees;
-
-impl Frees {
-    /// Notes the tensor that `operation` frees, if it does.
-    pub(crate) fn note(operation: &OperationIr) {
-        if is_recording() {
-            freed(operation);
-        }
     }
 }
 
@@ -217,7 +212,13 @@ impl Run {
     }
 
     /// Notes what the operation has written, and the numbers that it has drawn.
-    pub(crate) fn end(self, operation: &OperationIr, handles: &Handles, draws: &[context::Draw], error: Option<String>) {
+    pub(crate) fn end(
+        self,
+        operation: &OperationIr,
+        handles: &Handles,
+        draws: &[context::Draw],
+        error: Option<String>,
+    ) {
         let kernels = context::with(|context| context.kernels.take()).unwrap_or_default();
         self.end_with(operation, handles, draws, error, kernels);
     }
@@ -258,6 +259,7 @@ impl Queue {
             place: Place::default(),
             step: None,
             says_steps: false,
+            last_step: None,
             has_state: false,
             backward_passes: 0,
             batches: 0,
@@ -287,6 +289,9 @@ impl Recorder {
     }
 
     fn begin(&mut self, operation: &OperationIr, handles: &Handles, in_full: bool) -> Run {
+        if self.live.len() > 2 * handles.num_handles() + UNCHECKED {
+            self.forget(handles);
+        }
         if begins_backward_pass(operation) {
             self.backward_pass(handles);
         }
@@ -329,7 +334,7 @@ impl Recorder {
             let parameter = parameter.map(|(_, _, parameter)| parameter.clone());
             if run.in_full {
                 let handle = handles.get_handle_ref(&output.id);
-                digests.push(handle.map(|handle| self.digests.ask(handle, &output.shape)));
+                digests.push(handle.and_then(|handle| self.digests.ask(handle, &output.shape)));
                 outputs.push(Output {
                     shape: extents(&output.shape),
                     dtype: dtype.clone(),
@@ -378,9 +383,9 @@ impl Recorder {
         let (thread, origin) = (queue.number, queue.origin(number, 0));
         let dtype = dtype(tensor);
         if in_full {
-            let digest = handles.get_handle_ref(&tensor.id).map(|handle| self.digests.ask(handle, &tensor.shape));
-            let output =
-                Output { shape: extents(&tensor.shape), dtype: dtype.clone(), digest: None, parameter: None };
+            let digest = handles.get_handle_ref(&tensor.id);
+            let digest = digest.and_then(|handle| self.digests.ask(handle, &tensor.shape));
+            let output = Output { shape: extents(&tensor.shape), dtype: dtype.clone(), digest: None, parameter: None };
             let record = Record::Operation(Operation {
                 thread,
                 number,
@@ -482,7 +487,7 @@ impl Recorder {
         self.state(handles);
         let queue = self.queue();
         queue.step = None;
-        queue.place.step = None;
+        queue.last_step = queue.place.step.take();
         queue.place.phase = Phase::Forward;
     }
 
@@ -491,15 +496,15 @@ impl Recorder {
         let queue = self.queue();
         queue.has_state = true;
         let (thread, operations, place) = (queue.number, queue.operations.load(Ordering::Relaxed), queue.place.clone());
-        // Foreign threads free tensors without an operation.
-        self.live.retain(|id, _| handles.has_handle(id));
+        self.forget(handles);
         let mut new: Vec<(&TensorId, &mut Live)> =
             self.live.iter_mut().filter(|(_, live)| live.is_new && live.origin.thread == thread).collect();
         new.sort_unstable_by_key(|(_, live)| live.origin);
         let (mut tensors, mut digests) = (Vec::with_capacity(new.len()), Vec::with_capacity(new.len()));
         for (id, live) in new {
             live.is_new = false;
-            digests.push(handles.get_handle_ref(id).map(|handle| self.digests.ask(handle, &live.shape)));
+            let handle = handles.get_handle_ref(id);
+            digests.push(handle.and_then(|handle| self.digests.ask(handle, &live.shape)));
             tensors.push(StateTensor {
                 origin: live.origin,
                 shape: extents(&live.shape),
@@ -510,6 +515,11 @@ impl Recorder {
         }
         self.record(Record::State(State { thread, operations, place, tensors }), digests);
         self.send();
+    }
+
+    /// Forgets tensors that are no more: threads free those of others without an operation.
+    fn forget(&mut self, handles: &Handles) {
+        self.live.retain(|id, _| handles.has_handle(id));
     }
 
     fn record(&mut self, record: Record, digests: Vec<Option<usize>>) {

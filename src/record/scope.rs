@@ -2,10 +2,10 @@
 
 use super::mark::{Mark, issue};
 use super::writer::is_recording;
-use burn_cubecl::fusion::FusionCubeRuntime;
-use burn_dispatch::{BackendTensor, DispatchTensorKind};
 use burn_core::module::{Module, ModuleVisitor, Param, ParameterValue};
 use burn_core::tensor::{Bool, Int, Tensor};
+use burn_cubecl::fusion::FusionCubeRuntime;
+use burn_dispatch::{BackendTensor, DispatchTensorKind};
 use burn_fusion::FusionTensor;
 use burn_ir::TensorId;
 use core::marker::PhantomData;

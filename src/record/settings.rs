@@ -40,7 +40,9 @@ fn parsed(text: &str) -> Option<Level> {
 
 fn wrong(text: &str) -> Error {
     Error::Record {
-        reason: format!("{LEVEL} is `{text}`, want `weights`, `operations` or `operations:FIRST-LAST` with numbers of steps"),
+        reason: format!(
+            "{LEVEL} is `{text}`, want `weights`, `operations` or `operations:FIRST-LAST` with numbers of steps"
+        ),
     }
 }
 

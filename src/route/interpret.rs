@@ -94,7 +94,7 @@ fn without_work(
 ) -> bool {
     match operation {
         OperationIr::Init(_) => recorded(operation, context, |_| ()),
-        OperationIr::Drop(_) => record::Frees::note(operation),
+        OperationIr::Drop(_) => record::freed(operation),
         OperationIr::Custom(custom) if custom.id == record::MARK => plain().run(context),
         _ => return false,
     }

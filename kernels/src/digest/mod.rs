@@ -136,7 +136,8 @@ impl Partials {
         let tensors = words.chunks_exact(self.cubes * LANES).zip(&self.bytes);
         tensors
             .map(|(cubes, &bytes)| {
-                let sum = |lane: usize| cubes.iter().skip(lane).step_by(LANES).fold(0u32, |sum, &x| sum.wrapping_add(x));
+                let sum =
+                    |lane: usize| cubes.iter().skip(lane).step_by(LANES).fold(0u32, |sum, &x| sum.wrapping_add(x));
                 finish([0, 1, 2, 3].map(sum), bytes)
             })
             .collect()
