@@ -11,8 +11,8 @@
 use crate::backend::reads::copy_at_once;
 use crate::backend::refused::describe;
 use crate::context;
+use crate::device;
 use crate::error::{Error, index_of};
-use crate::random::devices;
 use crate::settings::determinism;
 use burn_backend::ops::IntTensorOps;
 use burn_backend::{DeviceId, ExecutionError, StreamId, TensorData, read_sync};
@@ -130,7 +130,7 @@ pub(crate) fn check_indices() -> Result<(), Error> {
     if OPEN.load(Ordering::Relaxed) == 0 {
         return Ok(());
     }
-    for device in devices() {
+    for device in device::in_use() {
         let client = GlobalFusionClient::<FusionCubeRuntime>::new(device.clone());
         // A device that fails says so at the program's next read.
         if let Ok(Some(found)) = client.run(|| out_of_range(&device, true)) {
