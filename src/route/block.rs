@@ -49,14 +49,17 @@ impl Block {
         }
     }
 
-    /// Refuses a device whose arithmetic is not what the kernels rely on.
-    fn check_arithmetic(&self) {
+    /// Refuses a device whose arithmetic is not what the kernels rely on. Whether none of them may run the block, where the
+    /// settings let that pass.
+    fn check_arithmetic(&self) -> bool {
         // A graph of kernels that is captured may hold no other kernel; the next block asks.
         if !self.client.is_capturing()
             && let Err(error) = known_answer::of(&self.device)
         {
-            violated(&error);
+            violated(error);
+            return true;
         }
+        false
     }
 
     /// Reports an index out of range, in this block or in an earlier one: if the program waits for this block, it waits
@@ -104,8 +107,9 @@ impl FusedOperation for Block {
         exit::hold();
         coverage::routed();
         self.check_capture();
-        self.check_arithmetic();
+        let is_refused = self.check_arithmetic();
         match &self.work {
+            _ if is_refused => (0..self.operations.len()).for_each(|index| fallback(index).run(context)),
             Work::Operations => {
                 for (index, operation) in self.operations.iter().enumerate() {
                     interpret::run(operation, &self.device, context, || fallback(index));
