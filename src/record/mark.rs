@@ -3,7 +3,7 @@
 
 use super::recorder;
 use super::writer::is_recording;
-use crate::random::devices;
+use crate::device;
 use burn_backend::StreamId;
 use burn_cubecl::CubeDevice;
 use burn_cubecl::fusion::FusionCubeRuntime;
@@ -45,7 +45,7 @@ pub(super) fn issue(mark: &Mark) {
     if !is_recording() {
         return;
     }
-    let mut devices = devices();
+    let mut devices = device::in_use();
     if devices.is_empty() {
         devices.push(CubeDevice::default());
     }

@@ -55,13 +55,27 @@ impl Block {
         }
     }
 
-    /// Refuses a device whose arithmetic is not what the kernels rely on.
-    fn check_arithmetic(&self) {
+    /// Refuses a device whose arithmetic is not what the kernels rely on. Whether none of them may run the block, where the
+    /// settings let that pass.
+    fn check_arithmetic(&self) -> bool {
         // A graph of kernels that is captured may hold no other kernel; the next block asks.
         if !self.client.is_capturing()
             && let Err(error) = known_answer::of(&self.device)
         {
-            violated(&error);
+            violated(error);
+            return true;
+        }
+        false
+    }
+
+    /// Runs the block's operations on Burn's plain backend.
+    fn run_plain(
+        &self,
+        context: &mut Context<CubeFusionHandle>,
+        fallback: &dyn Fn(usize) -> Box<dyn FallbackOperation>,
+    ) {
+        for (index, operation) in self.operations.iter().enumerate() {
+            interpret::run_plain(operation, context, || fallback(index));
         }
     }
 
@@ -152,15 +166,13 @@ impl FusedOperation for Block {
         }
         exit::hold();
         if is_observing() {
-            for (index, operation) in self.operations.iter().enumerate() {
-                interpret::run_plain(operation, context, || fallback(index));
-            }
-            return;
+            return self.run_plain(context, fallback);
         }
         coverage::routed();
         self.check_capture();
-        self.check_arithmetic();
+        let is_refused = self.check_arithmetic();
         match &self.work {
+            _ if is_refused => self.run_plain(context, fallback),
             Work::Operations => self.run_each(0..self.operations.len(), context, fallback),
             Work::Elementwise(sequence) if record::each_operation() => {
                 let parts = self.recorded.take().unwrap_or_else(|| sequence.writing_all(&self.operations));
