@@ -40,6 +40,11 @@ pub(crate) fn of(device: &CubeDevice) -> Verdict {
     })
 }
 
+/// The devices that have been asked.
+pub(crate) fn asked() -> Vec<CubeDevice> {
+    verdicts().keys().map(|id| CubeDevice::from_id(*id)).collect()
+}
+
 fn verdicts() -> MutexGuard<'static, BTreeMap<DeviceId, Verdict>> {
     static VERDICTS: Mutex<BTreeMap<DeviceId, Verdict>> = Mutex::new(BTreeMap::new());
     VERDICTS.lock().unwrap_or_else(PoisonError::into_inner)
