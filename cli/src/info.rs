@@ -34,7 +34,7 @@ pub fn run(_options: &Options) -> Result<ExitCode> {
     let devices = devices();
     if devices.is_empty() {
         bail!(
-            "no device: the runtimes {} find none; install a GPU's driver, or a software Vulkan driver (on Debian and Ubuntu: \
+            "no device is found by the runtimes that are compiled in ({}); install a GPU's driver, or a software Vulkan driver (on Debian and Ubuntu: \
              apt install mesa-vulkan-drivers libvulkan1)",
             runtimes.join(", ")
         );

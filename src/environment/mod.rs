@@ -13,7 +13,7 @@ use crate::device;
 use crate::known_answer;
 use crate::promise::promises;
 use crate::random::{self, seed_in_words};
-use crate::settings::{Guarantee, OnViolation, determinism, is_op_determinism_enabled};
+use crate::settings::{Determinism, Guarantee, OnViolation, determinism, is_op_determinism_enabled};
 use burn_core::tensor::Device;
 use burn_cubecl::CubeDevice;
 use burn_deterministic_recording::Environment;
@@ -39,13 +39,23 @@ use std::sync::OnceLock;
 /// What does not apply is left out. The first call waits for each device, to ask it for its arithmetic
 /// ([`device_arithmetic`](crate::device_arithmetic)), and takes milliseconds.
 pub fn environment() -> Environment {
+    match is_op_determinism_enabled() {
+        true => environment_under(Some(&determinism())),
+        false => environment_under(None),
+    }
+}
+
+/// [`environment`] under settings that are in force or about to be; `None` stands for none. It does not ask for those in
+/// force, and so may be called while they are being installed.
+pub(crate) fn environment_under(settings: Option<&Determinism>) -> Environment {
     let mut devices: BTreeSet<DeviceKey> =
         random::devices().iter().chain(&known_answer::asked()).map(DeviceKey::of_cube).collect();
     if devices.is_empty() {
         devices.insert(DeviceKey::of(&Device::default()));
     }
-    let mut environment = of(&devices);
-    if let Some(seed) = seed_in_words() {
+    let mut environment = of_process_on(&devices);
+    set_settings(&mut environment, settings);
+    if let Some(seed) = seed_in_words(settings.and_then(|settings| settings.thread_seed)) {
         environment.set("seed", seed);
     }
     environment
@@ -64,6 +74,15 @@ pub fn devices() -> Vec<Device> {
 
 /// The environment of a computation on `devices`, whichever thread issues it.
 pub(crate) fn of(devices: &BTreeSet<DeviceKey>) -> Environment {
+    let mut environment = of_process_on(devices);
+    match is_op_determinism_enabled() {
+        true => set_settings(&mut environment, Some(&determinism())),
+        false => set_settings(&mut environment, None),
+    }
+    environment
+}
+
+fn of_process_on(devices: &BTreeSet<DeviceKey>) -> Environment {
     static PROCESS: OnceLock<Environment> = OnceLock::new();
     let mut environment = PROCESS.get_or_init(of_process).clone();
     for (number, device) in (1..).zip(devices) {
@@ -71,7 +90,6 @@ pub(crate) fn of(devices: &BTreeSet<DeviceKey>) -> Environment {
             environment.set(if number == 1 { name.to_owned() } else { format!("{name} {number}") }, value);
         }
     }
-    set_settings(&mut environment);
     environment
 }
 
@@ -83,12 +101,11 @@ fn of_process() -> Environment {
     environment
 }
 
-fn set_settings(environment: &mut Environment) {
-    if !is_op_determinism_enabled() {
+fn set_settings(environment: &mut Environment, settings: Option<&Determinism>) {
+    let Some(settings) = settings else {
         environment.set("determinism", "not enabled");
         return;
-    }
-    let settings = determinism();
+    };
     let guarantee = match settings.guarantee {
         Guarantee::RunToRun => "run to run",
         Guarantee::GpuToGpu => "GPU to GPU",

@@ -2,7 +2,7 @@
 
 use super::seeded_only;
 use super::thread::{Source, Thread, key_of_seed};
-use super::threads::{change, with_thread};
+use super::threads::{change, lock, with_thread};
 use crate::settings::is_op_determinism_enabled;
 use burn_backend::StreamId;
 use core::cell::Cell;
@@ -41,15 +41,17 @@ thread_local! {
 }
 
 /// The seed that this thread draws from where it has entered nothing: the number, or the start of the hash of the key where
-/// the key is not of a number that this process knows, as after a state was restored or `Device::seed` was called.
-pub(crate) fn seed_in_words() -> Option<String> {
-    let (seeded, _) = with_thread(StreamId::current(), |thread| thread.save());
+/// the key is not of a number that this process knows, as after a state was restored or `Device::seed` was called. `None`
+/// without a seed, and with that of all threads.
+pub(crate) fn seed_in_words(of_all_threads: Option<u64>) -> Option<String> {
+    let (seeded, _) = lock().get(&StreamId::current())?.save();
     let key = seeded?.key();
-    let of_number = LAST.get().filter(|seed| key_of_seed(*seed) == key);
-    Some(match of_number {
-        Some(seed) => seed.to_string(),
-        None => format!("key {}", &blake3::hash(&key).to_hex()[..16]),
-    })
+    let is_of = |seed: &u64| key_of_seed(*seed) == key;
+    match (LAST.get().filter(is_of), of_all_threads.filter(is_of)) {
+        (Some(seed), _) => Some(seed.to_string()),
+        (None, Some(_)) => None,
+        (None, None) => Some(format!("key {}", &blake3::hash(&key).to_hex()[..16])),
+    }
 }
 
 /// Ends this thread's seed, and what it has entered.
