@@ -38,6 +38,8 @@ pub(crate) struct Context {
     pub in_method: bool,
     /// Whether CubeCL has told of a launch since this was last cleared.
     pub kernel_seen: bool,
+    /// The kernels that an operation launches, where they are recorded.
+    pub kernels: Option<Vec<&'static str>>,
 }
 
 impl Context {
@@ -51,6 +53,7 @@ impl Context {
             repeated: None,
             in_method: false,
             kernel_seen: false,
+            kernels: None,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! runs), and the C library ends a process with the destructors of its libraries. LLVM's free what a compilation uses, and
 //! the process dies of a signal after `main` has returned. So it waits for the devices before.
 
+use crate::record;
 use burn_backend::read_sync;
 use burn_cubecl::CubeDevice;
 use core::ffi::c_int;
@@ -119,10 +120,12 @@ extern "C" fn wait() {
         let _ =
             writeln!(std::io::stderr(), "burn-deterministic: a device still works after {LIMIT:?}; the process ends");
     }
+    record::end();
 }
 
 fn finish(device: &CubeDevice) {
     let working = Working;
+    record::devices_end();
     // On the device's own thread, which all that is launched passes through.
     let _ = device.client().exclusive(move || {
         let _ = read_sync(device.client().sync());

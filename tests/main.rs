@@ -30,6 +30,7 @@ mod order;
 mod process;
 mod programs;
 mod random;
+mod recordings;
 mod repeatability;
 #[path = "../kernels/tests/skip.rs"]
 mod skip;
@@ -51,6 +52,9 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("tell_environment", environment::tell),
     ("holder", checkpoint::folder::holder),
     ("saved_after_an_index", checkpoint::poisoned::saved_after_an_index),
+    ("fault", recordings::programs::fault),
+    ("observed_fault", recordings::programs::observed_fault),
+    ("recorded_batches", recordings::programs::batches),
     ("mlp", || trained(programs::mlp::train)),
     ("convnet", || trained(programs::convnet::train)),
     ("transformer", || trained(programs::transformer::train)),

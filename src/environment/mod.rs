@@ -39,14 +39,12 @@ use std::sync::OnceLock;
 /// What does not apply is left out. The first call waits for each device, to ask it for its arithmetic
 /// ([`device_arithmetic`](crate::device_arithmetic)), and takes milliseconds.
 pub fn environment() -> Environment {
-    match is_op_determinism_enabled() {
-        true => environment_under(Some(&determinism())),
-        false => environment_under(None),
-    }
+    environment_under(is_op_determinism_enabled().then(determinism))
 }
 
 /// [`environment`] under settings that are in force or about to be; `None` stands for none. It does not ask for those in
-/// force, and so may be called while they are being installed.
+/// force, and so may be called while they are being installed, before the route is: the kernels that it launches are then
+/// observed by nothing that waits for the settings.
 pub(crate) fn environment_under(settings: Option<&Determinism>) -> Environment {
     let mut devices: BTreeSet<DeviceKey> =
         random::devices().iter().chain(&known_answer::asked()).map(DeviceKey::of_cube).collect();
@@ -75,10 +73,7 @@ pub fn devices() -> Vec<Device> {
 /// The environment of a computation on `devices`, whichever thread issues it.
 pub(crate) fn of(devices: &BTreeSet<DeviceKey>) -> Environment {
     let mut environment = of_process_on(devices);
-    match is_op_determinism_enabled() {
-        true => set_settings(&mut environment, Some(&determinism())),
-        false => set_settings(&mut environment, None),
-    }
+    set_settings(&mut environment, is_op_determinism_enabled().then(determinism));
     environment
 }
 
