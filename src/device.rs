@@ -4,7 +4,7 @@ use crate::error::Error;
 use burn_backend::{Device as _, DeviceId};
 use burn_core::tensor::Device;
 use burn_cubecl::CubeDevice;
-use burn_dispatch::DispatchDeviceId;
+use burn_dispatch::{DispatchDevice, DispatchDeviceId};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bits of `DeviceId::type_id` below Burn's number of the backend.
@@ -38,6 +38,11 @@ pub(crate) fn check(function: &'static str, device: &Device) -> Result<(), Error
 pub(crate) fn cube(device: &Device) -> CubeDevice {
     let id = device.as_dispatch().to_id();
     CubeDevice::from_id(DeviceId { type_id: id.type_id & ((1 << BACKEND_SHIFT) - 1), ..id })
+}
+
+/// The device of Burn's that is this one of CubeCL's.
+pub(crate) fn of_cube(device: CubeDevice) -> Device {
+    Device::new(DispatchDevice::from(device))
 }
 
 /// Devices on which Burn's stream has run something.

@@ -1,6 +1,7 @@
 //! The one-time installation: [`enable_op_determinism`].
 
 use crate::device;
+use crate::environment::environment_under;
 use crate::error::Error;
 use crate::record;
 use crate::route;
@@ -45,9 +46,10 @@ pub fn enable_op_determinism(settings: Determinism) -> Result<(), Error> {
         Some(recording) => Some(recording),
         None => record::of_environment()?,
     };
+    let environment = recording.is_some().then(|| environment_under(Some(&settings)));
     route::install()?;
-    if let Some((path, level)) = recording {
-        record::start(path, level, true)?;
+    if let (Some((path, level)), Some(environment)) = (recording, environment) {
+        record::start(path, level, true, environment)?;
     }
     installation.finish(settings);
     Ok(())

@@ -35,8 +35,18 @@ pub fn device_arithmetic(device: &Device) -> Result<Arithmetic, Error> {
 /// The verdict on a device.
 pub(crate) fn of(device: &CubeDevice) -> &'static Verdict {
     let id = device.to_id();
-    let known = successors(FIRST.get(), |entry| entry.next.get()).find(|entry| entry.device == id);
+    let known = entries().find(|entry| entry.device == id);
     known.map_or_else(|| keep(id, examine(device)), |entry| &entry.verdict)
+}
+
+/// The devices that have been asked.
+pub(crate) fn asked() -> Vec<CubeDevice> {
+    entries().map(|entry| CubeDevice::from_id(entry.device)).collect()
+}
+
+/// The verdicts so far.
+fn entries() -> impl Iterator<Item = &'static Entry> {
+    successors(FIRST.get(), |entry| entry.next.get()).map(|entry| &**entry)
 }
 
 /// A list of verdicts that only grows, so that it is read without a lock.

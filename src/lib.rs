@@ -31,7 +31,7 @@ pub use compare::{Comparison, Difference, ElementDifference, Form, TensorDiffere
 pub use device::covers;
 pub use digest::{Digest, digest, digests, try_digest};
 pub use enable::enable_op_determinism;
-pub use environment::environment;
+pub use environment::{device_environment, devices, environment};
 pub use error::{Error, Refusal};
 pub use initialize::initialize;
 pub use known_answer::device_arithmetic;

@@ -1,5 +1,6 @@
 //! Recording a program that runs on Burn's own kernels: [`observe`].
 
+use crate::environment::environment_under;
 use crate::error::Error;
 use crate::record;
 use crate::route;
@@ -26,7 +27,8 @@ pub fn observe() -> Result<(), Error> {
         return Ok(());
     }
     let Some((path, level)) = record::of_environment()? else { return Ok(()) };
+    let environment = environment_under(None);
     route::observe()?;
     installation.observe();
-    record::start(path, level, false)
+    record::start(path, level, false, environment)
 }

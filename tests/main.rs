@@ -22,6 +22,7 @@ mod closed_world;
 mod conformance;
 mod data;
 mod driver;
+mod environment;
 mod examples;
 mod lifetime;
 mod operations;
@@ -47,6 +48,8 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("second_writer", checkpoint::folder::second_writer),
     ("rotating_writer", checkpoint::folder::rotating_writer),
     ("reader", checkpoint::folder::reader),
+    ("saved_and_resumed", checkpoint::environment::saved_and_resumed),
+    ("tell_environment", environment::tell),
     ("holder", checkpoint::folder::holder),
     ("saved_after_an_index", checkpoint::poisoned::saved_after_an_index),
     ("fault", recordings::programs::fault),

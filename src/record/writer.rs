@@ -3,7 +3,7 @@
 use crate::error::Error;
 use burn_backend::read_sync;
 use burn_deterministic_kernels::digest::Partials;
-use burn_deterministic_recording::{Digest, Header, Level, Record, Writer};
+use burn_deterministic_recording::{Digest, Environment, Header, Level, Record, Writer};
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use cubecl::bytes::Bytes;
@@ -58,14 +58,14 @@ pub(super) fn level() -> Level {
 /// # Errors
 ///
 /// [`Error::Record`] when the file cannot be written.
-pub(crate) fn start(path: PathBuf, level: Level, deterministic: bool) -> Result<(), Error> {
+pub(crate) fn start(path: PathBuf, level: Level, deterministic: bool, environment: Environment) -> Result<(), Error> {
     let failed = |error: &dyn std::fmt::Display| Error::Record { reason: error.to_string() };
     let mut writer = Writer::create(path).map_err(|error| failed(&error))?;
     let header = Header {
         command: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
         level,
         deterministic,
-        environment: crate::environment(),
+        environment,
     };
     writer.write(&Record::Header(header)).and_then(|()| writer.flush()).map_err(|error| failed(&error))?;
     let (sender, receiver) = channel();
