@@ -1,0 +1,4 @@
+//! The format of a recording, and the comparison of two.
+
+mod format;
+mod synthetic;
