@@ -21,10 +21,12 @@
 //! byte, as by a crash, has all records of the chunks before. A byte that changed in a whole chunk is
 //! [`Error::Damaged`].
 
+pub mod diff;
 mod environment;
 mod error;
 mod reader;
 mod record;
+pub mod report;
 mod writer;
 
 pub use environment::{Environment, EnvironmentDifference};

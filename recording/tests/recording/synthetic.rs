@@ -1,5 +1,6 @@
 //! Recordings of no program: a training of two layers, whose operations are made up.
 
+use burn_deterministic_recording::diff::{Cause, Comparison, compare};
 use burn_deterministic_recording::{
     Digest, Draw, Environment, Header, Level, Operation, Origin, Output, Phase, Place, Record, State, StateTensor,
     Tensor, Thread, Writer,
@@ -185,4 +186,20 @@ impl Synthetic {
         writer.finish().expect("an end");
         path
     }
+}
+
+/// Compares two recordings, and checks that the report can be made.
+pub fn compared(first: &Synthetic, second: &Synthetic) -> Comparison {
+    let folder = tempfile::tempdir().expect("a folder");
+    let paths = [first.write(folder.path(), "a"), second.write(folder.path(), "b")];
+    let comparison = compare(&paths[0], &paths[1]).expect("a comparison");
+    let text = comparison.to_string();
+    assert!(text.starts_with("first   "), "{text}");
+    comparison
+}
+
+/// The cause, and the number of the operation.
+pub fn cause(comparison: &Comparison) -> (&Cause, Option<u64>) {
+    let difference = comparison.difference().unwrap_or_else(|| panic!("a difference: {comparison}"));
+    (&difference.cause, difference.operation.as_ref().map(|pair| pair.operations[0].number))
 }
