@@ -1,18 +1,33 @@
-//! Links this package's tests, examples and benchmarks where CubeCL's LLVM is left out.
+//! Tells the library how it is compiled, and links this package's tests, examples and benchmarks where CubeCL's LLVM is left
+//! out.
 //!
 //! With `DOCS_RS` in the environment, as `cargo xtask` sets it where that LLVM cannot be fetched, CubeCL is compiled without
 //! it. With the feature `cuda-nvrtc` no function of LLVM's is called; so their symbols may stay open. A program that depends
 //! on this package is not affected: Cargo hands these arguments to this package's own targets.
 
 use std::env;
+use std::process::Command;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=DOCS_RS");
+    describe();
     let is_left_out = env::var_os("CARGO_FEATURE_CUDA_NVRTC").is_some() && env::var_os("DOCS_RS").is_some();
     if is_left_out && env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
         println!("cargo::rustc-link-arg=-Wl,--unresolved-symbols=ignore-all");
         // Their addresses are 0, so that the program starts; else the dynamic linker would look for them.
         println!("cargo::rustc-link-arg=-Wl,-z,nodynamic-undefined-weak");
     }
+}
+
+/// The compiler, the target and the profile, for the program's environment.
+fn describe() {
+    let variable = |name: &str| env::var(name).unwrap_or_else(|_| "unknown".to_owned());
+    let compiler = Command::new(variable("RUSTC")).arg("--version").output();
+    let compiler = compiler
+        .map_or_else(|_| "unknown".to_owned(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    println!("cargo::rustc-env=BURN_DETERMINISTIC_COMPILER={compiler}");
+    println!("cargo::rustc-env=BURN_DETERMINISTIC_TARGET={}", variable("TARGET"));
+    let profile = format!("{}, optimisation {}", variable("PROFILE"), variable("OPT_LEVEL"));
+    println!("cargo::rustc-env=BURN_DETERMINISTIC_PROFILE={profile}");
 }

@@ -42,7 +42,7 @@ pub fn compare<M: Module, N: Module>(first: &M, second: &N) -> Result<Comparison
 }
 
 /// What [`compare`] found. `Display` names the first [`SHOWN`](Self::SHOWN) differences, each on a line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// Parameters and buffers that at least one of the modules has.
     pub tensors: usize,
@@ -53,7 +53,7 @@ pub struct Comparison {
 }
 
 /// A parameter or buffer that differs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TensorDifference {
     /// The path, `encoder.0.weight`.
     pub path: String,
@@ -62,7 +62,7 @@ pub struct TensorDifference {
 }
 
 /// In what two tensors differ.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Difference {
     /// The second module has no parameter at this path.
@@ -100,7 +100,8 @@ pub enum Form {
 /// A distance in ULP counts the steps from one representable number to the next, of which -0 to +0 is one. There is none
 /// where either is a NaN, nor where elements are not floats. The values of a quantized tensor are packed, with its scales
 /// after them: its elements here are bytes, its shape the number of bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct ElementDifference {
     /// The dtype of both.
     pub dtype: DType,
@@ -118,7 +119,13 @@ pub struct ElementDifference {
     pub differing: usize,
     /// The largest distance in ULP among them.
     pub largest_ulp: Option<u64>,
-    /// How many of them are NaN in one tensor or in both.
+    /// The largest absolute difference among them, in units of the elements, rounded to f64. `None` where all that differ are
+    /// NaN in one tensor or in both, and for elements that are no numbers: booleans, and bytes of quantized tensors.
+    pub largest: Option<f64>,
+    /// How many elements of the tensors are 0, 1, 2 to 3, 4 to 7, ... ULP apart; empty where elements are not floats. Those
+    /// that differ and are NaN in one tensor or in both are not among them.
+    pub histogram: Vec<usize>,
+    /// How many of those that differ are NaN in one tensor or in both.
     pub nan: usize,
 }
 
@@ -207,14 +214,34 @@ impl ElementDifference {
             ulp: distance(dtype, pair),
             differing: 0,
             largest_ulp: None,
+            largest: None,
+            histogram: Vec::new(),
             nan: 0,
         };
         for (_, pair) in differing {
             found.differing += 1;
-            found.largest_ulp = found.largest_ulp.max(distance(dtype, pair));
             found.nan += usize::from(pair.iter().any(|bits| is_nan(dtype, *bits)));
+            if let Some(difference) = absolute(dtype, pair) {
+                found.largest = Some(found.largest.map_or(difference, |largest| largest.max(difference)));
+            }
+            if let Some(distance) = distance(dtype, pair) {
+                found.largest_ulp = found.largest_ulp.max(Some(distance));
+                found.count(distance);
+            }
+        }
+        if infinity(dtype).is_some() {
+            let equal = found.shape.num_elements() - found.differing;
+            found.histogram.resize(found.histogram.len().max(1), 0);
+            found.histogram[0] = equal;
         }
         Some(found)
+    }
+
+    /// Counts two elements at a distance of 1 ULP or more.
+    fn count(&mut self, distance: u64) {
+        let bin = 1 + distance.ilog2() as usize;
+        self.histogram.resize(self.histogram.len().max(bin + 1), 0);
+        self.histogram[bin] += 1;
     }
 }
 
@@ -248,6 +275,24 @@ fn distance(dtype: DType, pair: [u64; 2]) -> Option<u64> {
     // The bits of neighbours of one sign differ by 1, whether or not their exponents do.
     let [(first, first_sign), (second, second_sign)] = pair.map(|bits| magnitude(dtype, bits));
     Some(if first_sign == second_sign { first.abs_diff(second) } else { first + second + 1 })
+}
+
+/// The absolute difference of two numbers; `None` where one is NaN, and for elements that are no numbers.
+fn absolute(dtype: DType, pair: [u64; 2]) -> Option<f64> {
+    let floats = |[first, second]: [f64; 2]| Some((first - second).abs()).filter(|difference| !difference.is_nan());
+    let integers = |[first, second]: [i128; 2]| Some(first.abs_diff(second) as f64);
+    match dtype {
+        DType::F64 => floats(pair.map(f64::from_bits)),
+        DType::F32 | DType::Flex32 => floats(pair.map(|bits| f32::from_bits(bits as u32).into())),
+        DType::F16 => floats(pair.map(|bits| f16::from_bits(bits as u16).into())),
+        DType::BF16 => floats(pair.map(|bits| bf16::from_bits(bits as u16).into())),
+        DType::I64 => integers(pair.map(|bits| (bits as i64).into())),
+        DType::I32 => integers(pair.map(|bits| (bits as i32).into())),
+        DType::I16 => integers(pair.map(|bits| (bits as i16).into())),
+        DType::I8 => integers(pair.map(|bits| (bits as i8).into())),
+        DType::U64 | DType::U32 | DType::U16 | DType::U8 => integers(pair.map(i128::from)),
+        DType::Bool(_) | DType::QFloat(_) => None,
+    }
 }
 
 /// An element as text.

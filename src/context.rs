@@ -29,7 +29,7 @@ pub(crate) struct Context {
     pub outputs: Vec<TensorId>,
     /// Whether the program waits for the block: it contains the last operation that its thread has issued.
     pub waits: bool,
-    /// The operation of the block that runs on the deterministic backend. A refusal in it is a panic, which Burn catches.
+    /// The operation of the block that runs on the deterministic backend.
     pub operation: Option<Operation>,
     /// The random numbers of an operation that runs more than once.
     pub repeated: Option<Repeated>,
@@ -38,6 +38,8 @@ pub(crate) struct Context {
     pub in_method: bool,
     /// Whether CubeCL has told of a launch since this was last cleared.
     pub kernel_seen: bool,
+    /// The kernels that an operation launches, where they are recorded.
+    pub kernels: Option<Vec<&'static str>>,
 }
 
 impl Context {
@@ -51,6 +53,7 @@ impl Context {
             repeated: None,
             in_method: false,
             kernel_seen: false,
+            kernels: None,
         }
     }
 }
@@ -119,6 +122,12 @@ pub(crate) fn scoped<T, F>(field: fn(&mut Context) -> &mut F, value: F, body: im
 /// Runs `body`, a part of a method of [`Deterministic`](crate::Deterministic) that may launch kernels of Burn's.
 pub(crate) fn in_method<T>(body: impl FnOnce() -> T) -> T {
     scoped(|context| &mut context.in_method, true, body)
+}
+
+/// Whether the thread runs an operation of Burn's stream. Then a refusal is a panic, and the block has asked for the
+/// device's [verdict](crate::known_answer).
+pub(crate) fn on_the_stream() -> bool {
+    with(|context| context.operation.is_some())
 }
 
 /// The position of the operation being run, where it came over Burn's stream: the number of its result.

@@ -1,10 +1,11 @@
-//! Which devices pass through the deterministic backend.
+//! Which devices pass through the deterministic backend, and which of them are in use.
 
 use crate::error::Error;
 use burn_backend::{Device as _, DeviceId};
 use burn_core::tensor::Device;
 use burn_cubecl::CubeDevice;
-use burn_dispatch::DispatchDeviceId;
+use burn_dispatch::{DispatchDevice, DispatchDeviceId};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bits of `DeviceId::type_id` below Burn's number of the backend.
 const BACKEND_SHIFT: u32 = 8;
@@ -37,4 +38,30 @@ pub(crate) fn check(function: &'static str, device: &Device) -> Result<(), Error
 pub(crate) fn cube(device: &Device) -> CubeDevice {
     let id = device.as_dispatch().to_id();
     CubeDevice::from_id(DeviceId { type_id: id.type_id & ((1 << BACKEND_SHIFT) - 1), ..id })
+}
+
+/// The device of Burn's that is this one of CubeCL's.
+pub(crate) fn of_cube(device: CubeDevice) -> Device {
+    Device::new(DispatchDevice::from(device))
+}
+
+/// Devices on which Burn's stream has run something.
+fn list() -> MutexGuard<'static, Vec<CubeDevice>> {
+    static IN_USE: Mutex<Vec<CubeDevice>> = Mutex::new(Vec::new());
+    IN_USE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Notes a device on which Burn's stream runs something. Whether it is the first time.
+pub(crate) fn note_use(device: &CubeDevice) -> bool {
+    let mut devices = list();
+    let is_first = !devices.contains(device);
+    if is_first {
+        devices.push(device.clone());
+    }
+    is_first
+}
+
+/// The devices on which Burn's stream has run something.
+pub(crate) fn in_use() -> Vec<CubeDevice> {
+    list().clone()
 }

@@ -1,7 +1,9 @@
 //! The one-time installation: [`enable_op_determinism`].
 
 use crate::device;
+use crate::environment::environment_under;
 use crate::error::Error;
+use crate::record;
 use crate::route;
 use crate::settings::{Determinism, Guarantee, Installation};
 use burn_core::tensor::Device;
@@ -21,7 +23,9 @@ use burn_core::tensor::Device;
 /// - [`Error::AlreadyEnabled`] when it is enabled with other settings,
 /// - [`Error::Guarantee`] when `settings` asks for more than can be given,
 /// - [`Error::Configuration`] when a Burn setting would send operations around the deterministic kernels,
-/// - [`Error::Registry`] when Burn's registry does not take the route.
+/// - [`Error::Registry`] when Burn's registry does not take the route,
+/// - [`Error::Observes`] after [`observe`](crate::observe()),
+/// - [`Error::Record`] when a [recording](Determinism::record) cannot be written.
 ///
 /// After an error nothing is enabled; of Burn's settings, the number of blocks it explores may have been fixed.
 pub fn enable_op_determinism(settings: Determinism) -> Result<(), Error> {
@@ -35,7 +39,18 @@ pub fn enable_op_determinism(settings: Determinism) -> Result<(), Error> {
         return Err(Error::Guarantee { requested: settings.guarantee });
     }
     device::check("enable_op_determinism", &Device::default())?;
+    if installation.observes() {
+        return Err(Error::Observes);
+    }
+    let recording = match settings.record.clone() {
+        Some(recording) => Some(recording),
+        None => record::of_environment()?,
+    };
+    let environment = recording.is_some().then(|| environment_under(Some(&settings)));
     route::install()?;
+    if let (Some((path, level)), Some(environment)) = (recording, environment) {
+        record::start(path, level, true, environment)?;
+    }
     installation.finish(settings);
     Ok(())
 }

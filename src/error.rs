@@ -30,6 +30,20 @@ pub enum Error {
         requested: Determinism,
     },
 
+    /// The program is observed, on Burn's own kernels.
+    #[error(
+        "`burn_deterministic::observe` was called before `enable_op_determinism`: operations already run on Burn's own \
+         kernels; call one of the two"
+    )]
+    Observes,
+
+    /// The program's operations cannot be recorded.
+    #[error("the operations cannot be recorded: {reason}")]
+    Record {
+        /// Why.
+        reason: String,
+    },
+
     /// The guarantee asked for is stronger than the kernels can give.
     #[error(
         "the guarantee {requested:?} cannot be given: not every kernel computes the same bits on every device; \

@@ -4,6 +4,8 @@
 //! runs), and the C library ends a process with the destructors of its libraries. LLVM's free what a compilation uses, and
 //! the process dies of a signal after `main` has returned. So it waits for the devices before.
 
+use crate::device;
+use crate::record;
 use burn_backend::read_sync;
 use burn_cubecl::CubeDevice;
 use core::ffi::c_int;
@@ -16,9 +18,6 @@ use std::time::Duration;
 
 /// How long the end of the process waits for the devices at most.
 const LIMIT: Duration = Duration::from_secs(60);
-
-/// The devices to wait for.
-static DEVICES: Mutex<Vec<CubeDevice>> = Mutex::new(Vec::new());
 
 /// Whether the process ends.
 static ENDING: AtomicBool = AtomicBool::new(false);
@@ -37,7 +36,7 @@ unsafe extern "C" {
     safe fn atexit(function: extern "C" fn()) -> c_int;
 }
 
-/// Has the end of the process wait for `device`.
+/// Has the end of the process wait for `device`, which is [in use](device::in_use).
 ///
 /// What was registered last is called first. So the driver has to have made what its destructors destroy: LLVM makes some
 /// of it when it first compiles, for which a kernel is run here.
@@ -47,14 +46,10 @@ pub(crate) fn wait_for(device: &CubeDevice) {
     if !cfg!(unix) {
         return;
     }
-    let mut devices = DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
-    if !devices.contains(device) {
-        devices.push(device.clone());
-        if matches!(device, CubeDevice::Wgpu(_)) {
-            compile(device);
-        }
-        at_exit(wait);
+    if matches!(device, CubeDevice::Wgpu(_)) {
+        compile(device);
     }
+    at_exit(wait);
 }
 
 /// Has the process call `function` at its end, before what was registered so far.
@@ -105,8 +100,7 @@ extern "C" fn wait() {
     if ENDING.swap(true, Ordering::Relaxed) {
         return;
     }
-    let devices = DEVICES.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    for device in devices {
+    for device in device::in_use() {
         *WORKING.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         if thread::Builder::new().spawn(move || finish(&device)).is_err() {
             drop(Working);
@@ -119,10 +113,12 @@ extern "C" fn wait() {
         let _ =
             writeln!(std::io::stderr(), "burn-deterministic: a device still works after {LIMIT:?}; the process ends");
     }
+    record::end();
 }
 
 fn finish(device: &CubeDevice) {
     let working = Working;
+    record::devices_end();
     // On the device's own thread, which all that is launched passes through.
     let _ = device.client().exclusive(move || {
         let _ = read_sync(device.client().sync());

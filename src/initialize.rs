@@ -3,6 +3,7 @@
 use crate::device;
 use crate::error::Error;
 use crate::random::RandomStream;
+use crate::record::name_parameters;
 use crate::settings::is_op_determinism_enabled;
 use burn_core::module::{Module, ModuleVisitor, Param, ParameterValue};
 use burn_core::tensor::{Bool, Int, Tensor};
@@ -43,7 +44,10 @@ pub fn initialize<M: Module>(module: M) -> Result<M, Error> {
     module.visit(&mut visitor);
     match visitor.duplicate {
         Some(path) => Err(Error::DuplicatePath { path }),
-        None => Ok(module),
+        None => {
+            name_parameters(&module);
+            Ok(module)
+        }
     }
 }
 

@@ -1,8 +1,10 @@
 //! Known answers: a device whose arithmetic is not what the kernels rely on is refused.
 //!
 //! A device is asked once, before its first block of Burn's stream runs, and before the first kernel of this crate's that
-//! runs below the tensor API (see [`burn_deterministic_kernels::known_answer`]). No lock is held meanwhile: a thread that
+//! runs below the tensor API (see [`burn_deterministic_kernels::known_answer`]). Nothing is locked meanwhile: a thread that
 //! asks waits for the device, whose own thread may be about to ask too. Then both do, and the first verdict stays.
+//!
+//! Each block, and each kernel below the tensor API, looks the verdict up.
 
 use crate::device;
 use crate::error::Error;
@@ -10,8 +12,8 @@ use burn_backend::DeviceId;
 use burn_core::tensor::Device;
 use burn_cubecl::CubeDevice;
 use burn_deterministic_kernels::known_answer::{Arithmetic, WrongAnswer, ask, judge};
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use core::iter::successors;
+use std::sync::OnceLock;
 
 type Verdict = Result<Arithmetic, Error>;
 
@@ -27,22 +29,47 @@ type Verdict = Result<Arithmetic, Error>;
 /// - [`Error::Device`] when it cannot be asked.
 pub fn device_arithmetic(device: &Device) -> Result<Arithmetic, Error> {
     device::check("device_arithmetic", device)?;
-    of(&device::cube(device))
+    of(&device::cube(device)).clone()
 }
 
 /// The verdict on a device.
-pub(crate) fn of(device: &CubeDevice) -> Verdict {
+pub(crate) fn of(device: &CubeDevice) -> &'static Verdict {
     let id = device.to_id();
-    let known = verdicts().get(&id).cloned();
-    known.unwrap_or_else(|| {
-        let verdict = examine(device);
-        verdicts().entry(id).or_insert(verdict).clone()
-    })
+    let known = entries().find(|entry| entry.device == id);
+    known.map_or_else(|| keep(id, examine(device)), |entry| &entry.verdict)
 }
 
-fn verdicts() -> MutexGuard<'static, BTreeMap<DeviceId, Verdict>> {
-    static VERDICTS: Mutex<BTreeMap<DeviceId, Verdict>> = Mutex::new(BTreeMap::new());
-    VERDICTS.lock().unwrap_or_else(PoisonError::into_inner)
+/// The devices that have been asked.
+pub(crate) fn asked() -> Vec<CubeDevice> {
+    entries().map(|entry| CubeDevice::from_id(entry.device)).collect()
+}
+
+/// The verdicts so far.
+fn entries() -> impl Iterator<Item = &'static Entry> {
+    successors(FIRST.get(), |entry| entry.next.get()).map(|entry| &**entry)
+}
+
+/// A list of verdicts that only grows, so that it is read without a lock.
+static FIRST: OnceLock<Box<Entry>> = OnceLock::new();
+
+struct Entry {
+    device: DeviceId,
+    verdict: Verdict,
+    next: OnceLock<Box<Entry>>,
+}
+
+/// Adds a verdict to the list, and returns it, or the one that another thread has added for the device meanwhile.
+fn keep(device: DeviceId, verdict: Verdict) -> &'static Verdict {
+    let mut entry = Box::new(Entry { device, verdict, next: OnceLock::new() });
+    let mut place = &FIRST;
+    loop {
+        let refused = place.set(entry).err();
+        let present = place.get().expect("this thread or another has set it");
+        match refused {
+            Some(refused) if present.device != device => (entry, place) = (refused, &present.next),
+            _ => return &present.verdict,
+        }
+    }
 }
 
 fn examine(device: &CubeDevice) -> Verdict {
@@ -66,15 +93,15 @@ fn examine(device: &CubeDevice) -> Verdict {
 mod tests {
     use super::*;
     use crate::backend::Deterministic;
-    use crate::settings::Determinism;
-    use burn_backend::ops::FloatTensorOps;
-    use burn_backend::{TensorData, read_sync};
+    use crate::settings::{Determinism, OnViolation};
+    use burn_backend::ops::{DeformConvOptions, FloatTensorOps, ModuleOps};
+    use burn_backend::{FloatDType, Shape, TensorData, read_sync};
     use burn_core::tensor::Tensor;
     use burn_cubecl::CubeBackend;
     use core::sync::atomic::{AtomicUsize, Ordering};
     use std::process::Command;
 
-    /// Set in a process of its own, whose device answers wrongly.
+    /// Set in processes of their own, whose device answers wrongly.
     const FAULT: &str = "BURN_DETERMINISTIC_PLANTED_FAULT";
 
     /// How often a device has been asked.
@@ -119,14 +146,58 @@ mod tests {
         assert!((1..100).contains(&asked), "asked {asked} times");
     }
 
-    #[test]
-    fn a_device_that_answers_wrongly_is_refused() {
+    /// What a test of this module writes in a process of its own, whose device answers wrongly.
+    fn with_a_fault(test: &str) -> String {
         let program = std::env::current_exe().expect("the path of this test binary");
         let mut command = Command::new(program);
-        command.args(["--exact", "known_answer::tests::refused", "--nocapture"]).env(FAULT, "1");
+        command.args(["--exact", &format!("known_answer::tests::{test}"), "--nocapture"]).env(FAULT, "1");
         let output = command.output().expect("this binary starts");
-        let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && text.contains("refused everywhere"), "{text}");
+        let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{text}");
+        text
+    }
+
+    #[test]
+    fn a_device_that_answers_wrongly_is_refused() {
+        let text = with_a_fault("refused");
+        assert!(text.contains("refused everywhere"), "{text}");
+    }
+
+    #[test]
+    fn a_device_that_answers_wrongly_may_compute_with_a_warning() {
+        let text = with_a_fault("warned");
+        assert!(text.contains("computed everywhere"), "{text}");
+        assert_refused(&text);
+        assert_eq!(text.matches("computes wrongly").count(), 1, "{text}");
+    }
+
+    /// In the process that [`a_device_that_answers_wrongly_may_compute_with_a_warning`] starts.
+    #[test]
+    fn warned() {
+        if std::env::var_os(FAULT).is_none() {
+            return;
+        }
+        let device = Device::default();
+        let settings = Determinism::default().on_violation(OnViolation::Warn);
+        crate::enable_op_determinism(settings).expect("no operation has run");
+        let data = TensorData::from([1.0f32, 2.0]);
+        let x = Tensor::<1>::from_data(data.clone(), &device);
+        // An element-wise sequence, kernels of ours, and what is forwarded.
+        assert_eq!(values(x.clone() * 2.0 - 1.0), [1.0, 3.0]);
+        assert_eq!(values(x.clone().sum()), [3.0]);
+        assert_eq!(values(x.clone().unsqueeze::<2>().matmul(x.clone().unsqueeze::<2>().transpose())), [5.0]);
+        assert_eq!(values(x.flip([0])), [2.0, 1.0]);
+
+        type Ours = Deterministic<CubeBackend>;
+        let sum = Ours::float_sum(Ours::float_from_data(data, &CubeDevice::default()));
+        let sum = read_sync(Ours::float_into_data(sum)).expect("it is computed");
+        assert_eq!(sum.try_into_vec::<f32>().expect("f32"), [3.0]);
+        println!("computed everywhere");
+    }
+
+    fn values<const N: usize>(tensor: Tensor<N>) -> Vec<f32> {
+        let data = tensor.try_into_data().expect("it is computed");
+        data.try_into_vec().expect("f32")
     }
 
     /// In the process that [`a_device_that_answers_wrongly_is_refused`] starts.
@@ -141,6 +212,20 @@ mod tests {
         let sum = Ours::float_sum(Ours::float_from_data(data.clone(), &CubeDevice::default()));
         let error = read_sync(Ours::float_into_data(sum)).expect_err("the device answers wrongly");
         assert_refused(&format!("{error:?}"));
+        let zeros = |shape: [usize; 4]| Ours::float_zeros(Shape::from(shape), &CubeDevice::default(), FloatDType::F32);
+        let gradients = Ours::deform_conv2d_backward(
+            zeros([1, 1, 1, 1]),
+            zeros([1, 2, 1, 1]),
+            zeros([1, 1, 1, 1]),
+            None,
+            None,
+            zeros([1, 1, 1, 1]),
+            DeformConvOptions::new([1, 1], [0, 0], [1, 1], 1, 1),
+        );
+        for gradient in [gradients.x_grad, gradients.offset_grad, gradients.weight_grad] {
+            let error = read_sync(Ours::float_into_data(gradient)).expect_err("the device answers wrongly");
+            assert_refused(&format!("{error:?}"));
+        }
 
         let device = Device::default();
         assert_refused(&device_arithmetic(&device).expect_err("the device answers wrongly").to_string());

@@ -1,18 +1,22 @@
 //! The settings of the process: what was asked of [`enable_op_determinism`](crate::enable_op_determinism), and whether
 //! it is in force. Everything reads them, so nothing of this crate is imported here.
 
+use burn_deterministic_recording::Level;
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// What determinism means for a program, and what happens where it cannot be had.
 ///
 /// `Determinism::default()` is what most programs want: [`Guarantee::RunToRun`] and [`OnViolation::Error`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Determinism {
     pub(crate) guarantee: Guarantee,
     pub(crate) on_violation: OnViolation,
     /// 0 stands for once, unchecked.
     pub(crate) runs: u32,
     pub(crate) thread_seed: Option<u64>,
+    pub(crate) record: Option<(PathBuf, Level)>,
 }
 
 impl Determinism {
@@ -59,6 +63,22 @@ impl Determinism {
     pub fn seed_threads(self, seed: u64) -> Self {
         Self { thread_seed: Some(seed), ..self }
     }
+
+    /// Records what the program computes, in the file at `path`, which is overwritten: for
+    /// [`Level::Weights`] a digest of each tensor that lives at the end of a step, for the other levels also each operation
+    /// with its operands, its kernels and a digest of each result.
+    ///
+    /// `burn-deterministic diff` compares two such files, and names the first operation that differs; `docs/debugging.md`
+    /// shows how. [`step`](crate::step), [`label`](crate::label()) and [`name_parameters`](crate::name_parameters) say where
+    /// in the program an operation is.
+    ///
+    /// The environment variables `BURN_DETERMINISTIC_RECORD=FILE` and
+    /// `BURN_DETERMINISTIC_RECORD_LEVEL=weights|operations|operations:FIRST-LAST` do the same where the settings do not.
+    ///
+    /// The bits of the program do not change. With each operation its element-wise operations run one by one.
+    pub fn record(self, path: impl Into<PathBuf>, level: Level) -> Self {
+        Self { record: Some((path.into(), level)), ..self }
+    }
 }
 
 /// Between which runs the bits are equal, weakest first.
@@ -91,6 +111,9 @@ static ENABLED: OnceLock<Determinism> = OnceLock::new();
 /// Held during an installation.
 static INSTALLING: Mutex<()> = Mutex::new(());
 
+/// Whether operations run on Burn's own kernels, and are recorded.
+static OBSERVING: AtomicBool = AtomicBool::new(false);
+
 /// An installation in progress. Other threads that ask for the settings wait until it has ended.
 pub(crate) struct Installation(MutexGuard<'static, ()>);
 
@@ -102,7 +125,17 @@ impl Installation {
 
     /// The settings of an earlier installation.
     pub(crate) fn enabled(&self) -> Option<Determinism> {
-        ENABLED.get().copied()
+        ENABLED.get().cloned()
+    }
+
+    /// Whether the process [observes](crate::observe()).
+    pub(crate) fn observes(&self) -> bool {
+        is_observing()
+    }
+
+    /// Puts the observation in force.
+    pub(crate) fn observe(&self) {
+        OBSERVING.store(true, Ordering::Relaxed);
     }
 
     /// Puts `settings` in force.
@@ -113,8 +146,16 @@ impl Installation {
 }
 
 /// The settings in force. Takes a lock only before there are any.
-fn enabled() -> Option<Determinism> {
-    ENABLED.get().copied().or_else(|| Installation::begin().enabled())
+fn enabled() -> Option<&'static Determinism> {
+    ENABLED.get().or_else(|| {
+        drop(Installation::begin());
+        ENABLED.get()
+    })
+}
+
+/// Whether the process [observes](crate::observe()).
+pub(crate) fn is_observing() -> bool {
+    OBSERVING.load(Ordering::Relaxed)
 }
 
 /// Whether [`enable_op_determinism`](crate::enable_op_determinism) has succeeded in this process.
@@ -123,6 +164,13 @@ pub fn is_op_determinism_enabled() -> bool {
 }
 
 /// The settings in force; the default ones where [`Deterministic`](crate::Deterministic) is used without enabling.
-pub(crate) fn determinism() -> Determinism {
-    enabled().unwrap_or_default()
+pub(crate) fn determinism() -> &'static Determinism {
+    static DEFAULT: Determinism = Determinism {
+        guarantee: Guarantee::RunToRun,
+        on_violation: OnViolation::Error,
+        runs: 0,
+        thread_seed: None,
+        record: None,
+    };
+    enabled().unwrap_or(&DEFAULT)
 }

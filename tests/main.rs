@@ -22,6 +22,7 @@ mod closed_world;
 mod conformance;
 mod data;
 mod driver;
+mod environment;
 mod examples;
 mod lifetime;
 mod operations;
@@ -29,6 +30,7 @@ mod order;
 mod process;
 mod programs;
 mod random;
+mod recordings;
 mod repeatability;
 #[path = "../kernels/tests/skip.rs"]
 mod skip;
@@ -46,8 +48,13 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("second_writer", checkpoint::folder::second_writer),
     ("rotating_writer", checkpoint::folder::rotating_writer),
     ("reader", checkpoint::folder::reader),
+    ("saved_and_resumed", checkpoint::environment::saved_and_resumed),
+    ("tell_environment", environment::tell),
     ("holder", checkpoint::folder::holder),
     ("saved_after_an_index", checkpoint::poisoned::saved_after_an_index),
+    ("fault", recordings::programs::fault),
+    ("observed_fault", recordings::programs::observed_fault),
+    ("recorded_batches", recordings::programs::batches),
     ("mlp", || trained(programs::mlp::train)),
     ("convnet", || trained(programs::convnet::train)),
     ("transformer", || trained(programs::transformer::train)),

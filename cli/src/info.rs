@@ -1,6 +1,10 @@
 //! `burn-deterministic info`.
 
 use anyhow::{Result, bail};
+use burn_deterministic::{
+    Determinism, Environment, Error, Guarantee, device_arithmetic, device_environment, devices, enable_op_determinism,
+    environment,
+};
 use clap::Args;
 use std::process::ExitCode;
 
@@ -8,6 +12,106 @@ use std::process::ExitCode;
 #[derive(Args)]
 pub struct Options {}
 
+/// Runtimes that can be compiled in.
+const RUNTIMES: [(&str, bool); 6] = [
+    ("cuda", cfg!(feature = "cuda")),
+    ("rocm", cfg!(feature = "rocm")),
+    ("metal", cfg!(feature = "metal")),
+    ("vulkan", cfg!(feature = "vulkan")),
+    ("webgpu", cfg!(feature = "webgpu")),
+    ("wgpu", cfg!(feature = "wgpu")),
+];
+
+/// Lists the devices of all runtimes that are compiled in. Each is opened.
 pub fn run(_options: &Options) -> Result<ExitCode> {
-    bail!("not written yet")
+    let runtimes: Vec<&str> = RUNTIMES.iter().filter(|(_, is_in)| *is_in).map(|(name, _)| *name).collect();
+    if runtimes.is_empty() {
+        bail!(
+            "no runtime is compiled in, so no device can be seen; install the command with one, for example `cargo install \
+             burn-deterministic-cli --features vulkan` (or cuda, rocm, metal, webgpu, wgpu)"
+        );
+    }
+    let devices = devices();
+    if devices.is_empty() {
+        bail!(
+            "no device is found by the runtimes that are compiled in ({}); install a GPU's driver, or a software Vulkan driver (on Debian and Ubuntu: \
+             apt install mesa-vulkan-drivers libvulkan1)",
+            runtimes.join(", ")
+        );
+    }
+    let mut texts = Vec::new();
+    for device in &devices {
+        let environment = device_environment(device);
+        // A device that cannot be opened has no runtime, and its arithmetic says why.
+        let guarantees = match environment.get("runtime") {
+            Some(_) => guarantees(device_arithmetic(device).map(|_| ())),
+            None => guarantees(Err(environment.get("arithmetic").unwrap_or("unknown").to_owned())),
+        };
+        texts.push(described(&environment, &guarantees));
+    }
+    // After the devices: it would open the default one, where none has been opened.
+    println!("{}\n", versions(&environment()));
+    print!("{}", texts.join("\n"));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Each guarantee, and why it cannot be given.
+fn guarantees(arithmetic: Result<(), impl ToString>) -> Vec<(&'static str, String)> {
+    let run_to_run = arithmetic.map_or_else(|error| format!("no: {}", error.to_string()), |()| "yes".to_owned());
+    let gpu_to_gpu = refusal(Guarantee::GpuToGpu).map_or_else(|| "yes".to_owned(), |error| format!("no: {error}"));
+    vec![("run to run", run_to_run), ("GPU to GPU", gpu_to_gpu)]
+}
+
+/// Why the library refuses a guarantee on any device.
+fn refusal(guarantee: Guarantee) -> Option<Error> {
+    enable_op_determinism(Determinism::new().guarantee(guarantee)).err()
+}
+
+/// `burn-deterministic 0.1.0, burn 0.22.1, ..`.
+fn versions(environment: &Environment) -> String {
+    let version = |name: &str| format!("{name} {}", environment.get(name).unwrap_or("unknown"));
+    let crates = ["burn-deterministic", "burn", "cubecl"].map(version).join(", ");
+    let entry = |name: &str| environment.get(name).unwrap_or("unknown").to_owned();
+    format!(
+        "{crates}; {} for {}, {}; features {}",
+        entry("compiler"),
+        entry("target"),
+        entry("profile"),
+        entry("features")
+    )
+}
+
+/// A device as text: its name, then a line for each entry.
+fn described(environment: &Environment, guarantees: &[(&str, String)]) -> String {
+    let mut lines = vec![environment.get("device").unwrap_or("a device without a name").to_owned()];
+    for name in ["runtime", "driver", "nvrtc", "types", "arithmetic"] {
+        lines.extend(environment.get(name).map(|value| format!("  {name:<12}{value}")));
+    }
+    lines.extend(guarantees.iter().map(|(name, value)| format!("  {name:<12}{value}")));
+    lines.into_iter().map(|line| line + "\n").collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(entries: &[(&str, &str)]) -> Environment {
+        let mut environment = Environment::new();
+        entries.iter().for_each(|(name, value)| environment.set(*name, value));
+        environment
+    }
+
+    #[test]
+    fn entries_of_a_device_are_aligned() {
+        let environment = environment(&[("device", "llvmpipe"), ("runtime", "wgpu<wgsl>"), ("driver", "Mesa 22.3.6")]);
+        let text = described(&environment, &[("run to run", "yes".to_owned())]);
+        assert_eq!(text, "llvmpipe\n  runtime     wgpu<wgsl>\n  driver      Mesa 22.3.6\n  run to run  yes\n");
+    }
+
+    #[test]
+    fn a_device_that_is_refused_gives_no_guarantee_and_the_reason() {
+        let given = guarantees(Err("`a + b` is wrong".to_owned()));
+        assert_eq!(given[0], ("run to run", "no: `a + b` is wrong".to_owned()));
+        assert!(given[1].1.starts_with("no: "), "{given:?}");
+    }
 }

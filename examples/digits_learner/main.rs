@@ -25,7 +25,9 @@ use burn::train::{
     StoppingCondition, SupervisedTraining, TrainOutput, TrainStep,
 };
 use burn_deterministic::data::{DataLoaderBuilder, Pipeline};
-use burn_deterministic::{Determinism, RandomStream, digest, enable_op_determinism, initialize, set_random_seed};
+use burn_deterministic::{
+    Determinism, RandomStream, digest, enable_op_determinism, initialize, observe, set_random_seed,
+};
 use examples_common::{Arguments, Bar, Batch, Digit, DigitBatcher, Digits, Run};
 use rand::RngExt;
 use std::fs;
@@ -142,7 +144,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         "burn-train counts epochs, and takes a checkpoint after each: give `--epochs`, not `--steps` or \
          `--checkpoint-every`"
     );
-    if !arguments.plain {
+    if arguments.plain {
+        observe()?;
+    } else {
         enable_op_determinism(Determinism::default())?;
         set_random_seed(arguments.seed);
     }

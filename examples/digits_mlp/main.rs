@@ -11,7 +11,7 @@ use burn::optim::momentum::MomentumConfig;
 use burn::optim::{GradientsParams, SgdConfig};
 use burn::prelude::*;
 use burn_deterministic::data::DataLoaderBuilder;
-use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize, set_random_seed};
+use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize, observe, set_random_seed};
 use examples_common::{Arguments, Batch, DigitBatcher, Digits, Run};
 
 #[derive(Module, Debug)]
@@ -67,7 +67,9 @@ fn main() -> Result<()> {
 
 /// Trains, and prints the digest of the weights.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    if !arguments.plain {
+    if arguments.plain {
+        observe()?;
+    } else {
         enable_op_determinism(Determinism::default())?;
         set_random_seed(arguments.seed);
     }

@@ -16,7 +16,7 @@ use burn::nn::{BatchNorm, BatchNormConfig, Linear, LinearConfig, PaddingConfig2d
 use burn::optim::{AdamConfig, GradientsParams};
 use burn::prelude::*;
 use burn_deterministic::data::DataLoaderBuilder;
-use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize, set_random_seed};
+use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize, observe, set_random_seed};
 use examples_common::{Arguments, Batch, DigitBatcher, Digits, Run};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -78,7 +78,9 @@ fn main() -> Result<()> {
 
 /// Trains, and prints the digest of the weights.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    if !arguments.plain {
+    if arguments.plain {
+        observe()?;
+    } else {
         enable_op_determinism(Determinism::default())?;
         set_random_seed(arguments.seed);
     }

@@ -13,7 +13,7 @@ use burn::optim::{GradientsParams, RmsPropConfig};
 use burn::prelude::*;
 use burn::tensor::activation;
 use burn_deterministic::data::{DataLoaderBuilder, Pipeline};
-use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize, set_random_seed};
+use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize, observe, set_random_seed};
 use examples_common::{Arguments, PassageBatcher, Passages, Run};
 use rand::RngExt;
 
@@ -50,7 +50,9 @@ fn main() -> Result<()> {
 
 /// Trains, and prints the digest of the weights.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    if !arguments.plain {
+    if arguments.plain {
+        observe()?;
+    } else {
         enable_op_determinism(Determinism::default())?;
         set_random_seed(arguments.seed);
     }

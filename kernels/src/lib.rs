@@ -45,6 +45,7 @@ pub mod convolution;
 pub mod ctc;
 pub mod deform_convolution;
 pub mod device;
+pub mod digest;
 mod dtype;
 pub mod elementwise;
 pub mod error;

@@ -116,6 +116,16 @@ pub(crate) fn checked_elements(kernel: &'static str, shape: &[usize]) -> Result<
     })
 }
 
+/// Whether the elements lie side by side in row-major order.
+pub(crate) fn is_contiguous(tensor: &TensorHandle) -> bool {
+    let mut expected = 1;
+    tensor.shape().iter().zip(tensor.strides().iter()).rev().all(|(&size, &stride)| {
+        let fits = size == 1 || stride == expected;
+        expected *= size;
+        fits
+    })
+}
+
 /// Refuses operands that 32-bit indices cannot reach over.
 pub(crate) fn require_reach<'a>(
     kernel: &'static str,

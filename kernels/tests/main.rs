@@ -9,6 +9,7 @@ mod arithmetic;
 mod convolution;
 mod ctc;
 mod deform_convolution;
+mod digest;
 mod elementwise;
 mod forbidden;
 mod fourier;

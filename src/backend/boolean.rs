@@ -7,6 +7,7 @@ use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IntTensor};
 use burn_backend::{BoolDType, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData};
 use burn_cubecl::CubeBackend;
 use burn_deterministic_kernels::reduce;
+use burn_deterministic_kernels::scatter::{self, Update};
 
 impl BoolTensorOps<Self> for Deterministic<CubeBackend> {
     fn bool_into_data(tensor: BoolTensor<Self>) -> impl Future<Output = Result<TensorData, ExecutionError>> + Send {
@@ -63,24 +64,8 @@ impl BoolTensorOps<Self> for Deterministic<CubeBackend> {
         adapters::scatter::gather:
         fn bool_gather(dim: usize, tensor: BoolTensor<Self>, indices: IntTensor<Self>) -> BoolTensor<Self>;
 
-        adapters::scatter::scatter_or:
-        fn bool_scatter_or(
-            dim: usize,
-            tensor: BoolTensor<Self>,
-            indices: IntTensor<Self>,
-            value: BoolTensor<Self>,
-        ) -> BoolTensor<Self>;
-
         adapters::scatter::select:
         fn bool_select(tensor: BoolTensor<Self>, dim: usize, indices: IntTensor<Self>) -> BoolTensor<Self>;
-
-        adapters::scatter::select_or:
-        fn bool_select_or(
-            tensor: BoolTensor<Self>,
-            dim: usize,
-            indices: IntTensor<Self>,
-            value: BoolTensor<Self>,
-        ) -> BoolTensor<Self>;
 
         adapters::reduce::whole:
         fn bool_any(tensor: BoolTensor<Self>) -> BoolTensor<Self> = reduce::any;
@@ -89,6 +74,28 @@ impl BoolTensorOps<Self> for Deterministic<CubeBackend> {
         adapters::reduce::along:
         fn bool_any_dim(tensor: BoolTensor<Self>, dim: usize) -> BoolTensor<Self> = reduce::any;
         fn bool_all_dim(tensor: BoolTensor<Self>, dim: usize) -> BoolTensor<Self> = reduce::all;
+    }
+
+    fn bool_scatter_or(
+        dim: usize,
+        tensor: BoolTensor<Self>,
+        indices: IntTensor<Self>,
+        value: BoolTensor<Self>,
+    ) -> BoolTensor<Self> {
+        let plain = |[tensor, indices, value]: [_; 3]| CubeBackend::bool_scatter_or(dim, tensor, indices, value);
+        let operands = [tensor, indices, value];
+        adapters::scatter::along("bool_scatter_or", scatter::scatter, dim, operands, Update::Or, plain)
+    }
+
+    fn bool_select_or(
+        tensor: BoolTensor<Self>,
+        dim: usize,
+        indices: IntTensor<Self>,
+        value: BoolTensor<Self>,
+    ) -> BoolTensor<Self> {
+        let plain = |[tensor, indices, value]: [_; 3]| CubeBackend::bool_select_or(tensor, dim, indices, value);
+        let operands = [tensor, indices, value];
+        adapters::scatter::along("bool_select_or", scatter::select_assign, dim, operands, Update::Or, plain)
     }
 
     fn bool_empty(shape: Shape, device: &Device<Self>, dtype: BoolDType) -> BoolTensor<Self> {

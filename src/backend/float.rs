@@ -1,5 +1,6 @@
 //! Float tensors.
 
+use super::adapters::scatter::kind;
 use super::forward::{adapted, elementary, elementary_function, forward};
 use super::{Deterministic, adapters};
 use burn_backend::ops::{BoolTensorOps, FloatTensorOps, GridSampleOptions};
@@ -8,7 +9,7 @@ use burn_backend::{
     BoolDType, Distribution, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData, TensorMetadata,
 };
 use burn_cubecl::CubeBackend;
-use burn_deterministic_kernels::{reduce, scan, sort};
+use burn_deterministic_kernels::{reduce, scan, scatter, sort};
 
 impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
     fn float_into_data(tensor: FloatTensor<Self>) -> impl Future<Output = Result<TensorData, ExecutionError>> + Send {
@@ -134,15 +135,6 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
         adapters::scatter::gather:
         fn float_gather(dim: usize, tensor: FloatTensor<Self>, indices: IntTensor<Self>) -> FloatTensor<Self>;
 
-        adapters::scatter::scatter:
-        fn float_scatter(
-            dim: usize,
-            tensor: FloatTensor<Self>,
-            indices: IntTensor<Self>,
-            value: FloatTensor<Self>,
-            update: IndexingUpdateOp,
-        ) -> FloatTensor<Self>;
-
         adapters::scatter::scatter_nd:
         fn float_scatter_nd(
             data: FloatTensor<Self>,
@@ -156,15 +148,6 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
 
         adapters::scatter::select:
         fn float_select(tensor: FloatTensor<Self>, dim: usize, indices: IntTensor<Self>) -> FloatTensor<Self>;
-
-        adapters::scatter::select_assign:
-        fn float_select_assign(
-            tensor: FloatTensor<Self>,
-            dim: usize,
-            indices: IntTensor<Self>,
-            value: FloatTensor<Self>,
-            update: IndexingUpdateOp,
-        ) -> FloatTensor<Self>;
 
         adapters::reduce::whole:
         fn float_sum(tensor: FloatTensor<Self>) -> FloatTensor<Self> = reduce::sum;
@@ -253,6 +236,31 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
             grid: FloatTensor<Self>,
             options: GridSampleOptions,
         ) -> FloatTensor<Self>;
+    }
+
+    fn float_scatter(
+        dim: usize,
+        tensor: FloatTensor<Self>,
+        indices: IntTensor<Self>,
+        value: FloatTensor<Self>,
+        update: IndexingUpdateOp,
+    ) -> FloatTensor<Self> {
+        let plain = |[tensor, indices, value]: [_; 3]| CubeBackend::float_scatter(dim, tensor, indices, value, update);
+        let operands = [tensor, indices, value];
+        adapters::scatter::along("float_scatter", scatter::scatter, dim, operands, kind(update), plain)
+    }
+
+    fn float_select_assign(
+        tensor: FloatTensor<Self>,
+        dim: usize,
+        indices: IntTensor<Self>,
+        value: FloatTensor<Self>,
+        update: IndexingUpdateOp,
+    ) -> FloatTensor<Self> {
+        let plain =
+            |[tensor, indices, value]: [_; 3]| CubeBackend::float_select_assign(tensor, dim, indices, value, update);
+        let operands = [tensor, indices, value];
+        adapters::scatter::along("float_select_assign", scatter::select_assign, dim, operands, kind(update), plain)
     }
 
     fn float_random(

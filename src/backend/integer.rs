@@ -1,5 +1,6 @@
 //! Int tensors.
 
+use super::adapters::scatter::kind;
 use super::forward::{adapted, forward};
 use super::{Deterministic, adapters};
 use burn_backend::ops::{BoolTensorOps, FloatTensorOps, IntTensorOps};
@@ -8,7 +9,7 @@ use burn_backend::{
     BoolDType, DType, Distribution, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData,
 };
 use burn_cubecl::CubeBackend;
-use burn_deterministic_kernels::{reduce, scan, sort};
+use burn_deterministic_kernels::{reduce, scan, scatter, sort};
 
 impl IntTensorOps<Self> for Deterministic<CubeBackend> {
     fn int_into_data(tensor: IntTensor<Self>) -> impl Future<Output = Result<TensorData, ExecutionError>> + Send {
@@ -95,15 +96,6 @@ impl IntTensorOps<Self> for Deterministic<CubeBackend> {
         adapters::scatter::gather:
         fn int_gather(dim: usize, tensor: IntTensor<Self>, indices: IntTensor<Self>) -> IntTensor<Self>;
 
-        adapters::scatter::scatter:
-        fn int_scatter(
-            dim: usize,
-            tensor: IntTensor<Self>,
-            indices: IntTensor<Self>,
-            value: IntTensor<Self>,
-            update: IndexingUpdateOp,
-        ) -> IntTensor<Self>;
-
         adapters::scatter::scatter_nd:
         fn int_scatter_nd(
             data: IntTensor<Self>,
@@ -117,15 +109,6 @@ impl IntTensorOps<Self> for Deterministic<CubeBackend> {
 
         adapters::scatter::select:
         fn int_select(tensor: IntTensor<Self>, dim: usize, indices: IntTensor<Self>) -> IntTensor<Self>;
-
-        adapters::scatter::select_assign:
-        fn int_select_assign(
-            tensor: IntTensor<Self>,
-            dim: usize,
-            indices: IntTensor<Self>,
-            value: IntTensor<Self>,
-            update: IndexingUpdateOp,
-        ) -> IntTensor<Self>;
 
         adapters::matmul::product:
         fn int_matmul(lhs: IntTensor<Self>, rhs: IntTensor<Self>) -> IntTensor<Self>;
@@ -187,6 +170,31 @@ impl IntTensorOps<Self> for Deterministic<CubeBackend> {
             dim: usize,
             descending: bool,
         ) -> (IntTensor<Self>, IntTensor<Self>) = sort::sort_with_indices;
+    }
+
+    fn int_scatter(
+        dim: usize,
+        tensor: IntTensor<Self>,
+        indices: IntTensor<Self>,
+        value: IntTensor<Self>,
+        update: IndexingUpdateOp,
+    ) -> IntTensor<Self> {
+        let plain = |[tensor, indices, value]: [_; 3]| CubeBackend::int_scatter(dim, tensor, indices, value, update);
+        let operands = [tensor, indices, value];
+        adapters::scatter::along("int_scatter", scatter::scatter, dim, operands, kind(update), plain)
+    }
+
+    fn int_select_assign(
+        tensor: IntTensor<Self>,
+        dim: usize,
+        indices: IntTensor<Self>,
+        value: IntTensor<Self>,
+        update: IndexingUpdateOp,
+    ) -> IntTensor<Self> {
+        let plain =
+            |[tensor, indices, value]: [_; 3]| CubeBackend::int_select_assign(tensor, dim, indices, value, update);
+        let operands = [tensor, indices, value];
+        adapters::scatter::along("int_select_assign", scatter::select_assign, dim, operands, kind(update), plain)
     }
 
     fn int_random(shape: Shape, distribution: Distribution, device: &Device<Self>, dtype: IntDType) -> IntTensor<Self> {

@@ -6,7 +6,7 @@
 //! buffers written by a kernel that does not compile, with the refusal as its compile error, and CubeCL carries that
 //! error to every read that depends on them.
 
-use crate::context::{self, in_method};
+use crate::context::{in_method, on_the_stream};
 use crate::error::{self, Error, Refusal};
 use crate::settings::{OnViolation, determinism};
 use crate::violation::warn;
@@ -26,7 +26,7 @@ pub(super) fn refused<T>(error: Error, plain: impl FnOnce() -> T, poisoned: impl
             warn(&error);
             in_method(plain)
         }
-        OnViolation::Error if context::with(|context| context.operation.is_some()) => panic!("{error}"),
+        OnViolation::Error if on_the_stream() => panic!("{error}"),
         OnViolation::Error => poisoned(&error),
     }
 }

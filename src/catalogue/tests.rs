@@ -205,8 +205,8 @@ fn the_kernels_that_a_body_reaches_are_found() {
     assert_eq!(reached("adapters::reduce::along(reduce::sum)"), ["reduce::sum"], "as an argument");
     assert_eq!(reached("adapters::matmul::product()"), ["matmul::matmul"], "in the adapter");
     assert_eq!(
-        reached("adapters::scatter::scatter_or()"),
-        ["scatter::scatter"],
+        reached("adapters::scatter::scatter_nd()"),
+        ["scatter::scatter_nd"],
         "beside another function of the adapter's"
     );
     assert_eq!(reached("Self::bool_any(Self::int_not_equal_elem(x, 0))"), [""; 0], "through other methods");

@@ -2,6 +2,7 @@
 
 use super::versions::Versions;
 use burn_backend::{DType, Shape};
+use burn_deterministic_recording::EnvironmentDifference;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -132,6 +133,19 @@ pub enum Error {
         written_by: Versions,
     },
 
+    /// The checkpoint was taken in another environment, in which bits can differ.
+    #[error(
+        "{checkpoint} was taken in another environment, and what is computed here can have other bits; then against now: {}; \
+         go on where it was taken, or accept that by `Checkpoint::resume` in the place of `resume_in_same_environment`",
+        joined(differences)
+    )]
+    OtherEnvironment {
+        /// The checkpoint.
+        checkpoint: String,
+        /// What differs: its environment first, the present one second.
+        differences: Vec<EnvironmentDifference>,
+    },
+
     /// Two parts were given the same name.
     #[error("the checkpoint has a part named `{name}` already; give each part a name of its own")]
     Duplicate {
@@ -194,7 +208,7 @@ pub enum Error {
     },
 
     /// The module or optimizer at hand is not the one that was saved.
-    #[error("`{name}` of {checkpoint} does not fit: {}", list(mismatches))]
+    #[error("`{name}` of {checkpoint} does not fit: {}", joined(mismatches))]
     Mismatch {
         /// The part.
         name: String,
@@ -319,6 +333,7 @@ fn tensor(path: Option<&str>) -> String {
     path.map_or_else(|| "a tensor".to_owned(), |path| format!("`{path}`"))
 }
 
-fn list(mismatches: &[Mismatch]) -> String {
-    mismatches.iter().map(Mismatch::to_string).collect::<Vec<_>>().join("; ")
+/// `a; b; c`.
+pub(super) fn joined(items: &[impl fmt::Display]) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use tempfile::{Builder, NamedTempFile};
 
 const MAGIC: [u8; 8] = *b"\x89BDckpt\n";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const HASHED_HEADER: usize = 32;
 const WRITTEN_BY: usize = 64;
 const HEADER: usize = WRITTEN_BY + versions::SIZE;

@@ -63,9 +63,13 @@
 //! restored; but [`Checkpoint::resume`] is an error, because the bits of what follows are not promised.
 //! [`Checkpoint::resume_across_versions`] goes on all the same.
 //!
-//! The file does not name the device, the driver, the version of CubeCL or the build of the program. `resume` on another of
-//! these succeeds, and the training can end with other bits: where machines differ, save the device's name as a value and
-//! compare it.
+//! # Environment
+//!
+//! A file also has the [environment](crate::environment()) of the training, with the devices of its modules and without a
+//! seed: device, driver, CubeCL, compiler, settings, configuration. In another environment [`Checkpoint::resume`] goes on, and
+//! a warning on standard error says in words what differs (`driver: llvmpipe Mesa 22.3.6 against llvmpipe Mesa 25.0.7`),
+//! because the training can then end with other bits. [`Checkpoint::resume_in_same_environment`] is an error there. The build
+//! of the program itself is not noted.
 //!
 //! # What is saved
 //!
@@ -91,6 +95,7 @@
 //! the repository's example `digits_learner` does; to compare the models of two runs of a `Learner`, use
 //! [`digest`](crate::digest()).
 
+mod contents;
 mod error;
 mod file;
 mod folder;
@@ -101,6 +106,7 @@ mod value;
 mod versions;
 mod writer;
 
+pub use contents::{Content, Item};
 pub use error::{Difference, Error, Mismatch};
 pub use folder::Checkpoints;
 pub use optimizer::Optimizer;
@@ -108,15 +114,18 @@ pub use versions::Versions;
 pub use writer::CheckpointWriter;
 
 use crate::backend::check_indices;
+use crate::environment::{self, DeviceKey};
 use crate::random::{RandomState, random_state, restore_random_state};
 use burn_core::module::Module;
+use burn_deterministic_recording::{Environment, EnvironmentDifference};
 use burn_optim::lr_scheduler::LrSchedulerRecord;
 use module::ModuleState;
 use optimizer::{OptimizerState, Scalars};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use tensor::Stored;
 
@@ -132,6 +141,10 @@ pub struct Checkpoint {
     parts: BTreeMap<String, Part>,
     path: Option<PathBuf>,
     written_by: Versions,
+    /// Where a loaded checkpoint was taken.
+    taken_in: Option<Environment>,
+    /// The devices of the modules that were read or restored.
+    devices: BTreeSet<DeviceKey>,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -147,6 +160,7 @@ enum Part {
 struct Index<'a> {
     step: u64,
     random: &'a RandomState,
+    environment: Environment,
     parts: &'a BTreeMap<String, Part>,
 }
 
@@ -154,6 +168,7 @@ struct Index<'a> {
 struct LoadedIndex {
     step: u64,
     random: RandomState,
+    environment: Environment,
     parts: BTreeMap<String, Part>,
 }
 
@@ -168,7 +183,15 @@ impl Checkpoint {
         let random = random_state()?;
         // The parts may have been computed long before, and then reading them reports no index out of range.
         check_indices()?;
-        Ok(Self { step, random, parts: BTreeMap::new(), path: None, written_by: Versions::current() })
+        Ok(Self {
+            step,
+            random,
+            parts: BTreeMap::new(),
+            path: None,
+            written_by: Versions::current(),
+            taken_in: None,
+            devices: BTreeSet::new(),
+        })
     }
 
     /// Reads a module's parameters, buffers and flags.
@@ -178,8 +201,9 @@ impl Checkpoint {
     /// - [`Error::Unreadable`] when an operation left an error on a tensor,
     /// - [`Error::Ambiguous`] when two parameters have one path,
     /// - [`Error::Duplicate`] when the name is taken.
-    pub fn with_module<M: Module>(self, name: &str, module: &M) -> Result<Self, Error> {
+    pub fn with_module<M: Module>(mut self, name: &str, module: &M) -> Result<Self, Error> {
         let state = ModuleState::read(name, module)?;
+        self.note_devices(module);
         self.with(name, Part::Module(state))
     }
 
@@ -236,7 +260,12 @@ impl Checkpoint {
     ///
     /// [`Error::Io`], when the disk is full for example; at `path` is then the previous file or the whole new one.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        let index = value::encoded(&Index { step: self.step, random: &self.random, parts: &self.parts });
+        let index = value::encoded(&Index {
+            step: self.step,
+            random: &self.random,
+            environment: self.environment(),
+            parts: &self.parts,
+        });
         let tensors: Vec<&[u8]> = self.parts.values().flat_map(Part::tensors).map(|tensor| &tensor.bytes[..]).collect();
         file::write(path.as_ref(), &self.written_by, &index, &tensors)
     }
@@ -250,7 +279,7 @@ impl Checkpoint {
         let path = path.as_ref();
         let mut file = file::Verified::open(path)?;
         let index = file.index()?;
-        let LoadedIndex { step, random, mut parts } = ciborium::from_reader(&index[..])
+        let LoadedIndex { step, random, environment, mut parts } = ciborium::from_reader(&index[..])
             .map_err(|error| file.damaged(format!("its index cannot be decoded: {error}")))?;
         for tensor in parts.values_mut().flat_map(Part::tensors_mut) {
             tensor.bytes = burn_backend::Bytes::from_bytes_vec(file.bytes(tensor.length)?);
@@ -260,12 +289,30 @@ impl Checkpoint {
         }
         let written_by = file.written_by().clone();
         file.finish()?;
-        Ok(Self { step, random, parts, path: Some(path.to_owned()), written_by })
+        Ok(Self {
+            step,
+            random,
+            parts,
+            path: Some(path.to_owned()),
+            written_by,
+            taken_in: Some(environment),
+            devices: BTreeSet::new(),
+        })
     }
 
     /// The versions of this crate and of Burn that took the checkpoint.
     pub fn written_by(&self) -> &Versions {
         &self.written_by
+    }
+
+    /// The environment that the checkpoint was taken in: that of [`environment`](crate::environment()), with the devices of
+    /// the modules in it, and without a seed.
+    pub fn environment(&self) -> Environment {
+        self.taken_in.clone().unwrap_or_else(|| environment::of(&self.devices))
+    }
+
+    fn note_devices<M: Module>(&mut self, module: &M) {
+        self.devices.extend(module.devices().iter().map(DeviceKey::of));
     }
 
     /// Gives `module` the values saved under `name`. Its parameters stay on their devices and keep their ids.
@@ -279,6 +326,7 @@ impl Checkpoint {
         let Some(Part::Module(state)) = self.take(name, |part| matches!(part, Part::Module(_))) else {
             return Err(self.missing("module", name));
         };
+        self.note_devices(&module);
         state.restore(name, &self.to_string(), module)
     }
 
@@ -337,10 +385,24 @@ impl Checkpoint {
     /// - [`Error::Unrestored`] when there are parts that were not restored,
     /// - [`Error::Random`] when the thread has entered more or fewer random streams than the saved one.
     pub fn resume(self) -> Result<u64, Error> {
-        if self.written_by != Versions::current() {
-            return Err(Error::OtherVersions { checkpoint: self.to_string(), written_by: self.written_by });
-        }
+        self.check_versions()?;
         self.resume_across_versions()
+    }
+
+    /// As [`resume`](Self::resume), and an error in another [environment](Self::environment) than the checkpoint was taken in:
+    /// for a training that must end with the same bits, and may move from machine to machine.
+    ///
+    /// # Errors
+    ///
+    /// As of [`resume`](Self::resume), and [`Error::OtherEnvironment`] with what differs. Nothing has been restored then.
+    pub fn resume_in_same_environment(self) -> Result<u64, Error> {
+        self.check_versions()?;
+        self.check_restored()?;
+        let differences = self.differences();
+        if !differences.is_empty() {
+            return Err(Error::OtherEnvironment { checkpoint: self.to_string(), differences });
+        }
+        self.restore_random()
     }
 
     /// As [`resume`](Self::resume), also where [other versions](Self::written_by) took the checkpoint: the training can
@@ -350,9 +412,41 @@ impl Checkpoint {
     ///
     /// [`Error::Unrestored`] and [`Error::Random`], as of [`resume`](Self::resume).
     pub fn resume_across_versions(self) -> Result<u64, Error> {
-        if !self.parts.is_empty() {
-            return Err(Error::Unrestored { checkpoint: self.to_string(), parts: self.names() });
+        self.check_restored()?;
+        let differences = self.differences();
+        if !differences.is_empty() {
+            // A closed standard error must not end the training.
+            let _ = writeln!(
+                std::io::stderr(),
+                "burn-deterministic: warning, {self} was taken in another environment, and what follows can have other \
+                 bits; then against now: {}",
+                error::joined(&differences)
+            );
         }
+        self.restore_random()
+    }
+
+    fn check_versions(&self) -> Result<(), Error> {
+        match self.written_by == Versions::current() {
+            true => Ok(()),
+            false => Err(Error::OtherVersions { checkpoint: self.to_string(), written_by: self.written_by.clone() }),
+        }
+    }
+
+    fn check_restored(&self) -> Result<(), Error> {
+        match self.parts.is_empty() {
+            true => Ok(()),
+            false => Err(Error::Unrestored { checkpoint: self.to_string(), parts: self.names() }),
+        }
+    }
+
+    /// What differs between the environment of a loaded checkpoint and the present one.
+    fn differences(&self) -> Vec<EnvironmentDifference> {
+        let now = || environment::of(&self.devices);
+        self.taken_in.as_ref().map(|then| then.differences(&now())).unwrap_or_default()
+    }
+
+    fn restore_random(self) -> Result<u64, Error> {
         restore_random_state(&self.random)?;
         Ok(self.step)
     }

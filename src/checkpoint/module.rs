@@ -85,6 +85,16 @@ impl ModuleState {
         Ok(module.map(&mut Writer { path: Path::default(), saved: self.0, sharing, shared: HashMap::new() }))
     }
 
+    /// Lists all of it, by path, and whether parameters are trainable.
+    pub(super) fn each(&self, add: &mut impl FnMut(String, super::Content)) {
+        for (path, entry) in &self.0 {
+            add(path.clone(), entry.content.listed());
+            if let Content::Tensor { trainable: Some(trainable), .. } = &entry.content {
+                add(format!("{path}: trainable"), super::Content::Text(trainable.to_string()));
+            }
+        }
+    }
+
     pub(super) fn tensors(&self) -> impl Iterator<Item = &Stored> {
         self.0.values().filter_map(|entry| match &entry.content {
             Content::Tensor { stored, .. } => Some(stored),

@@ -3,6 +3,7 @@
 //! Burn's record names state by `ParamId`, which is random, and lists it in the order of a hash map. Its contents are
 //! reachable through its own file format only, so records pass through that on their way.
 
+use super::contents::{Content, each_scalar};
 use super::error::{Difference, Error, Mismatch};
 use super::module::identities;
 use super::tensor::Stored;
@@ -276,6 +277,20 @@ impl OptimizerState {
             compare(path, &saved.fields, &loaded.fields);
         }
         differences
+    }
+
+    /// Lists all of it, by the parameter's path and the field.
+    pub(super) fn each(&self, add: &mut impl FnMut(String, Content)) {
+        let mut each = |before: &str, fields: &Fields| {
+            for (field, stored) in &fields.tensors {
+                add(format!("{before}{field}"), Content::Tensor(stored.clone().into_data()));
+            }
+            each_scalar(before, &fields.scalars, add);
+        };
+        each("", &self.whole);
+        for (path, state) in &self.parameters {
+            each(&format!("{path}: "), &state.fields);
+        }
     }
 
     pub(super) fn tensors(&self) -> impl Iterator<Item = &Stored> {

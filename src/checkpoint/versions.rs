@@ -1,9 +1,7 @@
 //! The versions that a file names.
 
+use crate::environment::BURN;
 use std::fmt;
-
-/// The version of the Burn crates that Cargo.toml pins.
-const BURN: &str = "0.22.1";
 
 /// Bytes of a version in a file: ASCII, then zeros.
 const LENGTH: usize = 32;
@@ -13,7 +11,7 @@ pub(super) const SIZE: usize = 2 * LENGTH;
 
 /// The versions of the crates that took a checkpoint. `Display` is `burn-deterministic 0.1.0 with Burn 0.22.1`.
 ///
-/// The same bits need the same versions of both, and the same device model, driver and build, which are not recorded.
+/// The same bits need the same versions of both, and the same [environment](super::Checkpoint::environment) and build.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Versions {

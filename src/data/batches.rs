@@ -7,6 +7,7 @@ use super::panic::discard;
 use super::position::{Cursor, Progression};
 use super::slices::Reading;
 use super::workers::Workers;
+use crate::record::Steps;
 use burn_core::data::dataloader::{DataLoaderIterator, Progress};
 use burn_core::data::dataset::DatasetError;
 use std::sync::Arc;
@@ -28,6 +29,8 @@ pub struct Batches<I, O> {
     progression: Arc<Progression>,
     /// Of a slice, that it is being read.
     _reading: Option<Reading>,
+    /// In a recording.
+    steps: Steps,
 }
 
 /// Where the batches of a pass come from.
@@ -88,7 +91,17 @@ impl<I: Send + 'static, O: Send + 'static> Batches<I, O> {
             }
         };
         let (epoch, batch) = (start.epoch, start.batch);
-        Self { source, epoch, batch, places, processed, number, progression, _reading: reading }
+        Self {
+            source,
+            epoch,
+            batch,
+            places,
+            processed,
+            number,
+            progression,
+            _reading: reading,
+            steps: Steps::default(),
+        }
     }
 
     /// The items processed are places of the epoch's order, so samples that a filter left out count.
@@ -110,9 +123,12 @@ impl<I: Send + 'static, O: Send + 'static> Iterator for Batches<I, O> {
     type Item = Result<O, LoadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        // Before the batch is made: its uploads are part of its step.
+        self.steps.begin(self.epoch, self.batch);
         let loaded = self.load();
         if !matches!(loaded, Some(Ok(_))) {
             self.source = Source::Ended;
+            self.steps.end();
         }
         let Load { batch, processed, last } = match loaded? {
             Ok(load) => load,

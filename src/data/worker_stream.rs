@@ -1,6 +1,7 @@
 //! Burn's streams of workers.
 
 use crate::random::unseed;
+use crate::record;
 use burn_backend::StreamId;
 use std::sync::{Mutex, MutexGuard};
 
@@ -20,7 +21,11 @@ fn left() -> MutexGuard<'static, Vec<StreamId>> {
 impl WorkerStream {
     pub(super) fn take() -> Self {
         let taken = left().pop();
-        Self(taken.unwrap_or_else(StreamId::allocate))
+        Self(taken.unwrap_or_else(|| {
+            let stream = StreamId::allocate();
+            record::leave_out(stream);
+            stream
+        }))
     }
 
     /// Runs a worker on the stream.

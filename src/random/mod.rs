@@ -15,10 +15,10 @@ mod threads;
 
 pub(crate) use device_seed::{plant, waited};
 pub(crate) use draw::{next_stream, set_backend_seed};
-pub(crate) use position::{begun, devices, is_run_unasked, run_unasked, seen, tensors_exist};
+pub(crate) use position::{begun, is_run_unasked, run_unasked, tensors_exist};
 pub(crate) use repeat::repeatable;
 pub use rng::StreamRng;
 pub use seed::set_random_seed;
-pub(crate) use seed::unseed;
+pub(crate) use seed::{seed_in_words, unseed};
 pub use state::{RandomState, random_state, restore_random_state};
 pub use stream::{EnteredStream, RandomStream};

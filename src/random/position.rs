@@ -5,6 +5,7 @@
 //! one ascending counter when the operation that makes it is issued: a seed notes the counter, and an operation belongs
 //! to the last seed noted before its output's number. The same holds for a stream that is entered or left.
 
+use crate::device;
 use crate::error::Error;
 use crate::settings::is_op_determinism_enabled;
 use burn_backend::StreamId;
@@ -54,17 +55,6 @@ impl Counter {
     }
 }
 
-/// Devices on which Burn's stream has run something.
-static DEVICES: Mutex<Vec<CubeDevice>> = Mutex::new(Vec::new());
-
-/// Notes a device on which Burn's stream runs something.
-pub(crate) fn seen(device: &CubeDevice) {
-    let mut devices = DEVICES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    if !devices.contains(device) {
-        devices.push(device.clone());
-    }
-}
-
 /// Streams whose operations this crate has run by itself, while they run.
 static UNASKED: Mutex<Vec<StreamId>> = Mutex::new(Vec::new());
 
@@ -93,15 +83,10 @@ pub(crate) fn run_unasked<T>(stream: StreamId, body: impl FnOnce() -> T) -> T {
     body()
 }
 
-/// The devices that have been [seen].
-pub(crate) fn devices() -> Vec<CubeDevice> {
-    DEVICES.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
-}
-
-/// Runs what Burn's stream `stream` still holds, on every device that has been [seen].
+/// Runs what Burn's stream `stream` still holds, on every device [in use](device::in_use).
 ///
-/// A device whose very first operation waits has not been seen yet. That is the default device, which is asked in any
-/// case, or one whose operation will find that it was not counted.
+/// A device whose very first operation waits is not in use yet. That is the default device, which is asked in any case, or
+/// one whose operation will find that it was not counted.
 ///
 /// # Errors
 ///
@@ -110,8 +95,12 @@ pub(super) fn run_queued(stream: StreamId) -> Result<(), Error> {
     if !tensors_exist() {
         return Ok(());
     }
-    seen(&CubeDevice::default());
-    for device in devices() {
+    let mut devices = device::in_use();
+    let default = CubeDevice::default();
+    if !devices.contains(&default) {
+        devices.push(default);
+    }
+    for device in devices {
         let client = GlobalFusionClient::<FusionCubeRuntime>::new(device.clone());
         stream.executes(|| client.try_sync(|| ())).map_err(|error| Error::Device {
             device: format!("{device:?}"),

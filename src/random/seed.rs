@@ -1,10 +1,11 @@
 //! The seed of a thread.
 
 use super::seeded_only;
-use super::thread::{Source, Thread};
-use super::threads::{change, with_thread};
+use super::thread::{Source, Thread, key_of_seed};
+use super::threads::{change, lock, with_thread};
 use crate::settings::is_op_determinism_enabled;
 use burn_backend::StreamId;
+use core::cell::Cell;
 
 /// Seeds every random operation that this thread issues from now on.
 ///
@@ -27,10 +28,30 @@ use burn_backend::StreamId;
 /// `let _draws = stream.fork_index(n).enter();`. A parameter that Burn initialises at its first use draws in the thread
 /// of that use: where several threads share a model, call [`initialize`](crate::initialize) before.
 pub fn set_random_seed(seed: u64) {
+    LAST.set(Some(seed));
     if !is_op_determinism_enabled() {
         seeded_only::watch();
     }
     change(StreamId::current(), |thread| thread.seed(Source::of_seed(seed)));
+}
+
+thread_local! {
+    /// The last seed that this thread was given, for [`seed_in_words`].
+    static LAST: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// The seed that this thread draws from where it has entered nothing: the number, or the start of the hash of the key where
+/// the key is not of a number that this process knows, as after a state was restored or `Device::seed` was called. `None`
+/// without a seed, and with that of all threads.
+pub(crate) fn seed_in_words(of_all_threads: Option<u64>) -> Option<String> {
+    let (seeded, _) = lock().get(&StreamId::current())?.save();
+    let key = seeded?.key();
+    let is_of = |seed: &u64| key_of_seed(*seed) == key;
+    match (LAST.get().filter(is_of), of_all_threads.filter(is_of)) {
+        (Some(seed), _) => Some(seed.to_string()),
+        (None, Some(_)) => None,
+        (None, None) => Some(format!("key {}", &blake3::hash(&key).to_hex()[..16])),
+    }
 }
 
 /// Ends this thread's seed, and what it has entered.

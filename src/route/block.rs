@@ -1,5 +1,6 @@
 //! A block of Burn's operation stream, and how it runs.
 
+use super::bind::bind;
 use super::elementwise::Sequence;
 use super::rerun::repeated;
 use super::{coverage, interpret, plans};
@@ -9,6 +10,8 @@ use crate::context;
 use crate::error::Error;
 use crate::exit;
 use crate::known_answer;
+use crate::record;
+use crate::settings::is_observing;
 use crate::violation::violated;
 use burn_backend::ExecutionError;
 use burn_cubecl::CubeDevice;
@@ -16,6 +19,7 @@ use burn_cubecl::fusion::{FallbackOperation, FusedOperation};
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_fusion::stream::Context;
 use burn_ir::{OperationIr, TensorError};
+use core::ops::Range;
 use cubecl::client::Client;
 
 /// Operations in program order, in Burn's relative form.
@@ -24,6 +28,8 @@ pub(super) struct Block {
     client: Client,
     operations: Vec<OperationIr>,
     work: Work,
+    /// The work where each operation is recorded; made when that is first asked for.
+    recorded: Option<Vec<(Range<usize>, Option<Sequence>)>>,
 }
 
 /// How the operations of a block run.
@@ -37,7 +43,7 @@ pub(super) enum Work {
 impl Block {
     pub(super) fn new(device: CubeDevice, operations: Vec<OperationIr>, work: Work) -> Self {
         let client = device.client();
-        Self { device, client, operations, work }
+        Self { device, client, operations, work, recorded: None }
     }
 
     /// Refuses to run while a graph of kernels is captured.
@@ -49,13 +55,70 @@ impl Block {
         }
     }
 
-    /// Refuses a device whose arithmetic is not what the kernels rely on.
-    fn check_arithmetic(&self) {
+    /// Refuses a device whose arithmetic is not what the kernels rely on. Whether none of them may run the block, where the
+    /// settings let that pass.
+    fn check_arithmetic(&self) -> bool {
         // A graph of kernels that is captured may hold no other kernel; the next block asks.
         if !self.client.is_capturing()
             && let Err(error) = known_answer::of(&self.device)
         {
-            violated(&error);
+            violated(error);
+            return true;
+        }
+        false
+    }
+
+    /// Runs the block's operations on Burn's plain backend.
+    fn run_plain(
+        &self,
+        context: &mut Context<CubeFusionHandle>,
+        fallback: &dyn Fn(usize) -> Box<dyn FallbackOperation>,
+    ) {
+        for (index, operation) in self.operations.iter().enumerate() {
+            interpret::run_plain(operation, context, || fallback(index));
+        }
+    }
+
+    /// Runs some of the block's operations one after the other.
+    fn run_each(
+        &self,
+        operations: Range<usize>,
+        context: &mut Context<CubeFusionHandle>,
+        fallback: &dyn Fn(usize) -> Box<dyn FallbackOperation>,
+    ) {
+        for index in operations {
+            interpret::run(&self.operations[index], &self.device, context, || fallback(index));
+        }
+    }
+
+    /// Runs some of the block's operations in one kernel.
+    fn run_together(
+        &self,
+        sequence: &Sequence,
+        operations: Range<usize>,
+        context: &mut Context<CubeFusionHandle>,
+        fallback: &dyn Fn(usize) -> Box<dyn FallbackOperation>,
+    ) {
+        let recorded = record::is_recording().then(|| {
+            let bound = self.operations[operations.clone()].iter().map(|operation| bind(operation, context));
+            record::Together::begin(bound.collect(), &context.handles)
+        });
+        match sequence.refused(&self.device, context) {
+            None => repeated(
+                &self.device,
+                context,
+                |context| sequence.work(context),
+                |context| {
+                    coverage::launching(|| sequence.run(&self.device, context));
+                },
+            ),
+            Some(error) => {
+                violated(&error);
+                operations.for_each(|index| fallback(index).run(context));
+            }
+        }
+        if let Some(recorded) = recorded {
+            recorded.end(&mut context.handles);
         }
     }
 
@@ -102,29 +165,26 @@ impl FusedOperation for Block {
             return coverage::done();
         }
         exit::hold();
+        if is_observing() {
+            return self.run_plain(context, fallback);
+        }
         coverage::routed();
         self.check_capture();
-        self.check_arithmetic();
+        let is_refused = self.check_arithmetic();
         match &self.work {
-            Work::Operations => {
-                for (index, operation) in self.operations.iter().enumerate() {
-                    interpret::run(operation, &self.device, context, || fallback(index));
+            _ if is_refused => self.run_plain(context, fallback),
+            Work::Operations => self.run_each(0..self.operations.len(), context, fallback),
+            Work::Elementwise(sequence) if record::each_operation() => {
+                let parts = self.recorded.take().unwrap_or_else(|| sequence.writing_all(&self.operations));
+                for (range, part) in &parts {
+                    match part {
+                        Some(part) => self.run_together(part, range.clone(), context, fallback),
+                        None => self.run_each(range.clone(), context, fallback),
+                    }
                 }
+                self.recorded = Some(parts);
             }
-            Work::Elementwise(run) => match run.refused(&self.device, context) {
-                None => repeated(
-                    &self.device,
-                    context,
-                    |context| run.work(context),
-                    |context| {
-                        coverage::launching(|| run.run(&self.device, context));
-                    },
-                ),
-                Some(error) => {
-                    violated(&error);
-                    (0..self.operations.len()).for_each(|index| fallback(index).run(context));
-                }
-            },
+            Work::Elementwise(sequence) => self.run_together(sequence, 0..self.operations.len(), context, fallback),
         }
         self.report_indices(context);
         coverage::done();

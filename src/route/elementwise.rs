@@ -24,6 +24,7 @@ use burn_ir::{
 };
 use cubecl::prelude::InputScalar;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Instructions of a program that is reduced: a kernel of a reduction has many copies of it.
@@ -48,6 +49,8 @@ pub(super) struct Sequence {
     reduction: Option<Reduction>,
     /// The operations' methods, for error texts.
     methods: Vec<&'static str>,
+    /// Whether all results are written, also those that nothing needs after the sequence: they are recorded.
+    writes_all: bool,
 }
 
 /// The reduction that a sequence ends with.
@@ -93,15 +96,35 @@ impl Sequence {
             max_tensors,
             reduction: None,
             methods: Vec::new(),
+            writes_all: false,
         };
         sequence.take(operation).then_some(sequence)
+    }
+
+    /// The same operations in sequences that write every result, each with the indices of its operations: more than one
+    /// where a kernel cannot bind all results, and no sequence for an operation that runs by itself then.
+    pub(super) fn writing_all(&self, operations: &[OperationIr]) -> Vec<(Range<usize>, Option<Self>)> {
+        let mut parts: Vec<(Range<usize>, Option<Self>)> = Vec::new();
+        for (index, operation) in operations.iter().enumerate() {
+            if let Some((range, Some(part))) = parts.last_mut()
+                && part.take(operation)
+            {
+                range.end = index + 1;
+                continue;
+            }
+            let part = Self::new(operation, self.max_tensors).map(|part| Self { writes_all: true, ..part });
+            parts.push((index..index + 1, part));
+        }
+        parts.into_iter().map(|(range, part)| (range, part.map(Self::finish))).collect()
     }
 
     /// Takes `operation` into the sequence, or returns false and leaves the sequence as it was.
     pub(super) fn take(&mut self, operation: &OperationIr) -> bool {
         if let OperationIr::Drop(tensor) = operation {
-            self.results.retain(|(id, ..)| *id != tensor.id);
-            self.reduction.take_if(|reduction| reduction.out == tensor.id);
+            if !self.writes_all {
+                self.results.retain(|(id, ..)| *id != tensor.id);
+                self.reduction.take_if(|reduction| reduction.out == tensor.id);
+            }
             return true;
         }
         let mut extended = self.clone();
@@ -307,7 +330,9 @@ impl Sequence {
     fn place_of(&mut self, tensor: &TensorIr) -> Option<Place> {
         let place = *self.places.get(&tensor.id)?;
         if tensor.status == TensorStatus::ReadWrite {
-            self.results.retain(|(id, ..)| *id != tensor.id);
+            if !self.writes_all {
+                self.results.retain(|(id, ..)| *id != tensor.id);
+            }
             let operands = self.words.iter_mut().chain(&mut self.conditions);
             operands.filter(|operand| operand.id == tensor.id).for_each(|operand| operand.status = tensor.status);
         }

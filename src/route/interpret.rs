@@ -9,6 +9,8 @@ use crate::catalogue;
 use crate::context;
 use crate::error::{Error, Refusal};
 use crate::promise;
+use crate::random::repeatable;
+use crate::record;
 use crate::violation::violated;
 use burn_backend::ops::IntTensorOps;
 use burn_backend::{Backend, DType, DTypeUsage};
@@ -21,6 +23,7 @@ use burn_ir::{
     TensorStatus,
 };
 use burn_router::TensorInterpreter;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 type B = Deterministic<CubeBackend>;
 
@@ -37,10 +40,10 @@ pub(super) fn run(
     context: &mut Context<CubeFusionHandle>,
     plain: impl Fn() -> Box<dyn FallbackOperation>,
 ) {
-    if matches!(operation, OperationIr::Init(_) | OperationIr::Drop(_)) {
+    let operation = bind(operation, context);
+    if without_work(&operation, context, &plain) {
         return;
     }
-    let operation = bind(operation, context);
     let runs_plain = match refused_on_the_stream(&operation) {
         None => false,
         Some(method) => {
@@ -61,10 +64,62 @@ pub(super) fn run(
         inputs: operation.inputs().cloned().collect(),
         outputs: operation.outputs().cloned().collect(),
     };
-    repeated(device, context, work, |context| match runs_plain {
-        true => plain().run(context),
-        false => on_the_backend(&operation, device, context),
+    recorded(&operation, context, |context| {
+        repeated(device, context, work, |context| match runs_plain {
+            true => plain().run(context),
+            false => on_the_backend(&operation, device, context),
+        });
     });
+}
+
+/// Runs `operation`, given in Burn's relative form, on Burn's plain backend.
+pub(super) fn run_plain(
+    operation: &OperationIr,
+    context: &mut Context<CubeFusionHandle>,
+    plain: impl Fn() -> Box<dyn FallbackOperation>,
+) {
+    let operation = bind(operation, context);
+    if !without_work(&operation, context, &plain) {
+        recorded(&operation, context, |context| plain().run(context));
+    } else if let OperationIr::Drop(_) = operation {
+        plain().run(context);
+    }
+}
+
+/// Whether `operation` computes nothing: then it is done.
+fn without_work(
+    operation: &OperationIr,
+    context: &mut Context<CubeFusionHandle>,
+    plain: &impl Fn() -> Box<dyn FallbackOperation>,
+) -> bool {
+    match operation {
+        OperationIr::Init(_) => recorded(operation, context, |_| ()),
+        OperationIr::Drop(_) => record::freed(operation),
+        OperationIr::Custom(custom) if custom.id == record::MARK => plain().run(context),
+        _ => return false,
+    }
+    true
+}
+
+/// Runs `body`, which runs `operation`, and records that where the process records.
+fn recorded(
+    operation: &OperationIr,
+    context: &mut Context<CubeFusionHandle>,
+    body: impl FnOnce(&mut Context<CubeFusionHandle>),
+) {
+    let Some(run) = record::Run::begin(operation, &context.handles) else { return body(context) };
+    let mut draws = Vec::new();
+    let result = catch_unwind(AssertUnwindSafe(|| repeatable(&mut draws, || body(context))));
+    let error = result.as_ref().err().map(|panic| panic_text(&**panic));
+    run.end(operation, &context.handles, &draws, error);
+    if let Err(panic) = result {
+        resume_unwind(panic);
+    }
+}
+
+fn panic_text(panic: &(dyn core::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned())).unwrap_or_else(|| "a panic".to_owned())
 }
 
 fn on_the_backend(operation: &OperationIr, device: &CubeDevice, context: &mut Context<CubeFusionHandle>) {

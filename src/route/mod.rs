@@ -37,17 +37,36 @@ pub(crate) fn install() -> Result<(), Error> {
     if tensors_exist() {
         return Err(Error::TooLate);
     }
+    take_all()?;
+    coverage::install();
+    plant();
+    copy_at_once();
+    Ok(())
+}
+
+/// Has every operation pass by the [recorder](crate::record), on Burn's own kernels.
+///
+/// # Errors
+///
+/// As [`install`].
+pub(crate) fn observe() -> Result<(), Error> {
+    if tensors_exist() {
+        return Err(Error::TooLate);
+    }
+    take_all()?;
+    coverage::observe();
+    Ok(())
+}
+
+/// Has the fuser of this module take every operation, and no other.
+fn take_all() -> Result<(), Error> {
     // Removing an unknown name changes nothing, and fails if the registry is closed.
     remove(Block::NAME).map_err(registry_error)?;
     configuration::install()?;
     for name in BUILTIN_NAMES {
         remove(name).map_err(registry_error)?;
     }
-    register(fuser::RouteProvider).map_err(registry_error)?;
-    coverage::install();
-    plant();
-    copy_at_once();
-    Ok(())
+    register(fuser::RouteProvider).map_err(registry_error)
 }
 
 fn registry_error(error: RegistryError) -> Error {

@@ -18,10 +18,8 @@
 //! From then on the server says that it is for the device that does not exist. This crate's fuser knows better; another
 //! optimization that the program has registered, whose operations are refused in any case, would get that device.
 //!
-//! Plans decide which operations share a kernel, and that changes no bits. The number of plans that are made before the
-//! exchange follows what the program needs: at least [`MIN_PLANS`], and four times as many as were made again after they
-//! had been dropped. Plans that differ only in a distribution's parameters count as a few. Queues of threads that have
-//! ended, which Burn keeps too, go with the same exchange: it also comes after [`MAX_THREADS`] threads.
+//! Plans decide which operations share a kernel, and that changes no bits. Queues of threads that have ended, which Burn
+//! keeps too, go with the same exchange. It is due when too many of either were made (see [`Kept`]).
 
 use super::pending;
 use crate::random::run_unasked;
@@ -44,17 +42,14 @@ use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
 
-/// Plans that are kept at least.
-const MIN_PLANS: usize = 1 << 8;
+/// Plans, and queues, that are made before an exchange at least.
+const MIN_MADE: usize = 1 << 8;
 
-/// Plans that are kept at most.
-const MAX_PLANS: usize = 1 << 16;
+/// Plans, and queues, that are made before an exchange at most.
+const MAX_MADE: usize = 1 << 16;
 
-/// Plans of like operations that count.
+/// Plans of like operations that count as made again.
 const MAX_ALIKE: usize = 8;
-
-/// An exchange is due after so many threads have issued operations, at least.
-const MAX_THREADS: usize = 1 << 8;
 
 /// The operation that takes tensors out or puts them back.
 pub(super) const EXCHANGE: &str = "burn-deterministic::exchange";
@@ -64,19 +59,51 @@ const NOWHERE: usize = u16::MAX as usize;
 
 type Client = GlobalFusionClient<FusionCubeRuntime>;
 
-/// The plans of a device.
-struct Plans {
+/// What Burn's server keeps for ever of one kind: plans, or queues.
+///
+/// How many are made before the next exchange follows what the program needs: four times as many as were made again after
+/// they had been dropped, within [`MIN_MADE`] and [`MAX_MADE`].
+struct Kept<K> {
     /// How many were made since the last exchange.
     made: usize,
-    /// How many have operations of this hash, in which parameters of distributions take no part.
-    hashes: HashMap<u64, usize>,
-    /// Hashes of those made before.
-    known: HashSet<u64>,
+    /// How many of them have this key.
+    keys: HashMap<K, usize>,
+    /// Keys of those made before.
+    known: HashSet<K>,
     limit: usize,
-    /// Threads that have issued an operation since the last exchange, and before it since the one before.
-    threads: HashSet<StreamId>,
-    threads_before: HashSet<StreamId>,
-    max_threads: usize,
+}
+
+impl<K: Eq + Hash> Kept<K> {
+    fn new(limit: usize) -> Self {
+        Self { made: 0, keys: HashMap::new(), known: HashSet::new(), limit }
+    }
+
+    /// Counts one. Whether an exchange is due.
+    fn made(&mut self, key: K) -> bool {
+        self.made += 1;
+        *self.keys.entry(key).or_default() += 1;
+        self.made >= self.limit
+    }
+
+    /// Notes that all were dropped.
+    fn dropped(&mut self) {
+        let again = self.keys.iter().filter(|(key, _)| self.known.contains(key));
+        let again: usize = again.map(|(_, made)| *made.min(&MAX_ALIKE)).sum();
+        self.limit = (4 * again).clamp(MIN_MADE, MAX_MADE);
+        if self.known.len() > MAX_MADE {
+            self.known.clear();
+        }
+        self.known.extend(self.keys.drain().map(|(key, _)| key));
+        self.made = 0;
+    }
+}
+
+/// What a device's server keeps.
+struct Server {
+    /// Plans, by a hash of their operations in which parameters of distributions take no part.
+    plans: Kept<u64>,
+    /// Queues, by the thread that has issued operations.
+    queues: Kept<StreamId>,
     /// Whether an exchange was asked for.
     asked: bool,
     /// The device, where its server was made for another.
@@ -86,14 +113,9 @@ struct Plans {
 thread_local! {
     /// Of the device whose operations this thread runs. Not in the thread's [context](crate::context): it lives as long
     /// as the device.
-    static PLANS: RefCell<Plans> = RefCell::new(Plans {
-        made: 0,
-        hashes: HashMap::new(),
-        known: HashSet::new(),
-        limit: 4 * MIN_PLANS,
-        threads: HashSet::new(),
-        threads_before: HashSet::new(),
-        max_threads: MAX_THREADS,
+    static SERVER: RefCell<Server> = RefCell::new(Server {
+        plans: Kept::new(4 * MIN_MADE),
+        queues: Kept::new(MIN_MADE),
         asked: false,
         device: None,
     });
@@ -106,33 +128,31 @@ thread_local! {
 
 /// The device that a stream's operations run on, whose server says that it is for `device`.
 pub(super) fn device_of_server(device: &CubeDevice) -> CubeDevice {
-    PLANS.with_borrow(|plans| plans.device.clone()).unwrap_or_else(|| device.clone())
+    SERVER.with_borrow(|server| server.device.clone()).unwrap_or_else(|| device.clone())
 }
 
 /// Counts a plan, and has the plans dropped where they are too many.
 pub(super) fn made(operations: &[OperationIr], device: &CubeDevice) {
     let mut hasher = DefaultHasher::new();
     operations.hash(&mut hasher);
-    PLANS.with_borrow_mut(|plans| {
-        plans.made += 1;
-        *plans.hashes.entry(hasher.finish()).or_default() += 1;
-        if plans.made >= plans.limit {
-            plans.ask(device);
+    let hash = hasher.finish();
+    SERVER.with_borrow_mut(|server| {
+        if server.plans.made(hash) {
+            server.ask(device);
         }
     });
 }
 
-/// Counts a queue of the thread at work, made for `device`.
+/// Counts a queue of the thread at work, made for `device`, and has it dropped where there are too many.
 pub(super) fn queue_made(device: &CubeDevice) {
-    PLANS.with_borrow_mut(|plans| {
-        plans.threads.insert(StreamId::current());
-        if plans.threads.len() > plans.max_threads {
-            plans.ask(device);
+    SERVER.with_borrow_mut(|server| {
+        if server.queues.made(StreamId::current()) {
+            server.ask(device);
         }
     });
 }
 
-impl Plans {
+impl Server {
     /// Has the server exchanged. It is at work here, so another thread has to ask for it; without one the plans go on to
     /// grow.
     fn ask(&mut self, device: &CubeDevice) {
@@ -170,25 +190,17 @@ fn exchange_here(device: &CubeDevice, new: &Client) {
         // A failure stays with the operation's results.
         let _ = run_unasked(stream, || stream.executes(|| client.try_sync(|| ())));
     }
-    PLANS.with_borrow_mut(|plans| plans.device = Some(device.clone()));
+    SERVER.with_borrow_mut(|server| server.device = Some(device.clone()));
     assert!(swap_tensors(&client), "the operation that takes tensors out did not run");
     let swapped = catch_unwind(AssertUnwindSafe(|| swap_servers(&client, new)));
     assert!(swap_tensors(&client), "the operation that puts tensors back did not run: all tensors are lost");
     if let Err(panic) = swapped {
         resume_unwind(panic);
     }
-    PLANS.with_borrow_mut(|plans| {
-        let again = plans.hashes.iter().filter(|(hash, _)| plans.known.contains(hash));
-        let again: usize = again.map(|(_, made)| *made.min(&MAX_ALIKE)).sum();
-        plans.limit = (4 * again).clamp(MIN_PLANS, MAX_PLANS);
-        if plans.known.len() > MAX_PLANS {
-            plans.known.clear();
-        }
-        plans.known.extend(plans.hashes.drain().map(|(hash, _)| hash));
-        let threads = core::mem::take(&mut plans.threads);
-        plans.max_threads = MAX_THREADS.max(2 * threads.intersection(&plans.threads_before).count());
-        plans.threads_before = threads;
-        (plans.made, plans.asked) = (0, false);
+    SERVER.with_borrow_mut(|server| {
+        server.plans.dropped();
+        server.queues.dropped();
+        server.asked = false;
     });
 }
 

@@ -1,5 +1,6 @@
 //! A training that was stopped ends like one that was not.
 
+pub mod environment;
 pub mod file;
 pub mod folder;
 pub mod kill;

@@ -79,8 +79,13 @@ fn survives(name: &str, arguments: &[&str], every: &[&str], end: u64, kills: usi
 }
 
 /// Starts of printed lines that say how long something took, where it lies, or where the training went on.
-const INCIDENTAL: [&str; 5] =
-    ["first step after ", "loss.svg and weights: ", "test result: ", "going on after ", "no checkpoint in "];
+const INCIDENTAL: [&str; 5] = [
+    "first step after ",
+    "loss.svg, weights and environment.txt: ",
+    "test result: ",
+    "going on after ",
+    "no checkpoint in ",
+];
 
 /// Requires that a resumed training has printed what the whole one has: the losses and metrics of the epochs that it came
 /// to, and all that follows them.

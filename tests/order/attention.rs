@@ -8,7 +8,7 @@ use burn::prelude::*;
 use burn::tensor::FloatDType;
 use burn::tensor::module::attention;
 use burn::tensor::ops::AttentionModuleOptions;
-use burn_deterministic_kernels::arithmetic::multiply_add_of;
+use burn_deterministic::device_arithmetic;
 use burn_deterministic_kernels::{matmul, reduce};
 
 /// Extents, which operands there are, and options.
@@ -58,7 +58,8 @@ impl Operands {
     /// hyperbolic tangents and divisions.
     fn reference(self, options: AttentionModuleOptions) -> Vec<f32> {
         let ([.., rows, width], [.., keys, columns]) = (self.query.dims(), self.value.dims());
-        let multiply_add = multiply_add_of(&cubecl::Device::default().client());
+        let arithmetic = device_arithmetic(&Device::default()).expect("the device computes as the kernels rely on");
+        let multiply_add = arithmetic.multiply_add;
         let products = |lhs: &[f32], rhs: &[f32], [m, k, n]: [usize; 3]| -> Vec<f32> {
             let heads = lhs.chunks(m * k).zip(rhs.chunks(k * n));
             heads.flat_map(|(lhs, rhs)| matmul::reference::matmul(lhs, rhs, [m, k, n], multiply_add)).collect()

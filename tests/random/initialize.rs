@@ -7,8 +7,8 @@ use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::{BatchNorm, BatchNormConfig, Embedding, EmbeddingConfig, Initializer, Linear, LinearConfig};
 use burn::prelude::*;
 use burn::tensor::Distribution;
-use burn_deterministic::{Error, RandomStream, digest, initialize, set_random_seed};
-use burn_deterministic_kernels::arithmetic::{MultiplyAdd, multiply_add_of};
+use burn_deterministic::{Error, RandomStream, device_arithmetic, digest, initialize, set_random_seed};
+use burn_deterministic_kernels::arithmetic::MultiplyAdd;
 use burn_deterministic_kernels::random::{Distribution as Draws, Source, reference};
 use cubecl::ir::{ElemType, FloatKind};
 
@@ -19,8 +19,8 @@ fn bits<const D: usize>(parameter: &Param<Tensor<D>>) -> Vec<u32> {
 /// What a uniform initialiser gives a parameter of `length` elements at `path`, by the host.
 fn expected(path: &str, bound: f64, length: usize) -> Vec<u32> {
     let stream = internal(&RandomStream::current().expect("seeded"), "initialize").fork(path);
-    let fma = multiply_add_of(&cubecl::Device::default().client());
-    uniform(source(&stream, 0), bound, length, fma)
+    let arithmetic = device_arithmetic(&Device::default()).expect("the device computes as the kernels rely on");
+    uniform(source(&stream, 0), bound, length, arithmetic.multiply_add)
 }
 
 fn uniform(source: Source, bound: f64, length: usize, fma: MultiplyAdd) -> Vec<u32> {

@@ -82,12 +82,26 @@ fn elements_that_differ_are_counted() {
         "4 of 6 elements of f32 [2, 3] differ, by at most 4 ULP, 1 of them NaN in one or both; the first at [0, 1]: 2.0 \
          (0x40000000) and 2.0000002 (0x40000001), 1 ULP apart"
     );
+    assert_eq!((found.largest, found.histogram), (Some(1.9073486328125e-6), vec![2, 2, 0, 1]));
     assert_eq!(Difference::between(&first, &first.clone()), None, "a NaN has bits like any other value");
     let scalar = |value: f32| TensorData::new::<f32, [usize; 0]>(vec![value], []);
     assert_eq!(between(scalar(1.0), scalar(2.0)).index, Vec::<usize>::new());
     let empty = TensorData::new(Vec::<f32>::new(), [0, 3]);
     assert_eq!(Difference::between(&empty, &empty.clone()), None);
     assert!(matches!(Difference::between(&empty, &scalar(0.0)), Some(Difference::Form(_))));
+}
+
+#[test]
+fn distances_are_measured_and_counted_where_there_are_some() {
+    let found = between(TensorData::from([f64::MAX, 1.0]), TensorData::from([f64::NEG_INFINITY, 1.0]));
+    assert_eq!((found.largest, found.histogram.len()), (Some(f64::INFINITY), 65));
+    assert_eq!([found.histogram[0], found.histogram[64]], [1, 1]);
+    let found = between(TensorData::from([f32::NAN, 1.0]), TensorData::from([2.0f32, 1.0]));
+    assert_eq!((found.largest, found.histogram, found.nan), (None, vec![1], 1));
+    let found = between(TensorData::from([i64::MAX, 3]), TensorData::from([i64::MIN, 5]));
+    assert_eq!((found.largest, found.histogram), (Some(u64::MAX as f64), Vec::new()));
+    let found = between(TensorData::from([true, false]), TensorData::from([true, true]));
+    assert_eq!((found.largest, found.histogram), (None, Vec::new()));
 }
 
 #[derive(Module, Debug)]

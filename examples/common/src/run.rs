@@ -8,6 +8,7 @@ use burn::module::Module;
 use burn::prelude::*;
 use burn_deterministic::checkpoint::{self, Checkpoint, CheckpointWriter};
 use burn_deterministic::data::{DataLoader, LoadError};
+use burn_deterministic::environment;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fmt::Display;
 use std::fs;
@@ -303,7 +304,8 @@ impl Run {
         Ok(())
     }
 
-    /// Ends the training: prints its speed, its last metrics and the digest, and writes `loss.svg` and `weights/`.
+    /// Ends the training: prints its speed, its last metrics, and the digests of the environment and the weights, and writes
+    /// `loss.svg`, `weights/` and `environment.txt`.
     ///
     /// # Errors
     ///
@@ -322,7 +324,12 @@ impl Run {
         }
         write_plot(&self.out.join("loss.svg"), self.name, &self.curves)?;
         save_weights(model, &self.out.join("weights"))?;
-        println!("loss.svg and weights: {}", self.out.display());
+        let environment = environment();
+        let file = self.out.join("environment.txt");
+        fs::write(&file, format!("{environment}\ndigest: {}\n", environment.digest()))
+            .with_context(|| format!("writing {}", file.display()))?;
+        println!("loss.svg, weights and environment.txt: {}", self.out.display());
+        println!("environment: {}", environment.digest());
         println!("digest: {digest}");
         Ok(())
     }

@@ -38,9 +38,10 @@ pub(in crate::backend) fn gradient(of: Operands, blank: usize, plain: impl FnOnc
         &operands,
         Output::like(&of.log_probs, of.log_probs.shape()),
         |client| {
+            let targets = operand(&of.targets);
             let kernel_operands = ctc::Operands {
                 scores: operand(&of.log_probs),
-                targets: operand(&of.targets),
+                targets: targets.clone(),
                 lengths: operand(&of.input_lengths),
                 gradient: operand(&of.grad_loss),
                 alpha: operand(&of.alpha),
@@ -48,7 +49,7 @@ pub(in crate::backend) fn gradient(of: Operands, blank: usize, plain: impl FnOnc
                 loss: operand(&of.loss),
             };
             let result = ctc::gradient(client, kernel_operands, blank)?;
-            note(OPERATION, &operands, &of.targets, &[of.log_probs.shape()[2]])?;
+            note(OPERATION, &operands, &of.targets, targets, &[of.log_probs.shape()[2]])?;
             Ok(result)
         },
         plain,

@@ -1,13 +1,14 @@
 //! Deformable convolutions.
 
-use super::{Output, operand, refusal, run};
+use super::{Output, Outputs, operand, run};
 use crate::backend::Deterministic;
-use crate::backend::refused::refused;
+use crate::error::Error;
 use burn_backend::ops::{DeformConv2dBackward, DeformConvOptions, ModuleOps};
 use burn_backend::{Shape, TensorMetadata};
-use burn_cubecl::CubeBackend;
 use burn_cubecl::tensor::CubeTensor;
+use burn_cubecl::{CubeBackend, CubeDevice};
 use burn_deterministic_kernels::deform_convolution::{self, DeformParams, Gradients};
+use cubecl::client::Client;
 use cubecl::std::tensor::TensorHandle;
 
 /// The operands of a deformable convolution.
@@ -64,53 +65,58 @@ pub(in crate::backend) fn backward(
     gradient: CubeTensor,
     options: DeformConvOptions<2>,
 ) -> DeformConv2dBackward<Deterministic<CubeBackend>> {
-    const OPERATION: &str = "deform_conv2d_backward";
-    let Operands { x, offset, weight, mask, bias } = &operands;
-    let client = x.device.client();
-    let like = |tensor: &CubeTensor| Output::like(tensor, tensor.shape());
-    let of = |tensor: &CubeTensor, result: TensorHandle| like(tensor).of(&client, result);
-    let result = deform_convolution::backward(&client, &operands.of_kernel(), operand(&gradient), &params(&options));
-    let result = result.and_then(|gradients| {
-        let bias = bias.is_some().then(|| deform_convolution::bias_gradient(&client, operand(&gradient)));
-        Ok((gradients, bias.transpose()?))
-    });
-    match result {
-        Ok((Gradients { input, offset: by_offset, weight: by_weight, mask: by_mask }, by_bias)) => {
-            DeformConv2dBackward {
-                x_grad: of(x, input),
-                offset_grad: of(offset, by_offset),
-                weight_grad: of(weight, by_weight),
-                mask_grad: mask.as_ref().zip(by_mask).map(|(mask, result)| of(mask, result)),
-                bias_grad: bias.as_ref().zip(by_bias).map(|(bias, result)| of(bias, result)),
-            }
+    let all: Vec<_> = operands.all().into_iter().chain([&gradient]).collect();
+    run(
+        "deform_conv2d_backward",
+        &all,
+        &operands,
+        |client| {
+            let gradient = operand(&gradient);
+            let gradients =
+                deform_convolution::backward(client, &operands.of_kernel(), gradient.clone(), &params(&options))?;
+            let by_bias = operands.bias.is_some().then(|| deform_convolution::bias_gradient(client, gradient));
+            Ok((gradients, by_bias.transpose()?))
+        },
+        || {
+            let Operands { x, offset, weight, mask, bias } = &operands;
+            let [x, offset, weight] = [x, offset, weight].map(Clone::clone);
+            let (mask, bias) = (mask.clone(), bias.clone());
+            let plain =
+                CubeBackend::deform_conv2d_backward(x, offset, weight, mask, bias, gradient.clone(), options.clone());
+            let DeformConv2dBackward { x_grad, offset_grad, weight_grad, mask_grad, bias_grad } = plain;
+            DeformConv2dBackward { x_grad, offset_grad, weight_grad, mask_grad, bias_grad }
+        },
+    )
+}
+
+/// A gradient for each operand.
+impl Outputs for &Operands {
+    type Results = (Gradients, Option<TensorHandle>);
+    type Tensors = DeformConv2dBackward<Deterministic<CubeBackend>>;
+
+    fn device(&self) -> &CubeDevice {
+        &self.x.device
+    }
+
+    fn of(self, client: &Client, (gradients, by_bias): Self::Results) -> Self::Tensors {
+        let of = |operand: &CubeTensor, result| Output::like(operand, operand.shape()).of(client, result);
+        DeformConv2dBackward {
+            x_grad: of(&self.x, gradients.input),
+            offset_grad: of(&self.offset, gradients.offset),
+            weight_grad: of(&self.weight, gradients.weight),
+            mask_grad: self.mask.as_ref().zip(gradients.mask).map(|(mask, result)| of(mask, result)),
+            bias_grad: self.bias.as_ref().zip(by_bias).map(|(bias, result)| of(bias, result)),
         }
-        Err(error) => {
-            let all: Vec<_> = operands.all().into_iter().chain([&gradient]).collect();
-            let plain = || {
-                let [x, offset, weight] = [x, offset, weight].map(Clone::clone);
-                let (mask, bias) = (mask.clone(), bias.clone());
-                let plain = CubeBackend::deform_conv2d_backward(
-                    x,
-                    offset,
-                    weight,
-                    mask,
-                    bias,
-                    gradient.clone(),
-                    options.clone(),
-                );
-                let DeformConv2dBackward { x_grad, offset_grad, weight_grad, mask_grad, bias_grad } = plain;
-                DeformConv2dBackward { x_grad, offset_grad, weight_grad, mask_grad, bias_grad }
-            };
-            refused(refusal(OPERATION, &all, &x.device, error).into(), plain, |error| {
-                let poisoned = |tensor: &CubeTensor| like(tensor).poisoned(error);
-                DeformConv2dBackward {
-                    x_grad: poisoned(x),
-                    offset_grad: poisoned(offset),
-                    weight_grad: poisoned(weight),
-                    mask_grad: mask.as_ref().map(poisoned),
-                    bias_grad: bias.as_ref().map(poisoned),
-                }
-            })
+    }
+
+    fn poisoned(self, error: &Error) -> Self::Tensors {
+        let poisoned = |operand: &CubeTensor| Output::like(operand, operand.shape()).poisoned(error);
+        DeformConv2dBackward {
+            x_grad: poisoned(&self.x),
+            offset_grad: poisoned(&self.offset),
+            weight_grad: poisoned(&self.weight),
+            mask_grad: self.mask.as_ref().map(poisoned),
+            bias_grad: self.bias.as_ref().map(poisoned),
         }
     }
 }

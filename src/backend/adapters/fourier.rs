@@ -1,6 +1,6 @@
 //! FFTs of real signals along one axis.
 
-use super::{Output, operand, refusal};
+use super::{Output, Outputs, operand, refusal};
 use crate::error::Refusal;
 use burn_backend::TensorMetadata;
 use burn_cubecl::tensor::CubeTensor;

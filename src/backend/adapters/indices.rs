@@ -11,8 +11,8 @@
 use crate::backend::reads::copy_at_once;
 use crate::backend::refused::describe;
 use crate::context;
+use crate::device;
 use crate::error::{Error, index_of};
-use crate::random::devices;
 use crate::settings::determinism;
 use burn_backend::ops::IntTensorOps;
 use burn_backend::{DeviceId, ExecutionError, StreamId, TensorData, read_sync};
@@ -22,6 +22,7 @@ use burn_deterministic_kernels::index_check::{Flags, check, first_outside};
 use burn_fusion::client::GlobalFusionClient;
 use burn_ir::TensorId;
 use core::sync::atomic::{AtomicUsize, Ordering};
+use cubecl::std::tensor::TensorHandle;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -75,18 +76,19 @@ static SPARE: Mutex<Vec<(DeviceId, Flags)>> = Mutex::new(Vec::new());
 /// Spare flags that are kept.
 const MAX_SPARE: usize = 16;
 
-/// Has the `indices` of an operation checked, for axes of these `sizes` (see [`check`]).
+/// Has the `indices` of an operation, of which its kernel read `handle`, checked for axes of these `sizes` (see [`check`]).
 pub(super) fn note(
     operation: &'static str,
     operands: &[&CubeTensor],
     indices: &CubeTensor,
+    handle: TensorHandle,
     sizes: &[usize],
 ) -> Result<(), KernelError> {
     let client = indices.device.client();
     with_ledger(&indices.device, |ledger| {
         let flags =
             ledger.flags.get_or_insert_with(|| spare(&indices.device).unwrap_or_else(|| Flags::new(&client, FLAGS)));
-        check(&client, super::operand(indices), sizes, flags, ledger.pending.len())?;
+        check(&client, handle, sizes, flags, ledger.pending.len())?;
         ledger.pending.push(Pending {
             operation,
             operands: describe(operands),
@@ -130,7 +132,7 @@ pub(crate) fn check_indices() -> Result<(), Error> {
     if OPEN.load(Ordering::Relaxed) == 0 {
         return Ok(());
     }
-    for device in devices() {
+    for device in device::in_use() {
         let client = GlobalFusionClient::<FusionCubeRuntime>::new(device.clone());
         // A device that fails says so at the program's next read.
         if let Ok(Some(found)) = client.run(|| out_of_range(&device, true)) {

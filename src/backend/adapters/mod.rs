@@ -19,7 +19,7 @@ pub(super) mod sort;
 pub(super) mod windows;
 
 use super::refused::{describe, poison, refused};
-use crate::context::in_method;
+use crate::context::{in_method, on_the_stream};
 use crate::error::{Error, Refusal};
 use crate::known_answer;
 use burn_backend::{DType, Shape};
@@ -28,7 +28,24 @@ use burn_deterministic_kernels::KernelError;
 use cubecl::client::Client;
 use cubecl::std::tensor::TensorHandle;
 
-/// The tensor an operation makes.
+/// What an operation makes: one tensor, or several.
+trait Outputs {
+    /// What its kernels make.
+    type Results;
+    /// What Burn gets.
+    type Tensors;
+
+    fn device(&self) -> &CubeDevice;
+
+    /// The tensors, of what the kernels made.
+    fn of(self, client: &Client, results: Self::Results) -> Self::Tensors;
+
+    /// The tensors, if the operation is refused.
+    fn poisoned(self, error: &Error) -> Self::Tensors;
+}
+
+/// One tensor. It gives a kernel's result its shape and dtype: the kernels keep reduced axes and know no booleans.
+#[derive(Clone)]
 struct Output {
     device: CubeDevice,
     shape: Shape,
@@ -40,55 +57,65 @@ impl Output {
     fn like(operand: &CubeTensor, shape: Shape) -> Self {
         Self { device: operand.device.clone(), shape, dtype: operand.dtype }
     }
+}
 
-    /// The tensor, from what a kernel made.
+impl Outputs for Output {
+    type Results = TensorHandle;
+    type Tensors = CubeTensor;
+
+    fn device(&self) -> &CubeDevice {
+        &self.device
+    }
+
     fn of(self, client: &Client, result: TensorHandle) -> CubeTensor {
         CubeTensor::new_contiguous(client.clone(), self.device, self.shape, result.handle, self.dtype)
     }
 
-    /// The tensor, if the operation is refused.
     fn poisoned(self, error: &Error) -> CubeTensor {
         poison(error, &self.device, self.shape, self.dtype)
     }
 }
 
-/// Runs a kernel, or refuses `operation` for the kernel's reason.
-///
-/// The kernel's result takes the shape and dtype of `output`: the kernels keep reduced axes and know no booleans.
-/// `plain` runs the operation on the inner backend.
-fn run(
-    operation: &'static str,
-    operands: &[&CubeTensor],
-    output: Output,
-    kernel: impl FnOnce(&Client) -> Result<TensorHandle, KernelError>,
-    plain: impl FnOnce() -> CubeTensor,
-) -> CubeTensor {
-    let device = output.device.clone();
-    let [result] = run_all(operation, operands, &device, [output], |client| kernel(client).map(|r| [r]), || [plain()]);
-    result
+impl Outputs for (Output, Output) {
+    type Results = (TensorHandle, TensorHandle);
+    type Tensors = (CubeTensor, CubeTensor);
+
+    fn device(&self) -> &CubeDevice {
+        &self.0.device
+    }
+
+    fn of(self, client: &Client, results: Self::Results) -> Self::Tensors {
+        (self.0.of(client, results.0), self.1.of(client, results.1))
+    }
+
+    fn poisoned(self, error: &Error) -> Self::Tensors {
+        (self.0.poisoned(error), self.1.poisoned(error))
+    }
 }
 
-/// [`run`] for a kernel with several results.
-fn run_all<const N: usize>(
+/// Runs kernels, or refuses `operation` for the kernels' reason, or for the device's arithmetic.
+///
+/// `plain` runs the operation on the inner backend.
+fn run<O: Outputs>(
     operation: &'static str,
     operands: &[&CubeTensor],
-    device: &CubeDevice,
-    outputs: [Output; N],
-    kernel: impl FnOnce(&Client) -> Result<[TensorHandle; N], KernelError>,
-    plain: impl FnOnce() -> [CubeTensor; N],
-) -> [CubeTensor; N] {
-    if let Err(error) = known_answer::of(device) {
-        return refused(error, plain, |error| outputs.map(|output| output.poisoned(error)));
+    outputs: O,
+    kernels: impl FnOnce(&Client) -> Result<O::Results, KernelError>,
+    plain: impl FnOnce() -> O::Tensors,
+) -> O::Tensors {
+    let device = outputs.device();
+    // On the stream the block has asked.
+    if !on_the_stream()
+        && let Err(error) = known_answer::of(device)
+    {
+        return refused(error.clone(), plain, |error| outputs.poisoned(error));
     }
     let client = device.client();
-    match kernel(&client) {
-        Ok(results) => {
-            let mut results = results.into_iter();
-            outputs.map(|output| output.of(&client, results.next().expect("as many results as outputs")))
-        }
+    match kernels(&client) {
+        Ok(results) => outputs.of(&client, results),
         Err(error) => {
             let refusal = refusal(operation, operands, device, error);
-            refused(refusal.into(), plain, |error| outputs.map(|output| output.poisoned(error)))
+            refused(refusal.into(), plain, |error| outputs.poisoned(error))
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Reductions.
 
-use super::{Output, operand, run, run_all};
+use super::{Output, operand, run};
 use burn_backend::{IntDType, Shape, TensorMetadata, cubecl::dtype_to_elem_type};
 use burn_cubecl::tensor::CubeTensor;
 use burn_deterministic_kernels::KernelError;
@@ -88,18 +88,11 @@ pub(in crate::backend) fn with_index(
     dtype: IntDType,
     plain: impl FnOnce(CubeTensor, usize, IntDType) -> (CubeTensor, CubeTensor),
 ) -> (CubeTensor, CubeTensor) {
-    let shape = one_long(&tensor, &[axis]);
-    let indices = Output { dtype: dtype.into(), ..Output::like(&tensor, shape.clone()) };
+    let values = Output::like(&tensor, one_long(&tensor, &[axis]));
+    let indices = Output { dtype: dtype.into(), ..values.clone() };
     let elem = dtype_to_elem_type(dtype.into());
-    let [values, indices] = run_all(
-        operation,
-        &[&tensor],
-        &tensor.device,
-        [Output::like(&tensor, shape), indices],
-        |client| search(client, operand(&tensor), axis, elem).map(|(values, indices)| [values, indices]),
-        || plain(tensor.clone(), axis, dtype).into(),
-    );
-    (values, indices)
+    let kernel = |client: &Client| search(client, operand(&tensor), axis, elem);
+    run(operation, &[&tensor], (values, indices), kernel, || plain(tensor.clone(), axis, dtype))
 }
 
 /// [`with_index`] of an int tensor, in its dtype.

@@ -9,66 +9,31 @@ use burn_deterministic_kernels::{KernelError, gather};
 use cubecl::client::Client;
 use cubecl::std::tensor::TensorHandle;
 
-/// Updates the elements of `tensor` that `indices` name along `dim`.
-pub(in crate::backend) fn scatter(
-    operation: &'static str,
-    dim: usize,
-    tensor: CubeTensor,
-    indices: CubeTensor,
-    values: CubeTensor,
-    update: IndexingUpdateOp,
-    plain: impl FnOnce(usize, CubeTensor, CubeTensor, CubeTensor, IndexingUpdateOp) -> CubeTensor,
-) -> CubeTensor {
-    let operands = Updated { tensor, indices, values };
-    along(operation, scatter::scatter, dim, operands, kind(update), |tensor, indices, values| {
-        plain(dim, tensor, indices, values, update)
-    })
-}
+/// An update of a tensor with values at indices along one axis.
+type Kernel = fn(&Client, usize, TensorHandle, TensorHandle, TensorHandle, Update) -> Result<TensorHandle, KernelError>;
 
-/// [`scatter`] of bools, by `or`.
-pub(in crate::backend) fn scatter_or(
+/// Updates a tensor at indices along `dim` with values: `[tensor, indices, values]`.
+pub(in crate::backend) fn along(
     operation: &'static str,
+    kernel: Kernel,
     dim: usize,
-    tensor: CubeTensor,
-    indices: CubeTensor,
-    values: CubeTensor,
-    plain: impl FnOnce(usize, CubeTensor, CubeTensor, CubeTensor) -> CubeTensor,
+    operands: [CubeTensor; 3],
+    update: Update,
+    plain: impl FnOnce([CubeTensor; 3]) -> CubeTensor,
 ) -> CubeTensor {
-    let operands = Updated { tensor, indices, values };
-    along(operation, scatter::scatter, dim, operands, Update::Or, |tensor, indices, values| {
-        plain(dim, tensor, indices, values)
-    })
-}
-
-/// Updates the rows of `tensor` that `indices` name along `dim`.
-pub(in crate::backend) fn select_assign(
-    operation: &'static str,
-    tensor: CubeTensor,
-    dim: usize,
-    indices: CubeTensor,
-    values: CubeTensor,
-    update: IndexingUpdateOp,
-    plain: impl FnOnce(CubeTensor, usize, CubeTensor, CubeTensor, IndexingUpdateOp) -> CubeTensor,
-) -> CubeTensor {
-    let operands = Updated { tensor, indices, values };
-    along(operation, scatter::select_assign, dim, operands, kind(update), |tensor, indices, values| {
-        plain(tensor, dim, indices, values, update)
-    })
-}
-
-/// [`select_assign`] of bools, by `or`.
-pub(in crate::backend) fn select_or(
-    operation: &'static str,
-    tensor: CubeTensor,
-    dim: usize,
-    indices: CubeTensor,
-    values: CubeTensor,
-    plain: impl FnOnce(CubeTensor, usize, CubeTensor, CubeTensor) -> CubeTensor,
-) -> CubeTensor {
-    let operands = Updated { tensor, indices, values };
-    along(operation, scatter::select_assign, dim, operands, Update::Or, |tensor, indices, values| {
-        plain(tensor, dim, indices, values)
-    })
+    let [tensor, indices, values] = &operands;
+    run(
+        operation,
+        &[tensor, indices, values],
+        Output::like(tensor, tensor.shape()),
+        |client| {
+            let at = operand(indices);
+            let result = kernel(client, dim, operand(tensor), at.clone(), operand(values), update)?;
+            note(operation, &[tensor, indices, values], indices, at, &[tensor.shape()[dim]])?;
+            Ok(result)
+        },
+        || plain(operands.clone()),
+    )
 }
 
 /// Updates the slices of `data` that tuples of indices name.
@@ -85,9 +50,9 @@ pub(in crate::backend) fn scatter_nd(
         &[&data, &indices, &values],
         Output::like(&data, data.shape()),
         |client| {
-            let result =
-                scatter::scatter_nd(client, operand(&data), operand(&indices), operand(&values), kind(update))?;
-            note(operation, &[&data, &indices, &values], &indices, &addressed(&data, &indices))?;
+            let at = operand(&indices);
+            let result = scatter::scatter_nd(client, operand(&data), at.clone(), operand(&values), kind(update))?;
+            note(operation, &[&data, &indices, &values], &indices, at, &addressed(&data, &indices))?;
             Ok(result)
         },
         || plain(data.clone(), indices.clone(), values.clone(), update),
@@ -107,8 +72,9 @@ pub(in crate::backend) fn gather(
         &[&tensor, &indices],
         Output::like(&tensor, indices.shape()),
         |client| {
-            let result = gather::gather(client, dim, operand(&tensor), operand(&indices))?;
-            note(operation, &[&tensor, &indices], &indices, &[tensor.shape()[dim]])?;
+            let at = operand(&indices);
+            let result = gather::gather(client, dim, operand(&tensor), at.clone())?;
+            note(operation, &[&tensor, &indices], &indices, at, &[tensor.shape()[dim]])?;
             Ok(result)
         },
         || plain(dim, tensor.clone(), indices.clone()),
@@ -130,8 +96,9 @@ pub(in crate::backend) fn select(
         &[&tensor, &indices],
         Output::like(&tensor, shape),
         |client| {
-            let result = gather::select(client, dim, operand(&tensor), operand(&indices))?;
-            note(operation, &[&tensor, &indices], &indices, &[tensor.shape()[dim]])?;
+            let at = operand(&indices);
+            let result = gather::select(client, dim, operand(&tensor), at.clone())?;
+            note(operation, &[&tensor, &indices], &indices, at, &[tensor.shape()[dim]])?;
             Ok(result)
         },
         || plain(tensor.clone(), dim, indices.clone()),
@@ -153,49 +120,17 @@ pub(in crate::backend) fn gather_nd(
         &[&tensor, &indices],
         Output::like(&tensor, Shape::from(shape)),
         |client| {
-            let result = gather::gather_nd(client, operand(&tensor), operand(&indices))?;
-            note(operation, &[&tensor, &indices], &indices, &addressed(&tensor, &indices))?;
+            let at = operand(&indices);
+            let result = gather::gather_nd(client, operand(&tensor), at.clone())?;
+            note(operation, &[&tensor, &indices], &indices, at, &addressed(&tensor, &indices))?;
             Ok(result)
         },
         || plain(tensor.clone(), indices.clone()),
     )
 }
 
-/// The operands of an update.
-struct Updated {
-    tensor: CubeTensor,
-    indices: CubeTensor,
-    values: CubeTensor,
-}
-
-/// An update of a tensor with values at indices along one axis.
-type UpdateAlong =
-    fn(&Client, usize, TensorHandle, TensorHandle, TensorHandle, Update) -> Result<TensorHandle, KernelError>;
-
-/// Updates a tensor along `dim`.
-fn along(
-    operation: &'static str,
-    kernel: UpdateAlong,
-    dim: usize,
-    Updated { tensor, indices, values }: Updated,
-    update: Update,
-    plain: impl FnOnce(CubeTensor, CubeTensor, CubeTensor) -> CubeTensor,
-) -> CubeTensor {
-    run(
-        operation,
-        &[&tensor, &indices, &values],
-        Output::like(&tensor, tensor.shape()),
-        |client| {
-            let result = kernel(client, dim, operand(&tensor), operand(&indices), operand(&values), update)?;
-            note(operation, &[&tensor, &indices, &values], &indices, &[tensor.shape()[dim]])?;
-            Ok(result)
-        },
-        || plain(tensor.clone(), indices.clone(), values.clone()),
-    )
-}
-
 /// What an update does, as the kernels name it.
-fn kind(operation: IndexingUpdateOp) -> Update {
+pub(in crate::backend) fn kind(operation: IndexingUpdateOp) -> Update {
     match operation {
         IndexingUpdateOp::Assign => Update::Assign,
         IndexingUpdateOp::Add => Update::Add,

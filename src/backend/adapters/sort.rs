@@ -1,6 +1,6 @@
 //! Sorting.
 
-use super::{Output, operand, run, run_all};
+use super::{Output, operand, run};
 use burn_backend::{IntDType, Shape, TensorMetadata, cubecl::dtype_to_elem_type};
 use burn_cubecl::tensor::CubeTensor;
 use burn_deterministic_kernels::KernelError;
@@ -107,17 +107,10 @@ pub(in crate::backend) fn with_indices<K: Kept>(
     plain: impl FnOnce(CubeTensor, usize, K, IntDType) -> (CubeTensor, CubeTensor),
 ) -> (CubeTensor, CubeTensor) {
     let values = Output::like(&tensor, shape(&tensor, axis, kept));
-    let indices = Output { dtype: dtype.into(), ..Output::like(&tensor, shape(&tensor, axis, kept)) };
+    let indices = Output { dtype: dtype.into(), ..values.clone() };
     let elem = dtype_to_elem_type(dtype.into());
-    let [values, indices] = run_all(
-        operation,
-        &[&tensor],
-        &tensor.device,
-        [values, indices],
-        |client| kernel(client, operand(&tensor), axis, kept.of_kernel(), elem).map(<[_; 2]>::from),
-        || plain(tensor.clone(), axis, kept, dtype).into(),
-    );
-    (values, indices)
+    let kernel = |client: &Client| kernel(client, operand(&tensor), axis, kept.of_kernel(), elem);
+    run(operation, &[&tensor], (values, indices), kernel, || plain(tensor.clone(), axis, kept, dtype))
 }
 
 /// [`with_indices`] of an int tensor, in its dtype.

@@ -22,6 +22,7 @@ use crate::context::{self, Stage};
 use crate::error::Error;
 use crate::promise;
 use crate::random::waited;
+use crate::record;
 use crate::settings::{OnViolation, determinism};
 use crate::violation::{violated, warn};
 use burn_backend::StreamId;
@@ -54,6 +55,20 @@ pub(super) fn install() {
     static OBSERVATIONS: OnceLock<(FusionObservation, LaunchObservation)> = OnceLock::new();
     OBSERVATIONS
         .get_or_init(|| (FusionObservation::new(Arc::new(Coverage)), LaunchObservation::new(Arc::new(Coverage))));
+}
+
+/// Hands launches to the [recorder](record), for the rest of the process.
+pub(super) fn observe() {
+    static OBSERVATION: OnceLock<LaunchObservation> = OnceLock::new();
+    OBSERVATION.get_or_init(|| LaunchObservation::new(Arc::new(Launches)));
+}
+
+struct Launches;
+
+impl LaunchObserver for Launches {
+    fn launched(&self, kernel: &'static str) {
+        record::launched(kernel);
+    }
 }
 
 /// Marks this thread as one that runs the blocks of a covered device.
@@ -143,6 +158,7 @@ impl FusionObserver for Coverage {
 
 impl LaunchObserver for Coverage {
     fn launched(&self, kernel: &'static str) {
+        record::launched(kernel);
         let stage = context::with(|context| {
             context.kernel_seen = true;
             context.stage

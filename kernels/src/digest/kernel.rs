@@ -1,0 +1,63 @@
+//! The device side of [`digest`](super).
+
+use super::reference::{K, LANES};
+use cubecl::prelude::*;
+
+/// Units of a cube.
+const UNITS: u32 = crate::grid::UNITS;
+
+/// Cube `(x, t)` writes `partials[t, x, ..]`: the sums of the terms of its words of tensor `t`, of which `lengths[t]` words
+/// count, the last one under `masks[t]`.
+#[cube(launch_unchecked)]
+pub fn digest(
+    tensors: &Sequence<OwnedTensor<u32>>,
+    partials: &mut [u32],
+    lengths: Sequence<u32>,
+    masks: Sequence<u32>,
+) {
+    let mut first = 0u32;
+    let mut second = 0u32;
+    let mut third = 0u32;
+    let mut fourth = 0u32;
+    #[unroll]
+    for t in 0..tensors.len() {
+        if CUBE_POS_Y == comptime!(t as u32) {
+            let length = lengths[t];
+            let mask = masks[t];
+            let mut i = CUBE_POS_X * UNITS + UNIT_POS_X;
+            while i < length {
+                let word = tensors[t][i as usize];
+                let x = select(i + 1 == length, word & mask, word);
+                let m = mix(i ^ comptime!(K[0]));
+                let term = mix(x + m);
+                first += term;
+                second += mix((term ^ ((m << 8) | (m >> 24))) + comptime!(K[1]));
+                third += mix((term ^ ((m << 16) | (m >> 16))) + comptime!(K[2]));
+                fourth += mix((term ^ ((m << 24) | (m >> 8))) + comptime!(K[3]));
+                i += CUBE_COUNT_X * UNITS;
+            }
+        }
+    }
+    let mut shared = Shared::<[u32]>::new_slice(comptime!(UNITS as usize * LANES));
+    shared[UNIT_POS_X as usize] = first;
+    shared[(UNITS + UNIT_POS_X) as usize] = second;
+    shared[(2 * UNITS + UNIT_POS_X) as usize] = third;
+    shared[(3 * UNITS + UNIT_POS_X) as usize] = fourth;
+    sync_cube();
+    if UNIT_POS_X < comptime!(LANES as u32) {
+        let mut sum = 0u32;
+        for unit in 0..UNITS {
+            sum += shared[(UNIT_POS_X * UNITS + unit) as usize];
+        }
+        let cube = CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X;
+        partials[(cube * comptime!(LANES as u32) + UNIT_POS_X) as usize] = sum;
+    }
+}
+
+/// The finalizer of MurmurHash3.
+#[cube]
+fn mix(x: u32) -> u32 {
+    let a = (x ^ (x >> 16)) * 0x85eb_ca6bu32;
+    let b = (a ^ (a >> 13)) * 0xc2b2_ae35u32;
+    b ^ (b >> 16)
+}

@@ -1,0 +1,145 @@
+//! Digests of 128 bits of the elements of tensors.
+//!
+//! # Order contract
+//!
+//! The elements of a tensor in row-major order, as they lie in memory, are a sequence of little-endian words of 32 bits, the
+//! last one filled with zeros. With `mix` the finalizer of MurmurHash3 (A. Appleby, public domain), all sums modulo 2^32
+//! and `K` the constants of [`reference`], word `i` of value `x` has four terms
+//!
+//! ```text
+//! m      = mix(i ^ K[0])
+//! t[0]   = mix(x + m)
+//! t[l]   = mix((t[0] ^ rotate_left(m, 8 l)) + K[l])       l = 1, 2, 3
+//! digest[l] = sum of t[l] over all words + mix(number of bytes ^ K[l])
+//! ```
+//!
+//! Sums of integers have no order, so a plan may split the words in any way. `t[0]` is a bijection of `x` at every `i`: two
+//! tensors of one size that differ in one word have different digests. Other differences are missed with a probability of
+//! 2^-128. It is no cryptographic hash: who wants two tensors of one digest can make them.
+//!
+//! Shapes and dtypes take no part.
+//!
+//! # Layout
+//!
+//! `launch` takes up to [`most_tensors`] tensors. A cube sums the terms of a part of the words of one tensor: cube `x` of `X` has
+//! the words `256 (x + X j) + u`, `j = 0, 1, ..`, for unit `u`. `partials[tensors, X, 4]` are u32; the host sums them.
+
+mod kernel;
+pub mod reference;
+
+use crate::buffer::{words, words_arg};
+use crate::view::{checked_elements, is_contiguous};
+use crate::{KernelError, device};
+use cubecl::ir::UIntKind;
+use cubecl::prelude::*;
+use cubecl::server::Handle;
+use cubecl::std::tensor::{TensorHandle, into_contiguous};
+use reference::{LANES, finish};
+
+const KERNEL: &str = "digest";
+
+/// Words that a unit takes before another cube is launched.
+const WORDS_A_UNIT: usize = 64;
+
+/// Cubes for one tensor at most.
+const MAX_CUBES: usize = 256;
+
+/// Tensors of a launch at most, on a device that binds so many buffers.
+const MAX_TENSORS: usize = 8;
+
+/// Bindings of a launch besides its tensors: the result, the metadata and the scalars.
+const OTHER_BINDINGS: usize = 3;
+
+/// Digests on the device, in parts.
+#[derive(Debug)]
+pub struct Partials {
+    /// u32 `[tensors, cubes, 4]`.
+    handle: Handle,
+    /// The bytes of each tensor.
+    bytes: Vec<u64>,
+    cubes: usize,
+}
+
+/// How many tensors [`launch`] takes.
+pub fn most_tensors(client: &Client) -> usize {
+    let bindings = client.properties().hardware.max_bindings as usize;
+    bindings.saturating_sub(OTHER_BINDINGS).clamp(1, MAX_TENSORS)
+}
+
+/// Launches the digests of `tensors`. Waits for nothing. A tensor that is not contiguous is copied.
+///
+/// # Errors
+///
+/// [`KernelError::Shape`] for a tensor of 2^32 elements or more, [`KernelError::Device`] when the device has no cubes of
+/// [`UNITS`](crate::grid::UNITS) units.
+///
+/// # Panics
+///
+/// Without tensors, and with more than [`most_tensors`].
+pub fn launch(client: &Client, tensors: Vec<TensorHandle>) -> Result<Partials, KernelError> {
+    assert!((1..=most_tensors(client)).contains(&tensors.len()), "digests of {} tensors in a launch", tensors.len());
+    device::require_units(client, KERNEL, crate::grid::UNITS)?;
+    let word = ElemType::UInt(UIntKind::U32);
+    let (mut inputs, mut lengths, mut masks) = (SequenceArg::new(), SequenceArg::new(), SequenceArg::new());
+    let (mut bytes, mut longest) = (Vec::new(), 0);
+    for tensor in tensors {
+        let elements = checked_elements(KERNEL, tensor.shape())?;
+        let size = elements * tensor.dtype.size();
+        let length = size.div_ceil(size_of::<u32>());
+        let handle = match elements {
+            // A kernel binds no empty buffer, and reads nothing of this one.
+            0 => words(client, 1),
+            _ if is_contiguous(&tensor) => tensor.handle,
+            _ => {
+                let dtype = tensor.dtype;
+                into_contiguous(client, tensor.binding(), dtype).handle
+            }
+        };
+        inputs.push(TensorHandle::new_contiguous(vec![length.max(1)], handle, word).into_arg());
+        lengths.push(length as u32);
+        masks.push(match size % size_of::<u32>() {
+            0 => u32::MAX,
+            rest => (1u32 << (8 * rest)) - 1,
+        });
+        bytes.push(size as u64);
+        longest = longest.max(length);
+    }
+    let cubes = longest.div_ceil(crate::grid::UNITS as usize * WORDS_A_UNIT).clamp(1, MAX_CUBES);
+    let partials = bytes.len() * cubes * LANES;
+    let handle = words(client, partials);
+    // SAFETY: a unit reads words below the length of its tensor; a buffer of fewer bytes than its words have is
+    // allocated in whole words. Unit 0 to 3 of a cube write the cube's four places of `partials`.
+    unsafe {
+        kernel::digest::launch_unchecked(
+            client,
+            CubeCount::Static(cubes as u32, bytes.len() as u32, 1),
+            CubeDim::new_1d(crate::grid::UNITS),
+            inputs,
+            words_arg(&handle, partials),
+            lengths,
+            masks,
+        );
+    }
+    Ok(Partials { handle, bytes, cubes })
+}
+
+impl Partials {
+    /// What to read from the device, for [`digests`](Self::digests).
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// The digest of each tensor, from the bytes of [`handle`](Self::handle).
+    pub fn digests(&self, partials: &[u8]) -> Vec<[u32; LANES]> {
+        let words: Vec<u32> =
+            partials.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().expect("four bytes"))).collect();
+        let tensors = words.chunks_exact(self.cubes * LANES).zip(&self.bytes);
+        tensors
+            .map(|(cubes, &bytes)| {
+                let sum =
+                    |lane: usize| cubes.iter().skip(lane).step_by(LANES).fold(0u32, |sum, &x| sum.wrapping_add(x));
+                finish([0, 1, 2, 3].map(sum), bytes)
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,67 @@
+//! What a program says about the place where it is, as operations of Burn's stream: so they keep their place among the
+//! others.
+
+use super::recorder;
+use super::writer::is_recording;
+use crate::device;
+use burn_backend::StreamId;
+use burn_cubecl::CubeDevice;
+use burn_cubecl::fusion::FusionCubeRuntime;
+use burn_cubecl_fusion::CubeFusionHandle;
+use burn_fusion::ExecutionError;
+use burn_fusion::client::GlobalFusionClient;
+use burn_fusion::custom::{CustomOpIr, HandleContainer, Operation};
+use burn_ir::{OperationIr, TensorId};
+
+/// The id of the operations.
+pub(crate) const MARK: &str = "burn-deterministic::mark";
+
+/// What a program says.
+#[derive(Clone, Debug)]
+pub(super) enum Mark {
+    /// The name of what follows.
+    Label(String),
+    /// The innermost label ends.
+    LabelEnds,
+    /// A step begins.
+    Step(u64),
+    /// The step ends.
+    StepEnds,
+    /// An epoch begins.
+    Epoch(u64),
+    /// The epoch ends.
+    EpochEnds,
+    /// A step begins, on a batch of a loader.
+    Batch { epoch: u64, batch: u64 },
+    /// A loader's pass ends, and the step on its last batch.
+    BatchesEnd,
+    /// The parameters of a module, and their paths.
+    Parameters(Vec<(TensorId, String)>),
+}
+
+/// Puts `mark` between the operations that the calling thread has issued and those that it will issue, on each device in
+/// use.
+pub(super) fn issue(mark: &Mark) {
+    if !is_recording() {
+        return;
+    }
+    let mut devices = device::in_use();
+    if devices.is_empty() {
+        devices.push(CubeDevice::default());
+    }
+    for device in devices {
+        let client = GlobalFusionClient::<FusionCubeRuntime>::new(device);
+        let operation = OperationIr::Custom(CustomOpIr::new(MARK, &[], &[]));
+        client.register(StreamId::current(), operation, Issued(mark.clone()));
+    }
+}
+
+#[derive(Debug)]
+struct Issued(Mark);
+
+impl Operation<FusionCubeRuntime> for Issued {
+    fn execute(&self, handles: &mut HandleContainer<CubeFusionHandle>) -> Result<(), ExecutionError> {
+        recorder::mark(&self.0, handles);
+        Ok(())
+    }
+}

@@ -1,0 +1,167 @@
+//! The thread that writes the file.
+
+use crate::error::Error;
+use burn_backend::read_sync;
+use burn_deterministic_kernels::digest::Partials;
+use burn_deterministic_recording::{Digest, Environment, Header, Level, Record, Writer};
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
+use cubecl::bytes::Bytes;
+use cubecl::server::ServerError;
+use std::io::Write;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread;
+
+/// How long the end of the process waits for the file.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Digests that are being read.
+pub(super) struct Pending {
+    pub(super) bytes: Option<Pin<Box<dyn Future<Output = Result<Vec<Bytes>, ServerError>> + Send>>>,
+    pub(super) launched: Vec<Partials>,
+}
+
+/// A record, and where in it which of the digests belong.
+pub(super) struct Incomplete {
+    pub(super) record: Record,
+    /// By output or tensor of the record.
+    pub(super) digests: Vec<Option<usize>>,
+}
+
+enum Message {
+    Records { records: Vec<Incomplete>, digests: Pending },
+    End { operations: Vec<u64>, done: Sender<()> },
+}
+
+/// Whether a recording has been started.
+static RECORDING: AtomicBool = AtomicBool::new(false);
+
+static LEVEL: OnceLock<Level> = OnceLock::new();
+
+static SENDER: Mutex<Option<Sender<Message>>> = Mutex::new(None);
+
+/// Whether this process records.
+pub(crate) fn is_recording() -> bool {
+    RECORDING.load(Ordering::Relaxed)
+}
+
+/// What is recorded.
+pub(super) fn level() -> Level {
+    LEVEL.get().copied().unwrap_or_default()
+}
+
+/// Starts a recording, once in a process.
+///
+/// # Errors
+///
+/// [`Error::Record`] when the file cannot be written.
+pub(crate) fn start(path: PathBuf, level: Level, deterministic: bool, environment: Environment) -> Result<(), Error> {
+    let failed = |error: &dyn std::fmt::Display| Error::Record { reason: error.to_string() };
+    let mut writer = Writer::create(path).map_err(|error| failed(&error))?;
+    let header = Header {
+        command: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
+        level,
+        deterministic,
+        environment,
+    };
+    writer.write(&Record::Header(header)).and_then(|()| writer.flush()).map_err(|error| failed(&error))?;
+    let (sender, receiver) = channel();
+    let spawned = thread::Builder::new().name("recording".to_owned()).spawn(move || work(writer, &receiver));
+    spawned.map_err(|error| failed(&error))?;
+    *sender_lock() = Some(sender);
+    let _ = LEVEL.set(level);
+    RECORDING.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+fn sender_lock() -> std::sync::MutexGuard<'static, Option<Sender<Message>>> {
+    SENDER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Has records written, with the digests that are being read.
+pub(super) fn write(records: Vec<Incomplete>, digests: Pending) {
+    if let Some(sender) = &*sender_lock() {
+        // The thread has ended where the file could not be written, which it said.
+        let _ = sender.send(Message::Records { records, digests });
+    }
+}
+
+/// Ends the recording, if there is one, and waits until the file is written.
+pub(crate) fn end() {
+    let Some(sender) = sender_lock().take() else { return };
+    let (done, ended) = channel();
+    if sender.send(Message::End { operations: super::recorder::counts(), done }).is_ok() {
+        let _ = ended.recv_timeout(LIMIT);
+    }
+}
+
+fn work(mut writer: Writer, messages: &Receiver<Message>) {
+    for message in messages {
+        let result = match message {
+            Message::Records { records, digests } => {
+                let digests = digests.wait();
+                let mut records = records.into_iter().map(|record| record.complete(&digests));
+                records.try_for_each(|record| writer.write(&record)).and_then(|()| writer.flush())
+            }
+            Message::End { operations, done } => {
+                let written = writer.write(&Record::End { operations }).and_then(|()| writer.finish());
+                report(&written);
+                let _ = done.send(());
+                return;
+            }
+        };
+        if result.is_err() {
+            return report(&result);
+        }
+    }
+}
+
+fn report(result: &Result<(), burn_deterministic_recording::Error>) {
+    if let Err(error) = result {
+        // A closed standard error must not become a panic.
+        let _ = writeln!(
+            std::io::stderr(),
+            "burn-deterministic: the recording stops here, and the program goes on: {error}"
+        );
+    }
+}
+
+impl Pending {
+    fn wait(self) -> Vec<[u32; 4]> {
+        let Some(bytes) = self.bytes else { return Vec::new() };
+        match read_sync(bytes) {
+            Ok(bytes) => {
+                self.launched.iter().zip(&bytes).flat_map(|(partials, bytes)| partials.digests(bytes)).collect()
+            }
+            // A device that fails says so at the program's next read. The records stay without digests.
+            Err(_) => Vec::new(),
+        }
+    }
+}
+
+impl Incomplete {
+    fn complete(self, read: &[[u32; 4]]) -> Record {
+        let mut record = self.record;
+        let digests = self.digests.iter().map(|number| number.and_then(|number| read.get(number)).copied().map(Digest));
+        match &mut record {
+            Record::Operation(operation) => {
+                operation.outputs.iter_mut().zip(digests).for_each(|(output, digest)| output.digest = digest);
+            }
+            Record::State(state) => {
+                let mut digests = digests;
+                state.tensors.retain_mut(|tensor| match digests.next().flatten() {
+                    Some(digest) => {
+                        tensor.digest = digest;
+                        true
+                    }
+                    None => false,
+                });
+            }
+            _ => {}
+        }
+        record
+    }
+}

@@ -1,0 +1,119 @@
+//! Two runs of one program have one recording.
+
+use super::{compared, read, recorded};
+use crate::process::{Folder, Load, Program};
+use burn_deterministic_recording::diff::Outcome;
+use burn_deterministic_recording::{Ending, Level, Phase, Record};
+use std::collections::BTreeSet;
+
+#[test]
+fn every_operation_agrees_in_each_run() {
+    for program in ["mlp", "lstm", "skip_gram"] {
+        let folder = Folder::new();
+        let [alone, loaded] = ["alone", "loaded"].map(|name| folder.path().join(name));
+        let first = recorded(Program::new(program), &alone, "operations").run();
+        let second = {
+            let _load = Load::new();
+            recorded(Program::new(program), &loaded, "operations").run()
+        };
+        second.assert_digest(&first);
+        let (first, second) = (read(alone), read(loaded));
+        assert_eq!(first.ending, Ending::Complete, "{program}");
+        let difference = first.records.iter().zip(&second.records).find(|(one, other)| one != other);
+        assert!(difference.is_none(), "{program}: {difference:#?}");
+        assert_eq!(first.records.len(), second.records.len(), "{program}");
+    }
+}
+
+#[test]
+fn a_recording_changes_no_bit() {
+    let plain = Program::new("transformer").run();
+    for level in ["weights", "operations", "operations:2-4"] {
+        let folder = Folder::new();
+        recorded(Program::new("transformer"), &folder.path().join("file"), level).run().assert_digest(&plain);
+    }
+}
+
+#[test]
+fn the_levels_have_the_same_states() {
+    let folder = Folder::new();
+    let states = ["weights", "operations", "operations:2-4"].map(|level| {
+        let file = folder.path().join(level);
+        recorded(Program::new("fault"), &file, level).run();
+        let recording = read(file);
+        let steps: BTreeSet<Option<u64>> = { recording.records.iter() }
+            .filter_map(|record| match record {
+                Record::Operation(operation) => Some(operation.place.step),
+                _ => None,
+            })
+            .collect();
+        match recording.header.level {
+            Level::Weights => assert!(steps.is_empty(), "{steps:?}"),
+            Level::OperationsOf { .. } => assert_eq!(steps, [2, 3, 4].map(Some).into(), "operations of three steps"),
+            _ => assert_eq!(steps.len(), 7, "before, in and after six steps: {steps:?}"),
+        }
+        recording.records.into_iter().filter(|record| matches!(record, Record::State(_))).collect::<Vec<_>>()
+    });
+    assert_eq!(states[0].len(), 7, "at first, and after each step");
+    assert!(states[0] == states[1] && states[0] == states[2], "{states:#?}");
+}
+
+/// Where in the program an operation is.
+#[test]
+fn an_operation_has_its_place() {
+    let folder = Folder::new();
+    let file = folder.path().join("file");
+    recorded(Program::new("fault"), &file, "operations").run();
+    let recording = read(file);
+    let operations: Vec<_> = { recording.records.iter() }
+        .filter_map(|record| match record {
+            Record::Operation(operation) if operation.place.step == Some(2) => Some(operation),
+            _ => None,
+        })
+        .collect();
+    assert!(operations.iter().all(|operation| operation.place.epoch == Some(0)));
+    let products = || operations.iter().filter(|operation| operation.name == "float_matmul");
+    let labels: Vec<_> = products().map(|product| product.place.labels.join(" > ")).collect();
+    assert_eq!(labels[..3], ["encoder", "decoder", ""], "two layers forward, then backward");
+    let phases: BTreeSet<_> = products().map(|product| product.place.phase as u8).collect();
+    assert_eq!(phases, [Phase::Forward as u8, Phase::Backward as u8].into());
+    let weights: Vec<_> = products().filter_map(|product| product.inputs.get(1)?.parameter.as_deref()).collect();
+    assert_eq!(weights[..2], ["encoder.weight", "decoder.weight"]);
+    let updated = operations.iter().flat_map(|operation| &operation.outputs);
+    let updated: BTreeSet<_> = updated.filter_map(|output| output.parameter.as_deref()).collect();
+    assert_eq!(updated, ["decoder.bias", "decoder.weight", "encoder.bias", "encoder.weight"].into());
+    let last = operations.last().expect("a step has operations");
+    assert_eq!(last.place.phase, Phase::Update);
+}
+
+/// Steps of a loader's batches, also with workers.
+#[test]
+fn a_batch_is_a_step() {
+    let folder = Folder::new();
+    let [none, two] = ["0", "2"].map(|workers| {
+        let file = folder.path().join(workers);
+        recorded(Program::new("recorded_batches").arguments(&[workers]), &file, "operations").run();
+        read(file)
+    });
+    let places = |recording: &burn_deterministic_recording::Recording| {
+        let states = recording.records.iter().filter_map(|record| match record {
+            Record::State(state) => Some((state.place.step, state.place.epoch, state.place.batch)),
+            _ => None,
+        });
+        states.collect::<Vec<_>>()
+    };
+    let steps = (0..6).map(|step| (Some(step), Some(step / 3), Some(step % 3)));
+    let expected: Vec<_> = [(None, None, None)].into_iter().chain(steps).collect();
+    assert_eq!(places(&none), expected);
+    assert_eq!(none.records, two.records, "with and without workers");
+}
+
+#[test]
+fn nothing_differs_in_clean_runs() {
+    for program in ["fault", "observed_fault"] {
+        for level in ["weights", "operations"] {
+            let comparison = compared([Program::new(program), Program::new(program)], level);
+            assert!(matches!(comparison.outcome, Outcome::Same), "{program} {level}: {:?}", comparison.outcome);
+        }
+    }
+}

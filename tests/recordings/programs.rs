@@ -1,0 +1,157 @@
+//! A training as a user writes it, in which something may be wrong.
+
+use crate::bits::floats;
+use crate::process::{arguments, report};
+use burn::data::dataloader::batcher::Batcher;
+use burn::data::dataset::InMemDataset;
+use burn::module::{Module, ModuleMapper, Param};
+use burn::nn::loss::{MseLoss, Reduction};
+use burn::nn::{Linear, LinearConfig};
+use burn::optim::{AdamConfig, GradientsParams};
+use burn::prelude::*;
+use burn::tensor::Distribution;
+use burn::tensor::IndexingUpdateOp::Add;
+use burn_deterministic::data::DataLoaderBuilder;
+use burn_deterministic::{
+    Determinism, digest, enable_op_determinism, epoch, initialize, label, name_parameters, observe, set_random_seed,
+    step,
+};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The step at which something is wrong.
+pub const STEP: u64 = 3;
+
+const STEPS: u64 = 6;
+
+#[derive(Module, Debug)]
+struct Model {
+    encoder: Linear,
+    decoder: Linear,
+}
+
+impl Model {
+    fn forward(&self, inputs: Tensor<2>) -> Tensor<2> {
+        let hidden = {
+            let _label = label("encoder");
+            self.encoder.forward(inputs).tanh()
+        };
+        let _label = label("decoder");
+        self.decoder.forward(hidden)
+    }
+}
+
+/// A number of another value in each run.
+fn now() -> f64 {
+    f64::from(SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").subsec_nanos())
+}
+
+/// On deterministic kernels; the arguments name what is wrong.
+pub fn fault() {
+    enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
+    set_random_seed(4);
+    let device = Device::default().autodiff();
+    let model = initialize(Model {
+        encoder: LinearConfig::new(8, 16).init(&device),
+        decoder: LinearConfig::new(16, 4).init(&device),
+    });
+    train(model.expect("a seed is set"), &device);
+}
+
+/// On Burn's own kernels.
+pub fn observed_fault() {
+    observe().expect("this process has run no tensor operation");
+    let device = Device::default().autodiff();
+    if !is("unseeded") {
+        device.seed(4);
+    }
+    let model =
+        Model { encoder: LinearConfig::new(8, 16).init(&device), decoder: LinearConfig::new(16, 4).init(&device) };
+    train(model, &device);
+}
+
+fn is(fault: &str) -> bool {
+    arguments().iter().any(|argument| argument == fault)
+}
+
+fn train(mut model: Model, device: &Device) {
+    name_parameters(&model);
+    let mut optimizer = AdamConfig::new().init();
+    let targets = Tensor::<2>::from_data(floats([32, 4]), device);
+    let _epoch = epoch(0);
+    for number in 0..STEPS {
+        let _step = step(number);
+        let wrong = |fault| number == STEP && is(fault);
+        let mut values = floats([32, 8]);
+        if wrong("data") {
+            values = TensorData::new(vec![now() as f32; 32 * 8], [32, 8]);
+        }
+        let mut inputs = Tensor::<2>::from_data(values, device);
+        if wrong("scatter") {
+            // 2^18 values into 8 rows, in the order in which they arrive.
+            let rows = Tensor::<1, Int>::arange(0..1 << 18, device).remainder_scalar(8);
+            let values = Tensor::<1>::from_data(floats([1 << 18]), device);
+            let sums = Tensor::<1>::zeros([8], device).scatter(0, rows, values, Add);
+            inputs = inputs + sums.reshape([1, 8]) * 1e-3;
+        }
+        if wrong("noise") {
+            inputs = inputs + Tensor::random([32, 8], Distribution::Default, device);
+        }
+        let loss = MseLoss::new().forward(model.forward(inputs), targets.clone(), Reduction::Mean);
+        let gradients = GradientsParams::from_grads(loss.backward(), &model);
+        let rate = if wrong("rate") { 1e-3 + now() * 1e-15 } else { 1e-3 };
+        model = optimizer.step(rate, model, gradients);
+        if wrong("bit") {
+            model = model.map(&mut FlipsOneBit);
+        }
+        if wrong("longer") {
+            let _more = model.encoder.weight.val().sum();
+        }
+    }
+    report("digest", digest(&model));
+}
+
+/// Flips the lowest bit of one element of each bias.
+struct FlipsOneBit;
+
+impl ModuleMapper for FlipsOneBit {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        if D != 1 {
+            return param;
+        }
+        param.map(|tensor| {
+            let device = tensor.device();
+            let data = tensor.into_data();
+            let mut values = data.try_to_vec::<f32>().expect("f32");
+            values[2] = f32::from_bits(values[2].to_bits() ^ 1);
+            Tensor::from_data(TensorData::new(values, data.shape().clone()), &device).require_grad()
+        })
+    }
+}
+
+/// Two epochs of a loader with as many workers as the argument says.
+pub fn batches() {
+    struct Rows;
+    impl Batcher<f32, Tensor<2>> for Rows {
+        fn batch(&self, items: Vec<f32>, device: &Device) -> Tensor<2> {
+            let rows = items.len();
+            Tensor::from_data(TensorData::new(items, [rows, 1]), device)
+        }
+    }
+    enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
+    set_random_seed(4);
+    let device = Device::default().autodiff();
+    let workers: usize = arguments()[0].parse().expect("a number of workers");
+    let numbers = InMemDataset::new((0..24).map(|number| number as f32).collect());
+    let loader = DataLoaderBuilder::new("train", Rows).batch_size(8).num_workers(workers).set_device(device.clone());
+    let loader = loader.build(numbers);
+    let mut model = initialize(LinearConfig::new(1, 3).init(&device)).expect("a seed is set");
+    let mut optimizer = AdamConfig::new().init();
+    for _ in 0..2 {
+        for batch in loader.batches() {
+            let loss = model.forward(batch.expect("a batch")).powf_scalar(2.0).mean();
+            let gradients = GradientsParams::from_grads(loss.backward(), &model);
+            model = optimizer.step(1e-3, model, gradients);
+        }
+    }
+    report("digest", digest(&model));
+}
