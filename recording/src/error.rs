@@ -36,7 +36,7 @@ pub enum Error {
         /// Its version.
         found: u32,
     },
-    /// Bytes of the file have changed since it was written: a record has another checksum, or is no record.
+    /// Bytes of the file have changed since it was written: a checksum or a record does not fit.
     #[error("{} is damaged after record {records}: {reason}; record again", path.display())]
     Damaged {
         /// The file.

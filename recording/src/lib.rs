@@ -6,24 +6,27 @@
 //! # File
 //!
 //! ```text
-//! file     = magic version stream
-//! magic    = "burn-deterministic recording\n"       29 bytes
-//! version  = VERSION                                4 bytes, little-endian
-//! stream   = DEFLATE (RFC 1951) of record*
-//! record   = length crc payload
-//! length   = number of bytes of the payload         4 bytes, little-endian
-//! crc      = CRC-32 (IEEE 802.3) of the payload     4 bytes, little-endian
-//! payload  = a [`Record`] in CBOR (RFC 8949), as serde and ciborium write it
+//! file       = magic version chunk*
+//! magic      = "burn-deterministic recording\n"       29 bytes
+//! version    = VERSION                                4 bytes, little-endian
+//! chunk      = length length_crc data_crc data
+//! length     = number of bytes of `data`              4 bytes, little-endian
+//! length_crc = CRC-32 (IEEE 802.3) of `length`        4 bytes, little-endian
+//! data_crc   = CRC-32 of `data`                       4 bytes, little-endian
+//! data       = DEFLATE (RFC 1951) of one [`Record`] after another in CBOR (RFC 8949), as serde and ciborium write it
 //! ```
 //!
 //! A file is written from the beginning to the end and never changed. The first record is [`Record::Header`]; the last one of
-//! a program that came to its end is [`Record::End`]. The DEFLATE stream is flushed to a byte boundary at least at the end
-//! of each step, so a file cut at any byte, as by a crash, has all records before the last flush.
+//! a program that came to its end is [`Record::End`]. A chunk ends at least at the end of each step, so a file cut at any
+//! byte, as by a crash, has all records of the chunks before. A byte that changed in a whole chunk is
+//! [`Error::Damaged`].
 
+pub mod diff;
 mod environment;
 mod error;
 mod reader;
 mod record;
+pub mod report;
 mod writer;
 
 pub use environment::{Environment, EnvironmentDifference};

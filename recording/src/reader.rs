@@ -5,13 +5,16 @@ use crate::record::{Header, Record};
 use crate::{MAGIC, VERSION};
 use flate2::bufread::DeflateDecoder;
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
-/// Reads the records of a file one after another.
+/// Reads the records of a file one after another. It holds one chunk of the file in memory.
 pub struct Reader {
     path: PathBuf,
-    stream: DeflateDecoder<BufReader<File>>,
+    file: BufReader<File>,
+    /// The records of the chunk, in CBOR.
+    chunk: Cursor<Vec<u8>>,
+    /// Records that were read.
     records: u64,
     ending: Option<Ending>,
 }
@@ -45,24 +48,21 @@ impl Reader {
     pub fn open(path: impl Into<PathBuf>) -> Result<(Header, Self), Error> {
         let path = path.into();
         let file = File::open(&path).map_err(|source| Error::Io { doing: "opening", path: path.clone(), source })?;
-        let mut file = BufReader::new(file);
-        let mut head = Vec::new();
-        let size = MAGIC.len() + size_of::<u32>();
-        let read = file.by_ref().take(size as u64).read_to_end(&mut head);
-        read.map_err(|source| Error::Io { doing: "reading", path: path.clone(), source })?;
-        let magic = head.len().min(MAGIC.len());
-        if head[..magic] != MAGIC[..magic] || (head.is_empty() && size > 0) {
-            return Err(if head.is_empty() { Error::Empty { path } } else { Error::Magic { path } });
+        let mut reader =
+            Self { path, file: BufReader::new(file), chunk: Cursor::new(Vec::new()), records: 0, ending: None };
+        let magic = reader.read(MAGIC.len())?;
+        if !MAGIC.starts_with(&magic) {
+            return Err(Error::Magic { path: reader.path });
         }
-        let Some(version) = head.get(MAGIC.len()..size) else { return Err(Error::Empty { path }) };
-        let found = u32::from_le_bytes(version.try_into().expect("four bytes"));
+        let Some(found) = reader.read_number()? else { return Err(Error::Empty { path: reader.path }) };
         if found != VERSION {
-            return Err(Error::Version { path, found });
+            return Err(Error::Version { path: reader.path, found });
         }
-        let mut reader = Self { path, stream: DeflateDecoder::new(file), records: 0, ending: None };
         match reader.next_record()? {
             Some(Record::Header(header)) => Ok((header, reader)),
-            Some(_) => Err(reader.damaged("the first record is no header".to_owned())),
+            Some(_) => {
+                Err(Error::Damaged { path: reader.path, records: 0, reason: "no header comes first".to_owned() })
+            }
             None => Err(Error::Empty { path: reader.path }),
         }
     }
@@ -73,18 +73,16 @@ impl Reader {
     ///
     /// [`Error::Io`], [`Error::Damaged`].
     pub fn next_record(&mut self) -> Result<Option<Record>, Error> {
+        while self.ending.is_none() && self.chunk.position() == self.chunk.get_ref().len() as u64 {
+            match self.next_chunk()? {
+                Some(records) => self.chunk = Cursor::new(records),
+                None => self.ending = Some(Ending::Cut),
+            }
+        }
         if self.ending.is_some() {
             return Ok(None);
         }
-        let Some(head) = self.bytes(8)? else { return Ok(None) };
-        let (length, crc) = head.split_at(4);
-        let number = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().expect("four bytes"));
-        let (length, crc) = (number(length), number(crc));
-        let Some(payload) = self.bytes(length as usize)? else { return Ok(None) };
-        if crc32fast::hash(&payload) != crc {
-            return Err(self.damaged("its checksum is another".to_owned()));
-        }
-        let record = ciborium::from_reader(&payload[..]).map_err(|error| self.damaged(error.to_string()))?;
+        let record = ciborium::from_reader(&mut self.chunk).map_err(|error| self.damaged(error))?;
         self.records += 1;
         if let Record::End { .. } = record {
             self.ending = Some(Ending::Complete);
@@ -102,23 +100,46 @@ impl Reader {
         &self.path
     }
 
-    /// The next `count` bytes of the stream; `None` where it ends before.
-    fn bytes(&mut self, count: usize) -> Result<Option<Vec<u8>>, Error> {
-        let mut bytes = Vec::new();
-        // Not `read_exact`: a length that was damaged must not become an allocation.
-        match self.stream.by_ref().take(count as u64).read_to_end(&mut bytes) {
-            Ok(read) if read == count => return Ok(Some(bytes)),
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {}
-            Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Err(self.damaged(error.to_string())),
-            Err(source) => return Err(Error::Io { doing: "reading", path: self.path.clone(), source }),
+    /// The records of the next chunk; `None` where the file ends before the chunk does.
+    fn next_chunk(&mut self) -> Result<Option<Vec<u8>>, Error> {
+        let (Some(length), Some(length_crc), Some(data_crc)) =
+            (self.read_number()?, self.read_number()?, self.read_number()?)
+        else {
+            return Ok(None);
+        };
+        // Before anything is read by it: with a length that was changed, the file would seem to be cut.
+        if crc32fast::hash(&length.to_le_bytes()) != length_crc {
+            return Err(self.damaged("the length of a chunk has another checksum"));
         }
-        self.ending = Some(Ending::Cut);
-        Ok(None)
+        let data = self.read(length as usize)?;
+        if data.len() < length as usize {
+            return Ok(None);
+        }
+        if crc32fast::hash(&data) != data_crc {
+            return Err(self.damaged("a chunk has another checksum"));
+        }
+        let mut records = Vec::new();
+        let inflated = DeflateDecoder::new(&data[..]).read_to_end(&mut records);
+        inflated.map_err(|error| self.damaged(error))?;
+        Ok(Some(records))
     }
 
-    fn damaged(&self, reason: String) -> Error {
-        Error::Damaged { path: self.path.clone(), records: self.records, reason }
+    /// The next 4 bytes as a number; `None` where the file ends before.
+    fn read_number(&mut self) -> Result<Option<u32>, Error> {
+        Ok(self.read(4)?.try_into().ok().map(u32::from_le_bytes))
+    }
+
+    /// The next `count` bytes, or fewer where the file ends before.
+    fn read(&mut self, count: usize) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::new();
+        // Not `read_exact` into a vector of `count`: memory is allocated for what is there.
+        let read = self.file.by_ref().take(count as u64).read_to_end(&mut bytes);
+        read.map_err(|source| Error::Io { doing: "reading", path: self.path.clone(), source })?;
+        Ok(bytes)
+    }
+
+    fn damaged(&self, reason: impl ToString) -> Error {
+        Error::Damaged { path: self.path.clone(), records: self.records, reason: reason.to_string() }
     }
 }
 

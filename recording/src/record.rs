@@ -194,6 +194,22 @@ pub struct StateTensor {
 #[serde(transparent)]
 pub struct Digest(pub [u32; 4]);
 
+/// `step 3, epoch 0, batch 3, backward, block 3 > attention`.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let numbers = [("step", self.step), ("epoch", self.epoch), ("batch", self.batch)];
+        for (name, number) in numbers.into_iter().filter_map(|(name, number)| Some((name, number?))) {
+            write!(f, "{name} {number}, ")?;
+        }
+        f.write_str(match self.phase {
+            Phase::Forward => "forward",
+            Phase::Backward => "backward",
+            Phase::Update => "update",
+        })?;
+        if self.labels.is_empty() { Ok(()) } else { write!(f, ", {}", self.labels.join(" > ")) }
+    }
+}
+
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|word| write!(f, "{word:08x}"))

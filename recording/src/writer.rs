@@ -6,15 +6,24 @@ use crate::{MAGIC, VERSION};
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// Writes records to a file, one after another.
+///
+/// A writer that is dropped writes what it holds, and loses the error of that, if there is one: call
+/// [`finish`](Self::finish).
 pub struct Writer {
     path: PathBuf,
-    stream: DeflateEncoder<File>,
-    payload: Vec<u8>,
+    file: File,
+    /// Records that are in no chunk yet, in CBOR.
+    records: Vec<u8>,
+    /// After an error the file may end inside a chunk, and nothing more may follow.
+    failed: bool,
 }
+
+/// Size of the records of a chunk, uncompressed, from which it is written: a chunk is read as a whole.
+const CHUNK: usize = 256 << 10;
 
 impl Writer {
     /// Creates the file at `path`, and the folders above it. A file that is there is overwritten.
@@ -29,9 +38,9 @@ impl Writer {
             std::fs::create_dir_all(folder).map_err(|error| io("creating the folder of", error))?;
         }
         let mut file = File::create(&path).map_err(|error| io("creating", error))?;
-        file.write_all(MAGIC).and_then(|()| file.write_all(&VERSION.to_le_bytes())).map_err(|e| io("writing", e))?;
-        let stream = DeflateEncoder::new(file, Compression::fast());
-        Ok(Self { path, stream, payload: Vec::new() })
+        let head = [&MAGIC[..], &VERSION.to_le_bytes()].concat();
+        file.write_all(&head).map_err(|error| io("writing", error))?;
+        Ok(Self { path, file, records: Vec::new(), failed: false })
     }
 
     /// The file.
@@ -39,28 +48,26 @@ impl Writer {
         &self.path
     }
 
-    /// Appends a record. It is in the file after the next [`flush`](Self::flush).
+    /// Appends a record. It is in the file after the next [`flush`](Self::flush), or earlier.
     ///
     /// # Errors
     ///
     /// [`Error::Io`].
     pub fn write(&mut self, record: &Record) -> Result<(), Error> {
-        self.payload.clear();
-        ciborium::into_writer(record, &mut self.payload).expect("a record has no type that CBOR lacks");
-        let length = u32::try_from(self.payload.len()).expect("a record is shorter than 4 GiB");
-        let crc = crc32fast::hash(&self.payload);
-        let parts: [&[u8]; 3] = [&length.to_le_bytes(), &crc.to_le_bytes(), &self.payload];
-        let written = parts.into_iter().try_for_each(|part| self.stream.write_all(part));
-        written.map_err(|source| self.io(source))
+        ciborium::into_writer(record, &mut self.records).expect("a record has no type that CBOR lacks");
+        if self.records.len() < CHUNK { Ok(()) } else { self.flush() }
     }
 
     /// Hands all records to the operating system.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`].
+    /// [`Error::Io`]; after it, every further call is an error too.
     pub fn flush(&mut self) -> Result<(), Error> {
-        self.stream.flush().map_err(|source| self.io(source))
+        let written =
+            if self.failed { Err(io::Error::other("an earlier write has failed")) } else { self.write_chunk() };
+        self.failed |= written.is_err();
+        written.map_err(|source| Error::Io { doing: "writing", path: self.path.clone(), source })
     }
 
     /// Ends the file.
@@ -69,10 +76,27 @@ impl Writer {
     ///
     /// [`Error::Io`].
     pub fn finish(mut self) -> Result<(), Error> {
-        self.stream.try_finish().map_err(|source| self.io(source))
+        self.flush()
     }
 
-    fn io(&self, source: std::io::Error) -> Error {
-        Error::Io { doing: "writing", path: self.path.clone(), source }
+    fn write_chunk(&mut self) -> io::Result<()> {
+        if self.records.is_empty() {
+            return Ok(());
+        }
+        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(&self.records)?;
+        let data = encoder.finish()?;
+        self.records.clear();
+        let length = u32::try_from(data.len()).map_err(io::Error::other)?.to_le_bytes();
+        let [length_crc, data_crc] = [crc32fast::hash(&length), crc32fast::hash(&data)].map(u32::to_le_bytes);
+        self.file.write_all(&[&length, &length_crc, &data_crc, &data[..]].concat())
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if !self.failed {
+            let _ = self.flush();
+        }
     }
 }

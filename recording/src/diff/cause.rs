@@ -1,0 +1,49 @@
+//! Why the first operation that differs does.
+
+use super::comparison::{Cause, Owner};
+use super::contrast::{Contrast, UPLOAD};
+use super::pass::First;
+use crate::record::Operation;
+
+/// What is known besides the operation.
+pub(super) struct Circumstances {
+    /// Whether the environments differ.
+    pub(super) environment: bool,
+    /// Whether all uploads together are the same.
+    pub(super) same_uploads: bool,
+}
+
+pub(super) fn cause(first: &First, circumstances: &Circumstances) -> Cause {
+    let [one, other] = &first.operations;
+    match &first.contrast {
+        Contrast::Program(what) => Cause::Program(what.clone()),
+        Contrast::Parameters => Cause::Parameters,
+        Contrast::Failure(side) => Cause::Failure { side: *side },
+        Contrast::Same | Contrast::Results(_) if first.arrival => Cause::Arrival,
+        Contrast::Same | Contrast::Results(_) if one.name == UPLOAD => {
+            Cause::Data { reordered: circumstances.same_uploads }
+        }
+        Contrast::Same | Contrast::Results(_) if one.draws != other.draws => Cause::Seed,
+        Contrast::Same | Contrast::Results(_) if one.draws.is_empty() && is_random(one) => Cause::Unseeded,
+        Contrast::Same | Contrast::Results(_) if circumstances.environment => Cause::Environment,
+        Contrast::Same | Contrast::Results(_) if one.kernels != other.kernels => Cause::KernelChoice,
+        Contrast::Same | Contrast::Results(_) => Cause::Kernel(owner(one)),
+    }
+}
+
+/// Whether an operation draws random numbers, by Burn's names: `float_random`, `int_random`.
+fn is_random(operation: &Operation) -> bool {
+    operation.inputs.is_empty() && operation.name.split('_').any(|word| word == "random")
+}
+
+fn owner(operation: &Operation) -> Owner {
+    let of = |kernel: &String| match kernel.split("::").next().unwrap_or_default() {
+        name if name.starts_with("burn_deterministic") => Owner::Library,
+        name if ["burn", "cubecl", "cubek"].iter().any(|family| name.split('_').next() == Some(family)) => Owner::Burn,
+        _ => Owner::Program,
+    };
+    let owners: Vec<Owner> = operation.kernels.iter().map(of).collect();
+    // The least trusted of them.
+    let found = [Owner::Program, Owner::Burn, Owner::Library].into_iter().find(|owner| owners.contains(owner));
+    found.unwrap_or(Owner::Unknown)
+}

@@ -1,0 +1,269 @@
+//! What a comparison finds.
+
+use super::grid::Picture;
+use crate::environment::EnvironmentDifference;
+use crate::reader::Ending;
+use crate::record::{Digest, Header, Operation, Place, Tensor};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Two recordings, side by side. `Display` is the report as text.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// The first recording and the second.
+    pub sides: [Side; 2],
+    /// Whether they agree, and if not, why.
+    pub outcome: Outcome,
+    /// In which entries the environments differ. Other kernels than deterministic ones in one of them count as an entry.
+    pub environment: Vec<EnvironmentDifference>,
+    /// Threads that were matched by what they do, because their numbers differ: number in the first, in the second.
+    /// Everywhere else threads have their number in the first recording.
+    pub threads: Vec<(u32, u32)>,
+    /// What was compared.
+    pub compared: Compared,
+    /// The first state that differs.
+    pub state: Option<StateDifference>,
+    /// What the difference reaches.
+    pub spread: Spread,
+    /// Operations by step.
+    pub operations: Picture,
+    /// Parameters by step; tensors of a state that are not named share a row.
+    pub parameters: Picture,
+}
+
+/// One of two recordings.
+#[derive(Clone, Debug)]
+pub struct Side {
+    /// The file.
+    pub path: PathBuf,
+    /// Its header.
+    pub header: Header,
+    /// How it ends.
+    pub ending: Ending,
+    /// Operations in it.
+    pub operations: u64,
+    /// States in it.
+    pub states: u64,
+    /// Threads in it.
+    pub threads: u64,
+    /// The last step of a record.
+    pub last_step: Option<u64>,
+}
+
+/// How many records have been compared with their counterparts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Compared {
+    /// Operations.
+    pub operations: u64,
+    /// States.
+    pub states: u64,
+    /// Digests: of results and of tensors of a state.
+    pub digests: u64,
+    /// Operations that ran other kernels and have the same results.
+    pub other_kernels: u64,
+}
+
+/// Whether two recordings agree.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// Nothing was compared: they have no state and no operation in common.
+    Nothing,
+    /// All of both is the same.
+    Same,
+    /// Nothing differs as far as both go; one of them was cut, or both.
+    SameSoFar,
+    /// Nothing differs as far as both go, and one program went on.
+    Length(Length),
+    /// Something differs.
+    Differ(Box<Difference>),
+}
+
+/// A program that went on where the other had ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Length {
+    /// The thread.
+    pub thread: u32,
+    /// How many operations it issued; in a recording that was cut, at least so many.
+    pub operations: [u64; 2],
+}
+
+/// The first difference in the order of execution.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    /// What kind of difference it is.
+    pub cause: Cause,
+    /// The operation in both recordings; `None` for a difference of states that no recorded operation explains.
+    pub operation: Option<OperationPair>,
+}
+
+/// Why a result differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The programs differ: another operation, other shapes, other operands.
+    Program(String),
+    /// A parameter differs that is no tensor: a scalar, an axis.
+    Parameters,
+    /// Data from the host differ.
+    Data {
+        /// Whether both runs uploaded the same data in all, in another order.
+        reordered: bool,
+    },
+    /// An operand was made by another thread, and differs: batches arrive in another order.
+    Arrival,
+    /// Random numbers were drawn from another place: another seed, or another number of draws before.
+    Seed,
+    /// Random numbers came from no seed.
+    Unseeded,
+    /// The operation failed in one run.
+    Failure {
+        /// The run: 0 or 1.
+        side: usize,
+    },
+    /// The same operands gave another result, with other kernels.
+    KernelChoice,
+    /// The same operands and kernels gave another result.
+    Kernel(Owner),
+    /// The same operands gave another result, in another environment.
+    Environment,
+    /// A tensor of a state is not what its operation computed, in one of the runs.
+    Overwritten,
+    /// States differ, and the operations that would tell why are not recorded.
+    NotRecorded,
+}
+
+/// Whose kernels an operation ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// The fixed-order kernels of burn-deterministic.
+    Library,
+    /// Burn's, or CubeCL's.
+    Burn,
+    /// The program's, or another crate's.
+    Program,
+    /// No kernel is recorded.
+    Unknown,
+}
+
+/// An operation in both recordings.
+#[derive(Clone, Debug)]
+pub struct OperationPair {
+    /// As recorded, with the threads' numbers of the first recording.
+    pub operations: [Operation; 2],
+    /// The operands of each, with the operations that made them, two levels up.
+    pub operands: [Vec<Operand>; 2],
+    /// Indices of the results that differ.
+    pub outputs: Vec<usize>,
+}
+
+/// An operand, and where it came from.
+#[derive(Clone, Debug)]
+pub struct Operand {
+    /// As recorded.
+    pub tensor: Tensor,
+    /// Whether it is the same in both recordings; `None` where its digest is not recorded.
+    pub same: Option<bool>,
+    /// Its digest, where it is recorded.
+    pub digest: Option<Digest>,
+    /// The operation that made it, where it is recorded, and its operands, as far as they were looked for.
+    pub producer: Option<Box<(Operation, Vec<Operand>)>>,
+}
+
+/// The first state that differs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StateDifference {
+    /// The thread that ended the step.
+    pub thread: u32,
+    /// The step.
+    pub place: Place,
+    /// How many operations the thread had issued in each run.
+    pub operations: [u64; 2],
+    /// How many tensors were compared.
+    pub tensors: u64,
+    /// How many of them differ.
+    pub differing: u64,
+    /// The first that differ: the parameter, or the shape and dtype.
+    pub names: Vec<String>,
+}
+
+/// What a difference reaches.
+#[derive(Clone, Debug, Default)]
+pub struct Spread {
+    /// By step.
+    pub steps: BTreeMap<Option<u64>, StepSpread>,
+    /// The first operations whose result differs because an operand does.
+    pub first: Vec<Affected>,
+    /// Operations whose operands agree and whose results differ, or which differ otherwise, after the first difference.
+    pub others: Vec<Affected>,
+    /// How many those are.
+    pub others_count: u64,
+    /// Parameters by path: the first step after which each differs, if it does (outer), and if a step is known (inner).
+    pub parameters: BTreeMap<String, Option<Option<u64>>>,
+    /// Operations that are in one recording alone, because the programs differ or one ended before.
+    pub only: [u64; 2],
+    /// Tensors without a name that are part of a state in one recording alone.
+    pub only_tensors: [u64; 2],
+}
+
+/// How many operations of a step differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StepSpread {
+    /// Compared.
+    pub compared: u64,
+    /// With another result.
+    pub differing: u64,
+    /// Tensors of its state that were compared.
+    pub tensors: u64,
+    /// Tensors of its state that differ.
+    pub tensors_differing: u64,
+}
+
+/// An operation that differs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Affected {
+    /// Its thread.
+    pub thread: u32,
+    /// Its number.
+    pub number: u64,
+    /// Its name.
+    pub name: String,
+    /// Its place.
+    pub place: Place,
+    /// The shape and dtype of its first result.
+    pub result: String,
+    /// The parameter whose new value it computes.
+    pub parameter: Option<String>,
+}
+
+impl Comparison {
+    /// Whether nothing differs, as far as both recordings go; `None` where nothing was compared.
+    pub fn same(&self) -> Option<bool> {
+        match self.outcome {
+            Outcome::Nothing => None,
+            Outcome::Same | Outcome::SameSoFar => Some(true),
+            Outcome::Length(_) | Outcome::Differ(_) => Some(false),
+        }
+    }
+
+    /// The first difference.
+    pub fn difference(&self) -> Option<&Difference> {
+        match &self.outcome {
+            Outcome::Differ(difference) => Some(difference),
+            _ => None,
+        }
+    }
+}
+
+impl Affected {
+    pub(super) fn new(operation: &Operation) -> Self {
+        let output = operation.outputs.first();
+        Self {
+            thread: operation.thread,
+            number: operation.number,
+            name: operation.name.clone(),
+            place: operation.place.clone(),
+            result: output.map_or_else(String::new, |output| format!("{:?} {}", output.shape, output.dtype)),
+            parameter: operation.outputs.iter().find_map(|output| output.parameter.clone()),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! In what two operations differ.
+
+use crate::record::Operation;
+
+/// In what an operation of one recording differs from that of the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Contrast {
+    /// It is the same, results included.
+    Same,
+    /// It is another operation: in what.
+    Program(String),
+    /// It has another parameter.
+    Parameters,
+    /// It failed in this recording alone.
+    Failure(usize),
+    /// It has other results: these.
+    Results(Vec<usize>),
+}
+
+/// Compares two operations but for the origins of their operands. What comes first here decides.
+pub(super) fn contrast([one, other]: [&Operation; 2]) -> Contrast {
+    if one.name != other.name {
+        return Contrast::Program(format!("`{}` in the first, `{}` in the second", one.name, other.name));
+    }
+    let tensors = |operation: &Operation| -> Vec<String> {
+        operation.inputs.iter().map(|input| described(&input.shape, &input.dtype)).collect()
+    };
+    if let Some(what) = differing("operand", &tensors(one), &tensors(other)) {
+        return Contrast::Program(what);
+    }
+    if one.parameters != other.parameters {
+        return Contrast::Parameters;
+    }
+    if one.error.is_some() != other.error.is_some() {
+        return Contrast::Failure(usize::from(other.error.is_some()));
+    }
+    let results = |operation: &Operation| -> Vec<String> {
+        operation.outputs.iter().map(|output| described(&output.shape, &output.dtype)).collect()
+    };
+    let (results, others) = (results(one), results(other));
+    // Uploads take their shape from the data.
+    let is_data = one.name == UPLOAD && results.len() == others.len();
+    if let Some(what) = differing("result", &results, &others).filter(|_| !is_data) {
+        return Contrast::Program(what);
+    }
+    let pairs = one.outputs.iter().zip(&other.outputs).enumerate();
+    let outputs: Vec<usize> = pairs
+        .filter(|(_, (one, other))| {
+            (&one.digest, &one.shape, &one.dtype) != (&other.digest, &other.shape, &other.dtype)
+        })
+        .map(|(index, _)| index)
+        .collect();
+    if outputs.is_empty() { Contrast::Same } else { Contrast::Results(outputs) }
+}
+
+/// The name of operations that take data from the host.
+pub(super) const UPLOAD: &str = "upload";
+
+fn differing(what: &str, first: &[String], second: &[String]) -> Option<String> {
+    if first.len() != second.len() {
+        return Some(format!("{} {what}s in the first, {} in the second", first.len(), second.len()));
+    }
+    let index = first.iter().zip(second).position(|(one, other)| one != other)?;
+    Some(format!("{what} {index} is {} in the first, {} in the second", first[index], second[index]))
+}
+
+pub(super) fn described(shape: &[u64], dtype: &str) -> String {
+    format!("{shape:?} {dtype}")
+}

@@ -1,0 +1,506 @@
+//! One pass over both recordings.
+//!
+//! Records are read from the side that is behind, and each thread's are paired in their order. What has no counterpart yet
+//! waits, and so does an operation with an operand of a thread whose records have not come so far: an operand is
+//! compared before what is computed from it.
+
+use super::comparison::{Affected, Compared, Length, Spread, StateDifference};
+use super::contrast::{Contrast, UPLOAD, contrast, described};
+use super::grid::{Cell, Grid};
+use super::marks::Marks;
+use super::source::{Renamed, Source};
+use crate::error::Error;
+use crate::reader::Ending;
+use crate::record::{Operation, Origin, Record, State, StateTensor};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::path::PathBuf;
+
+/// So many operations that differ are kept by name.
+const KEPT: usize = 12;
+
+/// So many tensors of a state that differ are kept by name.
+const KEPT_TENSORS: usize = 8;
+
+/// Pairs of origins in other threads, and whether their tensors are the same.
+pub(super) type Equal = HashMap<[Origin; 2], Option<bool>>;
+
+/// What a pass has found.
+pub(super) struct Pass {
+    pub(super) sources: [Source; 2],
+    pub(super) first: Option<First>,
+    pub(super) state: Option<StateDifference>,
+    /// Whether the first state that differs holds a tensor whose operation gave the same result.
+    pub(super) overwritten: bool,
+    pub(super) compared: Compared,
+    pub(super) spread: Spread,
+    pub(super) length: Option<Length>,
+    pub(super) counts: [Counts; 2],
+    /// Origins of operands that differ, in other threads than the operation's.
+    pub(super) moved: HashSet<[Origin; 2]>,
+    /// Whether some thread's first operation differs.
+    pub(super) first_operations_differ: bool,
+    pub(super) marks: Marks,
+    pub(super) operations: Grid,
+    pub(super) parameters: Grid,
+    pub(super) rows: Vec<String>,
+    equal: Equal,
+    lanes: BTreeMap<u32, Lane>,
+    /// Threads that wait for others.
+    blocked: BTreeSet<u32>,
+    waiting: [usize; 2],
+    ended: [bool; 2],
+    columns: HashMap<Option<u64>, usize>,
+    /// Operations of each step so far.
+    heights: HashMap<Option<u64>, usize>,
+    row_of: HashMap<String, usize>,
+}
+
+/// The first difference of operations.
+pub(super) struct First {
+    pub(super) contrast: Contrast,
+    /// Whether the contrast is that an operand of another thread came from elsewhere, and differs.
+    pub(super) arrival: bool,
+    pub(super) operations: [Operation; 2],
+    /// Whether each operand is the same.
+    pub(super) operands: Vec<Option<bool>>,
+    /// Whether a state before it differs.
+    pub(super) after_state: bool,
+}
+
+/// What a side consists of.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Counts {
+    pub(super) operations: u64,
+    pub(super) states: u64,
+    pub(super) threads: u64,
+    pub(super) last_step: Option<u64>,
+    /// A sum over the digests of all uploads: the same for the same data in any order.
+    pub(super) uploads: u128,
+}
+
+/// The records of a thread that wait for their counterparts.
+#[derive(Default)]
+struct Lane {
+    queues: [VecDeque<Item>; 2],
+    /// Operations that are compared: all below this number.
+    done: u64,
+    /// The programs differ from here on: operations have no counterparts.
+    parted: bool,
+    begun: bool,
+    /// How many operations each side issued, as far as is known.
+    issued: [u64; 2],
+}
+
+enum Item {
+    Operation(Box<Operation>),
+    State(State),
+}
+
+impl Pass {
+    pub(super) fn run(paths: &[PathBuf; 2], renamed: &Renamed, equal: Equal) -> Result<Self, Error> {
+        let sources = [Source::open(&paths[0], &Renamed::new())?, Source::open(&paths[1], renamed)?];
+        let mut pass = Self {
+            sources,
+            first: None,
+            state: None,
+            overwritten: false,
+            compared: Compared::default(),
+            spread: Spread::default(),
+            length: None,
+            counts: Default::default(),
+            moved: HashSet::new(),
+            first_operations_differ: false,
+            marks: Marks::default(),
+            operations: Grid::new(240, 120),
+            parameters: Grid::new(240, 48),
+            rows: Vec::new(),
+            equal,
+            lanes: BTreeMap::new(),
+            blocked: BTreeSet::new(),
+            waiting: [0; 2],
+            ended: [false; 2],
+            columns: HashMap::new(),
+            heights: HashMap::new(),
+            row_of: HashMap::new(),
+        };
+        while let Some(side) = pass.behind() {
+            match pass.sources[side].next()? {
+                None => pass.ended[side] = true,
+                Some(record) => pass.take(side, record),
+            }
+        }
+        pass.end();
+        Ok(pass)
+    }
+
+    /// The side with fewer records that wait; `None` when both have ended.
+    fn behind(&self) -> Option<usize> {
+        match self.ended {
+            [false, false] => Some(usize::from(self.waiting[0] > self.waiting[1])),
+            [false, true] => Some(0),
+            [true, false] => Some(1),
+            [true, true] => None,
+        }
+    }
+
+    fn take(&mut self, side: usize, record: Record) {
+        let counts = &mut self.counts[side];
+        match record {
+            Record::Header(_) => {}
+            Record::Thread(_) => counts.threads += 1,
+            Record::Operation(operation) => {
+                counts.operations += 1;
+                counts.last_step = counts.last_step.max(operation.place.step);
+                if operation.name == UPLOAD {
+                    let digests = operation.outputs.iter().filter_map(|output| output.digest);
+                    let number = |digest: crate::Digest| digest.0.iter().fold(0, |n, &w| n << 32 | u128::from(w));
+                    counts.uploads = digests.fold(counts.uploads, |sum, digest| sum.wrapping_add(number(digest)));
+                }
+                let lane = self.lanes.entry(operation.thread).or_default();
+                lane.issued[side] = lane.issued[side].max(operation.number + 1);
+                let thread = operation.thread;
+                if lane.parted || (self.ended[1 - side] && lane.queues[1 - side].is_empty()) {
+                    self.alone(side, &operation);
+                } else {
+                    self.queue(side, thread, Item::Operation(Box::new(operation)));
+                }
+            }
+            Record::State(state) => {
+                counts.states += 1;
+                counts.last_step = counts.last_step.max(state.place.step);
+                let lane = self.lanes.entry(state.thread).or_default();
+                lane.issued[side] = lane.issued[side].max(state.operations);
+                self.queue(side, state.thread, Item::State(state));
+            }
+            Record::End { operations } => {
+                for (thread, count) in (0..).zip(operations) {
+                    let lane = self.lanes.entry(thread).or_default();
+                    lane.issued[side] = lane.issued[side].max(count);
+                }
+            }
+        }
+    }
+
+    fn queue(&mut self, side: usize, thread: u32, item: Item) {
+        self.lanes.entry(thread).or_default().queues[side].push_back(item);
+        self.waiting[side] += 1;
+        let mut awake = vec![thread];
+        while let Some(thread) = awake.pop() {
+            if self.advance(thread) {
+                awake.extend(std::mem::take(&mut self.blocked));
+            }
+        }
+    }
+
+    fn pop(&mut self, side: usize, thread: u32) -> Option<Item> {
+        let item = self.lanes.get_mut(&thread)?.queues[side].pop_front()?;
+        self.waiting[side] -= 1;
+        Some(item)
+    }
+
+    /// Compares what a thread has on both sides; returns whether there was something.
+    fn advance(&mut self, thread: u32) -> bool {
+        let mut progress = false;
+        loop {
+            let lane = self.lanes.entry(thread).or_default();
+            let [Some(one), Some(other)] = lane.queues.each_ref().map(VecDeque::front) else { return progress };
+            let parted = lane.parted;
+            match (one, other) {
+                (Item::Operation(one), Item::Operation(other)) if one.number == other.number || parted => {
+                    let operands = one.inputs.iter().chain(&other.inputs).filter_map(|input| input.origin);
+                    let foreign: Vec<Origin> = operands.filter(|origin| origin.thread != thread).collect();
+                    if !foreign.into_iter().all(|origin| self.is_settled(origin)) {
+                        self.blocked.insert(thread);
+                        return progress;
+                    }
+                    if let (Some(Item::Operation(one)), Some(Item::Operation(other))) =
+                        (self.pop(0, thread), self.pop(1, thread))
+                    {
+                        self.compare([*one, *other]);
+                    }
+                }
+                (Item::State(_), Item::State(_)) => {
+                    if let (Some(Item::State(one)), Some(Item::State(other))) =
+                        (self.pop(0, thread), self.pop(1, thread))
+                    {
+                        self.compare_states([one, other]);
+                    }
+                }
+                (one, other) => {
+                    // By the level, or because the programs differ: then one has an operation that the other lacks.
+                    let side = usize::from(other.key() < one.key());
+                    if self.sources[0].header.level == self.sources[1].header.level {
+                        self.part(thread, side);
+                    }
+                    match self.pop(side, thread) {
+                        Some(Item::Operation(operation)) => self.alone(side, &operation),
+                        Some(Item::State(_)) | None => {}
+                    }
+                }
+            }
+            progress = true;
+        }
+    }
+
+    /// Whether the operation that made a tensor has been compared, or cannot be.
+    fn is_settled(&self, origin: Origin) -> bool {
+        self.ended == [true, true]
+            || self.lanes.get(&origin.thread).is_some_and(|lane| lane.done > origin.operation || lane.parted)
+    }
+
+    /// The programs differ, because the next record of `side` has no counterpart.
+    fn part(&mut self, thread: u32, side: usize) {
+        let Some(lane) = self.lanes.get_mut(&thread) else { return };
+        if std::mem::replace(&mut lane.parted, true) {
+            return;
+        }
+        let what = match lane.queues.each_ref().map(|queue| queue.front()) {
+            [Some(Item::Operation(one)), Some(Item::Operation(other))] => {
+                let operations = [(**one).clone(), (**other).clone()];
+                let what = format!("number {} in the first, {} in the second", one.number, other.number);
+                Some((operations, what))
+            }
+            [Some(Item::Operation(one)), _] | [_, Some(Item::Operation(one))] => {
+                let [here, there] = if side == 0 { ["first", "second"] } else { ["second", "first"] };
+                let operations = [(**one).clone(), (**one).clone()];
+                Some((operations, format!("`{}` in the {here}, and the step ends in the {there}", one.name)))
+            }
+            _ => None,
+        };
+        if let Some((operations, what)) = what {
+            self.difference(operations, Contrast::Program(what), false, Vec::new());
+        }
+    }
+
+    /// An operation without a counterpart.
+    fn alone(&mut self, side: usize, operation: &Operation) {
+        let lane = self.lanes.entry(operation.thread).or_default();
+        if lane.parted || self.sources[0].header.level == self.sources[1].header.level {
+            self.spread.only[side] += 1;
+            let (column, row) = self.cell(operation.place.step);
+            self.operations.add(column, operation.place.step, row, Cell::only(side));
+        }
+    }
+
+    fn compare(&mut self, operations: [Operation; 2]) {
+        let [one, other] = &operations;
+        let thread = one.thread;
+        if self.lanes.get(&thread).is_some_and(|lane| lane.parted) {
+            self.alone(0, one);
+            self.alone(1, other);
+            return;
+        }
+        let mut found = contrast([one, other]);
+        let mut arrival = false;
+        let mut operands = Vec::new();
+        for (index, (a, b)) in one.inputs.iter().zip(&other.inputs).enumerate() {
+            let same = match (a.origin, b.origin) {
+                (Some(a), Some(b)) if a == b => match self.lanes.get(&a.thread) {
+                    Some(lane) if lane.parted && lane.done <= a.operation => Some(false),
+                    _ => self.marks.same(a),
+                },
+                (Some(a), Some(b)) if a.thread == thread && b.thread == thread => {
+                    if !matches!(found, Contrast::Program(_)) {
+                        let by = |origin: Origin| format!("result {} of operation {}", origin.output, origin.operation);
+                        let what = format!("operand {index} is {} in the first, {} in the second", by(a), by(b));
+                        found = Contrast::Program(what);
+                    }
+                    None
+                }
+                (Some(a), Some(b)) => {
+                    self.moved.insert([a, b]);
+                    let same = self.equal.get(&[a, b]).copied().flatten();
+                    arrival |= same == Some(false);
+                    same
+                }
+                _ => None,
+            };
+            operands.push(same);
+        }
+        for (output, (a, b)) in one.outputs.iter().zip(&other.outputs).enumerate() {
+            let same = a.digest == b.digest;
+            self.compared.digests += u64::from(a.digest.is_some() && b.digest.is_some());
+            self.marks.set(Origin { thread, operation: one.number, output: output as u32 }, same);
+        }
+        let changed = one.outputs.iter().zip(&other.outputs).any(|(a, b)| a.digest != b.digest);
+        self.compared.other_kernels += u64::from(!changed && one.kernels != other.kernels);
+        self.compared.operations += 1;
+        let step = one.place.step;
+        let (column, row) = self.cell(step);
+        self.operations.add(column, step, row, if changed { Cell::DIFFERING } else { Cell::SAME });
+        let counts = self.spread.steps.entry(step).or_default();
+        counts.compared += 1;
+        counts.differing += u64::from(changed);
+        for (a, b) in one.outputs.iter().zip(&other.outputs) {
+            if let Some(path) = &a.parameter {
+                self.parameter(path.clone(), step, a.digest == b.digest);
+            }
+        }
+        let by_operand = matches!(found, Contrast::Results(_)) && operands.contains(&Some(false));
+        let inherited = by_operand && !(arrival && self.first.is_none());
+        let lane = self.lanes.entry(thread).or_default();
+        lane.done = one.number + 1;
+        let begins = !std::mem::replace(&mut lane.begun, true);
+        self.first_operations_differ |= begins && found != Contrast::Same;
+        if let Contrast::Program(_) = found {
+            lane.parted = true;
+        }
+        if inherited {
+            if self.spread.first.len() < KEPT {
+                self.spread.first.push(Affected::new(one));
+            }
+        } else if found != Contrast::Same {
+            self.operations.mark(column, row);
+            self.difference(operations, found, arrival, operands);
+        }
+    }
+
+    /// An operation that differs by itself.
+    fn difference(
+        &mut self,
+        operations: [Operation; 2],
+        contrast: Contrast,
+        arrival: bool,
+        operands: Vec<Option<bool>>,
+    ) {
+        if self.first.is_none() {
+            let after_state = self.state.is_some();
+            self.first = Some(First { contrast, arrival, operations, operands, after_state });
+            return;
+        }
+        self.spread.others_count += 1;
+        if self.spread.others.len() < KEPT {
+            self.spread.others.push(Affected::new(&operations[0]));
+        }
+    }
+
+    fn compare_states(&mut self, [one, other]: [State; 2]) {
+        self.compared.states += 1;
+        let step = one.place.step;
+        let operations = [one.operations, other.operations];
+        let mut second: BTreeMap<Origin, &StateTensor> = other.tensors.iter().map(|t| (t.origin, t)).collect();
+        let mut pairs: Vec<(&StateTensor, &StateTensor)> = Vec::new();
+        let mut first = Vec::new();
+        for tensor in &one.tensors {
+            match second.remove(&tensor.origin) {
+                Some(counterpart) => pairs.push((tensor, counterpart)),
+                None => first.push(tensor),
+            }
+        }
+        // After another number of operations, parameters have other origins.
+        let mut named: HashMap<&str, &StateTensor> =
+            second.values().filter_map(|tensor| Some((tensor.parameter.as_deref()?, *tensor))).collect();
+        first.retain(|tensor| match tensor.parameter.as_deref().and_then(|path| named.remove(path)) {
+            Some(counterpart) => {
+                second.remove(&counterpart.origin);
+                pairs.push((tensor, counterpart));
+                false
+            }
+            None => true,
+        });
+        let mut names = Vec::new();
+        let mut differing = 0;
+        for &(a, b) in &pairs {
+            let same = (&a.shape, &a.dtype, a.digest) == (&b.shape, &b.dtype, b.digest);
+            if a.origin == b.origin {
+                if !same && self.state.is_none() && self.marks.same(a.origin) == Some(true) {
+                    self.overwritten = true;
+                }
+                self.marks.set(a.origin, same);
+            }
+            self.compared.digests += 1;
+            let name = a.parameter.clone().unwrap_or_default();
+            self.parameter(name, step, same);
+            if !same {
+                differing += 1;
+                names.push(a.parameter.clone().unwrap_or_else(|| described(&a.shape, &a.dtype)));
+            }
+        }
+        // Tensors without a name may live longer in one run, as batches that a loader has ready.
+        let second: Vec<&StateTensor> = second.into_values().collect();
+        for (side, tensors) in [first, second].into_iter().enumerate() {
+            let (with_name, without): (Vec<_>, Vec<_>) = tensors.into_iter().partition(|t| t.parameter.is_some());
+            self.spread.only_tensors[side] += without.len() as u64;
+            differing += with_name.len() as u64;
+            let which = ["first", "second"][side];
+            names.extend(
+                with_name.iter().filter_map(|t| Some(format!("{} (in the {which} alone)", t.parameter.as_ref()?))),
+            );
+        }
+        let counts = self.spread.steps.entry(step).or_default();
+        counts.tensors += pairs.len() as u64;
+        counts.tensors_differing += differing;
+        if self.state.is_none() && (differing > 0 || operations[0] != operations[1] || step != other.place.step) {
+            names.truncate(KEPT_TENSORS);
+            let (tensors, thread) = (pairs.len() as u64, one.thread);
+            self.state = Some(StateDifference { thread, place: one.place, operations, tensors, differing, names });
+        }
+    }
+
+    /// A value of a parameter, or of a tensor without a name.
+    fn parameter(&mut self, name: String, step: Option<u64>, same: bool) {
+        let next = self.rows.len();
+        let row = *self.row_of.entry(name.clone()).or_insert(next);
+        if row == next {
+            self.rows.push(if name.is_empty() { "tensors without a name".to_owned() } else { name.clone() });
+        }
+        let column = self.column(step);
+        self.parameters.add(column, step, row, if same { Cell::SAME } else { Cell::DIFFERING });
+        if !same {
+            self.parameters.mark(column, row);
+        }
+        if !name.is_empty() {
+            let since = self.spread.parameters.entry(name).or_default();
+            if !same {
+                since.get_or_insert(step);
+            }
+        }
+    }
+
+    fn column(&mut self, step: Option<u64>) -> usize {
+        let next = self.columns.len();
+        *self.columns.entry(step).or_insert(next)
+    }
+
+    /// Column and row of the next operation of a step.
+    fn cell(&mut self, step: Option<u64>) -> (usize, usize) {
+        let height = self.heights.entry(step).or_default();
+        let row = *height;
+        *height += 1;
+        (self.column(step), row)
+    }
+
+    /// Both files are read.
+    fn end(&mut self) {
+        let threads: Vec<u32> = self.lanes.keys().copied().collect();
+        for &thread in &threads {
+            self.advance(thread);
+        }
+        for &thread in &threads {
+            for side in 0..2 {
+                while let Some(item) = self.pop(side, thread) {
+                    if let Item::Operation(operation) = item {
+                        self.alone(side, &operation);
+                    }
+                }
+            }
+        }
+        let exact = self.sources.each_ref().map(|source| source.ending() == Some(Ending::Complete));
+        let mut lengths = self.lanes.iter().filter_map(|(&thread, lane)| {
+            let [one, other] = lane.issued;
+            let differ = one < other && exact[0] || other < one && exact[1];
+            differ.then_some(Length { thread, operations: lane.issued })
+        });
+        self.length = lengths.next();
+    }
+}
+
+impl Item {
+    /// Where in the order of its thread: an operation comes before the state that counts it.
+    fn key(&self) -> (u64, bool) {
+        match self {
+            Self::Operation(operation) => (operation.number, true),
+            Self::State(state) => (state.operations, false),
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! A comparison for people: as text, and as a page.
+
+mod graph;
+mod html;
+mod picture;
+mod text;
+mod words;
+
+pub use html::html;

@@ -1,0 +1,10 @@
+//! The format of a recording, and the comparison of two.
+
+mod format;
+mod lengths;
+mod outcomes;
+mod page;
+mod repeats;
+mod states;
+mod synthetic;
+mod threads;
