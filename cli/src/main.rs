@@ -3,6 +3,7 @@
 
 mod diff;
 mod info;
+mod program;
 mod sweep;
 mod verify;
 mod weights;
