@@ -127,9 +127,9 @@ pub(crate) fn largest_offset(shape: &[usize], strides: &[usize]) -> usize {
 }
 
 /// Whether the elements lie side by side in row-major order.
-pub(crate) fn is_contiguous(tensor: &TensorHandle) -> bool {
+pub(crate) fn is_contiguous(shape: &[usize], strides: &[usize]) -> bool {
     let mut expected = 1;
-    tensor.shape().iter().zip(tensor.strides().iter()).rev().all(|(&size, &stride)| {
+    shape.iter().zip(strides).rev().all(|(&size, &stride)| {
         let fits = size == 1 || stride == expected;
         expected *= size;
         fits

@@ -5,7 +5,7 @@ use super::plan::{self, Plan, Problem};
 use super::program::Program;
 use crate::buffer::unwritten;
 use crate::error::require_plan;
-use crate::view::{broadcast_strides, checked_elements, is_dense_in_vectors, join};
+use crate::view::{broadcast_strides, checked_elements, is_contiguous, is_dense_in_vectors, join};
 use crate::{KernelError, device, grid};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -166,19 +166,9 @@ impl Operands {
     }
 }
 
-/// Whether `strides` are those of a dense tensor of `shape`.
-fn is_linear(shape: &[usize], strides: &[usize]) -> bool {
-    let mut expected = 1;
-    shape.iter().zip(strides).rev().all(|(&size, &stride)| {
-        let fits = size == 1 || stride == expected;
-        expected *= size;
-        fits
-    })
-}
-
 /// How `width` elements of a tensor with `strides` are read; the axes of `shape` are joined.
 fn reading(shape: &[usize], strides: &[usize], width: usize) -> Reading {
-    if is_linear(shape, strides) {
+    if is_contiguous(shape, strides) {
         return Reading::Linear;
     }
     let innermost = shape.len() - 1;

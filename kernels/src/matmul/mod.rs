@@ -22,7 +22,8 @@
 //! # Cost
 //!
 //! `m n k` multiply-adds. Operands are read in place through any strides, broadcast ones included. A `k` longer than
-//! a unit may loop in one launch ([`grid::MAX_ITERATIONS`]) takes one launch for every 49 blocks, unless it is split.
+//! a unit may loop in one launch ([`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS)) takes one launch for every 49 blocks,
+//! unless it is split.
 
 mod kernel;
 mod launch;
