@@ -96,6 +96,8 @@ pub(crate) fn hold() {
 ///
 /// The thread-locals of this thread may be gone, so CubeCL is called in others.
 extern "C" fn wait() {
+    // Blocks still begin: what a recording would lose runs now.
+    record::run_queued();
     // It is registered several times, and the first call is for all.
     if ENDING.swap(true, Ordering::Relaxed) {
         return;

@@ -54,6 +54,7 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("saved_after_an_index", checkpoint::poisoned::saved_after_an_index),
     ("fault", recordings::programs::fault),
     ("observed_fault", recordings::programs::observed_fault),
+    ("observed_training", recordings::programs::observed_training),
     ("recorded_batches", recordings::programs::batches),
     ("mlp", || trained(programs::mlp::train)),
     ("convnet", || trained(programs::convnet::train)),

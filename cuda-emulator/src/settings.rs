@@ -100,6 +100,7 @@ pub fn with_settings<R>(settings: Settings, body: impl FnOnce() -> R) -> R {
 /// The settings of the calling thread.
 pub(crate) fn settings() -> Arc<Settings> {
     static ENVIRONMENT: OnceLock<Arc<Settings>> = OnceLock::new();
-    let own = OF_THREAD.with_borrow(Clone::clone);
+    // The end of the process calls this when the thread's own are gone.
+    let own = OF_THREAD.try_with(|settings| settings.borrow().clone()).unwrap_or_default();
     own.unwrap_or_else(|| ENVIRONMENT.get_or_init(|| Arc::new(Settings::from_environment())).clone())
 }

@@ -19,6 +19,15 @@ pub(crate) fn copy(client: &Client, tensor: TensorHandle) -> TensorHandle {
     }
 }
 
+/// The tensor itself if its elements are dense and in order, else a copy in which they are.
+pub(crate) fn dense(client: &Client, tensor: TensorHandle) -> TensorHandle {
+    let dense = TensorHandle::new_contiguous(tensor.shape().clone(), tensor.handle.clone(), tensor.dtype);
+    match dense.strides() == tensor.strides() || tensor.shape().contains(&0) {
+        true => dense,
+        false => into_contiguous(client, tensor.binding(), dense.dtype),
+    }
+}
+
 /// A buffer of `length` 32-bit words.
 pub(crate) fn words(client: &Client, length: usize) -> Handle {
     client.empty(length.max(1) * size_of::<u32>())

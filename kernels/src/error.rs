@@ -53,3 +53,17 @@ pub enum KernelError {
         reason: String,
     },
 }
+
+/// Refuses operands for `reason`, unless they `fit` together and into 32-bit indices.
+pub(crate) fn require_shapes(
+    kernel: &'static str,
+    fit: bool,
+    reason: impl FnOnce() -> String,
+) -> Result<(), KernelError> {
+    if fit { Ok(()) } else { Err(KernelError::Shape { kernel, reason: reason() }) }
+}
+
+/// Refuses a plan for the reason why it does not apply, if there is one.
+pub(crate) fn require_plan(kernel: &'static str, refusal: Option<String>) -> Result<(), KernelError> {
+    refusal.map_or(Ok(()), |reason| Err(KernelError::Plan { kernel, reason }))
+}

@@ -3,7 +3,6 @@
 //! In a kernel one unit owns an output element, or a few, and computes the same chain of operations for each on every
 //! grid: nothing here can change a result.
 
-use crate::device::Machine;
 use cubecl::prelude::*;
 
 /// Units in a cube. 256 is what every supported device offers (SwiftShader has no more).
@@ -12,13 +11,13 @@ pub const UNITS: u32 = 256;
 /// Cubes along one axis that every supported device accepts.
 pub const MAX_CUBES_PER_AXIS: u32 = 65_535;
 
-/// Most loop iterations of one unit in one launch, all its loops together, nested ones counted each time they run.
+/// Most loop iterations of one unit in one launch: the sum over all its loops, each nested loop counted as often as it runs.
 ///
-/// Mesa's llvmpipe leaves every loop of an invocation after 65535 iterations in total and reports nothing: a longer
-/// chain would silently end early. It counts for the units of a vector together, and one iteration more each time a
-/// loop is left or skipped, so a bound has to hold for the longest way through each loop and include those. Every plan
-/// stays below this number, on every device, by cutting long chains into launches that continue each other; what is
-/// left up to 65535 is for single loops and for those over the axes of a shape.
+/// Mesa's llvmpipe ends every loop of a shader invocation after 65535 iterations in total and reports nothing: a longer
+/// chain would silently end early. The units of a SIMD vector share one counter, which also counts the test that leaves or
+/// skips a loop. So a plan bounds the longest path through each loop, plus one for each time a loop is entered, and every
+/// plan, on every device, stays below this number: long chains are cut into launches that continue each other. The rest up
+/// to 65535 is for loops that no plan counts, those over the axes of a shape.
 pub const MAX_ITERATIONS: usize = 60_000;
 
 /// The grid of [`UNITS`]-unit cubes that covers `units` units, one or two axes deep.
@@ -56,57 +55,61 @@ fn axes(count: usize) -> [u32; 2] {
     [count.div_ceil(y) as u32, y as u32]
 }
 
-/// Elements per unit, so that shared index work is done once: of `shared` elements whose indices differ in one place
-/// only, as many as leave the device enough of the `units` that one element each would take.
-pub(crate) fn elements_a_unit(client: &Client, units: usize, shared: usize) -> usize {
-    let enough = match Machine::of(client) {
-        Machine::Gpu => 1 << 16,
-        // 64 cubes keep its threads busy.
-        Machine::Software => 1 << 14,
-    };
-    (units / enough).clamp(1, shared.clamp(1, MAX_ITERATIONS - 1))
-}
-
-/// How a cube's units cover `[outer, axis, inner]`: `2^inner_bits` neighbours along the inner axis, then `2^axis_bits`
-/// along the axis, the rest along the outer one. Cubes tile these along X, Y and Z from the first element of the launch
-/// on. No unit divides to find its element, which software drivers do slowly; all units are along X, since some
-/// vectorise that axis alone.
+/// A unit's place in `[outer, axis, inner]`.
+///
+/// A cube covers a box of `2^inner_bits` places along the inner axis, `2^axis_bits` along the axis and `2^outer_bits` along
+/// the outer one; the boxes of the cubes along X, Y and Z lie side by side along inner, axis and outer, from the first place
+/// of the launch on. So no unit divides to find its place, which software drivers do slowly. The units of a cube are all along
+/// X, since some of these drivers vectorise that axis alone.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
-pub(crate) struct Tile {
+pub(crate) struct UnitPlace {
     inner_bits: u32,
     axis_bits: u32,
     outer_bits: u32,
     first_inner: u32,
     first_axis: u32,
     first_outer: u32,
+    outer_extent: u32,
+    axis_extent: u32,
+    inner_extent: u32,
 }
 
 #[cube]
-impl Tile {
-    /// The unit's place along the inner axis.
+impl UnitPlace {
+    /// Whether there is such a place: a grid may cover more.
+    pub(crate) fn exists(&self) -> bool {
+        self.outer() < self.outer_extent && self.axis() < self.axis_extent && self.inner() < self.inner_extent
+    }
+
+    /// Its row-major index in `[outer, axis, inner]`.
+    pub(crate) fn index(&self) -> usize {
+        ((self.outer() * self.axis_extent + self.axis()) * self.inner_extent + self.inner()) as usize
+    }
+
+    /// Its index along the inner axis.
     pub(crate) fn inner(&self) -> u32 {
         self.first_inner + (CUBE_POS_X << self.inner_bits) + (UNIT_POS_X & ((1u32 << self.inner_bits) - 1))
     }
 
-    /// The unit's place along the axis.
+    /// Its index along the axis.
     pub(crate) fn axis(&self) -> u32 {
         let within = (UNIT_POS_X >> self.inner_bits) & ((1u32 << self.axis_bits) - 1);
         self.first_axis + (CUBE_POS_Y << self.axis_bits) + within
     }
 
-    /// The unit's place along the outer axis.
+    /// Its index along the outer axis.
     pub(crate) fn outer(&self) -> u32 {
         self.first_outer + (CUBE_POS_Z << self.outer_bits) + (UNIT_POS_X >> (self.inner_bits + self.axis_bits))
     }
 }
 
-/// The grids over `[outer, axis, inner]` of cubes of [`UNITS`] units, and how a cube's units cover it: one, unless the
-/// tensor has more cubes along an axis than a grid takes.
+/// The grids of [`UNITS`]-unit cubes that cover `[outer, axis, inner]`, with the [`UnitPlace`] of their units: one grid, unless
+/// there are more cubes along an axis than a grid takes.
 pub(crate) fn axis_grids(
     outer: usize,
     axis: usize,
     inner: usize,
-) -> impl Iterator<Item = (CubeCount, CubeDim, TileLaunch)> {
+) -> impl Iterator<Item = (CubeCount, CubeDim, UnitPlaceLaunch)> {
     let bits = |length: usize, most: u32| length.next_power_of_two().ilog2().min(most);
     // Along the inner axis as far as neighbours share a cache line or a warp, then along the others.
     let inner_bits = bits(inner, 5);
@@ -116,12 +119,13 @@ pub(crate) fn axis_grids(
         .flat_map(move |z| pieces(axis, axis_bits).map(move |y| (y, z)))
         .flat_map(move |(y, z)| pieces(inner, inner_bits).map(move |x| (x, y, z)))
         .map(move |(x, y, z)| {
-            let tile = TileLaunch::new(inner_bits, axis_bits, outer_bits, x.0, y.0, z.0);
-            (CubeCount::Static(x.1, y.1, z.1), CubeDim::new_1d(UNITS), tile)
+            let [outer, axis, inner] = [outer, axis, inner].map(|extent| extent as u32);
+            let unit = UnitPlaceLaunch::new(inner_bits, axis_bits, outer_bits, x.0, y.0, z.0, outer, axis, inner);
+            (CubeCount::Static(x.1, y.1, z.1), CubeDim::new_1d(UNITS), unit)
         })
 }
 
-/// The pieces of an axis that cubes of `2^bits` elements cover in one grid each: the first element and the cubes.
+/// The pieces of an axis that a grid each covers, by cubes of `2^bits` elements: the first element, and the number of cubes.
 fn pieces(length: usize, bits: u32) -> impl Iterator<Item = (u32, u32)> {
     let most = (MAX_CUBES_PER_AXIS as usize) << bits;
     (0..length).step_by(most).map(move |first| (first as u32, (length - first).min(most).div_ceil(1 << bits) as u32))

@@ -3,13 +3,12 @@
 //! An index outside its axis, a negative one among them, names nothing.
 
 use crate::KernelError;
-use crate::buffer::{words, words_arg};
-use crate::dtype::supported;
+use crate::buffer::unwritten;
+use crate::dtype::{U32, supported};
 use crate::grid::grid;
 use crate::view::AxisView;
 use cubecl::ir::{IntKind, UIntKind};
 use cubecl::prelude::*;
-use cubecl::server::Handle;
 use cubecl::std::tensor::TensorHandle;
 
 /// The type of a tensor of indices, or of counts: i32, i64 or u32.
@@ -52,41 +51,93 @@ pub(crate) fn tuple_axes(kernel: &'static str, tensor: &[usize], indices: &[usiz
     }
 }
 
-/// The row-major rows that the tuples of `indices[.., k]` name in a tensor whose first `k` axes have these `sizes`, one
-/// u32 a tuple: the product of the sizes for a tuple that names none.
-pub(crate) fn tuple_rows(
-    client: &Client,
-    kernel: &'static str,
-    indices: TensorHandle,
-    sizes: &[usize],
-    dtype: ElemType,
-) -> Result<Handle, KernelError> {
-    let batch = indices.shape().len() - 1;
-    let tuples: usize = indices.shape()[..batch].iter().product();
-    let indices = AxisView::new(client, kernel, indices, 0..batch)?;
-    let [_, tuple_stride, part_stride] = indices.strides;
-    let mut size_args = SequenceArg::new();
-    for &size in sizes {
-        size_args.push(size as u32);
+/// Indices as `[outer, positions, inner]`, each of which names a row.
+pub(crate) struct Indices {
+    pub(crate) view: AxisView,
+    pub(crate) dtype: ElemType,
+}
+
+impl Indices {
+    /// Indices whose positions are along `axis`.
+    pub(crate) fn along(
+        client: &Client,
+        kernel: &'static str,
+        indices: TensorHandle,
+        axis: usize,
+    ) -> Result<Self, KernelError> {
+        let dtype = index_type(client, kernel, &indices)?;
+        Ok(Self { view: AxisView::new(client, kernel, indices, axis..axis + 1)?, dtype })
     }
-    let rows = words(client, tuples);
-    let (count, dim) = grid(tuples);
-    // SAFETY: units stop at the number of tuples, which is the length of `rows`; the view covers every index.
-    unsafe {
-        tuple_rows_kernel::launch_unchecked(
-            client,
-            count,
-            dim,
-            indices.buffer(),
-            words_arg(&rows, tuples),
-            tuples as u32,
-            tuple_stride,
-            part_stride,
-            size_args,
-            dtype,
-        );
+
+    /// `indices[positions]`, the same for every `outer` and `inner`.
+    pub(crate) fn of_positions(
+        client: &Client,
+        kernel: &'static str,
+        indices: TensorHandle,
+    ) -> Result<Self, KernelError> {
+        let Self { view, dtype } = Self::along(client, kernel, indices, 0)?;
+        Ok(Self { view: view.along_axis_only(), dtype })
     }
-    Ok(rows)
+
+    /// The row-major rows that the tuples of `indices[.., k]` name in a tensor whose first `k` axes have these `sizes`,
+    /// one for each tuple: the product of the sizes for a tuple that names none.
+    pub(crate) fn of_tuples(
+        client: &Client,
+        kernel: &'static str,
+        indices: TensorHandle,
+        sizes: &[usize],
+    ) -> Result<Self, KernelError> {
+        let tuples = Tuples::new(client, kernel, indices, sizes)?;
+        let rows = unwritten(client, vec![tuples.count], U32);
+        if tuples.count > 0 {
+            let (count, dim) = grid(tuples.count);
+            // SAFETY: units stop at the number of tuples, which is the length of `rows`; the view covers every index.
+            unsafe {
+                tuple_rows_kernel::launch_unchecked(
+                    client,
+                    count,
+                    dim,
+                    tuples.view.buffer(),
+                    rows.clone().into_arg().into_buffer_arg(),
+                    tuples.count as u32,
+                    tuples.stride,
+                    tuples.part_stride,
+                    tuples.sizes,
+                    tuples.dtype,
+                );
+            }
+        }
+        Self::of_positions(client, kernel, rows)
+    }
+}
+
+/// Tuples of indices, of which part `j` counts along an axis of size `sizes[j]`: `indices[.., k]`, or with one size also
+/// `indices[..]`. Part `j` of tuple `t` is at `t * stride + j * part_stride`.
+pub(crate) struct Tuples {
+    pub(crate) view: AxisView,
+    pub(crate) count: usize,
+    pub(crate) stride: u32,
+    pub(crate) part_stride: u32,
+    pub(crate) sizes: SequenceArg<u32>,
+    pub(crate) dtype: ElemType,
+}
+
+impl Tuples {
+    pub(crate) fn new(
+        client: &Client,
+        kernel: &'static str,
+        indices: TensorHandle,
+        sizes: &[usize],
+    ) -> Result<Self, KernelError> {
+        let dtype = index_type(client, kernel, &indices)?;
+        let axes = indices.shape().len() - usize::from(sizes.len() > 1);
+        let count = indices.shape().iter().product::<usize>() / sizes.len();
+        let view = AxisView::new(client, kernel, indices, 0..axes)?;
+        let [_, stride, part_stride] = view.strides;
+        let mut arguments = SequenceArg::new();
+        sizes.iter().for_each(|&size| arguments.push(size as u32));
+        Ok(Self { view, count, stride, part_stride, sizes: arguments, dtype })
+    }
 }
 
 /// One unit a tuple: index `j` of tuple `t` is `indices[t * tuple_stride + j * part_stride]`.

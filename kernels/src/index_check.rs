@@ -6,9 +6,7 @@
 use crate::KernelError;
 use crate::buffer::words_arg;
 use crate::grid::grid;
-use crate::index::index_type;
-use crate::index::row_of;
-use crate::view::AxisView;
+use crate::index::{Tuples, row_of};
 use cubecl::prelude::*;
 use cubecl::server::{Handle, ServerError};
 use cubecl::std::tensor::TensorHandle;
@@ -62,39 +60,30 @@ pub fn check(
 ) -> Result<(), KernelError> {
     const KERNEL: &str = "index_check::check";
     assert!(flag < flags.length, "flag {flag} of {}", flags.length);
-    let dtype = index_type(client, KERNEL, &indices)?;
-    let (axes, elements) = (indices.shape().len(), indices.shape().iter().product::<usize>());
-    if elements == 0 {
+    let indices = Tuples::new(client, KERNEL, indices, sizes)?;
+    if indices.count == 0 {
         return Ok(());
     }
-    let tuple_axes = if sizes.len() == 1 { axes } else { axes - 1 };
-    let indices = AxisView::new(client, KERNEL, indices, 0..tuple_axes)?;
-    let [_, tuple_stride, part_stride] = indices.strides;
-    let tuples = elements / sizes.len();
-    let fours = sizes.len() == 1 && tuple_stride == 1 && tuples.is_multiple_of(4) && dtype.size() == 4;
-    let width = if fours { 4 } else { 1 };
-    let units = tuples / width;
-    let mut size_args = SequenceArg::new();
-    for &size in sizes {
-        size_args.push(size as u32);
-    }
+    let is_dense = sizes.len() == 1 && indices.stride == 1 && indices.count.is_multiple_of(4);
+    let width = if is_dense && indices.dtype.size() == 4 { 4 } else { 1 };
+    let units = indices.count / width;
     let (count, dim) = grid(units);
-    // SAFETY: units stop at the number of tuples, or of fours of them where a tuple is one index and they lie side by
-    // side; the view covers every part of each, and the flag is in the buffer.
+    // SAFETY: units stop at the number of tuples, or of vectors of them where a tuple is one index and they are adjacent;
+    // the view covers every part of each, and the flag is in the buffer.
     unsafe {
         check_kernel::launch_unchecked(
             client,
             count,
             dim,
             width,
-            indices.buffer(),
+            indices.view.buffer(),
             words_arg(&flags.handle, flags.length),
             units as u32,
-            tuple_stride,
-            part_stride,
-            size_args,
+            indices.stride,
+            indices.part_stride,
+            indices.sizes,
             flag as u32,
-            dtype,
+            indices.dtype,
         );
     }
     Ok(())

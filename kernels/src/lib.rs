@@ -7,11 +7,12 @@
 //!
 //! Where a family has several kernels or launches for one contract, its `plan` module has them as data: `Problem` is
 //! what a plan may depend on, `plan(&Problem, Machine)` chooses, `Plan::candidates(&Problem)` lists a plan of each kind that
-//! applies, with edge geometries, and `Plan::refuses(&Problem)` says why one does not. Every plan gives the same bits. A function
-//! `<name>_planned` takes the plan as its last parameter. A plan that does not apply is [`KernelError::Plan`], also where
-//! `plan` chose it, because none applies. Two modules differ: [`random::plan`]'s `plan` takes no `Machine`, and
-//! [`radix_sort`], whose plans are part of those of sorts and updates, has two numbers for a `Problem`, rows and keys, and no
-//! function of its own.
+//! applies, with edge geometries, and `Plan::refuses(&Problem)` says why one does not. Every plan gives the same bits. A
+//! function `<name>_planned` takes the plan as its last parameter, and without one chooses it. A plan that does not apply is
+//! [`KernelError::Plan`], also where `plan` chose it, because none applies. Four modules differ: `plan` of [`random::plan`],
+//! [`elementwise::plan`] and [`scan::plan`] takes no `Machine`, and [`radix_sort`], whose plans are part of those of sorts and
+//! updates, has two numbers for a `Problem`, rows and keys, and no function of its own. [`coarsening`] is the plan of several
+//! families.
 //!
 //! Where a result has no element, no kernel of the family is launched. A reduction of no elements and a product with `k = 0`
 //! are filled with a constant, and an update without values is a copy. In these cases no plan is looked at, except that
@@ -25,7 +26,10 @@
 //! # Layers
 //!
 //! Imports go one way. Families import the modules above them in this table, and of each other what the other's `mod.rs`
-//! exports, never its inside.
+//! exports, never its inside. In a family, `mod.rs` imports the other files and no file imports `mod.rs`: it has the order
+//! contract and the public functions; `launch.rs` launches, `kernel.rs` is the device side, `plan.rs` has the plans, and
+//! `reference.rs` is the contract in plain Rust. A family of one straight sequence of launches has them in `mod.rs`, and
+//! one with a file for each plan has launch and kernel there.
 //!
 //! | module | what it is |
 //! |---|---|
@@ -33,6 +37,7 @@
 //! | [`known_answer`] | what a device's arithmetic makes of questions with known answers |
 //! | [`order`] | the three orders of summation, their references, and a table of who uses which |
 //! | `dtype`, `buffer`, `grid`, `view`, `index` | element types and sortable keys; memory; launch grids; strided views; what an index names |
+//! | [`coarsening`] | how many elements that share index work a unit computes |
 //! | [`radix_sort`] | stable sort of keys with their positions, CSR row offsets |
 //! | the families | every other module |
 //!
@@ -41,6 +46,7 @@
 
 pub mod arithmetic;
 mod buffer;
+pub mod coarsening;
 pub mod convolution;
 pub mod ctc;
 pub mod deform_convolution;

@@ -41,13 +41,13 @@ impl AxisView {
     ) -> Result<Self, KernelError> {
         let elements = checked_elements(kernel, tensor.shape())?;
         let tensor = match collapse_all(&tensor, &axes) {
-            Some(_) => tensor,
-            None => {
+            None if elements > 0 => {
                 let dtype = tensor.dtype;
                 into_contiguous(client, tensor.binding(), dtype)
             }
+            _ => tensor,
         };
-        // A contiguous tensor always collapses, so the default is never taken.
+        // A contiguous tensor always collapses, so the default is taken only without elements, when nothing is read.
         let strides = collapse_all(&tensor, &axes).unwrap_or_default();
         Ok(Self { handle: tensor.handle, elements, strides })
     }
@@ -116,10 +116,20 @@ pub(crate) fn checked_elements(kernel: &'static str, shape: &[usize]) -> Result<
     })
 }
 
+/// The largest offset that a tensor reaches, in elements from its first one; 0 where it has none.
+pub(crate) fn largest_offset(shape: &[usize], strides: &[usize]) -> usize {
+    match shape.contains(&0) {
+        true => 0,
+        false => {
+            shape.iter().zip(strides).fold(0, |sum, (&n, &stride)| sum.saturating_add((n - 1).saturating_mul(stride)))
+        }
+    }
+}
+
 /// Whether the elements lie side by side in row-major order.
-pub(crate) fn is_contiguous(tensor: &TensorHandle) -> bool {
+pub(crate) fn is_contiguous(shape: &[usize], strides: &[usize]) -> bool {
     let mut expected = 1;
-    tensor.shape().iter().zip(tensor.strides().iter()).rev().all(|(&size, &stride)| {
+    shape.iter().zip(strides).rev().all(|(&size, &stride)| {
         let fits = size == 1 || stride == expected;
         expected *= size;
         fits
@@ -131,11 +141,7 @@ pub(crate) fn require_reach<'a>(
     kernel: &'static str,
     operands: impl IntoIterator<Item = &'a TensorHandle>,
 ) -> Result<(), KernelError> {
-    let far = |operand: &&TensorHandle| {
-        let reach = |(&size, &stride): (&usize, &usize)| size.saturating_sub(1).saturating_mul(stride);
-        let reach = operand.shape().iter().zip(operand.strides().iter()).map(reach);
-        reach.fold(0, usize::saturating_add) >= u32::MAX as usize
-    };
+    let far = |operand: &&TensorHandle| largest_offset(operand.shape(), operand.strides()) >= u32::MAX as usize;
     let Some(operand) = operands.into_iter().find(far) else { return Ok(()) };
     let (shape, strides) = (operand.shape(), operand.strides());
     let reason = format!("an operand {:?} with strides {:?} reaches over 2^32 elements", &shape[..], &strides[..]);
@@ -181,13 +187,18 @@ pub(crate) fn join(
     joined
 }
 
+/// The same memory under another shape and other strides.
+pub(crate) fn with_layout(tensor: TensorHandle, shape: Vec<usize>, strides: Vec<usize>) -> TensorHandle {
+    TensorHandle::new(tensor.handle, shape, strides, tensor.dtype)
+}
+
 /// The last two axes swapped.
 pub(crate) fn transposed(tensor: TensorHandle) -> TensorHandle {
     let (mut shape, mut strides) = (tensor.shape().to_vec(), tensor.strides().to_vec());
     let rank = shape.len();
     shape.swap(rank - 2, rank - 1);
     strides.swap(rank - 2, rank - 1);
-    TensorHandle::new(tensor.handle, shape, strides, tensor.dtype)
+    with_layout(tensor, shape, strides)
 }
 
 /// The strides with which an operand of `shape` and `strides` broadcasts to `wanted`: missing leading axes and axes of
@@ -212,14 +223,13 @@ fn collapse_all(tensor: &TensorHandle, axes: &Range<usize>) -> Option<[u32; 3]> 
         [(_, axis)] => Some(strides[axis]),
         _ => None,
     };
-    let reach: usize = shape.iter().zip(strides.iter()).map(|(&n, &s)| n.saturating_sub(1) * s).sum();
     let (outer, axis, inner) = (part(0..axes.start)?, part(axes.clone())?, part(axes.end..shape.len())?);
-    (reach <= u32::MAX as usize).then_some([outer as u32, axis as u32, inner as u32])
+    (largest_offset(shape, strides) <= u32::MAX as usize).then_some([outer as u32, axis as u32, inner as u32])
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{broadcast_strides, is_dense_in_vectors, join};
+    use super::{broadcast_strides, is_dense_in_vectors, join, largest_offset};
 
     #[test]
     fn joins_what_one_stride_walks() {
@@ -241,6 +251,14 @@ mod tests {
         assert_eq!(broadcast_strides(&[4, 1], &[5, 1], &[4, 3]), Some(vec![5, 0]));
         assert_eq!(broadcast_strides(&[2, 3], &[3, 1], &[3]), None);
         assert_eq!(broadcast_strides(&[2], &[1], &[3]), None);
+    }
+
+    #[test]
+    fn a_tensor_reaches_its_last_element() {
+        assert_eq!(largest_offset(&[], &[]), 0);
+        assert_eq!(largest_offset(&[2, 3], &[100, 7]), 114);
+        assert_eq!(largest_offset(&[2, 0], &[100, 7]), 0);
+        assert_eq!(largest_offset(&[2, usize::MAX], &[100, 7]), usize::MAX);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::harness::*;
 use crate::skip::skip;
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::arithmetic::{MultiplyAdd, multiply_add_of};
+use burn_deterministic_kernels::coarsening::Plan;
 use burn_deterministic_kernels::deform_convolution::*;
 use burn_deterministic_kernels::matmul::reference::matmul;
 use cubecl::ir::{ElemType, FloatKind};
@@ -90,8 +91,11 @@ impl Case {
         let y = forward(client, operands, Some(bias), params).expect("a forward pass");
         assert_eq!(y.shape()[..], geometry.output_shape());
         assert_bits(&download(client, y), &reference::forward(geometry, *fma, &self.host(), Some(&self.bias)));
-        let unbiased = forward(client, operands, None, params).expect("a forward pass");
-        assert_bits(&download(client, unbiased), &reference::forward(geometry, *fma, &self.host(), None));
+        let want = reference::forward(geometry, *fma, &self.host(), None);
+        for plan in [None, Some(Plan { span: 1 }), Some(Plan { span: 2 }), Some(Plan { span: 1000 })] {
+            let unbiased = forward_planned(client, operands, None, params, plan).expect("a forward pass");
+            assert_bits(&download(client, unbiased), &want);
+        }
 
         let got = backward(client, operands, gradient, params).expect("a backward pass");
         let want = reference::backward(geometry, *fma, &self.host(), &self.gradient);

@@ -3,7 +3,8 @@
 use crate::harness::*;
 use burn_deterministic_kernels::device::Machine;
 use burn_deterministic_kernels::elementwise::{
-    Binary, Comparison, Condition, Instruction, IntBinary, Logic, Operands, Program, Unary, Value, reference, run,
+    Binary, Comparison, Condition, Instruction, IntBinary, Logic, Operands, Program, Unary, Value, plan as launch,
+    reference, run, run_planned,
 };
 use burn_deterministic_kernels::reduce::plan::{Kind, Plan, Problem, plan};
 use burn_deterministic_kernels::reduce::{self, Computed, Operation, reduce, reduce_program, reduce_program_planned};
@@ -163,9 +164,9 @@ fn broadcast_and_strided_operands() {
     assert_eq!(error.to_string(), "elementwise: an operand of shape [37] does not broadcast to [37, 53]");
 }
 
-/// Rows of whole fours: operands are read in vectors, once a row, once a column and element by element.
+/// Operands that are read in vectors, once a row, once a column and element by element, by every plan.
 #[test]
-fn four_elements_a_unit_have_the_same_bits() {
+fn every_plan_gives_the_same_bits() {
     let client = client();
     let mut program = Program::default();
     let (a, row, column, turned) = (Value::Input(0), Value::Input(1), Value::Input(2), Value::Input(3));
@@ -191,12 +192,12 @@ fn four_elements_a_unit_have_the_same_bits() {
         let (mask, row_mask) = (flags(14, elements), flags(15, columns));
         let stored: Vec<f32> = (0..elements).map(|i| turned[(i % rows) * columns + i / rows]).collect();
         let handle = client.create_from_slice(bytemuck::cast_slice(&stored));
-        let operands = Operands {
+        let operands = || Operands {
             words: vec![
                 upload(&client, &a, &[rows, columns], F32),
                 upload(&client, &row, &[columns], F32),
                 upload(&client, &column, &[rows, 1], F32),
-                TensorHandle::new(handle, [rows, columns], [1, rows], F32),
+                TensorHandle::new(handle.clone(), [rows, columns], [1, rows], F32),
             ],
             conditions: vec![
                 upload(&client, &mask, &[rows, columns], U32),
@@ -204,20 +205,27 @@ fn four_elements_a_unit_have_the_same_bits() {
             ],
             scalars: vec![],
         };
-        let results = run(&client, &program, &[rows, columns], operands, U32).expect("operands fit");
         let want: Vec<_> = (0..elements)
             .map(|i| {
                 let floats = [a[i], row[i % columns], column[i / columns], turned[i]];
                 want_floats(&program, &floats, &[mask[i] == 1, row_mask[i % columns] == 1], &[])
             })
             .collect();
-        for (output, got) in results.words.into_iter().enumerate() {
-            let want: Vec<f32> = want.iter().map(|(floats, _)| floats[output]).collect();
-            assert_bits(&download::<f32>(&client, got), &want);
+        let problem = launch::Problem { elements, has_vectors: columns.is_multiple_of(4) };
+        let plans = launch::Plan::candidates(&problem);
+        assert!(plans.contains(&launch::plan(&problem)) && plans.len() == if elements % 4 == 0 { 2 } else { 1 });
+        for plan in plans.into_iter().map(Some).chain([None]) {
+            println!("{rows} x {columns} by {plan:?}");
+            let results =
+                run_planned(&client, &program, &[rows, columns], operands(), U32, plan).expect("operands fit");
+            for (output, got) in results.words.into_iter().enumerate() {
+                let want: Vec<f32> = want.iter().map(|(floats, _)| floats[output]).collect();
+                assert_bits(&download::<f32>(&client, got), &want);
+            }
+            let [got] = results.conditions.try_into().expect("one condition output");
+            let want: Vec<u32> = want.iter().map(|(_, conditions)| u32::from(conditions[0])).collect();
+            assert_eq!(download::<u32>(&client, got), want);
         }
-        let [got] = results.conditions.try_into().expect("one condition output");
-        let want: Vec<u32> = want.iter().map(|(_, conditions)| u32::from(conditions[0])).collect();
-        assert_eq!(download::<u32>(&client, got), want, "{rows} x {columns}");
     }
 }
 
@@ -298,7 +306,7 @@ fn integers_wrap_and_compare() {
         programs.push(part);
     }
 
-    // One less than whole fours, and whole fours.
+    // One less than a multiple of four, and a multiple.
     for (elements, program) in
         [255, 256].into_iter().flat_map(|elements| programs.iter().map(move |part| (elements, part)))
     {
@@ -450,7 +458,7 @@ fn a_reduction_computes_what_it_reads() {
                 let input = Computed { program: &written, shape: &shape, operands: operands(), condition_dtype: U32 };
                 let (results, reduced) = match plan {
                     None => reduce_program(&client, operation, input, axes),
-                    Some(plan) => reduce_program_planned(&client, operation, input, axes, plan),
+                    Some(plan) => reduce_program_planned(&client, operation, input, axes, Some(plan)),
                 }
                 .expect("it fits");
                 let reduced: Vec<f32> = download(&client, reduced);

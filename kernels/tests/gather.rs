@@ -12,7 +12,7 @@ const I64: ElemType = ElemType::Int(IntKind::I64);
 #[test]
 fn gather_and_select_read_what_indices_name() {
     let client = client();
-    // Some come in fours along the axis or the inner one, some do not.
+    // Some are multiples of four along the axis or the inner one, some do not.
     let cases = [
         ([1, 5, 1], 9),
         ([3, 10, 1], 8),
@@ -66,7 +66,7 @@ fn tensors_of_more_cubes_than_a_grid_takes() {
     }
 }
 
-/// Views that lie in fours, and those that do not; 64-bit indices of which each is outside as a whole or not.
+/// Views that can be read in vectors of four, and those that cannot; 64-bit indices of which each is outside as a whole or not.
 #[test]
 fn layouts_and_types_of_indices_do_not_change_what_is_read() {
     let client = client();

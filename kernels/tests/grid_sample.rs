@@ -4,6 +4,8 @@ use crate::harness::*;
 use crate::skip::skip;
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::arithmetic::multiply_add_of;
+use burn_deterministic_kernels::coarsening;
+use burn_deterministic_kernels::device::Machine;
 use burn_deterministic_kernels::grid_sample::*;
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::std::tensor::TensorHandle;
@@ -37,9 +39,14 @@ fn check(shape: [usize; 4], grid: &[f32], [rows, columns]: [usize; 2], params: S
     let want = reference::sample(&values, shape, grid, rows * columns, params, multiply_add_of(&client));
     let input = upload(&client, &values, &shape, F32);
     let places = upload(&client, grid, &[batch, rows, columns, 2], F32);
-    let got = sample(&client, input.clone(), places, params).expect("samples");
-    assert_eq!(got.shape()[..], [batch, channels, rows, columns]);
-    assert_bits_or_nan(&download(&client, got), &want);
+    let problem = coarsening::Problem { elements: want.len(), shared: channels, iterations: 1 };
+    let plans = coarsening::Plan::candidates(&problem);
+    assert!([Machine::Gpu, Machine::Software].iter().all(|&m| plans.contains(&coarsening::plan(&problem, m))));
+    for plan in plans.into_iter().map(Some).chain([None]) {
+        let got = sample_planned(&client, input.clone(), places.clone(), params, plan).expect("samples");
+        assert_eq!(got.shape()[..], [batch, channels, rows, columns]);
+        assert_bits_or_nan(&download(&client, got), &want);
+    }
     // The grid's two numbers an image apart instead of next to each other.
     let area = rows * columns;
     let apart: Vec<f32> =

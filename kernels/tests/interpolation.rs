@@ -4,8 +4,10 @@ use crate::harness::*;
 use crate::skip::skip;
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::arithmetic::multiply_add_of;
+use burn_deterministic_kernels::coarsening;
+use burn_deterministic_kernels::interpolation::plan::Plan;
 use burn_deterministic_kernels::interpolation::weights::Filter;
-use burn_deterministic_kernels::interpolation::{input_gradient, reference};
+use burn_deterministic_kernels::interpolation::{input_gradient, input_gradient_planned, reference};
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::std::tensor::TensorHandle;
 use half::f16;
@@ -21,12 +23,18 @@ fn check(batch: usize, channels: usize, input: [usize; 2], output: [usize; 2], f
     let want = reference::input_gradient(&values, input, output, filter, align_corners, multiply_add_of(&client));
     let input_shape = [batch, channels, input[0], input[1]];
     let gradient = upload(&client, &values, &shape, F32);
-    let got = input_gradient(&client, gradient, &input_shape, filter, align_corners).expect("a gradient");
-    assert_eq!(got.shape()[..], input_shape);
-    let got = download::<f32>(&client, got);
     // An empty gradient says nothing of how many images there are.
     let want = if values.is_empty() { vec![0.0; input_shape.iter().product()] } else { want };
-    assert_bits(&got, &want);
+    let mut plans = vec![None, Some(Plan::Separable)];
+    if matches!(filter, Filter::Nearest | Filter::NearestExact) {
+        plans.extend([1, 2, 7].map(|span| Some(Plan::Joint(coarsening::Plan { span }))));
+    }
+    for plan in plans {
+        let got = input_gradient_planned(&client, gradient.clone(), &input_shape, filter, align_corners, plan);
+        let got = got.expect("a gradient");
+        assert_eq!(got.shape()[..], input_shape, "{plan:?}");
+        assert_bits(&download::<f32>(&client, got), &want);
+    }
     // The same memory with rows and columns swapped is another gradient.
     let [_, _, rows, columns] = shape;
     let gradient = upload(&client, &values, &[batch, channels, columns, rows], F32);

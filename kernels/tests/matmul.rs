@@ -5,7 +5,7 @@ use crate::skip::skip;
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::arithmetic::multiply_add_of;
 use burn_deterministic_kernels::device::Machine;
-use burn_deterministic_kernels::matmul::plan::{Fours, MAX_PARTS, Plan, Problem, Tile, plan};
+use burn_deterministic_kernels::matmul::plan::{CubeTile, MAX_PARTS, Plan, Problem, Vectors, plan};
 use burn_deterministic_kernels::matmul::{self, reference};
 use burn_deterministic_kernels::order::BLOCK;
 use cubecl::ir::{ElemType, FloatKind};
@@ -13,20 +13,20 @@ use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use half::f16;
 
-const DIRECT: Tile = Tile::Direct { rows: 16, columns: 8 };
-const FLAT: Tile = Tile::Direct { rows: 4, columns: 8 };
-const WIDE: Tile = Tile::Direct { rows: 8, columns: 16 };
-const THIN: Tile = Tile::Direct { rows: 1, columns: 32 };
-const STRETCH: Tile = Tile::Direct { rows: 1, columns: 64 };
-const ROWS: Tile = Tile::Direct { rows: 1, columns: 8 };
-const FEW_ROWS: Tile = Tile::Direct { rows: 1, columns: 4 };
-const LARGE: Tile = Tile::Tiled { side: 16, fours: 2 };
-const MIDDLE: Tile = Tile::Tiled { side: 16, fours: 1 };
-const SMALL: Tile = Tile::Tiled { side: 8, fours: 1 };
+const DIRECT: CubeTile = CubeTile::Direct { rows: 16, columns: 8 };
+const FLAT: CubeTile = CubeTile::Direct { rows: 4, columns: 8 };
+const WIDE: CubeTile = CubeTile::Direct { rows: 8, columns: 16 };
+const THIN: CubeTile = CubeTile::Direct { rows: 1, columns: 32 };
+const STRETCH: CubeTile = CubeTile::Direct { rows: 1, columns: 64 };
+const ROWS: CubeTile = CubeTile::Direct { rows: 1, columns: 8 };
+const FEW_ROWS: CubeTile = CubeTile::Direct { rows: 1, columns: 4 };
+const LARGE: CubeTile = CubeTile::Tiled { side: 16, vectors: 2 };
+const MIDDLE: CubeTile = CubeTile::Tiled { side: 16, vectors: 1 };
+const SMALL: CubeTile = CubeTile::Tiled { side: 8, vectors: 1 };
 
 /// One product of `[m, k] x [k, n]` of f32, which single elements are read of.
 fn problem([m, k, n]: [usize; 3]) -> Problem {
-    Problem { batch: 1, m, k, n, accumulator: 4, fours: Fours::No, swapped_fours: Fours::No }
+    Problem { batch: 1, m, k, n, accumulator: 4, vectors: Vectors::None, swapped_vectors: Vectors::None }
 }
 
 /// Every plan for `[m, k] x [k, n]`: single elements and vectors have the same.
@@ -96,7 +96,7 @@ fn equals_reference_on_every_shape() {
 fn every_plan_gives_the_same_bits() {
     let client = client();
     let fma = multiply_add_of(&client);
-    // The last one has whole fours along each axis: units read them four at a time, across columns or along `k`.
+    // The last one has whole vectors along each axis: units read them four at a time, across columns or along `k`.
     let shapes = [[130, 37, 67], [3, 2 * BLOCK + 5, 70], [65, BLOCK + 16, 9], [20, 2 * BLOCK + 4, 140]];
     for (seed, [m, k, n]) in shapes.into_iter().enumerate() {
         let a = random_values(7 + seed as u64, m * k);
@@ -109,7 +109,8 @@ fn every_plan_gives_the_same_bits() {
         let pairs = [(&lhs, &rhs), (&lhs_t, &rhs_t), (&lhs, &rhs_t)];
         for plan in plans([m, k, n]) {
             for (lhs, rhs) in pairs.into_iter().take(if n == 140 { 3 } else { 2 }) {
-                let out = matmul::matmul_planned(&client, lhs.clone(), rhs.clone(), plan).expect("a valid product");
+                let out =
+                    matmul::matmul_planned(&client, lhs.clone(), rhs.clone(), Some(plan)).expect("a valid product");
                 let got = download::<f32>(&client, out);
                 let strides = (lhs.strides(), rhs.strides());
                 assert_eq!(bits(&got), bits(&want), "{plan:?} on {m}x{k}x{n}, strides {strides:?}");
@@ -118,9 +119,9 @@ fn every_plan_gives_the_same_bits() {
     }
 }
 
-/// Lines that are dense and have whole fours, and yet do not all begin at a multiple of four.
+/// Lines that are dense and have whole vectors, and yet do not all begin at a multiple of four.
 #[test]
-fn lines_off_fours_are_read_one_at_a_time() {
+fn lines_off_a_multiple_of_four_are_read_one_at_a_time() {
     let client = client();
     let fma = multiply_add_of(&client);
     let (m, k, n) = (8, 12, 16);
@@ -140,7 +141,7 @@ fn lines_off_fours_are_read_one_at_a_time() {
         let got = product(&client, view(&lhs, &[m, k], &[lhs_row, 1]), view(&rhs, &[k, n], &[1, rhs_column]));
         assert_bits(&got, &want);
     }
-    // Batches that begin between fours.
+    // Batches that begin between vectors.
     let want: Vec<f32> = (0..2)
         .flat_map(|at| reference::matmul(&a[at * m * k..][..m * k], &b[at * (k * n + 1)..][..k * n], [m, k, n], fma))
         .collect();
@@ -253,7 +254,7 @@ fn the_end_of_a_long_chain_counts() {
     let (lhs, rhs) = (upload(&client, &floats(&a), &[m, k], F32), upload(&client, &floats(&b), &[k, n], F32));
     assert_bits(&product(&client, lhs.clone(), rhs.clone()), &want);
     for plan in plans([m, k, n]) {
-        let out = matmul::matmul_planned(&client, lhs.clone(), rhs.clone(), plan).expect("a valid product");
+        let out = matmul::matmul_planned(&client, lhs.clone(), rhs.clone(), Some(plan)).expect("a valid product");
         assert_eq!(bits(&download(&client, out)), bits(&want), "{plan:?}");
     }
     let dtype = ElemType::Float(FloatKind::F16);
@@ -262,7 +263,7 @@ fn the_end_of_a_long_chain_counts() {
         ends[k - 1] = f16::from_f32(3.0);
         let (lhs, rhs) = (upload(&client, &ends, &[1, k], dtype), upload(&client, &ends, &[k, 1], dtype));
         let plan = Plan { tile: FLAT, swap: false, split: false };
-        let out = matmul::matmul_planned(&client, lhs, rhs, plan).expect("a valid product");
+        let out = matmul::matmul_planned(&client, lhs, rhs, Some(plan)).expect("a valid product");
         assert_eq!(download::<f16>(&client, out), [f16::from_f32(9.0)]);
     } else {
         skip("the device has no f16");
@@ -298,7 +299,7 @@ fn integers_wrap() {
             .collect();
         for plan in plans([m, k, n]).into_iter().filter(|plan| plan.tile == DIRECT || plan.tile == SMALL) {
             let (lhs, rhs) = (upload(&client, &a, &[m, k], I32), upload(&client, &b, &[k, n], I32));
-            let out = matmul::matmul_planned(&client, lhs, rhs, plan).expect("a valid product");
+            let out = matmul::matmul_planned(&client, lhs, rhs, Some(plan)).expect("a valid product");
             assert_eq!(download::<i32>(&client, out), want, "{plan:?}");
         }
     }
@@ -324,7 +325,7 @@ fn half_rounds_once() {
         let want: Vec<u16> = want.into_iter().map(|value| f16::from_f32(value).to_bits()).collect();
         for split in [false, true].into_iter().filter(|split| !split || k > BLOCK) {
             let plan = Plan { tile: DIRECT, swap: false, split };
-            let out = matmul::matmul_planned(&client, lhs.clone(), rhs.clone(), plan).expect("a valid product");
+            let out = matmul::matmul_planned(&client, lhs.clone(), rhs.clone(), Some(plan)).expect("a valid product");
             let got: Vec<u16> = download::<f16>(&client, out).into_iter().map(f16::to_bits).collect();
             assert_eq!(got, want, "{plan:?} on {m}x{k}x{n}");
         }
@@ -364,28 +365,28 @@ fn chains_start_at_positive_zero() {
 
 #[test]
 fn plans_fit_problem_and_device() {
-    let lying = |[batch, m, k, n]: [usize; 4], accumulator, [fours, swapped_fours]: [Fours; 2], machine| {
-        plan(&Problem { batch, m, k, n, accumulator, fours, swapped_fours }, machine)
+    let lying = |[batch, m, k, n]: [usize; 4], accumulator, [vectors, swapped_vectors]: [Vectors; 2], machine| {
+        plan(&Problem { batch, m, k, n, accumulator, vectors, swapped_vectors }, machine)
     };
     let gpu = |batch, m, k, n, accumulator| {
-        let plan = lying([batch, m, k, n], accumulator, [Fours::No, Fours::No], Machine::Gpu);
-        assert_eq!(plan, lying([batch, m, k, n], accumulator, [Fours::Columns, Fours::Steps], Machine::Gpu));
+        let plan = lying([batch, m, k, n], accumulator, [Vectors::None, Vectors::None], Machine::Gpu);
+        assert_eq!(plan, lying([batch, m, k, n], accumulator, [Vectors::Columns, Vectors::Steps], Machine::Gpu));
         plan
     };
     assert_eq!(gpu(1, 4096, 4096, 4096, 4), Plan { tile: LARGE, swap: false, split: false });
     assert_eq!(gpu(1, 4096, 4096, 4096, 8).tile, MIDDLE, "the large tile of 8-byte accumulators needs too much memory");
     assert_eq!(gpu(1, 64, 50_000, 288, 4), Plan { tile: SMALL, swap: false, split: true });
     assert!(!gpu(1, 64, BLOCK, 288, 4).split, "one block has nothing to split");
-    let software = |m, n, fours| lying([1, m, 256, n], 4, fours, Machine::Software);
-    assert_eq!(software(128, 10, [Fours::No, Fours::No]), Plan { tile: DIRECT, swap: true, split: false });
-    assert_eq!(software(1, 1000, [Fours::No, Fours::No]), Plan { tile: THIN, swap: false, split: false });
-    assert_eq!(software(1, 4096, [Fours::Columns, Fours::No]).tile, STRETCH);
-    assert_eq!(software(1, 512, [Fours::Columns, Fours::No]).tile, THIN, "too few stretches");
-    assert_eq!(software(2048, 1, [Fours::Steps, Fours::Steps]), Plan { tile: ROWS, swap: true, split: false });
-    assert_eq!(software(512, 1, [Fours::Steps, Fours::Steps]).tile, FEW_ROWS);
-    assert_eq!(software(64, 128, [Fours::Columns, Fours::No]), Plan { tile: WIDE, swap: false, split: false });
-    assert_eq!(software(64, 64, [Fours::Columns, Fours::No]).tile, DIRECT, "the wide tile would waste half");
-    assert!(software(64, 64, [Fours::No, Fours::Columns]).swap, "the transposed product reads four at a time");
+    let software = |m, n, vectors| lying([1, m, 256, n], 4, vectors, Machine::Software);
+    assert_eq!(software(128, 10, [Vectors::None, Vectors::None]), Plan { tile: DIRECT, swap: true, split: false });
+    assert_eq!(software(1, 1000, [Vectors::None, Vectors::None]), Plan { tile: THIN, swap: false, split: false });
+    assert_eq!(software(1, 4096, [Vectors::Columns, Vectors::None]).tile, STRETCH);
+    assert_eq!(software(1, 512, [Vectors::Columns, Vectors::None]).tile, THIN, "too few stretches");
+    assert_eq!(software(2048, 1, [Vectors::Steps, Vectors::Steps]), Plan { tile: ROWS, swap: true, split: false });
+    assert_eq!(software(512, 1, [Vectors::Steps, Vectors::Steps]).tile, FEW_ROWS);
+    assert_eq!(software(64, 128, [Vectors::Columns, Vectors::None]), Plan { tile: WIDE, swap: false, split: false });
+    assert_eq!(software(64, 64, [Vectors::Columns, Vectors::None]).tile, DIRECT, "the wide tile would waste half");
+    assert!(software(64, 64, [Vectors::None, Vectors::Columns]).swap, "the transposed product reads four at a time");
 }
 
 /// A plan that does not apply is an error with what it wants, and never another plan in its place.
@@ -395,25 +396,25 @@ fn a_plan_that_does_not_apply_is_an_error() {
     let zeros = |shape: &[usize]| upload(&client, &vec![0.0f32; shape.iter().product()], shape, F32);
     let whole = Plan { tile: DIRECT, swap: false, split: false };
     let text = |plan: Plan| {
-        let refused = matmul::matmul_planned(&client, zeros(&[2, BLOCK]), zeros(&[BLOCK, 3]), plan).unwrap_err();
+        let refused = matmul::matmul_planned(&client, zeros(&[2, BLOCK]), zeros(&[BLOCK, 3]), Some(plan)).unwrap_err();
         assert!(matches!(refused, KernelError::Plan { kernel: "matmul", .. }), "{refused}");
         refused.to_string()
     };
     assert!(text(Plan { split: true, ..whole }).ends_with("want 2 to 60000 blocks to split"));
-    let columns = Plan { tile: Tile::Direct { rows: 2, columns: 6 }, ..whole };
-    assert!(text(columns).ends_with("want rows, and columns in fours"));
-    let staged = Plan { tile: Tile::Tiled { side: 24, fours: 1 }, ..whole };
+    let columns = Plan { tile: CubeTile::Direct { rows: 2, columns: 6 }, ..whole };
+    assert!(text(columns).ends_with("want rows, and columns in vectors"));
+    let staged = Plan { tile: CubeTile::Tiled { side: 24, vectors: 1 }, ..whole };
     assert!(text(staged).ends_with("want as many vectors to stage for each unit"));
     for tile in [
-        Tile::Direct { rows: 16, columns: 12 },
-        Tile::Direct { rows: 1 << 16, columns: 1 << 16 },
-        Tile::Direct { rows: u32::MAX, columns: 4 },
-        Tile::Tiled { side: 16, fours: 3 },
-        Tile::Tiled { side: 16, fours: 1 << 28 },
+        CubeTile::Direct { rows: 16, columns: 12 },
+        CubeTile::Direct { rows: 1 << 16, columns: 1 << 16 },
+        CubeTile::Direct { rows: u32::MAX, columns: 4 },
+        CubeTile::Tiled { side: 16, vectors: 3 },
+        CubeTile::Tiled { side: 16, vectors: 1 << 28 },
     ] {
         assert!(text(Plan { tile, ..whole }).ends_with("want at most 128 outputs a unit"), "{tile:?}");
     }
-    assert_eq!(Tile::MOST_OUTPUTS, 128);
+    assert_eq!(CubeTile::MOST_OUTPUTS, 128);
     let split = Plan { split: true, ..whole };
     assert!(split.refuses(&problem([1, MAX_PARTS * BLOCK, 1])).is_none());
     assert!(split.refuses(&problem([1, MAX_PARTS * BLOCK + 1, 1])).is_some());

@@ -3,6 +3,7 @@
 use crate::harness::*;
 use crate::skip::skip;
 use burn_deterministic_kernels::KernelError;
+use burn_deterministic_kernels::device::Machine;
 use burn_deterministic_kernels::sort::reference::{self, float_order};
 use burn_deterministic_kernels::sort::{self, Direction, Plan, Problem, plan::Choice};
 use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
@@ -100,7 +101,7 @@ fn check(client: &Client, shape: [usize; 3]) {
         for plan in plans(shape, shape[1], 32, false) {
             println!("{direction:?} {shape:?} by {plan:?}");
             let input = upload(client, &values, &shape, F32);
-            let (sorted, indices) = sort::sort_planned(client, input, 1, direction, I32, plan).unwrap();
+            let (sorted, indices) = sort::sort_planned(client, input, 1, direction, I32, Some(plan)).unwrap();
             assert_eq!((sorted.shape().to_vec(), indices.shape().to_vec()), (shape.to_vec(), shape.to_vec()));
             assert!(download::<u32>(client, sorted) == bits(&want), "values");
             assert!(download::<i32>(client, indices) == at, "indices");
@@ -143,7 +144,7 @@ fn equal_elements_keep_their_order() {
     let plans = plans([2, 2500, 1], 2500, 32, false);
     for (direction, plan) in DIRECTIONS.into_iter().flat_map(|d| plans.iter().map(move |&p| (d, p))) {
         let input = upload(&client, &values, &[2, 2500], F32);
-        let (sorted, indices) = sort::sort_planned(&client, input, 1, direction, I32, plan).unwrap();
+        let (sorted, indices) = sort::sort_planned(&client, input, 1, direction, I32, Some(plan)).unwrap();
         assert_bits(&download(&client, sorted), &values);
         assert_eq!(download::<i32>(&client, indices), (0..2500).collect::<Vec<_>>().repeat(2));
     }
@@ -170,7 +171,7 @@ fn the_largest_match_the_reference() {
         for plan in plans(shape, k, 32, false) {
             println!("top {k} of {shape:?} by {plan:?}");
             let input = || upload(&client, &values, &shape, F32);
-            let (largest, indices) = sort::topk_planned(&client, input(), 1, k, I32, plan).unwrap();
+            let (largest, indices) = sort::topk_planned(&client, input(), 1, k, I32, Some(plan)).unwrap();
             assert_eq!(largest.shape().to_vec(), [shape[0], k, shape[2]]);
             if k > 0 {
                 assert!(download::<u32>(&client, largest) == bits(&want), "values");
@@ -190,7 +191,7 @@ fn elements_that_nothing_comes_after_fill_their_slots() {
         zeros[length + length / 2] = 7;
         let choice = Plan::Select(Choice { slots: 4, chunk: 32 });
         let input = upload(&client, &zeros, &[2, length], U32);
-        let (largest, indices) = sort::topk_planned(&client, input, 1, 4, I32, choice).unwrap();
+        let (largest, indices) = sort::topk_planned(&client, input, 1, 4, I32, Some(choice)).unwrap();
         assert_eq!(download::<u32>(&client, largest), [0, 0, 0, 0, 7, 0, 0, 0]);
         assert_eq!(download::<i32>(&client, indices), [0, 1, 2, 3, length as i32 / 2, 0, 1, 2]);
     }
@@ -257,7 +258,7 @@ fn check_type<T: bytemuck::Pod + PartialEq + std::fmt::Debug>(
         println!("{dtype} {direction:?} by {plan:?}");
         let (want, at) = expected(&values, shape, 200, direction, compare);
         let input = upload(&client, &values, &shape, dtype);
-        let (sorted, indices) = sort::sort_planned(&client, input, 1, direction, I32, plan).unwrap();
+        let (sorted, indices) = sort::sort_planned(&client, input, 1, direction, I32, Some(plan)).unwrap();
         let sorted = download::<T>(&client, sorted);
         assert!(bytemuck::cast_slice::<T, u8>(&sorted) == bytemuck::cast_slice::<T, u8>(&want), "values");
         assert_eq!(download::<i32>(&client, indices), at);
@@ -265,7 +266,7 @@ fn check_type<T: bytemuck::Pod + PartialEq + std::fmt::Debug>(
     let (want, at) = expected(&values, shape, 6, Direction::Descending, compare);
     let choice = Plan::Select(Choice { slots: 8, chunk: 20 });
     let (largest, indices) =
-        sort::topk_planned(&client, upload(&client, &values, &shape, dtype), 1, 6, I32, choice).unwrap();
+        sort::topk_planned(&client, upload(&client, &values, &shape, dtype), 1, 6, I32, Some(choice)).unwrap();
     let largest = download::<T>(&client, largest);
     assert!(bytemuck::cast_slice::<T, u8>(&largest) == bytemuck::cast_slice::<T, u8>(&want), "largest");
     assert_eq!(download::<i32>(&client, indices), at);
@@ -309,10 +310,10 @@ fn empty_tensors_and_refusals() {
     assert!(refused.contains("the 2 largest") && refused.contains("at most 1"), "{refused}");
     assert!(matches!(sort::argsort(&client, one(), 0, up, F32), Err(KernelError::Dtype { .. })));
     let long = || upload(&client, &vec![1f32; 70_000], &[70_000], F32);
-    let refused = sort::sort_planned(&client, long(), 0, up, I32, Plan::Rank);
+    let refused = sort::sort_planned(&client, long(), 0, up, I32, Some(Plan::Rank));
     assert!(matches!(refused, Err(KernelError::Plan { .. })));
     let few = Plan::Select(Choice { slots: 4, chunk: 64 });
-    assert!(matches!(sort::topk_planned(&client, long(), 0, 5, I32, few), Err(KernelError::Plan { .. })));
+    assert!(matches!(sort::topk_planned(&client, long(), 0, 5, I32, Some(few)), Err(KernelError::Plan { .. })));
     if client.properties().supports_type(I16) {
         assert!(matches!(sort::argsort(&client, long(), 0, up, I16), Err(KernelError::Shape { .. })));
     } else {
@@ -320,4 +321,43 @@ fn empty_tensors_and_refusals() {
     }
     let unknown = TensorHandle::new_contiguous(vec![1], client.empty(4), ElemType::Bool);
     assert!(matches!(sort::sort(&client, unknown, 0, up), Err(KernelError::Dtype { .. })));
+}
+
+#[test]
+fn planned_sorts_are_taken() {
+    for (outer, bits) in (0..31).map(|bits| (1usize << bits, bits)).flat_map(|(n, b)| [(1, b), (n, 31 - b)]) {
+        for length in [1usize << bits, (1 << bits) - 1] {
+            for (bits, two_words) in [(8, false), (16, false), (19, false), (32, false), (32, true)] {
+                // Without an element to keep nothing is launched.
+                for kept in [1, 5, 32, 33, length].into_iter().filter(|kept| (1..=length).contains(kept)) {
+                    let problem = Problem { outer, length, inner: 1, kept, bits, two_words };
+                    for machine in [Machine::Gpu, Machine::Software] {
+                        let plan = sort::plan::plan(&problem, machine);
+                        assert_eq!(plan.refuses(&problem), None, "{problem:?}");
+                        assert!(Plan::candidates(&problem).contains(&plan), "{plan:?} for {problem:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_selection_that_does_not_apply_is_refused() {
+    let problem = Problem { outer: 1, length: 1 << 12, inner: 1, kept: 5, bits: 32, two_words: false };
+    let refused = |slots, chunk| Plan::Select(Choice { slots, chunk }).refuses(&problem).is_some();
+    for (slots, chunk) in [(5, 10), (64, 2 * 64), (5, (1 << 14))] {
+        assert!(!refused(slots, chunk), "{slots} slots, chunks of {chunk}");
+    }
+    for (slots, chunk) in [
+        (4, 64),
+        (5, 9),
+        (64 + 1, 1 << 12),
+        (5, (1 << 14) + 1),
+        (5, 1 << 32),
+        (1 << 63, 1 << 12),
+        (usize::MAX, usize::MAX),
+    ] {
+        assert!(refused(slots, chunk), "{slots} slots, chunks of {chunk}");
+    }
 }

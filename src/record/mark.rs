@@ -12,6 +12,7 @@ use burn_fusion::ExecutionError;
 use burn_fusion::client::GlobalFusionClient;
 use burn_fusion::custom::{CustomOpIr, HandleContainer, Operation};
 use burn_ir::{OperationIr, TensorId};
+use std::thread;
 
 /// The id of the operations.
 pub(crate) const MARK: &str = "burn-deterministic::mark";
@@ -53,6 +54,25 @@ pub(super) fn issue(mark: &Mark) {
         let client = GlobalFusionClient::<FusionCubeRuntime>::new(device);
         let operation = OperationIr::Custom(CustomOpIr::new(MARK, &[], &[]));
         client.register(StreamId::current(), operation, Issued(mark.clone()));
+    }
+}
+
+/// Runs the operations and marks that wait when the process ends, if it records: the last step ends with one.
+pub(crate) fn run_queued() {
+    if !is_recording() {
+        return;
+    }
+    for device in device::in_use() {
+        let queued = recorder::streams();
+        // The thread-locals of this thread may be gone.
+        let run = thread::spawn(move || {
+            let client = GlobalFusionClient::<FusionCubeRuntime>::new(device);
+            for stream in queued {
+                // What fails is nobody's to read any more.
+                let _ = stream.executes(|| client.try_sync(|| ()));
+            }
+        });
+        let _ = run.join();
     }
 }
 

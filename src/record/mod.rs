@@ -21,7 +21,7 @@ mod writer;
 
 pub use scope::{Scope, epoch, label, name_parameters, step};
 
-pub(crate) use mark::MARK;
+pub(crate) use mark::{MARK, run_queued};
 pub(crate) use recorder::{Run, Together, devices_end, each_operation, freed, launched};
 pub(crate) use scope::Steps;
 pub(crate) use settings::of_environment;

@@ -242,6 +242,19 @@ pub(super) fn mark(mark: &Mark, handles: &Handles) {
     }
 }
 
+/// The streams of the threads that have issued something.
+pub(super) fn streams() -> Vec<StreamId> {
+    let recorders = RECORDERS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let mut streams: Vec<StreamId> = { recorders.into_iter() }
+        .flat_map(|recorder| {
+            recorder.lock().unwrap_or_else(PoisonError::into_inner).queues.keys().copied().collect::<Vec<_>>()
+        })
+        .collect();
+    streams.sort_unstable();
+    streams.dedup();
+    streams
+}
+
 /// Has what is noted of all devices written, of which none begins a block any more.
 pub(crate) fn devices_end() {
     let recorders = RECORDERS.lock().unwrap_or_else(PoisonError::into_inner).clone();

@@ -35,10 +35,10 @@ pub fn enabled_again() {
     assert_eq!(enable_op_determinism(stronger), Err(Error::Guarantee { requested: Guarantee::GpuToGpu }));
     assert!(!is_op_determinism_enabled());
     let enabled = Determinism::default();
-    assert_eq!(enable_op_determinism(enabled), Ok(()));
-    assert_eq!(enable_op_determinism(enabled), Ok(()));
+    assert_eq!(enable_op_determinism(enabled.clone()), Ok(()));
+    assert_eq!(enable_op_determinism(enabled.clone()), Ok(()));
     let requested = Determinism::default().on_violation(OnViolation::Warn);
-    assert_eq!(enable_op_determinism(requested), Err(Error::AlreadyEnabled { enabled, requested }));
+    assert_eq!(enable_op_determinism(requested.clone()), Err(Error::AlreadyEnabled { enabled, requested }));
     assert!(is_op_determinism_enabled());
 }
 

@@ -3,7 +3,7 @@
 use super::{compared, read, recorded};
 use crate::process::{Folder, Load, Program};
 use burn_deterministic_recording::diff::Outcome;
-use burn_deterministic_recording::{Ending, Level, Phase, Record};
+use burn_deterministic_recording::{Ending, Level, Phase, Record, Recording};
 use std::collections::BTreeSet;
 
 #[test]
@@ -95,7 +95,7 @@ fn a_batch_is_a_step() {
         recorded(Program::new("recorded_batches").arguments(&[workers]), &file, "operations").run();
         read(file)
     });
-    let places = |recording: &burn_deterministic_recording::Recording| {
+    let places = |recording: &Recording| {
         let states = recording.records.iter().filter_map(|record| match record {
             Record::State(state) => Some((state.place.step, state.place.epoch, state.place.batch)),
             _ => None,
@@ -105,7 +105,22 @@ fn a_batch_is_a_step() {
     let steps = (0..6).map(|step| (Some(step), Some(step / 3), Some(step % 3)));
     let expected: Vec<_> = [(None, None, None)].into_iter().chain(steps).collect();
     assert_eq!(places(&none), expected);
-    assert_eq!(none.records, two.records, "with and without workers");
+    // A thread that takes a batch of a worker's has other uploads, and the same results.
+    let states = |recording: &Recording| {
+        let states = recording.records.iter().filter_map(|record| match record {
+            Record::State(state) => Some(state.tensors.iter().map(|tensor| tensor.digest).collect::<Vec<_>>()),
+            _ => None,
+        });
+        states.collect::<Vec<_>>()
+    };
+    assert_eq!(states(&none), states(&two), "with and without workers");
+    let again = {
+        let _load = Load::new();
+        let file = folder.path().join("again");
+        recorded(Program::new("recorded_batches").arguments(&["2"]), &file, "operations").run();
+        read(file)
+    };
+    assert_eq!(two.records, again.records, "two workers twice");
 }
 
 #[test]

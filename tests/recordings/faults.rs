@@ -7,6 +7,9 @@ use crate::process::Program;
 use crate::skip::skip;
 use burn_deterministic_recording::diff::{Cause, Outcome};
 
+/// Pairs of runs in which a hazard has to show.
+const PAIRS: usize = 10;
+
 /// Two runs of a program with this fault.
 fn both(program: &str, fault: &str) -> [Program; 2] {
     [(); 2].map(|()| Program::new(program).arguments(&[fault]))
@@ -51,10 +54,10 @@ fn an_operation_more() {
 
 #[test]
 fn draws_without_a_seed() {
-    let comparison = compared(both("observed_fault", "unseeded"), "operations");
+    let comparison = compared(both("observed_fault", "noise"), "operations");
     let (cause, operation, step) = first(&comparison);
     assert!(matches!(cause, Cause::Unseeded), "{cause:?}");
-    assert_eq!((operation, step), ("float_random", None));
+    assert_eq!((operation, step), ("float_random", Some(STEP)));
 }
 
 #[test]
@@ -63,7 +66,7 @@ fn plain_burns_scatter_add() {
         return skip("the CUDA emulator runs no atomics, so plain Burn's hazard does not show");
     }
     // The hazard does not show in each pair of runs.
-    for _ in 0..10 {
+    for _ in 0..PAIRS {
         let comparison = compared(both("observed_fault", "scatter"), "operations");
         if matches!(comparison.outcome, Outcome::Same) {
             continue;
@@ -73,7 +76,22 @@ fn plain_burns_scatter_add() {
         assert_eq!((operation, step), ("float_scatter_add", Some(STEP)));
         return;
     }
-    panic!("ten pairs of runs agree");
+    panic!("{PAIRS} pairs of runs agree");
+}
+
+/// Burn measures which kernel is the fastest, and takes another one in another run.
+#[test]
+fn a_kernel_that_autotune_chose() {
+    for _ in 0..PAIRS {
+        let comparison = compared(both("observed_training", ""), "operations");
+        if matches!(comparison.outcome, Outcome::Same) {
+            continue;
+        }
+        let (cause, operation, _) = first(&comparison);
+        assert!(matches!(cause, Cause::KernelChoice), "{cause:?} of {operation}");
+        return;
+    }
+    skip("autotune chose the same kernels in each run, or kernels of the same bits");
 }
 
 #[test]

@@ -57,13 +57,23 @@ pub fn fault() {
     train(model.expect("a seed is set"), &device);
 }
 
-/// On Burn's own kernels.
+/// On Burn's own kernels, of which it runs none that Burn tunes.
 pub fn observed_fault() {
     observe().expect("this process has run no tensor operation");
-    let device = Device::default().autodiff();
-    if !is("unseeded") {
-        device.seed(4);
+    let device = Device::default();
+    let mut weights = Tensor::<1>::from_data(floats([8]), &device);
+    for number in 0..STEPS {
+        let _step = step(number);
+        weights = weights * 0.5 + inputs(number, &device).slice([0..1]).reshape([8]).tanh();
     }
+    report("sum", weights.into_data());
+}
+
+/// On Burn's own kernels, with products that it tunes.
+pub fn observed_training() {
+    observe().expect("this process has run no tensor operation");
+    let device = Device::default().autodiff();
+    device.seed(4);
     let model =
         Model { encoder: LinearConfig::new(8, 16).init(&device), decoder: LinearConfig::new(16, 4).init(&device) };
     train(model, &device);
@@ -71,6 +81,27 @@ pub fn observed_fault() {
 
 fn is(fault: &str) -> bool {
     arguments().iter().any(|argument| argument == fault)
+}
+
+/// The inputs of a step.
+fn inputs(number: u64, device: &Device) -> Tensor<2> {
+    let wrong = |fault| number == STEP && is(fault);
+    let mut values = floats([32, 8]);
+    if wrong("data") {
+        values = TensorData::new(vec![now() as f32; 32 * 8], [32, 8]);
+    }
+    let mut inputs = Tensor::<2>::from_data(values, device);
+    if wrong("scatter") {
+        // 2^18 values into 8 rows, in the order in which they arrive.
+        let rows = Tensor::<1, Int>::arange(0..1 << 18, device).remainder_scalar(8);
+        let values = Tensor::<1>::from_data(floats([1 << 18]), device);
+        let sums = Tensor::<1>::zeros([8], device).scatter(0, rows, values, Add);
+        inputs = inputs + sums.reshape([1, 8]) * 1e-3;
+    }
+    if wrong("noise") {
+        inputs = inputs + Tensor::random([32, 8], Distribution::Default, device);
+    }
+    inputs
 }
 
 fn train(mut model: Model, device: &Device) {
@@ -81,21 +112,7 @@ fn train(mut model: Model, device: &Device) {
     for number in 0..STEPS {
         let _step = step(number);
         let wrong = |fault| number == STEP && is(fault);
-        let mut values = floats([32, 8]);
-        if wrong("data") {
-            values = TensorData::new(vec![now() as f32; 32 * 8], [32, 8]);
-        }
-        let mut inputs = Tensor::<2>::from_data(values, device);
-        if wrong("scatter") {
-            // 2^18 values into 8 rows, in the order in which they arrive.
-            let rows = Tensor::<1, Int>::arange(0..1 << 18, device).remainder_scalar(8);
-            let values = Tensor::<1>::from_data(floats([1 << 18]), device);
-            let sums = Tensor::<1>::zeros([8], device).scatter(0, rows, values, Add);
-            inputs = inputs + sums.reshape([1, 8]) * 1e-3;
-        }
-        if wrong("noise") {
-            inputs = inputs + Tensor::random([32, 8], Distribution::Default, device);
-        }
+        let inputs = inputs(number, device);
         let loss = MseLoss::new().forward(model.forward(inputs), targets.clone(), Reduction::Mean);
         let gradients = GradientsParams::from_grads(loss.backward(), &model);
         let rate = if wrong("rate") { 1e-3 + now() * 1e-15 } else { 1e-3 };

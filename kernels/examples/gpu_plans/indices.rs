@@ -1,6 +1,7 @@
 //! What indices name: gathers, updates, the check of indices.
 
 use crate::case::{Case, F32, FLOATS, I32, tensor};
+use burn_deterministic_kernels::digest::launch;
 use burn_deterministic_kernels::gather::{gather, gather_nd, select};
 use burn_deterministic_kernels::index_check::{Flags, check};
 use burn_deterministic_kernels::scatter::{Update, scatter, scatter_nd, select_assign};
@@ -17,6 +18,11 @@ pub fn cases() -> Vec<Case> {
         Case::new("index_check", "check", I32, format!("[{indices}]"))
             .elements(indices)
             .runs(move |client| check(client, tensor(client, &[indices], I32), &[4096], &Flags::new(client, 64), 0)),
+    );
+    cases.push(
+        Case::new("digest", "launch", F32, format!("[{indices}]"))
+            .elements(indices)
+            .runs(move |client| launch(client, vec![tensor(client, &[indices], F32)]).map(drop)),
     );
     let tuples = [indices, 2];
     cases.push(

@@ -4,7 +4,7 @@
 //! `[batch, groups, channels of a group, d, h, w]`, weights `[groups, target channels, source channels, d, h, w]`.
 //! Only strides differ between layouts, so every layout runs the same code.
 
-use super::plan::Tile;
+use super::plan::UnitTile;
 use crate::arithmetic::multiply_add;
 use crate::order::BLOCK;
 use cubecl::prelude::*;
@@ -44,11 +44,14 @@ impl Spatial {
     }
 }
 
-/// Where the taps of a target position lie in the source, along one spatial axis.
+/// Which source positions a target position reads, along one spatial axis.
 ///
-/// Target position `i` meets tap `k` at source position `i * scale + offset + k * step`. In a `phased` pass, an input
-/// gradient whose stride is not 1, it meets the taps `first, first + stride / common, ..` alone, the first of them at
-/// `(i + offset + first * step * common) / stride`, where `step * common` is minus the dilation.
+/// Tap `k` of target position `i` reads source position `i * scale + offset + k * step`.
+///
+/// In a `phased` pass, an input gradient with a stride other than 1, not every tap has a source position: only the taps
+/// `first, first + stride / common, ..` have one, `first` depending on `i`. Tap `first` reads source position
+/// `(i + offset - first * dilation) / stride`, which is a whole number, and each further one the position `step` from the one
+/// before; `step * common` is minus the dilation.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 pub struct Walk {
     /// Source positions between neighbouring target positions.
@@ -65,7 +68,7 @@ pub struct Walk {
     pub inverse: u32,
 }
 
-/// How taps walk along depth, height and width.
+/// [`Walk`] along depth, height and width.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 pub struct Walks {
     pub d: Walk,
@@ -84,7 +87,7 @@ pub struct Blocks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Variant {
     /// The channels and batch entries of one unit.
-    pub tile: Tile,
+    pub tile: UnitTile,
     /// Whether target positions meet other taps by their phase: in an input gradient with a stride.
     pub phased: bool,
     /// Whether no tap lies outside the source.
@@ -135,8 +138,8 @@ impl Line {
 
 /// The target position of a unit, and what is left of its number: which tile of channels and batch entries it owns.
 ///
-/// Positions of a phase, `phase + stride * n`, follow each other, so that neighbours meet as many taps. The last ones of
-/// a phase may lie beyond the target.
+/// In a phased pass, units that follow each other have positions of one phase, `phase + stride * n`, which meet equally many
+/// taps. The last positions of a phase may lie beyond the target.
 #[cube]
 fn target_of(unit: u32, target: &Spatial, walks: &Walks, #[comptime] phased: bool) -> (Spatial, u32) {
     if comptime!(phased) {

@@ -1,11 +1,12 @@
 //! Launches.
 
 use super::kernel::{self, BlocksLaunch, Variant, WalkLaunch, WalksLaunch};
-use super::plan::{self, Pass, Plan, Problem, Tile};
+use super::plan::{self, Pass, Plan, Problem, UnitTile};
 use super::shape::{Axis, Geometry, view_data, view_weight};
 use super::weight_kernel::{self, RoundLaunch, StepLaunch, StepsLaunch};
-use crate::buffer::unwritten;
+use crate::buffer::{dense, unwritten};
 use crate::dtype::float_accumulator;
+use crate::error::require_plan;
 use crate::view::require_shape;
 use crate::{KernelError, device, device::Machine};
 use cubecl::prelude::*;
@@ -21,7 +22,7 @@ pub struct Operands {
     pub bias: Option<TensorHandle>,
 }
 
-/// One pass by a given plan: the same bits by every plan.
+/// One pass by a plan of the caller's choice, or by that of [`plan::plan`]; no plan changes the result.
 ///
 /// # Errors
 ///
@@ -31,12 +32,11 @@ pub fn pass_planned(
     client: &Client,
     problem: &Problem,
     operands: Operands,
-    plan: Plan,
+    plan: Option<Plan>,
 ) -> Result<TensorHandle, KernelError> {
     let launch = Launch { client, problem };
-    if let Some(reason) = plan.refuses(problem) {
-        return Err(KernelError::Plan { kernel: problem.kernel, reason });
-    }
+    let plan = plan.unwrap_or_else(|| plan::plan(problem, Machine::of(client)));
+    require_plan(problem.kernel, plan.refuses(problem))?;
     device::require_units(client, problem.kernel, launch.cube_units())?;
     match plan {
         Plan::Activations { tile } => launch.activations(operands, tile),
@@ -51,7 +51,7 @@ struct Launch<'a> {
 
 impl Launch<'_> {
     /// Both passes between activations.
-    fn activations(&self, operands: Operands, tile: Tile) -> Result<TensorHandle, KernelError> {
+    fn activations(&self, operands: Operands, tile: UnitTile) -> Result<TensorHandle, KernelError> {
         let Operands { source, other: weight, bias } = operands;
         let Problem { kernel, rank, pass, geometry } = *self.problem;
         let Geometry { batch, groups, inputs, outputs, axes } = geometry;
@@ -83,7 +83,7 @@ impl Launch<'_> {
         }
         let source = view_data(source, groups);
         let weight = view_weight(weight, groups, transposed);
-        let bias = bias.map(|bias| contiguous(self.client, bias));
+        let bias = bias.map(|bias| dense(self.client, bias));
         let blocks = self.problem.blocks();
         let variant = Variant { tile, phased, inside, single: blocks == 1 };
         // Between blocks a total is kept in the type it is computed in.
@@ -121,7 +121,7 @@ impl Launch<'_> {
     }
 
     /// The pass to the weight: rounds of `span` blocks.
-    fn weight(&self, operands: Operands, tile: Tile, span: usize) -> Result<TensorHandle, KernelError> {
+    fn weight(&self, operands: Operands, tile: UnitTile, span: usize) -> Result<TensorHandle, KernelError> {
         let Operands { source: input, other: gradient, bias } = operands;
         let Problem { kernel, rank, geometry, .. } = *self.problem;
         let Geometry { groups, inputs, outputs, axes, .. } = geometry;
@@ -230,16 +230,5 @@ fn walk(axis: Axis, transposed: bool) -> WalkLaunch {
     match transposed {
         true => WalkLaunch::new(1, padding, -(dilation / common as i32), stride as u32, common as u32, inverse),
         false => WalkLaunch::new(stride, -padding, dilation, stride as u32, common as u32, inverse),
-    }
-}
-
-/// `tensor` itself if its elements are dense and in order, else a copy of which this holds.
-fn contiguous(client: &Client, tensor: TensorHandle) -> TensorHandle {
-    match tensor.shape()[0] <= 1 || tensor.strides()[0] == 1 {
-        true => tensor,
-        false => {
-            let dtype = tensor.dtype;
-            cubecl::std::tensor::into_contiguous(client, tensor.binding(), dtype)
-        }
     }
 }

@@ -59,11 +59,10 @@ mod shape;
 mod weight_kernel;
 
 pub use launch::{Operands, pass_planned};
-pub use plan::{Pass, Plan, Problem, Tile};
+pub use plan::{Pass, Plan, Problem, UnitTile};
 pub use shape::{Axis, ConvolutionParams, Geometry, TransposedParams};
 
 use crate::KernelError;
-use crate::device::Machine;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
@@ -80,8 +79,10 @@ pub fn forward<const N: usize>(
     bias: Option<TensorHandle>,
     params: &ConvolutionParams<N>,
 ) -> Result<TensorHandle, KernelError> {
-    let problem = Problem::new("convolution::forward", Pass::ToOutput, input.shape(), weight.shape(), params)?;
-    run(client, &problem, Operands { source: input, other: weight, bias })
+    let kernel = "convolution::forward";
+    let geometry = Geometry::new(kernel, input.shape(), weight.shape(), params)?;
+    let problem = Problem { kernel, pass: Pass::ToOutput, rank: N, geometry };
+    pass_planned(client, &problem, Operands { source: input, other: weight, bias }, None)
 }
 
 /// The gradient of `input_shape` from the gradient of a convolution's output.
@@ -97,8 +98,9 @@ pub fn input_gradient<const N: usize>(
     params: &ConvolutionParams<N>,
 ) -> Result<TensorHandle, KernelError> {
     let kernel = "convolution::input_gradient";
-    let problem = Problem::new(kernel, Pass::ToInput, input_shape, weight.shape(), params)?;
-    run(client, &problem, Operands { source: output_gradient, other: weight, bias: None })
+    let geometry = Geometry::new(kernel, input_shape, weight.shape(), params)?;
+    let problem = Problem { kernel, pass: Pass::ToInput, rank: N, geometry };
+    pass_planned(client, &problem, Operands { source: output_gradient, other: weight, bias: None }, None)
 }
 
 /// The gradient of `weight_shape` from a convolution's input and the gradient of its output.
@@ -114,8 +116,9 @@ pub fn weight_gradient<const N: usize>(
     params: &ConvolutionParams<N>,
 ) -> Result<TensorHandle, KernelError> {
     let kernel = "convolution::weight_gradient";
-    let problem = Problem::new(kernel, Pass::ToWeight, input.shape(), weight_shape, params)?;
-    run(client, &problem, Operands { source: input, other: output_gradient, bias: None })
+    let geometry = Geometry::new(kernel, input.shape(), weight_shape, params)?;
+    let problem = Problem { kernel, pass: Pass::ToWeight, rank: N, geometry };
+    pass_planned(client, &problem, Operands { source: input, other: output_gradient, bias: None }, None)
 }
 
 /// The transposed convolution of `input` `[batch, c_in, spatial..]` with `weight` `[c_in, c_out / groups, taps..]`, plus
@@ -132,8 +135,9 @@ pub fn transposed_forward<const N: usize>(
     params: &TransposedParams<N>,
 ) -> Result<TensorHandle, KernelError> {
     let kernel = "convolution::transposed_forward";
-    let problem = Problem::transposed(kernel, Pass::ToInput, input.shape(), weight.shape(), params)?;
-    run(client, &problem, Operands { source: input, other: weight, bias })
+    let geometry = Geometry::transposed(kernel, input.shape(), weight.shape(), params)?;
+    let problem = Problem { kernel, pass: Pass::ToInput, rank: N, geometry };
+    pass_planned(client, &problem, Operands { source: input, other: weight, bias }, None)
 }
 
 /// The gradient of `input_shape` from the gradient of a transposed convolution's output.
@@ -149,8 +153,9 @@ pub fn transposed_input_gradient<const N: usize>(
     params: &TransposedParams<N>,
 ) -> Result<TensorHandle, KernelError> {
     let kernel = "convolution::transposed_input_gradient";
-    let problem = Problem::transposed(kernel, Pass::ToOutput, input_shape, weight.shape(), params)?;
-    run(client, &problem, Operands { source: output_gradient, other: weight, bias: None })
+    let geometry = Geometry::transposed(kernel, input_shape, weight.shape(), params)?;
+    let problem = Problem { kernel, pass: Pass::ToOutput, rank: N, geometry };
+    pass_planned(client, &problem, Operands { source: output_gradient, other: weight, bias: None }, None)
 }
 
 /// The gradient of `weight_shape` from a transposed convolution's input and the gradient of its output.
@@ -166,11 +171,7 @@ pub fn transposed_weight_gradient<const N: usize>(
     params: &TransposedParams<N>,
 ) -> Result<TensorHandle, KernelError> {
     let kernel = "convolution::transposed_weight_gradient";
-    let problem = Problem::transposed(kernel, Pass::ToWeight, input.shape(), weight_shape, params)?;
-    run(client, &problem, Operands { source: output_gradient, other: input, bias: None })
-}
-
-/// The pass by the plan that [`plan::plan`] chooses.
-fn run(client: &Client, problem: &Problem, operands: Operands) -> Result<TensorHandle, KernelError> {
-    pass_planned(client, problem, operands, plan::plan(problem, Machine::of(client)))
+    let geometry = Geometry::transposed(kernel, input.shape(), weight_shape, params)?;
+    let problem = Problem { kernel, pass: Pass::ToWeight, rank: N, geometry };
+    pass_planned(client, &problem, Operands { source: output_gradient, other: input, bias: None }, None)
 }

@@ -1,7 +1,6 @@
 //! Launch geometry. Nothing here can change a result: see the contract in [`super`].
 
-use super::shape::{Axis, ConvolutionParams, Geometry, TransposedParams};
-use crate::KernelError;
+use super::shape::{Axis, Geometry};
 use crate::device::Machine;
 use crate::grid::{MAX_ITERATIONS, cubes};
 use crate::order::BLOCK;
@@ -41,36 +40,6 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A pass of the convolution of `input` with `weight`, or of its gradients.
-    ///
-    /// # Errors
-    ///
-    /// Refuses shapes that do not fit together, and more than 2^31 elements.
-    pub fn new<const N: usize>(
-        kernel: &'static str,
-        pass: Pass,
-        input: &[usize],
-        weight: &[usize],
-        params: &ConvolutionParams<N>,
-    ) -> Result<Self, KernelError> {
-        Ok(Self { kernel, pass, rank: N, geometry: Geometry::new(kernel, input, weight, params)? })
-    }
-
-    /// A pass of the transposed convolution of `input` with `weight`, or of its gradients.
-    ///
-    /// # Errors
-    ///
-    /// As [`new`](Self::new).
-    pub fn transposed<const N: usize>(
-        kernel: &'static str,
-        pass: Pass,
-        input: &[usize],
-        weight: &[usize],
-        params: &TransposedParams<N>,
-    ) -> Result<Self, KernelError> {
-        Ok(Self { kernel, pass, rank: N, geometry: Geometry::transposed(kernel, input, weight, params)? })
-    }
-
     /// Blocks in the longest chain of the pass; an empty chain is one empty block.
     pub fn blocks(&self) -> usize {
         let g = &self.geometry;
@@ -87,14 +56,14 @@ impl Problem {
 
 /// The tile of results one unit computes: its loads serve `rows * columns` multiply-adds a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Tile {
+pub struct UnitTile {
     /// Channels of the side that is computed; output channels in a weight gradient.
     pub rows: usize,
     /// Batch entries; input channels in a weight gradient.
     pub columns: usize,
 }
 
-impl Tile {
+impl UnitTile {
     /// Every tile.
     pub const ALL: [Self; 12] = [
         Self { rows: 16, columns: 16 },
@@ -118,13 +87,13 @@ pub enum Plan {
     /// [`Pass::ToOutput`] and [`Pass::ToInput`]: a unit walks all blocks of its chains.
     Activations {
         /// The results of one unit.
-        tile: Tile,
+        tile: UnitTile,
     },
     /// [`Pass::ToWeight`]: a unit computes one block of its chains. The blocks of a round lie side by side in scratch
     /// memory, and a second kernel adds them to the totals before the next round.
     Weight {
         /// The results of one unit.
-        tile: Tile,
+        tile: UnitTile,
         /// Blocks of a round, `1 ..= min(blocks, MAX_SPAN)`.
         span: usize,
     },
@@ -146,16 +115,16 @@ impl Plan {
             Pass::ToOutput | Pass::ToInput => vec![Self::Activations { tile }],
             Pass::ToWeight => spans.iter().map(|&span| Self::Weight { tile, span }).collect(),
         };
-        Tile::ALL.into_iter().flat_map(plans).collect()
+        UnitTile::ALL.into_iter().flat_map(plans).collect()
     }
 
     /// Why this plan does not apply to `problem`, if it does not.
     pub fn refuses(&self, problem: &Problem) -> Option<String> {
         let applies = match (*self, problem.pass) {
-            (Self::Activations { tile }, Pass::ToOutput | Pass::ToInput) => Tile::ALL.contains(&tile),
+            (Self::Activations { tile }, Pass::ToOutput | Pass::ToInput) => UnitTile::ALL.contains(&tile),
             (Self::Weight { tile, span }, Pass::ToWeight) => {
                 let scratch = (span + 1).checked_mul(problem.geometry.weights());
-                Tile::ALL.contains(&tile)
+                UnitTile::ALL.contains(&tile)
                     && (1..=problem.blocks().min(MAX_SPAN)).contains(&span)
                     && scratch.is_some_and(|elements| elements < u32::MAX as usize)
             }
@@ -189,19 +158,19 @@ fn widest_span(problem: &Problem) -> usize {
 const WIDE_STEPS: usize = 8;
 
 /// The tile for `lanes` independent problems of `rows` by `columns` results, whose innermost loop takes `steps`.
-fn tile(rows: usize, columns: usize, steps: usize, lanes: usize, machine: Machine) -> Tile {
+fn tile(rows: usize, columns: usize, steps: usize, lanes: usize, machine: Machine) -> UnitTile {
     // Units from which a wider tile still fills a device.
     let enough = match machine {
         Machine::Software => 64,
         Machine::Gpu => 1 << 14,
     };
-    let fills = |tile: Tile| lanes * rows.div_ceil(tile.rows) * columns.div_ceil(tile.columns) >= enough;
+    let fills = |tile: UnitTile| lanes * rows.div_ceil(tile.rows) * columns.div_ceil(tile.columns) >= enough;
     // 64 accumulators pay where the loop over channels is long enough to hide the tile's own cost. 256 fit no GPU's
     // registers. A software driver loads lane by lane, which costs more than accumulators in its cache: without the
     // widest tile the passes of examples/digits_convnet between its 32 and 64 channels take 1.4 to 1.6 times as long.
-    let widest = Tile { rows: 16, columns: 16 };
-    let wide = Tile { rows: 8, columns: 8 };
-    let computed = |tile: Tile| rows.next_multiple_of(tile.rows) * columns.next_multiple_of(tile.columns);
+    let widest = UnitTile { rows: 16, columns: 16 };
+    let wide = UnitTile { rows: 8, columns: 8 };
+    let computed = |tile: UnitTile| rows.next_multiple_of(tile.rows) * columns.next_multiple_of(tile.columns);
     // What hangs over an edge is computed too.
     let fits = rows >= 16 && columns >= 16 && 4 * computed(widest) <= 5 * computed(wide);
     if steps >= WIDE_STEPS && fits && machine == Machine::Software && fills(widest) {
@@ -211,11 +180,11 @@ fn tile(rows: usize, columns: usize, steps: usize, lanes: usize, machine: Machin
         return wide;
     }
     // Where a tap has one channel, what it costs to find its place counts more than the loads.
-    let long = Tile { rows: 1, columns: 8 };
+    let long = UnitTile { rows: 1, columns: 8 };
     if rows <= 2 && columns > 4 && fills(long) {
         return long;
     }
-    Tile {
+    UnitTile {
         rows: match rows {
             0..=2 => 1,
             3..=4 => 4,
@@ -249,34 +218,7 @@ pub(super) fn grid(units: usize, of_cube: u32) -> Option<(u32, CubeCount, CubeDi
 
 #[cfg(test)]
 mod tests {
-    use super::{Machine, Pass, Plan, Problem, Tile, launches, plan};
-    use crate::convolution::ConvolutionParams;
-
-    #[test]
-    fn plans_are_pinned() {
-        let tiles = |input: &[usize], weight: &[usize], groups| {
-            let params = ConvolutionParams { stride: [1; 2], padding: [(1, 1); 2], dilation: [1; 2], groups };
-            [Pass::ToOutput, Pass::ToInput, Pass::ToWeight].map(|pass| {
-                let problem = Problem::new("test", pass, input, weight, &params).expect("operands that fit together");
-                [Machine::Software, Machine::Gpu].map(|machine| match plan(&problem, machine) {
-                    Plan::Activations { tile } | Plan::Weight { tile, .. } => (tile.rows, tile.columns),
-                })
-            })
-        };
-        // examples/digits_convnet.
-        assert_eq!(tiles(&[64, 1, 8, 8], &[32, 1, 3, 3], 1), [[(8, 4); 2], [(1, 8), (1, 4)], [(8, 1); 2]]);
-        let wide = [(16, 16), (8, 4)];
-        assert_eq!(tiles(&[64, 32, 4, 4], &[64, 32, 3, 3], 1), [wide; 3]);
-        // 24 would be padded to 32.
-        let wide = [(8, 8), (8, 4)];
-        assert_eq!(tiles(&[24, 24, 9, 9], &[24, 24, 3, 3], 1), [wide; 3]);
-        // A layer that fills a GPU.
-        let wide = [(16, 16), (8, 8)];
-        assert_eq!(tiles(&[64, 64, 56, 56], &[64, 64, 3, 3], 1)[..2], [wide; 2]);
-        // Each channel by itself.
-        assert_eq!(tiles(&[16, 32, 28, 28], &[32, 1, 3, 3], 32)[..2], [[(1, 8); 2]; 2]);
-        assert!(Tile::ALL.iter().all(|tile| tile.rows * tile.columns <= 256));
-    }
+    use super::launches;
 
     #[test]
     fn launches_cover_the_blocks_in_order() {

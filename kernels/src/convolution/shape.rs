@@ -1,6 +1,8 @@
 //! Parameters, and what they mean for the operands' shapes.
 
 use crate::KernelError;
+use crate::error::require_shapes;
+use crate::view::with_layout;
 use cubecl::std::tensor::TensorHandle;
 
 /// How a convolution over `N` spatial axes steps.
@@ -250,13 +252,9 @@ fn split_weight(
 
 /// Refuses activations of another rank or number of channels.
 fn check_data(kernel: &'static str, name: &str, shape: &[usize], n: usize, channels: usize) -> Result<(), KernelError> {
-    match shape.len() == n + 2 && shape[1] == channels {
-        true => Ok(()),
-        false => {
-            let reason = format!("{name} {shape:?}, want {channels} channels and {n} spatial axes");
-            Err(KernelError::Shape { kernel, reason })
-        }
-    }
+    require_shapes(kernel, shape.len() == n + 2 && shape[1] == channels, || {
+        format!("{name} {shape:?}, want {channels} channels and {n} spatial axes")
+    })
 }
 
 /// Refuses a step of zero.
@@ -301,7 +299,7 @@ fn push_spatial(view: &mut Vec<(usize, usize)>, tensor: &TensorHandle) {
 /// The same memory under other axes, each a size and a stride.
 fn with_axes(tensor: TensorHandle, axes: &[(usize, usize)]) -> TensorHandle {
     let (shape, strides): (Vec<usize>, Vec<usize>) = axes.iter().copied().unzip();
-    TensorHandle::new(tensor.handle, shape, strides, tensor.dtype)
+    with_layout(tensor, shape, strides)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The device side of the pass to a weight, on the views of [`kernel`](super::kernel).
 
 use super::kernel::{SPATIAL, Spatial};
-use super::plan::Tile;
+use super::plan::UnitTile;
 use crate::arithmetic::multiply_add;
 use crate::order::BLOCK;
 use cubecl::prelude::*;
@@ -47,7 +47,7 @@ pub fn weight_gradient_blocks<E: Float, A: Float, O: Float>(
     steps: Steps,
     round: Round,
     units: u32,
-    #[comptime] tile: Tile,
+    #[comptime] tile: UnitTile,
     #[comptime] inside: bool,
     #[define(E, A, O)] _dtypes: [ElemType; 3],
 ) {

@@ -1,7 +1,7 @@
 //! The device side.
 
 use crate::arithmetic::multiply_rounded;
-use crate::grid::Tile;
+use crate::grid::UnitPlace;
 use crate::index::row_of;
 use crate::view::Strides;
 use cubecl::prelude::*;
@@ -86,20 +86,19 @@ pub(super) fn probabilities<F: Float, A: Float>(
     links: &[u32],
     output: &mut [F],
     extent: Extent,
-    tile: Tile,
+    unit: UnitPlace,
     score_strides: Strides,
     gradient_strides: Strides,
     #[define(F, A)] _dtypes: [ElemType; 2],
 ) {
-    let (step, entry, class) = (tile.outer(), tile.axis(), tile.inner());
-    if step >= extent.steps || entry >= extent.batch || class >= extent.classes {
+    let (step, entry, class) = (unit.outer(), unit.axis(), unit.inner());
+    if !unit.exists() {
         terminate!();
     }
     let counted = step < links[(entry * words_a_target(extent.labels)) as usize];
     let exponential = A::cast_from(scores[score_strides.offset(step, entry, class)].exp());
     let probability = multiply_rounded::<A>(exponential, A::cast_from(gradient[gradient_strides.offset(0, entry, 0)]));
-    let element = ((step * extent.batch + entry) * extent.classes + class) as usize;
-    output[element] = select(counted, F::cast_from(probability), F::new(0.0));
+    output[unit.index()] = select(counted, F::cast_from(probability), F::new(0.0));
 }
 
 /// `a`, rounded to `F`.
@@ -121,7 +120,7 @@ pub(super) fn subtract_posteriors<F: Float, A: Float>(
     links: &[u32],
     output: &mut [F],
     extent: Extent,
-    tile: Tile,
+    unit: UnitPlace,
     score_strides: Strides,
     alpha_strides: Strides,
     beta_strides: Strides,
@@ -130,8 +129,8 @@ pub(super) fn subtract_posteriors<F: Float, A: Float>(
     #[comptime] block_length: u32,
     #[define(F, A)] _dtypes: [ElemType; 2],
 ) {
-    let (entry, label, step) = (tile.outer(), tile.axis(), tile.inner());
-    if entry >= extent.batch || label >= extent.labels || step >= extent.steps {
+    let (entry, label, step) = (unit.outer(), unit.axis(), unit.inner());
+    if !unit.exists() {
         terminate!();
     }
     let first = entry * words_a_target(extent.labels);

@@ -32,6 +32,7 @@ use crate::KernelError;
 use crate::buffer::{unwritten, words, words_arg};
 use crate::device::require_units;
 use crate::dtype::float_accumulator;
+use crate::error::require_shapes;
 use crate::grid::{UNITS, axis_grids, grid};
 use crate::index::index_type;
 use crate::order::BLOCK;
@@ -82,10 +83,9 @@ pub fn gradient(client: &Client, operands: Operands, blank: usize) -> Result<Ten
     for (name, operand) in [("alpha", &alpha), ("beta", &beta)] {
         require_shape(KERNEL, name, operand.shape(), &[steps, batch, labels])?;
     }
-    if labels > MOST_LABELS {
-        let reason = format!("{labels} labels and blanks, want at most {MOST_LABELS}");
-        return Err(KernelError::Shape { kernel: KERNEL, reason });
-    }
+    require_shapes(KERNEL, labels <= MOST_LABELS, || {
+        format!("{labels} labels and blanks, want at most {MOST_LABELS}")
+    })?;
     if blank >= classes {
         let reason = format!("the blank is class {blank} of {classes}");
         return Err(KernelError::Argument { kernel: KERNEL, reason });
@@ -129,7 +129,7 @@ pub fn gradient(client: &Client, operands: Operands, blank: usize) -> Result<Ten
             [counts[0], counts[1], dtypes[0]],
         );
     }
-    for (count, dim, tile) in axis_grids(steps, batch, classes) {
+    for (count, dim, unit) in axis_grids(steps, batch, classes) {
         // SAFETY: units stop at the extent of the output; the views cover what their strides reach within it.
         unsafe {
             kernel::probabilities::launch_unchecked(
@@ -141,14 +141,14 @@ pub fn gradient(client: &Client, operands: Operands, blank: usize) -> Result<Ten
                 words_arg(&links, linked),
                 output.clone().into_arg().into_buffer_arg(),
                 extent(),
-                tile,
+                unit,
                 scores.strides(),
                 gradient.strides(),
                 dtypes,
             );
         }
     }
-    for (count, dim, tile) in axis_grids(batch, labels, steps) {
+    for (count, dim, unit) in axis_grids(batch, labels, steps) {
         // SAFETY: units stop at the number of labels and steps. Links name labels of the same target, and classes that
         // exist; of the units of a target and step those of first labels have a class each, which no other unit writes.
         unsafe {
@@ -164,7 +164,7 @@ pub fn gradient(client: &Client, operands: Operands, blank: usize) -> Result<Ten
                 words_arg(&links, linked),
                 output.clone().into_arg().into_buffer_arg(),
                 extent(),
-                tile,
+                unit,
                 scores.strides(),
                 alpha.strides(),
                 beta.strides(),

@@ -1,15 +1,19 @@
 //! Launches.
 
 use super::kernel::{self, SizesLaunch};
-use super::{Geometry, Gradients, Operands};
-use crate::buffer::unwritten;
+use super::operands::{Gradients, Operands};
+use super::shape::Geometry;
+use crate::buffer::{dense, unwritten};
+use crate::coarsening::{self, Plan, Problem};
+use crate::device::Machine;
 use crate::dtype::{U32, float_accumulator};
-use crate::grid::{UNITS, elements_a_unit, grid};
-use crate::scatter::{Update, update_lines};
+use crate::error::require_plan;
+use crate::grid::{UNITS, grid};
+use crate::scatter::{self, Addressing, Update, update_planned};
 use crate::view::transposed;
 use crate::{KernelError, device, matmul, reduce};
 use cubecl::prelude::*;
-use cubecl::std::tensor::{TensorHandle, into_contiguous};
+use cubecl::std::tensor::TensorHandle;
 
 /// One deformable convolution on one device.
 pub(super) struct Pass<'a> {
@@ -17,22 +21,34 @@ pub(super) struct Pass<'a> {
     geometry: Geometry,
     dtype: ElemType,
     accumulator: ElemType,
+    /// The channels of a unit that samples the image.
+    plan: Plan,
 }
 
 impl<'a> Pass<'a> {
-    /// Checks the operands' types.
+    /// Checks the operands' types, and the plan.
     pub fn new(
         client: &'a Client,
         kernel: &'static str,
         geometry: Geometry,
         operands: &Operands,
         other: Option<&TensorHandle>,
+        plan: Option<Plan>,
     ) -> Result<Self, KernelError> {
         let Operands { input, offset, weight, mask } = operands;
         let all: Vec<&TensorHandle> = [input, offset, weight].into_iter().chain(mask).chain(other).collect();
         let accumulator = float_accumulator(client, kernel, &all)?;
         device::require_units(client, kernel, UNITS)?;
-        Ok(Self { client, geometry, dtype: input.dtype, accumulator })
+        let problem = Problem {
+            elements: geometry.batch * geometry.channels * geometry.kernel_size() * geometry.area(),
+            shared: geometry.group_channels(),
+            iterations: 1,
+        };
+        let plan = plan.unwrap_or_else(|| coarsening::plan(&problem, Machine::of(client)));
+        if problem.elements > 0 {
+            require_plan(kernel, plan.refuses(&problem))?;
+        }
+        Ok(Self { client, geometry, dtype: input.dtype, accumulator, plan })
     }
 
     /// The convolution, plus `bias`.
@@ -68,7 +84,7 @@ impl<'a> Pass<'a> {
     pub fn backward(&self, operands: &Operands, gradient: TensorHandle) -> Result<Gradients, KernelError> {
         let Geometry { batch, outputs, channels, params, taps, .. } = self.geometry;
         let groups = params.weight_groups;
-        let gradient = self.contiguous(gradient);
+        let gradient = dense(self.client, gradient);
         let gradient = with_shape(gradient, vec![batch, groups, outputs / groups, self.geometry.area()]);
 
         let products = matmul::matmul(self.client, gradient.clone(), transposed(self.columns(operands)))?;
@@ -93,7 +109,7 @@ impl<'a> Pass<'a> {
         let output = unwritten(self.client, vec![batch, groups, rows, self.geometry.area()], self.dtype);
         let elements = batch * groups * rows * self.geometry.area();
         if elements > 0 {
-            let span = elements_a_unit(self.client, elements, self.geometry.group_channels());
+            let span = self.plan.span;
             let units = batch * self.geometry.samples() * self.geometry.group_channels().div_ceil(span);
             let (count, dim) = grid(units);
             // SAFETY: a unit below `units` owns an element of the output in each of its channels; it reads offsets and
@@ -161,8 +177,9 @@ impl<'a> Pass<'a> {
         let zero = self.client.create_from_slice(&vec![0; self.accumulator.size()]);
         let mut sum = TensorHandle::new(zero, vec![lines, positions, group_channels], vec![0, 0, 0], self.accumulator);
         for (below, beside) in [(false, false), (false, true), (true, false), (true, true)] {
-            let (keys, values) = self.contributions(operands, columns, below, beside);
-            sum = update_lines(self.client, sum, keys, values, Update::Add)?;
+            let (indices, values) = self.contributions(operands, columns, below, beside);
+            let corner = scatter::Operands { tensor: sum, indices, values };
+            sum = update_planned(self.client, Addressing::Lines, corner, Update::Add, None)?;
         }
         let (count, dim) = grid(units);
         // SAFETY: a unit below `units` reads one element of the sums and writes one of the output, which has as many.
@@ -229,7 +246,7 @@ impl<'a> Pass<'a> {
         let Geometry { outputs, channels, params, .. } = self.geometry;
         let groups = params.weight_groups;
         let rows = channels / groups * self.geometry.kernel_size();
-        with_shape(self.contiguous(weight.clone()), vec![1, groups, outputs / groups, rows])
+        with_shape(dense(self.client, weight.clone()), vec![1, groups, outputs / groups, rows])
     }
 
     fn sizes(&self) -> SizesLaunch {
@@ -250,15 +267,6 @@ impl<'a> Pass<'a> {
             self.geometry.group_channels() as u32,
             params.offset_groups as u32,
         )
-    }
-
-    /// `tensor`, or a copy of it whose elements are dense and in order.
-    fn contiguous(&self, tensor: TensorHandle) -> TensorHandle {
-        let dense = TensorHandle::new_contiguous(tensor.shape().clone(), tensor.handle.clone(), tensor.dtype);
-        match dense.strides() == tensor.strides() || tensor.shape().contains(&0) {
-            true => dense,
-            false => into_contiguous(self.client, tensor.binding(), dense.dtype),
-        }
     }
 }
 

@@ -54,41 +54,19 @@
 
 mod kernel;
 mod launch;
+mod operands;
 pub mod reference;
 mod shape;
 
+pub use operands::{Gradients, Operands};
 pub use shape::{DeformParams, Geometry};
 
 use crate::KernelError;
+use crate::coarsening::Plan;
 use crate::view::require_shape;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use launch::Pass;
-
-/// The operands of a deformable convolution.
-#[derive(Clone)]
-pub struct Operands {
-    /// `[batch, channels, height, width]`.
-    pub input: TensorHandle,
-    /// `[batch, offset groups * taps * 2, output height, output width]`: down, then to the right.
-    pub offset: TensorHandle,
-    /// `[output channels, channels / weight groups, taps down, taps across]`.
-    pub weight: TensorHandle,
-    /// `[batch, offset groups * taps, output height, output width]`.
-    pub mask: Option<TensorHandle>,
-}
-
-/// The gradients of a deformable convolution's operands, each in the shape of its operand.
-pub struct Gradients {
-    /// Of the image.
-    pub input: TensorHandle,
-    /// Of the offsets.
-    pub offset: TensorHandle,
-    /// Of the weight.
-    pub weight: TensorHandle,
-    /// Of the mask, if there is one.
-    pub mask: Option<TensorHandle>,
-}
 
 /// The deformable convolution, plus `bias` `[output channels]`: `[batch, output channels, output height, output
 /// width]`.
@@ -102,12 +80,28 @@ pub fn forward(
     bias: Option<TensorHandle>,
     params: &DeformParams,
 ) -> Result<TensorHandle, KernelError> {
+    forward_planned(client, operands, bias, params, None)
+}
+
+/// [`forward`] by a plan of the caller's choice, or by that of [`coarsening::plan`](crate::coarsening::plan()) over the
+/// channels of an offset group; no plan changes the result.
+///
+/// # Errors
+///
+/// As [`forward`], and a plan that does not apply ([`KernelError::Plan`]).
+pub fn forward_planned(
+    client: &Client,
+    operands: &Operands,
+    bias: Option<TensorHandle>,
+    params: &DeformParams,
+    plan: Option<Plan>,
+) -> Result<TensorHandle, KernelError> {
     const KERNEL: &str = "deform_convolution::forward";
     let geometry = Geometry::new(KERNEL, operands, params)?;
     if let Some(bias) = &bias {
         require_shape(KERNEL, "bias", bias.shape(), &[geometry.outputs])?;
     }
-    Pass::new(client, KERNEL, geometry, operands, bias.as_ref())?.forward(operands, bias)
+    Pass::new(client, KERNEL, geometry, operands, bias.as_ref(), plan)?.forward(operands, bias)
 }
 
 /// The gradients of the operands from that of the output. That of a bias is [`bias_gradient`].
@@ -124,7 +118,7 @@ pub fn backward(
     const KERNEL: &str = "deform_convolution::backward";
     let geometry = Geometry::new(KERNEL, operands, params)?;
     require_shape(KERNEL, "output gradient", output_gradient.shape(), &geometry.output_shape())?;
-    Pass::new(client, KERNEL, geometry, operands, Some(&output_gradient))?.backward(operands, output_gradient)
+    Pass::new(client, KERNEL, geometry, operands, Some(&output_gradient), None)?.backward(operands, output_gradient)
 }
 
 /// The gradient of a bias from that of the output: `[output channels]`.

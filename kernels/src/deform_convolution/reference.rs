@@ -2,7 +2,7 @@
 //!
 //! Operands are contiguous and row-major, shaped as [`Geometry`] says.
 
-use super::Geometry;
+use super::shape::Geometry;
 use crate::arithmetic::MultiplyAdd;
 use crate::{matmul, reduce, scatter};
 

@@ -1,6 +1,6 @@
 //! Which shapes fit together.
 
-use super::Operands;
+use super::operands::Operands;
 use crate::KernelError;
 use crate::grid::MAX_ITERATIONS;
 use crate::view::require_shape;

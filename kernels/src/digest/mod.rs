@@ -89,7 +89,7 @@ pub fn launch(client: &Client, tensors: Vec<TensorHandle>) -> Result<Partials, K
         let handle = match elements {
             // A kernel binds no empty buffer, and reads nothing of this one.
             0 => words(client, 1),
-            _ if is_contiguous(&tensor) => tensor.handle,
+            _ if is_contiguous(tensor.shape(), tensor.strides()) => tensor.handle,
             _ => {
                 let dtype = tensor.dtype;
                 into_contiguous(client, tensor.binding(), dtype).handle

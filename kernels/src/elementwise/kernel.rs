@@ -5,21 +5,21 @@ use crate::arithmetic::opaque;
 use cubecl::prelude::*;
 use std::sync::Arc;
 
-/// How a unit that computes four neighbouring elements reads an operand.
+/// How a unit that computes a vector of neighbouring elements reads an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reading {
     /// The operand is dense: a vector, at the unit's place.
     Linear,
-    /// The four are adjacent: a vector, at a place found through the strides.
+    /// The elements are adjacent: a vector, at a place found through the strides.
     Row,
-    /// The four are one element, broadcast.
-    One,
+    /// All are one element, broadcast.
+    Broadcast,
     /// Element by element.
-    Scattered,
+    Strided,
 }
 
 impl Reading {
-    /// Whether the operand is bound in vectors of four.
+    /// Whether the operand is bound in vectors.
     pub fn is_vector(self) -> bool {
         matches!(self, Self::Linear | Self::Row)
     }
@@ -54,40 +54,40 @@ impl Axis {
     }
 }
 
-/// The inputs of a program, in its order. Those that are [read](Form::words) in vectors are in the lists of fours.
+/// The inputs of a program, in its order, for units that compute `N` elements. Those that are [read](Form::words) in vectors
+/// are in lists of their own.
 #[derive(CubeType, CubeLaunch)]
-pub struct Inputs<B: Int> {
+pub struct Inputs<B: Int, N: Size> {
     words: Sequence<OwnedTensor<u32>>,
-    word_fours: Sequence<OwnedTensor<Vector<u32, Const<4>>>>,
+    word_vectors: Sequence<OwnedTensor<Vector<u32, N>>>,
     conditions: Sequence<OwnedTensor<B>>,
-    condition_fours: Sequence<OwnedTensor<Vector<B, Const<4>>>>,
+    condition_vectors: Sequence<OwnedTensor<Vector<B, N>>>,
     scalars: Sequence<u32>,
     axes: Sequence<Axis>,
     /// 0, for the barrier of [`opaque`].
     zero: u32,
 }
 
-/// The outputs of a program, dense, in its order: in the lists of fours where a unit computes four elements.
+/// The outputs of a program, dense, in its order.
 #[derive(CubeType, CubeLaunch)]
-pub struct Outputs<B: Int> {
-    words: Sequence<OwnedTensor<u32>>,
-    word_fours: Sequence<OwnedTensor<Vector<u32, Const<4>>>>,
-    conditions: Sequence<OwnedTensor<B>>,
-    condition_fours: Sequence<OwnedTensor<Vector<B, Const<4>>>>,
+pub struct Outputs<B: Int, N: Size> {
+    words: Sequence<OwnedTensor<Vector<u32, N>>>,
+    conditions: Sequence<OwnedTensor<Vector<B, N>>>,
 }
 
-impl<B: Int> InputsLaunch<B> {
+impl<B: Int, N: Size> InputsLaunch<B, N> {
     /// Of no program.
     pub fn none() -> Self {
-        let (words, word_fours) = (SequenceArg::new(), SequenceArg::new());
-        Self::new(words, word_fours, SequenceArg::new(), SequenceArg::new(), SequenceArg::new(), SequenceArg::new(), 0)
+        let (words, word_vectors) = (SequenceArg::new(), SequenceArg::new());
+        let (conditions, condition_vectors) = (SequenceArg::new(), SequenceArg::new());
+        Self::new(words, word_vectors, conditions, condition_vectors, SequenceArg::new(), SequenceArg::new(), 0)
     }
 }
 
-impl<B: Int> OutputsLaunch<B> {
+impl<B: Int, N: Size> OutputsLaunch<B, N> {
     /// Of no program.
     pub fn none() -> Self {
-        Self::new(SequenceArg::new(), SequenceArg::new(), SequenceArg::new(), SequenceArg::new())
+        Self::new(SequenceArg::new(), SequenceArg::new())
     }
 }
 
@@ -99,46 +99,47 @@ pub struct Form {
     pub conditions: Vec<Reading>,
 }
 
-/// One unit computes four elements of a row.
+/// One unit computes a vector of neighbouring elements.
 #[cube(launch_unchecked)]
-pub fn elementwise_fours<B: Int>(
-    inputs: &Inputs<B>,
-    outputs: &mut Outputs<B>,
-    fours: u32,
+pub fn elementwise<B: Int, N: Size>(
+    inputs: &Inputs<B, N>,
+    outputs: &mut Outputs<B, N>,
+    vectors: u32,
     #[comptime] form: Form,
     #[define(B)] _condition_dtype: ElemType,
 ) {
-    let four = ABSOLUTE_POS as u32;
-    if four >= fours {
+    let at = ABSOLUTE_POS as u32;
+    if at >= vectors {
         terminate!();
     }
-    compute_four::<B>(inputs, outputs, four, form);
+    compute::<B, N>(inputs, outputs, at, form);
 }
 
-/// Computes four elements from `four * 4` on, and writes the outputs. Returns the word that is reduced, if any.
+/// Computes the vector `at` of elements, and writes the outputs. Returns the word that is reduced, if any.
 #[cube]
-pub fn compute_four<B: Int>(
-    inputs: &Inputs<B>,
-    outputs: &mut Outputs<B>,
-    four: u32,
+pub fn compute<B: Int, N: Size>(
+    inputs: &Inputs<B, N>,
+    outputs: &mut Outputs<B, N>,
+    at: u32,
     #[comptime] form: Form,
-) -> Vector<u32, Const<4>> {
+) -> Vector<u32, N> {
     let program = comptime!(form.program.clone());
     let word_readings = comptime!(form.words.clone());
     let condition_readings = comptime!(form.conditions.clone());
-    let mut words = Sequence::<Vector<u32, Const<4>>>::new();
+    let width = N::value();
+    let mut words = Sequence::<Vector<u32, N>>::new();
     #[unroll]
     for i in 0..comptime!(word_readings.len()) {
         let reading = comptime!(word_readings[i]);
-        let at = comptime!(place_among(&word_readings, i));
-        words.push(read_four::<u32>(&inputs.words, &inputs.word_fours, &inputs.axes, four, at, reading));
+        let index = comptime!(index_among(&word_readings, i));
+        words.push(read::<u32, N>(&inputs.words, &inputs.word_vectors, &inputs.axes, at, index, reading));
     }
-    let mut conditions = Sequence::<Vector<B, Const<4>>>::new();
+    let mut conditions = Sequence::<Vector<B, N>>::new();
     #[unroll]
     for i in 0..comptime!(condition_readings.len()) {
         let reading = comptime!(condition_readings[i]);
-        let at = comptime!(place_among(&condition_readings, i));
-        conditions.push(read_four::<B>(&inputs.conditions, &inputs.condition_fours, &inputs.axes, four, at, reading));
+        let index = comptime!(index_among(&condition_readings, i));
+        conditions.push(read::<B, N>(&inputs.conditions, &inputs.condition_vectors, &inputs.axes, at, index, reading));
     }
     // Scalars are read once for all lanes.
     let mut scalars = Sequence::<u32>::new();
@@ -147,19 +148,19 @@ pub fn compute_four<B: Int>(
         scalars.push(inputs.scalars[i]);
     }
 
-    let mut word_results = Sequence::<Vector<u32, Const<4>>>::new();
+    let mut word_results = Sequence::<Vector<u32, N>>::new();
     #[unroll]
     for _ in 0..comptime!(program.word_outputs().len()) {
-        word_results.push(Vector::<u32, Const<4>>::empty());
+        word_results.push(Vector::<u32, N>::empty());
     }
-    let mut condition_results = Sequence::<Vector<B, Const<4>>>::new();
+    let mut condition_results = Sequence::<Vector<B, N>>::new();
     #[unroll]
     for _ in 0..comptime!(program.condition_outputs().len()) {
-        condition_results.push(Vector::<B, Const<4>>::empty());
+        condition_results.push(Vector::<B, N>::empty());
     }
-    let mut reduced = Vector::<u32, Const<4>>::empty();
+    let mut reduced = Vector::<u32, N>::empty();
     #[unroll]
-    for lane in 0..4usize {
+    for lane in 0..width {
         let mut lane_words = Sequence::<u32>::new();
         #[unroll]
         for i in 0..comptime!(word_readings.len()) {
@@ -191,111 +192,48 @@ pub fn compute_four<B: Int>(
     }
     #[unroll]
     for i in 0..comptime!(program.word_outputs().len()) {
-        let output = outputs.word_fours.index_mut(i);
-        output[four as usize] = word_results[i];
+        let output = outputs.words.index_mut(i);
+        output[at as usize] = word_results[i];
     }
     #[unroll]
     for i in 0..comptime!(program.condition_outputs().len()) {
-        let output = outputs.condition_fours.index_mut(i);
-        output[four as usize] = condition_results[i];
+        let output = outputs.conditions.index_mut(i);
+        output[at as usize] = condition_results[i];
     }
     reduced
 }
 
 /// The index of operand `i` in its list, of vectors or of single elements.
-fn place_among(readings: &[Reading], i: usize) -> usize {
+fn index_among(readings: &[Reading], i: usize) -> usize {
     readings[..i].iter().filter(|reading| reading.is_vector() == readings[i].is_vector()).count()
 }
 
-/// The elements of an operand for the four results from `four * 4` on.
+/// The elements of an operand for the vector `at` of results.
 #[cube]
-fn read_four<T: Numeric>(
+fn read<T: Numeric, N: Size>(
     singles: &Sequence<OwnedTensor<T>>,
-    fours: &Sequence<OwnedTensor<Vector<T, Const<4>>>>,
+    vectors: &Sequence<OwnedTensor<Vector<T, N>>>,
     axes: &Sequence<Axis>,
-    four: u32,
-    #[comptime] at: usize,
+    at: u32,
+    #[comptime] index: usize,
     #[comptime] reading: Reading,
-) -> Vector<T, Const<4>> {
+) -> Vector<T, N> {
+    let width = N::value();
+    let first = at * comptime!(width as u32);
     match reading {
-        Reading::Linear => fours[at][four as usize],
-        Reading::Row => {
-            let offset = offset::<Vector<T, Const<4>>>(&fours[at], axes, four * 4, false);
-            fours[at][offset / 4]
-        }
-        Reading::One => {
-            let offset = offset::<T>(&singles[at], axes, four * 4, false);
-            Vector::<T, Const<4>>::new(singles[at][offset])
-        }
-        Reading::Scattered => {
-            let mut read = Vector::<T, Const<4>>::empty();
+        Reading::Linear => vectors[index][at as usize],
+        Reading::Row => vectors[index][offset::<Vector<T, N>>(&vectors[index], axes, first) / width],
+        Reading::Broadcast => Vector::<T, N>::new(singles[index][offset::<T>(&singles[index], axes, first)]),
+        Reading::Strided => {
+            let mut read = Vector::<T, N>::empty();
             #[unroll]
-            for lane in 0..4u32 {
-                let offset = offset::<T>(&singles[at], axes, four * 4 + lane, false);
-                read.insert(comptime!(lane as usize), singles[at][offset]);
+            for lane in 0..width {
+                let offset = offset::<T>(&singles[index], axes, first + comptime!(lane as u32));
+                read.insert(lane, singles[index][offset]);
             }
             read
         }
     }
-}
-
-/// One unit computes one element.
-#[cube(launch_unchecked)]
-pub fn elementwise<B: Int>(
-    inputs: &Inputs<B>,
-    outputs: &mut Outputs<B>,
-    elements: u32,
-    #[comptime] form: Form,
-    #[define(B)] _condition_dtype: ElemType,
-) {
-    let element = ABSOLUTE_POS as u32;
-    if element >= elements {
-        terminate!();
-    }
-    compute::<B>(inputs, outputs, element, form);
-}
-
-/// Computes element `element`, and writes the outputs. Returns the word that is reduced, if any. No operand is in
-/// vectors.
-#[cube]
-pub fn compute<B: Int>(inputs: &Inputs<B>, outputs: &mut Outputs<B>, element: u32, #[comptime] form: Form) -> u32 {
-    let program = comptime!(form.program.clone());
-    let mut words = Sequence::<u32>::new();
-    #[unroll]
-    for i in 0..inputs.words.len() {
-        let is_linear = comptime!(form.words[i] == Reading::Linear);
-        let offset = offset::<u32>(&inputs.words[i], &inputs.axes, element, is_linear);
-        words.push(inputs.words[i][offset]);
-    }
-    let mut conditions = Sequence::<bool>::new();
-    #[unroll]
-    for i in 0..inputs.conditions.len() {
-        let is_linear = comptime!(form.conditions[i] == Reading::Linear);
-        let offset = offset::<B>(&inputs.conditions[i], &inputs.axes, element, is_linear);
-        conditions.push(inputs.conditions[i][offset] != B::from_int(0));
-    }
-
-    let results = evaluate(&words, &conditions, &inputs.scalars, inputs.zero, comptime!(program.clone()));
-
-    #[unroll]
-    for i in 0..comptime!(program.word_outputs().len()) {
-        let index = comptime!(program.word_outputs()[i]);
-        let output = outputs.words.index_mut(i);
-        output[element as usize] = results.words[index];
-    }
-    #[unroll]
-    for i in 0..comptime!(program.condition_outputs().len()) {
-        let index = comptime!(program.condition_outputs()[i]);
-        let output = outputs.conditions.index_mut(i);
-        output[element as usize] = select(results.conditions[index], B::from_int(1), B::from_int(0));
-    }
-    let mut reduced = 0u32;
-    #[unroll]
-    for _ in 0..comptime!(usize::from(program.reduced().is_some())) {
-        let index = comptime!(program.reduced().unwrap_or(0));
-        reduced = results.words[index];
-    }
-    reduced
 }
 
 /// The results of a program's instructions.
@@ -393,27 +331,18 @@ fn opaque_bits(x: f32, zero: u32) -> u32 {
 
 /// The offset in `tensor` of element `element` of the program's shape.
 #[cube]
-fn offset<T: CubePrimitive>(
-    tensor: &OwnedTensor<T>,
-    axes: &Sequence<Axis>,
-    element: u32,
-    #[comptime] is_linear: bool,
-) -> usize {
-    if is_linear {
-        element as usize
-    } else {
-        let rank = comptime!(axes.len());
-        let mut rest = element;
-        let mut offset = 0;
-        #[unroll]
-        for i in 1..rank {
-            let axis = comptime!(rank - i);
-            let (next, place) = axes[axis].divided(rest);
-            offset += place as usize * tensor.stride(axis);
-            rest = next;
-        }
-        offset + rest as usize * tensor.stride(0)
+fn offset<T: CubePrimitive>(tensor: &OwnedTensor<T>, axes: &Sequence<Axis>, element: u32) -> usize {
+    let rank = comptime!(axes.len());
+    let mut rest = element;
+    let mut offset = 0;
+    #[unroll]
+    for i in 1..rank {
+        let axis = comptime!(rank - i);
+        let (next, place) = axes[axis].divided(rest);
+        offset += place as usize * tensor.stride(axis);
+        rest = next;
     }
+    offset + rest as usize * tensor.stride(0)
 }
 
 #[cube]

@@ -3,7 +3,7 @@
 //! Functions that every device computes in its own way (the exponential function, the logarithm and so on) are the host
 //! library's: programs with them have no reference bits.
 
-use super::{Binary, Comparison, Condition, Instruction, IntBinary, Logic, Program, Unary, Value};
+use super::program::{Binary, Comparison, Condition, Instruction, IntBinary, Logic, Program, Unary, Value};
 
 /// The word outputs and the condition outputs for one element.
 pub fn run(program: &Program, inputs: &[u32], conditions: &[bool], scalars: &[u32]) -> (Vec<u32>, Vec<bool>) {

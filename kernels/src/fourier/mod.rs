@@ -27,14 +27,17 @@
 
 mod kernel;
 pub mod reference;
+mod twiddles;
+
+pub use twiddles::twiddles;
 
 use crate::KernelError;
 use crate::buffer::unwritten;
 use crate::device::require_units;
 use crate::dtype::float_accumulator;
+use crate::error::require_shapes;
 use crate::grid::{UNITS, grid};
 use crate::view::require_shape;
-use core::f64::consts::PI;
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::{TensorHandle, into_contiguous};
@@ -44,14 +47,6 @@ use cubecl::std::tensor::{TensorHandle, into_contiguous};
 enum Direction {
     Forward,
     Inverse,
-}
-
-/// The cosines and sines of `2 pi j / n` for `j` below `n / 2`, in turn.
-pub fn twiddles(n: usize) -> Vec<f64> {
-    let angle = |j: usize| 2.0 * PI * j as f64 / n as f64;
-    // The quarter turn is exact, which a rounded pi is not.
-    let pair = |j: usize| if 4 * j == n { [0.0, 1.0] } else { [angle(j).cos(), angle(j).sin()] };
-    (0..n / 2).flat_map(pair).collect()
 }
 
 /// The first `n / 2 + 1` values of the spectrum of a real signal along `axis`: real and imaginary parts.
@@ -122,10 +117,9 @@ impl<'a> Transform<'a> {
         }
         let most = u32::MAX as usize / 4;
         let mut lines = shape.iter().enumerate().filter(|(at, _)| *at != axis).map(|(_, size)| *size);
-        if lines.try_fold(n, usize::checked_mul).is_none_or(|all| all >= most) {
-            let reason = format!("{shape:?} with transforms of {n} values has more than 2^30 elements");
-            return Err(KernelError::Shape { kernel, reason });
-        }
+        require_shapes(kernel, lines.try_fold(n, usize::checked_mul).is_some_and(|all| all < most), || {
+            format!("{shape:?} with transforms of {n} values has more than 2^30 elements")
+        })?;
         let accumulator = float_accumulator(client, kernel, operands)?;
         require_units(client, kernel, UNITS)?;
         Ok(Self { client, axis, n, dtype: operands[0].dtype, accumulator, shape })

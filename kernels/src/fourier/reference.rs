@@ -1,6 +1,6 @@
 //! The same order in plain Rust: the specification.
 
-use super::twiddles;
+use super::twiddles::twiddles;
 use crate::arithmetic::MultiplyAdd;
 
 /// The real and imaginary parts of the first `n / 2 + 1` values of a signal's spectrum.

@@ -7,9 +7,10 @@
 use crate::KernelError;
 use crate::buffer::unwritten;
 use crate::device::require_units;
-use crate::dtype::{U32, supported};
-use crate::grid::{Tile, UNITS, axis_grids};
-use crate::index::{index_type, row_of, tuple_axes, tuple_rows};
+use crate::dtype::supported;
+use crate::error::require_shapes;
+use crate::grid::{UNITS, UnitPlace, axis_grids};
+use crate::index::{Indices, row_of, tuple_axes};
 use crate::view::{AxisView, Strides, StridesLaunch, checked_elements};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -29,16 +30,12 @@ pub fn gather(
     let (from, to) = (tensor.shape().as_slice(), indices.shape().as_slice());
     let fits =
         dim < from.len() && from.len() == to.len() && (0..from.len()).all(|axis| axis == dim || from[axis] == to[axis]);
-    if !fits {
-        let reason = format!("indices {to:?} into tensor {from:?} along axis {dim}, want equal other axes");
-        return Err(KernelError::Shape { kernel: KERNEL, reason });
-    }
+    require_shapes(KERNEL, fits, || {
+        format!("indices {to:?} into tensor {from:?} along axis {dim}, want equal other axes")
+    })?;
     let shape = to.to_vec();
     let axis = dim..dim + 1;
-    launch(client, KERNEL, tensor, axis.clone(), shape, axis.clone(), |client| {
-        let dtype = index_type(client, KERNEL, &indices)?;
-        Ok((AxisView::new(client, KERNEL, indices, axis)?, dtype))
-    })
+    launch(client, KERNEL, tensor, axis.clone(), shape, axis, || Indices::along(client, KERNEL, indices, dim))
 }
 
 /// The rows of `tensor` along `dim` that the one-dimensional `indices` name, in their order.
@@ -60,10 +57,8 @@ pub fn select(
     }
     let mut shape = tensor.shape().to_vec();
     shape[dim] = indices.shape()[0];
-    launch(client, KERNEL, tensor, dim..dim + 1, shape, dim..dim + 1, |client| {
-        let dtype = index_type(client, KERNEL, &indices)?;
-        Ok((AxisView::new(client, KERNEL, indices, 0..1)?.along_axis_only(), dtype))
-    })
+    let axis = dim..dim + 1;
+    launch(client, KERNEL, tensor, axis.clone(), shape, axis, || Indices::of_positions(client, KERNEL, indices))
 }
 
 /// The slices of `tensor` that the tuples along the last axis of `indices[.., k]` name by their position in the first
@@ -78,13 +73,7 @@ pub fn gather_nd(client: &Client, tensor: TensorHandle, indices: TensorHandle) -
     let parts = indices.shape()[batch];
     let shape: Vec<usize> = indices.shape()[..batch].iter().chain(&tensor.shape()[parts..]).copied().collect();
     let sizes = tensor.shape()[..parts].to_vec();
-    launch(client, KERNEL, tensor, 0..parts, shape, 0..batch, |client| {
-        let tuples: usize = indices.shape()[..batch].iter().product();
-        let dtype = index_type(client, KERNEL, &indices)?;
-        let keys = tuple_rows(client, KERNEL, indices, &sizes, dtype)?;
-        let keys = TensorHandle::new_contiguous(vec![tuples], keys, U32);
-        Ok((AxisView::new(client, KERNEL, keys, 0..1)?.along_axis_only(), U32))
-    })
+    launch(client, KERNEL, tensor, 0..parts, shape, 0..batch, || Indices::of_tuples(client, KERNEL, indices, &sizes))
 }
 
 /// Reads along `axes` of the tensor into a result of `shape`, whose `out_axes` are those of the indices.
@@ -95,7 +84,7 @@ fn launch(
     axes: std::ops::Range<usize>,
     shape: Vec<usize>,
     out_axes: std::ops::Range<usize>,
-    indices: impl FnOnce(&Client) -> Result<(AxisView, ElemType), KernelError>,
+    indices: impl FnOnce() -> Result<Indices, KernelError>,
 ) -> Result<TensorHandle, KernelError> {
     let dtype = tensor.dtype;
     require_units(client, kernel, UNITS)?;
@@ -111,9 +100,9 @@ fn launch(
     if elements == 0 {
         return Ok(output);
     }
-    let (indices, index_dtype) = indices(client)?;
+    let indices = indices()?;
     let tensor = AxisView::new(client, kernel, tensor, axes)?;
-    let read = Read { tensor, indices, extents, types: [dtype, index_dtype] };
+    let read = Read { tensor, types: [dtype, indices.dtype], indices: indices.view, extents };
     match read.slice_width() {
         1 => read.elements(client, &output),
         width => read.slices(client, &output, width),
@@ -128,12 +117,6 @@ struct Extents {
     rows: usize,
     positions: usize,
     inner: usize,
-}
-
-impl Extents {
-    fn launch(&self) -> ExtentLaunch {
-        ExtentLaunch::new(self.outer as u32, self.rows as u32, self.positions as u32, self.inner as u32)
-    }
 }
 
 /// A read of elements along an axis.
@@ -153,9 +136,9 @@ impl Read {
 
     fn slices(&self, client: &Client, output: &TensorHandle, width: usize) {
         let extents = Extents { inner: self.extents.inner / width, ..self.extents };
-        for (count, dim, tile) in axis_grids(extents.outer, extents.positions, extents.inner) {
+        for (count, dim, unit) in axis_grids(extents.outer, extents.positions, extents.inner) {
             // SAFETY: units stop at the number of vectors of the result; the kernel reads the tensor only at rows below
-            // the extent's, which its view covers in vectors.
+            // `rows`, which its view covers in vectors.
             unsafe {
                 gather_slices::launch_unchecked(
                     client,
@@ -165,8 +148,8 @@ impl Read {
                     self.tensor.buffer(),
                     self.indices.buffer(),
                     output.clone().into_arg().into_buffer_arg(),
-                    extents.launch(),
-                    tile,
+                    unit,
+                    extents.rows as u32,
                     self.tensor.vector_strides(width as u32),
                     self.indices.strides(),
                     self.types,
@@ -188,7 +171,7 @@ impl Read {
             true => (Extents { positions: extents.positions / width, ..*extents }, AxisView::axis_vector_strides),
             false => (Extents { inner: extents.inner / width, ..*extents }, AxisView::vector_strides),
         };
-        for (count, dim, tile) in axis_grids(extents.outer, extents.positions, extents.inner) {
+        for (count, dim, unit) in axis_grids(extents.outer, extents.positions, extents.inner) {
             // SAFETY: as above, with a vector of indices for each of the result.
             unsafe {
                 gather_elements::launch_unchecked(
@@ -199,8 +182,8 @@ impl Read {
                     self.tensor.buffer(),
                     indices.buffer(),
                     output.clone().into_arg().into_buffer_arg(),
-                    extents.launch(),
-                    tile,
+                    unit,
+                    extents.rows as u32,
                     self.tensor.strides(),
                     strides(indices, width as u32),
                     along_axis,
@@ -211,15 +194,6 @@ impl Read {
     }
 }
 
-/// [`Extents`] on the device; axes that are read in vectors count them.
-#[derive(CubeType, CubeLaunch, Clone, Copy)]
-struct Extent {
-    outer: u32,
-    rows: u32,
-    positions: u32,
-    inner: u32,
-}
-
 /// A unit a vector of `output[outer, positions, inner]`, whose elements have one index: the vector of
 /// `tensor[outer, rows, inner]` at that row. `indices[outer, positions, inner]`, read through its strides.
 #[cube(launch_unchecked)]
@@ -227,22 +201,22 @@ fn gather_slices<F: Numeric, I: Int, N: Size>(
     tensor: &[Vector<F, N>],
     indices: &[I],
     output: &mut [Vector<F, N>],
-    extent: Extent,
-    tile: Tile,
+    unit: UnitPlace,
+    rows: u32,
     tensor_strides: Strides,
     index_strides: Strides,
     #[define(F, I)] _dtypes: [ElemType; 2],
 ) {
-    let (outer, source, inner) = (tile.outer(), tile.axis(), tile.inner());
-    if outer >= extent.outer || source >= extent.positions || inner >= extent.inner {
+    let (outer, source, inner) = (unit.outer(), unit.axis(), unit.inner());
+    if !unit.exists() {
         terminate!();
     }
-    let row = row_of::<I>(indices[index_strides.offset(outer, source, inner)], extent.rows);
+    let row = row_of::<I>(indices[index_strides.offset(outer, source, inner)], rows);
     let mut value = Vector::<F, N>::new(F::from_int(0));
-    if row < extent.rows {
+    if row < rows {
         value = tensor[tensor_strides.offset(outer, row, inner)];
     }
-    output[((outer * extent.positions + source) * extent.inner + inner) as usize] = value;
+    output[unit.index()] = value;
 }
 
 /// A unit a vector of `output[outer, positions, inner]`, along the positions or the inner axis: the element of
@@ -252,15 +226,15 @@ fn gather_elements<F: Numeric, I: Int, N: Size>(
     tensor: &[F],
     indices: &[Vector<I, N>],
     output: &mut [Vector<F, N>],
-    extent: Extent,
-    tile: Tile,
+    unit: UnitPlace,
+    rows: u32,
     tensor_strides: Strides,
     index_strides: Strides,
     #[comptime] along_axis: bool,
     #[define(F, I)] _dtypes: [ElemType; 2],
 ) {
-    let (outer, source, inner) = (tile.outer(), tile.axis(), tile.inner());
-    if outer >= extent.outer || source >= extent.positions || inner >= extent.inner {
+    let (outer, source, inner) = (unit.outer(), unit.axis(), unit.inner());
+    if !unit.exists() {
         terminate!();
     }
     let index = indices[index_strides.offset(outer, source, inner)];
@@ -268,14 +242,14 @@ fn gather_elements<F: Numeric, I: Int, N: Size>(
     let mut values = Vector::<F, N>::empty();
     #[unroll]
     for lane in 0..width {
-        let row = row_of::<I>(index.extract(lane), extent.rows);
+        let row = row_of::<I>(index.extract(lane), rows);
         let column =
             if comptime!(along_axis) { inner } else { inner * comptime!(width as u32) + comptime!(lane as u32) };
         let mut value = F::from_int(0);
-        if row < extent.rows {
+        if row < rows {
             value = tensor[tensor_strides.offset(outer, row, column)];
         }
         values.insert(lane, value);
     }
-    output[((outer * extent.positions + source) * extent.inner + inner) as usize] = values;
+    output[unit.index()] = values;
 }

@@ -1,9 +1,8 @@
 //! The device side: one unit a point of up to `span` channels.
 
-use super::reference::{PEAK, SINE};
-use super::{Filter, Padding, SampleParams};
+use super::params::{Filter, PEAK, Padding, SINE, SampleParams};
 use crate::arithmetic::{multiply_add, multiply_rounded};
-use crate::grid::Tile;
+use crate::grid::UnitPlace;
 use crate::view::Strides;
 use cubecl::prelude::*;
 
@@ -142,24 +141,23 @@ fn first_tap<A: Float>(p: A, #[comptime] filter: Filter) -> (i32, A) {
 
 /// One unit a place of up to `span` channels of `[batch, channels, places]`, one channel after the other.
 ///
-/// The tile covers `[batch, spans, places]`.
+/// Units are placed in `[batch, spans, places]`.
 #[cube(launch_unchecked)]
 pub fn sample<E: Float, A: Float>(
     input: &Tensor<E>,
     grid: &[E],
     output: &mut [E],
-    batch: u32,
     places: u32,
     span: u32,
-    tile: Tile,
+    unit: UnitPlace,
     strides: Strides,
     #[comptime] params: SampleParams,
     #[define(E, A)] _dtypes: [ElemType; 2],
 ) {
-    let (entry, nth_span, place) = (tile.outer(), tile.axis(), tile.inner());
+    let (entry, nth_span, place) = (unit.outer(), unit.axis(), unit.inner());
     let channels = input.shape(1) as u32;
     let first_channel = nth_span * span;
-    if entry >= batch || first_channel >= channels || place >= places {
+    if !unit.exists() {
         terminate!();
     }
     let number_x = A::cast_from(grid[strides.offset(entry, place, 0)]);

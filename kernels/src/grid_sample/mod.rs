@@ -43,63 +43,21 @@
 //! whose rows and columns do not join to one axis is copied first.
 
 mod kernel;
+mod params;
 pub mod reference;
+
+pub use params::{Filter, Padding, SampleParams};
 
 use crate::KernelError;
 use crate::buffer::unwritten;
-use crate::device::require_units;
+use crate::coarsening::{self, Plan, Problem};
+use crate::device::{Machine, require_units};
 use crate::dtype::float_accumulator;
-use crate::grid::{UNITS, axis_grids, elements_a_unit};
+use crate::error::require_plan;
+use crate::grid::{UNITS, axis_grids};
 use crate::view::{AxisView, require_shape};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
-
-/// The pixels around a point whose weighted sum is its value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Filter {
-    /// The nearest one.
-    Nearest,
-    /// Two an axis.
-    Linear,
-    /// Four an axis.
-    Cubic,
-    /// Six an axis.
-    Lanczos3,
-}
-
-impl Filter {
-    /// Pixels an axis.
-    pub(crate) const fn taps(self) -> usize {
-        match self {
-            Self::Nearest => 1,
-            Self::Linear => 2,
-            Self::Cubic => 4,
-            Self::Lanczos3 => 6,
-        }
-    }
-}
-
-/// What is read outside the image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Padding {
-    /// Zero.
-    Zeros,
-    /// The nearest pixel of the image.
-    Border,
-    /// The image, mirrored.
-    Reflection,
-}
-
-/// How to sample.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct SampleParams {
-    /// Which pixels.
-    pub filter: Filter,
-    /// What is outside.
-    pub padding: Padding,
-    /// Whether -1 and 1 are the centres of the outer pixels, not their outer edges.
-    pub align_corners: bool,
-}
 
 /// Samples `input` `[batch, channels, height, width]` at the points `places` `[batch, rows, columns, 2]`:
 /// `[batch, channels, rows, columns]`.
@@ -113,6 +71,22 @@ pub fn sample(
     input: TensorHandle,
     places: TensorHandle,
     params: SampleParams,
+) -> Result<TensorHandle, KernelError> {
+    sample_planned(client, input, places, params, None)
+}
+
+/// [`sample`] by a plan of the caller's choice, or by that of [`coarsening::plan`] over the channels; no plan changes the
+/// result.
+///
+/// # Errors
+///
+/// As [`sample`], and a plan that does not apply ([`KernelError::Plan`]).
+pub fn sample_planned(
+    client: &Client,
+    input: TensorHandle,
+    places: TensorHandle,
+    params: SampleParams,
+    plan: Option<Plan>,
 ) -> Result<TensorHandle, KernelError> {
     const KERNEL: &str = "grid_sample::sample";
     let refuse = |reason: String| Err(KernelError::Shape { kernel: KERNEL, reason });
@@ -135,10 +109,13 @@ pub fn sample(
     if units == 0 {
         return Ok(output);
     }
-    let span = elements_a_unit(client, units, channels);
+    let problem = Problem { elements: units, shared: channels, iterations: 1 };
+    let plan = plan.unwrap_or_else(|| coarsening::plan(&problem, Machine::of(client)));
+    require_plan(KERNEL, plan.refuses(&problem))?;
+    let span = plan.span;
     let numbers = AxisView::new(client, KERNEL, places, 1..3)?;
-    for (count, dim, tile) in axis_grids(batch, channels.div_ceil(span), rows * columns) {
-        // SAFETY: a unit of the tile owns an element of the output in each of its channels, of which it leaves out
+    for (count, dim, unit) in axis_grids(batch, channels.div_ceil(span), rows * columns) {
+        // SAFETY: a unit owns an element of the output in each of its channels, of which it leaves out
         // those that do not exist; it reads its two numbers of the grid, and pixels only at rows and columns inside the
         // image.
         unsafe {
@@ -149,10 +126,9 @@ pub fn sample(
                 input.clone().into_arg(),
                 numbers.buffer(),
                 output.clone().into_arg().into_buffer_arg(),
-                batch as u32,
                 (rows * columns) as u32,
                 span as u32,
-                tile,
+                unit,
                 numbers.strides(),
                 params,
                 [dtype, accumulator],

@@ -1,14 +1,7 @@
 //! The same order in plain Rust: the specification.
 
-use super::{Filter, Padding, SampleParams};
+use super::params::{Filter, PEAK, Padding, SINE, SampleParams};
 use crate::arithmetic::MultiplyAdd;
-
-/// The series of `sin(pi u)` in `u * u`, highest power first.
-pub(super) const SINE: [f32; 7] =
-    [4.6630282e-4, -7.370_431e-3, 8.214_589e-2, -5.992_645e-1, 2.550_164, -5.167_712_8, std::f32::consts::PI];
-
-/// What Lanczos' function, in the units of the kernel, is at zero: `pi * pi * 3`.
-pub(super) const PEAK: f32 = 29.608_813;
 
 /// Samples `[batch, channels, height, width]` at `[batch, rows, columns, 2]`, both contiguous, `places` being
 /// `rows * columns`.

@@ -21,18 +21,22 @@
 //! an axis read is refused.
 
 mod kernel;
+pub mod plan;
 pub mod reference;
 pub mod weights;
 
 use crate::KernelError;
 use crate::buffer::unwritten;
-use crate::device::require_units;
+use crate::coarsening;
+use crate::device::{Machine, require_units};
 use crate::dtype::float_accumulator;
-use crate::grid::{MAX_ITERATIONS, UNITS, elements_a_unit, grid};
+use crate::error::require_plan;
+use crate::grid::{MAX_ITERATIONS, UNITS, grid};
 use crate::view::require_shape;
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
+use plan::{Plan, Problem};
 use weights::{AxisWeights, Filter};
 
 /// The gradient of `input_shape` `[batch, channels, height, width]` from that of the resized images.
@@ -47,6 +51,22 @@ pub fn input_gradient(
     input_shape: &[usize],
     filter: Filter,
     align_corners: bool,
+) -> Result<TensorHandle, KernelError> {
+    input_gradient_planned(client, output_gradient, input_shape, filter, align_corners, None)
+}
+
+/// [`input_gradient`] by a plan of the caller's choice, or by that of [`plan::plan`]; no plan changes the result.
+///
+/// # Errors
+///
+/// As [`input_gradient`], and a plan that does not apply ([`KernelError::Plan`]).
+pub fn input_gradient_planned(
+    client: &Client,
+    output_gradient: TensorHandle,
+    input_shape: &[usize],
+    filter: Filter,
+    align_corners: bool,
+    plan: Option<Plan>,
 ) -> Result<TensorHandle, KernelError> {
     const KERNEL: &str = "interpolation::input_gradient";
     let refuse = |reason: String| Err(KernelError::Shape { kernel: KERNEL, reason });
@@ -74,33 +94,36 @@ pub fn input_gradient(
         return refuse(format!("{longest} outputs of an axis read one input, want at most {MAX_ITERATIONS}"));
     }
     let [down, across] = tables;
+    let elements = input_shape.iter().product();
     // A loop over columns around one over rows, each with an iteration to leave it.
     let iterations = across.longest() * (down.longest() + 3) + 3;
-    if matches!(filter, Filter::Nearest | Filter::NearestExact) && iterations <= MAX_ITERATIONS {
-        return Ok(sums(client, output_gradient, input_shape, &down, &across, [dtype, accumulator], iterations));
+    let images = coarsening::Problem { elements, shared: batch * channels, iterations };
+    let problem = Problem { nearest: matches!(filter, Filter::Nearest | Filter::NearestExact), images };
+    let plan = plan.unwrap_or_else(|| plan::plan(&problem, Machine::of(client)));
+    if elements > 0 {
+        require_plan(KERNEL, plan.refuses(&problem))?;
+    }
+    if let Plan::Joint(images) = plan {
+        return Ok(joint(client, output_gradient, input_shape, [&down, &across], [dtype, accumulator], images.span));
     }
     let partial = along::<2>(client, output_gradient, height, &down, [dtype, accumulator, accumulator]);
     Ok(along::<3>(client, partial, width, &across, [accumulator, accumulator, dtype]))
 }
 
-/// Both passes in one launch, for the nearest filters: each product with a weight of one is exact, and no two inputs
-/// have an output in common, so that nothing is computed twice.
-fn sums(
+/// Both passes in one launch, of `span` images a unit.
+fn joint(
     client: &Client,
     source: TensorHandle,
     input_shape: &[usize],
-    down: &AxisWeights,
-    across: &AxisWeights,
+    [down, across]: [&AxisWeights; 2],
     dtypes: [ElemType; 2],
-    iterations: usize,
+    span: usize,
 ) -> TensorHandle {
     let output = unwritten(client, input_shape.to_vec(), dtypes[0]);
-    let elements: usize = input_shape.iter().product();
-    if elements == 0 {
+    if input_shape.contains(&0) {
         return output;
     }
     let images = input_shape[0] * input_shape[1];
-    let span = elements_a_unit(client, elements, images).min(MAX_ITERATIONS / iterations);
     let units = images.div_ceil(span) * input_shape[2] * input_shape[3];
     let offsets = |table: &AxisWeights| {
         let handle = client.create_from_slice(bytemuck::cast_slice(&table.offsets));

@@ -21,11 +21,8 @@ use core::fmt;
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
 use cubecl::server::ServerError;
+pub use questions::MAX_ULP;
 use questions::{Expected, Question};
-
-/// Largest distance of `a / b` and `sqrt(a)` from the nearest float, in ULP; Vulkan allows 2.5 to a division, and a
-/// square root is a reciprocal one and a division.
-pub const MAX_ULP: u32 = 5;
 
 /// What a device that passes the test makes of the operations whose result is left to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

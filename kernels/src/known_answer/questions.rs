@@ -1,6 +1,8 @@
 //! The questions, and the right answers as constants.
 
-use super::MAX_ULP;
+/// Largest distance of `a / b` and `sqrt(a)` from the nearest float, in ULP; Vulkan allows 2.5 to a division, and a
+/// square root is a reciprocal one and a division.
+pub const MAX_ULP: u32 = 5;
 
 /// What a question asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

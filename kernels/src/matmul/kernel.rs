@@ -26,7 +26,7 @@ pub struct Blocks {
 /// Which tile of which matrix a cube computes, and over which blocks of `k`.
 #[derive(CubeType)]
 struct Place {
-    /// Tile row and tile column.
+    /// CubeTile row and tile column.
     row: u32,
     column: u32,
     /// Offset of the output matrix.
@@ -92,7 +92,8 @@ fn place<L: CubePrimitive, R: CubePrimitive>(
     }
 }
 
-/// Adds a block's chain to the sum of the blocks before it, which is kept in the output.
+/// Adds a block's chains of neighbouring outputs, a vector of them, to the sums of the blocks before it, which are kept in the
+/// output.
 ///
 /// Where each part has a `single` block nothing is read back: a driver for a CPU reads even what a branch skips.
 #[allow(
@@ -100,23 +101,7 @@ fn place<L: CubePrimitive, R: CubePrimitive>(
     reason = "the first condition is known when the kernel is compiled, the second when it runs"
 )]
 #[cube]
-fn store<A: Numeric, O: Numeric>(output: &mut [O], at: u32, chain: A, is_first: bool, #[comptime] single: bool) {
-    if comptime!(single) {
-        output[at as usize] = O::cast_from(chain);
-    } else if is_first {
-        output[at as usize] = O::cast_from(chain);
-    } else {
-        output[at as usize] = O::cast_from(A::cast_from(output[at as usize]) + chain);
-    }
-}
-
-/// As [`store`], for the chains of as many neighbouring outputs as a vector has.
-#[allow(
-    clippy::if_same_then_else,
-    reason = "the first condition is known when the kernel is compiled, the second when it runs"
-)]
-#[cube]
-fn store_vector<A: Numeric, O: Numeric, N: Size>(
+fn store<A: Numeric, O: Numeric, N: Size>(
     output: &mut [Vector<O, N>],
     at: u32,
     chains: Vector<A, N>,
@@ -241,7 +226,7 @@ pub fn direct<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
                         chains.insert(s, acc[comptime!((r * columns + c) as usize + s)]);
                     }
                     let at = (place.output + i * output_row + j * output_column) / output_width;
-                    store_vector::<A, O, S>(output, at, chains, index == place.opening, single);
+                    store::<A, O, S>(output, at, chains, index == place.opening, single);
                 }
             }
         }
@@ -284,24 +269,24 @@ fn outer_product<A: Numeric>(
     unit_row: u32,
     unit_column: u32,
     #[comptime] side: u32,
-    #[comptime] fours: u32,
+    #[comptime] vectors: u32,
     #[comptime] integer: bool,
 ) {
-    let mut b = Array::<Vector<A, Const<4>>>::new(comptime!(fours as usize));
+    let mut b = Array::<Vector<A, Const<4>>>::new(comptime!(vectors as usize));
     #[unroll]
-    for w in 0..fours {
+    for w in 0..vectors {
         b[w as usize] = rhs_stage[(stage_row + w * side + unit_column) as usize];
     }
     #[unroll]
-    for v in 0..fours {
+    for v in 0..vectors {
         let a = lhs_stage[(stage_row + v * side + unit_row) as usize];
         #[unroll]
         for i in 0..4u32 {
             #[unroll]
-            for w in 0..fours {
+            for w in 0..vectors {
                 #[unroll]
                 for j in 0..4u32 {
-                    let at = comptime!((((v * 4 + i) * fours + w) * 4 + j) as usize);
+                    let at = comptime!((((v * 4 + i) * vectors + w) * 4 + j) as usize);
                     let x = a.extract(comptime!(i as usize));
                     let y = b[w as usize].extract(comptime!(j as usize));
                     acc[at] = step::<A>(x, y, acc[at], integer);
@@ -311,7 +296,7 @@ fn outer_product<A: Numeric>(
     }
 }
 
-/// Tiles of both operands staged in shared memory, `side x side` units, each owning `fours x fours` blocks of 4 x 4.
+/// Tiles of both operands staged in shared memory, `side x side` units, each owning `vectors x vectors` blocks of 4 x 4.
 ///
 /// The next tiles are fetched to registers while the staged ones are multiplied. A last tile shorter than `depth`
 /// ends its loop early: no padding enters a chain.
@@ -319,13 +304,13 @@ fn outer_product<A: Numeric>(
 pub fn tiled<I: Numeric, A: Numeric, O: Numeric>(
     lhs: &Tensor<I>,
     rhs: &Tensor<I>,
-    output: &mut [O],
+    output: &mut [Vector<O, Const<1>>],
     cubes: u32,
     spans: Blocks,
     output_row: u32,
     output_column: u32,
     #[comptime] side: u32,
-    #[comptime] fours: u32,
+    #[comptime] vectors: u32,
     #[comptime] depth: u32,
     #[comptime] lhs_k_first: bool,
     #[comptime] rhs_k_first: bool,
@@ -337,10 +322,10 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric>(
     if CUBE_POS as u32 >= cubes {
         terminate!();
     }
-    let tile = comptime!(side * fours * 4);
-    let groups = comptime!(side * fours);
+    let tile = comptime!(side * vectors * 4);
+    let groups = comptime!(side * vectors);
     // One more slot a row keeps stores along `k` off each other's shared-memory banks.
-    let pitch = comptime!(side * fours + 1);
+    let pitch = comptime!(side * vectors + 1);
     let fetches = comptime!(groups * depth / (side * side));
     let place = place::<I, I>(lhs, rhs, &spans, tile, tile, block);
     let rank = lhs.rank();
@@ -360,11 +345,11 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric>(
     let mut rhs_stage = Shared::<[Vector<A, Const<4>>]>::new_slice(comptime!((pitch * depth) as usize));
     let mut lhs_next = Array::<Vector<A, Const<4>>>::new(comptime!(fetches as usize));
     let mut rhs_next = Array::<Vector<A, Const<4>>>::new(comptime!(fetches as usize));
-    let mut acc = Array::<A>::new(comptime!((fours * fours * 16) as usize));
+    let mut acc = Array::<A>::new(comptime!((vectors * vectors * 16) as usize));
 
     for index in place.first..place.end {
         #[unroll]
-        for i in 0..fours * fours * 16 {
+        for i in 0..vectors * vectors * 16 {
             acc[i as usize] = A::from_int(0);
         }
         let stop = min((index + 1) * block, k);
@@ -407,7 +392,7 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric>(
                             unit_row,
                             unit_column,
                             side,
-                            fours,
+                            vectors,
                             integer,
                         );
                     }
@@ -421,7 +406,7 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric>(
                             unit_row,
                             unit_column,
                             side,
-                            fours,
+                            vectors,
                             integer,
                         );
                     }
@@ -429,20 +414,15 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric>(
             }
         }
         #[unroll]
-        for r in 0..fours * 4 {
+        for r in 0..vectors * 4 {
             #[unroll]
-            for c in 0..fours * 4 {
+            for c in 0..vectors * 4 {
                 let i = row + (r / 4 * side + unit_row) * 4 + r % 4;
                 let j = column + (c / 4 * side + unit_column) * 4 + c % 4;
                 if i < m && j < n {
                     let at = place.output + i * output_row + j * output_column;
-                    store::<A, O>(
-                        output,
-                        at,
-                        acc[comptime!((r * fours * 4 + c) as usize)],
-                        index == place.opening,
-                        single,
-                    );
+                    let chain = Vector::<A, Const<1>>::new(acc[comptime!((r * vectors * 4 + c) as usize)]);
+                    store::<A, O, Const<1>>(output, at, chain, index == place.opening, single);
                 }
             }
         }

@@ -22,30 +22,19 @@
 //! # Cost
 //!
 //! `m n k` multiply-adds. Operands are read in place through any strides, broadcast ones included. A `k` longer than
-//! a unit may loop in one launch ([`grid::MAX_ITERATIONS`]) takes one launch for every 49 blocks, unless it is split.
+//! a unit may loop in one launch ([`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS)) takes one launch for every 49 blocks,
+//! unless it is split.
 
 mod kernel;
+mod launch;
 pub mod plan;
 pub mod reference;
 
-use crate::buffer::unwritten;
-use crate::device::{self, Machine};
-use crate::dtype::{accumulator, supported};
-use crate::order::BLOCK;
-use crate::view::transposed;
-use crate::{KernelError, grid};
+use crate::KernelError;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
-use plan::{Fours, Plan, Problem, Tile};
-
-/// Blocks of `k` of a unit in one launch. The tiled kernel has most iterations: a block is a round for each
-/// [`Tile::DEPTH`] steps and two more, and a round is an iteration, its steps, and an end of each of its two loops.
-const BLOCKS_A_LAUNCH: usize = grid::MAX_ITERATIONS / (BLOCK + 3 * (BLOCK / Tile::DEPTH as usize + 2));
-
-/// Indices are 32 bits, and those of the last tile or block run past the edge before they are clamped.
-const MAX_ELEMENTS: usize = u32::MAX as usize - BLOCK;
-
-const NAME: &str = "matmul";
+use launch::Operands;
+use plan::Plan;
 
 /// `lhs x rhs`, launched by [`plan::plan`].
 ///
@@ -57,10 +46,10 @@ const NAME: &str = "matmul";
 /// Refuses shapes that do not fit together or that 32-bit indices do not reach, element types that the device does not
 /// compute, and outputs that take more cubes than any plan has ([`KernelError::Plan`]).
 pub fn matmul(client: &Client, lhs: TensorHandle, rhs: TensorHandle) -> Result<TensorHandle, KernelError> {
-    Operands::new(client, lhs, rhs)?.launch(client, None)
+    matmul_planned(client, lhs, rhs, None)
 }
 
-/// [`matmul`] by a plan of the caller's choice, which cannot change the result.
+/// [`matmul`] by a plan of the caller's choice, or by that of [`plan::plan`]; no plan changes the result.
 ///
 /// # Errors
 ///
@@ -70,286 +59,7 @@ pub fn matmul_planned(
     client: &Client,
     lhs: TensorHandle,
     rhs: TensorHandle,
-    plan: Plan,
+    plan: Option<Plan>,
 ) -> Result<TensorHandle, KernelError> {
-    Operands::new(client, lhs, rhs)?.launch(client, Some(plan))
-}
-
-/// Checked operands: batch axes broadcast by strides of 0, and merged into the rows where `rhs` is the same for all.
-struct Operands {
-    lhs: TensorHandle,
-    rhs: TensorHandle,
-    output_shape: Vec<usize>,
-    accumulator: ElemType,
-}
-
-impl Operands {
-    fn new(client: &Client, lhs: TensorHandle, rhs: TensorHandle) -> Result<Self, KernelError> {
-        let accumulator = accumulator_of(client, &lhs, &rhs)?;
-        let refuse = |what: &str| KernelError::Shape {
-            kernel: NAME,
-            reason: format!("{what}, got lhs {:?} and rhs {:?}", lhs.shape(), rhs.shape()),
-        };
-        let rank = lhs.shape().len();
-        if rank < 2 || rhs.shape().len() != rank {
-            return Err(refuse("operands need the same rank of at least 2"));
-        }
-        let (m, k) = (lhs.shape()[rank - 2], lhs.shape()[rank - 1]);
-        let n = rhs.shape()[rank - 1];
-        if rhs.shape()[rank - 2] != k {
-            return Err(refuse("columns of lhs and rows of rhs must agree"));
-        }
-        let mut output_shape = Vec::with_capacity(rank);
-        for axis in 0..rank - 2 {
-            output_shape.push(match (lhs.shape()[axis], rhs.shape()[axis]) {
-                (l, r) if l == r => l,
-                (1, r) => r,
-                (l, 1) => l,
-                _ => return Err(refuse("batch axes must agree or be 1")),
-            });
-        }
-        output_shape.extend([m, n]);
-        let lhs = broadcast_batch(lhs, &output_shape);
-        let rhs = broadcast_batch(rhs, &output_shape);
-        let extents =
-            [("lhs", reach(&lhs)), ("rhs", reach(&rhs)), ("the result", output_shape.iter().product()), ("k", k)];
-        for (what, elements) in extents {
-            if elements > MAX_ELEMENTS {
-                return Err(KernelError::Shape {
-                    kernel: NAME,
-                    reason: format!("{what} reaches over {elements} elements, more than the {MAX_ELEMENTS} addressed"),
-                });
-            }
-        }
-        let (lhs, rhs) = merge_batch_into_rows(lhs, rhs);
-        Ok(Self { lhs, rhs, output_shape, accumulator })
-    }
-
-    /// What the plan looks at: the merged operands.
-    fn problem(&self) -> Problem {
-        let (lhs, rhs) = (self.lhs.shape(), self.rhs.shape());
-        let rank = lhs.len();
-        Problem {
-            batch: lhs[..rank - 2].iter().product(),
-            m: lhs[rank - 2],
-            k: lhs[rank - 1],
-            n: rhs[rank - 1],
-            accumulator: self.accumulator.size(),
-            fours: fours_of(&self.lhs, &self.rhs),
-            swapped_fours: fours_of(&transposed(self.rhs.clone()), &transposed(self.lhs.clone())),
-        }
-    }
-
-    /// Launches the given plan, or the one that [`plan::plan`] chooses.
-    fn launch(self, client: &Client, plan: Option<Plan>) -> Result<TensorHandle, KernelError> {
-        let problem = self.problem();
-        let dtype = self.lhs.dtype;
-        let outputs = self.output_shape.iter().product::<usize>();
-        if outputs == 0 || problem.k == 0 {
-            let zeros = client.create_from_slice(&vec![0; (outputs * dtype.size()).max(1)]);
-            return Ok(TensorHandle::new_contiguous(self.output_shape, zeros, dtype));
-        }
-        let plan = plan.unwrap_or_else(|| plan::plan(&problem, Machine::of(client)));
-        if let Some(reason) = plan.refuses(&problem) {
-            return Err(KernelError::Plan { kernel: NAME, reason });
-        }
-        let parts = plan.parts(&problem);
-        let output = unwritten(client, self.output_shape.clone(), dtype);
-        // A sum of blocks is kept in the accumulator type until it is complete.
-        if parts == 1 && (problem.blocks() == 1 || dtype == self.accumulator) {
-            self.launch_blocks(client, plan, &problem, output.clone())?;
-            return Ok(output);
-        }
-        let accumulator = self.accumulator;
-        let workspace = unwritten(client, vec![parts, outputs], accumulator);
-        self.launch_blocks(client, plan, &problem, workspace.clone())?;
-        device::require_units(client, NAME, grid::UNITS)?;
-        let (count, dim) = grid::grid(outputs);
-        // SAFETY: units at or beyond `outputs` return, the others read `parts` elements of a workspace of
-        // `parts * outputs` and write one of `outputs`.
-        unsafe {
-            kernel::combine::launch_unchecked(
-                client,
-                count,
-                dim,
-                workspace.into_arg().into_buffer_arg(),
-                output.clone().into_arg().into_buffer_arg(),
-                outputs as u32,
-                parts as u32,
-                [accumulator, dtype],
-            );
-        }
-        Ok(output)
-    }
-
-    /// Writes the sums of blocks, `[parts, .., m, n]`, to `target`: every block its own part, or one part.
-    fn launch_blocks(
-        self,
-        client: &Client,
-        plan: Plan,
-        problem: &Problem,
-        target: TensorHandle,
-    ) -> Result<(), KernelError> {
-        let n = problem.n as u32;
-        let (lhs, rhs, fours, [row, column]) = match plan.swap {
-            true => (transposed(self.rhs), transposed(self.lhs), problem.swapped_fours, [1, n]),
-            false => (self.lhs, self.rhs, problem.fours, [n, 1]),
-        };
-        let cubes = plan.cubes(problem) as u32;
-        device::require_units(client, NAME, plan.tile.units())?;
-        device::require_shared_memory(client, NAME, plan.tile.staged() * self.accumulator.size())?;
-        let integer = !matches!(self.accumulator, ElemType::Float(_));
-        let dtypes = [lhs.dtype, self.accumulator, target.dtype];
-        let inner = |tensor: &TensorHandle| {
-            let strides = tensor.strides();
-            [strides[strides.len() - 2], strides[strides.len() - 1]]
-        };
-        let ([lhs_row, lhs_k], [rhs_k, rhs_column]) = (inner(&lhs), inner(&rhs));
-        let (blocks, span) = if plan.split { (1, 1) } else { (problem.blocks(), BLOCKS_A_LAUNCH) };
-        let single = blocks == 1;
-        let lhs_width = if fours == Fours::Steps { 4 } else { 1 };
-        let rhs_width = if fours == Fours::No { 1 } else { 4 };
-        let output_width = if fours == Fours::Columns && column == 1 && target.dtype.size() == 4 { 4 } else { 1 };
-        // Launches that follow each other continue the sums in `target`.
-        for first in (0..blocks).step_by(span) {
-            let count = grid::cubes(cubes as usize);
-            let dim = CubeDim::new_1d(plan.tile.units());
-            let blocks = kernel::BlocksLaunch::new(first as u32, span as u32);
-            let (lhs, rhs, target) = (lhs.clone(), rhs.clone(), target.clone().into_arg().into_buffer_arg());
-            match plan.tile {
-                // SAFETY: row and column indices are clamped to the operands' extents, k indices end at k, stores are
-                // masked to the output's extents, and cubes at or beyond `cubes` return. Vectors are whole in the
-                // operands and the output, whose extents and strides are multiples of their width.
-                Tile::Direct { rows, columns } => unsafe {
-                    kernel::direct::launch_unchecked(
-                        client,
-                        count,
-                        dim,
-                        lhs_width,
-                        rhs_width,
-                        output_width,
-                        lhs.into_arg(),
-                        rhs.into_arg(),
-                        target,
-                        cubes,
-                        blocks,
-                        row,
-                        column,
-                        rows,
-                        columns,
-                        Tile::DIRECT_UNITS,
-                        fours == Fours::Columns,
-                        BLOCK as u32,
-                        single,
-                        integer,
-                        dtypes,
-                    );
-                },
-                // SAFETY: as above; the staged tiles are indexed below `pitch * depth` by construction.
-                Tile::Tiled { side, fours } => unsafe {
-                    kernel::tiled::launch_unchecked(
-                        client,
-                        count,
-                        dim,
-                        lhs.into_arg(),
-                        rhs.into_arg(),
-                        target,
-                        cubes,
-                        blocks,
-                        row,
-                        column,
-                        side,
-                        fours,
-                        Tile::DEPTH,
-                        lhs_k < lhs_row,
-                        rhs_k < rhs_column,
-                        BLOCK as u32,
-                        single,
-                        integer,
-                        dtypes,
-                    );
-                },
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The type the chains run in, or a refusal.
-fn accumulator_of(client: &Client, lhs: &TensorHandle, rhs: &TensorHandle) -> Result<ElemType, KernelError> {
-    if lhs.dtype != rhs.dtype {
-        return Err(KernelError::Dtype { kernel: NAME, dtype: rhs.dtype, remedy: "cast both operands to one type" });
-    }
-    supported(client, NAME, lhs.dtype, "cast to f32, or to i32 for integers")?;
-    Ok(accumulator(lhs.dtype))
-}
-
-/// The vectors of four in which `lhs` and `rhs` can be read: along an axis where neighbours are adjacent in memory, and
-/// every line has whole fours and begins at a multiple of four.
-fn fours_of(lhs: &TensorHandle, rhs: &TensorHandle) -> Fours {
-    let along = |tensor: &TensorHandle, axis: usize| {
-        let (shape, strides) = (tensor.shape(), tensor.strides());
-        let lines = (0..shape.len()).filter(|&other| other != axis && shape[other] > 1);
-        let begin = lines.map(|other| strides[other]).all(|stride| stride.is_multiple_of(4));
-        strides[axis] == 1 && shape[axis].is_multiple_of(4) && begin && tensor.dtype.size() == 4
-    };
-    let rank = lhs.shape().len();
-    if along(rhs, rank - 1) {
-        Fours::Columns
-    } else if along(rhs, rank - 2) && along(lhs, rank - 1) {
-        Fours::Steps
-    } else {
-        Fours::No
-    }
-}
-
-/// Elements of the buffer from the first to the last one that the tensor reaches.
-fn reach(tensor: &TensorHandle) -> usize {
-    match tensor.shape().contains(&0) {
-        true => 0,
-        false => {
-            1 + tensor
-                .shape()
-                .iter()
-                .zip(tensor.strides().iter())
-                .map(|(extent, stride)| (extent - 1) * stride)
-                .sum::<usize>()
-        }
-    }
-}
-
-fn view(tensor: TensorHandle, shape: Vec<usize>, strides: Vec<usize>) -> TensorHandle {
-    TensorHandle::new(tensor.handle, shape, strides, tensor.dtype)
-}
-
-/// Repeats batch axes of extent 1 by a stride of 0.
-fn broadcast_batch(tensor: TensorHandle, output_shape: &[usize]) -> TensorHandle {
-    let rank = output_shape.len();
-    let (mut shape, mut strides) = (tensor.shape().to_vec(), tensor.strides().to_vec());
-    for axis in 0..rank - 2 {
-        if shape[axis] == 1 {
-            (shape[axis], strides[axis]) = (output_shape[axis], 0);
-        }
-    }
-    view(tensor, shape, strides)
-}
-
-/// Makes `[b, m, k] x [same for all b, k, n]` one product `[b * m, k] x [k, n]` where the strides of `lhs` allow it.
-fn merge_batch_into_rows(lhs: TensorHandle, rhs: TensorHandle) -> (TensorHandle, TensorHandle) {
-    let rank = lhs.shape().len();
-    let (shape, strides) = (lhs.shape(), lhs.strides());
-    let same_rhs = (0..rank - 2).all(|axis| shape[axis] == 1 || rhs.strides()[axis] == 0);
-    let mut next = shape[rank - 2] * strides[rank - 2];
-    let rows_continue = (0..rank - 2).rev().filter(|&axis| shape[axis] != 1).all(|axis| {
-        let continues = strides[axis] == next;
-        next *= shape[axis];
-        continues
-    });
-    if !same_rhs || !rows_continue {
-        return (lhs, rhs);
-    }
-    let rows = shape[..rank - 1].iter().product();
-    let lhs_view = (vec![rows, shape[rank - 1]], strides[rank - 2..].to_vec());
-    let rhs_view = (rhs.shape()[rank - 2..].to_vec(), rhs.strides()[rank - 2..].to_vec());
-    (view(lhs, lhs_view.0, lhs_view.1), view(rhs, rhs_view.0, rhs_view.1))
+    Operands::new(client, lhs, rhs)?.launch(client, plan)
 }

@@ -18,9 +18,9 @@ pub struct Problem {
     /// Bytes of an accumulator.
     pub accumulator: usize,
     /// Which vectors of four the operands of the product offer.
-    pub fours: Fours,
+    pub vectors: Vectors,
     /// Which those of the transposed product offer.
-    pub swapped_fours: Fours,
+    pub swapped_vectors: Vectors,
 }
 
 impl Problem {
@@ -36,9 +36,9 @@ impl Problem {
 
 /// The vectors of four elements in which a unit can read the operands of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Fours {
+pub enum Vectors {
     /// None.
-    No,
+    None,
     /// Neighbouring columns of `rhs`.
     Columns,
     /// Neighbouring steps of `k`, in both operands.
@@ -47,26 +47,26 @@ pub enum Fours {
 
 /// How one cube holds its outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Tile {
-    /// Registers only: a unit owns `rows x columns` outputs, [`Tile::DIRECT_UNITS`] units a cube along the columns. It
-    /// reads the [vectors](Fours) that the operands offer.
+pub enum CubeTile {
+    /// Registers only: a unit owns `rows x columns` outputs, [`CubeTile::DIRECT_UNITS`] units a cube along the columns. It
+    /// reads the [vectors](Vectors) that the operands offer.
     Direct {
         /// Rows of a unit.
         rows: u32,
         /// Columns of a unit, a multiple of four.
         columns: u32,
     },
-    /// Both operands staged in shared memory, [`Tile::DEPTH`] steps of `k` at a time: `side x side` units a cube, a
-    /// unit owns `4 fours x 4 fours` outputs.
+    /// Both operands staged in shared memory, [`CubeTile::DEPTH`] steps of `k` at a time: `side x side` units a cube, a
+    /// unit owns `4 vectors x 4 vectors` outputs.
     Tiled {
         /// Units along each edge of the tile.
         side: u32,
         /// Blocks of 4 outputs of a unit along each edge.
-        fours: u32,
+        vectors: u32,
     },
 }
 
-impl Tile {
+impl CubeTile {
     /// Units of a direct cube: the vector lanes of the software drivers.
     pub const DIRECT_UNITS: u32 = 8;
 
@@ -85,23 +85,25 @@ impl Tile {
         Self::Direct { rows: 1, columns: 64 },
         Self::Direct { rows: 1, columns: 8 },
         Self::Direct { rows: 1, columns: 4 },
-        Self::Tiled { side: 16, fours: 2 },
-        Self::Tiled { side: 16, fours: 1 },
-        Self::Tiled { side: 8, fours: 1 },
+        Self::Tiled { side: 16, vectors: 2 },
+        Self::Tiled { side: 16, vectors: 1 },
+        Self::Tiled { side: 8, vectors: 1 },
     ];
 
     /// What a tile has to be, if it is not.
     fn unmet(self) -> Option<&'static str> {
         let outputs = match self {
             Self::Direct { rows, columns } => rows.saturating_mul(columns),
-            Self::Tiled { fours, .. } => fours.saturating_mul(4).saturating_pow(2),
+            Self::Tiled { vectors, .. } => vectors.saturating_mul(4).saturating_pow(2),
         };
         match self {
             _ if outputs > Self::MOST_OUTPUTS => Some("at most 128 outputs a unit"),
             Self::Direct { rows, columns } if rows == 0 || columns == 0 || !columns.is_multiple_of(4) => {
-                Some("rows, and columns in fours")
+                Some("rows, and columns in vectors")
             }
-            Self::Tiled { side, fours } if side == 0 || fours == 0 || !(fours * Self::DEPTH).is_multiple_of(side) => {
+            Self::Tiled { side, vectors }
+                if side == 0 || vectors == 0 || !(vectors * Self::DEPTH).is_multiple_of(side) =>
+            {
                 Some("as many vectors to stage for each unit")
             }
             _ => None,
@@ -112,7 +114,7 @@ impl Tile {
     pub fn extent(self) -> [usize; 2] {
         match self {
             Self::Direct { rows, columns } => [rows as usize, (columns * Self::DIRECT_UNITS) as usize],
-            Self::Tiled { side, fours } => [(side * fours * 4) as usize; 2],
+            Self::Tiled { side, vectors } => [(side * vectors * 4) as usize; 2],
         }
     }
 
@@ -129,7 +131,7 @@ impl Tile {
         match self {
             Self::Direct { .. } => 0,
             // Two operands, and a slot of four more a row.
-            Self::Tiled { side, fours } => (2 * (side * fours + 1) * Self::DEPTH * 4) as usize,
+            Self::Tiled { side, vectors } => (2 * (side * vectors + 1) * Self::DEPTH * 4) as usize,
         }
     }
 
@@ -144,7 +146,7 @@ impl Tile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Plan {
     /// How one cube holds its outputs.
-    pub tile: Tile,
+    pub tile: CubeTile,
     /// Whether the transposed product is computed, `out^T = rhs^T lhs^T`: the same chains, other lanes.
     pub swap: bool,
     /// Whether each block of `k` gets cubes of its own, and a second kernel adds their results: `2 ..= `[`MAX_PARTS`]
@@ -157,7 +159,7 @@ impl Plan {
     pub fn candidates(problem: &Problem) -> Vec<Self> {
         let launches = [(false, false), (true, false), (false, true), (true, true)];
         let of_tile = |tile| launches.map(|(swap, split)| Self { tile, swap, split });
-        Tile::ALL.into_iter().flat_map(of_tile).filter(|plan| plan.refuses(problem).is_none()).collect()
+        CubeTile::ALL.into_iter().flat_map(of_tile).filter(|plan| plan.refuses(problem).is_none()).collect()
     }
 
     /// Why this plan does not apply to `problem`, if it does not.
@@ -207,26 +209,26 @@ pub const MAX_PARTS: usize = MAX_ITERATIONS;
 
 /// The plan for `problem` on `machine`. It [applies](Plan::refuses), unless no plan does.
 pub fn plan(problem: &Problem, machine: Machine) -> Plan {
-    let Problem { batch, m, k, n, accumulator, fours, swapped_fours } = *problem;
+    let Problem { batch, m, k, n, accumulator, vectors, swapped_vectors } = *problem;
     let enough = enough_cubes(machine);
     let (tile, swap) = match machine {
         Machine::Software => {
-            let tile = software_tile([batch, m, k, n], fours);
-            let swapped = software_tile([batch, n, k, m], swapped_fours);
-            let cost = |tile: Tile, m, n, fours| {
+            let tile = software_tile([batch, m, k, n], vectors);
+            let swapped = software_tile([batch, n, k, m], swapped_vectors);
+            let cost = |tile: CubeTile, m, n, vectors| {
                 let [rows, columns] = tile.extent();
                 // Single loads take a driver a quarter longer.
-                tile.cubes(batch, m, n) * rows * columns * if fours == Fours::No { 5 } else { 4 }
+                tile.cubes(batch, m, n) * rows * columns * if vectors == Vectors::None { 5 } else { 4 }
             };
-            match cost(swapped, n, m, swapped_fours) < cost(tile, m, n, fours) {
+            match cost(swapped, n, m, swapped_vectors) < cost(tile, m, n, vectors) {
                 true => (swapped, true),
                 false => (tile, false),
             }
         }
         Machine::Gpu => {
-            let large = Tile::Tiled { side: 16, fours: 2 };
-            let middle = Tile::Tiled { side: 16, fours: 1 };
-            let small = Tile::Tiled { side: 8, fours: 1 };
+            let large = CubeTile::Tiled { side: 16, vectors: 2 };
+            let middle = CubeTile::Tiled { side: 16, vectors: 1 };
+            let small = CubeTile::Tiled { side: 8, vectors: 1 };
             // The large tile of 8-byte accumulators would not fit 32 KiB of shared memory.
             let tile = [large, middle]
                 .into_iter()
@@ -246,19 +248,19 @@ pub fn plan(problem: &Problem, machine: Machine) -> Plan {
 ///
 /// Loads cost a driver more than multiply-adds, so the tile is as large as its registers and compile time allow, unless
 /// a product with few rows or columns would waste most of it.
-fn software_tile([batch, m, k, n]: [usize; 4], fours: Fours) -> Tile {
-    let direct = |rows, columns| Tile::Direct { rows, columns };
-    let cubes = |tile: Tile| tile.cubes(batch, m, n);
-    match (m.min(n), fours) {
+fn software_tile([batch, m, k, n]: [usize; 4], vectors: Vectors) -> CubeTile {
+    let direct = |rows, columns| CubeTile::Direct { rows, columns };
+    let cubes = |tile: CubeTile| tile.cubes(batch, m, n);
+    match (m.min(n), vectors) {
         // A unit reads along rows of the matrix: few of them, so that they stay in the cache.
-        (0..=1, Fours::Steps) if cubes(direct(1, 8)) >= enough_cubes(Machine::Software) => direct(1, 8),
-        (0..=1, Fours::Steps) => direct(1, 4),
+        (0..=1, Vectors::Steps) if cubes(direct(1, 8)) >= enough_cubes(Machine::Software) => direct(1, 8),
+        (0..=1, Vectors::Steps) => direct(1, 4),
         // A vector's product is wide instead: it reads a stretch of each row of the matrix, each of another page.
-        (0..=1, Fours::Columns) if cubes(direct(1, 64)) * k.div_ceil(BLOCK) >= 8 => direct(1, 64),
+        (0..=1, Vectors::Columns) if cubes(direct(1, 64)) * k.div_ceil(BLOCK) >= 8 => direct(1, 64),
         (0..=1, _) => direct(1, 32),
         (2..=4, _) => direct(4, 8),
         // Twice as wide where that wastes no more columns.
-        (_, Fours::Columns) if n.div_ceil(64).is_multiple_of(2) => direct(8, 16),
+        (_, Vectors::Columns) if n.div_ceil(64).is_multiple_of(2) => direct(8, 16),
         _ => direct(16, 8),
     }
 }

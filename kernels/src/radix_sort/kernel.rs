@@ -28,7 +28,7 @@ pub(super) fn place_by_rank<I: Int>(
     places[rank as usize] = unit;
 }
 
-/// One unit per run: counts the digits of its run in its column of `counters[bins, runs]`. Runs past the last source pad the
+/// One unit per chunk: counts the digits of its chunk in its column of `counters[bins, chunks]`. Chunks past the last source pad the
 /// others, and count nothing.
 #[cube(launch_unchecked)]
 pub(super) fn count_digits<I: Int, N: Size>(
@@ -37,26 +37,26 @@ pub(super) fn count_digits<I: Int, N: Size>(
     stride: u32,
     rows: u32,
     sources: u32,
-    run: u32,
-    runs: u32,
+    chunk: u32,
+    chunks: u32,
     shift: u32,
     bins: u32,
     #[define(I)] _dtype: ElemType,
 ) {
     let unit = ABSOLUTE_POS as u32;
-    if unit >= runs {
+    if unit >= chunks {
         terminate!();
     }
     for digit in 0..bins {
-        counters[(digit * runs + unit) as usize] = 0;
+        counters[(digit * chunks + unit) as usize] = 0;
     }
     let width = N::value();
-    for at in unit * run / comptime!(width as u32)..min((unit + 1) * run, sources) / comptime!(width as u32) {
+    for at in unit * chunk / comptime!(width as u32)..min((unit + 1) * chunk, sources) / comptime!(width as u32) {
         let keys = keys[(at * stride) as usize];
         #[unroll]
         for lane in 0..width {
             let digit = (row_of::<I>(keys.extract(lane), rows) >> shift) & (bins - 1);
-            counters[(digit * runs + unit) as usize] += 1;
+            counters[(digit * chunks + unit) as usize] += 1;
         }
     }
 }
@@ -93,7 +93,7 @@ pub(super) fn scan_blocks(counters: &mut [u32], sums: &[u32], length: u32, block
     }
 }
 
-/// One unit per run: moves each source of its run, in order, to the next place of its digit.
+/// One unit per chunk: moves each source of its chunk, in order, to the next place of its digit.
 #[cube(launch_unchecked)]
 pub(super) fn place_by_digit<I: Int, N: Size>(
     keys: &[Vector<I, N>],
@@ -104,19 +104,19 @@ pub(super) fn place_by_digit<I: Int, N: Size>(
     stride: u32,
     rows: u32,
     sources: u32,
-    run: u32,
-    runs: u32,
+    chunk: u32,
+    chunks: u32,
     shift: u32,
     bins: u32,
     #[comptime] moved: bool,
     #[define(I)] _dtype: ElemType,
 ) {
     let unit = ABSOLUTE_POS as u32;
-    if unit >= runs {
+    if unit >= chunks {
         terminate!();
     }
     let width = N::value();
-    for at in unit * run / comptime!(width as u32)..min((unit + 1) * run, sources) / comptime!(width as u32) {
+    for at in unit * chunk / comptime!(width as u32)..min((unit + 1) * chunk, sources) / comptime!(width as u32) {
         let keys = keys[(at * stride) as usize];
         let mut moving = Vector::<u32, N>::empty();
         if comptime!(moved) {
@@ -130,7 +130,7 @@ pub(super) fn place_by_digit<I: Int, N: Size>(
         #[unroll]
         for lane in 0..width {
             let key = row_of::<I>(keys.extract(lane), rows);
-            let counter = ((key >> shift) & (bins - 1)) * runs + unit;
+            let counter = ((key >> shift) & (bins - 1)) * chunks + unit;
             let to = counters[counter as usize];
             counters[counter as usize] = to + 1;
             sorted_keys[to as usize] = key;

@@ -4,9 +4,9 @@
 //!
 //! # Algorithm
 //!
-//! Least-significant-digit radix sort (Knuth, "The Art of Computer Programming" 3, 5.2.5) with a histogram for each run of
-//! consecutive keys (Zagha and Blelloch, "Radix sort for vector multiprocessors", 1991): for each digit, count each run's
-//! keys by digit, scan the counters exclusively in the order `[digit, run]` (two launches), and place each run's keys at
+//! Least-significant-digit radix sort (Knuth, "The Art of Computer Programming" 3, 5.2.5) with a histogram for each chunk of
+//! consecutive keys (Zagha and Blelloch, "Radix sort for vector multiprocessors", 1991): for each digit, count each chunk's
+//! keys by digit, scan the counters exclusively in the order `[digit, chunk]` (two launches), and place each chunk's keys at
 //! the counters' positions. Few keys are sorted by enumeration instead (Knuth, 5.2).
 //!
 //! # Cost
@@ -23,10 +23,10 @@ use crate::dtype::U32;
 use crate::grid::{cubes, grid};
 use cubecl::prelude::*;
 use cubecl::server::Handle;
-use plan::{padded_runs, scan_block};
+use plan::{padded_chunks, scan_block};
 
-/// Units in a cube of the kernels in which a unit walks a run: few, so that the few runs spread over the cores.
-const RUN_UNITS: u32 = 32;
+/// Units in a cube of the kernels in which a unit loops over a chunk: few, so that the few chunks spread over the cores.
+const CHUNK_UNITS: u32 = 32;
 
 /// One key for each of `n` positions: integers that came from a caller, or u32 words. One outside `0..rows` counts as `rows`.
 pub(crate) struct Keys {
@@ -42,10 +42,11 @@ impl Keys {
         Self { handle, stride: 1, dtype: U32 }
     }
 
-    /// Neighbouring keys that a unit reads at once, in runs of `run`.
-    fn width(&self, length: usize, run: usize) -> usize {
-        let fours = self.stride == 1 && self.dtype.size() == 4 && length.is_multiple_of(4) && run.is_multiple_of(4);
-        if fours { 4 } else { 1 }
+    /// Neighbouring keys that a unit reads at once, in chunks of `chunk`.
+    fn width(&self, length: usize, chunk: usize) -> usize {
+        let in_vectors =
+            self.stride == 1 && self.dtype.size() == 4 && length.is_multiple_of(4) && chunk.is_multiple_of(4);
+        if in_vectors { 4 } else { 1 }
     }
 
     fn arg(&self, length: usize) -> BufferArg {
@@ -80,9 +81,9 @@ pub(crate) fn sort(
         Plan::Radix(radix) => radix,
     };
     let given = positions.is_some();
-    let runs = padded_runs(length, radix.run);
+    let chunks = padded_chunks(length, radix.chunk);
     let counters = words(client, radix.counters(length));
-    let (count, dim) = run_grid(runs);
+    let (count, dim) = chunk_grid(chunks);
     // A first pass that reads no positions takes any buffer for them.
     let mut from = (positions.unwrap_or_else(|| keys.handle.clone()), keys);
     let mut spare: Option<Sorted> = None;
@@ -90,10 +91,10 @@ pub(crate) fn sort(
         let (positions, keys) = from;
         let to =
             spare.take().unwrap_or_else(|| Sorted { keys: words(client, length), positions: words(client, length) });
-        let width = keys.width(length, radix.run);
+        let width = keys.width(length, radix.chunk);
         let shift = nth * radix.digit_bits;
-        // SAFETY: units stop at the number of runs, which cover the keys, those that pad them having none, and each has a
-        // column of the counters `[digits, runs]`.
+        // SAFETY: units stop at the number of chunks, which cover the keys, those that pad them having none, and each has a
+        // column of the counters `[digits, chunks]`.
         unsafe {
             kernel::count_digits::launch_unchecked(
                 client,
@@ -105,8 +106,8 @@ pub(crate) fn sort(
                 keys.stride,
                 rows as u32,
                 length as u32,
-                radix.run as u32,
-                runs as u32,
+                radix.chunk as u32,
+                chunks as u32,
                 shift,
                 radix.digits() as u32,
                 keys.dtype,
@@ -128,8 +129,8 @@ pub(crate) fn sort(
                 keys.stride,
                 rows as u32,
                 length as u32,
-                radix.run as u32,
-                runs as u32,
+                radix.chunk as u32,
+                chunks as u32,
                 shift,
                 radix.digits() as u32,
                 given || nth > 0,
@@ -163,13 +164,13 @@ pub(crate) fn row_offsets(client: &Client, keys: &Handle, rows: usize, length: u
     offsets
 }
 
-fn run_grid(units: usize) -> (CubeCount, CubeDim) {
-    (cubes(units.div_ceil(RUN_UNITS as usize)), CubeDim::new_1d(RUN_UNITS))
+fn chunk_grid(units: usize) -> (CubeCount, CubeDim) {
+    (cubes(units.div_ceil(CHUNK_UNITS as usize)), CubeDim::new_1d(CHUNK_UNITS))
 }
 
 fn rank(client: &Client, keys: &Keys, rows: usize, length: usize) -> Sorted {
     let sorted = Sorted { keys: words(client, length), positions: words(client, length) };
-    let (count, dim) = run_grid(length);
+    let (count, dim) = chunk_grid(length);
     // SAFETY: units stop at `length`, the ranks are a permutation of `0..length`, and each buffer holds as many.
     unsafe {
         kernel::place_by_rank::launch_unchecked(
@@ -193,7 +194,7 @@ fn exclusive_scan(client: &Client, counters: &Handle, length: usize) {
     let block = scan_block(length);
     let blocks = length.div_ceil(block);
     let sums = words(client, blocks);
-    let (count, dim) = run_grid(blocks);
+    let (count, dim) = chunk_grid(blocks);
     // SAFETY: units stop at the number of blocks, which cover the counters.
     unsafe {
         kernel::sum_blocks::launch_unchecked(

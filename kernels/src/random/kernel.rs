@@ -1,22 +1,16 @@
 //! The device side.
 
 use super::box_muller::{COSINE, LOGARITHM, ROOT, ROOT_ESTIMATE, SINE, TO_NEAREST_POWER};
+use super::source::{BLOCK_WORDS, Source};
 use super::transform::{Kind, Transform};
-use super::{BLOCK_WORDS, Source};
 use crate::arithmetic::{multiply_add, multiply_rounded};
 use cubecl::prelude::*;
 
-/// The first state of ChaCha but for its constants.
+/// The first state of ChaCha but for its constants: twelve words.
 #[derive(CubeLaunch, CubeType)]
 pub struct Origin {
-    key_0: u32,
-    key_1: u32,
-    key_2: u32,
-    key_3: u32,
-    key_4: u32,
-    key_5: u32,
-    key_6: u32,
-    key_7: u32,
+    /// The key, eight words.
+    key: Sequence<u32>,
     block_low: u32,
     block_high: u32,
     stream_low: u32,
@@ -25,22 +19,10 @@ pub struct Origin {
 
 /// The launch argument of a source.
 pub fn origin(source: Source) -> OriginLaunch {
-    let key = source.key.0;
+    let mut key = SequenceArg::new();
+    source.key.0.into_iter().for_each(|word| key.push(word));
     let (block, stream) = (source.block, source.stream.0);
-    OriginLaunch::new(
-        key[0],
-        key[1],
-        key[2],
-        key[3],
-        key[4],
-        key[5],
-        key[6],
-        key[7],
-        block as u32,
-        (block >> 32) as u32,
-        stream as u32,
-        (stream >> 32) as u32,
-    )
+    OriginLaunch::new(key, block as u32, (block >> 32) as u32, stream as u32, (stream >> 32) as u32)
 }
 
 /// The parameters of whichever distribution the kernel is compiled for; the others ignore theirs.
@@ -71,18 +53,8 @@ pub struct Parameters {
 /// The launch argument of a transform.
 pub fn parameters(transform: Transform) -> ParametersLaunch {
     let integers = |range: u64, low: u64| {
-        ParametersLaunch::new(
-            range as u32,
-            (range >> 32) as u32,
-            low as u32,
-            (low >> 32) as u32,
-            0,
-            0.0,
-            0.0,
-            0.0,
-            0.0,
-            0.0,
-        )
+        let [range, low] = [range, low].map(|x| [x as u32, (x >> 32) as u32]);
+        ParametersLaunch::new(range[0], range[1], low[0], low[1], 0, 0.0, 0.0, 0.0, 0.0, 0.0)
     };
     match transform {
         Transform::Bits => integers(0, 0),
@@ -289,14 +261,10 @@ fn initial(state: &mut Array<u32>, origin: &Origin, block_low: u32, block_high: 
     state[1] = 0x3320_646Eu32;
     state[2] = 0x7962_2D32u32;
     state[3] = 0x6B20_6574u32;
-    state[4] = origin.key_0;
-    state[5] = origin.key_1;
-    state[6] = origin.key_2;
-    state[7] = origin.key_3;
-    state[8] = origin.key_4;
-    state[9] = origin.key_5;
-    state[10] = origin.key_6;
-    state[11] = origin.key_7;
+    #[unroll]
+    for word in 0..8usize {
+        state[4 + word] = origin.key[word];
+    }
     state[12] = block_low;
     state[13] = block_high;
     state[14] = origin.stream_low;

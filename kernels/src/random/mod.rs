@@ -60,96 +60,28 @@
 //! and width of a store (4 elements, or 1 where 4 does not divide their number).
 
 mod box_muller;
+mod distribution;
 mod kernel;
 pub mod plan;
 pub mod reference;
+mod source;
 mod transform;
+
+pub use distribution::Distribution;
+pub use source::{BLOCK_WORDS, Key, Source, Stream};
 
 use crate::KernelError;
 use crate::buffer::unwritten;
 use crate::device::require_units;
+use crate::error::require_plan;
 use crate::grid::cubes;
+use crate::view::checked_elements;
 use cubecl::ir::features::TypeUsage;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
 use plan::{Plan, Problem};
 use transform::Transform;
-
-/// Words in a ChaCha block.
-pub const BLOCK_WORDS: usize = 16;
-
-/// A 256-bit key, as the eight little-endian words of ChaCha's state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Key(pub [u32; 8]);
-
-impl From<[u8; 32]> for Key {
-    /// The key that `rand_chacha` makes of the same seed.
-    fn from(seed: [u8; 32]) -> Self {
-        Self(std::array::from_fn(|i| u32::from_le_bytes(std::array::from_fn(|byte| seed[4 * i + byte]))))
-    }
-}
-
-/// A stream number: streams of one key are independent sequences.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Stream(pub u64);
-
-/// Where the words of a draw come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Source {
-    /// The key.
-    pub key: Key,
-    /// The stream.
-    pub stream: Stream,
-    /// The block that holds the first element's first word. The counter wraps at `2^64`.
-    pub block: u64,
-}
-
-/// What the words become.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Distribution {
-    /// The words themselves, as u32.
-    Bits,
-    /// Uniform in `[low, high)`: f32, f16 or bf16.
-    Uniform {
-        /// The smallest value.
-        low: f64,
-        /// The bound no value reaches.
-        high: f64,
-    },
-    /// Normal: f32, f16 or bf16.
-    Normal {
-        /// The mean.
-        mean: f64,
-        /// The standard deviation, zero or more.
-        std: f64,
-    },
-    /// One with the given probability, else zero: any numeric type.
-    Bernoulli {
-        /// The probability of one, in `[0, 1]`.
-        probability: f64,
-    },
-    /// Uniform in `[low, high)`: any integer type.
-    Integers {
-        /// The smallest value.
-        low: i64,
-        /// The bound no value reaches.
-        high: i64,
-    },
-}
-
-impl Distribution {
-    /// The operation's name in an error.
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Bits => "random::bits",
-            Self::Uniform { .. } => "random::uniform",
-            Self::Normal { .. } => "random::normal",
-            Self::Bernoulli { .. } => "random::bernoulli",
-            Self::Integers { .. } => "random::integers",
-        }
-    }
-}
 
 /// Draws a tensor.
 ///
@@ -164,10 +96,10 @@ pub fn draw(
     source: Source,
     distribution: Distribution,
 ) -> Result<TensorHandle, KernelError> {
-    draw_by(client, shape, dtype, source, distribution, None)
+    draw_planned(client, shape, dtype, source, distribution, None)
 }
 
-/// [`draw`] by a plan of the caller's choice, which cannot change the result.
+/// [`draw`] by a plan of the caller's choice, or by that of [`plan::plan`]; no plan changes the result.
 ///
 /// # Errors
 ///
@@ -178,28 +110,14 @@ pub fn draw_planned(
     dtype: ElemType,
     source: Source,
     distribution: Distribution,
-    plan: Plan,
-) -> Result<TensorHandle, KernelError> {
-    draw_by(client, shape, dtype, source, distribution, Some(plan))
-}
-
-/// [`draw`] by a plan, or by the one that [`plan::plan`] chooses.
-fn draw_by(
-    client: &Client,
-    shape: &[usize],
-    dtype: ElemType,
-    source: Source,
-    distribution: Distribution,
     plan: Option<Plan>,
 ) -> Result<TensorHandle, KernelError> {
     let kernel = distribution.name();
     let transform = Transform::new(distribution, dtype)?;
-    let elements = elements(shape)?;
+    let elements = checked_elements(kernel, shape)? as u32;
     let problem = Problem { elements, words: transform.words() };
     let plan = plan.unwrap_or_else(|| plan::plan(&problem));
-    if let Some(reason) = plan.refuses(&problem) {
-        return Err(KernelError::Plan { kernel, reason });
-    }
+    require_plan(kernel, plan.refuses(&problem))?;
     if !client.properties().type_usage(dtype).contains(TypeUsage::Buffer) {
         let remedy = "this device cannot store it: draw a type it has, and cast";
         return Err(KernelError::Dtype { kernel, dtype, remedy });
@@ -226,14 +144,4 @@ fn draw_by(
         );
     }
     Ok(out)
-}
-
-/// The number of elements of a shape, if a kernel can address them.
-fn elements(shape: &[usize]) -> Result<u32, KernelError> {
-    let product = shape.iter().try_fold(1usize, |product, &n| product.checked_mul(n));
-    let zero = shape.contains(&0).then_some(0);
-    zero.or(product.and_then(|n| u32::try_from(n).ok())).ok_or_else(|| KernelError::Shape {
-        kernel: "random::draw",
-        reason: format!("{shape:?} has more than 2^32 - 1 elements"),
-    })
 }

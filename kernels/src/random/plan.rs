@@ -1,6 +1,6 @@
 //! How a draw is launched. No plan changes a value: element `i` takes its words by `i` alone.
 
-use super::BLOCK_WORDS;
+use super::source::BLOCK_WORDS;
 
 /// What a plan depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

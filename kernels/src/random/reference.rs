@@ -1,8 +1,9 @@
 //! The same values in plain Rust, for any range of elements: the specification, and the generator for host code.
 
 use super::box_muller::{COSINE, LOGARITHM, ROOT, ROOT_ESTIMATE, SINE, TO_NEAREST_POWER};
+use super::distribution::Distribution;
+use super::source::{BLOCK_WORDS, Source};
 use super::transform::{Rounding, Transform};
-use super::{BLOCK_WORDS, Distribution, Source};
 use crate::KernelError;
 use crate::arithmetic::MultiplyAdd;
 use cubecl::ir::ElemType;

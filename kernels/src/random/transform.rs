@@ -1,6 +1,6 @@
 //! From words to values: a distribution's parameters, checked and rounded once, for the kernel and the reference.
 
-use super::Distribution;
+use super::distribution::Distribution;
 use crate::KernelError;
 use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
 use half::{bf16, f16};

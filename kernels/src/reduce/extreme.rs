@@ -10,18 +10,21 @@
 //! Cost: `n` reads an output and one launch for each factor of 4096 of `n`; a pass keeps one index for each block of
 //! 4096.
 
-use super::kernel::{GeometryLaunch, extreme};
-use super::plan::{self, Cube, Kind, Plan, Problem, View};
-use super::{Operation, checked, reduced_shape, with_reduced_last};
+use super::kernel::extreme;
+use super::operands::{checked, reduced_shape, with_reduced_last};
+use super::operation::Operation;
+use super::plan::{self, Cube, Kind, Plan, Problem};
+use super::view::{View, ViewLaunch};
 use crate::KernelError;
 use crate::buffer::unwritten;
 use crate::dtype::U32;
+use crate::error::require_shapes;
 use crate::order::COLUMNS_BLOCK as BLOCK;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
-/// Bytes of four elements of the largest type.
-const LARGEST_FOUR: usize = 32;
+/// Bytes of a vector of four elements of the largest type.
+const LARGEST_VECTOR: usize = 32;
 
 /// Which end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,110 +51,60 @@ impl Extreme {
     }
 }
 
-/// The indices of the largest elements along `axis`, which keeps size one, as `index_dtype`.
-///
-/// # Errors
-///
-/// As [`index_of`].
-pub fn argmax(
-    client: &Client,
-    input: TensorHandle,
-    axis: usize,
-    index_dtype: ElemType,
-) -> Result<TensorHandle, KernelError> {
-    index_of(client, Extreme::Max, input, axis, index_dtype)
+/// Defines a function for each end, for callers that take one as a function.
+macro_rules! functions_of_ends {
+    ($($(#[$documentation:meta])* $name:ident = $search:ident($end:ident) -> $result:ty;)*) => {$(
+        $(#[$documentation])*
+        ///
+        /// # Errors
+        ///
+        /// As [`index_of_planned`] without a plan.
+        pub fn $name(
+            client: &Client,
+            input: TensorHandle,
+            axis: usize,
+            index_dtype: ElemType,
+        ) -> Result<$result, KernelError> {
+            $search(client, Extreme::$end, input, axis, index_dtype, None)
+        }
+    )*};
 }
 
-/// The indices of the smallest elements along `axis`, which keeps size one, as `index_dtype`.
-///
-/// # Errors
-///
-/// As [`index_of`].
-pub fn argmin(
-    client: &Client,
-    input: TensorHandle,
-    axis: usize,
-    index_dtype: ElemType,
-) -> Result<TensorHandle, KernelError> {
-    index_of(client, Extreme::Min, input, axis, index_dtype)
+functions_of_ends! {
+    /// The indices of the largest elements along `axis`, which keeps size one, as `index_dtype`.
+    argmax = index_of_planned(Max) -> TensorHandle;
+    /// The indices of the smallest elements along `axis`, which keeps size one, as `index_dtype`.
+    argmin = index_of_planned(Min) -> TensorHandle;
+    /// The largest elements along `axis`, which keeps size one, and their indices as `index_dtype`.
+    max_with_indices = with_index_planned(Max) -> (TensorHandle, TensorHandle);
+    /// The smallest elements along `axis`, which keeps size one, and their indices as `index_dtype`.
+    min_with_indices = with_index_planned(Min) -> (TensorHandle, TensorHandle);
 }
 
-/// The largest elements along `axis`, which keeps size one, and their indices as `index_dtype`.
+/// [`argmax`] or [`argmin`] by a plan of the caller's choice, or by that of [`plan::plan`]; no plan changes the result.
 ///
 /// # Errors
 ///
-/// As [`index_of`].
-pub fn max_with_indices(
-    client: &Client,
-    input: TensorHandle,
-    axis: usize,
-    index_dtype: ElemType,
-) -> Result<(TensorHandle, TensorHandle), KernelError> {
-    with_index(client, Extreme::Max, input, axis, index_dtype)
-}
-
-/// The smallest elements along `axis`, which keeps size one, and their indices as `index_dtype`.
-///
-/// # Errors
-///
-/// As [`index_of`].
-pub fn min_with_indices(
-    client: &Client,
-    input: TensorHandle,
-    axis: usize,
-    index_dtype: ElemType,
-) -> Result<(TensorHandle, TensorHandle), KernelError> {
-    with_index(client, Extreme::Min, input, axis, index_dtype)
-}
-
-/// [`argmax`] or [`argmin`].
-///
-/// # Errors
-///
-/// Refuses an axis that the tensor does not have or that has no element, a tensor that 32-bit indices do not reach, and
-/// element types that the device does not compute.
-pub fn index_of(
-    client: &Client,
-    end: Extreme,
-    input: TensorHandle,
-    axis: usize,
-    index_dtype: ElemType,
-) -> Result<TensorHandle, KernelError> {
-    Search::new(client, end, input, axis, index_dtype)?.index_of(client, index_dtype, None)
-}
-
-/// [`index_of`] by a plan of the caller's choice, which cannot change the result.
-///
-/// # Errors
-///
-/// As [`index_of`], and a plan that does not apply or whose cubes the device does not have.
+/// Refuses an axis that the tensor does not have or that has no element, a tensor that 32-bit indices do not reach,
+/// element types that the device does not compute, and a plan that does not apply or whose cubes the device does not have.
 pub fn index_of_planned(
     client: &Client,
     end: Extreme,
     input: TensorHandle,
     axis: usize,
     index_dtype: ElemType,
-    plan: Plan,
+    plan: Option<Plan>,
 ) -> Result<TensorHandle, KernelError> {
-    Search::new(client, end, input, axis, index_dtype)?.index_of(client, index_dtype, Some(plan))
+    let search = Search::new(client, end, input, axis, index_dtype)?;
+    let indices = search.output(client, index_dtype);
+    if let Some(pass) = search.last_pass(client, plan)? {
+        pass.launch(client, indices.clone(), None);
+    }
+    Ok(indices)
 }
 
-/// [`max_with_indices`] or [`min_with_indices`].
-///
-/// # Errors
-///
-/// As [`index_of`].
-pub fn with_index(
-    client: &Client,
-    end: Extreme,
-    input: TensorHandle,
-    axis: usize,
-    index_dtype: ElemType,
-) -> Result<(TensorHandle, TensorHandle), KernelError> {
-    Search::new(client, end, input, axis, index_dtype)?.with_index(client, index_dtype, None)
-}
-
-/// [`with_index`] by a plan of the caller's choice, which cannot change the results.
+/// [`max_with_indices`] or [`min_with_indices`] by a plan of the caller's choice, or by that of [`plan::plan`]; no plan
+/// changes the results.
 ///
 /// # Errors
 ///
@@ -162,9 +115,14 @@ pub fn with_index_planned(
     input: TensorHandle,
     axis: usize,
     index_dtype: ElemType,
-    plan: Plan,
+    plan: Option<Plan>,
 ) -> Result<(TensorHandle, TensorHandle), KernelError> {
-    Search::new(client, end, input, axis, index_dtype)?.with_index(client, index_dtype, Some(plan))
+    let search = Search::new(client, end, input, axis, index_dtype)?;
+    let (values, indices) = (search.output(client, search.input.dtype), search.output(client, index_dtype));
+    if let Some(pass) = search.last_pass(client, plan)? {
+        pass.launch(client, indices.clone(), Some(values.clone()));
+    }
+    Ok((values, indices))
 }
 
 /// A checked search.
@@ -195,37 +153,14 @@ impl Search {
             return Err(KernelError::Dtype { kernel, dtype: index_dtype, remedy });
         }
         let shape = reduced_shape(kernel, input.shape(), input.strides(), &[axis])?;
-        if input.shape()[axis] == 0 {
-            let reason = format!("no element along axis {axis} of shape {:?}, want at least one", input.shape());
-            return Err(KernelError::Shape { kernel, reason });
-        }
+        require_shapes(kernel, input.shape()[axis] != 0, || {
+            format!("no element along axis {axis} of shape {:?}, want at least one", input.shape())
+        })?;
         Ok(Self { end, input, key, axis, shape })
     }
 
     fn output(&self, client: &Client, dtype: ElemType) -> TensorHandle {
         unwritten(client, self.shape.clone(), dtype)
-    }
-
-    fn index_of(self, client: &Client, index_dtype: ElemType, plan: Option<Plan>) -> Result<TensorHandle, KernelError> {
-        let indices = self.output(client, index_dtype);
-        if let Some(pass) = self.last_pass(client, plan)? {
-            pass.index_of(client, indices.clone());
-        }
-        Ok(indices)
-    }
-
-    fn with_index(
-        self,
-        client: &Client,
-        index_dtype: ElemType,
-        plan: Option<Plan>,
-    ) -> Result<(TensorHandle, TensorHandle), KernelError> {
-        let indices = self.output(client, index_dtype);
-        let values = self.output(client, self.input.dtype);
-        if let Some(pass) = self.last_pass(client, plan)? {
-            pass.with_index(client, values.clone(), indices.clone());
-        }
-        Ok((values, indices))
     }
 
     /// Launches every pass but the last one; `None` where the result has no element.
@@ -243,20 +178,20 @@ impl Search {
         let input = if in_place { input } else { with_reduced_last(client, input, &[axis]) };
         let view = problem.view;
         let mut positions = view.axis;
-        // The first pass reads no survivors, and not every pass reads fours, but a binding has to be there.
-        let unread = new_indices(client, LARGEST_FOUR / size_of::<u32>());
-        let mut form =
-            extreme::Form { cube: first, first: true, fours: matches!(plan.first, plan::Pass::FourElements { .. }) };
-        let mut survivors = unread.clone();
+        // The first pass reads no candidates, and not every pass reads vectors, but a binding has to be there.
+        let unread = new_indices(client, LARGEST_VECTOR / size_of::<u32>());
+        let in_vectors = matches!(plan.first, plan::Pass::FourElements { .. });
+        let mut form = extreme::Form { cube: first, first: true, in_vectors };
+        let mut candidates = unread.clone();
         loop {
             let blocks = positions.div_ceil(BLOCK);
-            let fours = if form.fours { input.clone() } else { unread.clone() };
-            let pass = Pass { end, input: input.clone(), fours, key, survivors, view, positions, blocks, form };
+            let vectors = if form.in_vectors { input.clone() } else { unread.clone() };
+            let pass = Pass { end, input: input.clone(), vectors, key, candidates, view, positions, blocks, form };
             let Some(cube) = plan.totals.filter(|_| blocks > 1) else { return Ok(Some(pass)) };
-            survivors = new_indices(client, view.outputs as usize * blocks as usize);
-            pass.index_of(client, survivors.clone());
+            candidates = new_indices(client, view.outputs as usize * blocks as usize);
+            pass.launch(client, candidates.clone(), None);
             positions = blocks;
-            form = extreme::Form { cube, first: false, fours: false };
+            form = extreme::Form { cube, first: false, in_vectors: false };
         }
     }
 }
@@ -265,14 +200,15 @@ fn new_indices(client: &Client, length: usize) -> TensorHandle {
     unwritten(client, vec![length], U32)
 }
 
-/// One launch: from `positions` candidates an output to one for each of `blocks`.
+/// One launch: from `positions` elements of an output, or candidates, to an index for each of `blocks`.
 struct Pass {
     end: Extreme,
     input: TensorHandle,
-    /// The input where it is read in fours.
-    fours: TensorHandle,
+    /// The input where it is read in vectors of four.
+    vectors: TensorHandle,
     key: ElemType,
-    survivors: TensorHandle,
+    /// The indices that the pass before has found: `[outputs, positions]`.
+    candidates: TensorHandle,
     view: View,
     positions: u32,
     blocks: u32,
@@ -280,55 +216,53 @@ struct Pass {
 }
 
 impl Pass {
-    fn cubes(&self) -> (CubeCount, CubeDim) {
+    /// Writes an index for each block, or with `values`, where an output has one block, the element there too.
+    fn launch(self, client: &Client, indices: TensorHandle, values: Option<TensorHandle>) {
         let Cube { width, groups } = self.form.cube;
         let cubes = (self.view.outputs as usize * self.blocks as usize).div_ceil(width as usize);
-        (crate::grid::cubes(cubes), CubeDim::new_2d(width, groups))
-    }
-
-    fn index_of(self, client: &Client, indices: TensorHandle) {
-        let (count, dim) = self.cubes();
+        let (count, dim) = (crate::grid::cubes(cubes), CubeDim::new_2d(width, groups));
         let dtypes = [self.input.dtype, self.key, indices.dtype];
+        let view = ViewLaunch::of(&self.view);
+        let [input, vectors, candidates] =
+            [self.input, self.vectors, self.candidates].map(|tensor| tensor.into_arg().into_buffer_arg());
+        let indices = indices.into_arg().into_buffer_arg();
         // SAFETY: a unit writes only where its output and block exist, at a place of its own, and `indices` holds one
-        // for each. It reads only elements of the view, which `input` covers, and only survivors of its own output.
+        // for each, `values` one for each output. It reads only elements of the view, which `input` covers, and only
+        // candidates of its own output.
         unsafe {
-            extreme::index_of_extreme::launch_unchecked(
-                client,
-                count,
-                dim,
-                self.input.into_arg().into_buffer_arg(),
-                self.fours.into_arg().into_buffer_arg(),
-                self.survivors.into_arg().into_buffer_arg(),
-                indices.into_arg().into_buffer_arg(),
-                GeometryLaunch::of(&self.view, self.blocks),
-                self.positions,
-                self.form,
-                self.end.operation(),
-                dtypes,
-            );
-        }
-    }
-
-    fn with_index(self, client: &Client, values: TensorHandle, indices: TensorHandle) {
-        let (count, dim) = self.cubes();
-        let dtypes = [self.input.dtype, self.key, indices.dtype];
-        // SAFETY: as in `index_of`, with one block an output, and one value for each.
-        unsafe {
-            extreme::extreme_with_index::launch_unchecked(
-                client,
-                count,
-                dim,
-                self.input.into_arg().into_buffer_arg(),
-                self.fours.into_arg().into_buffer_arg(),
-                self.survivors.into_arg().into_buffer_arg(),
-                values.into_arg().into_buffer_arg(),
-                indices.into_arg().into_buffer_arg(),
-                GeometryLaunch::of(&self.view, 1),
-                self.positions,
-                self.form,
-                self.end.operation(),
-                dtypes,
-            );
+            match values {
+                None => extreme::index_of_extreme::launch_unchecked(
+                    client,
+                    count,
+                    dim,
+                    input,
+                    vectors,
+                    candidates,
+                    indices,
+                    view,
+                    self.blocks,
+                    self.positions,
+                    self.form,
+                    self.end.operation(),
+                    dtypes,
+                ),
+                Some(values) => extreme::extreme_with_index::launch_unchecked(
+                    client,
+                    count,
+                    dim,
+                    input,
+                    vectors,
+                    candidates,
+                    values.into_arg().into_buffer_arg(),
+                    indices,
+                    view,
+                    self.blocks,
+                    self.positions,
+                    self.form,
+                    self.end.operation(),
+                    dtypes,
+                ),
+            }
         }
     }
 }

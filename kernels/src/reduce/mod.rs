@@ -24,17 +24,19 @@
 //!
 //! # Cost
 //!
-//! A pass reduces each block of [`COLUMNS_BLOCK`](crate::order::COLUMNS_BLOCK) = 4096 elements of an output to one value:
-//! `n` reads an output, and one launch for each factor of 4096 of `n`. A tensor whose kept or
-//! reduced axes do not collapse to two strides each is copied first. A unit reads at most one block, well below [`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS) loop iterations.
+//! A pass, which is one launch, reduces each block of [`COLUMNS_BLOCK`](crate::order::COLUMNS_BLOCK) = 4096 elements of an
+//! output to one value; the next pass reduces these values, until one is left: one pass up to 4096 elements, two up to
+//! 4096^2, three up to 2^32. The first pass reads each element once. A unit reads one block at most, which is well below
+//! [`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS). A tensor whose kept or reduced axes do not collapse to two strides each is
+//! copied first.
 //!
 //! # Plans
 //!
-//! | first pass | a unit has | reads | for |
+//! | first pass | a unit reduces | and reads at a time | used for |
 //! |---|---|---|---|
-//! | [`Single`](plan::Pass::Single) | a block, or some of its columns | single elements | any layout |
-//! | [`FourElements`](plan::Pass::FourElements) | a block | four elements of an output | rows, on software drivers |
-//! | [`FourOutputs`](plan::Pass::FourOutputs) | the same block of four outputs | an element each of four outputs | columns, on software drivers |
+//! | [`Single`](plan::Pass::Single) | a block, or some of its columns | one element | any layout |
+//! | [`FourElements`](plan::Pass::FourElements) | a block | four adjacent elements of an output | rows, on software drivers |
+//! | [`FourOutputs`](plan::Pass::FourOutputs) | one block of each of four outputs | one element of each | columns, on software drivers |
 //!
 //! `Single` and `FourElements` can also compute a program's results where they read them. Later passes read single values
 //! of blocks.
@@ -45,160 +47,58 @@
 
 pub mod extreme;
 mod kernel;
-mod passes;
+mod launch;
+mod operands;
+mod operation;
 pub mod plan;
 pub mod reference;
+mod view;
+
+pub use operation::Operation;
 
 use crate::KernelError;
-use crate::device::Machine;
-use crate::dtype::key::KeyFor;
 use crate::elementwise::{self, Bound, Operands, Program, Results};
-use crate::view::axis_length;
-use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
+use crate::error::require_shapes;
+use cubecl::ir::{ElemType, FloatKind, IntKind};
 use cubecl::prelude::*;
-use cubecl::std::tensor::{TensorHandle, into_contiguous};
-use passes::{First, Passes};
+use cubecl::std::tensor::TensorHandle;
+use launch::{First, Passes};
+use operands::{checked, reduced_shape, with_reduced_last};
+use operation::accumulator_of;
 use plan::{Kind, Plan, Problem};
 use std::sync::Arc;
 
-/// What a reduction computes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Operation {
-    /// The sum.
-    Sum,
-    /// The product.
-    Prod,
-    /// The sum divided by the number of elements.
-    Mean,
-    /// The largest element.
-    Max,
-    /// The smallest element.
-    Min,
-    /// The largest magnitude. That of the smallest signed integer wraps to itself.
-    MaxAbs,
-    /// Whether some element is not zero.
-    Any,
-    /// Whether no element is zero.
-    All,
-}
-
-impl Operation {
-    /// The name errors carry.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Sum => "reduce::sum",
-            Self::Prod => "reduce::prod",
-            Self::Mean => "reduce::mean",
-            Self::Max => "reduce::max",
-            Self::Min => "reduce::min",
-            Self::MaxAbs => "reduce::max_abs",
-            Self::Any => "reduce::any",
-            Self::All => "reduce::all",
+/// Defines a function for each operation, for callers that take one as a function.
+macro_rules! functions_of_operations {
+    ($($(#[$documentation:meta])* $name:ident = $operation:ident;)*) => {$(
+        $(#[$documentation])*
+        ///
+        /// # Errors
+        ///
+        /// As [`reduce`].
+        pub fn $name(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<TensorHandle, KernelError> {
+            reduce(client, Operation::$operation, input, axes)
         }
-    }
-
-    /// What the key of a float is made for, where floats are compared.
-    fn key(self) -> KeyFor {
-        match self {
-            Self::MaxAbs => KeyFor::Magnitude,
-            Self::Min => KeyFor::Minimum,
-            _ => KeyFor::Maximum,
-        }
-    }
-
-    /// The type in which elements of `dtype` are reduced; `None` where the operation has no version for it.
-    pub(crate) fn accumulator(self, dtype: ElemType) -> Option<ElemType> {
-        let compared = matches!(self, Self::Max | Self::Min | Self::MaxAbs);
-        let logical = matches!(self, Self::Any | Self::All);
-        match dtype {
-            ElemType::Float(_) if logical => None,
-            ElemType::Float(FloatKind::F32 | FloatKind::F16 | FloatKind::BF16) => match compared {
-                true => Some(ElemType::Int(IntKind::I32)),
-                false => Some(ElemType::Float(FloatKind::F32)),
-            },
-            ElemType::Float(FloatKind::F64) => match compared {
-                true => Some(ElemType::Int(IntKind::I64)),
-                false => Some(dtype),
-            },
-            ElemType::Int(_) | ElemType::UInt(_) if logical => Some(ElemType::UInt(UIntKind::U32)),
-            ElemType::Int(IntKind::I64) | ElemType::UInt(UIntKind::U64) => Some(dtype),
-            ElemType::Int(_) => Some(ElemType::Int(IntKind::I32)),
-            ElemType::UInt(_) => Some(ElemType::UInt(UIntKind::U32)),
-            _ => None,
-        }
-    }
+    )*};
 }
 
-/// The sum over `axes`, which keep size one.
-///
-/// # Errors
-///
-/// As [`reduce`].
-pub fn sum(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<TensorHandle, KernelError> {
-    reduce(client, Operation::Sum, input, axes)
-}
-
-/// The product over `axes`, which keep size one.
-///
-/// # Errors
-///
-/// As [`reduce`].
-pub fn prod(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<TensorHandle, KernelError> {
-    reduce(client, Operation::Prod, input, axes)
-}
-
-/// The mean over `axes`, which keep size one; of integers truncated towards zero.
-///
-/// # Errors
-///
-/// As [`reduce`].
-pub fn mean(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<TensorHandle, KernelError> {
-    reduce(client, Operation::Mean, input, axes)
-}
-
-/// The largest element over `axes`, which keep size one.
-///
-/// # Errors
-///
-/// As [`reduce`].
-pub fn max(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<TensorHandle, KernelError> {
-    reduce(client, Operation::Max, input, axes)
-}
-
-/// The smallest element over `axes`, which keep size one.
-///
-/// # Errors
-///
-/// As [`reduce`].
-pub fn min(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<TensorHandle, KernelError> {
-    reduce(client, Operation::Min, input, axes)
-}
-
-/// The largest magnitude over `axes`, which keep size one.
-///
-/// # Errors
-///
-/// As [`reduce`].
-pub fn max_abs(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<TensorHandle, KernelError> {
-    reduce(client, Operation::MaxAbs, input, axes)
-}
-
-/// Whether some element over `axes` is not zero, as 0 or 1 of the input's type.
-///
-/// # Errors
-///
-/// As [`reduce`].
-pub fn any(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<TensorHandle, KernelError> {
-    reduce(client, Operation::Any, input, axes)
-}
-
-/// Whether no element over `axes` is zero, as 0 or 1 of the input's type.
-///
-/// # Errors
-///
-/// As [`reduce`].
-pub fn all(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<TensorHandle, KernelError> {
-    reduce(client, Operation::All, input, axes)
+functions_of_operations! {
+    /// The sum over `axes`, which keep size one.
+    sum = Sum;
+    /// The product over `axes`, which keep size one.
+    prod = Prod;
+    /// The mean over `axes`, which keep size one; of integers truncated towards zero.
+    mean = Mean;
+    /// The largest element over `axes`, which keep size one.
+    max = Max;
+    /// The smallest element over `axes`, which keep size one.
+    min = Min;
+    /// The largest magnitude over `axes`, which keep size one.
+    max_abs = MaxAbs;
+    /// Whether some element over `axes` is not zero, as 0 or 1 of the input's type.
+    any = Any;
+    /// Whether no element over `axes` is zero, as 0 or 1 of the input's type.
+    all = All;
 }
 
 /// Any of the above over `axes`, which keep size one, launched by [`plan::plan`].
@@ -213,26 +113,15 @@ pub fn reduce(
     input: TensorHandle,
     axes: &[usize],
 ) -> Result<TensorHandle, KernelError> {
-    reduce_by(client, operation, input, axes, None)
+    reduce_planned(client, operation, input, axes, None)
 }
 
-/// [`reduce`] by a plan of the caller's choice, which cannot change the result.
+/// [`reduce`] by a plan of the caller's choice, or by that of [`plan::plan`]; no plan changes the result.
 ///
 /// # Errors
 ///
 /// As [`reduce`], and a plan that does not apply or whose cubes the device does not have.
 pub fn reduce_planned(
-    client: &Client,
-    operation: Operation,
-    input: TensorHandle,
-    axes: &[usize],
-    plan: Plan,
-) -> Result<TensorHandle, KernelError> {
-    reduce_by(client, operation, input, axes, Some(plan))
-}
-
-/// [`reduce`] by a plan, or by the one that [`plan::plan`] chooses.
-fn reduce_by(
     client: &Client,
     operation: Operation,
     input: TensorHandle,
@@ -247,10 +136,11 @@ fn reduce_by(
     if n == 0 {
         return empty(client, operation, dtype, shape);
     }
-    if operation == Operation::Mean && accumulator == ElemType::Int(IntKind::I32) && n > i32::MAX as usize {
-        let reason = format!("mean of {n} elements of {dtype}, want at most {} to divide by", i32::MAX);
-        return Err(KernelError::Shape { kernel: name, reason });
-    }
+    require_shapes(
+        name,
+        !(operation == Operation::Mean && accumulator == ElemType::Int(IntKind::I32) && n > i32::MAX as usize),
+        || format!("mean of {n} elements of {dtype}, want at most {} to divide by", i32::MAX),
+    )?;
     if shape.contains(&0) {
         return Ok(TensorHandle::new_contiguous(shape, client.empty(0), dtype));
     }
@@ -291,10 +181,10 @@ pub fn reduce_program(
     input: Computed<'_>,
     axes: &[usize],
 ) -> Result<(Results, TensorHandle), KernelError> {
-    reduce_program_by(client, operation, input, axes, None)
+    reduce_program_planned(client, operation, input, axes, None)
 }
 
-/// [`reduce_program`] by a plan of the caller's choice, which cannot change the results.
+/// [`reduce_program`] by a plan of the caller's choice, or by that of [`plan::plan`]; no plan changes the results.
 ///
 /// # Errors
 ///
@@ -304,17 +194,6 @@ pub fn reduce_program(
 ///
 /// As [`reduce_program`].
 pub fn reduce_program_planned(
-    client: &Client,
-    operation: Operation,
-    input: Computed<'_>,
-    axes: &[usize],
-    plan: Plan,
-) -> Result<(Results, TensorHandle), KernelError> {
-    reduce_program_by(client, operation, input, axes, Some(plan))
-}
-
-/// [`reduce_program`] by a plan, or by the one that [`plan::plan`] chooses.
-fn reduce_program_by(
     client: &Client,
     operation: Operation,
     input: Computed<'_>,
@@ -346,24 +225,6 @@ fn reduce_program_by(
     Ok((bound.into_results(), TensorHandle::new_contiguous(shape, reduced, dtype)))
 }
 
-/// The type in which elements of `dtype` are reduced, or a refusal.
-fn accumulator_of(client: &Client, operation: Operation, dtype: ElemType) -> Result<ElemType, KernelError> {
-    let supported = |dtype| client.properties().supports_type(dtype);
-    operation
-        .accumulator(dtype)
-        .filter(|&accumulator| supported(dtype) && supported(accumulator))
-        .ok_or(KernelError::Dtype { kernel: operation.name(), dtype, remedy: "cast the tensor to another type" })
-}
-
-/// The plan, or the one that [`plan::plan`] chooses; an error if it does not apply.
-fn checked(client: &Client, kernel: &'static str, plan: Option<Plan>, problem: &Problem) -> Result<Plan, KernelError> {
-    let plan = plan.unwrap_or_else(|| plan::plan(problem, Machine::of(client)));
-    match plan.refuses(problem) {
-        Some(reason) => Err(KernelError::Plan { kernel, reason }),
-        None => Ok(plan),
-    }
-}
-
 /// Runs a program that reduces the word `reduced`, and writes that word too: the program's results, and the word.
 fn written(client: &Client, input: Computed<'_>, reduced: usize) -> Result<(Results, TensorHandle), KernelError> {
     let Computed { program, shape, operands, condition_dtype } = input;
@@ -386,25 +247,6 @@ fn dense(shape: &[usize]) -> Vec<usize> {
     (0..shape.len()).map(|axis| shape[axis + 1..].iter().product()).collect()
 }
 
-/// The shape of the result.
-fn reduced_shape(
-    name: &'static str,
-    shape: &[usize],
-    strides: &[usize],
-    axes: &[usize],
-) -> Result<Vec<usize>, KernelError> {
-    for &axis in axes {
-        axis_length(name, shape, axis)?;
-    }
-    let last = shape.iter().zip(strides).map(|(&size, &stride)| size.saturating_sub(1) * stride);
-    let (elements, span) = (shape.iter().product::<usize>(), last.sum::<usize>());
-    if elements.max(span) > u32::MAX as usize {
-        let reason = format!("{elements} elements over {span} places in shape {shape:?}, want at most {}", u32::MAX);
-        return Err(KernelError::Shape { kernel: name, reason });
-    }
-    Ok(shape.iter().enumerate().map(|(axis, &size)| if axes.contains(&axis) { 1 } else { size }).collect())
-}
-
 /// The result of a reduction of no elements.
 fn empty(
     client: &Client,
@@ -424,15 +266,4 @@ fn empty(
     let value = InputScalar::new(value, dtype);
     let bytes = value.as_bytes().repeat(shape.iter().product());
     Ok(TensorHandle::new_contiguous(shape, client.create_from_slice(&bytes), dtype))
-}
-
-/// A dense copy of the input with the reduced axes last.
-fn with_reduced_last(client: &Client, input: TensorHandle, axes: &[usize]) -> TensorHandle {
-    let (reduced, kept): (Vec<usize>, Vec<usize>) = (0..input.shape().len()).partition(|axis| axes.contains(axis));
-    let order: Vec<usize> = kept.into_iter().chain(reduced).collect();
-    let shape: Vec<usize> = order.iter().map(|&i| input.shape()[i]).collect();
-    let strides: Vec<usize> = order.iter().map(|&i| input.strides()[i]).collect();
-    let dtype = input.dtype;
-    let permuted = TensorHandle::new(input.handle, shape, strides, dtype);
-    into_contiguous(client, permuted.binding(), dtype)
 }

@@ -1,109 +1,14 @@
 //! How a reduction or a search is laid over the device; every plan gives the same bits.
 
+pub use super::view::View;
+
 use crate::KernelError;
 use crate::device::{Machine, require_shared_memory, require_units};
 use crate::order::{COLUMNS, COLUMNS_BLOCK as BLOCK};
-use crate::view::{is_dense_in_vectors, join};
 use cubecl::prelude::Client;
 
 // A unit reads one block: its elements, and a loop over its columns around them, each of which is a loop to leave.
 const _: () = assert!(((BLOCK + 3 * COLUMNS) as usize) <= crate::grid::MAX_ITERATIONS);
-
-/// The elements of a reduction as two times two nested loops; strides count elements.
-///
-/// An output is `(outer, inner)`, its reduced index is `(axis_outer, axis_inner)`, both row-major.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct View {
-    /// Number of outputs.
-    pub outputs: u32,
-    /// Outputs in the inner of their two loops.
-    pub inner: u32,
-    /// Distance of two outputs of the outer loop.
-    pub outer_stride: u32,
-    /// Distance of two outputs of the inner loop.
-    pub inner_stride: u32,
-    /// Number of elements an output is reduced from.
-    pub axis: u32,
-    /// Elements in the inner of their two loops.
-    pub axis_inner: u32,
-    /// Distance of two elements of the outer loop.
-    pub axis_outer_stride: u32,
-    /// Distance of two elements of the inner loop.
-    pub axis_stride: u32,
-}
-
-impl View {
-    /// `outputs` rows of `axis` elements, row by row.
-    pub fn rows(outputs: u32, axis: u32) -> Self {
-        Self {
-            outputs,
-            inner: outputs.max(1),
-            outer_stride: 0,
-            inner_stride: axis,
-            axis,
-            axis_inner: axis.max(1),
-            axis_outer_stride: 0,
-            axis_stride: 1,
-        }
-    }
-
-    /// The view of `shape` with `strides` reduced over the axes for which `reduced` holds; `None` when the kept or the
-    /// reduced axes do not join to two loops. Every size is at least one.
-    pub fn of(shape: &[usize], strides: &[usize], reduced: &[bool]) -> Option<Self> {
-        let loops = |which: bool| {
-            let joined: Vec<(usize, usize)> =
-                join((0..shape.len()).filter(|&i| reduced[i] == which), shape, &[strides])
-                    .into_iter()
-                    .map(|(size, axis)| (size, strides[axis]))
-                    .collect();
-            match joined[..] {
-                [] => Some([(1, 0), (1, 0)]),
-                [inner] => Some([(1, 0), inner]),
-                [outer, inner] => Some([outer, inner]),
-                _ => None,
-            }
-        };
-        let ([outer, inner], [axis_outer, axis_inner]) = (loops(false)?, loops(true)?);
-        Some(Self {
-            outputs: (outer.0 * inner.0) as u32,
-            inner: inner.0 as u32,
-            outer_stride: outer.1 as u32,
-            inner_stride: inner.1 as u32,
-            axis: (axis_outer.0 * axis_inner.0) as u32,
-            axis_inner: axis_inner.0 as u32,
-            axis_outer_stride: axis_outer.1 as u32,
-            axis_stride: axis_inner.1 as u32,
-        })
-    }
-
-    /// The view of a dense copy of `shape` whose reduced axes are the last ones.
-    fn of_copy(shape: &[usize], reduced: &[bool]) -> Self {
-        let size = |which: bool| (0..shape.len()).filter(|&i| reduced[i] == which).map(|i| shape[i]).product::<usize>();
-        Self::rows(size(false) as u32, size(true) as u32)
-    }
-
-    /// Whether the elements of an output can be read four at a time: they are adjacent in memory, those of each output
-    /// begin at a multiple of four, and a block has a row at least, and whole fours in its last one.
-    pub fn has_elements_in_fours(&self) -> bool {
-        let outputs = [self.outer_stride as usize, self.inner_stride as usize];
-        let dense = is_dense_in_vectors(4, self.axis_stride as usize, outputs) && self.axis_inner == self.axis;
-        let last_block = self.axis - (self.blocks() - 1) * BLOCK;
-        dense && self.axis.is_multiple_of(4) && last_block >= COLUMNS
-    }
-
-    /// Whether four outputs at a time can be reduced: they are adjacent in memory, from a multiple of four on, at each
-    /// step along the axis.
-    pub fn has_outputs_in_fours(&self) -> bool {
-        let others = [self.outer_stride as usize, self.axis_stride as usize];
-        let dense = is_dense_in_vectors(4, self.inner_stride as usize, others) && self.axis_inner == self.axis;
-        dense && self.inner.is_multiple_of(4)
-    }
-
-    /// Blocks of an output: the values that one pass leaves of it.
-    pub fn blocks(&self) -> u32 {
-        self.axis.div_ceil(BLOCK)
-    }
-}
 
 /// What is reduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -213,12 +118,12 @@ impl Cube {
 pub enum Pass {
     /// Units read one element at a time.
     Single(Cube),
-    /// A unit has a block and reads [four of its elements](View::has_elements_in_fours) at a time.
+    /// A unit has a block and reads [four of its elements](View::has_elements_in_vectors) at a time.
     FourElements {
         /// Units of a cube.
         width: u32,
     },
-    /// A unit has the same block of [four outputs](View::has_outputs_in_fours), and reads an element of each at a time.
+    /// A unit has the same block of [four outputs](View::has_outputs_in_vectors), and reads an element of each at a time.
     /// Not for searches, nor for a program's results that are not in memory.
     FourOutputs {
         /// Units of a cube.
@@ -227,7 +132,7 @@ pub enum Pass {
 }
 
 impl Pass {
-    /// Units of a cube that reads in fours, on a software driver.
+    /// Units of a cube that reads vectors, on a software driver.
     const WIDTH: u32 = 8;
 
     /// The blocks of a cube, and the units of a block.
@@ -253,8 +158,8 @@ pub struct Plan {
 impl Plan {
     /// Every plan that applies to `problem`.
     pub fn candidates(problem: &Problem) -> Vec<Self> {
-        let fours = [Pass::FourElements { width: Pass::WIDTH }, Pass::FourOutputs { width: Pass::WIDTH }];
-        let firsts: Vec<Pass> = Cube::ALL.map(Pass::Single).into_iter().chain(fours).collect();
+        let in_vectors = [Pass::FourElements { width: Pass::WIDTH }, Pass::FourOutputs { width: Pass::WIDTH }];
+        let firsts: Vec<Pass> = Cube::ALL.map(Pass::Single).into_iter().chain(in_vectors).collect();
         let totals: Vec<Option<Cube>> = [None].into_iter().chain(Cube::ALL.map(Some)).collect();
         let mut plans = Vec::new();
         for first in firsts {
@@ -274,8 +179,8 @@ impl Plan {
             _ if cubes.into_iter().flatten().any(|cube| cube.width == 0 || cube.groups == 0) => "cubes with units",
             _ if self.totals.is_some() != (view.blocks() > 1) => "cubes for totals where an output has several blocks",
             _ if self.fuses && *kind != Kind::ProgramReduction => "results of a program",
-            Pass::FourElements { .. } if !view.has_elements_in_fours() => "elements in fours",
-            Pass::FourOutputs { .. } if !view.has_outputs_in_fours() => "outputs in fours",
+            Pass::FourElements { .. } if !view.has_elements_in_vectors() => "elements in vectors of four",
+            Pass::FourOutputs { .. } if !view.has_outputs_in_vectors() => "outputs in vectors of four",
             Pass::FourOutputs { .. } if self.fuses || *kind == Kind::Search => "elements in memory to reduce",
             _ => return None,
         };
@@ -288,10 +193,10 @@ pub fn plan(problem: &Problem, machine: Machine) -> Plan {
     let Problem { view, kind } = problem;
     let software = machine == Machine::Software;
     // On a software driver a program takes longer without vectors than writing and reading its results.
-    let fuses = *kind == Kind::ProgramReduction && (!software || view.has_elements_in_fours());
+    let fuses = *kind == Kind::ProgramReduction && (!software || view.has_elements_in_vectors());
     let first = match kind {
-        _ if software && view.has_elements_in_fours() => Pass::FourElements { width: Pass::WIDTH },
-        Kind::Reduction | Kind::ProgramReduction if software && view.has_outputs_in_fours() => {
+        _ if software && view.has_elements_in_vectors() => Pass::FourElements { width: Pass::WIDTH },
+        Kind::Reduction | Kind::ProgramReduction if software && view.has_outputs_in_vectors() => {
             Pass::FourOutputs { width: Pass::WIDTH }
         }
         _ => Pass::Single(Cube::of(view, machine)),

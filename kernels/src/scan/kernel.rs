@@ -1,15 +1,14 @@
 //! The device side.
 
+use super::operation::Operation;
 use crate::dtype::key::{KeyFor, float_key};
-use crate::grid::Tile;
-use crate::scan::Operation;
+use crate::grid::UnitPlace;
 use crate::view::Strides;
 use cubecl::prelude::*;
 
 /// `tensor[outer, length, inner]` in blocks of `block` elements along the axis.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 pub(super) struct Lines {
-    outer: u32,
     length: u32,
     inner: u32,
     block: u32,
@@ -42,47 +41,19 @@ fn combine<A: Numeric, K: Numeric>(left: A, right: A, #[comptime] operation: Ope
     }
 }
 
-/// A unit a line: goes through it with the last result of the block before and the chain of the current block.
-#[cube(launch_unchecked)]
-pub(super) fn scan_lines<F: Numeric, A: Numeric, K: Numeric>(
-    input: &[F],
-    output: &mut [F],
-    lines: Lines,
-    tile: Tile,
-    strides: Strides,
-    #[comptime] operation: Operation,
-    #[define(F, A, K)] _dtypes: [ElemType; 3],
-) {
-    let (outer, inner) = (tile.outer(), tile.inner());
-    if outer >= lines.outer || tile.axis() >= 1 || inner >= lines.inner {
-        terminate!();
-    }
-    let first = outer * lines.length * lines.inner + inner;
-    let mut before = A::from_int(0);
-    let mut local = A::from_int(0);
-    for at in 0..lines.length {
-        let value = A::cast_from(input[strides.offset(outer, at, inner)]);
-        let place = at & (lines.block - 1);
-        local = if place == 0 { value } else { combine::<A, K>(local, value, operation) };
-        let result = if at < lines.block { local } else { combine::<A, K>(before, local, operation) };
-        output[(first + at * lines.inner) as usize] = F::cast_from(result);
-        before = if place == lines.block - 1 { result } else { before };
-    }
-}
-
 /// A unit a block of a line: the last value of its chain, in `totals[outer, blocks, inner]`.
 #[cube(launch_unchecked)]
 pub(super) fn reduce_blocks<F: Numeric, A: Numeric, K: Numeric>(
     input: &[F],
     totals: &mut [A],
     lines: Lines,
-    tile: Tile,
+    unit: UnitPlace,
     strides: Strides,
     #[comptime] operation: Operation,
     #[define(F, A, K)] _dtypes: [ElemType; 3],
 ) {
-    let (outer, block, inner) = (tile.outer(), tile.axis(), tile.inner());
-    if outer >= lines.outer || block >= lines.blocks() || inner >= lines.inner {
+    let (outer, block, inner) = (unit.outer(), unit.axis(), unit.inner());
+    if !unit.exists() {
         terminate!();
     }
     let start = block * lines.block;
@@ -91,7 +62,7 @@ pub(super) fn reduce_blocks<F: Numeric, A: Numeric, K: Numeric>(
         let value = A::cast_from(input[strides.offset(outer, at, inner)]);
         local = combine::<A, K>(local, value, operation);
     }
-    totals[((outer * lines.blocks() + block) * lines.inner + inner) as usize] = local;
+    totals[unit.index()] = local;
 }
 
 /// A unit a line: makes of the totals of the blocks `first_block .. end_block` the results at their last elements, those
@@ -100,14 +71,14 @@ pub(super) fn reduce_blocks<F: Numeric, A: Numeric, K: Numeric>(
 pub(super) fn chain_totals<A: Numeric, K: Numeric>(
     totals: &mut [A],
     lines: Lines,
-    tile: Tile,
+    unit: UnitPlace,
     first_block: u32,
     end_block: u32,
     #[comptime] operation: Operation,
     #[define(A, K)] _dtypes: [ElemType; 2],
 ) {
-    let (outer, inner) = (tile.outer(), tile.inner());
-    if outer >= lines.outer || tile.axis() >= 1 || inner >= lines.inner {
+    let (outer, inner) = (unit.outer(), unit.inner());
+    if !unit.exists() {
         terminate!();
     }
     let first = outer * lines.blocks() * lines.inner + inner;
@@ -126,19 +97,20 @@ pub(super) fn scan_blocks<F: Numeric, A: Numeric, K: Numeric>(
     totals: &[A],
     output: &mut [F],
     lines: Lines,
-    tile: Tile,
+    unit: UnitPlace,
     strides: Strides,
     #[comptime] operation: Operation,
     #[define(F, A, K)] _dtypes: [ElemType; 3],
 ) {
-    let (outer, block, inner) = (tile.outer(), tile.axis(), tile.inner());
-    if outer >= lines.outer || block >= lines.blocks() || inner >= lines.inner {
+    let (outer, block, inner) = (unit.outer(), unit.axis(), unit.inner());
+    if !unit.exists() {
         terminate!();
     }
     let start = block * lines.block;
-    // The first block reads a total and does not use it.
-    let previous = select(block == 0, 0u32, block - 1);
-    let before = totals[((outer * lines.blocks() + previous) * lines.inner + inner) as usize];
+    let mut before = A::from_int(0);
+    if block > 0 {
+        before = totals[((outer * lines.blocks() + block - 1) * lines.inner + inner) as usize];
+    }
     let first = outer * lines.length * lines.inner + inner;
     let mut local = A::from_int(0);
     for at in start..min(start + lines.block, lines.length) {

@@ -1,9 +1,8 @@
 //! [`Plan::BruteForce`](super::Plan::BruteForce): each destination reads all indices of its line.
 
-use super::combine::Accumulator;
-use super::operands::{Form, Layout, Scatter};
-use super::plan::Problem;
-use crate::grid::{Tile, axis_grids};
+use super::combine::{Accumulator, Form};
+use super::operands::{Layout, Scatter};
+use crate::grid::{UnitPlace, axis_grids};
 use crate::index::row_of;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -16,12 +15,12 @@ fn brute_force<F: Numeric, A: Numeric, I: Int, N: Size>(
     values: &[Vector<F, N>],
     output: &mut [Vector<F, N>],
     layout: Layout,
-    tile: Tile,
+    unit: UnitPlace,
     #[comptime] form: Form,
     #[define(F, A, I)] _types: [ElemType; 3],
 ) {
-    let (outer, row, inner) = (tile.outer(), tile.axis(), tile.inner());
-    if outer >= layout.outer || row >= layout.rows || inner >= layout.inner {
+    let (outer, row, inner) = (unit.outer(), unit.axis(), unit.inner());
+    if !unit.exists() {
         terminate!();
     }
     let mut accumulator = Accumulator::<A, N>::new();
@@ -33,14 +32,14 @@ fn brute_force<F: Numeric, A: Numeric, I: Int, N: Size>(
         }
     }
     let before = tensor[layout.tensor.offset(outer, row, inner)];
-    let element = (outer * layout.rows + row) * layout.inner + inner;
-    output[element as usize] = accumulator.update::<F>(before, form);
+    output[unit.index()] = accumulator.update::<F>(before, form);
 }
 
 impl Scatter<'_> {
-    pub(super) fn brute_force(self, problem: &Problem) -> TensorHandle {
+    pub(super) fn brute_force(self) -> TensorHandle {
         let (output, width) = (self.output(), self.vector_width());
-        for (count, dim, tile) in axis_grids(problem.outer, problem.rows, problem.inner / width) {
+        let (outer, inner) = (self.problem.outer, self.problem.inner / width);
+        for (count, dim, unit) in axis_grids(outer, self.problem.rows, inner) {
             // SAFETY: units stop at the number of destinations; the views cover what the extents and their strides reach,
             // and no index addresses memory.
             unsafe {
@@ -50,11 +49,11 @@ impl Scatter<'_> {
                     dim,
                     width,
                     self.tensor.buffer(),
-                    self.indices.buffer(),
+                    self.indices.view.buffer(),
                     self.values.buffer(),
                     output.clone().into_arg().into_buffer_arg(),
-                    self.layout(width),
-                    tile,
+                    self.layout(outer, inner, width),
+                    unit,
                     self.form(),
                     self.types,
                 );

@@ -1,8 +1,18 @@
 //! The operations of updates, and the blocked order of values that come one by one.
 
-use super::Update;
-use super::operands::Form;
+use super::update::Update;
 use cubecl::prelude::*;
+
+/// What a kernel is compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Form {
+    pub update: Update,
+    pub is_float: bool,
+    /// Positions of one block: [`BLOCK`](crate::order::BLOCK).
+    pub block: u32,
+    /// Whether all positions are of one block.
+    pub one_block: bool,
+}
 
 #[cube]
 fn is_nan<A: Numeric>(value: A) -> bool {

@@ -30,8 +30,8 @@
 //!
 //! # Plans
 //!
-//! [`Plan`] has three ways to the same bits. `e` is the number of destination elements, `m` that of values, and there are
-//! `b = ceil(n / 1024)` blocks of positions. A column is one of the `outer x inner` elements of a row.
+//! [`Plan`] has three algorithms, with equal bits. `e` is the number of destination elements, `m` that of values, and
+//! `b = ceil(n / 1024)` that of blocks of positions. A column is all positions, or all rows, at one place of `[outer, inner]`.
 //!
 //! | plan | who computes | reads | scratch | launches |
 //! |---|---|---|---|---|
@@ -48,8 +48,11 @@ pub mod plan;
 mod privatised;
 pub mod reference;
 mod segmented;
+mod update;
 
+pub use operands::{Addressing, Operands};
 pub use plan::{Indexed, Plan, Problem};
+pub use update::Update;
 
 use crate::KernelError;
 use crate::device::Machine;
@@ -57,30 +60,11 @@ use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use operands::Scatter;
 
-/// How a value is combined with the element it updates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Update {
-    /// The value replaces the element.
-    Assign,
-    /// Sum.
-    Add,
-    /// Product.
-    Mul,
-    /// The smaller, NaN if either is.
-    Min,
-    /// The larger, NaN if either is.
-    Max,
-    /// Logical or of booleans stored as integers.
-    Or,
-}
-
-/// Updates `tensor` with `values` at `indices` along `dim`. `indices` and `values` have one shape, that of `tensor`
-/// but for `dim`. Returns a new tensor.
+/// Updates `tensor` with `values` at `indices` along `dim`: [`Addressing::Elements`]. Returns a new tensor.
 ///
 /// # Errors
 ///
-/// Shapes that do not fit together or that 32-bit indices do not reach, an element type without a kernel on this device,
-/// or more sources than any plan takes ([`KernelError::Plan`]).
+/// As [`update_planned`] without a plan.
 pub fn scatter(
     client: &Client,
     dim: usize,
@@ -89,32 +73,15 @@ pub fn scatter(
     values: TensorHandle,
     update: Update,
 ) -> Result<TensorHandle, KernelError> {
-    Scatter::along(client, dim, tensor, indices, values, update)?.run(None)
+    update_planned(client, Addressing::Elements { dim }, Operands { tensor, indices, values }, update, None)
 }
 
-/// [`scatter`] by a plan of the caller's choice, which cannot change the result.
+/// Updates the rows of `tensor` along `dim` that `indices` name with those of `values`: [`Addressing::Rows`]. Returns a
+/// new tensor.
 ///
 /// # Errors
 ///
-/// As [`scatter`], and a plan that does not apply ([`KernelError::Plan`]).
-pub fn scatter_planned(
-    client: &Client,
-    dim: usize,
-    tensor: TensorHandle,
-    indices: TensorHandle,
-    values: TensorHandle,
-    update: Update,
-    plan: Plan,
-) -> Result<TensorHandle, KernelError> {
-    Scatter::along(client, dim, tensor, indices, values, update)?.run(Some(plan))
-}
-
-/// Updates the rows of `tensor` along `dim` that the one-dimensional `indices` name with those of `values`, whose
-/// shape is that of `tensor` but for `dim`, where it has one row an index. Returns a new tensor.
-///
-/// # Errors
-///
-/// As [`scatter`].
+/// As [`update_planned`] without a plan.
 pub fn select_assign(
     client: &Client,
     dim: usize,
@@ -123,64 +90,15 @@ pub fn select_assign(
     values: TensorHandle,
     update: Update,
 ) -> Result<TensorHandle, KernelError> {
-    Scatter::rows(client, dim, tensor, indices, values, update)?.run(None)
+    update_planned(client, Addressing::Rows { dim }, Operands { tensor, indices, values }, update, None)
 }
 
-/// [`select_assign`] by a plan of the caller's choice, which cannot change the result.
+/// Updates the slices of `tensor` that the tuples of `indices` name with those of `values`: [`Addressing::Tuples`].
+/// Returns a new tensor.
 ///
 /// # Errors
 ///
-/// As [`scatter_planned`].
-pub fn select_assign_planned(
-    client: &Client,
-    dim: usize,
-    tensor: TensorHandle,
-    indices: TensorHandle,
-    values: TensorHandle,
-    update: Update,
-    plan: Plan,
-) -> Result<TensorHandle, KernelError> {
-    Scatter::rows(client, dim, tensor, indices, values, update)?.run(Some(plan))
-}
-
-/// Updates the rows of each line of `tensor[lines, rows, inner]` that `indices[lines, positions]` name with those of
-/// `values[lines, positions, inner]`. Returns a new tensor.
-///
-/// # Errors
-///
-/// As [`scatter`].
-pub fn update_lines(
-    client: &Client,
-    tensor: TensorHandle,
-    indices: TensorHandle,
-    values: TensorHandle,
-    update: Update,
-) -> Result<TensorHandle, KernelError> {
-    Scatter::lines(client, tensor, indices, values, update)?.run(None)
-}
-
-/// [`update_lines`] by a plan of the caller's choice, which cannot change the result.
-///
-/// # Errors
-///
-/// As [`scatter_planned`].
-pub fn update_lines_planned(
-    client: &Client,
-    tensor: TensorHandle,
-    indices: TensorHandle,
-    values: TensorHandle,
-    update: Update,
-    plan: Plan,
-) -> Result<TensorHandle, KernelError> {
-    Scatter::lines(client, tensor, indices, values, update)?.run(Some(plan))
-}
-
-/// Updates the slices of `tensor` that the tuples along the last axis of `indices[.., k]` name by their position in the
-/// first `k` axes with those of `values`, of shape `indices[..] ++ tensor[k..]`. Returns a new tensor.
-///
-/// # Errors
-///
-/// As [`scatter`].
+/// As [`update_planned`] without a plan.
 pub fn scatter_nd(
     client: &Client,
     tensor: TensorHandle,
@@ -188,42 +106,39 @@ pub fn scatter_nd(
     values: TensorHandle,
     update: Update,
 ) -> Result<TensorHandle, KernelError> {
-    Scatter::slices(client, tensor, indices, values, update)?.run(None)
+    update_planned(client, Addressing::Tuples, Operands { tensor, indices, values }, update, None)
 }
 
-/// [`scatter_nd`] by a plan of the caller's choice, which cannot change the result.
+/// Updates a tensor by a plan of the caller's choice, or by the one that [`plan::plan`] chooses; no plan changes the result.
+/// Returns a new tensor.
 ///
 /// # Errors
 ///
-/// As [`scatter_planned`].
-pub fn scatter_nd_planned(
+/// Shapes that do not fit together or that 32-bit indices do not reach, an element type without a kernel on this device, a
+/// plan that does not apply, and more sources than any plan takes ([`KernelError::Plan`]).
+pub fn update_planned(
     client: &Client,
-    tensor: TensorHandle,
-    indices: TensorHandle,
-    values: TensorHandle,
+    addressing: Addressing,
+    operands: Operands,
     update: Update,
-    plan: Plan,
+    plan: Option<Plan>,
 ) -> Result<TensorHandle, KernelError> {
-    Scatter::slices(client, tensor, indices, values, update)?.run(Some(plan))
-}
-
-impl Scatter<'_> {
-    /// Launches the given plan, or the one that [`plan::plan`] chooses.
-    fn run(self, plan: Option<Plan>) -> Result<TensorHandle, KernelError> {
-        let Some(problem) = self.problem() else { return Ok(self.copy()) };
-        let kernel = self.kernel;
-        let chosen = plan.unwrap_or_else(|| plan::plan(&problem, Machine::of(self.client)));
-        if let Some(refused) = chosen.refuses(&problem) {
-            let reason = match plan {
-                Some(_) => refused,
-                None => format!("{problem:?} has more values than a launch takes; update in several calls"),
-            };
-            return Err(KernelError::Plan { kernel, reason });
-        }
-        Ok(match chosen {
-            Plan::BruteForce => self.brute_force(&problem),
-            Plan::Privatised => self.privatised(&problem),
-            Plan::Segmented(sort) => self.segmented(&problem, sort),
-        })
+    let scatter = Scatter::new(client, addressing, operands, update)?;
+    let problem = scatter.problem;
+    if problem.elements() == 0 || problem.positions == 0 {
+        return Ok(scatter.copy());
     }
+    let chosen = plan.unwrap_or_else(|| plan::plan(&problem, Machine::of(client)));
+    if let Some(refused) = chosen.refuses(&problem) {
+        let reason = match plan {
+            Some(_) => refused,
+            None => format!("{problem:?} has more values than a launch takes; update in several calls"),
+        };
+        return Err(KernelError::Plan { kernel: addressing.name(), reason });
+    }
+    Ok(match chosen {
+        Plan::BruteForce => scatter.brute_force(),
+        Plan::Privatised => scatter.privatised(),
+        Plan::Segmented(sort) => scatter.segmented(sort),
+    })
 }

@@ -1,6 +1,6 @@
 //! Which launches compute an update; every plan gives the same bits.
 
-use super::Update;
+use super::update::Update;
 use crate::device::Machine;
 use crate::grid::MAX_ITERATIONS;
 use crate::order::BLOCK;
@@ -82,9 +82,14 @@ impl Problem {
         self.positions.div_ceil(BLOCK)
     }
 
-    /// Windows of sorted keys in which a run may begin, in [`Plan::Segmented`].
+    /// Whether all positions are of one block.
+    pub(super) fn has_one_block(&self) -> bool {
+        self.positions <= BLOCK
+    }
+
+    /// Windows of sorted keys, in each of which at most one long run begins, in [`Plan::Segmented`].
     pub(super) fn windows(&self) -> usize {
-        if self.positions <= BLOCK { 0 } else { self.keys().0.div_ceil(self.shortest_run()) }
+        if self.has_one_block() { 0 } else { self.keys().0.div_ceil(self.shortest_run()) }
     }
 
     /// Fewest sources of one destination in one block whose total is computed by a unit of its own, in
@@ -153,10 +158,8 @@ impl Plan {
             Self::BruteForce => positions + 1,
             Self::Privatised => (rows + BLOCK + 2).max(problem.blocks() + 1),
             // What is left of a destination: its runs' totals, and sources of shorter runs.
-            Self::Segmented(_) => match problem.blocks() {
-                0 | 1 => positions + 1,
-                blocks => blocks * problem.shortest_run() + BLOCK + 2,
-            },
+            Self::Segmented(_) if problem.has_one_block() => positions + 1,
+            Self::Segmented(_) => problem.blocks() * problem.shortest_run() + BLOCK + 2,
         }
     }
 }

@@ -2,12 +2,11 @@
 //!
 //! An absent total is -0, which adds nothing to a float; for integers it is 0.
 
-use super::combine::{apply_lanes, combine_lanes};
-use super::operands::{Form, Layout, Scatter};
-use super::plan::Problem;
+use super::combine::{Form, apply_lanes, combine_lanes};
+use super::operands::{Layout, Scatter};
 use crate::arithmetic::negative_zero;
 use crate::buffer::unwritten;
-use crate::grid::{Tile, axis_grids};
+use crate::grid::{UnitPlace, axis_grids};
 use crate::index::row_of;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -29,15 +28,15 @@ fn total_blocks<F: Numeric, A: Numeric, I: Int, N: Size>(
     values: &[Vector<F, N>],
     totals: &mut [Vector<A, N>],
     layout: Layout,
-    tile: Tile,
+    unit: UnitPlace,
     #[comptime] form: Form,
     #[define(F, A, I)] _types: [ElemType; 3],
 ) {
-    let (outer, block, inner) = (tile.outer(), tile.axis(), tile.inner());
-    let first = block * form.block;
-    if outer >= layout.outer || first >= layout.positions || inner >= layout.inner {
+    let (outer, block, inner) = (unit.outer(), unit.axis(), unit.inner());
+    if !unit.exists() {
         terminate!();
     }
+    let first = block * form.block;
     let base = (block * layout.outer + outer) * layout.rows * layout.inner + inner;
     for row in 0..layout.rows {
         totals[(base + row * layout.inner) as usize] = nothing::<A, N>(form);
@@ -59,31 +58,32 @@ fn chain_totals<F: Numeric, A: Numeric, N: Size>(
     totals: &[Vector<A, N>],
     output: &mut [Vector<F, N>],
     layout: Layout,
-    tile: Tile,
+    unit: UnitPlace,
     #[comptime] form: Form,
     #[define(F, A)] _types: [ElemType; 2],
 ) {
-    let (outer, row, inner) = (tile.outer(), tile.axis(), tile.inner());
-    if outer >= layout.outer || row >= layout.rows || inner >= layout.inner {
+    let (outer, row, inner) = (unit.outer(), unit.axis(), unit.inner());
+    if !unit.exists() {
         terminate!();
     }
     let elements = layout.outer * layout.rows * layout.inner;
-    let element = (outer * layout.rows + row) * layout.inner + inner;
-    let mut total = totals[element as usize];
+    let element = unit.index();
+    let mut total = totals[element];
     for block in 1..layout.positions.div_ceil(form.block) {
-        total = combine_lanes::<A, N>(total, totals[(block * elements + element) as usize], form);
+        total = combine_lanes::<A, N>(total, totals[block as usize * elements as usize + element], form);
     }
     let before = tensor[layout.tensor.offset(outer, row, inner)];
-    output[element as usize] = apply_lanes::<F, A, N>(before, total, form);
+    output[element] = apply_lanes::<F, A, N>(before, total, form);
 }
 
 impl Scatter<'_> {
-    pub(super) fn privatised(self, problem: &Problem) -> TensorHandle {
+    pub(super) fn privatised(self) -> TensorHandle {
         let (output, width) = (self.output(), self.vector_width());
-        let inner = problem.inner / width;
+        let problem = &self.problem;
+        let (outer, inner) = (problem.outer, problem.inner / width);
         let [storage, accumulator, _] = self.types;
         let totals = unwritten(self.client, vec![problem.blocks(), problem.elements()], accumulator);
-        for (count, dim, tile) in axis_grids(problem.outer, problem.blocks(), inner) {
+        for (count, dim, unit) in axis_grids(outer, problem.blocks(), inner) {
             // SAFETY: units stop at the number of blocks and columns, each of which has totals of its own; the views cover
             // what the extents and their strides reach, and a row is compared with the extent before it addresses a total.
             unsafe {
@@ -92,17 +92,17 @@ impl Scatter<'_> {
                     count,
                     dim,
                     width,
-                    self.indices.buffer(),
+                    self.indices.view.buffer(),
                     self.values.buffer(),
                     totals.clone().into_arg().into_buffer_arg(),
-                    self.layout(width),
-                    tile,
+                    self.layout(outer, inner, width),
+                    unit,
                     self.form(),
                     self.types,
                 );
             }
         }
-        for (count, dim, tile) in axis_grids(problem.outer, problem.rows, inner) {
+        for (count, dim, unit) in axis_grids(outer, problem.rows, inner) {
             // SAFETY: units stop at the number of destinations, of which there is a total for each block.
             unsafe {
                 chain_totals::launch_unchecked(
@@ -113,8 +113,8 @@ impl Scatter<'_> {
                     self.tensor.buffer(),
                     totals.clone().into_arg().into_buffer_arg(),
                     output.clone().into_arg().into_buffer_arg(),
-                    self.layout(width),
-                    tile,
+                    self.layout(outer, inner, width),
+                    unit,
                     self.form(),
                     [storage, accumulator],
                 );

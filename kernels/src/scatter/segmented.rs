@@ -1,15 +1,17 @@
 //! [`Plan::Segmented`](super::Plan::Segmented): sources sorted by destination, CSR row offsets, segmented reduction.
 //!
-//! Among the sorted sources, those of one destination and one block of positions follow each other: a **run**. The total
-//! of a run of at least `shortest` sources is computed by a unit of its own, so that a destination with most of the
-//! sources is not one unit's work. Two such runs begin at least `shortest` places apart: the run that begins in window
-//! `w`, the places `w * shortest .. (w + 1) * shortest`, is stored at `w`.
+//! In the sorted sources, those of one destination and one block of positions are adjacent: a **run**. Runs of at least
+//! `shortest` sources are long runs. Each long run is totalled by a unit of its own, so that a destination with most of the
+//! sources is not one unit's work; the destination's unit reads the totals of its long runs, and the values of its other runs.
+//!
+//! Where a long run is, is stored in a table of windows: window `w` is the places `w * shortest .. (w + 1) * shortest` of the
+//! sorted sources. A long run begins in each window at most, since it is as long as one.
 
-use super::combine::{Accumulator, combine_lanes};
-use super::operands::{Form, Layout, Scatter};
-use super::plan::{Keyed, Problem};
+use super::combine::{Accumulator, Form, combine_lanes};
+use super::operands::{Layout, Scatter};
+use super::plan::Keyed;
 use crate::buffer::{unwritten, words, words_arg};
-use crate::grid::{Tile, axis_grids, grid};
+use crate::grid::{UnitPlace, axis_grids, grid};
 use crate::index::row_of;
 use crate::radix_sort::{self, Keys, Sorted, row_offsets};
 use cubecl::prelude::*;
@@ -43,16 +45,21 @@ fn total_of(window: u32, outer: u32, inner: u32, layout: &Layout, #[comptime] ke
 /// A unit an index: the destination it names, row-major over the keyed axes and the rows, or the number of destinations
 /// if it names none. The extents of axes that are not keyed are 1.
 #[cube(launch_unchecked)]
-fn destinations<I: Int>(indices: &[I], keys: &mut [u32], layout: Layout, tile: Tile, #[define(I)] _type: ElemType) {
-    let (outer, position, inner) = (tile.outer(), tile.axis(), tile.inner());
-    if outer >= layout.outer || position >= layout.positions || inner >= layout.inner {
+fn destinations<I: Int>(
+    indices: &[I],
+    keys: &mut [u32],
+    layout: Layout,
+    unit: UnitPlace,
+    #[define(I)] _type: ElemType,
+) {
+    let (outer, position, inner) = (unit.outer(), unit.axis(), unit.inner());
+    if !unit.exists() {
         terminate!();
     }
     let row = row_of::<I>(indices[layout.indices.offset(outer, position, inner)], layout.rows);
     let destination = (outer * layout.rows + row) * layout.inner + inner;
     let none = layout.outer * layout.rows * layout.inner;
-    let source = (outer * layout.positions + position) * layout.inner + inner;
-    keys[source as usize] = select(row < layout.rows, destination, none);
+    keys[unit.index()] = select(row < layout.rows, destination, none);
 }
 
 /// A unit a window of `shortest` sorted places: where the run of at least as many sources that begins in it begins and
@@ -106,7 +113,7 @@ fn find_runs(
     runs[(window * 2 + 1) as usize] = end;
 }
 
-/// A unit a window and column of the axes that are not keyed: the total of the window's run, if it has one.
+/// A unit a window and column of the axes that are not keyed, along the others 0: the total of the window's run, if it has one.
 #[cube(launch_unchecked)]
 fn reduce_runs<F: Numeric, A: Numeric, N: Size>(
     sources: &[u32],
@@ -114,17 +121,13 @@ fn reduce_runs<F: Numeric, A: Numeric, N: Size>(
     values: &[Vector<F, N>],
     totals: &mut [Vector<A, N>],
     layout: Layout,
-    tile: Tile,
-    windows: u32,
+    unit: UnitPlace,
     #[comptime] form: Form,
     #[comptime] keyed: Keyed,
     #[define(F, A)] _types: [ElemType; 2],
 ) {
-    let (mut outer, window, mut inner) = (tile.outer(), tile.axis(), tile.inner());
-    // The grid has one column along keyed axes.
-    let outside_outer = if comptime!(keyed.outer) { outer >= 1 } else { outer >= layout.outer };
-    let outside_inner = if comptime!(keyed.inner) { inner >= 1 } else { inner >= layout.inner };
-    if outside_outer || window >= windows || outside_inner {
+    let (mut outer, window, mut inner) = (unit.outer(), unit.axis(), unit.inner());
+    if !unit.exists() {
         terminate!();
     }
     let begin = runs[(window * 2) as usize];
@@ -159,17 +162,16 @@ fn reduce_segments<F: Numeric, A: Numeric, N: Size>(
     values: &[Vector<F, N>],
     output: &mut [Vector<F, N>],
     layout: Layout,
-    tile: Tile,
+    unit: UnitPlace,
     shortest: u32,
     #[comptime] form: Form,
     #[comptime] keyed: Keyed,
     #[define(F, A)] _types: [ElemType; 2],
 ) {
-    let (outer, row, inner) = (tile.outer(), tile.axis(), tile.inner());
-    if outer >= layout.outer || row >= layout.rows || inner >= layout.inner {
+    let (outer, row, inner) = (unit.outer(), unit.axis(), unit.inner());
+    if !unit.exists() {
         terminate!();
     }
-    let element = (outer * layout.rows + row) * layout.inner + inner;
     let line = if comptime!(keyed.outer) { outer * layout.rows + row } else { row };
     let segment = if comptime!(keyed.inner) { line * layout.inner + inner } else { line };
     let mut accumulator = Accumulator::<A, N>::new();
@@ -201,38 +203,40 @@ fn reduce_segments<F: Numeric, A: Numeric, N: Size>(
         }
     }
     let before = tensor[layout.tensor.offset(outer, row, inner)];
-    output[element as usize] = accumulator.update::<F>(before, form);
+    output[unit.index()] = accumulator.update::<F>(before, form);
 }
 
 impl Scatter<'_> {
-    pub(super) fn segmented(self, problem: &Problem, plan: radix_sort::Plan) -> TensorHandle {
-        let (length, rows) = problem.keys();
-        let keyed = problem.keyed();
+    pub(super) fn segmented(self, plan: radix_sort::Plan) -> TensorHandle {
+        let (length, rows) = self.problem.keys();
+        let keyed = self.problem.keyed();
+        let indices = &self.indices.view;
         let keys = match keyed.outer || keyed.inner {
-            true => self.destinations(problem),
+            true => self.destinations(),
             // Without other axes the sort reads the indices themselves.
-            false => Keys { handle: self.indices.handle(), stride: self.indices.strides[1], dtype: self.types[2] },
+            false => Keys { handle: indices.handle(), stride: indices.strides[1], dtype: self.types[2] },
         };
         let sorted = radix_sort::sort(self.client, keys, None, rows, length, plan);
         let offsets = row_offsets(self.client, &sorted.keys, rows, length);
-        self.reduce(problem, &sorted, &offsets)
+        self.reduce(&sorted, &offsets)
     }
 
-    fn destinations(&self, problem: &Problem) -> Keys {
+    fn destinations(&self) -> Keys {
+        let problem = &self.problem;
         let (length, _) = problem.keys();
         let [outer, inner] = problem.keyed_extents();
         let keys = words(self.client, length);
-        for (count, dim, tile) in axis_grids(outer, problem.positions, inner) {
+        for (count, dim, unit) in axis_grids(outer, problem.positions, inner) {
             // SAFETY: units stop at the number of indices, which is the length of `keys`; the view covers its indices.
             unsafe {
                 destinations::launch_unchecked(
                     self.client,
                     count,
                     dim,
-                    self.indices.buffer(),
+                    self.indices.view.buffer(),
                     words_arg(&keys, length),
-                    self.layout_of(outer, inner),
-                    tile,
+                    self.layout(outer, inner, 1),
+                    unit,
                     self.types[2],
                 );
             }
@@ -240,15 +244,16 @@ impl Scatter<'_> {
         Keys::words(keys)
     }
 
-    fn reduce(self, problem: &Problem, sorted: &Sorted, offsets: &Handle) -> TensorHandle {
+    fn reduce(self, sorted: &Sorted, offsets: &Handle) -> TensorHandle {
+        let problem = &self.problem;
         let Self { client, types: [storage, accumulator, _], .. } = self;
         let (keyed, form) = (problem.keyed(), self.form());
         let (length, rows) = problem.keys();
         let (output, width) = (self.output(), self.vector_width());
-        let inner = problem.inner / width;
+        let (outer, inner) = (problem.outer, problem.inner / width);
         let shortest = problem.shortest_run();
         let windows = problem.windows();
-        let (run_outer, run_inner) = (if keyed.outer { 1 } else { problem.outer }, if keyed.inner { 1 } else { inner });
+        let (run_outer, run_inner) = (if keyed.outer { 1 } else { outer }, if keyed.inner { 1 } else { inner });
         let columns = run_outer * run_inner;
         let runs = words(client, 2 * windows);
         // Without windows no total is read, but a vector has to be there to bind.
@@ -265,7 +270,7 @@ impl Scatter<'_> {
                     words_arg(&sorted.keys, length),
                     words_arg(&sorted.positions, length),
                     words_arg(&runs, 2 * windows),
-                    self.layout(1),
+                    self.layout(outer, problem.inner, 1),
                     rows as u32,
                     length as u32,
                     shortest as u32,
@@ -274,7 +279,7 @@ impl Scatter<'_> {
                 );
             }
         }
-        for (count, dim, tile) in axis_grids(run_outer, windows, run_inner) {
+        for (count, dim, unit) in axis_grids(run_outer, windows, run_inner) {
             // SAFETY: units stop at the number of windows and columns, of which each has a total; the sources of a run are
             // positions of values.
             unsafe {
@@ -287,16 +292,15 @@ impl Scatter<'_> {
                     words_arg(&runs, 2 * windows),
                     self.values.buffer(),
                     totals.clone().into_arg().into_buffer_arg(),
-                    self.layout(width),
-                    tile,
-                    windows as u32,
+                    self.layout(outer, inner, width),
+                    unit,
                     form,
                     keyed,
                     [storage, accumulator],
                 );
             }
         }
-        for (count, dim, tile) in axis_grids(problem.outer, problem.rows, inner) {
+        for (count, dim, unit) in axis_grids(outer, problem.rows, inner) {
             // SAFETY: units stop at the number of destinations, of which each has an offset and the next one. Where there
             // are several blocks, `runs` was written for every window; a total is read only where a run begins at the
             // place, and that run's total was written. With one block neither is read.
@@ -313,8 +317,8 @@ impl Scatter<'_> {
                     totals.clone().into_arg().into_buffer_arg(),
                     self.values.buffer(),
                     output.clone().into_arg().into_buffer_arg(),
-                    self.layout(width),
-                    tile,
+                    self.layout(outer, inner, width),
+                    unit,
                     shortest as u32,
                     form,
                     keyed,

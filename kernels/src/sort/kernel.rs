@@ -1,6 +1,7 @@
 //! The device side: integers only.
 
-use crate::grid::Tile;
+use super::comparison::{Form, Order};
+use crate::grid::UnitPlace;
 use crate::view::Strides;
 use cubecl::prelude::*;
 
@@ -13,29 +14,9 @@ const NONE: u32 = u32::MAX;
 /// `tensor[outer, length, inner]`, of each line of which the first `kept` in order are asked for.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 pub(super) struct Lines {
-    outer: u32,
     length: u32,
     inner: u32,
     kept: u32,
-}
-
-/// What the bits of an element mean.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Order {
-    Float,
-    Signed,
-    Unsigned,
-}
-
-/// How elements are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Form {
-    pub order: Order,
-    /// Bits of the word that elements are compared by, or of each of the two.
-    pub bits: u32,
-    /// Whether elements have two words.
-    pub wide: bool,
-    pub descending: bool,
 }
 
 /// Which results are asked for.
@@ -108,15 +89,15 @@ pub(super) fn rank_lines<F: Numeric, X: Int>(
     values: &mut [F],
     indices: &mut [X],
     lines: Lines,
-    tile: Tile,
+    unit: UnitPlace,
     strides: Strides,
     #[comptime] form: Form,
     #[comptime] wanted: Wanted,
     #[define(F, X)] _dtypes: [ElemType; 2],
 ) {
-    let (outer, inner) = (tile.outer(), tile.inner());
-    let from = tile.axis() * comptime!(RANKED as u32);
-    if outer >= lines.outer || from >= lines.length || inner >= lines.inner {
+    let (outer, inner) = (unit.outer(), unit.inner());
+    let from = unit.axis() * comptime!(RANKED as u32);
+    if !unit.exists() {
         terminate!();
     }
     let first = strides.offset(outer, 0, inner);
@@ -180,13 +161,13 @@ pub(super) fn line_keys<F: Numeric>(
     lows: &mut [u32],
     highs: &mut [u32],
     lines: Lines,
-    tile: Tile,
+    unit: UnitPlace,
     strides: Strides,
     #[comptime] form: Form,
     #[define(F)] _dtype: ElemType,
 ) {
-    let (outer, at, inner) = (tile.outer(), tile.axis(), tile.inner());
-    if outer >= lines.outer || at >= lines.length || inner >= lines.inner {
+    let (outer, at, inner) = (unit.outer(), unit.axis(), unit.inner());
+    if !unit.exists() {
         terminate!();
     }
     let (low, high) = words_of::<F>(input[strides.offset(outer, at, inner)], form);
@@ -225,18 +206,18 @@ pub(super) fn take_places<F: Numeric, X: Int>(
     values: &mut [F],
     indices: &mut [X],
     lines: Lines,
-    tile: Tile,
+    unit: UnitPlace,
     strides: Strides,
     #[comptime] wanted: Wanted,
     #[define(F, X)] _dtypes: [ElemType; 2],
 ) {
-    let (outer, rank, inner) = (tile.outer(), tile.axis(), tile.inner());
-    if outer >= lines.outer || rank >= lines.kept || inner >= lines.inner {
+    let (outer, rank, inner) = (unit.outer(), unit.axis(), unit.inner());
+    if !unit.exists() {
         terminate!();
     }
     let first = (outer * lines.inner + inner) * lines.length;
     let at = places[(first + rank) as usize] - first;
-    let place = ((outer * lines.kept + rank) * lines.inner + inner) as usize;
+    let place = unit.index();
     if comptime!(wanted.values) {
         values[place] = input[strides.offset(outer, at, inner)];
     }
@@ -308,11 +289,11 @@ fn index_at(candidates: &[u32], at: u32, position: u32, #[comptime] all: bool) -
 /// For each chunk of the positions of each line: the first `slots` of its elements in order, by their indices in `left`;
 /// or, of a line of one chunk, the result.
 ///
-/// Positions are those along the axis, or those of the indices that a pass before has left, of which equal elements'
-/// ascend. The first elements of a chunk are in those groups of neighbours whose own first elements are the first: the
-/// chunk is read once for these, and these groups again. Both ways lead from the last position to the first, so that of
-/// equal elements each one comes before those that were put. Vectors are of neighbours along the axis; chunks and groups
-/// are whole ones.
+/// Positions are places along the axis in the first pass, and places in the list of candidates that the pass before has left
+/// in the others; equal elements have ascending indices in both. The first `slots` elements of a chunk are all in the `slots`
+/// groups of neighbours whose own first elements come first. So a unit reads its chunk once to find these groups, then reads
+/// the groups again. Both loops run from the last position to the first, so that an element that is put comes before equal
+/// ones that are there. Vectors are of neighbours along the axis, of which chunks and groups have whole ones.
 #[cube(launch_unchecked)]
 pub(super) fn keep_first<F: Numeric, X: Int, N: Size>(
     input: &[Vector<F, N>],
@@ -321,7 +302,7 @@ pub(super) fn keep_first<F: Numeric, X: Int, N: Size>(
     values: &mut [F],
     indices: &mut [X],
     lines: Lines,
-    tile: Tile,
+    unit: UnitPlace,
     strides: Strides,
     positions: u32,
     chunk: u32,
@@ -333,9 +314,9 @@ pub(super) fn keep_first<F: Numeric, X: Int, N: Size>(
     #[comptime] form: Form,
     #[define(F, X)] _dtypes: [ElemType; 2],
 ) {
-    let (outer, at, inner) = (tile.outer(), tile.axis(), tile.inner());
+    let (outer, at, inner) = (unit.outer(), unit.axis(), unit.inner());
     let chunks = positions.div_ceil(chunk);
-    if outer >= lines.outer || at >= chunks || inner >= lines.inner {
+    if !unit.exists() {
         terminate!();
     }
     let width = N::value();

@@ -1,10 +1,11 @@
 //! Launching sorts.
 
+use super::comparison::Form;
+use super::kernel::{self, LinesLaunch, Wanted};
+use super::plan::{Choice, Problem};
 use crate::buffer::{words, words_arg};
 use crate::grid::{axis_grids, grid};
 use crate::radix_sort::{self, Keys, Radix};
-use crate::sort::kernel::{self, Form, LinesLaunch, Wanted};
-use crate::sort::plan::{Choice, Problem};
 use crate::view::AxisView;
 use cubecl::prelude::*;
 use cubecl::server::Handle;
@@ -21,13 +22,13 @@ pub(super) struct Launch<'a> {
 
 impl Launch<'_> {
     fn lines(&self) -> LinesLaunch {
-        let Problem { outer, length, inner, kept, .. } = self.problem;
-        LinesLaunch::new(outer as u32, length as u32, inner as u32, kept as u32)
+        let Problem { length, inner, kept, .. } = self.problem;
+        LinesLaunch::new(length as u32, inner as u32, kept as u32)
     }
 
     pub(super) fn rank(&self, input: &AxisView, (values, indices): &(TensorHandle, TensorHandle)) {
         let Problem { outer, length, inner, .. } = self.problem;
-        for (count, dim, tile) in axis_grids(outer, length.div_ceil(kernel::RANKED), inner) {
+        for (count, dim, unit) in axis_grids(outer, length.div_ceil(kernel::RANKED), inner) {
             // SAFETY: units stop at the number of elements; the view covers what the lines and its strides reach. Ranks
             // are a permutation of a line, and only those below `kept` are written, where the outputs have a place.
             unsafe {
@@ -39,7 +40,7 @@ impl Launch<'_> {
                     values.clone().into_arg().into_buffer_arg(),
                     indices.clone().into_arg().into_buffer_arg(),
                     self.lines(),
-                    tile,
+                    unit,
                     input.strides(),
                     self.form,
                     self.wanted,
@@ -55,7 +56,7 @@ impl Launch<'_> {
         let low = words(self.client, elements);
         let high_length = if self.form.wide { elements } else { 1 };
         let high = words(self.client, high_length);
-        for (count, dim, tile) in axis_grids(outer, length, inner) {
+        for (count, dim, unit) in axis_grids(outer, length, inner) {
             // SAFETY: units stop at the number of elements, the length of the keys; the view covers what the lines and
             // its strides reach.
             unsafe {
@@ -67,7 +68,7 @@ impl Launch<'_> {
                     words_arg(&low, elements),
                     words_arg(&high, high_length),
                     self.lines(),
-                    tile,
+                    unit,
                     input.strides(),
                     self.form,
                     self.types[0],
@@ -90,7 +91,7 @@ impl Launch<'_> {
             self.number_lines(&places, &spare, elements);
             (_, places) = by(lines - 1, spare, Some(places), Radix::new(lines - 1, elements));
         }
-        for (count, dim, tile) in axis_grids(outer, self.problem.kept, inner) {
+        for (count, dim, unit) in axis_grids(outer, self.problem.kept, inner) {
             // SAFETY: units stop at the number of elements kept; the places of a line are those of its elements, which
             // the view covers.
             unsafe {
@@ -103,7 +104,7 @@ impl Launch<'_> {
                     values.clone().into_arg().into_buffer_arg(),
                     indices.clone().into_arg().into_buffer_arg(),
                     self.lines(),
-                    tile,
+                    unit,
                     input.strides(),
                     self.wanted,
                     self.types,
@@ -116,11 +117,11 @@ impl Launch<'_> {
         let Problem { outer, length, inner, .. } = self.problem;
         let Choice { slots, chunk } = choice;
         let group = choice.group(length);
-        // What lies side by side along the axis is read in fours.
-        let fours = inner == 1
+        // Elements that are adjacent along the axis are read in vectors of four.
+        let in_vectors = inner == 1
             && self.types[0].size() == 4
             && [length, chunk, group].iter().all(|length| length.is_multiple_of(4));
-        let width = if fours && input.strides[1] == 1 && input.strides[0].is_multiple_of(4) { 4 } else { 1 };
+        let width = if in_vectors && input.has_axis_in_vectors(4) { 4 } else { 1 };
         let mut positions = length;
         // The first pass reads no candidates, and the last one leaves none, but a binding has to be there.
         let (mut candidates, mut candidates_length) = (words(self.client, 1), 1);
@@ -129,7 +130,7 @@ impl Launch<'_> {
             let last = chunks == 1;
             let left_length = if last { 1 } else { outer * chunks * slots * inner };
             let left = words(self.client, left_length);
-            for (count, dim, tile) in axis_grids(outer, chunks, inner) {
+            for (count, dim, unit) in axis_grids(outer, chunks, inner) {
                 // SAFETY: units stop at the number of chunks, each of which has its slots in `left`, or the last ones of
                 // a line in the outputs; candidates are positions of their line, which the view covers. A line has at
                 // least as many elements as are kept, so that their slots are filled.
@@ -145,7 +146,7 @@ impl Launch<'_> {
                         values.clone().into_arg().into_buffer_arg(),
                         indices.clone().into_arg().into_buffer_arg(),
                         self.lines(),
-                        tile,
+                        unit,
                         input.strides(),
                         positions as u32,
                         chunk as u32,

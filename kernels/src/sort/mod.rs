@@ -14,21 +14,25 @@
 //! So -0 and +0 are told apart, ascending order has the NaNs at its end in the order of their indices, and descending
 //! order, hence [`topk`], at its beginning. Values are moved, not computed: they keep every bit, the signs and payloads of
 //! NaNs among them. `f16` and `bf16` are widened to `f32` to be compared, which is exact; devices widen NaNs differently
-//! (CUDA drops sign and payload), which no order that told NaNs apart would bear.
+//! (CUDA drops sign and payload), so an order that told NaNs apart would depend on the device.
 //!
 //! The `k` first elements in descending order are [`topk`]; their indices count along the axis.
 //!
 //! # Cost
 //!
-//! [`plan`](plan::plan) has three ways. Short lines are sorted by enumeration: each element counts those before it
-//! in order, in one launch with `length / 8` reads per element. For `k <= 32`, at most half the line, each chunk of a line
-//! keeps its first `k`, repeatedly: little more than one read per element in all. Others are sorted all together in stable
-//! radix passes, first by the elements' values and last by their line: `O(elements)` a pass, four passes for 32-bit types
-//! from 2^17 elements on and up to eight for fewer, twice as many for 64-bit ones, and one or two more for many lines. Scratch is then
-//! 16 to 20 bytes an element.
+//! [`plan`](plan::plan) chooses one of three algorithms:
+//!
+//! * **Enumeration sort** for short lines: the rank of an element is the number of elements that come before it. One launch,
+//!   `length / 8` reads for each element.
+//! * **Selection** for `k <= 32` and at most half the line: each chunk of a line keeps its first `k` elements, and so on with
+//!   what is left, until one chunk is left. Little more than one read for each element in all.
+//! * **Radix sort** of all lines together for the others: stable passes by the digits of the elements' values, the lowest
+//!   first, then by those of the line's number. `O(elements)` a pass; four passes for 32-bit types from 2^17 elements on and up
+//!   to eight for fewer, twice as many for 64-bit types, and one or two for the lines. 16 to 20 bytes of scratch an element.
 //!
 //! Guarantee: the same bits on every device.
 
+mod comparison;
 mod kernel;
 mod launch;
 pub mod plan;
@@ -39,23 +43,17 @@ use crate::buffer::unwritten;
 use crate::device::{Machine, require_units};
 use crate::dtype::U32;
 use crate::dtype::supported;
+use crate::error::{require_plan, require_shapes};
 use crate::grid::UNITS;
 use crate::view::{AxisView, axis_length, checked_elements};
-use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
+pub use comparison::Direction;
+use comparison::form;
+use cubecl::ir::{ElemType, IntKind, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
-use kernel::{Form, Order, Wanted};
+use kernel::Wanted;
 use launch::Launch;
 pub use plan::{Plan, Problem};
-
-/// Which end comes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Direction {
-    /// The smallest.
-    Ascending,
-    /// The largest.
-    Descending,
-}
 
 /// The elements along `axis` in order.
 ///
@@ -68,8 +66,7 @@ pub fn sort(
     axis: usize,
     direction: Direction,
 ) -> Result<TensorHandle, KernelError> {
-    let kept = axis_length("sort::sort", input.shape(), axis)?;
-    let sorting = Sorting { kernel: "sort::sort", axis, direction, kept, index: None, plan: None };
+    let sorting = Sorting { kernel: "sort::sort", axis, direction, kept: None, index: None, plan: None };
     sorting.run(client, input, true).map(|(values, _)| values)
 }
 
@@ -85,8 +82,7 @@ pub fn argsort(
     direction: Direction,
     index: ElemType,
 ) -> Result<TensorHandle, KernelError> {
-    let kept = axis_length("sort::argsort", input.shape(), axis)?;
-    let sorting = Sorting { kernel: "sort::argsort", axis, direction, kept, index: Some(index), plan: None };
+    let sorting = Sorting { kernel: "sort::argsort", axis, direction, kept: None, index: Some(index), plan: None };
     sorting.run(client, input, false).map(|(_, indices)| indices)
 }
 
@@ -104,13 +100,10 @@ pub fn sort_with_indices(
     direction: Direction,
     index: ElemType,
 ) -> Result<(TensorHandle, TensorHandle), KernelError> {
-    const KERNEL: &str = "sort::sort_with_indices";
-    let kept = axis_length(KERNEL, input.shape(), axis)?;
-    let sorting = Sorting { kernel: KERNEL, axis, direction, kept, index: Some(index), plan: None };
-    sorting.run(client, input, true)
+    sort_planned(client, input, axis, direction, index, None)
 }
 
-/// [`sort_with_indices`] by a plan of the caller's choice, which cannot change the result.
+/// [`sort_with_indices`] by a plan of the caller's choice, or by that of [`plan::plan`]; no plan changes the result.
 ///
 /// # Errors
 ///
@@ -121,12 +114,10 @@ pub fn sort_planned(
     axis: usize,
     direction: Direction,
     index: ElemType,
-    plan: Plan,
+    plan: Option<Plan>,
 ) -> Result<(TensorHandle, TensorHandle), KernelError> {
-    const KERNEL: &str = "sort::sort_with_indices";
-    let kept = axis_length(KERNEL, input.shape(), axis)?;
-    let sorting = Sorting { kernel: KERNEL, axis, direction, kept, index: Some(index), plan: Some(plan) };
-    sorting.run(client, input, true)
+    let kernel = "sort::sort_with_indices";
+    Sorting { kernel, axis, direction, kept: None, index: Some(index), plan }.run(client, input, true)
 }
 
 /// The `k` largest elements along `axis`, in descending order.
@@ -135,8 +126,14 @@ pub fn sort_planned(
 ///
 /// As [`sort_with_indices`], and a `k` beyond the length of the axis.
 pub fn topk(client: &Client, input: TensorHandle, axis: usize, k: usize) -> Result<TensorHandle, KernelError> {
-    let sorting =
-        Sorting { kernel: "sort::topk", axis, direction: Direction::Descending, kept: k, index: None, plan: None };
+    let sorting = Sorting {
+        kernel: "sort::topk",
+        axis,
+        direction: Direction::Descending,
+        kept: Some(k),
+        index: None,
+        plan: None,
+    };
     sorting.run(client, input, true).map(|(values, _)| values)
 }
 
@@ -153,7 +150,7 @@ pub fn argtopk(
     index: ElemType,
 ) -> Result<TensorHandle, KernelError> {
     let direction = Direction::Descending;
-    let sorting = Sorting { kernel: "sort::argtopk", axis, direction, kept: k, index: Some(index), plan: None };
+    let sorting = Sorting { kernel: "sort::argtopk", axis, direction, kept: Some(k), index: Some(index), plan: None };
     sorting.run(client, input, false).map(|(_, indices)| indices)
 }
 
@@ -169,11 +166,10 @@ pub fn topk_with_indices(
     k: usize,
     index: ElemType,
 ) -> Result<(TensorHandle, TensorHandle), KernelError> {
-    let (kernel, direction) = ("sort::topk_with_indices", Direction::Descending);
-    Sorting { kernel, axis, direction, kept: k, index: Some(index), plan: None }.run(client, input, true)
+    topk_planned(client, input, axis, k, index, None)
 }
 
-/// [`topk_with_indices`] by a plan of the caller's choice, which cannot change the result.
+/// [`topk_with_indices`] by a plan of the caller's choice, or by that of [`plan::plan`]; no plan changes the result.
 ///
 /// # Errors
 ///
@@ -184,10 +180,10 @@ pub fn topk_planned(
     axis: usize,
     k: usize,
     index: ElemType,
-    plan: Plan,
+    plan: Option<Plan>,
 ) -> Result<(TensorHandle, TensorHandle), KernelError> {
     let (kernel, direction) = ("sort::topk_with_indices", Direction::Descending);
-    Sorting { kernel, axis, direction, kept: k, index: Some(index), plan: Some(plan) }.run(client, input, true)
+    Sorting { kernel, axis, direction, kept: Some(k), index: Some(index), plan }.run(client, input, true)
 }
 
 /// What is asked for.
@@ -195,8 +191,8 @@ struct Sorting {
     kernel: &'static str,
     axis: usize,
     direction: Direction,
-    /// Elements of each line that the result has.
-    kept: usize,
+    /// Elements of each line that the result has, if not all.
+    kept: Option<usize>,
     /// The type of the indices, if they are asked for.
     index: Option<ElemType>,
     plan: Option<Plan>,
@@ -213,21 +209,21 @@ impl Sorting {
         let Self { kernel, axis, direction, kept, index, plan } = self;
         let (mut shape, dtype) = (input.shape().to_vec(), input.dtype);
         let length = axis_length(kernel, input.shape(), axis)?;
+        let kept = kept.unwrap_or(length);
         let (form, carrier) = form(client, kernel, dtype, direction)?;
         let index_dtype = index.unwrap_or(U32);
         check_index(client, kernel, index_dtype, length)?;
         require_units(client, kernel, UNITS)?;
         let elements = checked_elements(kernel, &shape)?;
-        if kept > length {
-            let reason = format!("the {kept} largest along axis {axis} of shape {shape:?}, want at most {length}");
-            return Err(KernelError::Shape { kernel, reason });
-        }
+        require_shapes(kernel, kept <= length, || {
+            format!("the {kept} largest along axis {axis} of shape {shape:?}, want at most {length}")
+        })?;
         let (outer, inner) = (shape[..axis].iter().product(), shape[axis + 1..].iter().product());
         let problem = Problem { outer, length, inner, kept, bits: form.bits, two_words: form.wide };
         let plan = plan.unwrap_or_else(|| plan::plan(&problem, Machine::of(client)));
         let is_empty = elements == 0 || kept == 0;
-        if !is_empty && let Some(reason) = plan.refuses(&problem) {
-            return Err(KernelError::Plan { kernel, reason });
+        if !is_empty {
+            require_plan(kernel, plan.refuses(&problem))?;
         }
         shape[axis] = kept;
         let wanted = Wanted { values, indices: index.is_some() };
@@ -251,36 +247,6 @@ impl Sorting {
     }
 }
 
-/// How elements of `dtype` are compared, and the type they are moved as: an integer of their size where there is one.
-fn form(
-    client: &Client,
-    kernel: &'static str,
-    dtype: ElemType,
-    direction: Direction,
-) -> Result<(Form, ElemType), KernelError> {
-    const REMEDY: &str = "sort f64, f32, f16, bf16 or an integer type that the device has";
-    supported(client, kernel, dtype, REMEDY)?;
-    let order = match dtype {
-        ElemType::Float(_) => Order::Float,
-        ElemType::Int(_) => Order::Signed,
-        _ => Order::Unsigned,
-    };
-    let carrier = match dtype.size() {
-        8 => ElemType::Int(IntKind::I64),
-        4 => U32,
-        _ => dtype,
-    };
-    supported(client, kernel, carrier, REMEDY)?;
-    // Widened to f32, a bf16 has 16 low bits of zeros, an f16 13.
-    let bits = match dtype {
-        ElemType::Float(FloatKind::BF16) => 16,
-        ElemType::Float(FloatKind::F16) => 19,
-        _ => 8 * dtype.size().min(4) as u32,
-    };
-    let descending = direction == Direction::Descending;
-    Ok((Form { order, bits, wide: dtype.size() == 8, descending }, carrier))
-}
-
 /// Refuses index types that the device does not have or that cannot count to `length`.
 fn check_index(client: &Client, kernel: &'static str, index: ElemType, length: usize) -> Result<(), KernelError> {
     let remedy = "ask for indices of an integer type that the device has";
@@ -294,11 +260,7 @@ fn check_index(client: &Client, kernel: &'static str, index: ElemType, length: u
         _ => return Err(KernelError::Dtype { kernel, dtype: index, remedy }),
     };
     supported(client, kernel, index, remedy)?;
-    match length <= counts {
-        true => Ok(()),
-        false => {
-            let reason = format!("indices of an axis of {length} elements as {index}, which counts {counts}");
-            Err(KernelError::Shape { kernel, reason })
-        }
-    }
+    require_shapes(kernel, length <= counts, || {
+        format!("indices of an axis of {length} elements as {index}, which counts {counts}")
+    })
 }

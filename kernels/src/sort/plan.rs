@@ -59,13 +59,14 @@ pub struct Choice {
 impl Choice {
     /// The geometry that keeps `kept` of `elements`.
     fn new(kept: usize, elements: usize, machine: Machine) -> Self {
-        // In a long chunk few elements after its first ones are kept, even for a moment.
+        // The longer a chunk is, the more seldom an element displaces one that is in a slot.
         let units = if machine == Machine::Gpu { 1 << 14 } else { 1 << 9 };
         Self { slots: kept, chunk: (elements / units).clamp(32 * kept, LONGEST_CHUNK).next_multiple_of(4) }
     }
 
-    /// Neighbours of a chunk of a line whose first element stands for them: so many that there are about as many groups
-    /// of them as elements in those that are read again.
+    /// Neighbours that make up a group. A chunk is read in groups, and of each only its first element in order competes for a
+    /// slot; the groups that win are read again, element by element. With groups of about `sqrt(chunk / slots)` there are
+    /// about as many groups as elements that are read again, which makes their sum the smallest.
     pub(super) fn group(&self, length: usize) -> usize {
         (self.chunk.min(length) / self.slots.max(1)).isqrt().max(1).next_multiple_of(4)
     }
@@ -97,7 +98,8 @@ impl Choice {
 pub enum Plan {
     /// Enumeration sort: the rank of an element is the number of elements of its line that come before it. One launch.
     Rank,
-    /// Chunks of a line keep their first elements, until one chunk is left. A launch a time.
+    /// Selection: each chunk of a line keeps its first elements, and the chunks of what is left again, until one chunk is
+    /// left. One launch each time.
     Select(Choice),
     /// Stable radix passes over all lines together, by the elements' words and then by line.
     Radix(Radix),
@@ -157,50 +159,5 @@ pub fn plan(problem: &Problem, machine: Machine) -> Plan {
         Plan::Rank
     } else {
         Plan::Radix(Radix::new(problem.most(), elements))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Choice, LONGEST_CHUNK, MOST_SLOTS, Plan, Problem, plan};
-    use crate::device::Machine;
-
-    #[test]
-    fn planned_sorts_are_taken() {
-        for (outer, bits) in (0..31).map(|bits| (1usize << bits, bits)).flat_map(|(n, b)| [(1, b), (n, 31 - b)]) {
-            for length in [1usize << bits, (1 << bits) - 1] {
-                for (bits, two_words) in [(8, false), (16, false), (19, false), (32, false), (32, true)] {
-                    // Without an element to keep nothing is launched.
-                    for kept in [1, 5, 32, 33, length].into_iter().filter(|kept| (1..=length).contains(kept)) {
-                        let problem = Problem { outer, length, inner: 1, kept, bits, two_words };
-                        for machine in [Machine::Gpu, Machine::Software] {
-                            let plan = plan(&problem, machine);
-                            assert_eq!(plan.refuses(&problem), None, "{problem:?}");
-                            assert!(Plan::candidates(&problem).contains(&plan), "{plan:?} for {problem:?}");
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_selection_that_does_not_apply_is_refused() {
-        let problem = Problem { outer: 1, length: 1 << 12, inner: 1, kept: 5, bits: 32, two_words: false };
-        let refused = |slots, chunk| Plan::Select(Choice { slots, chunk }).refuses(&problem).is_some();
-        for (slots, chunk) in [(5, 10), (MOST_SLOTS, 2 * MOST_SLOTS), (5, LONGEST_CHUNK)] {
-            assert!(!refused(slots, chunk), "{slots} slots, chunks of {chunk}");
-        }
-        for (slots, chunk) in [
-            (4, 64),
-            (5, 9),
-            (MOST_SLOTS + 1, 1 << 12),
-            (5, LONGEST_CHUNK + 1),
-            (5, 1 << 32),
-            (1 << 63, 1 << 12),
-            (usize::MAX, usize::MAX),
-        ] {
-            assert!(refused(slots, chunk), "{slots} slots, chunks of {chunk}");
-        }
     }
 }

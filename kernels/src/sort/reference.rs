@@ -1,6 +1,6 @@
 //! The order contract in plain Rust.
 
-use crate::sort::Direction;
+use super::comparison::Direction;
 use std::cmp::Ordering;
 
 /// The order of floats: NaNs are equal and above everything; `compare` orders the others, -0 below +0, as

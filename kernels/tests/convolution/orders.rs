@@ -117,11 +117,16 @@ fn transposed_convolutions_match_reference() {
         assert_eq!(dx.shape()[..], input_shape);
         assert_bits(&download(&client, dx), &reference::forward(&g, fma, &dy, &w, None));
 
-        let problem = Problem::transposed("test", Pass::ToInput, &input_shape, &weight_shape, &params).unwrap();
+        let problem = Problem {
+            kernel: "test",
+            pass: Pass::ToInput,
+            rank: params.stride.len(),
+            geometry: Geometry::transposed("test", &input_shape, &weight_shape, &params).unwrap(),
+        };
         for plan in Plan::candidates(&problem) {
             let (source, other) = (up(&x, &input_shape), up(&w, &weight_shape));
             let operands = Operands { source, other, bias: Some(up(&bias, &output_shape[1..2])) };
-            let y = pass_planned(&client, &problem, operands, plan).unwrap();
+            let y = pass_planned(&client, &problem, operands, Some(plan)).unwrap();
             assert_bits(&download(&client, y), &reference::input_gradient(&g, fma, &x, &w, Some(&bias)));
         }
 

@@ -38,7 +38,7 @@ fn every_plan_gives_the_bits_of_the_reference() {
             }
             for plan in plans {
                 let (_, operands) = case.pass(pass);
-                let got = pass_planned(&case.client, &problem, operands, plan).expect("a plan that applies");
+                let got = pass_planned(&case.client, &problem, operands, Some(plan)).expect("a plan that applies");
                 assert_bits(&download(&case.client, got), &want);
             }
         }
@@ -56,8 +56,8 @@ fn every_plan_gives_the_bits_of_the_reference() {
 #[test]
 fn a_plan_that_does_not_apply_is_refused() {
     let case = Case::new(&[3, 2, 601], &[3, 2, 3], uniform::<1>(1, (1, 1), 1, 1));
-    let tile = Tile { rows: 8, columns: 8 };
-    let activations = |rows, columns| Plan::Activations { tile: Tile { rows, columns } };
+    let tile = UnitTile { rows: 8, columns: 8 };
+    let activations = |rows, columns| Plan::Activations { tile: UnitTile { rows, columns } };
     for (pass, plan) in [
         (Pass::ToOutput, Plan::Weight { tile, span: 1 }),
         (Pass::ToInput, activations(0, 8)),
@@ -67,7 +67,7 @@ fn a_plan_that_does_not_apply_is_refused() {
         (Pass::ToWeight, Plan::Weight { tile, span: 3 }),
     ] {
         let problem = case.problem(pass);
-        let refused = pass_planned(&case.client, &problem, case.pass(pass).1, plan).unwrap_err().to_string();
+        let refused = pass_planned(&case.client, &problem, case.pass(pass).1, Some(plan)).unwrap_err().to_string();
         assert_eq!(refused, format!("test: {plan:?} does not apply to {problem:?}"));
     }
 }
@@ -77,9 +77,14 @@ fn a_plan_that_does_not_apply_is_refused() {
 fn a_round_of_2_to_the_32_sums_is_refused() {
     let params = uniform::<1>(1, (0, 0), 1, 1);
     let weight = [1 << 15, 1 << 15, 1];
-    let problem = Problem::new("test", Pass::ToWeight, &[1, 1 << 15, 4096], &weight, &params).expect("it fits");
+    let problem = Problem {
+        kernel: "test",
+        pass: Pass::ToWeight,
+        rank: params.stride.len(),
+        geometry: Geometry::new("test", &[1, 1 << 15, 4096], &weight, &params).expect("it fits"),
+    };
     assert_eq!(problem.blocks(), 4);
-    let refused = |span| Plan::Weight { tile: Tile { rows: 8, columns: 8 }, span }.refuses(&problem).is_some();
+    let refused = |span| Plan::Weight { tile: UnitTile { rows: 8, columns: 8 }, span }.refuses(&problem).is_some();
     assert_eq!([1, 2, 3].map(refused), [false, false, true]);
     for plan in Plan::candidates(&problem) {
         assert_eq!(plan.refuses(&problem), None, "{plan:?}");
@@ -87,4 +92,35 @@ fn a_round_of_2_to_the_32_sums_is_refused() {
     for machine in [Machine::Software, Machine::Gpu] {
         assert_eq!(plan::plan(&problem, machine).refuses(&problem), None);
     }
+}
+
+#[test]
+fn plans_are_pinned() {
+    let tiles = |input: &[usize], weight: &[usize], groups| {
+        let params = ConvolutionParams { stride: [1; 2], padding: [(1, 1); 2], dilation: [1; 2], groups };
+        [Pass::ToOutput, Pass::ToInput, Pass::ToWeight].map(|pass| {
+            let problem = Problem {
+                kernel: "test",
+                pass,
+                rank: params.stride.len(),
+                geometry: Geometry::new("test", input, weight, &params).expect("operands that fit together"),
+            };
+            [Machine::Software, Machine::Gpu].map(|machine| match plan::plan(&problem, machine) {
+                Plan::Activations { tile } | Plan::Weight { tile, .. } => (tile.rows, tile.columns),
+            })
+        })
+    };
+    // examples/digits_convnet.
+    assert_eq!(tiles(&[64, 1, 8, 8], &[32, 1, 3, 3], 1), [[(8, 4); 2], [(1, 8), (1, 4)], [(8, 1); 2]]);
+    let wide = [(16, 16), (8, 4)];
+    assert_eq!(tiles(&[64, 32, 4, 4], &[64, 32, 3, 3], 1), [wide; 3]);
+    // 24 would be padded to 32.
+    let wide = [(8, 8), (8, 4)];
+    assert_eq!(tiles(&[24, 24, 9, 9], &[24, 24, 3, 3], 1), [wide; 3]);
+    // A layer that fills a GPU.
+    let wide = [(16, 16), (8, 8)];
+    assert_eq!(tiles(&[64, 64, 56, 56], &[64, 64, 3, 3], 1)[..2], [wide; 2]);
+    // Each channel by itself.
+    assert_eq!(tiles(&[16, 32, 28, 28], &[32, 1, 3, 3], 32)[..2], [[(1, 8); 2]; 2]);
+    assert!(UnitTile::ALL.iter().all(|tile| tile.rows * tile.columns <= 256));
 }

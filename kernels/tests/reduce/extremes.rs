@@ -16,7 +16,7 @@ fn zeros_are_ordered_by_sign_whatever_their_order() {
 #[test]
 fn indices_match_the_reference_under_every_plan() {
     let client = client();
-    // The last three can be read in fours: a row or so of a block, one block, and two with a short one behind.
+    // The last three can be read in vectors of four: a row or so of a block, one block, and two with a short one behind.
     let shapes: [(&[usize], usize); 9] = [
         (&[2], 0),
         (&[1000, 3], 0),
@@ -42,9 +42,9 @@ fn indices_match_the_reference_under_every_plan() {
                 let want_values: Vec<f32> = rows.iter().zip(&want).map(|(row, &i)| row[i as usize]).collect();
                 for plan in plans(shape, &[axis], Kind::Search) {
                     let input = upload(&client, &values, shape, F32);
-                    let got = extreme::index_of_planned(&client, end, input.clone(), axis, I32, plan).unwrap();
+                    let got = extreme::index_of_planned(&client, end, input.clone(), axis, I32, Some(plan)).unwrap();
                     assert_equal(&download::<i32>(&client, got), &want);
-                    let (found, got) = extreme::with_index_planned(&client, end, input, axis, I32, plan).unwrap();
+                    let (found, got) = extreme::with_index_planned(&client, end, input, axis, I32, Some(plan)).unwrap();
                     assert_equal(&download::<i32>(&client, got), &want);
                     assert_bits(&download(&client, found), &want_values);
                 }
@@ -61,7 +61,7 @@ fn an_extreme_at_the_end_of_a_long_axis_is_found() {
     values[199_999] = 1.0;
     for plan in plans(&[200_000], &[0], Kind::Search) {
         let input = upload(&client, &values, &[200_000], F32);
-        let got = extreme::index_of_planned(&client, Extreme::Max, input, 0, I32, plan).unwrap();
+        let got = extreme::index_of_planned(&client, Extreme::Max, input, 0, I32, Some(plan)).unwrap();
         assert_equal(&download::<i32>(&client, got), &[199_999]);
     }
 }

@@ -2,12 +2,12 @@
 
 use super::*;
 
-/// Those of the plans for a reduction that read in fours.
+/// Those of the plans for a reduction that read in vectors of four.
 #[track_caller]
-fn plans_in_fours(shape: &[usize], axes: &[usize]) -> Vec<Plan> {
+fn plans_in_vectors(shape: &[usize], axes: &[usize]) -> Vec<Plan> {
     let mut plans = plans(shape, axes, Kind::Reduction);
     plans.retain(|plan| !matches!(plan.first, Pass::Single(_)));
-    assert!(!plans.is_empty(), "{shape:?} over {axes:?} is not in fours");
+    assert!(!plans.is_empty(), "{shape:?} over {axes:?} cannot be read in vectors");
     plans
 }
 
@@ -19,7 +19,7 @@ fn sums_match_the_reference_under_every_plan() {
         let want = [reference::sum(&values)];
         for plan in plans(&[n], &[0], Kind::Reduction) {
             let input = upload(&client, &values, &[n], F32);
-            let got = reduce::reduce_planned(&client, Operation::Sum, input, &[0], plan).unwrap();
+            let got = reduce::reduce_planned(&client, Operation::Sum, input, &[0], Some(plan)).unwrap();
             assert_bits(&download(&client, got), &want);
         }
     }
@@ -38,7 +38,7 @@ fn products_and_means_match_the_reference_under_every_plan() {
             let want: Vec<f32> = outputs_of(&values, &shape, &[axis]).iter().map(|x| reference(x)).collect();
             for plan in plans(&shape, &[axis], Kind::Reduction) {
                 let input = upload(&client, &values, &shape, F32);
-                let got = reduce::reduce_planned(&client, operation, input, &[axis], plan).unwrap();
+                let got = reduce::reduce_planned(&client, operation, input, &[axis], Some(plan)).unwrap();
                 assert_bits(&download(&client, got), &want);
             }
         }
@@ -63,7 +63,7 @@ fn integers_match_the_reference_under_every_plan() {
         for (values, shape, axis) in [(&values, [3, 4160], 1), (&transposed, [4160, 3], 0)] {
             for plan in plans(&shape, &[axis], Kind::Reduction) {
                 let input = upload(&client, values, &shape, I32);
-                let got = reduce::reduce_planned(&client, operation, input, &[axis], plan).unwrap();
+                let got = reduce::reduce_planned(&client, operation, input, &[axis], Some(plan)).unwrap();
                 assert_equal(&download::<i32>(&client, got), &want);
             }
         }
@@ -83,7 +83,7 @@ fn every_plan_gives_the_same_bits_for_many_outputs() {
         let want: Vec<f32> = outputs_of(&values, &shape, &axes).iter().map(|x| reference::sum(x)).collect();
         for plan in plans(&shape, &axes, Kind::Reduction) {
             let input = upload(&client, &values, &shape, F32);
-            let got = reduce::reduce_planned(&client, Operation::Sum, input, &axes, plan).unwrap();
+            let got = reduce::reduce_planned(&client, Operation::Sum, input, &axes, Some(plan)).unwrap();
             assert_bits(&download(&client, got), &want);
         }
     }
@@ -97,7 +97,7 @@ fn more_rows_than_a_grid_axis_has_cubes() {
     let want: Vec<f32> = values.chunks(2).map(reference::sum).collect();
     let input = upload(&client, &values, &[rows, 2], F32);
     let plan = Plan { first: Pass::Single(Cube::NARROW), fuses: false, totals: None };
-    let got = reduce::reduce_planned(&client, Operation::Sum, input, &[1], plan).unwrap();
+    let got = reduce::reduce_planned(&client, Operation::Sum, input, &[1], Some(plan)).unwrap();
     assert_bits(&download(&client, got), &want);
 }
 
@@ -113,7 +113,7 @@ fn extremes_match_the_reference_under_every_plan() {
             let want: Vec<f32> = outputs_of(&values, &[n, 3], &[0]).iter().map(|x| reference(x).unwrap()).collect();
             for plan in plans(&[n, 3], &[0], Kind::Reduction) {
                 let input = upload(&client, &values, &[n, 3], F32);
-                let got = reduce::reduce_planned(&client, operation, input, &[0], plan).unwrap();
+                let got = reduce::reduce_planned(&client, operation, input, &[0], Some(plan)).unwrap();
                 assert_bits(&download(&client, got), &want);
             }
         }
@@ -122,7 +122,7 @@ fn extremes_match_the_reference_under_every_plan() {
 
 type Reference = fn(&[f32]) -> f32;
 
-/// What is reduced in fours.
+/// What is reduced in vectors of four.
 const REDUCTIONS_IN_FOURS: [(Operation, Reference); 6] = [
     (Operation::Sum, reference::sum),
     (Operation::Prod, reference::prod),
@@ -133,25 +133,25 @@ const REDUCTIONS_IN_FOURS: [(Operation, Reference); 6] = [
 ];
 
 #[test]
-fn dense_rows_read_in_fours_match_the_reference() {
+fn dense_rows_read_in_vectors_match_the_reference() {
     let client = client();
     // A row of a block, one and a bit, whole blocks, and a last block of one row and a bit; 17 rows are three cubes.
     for shape in [[17, 64], [3, 68], [2, 124], [5, 1000], [3, 4096], [2, 4160], [1, 8192 + 68]] {
         let values: Vec<f32> = random_values(11, shape[0] * shape[1]).iter().map(|x| 1.0 + x / 64.0).collect();
         for (operation, reference) in REDUCTIONS_IN_FOURS {
             let want: Vec<f32> = values.chunks(shape[1]).map(reference).collect();
-            for plan in plans_in_fours(&shape, &[1]) {
+            for plan in plans_in_vectors(&shape, &[1]) {
                 let input = upload(&client, &values, &shape, F32);
-                let got = reduce::reduce_planned(&client, operation, input, &[1], plan).unwrap();
+                let got = reduce::reduce_planned(&client, operation, input, &[1], Some(plan)).unwrap();
                 assert_bits(&download(&client, got), &want);
             }
         }
         let whole: Vec<i32> = values.iter().map(|x| (x * 1e9) as i32).collect();
         let want: Vec<i32> =
             whole.chunks(shape[1]).map(|row| row.iter().fold(0i32, |a, &b| a.wrapping_add(b))).collect();
-        for plan in plans_in_fours(&shape, &[1]) {
+        for plan in plans_in_vectors(&shape, &[1]) {
             let input = upload(&client, &whole, &shape, I32);
-            let got = reduce::reduce_planned(&client, Operation::Sum, input, &[1], plan).unwrap();
+            let got = reduce::reduce_planned(&client, Operation::Sum, input, &[1], Some(plan)).unwrap();
             assert_equal(&download::<i32>(&client, got), &want);
         }
     }
@@ -163,8 +163,8 @@ fn dense_rows_read_in_fours_match_the_reference() {
         let handle = client.create_from_slice(bytemuck::cast_slice(&memory));
         let input = TensorHandle::new(handle, vec![2usize, size], strides.to_vec(), F32);
         let plan = Plan { first: Pass::FourElements { width: 8 }, fuses: false, totals: None };
-        let refused = reduce::reduce_planned(&client, Operation::Sum, input.clone(), &[1], plan).unwrap_err();
-        assert!(refused.to_string().ends_with("want elements in fours"), "{refused}");
+        let refused = reduce::reduce_planned(&client, Operation::Sum, input.clone(), &[1], Some(plan)).unwrap_err();
+        assert!(refused.to_string().ends_with("want elements in vectors of four"), "{refused}");
         let got = reduce::sum(&client, input, &[1]).unwrap();
         assert_bits(&download(&client, got), &want);
     }
@@ -177,7 +177,7 @@ fn a_plan_that_does_not_apply_is_an_error() {
     let rows = upload(&client, &[1f32; 3 * 68], &[3, 68], F32);
     let whole = Plan { first: Pass::Single(Cube::WIDE), fuses: false, totals: None };
     let text = |plan: Plan| {
-        let refused = reduce::reduce_planned(&client, Operation::Sum, rows.clone(), &[1], plan).unwrap_err();
+        let refused = reduce::reduce_planned(&client, Operation::Sum, rows.clone(), &[1], Some(plan)).unwrap_err();
         assert!(matches!(refused, KernelError::Plan { kernel: "reduce::sum", .. }), "{refused}");
         refused.to_string()
     };
@@ -186,7 +186,7 @@ fn a_plan_that_does_not_apply_is_an_error() {
             .ends_with("want cubes for totals where an output has several blocks")
     );
     assert!(text(Plan { fuses: true, ..whole }).ends_with("want results of a program"));
-    assert!(text(Plan { first: Pass::FourOutputs { width: 8 }, ..whole }).ends_with("want outputs in fours"));
+    assert!(text(Plan { first: Pass::FourOutputs { width: 8 }, ..whole }).ends_with("want outputs in vectors of four"));
     assert!(text(Plan { first: Pass::FourElements { width: 0 }, ..whole }).ends_with("want cubes with units"));
     let columns = Problem::new(&[68, 4], &[4, 1], &[0], Kind::Search);
     let search = Plan { first: Pass::FourOutputs { width: 8 }, ..whole };
@@ -194,12 +194,13 @@ fn a_plan_that_does_not_apply_is_an_error() {
     assert_eq!(search.refuses(&Problem { kind: Kind::Reduction, ..columns }), None);
     let long = Problem::new(&[4097], &[1], &[0], Kind::Reduction);
     assert!(whole.refuses(&long).is_some(), "two blocks have totals");
-    let refused = extreme::index_of_planned(&client, Extreme::Max, rows.clone(), 1, I32, Plan { fuses: true, ..whole });
+    let refused =
+        extreme::index_of_planned(&client, Extreme::Max, rows.clone(), 1, I32, Some(Plan { fuses: true, ..whole }));
     assert!(matches!(refused, Err(KernelError::Plan { kernel: "reduce::argmax", .. })));
 }
 
 #[test]
-fn outputs_side_by_side_read_in_fours_match_the_reference() {
+fn outputs_side_by_side_read_in_vectors_match_the_reference() {
     let client = client();
     // A row of a block and its neighbours, whole blocks and theirs, and more units than a cube has.
     let two = [[1, 4], [3, 8], [63, 4], [64, 8], [65, 12], [200, 36], [4096, 4], [4097, 8], [4161, 4], [10_007, 8]];
@@ -211,8 +212,8 @@ fn outputs_side_by_side_read_in_fours_match_the_reference() {
         for (operation, reference) in REDUCTIONS_IN_FOURS {
             let want: Vec<f32> = outputs.iter().map(|x| reference(x)).collect();
             let input = upload(&client, &values, &shape, F32);
-            for plan in plans_in_fours(&shape, &[axis]) {
-                let got = reduce::reduce_planned(&client, operation, input.clone(), &[axis], plan).unwrap();
+            for plan in plans_in_vectors(&shape, &[axis]) {
+                let got = reduce::reduce_planned(&client, operation, input.clone(), &[axis], Some(plan)).unwrap();
                 assert_bits(&download(&client, got), &want);
             }
             let got = reduce::reduce(&client, operation, input, &[axis]).unwrap();
@@ -221,13 +222,13 @@ fn outputs_side_by_side_read_in_fours_match_the_reference() {
         let whole: Vec<i32> = values.iter().map(|x| (x * 1e9) as i32).collect();
         let sum = |row: &Vec<i32>| row.iter().fold(0i32, |a, &b| a.wrapping_add(b));
         let want: Vec<i32> = outputs_of(&whole, &shape, &[axis]).iter().map(sum).collect();
-        for plan in plans_in_fours(&shape, &[axis]) {
+        for plan in plans_in_vectors(&shape, &[axis]) {
             let input = upload(&client, &whole, &shape, I32);
-            let got = reduce::reduce_planned(&client, Operation::Sum, input, &[axis], plan).unwrap();
+            let got = reduce::reduce_planned(&client, Operation::Sum, input, &[axis], Some(plan)).unwrap();
             assert_equal(&download::<i32>(&client, got), &want);
         }
     }
-    // Parts of longer rows, of which only the first are in fours.
+    // Parts of longer rows, of which only the first can be read in vectors.
     for row in [24, 22] {
         let memory = random_values(14, 100 * row);
         let values: Vec<f32> = memory.chunks(row).flat_map(|row| &row[..16]).copied().collect();
@@ -243,35 +244,35 @@ fn plans_are_pinned() {
     use Machine::{Gpu, Software};
     let problem = |view: View| Problem { view, kind: Kind::Reduction };
     let first = |view: View, machine: Machine| plan(&problem(view), machine).first;
-    let fours = Pass::FourElements { width: 8 };
+    let vectors = Pass::FourElements { width: 8 };
     let rows = View::rows(4096, 128);
     let columns = View { inner_stride: 1, axis_stride: 4096, ..rows };
     assert_eq!(first(rows, Gpu), Pass::Single(Cube::UNIT_A_COLUMN));
     assert_eq!(first(columns, Gpu), Pass::Single(Cube::EIGHT_UNITS));
     assert_eq!(first(View::rows(1, 1 << 24), Gpu), Pass::Single(Cube::UNIT_A_COLUMN));
     assert_eq!(plan(&problem(View::rows(1, 1 << 24)), Gpu).totals, Some(Cube::UNIT_A_COLUMN));
-    assert_eq!(first(rows, Software), fours);
+    assert_eq!(first(rows, Software), vectors);
     assert_eq!(first(columns, Software), Pass::FourOutputs { width: 8 });
     assert_eq!(first(View { axis_stride: 4097, ..columns }, Software), Pass::Single(Cube::WIDE));
     assert_eq!(plan(&problem(rows), Software).totals, None);
     // A search compares four elements of an output at a time, and never four outputs.
     let search = |view| plan(&Problem { view, kind: Kind::Search }, Software).first;
-    assert_eq!((search(rows), search(columns)), (fours, Pass::Single(Cube::WIDE)));
+    assert_eq!((search(rows), search(columns)), (vectors, Pass::Single(Cube::WIDE)));
     // Where a reduction of four elements is not possible, a software driver writes a program's results before.
     let program = |view, machine| plan(&Problem { view, kind: Kind::ProgramReduction }, machine);
     assert!(program(rows, Software).fuses && program(columns, Gpu).fuses && !program(columns, Software).fuses);
     assert_eq!(program(columns, Software).first, Pass::FourOutputs { width: 8 });
 
-    assert!(columns.has_outputs_in_fours() && !rows.has_outputs_in_fours());
+    assert!(columns.has_outputs_in_vectors() && !rows.has_outputs_in_vectors());
     let others = [
         View { inner: 2, outer_stride: 4096 * 128, ..columns },
         View { outer_stride: 2, ..columns },
         View { inner_stride: 2, ..columns },
         View { axis_inner: 64, axis_outer_stride: 1 << 20, ..columns },
     ];
-    assert!(others.iter().all(|view| !view.has_outputs_in_fours()));
-    for (axis, in_fours) in [(60, false), (64, true), (66, false), (4096, true), (4100, false), (4160, true)] {
-        assert_eq!(View::rows(7, axis).has_elements_in_fours(), in_fours, "{axis}");
+    assert!(others.iter().all(|view| !view.has_outputs_in_vectors()));
+    for (axis, in_vectors) in [(60, false), (64, true), (66, false), (4096, true), (4100, false), (4160, true)] {
+        assert_eq!(View::rows(7, axis).has_elements_in_vectors(), in_vectors, "{axis}");
     }
 }
 

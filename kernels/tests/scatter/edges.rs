@@ -19,7 +19,13 @@ fn subnormal_numbers_are_the_same_by_every_plan() {
             let (tensor, values) =
                 (upload(&client, &tensor, &[rows], F32), upload(&client, &values, &[positions], F32));
             let index = upload(&client, &indices, &[positions], I32);
-            let got = scatter::select_assign_planned(&client, 0, tensor, index, values, Update::Add, plan);
+            let got = scatter::update_planned(
+                &client,
+                Addressing::Rows { dim: 0 },
+                Operands { tensor, indices: index, values },
+                Update::Add,
+                Some(plan),
+            );
             (plan, download::<f32>(&client, got.unwrap()))
         });
     let results: Vec<_> = results.collect();
@@ -42,14 +48,16 @@ fn sums_into_few_rows_keep_what_they_do_not_change() {
     (indices[600], values[600]) = (5, 0.0);
     (indices[4999], values[4999]) = (6, f32::NAN);
     for plan in Plan::candidates(&problem([1, 7, 1], 5000, Indexed::Value, Update::Add)) {
-        let got = scatter::scatter_planned(
+        let got = scatter::update_planned(
             &client,
-            0,
-            upload(&client, &tensor, &[7], F32),
-            upload(&client, &indices, &[5000], I32),
-            upload(&client, &values, &[5000], F32),
+            Addressing::Elements { dim: 0 },
+            Operands {
+                tensor: upload(&client, &tensor, &[7], F32),
+                indices: upload(&client, &indices, &[5000], I32),
+                values: upload(&client, &values, &[5000], F32),
+            },
             Update::Add,
-            plan,
+            Some(plan),
         );
         let got: Vec<f32> = download(&client, got.unwrap());
         println!("{plan:?}");
@@ -122,11 +130,11 @@ fn refusals_say_what_does_not_fit() {
     let text = |result: Result<TensorHandle, KernelError>| result.unwrap_err().to_string();
     let add = Update::Add;
     let got = text(scatter::scatter(&client, 0, floats(&[3, 2]), index(&[5, 2]), floats(&[4, 2]), add));
-    assert_eq!(got, "scatter::scatter: indices [5, 2] and values [4, 2] differ in shape");
+    assert_eq!(got, "scatter::scatter: indices [5, 2] for values [4, 2], want indices of shape [4, 2]");
     let got = text(scatter::scatter(&client, 0, floats(&[3, 2]), index(&[4, 1]), floats(&[4, 1]), add));
     assert_eq!(got, "scatter::scatter: values [4, 1] into tensor [3, 2] along axis 0, want equal other axes");
     let got = text(scatter::select_assign(&client, 0, floats(&[3]), index(&[5]), floats(&[4]), add));
-    assert!(got.contains("indices [5] do not number the rows of values [4]"), "{got}");
+    assert!(got.contains("indices [5] for values [4], want indices of shape [4]"), "{got}");
     let got = text(scatter::scatter_nd(&client, floats(&[3]), index(&[5, 2]), floats(&[5]), add));
     assert!(got.contains("want a last axis of 1 to 1 index parts"), "{got}");
     let got = text(scatter::scatter(&client, 0, floats(&[3]), floats(&[4]), floats(&[4]), add));

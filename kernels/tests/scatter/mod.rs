@@ -9,7 +9,7 @@ use crate::harness::*;
 use crate::skip::skip;
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::gather;
-use burn_deterministic_kernels::scatter::{self, Indexed, Plan, Problem, Update, reference};
+use burn_deterministic_kernels::scatter::{self, Addressing, Indexed, Operands, Plan, Problem, Update, reference};
 use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -69,14 +69,16 @@ fn check_scatter(client: &Client, shape @ [outer, rows, inner]: [usize; 3], posi
     let plans = Plan::candidates(&problem(shape, positions, Indexed::Value, update));
     assert!(plans.len() > 1, "{shape:?}: {plans:?}");
     for plan in plans {
-        let got = scatter::scatter_planned(
+        let got = scatter::update_planned(
             client,
-            1,
-            upload(client, &tensor, &shape, F32),
-            upload(client, &indices, &[outer, positions, inner], I32),
-            upload(client, &values, &[outer, positions, inner], F32),
+            Addressing::Elements { dim: 1 },
+            Operands {
+                tensor: upload(client, &tensor, &shape, F32),
+                indices: upload(client, &indices, &[outer, positions, inner], I32),
+                values: upload(client, &values, &[outer, positions, inner], F32),
+            },
             update,
-            plan,
+            Some(plan),
         );
         println!("scatter {update:?} of {positions} into {shape:?} by {plan:?}");
         assert_bits(&download(client, got.unwrap()), &want);
@@ -94,14 +96,16 @@ fn check_rows(client: &Client, shape @ [outer, rows, inner]: [usize; 3], indices
     let want = reference::select_assign(shape, &tensor, &wide(indices), &values, combine(update));
     for plan in Plan::candidates(&problem(shape, positions, Indexed::Position, update)) {
         println!("select_assign {update:?} of {positions} into {shape:?} by {plan:?}");
-        let got = scatter::select_assign_planned(
+        let got = scatter::update_planned(
             client,
-            1,
-            upload(client, &tensor, &shape, F32),
-            upload(client, indices, &[positions], I32),
-            upload(client, &values, &[outer, positions, inner], F32),
+            Addressing::Rows { dim: 1 },
+            Operands {
+                tensor: upload(client, &tensor, &shape, F32),
+                indices: upload(client, indices, &[positions], I32),
+                values: upload(client, &values, &[outer, positions, inner], F32),
+            },
             update,
-            plan,
+            Some(plan),
         );
         assert_bits(&download(client, got.unwrap()), &want);
     }

@@ -34,13 +34,16 @@ fn lines_match_reference() {
         let per_value: Vec<i32> = indices.iter().flat_map(|&index| vec![index; inner]).collect();
         let want = reference::scatter(shape, &tensor, &wide(&per_value), &values, |a, b| a + b);
         for plan in Plan::candidates(&problem(shape, positions, Indexed::Line, Update::Add)) {
-            let got = scatter::update_lines_planned(
+            let got = scatter::update_planned(
                 &client,
-                upload(&client, &tensor, &shape, F32),
-                upload(&client, &indices, &[lines, positions], I32),
-                upload(&client, &values, &[lines, positions, inner], F32),
+                Addressing::Lines,
+                Operands {
+                    tensor: upload(&client, &tensor, &shape, F32),
+                    indices: upload(&client, &indices, &[lines, positions], I32),
+                    values: upload(&client, &values, &[lines, positions, inner], F32),
+                },
                 Update::Add,
-                plan,
+                Some(plan),
             );
             println!("lines {shape:?} of {positions} by {plan:?}");
             assert_bits(&download(&client, got.unwrap()), &want);
@@ -68,7 +71,13 @@ fn rows_apart_match_reference() {
             println!("rows {distance} apart by {plan:?}");
             let index = upload(&client, &indices, &[positions], I32);
             let (tensor, values) = (tensor_view.clone(), values_view.clone());
-            let got = scatter::select_assign_planned(&client, 0, tensor, index, values, Update::Add, plan);
+            let got = scatter::update_planned(
+                &client,
+                Addressing::Rows { dim: 0 },
+                Operands { tensor, indices: index, values },
+                Update::Add,
+                Some(plan),
+            );
             assert_bits(&download(&client, got.unwrap()), &want);
         }
         let want: Vec<f32> = (0..positions * inner)
@@ -98,7 +107,7 @@ fn every_update_matches_reference() {
 #[test]
 fn select_assign_matches_reference() {
     let client = client();
-    // Rows of 4, 8 and 64 are read in fours.
+    // Rows of 4, 8 and 64 are read in vectors of four.
     let cases = [
         ([1, 10, 64], 100),
         ([3, 7, 5], 64),
@@ -168,7 +177,13 @@ fn scatter_nd_and_gather_nd_match_reference() {
         for plan in Plan::candidates(&problem([1, rows, width], tuples, Indexed::Position, Update::Add)) {
             let values = upload(&client, &values, &values_shape, F32);
             let tensor = upload(&client, &tensor, &shape, F32);
-            let got = scatter::scatter_nd_planned(&client, tensor, index(), values, Update::Add, plan);
+            let got = scatter::update_planned(
+                &client,
+                Addressing::Tuples,
+                Operands { tensor, indices: index(), values },
+                Update::Add,
+                Some(plan),
+            );
             println!("{tuples} tuples of {parts} by {plan:?}");
             assert_bits(&download(&client, got.unwrap()), &want);
         }
@@ -194,7 +209,13 @@ fn strides_do_not_change_bits() {
         let line = random_indices(19, sources, rows);
         let repeated: Vec<i32> = line.iter().flat_map(|&index| [index; 4]).collect();
         let update = |plan, tensor, indices, values| {
-            let got = scatter::scatter_planned(&client, 0, tensor, indices, values, Update::Add, plan);
+            let got = scatter::update_planned(
+                &client,
+                Addressing::Elements { dim: 0 },
+                Operands { tensor, indices, values },
+                Update::Add,
+                Some(plan),
+            );
             download::<f32>(&client, got.unwrap())
         };
         let transpose = |data: &[f32], rows: usize| -> TensorHandle {

@@ -4,7 +4,7 @@ use crate::harness::*;
 use burn_deterministic_kernels::device::Machine;
 use burn_deterministic_kernels::radix_sort::{self, Radix};
 use burn_deterministic_kernels::scatter::plan::plan;
-use burn_deterministic_kernels::scatter::{self, Indexed, Plan, Problem, Update};
+use burn_deterministic_kernels::scatter::{self, Addressing, Indexed, Operands, Plan, Problem, Update};
 
 /// Sums of f32 with an index for each value.
 fn sums(outer: usize, rows: usize, positions: usize, inner: usize) -> Problem {
@@ -23,7 +23,13 @@ fn a_plan_that_does_not_apply_is_an_error() {
     let floats = |n: usize| upload(&client, &vec![0f32; n], &[n], F32);
     let index = |n: usize| upload(&client, &vec![0i32; n], &[n], I32);
     let text = |positions: usize, update: Update, plan: Plan| {
-        let got = scatter::scatter_planned(&client, 0, floats(3), index(positions), floats(positions), update, plan);
+        let got = scatter::update_planned(
+            &client,
+            Addressing::Elements { dim: 0 },
+            Operands { tensor: floats(3), indices: index(positions), values: floats(positions) },
+            update,
+            Some(plan),
+        );
         got.unwrap_err().to_string()
     };
     let refused = text(60_000, Update::Max, Plan::BruteForce);
@@ -33,7 +39,7 @@ fn a_plan_that_does_not_apply_is_an_error() {
     assert!(refused.ends_with("want sums"), "{refused}");
     let refused = text(60_000, Update::Max, Plan::Segmented(radix_sort::Plan::Rank));
     assert!(refused.ends_with("a rank of 60000 keys, want less than 60000"), "{refused}");
-    let short = Radix { passes: 1, digit_bits: 1, run: 64 };
+    let short = Radix { passes: 1, digit_bits: 1, chunk: 64 };
     let refused = text(9, Update::Max, Plan::Segmented(radix_sort::Plan::Radix(short)));
     assert!(refused.ends_with("passes by 1 to 10 of 2 bits"), "{refused}");
 }

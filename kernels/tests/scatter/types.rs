@@ -38,14 +38,16 @@ fn check_type_of<T, I>(
     let want = expect(&tensor, &wide(&indices), &values);
     let of_type = Problem { dtype, ..problem([1, rows, 1], sources, Indexed::Position, update) };
     for plan in Plan::candidates(&of_type) {
-        let got = scatter::select_assign_planned(
+        let got = scatter::update_planned(
             client,
-            0,
-            upload(client, &tensor, &[rows], dtype),
-            upload(client, &device_indices, &[sources], index_dtype),
-            upload(client, &values, &[sources], dtype),
+            Addressing::Rows { dim: 0 },
+            Operands {
+                tensor: upload(client, &tensor, &[rows], dtype),
+                indices: upload(client, &device_indices, &[sources], index_dtype),
+                values: upload(client, &values, &[sources], dtype),
+            },
             update,
-            plan,
+            Some(plan),
         );
         match got {
             Err(KernelError::Dtype { dtype, .. }) => skip(format_args!("the device has no {dtype}")),

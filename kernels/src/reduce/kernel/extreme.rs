@@ -1,24 +1,24 @@
 //! The index of an extreme along one axis.
 //!
-//! A **survivor** is the index of the extreme of one block of positions: `survivors[outputs, positions]` of a pass are
-//! what the pass before has found.
+//! The first pass compares the elements of the axis; each pass finds the index of the extreme of each block of 4096 positions.
+//! These are the candidates that the next pass compares, `candidates[outputs, positions]`.
 
-use super::Geometry;
 use crate::dtype::key::float_key;
 use crate::order::COLUMNS_BLOCK as BLOCK;
-use crate::reduce::Operation;
+use crate::reduce::operation::Operation;
 use crate::reduce::plan::Cube;
+use crate::reduce::view::View;
 use cubecl::prelude::*;
 
 /// The form of one pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Form {
     pub cube: Cube,
-    /// Whether the positions are the axis, and not the survivors of a pass before.
+    /// Whether the positions are the axis, and not the candidates of the pass before.
     pub first: bool,
-    /// Whether a unit reads four elements at a time; then it is the first pass, one unit has a block, and the view has
-    /// its [elements in fours](crate::reduce::plan::View::has_elements_in_fours).
-    pub fours: bool,
+    /// Whether a unit reads vectors of four elements; then it is the first pass, one unit has a block, and the view has
+    /// its [elements in vectors](View::has_elements_in_vectors).
+    pub in_vectors: bool,
 }
 
 /// What is compared: integers as they are, floats by a key in which the zeros tie.
@@ -41,33 +41,33 @@ fn beyond<K: Numeric>(key: K, best: K, #[comptime] operation: Operation) -> bool
     }
 }
 
-/// The index of the element at `position` of this pass: the position itself, or a survivor of the pass before.
+/// The index of the element at `position` of this pass: the position itself, or the candidate there.
 #[cube]
-fn index_at(survivors: &[u32], out: u32, position: u32, positions: u32, #[comptime] first: bool) -> u32 {
-    if comptime!(first) { position } else { survivors[(out * positions + position) as usize] }
+fn index_at(candidates: &[u32], out: u32, position: u32, positions: u32, #[comptime] first: bool) -> u32 {
+    if comptime!(first) { position } else { candidates[(out * positions + position) as usize] }
 }
 
 /// The lowest place of an extreme among `length` adjacent elements from the vector `first` on.
 #[cube]
-fn winner_in_fours<I: Numeric, K: Numeric>(
-    fours: &[Vector<I, Const<4>>],
+fn winner_in_vectors<I: Numeric, K: Numeric>(
+    vectors: &[Vector<I, Const<4>>],
     first: u32,
     length: u32,
     #[comptime] operation: Operation,
 ) -> u32 {
     let mut bests = Vector::<K, Const<4>>::empty();
     let mut rows = Vector::<u32, Const<4>>::empty();
-    let four = fours[first as usize];
+    let vector = vectors[first as usize];
     #[unroll]
     for lane in 0..4usize {
-        bests.insert(lane, key::<I, K>(four.extract(lane), operation));
+        bests.insert(lane, key::<I, K>(vector.extract(lane), operation));
         rows.insert(lane, 0u32);
     }
     for row in 1..length / 4 {
-        let four = fours[(first + row) as usize];
+        let vector = vectors[(first + row) as usize];
         #[unroll]
         for lane in 0..4usize {
-            let next = key::<I, K>(four.extract(lane), operation);
+            let next = key::<I, K>(vector.extract(lane), operation);
             let wins = beyond::<K>(next, bests.extract(lane), operation);
             bests.insert(lane, select(wins, next, bests.extract(lane)));
             rows.insert(lane, select(wins, row, rows.extract(lane)));
@@ -92,9 +92,10 @@ fn winner_in_fours<I: Numeric, K: Numeric>(
 #[cube]
 fn winner<I: Numeric, K: Numeric>(
     input: &[I],
-    fours: &[Vector<I, Const<4>>],
-    survivors: &[u32],
-    geometry: &Geometry,
+    vectors: &[Vector<I, Const<4>>],
+    candidates: &[u32],
+    view: &View,
+    blocks: u32,
     positions: u32,
     #[comptime] form: Form,
     #[comptime] operation: Operation,
@@ -102,26 +103,26 @@ fn winner<I: Numeric, K: Numeric>(
     let width = comptime!(form.cube.width);
     let groups = comptime!(form.cube.groups);
     let at = CUBE_POS as u32 * width + UNIT_POS_X;
-    let out = at % geometry.outputs;
-    let block = at / geometry.outputs;
+    let out = at % view.outputs;
+    let block = at / view.outputs;
     let start = block * BLOCK;
-    let base = geometry.base(out);
+    let base = view.base(out);
     // A larger grid may number blocks that do not exist: those have no length.
-    let length = select(block < geometry.output_stride, min(positions - start, BLOCK), 0);
+    let length = select(block < blocks, min(positions - start, BLOCK), 0);
     let mut index = 0u32;
     let mut best = K::from_int(0);
     let mut k = UNIT_POS_Y;
-    if comptime!(form.fours) {
+    if comptime!(form.in_vectors) {
         if length > 0 {
-            index = start + winner_in_fours::<I, K>(fours, (base + start) / 4, length, operation);
+            index = start + winner_in_vectors::<I, K>(vectors, (base + start) / 4, length, operation);
         }
     } else if k < length {
-        index = index_at(survivors, out, start + k, positions, form.first);
-        best = key::<I, K>(input[(base + index * geometry.axis_stride) as usize], operation);
+        index = index_at(candidates, out, start + k, positions, form.first);
+        best = key::<I, K>(input[(base + index * view.axis_stride) as usize], operation);
         k += groups;
         while k < length {
-            let next_index = index_at(survivors, out, start + k, positions, form.first);
-            let next = key::<I, K>(input[(base + next_index * geometry.axis_stride) as usize], operation);
+            let next_index = index_at(candidates, out, start + k, positions, form.first);
+            let next = key::<I, K>(input[(base + next_index * view.axis_stride) as usize], operation);
             let wins = beyond::<K>(next, best, operation);
             best = select(wins, next, best);
             index = select(wins, next_index, index);
@@ -149,48 +150,50 @@ fn winner<I: Numeric, K: Numeric>(
     index
 }
 
-/// Writes the index of the extreme of each block of positions to `indices[outputs, blocks]`. `fours` is `input` in
+/// Writes the index of the extreme of each block of positions to `indices[outputs, blocks]`. `vectors` is `input` in
 /// vectors, where it is read in them.
 #[cube(launch_unchecked)]
 pub fn index_of_extreme<I: Numeric, K: Numeric, X: Int>(
     input: &[I],
-    fours: &[Vector<I, Const<4>>],
-    survivors: &[u32],
+    vectors: &[Vector<I, Const<4>>],
+    candidates: &[u32],
     indices: &mut [X],
-    geometry: Geometry,
+    view: View,
+    blocks: u32,
     positions: u32,
     #[comptime] form: Form,
     #[comptime] operation: Operation,
     #[define(I, K, X)] _dtypes: [ElemType; 3],
 ) {
-    let index = winner::<I, K>(input, fours, survivors, &geometry, positions, form, operation);
+    let index = winner::<I, K>(input, vectors, candidates, &view, blocks, positions, form, operation);
     let at = CUBE_POS as u32 * comptime!(form.cube.width) + UNIT_POS_X;
-    let out = at % geometry.outputs;
-    let block = at / geometry.outputs;
-    if UNIT_POS_Y == 0 && block < geometry.output_stride {
-        indices[(out * geometry.output_stride + block) as usize] = X::cast_from(index);
+    let out = at % view.outputs;
+    let block = at / view.outputs;
+    if UNIT_POS_Y == 0 && block < blocks {
+        indices[(out * blocks + block) as usize] = X::cast_from(index);
     }
 }
 
 /// Writes the index of the extreme of the only block of each output to `indices[outputs]`, and the element there to
-/// `values[outputs]`. `fours` is `input` in vectors, where it is read in them.
+/// `values[outputs]`. `vectors` is `input` in vectors, where it is read in them.
 #[cube(launch_unchecked)]
 pub fn extreme_with_index<I: Numeric, K: Numeric, X: Int>(
     input: &[I],
-    fours: &[Vector<I, Const<4>>],
-    survivors: &[u32],
+    vectors: &[Vector<I, Const<4>>],
+    candidates: &[u32],
     values: &mut [I],
     indices: &mut [X],
-    geometry: Geometry,
+    view: View,
+    blocks: u32,
     positions: u32,
     #[comptime] form: Form,
     #[comptime] operation: Operation,
     #[define(I, K, X)] _dtypes: [ElemType; 3],
 ) {
-    let index = winner::<I, K>(input, fours, survivors, &geometry, positions, form, operation);
+    let index = winner::<I, K>(input, vectors, candidates, &view, blocks, positions, form, operation);
     let out = CUBE_POS as u32 * comptime!(form.cube.width) + UNIT_POS_X;
-    if UNIT_POS_Y == 0 && out < geometry.outputs {
-        values[out as usize] = input[(geometry.base(out) + index * geometry.axis_stride) as usize];
+    if UNIT_POS_Y == 0 && out < view.outputs {
+        values[out as usize] = input[(view.base(out) + index * view.axis_stride) as usize];
         indices[out as usize] = X::cast_from(index);
     }
 }

@@ -1,16 +1,16 @@
 //! [`Pass::FourElements`](crate::reduce::plan::Pass::FourElements): a unit reads four neighbours of one output at a
 //! time.
 
-use super::Geometry;
-use super::operation::{lower, step, step_four};
-use super::source::{Source, element_four};
+use super::accumulator::{lower, step, step_vector};
+use super::source::{Source, element_vector};
 use crate::elementwise::{Inputs, Outputs};
 use crate::order::{COLUMNS, COLUMNS_BLOCK};
-use crate::reduce::Operation;
+use crate::reduce::operation::Operation;
+use crate::reduce::view::View;
 use cubecl::prelude::*;
 
 /// Vectors of four in a row of a block.
-const FOURS: u32 = COLUMNS / 4;
+const VECTORS: u32 = COLUMNS / 4;
 
 /// Four chains that begin with `next`, or go on with it.
 #[cube]
@@ -20,7 +20,7 @@ fn begun_or_stepped<A: Numeric>(
     next: Vector<A, Const<4>>,
     #[comptime] operation: Operation,
 ) -> Vector<A, Const<4>> {
-    let stepped = step_four::<A>(chains, next, operation);
+    let stepped = step_vector::<A>(chains, next, operation);
     let mut result = Vector::<A, Const<4>>::empty();
     #[unroll]
     for lane in 0..4usize {
@@ -32,15 +32,16 @@ fn begun_or_stepped<A: Numeric>(
 /// Reduces each block of each output's elements to one value, by one unit a block and `width` blocks a cube: row by row,
 /// with the chains of all columns at once.
 ///
-/// `stored` is what the view addresses, in [fours of elements](crate::reduce::plan::View::has_elements_in_fours), or
+/// `stored` is what the view addresses, in [vectors of elements](crate::reduce::plan::View::has_elements_in_vectors), or
 /// `inputs` and `outputs` are a program's; `output` is `[outputs, blocks]`.
 #[cube(launch_unchecked)]
 pub fn reduce_four_elements<I: Numeric, A: Numeric, O: Numeric, B: Int>(
     stored: &[Vector<I, Const<4>>],
-    inputs: &Inputs<B>,
-    outputs: &mut Outputs<B>,
+    inputs: &Inputs<B, Const<4>>,
+    outputs: &mut Outputs<B, Const<4>>,
     output: &mut [O],
-    geometry: Geometry,
+    view: View,
+    blocks: u32,
     divisor: InputScalar,
     #[comptime] width: u32,
     #[comptime] operation: Operation,
@@ -48,54 +49,60 @@ pub fn reduce_four_elements<I: Numeric, A: Numeric, O: Numeric, B: Int>(
     #[define(I, A, O, B)] _dtypes: [ElemType; 4],
 ) {
     let at = CUBE_POS as u32 * width + UNIT_POS_X;
-    let out = at % geometry.outputs;
-    let block = at / geometry.outputs;
-    if block >= geometry.output_stride {
+    let out = at % view.outputs;
+    let block = at / view.outputs;
+    if block >= blocks {
         terminate!();
     }
     let first = block * COLUMNS_BLOCK;
-    let length = min(geometry.axis - first, COLUMNS_BLOCK);
+    let length = min(view.axis - first, COLUMNS_BLOCK);
     // Columns from here on have a row less.
     let longer = length % COLUMNS;
 
-    let mut row = (geometry.base(out) + first) / 4;
-    let mut chains = Array::<Vector<A, Const<4>>>::new(comptime!(FOURS as usize));
+    let mut row = (view.base(out) + first) / 4;
+    let mut chains = Array::<Vector<A, Const<4>>>::new(comptime!(VECTORS as usize));
     if comptime!(source == Source::Stored) {
         #[unroll]
-        for v in 0..FOURS {
+        for v in 0..VECTORS {
             chains[v as usize] =
-                element_four::<I, A, B>(stored, inputs, outputs, row + v, operation, comptime!(source.clone()));
+                element_vector::<I, A, B>(stored, inputs, outputs, row + v, operation, comptime!(source.clone()));
         }
         for _ in 1..length / COLUMNS {
-            row += FOURS;
+            row += VECTORS;
             #[unroll]
-            for v in 0..FOURS {
+            for v in 0..VECTORS {
                 let next =
-                    element_four::<I, A, B>(stored, inputs, outputs, row + v, operation, comptime!(source.clone()));
-                chains[v as usize] = step_four::<A>(chains[v as usize], next, operation);
+                    element_vector::<I, A, B>(stored, inputs, outputs, row + v, operation, comptime!(source.clone()));
+                chains[v as usize] = step_vector::<A>(chains[v as usize], next, operation);
             }
         }
-        row += FOURS;
+        row += VECTORS;
         #[unroll]
-        for v in 0..FOURS {
+        for v in 0..VECTORS {
             if v * 4 < longer {
                 let next =
-                    element_four::<I, A, B>(stored, inputs, outputs, row + v, operation, comptime!(source.clone()));
-                chains[v as usize] = step_four::<A>(chains[v as usize], next, operation);
+                    element_vector::<I, A, B>(stored, inputs, outputs, row + v, operation, comptime!(source.clone()));
+                chains[v as usize] = step_vector::<A>(chains[v as usize], next, operation);
             }
         }
     } else {
         // The same with one copy of the program a column: a compiler takes long for more.
         for r in 0..length.div_ceil(COLUMNS) {
             #[unroll]
-            for v in 0..FOURS {
+            for v in 0..VECTORS {
                 if r * COLUMNS + v * 4 < length {
-                    let next =
-                        element_four::<I, A, B>(stored, inputs, outputs, row + v, operation, comptime!(source.clone()));
+                    let next = element_vector::<I, A, B>(
+                        stored,
+                        inputs,
+                        outputs,
+                        row + v,
+                        operation,
+                        comptime!(source.clone()),
+                    );
                     chains[v as usize] = begun_or_stepped::<A>(r == 0, chains[v as usize], next, operation);
                 }
             }
-            row += FOURS;
+            row += VECTORS;
         }
     }
 
@@ -105,5 +112,5 @@ pub fn reduce_four_elements<I: Numeric, A: Numeric, O: Numeric, B: Int>(
         let chain = chains[comptime!((c / 4) as usize)].extract(comptime!((c % 4) as usize));
         total = step::<A>(total, chain, operation);
     }
-    output[(out * geometry.output_stride + block) as usize] = lower::<A, O>(total, divisor.get::<A>(), operation);
+    output[(out * blocks + block) as usize] = lower::<A, O>(total, divisor.get::<A>(), operation);
 }

@@ -1,64 +1,63 @@
 //! [`Pass::Single`](crate::reduce::plan::Pass::Single): units read one element at a time.
 
-use super::Geometry;
-use super::operation::{lower, step};
+use super::accumulator::{lower, step};
 use super::source::{Source, element};
 use crate::elementwise::{Inputs, Outputs};
 use crate::order::{COLUMNS, COLUMNS_BLOCK};
-use crate::reduce::Operation;
+use crate::reduce::operation::Operation;
 use crate::reduce::plan::Cube;
+use crate::reduce::view::View;
 use cubecl::prelude::*;
+
+/// What the kernel is compiled for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Form {
+    pub cube: Cube,
+    /// Whether the axis is two nested loops, not one.
+    pub split: bool,
+    pub operation: Operation,
+    pub source: Source,
+}
 
 /// The ascending chain over one column: elements `first`, `first + 64`, .. of the axis, `rows` of them.
 #[cube]
 fn column<I: Numeric, A: Numeric, B: Int>(
     stored: &[I],
-    inputs: &Inputs<B>,
-    outputs: &mut Outputs<B>,
+    inputs: &Inputs<B, Const<1>>,
+    outputs: &mut Outputs<B, Const<1>>,
     base: u32,
     first: u32,
     rows: u32,
-    geometry: &Geometry,
-    #[comptime] split: bool,
-    #[comptime] operation: Operation,
-    #[comptime] source: Source,
+    view: &View,
+    #[comptime] form: Form,
 ) -> A {
-    if comptime!(split) {
-        let mut rest = first % geometry.axis_inner;
-        let mut at = base + (first / geometry.axis_inner) * geometry.axis_outer_stride + rest * geometry.axis_stride;
-        let rest_step = COLUMNS % geometry.axis_inner;
-        let at_step = (COLUMNS / geometry.axis_inner) * geometry.axis_outer_stride + rest_step * geometry.axis_stride;
-        // Wraps where the outer stride is the smaller one; unsigned arithmetic makes it right again.
-        let carry = geometry.axis_outer_stride - geometry.axis_inner * geometry.axis_stride;
-        let mut chain = element::<I, A, B>(stored, inputs, outputs, at, operation, comptime!(source.clone()));
-        for _ in 1..rows {
+    let operation = comptime!(form.operation);
+    let mut at = base + first * view.axis_stride;
+    let mut at_step = COLUMNS * view.axis_stride;
+    let mut rest = 0u32;
+    let mut rest_step = 0u32;
+    if comptime!(form.split) {
+        rest = first % view.axis_inner;
+        at = base + (first / view.axis_inner) * view.axis_outer_stride + rest * view.axis_stride;
+        rest_step = COLUMNS % view.axis_inner;
+        at_step = (COLUMNS / view.axis_inner) * view.axis_outer_stride + rest_step * view.axis_stride;
+    }
+    // Wraps where the outer stride is the smaller one; unsigned arithmetic makes it right again.
+    let carry = view.axis_outer_stride - view.axis_inner * view.axis_stride;
+    let mut chain = element::<I, A, B>(stored, inputs, outputs, at, operation, comptime!(form.source.clone()));
+    for _ in 1..rows {
+        at += at_step;
+        if comptime!(form.split) {
             rest += rest_step;
-            at += at_step;
-            if rest >= geometry.axis_inner {
-                rest -= geometry.axis_inner;
+            if rest >= view.axis_inner {
+                rest -= view.axis_inner;
                 at += carry;
             }
-            chain = step::<A>(
-                chain,
-                element::<I, A, B>(stored, inputs, outputs, at, operation, comptime!(source.clone())),
-                operation,
-            );
         }
-        chain
-    } else {
-        let mut at = base + first * geometry.axis_stride;
-        let at_step = COLUMNS * geometry.axis_stride;
-        let mut chain = element::<I, A, B>(stored, inputs, outputs, at, operation, comptime!(source.clone()));
-        for _ in 1..rows {
-            at += at_step;
-            chain = step::<A>(
-                chain,
-                element::<I, A, B>(stored, inputs, outputs, at, operation, comptime!(source.clone())),
-                operation,
-            );
-        }
-        chain
+        let next = element::<I, A, B>(stored, inputs, outputs, at, operation, comptime!(form.source.clone()));
+        chain = step::<A>(chain, next, operation);
     }
+    chain
 }
 
 /// Reduces each block of each output's elements to one value, by `groups` units a block and `width` blocks a cube.
@@ -69,61 +68,40 @@ fn column<I: Numeric, A: Numeric, B: Int>(
 #[cube(launch_unchecked)]
 pub fn reduce_single<I: Numeric, A: Numeric, O: Numeric, B: Int>(
     stored: &[I],
-    inputs: &Inputs<B>,
-    outputs: &mut Outputs<B>,
+    inputs: &Inputs<B, Const<1>>,
+    outputs: &mut Outputs<B, Const<1>>,
     output: &mut [O],
-    geometry: Geometry,
+    view: View,
+    blocks: u32,
     divisor: InputScalar,
-    #[comptime] cube: Cube,
-    #[comptime] split: bool,
-    #[comptime] operation: Operation,
-    #[comptime] source: Source,
+    #[comptime] form: Form,
     #[define(I, A, O, B)] _dtypes: [ElemType; 4],
 ) {
-    let width = comptime!(cube.width);
-    let groups = comptime!(cube.groups);
+    let operation = comptime!(form.operation);
+    let width = comptime!(form.cube.width);
+    let groups = comptime!(form.cube.groups);
     // Units are numbered output first, then block.
     let at = CUBE_POS as u32 * width + UNIT_POS_X;
-    let out = at % geometry.outputs;
-    let block = at / geometry.outputs;
+    let out = at % view.outputs;
+    let block = at / view.outputs;
     let first = block * COLUMNS_BLOCK;
     // The grid may number more blocks than there are.
-    let inside = block < geometry.output_stride;
+    let inside = block < blocks;
 
-    let base = geometry.base(out);
-    let length = min(geometry.axis - first, COLUMNS_BLOCK);
+    let base = view.base(out);
+    let length = min(view.axis - first, COLUMNS_BLOCK);
     let columns = min(length, COLUMNS);
-    let target = (out * geometry.output_stride + block) as usize;
+    let target = (out * blocks + block) as usize;
 
     if comptime!(groups == 1) {
         if inside {
             let rows = length.div_ceil(COLUMNS);
-            let mut total = column::<I, A, B>(
-                stored,
-                inputs,
-                outputs,
-                base,
-                first,
-                rows,
-                &geometry,
-                split,
-                operation,
-                comptime!(source.clone()),
-            );
+            let mut total =
+                column::<I, A, B>(stored, inputs, outputs, base, first, rows, &view, comptime!(form.clone()));
             for c in 1..columns {
                 let rows = (length - c).div_ceil(COLUMNS);
-                let next = column::<I, A, B>(
-                    stored,
-                    inputs,
-                    outputs,
-                    base,
-                    first + c,
-                    rows,
-                    &geometry,
-                    split,
-                    operation,
-                    comptime!(source.clone()),
-                );
+                let next =
+                    column::<I, A, B>(stored, inputs, outputs, base, first + c, rows, &view, comptime!(form.clone()));
                 total = step::<A>(total, next, operation);
             }
             output[target] = lower::<A, O>(total, divisor.get::<A>(), operation);
@@ -134,18 +112,8 @@ pub fn reduce_single<I: Numeric, A: Numeric, O: Numeric, B: Int>(
             let mut c = UNIT_POS_Y;
             while c < columns {
                 let rows = (length - c).div_ceil(COLUMNS);
-                shared[(c * width + UNIT_POS_X) as usize] = column::<I, A, B>(
-                    stored,
-                    inputs,
-                    outputs,
-                    base,
-                    first + c,
-                    rows,
-                    &geometry,
-                    split,
-                    operation,
-                    comptime!(source.clone()),
-                );
+                shared[(c * width + UNIT_POS_X) as usize] =
+                    column::<I, A, B>(stored, inputs, outputs, base, first + c, rows, &view, comptime!(form.clone()));
                 c += groups;
             }
         }

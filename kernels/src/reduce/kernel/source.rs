@@ -1,8 +1,8 @@
 //! Where the elements of the first pass come from: from memory, or from a program that computes them.
 
-use super::operation::{lift, lift_four};
-use crate::elementwise::{Form, Inputs, Outputs, compute, compute_four};
-use crate::reduce::Operation;
+use super::accumulator::{lift, lift_vector};
+use crate::elementwise::{Form, Inputs, Outputs, compute};
+use crate::reduce::operation::Operation;
 use cubecl::prelude::*;
 
 /// Where elements come from.
@@ -18,8 +18,8 @@ pub enum Source {
 #[cube]
 pub(super) fn element<I: Numeric, A: Numeric, B: Int>(
     stored: &[I],
-    inputs: &Inputs<B>,
-    outputs: &mut Outputs<B>,
+    inputs: &Inputs<B, Const<1>>,
+    outputs: &mut Outputs<B, Const<1>>,
     at: u32,
     #[comptime] operation: Operation,
     #[comptime] source: Source,
@@ -27,27 +27,27 @@ pub(super) fn element<I: Numeric, A: Numeric, B: Int>(
     match source {
         Source::Stored => lift::<I, A>(stored[at as usize], operation),
         Source::Computed(form) => {
-            let word = compute::<B>(inputs, outputs, at, form);
-            lift::<f32, A>(f32::reinterpret(word), operation)
+            let word = compute::<B, Const<1>>(inputs, outputs, at, form);
+            lift::<f32, A>(f32::reinterpret(word.extract(0usize)), operation)
         }
     }
 }
 
 /// The elements from `four * 4` on as the accumulator holds them.
 #[cube]
-pub(super) fn element_four<I: Numeric, A: Numeric, B: Int>(
+pub(super) fn element_vector<I: Numeric, A: Numeric, B: Int>(
     stored: &[Vector<I, Const<4>>],
-    inputs: &Inputs<B>,
-    outputs: &mut Outputs<B>,
+    inputs: &Inputs<B, Const<4>>,
+    outputs: &mut Outputs<B, Const<4>>,
     four: u32,
     #[comptime] operation: Operation,
     #[comptime] source: Source,
 ) -> Vector<A, Const<4>> {
     match source {
-        Source::Stored => lift_four::<I, A>(stored[four as usize], operation),
+        Source::Stored => lift_vector::<I, A>(stored[four as usize], operation),
         Source::Computed(form) => {
-            let words = compute_four::<B>(inputs, outputs, four, form);
-            lift_four::<f32, A>(Vector::<f32, Const<4>>::reinterpret(words), operation)
+            let words = compute::<B, Const<4>>(inputs, outputs, four, form);
+            lift_vector::<f32, A>(Vector::<f32, Const<4>>::reinterpret(words), operation)
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The arithmetic of reductions: elements to accumulators, a step of a chain, accumulators to results.
 
 use crate::dtype::key::{float_key, float_of_key};
-use crate::reduce::Operation;
+use crate::reduce::operation::Operation;
 use cubecl::prelude::*;
 
 /// An element in the type of the accumulator: widened, as 0 or 1, or as its key. An accumulator stays as it is.
@@ -38,7 +38,7 @@ pub(super) fn step<A: Numeric>(chain: A, next: A, #[comptime] operation: Operati
 
 /// One step of four chains.
 #[cube]
-pub(super) fn step_four<A: Numeric>(
+pub(super) fn step_vector<A: Numeric>(
     chains: Vector<A, Const<4>>,
     next: Vector<A, Const<4>>,
     #[comptime] operation: Operation,
@@ -71,7 +71,7 @@ pub(super) fn lower<A: Numeric, O: Numeric>(value: A, divisor: A, #[comptime] op
 
 /// [`lift`] of four elements.
 #[cube]
-pub(super) fn lift_four<I: Numeric, A: Numeric>(
+pub(super) fn lift_vector<I: Numeric, A: Numeric>(
     four: Vector<I, Const<4>>,
     #[comptime] operation: Operation,
 ) -> Vector<A, Const<4>> {

@@ -1,9 +1,10 @@
 //! The launches of a reduction: a pass over the elements, then passes over the values of blocks.
 
-use super::Operation;
 use super::kernel::source::Source;
-use super::kernel::{GeometryLaunch, four_elements, four_outputs, single};
-use super::plan::{Cube, Pass, Plan, View};
+use super::kernel::{four_elements, four_outputs, single};
+use super::operation::Operation;
+use super::plan::{Cube, Pass, Plan};
+use super::view::{View, ViewLaunch};
 use crate::elementwise::{Bound, InputsLaunch, OutputsLaunch};
 use crate::order::COLUMNS;
 use crate::{KernelError, buffer, grid};
@@ -19,6 +20,37 @@ pub(super) enum First<'a> {
     Stored(&'a TensorHandle),
     /// Results of a program, computed where they are read.
     Computed(&'a Bound),
+}
+
+/// The arguments of a kernel that reads either: it binds both, whichever it reads.
+struct Sources<B: Int, N: Size> {
+    stored: TensorHandle,
+    inputs: InputsLaunch<B, N>,
+    outputs: OutputsLaunch<B, N>,
+    source: Source,
+    condition_dtype: ElemType,
+}
+
+impl First<'_> {
+    /// The arguments of a kernel whose units read `width` elements at a time, of `dtype` where a program computes them.
+    fn sources<B: Int, N: Size>(self, client: &Client, width: usize, dtype: ElemType) -> Sources<B, N> {
+        match self {
+            Self::Stored(stored) => Sources {
+                stored: stored.clone(),
+                inputs: InputsLaunch::none(),
+                outputs: OutputsLaunch::none(),
+                source: Source::Stored,
+                condition_dtype: ElemType::UInt(UIntKind::U32),
+            },
+            Self::Computed(bound) => {
+                let (inputs, outputs, form) = bound.arguments(width);
+                let (source, condition_dtype) = (Source::Computed(form), bound.condition_dtype());
+                // A binding has to be there, which nothing reads.
+                let stored = buffer::unwritten(client, vec![width], dtype);
+                Sources { stored, inputs, outputs, source, condition_dtype }
+            }
+        }
+    }
 }
 
 /// A reduction of at least one element to each of at least one output, by a plan that applies.
@@ -91,28 +123,15 @@ impl Launch {
         grid::cubes((outputs as usize * self.view.blocks() as usize).div_ceil(width as usize))
     }
 
-    fn geometry(&self) -> GeometryLaunch {
-        GeometryLaunch::of(&self.view, self.view.blocks())
-    }
-
     fn divisor(&self) -> InputScalar {
         InputScalar::new(self.divisor, self.accumulator)
     }
 
     fn single(self, client: &Client, cube: Cube, first: First<'_>, target: TensorHandle) {
-        // A kernel binds both sources, whichever it reads.
-        let (stored, inputs, outputs, source, condition_dtype) = match first {
-            First::Stored(source) => {
-                let (inputs, outputs) = (InputsLaunch::none(), OutputsLaunch::none());
-                (source.clone(), inputs, outputs, Source::Stored, ElemType::UInt(UIntKind::U32))
-            }
-            First::Computed(bound) => {
-                let (inputs, outputs, form) = bound.in_singles();
-                let unread = buffer::unwritten(client, vec![4], target.dtype);
-                (unread, inputs, outputs, Source::Computed(form), bound.condition_dtype())
-            }
-        };
+        let Sources { stored, inputs, outputs, source, condition_dtype } = first.sources(client, 1, target.dtype);
         let dtypes = [stored.dtype, self.accumulator, target.dtype, condition_dtype];
+        let split = self.view.axis_inner != self.view.axis;
+        let form = single::Form { cube, split, operation: self.operation, source };
         // SAFETY: a unit writes only where its output and block exist, at a place of its own, and reads only elements
         // of the view, which `stored` covers, or numbers the elements of a program's shape: `reduced_shape` bounds the
         // last of them. Each element is read once, and what a program writes for it goes to a place of its own.
@@ -125,29 +144,17 @@ impl Launch {
                 inputs,
                 outputs,
                 target.into_arg().into_buffer_arg(),
-                self.geometry(),
+                ViewLaunch::of(&self.view),
+                self.view.blocks(),
                 self.divisor(),
-                cube,
-                self.view.axis_inner != self.view.axis,
-                self.operation,
-                source,
+                form,
                 dtypes,
             );
         }
     }
 
     fn four_elements(self, client: &Client, width: u32, first: First<'_>, target: TensorHandle) {
-        let (stored, inputs, outputs, source, condition_dtype) = match first {
-            First::Stored(source) => {
-                let (inputs, outputs) = (InputsLaunch::none(), OutputsLaunch::none());
-                (source.clone(), inputs, outputs, Source::Stored, ElemType::UInt(UIntKind::U32))
-            }
-            First::Computed(bound) => {
-                let (inputs, outputs, form) = bound.in_fours();
-                let unread = buffer::unwritten(client, vec![4], target.dtype);
-                (unread, inputs, outputs, Source::Computed(form), bound.condition_dtype())
-            }
-        };
+        let Sources { stored, inputs, outputs, source, condition_dtype } = first.sources(client, 4, target.dtype);
         let dtypes = [stored.dtype, self.accumulator, target.dtype, condition_dtype];
         // SAFETY: as in `single`; what a unit reads of such a view are whole vectors.
         unsafe {
@@ -159,7 +166,8 @@ impl Launch {
                 inputs,
                 outputs,
                 target.into_arg().into_buffer_arg(),
-                self.geometry(),
+                ViewLaunch::of(&self.view),
+                self.view.blocks(),
                 self.divisor(),
                 width,
                 self.operation,
@@ -179,7 +187,8 @@ impl Launch {
                 CubeDim::new_1d(width),
                 stored.into_arg().into_buffer_arg(),
                 target.into_arg().into_buffer_arg(),
-                self.geometry(),
+                ViewLaunch::of(&self.view),
+                self.view.blocks(),
                 self.divisor(),
                 width,
                 self.operation,

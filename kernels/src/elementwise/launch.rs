@@ -1,0 +1,231 @@
+//! Binds a program to its operands, and launches it.
+
+use super::kernel::{self, Axis, AxisLaunch, Form, InputsLaunch, OutputsLaunch, Reading};
+use super::plan::{self, Plan, Problem};
+use super::program::Program;
+use crate::buffer::unwritten;
+use crate::error::require_plan;
+use crate::view::{broadcast_strides, checked_elements, is_contiguous, is_dense_in_vectors, join};
+use crate::{KernelError, device, grid};
+use cubecl::prelude::*;
+use cubecl::std::tensor::TensorHandle;
+use cubecl::zspace::{Shape, Strides};
+use std::sync::Arc;
+
+const KERNEL: &str = "elementwise";
+
+/// The operands of one launch of a [`Program`].
+#[derive(Debug)]
+pub struct Operands {
+    /// f32 and i32 tensors, by the index that [`Value::Input`](super::Value::Input) names.
+    pub words: Vec<TensorHandle>,
+    /// Bool tensors in their storage type, by the index that [`Condition::Input`](super::Condition::Input) names.
+    pub conditions: Vec<TensorHandle>,
+    /// The bits of scalars, by the index that [`Value::Scalar`](super::Value::Scalar) names.
+    pub scalars: Vec<u32>,
+}
+
+/// The results of one launch of a [`Program`], in the order of its outputs.
+#[derive(Debug)]
+pub struct Results {
+    /// Words, called u32: the program knows which are floats, and which integers.
+    pub words: Vec<TensorHandle>,
+    /// Bool tensors in the storage type asked for.
+    pub conditions: Vec<TensorHandle>,
+}
+
+/// A program on the operands it runs on, and the memory for its results.
+pub(crate) struct Bound {
+    program: Arc<Program>,
+    operands: Operands,
+    /// Joined axes.
+    shape: Vec<usize>,
+    elements: usize,
+    condition_dtype: ElemType,
+    results: Results,
+}
+
+impl Bound {
+    pub(crate) fn new(
+        client: &Client,
+        program: &Arc<Program>,
+        shape: &[usize],
+        operands: Operands,
+        condition_dtype: ElemType,
+    ) -> Result<Self, KernelError> {
+        let elements = checked_elements(KERNEL, shape)?;
+        let output = |dtype: ElemType| unwritten(client, shape.to_vec(), dtype);
+        let word = ElemType::UInt(cubecl::ir::UIntKind::U32);
+        let results = Results {
+            words: program.word_outputs().iter().map(|_| output(word)).collect(),
+            conditions: program.condition_outputs().iter().map(|_| output(condition_dtype)).collect(),
+        };
+        let (operands, shape) = operands.broadcast(shape)?.joined(shape);
+        Ok(Self { program: program.clone(), operands, shape, elements, condition_dtype, results })
+    }
+
+    /// The memory for the results.
+    pub(crate) fn into_results(self) -> Results {
+        self.results
+    }
+
+    /// The storage type of bool tensors.
+    pub(crate) fn condition_dtype(&self) -> ElemType {
+        self.condition_dtype
+    }
+
+    /// Launches the given plan, or the one that [`plan::plan`] chooses.
+    pub(super) fn run(&self, client: &Client, plan: Option<Plan>) -> Result<(), KernelError> {
+        let problem = Problem {
+            elements: self.elements,
+            has_vectors: self.readings(4).iter().any(|reading| reading.is_vector()),
+        };
+        if problem.elements == 0 {
+            return Ok(());
+        }
+        let plan = plan.unwrap_or_else(|| plan::plan(&problem));
+        require_plan(KERNEL, plan.refuses(&problem))?;
+        device::require_units(client, KERNEL, grid::UNITS)?;
+        let vectors = problem.elements / plan.width;
+        let (count, dim) = grid::grid(vectors);
+        let (inputs, outputs, form) = self.arguments(plan.width);
+        // SAFETY: units beyond `vectors` stop; offsets of operands come from strides checked against the shape, and every
+        // output holds as many elements; what is read in vectors begins at a multiple of their width, and buffers begin at
+        // one of more bytes than a vector has.
+        unsafe {
+            kernel::elementwise::launch_unchecked(
+                client,
+                count,
+                dim,
+                plan.width,
+                inputs,
+                outputs,
+                vectors as u32,
+                form,
+                self.condition_dtype,
+            );
+        }
+        Ok(())
+    }
+
+    /// How a unit that computes `width` elements reads the words, then the conditions.
+    fn readings(&self, width: usize) -> Vec<Reading> {
+        let operands = self.operands.words.iter().chain(&self.operands.conditions);
+        operands.map(|operand| reading(&self.shape, operand.strides(), width)).collect()
+    }
+
+    /// The arguments of a kernel whose units compute `width` elements at a time, of which the elements are a multiple.
+    pub(crate) fn arguments<B: Int, N: Size>(&self, width: usize) -> (InputsLaunch<B, N>, OutputsLaunch<B, N>, Form) {
+        let Self { operands, results, .. } = self;
+        let mut words = self.readings(width);
+        let conditions = words.split_off(operands.words.len());
+        let inputs = InputsLaunch::new(
+            sequence(chosen(&operands.words, &words, false)),
+            sequence(chosen(&operands.words, &words, true)),
+            sequence(chosen(&operands.conditions, &conditions, false)),
+            sequence(chosen(&operands.conditions, &conditions, true)),
+            scalars(&operands.scalars),
+            axes(&self.shape),
+            0,
+        );
+        let outputs = OutputsLaunch::new(sequence(&results.words), sequence(&results.conditions));
+        (inputs, outputs, Form { program: self.program.clone(), words, conditions })
+    }
+}
+
+impl Operands {
+    /// The operands with the strides that broadcast them to `shape`.
+    fn broadcast(self, shape: &[usize]) -> Result<Self, KernelError> {
+        let all = |tensors: Vec<TensorHandle>| {
+            tensors.into_iter().map(|tensor| broadcast(tensor, shape)).collect::<Result<Vec<_>, _>>()
+        };
+        Ok(Self { words: all(self.words)?, conditions: all(self.conditions)?, scalars: self.scalars })
+    }
+
+    /// The operands over as few axes as their strides allow, and the sizes of these: at least one axis, and no axis of
+    /// size 1 among several.
+    fn joined(self, shape: &[usize]) -> (Self, Vec<usize>) {
+        let strides: Vec<&[usize]> =
+            self.words.iter().chain(&self.conditions).map(|tensor| &tensor.strides()[..]).collect();
+        let axes = join(0..shape.len(), shape, &strides);
+        let sizes = if axes.is_empty() { vec![1] } else { axes.iter().map(|axis| axis.0).collect() };
+        let all = |tensors: Vec<TensorHandle>| {
+            tensors
+                .into_iter()
+                .map(|tensor| {
+                    let strides = if axes.is_empty() {
+                        vec![0]
+                    } else {
+                        axes.iter().map(|axis| tensor.strides()[axis.1]).collect()
+                    };
+                    TensorHandle::new(tensor.handle, Shape::from(sizes.clone()), Strides::from(strides), tensor.dtype)
+                })
+                .collect()
+        };
+        (Self { words: all(self.words), conditions: all(self.conditions), scalars: self.scalars }, sizes)
+    }
+}
+
+/// How `width` elements of a tensor with `strides` are read; the axes of `shape` are joined.
+fn reading(shape: &[usize], strides: &[usize], width: usize) -> Reading {
+    if is_contiguous(shape, strides) {
+        return Reading::Linear;
+    }
+    let innermost = shape.len() - 1;
+    let is_whole = shape[innermost].is_multiple_of(width);
+    let dense = is_dense_in_vectors(width, strides[innermost], strides[..innermost].iter().copied());
+    match strides[innermost] {
+        0 if is_whole => Reading::Broadcast,
+        _ if is_whole && dense => Reading::Row,
+        _ => Reading::Strided,
+    }
+}
+
+/// The operands that are read in vectors, or the others.
+fn chosen<'a>(
+    operands: &'a [TensorHandle],
+    readings: &[Reading],
+    in_vectors: bool,
+) -> impl Iterator<Item = &'a TensorHandle> {
+    operands
+        .iter()
+        .zip(readings)
+        .filter(move |(_, reading)| reading.is_vector() == in_vectors)
+        .map(|(operand, _)| operand)
+}
+
+fn sequence<'a, T: LaunchArg<RuntimeArg = TensorArg>>(
+    tensors: impl IntoIterator<Item = &'a TensorHandle>,
+) -> SequenceArg<T> {
+    let mut arguments = SequenceArg::new();
+    tensors.into_iter().for_each(|tensor| arguments.push(tensor.clone().into_arg()));
+    arguments
+}
+
+fn scalars(values: &[u32]) -> SequenceArg<u32> {
+    let mut arguments = SequenceArg::new();
+    values.iter().for_each(|&value| arguments.push(value));
+    arguments
+}
+
+fn axes(shape: &[usize]) -> SequenceArg<Axis> {
+    let mut arguments = SequenceArg::new();
+    shape.iter().for_each(|&size| arguments.push(AxisLaunch::of(size as u32)));
+    arguments
+}
+
+/// `operand` with the strides with which it broadcasts to `shape`.
+fn broadcast(operand: TensorHandle, shape: &[usize]) -> Result<TensorHandle, KernelError> {
+    let Some(strides) = broadcast_strides(operand.shape(), operand.strides(), shape) else {
+        return Err(mismatch(operand.shape(), shape));
+    };
+    let dtype = operand.dtype;
+    Ok(TensorHandle::new(operand.handle, Shape::from(shape.to_vec()), Strides::from(strides), dtype))
+}
+
+fn mismatch(operand: &[usize], shape: &[usize]) -> KernelError {
+    KernelError::Shape {
+        kernel: KERNEL,
+        reason: format!("an operand of shape {operand:?} does not broadcast to {shape:?}"),
+    }
+}

@@ -1,0 +1,51 @@
+//! What reductions and searches do before they are launched: check the axes and the plan, and copy what does not join.
+
+use super::plan::{self, Plan, Problem};
+use crate::KernelError;
+use crate::device::Machine;
+use crate::error::require_shapes;
+use crate::view::{axis_length, largest_offset};
+use cubecl::prelude::*;
+use cubecl::std::tensor::{TensorHandle, into_contiguous};
+
+/// The shape of the result.
+pub(super) fn reduced_shape(
+    name: &'static str,
+    shape: &[usize],
+    strides: &[usize],
+    axes: &[usize],
+) -> Result<Vec<usize>, KernelError> {
+    for &axis in axes {
+        axis_length(name, shape, axis)?;
+    }
+    let (elements, span) = (shape.iter().product::<usize>(), largest_offset(shape, strides));
+    require_shapes(name, elements.max(span) <= u32::MAX as usize, || {
+        format!("{elements} elements over {span} places in shape {shape:?}, want at most {}", u32::MAX)
+    })?;
+    Ok(shape.iter().enumerate().map(|(axis, &size)| if axes.contains(&axis) { 1 } else { size }).collect())
+}
+
+/// The plan, or the one that [`plan::plan`] chooses; an error if it does not apply.
+pub(super) fn checked(
+    client: &Client,
+    kernel: &'static str,
+    plan: Option<Plan>,
+    problem: &Problem,
+) -> Result<Plan, KernelError> {
+    let plan = plan.unwrap_or_else(|| plan::plan(problem, Machine::of(client)));
+    match plan.refuses(problem) {
+        Some(reason) => Err(KernelError::Plan { kernel, reason }),
+        None => Ok(plan),
+    }
+}
+
+/// A dense copy of the input with the reduced axes last.
+pub(super) fn with_reduced_last(client: &Client, input: TensorHandle, axes: &[usize]) -> TensorHandle {
+    let (reduced, kept): (Vec<usize>, Vec<usize>) = (0..input.shape().len()).partition(|axis| axes.contains(axis));
+    let order: Vec<usize> = kept.into_iter().chain(reduced).collect();
+    let shape: Vec<usize> = order.iter().map(|&i| input.shape()[i]).collect();
+    let strides: Vec<usize> = order.iter().map(|&i| input.strides()[i]).collect();
+    let dtype = input.dtype;
+    let permuted = TensorHandle::new(input.handle, shape, strides, dtype);
+    into_contiguous(client, permuted.binding(), dtype)
+}

@@ -1,0 +1,83 @@
+//! What reductions compute, and in which types.
+
+use crate::KernelError;
+use crate::dtype::key::KeyFor;
+use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
+use cubecl::prelude::Client;
+
+/// What a reduction computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// The sum.
+    Sum,
+    /// The product.
+    Prod,
+    /// The sum divided by the number of elements.
+    Mean,
+    /// The largest element.
+    Max,
+    /// The smallest element.
+    Min,
+    /// The largest magnitude. That of the smallest signed integer wraps to itself.
+    MaxAbs,
+    /// Whether some element is not zero.
+    Any,
+    /// Whether no element is zero.
+    All,
+}
+
+impl Operation {
+    /// The name errors carry.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Sum => "reduce::sum",
+            Self::Prod => "reduce::prod",
+            Self::Mean => "reduce::mean",
+            Self::Max => "reduce::max",
+            Self::Min => "reduce::min",
+            Self::MaxAbs => "reduce::max_abs",
+            Self::Any => "reduce::any",
+            Self::All => "reduce::all",
+        }
+    }
+
+    /// What the key of a float is made for, where floats are compared.
+    pub(super) fn key(self) -> KeyFor {
+        match self {
+            Self::MaxAbs => KeyFor::Magnitude,
+            Self::Min => KeyFor::Minimum,
+            _ => KeyFor::Maximum,
+        }
+    }
+
+    /// The type in which elements of `dtype` are reduced; `None` where the operation has no version for it.
+    pub(crate) fn accumulator(self, dtype: ElemType) -> Option<ElemType> {
+        let compared = matches!(self, Self::Max | Self::Min | Self::MaxAbs);
+        let logical = matches!(self, Self::Any | Self::All);
+        match dtype {
+            ElemType::Float(_) if logical => None,
+            ElemType::Float(FloatKind::F32 | FloatKind::F16 | FloatKind::BF16) => match compared {
+                true => Some(ElemType::Int(IntKind::I32)),
+                false => Some(ElemType::Float(FloatKind::F32)),
+            },
+            ElemType::Float(FloatKind::F64) => match compared {
+                true => Some(ElemType::Int(IntKind::I64)),
+                false => Some(dtype),
+            },
+            ElemType::Int(_) | ElemType::UInt(_) if logical => Some(ElemType::UInt(UIntKind::U32)),
+            ElemType::Int(IntKind::I64) | ElemType::UInt(UIntKind::U64) => Some(dtype),
+            ElemType::Int(_) => Some(ElemType::Int(IntKind::I32)),
+            ElemType::UInt(_) => Some(ElemType::UInt(UIntKind::U32)),
+            _ => None,
+        }
+    }
+}
+
+/// The type in which elements of `dtype` are reduced, or a refusal.
+pub(super) fn accumulator_of(client: &Client, operation: Operation, dtype: ElemType) -> Result<ElemType, KernelError> {
+    let supported = |dtype| client.properties().supports_type(dtype);
+    operation
+        .accumulator(dtype)
+        .filter(|&accumulator| supported(dtype) && supported(accumulator))
+        .ok_or(KernelError::Dtype { kernel: operation.name(), dtype, remedy: "cast the tensor to another type" })
+}

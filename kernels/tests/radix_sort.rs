@@ -1,0 +1,34 @@
+//! Plans of sorts by keys.
+
+use burn_deterministic_kernels::radix_sort::plan::{Plan, Radix, plan};
+
+#[test]
+fn planned_sorts_are_taken() {
+    for bits in 0..31 {
+        for keys in [1usize << bits, (2 << bits) - 1] {
+            for rows in [1, 1 << 10, 1 << 20, u32::MAX as usize] {
+                assert_eq!(plan(rows, keys).refuses(rows, keys), None, "{keys} keys in 0..={rows}");
+                assert!(Plan::candidates(rows, keys).contains(&plan(rows, keys)));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_plan_that_does_not_sort_is_refused() {
+    let Plan::Radix(radix) = plan(1 << 20, 1 << 20) else { panic!("2^20 keys are not ranked") };
+    for wrong in [
+        Radix { passes: radix.passes - 1, ..radix },
+        Radix { chunk: 0, ..radix },
+        Radix { digit_bits: 11, ..radix },
+        Radix { chunk: 1 << 20, ..radix },
+        Radix { chunk: 1 << 60, ..radix },
+        Radix { chunk: usize::MAX, ..radix },
+        Radix { passes: 33, digit_bits: 1, chunk: 64 },
+        Radix { passes: (1 << 31) + 1, digit_bits: 2, chunk: 64 },
+        Radix { passes: u32::MAX, digit_bits: 10, chunk: 64 },
+    ] {
+        assert!(Plan::Radix(wrong).refuses(1 << 20, 1 << 20).is_some(), "{wrong:?}");
+    }
+    assert!(Plan::Rank.refuses(1, 1 << 20).is_some());
+}
