@@ -71,7 +71,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 fn verify(options: &Options, programs: &Programs) -> Result<(bool, Option<Comparison>)> {
     let count = options.runs;
     let mut runs: Vec<Run> = Vec::new();
-    let mut differing: Option<Comparison> = None;
+    let mut differing: Vec<Comparison> = Vec::new();
     let mut states = 0;
     let mut agreeing = None;
     for number in 1..=count {
@@ -85,14 +85,11 @@ fn verify(options: &Options, programs: &Programs) -> Result<(bool, Option<Compar
         match comparison.same() {
             Some(true) => agreeing = Some(comparison),
             None => {}
-            // The earliest step that differs.
-            Some(false) => {
-                if differing.as_ref().is_none_or(|earlier| last_step(&comparison) < last_step(earlier)) {
-                    differing = Some(comparison);
-                }
-            }
+            Some(false) => differing.push(comparison),
         }
     }
+    // The earliest step that differs; a run that is shorter has none.
+    let differing = differing.into_iter().min_by_key(|comparison| last_step(comparison).unwrap_or(u64::MAX));
     let digests: Vec<Option<&str>> = runs.iter().map(|run| run.digest.as_deref()).collect();
     let digests_agree = digests.windows(2).all(|pair| pair[0] == pair[1]);
     println!();

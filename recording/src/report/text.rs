@@ -128,7 +128,7 @@ impl Comparison {
             line(f, &words::step(**step), &parts.join(", "))?;
         }
         if steps.len() > STEPS {
-            let last = steps.last().map_or(None, |(step, _)| **step);
+            let last = steps.last().and_then(|(step, _)| **step);
             line(f, "", &format!("and later steps, {} in all, up to {}", steps.len(), words::step(last)))?;
         }
         affected(f, "then", &spread.first)?;

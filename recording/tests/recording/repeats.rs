@@ -28,8 +28,8 @@ fn interleaved(seed: u64, folder: &std::path::Path, name: &str) -> std::path::Pa
     }
     let mut all = one.clone();
     let end = Record::End { operations: vec![10, 10] };
-    let take = |records: &[Record]| records[1..records.len() - 1].to_vec().into_iter();
-    let mut sources = [take(&one.records).peekable(), take(&other.records).peekable()];
+    let mut sources =
+        [&one, &other].map(|training| training.records[1..training.records.len() - 1].iter().cloned().peekable());
     all.records = vec![Record::Thread(Thread { number: 0 }), Record::Thread(Thread { number: 1 })];
     let mut state = seed;
     while sources.iter_mut().any(|source| source.peek().is_some()) {
