@@ -55,8 +55,8 @@ impl Block {
         }
     }
 
-    /// Refuses a device whose arithmetic is not what the kernels rely on. Whether none of them may run the block, where the
-    /// settings let that pass.
+    /// Refuses a device whose arithmetic is not what the kernels rely on. True where the settings let that pass: then the block
+    /// runs on the plain backend.
     fn check_arithmetic(&self) -> bool {
         // A graph of kernels that is captured may hold no other kernel; the next block asks.
         if !self.client.is_capturing()
