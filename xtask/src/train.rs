@@ -2,9 +2,11 @@
 
 use std::env::consts::EXE_SUFFIX;
 use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, ensure};
+use burn_deterministic_recording::diff::compare;
 use clap::Args;
 
 use crate::device::{self, Wanted};
@@ -42,21 +44,46 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     workspace::succeed(&mut build)?;
 
     let program = workspace::target()?.join("release/examples").join(format!("{example}{EXE_SUFFIX}"));
+    let (out, arguments) = outputs(&options.arguments, example);
     let mut digests = Vec::new();
+    let mut recordings = Vec::new();
     let schedules = device.schedules();
     let runs = options.runs.max(schedules.len() as u32);
     for (run, (schedule, environment)) in (1..=runs).zip(schedules.iter().cycle()) {
         let schedule = schedule.as_ref().map_or_else(String::new, |name| format!(", blocks and threads {name}"));
         eprintln!("\nrun {run} of {runs}, a process of its own{schedule}");
         let mut training = Command::new(&program);
-        training.current_dir(workspace::root()).args(options.plain.then_some("--plain")).args(&options.arguments);
+        let (out, recording) = (out.join(format!("run-{run}")), out.join(format!("run-{run}.recording")));
+        training.current_dir(workspace::root()).args(options.plain.then_some("--plain")).args(&arguments);
+        training.arg("--out").arg(&out);
+        if !options.plain {
+            // Plain Burn would run without its fusion.
+            training.env("BURN_DETERMINISTIC_RECORD", &recording);
+        }
         environment.apply(&mut training);
         let output =
             run_through(&mut training, &mut io::stdout()).with_context(|| format!("run {run} of {example}"))?;
         let digest = digest(&output).with_context(|| format!("run {run} of {example} printed no line `digest: ..`"))?;
         digests.push(digest.to_owned());
+        recordings.push(workspace::root().join(recording));
     }
-    Ok(report(&digests, options.plain))
+    let status = report(&digests, options.plain);
+    if let Some(other) = digests.iter().position(|digest| *digest != digests[0]) {
+        if !options.plain {
+            println!("\n{}", compare(&recordings[0], &recordings[other])?);
+        }
+        let plain = if options.plain { " --plain" } else { "" };
+        println!("the first operation that differs: burn-deterministic verify -- {}{plain} ..", program.display());
+    }
+    Ok(status)
+}
+
+/// The folder for what the runs leave, and the arguments without it.
+fn outputs(arguments: &[String], example: &str) -> (PathBuf, Vec<String>) {
+    let mut others = arguments.to_vec();
+    let out = others.iter().position(|argument| argument == "--out").filter(|at| at + 1 < others.len());
+    let out = out.map(|at| others.drain(at..at + 2).nth(1).expect("the value of --out"));
+    (out.map_or_else(|| Path::new("target/results").join(example), PathBuf::from), others)
 }
 
 /// Says what the digests are and whether they agree.
@@ -121,6 +148,18 @@ mod tests {
         assert_eq!(digest(&format!("the digest: {hex}\n")), None);
         assert_eq!(digest(&format!("digest: {}\n", &hex[1..])), None);
         assert_eq!(digest(&format!("digest: {}g\n", &hex[1..])), None);
+    }
+
+    #[test]
+    fn each_run_has_a_folder() {
+        let split = |arguments: &[&str]| {
+            let arguments: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
+            let (out, others) = outputs(&arguments, "digits");
+            (out.display().to_string(), others.join(" "))
+        };
+        assert_eq!(split(&["--steps", "3"]), ("target/results/digits".to_owned(), "--steps 3".to_owned()));
+        assert_eq!(split(&["--out", "a", "--steps", "3"]), ("a".to_owned(), "--steps 3".to_owned()));
+        assert_eq!(split(&["--out"]), ("target/results/digits".to_owned(), "--out".to_owned()));
     }
 
     #[test]
