@@ -17,6 +17,7 @@ use std::time::Instant;
 const SUCCESS: c_int = 0;
 const INVALID_VALUE: c_int = 1;
 const OUT_OF_MEMORY: c_int = 2;
+const NO_DEVICE: c_int = 100;
 const INVALID_DEVICE: c_int = 101;
 const FILE_NOT_FOUND: c_int = 301;
 const NOT_FOUND: c_int = 500;
@@ -40,6 +41,7 @@ extern "C" fn cuGetErrorName(error: c_int, name: *mut *const c_char) -> c_int {
         SUCCESS => c"CUDA_SUCCESS",
         INVALID_VALUE => c"CUDA_ERROR_INVALID_VALUE",
         OUT_OF_MEMORY => c"CUDA_ERROR_OUT_OF_MEMORY",
+        NO_DEVICE => c"CUDA_ERROR_NO_DEVICE",
         INVALID_DEVICE => c"CUDA_ERROR_INVALID_DEVICE",
         FILE_NOT_FOUND => c"CUDA_ERROR_FILE_NOT_FOUND",
         NOT_FOUND => c"CUDA_ERROR_NOT_FOUND",
@@ -55,6 +57,7 @@ extern "C" fn cuGetErrorString(error: c_int, text: *mut *const c_char) -> c_int 
         SUCCESS => c"no error",
         INVALID_VALUE => c"invalid argument, or memory that is not allocated (CUDA emulator)",
         OUT_OF_MEMORY => c"out of memory (CUDA emulator: 16 GiB)",
+        NO_DEVICE => c"no device (CUDA emulator: CUDA_VISIBLE_DEVICES does not begin with device 0)",
         INVALID_DEVICE => c"invalid device ordinal (CUDA emulator: there is device 0)",
         FILE_NOT_FOUND => c"the compiled kernel cannot be loaded (CUDA emulator: see standard error)",
         NOT_FOUND => c"the library has no such kernel (CUDA emulator: see standard error)",
@@ -67,7 +70,7 @@ extern "C" fn cuGetErrorString(error: c_int, text: *mut *const c_char) -> c_int 
 #[unsafe(no_mangle)]
 extern "C" fn cuInit(_flags: c_uint) -> c_int {
     exit::prepare();
-    SUCCESS
+    if settings().visible { SUCCESS } else { NO_DEVICE }
 }
 
 #[unsafe(no_mangle)]
@@ -77,12 +80,12 @@ extern "C" fn cuDriverGetVersion(version: *mut c_int) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn cuDeviceGetCount(count: *mut c_int) -> c_int {
-    give(count, 1)
+    give(count, c_int::from(settings().visible))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cuDeviceGet(device: *mut c_int, ordinal: c_int) -> c_int {
-    if ordinal == 0 { give(device, 0) } else { INVALID_DEVICE }
+    if ordinal == 0 && settings().visible { give(device, 0) } else { INVALID_DEVICE }
 }
 
 #[unsafe(no_mangle)]

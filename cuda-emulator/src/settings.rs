@@ -42,6 +42,8 @@ pub struct Settings {
     pub sources: Option<PathBuf>,
     /// `CUDA_EMULATOR_REPORT`: what becomes of findings.
     pub findings: Findings,
+    /// `CUDA_VISIBLE_DEVICES`: whether programs see the device.
+    pub visible: bool,
 }
 
 impl Settings {
@@ -65,6 +67,7 @@ impl Settings {
             cache: text("CACHE").map_or_else(|| env::temp_dir().join("cuda-emulator"), PathBuf::from),
             sources: text("SOURCES").map(PathBuf::from),
             findings: text("REPORT").map_or(Findings::Fail, |path| Findings::File(path.into())),
+            visible: env::var_os("CUDA_VISIBLE_DEVICES").is_none_or(|list| is_first(&list.to_string_lossy())),
         }
     }
 }
@@ -75,6 +78,11 @@ fn text(name: &str) -> Option<String> {
     let value = env::var_os(&name)?;
     let value = value.into_string().unwrap_or_else(|value| panic!("{name} is {value:?}: want UTF-8"));
     Some(value).filter(|value| !value.is_empty())
+}
+
+/// Whether a list of devices begins with device 0. CUDA's driver reads it up to the first device that does not exist.
+fn is_first(list: &str) -> bool {
+    list.split(',').next().is_some_and(|device| device.trim() == "0")
 }
 
 fn flag(name: &str) -> bool {
@@ -103,4 +111,15 @@ pub(crate) fn settings() -> Arc<Settings> {
     // The end of the process calls this when the thread's own are gone.
     let own = OF_THREAD.try_with(|settings| settings.borrow().clone()).unwrap_or_default();
     own.unwrap_or_else(|| ENVIRONMENT.get_or_init(|| Arc::new(Settings::from_environment())).clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_first;
+
+    #[test]
+    fn the_device_is_visible_where_the_list_begins_with_it() {
+        assert!(["0", " 0", "0,1", "0,-1"].into_iter().all(is_first));
+        assert!(!["", "-1", "1", "1,0", "-1,0", "00", "GPU-0"].into_iter().any(is_first));
+    }
 }

@@ -21,7 +21,11 @@ fn findings_end_the_process_or_go_to_a_file() {
     let child = |variables: &[(&str, &str)]| {
         let mut command = Command::new(env::current_exe().expect("a test has a path"));
         command.args(["--exact", "findings_end_the_process_or_go_to_a_file", "--nocapture"]);
-        command.env_remove("CUDA_EMULATOR_REPORT").env(CHILD, "1").env("CUDA_EMULATOR_COUNT", "1");
+        command
+            .env_remove("CUDA_EMULATOR_REPORT")
+            .env("CUDA_VISIBLE_DEVICES", "0")
+            .env(CHILD, "1")
+            .env("CUDA_EMULATOR_COUNT", "1");
         let output = command.envs(variables.iter().copied()).output().expect("the test runs itself");
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };

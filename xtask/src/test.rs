@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::device::{self, Device, Wanted};
 use crate::runtime::{HAS_EMULATOR, Runtime};
-use crate::{lint, skips::Skips, workspace};
+use crate::{inspect, lint, skips::Skips, workspace};
 
 /// Options of `cargo xtask test`.
 #[derive(Args)]
@@ -43,10 +43,13 @@ const CHECKED: [&str; 5] = ["gather::", "index_check::", "matmul::strides", "red
 /// and a check of each package by itself, which compile the dependencies anew.
 ///
 /// Where the user has not chosen a device and a software driver is found, the kernels' tests and a part of the suite run on
-/// the CUDA emulator too.
+/// the CUDA emulator too. All tests include that of `cargo xtask inspect`, whose compiler is fetched for it.
 pub fn run(options: &Options) -> Result<ExitCode> {
     lint::check_format()?;
     let device = device::find(options.wanted)?;
+    if options.filter.is_none() {
+        inspect::prepare_tests();
+    }
     let skips = Skips::new()?;
     let mut is_good = run_on(&device, vec![command(options, &device)], &skips, options)?;
     if options.filter.is_none() && options.wanted.is_any() && device.runtime() == Runtime::Wgpu && HAS_EMULATOR {

@@ -23,7 +23,16 @@ pub fn target() -> Result<PathBuf> {
 pub fn cargo(subcommand: &str) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.arg(subcommand).current_dir(root());
+    // What `cargo run` tells this program of its package. ring's build script would run again because of it, and all of Burn
+    // be compiled again, whenever a command of the user's own follows one of `cargo xtask`.
+    for (name, _) in env::vars_os().filter(|(name, _)| is_of_package(&name.to_string_lossy())) {
+        command.env_remove(name);
+    }
     command
+}
+
+fn is_of_package(variable: &str) -> bool {
+    ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|start| variable.starts_with(start))
 }
 
 /// Runs a command to its end; its exit code becomes ours, and it has said all there is to say about it.
@@ -57,4 +66,17 @@ pub fn arguments(command: &Command) -> String {
 pub fn spelled(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cargo;
+    use std::env;
+
+    #[test]
+    fn cargo_is_told_of_no_package() {
+        assert!(env::var_os("CARGO_PKG_NAME").is_some(), "Cargo tells a test of its package");
+        let removed = |name: &str| cargo("build").get_envs().any(|(known, value)| known == name && value.is_none());
+        assert!(["CARGO_PKG_NAME", "CARGO_PKG_VERSION_PRE", "CARGO_MANIFEST_DIR"].into_iter().all(removed));
+    }
 }

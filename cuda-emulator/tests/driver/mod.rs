@@ -22,6 +22,8 @@ unsafe extern "C" {
     fn nvrtcGetPTX(program: *mut c_void, ptx: *mut c_char) -> c_int;
     fn nvrtcDestroyProgram(program: *mut *mut c_void) -> c_int;
     fn cuInit(flags: c_uint) -> c_int;
+    fn cuDeviceGetCount(count: *mut c_int) -> c_int;
+    fn cuDeviceGet(device: *mut c_int, ordinal: c_int) -> c_int;
     fn cuModuleLoadData(module: *mut *mut c_void, image: *const c_void) -> c_int;
     fn cuModuleGetFunction(function: *mut *mut c_void, module: *mut c_void, name: *const c_char) -> c_int;
     fn cuMemAlloc_v2(address: *mut u64, length: usize) -> c_int;
@@ -61,6 +63,17 @@ pub fn settings(seed: Option<u64>, check: bool) -> Settings {
     Settings { seed, check, null: false, findings: Findings::Keep, ..Settings::from_environment() }
 }
 
+/// What `cuInit` and `cuDeviceGet` return, and the number of devices.
+pub fn devices(settings: Settings) -> (c_int, c_int, c_int) {
+    let (mut count, mut device) = (-1, -1);
+    // SAFETY: each call gets a place for its result.
+    with_settings(settings, || unsafe {
+        let status = cuInit(0);
+        assert_eq!(cuDeviceGetCount(&mut count), 0);
+        (status, cuDeviceGet(&mut device, 0), count)
+    })
+}
+
 fn log(program: *mut c_void) -> String {
     let mut size = 0;
     // SAFETY: the program is compiled, and the buffer has as many bytes as NVRTC says.
@@ -86,7 +99,7 @@ impl Run<'_> {
     pub fn as_the_environment_says(&self) -> Result<(Vec<u32>, c_int), String> {
         // SAFETY: as in `with`.
         unsafe {
-            cuInit(0);
+            assert_eq!(cuInit(0), 0);
             self.run()
         }
     }

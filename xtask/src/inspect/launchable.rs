@@ -58,19 +58,26 @@ fn in_text(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What is wrong between the kernels that exist, those launched, and [`NOT_ON_GPUS`].
-pub fn faults(all: &[Launchable], cases: &[Case], not_on_gpus: &[(&str, &str)]) -> Vec<String> {
+/// Which families launch which kernels: pairs of the two names.
+pub fn launched(cases: &[Case], all: &[Launchable]) -> BTreeSet<(String, String)> {
     let names: Vec<String> = all.iter().map(|launchable| launchable.name.clone()).collect();
+    let launches = cases.iter().flat_map(|case| case.launches.iter().map(move |launch| (&case.name, launch)));
+    let pairs = launches.filter_map(|(case, launch)| Some((family(case), launch.kernel.function(&names)?.to_owned())));
+    pairs.collect()
+}
+
+/// The family that a case is of.
+fn family(case: &str) -> String {
+    case.split('/').next().unwrap_or_default().to_owned()
+}
+
+/// What is wrong between the kernels that exist, those [`launched`], and [`NOT_ON_GPUS`].
+pub fn faults(all: &[Launchable], launched: &BTreeSet<(String, String)>, not_on_gpus: &[(&str, &str)]) -> Vec<String> {
     let is_launched = |launchable: &Launchable| {
-        let is_unique = names.iter().filter(|name| **name == launchable.name).count() == 1;
+        let is_unique = all.iter().filter(|other| other.name == launchable.name).count() == 1;
         let users = USERS.iter().find(|(family, _)| *family == launchable.family).map_or(&[][..], |(_, users)| users);
-        let is_of_family = |case: &Case| {
-            let family = case.name.split('/').next().unwrap_or_default();
-            family == launchable.family || users.contains(&family)
-        };
-        let of_family = cases.iter().filter(|case| is_unique || is_of_family(case));
-        let mut launches = of_family.flat_map(|case| &case.launches);
-        launches.any(|launch| launch.kernel.function(&names) == Some(&launchable.name))
+        let mut families = launched.iter().filter(|(_, name)| *name == launchable.name).map(|(family, _)| family);
+        families.any(|family| is_unique || *family == launchable.family || users.contains(&family.as_str()))
     };
     let spelled = |launchable: &Launchable| format!("{}::{}", launchable.family, launchable.name);
     let mut faults = Vec::new();
@@ -92,9 +99,12 @@ pub fn faults(all: &[Launchable], cases: &[Case], not_on_gpus: &[(&str, &str)]) 
 
 #[cfg(test)]
 mod tests {
-    use super::{Launchable, NOT_ON_GPUS, faults, find, in_text};
+    use super::{Launchable, NOT_ON_GPUS, OF_CUBECL, family, faults, find, in_text, launched};
+    use crate::inspect::REPORT;
     use crate::inspect::cases::{Case, Kernel, Launch};
     use crate::workspace;
+    use std::collections::BTreeSet;
+    use std::fs;
 
     #[test]
     fn kernels_are_found_by_their_attribute() {
@@ -120,7 +130,8 @@ mod tests {
         let launches = vec![Launch { kernel: kernel.into(), blocks: 1 }];
         let (name, shape) = ("scan/blocks f32".to_owned(), String::new());
         let case = Case { name, shape, flops: 0.0, bytes: 0.0, launches };
-        let told = faults(&all, &[case], &[("matmul::direct", "."), ("scan::chain", "."), ("scan::gone", ".")]);
+        let launched = launched(&[case], &all);
+        let told = faults(&all, &launched, &[("matmul::direct", "."), ("scan::chain", "."), ("scan::gone", ".")]);
         assert_eq!(
             told,
             [
@@ -129,5 +140,31 @@ mod tests {
                 "scan::gone is in NOT_ON_GPUS and does not exist: remove it",
             ]
         );
+    }
+
+    /// The kernels in the last column of the report's last table, by families.
+    fn reported(report: &str) -> BTreeSet<(String, String)> {
+        let (_, bounds) = report.split_once("\n## Bounds\n").expect("the report has bounds");
+        let rows = bounds.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
+        let pairs = rows.flat_map(|row| {
+            let cells: Vec<_> = row.split(" | ").collect();
+            let names = cells[cells.len() - 1].split('`').skip(1).step_by(2);
+            names.map(move |name| (family(cells[0]), name.to_owned())).collect::<Vec<_>>()
+        });
+        pairs.collect()
+    }
+
+    /// Needs no compiler: `cargo xtask inspect` compares the whole report.
+    #[test]
+    fn the_report_in_the_repository_has_every_kernel_and_no_other() {
+        let all = find(&workspace::root().join("kernels/src")).unwrap();
+        let reported = reported(&fs::read_to_string(workspace::root().join(REPORT)).unwrap());
+        assert!(reported.len() > 20, "{reported:?}");
+        let is_known = |name: &str| OF_CUBECL.contains(&name) || all.iter().any(|launchable| launchable.name == name);
+        let unknown: Vec<_> = reported.iter().filter(|(_, name)| !is_known(name)).collect();
+        let missing = faults(&all, &reported, &NOT_ON_GPUS);
+        let advice = "`UPDATE_DOCS=1 cargo xtask inspect` writes it";
+        assert!(unknown.is_empty(), "{REPORT} has kernels that do not exist: {unknown:?}; {advice}");
+        assert!(missing.is_empty(), "{REPORT} is not of these kernels; {advice}\n{}", missing.join("\n"));
     }
 }

@@ -83,6 +83,7 @@ fn fetch(folder: &Path) -> Result<()> {
         "pip",
         "download",
         "--quiet",
+        "--retries=1",
         "--disable-pip-version-check",
         "--no-deps",
         "--only-binary",
