@@ -60,6 +60,8 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("convnet", || trained(programs::convnet::train)),
     ("transformer", || trained(programs::transformer::train)),
     ("lstm", || trained(programs::lstm::train)),
+    ("gru", || trained(programs::gru::train)),
+    ("text_convnet", || trained(programs::text_convnet::train)),
     ("skip_gram", || trained(programs::skip_gram::train)),
     ("driver", driver::report),
     ("ends_at_once", lifetime::exit::ends_at_once),

@@ -14,6 +14,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("nvcuda", "matrix fragments are not emulated"),
     ("wmma", "matrix fragments are not emulated"),
     ("cooperative_groups", "clusters and cooperative groups are not emulated"),
+    ("asm", "PTX is not emulated"),
     ("clock", "a kernel that reads the clock differs from run to run"),
     ("clock64", "a kernel that reads the clock differs from run to run"),
 ];
@@ -31,14 +32,11 @@ pub fn refusal(source: &str) -> Option<String> {
             }
         }
     }
-    let atomic = |identifier: &str| {
-        identifier.strip_prefix("atomic").is_some_and(|what| what.starts_with(|c: char| c.is_ascii_uppercase()))
-    };
-    let identifiers = source.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
-    for identifier in identifiers {
-        if atomic(identifier) {
-            return Some(format!("the kernel uses `{identifier}`: atomics run in no fixed order, so they are refused"));
-        }
+    let identifiers = || source.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    if let Some(identifier) = identifiers().find(|identifier| is_atomic(identifier)) {
+        return Some(format!("the kernel uses `{identifier}`: atomics run in no fixed order, so they are refused"));
+    }
+    for identifier in identifiers() {
         let refused = REFUSED.iter().find(|(name, _)| match name.strip_suffix('*') {
             Some(beginning) => identifier.starts_with(beginning),
             None => identifier == *name,
@@ -48,4 +46,10 @@ pub fn refusal(source: &str) -> Option<String> {
         }
     }
     None
+}
+
+/// `atomicAdd` and its like, or `atom` of PTX: `atom.relaxed.add.f32`.
+fn is_atomic(identifier: &str) -> bool {
+    let of_cuda = |what: &str| what.starts_with(|c: char| c.is_ascii_uppercase());
+    identifier == "atom" || identifier.strip_prefix("atomic").is_some_and(of_cuda)
 }

@@ -143,6 +143,8 @@ mod tests {
     fn what_is_not_emulated_is_named() {
         for (statement, name) in [
             ("atomicAdd(a, 1.0f);", "atomicAdd"),
+            (r#"asm("atom.relaxed.add.f32 %0, [%1], %2;" : "=f"(b) : "l"(a), "f"(b));"#, "atom"),
+            (r#"asm("ex2.approx.f32 %0, %1;" : "=f"(b) : "f"(b));"#, "asm"),
             ("a[0] = __shfl_down_sync(0xffffffff, a[0], 1);", "__shfl_down_sync"),
             ("nvcuda::wmma::fragment<int> f;", "nvcuda"),
         ] {

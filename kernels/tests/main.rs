@@ -11,6 +11,7 @@ mod ctc;
 mod deform_convolution;
 mod digest;
 mod elementwise;
+mod faults;
 mod forbidden;
 mod fourier;
 mod gather;

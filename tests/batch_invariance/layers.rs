@@ -1,6 +1,7 @@
 //! Convolutions, normalisations, recurrent layers, and networks of them.
 
 use super::{Case, rows, weights};
+use crate::programs::{gru, text_convnet};
 use burn::nn::attention::{MhaInput, MultiHeadAttentionConfig};
 use burn::nn::gru::GruConfig;
 use burn::nn::transformer::{TransformerEncoderConfig, TransformerEncoderInput};
@@ -122,6 +123,8 @@ pub fn recurrent(device: &Device) -> Vec<Case> {
 pub fn networks(device: &Device) -> Vec<Case> {
     let attention = MultiHeadAttentionConfig::new(32, 4).with_dropout(0.0).init(device);
     let encoder = TransformerEncoderConfig::new(32, 64, 4, 2).with_dropout(0.0).init(device);
+    let continuation = gru::Continuation::new(device);
+    let letters = text_convnet::TextConvNet::new(device);
     let hidden = LinearConfig::new(200, 130).init(device);
     let head = LinearConfig::new(130, 10).init(device);
     vec![
@@ -131,6 +134,8 @@ pub fn networks(device: &Device) -> Vec<Case> {
         Case::new("transformer", "", 9 * 32, move |x, _| {
             rows(encoder.forward(TransformerEncoderInput::new(x.reshape([-1, 9, 32]))))
         }),
+        Case::new("GRU with tied weights", "", 1, move |_, at| rows(continuation.forward(at.slice_dim(1, 0..9)))),
+        Case::new("convolutional network on embeddings", "", 1, move |_, at| letters.forward(at)),
         Case::new("perceptron", "", 200, move |x, _| head.forward(relu(hidden.forward(x)))),
     ]
 }

@@ -3,6 +3,7 @@
 use super::weights;
 use crate::bits::floats;
 use crate::deterministic_device;
+use crate::programs::gru;
 use burn::nn::LstmConfig;
 use burn::nn::gru::GruConfig;
 use burn::prelude::*;
@@ -118,6 +119,17 @@ fn recurrent_layers() {
     let gru = GruConfig::new(WIDTH, 8, true).init(&device);
     check("LSTM", SHORTEST, &ANYTHING, |x| lstm.forward(x, None).0);
     check("GRU", SHORTEST, &ANYTHING, |x| gru.forward(x, None));
+}
+
+/// Any token may follow.
+#[test]
+fn a_model_with_tied_weights() {
+    burn_deterministic::set_random_seed(812);
+    let model = gru::Continuation::new(&deterministic_device());
+    check("GRU with tied weights", SHORTEST, &FINITE, |x| {
+        let tokens = (x.slice_dim(2, 0..1).squeeze_dim::<2>(2).abs() * 1000.0).int();
+        model.forward(tokens.remainder_scalar(gru::VOCABULARY as i32))
+    });
 }
 
 #[test]

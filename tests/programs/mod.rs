@@ -1,9 +1,11 @@
 //! Training programs as a user would write them.
 
 pub mod convnet;
+pub mod gru;
 pub mod lstm;
 pub mod mlp;
 pub mod skip_gram;
+pub mod text_convnet;
 pub mod transformer;
 
 use burn::module::Module;

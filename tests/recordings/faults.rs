@@ -73,7 +73,7 @@ fn plain_burns_scatter_add() {
         }
         let (cause, operation, step) = first(&comparison);
         assert!(matches!(cause, Cause::Kernel(_) | Cause::KernelChoice), "{cause:?}");
-        assert_eq!((operation, step), ("float_scatter_add", Some(STEP)));
+        assert_eq!((operation, step), ("float_scatter", Some(STEP)));
         return;
     }
     panic!("{PAIRS} pairs of runs agree");
