@@ -1,21 +1,6 @@
-//! What a program says about the place where it is, as operations of Burn's stream: so they keep their place among the
-//! others.
+//! What a program says about the place where it is.
 
-use super::recorder;
-use super::writer::is_recording;
-use crate::device;
-use burn_backend::StreamId;
-use burn_cubecl::CubeDevice;
-use burn_cubecl::fusion::FusionCubeRuntime;
-use burn_cubecl_fusion::CubeFusionHandle;
-use burn_fusion::ExecutionError;
-use burn_fusion::client::GlobalFusionClient;
-use burn_fusion::custom::{CustomOpIr, HandleContainer, Operation};
-use burn_ir::{OperationIr, TensorId};
-use std::thread;
-
-/// The id of the operations.
-pub(crate) const MARK: &str = "burn-deterministic::mark";
+use burn_ir::TensorId;
 
 /// What a program says.
 #[derive(Clone, Debug)]
@@ -38,50 +23,4 @@ pub(super) enum Mark {
     BatchesEnd,
     /// The parameters of a module, and their paths.
     Parameters(Vec<(TensorId, String)>),
-}
-
-/// Puts `mark` between the operations that the calling thread has issued and those that it will issue, on each device in
-/// use.
-pub(super) fn issue(mark: &Mark) {
-    if !is_recording() {
-        return;
-    }
-    let mut devices = device::in_use();
-    if devices.is_empty() {
-        devices.push(CubeDevice::default());
-    }
-    for device in devices {
-        let client = GlobalFusionClient::<FusionCubeRuntime>::new(device);
-        let operation = OperationIr::Custom(CustomOpIr::new(MARK, &[], &[]));
-        client.register(StreamId::current(), operation, Issued(mark.clone()));
-    }
-}
-
-/// Runs the operations and marks that wait when the process ends, if it records: the last step ends with one.
-pub(crate) fn run_queued() {
-    if !is_recording() {
-        return;
-    }
-    for device in device::in_use() {
-        let queued = recorder::streams();
-        // The thread-locals of this thread may be gone.
-        let run = thread::spawn(move || {
-            let client = GlobalFusionClient::<FusionCubeRuntime>::new(device);
-            for stream in queued {
-                // What fails is nobody's to read any more.
-                let _ = stream.executes(|| client.try_sync(|| ()));
-            }
-        });
-        let _ = run.join();
-    }
-}
-
-#[derive(Debug)]
-struct Issued(Mark);
-
-impl Operation<FusionCubeRuntime> for Issued {
-    fn execute(&self, handles: &mut HandleContainer<CubeFusionHandle>) -> Result<(), ExecutionError> {
-        recorder::mark(&self.0, handles);
-        Ok(())
-    }
 }

@@ -1,9 +1,10 @@
 //! What a device's thread knows of the operations that run on it.
 
 use super::digests::Digests;
+use super::left_out::is_left_out;
 use super::mark::Mark;
 use super::writer::{Incomplete, is_recording, level, write};
-use super::{is_left_out, parameters};
+use super::{count, parameters};
 use crate::catalogue;
 use crate::context;
 use burn_backend::{Shape, StreamId};
@@ -40,9 +41,6 @@ thread_local! {
 fn with<T>(body: impl FnOnce(&mut Recorder) -> T) -> T {
     RECORDER.with(|recorder| body(&mut recorder.lock().unwrap_or_else(PoisonError::into_inner)))
 }
-
-/// How many operations each thread has issued, by its number.
-static COUNTS: Mutex<Vec<Arc<AtomicU64>>> = Mutex::new(Vec::new());
 
 #[derive(Default)]
 struct Recorder {
@@ -105,12 +103,6 @@ fn extents(shape: &Shape) -> Vec<u64> {
 
 fn dtype(tensor: &TensorIr) -> String {
     tensor.dtype.name().to_owned()
-}
-
-/// How many operations each thread has issued, by its number.
-pub(super) fn counts() -> Vec<u64> {
-    let counts = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
-    counts.iter().map(|count| count.load(Ordering::Relaxed)).collect()
 }
 
 /// Whether each operation of the thread at work is recorded, with digests of its results.
@@ -263,9 +255,7 @@ pub(crate) fn devices_end() {
 
 impl Queue {
     fn new() -> (Self, Record) {
-        let mut counts = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
-        let (number, operations) = (counts.len() as u32, Arc::new(AtomicU64::new(0)));
-        counts.push(operations.clone());
+        let (number, operations) = count::of_thread();
         let queue = Self {
             number,
             operations,

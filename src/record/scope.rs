@@ -1,6 +1,7 @@
 //! What a program says about the place where it is.
 
-use super::mark::{Mark, issue};
+use super::issue::issue;
+use super::mark::Mark;
 use super::writer::is_recording;
 use burn_core::module::{Module, ModuleVisitor, Param, ParameterValue};
 use burn_core::tensor::{Bool, Int, Tensor};

@@ -1,5 +1,6 @@
 //! The thread that writes the file.
 
+use super::count;
 use crate::error::Error;
 use burn_backend::read_sync;
 use burn_deterministic_kernels::digest::Partials;
@@ -93,7 +94,7 @@ pub(super) fn write(records: Vec<Incomplete>, digests: Pending) {
 pub(crate) fn end() {
     let Some(sender) = sender_lock().take() else { return };
     let (done, ended) = channel();
-    if sender.send(Message::End { operations: super::recorder::counts(), done }).is_ok() {
+    if sender.send(Message::End { operations: count::all(), done }).is_ok() {
         let _ = ended.recv_timeout(LIMIT);
     }
 }
