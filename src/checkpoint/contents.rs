@@ -1,6 +1,6 @@
 //! Everything that a checkpoint holds, without the program that took it.
 
-use super::optimizer::{Number, Scalars};
+use super::scalar::{Number, Scalars};
 use super::{Checkpoint, Part, module, value};
 use burn_backend::TensorData;
 use ciborium::Value;

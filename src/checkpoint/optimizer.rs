@@ -6,11 +6,12 @@
 use super::contents::{Content, each_scalar};
 use super::error::{Difference, Error, Mismatch};
 use super::module::identities;
+use super::scalar::{Number, Scalars};
 use super::tensor::Stored;
 use burn_core::module::Module;
 use burn_optim::lr_scheduler::LrSchedulerRecord;
 use burn_optim::{LBFGS, ModuleOptimizer, OptimizerRecord};
-use burn_pack::{Reader, Scalar, Tensor, Writer};
+use burn_pack::{Reader, Tensor, Writer};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -68,39 +69,6 @@ struct ParameterState {
 struct Fields {
     tensors: BTreeMap<String, Stored>,
     scalars: Scalars,
-}
-
-pub(super) type Scalars = BTreeMap<String, Number>;
-
-/// Burn's scalar, with a float as its bits.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Number {
-    Int(i64),
-    UInt(u64),
-    Float(u64),
-    Bool(bool),
-}
-
-impl From<Scalar> for Number {
-    fn from(scalar: Scalar) -> Self {
-        match scalar {
-            Scalar::Int(value) => Self::Int(value),
-            Scalar::UInt(value) => Self::UInt(value),
-            Scalar::Float(value) => Self::Float(value.to_bits()),
-            Scalar::Bool(value) => Self::Bool(value),
-        }
-    }
-}
-
-impl From<Number> for Scalar {
-    fn from(number: Number) -> Self {
-        match number {
-            Number::Int(value) => Self::Int(value),
-            Number::UInt(value) => Self::UInt(value),
-            Number::Float(bits) => Self::Float(f64::from_bits(bits)),
-            Number::Bool(value) => Self::Bool(value),
-        }
-    }
 }
 
 fn unpacked<T, E: ToString>(name: &str, result: Result<T, E>) -> Result<T, Error> {

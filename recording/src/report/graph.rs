@@ -1,6 +1,6 @@
 //! An operation, the operations that made its operands, and those that made theirs, as SVG.
 
-use super::html::escaped;
+use super::escape::escaped;
 use super::words;
 use crate::diff::{Operand, OperationPair};
 use std::fmt::Write;

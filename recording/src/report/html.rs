@@ -1,5 +1,6 @@
 //! A comparison as a page that needs no other file.
 
+use super::escape::escaped;
 use super::{graph, picture, words};
 use crate::diff::{Affected, Comparison, OperationPair, Outcome};
 use std::collections::BTreeSet;
@@ -29,26 +30,6 @@ pub fn html(comparison: &Comparison) -> String {
     environments(&mut page, comparison);
     page.push_str("</main>\n</body>\n</html>\n");
     page
-}
-
-/// Text that may stand between tags and in attributes. Characters that XML forbids are replaced.
-pub(super) fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '&' => escaped.push_str("&amp;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            '\n' | '\t' => escaped.push(character),
-            character if character.is_control() || matches!(character, '\u{fffe}' | '\u{ffff}') => {
-                escaped.push('\u{fffd}')
-            }
-            character => escaped.push(character),
-        }
-    }
-    escaped
 }
 
 /// Text in which `this` is code.

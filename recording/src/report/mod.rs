@@ -1,5 +1,6 @@
 //! A comparison for people: as text, and as a page.
 
+mod escape;
 mod graph;
 mod html;
 mod picture;

@@ -1,6 +1,6 @@
 //! Operations or parameters by step, as SVG.
 
-use super::html::escaped;
+use super::escape::escaped;
 use super::words;
 use crate::diff::{Cell, Picture};
 use std::collections::BTreeMap;
