@@ -31,9 +31,9 @@ pub fn digest(
                 let m = mix(i ^ comptime!(K[0]));
                 let term = mix(x + m);
                 first += term;
-                second += mix((term ^ ((m << 8) | (m >> 24))) + comptime!(K[1]));
-                third += mix((term ^ ((m << 16) | (m >> 16))) + comptime!(K[2]));
-                fourth += mix((term ^ ((m << 24) | (m >> 8))) + comptime!(K[3]));
+                second += mix((term ^ rotated(m, 8)) + comptime!(K[1]));
+                third += mix((term ^ rotated(m, 16)) + comptime!(K[2]));
+                fourth += mix((term ^ rotated(m, 24)) + comptime!(K[3]));
                 i += CUBE_COUNT_X * UNITS;
             }
         }
@@ -60,4 +60,12 @@ fn mix(x: u32) -> u32 {
     let a = (x ^ (x >> 16)) * 0x85eb_ca6bu32;
     let b = (a ^ (a >> 13)) * 0xc2b2_ae35u32;
     b ^ (b >> 16)
+}
+
+/// `x.rotate_left(bits)`, which CubeCL does not have.
+#[cube]
+fn rotated(x: u32, #[comptime] bits: u32) -> u32 {
+    let high = x << bits;
+    let low = x >> comptime!(32 - bits);
+    high | low
 }
