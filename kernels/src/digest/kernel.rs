@@ -31,9 +31,9 @@ pub fn digest(
                 let m = mix(i ^ comptime!(K[0]));
                 let term = mix(x + m);
                 first += term;
-                second += mix((term ^ rotated(m, 8)) + comptime!(K[1]));
-                third += mix((term ^ rotated(m, 16)) + comptime!(K[2]));
-                fourth += mix((term ^ rotated(m, 24)) + comptime!(K[3]));
+                second += mix((term ^ rotated(m, 8u32)) + comptime!(K[1]));
+                third += mix((term ^ rotated(m, 16u32)) + comptime!(K[2]));
+                fourth += mix((term ^ rotated(m, 24u32)) + comptime!(K[3]));
                 i += CUBE_COUNT_X * UNITS;
             }
         }
