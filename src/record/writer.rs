@@ -19,9 +19,12 @@ use std::thread;
 /// How long the end of the process waits for the file.
 const LIMIT: Duration = Duration::from_secs(60);
 
+/// Buffers that are being read.
+type Read = Pin<Box<dyn Future<Output = Result<Vec<Bytes>, ServerError>> + Send>>;
+
 /// Digests that are being read.
 pub(super) struct Pending {
-    pub(super) bytes: Option<Pin<Box<dyn Future<Output = Result<Vec<Bytes>, ServerError>> + Send>>>,
+    pub(super) bytes: Option<Read>,
     pub(super) launched: Vec<Partials>,
 }
 
