@@ -64,7 +64,7 @@ pub fn observed_fault() {
     let mut weights = Tensor::<1>::from_data(floats([8]), &device);
     for number in 0..STEPS {
         let _step = step(number);
-        weights = weights * 0.5 + inputs(number, &device).slice([0..1]).reshape([8]).tanh();
+        weights = weights * 0.5 + inputs(number, &device).narrow(0, 0, 1).reshape([8]).tanh();
     }
     report("sum", weights.into_data());
 }
