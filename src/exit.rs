@@ -96,12 +96,13 @@ pub(crate) fn hold() {
 ///
 /// The thread-locals of this thread may be gone, so CubeCL is called in others.
 extern "C" fn wait() {
-    // Blocks still begin: what a recording would lose runs now.
-    record::run_queued();
     // It is registered several times, and the first call is for all.
-    if ENDING.swap(true, Ordering::Relaxed) {
+    if ENDING.load(Ordering::Relaxed) {
         return;
     }
+    // Blocks still begin: what a recording would lose runs now.
+    record::run_queued();
+    ENDING.store(true, Ordering::Relaxed);
     for device in device::in_use() {
         *WORKING.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         if thread::Builder::new().spawn(move || finish(&device)).is_err() {

@@ -16,6 +16,7 @@ mod initialize;
 mod known_answer;
 mod module;
 mod observe;
+mod panic;
 mod promise;
 mod random;
 mod record;

@@ -75,7 +75,7 @@ impl Determinism {
     /// The environment variables `BURN_DETERMINISTIC_RECORD=FILE` and
     /// `BURN_DETERMINISTIC_RECORD_LEVEL=weights|operations|operations:FIRST-LAST` do the same where the settings do not.
     ///
-    /// The bits of the program do not change. With each operation its element-wise operations run one by one.
+    /// The bits of the program do not change.
     pub fn record(self, path: impl Into<PathBuf>, level: Level) -> Self {
         Self { record: Some((path.into(), level)), ..self }
     }

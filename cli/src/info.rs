@@ -95,15 +95,10 @@ fn described(environment: &Environment, guarantees: &[(&str, String)]) -> String
 mod tests {
     use super::*;
 
-    fn environment(entries: &[(&str, &str)]) -> Environment {
-        let mut environment = Environment::new();
-        entries.iter().for_each(|(name, value)| environment.set(*name, value));
-        environment
-    }
-
     #[test]
     fn entries_of_a_device_are_aligned() {
-        let environment = environment(&[("device", "llvmpipe"), ("runtime", "wgpu<wgsl>"), ("driver", "Mesa 22.3.6")]);
+        let environment =
+            Environment::from_iter([("device", "llvmpipe"), ("runtime", "wgpu<wgsl>"), ("driver", "Mesa 22.3.6")]);
         let text = described(&environment, &[("run to run", "yes".to_owned())]);
         assert_eq!(text, "llvmpipe\n  runtime     wgpu<wgsl>\n  driver      Mesa 22.3.6\n  run to run  yes\n");
     }

@@ -84,6 +84,14 @@ impl Environment {
     }
 }
 
+impl<N: Into<String>, V: AsRef<str>> FromIterator<(N, V)> for Environment {
+    fn from_iter<I: IntoIterator<Item = (N, V)>>(entries: I) -> Self {
+        let mut environment = Self::new();
+        entries.into_iter().for_each(|(name, value)| environment.set(name, value));
+        environment
+    }
+}
+
 impl fmt::Display for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.iter().try_for_each(|(name, value)| match value {
@@ -104,23 +112,18 @@ impl fmt::Display for EnvironmentDifference {
 mod tests {
     use super::*;
 
-    fn environment(entries: &[(&str, &str)]) -> Environment {
-        let mut environment = Environment::new();
-        entries.iter().for_each(|(name, value)| environment.set(*name, value));
-        environment
-    }
-
     #[test]
     fn entries_are_lines_in_the_order_of_their_names() {
-        let environment = environment(&[("driver", "Mesa 22.3.6\n"), ("burn", " 0.22.1"), ("seed", "8\t 12")]);
+        let environment =
+            Environment::from_iter([("driver", "Mesa 22.3.6\n"), ("burn", " 0.22.1"), ("seed", "8\t 12")]);
         assert_eq!(environment.to_string(), "burn: 0.22.1\ndriver: Mesa 22.3.6\nseed: 8 12\n");
         assert_eq!(environment.get("seed"), Some("8 12"));
     }
 
     #[test]
     fn differences_are_told_in_words() {
-        let first = environment(&[("driver", "22.3.6"), ("burn", "0.22.1"), ("seed", "812")]);
-        let second = environment(&[("driver", "25.0.7"), ("burn", "0.22.1"), ("os", "Debian")]);
+        let first = Environment::from_iter([("driver", "22.3.6"), ("burn", "0.22.1"), ("seed", "812")]);
+        let second = Environment::from_iter([("driver", "25.0.7"), ("burn", "0.22.1"), ("os", "Debian")]);
         let told: Vec<String> = first.differences(&second).iter().map(ToString::to_string).collect();
         assert_eq!(told, ["driver: 22.3.6 against 25.0.7", "os: nothing against Debian", "seed: 812 against nothing"]);
         assert!(first.differences(&first).is_empty());
@@ -128,16 +131,16 @@ mod tests {
 
     #[test]
     fn the_digest_is_of_the_text() {
-        let first = environment(&[("driver", "22.3.6"), ("burn", "0.22.1")]);
-        assert_eq!(first.digest(), environment(&[("burn", "0.22.1"), ("driver", "22.3.6")]).digest());
+        let first = Environment::from_iter([("driver", "22.3.6"), ("burn", "0.22.1")]);
+        assert_eq!(first.digest(), Environment::from_iter([("burn", "0.22.1"), ("driver", "22.3.6")]).digest());
         let hash = blake3::hash(b"burn: 0.22.1\ndriver: 22.3.6\n").to_hex();
         assert_eq!(first.digest(), hash[..32]);
-        assert_ne!(first.digest(), environment(&[("burn", "0.22.1"), ("driver", "22.3.7")]).digest());
+        assert_ne!(first.digest(), Environment::from_iter([("burn", "0.22.1"), ("driver", "22.3.7")]).digest());
     }
 
     #[test]
     fn what_was_written_is_read() {
-        let environment = environment(&[("driver", "a: b"), ("features", ""), ("variable X", "1")]);
+        let environment = Environment::from_iter([("driver", "a: b"), ("features", ""), ("variable X", "1")]);
         assert_eq!(environment.to_string(), "driver: a: b\nfeatures:\nvariable X: 1\n");
         let text = format!("{environment}\ndigest {}\n", environment.digest());
         assert_eq!(Environment::parse(&text), Some(environment));
@@ -146,8 +149,8 @@ mod tests {
 
     #[test]
     fn an_extension_replaces_entries() {
-        let mut extended = environment(&[("driver", "22.3.6"), ("burn", "0.22.1")]);
-        extended.extend(&environment(&[("driver", "25.0.7"), ("os", "Debian")]));
-        assert_eq!(extended, environment(&[("driver", "25.0.7"), ("burn", "0.22.1"), ("os", "Debian")]));
+        let mut extended = Environment::from_iter([("driver", "22.3.6"), ("burn", "0.22.1")]);
+        extended.extend(&Environment::from_iter([("driver", "25.0.7"), ("os", "Debian")]));
+        assert_eq!(extended, Environment::from_iter([("driver", "25.0.7"), ("burn", "0.22.1"), ("os", "Debian")]));
     }
 }

@@ -86,6 +86,11 @@ pub struct Operation {
     pub error: Option<String>,
 }
 
+impl Operation {
+    /// The [name](Self::name) of data from the host.
+    pub const UPLOAD: &str = "upload";
+}
+
 /// Random numbers of an operation: `words` of ChaCha8 under `key`, stream number `stream`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Draw {

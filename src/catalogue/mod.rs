@@ -20,6 +20,7 @@ mod stream;
 mod tests;
 
 pub(crate) use fused::{Fused, fused};
+pub(crate) use operation::name;
 pub use operation::operation;
 
 use core::fmt::Write;

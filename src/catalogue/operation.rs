@@ -25,6 +25,14 @@ pub fn operation(operation: &OperationIr) -> &'static str {
     }
 }
 
+/// The [method](operation) that runs an operation; a custom operation's id.
+pub(crate) fn name(operation: &OperationIr) -> &str {
+    match operation {
+        OperationIr::Custom(custom) => &custom.id,
+        operation => self::operation(operation),
+    }
+}
+
 /// An operation that every kind of tensor has.
 struct Base {
     float: &'static str,

@@ -8,6 +8,7 @@ use super::error::{Difference, Error, Mismatch};
 use super::module::identities;
 use super::scalar::{Number, Scalars};
 use super::tensor::Stored;
+use crate::panic;
 use burn_core::module::Module;
 use burn_optim::lr_scheduler::LrSchedulerRecord;
 use burn_optim::{LBFGS, ModuleOptimizer, OptimizerRecord};
@@ -84,11 +85,7 @@ fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     /// What Burn's plain reads put before the error, with a remedy that is not for our callers.
     const READ: &str = "Error while reading data: use `try_into_data` instead to catch the error at runtime: ";
     catch_unwind(AssertUnwindSafe(run)).map_err(|payload| {
-        let text = match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
-            (Some(text), _) => text,
-            (_, Some(text)) => text.as_str(),
-            (None, None) => "Burn panicked without a text",
-        };
+        let text = panic::text(&*payload).unwrap_or("Burn panicked without a text");
         text.strip_prefix(READ).unwrap_or(text).to_owned()
     })
 }

@@ -1,12 +1,12 @@
 //! Panics of the dataset, the functions, the batcher and the samples, turned into text.
 
-use std::any::Any;
+use crate::panic;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs `body`; the error is the text of its panic.
 pub(super) fn caught<T>(body: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(body)).map_err(|payload| {
-        let text = text(&*payload);
+        let text = panic::text(&*payload).unwrap_or("(a value that is no text)").to_owned();
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
             // The drop of this one may panic again, and so on without end.
             std::mem::forget(payload);
@@ -23,13 +23,5 @@ pub(super) fn discard<I>(samples: Vec<I>, failed: bool) {
         // The panic hook has reported it.
         true => drop(caught(|| drop(samples))),
         false => drop(samples),
-    }
-}
-
-fn text(payload: &(dyn Any + Send)) -> String {
-    match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
-        (Some(text), _) => (*text).to_owned(),
-        (_, Some(text)) => text.clone(),
-        _ => "(a value that is no text)".to_owned(),
     }
 }

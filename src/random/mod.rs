@@ -15,7 +15,7 @@ mod threads;
 
 pub(crate) use device_seed::{plant, waited};
 pub(crate) use draw::{next_stream, set_backend_seed};
-pub(crate) use position::{begun, is_run_unasked, run_unasked, tensors_exist};
+pub(crate) use position::{begun, is_run_unasked, run_on, run_unasked, tensors_exist};
 pub(crate) use repeat::repeatable;
 pub use rng::StreamRng;
 pub use seed::set_random_seed;

@@ -100,14 +100,20 @@ pub(super) fn run_queued(stream: StreamId) -> Result<(), Error> {
     if !devices.contains(&default) {
         devices.push(default);
     }
-    for device in devices {
-        let client = GlobalFusionClient::<FusionCubeRuntime>::new(device.clone());
-        stream.executes(|| client.try_sync(|| ())).map_err(|error| Error::Device {
-            device: format!("{device:?}"),
-            reason: error.message().unwrap_or("its thread is gone").to_owned(),
-        })?;
-    }
-    Ok(())
+    devices.iter().try_for_each(|device| run_on(device, stream))
+}
+
+/// Runs what Burn's stream `stream` still holds on `device`.
+///
+/// # Errors
+///
+/// [`Error::Device`] when the device cannot run its operations.
+pub(crate) fn run_on(device: &CubeDevice, stream: StreamId) -> Result<(), Error> {
+    let client = GlobalFusionClient::<FusionCubeRuntime>::new(device.clone());
+    stream.executes(|| client.try_sync(|| ())).map_err(|error| Error::Device {
+        device: format!("{device:?}"),
+        reason: error.message().unwrap_or("its thread is gone").to_owned(),
+    })
 }
 
 /// Runs `body`, and then what it has issued in this thread, without waiting for the device. What fails is the program's

@@ -5,6 +5,7 @@ use super::mark::Mark;
 use super::recorder;
 use super::writer::is_recording;
 use crate::device;
+use crate::random::run_on;
 use burn_backend::StreamId;
 use burn_cubecl::CubeDevice;
 use burn_cubecl::fusion::FusionCubeRuntime;
@@ -40,18 +41,16 @@ pub(crate) fn run_queued() {
     if !is_recording() {
         return;
     }
-    for device in device::in_use() {
-        let queued = recorder::streams();
-        // The thread-locals of this thread may be gone.
-        let run = thread::spawn(move || {
-            let client = GlobalFusionClient::<FusionCubeRuntime>::new(device);
-            for stream in queued {
+    // The thread-locals of this thread may be gone.
+    let run = thread::spawn(|| {
+        for stream in recorder::streams() {
+            for device in device::in_use() {
                 // What fails is nobody's to read any more.
-                let _ = stream.executes(|| client.try_sync(|| ()));
+                let _ = run_on(&device, stream);
             }
-        });
-        let _ = run.join();
-    }
+        }
+    });
+    let _ = run.join();
 }
 
 #[derive(Debug)]

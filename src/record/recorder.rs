@@ -7,7 +7,7 @@ use super::writer::{Incomplete, is_recording, level, write};
 use super::{count, parameters};
 use crate::catalogue;
 use crate::context;
-use burn_backend::{Shape, StreamId};
+use burn_backend::{DType, Shape, StreamId};
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_deterministic_recording::{
     Digest, Draw, Level, Operation, Origin, Output, Phase, Place, Record, State, StateTensor, Tensor, Thread,
@@ -80,7 +80,7 @@ enum Begun {
 struct Live {
     origin: Origin,
     shape: Shape,
-    dtype: String,
+    dtype: DType,
     parameter: Option<Arc<str>>,
     /// Whether it was written since the last state of its thread.
     is_new: bool,
@@ -91,7 +91,7 @@ impl Live {
         Tensor {
             origin: Some(self.origin),
             shape: extents(&self.shape),
-            dtype: self.dtype.clone(),
+            dtype: self.dtype.name().to_owned(),
             parameter: self.parameter.as_deref().map(str::to_owned),
         }
     }
@@ -101,13 +101,14 @@ fn extents(shape: &Shape) -> Vec<u64> {
     shape.iter().map(|&extent| extent as u64).collect()
 }
 
-fn dtype(tensor: &TensorIr) -> String {
-    tensor.dtype.name().to_owned()
+/// Whether the operations of the thread at work are recorded.
+fn records() -> bool {
+    is_recording() && !is_left_out(StreamId::current())
 }
 
 /// Whether each operation of the thread at work is recorded, with digests of its results.
 pub(crate) fn each_operation() -> bool {
-    is_recording()
+    records()
         && match level() {
             Level::Operations => true,
             Level::OperationsOf { first, last } => with(|recorder| {
@@ -123,42 +124,47 @@ pub(crate) fn each_operation() -> bool {
 /// Operations that run in one kernel, in a recording.
 pub(crate) struct Together {
     operations: Vec<OperationIr>,
+    written: HashSet<TensorId>,
     in_full: bool,
 }
 
 impl Together {
-    /// Notes what `operations`, in global form, will take.
-    pub(crate) fn begin(operations: Vec<OperationIr>, handles: &Handles) -> Self {
-        let in_full = each_operation();
-        if !is_left_out(StreamId::current()) {
-            let mut written = HashSet::new();
-            with(|recorder| {
-                for operation in &operations {
-                    let from_before = operation.inputs().filter(|input| !written.contains(&input.id));
-                    recorder.find(from_before, handles, in_full);
-                    written.extend(operation.outputs().map(|output| output.id));
-                }
-            });
-            context::with(|context| context.kernels = in_full.then(Vec::new));
+    /// Notes what `operations`, in global form, will take. `None` where nothing is recorded of them.
+    pub(crate) fn begin(operations: impl FnOnce() -> Vec<OperationIr>, handles: &Handles) -> Option<Self> {
+        if !records() {
+            return None;
         }
-        Self { operations, in_full }
+        let (operations, in_full) = (operations(), each_operation());
+        let mut written = HashSet::new();
+        with(|recorder| {
+            for operation in &operations {
+                let from_before = operation.inputs().filter(|input| !written.contains(&input.id));
+                recorder.find(from_before, handles, in_full);
+                written.extend(operation.outputs().map(|output| output.id));
+            }
+        });
+        context::with(|context| context.kernels = in_full.then(Vec::new));
+        Some(Self { operations, written, in_full })
     }
 
     /// Notes what the operations have written. Frees what only the recording needs.
     pub(crate) fn end(self, handles: &mut Handles) {
-        let kernels = context::with(|context| context.kernels.take()).unwrap_or_default();
-        for operation in &self.operations {
-            match Run::begin(operation, handles) {
-                Some(run) => run.end_with(operation, handles, &[], None, kernels.clone()),
-                None => freed(operation),
+        let kernels = launched_kernels();
+        with(|recorder| {
+            for operation in &self.operations {
+                if let OperationIr::Drop(tensor) = operation {
+                    recorder.live.remove(&tensor.id);
+                    continue;
+                }
+                let run = recorder.begin(operation, handles, self.in_full);
+                recorder.end(run, operation, handles, &[], None, &kernels);
             }
-        }
+        });
         if self.in_full {
             // What an operation of the kernel takes for the last time, another one of it may have written.
-            let written: HashSet<TensorId> =
-                self.operations.iter().flat_map(|operation| operation.outputs()).map(|output| output.id).collect();
-            let taken = self.operations.iter().flat_map(|operation| operation.inputs());
-            let last = taken.filter(|input| input.status == TensorStatus::ReadWrite && written.contains(&input.id));
+            let taken = self.operations.iter().flat_map(OperationIr::inputs);
+            let last =
+                taken.filter(|input| input.status == TensorStatus::ReadWrite && self.written.contains(&input.id));
             last.for_each(|input| drop(handles.remove_handle(input.id)));
         }
     }
@@ -171,6 +177,11 @@ pub(crate) fn launched(kernel: &'static str) {
             kernels.push(kernel);
         }
     });
+}
+
+/// The kernels launched since an operation began, where they are recorded.
+fn launched_kernels() -> Vec<&'static str> {
+    context::with(|context| context.kernels.take()).unwrap_or_default()
 }
 
 /// Notes the tensor that `operation` frees, if it does.
@@ -186,7 +197,7 @@ pub(crate) fn freed(operation: &OperationIr) {
 pub(crate) struct Run {
     inputs: Vec<Tensor>,
     /// The parameter that its result is the new value of, if it has the same shape and dtype.
-    updates: Option<(Shape, String, Arc<str>)>,
+    updates: Option<(Shape, DType, Arc<str>)>,
     /// Whether its results get digests.
     in_full: bool,
 }
@@ -194,7 +205,7 @@ pub(crate) struct Run {
 impl Run {
     /// Notes what `operation`, in global form, will take. `None` where nothing is recorded of it.
     pub(crate) fn begin(operation: &OperationIr, handles: &Handles) -> Option<Self> {
-        if !is_recording() || matches!(operation, OperationIr::Drop(_)) || is_left_out(StreamId::current()) {
+        if !records() {
             return None;
         }
         let in_full = each_operation();
@@ -211,25 +222,14 @@ impl Run {
         draws: &[context::Draw],
         error: Option<String>,
     ) {
-        let kernels = context::with(|context| context.kernels.take()).unwrap_or_default();
-        self.end_with(operation, handles, draws, error, kernels);
-    }
-
-    fn end_with(
-        self,
-        operation: &OperationIr,
-        handles: &Handles,
-        draws: &[context::Draw],
-        error: Option<String>,
-        kernels: Vec<&'static str>,
-    ) {
-        with(|recorder| recorder.end(self, operation, handles, draws, error, kernels));
+        let kernels = launched_kernels();
+        with(|recorder| recorder.end(self, operation, handles, draws, error, &kernels));
     }
 }
 
 /// Notes what the program says.
 pub(super) fn mark(mark: &Mark, handles: &Handles) {
-    if !is_left_out(StreamId::current()) {
+    if records() {
         with(|recorder| recorder.mark(mark, handles));
     }
 }
@@ -308,7 +308,7 @@ impl Recorder {
             let live = &self.live[&input.id];
             takes_old |= !live.is_new;
             if let Some(parameter) = live.parameter.as_ref().filter(|_| is_elementwise(operation)) {
-                updates.get_or_insert_with(|| (live.shape.clone(), live.dtype.clone(), parameter.clone()));
+                updates.get_or_insert_with(|| (live.shape.clone(), live.dtype, parameter.clone()));
             }
         }
         let place = &mut self.queue().place;
@@ -325,86 +325,90 @@ impl Recorder {
         handles: &Handles,
         draws: &[context::Draw],
         error: Option<String>,
-        kernels: Vec<&'static str>,
+        kernels: &[&'static str],
     ) {
         let number = self.queue().count();
-        let mut outputs = Vec::new();
-        let mut digests = Vec::new();
-        for (index, output) in operation.outputs().enumerate() {
-            let origin = self.queue().origin(number, index);
-            let dtype = dtype(output);
-            let parameter = run.updates.as_ref().filter(|(shape, old, _)| *shape == output.shape && *old == dtype);
-            let parameter = parameter.map(|(_, _, parameter)| parameter.clone());
-            if run.in_full {
-                let handle = handles.get_handle_ref(&output.id);
-                digests.push(handle.and_then(|handle| self.digests.ask(handle, &output.shape)));
-                outputs.push(Output {
-                    shape: extents(&output.shape),
-                    dtype: dtype.clone(),
-                    digest: None,
-                    parameter: parameter.as_deref().map(str::to_owned),
-                });
-            }
-            let live = Live { origin, shape: output.shape.clone(), dtype, parameter, is_new: true };
-            self.live.insert(output.id, live);
-        }
+        let written: Vec<_> = { operation.outputs().enumerate() }
+            .map(|(index, output)| {
+                let origin = self.queue().origin(number, index);
+                let updated = |(shape, dtype, _): &&(Shape, DType, _)| *shape == output.shape && *dtype == output.dtype;
+                let parameter = run.updates.as_ref().filter(updated).map(|(_, _, parameter)| parameter.clone());
+                self.written(output, origin, parameter, handles, run.in_full)
+            })
+            .collect();
         for input in operation.inputs().filter(|input| input.status == TensorStatus::ReadWrite) {
             // An operation may write where it reads: then the number of the result is another.
             self.live.remove(&input.id);
         }
         if run.in_full {
-            let queue = self.queue();
-            let record = Record::Operation(Operation {
-                thread: queue.number,
-                number,
-                place: queue.place.clone(),
-                name: name(operation).to_owned(),
+            let (outputs, digests) = written.into_iter().flatten().unzip();
+            let operation = Operation {
                 parameters: parameters::of(operation),
                 inputs: run.inputs,
                 outputs,
-                kernels: kernels.into_iter().map(str::to_owned).collect(),
+                kernels: kernels.iter().map(|&kernel| kernel.to_owned()).collect(),
                 draws: draws.iter().map(drawn).collect(),
                 error,
-            });
-            self.record(record, digests);
+                ..self.operation(number, name(operation))
+            };
+            self.record(Record::Operation(operation), digests);
         }
     }
 
-    /// Notes the tensors that no operation has written.
+    /// Notes a tensor that lives from now on. In full, what is recorded of it, and the number of its digest.
+    fn written(
+        &mut self,
+        tensor: &TensorIr,
+        origin: Origin,
+        parameter: Option<Arc<str>>,
+        handles: &Handles,
+        in_full: bool,
+    ) -> Option<(Output, Option<usize>)> {
+        let recorded = in_full.then(|| {
+            let handle = handles.get_handle_ref(&tensor.id);
+            let output = Output {
+                shape: extents(&tensor.shape),
+                dtype: tensor.dtype.name().to_owned(),
+                digest: None,
+                parameter: parameter.as_deref().map(str::to_owned),
+            };
+            (output, handle.and_then(|handle| self.digests.ask(handle, &tensor.shape)))
+        });
+        let live = Live { origin, shape: tensor.shape.clone(), dtype: tensor.dtype, parameter, is_new: true };
+        self.live.insert(tensor.id, live);
+        recorded
+    }
+
+    /// The record of an operation of the thread at work, of which nothing else is known yet.
+    fn operation(&mut self, number: u64, name: &str) -> Operation {
+        let queue = self.queue();
+        Operation {
+            thread: queue.number,
+            number,
+            place: queue.place.clone(),
+            name: name.to_owned(),
+            parameters: String::new(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            kernels: Vec::new(),
+            draws: Vec::new(),
+            error: None,
+        }
+    }
+
+    /// Notes the tensors that no operation has written: data from the host, or tensors of another thread's.
     fn find<'a>(&mut self, tensors: impl Iterator<Item = &'a TensorIr>, handles: &Handles, in_full: bool) {
         for tensor in tensors {
-            if !self.live.contains_key(&tensor.id) {
-                self.found(tensor, handles, in_full);
+            if self.live.contains_key(&tensor.id) {
+                continue;
+            }
+            let number = self.queue().count();
+            let origin = self.queue().origin(number, 0);
+            if let Some((output, digest)) = self.written(tensor, origin, None, handles, in_full) {
+                let upload = Operation { outputs: vec![output], ..self.operation(number, Operation::UPLOAD) };
+                self.record(Record::Operation(upload), vec![digest]);
             }
         }
-    }
-
-    /// Notes a tensor that no operation has written: data from the host, or a tensor of another thread's.
-    fn found(&mut self, tensor: &TensorIr, handles: &Handles, in_full: bool) {
-        let queue = self.queue();
-        let (number, place) = (queue.count(), queue.place.clone());
-        let (thread, origin) = (queue.number, queue.origin(number, 0));
-        let dtype = dtype(tensor);
-        if in_full {
-            let digest = handles.get_handle_ref(&tensor.id);
-            let digest = digest.and_then(|handle| self.digests.ask(handle, &tensor.shape));
-            let output = Output { shape: extents(&tensor.shape), dtype: dtype.clone(), digest: None, parameter: None };
-            let record = Record::Operation(Operation {
-                thread,
-                number,
-                place,
-                name: UPLOAD.to_owned(),
-                parameters: String::new(),
-                inputs: Vec::new(),
-                outputs: vec![output],
-                kernels: Vec::new(),
-                draws: Vec::new(),
-                error: None,
-            });
-            self.record(record, vec![digest]);
-        }
-        let live = Live { origin, shape: tensor.shape.clone(), dtype, parameter: None, is_new: true };
-        self.live.insert(tensor.id, live);
     }
 
     fn backward_pass(&mut self, handles: &Handles) {
@@ -511,7 +515,7 @@ impl Recorder {
             tensors.push(StateTensor {
                 origin: live.origin,
                 shape: extents(&live.shape),
-                dtype: live.dtype.clone(),
+                dtype: live.dtype.name().to_owned(),
                 parameter: live.parameter.as_deref().map(str::to_owned),
                 digest: Digest([0; 4]),
             });
@@ -540,14 +544,10 @@ impl Recorder {
     }
 }
 
-/// The name of data from the host.
-const UPLOAD: &str = "upload";
-
 fn name(operation: &OperationIr) -> &str {
     match operation {
-        OperationIr::Init(_) => UPLOAD,
-        OperationIr::Custom(custom) => &custom.id,
-        operation => catalogue::operation(operation),
+        OperationIr::Init(_) => Operation::UPLOAD,
+        operation => catalogue::name(operation),
     }
 }
 

@@ -99,10 +99,8 @@ impl Block {
         context: &mut Context<CubeFusionHandle>,
         fallback: &dyn Fn(usize) -> Box<dyn FallbackOperation>,
     ) {
-        let recorded = record::is_recording().then(|| {
-            let bound = self.operations[operations.clone()].iter().map(|operation| bind(operation, context));
-            record::Together::begin(bound.collect(), &context.handles)
-        });
+        let bound = || self.operations[operations.clone()].iter().map(|operation| bind(operation, context)).collect();
+        let recorded = record::Together::begin(bound, &context.handles);
         match sequence.refused(&self.device, context) {
             None => repeated(
                 &self.device,

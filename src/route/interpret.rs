@@ -8,6 +8,7 @@ use crate::backend::Deterministic;
 use crate::catalogue;
 use crate::context;
 use crate::error::{Error, Refusal};
+use crate::panic;
 use crate::promise;
 use crate::random::repeatable;
 use crate::record;
@@ -40,10 +41,10 @@ pub(super) fn run(
     context: &mut Context<CubeFusionHandle>,
     plain: impl Fn() -> Box<dyn FallbackOperation>,
 ) {
-    let operation = bind(operation, context);
-    if without_work(&operation, context, &plain) {
+    if without_work(operation, context, &plain) {
         return;
     }
+    let operation = bind(operation, context);
     let runs_plain = match refused_on_the_stream(&operation) {
         None => false,
         Some(method) => {
@@ -60,7 +61,7 @@ pub(super) fn run(
         panic!("{}", Error::from(unsupported(dtype, &operation, device)));
     }
     let work = |_: &Context<_>| Work {
-        operation: name(&operation).to_owned(),
+        operation: catalogue::name(&operation).to_owned(),
         inputs: operation.inputs().cloned().collect(),
         outputs: operation.outputs().cloned().collect(),
     };
@@ -78,23 +79,23 @@ pub(super) fn run_plain(
     context: &mut Context<CubeFusionHandle>,
     plain: impl Fn() -> Box<dyn FallbackOperation>,
 ) {
-    let operation = bind(operation, context);
-    if !without_work(&operation, context, &plain) {
-        recorded(&operation, context, |context| plain().run(context));
+    if !without_work(operation, context, &plain) {
+        recorded(&bind(operation, context), context, |context| plain().run(context));
     } else if let OperationIr::Drop(_) = operation {
         plain().run(context);
     }
 }
 
-/// Whether `operation` computes nothing: then it is done.
+/// Whether `operation`, given in Burn's relative form, computes nothing: then it is done.
 fn without_work(
     operation: &OperationIr,
     context: &mut Context<CubeFusionHandle>,
     plain: &impl Fn() -> Box<dyn FallbackOperation>,
 ) -> bool {
     match operation {
-        OperationIr::Init(_) => recorded(operation, context, |_| ()),
-        OperationIr::Drop(_) => record::freed(operation),
+        OperationIr::Init(_) | OperationIr::Drop(_) if !record::is_recording() => {}
+        OperationIr::Init(_) => recorded(&bind(operation, context), context, |_| ()),
+        OperationIr::Drop(_) => record::freed(&bind(operation, context)),
         OperationIr::Custom(custom) if custom.id == record::MARK => plain().run(context),
         _ => return false,
     }
@@ -110,16 +111,11 @@ fn recorded(
     let Some(run) = record::Run::begin(operation, &context.handles) else { return body(context) };
     let mut draws = Vec::new();
     let result = catch_unwind(AssertUnwindSafe(|| repeatable(&mut draws, || body(context))));
-    let error = result.as_ref().err().map(|panic| panic_text(&**panic));
+    let error = result.as_ref().err().map(|payload| panic::text(&**payload).unwrap_or("a panic").to_owned());
     run.end(operation, &context.handles, &draws, error);
     if let Err(panic) = result {
         resume_unwind(panic);
     }
-}
-
-fn panic_text(panic: &(dyn core::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().cloned();
-    text.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned())).unwrap_or_else(|| "a panic".to_owned())
 }
 
 fn on_the_backend(operation: &OperationIr, device: &CubeDevice, context: &mut Context<CubeFusionHandle>) {
@@ -148,14 +144,6 @@ fn on_the_backend(operation: &OperationIr, device: &CubeDevice, context: &mut Co
     );
 }
 
-/// The operation's method; a custom operation's id.
-fn name(operation: &OperationIr) -> &str {
-    match operation {
-        OperationIr::Custom(custom) => &custom.id,
-        _ => catalogue::operation(operation),
-    }
-}
-
 /// Moves the inputs from Burn's handles to an interpreter, runs, and moves the outputs back.
 ///
 /// The interpreter lives for one operation: it keeps its copy of an operand that lives on, and nobody would free that.
@@ -176,7 +164,7 @@ fn interpret(operation: OperationIr, device: &CubeDevice, context: &mut Context<
 fn refusal(method: &'static str, operation: &OperationIr, device: &CubeDevice) -> Refusal {
     let (reason, remedy) = catalogue::refusal(method);
     Refusal {
-        operation: name(operation).to_owned().into(),
+        operation: catalogue::name(operation).to_owned().into(),
         operands: operands(operation.inputs()),
         device: format!("{device:?}"),
         reason: reason.to_owned(),
@@ -199,7 +187,7 @@ fn unsupported(dtype: DType, operation: &OperationIr, device: &CubeDevice) -> Re
         .next()
         .map_or_else(String::new, |output| format!("; the result is {:?} {}", &output.shape[..], output.dtype.name()));
     Refusal {
-        operation: name(operation).to_owned().into(),
+        operation: catalogue::name(operation).to_owned().into(),
         operands: operands(operation.inputs()),
         device: format!("{device:?}"),
         reason: format!("the device has no {}{result}", called(dtype)),

@@ -1,7 +1,7 @@
 //! Why the first operation that differs does.
 
 use super::comparison::{Cause, Owner};
-use super::contrast::{Contrast, UPLOAD};
+use super::contrast::Contrast;
 use super::pass::First;
 use crate::record::Operation;
 
@@ -20,7 +20,7 @@ pub(super) fn cause(first: &First, circumstances: &Circumstances) -> Cause {
         Contrast::Parameters => Cause::Parameters,
         Contrast::Failure(side) => Cause::Failure { side: *side },
         Contrast::Same | Contrast::Results(_) if first.arrival => Cause::Arrival,
-        Contrast::Same | Contrast::Results(_) if one.name == UPLOAD => {
+        Contrast::Same | Contrast::Results(_) if one.name == Operation::UPLOAD => {
             Cause::Data { reordered: circumstances.same_uploads }
         }
         Contrast::Same | Contrast::Results(_) if one.draws != other.draws => Cause::Seed,

@@ -39,7 +39,7 @@ pub(super) fn contrast([one, other]: [&Operation; 2]) -> Contrast {
     };
     let (results, others) = (results(one), results(other));
     // Uploads take their shape from the data.
-    let is_data = one.name == UPLOAD && results.len() == others.len();
+    let is_data = one.name == Operation::UPLOAD && results.len() == others.len();
     if let Some(what) = differing("result", &results, &others).filter(|_| !is_data) {
         return Contrast::Program(what);
     }
@@ -52,9 +52,6 @@ pub(super) fn contrast([one, other]: [&Operation; 2]) -> Contrast {
         .collect();
     if outputs.is_empty() { Contrast::Same } else { Contrast::Results(outputs) }
 }
-
-/// The name of operations that take data from the host.
-pub(super) const UPLOAD: &str = "upload";
 
 fn differing(what: &str, first: &[String], second: &[String]) -> Option<String> {
     if first.len() != second.len() {

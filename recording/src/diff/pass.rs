@@ -5,7 +5,7 @@
 //! compared before what is computed from it.
 
 use super::comparison::{Affected, Compared, Length, Spread, StateDifference};
-use super::contrast::{Contrast, UPLOAD, contrast, described};
+use super::contrast::{Contrast, contrast, described};
 use super::grid::{Cell, Grid};
 use super::marks::Marks;
 use super::source::{Renamed, Source};
@@ -151,7 +151,7 @@ impl Pass {
             Record::Operation(operation) => {
                 counts.operations += 1;
                 counts.last_step = counts.last_step.max(operation.place.step);
-                if operation.name == UPLOAD {
+                if operation.name == Operation::UPLOAD {
                     let digests = operation.outputs.iter().filter_map(|output| output.digest);
                     let number = |digest: crate::Digest| digest.0.iter().fold(0, |n, &w| n << 32 | u128::from(w));
                     counts.uploads = digests.fold(counts.uploads, |sum, digest| sum.wrapping_add(number(digest)));
