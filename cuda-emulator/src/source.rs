@@ -12,7 +12,7 @@ pub struct Entry {
 
 /// A source for g++, with a function for each kernel that calls it by an array of argument addresses.
 pub fn translate(source: &str) -> Result<String, String> {
-    let source = without_comments(source);
+    let source = without_other_architectures(&without_comments(source))?;
     if let Some(refusal) = refusal(&source) {
         return Err(refusal);
     }
@@ -37,6 +37,34 @@ pub fn translate(source: &str) -> Result<String, String> {
 
 fn without_comments(source: &str) -> String {
     source.lines().map(|line| line.split("//").next().unwrap_or("")).collect::<Vec<_>>().join("\n")
+}
+
+/// A source without what only a GPU's compiler reads: of `#if __CUDA_ARCH__ >= n`, `#else`, `#endif`, the middle part
+/// stays, since a CPU has no such number. CubeCL writes no other condition.
+fn without_other_architectures(source: &str) -> Result<String, String> {
+    let mut out = String::new();
+    // Whether a condition's first part is being read, or its second one.
+    let mut first = None;
+    for line in source.lines() {
+        let words: Vec<_> = line.split_whitespace().collect();
+        match (words.as_slice(), first) {
+            (["#if", "__CUDA_ARCH__", ">=", _], None) => first = Some(true),
+            (["#else"], Some(true)) => first = Some(false),
+            (["#endif"], Some(_)) => first = None,
+            ([directive, ..], _) if directive.starts_with("#if") || directive.starts_with("#el") => {
+                return Err(format!("`{}`: only `#if __CUDA_ARCH__ >= n` is emulated, not nested", line.trim()));
+            }
+            (_, Some(true)) => {}
+            _ => {
+                out.push_str(line);
+                out.push('\n');
+            }
+        }
+    }
+    match first {
+        None => Ok(out),
+        Some(_) => Err("`#if` without `#endif`".into()),
+    }
 }
 
 /// `extern __shared__ [__align__(n)] type name[];` names the block's dynamic shared memory.
@@ -137,6 +165,24 @@ mod tests {
         let line = with_shared_memory("extern __shared__ __align__(16) char memory[]; x = 1;");
         assert_eq!(line.as_deref(), Ok("char* const memory = (char*)emulator_state.shared; x = 1;"));
         assert!(with_shared_memory("__shared__ float tile[32];").unwrap_err().contains("only dynamic shared memory"));
+    }
+
+    #[test]
+    fn what_only_a_gpus_compiler_reads_is_left_out() {
+        let source = |condition: &str, other: &str| {
+            format!("__global__ void k(float* a) {{\n#if {condition}\nasm(\"min.NaN\");\n#else\n{other};\n#endif\n}}")
+        };
+        let translated =
+            translate(&source("__CUDA_ARCH__ >= 800", "a[0] = fminf(a[0], 1.0f)")).expect("it has a part for a CPU");
+        assert!(!translated.contains("asm") && translated.contains("fminf"), "{translated}");
+        let refusal = translate(&source("__CUDA_ARCH__ >= 800", "asm(\"min.f32\")")).unwrap_err();
+        assert!(refusal.contains("`asm`"), "{refusal}");
+        for condition in ["__CUDA_ARCH__ < 800", "defined(FAST)"] {
+            let refusal = translate(&source(condition, "")).unwrap_err();
+            assert!(refusal.contains(condition), "{refusal}");
+        }
+        let refusal = translate("#if __CUDA_ARCH__ >= 800\n__global__ void k(float* a) {}").unwrap_err();
+        assert!(refusal.contains("`#endif`"), "{refusal}");
     }
 
     #[test]
