@@ -81,7 +81,7 @@ fn builds(device: &Device, given: &BTreeMap<String, PathBuf>) -> Vec<Command> {
     if !tests.is_empty() {
         // As `cargo xtask test` builds them.
         let mut command = device.cargo("test");
-        command.args(["--release", "--workspace", "--no-run", "--message-format=json"]);
+        command.args(["--release", "--no-run", "--message-format=json"]);
         command.args(tests.iter().flat_map(|name| ["--test", name]));
         builds.push(command);
     }
@@ -199,9 +199,10 @@ mod tests {
             let given = given.iter().map(|&name| (name.to_owned(), PathBuf::new())).collect();
             builds(&device, &given).iter().map(workspace::arguments).collect::<Vec<_>>()
         };
-        let bench = "bench --features wgpu,cuda-nvrtc,autotune --bench comparison --no-run --message-format=json";
+        let bench =
+            "bench --workspace --features wgpu,cuda-nvrtc,autotune --bench comparison --no-run --message-format=json";
         assert_eq!(spelled(&["kernels", "suite"]), [bench]);
-        let suite = "test --features wgpu,cuda-nvrtc,autotune --release --workspace --no-run --message-format=json --test suite";
+        let suite = "test --workspace --features wgpu,cuda-nvrtc,autotune --release --no-run --message-format=json --test suite";
         assert_eq!(spelled(&["kernels", "comparison"]), [suite]);
         assert_eq!(spelled(&[]).len(), 2);
         assert!(named_path("tests=/a").is_err() && named_path("suite=/a").is_ok());

@@ -94,10 +94,11 @@ impl Device {
         self.runtime
     }
 
-    /// A Cargo command that builds for this device.
+    /// A Cargo command that builds for this device: of the whole workspace, because of fewer packages Cargo takes fewer of
+    /// Burn's features, and compiles Burn once more.
     pub fn cargo(&self, subcommand: &str) -> Command {
         let mut command = workspace::cargo(subcommand);
-        command.args(["--features", &self.features()]);
+        command.args(["--workspace", "--features", &self.features()]);
         if self.without_llvm {
             // CubeCL's build scripts then fetch nothing; `build.rs` lets the linker do without it.
             command.env("DOCS_RS", "1");
@@ -113,7 +114,10 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         false => find(options.wanted)?,
     };
     let without_llvm = if device.without_llvm { "DOCS_RS=1 " } else { "" };
-    eprintln!("build in this repository with `{without_llvm}cargo build --release --features {}`", device.features());
+    eprintln!(
+        "build in this repository with `{without_llvm}cargo build --release --workspace --features {}`",
+        device.features()
+    );
     for line in device.environment.export_lines() {
         println!("{line}");
     }
@@ -230,11 +234,11 @@ mod tests {
     fn a_build_has_the_runtimes_feature_and_autotune() {
         let spelled = |device: &Device| workspace::arguments(&device.cargo("build"));
         let vulkan = Device::new(Runtime::Vulkan, Environment::default());
-        assert_eq!(spelled(&vulkan), "build --features vulkan,autotune");
+        assert_eq!(spelled(&vulkan), "build --workspace --features vulkan,autotune");
         let nvrtc = Device { without_llvm: true, ..Device::new(Runtime::Cuda, Environment::default()) };
-        assert_eq!(spelled(&nvrtc), "build --features cuda-nvrtc,autotune");
+        assert_eq!(spelled(&nvrtc), "build --workspace --features cuda-nvrtc,autotune");
         let emulator = Device::new(Runtime::Emulator, Environment::default());
-        assert_eq!(spelled(&emulator), "build --features wgpu,cuda-nvrtc,autotune");
+        assert_eq!(spelled(&emulator), "build --workspace --features wgpu,cuda-nvrtc,autotune");
         if HAS_EMULATOR {
             let software = Device::new(Runtime::Wgpu, Environment::default());
             assert_eq!(software.features(), emulator.features(), "one build for both");

@@ -117,7 +117,7 @@ fn suite(device: &Device, filters: &[&str]) -> Command {
 fn tests(device: &Device) -> Command {
     let mut command = device.cargo("test");
     // To the end even past a failure: the first broken binary hides nothing of the others.
-    command.args(["--release", "--workspace", "--no-fail-fast"]);
+    command.args(["--release", "--no-fail-fast"]);
     command
 }
 
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn everything_runs_with_the_same_features() {
         let device = Device::new(Runtime::Vulkan, Environment::default());
-        let all = "test --features vulkan,autotune --release --workspace --no-fail-fast";
+        let all = "test --workspace --features vulkan,autotune --release --no-fail-fast";
         let spelled = |options: &Options| workspace::arguments(&command(options, &device));
         let options = Options { filter: None, wanted: Wanted::device(Runtime::Vulkan), heavy: false, strict: false };
         assert_eq!(spelled(&options), all);

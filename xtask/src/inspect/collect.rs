@@ -29,7 +29,7 @@ impl Program {
             return Ok(Self { path: path.to_owned(), environment });
         }
         let mut build = Device::new(Runtime::Emulator, environment.clone()).cargo("build");
-        workspace::succeed(build.args(["--release", "--workspace", "--example", EXAMPLE]))?;
+        workspace::succeed(build.args(["--release", "--example", EXAMPLE]))?;
         let path = workspace::target()?.join("release/examples").join(EXAMPLE);
         Ok(Self { path, environment })
     }
