@@ -46,10 +46,11 @@ pub fn enable_op_determinism(settings: Determinism) -> Result<(), Error> {
         Some(recording) => Some(recording),
         None => record::of_environment()?,
     };
-    let environment = recording.is_some().then(|| environment_under(Some(&settings)));
+    let prepare = |(path, level)| record::prepare(path, level, true, environment_under(Some(&settings)));
+    let recording = recording.map(prepare).transpose()?;
     route::install()?;
-    if let (Some((path, level)), Some(environment)) = (recording, environment) {
-        record::start(path, level, true, environment)?;
+    if let Some(recording) = recording {
+        recording.begin();
     }
     installation.finish(settings);
     Ok(())

@@ -27,8 +27,9 @@ pub fn observe() -> Result<(), Error> {
         return Ok(());
     }
     let Some((path, level)) = record::of_environment()? else { return Ok(()) };
-    let environment = environment_under(None);
+    let recording = record::prepare(path, level, false, environment_under(None))?;
     route::observe()?;
     installation.observe();
-    record::start(path, level, false, environment)
+    recording.begin();
+    Ok(())
 }

@@ -29,4 +29,4 @@ pub(crate) use left_out::leave_out;
 pub(crate) use recorder::{Run, Together, devices_end, each_operation, freed, launched};
 pub(crate) use scope::Steps;
 pub(crate) use settings::of_environment;
-pub(crate) use writer::{end, is_recording, start};
+pub(crate) use writer::{end, is_recording, prepare};

@@ -57,12 +57,23 @@ pub(super) fn level() -> Level {
     LEVEL.get().copied().unwrap_or_default()
 }
 
-/// Starts a recording, once in a process.
+/// A recording whose file has a header. Nothing is recorded before it [begins](Self::begin).
+pub(crate) struct Prepared {
+    sender: Sender<Message>,
+    level: Level,
+}
+
+/// Opens the file of a recording, once in a process.
 ///
 /// # Errors
 ///
 /// [`Error::Record`] when the file cannot be written.
-pub(crate) fn start(path: PathBuf, level: Level, deterministic: bool, environment: Environment) -> Result<(), Error> {
+pub(crate) fn prepare(
+    path: PathBuf,
+    level: Level,
+    deterministic: bool,
+    environment: Environment,
+) -> Result<Prepared, Error> {
     let failed = |error: &dyn std::fmt::Display| Error::Record { reason: error.to_string() };
     let mut writer = Writer::create(path).map_err(|error| failed(&error))?;
     let header = Header {
@@ -75,10 +86,16 @@ pub(crate) fn start(path: PathBuf, level: Level, deterministic: bool, environmen
     let (sender, receiver) = channel();
     let spawned = thread::Builder::new().name("recording".to_owned()).spawn(move || work(writer, &receiver));
     spawned.map_err(|error| failed(&error))?;
-    *sender_lock() = Some(sender);
-    let _ = LEVEL.set(level);
-    RECORDING.store(true, Ordering::Relaxed);
-    Ok(())
+    Ok(Prepared { sender, level })
+}
+
+impl Prepared {
+    /// Records from now on.
+    pub(crate) fn begin(self) {
+        *sender_lock() = Some(self.sender);
+        let _ = LEVEL.set(self.level);
+        RECORDING.store(true, Ordering::Relaxed);
+    }
 }
 
 fn sender_lock() -> std::sync::MutexGuard<'static, Option<Sender<Message>>> {

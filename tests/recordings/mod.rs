@@ -1,6 +1,7 @@
 //! Recordings: two runs of one program agree, and the first operation of a fault is named at its step.
 
 mod agreement;
+pub mod failures;
 mod faults;
 pub mod programs;
 
