@@ -46,7 +46,7 @@ pub fn transposed_convolutions() -> Vec<Operation> {
 
 pub fn deformable_convolutions() -> Vec<Operation> {
     let mut operations: Vec<_> = [(1, 1), (2, 1), (1, 2), (2, 4)].map(deformable_convolution).into();
-    operations.push(Operation::new("deform_conv2d without mask and bias", &[2 * 6 * 5, 18 * 6 * 5, 3 * 2 * 9], |x| {
+    operations.push(Operation::new("deform_conv2d, without mask and bias", &[2 * 6 * 5, 18 * 6 * 5, 3 * 2 * 9], |x| {
         let options = DeformConvOptions::new([1, 1], [1, 1], [1, 1], 1, 1);
         let (input, offset) = (x[0].clone().reshape([1, 2, 6, 5]), x[1].clone().reshape([1, 18, 6, 5]));
         flat(deform_conv2d(input, offset, x[2].clone().reshape([3, 2, 3, 3]), None, None, options))
