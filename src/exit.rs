@@ -101,7 +101,7 @@ extern "C" fn wait() {
         return;
     }
     // Blocks still begin: what a recording would lose runs now.
-    record::run_queued();
+    record::run_queued(LIMIT);
     ENDING.store(true, Ordering::Relaxed);
     for device in device::in_use() {
         *WORKING.lock().unwrap_or_else(PoisonError::into_inner) += 1;

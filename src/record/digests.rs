@@ -54,11 +54,9 @@ impl Digests {
         self.launch();
         self.asked = 0;
         let launched = core::mem::take(&mut self.launched);
-        let handles: Vec<_> = launched.iter().map(Partials::handle).collect();
-        match self.client.filter(|_| !handles.is_empty()) {
-            Some(client) => Pending { bytes: Some(Box::pin(client.read_async(handles))), launched },
-            None => Pending { bytes: None, launched },
-        }
+        let Some(client) = self.client.filter(|_| !launched.is_empty()) else { return Pending::default() };
+        let handles = launched.iter().map(Partials::handle).collect();
+        Pending { read: Some((client, Box::pin(client.read_async(handles)))), launched }
     }
 
     fn launch(&mut self) {

@@ -23,4 +23,6 @@ pub(super) enum Mark {
     BatchesEnd,
     /// The parameters of a module, and their paths.
     Parameters(Vec<(TensorId, String)>),
+    /// The process ends.
+    ProcessEnds,
 }

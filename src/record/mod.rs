@@ -17,16 +17,18 @@ mod issue;
 mod left_out;
 mod mark;
 mod parameters;
+mod queue;
 mod recorder;
 mod scope;
 mod settings;
+mod steps;
 mod writer;
 
 pub use scope::{Scope, epoch, label, name_parameters, step};
 
 pub(crate) use issue::{MARK, run_queued};
 pub(crate) use left_out::leave_out;
-pub(crate) use recorder::{Run, Together, devices_end, each_operation, freed, launched};
+pub(crate) use recorder::{Run, Together, devices_end, each_operation, ends_step, freed, launched};
 pub(crate) use scope::Steps;
 pub(crate) use settings::of_environment;
 pub(crate) use writer::{end, is_recording, prepare};

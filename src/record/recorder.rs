@@ -3,23 +3,21 @@
 use super::digests::Digests;
 use super::left_out::is_left_out;
 use super::mark::Mark;
+use super::parameters;
+use super::queue::Queue;
 use super::writer::{Incomplete, is_recording, level, write};
-use super::{count, parameters};
 use crate::catalogue;
 use crate::context;
 use burn_backend::{DType, Shape, StreamId};
 use burn_cubecl_fusion::CubeFusionHandle;
-use burn_deterministic_recording::{
-    Digest, Draw, Level, Operation, Origin, Output, Phase, Place, Record, State, StateTensor, Tensor, Thread,
-};
+use burn_deterministic_recording::{Draw, Level, Operation, Origin, Output, Phase, Record, Tensor};
 use burn_fusion::custom::HandleContainer;
-use burn_ir::{BaseOperationIr, OperationIr, TensorId, TensorIr, TensorStatus};
-use core::sync::atomic::{AtomicU64, Ordering};
+use burn_ir::{BaseOperationIr, FloatOperationIr, NumericOperationIr, OperationIr, TensorId, TensorIr, TensorStatus};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The tensors of a device.
-type Handles = HandleContainer<CubeFusionHandle>;
+pub(super) type Handles = HandleContainer<CubeFusionHandle>;
 
 /// Those of all devices.
 static RECORDERS: Mutex<Vec<&'static Mutex<Recorder>>> = Mutex::new(Vec::new());
@@ -43,47 +41,40 @@ fn with<T>(body: impl FnOnce(&mut Recorder) -> T) -> T {
 }
 
 #[derive(Default)]
-struct Recorder {
+pub(super) struct Recorder {
     queues: HashMap<StreamId, Queue>,
     /// Tensors that have been written or uploaded, and not freed.
-    live: HashMap<TensorId, Live>,
-    digests: Digests,
+    pub(super) live: HashMap<TensorId, Live>,
+    pub(super) digests: Digests,
     /// Records that wait for digests.
     records: Vec<Incomplete>,
 }
 
-/// The operations of one thread on the device.
-struct Queue {
-    number: u32,
-    operations: Arc<AtomicU64>,
-    place: Place,
-    /// What the present step began with.
-    step: Option<Begun>,
-    /// Whether the program has ever said where a step begins.
-    says_steps: bool,
-    /// The step that ended last.
-    last_step: Option<u64>,
-    /// Whether a state has been recorded.
-    has_state: bool,
-    backward_passes: u64,
-    batches: u64,
-    /// The operations before the present step.
-    before_step: u64,
+/// A tensor that lives.
+pub(super) struct Live {
+    /// The thread that wrote it.
+    pub(super) thread: u32,
+    pub(super) origin: Origin,
+    pub(super) shape: Shape,
+    pub(super) dtype: DType,
+    pub(super) parameter: Option<Arc<str>>,
+    /// Whether no state has it yet.
+    pub(super) is_new: bool,
+    pub(super) role: Role,
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Begun {
-    Step,
-    Batch,
-}
-
-struct Live {
-    origin: Origin,
-    shape: Shape,
-    dtype: DType,
-    parameter: Option<Arc<str>>,
-    /// Whether it was written since the last state of its thread.
-    is_new: bool,
+/// What a tensor is to the steps of a training.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) enum Role {
+    /// Of the present step.
+    #[default]
+    Temporary,
+    /// Of draws and uploads alone, by element-wise operations: what a training begins with, before its first step has ended.
+    Initial,
+    /// What an update has made of a tensor that outlives steps.
+    Updated,
+    /// It lived when a step ended.
+    Outlives,
 }
 
 impl Live {
@@ -97,7 +88,7 @@ impl Live {
     }
 }
 
-fn extents(shape: &Shape) -> Vec<u64> {
+pub(super) fn extents(shape: &Shape) -> Vec<u64> {
     shape.iter().map(|&extent| extent as u64).collect()
 }
 
@@ -108,25 +99,32 @@ fn records() -> bool {
 
 /// Whether each operation of the thread at work is recorded, with digests of its results.
 pub(crate) fn each_operation() -> bool {
+    records() && with(|recorder| recorder.each_operation())
+}
+
+/// Whether a step ends among `operations`, which would run in one kernel: then they run one by one. They are in Burn's relative
+/// form; `bind` makes it global.
+pub(crate) fn ends_step(operations: &[OperationIr], bind: impl Fn(&OperationIr) -> OperationIr) -> bool {
     records()
-        && match level() {
-            Level::Operations => true,
-            Level::OperationsOf { first, last } => with(|recorder| {
-                let queue = recorder.queues.get(&StreamId::current());
-                // What comes before the first step is part of that, and what comes after a step is part of it.
-                let step = queue.and_then(|queue| queue.place.step.or(queue.last_step));
-                (first..=last).contains(&step.unwrap_or(0))
-            }),
-            _ => false,
-        }
+        && with(|recorder| {
+            let Some(queue) = recorder.queues.get(&StreamId::current()) else { return false };
+            operations.iter().any(|operation| match operation {
+                OperationIr::Drop(_) if queue.is_updating() => recorder.ends_by_drop(queue, &bind(operation)),
+                operation => queue.ends_by_pass(begins_backward_pass(operation)),
+            })
+        })
 }
 
 /// Operations that run in one kernel, in a recording.
 pub(crate) struct Together {
     operations: Vec<OperationIr>,
     written: HashSet<TensorId>,
+    received: Received,
     in_full: bool,
 }
+
+/// Tensors that no operation of the thread has written, with the numbers of their digests.
+type Received = HashMap<TensorId, Option<usize>>;
 
 impl Together {
     /// Notes what `operations`, in global form, will take. `None` where nothing is recorded of them.
@@ -135,16 +133,17 @@ impl Together {
             return None;
         }
         let (operations, in_full) = (operations(), each_operation());
-        let mut written = HashSet::new();
+        let (mut written, mut received) = (HashSet::new(), Received::new());
         with(|recorder| {
+            recorder.forget_many(handles);
             for operation in &operations {
                 let from_before = operation.inputs().filter(|input| !written.contains(&input.id));
-                recorder.find(from_before, handles, in_full);
+                recorder.receive(from_before, handles, in_full, &mut received);
                 written.extend(operation.outputs().map(|output| output.id));
             }
         });
         context::with(|context| context.kernels = in_full.then(Vec::new));
-        Some(Self { operations, written, in_full })
+        Some(Self { operations, written, received, in_full })
     }
 
     /// Notes what the operations have written. Frees what only the recording needs.
@@ -156,9 +155,13 @@ impl Together {
                     recorder.live.remove(&tensor.id);
                     continue;
                 }
-                let run = recorder.begin(operation, handles, self.in_full);
-                recorder.end(run, operation, handles, &[], None, &kernels);
+                if begins_backward_pass(operation) {
+                    recorder.backward_pass(handles);
+                }
+                let ran = Ran { draws: &[], error: None, kernels: &kernels };
+                recorder.after(operation, handles, self.in_full, &self.received, ran);
             }
+            recorder.send_many();
         });
         if self.in_full {
             // What an operation of the kernel takes for the last time, another one of it may have written.
@@ -185,21 +188,33 @@ fn launched_kernels() -> Vec<&'static str> {
 }
 
 /// Notes the tensor that `operation` frees, if it does.
-pub(crate) fn freed(operation: &OperationIr) {
+pub(crate) fn freed(operation: &OperationIr, handles: &Handles) {
     if let OperationIr::Drop(tensor) = operation
         && is_recording()
     {
-        with(|recorder| recorder.live.remove(&tensor.id));
+        let records = records();
+        with(|recorder| {
+            let queue = recorder.queues.get(&StreamId::current()).filter(|_| records);
+            if queue.is_some_and(|queue| recorder.ends_by_drop(queue, operation)) {
+                recorder.update_ends(handles);
+            }
+            recorder.live.remove(&tensor.id);
+        });
     }
 }
 
 /// An operation that runs, in a recording.
 pub(crate) struct Run {
-    inputs: Vec<Tensor>,
-    /// The parameter that its result is the new value of, if it has the same shape and dtype.
-    updates: Option<(Shape, DType, Arc<str>)>,
+    received: Received,
     /// Whether its results get digests.
     in_full: bool,
+}
+
+/// How an operation ran.
+struct Ran<'a> {
+    draws: &'a [context::Draw],
+    error: Option<String>,
+    kernels: &'a [&'static str],
 }
 
 impl Run {
@@ -208,10 +223,21 @@ impl Run {
         if !records() {
             return None;
         }
-        let in_full = each_operation();
-        let run = with(|recorder| recorder.begin(operation, handles, in_full));
+        let mut received = Received::new();
+        let in_full = with(|recorder| {
+            recorder.forget_many(handles);
+            if !is_elementwise(operation) && recorder.queue().is_updating() {
+                recorder.update_ends(handles);
+            }
+            if begins_backward_pass(operation) {
+                recorder.backward_pass(handles);
+            }
+            let in_full = recorder.each_operation();
+            recorder.receive(operation.inputs(), handles, in_full, &mut received);
+            in_full
+        });
         context::with(|context| context.kernels = in_full.then(Vec::new));
-        Some(run)
+        Some(Self { received, in_full })
     }
 
     /// Notes what the operation has written, and the numbers that it has drawn.
@@ -223,7 +249,11 @@ impl Run {
         error: Option<String>,
     ) {
         let kernels = launched_kernels();
-        with(|recorder| recorder.end(self, operation, handles, draws, error, &kernels));
+        with(|recorder| {
+            let ran = Ran { draws, error, kernels: &kernels };
+            recorder.after(operation, handles, self.in_full, &self.received, ran);
+            recorder.send_many();
+        });
     }
 }
 
@@ -253,36 +283,9 @@ pub(crate) fn devices_end() {
     recorders.into_iter().for_each(|recorder| recorder.lock().unwrap_or_else(PoisonError::into_inner).send());
 }
 
-impl Queue {
-    fn new() -> (Self, Record) {
-        let (number, operations) = count::of_thread();
-        let queue = Self {
-            number,
-            operations,
-            place: Place::default(),
-            step: None,
-            says_steps: false,
-            last_step: None,
-            has_state: false,
-            backward_passes: 0,
-            batches: 0,
-            before_step: 0,
-        };
-        (queue, Record::Thread(Thread { number }))
-    }
-
-    /// The next operation's number.
-    fn count(&self) -> u64 {
-        self.operations.fetch_add(1, Ordering::Relaxed)
-    }
-
-    fn origin(&self, operation: u64, output: usize) -> Origin {
-        Origin { thread: self.number, operation, output: output as u32 }
-    }
-}
-
 impl Recorder {
-    fn queue(&mut self) -> &mut Queue {
+    /// The queue of the thread at work.
+    pub(super) fn queue(&mut self) -> &mut Queue {
         let records = &mut self.records;
         self.queues.entry(StreamId::current()).or_insert_with(|| {
             let (queue, record) = Queue::new();
@@ -291,92 +294,121 @@ impl Recorder {
         })
     }
 
-    fn begin(&mut self, operation: &OperationIr, handles: &Handles, in_full: bool) -> Run {
-        if self.live.len() > 2 * handles.num_handles() + UNCHECKED {
-            self.forget(handles);
-        }
-        if begins_backward_pass(operation) {
-            self.backward_pass(handles);
-        }
-        self.find(operation.inputs(), handles, in_full);
-        let inputs = operation.inputs().map(|input| self.live[&input.id].tensor());
-        let inputs = if in_full { inputs.collect() } else { Vec::new() };
-        let consumed = operation.inputs().filter(|input| input.status == TensorStatus::ReadWrite);
-        let mut updates = None;
-        let mut takes_old = false;
-        for input in consumed {
-            let live = &self.live[&input.id];
-            takes_old |= !live.is_new;
-            if let Some(parameter) = live.parameter.as_ref().filter(|_| is_elementwise(operation)) {
-                updates.get_or_insert_with(|| (live.shape.clone(), live.dtype, parameter.clone()));
+    fn each_operation(&self) -> bool {
+        match level() {
+            Level::Operations => true,
+            Level::OperationsOf { first, last } => {
+                let step = self.queues.get(&StreamId::current()).and_then(Queue::step_or_last);
+                (first..=last).contains(&step.unwrap_or(0))
             }
+            _ => false,
         }
-        let place = &mut self.queue().place;
-        if place.phase == Phase::Backward && takes_old && is_elementwise(operation) {
-            place.phase = Phase::Update;
-        }
-        Run { inputs, updates, in_full }
     }
 
-    fn end(
+    /// Asks for the digests of the tensors that no operation of the thread has written, where they are recorded: an operation
+    /// may write where it reads.
+    fn receive<'a>(
         &mut self,
-        run: Run,
-        operation: &OperationIr,
+        tensors: impl Iterator<Item = &'a TensorIr>,
         handles: &Handles,
-        draws: &[context::Draw],
-        error: Option<String>,
-        kernels: &[&'static str],
+        in_full: bool,
+        received: &mut Received,
     ) {
+        let thread = self.queue().number;
+        for tensor in tensors.filter(|_| in_full) {
+            if self.live.get(&tensor.id).is_none_or(|live| live.thread != thread) && !received.contains_key(&tensor.id) {
+                received.insert(tensor.id, self.digest(tensor, handles));
+            }
+        }
+    }
+
+    /// The number of the digest of a tensor.
+    fn digest(&mut self, tensor: &TensorIr, handles: &Handles) -> Option<usize> {
+        handles.get_handle_ref(&tensor.id).and_then(|handle| self.digests.ask(handle, &tensor.shape))
+    }
+
+    /// Notes an operation that has run. Tensors that no operation of the thread has written get their numbers now, not when the
+    /// kernel began that it shares with others: which others those are differs from run to run.
+    fn after(&mut self, operation: &OperationIr, handles: &Handles, in_full: bool, received: &Received, ran: Ran) {
+        let thread = self.queue().number;
+        for input in operation.inputs() {
+            if self.live.get(&input.id).is_none_or(|live| live.thread != thread) {
+                let number = self.queue().count();
+                self.insert(input, number, 0, None, Role::Initial);
+                if in_full {
+                    let outputs = vec![output(input, None)];
+                    let receive = Operation { outputs, ..self.operation(number, Operation::RECEIVE) };
+                    let digest = received.get(&input.id).copied().flatten();
+                    self.record(Record::Operation(receive), vec![digest]);
+                }
+            }
+        }
+        let inputs = operation.inputs().map(|input| self.live[&input.id].tensor());
+        let inputs = if in_full { inputs.collect() } else { Vec::new() };
+        let (role, updated) = self.role(operation);
         let number = self.queue().count();
-        let written: Vec<_> = { operation.outputs().enumerate() }
-            .map(|(index, output)| {
-                let origin = self.queue().origin(number, index);
-                let updated = |(shape, dtype, _): &&(Shape, DType, _)| *shape == output.shape && *dtype == output.dtype;
-                let parameter = run.updates.as_ref().filter(updated).map(|(_, _, parameter)| parameter.clone());
-                self.written(output, origin, parameter, handles, run.in_full)
-            })
-            .collect();
+        let (mut outputs, mut digests) = (Vec::new(), Vec::new());
+        for (index, tensor) in operation.outputs().enumerate() {
+            let updated = updated.as_ref().filter(|updated| updated.shape == tensor.shape && updated.dtype == tensor.dtype);
+            let parameter = updated.and_then(|updated| updated.parameter.clone());
+            if in_full {
+                outputs.push(output(tensor, parameter.as_deref()));
+                digests.push(self.digest(tensor, handles));
+            }
+            self.insert(tensor, number, index, parameter, if updated.is_some() { Role::Updated } else { role });
+        }
         for input in operation.inputs().filter(|input| input.status == TensorStatus::ReadWrite) {
             // An operation may write where it reads: then the number of the result is another.
             self.live.remove(&input.id);
         }
-        if run.in_full {
-            let (outputs, digests) = written.into_iter().flatten().unzip();
+        if in_full {
             let operation = Operation {
                 parameters: parameters::of(operation),
-                inputs: run.inputs,
+                inputs,
                 outputs,
-                kernels: kernels.iter().map(|&kernel| kernel.to_owned()).collect(),
-                draws: draws.iter().map(drawn).collect(),
-                error,
+                kernels: ran.kernels.iter().map(|&kernel| kernel.to_owned()).collect(),
+                draws: ran.draws.iter().map(drawn).collect(),
+                error: ran.error,
                 ..self.operation(number, name(operation))
             };
             self.record(Record::Operation(operation), digests);
         }
     }
 
-    /// Notes a tensor that lives from now on. In full, what is recorded of it, and the number of its digest.
-    fn written(
-        &mut self,
-        tensor: &TensorIr,
-        origin: Origin,
-        parameter: Option<Arc<str>>,
-        handles: &Handles,
-        in_full: bool,
-    ) -> Option<(Output, Option<usize>)> {
-        let recorded = in_full.then(|| {
-            let handle = handles.get_handle_ref(&tensor.id);
-            let output = Output {
-                shape: extents(&tensor.shape),
-                dtype: tensor.dtype.name().to_owned(),
-                digest: None,
-                parameter: parameter.as_deref().map(str::to_owned),
-            };
-            (output, handle.and_then(|handle| self.digests.ask(handle, &tensor.shape)))
-        });
-        let live = Live { origin, shape: tensor.shape.clone(), dtype: tensor.dtype, parameter, is_new: true };
-        self.live.insert(tensor.id, live);
-        recorded
+    /// The role of the results of an operation, and what it updates: the tensor that outlives steps, or the parameter, that an
+    /// element-wise operation consumes. With the first of them in a backward pass the update begins.
+    fn role(&mut self, operation: &OperationIr) -> (Role, Option<Updated>) {
+        if !is_elementwise(operation) {
+            return (if operation.inputs().next().is_none() { Role::Initial } else { Role::Temporary }, None);
+        }
+        let is_initial = operation.inputs().all(|input| self.live[&input.id].role == Role::Initial);
+        let queue = self.queue();
+        let (phase, is_first, before) = (queue.place.phase, !queue.has_state, queue.before_backward);
+        let consumed = operation.inputs().filter(|input| input.status == TensorStatus::ReadWrite);
+        let consumed = consumed.map(|input| &self.live[&input.id]);
+        let outlives = |live: &&Live| match live.role {
+            Role::Outlives | Role::Updated => true,
+            Role::Initial => is_first && live.origin.operation < before && adds(operation),
+            Role::Temporary => false,
+        };
+        // A parameter first: the step counts of an optimizer outlive steps too.
+        let of = |live: &Live| Updated { shape: live.shape.clone(), dtype: live.dtype, parameter: live.parameter.clone() };
+        let mut updated = consumed.clone().find(|live| live.parameter.is_some()).map(of);
+        if phase != Phase::Forward {
+            updated = updated.or_else(|| consumed.clone().find(outlives).map(of));
+            if updated.is_some() {
+                self.queue().place.phase = Phase::Update;
+            }
+        }
+        (if is_initial { Role::Initial } else { Role::Temporary }, updated)
+    }
+
+    /// Notes a tensor that lives from now on.
+    fn insert(&mut self, tensor: &TensorIr, operation: u64, index: usize, parameter: Option<Arc<str>>, role: Role) {
+        let thread = self.queue().number;
+        let origin = Origin { operation, output: index as u32 };
+        let (shape, dtype) = (tensor.shape.clone(), tensor.dtype);
+        self.live.insert(tensor.id, Live { thread, origin, shape, dtype, parameter, is_new: true, role });
     }
 
     /// The record of an operation of the thread at work, of which nothing else is known yet.
@@ -396,151 +428,56 @@ impl Recorder {
         }
     }
 
-    /// Notes the tensors that no operation has written: data from the host, or tensors of another thread's.
-    fn find<'a>(&mut self, tensors: impl Iterator<Item = &'a TensorIr>, handles: &Handles, in_full: bool) {
-        for tensor in tensors {
-            if self.live.contains_key(&tensor.id) {
-                continue;
-            }
-            let number = self.queue().count();
-            let origin = self.queue().origin(number, 0);
-            if let Some((output, digest)) = self.written(tensor, origin, None, handles, in_full) {
-                let upload = Operation { outputs: vec![output], ..self.operation(number, Operation::UPLOAD) };
-                self.record(Record::Operation(upload), vec![digest]);
-            }
-        }
-    }
-
-    fn backward_pass(&mut self, handles: &Handles) {
-        let queue = self.queue();
-        let (says_steps, passes) = (queue.says_steps, queue.backward_passes);
-        queue.backward_passes += 1;
-        if !says_steps {
-            if passes > 0 {
-                self.state(handles);
-            }
-            self.queue().place.step = Some(passes);
-        }
-        self.queue().place.phase = Phase::Backward;
-    }
-
-    fn mark(&mut self, mark: &Mark, handles: &Handles) {
-        let step = self.queue().step;
-        match mark {
-            Mark::Label(label) => self.queue().place.labels.push(label.clone()),
-            Mark::LabelEnds => {
-                self.queue().place.labels.pop();
-            }
-            Mark::Step(number) => {
-                self.first_state(handles);
-                let queue = self.queue();
-                queue.place.step = Some(*number);
-                queue.place.phase = Phase::Forward;
-                // A batch's step ends with the batch.
-                queue.step = step.or(Some(Begun::Step));
-            }
-            Mark::StepEnds if step == Some(Begun::Step) => self.step_ends(handles),
-            Mark::StepEnds => {}
-            Mark::Epoch(epoch) => self.queue().place.epoch = Some(*epoch),
-            Mark::EpochEnds => self.queue().place.epoch = None,
-            Mark::Batch { epoch, batch } => {
-                match step {
-                    Some(Begun::Batch) => self.step_ends(handles),
-                    _ => self.first_state(handles),
-                }
-                let queue = self.queue();
-                queue.before_step = queue.operations.load(Ordering::Relaxed);
-                queue.place.epoch = Some(*epoch);
-                queue.place.batch = Some(*batch);
-                if queue.step.is_none() {
-                    queue.place.step = Some(queue.batches);
-                    queue.place.phase = Phase::Forward;
-                    queue.batches += 1;
-                    queue.step = Some(Begun::Batch);
-                }
-            }
-            Mark::BatchesEnd if step == Some(Begun::Batch) => {
-                let queue = self.queue();
-                if queue.operations.load(Ordering::Relaxed) == queue.before_step {
-                    // There was no batch.
-                    queue.batches -= 1;
-                    (queue.step, queue.place.step) = (None, None);
-                } else {
-                    self.step_ends(handles);
-                }
-                let place = &mut self.queue().place;
-                (place.epoch, place.batch) = (None, None);
-            }
-            Mark::BatchesEnd => {}
-            Mark::Parameters(parameters) => {
-                for (id, path) in parameters {
-                    if let Some(live) = self.live.get_mut(id) {
-                        live.parameter = Some(path.as_str().into());
-                    }
-                }
-            }
-        }
-    }
-
-    /// Records the values that a training begins with.
-    fn first_state(&mut self, handles: &Handles) {
-        self.queue().says_steps = true;
-        if !self.queue().has_state {
-            self.state(handles);
-        }
-    }
-
-    fn step_ends(&mut self, handles: &Handles) {
-        self.state(handles);
-        let queue = self.queue();
-        queue.step = None;
-        queue.last_step = queue.place.step.take();
-        queue.place.phase = Phase::Forward;
-    }
-
-    /// Records the tensors that live and were written since the last state of the thread.
-    fn state(&mut self, handles: &Handles) {
-        let queue = self.queue();
-        queue.has_state = true;
-        let (thread, operations, place) = (queue.number, queue.operations.load(Ordering::Relaxed), queue.place.clone());
-        self.forget(handles);
-        let mut new: Vec<(&TensorId, &mut Live)> =
-            self.live.iter_mut().filter(|(_, live)| live.is_new && live.origin.thread == thread).collect();
-        new.sort_unstable_by_key(|(_, live)| live.origin);
-        let (mut tensors, mut digests) = (Vec::with_capacity(new.len()), Vec::with_capacity(new.len()));
-        for (id, live) in new {
-            live.is_new = false;
-            let handle = handles.get_handle_ref(id);
-            digests.push(handle.and_then(|handle| self.digests.ask(handle, &live.shape)));
-            tensors.push(StateTensor {
-                origin: live.origin,
-                shape: extents(&live.shape),
-                dtype: live.dtype.name().to_owned(),
-                parameter: live.parameter.as_deref().map(str::to_owned),
-                digest: Digest([0; 4]),
-            });
-        }
-        self.record(Record::State(State { thread, operations, place, tensors }), digests);
-        self.send();
+    /// Whether `operation`, in global form, ends a step of `queue` by freeing what an update made: the model is freed.
+    fn ends_by_drop(&self, queue: &Queue, operation: &OperationIr) -> bool {
+        let updated = |tensor: &TensorIr| self.live.get(&tensor.id).is_some_and(|live| live.role == Role::Updated);
+        queue.is_updating() && matches!(operation, OperationIr::Drop(tensor) if updated(tensor))
     }
 
     /// Forgets tensors that are no more: threads free those of others without an operation.
-    fn forget(&mut self, handles: &Handles) {
+    pub(super) fn forget(&mut self, handles: &Handles) {
         self.live.retain(|id, _| handles.has_handle(id));
     }
 
-    fn record(&mut self, record: Record, digests: Vec<Option<usize>>) {
+    fn forget_many(&mut self, handles: &Handles) {
+        if self.live.len() > 2 * handles.num_handles() + UNCHECKED {
+            self.forget(handles);
+        }
+    }
+
+    pub(super) fn record(&mut self, record: Record, digests: Vec<Option<usize>>) {
         self.records.push(Incomplete { record, digests });
+    }
+
+    /// Has the records written if many digests wait: not while an operation runs, which may have asked for some.
+    fn send_many(&mut self) {
         if self.digests.are_many() {
             self.send();
         }
     }
 
-    fn send(&mut self) {
+    pub(super) fn send(&mut self) {
         let records = core::mem::take(&mut self.records);
         if !records.is_empty() {
             write(records, self.digests.read());
         }
+    }
+}
+
+/// What an operation updates.
+struct Updated {
+    shape: Shape,
+    dtype: DType,
+    parameter: Option<Arc<str>>,
+}
+
+/// What is recorded of a result, its digest aside.
+fn output(tensor: &TensorIr, parameter: Option<&str>) -> Output {
+    Output {
+        shape: extents(&tensor.shape),
+        dtype: tensor.dtype.name().to_owned(),
+        digest: None,
+        parameter: parameter.map(str::to_owned),
     }
 }
 
@@ -559,8 +496,18 @@ fn begins_backward_pass(operation: &OperationIr) -> bool {
     }
 }
 
+/// Whether the results of `operation` may be an update's: element-wise operations of floats, reductions and movements of data.
 fn is_elementwise(operation: &OperationIr) -> bool {
-    matches!(operation, OperationIr::NumericFloat(..) | OperationIr::Float(..) | OperationIr::BaseFloat(_))
+    match operation {
+        OperationIr::Float(_, operation) => !matches!(operation, FloatOperationIr::Matmul(_)),
+        OperationIr::NumericFloat(..) | OperationIr::BaseFloat(_) => true,
+        _ => false,
+    }
+}
+
+/// Whether `operation` adds or subtracts two tensors.
+fn adds(operation: &OperationIr) -> bool {
+    matches!(operation, OperationIr::NumericFloat(_, NumericOperationIr::Add(_) | NumericOperationIr::Sub(_)))
 }
 
 fn drawn((key, stream): &context::Draw) -> Draw {

@@ -8,11 +8,12 @@ use burn_deterministic_recording::{Digest, Environment, Header, Level, Record, W
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use cubecl::bytes::Bytes;
+use cubecl::client::Client;
 use cubecl::server::ServerError;
 use std::io::Write;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 
@@ -20,11 +21,13 @@ use std::thread;
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Buffers that are being read.
-type Read = Pin<Box<dyn Future<Output = Result<Vec<Bytes>, ServerError>> + Send>>;
+pub(super) type Read = Pin<Box<dyn Future<Output = Result<Vec<Bytes>, ServerError>> + Send>>;
 
 /// Digests that are being read.
+#[derive(Default)]
 pub(super) struct Pending {
-    pub(super) bytes: Option<Read>,
+    /// The device, and the read of all.
+    pub(super) read: Option<(&'static Client, Read)>,
     pub(super) launched: Vec<Partials>,
 }
 
@@ -37,13 +40,16 @@ pub(super) struct Incomplete {
 
 enum Message {
     Records { records: Vec<Incomplete>, digests: Pending },
-    End { operations: Vec<u64>, done: Sender<()> },
+    End { operations: Vec<u64>, environment: Environment, done: Sender<()> },
 }
 
 /// Whether a recording has been started.
 static RECORDING: AtomicBool = AtomicBool::new(false);
 
 static LEVEL: OnceLock<Level> = OnceLock::new();
+
+/// What is known of the environment when the process ends: by then devices are in use and seeds are set.
+static ENVIRONMENT: Mutex<Option<Environment>> = Mutex::new(None);
 
 static SENDER: Mutex<Option<Sender<Message>>> = Mutex::new(None);
 
@@ -110,12 +116,20 @@ pub(super) fn write(records: Vec<Incomplete>, digests: Pending) {
     }
 }
 
+/// Has the end of the recording say `environment`.
+pub(super) fn note_environment(environment: Environment) {
+    *ENVIRONMENT.lock().unwrap_or_else(PoisonError::into_inner) = Some(environment);
+}
+
 /// Ends the recording, if there is one, and waits until the file is written.
 pub(crate) fn end() {
     let Some(sender) = sender_lock().take() else { return };
     let (done, ended) = channel();
-    if sender.send(Message::End { operations: count::all(), done }).is_ok() {
-        let _ = ended.recv_timeout(LIMIT);
+    let environment = ENVIRONMENT.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
+    if sender.send(Message::End { operations: count::all(), environment, done }).is_ok()
+        && let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(LIMIT)
+    {
+        say(&format!("the recording is not written after {LIMIT:?}; the process ends, and the file is cut"));
     }
 }
 
@@ -127,14 +141,15 @@ fn work(mut writer: Writer, messages: &Receiver<Message>) {
                 let mut records = records.into_iter().map(|record| record.complete(&digests));
                 records.try_for_each(|record| writer.write(&record)).and_then(|()| writer.flush())
             }
-            Message::End { operations, done } => {
-                let written = writer.write(&Record::End { operations }).and_then(|()| writer.finish());
+            Message::End { operations, environment, done } => {
+                let written = writer.write(&Record::End { operations, environment }).and_then(|()| writer.finish());
                 report(&written);
                 let _ = done.send(());
                 return;
             }
         };
         if result.is_err() {
+            RECORDING.store(false, Ordering::Relaxed);
             return report(&result);
         }
     }
@@ -142,44 +157,43 @@ fn work(mut writer: Writer, messages: &Receiver<Message>) {
 
 fn report(result: &Result<(), burn_deterministic_recording::Error>) {
     if let Err(error) = result {
-        // A closed standard error must not become a panic.
-        let _ = writeln!(
-            std::io::stderr(),
-            "burn-deterministic: the recording stops here, and the program goes on: {error}"
-        );
+        say(&format!("the recording stops here, and the program goes on: {error}"));
     }
 }
 
+fn say(what: &str) {
+    // A closed standard error must not become a panic.
+    let _ = writeln!(std::io::stderr(), "burn-deterministic: {what}");
+}
+
 impl Pending {
-    fn wait(self) -> Vec<[u32; 4]> {
-        let Some(bytes) = self.bytes else { return Vec::new() };
-        match read_sync(bytes) {
-            Ok(bytes) => {
-                self.launched.iter().zip(&bytes).flat_map(|(partials, bytes)| partials.digests(bytes)).collect()
-            }
-            // A device that fails says so at the program's next read. The records stay without digests.
-            Err(_) => Vec::new(),
+    fn wait(self) -> Vec<Option<[u32; 4]>> {
+        let Some((client, read)) = self.read else { return Vec::new() };
+        let of = |partials: &Partials, bytes: &[u8]| partials.digests(bytes).into_iter().map(Some).collect::<Vec<_>>();
+        match read_sync(read) {
+            Ok(bytes) => self.launched.iter().zip(&bytes).flat_map(|(partials, bytes)| of(partials, bytes)).collect(),
+            // One tensor that was never written fails them all. The program learns of it at its next read, and the record
+            // stays without its digest.
+            Err(_) => { self.launched.iter() }
+                .flat_map(|partials| match client.read_one(partials.handle()) {
+                    Ok(bytes) => of(partials, &bytes),
+                    Err(_) => vec![None; partials.tensors()],
+                })
+                .collect(),
         }
     }
 }
 
 impl Incomplete {
-    fn complete(self, read: &[[u32; 4]]) -> Record {
+    fn complete(self, read: &[Option<[u32; 4]>]) -> Record {
         let mut record = self.record;
-        let digests = self.digests.iter().map(|number| number.and_then(|number| read.get(number)).copied().map(Digest));
+        let digests = self.digests.iter().map(|number| read.get((*number)?).copied().flatten().map(Digest));
         match &mut record {
             Record::Operation(operation) => {
                 operation.outputs.iter_mut().zip(digests).for_each(|(output, digest)| output.digest = digest);
             }
             Record::State(state) => {
-                let mut digests = digests;
-                state.tensors.retain_mut(|tensor| match digests.next().flatten() {
-                    Some(digest) => {
-                        tensor.digest = digest;
-                        true
-                    }
-                    None => false,
-                });
+                state.tensors.iter_mut().zip(digests).for_each(|(tensor, digest)| tensor.digest = digest);
             }
             _ => {}
         }

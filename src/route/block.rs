@@ -91,6 +91,11 @@ impl Block {
         }
     }
 
+    /// Whether a step of a recording ends among the operations.
+    fn ends_step(&self, context: &Context<CubeFusionHandle>) -> bool {
+        record::ends_step(&self.operations, |operation| bind(operation, context))
+    }
+
     /// Runs some of the block's operations in one kernel.
     fn run_together(
         &self,
@@ -172,6 +177,9 @@ impl FusedOperation for Block {
         match &self.work {
             _ if is_refused => self.run_plain(context, fallback),
             Work::Operations => self.run_each(0..self.operations.len(), context, fallback),
+            Work::Elementwise(_) if self.ends_step(context) => {
+                self.run_each(0..self.operations.len(), context, fallback);
+            }
             Work::Elementwise(sequence) if record::each_operation() => {
                 let parts = self.recorded.take().unwrap_or_else(|| sequence.writing_all(&self.operations));
                 for (range, part) in &parts {

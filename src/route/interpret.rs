@@ -95,7 +95,7 @@ fn without_work(
     match operation {
         OperationIr::Init(_) | OperationIr::Drop(_) if !record::is_recording() => {}
         OperationIr::Init(_) => recorded(&bind(operation, context), context, |_| ()),
-        OperationIr::Drop(_) => record::freed(&bind(operation, context)),
+        OperationIr::Drop(_) => record::freed(&bind(operation, context), &context.handles),
         OperationIr::Custom(custom) if custom.id == record::MARK => plain().run(context),
         _ => return false,
     }

@@ -129,6 +129,11 @@ impl Partials {
         self.handle.clone()
     }
 
+    /// How many tensors have a digest.
+    pub fn tensors(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// The digest of each tensor, from the bytes of [`handle`](Self::handle).
     pub fn digests(&self, partials: &[u8]) -> Vec<[u32; LANES]> {
         let words: Vec<u32> =

@@ -1,0 +1,143 @@
+//! Where steps begin and end.
+//!
+//! A program says so by `step` or a loader's batches. Where it does not, a step ends after the update, which is recognised by
+//! element-wise operations on what was there before: at the first operation of another kind, when the model is freed, or when the process ends. What no update is
+//! recognised in ends when the next backward pass begins.
+
+use super::mark::Mark;
+use super::queue::Begun;
+use super::recorder::{Handles, Live, Recorder, Role, extents};
+use burn_deterministic_recording::{Phase, Record, State, StateTensor};
+use burn_ir::TensorId;
+
+impl Recorder {
+    pub(super) fn backward_pass(&mut self, handles: &Handles) {
+        let ends = self.queue().ends_by_pass(true);
+        if ends {
+            // What else lives may be of the next step, whose forward pass has run.
+            self.state(handles, |role| if role == Role::Updated { Role::Outlives } else { role });
+        }
+        let queue = self.queue();
+        if !queue.says_steps {
+            queue.place.step = Some(queue.backward_passes);
+        }
+        queue.backward_passes += 1;
+        queue.before_backward = queue.operations();
+        queue.place.phase = Phase::Backward;
+    }
+
+    /// A step ends with an update, of a program that does not say where steps are.
+    pub(super) fn update_ends(&mut self, handles: &Handles) {
+        self.state(handles, |_| Role::Outlives);
+        let queue = self.queue();
+        queue.last_step = queue.place.step;
+        queue.place.step = Some(queue.backward_passes);
+        queue.place.phase = Phase::Forward;
+    }
+
+    pub(super) fn mark(&mut self, mark: &Mark, handles: &Handles) {
+        let step = self.queue().step;
+        match mark {
+            Mark::Label(label) => self.queue().place.labels.push(label.clone()),
+            Mark::LabelEnds => {
+                self.queue().place.labels.pop();
+            }
+            Mark::Step(number) => {
+                self.first_state(handles);
+                let queue = self.queue();
+                queue.place.step = Some(*number);
+                queue.place.phase = Phase::Forward;
+                // A batch's step ends with the batch, and the next batch is the next step.
+                queue.step = step.or(Some(Begun::Step));
+                queue.next_batch = number + 1;
+            }
+            Mark::StepEnds if step == Some(Begun::Step) => self.step_ends(handles),
+            Mark::StepEnds => {}
+            Mark::Epoch(epoch) => self.queue().place.epoch = Some(*epoch),
+            Mark::EpochEnds => self.queue().place.epoch = None,
+            Mark::Batch { epoch, batch } => {
+                match step {
+                    Some(Begun::Batch) => self.step_ends(handles),
+                    _ => self.first_state(handles),
+                }
+                let queue = self.queue();
+                queue.before_batch = queue.operations();
+                queue.place.epoch = Some(*epoch);
+                queue.place.batch = Some(*batch);
+                if queue.step.is_none() {
+                    queue.place.step = Some(queue.next_batch);
+                    queue.place.phase = Phase::Forward;
+                    queue.next_batch += 1;
+                    queue.step = Some(Begun::Batch);
+                }
+            }
+            Mark::BatchesEnd if step == Some(Begun::Batch) => {
+                let queue = self.queue();
+                if queue.operations() == queue.before_batch {
+                    // There was no batch.
+                    queue.next_batch -= 1;
+                    (queue.step, queue.place.step) = (None, None);
+                } else {
+                    self.step_ends(handles);
+                }
+                let place = &mut self.queue().place;
+                (place.epoch, place.batch) = (None, None);
+            }
+            Mark::BatchesEnd => {}
+            Mark::Parameters(parameters) => {
+                for (id, path) in parameters {
+                    if let Some(live) = self.live.get_mut(id) {
+                        live.parameter = Some(path.as_str().into());
+                    }
+                }
+            }
+            Mark::ProcessEnds if self.queue().is_updating() => self.update_ends(handles),
+            Mark::ProcessEnds => {}
+        }
+    }
+
+    /// Records the values that a training begins with.
+    fn first_state(&mut self, handles: &Handles) {
+        let queue = self.queue();
+        queue.says_steps = true;
+        if !queue.has_state {
+            self.state(handles, |_| Role::Outlives);
+        }
+    }
+
+    fn step_ends(&mut self, handles: &Handles) {
+        self.state(handles, |_| Role::Outlives);
+        let queue = self.queue();
+        queue.step = None;
+        queue.last_step = queue.place.step.take();
+        queue.place.phase = Phase::Forward;
+    }
+
+    /// Records the tensors that live and were written since the last state of the thread. From now on they have the role
+    /// that `role` makes of theirs.
+    fn state(&mut self, handles: &Handles, role: impl Fn(Role) -> Role) {
+        let queue = self.queue();
+        queue.has_state = true;
+        let (thread, operations, place) = (queue.number, queue.operations(), queue.place.clone());
+        self.forget(handles);
+        let mut new: Vec<(&TensorId, &mut Live)> =
+            self.live.iter_mut().filter(|(_, live)| live.is_new && live.thread == thread).collect();
+        new.sort_unstable_by_key(|(_, live)| live.origin);
+        let (mut tensors, mut digests) = (Vec::with_capacity(new.len()), Vec::with_capacity(new.len()));
+        for (id, live) in new {
+            live.is_new = false;
+            live.role = role(live.role);
+            let handle = handles.get_handle_ref(id);
+            digests.push(handle.and_then(|handle| self.digests.ask(handle, &live.shape)));
+            tensors.push(StateTensor {
+                origin: live.origin,
+                shape: extents(&live.shape),
+                dtype: live.dtype.name().to_owned(),
+                parameter: live.parameter.as_deref().map(str::to_owned),
+                digest: None,
+            });
+        }
+        self.record(Record::State(State { thread, operations, place, tensors }), digests);
+        self.send();
+    }
+}
