@@ -10,7 +10,7 @@ use crate::context;
 use burn_backend::{DType, Shape, StreamId};
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_deterministic_recording::{
-    Digest, Draw, Level, Operation, Origin, Output, Phase, Place, Record, State, StateTensor, Tensor, Thread,
+    Draw, Level, Operation, Origin, Output, Phase, Place, Record, State, StateTensor, Tensor, Thread,
 };
 use burn_fusion::custom::HandleContainer;
 use burn_ir::{BaseOperationIr, OperationIr, TensorId, TensorIr, TensorStatus};
@@ -78,6 +78,7 @@ enum Begun {
 }
 
 struct Live {
+    thread: u32,
     origin: Origin,
     shape: Shape,
     dtype: DType,
@@ -87,9 +88,10 @@ struct Live {
 }
 
 impl Live {
-    fn tensor(&self) -> Tensor {
+    /// As an operand of `thread`.
+    fn tensor(&self, thread: u32) -> Tensor {
         Tensor {
-            origin: Some(self.origin),
+            origin: (self.thread == thread).then_some(self.origin),
             shape: extents(&self.shape),
             dtype: self.dtype.name().to_owned(),
             parameter: self.parameter.as_deref().map(str::to_owned),
@@ -277,7 +279,7 @@ impl Queue {
     }
 
     fn origin(&self, operation: u64, output: usize) -> Origin {
-        Origin { thread: self.number, operation, output: output as u32 }
+        Origin { operation, output: output as u32 }
     }
 }
 
@@ -299,7 +301,8 @@ impl Recorder {
             self.backward_pass(handles);
         }
         self.find(operation.inputs(), handles, in_full);
-        let inputs = operation.inputs().map(|input| self.live[&input.id].tensor());
+        let thread = self.queue().number;
+        let inputs = operation.inputs().map(|input| self.live[&input.id].tensor(thread));
         let inputs = if in_full { inputs.collect() } else { Vec::new() };
         let consumed = operation.inputs().filter(|input| input.status == TensorStatus::ReadWrite);
         let mut updates = None;
@@ -374,7 +377,8 @@ impl Recorder {
             };
             (output, handle.and_then(|handle| self.digests.ask(handle, &tensor.shape)))
         });
-        let live = Live { origin, shape: tensor.shape.clone(), dtype: tensor.dtype, parameter, is_new: true };
+        let thread = self.queue().number;
+        let live = Live { thread, origin, shape: tensor.shape.clone(), dtype: tensor.dtype, parameter, is_new: true };
         self.live.insert(tensor.id, live);
         recorded
     }
@@ -505,7 +509,7 @@ impl Recorder {
         let (thread, operations, place) = (queue.number, queue.operations.load(Ordering::Relaxed), queue.place.clone());
         self.forget(handles);
         let mut new: Vec<(&TensorId, &mut Live)> =
-            self.live.iter_mut().filter(|(_, live)| live.is_new && live.origin.thread == thread).collect();
+            self.live.iter_mut().filter(|(_, live)| live.is_new && live.thread == thread).collect();
         new.sort_unstable_by_key(|(_, live)| live.origin);
         let (mut tensors, mut digests) = (Vec::with_capacity(new.len()), Vec::with_capacity(new.len()));
         for (id, live) in new {
@@ -517,7 +521,7 @@ impl Recorder {
                 shape: extents(&live.shape),
                 dtype: live.dtype.name().to_owned(),
                 parameter: live.parameter.as_deref().map(str::to_owned),
-                digest: Digest([0; 4]),
+                digest: None,
             });
         }
         self.record(Record::State(State { thread, operations, place, tensors }), digests);

@@ -128,7 +128,8 @@ fn work(mut writer: Writer, messages: &Receiver<Message>) {
                 records.try_for_each(|record| writer.write(&record)).and_then(|()| writer.flush())
             }
             Message::End { operations, done } => {
-                let written = writer.write(&Record::End { operations }).and_then(|()| writer.finish());
+                let record = Record::End { operations, environment: Environment::new() };
+                let written = writer.write(&record).and_then(|()| writer.finish());
                 report(&written);
                 let _ = done.send(());
                 return;
@@ -172,14 +173,7 @@ impl Incomplete {
                 operation.outputs.iter_mut().zip(digests).for_each(|(output, digest)| output.digest = digest);
             }
             Record::State(state) => {
-                let mut digests = digests;
-                state.tensors.retain_mut(|tensor| match digests.next().flatten() {
-                    Some(digest) => {
-                        tensor.digest = digest;
-                        true
-                    }
-                    None => false,
-                });
+                state.tensors.iter_mut().zip(digests).for_each(|(tensor, digest)| tensor.digest = digest);
             }
             _ => {}
         }
