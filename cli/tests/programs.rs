@@ -22,7 +22,7 @@ const RUNS: &str = "TEST_RUNS";
 /// An operation with one result of two numbers.
 fn operation(number: u64, step: u64, name: &str, inputs: Vec<u64>, value: u32) -> Operation {
     let input = |operation| Tensor {
-        origin: Some(Origin { thread: 0, operation, output: 0 }),
+        origin: Some(Origin { operation, output: 0 }),
         shape: vec![2],
         dtype: "f32".into(),
         parameter: None,
@@ -94,18 +94,19 @@ fn program() {
         }
         if steps {
             let tensor = StateTensor {
-                origin: Origin { thread: 0, operation: 2 * step + 1, output: 0 },
+                origin: Origin { operation: 2 * step + 1, output: 0 },
                 shape: vec![2],
                 dtype: "f32".into(),
                 parameter: Some("weight".into()),
-                digest: Digest([2 * step as u32 + 1, value, 0, 0]),
+                digest: Some(Digest([2 * step as u32 + 1, value, 0, 0])),
             };
             let place = Place { step: Some(step), phase: Phase::Update, ..Place::default() };
             let state = State { thread: 0, operations: 2 * step + 2, place, tensors: vec![tensor] };
             writer.write(&Record::State(state)).expect("a state");
         }
     }
-    writer.write(&Record::End { operations: vec![2 * STEPS] }).expect("an end");
+    let end = Record::End { operations: vec![2 * STEPS], environment: Environment::new() };
+    writer.write(&end).expect("an end");
     writer.finish().expect("an end");
     println!("\ndigest: {:032x}", if wrong || behaviour == "digest alone" { run } else { 0 });
 }

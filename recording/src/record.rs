@@ -20,6 +20,8 @@ pub enum Record {
     End {
         /// How many operations each thread issued, by [`Thread::number`], recorded or not.
         operations: Vec<u64>,
+        /// What was known at the end: devices in use, the seed. Its entries replace those of [`Header::environment`].
+        environment: Environment,
     },
 }
 
@@ -32,7 +34,7 @@ pub struct Header {
     pub level: Level,
     /// Whether the operations ran on deterministic kernels; if not, on Burn's own.
     pub deterministic: bool,
-    /// Where the program ran.
+    /// Where the program ran, as far as it was known at the beginning.
     pub environment: Environment,
 }
 
@@ -70,7 +72,8 @@ pub struct Operation {
     pub number: u64,
     /// Where in the program.
     pub place: Place,
-    /// The method of Burn's backend (`float_matmul`), the id of a custom operation, or `upload` for data from the host.
+    /// The method of Burn's backend (`float_matmul`), the id of a custom operation, `upload` for data from the host, or
+    /// `receive` for a tensor of another thread.
     pub name: String,
     /// The parameters that are no tensors, in Burn's spelling: scalars, axes, strides, ranges.
     pub parameters: String,
@@ -89,6 +92,10 @@ pub struct Operation {
 impl Operation {
     /// The [name](Self::name) of data from the host.
     pub const UPLOAD: &str = "upload";
+
+    /// The [name](Self::name) of a tensor that another thread made, where this thread first uses it. It has no operands and
+    /// one result.
+    pub const RECEIVE: &str = "receive";
 }
 
 /// Random numbers of an operation: `words` of ChaCha8 under `key`, stream number `stream`.
@@ -128,11 +135,9 @@ pub enum Phase {
     Update,
 }
 
-/// Which result of which operation a tensor is. It is the same in two runs of one program.
+/// Which result of which operation of the same thread a tensor is. It is the same in two runs of one program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Origin {
-    /// [`Operation::thread`].
-    pub thread: u32,
     /// [`Operation::number`].
     pub operation: u64,
     /// The index among the results.
@@ -159,7 +164,7 @@ pub struct Output {
     pub shape: Vec<u64>,
     /// Burn's name of the dtype: `f32`.
     pub dtype: String,
-    /// `None` where nothing was written, as after an error.
+    /// Of its elements; `None` where it is unknown, and where nothing was written, as after an error.
     pub digest: Option<Digest>,
     /// The path of the parameter whose new value it is.
     pub parameter: Option<String>,
@@ -189,8 +194,8 @@ pub struct StateTensor {
     pub dtype: String,
     /// The path of the parameter whose value it is.
     pub parameter: Option<String>,
-    /// Of its elements.
-    pub digest: Digest,
+    /// Of its elements; `None` where it is unknown.
+    pub digest: Option<Digest>,
 }
 
 /// A digest of 128 bits of the elements of a tensor, in row-major order; see the module `digest` of the package

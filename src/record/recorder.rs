@@ -78,9 +78,10 @@ pub(super) enum Role {
 }
 
 impl Live {
-    fn tensor(&self) -> Tensor {
+    /// As an operand of `thread`.
+    fn tensor(&self, thread: u32) -> Tensor {
         Tensor {
-            origin: Some(self.origin),
+            origin: (self.thread == thread).then_some(self.origin),
             shape: extents(&self.shape),
             dtype: self.dtype.name().to_owned(),
             parameter: self.parameter.as_deref().map(str::to_owned),

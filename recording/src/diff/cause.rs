@@ -9,7 +9,7 @@ use crate::record::Operation;
 pub(super) struct Circumstances {
     /// Whether the environments differ.
     pub(super) environment: bool,
-    /// Whether all uploads together are the same.
+    /// Whether all uploads, and what other threads sent, are together the same.
     pub(super) same_uploads: bool,
 }
 
@@ -19,9 +19,11 @@ pub(super) fn cause(first: &First, circumstances: &Circumstances) -> Cause {
         Contrast::Program(what) => Cause::Program(what.clone()),
         Contrast::Parameters => Cause::Parameters,
         Contrast::Failure(side) => Cause::Failure { side: *side },
-        Contrast::Same | Contrast::Results(_) if first.arrival => Cause::Arrival,
         Contrast::Same | Contrast::Results(_) if one.name == Operation::UPLOAD => {
             Cause::Data { reordered: circumstances.same_uploads }
+        }
+        Contrast::Same | Contrast::Results(_) if one.name == Operation::RECEIVE => {
+            Cause::Received { reordered: circumstances.same_uploads }
         }
         Contrast::Same | Contrast::Results(_) if one.draws != other.draws => Cause::Seed,
         Contrast::Same | Contrast::Results(_) if one.draws.is_empty() && is_random(one) => Cause::Unseeded,

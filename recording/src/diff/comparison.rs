@@ -1,7 +1,7 @@
 //! What a comparison finds.
 
 use super::grid::Picture;
-use crate::environment::EnvironmentDifference;
+use crate::environment::{Environment, EnvironmentDifference};
 use crate::reader::Ending;
 use crate::record::{Digest, Header, Operation, Place, Tensor};
 use std::collections::BTreeMap;
@@ -38,6 +38,8 @@ pub struct Side {
     pub path: PathBuf,
     /// Its header.
     pub header: Header,
+    /// Where the program ran, as it was compared: with what was known at the end, where both recordings have that.
+    pub environment: Environment,
     /// How it ends.
     pub ending: Ending,
     /// Operations in it.
@@ -59,6 +61,8 @@ pub struct Compared {
     pub states: u64,
     /// Digests: of results and of tensors of a state.
     pub digests: u64,
+    /// Digests that are unknown in one recording at least: whether these results agree is not known.
+    pub lost: u64,
     /// Operations that ran other kernels and have the same results.
     pub other_kernels: u64,
 }
@@ -109,8 +113,11 @@ pub enum Cause {
         /// Whether both runs uploaded the same data in all, in another order.
         reordered: bool,
     },
-    /// An operand was made by another thread, and differs: batches arrive in another order.
-    Arrival,
+    /// A tensor that another thread made differs.
+    Received {
+        /// Whether both runs received the same tensors in all, in another order.
+        reordered: bool,
+    },
     /// Random numbers were drawn from another place: another seed, or another number of draws before.
     Seed,
     /// Random numbers came from no seed.

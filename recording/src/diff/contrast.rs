@@ -38,19 +38,29 @@ pub(super) fn contrast([one, other]: [&Operation; 2]) -> Contrast {
         operation.outputs.iter().map(|output| described(&output.shape, &output.dtype)).collect()
     };
     let (results, others) = (results(one), results(other));
-    // Uploads take their shape from the data.
-    let is_data = one.name == Operation::UPLOAD && results.len() == others.len();
+    // The shape of data is data.
+    let is_data = is_data(one) && results.len() == others.len();
     if let Some(what) = differing("result", &results, &others).filter(|_| !is_data) {
         return Contrast::Program(what);
     }
-    let pairs = one.outputs.iter().zip(&other.outputs).enumerate();
-    let outputs: Vec<usize> = pairs
-        .filter(|(_, (one, other))| {
-            (&one.digest, &one.shape, &one.dtype) != (&other.digest, &other.shape, &other.dtype)
-        })
-        .map(|(index, _)| index)
-        .collect();
+    let outputs: Vec<usize> =
+        (0..one.outputs.len()).filter(|&output| agree([one, other], output) == Some(false)).collect();
     if outputs.is_empty() { Contrast::Same } else { Contrast::Results(outputs) }
+}
+
+/// Whether a result is the same; `None` where its digest is unknown. Both operations have it.
+pub(super) fn agree([one, other]: [&Operation; 2], output: usize) -> Option<bool> {
+    let failed = [one, other].map(|operation| operation.error.is_some());
+    let [a, b] = [one, other].map(|operation| &operation.outputs[output]);
+    if failed != [false; 2] || (&a.shape, &a.dtype) != (&b.shape, &b.dtype) {
+        return Some(failed == [true; 2]);
+    }
+    Some(a.digest? == b.digest?)
+}
+
+/// Whether an operation's result is made elsewhere: by the host, or by another thread.
+pub(super) fn is_data(operation: &Operation) -> bool {
+    [Operation::UPLOAD, Operation::RECEIVE].contains(&operation.name.as_str())
 }
 
 fn differing(what: &str, first: &[String], second: &[String]) -> Option<String> {

@@ -20,20 +20,20 @@ pub use comparison::{
 };
 pub use grid::{Cell, Picture};
 
-use crate::environment::EnvironmentDifference;
+use crate::environment::{Environment, EnvironmentDifference};
 use crate::error::Error;
-use crate::record::{Header, Origin, Tensor};
+use crate::record::{Operation, Origin, Tensor};
 use cause::{Circumstances, cause};
-use contrast::Contrast;
-use pass::{Counts, Equal, First, Pass};
+use contrast::{Contrast, agree};
+use pass::{Counts, First, Pass};
 use source::{Found, Renamed, Source};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// Compares two recordings.
 ///
-/// It reads each file once, and again for threads that have other numbers, for operands that came from another thread, and for
-/// the operations that made the operands of the first difference.
+/// It reads each file once, and again for threads that have other numbers, and for the operations that made the operands of
+/// the first difference.
 ///
 /// # Errors
 ///
@@ -41,36 +41,19 @@ use std::path::{Path, PathBuf};
 pub fn compare(first: &Path, second: &Path) -> Result<Comparison, Error> {
     let paths = [first.to_owned(), second.to_owned()];
     let mut renamed = Renamed::new();
-    let mut pass = Pass::run(&paths, &renamed, Equal::new())?;
+    let mut pass = Pass::run(&paths, &renamed)?;
     if pass.first_operations_differ && pass.counts.iter().all(|counts| counts.threads > 1) {
         renamed = threads::matched(&paths)?;
         if !renamed.is_empty() {
-            pass = Pass::run(&paths, &renamed, Equal::new())?;
+            pass = Pass::run(&paths, &renamed)?;
         }
-    }
-    if !pass.moved.is_empty() {
-        let equal = equal(&paths, &renamed, &pass.moved)?;
-        pass = Pass::run(&paths, &renamed, equal)?;
     }
     comparison(paths, &renamed, pass)
 }
 
-/// Whether tensors of other origins are the same.
-fn equal(paths: &[PathBuf; 2], renamed: &Renamed, moved: &HashSet<[Origin; 2]>) -> Result<Equal, Error> {
-    let wanted = |side: usize| moved.iter().map(|pair| pair[side]).collect::<HashSet<Origin>>();
-    let found = [
-        Source::find(&paths[0], &Renamed::new(), &wanted(0))?.digests,
-        Source::find(&paths[1], renamed, &wanted(1))?.digests,
-    ];
-    let equal = moved.iter().map(|&pair| {
-        let same = found[0].get(&pair[0]).zip(found[1].get(&pair[1])).map(|(one, other)| one == other);
-        (pair, same)
-    });
-    Ok(equal.collect())
-}
-
 fn comparison(paths: [PathBuf; 2], renamed: &Renamed, mut pass: Pass) -> Result<Comparison, Error> {
-    let environment = environment(pass.sources.each_ref().map(|source| &source.header));
+    let environments = environments(&pass.sources);
+    let environment = differences(&pass.sources, &environments);
     let circumstances = Circumstances {
         environment: !environment.is_empty(),
         same_uploads: pass.counts[0].uploads == pass.counts[1].uploads,
@@ -98,14 +81,14 @@ fn comparison(paths: [PathBuf; 2], renamed: &Renamed, mut pass: Pass) -> Result<
         },
     };
     let [one, other] = &pass.sources;
-    let mut headers = [one.header.clone(), other.header.clone()].into_iter();
+    let mut headers = [one.header.clone(), other.header.clone()].into_iter().zip(environments);
     let endings = [one.ending(), other.ending()];
     let counts = pass.counts;
     let mut side = |path: PathBuf, index: usize| {
         let Counts { operations, states, threads, last_step, .. } = counts[index];
-        let header = headers.next().expect("a header for each side");
+        let (header, environment) = headers.next().expect("a header for each side");
         let ending = endings[index].expect("both files were read to their ends");
-        Side { path, header, ending, operations, states, threads, last_step }
+        Side { path, header, environment, ending, operations, states, threads, last_step }
     };
     let [first, second] = paths;
     let sides = [side(first, 0), side(second, 1)];
@@ -134,13 +117,25 @@ fn unchanged(pass: &Pass) -> Outcome {
     if pass.sources.iter().all(complete) { Outcome::Same } else { Outcome::SameSoFar }
 }
 
-fn environment([first, second]: [&Header; 2]) -> Vec<EnvironmentDifference> {
-    let mut differences = first.environment.differences(&second.environment);
-    if first.deterministic != second.deterministic {
-        let kernels =
-            |header: &Header| Some(if header.deterministic { "deterministic" } else { "Burn's own" }.to_owned());
-        let name = "kernels".to_owned();
-        differences.push(EnvironmentDifference { name, first: kernels(first), second: kernels(second) });
+/// What is known of both environments: a file that was cut lacks what was known at the end.
+fn environments(sources: &[Source; 2]) -> [Environment; 2] {
+    let mut environments = sources.each_ref().map(|source| source.header.environment.clone());
+    if let [Some(first), Some(second)] = sources.each_ref().map(|source| &source.end) {
+        environments[0].extend(first);
+        environments[1].extend(second);
+    }
+    environments
+}
+
+fn differences(sources: &[Source; 2], [first, second]: &[Environment; 2]) -> Vec<EnvironmentDifference> {
+    let mut differences = first.differences(second);
+    let kernels = sources.each_ref().map(|source| match source.header.deterministic {
+        true => "deterministic",
+        false => "Burn's own",
+    });
+    if kernels[0] != kernels[1] {
+        let [first, second] = kernels.map(|kernels| Some(kernels.to_owned()));
+        differences.push(EnvironmentDifference { name: "kernels".to_owned(), first, second });
     }
     differences
 }
@@ -151,18 +146,18 @@ fn pair(paths: &[PathBuf; 2], renamed: &Renamed, first: First, pass: &Pass) -> R
         Contrast::Results(outputs) => outputs.clone(),
         _ => {
             let [one, other] = &first.operations;
-            let pairs = one.outputs.iter().zip(&other.outputs).enumerate();
-            pairs.filter(|(_, (one, other))| one.digest != other.digest).map(|(index, _)| index).collect()
+            let outputs = 0..one.outputs.len().min(other.outputs.len());
+            outputs.filter(|&output| agree([one, other], output) == Some(false)).collect()
         }
     };
     let none = Renamed::new();
     let of = |side: usize| -> Result<Vec<Operand>, Error> {
         let (path, renamed) = (&paths[side], if side == 0 { &none } else { renamed });
-        let inputs = &first.operations[side].inputs;
-        let parents = Source::find(path, renamed, &origins(inputs))?;
+        let Operation { thread, inputs, .. } = &first.operations[side];
+        let parents = Source::find(path, renamed, *thread, &origins(inputs))?;
         let grandparents = parents.operations.values().flat_map(|operation| origins(&operation.inputs)).collect();
-        let found = [parents, Source::find(path, renamed, &grandparents)?];
-        let mut operands = operands(inputs, &found, pass);
+        let found = [parents, Source::find(path, renamed, *thread, &grandparents)?];
+        let mut operands = operands(*thread, inputs, &found, pass);
         for (operand, same) in operands.iter_mut().zip(&first.operands) {
             operand.same = operand.same.or(*same);
         }
@@ -177,13 +172,13 @@ fn origins(inputs: &[Tensor]) -> HashSet<Origin> {
 }
 
 /// Operands, with as many levels above them as were found.
-fn operands(inputs: &[Tensor], found: &[Found], pass: &Pass) -> Vec<Operand> {
+fn operands(thread: u32, inputs: &[Tensor], found: &[Found], pass: &Pass) -> Vec<Operand> {
     let Some((level, above)) = found.split_first() else { return Vec::new() };
     let operand = |tensor: &Tensor| {
         let digest = tensor.origin.and_then(|origin| level.digests.get(&origin)).copied();
-        let made = tensor.origin.and_then(|origin| level.operations.get(&(origin.thread, origin.operation)));
-        let producer = made.map(|made| Box::new((made.clone(), operands(&made.inputs, above, pass))));
-        let same = tensor.origin.and_then(|origin| pass.marks.same(origin));
+        let made = tensor.origin.and_then(|origin| level.operations.get(&origin.operation));
+        let producer = made.map(|made| Box::new((made.clone(), operands(thread, &made.inputs, above, pass))));
+        let same = tensor.origin.and_then(|origin| pass.marks.same(thread, origin));
         Operand { tensor: tensor.clone(), same, digest, producer }
     };
     inputs.iter().map(operand).collect()

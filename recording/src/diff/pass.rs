@@ -1,18 +1,17 @@
 //! One pass over both recordings.
 //!
 //! Records are read from the side that is behind, and each thread's are paired in their order. What has no counterpart yet
-//! waits, and so does an operation with an operand of a thread whose records have not come so far: an operand is
-//! compared before what is computed from it.
+//! waits.
 
 use super::comparison::{Affected, Compared, Length, Spread, StateDifference};
-use super::contrast::{Contrast, contrast, described};
+use super::contrast::{Contrast, agree, contrast, described, is_data};
 use super::grid::{Cell, Grid};
 use super::marks::Marks;
 use super::source::{Renamed, Source};
 use crate::error::Error;
 use crate::reader::Ending;
 use crate::record::{Operation, Origin, Record, State, StateTensor};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::PathBuf;
 
 /// So many operations that differ are kept by name.
@@ -20,9 +19,6 @@ const KEPT: usize = 12;
 
 /// So many tensors of a state that differ are kept by name.
 const KEPT_TENSORS: usize = 8;
-
-/// Pairs of origins in other threads, and whether their tensors are the same.
-pub(super) type Equal = HashMap<[Origin; 2], Option<bool>>;
 
 /// What a pass has found.
 pub(super) struct Pass {
@@ -35,18 +31,13 @@ pub(super) struct Pass {
     pub(super) spread: Spread,
     pub(super) length: Option<Length>,
     pub(super) counts: [Counts; 2],
-    /// Origins of operands that differ, in other threads than the operation's.
-    pub(super) moved: HashSet<[Origin; 2]>,
     /// Whether some thread's first operation differs.
     pub(super) first_operations_differ: bool,
     pub(super) marks: Marks,
     pub(super) operations: Grid,
     pub(super) parameters: Grid,
     pub(super) rows: Vec<String>,
-    equal: Equal,
     lanes: BTreeMap<u32, Lane>,
-    /// Threads that wait for others.
-    blocked: BTreeSet<u32>,
     waiting: [usize; 2],
     ended: [bool; 2],
     columns: HashMap<Option<u64>, usize>,
@@ -58,8 +49,6 @@ pub(super) struct Pass {
 /// The first difference of operations.
 pub(super) struct First {
     pub(super) contrast: Contrast,
-    /// Whether the contrast is that an operand of another thread came from elsewhere, and differs.
-    pub(super) arrival: bool,
     pub(super) operations: [Operation; 2],
     /// Whether each operand is the same.
     pub(super) operands: Vec<Option<bool>>,
@@ -74,7 +63,7 @@ pub(super) struct Counts {
     pub(super) states: u64,
     pub(super) threads: u64,
     pub(super) last_step: Option<u64>,
-    /// A sum over the digests of all uploads: the same for the same data in any order.
+    /// A sum over the digests of all uploads, and of what other threads sent: the same for the same data in any order.
     pub(super) uploads: u128,
 }
 
@@ -82,8 +71,6 @@ pub(super) struct Counts {
 #[derive(Default)]
 struct Lane {
     queues: [VecDeque<Item>; 2],
-    /// Operations that are compared: all below this number.
-    done: u64,
     /// The programs differ from here on: operations have no counterparts.
     parted: bool,
     begun: bool,
@@ -97,7 +84,7 @@ enum Item {
 }
 
 impl Pass {
-    pub(super) fn run(paths: &[PathBuf; 2], renamed: &Renamed, equal: Equal) -> Result<Self, Error> {
+    pub(super) fn run(paths: &[PathBuf; 2], renamed: &Renamed) -> Result<Self, Error> {
         let sources = [Source::open(&paths[0], &Renamed::new())?, Source::open(&paths[1], renamed)?];
         let mut pass = Self {
             sources,
@@ -108,15 +95,12 @@ impl Pass {
             spread: Spread::default(),
             length: None,
             counts: Default::default(),
-            moved: HashSet::new(),
             first_operations_differ: false,
             marks: Marks::default(),
             operations: Grid::new(240, 120),
             parameters: Grid::new(240, 48),
             rows: Vec::new(),
-            equal,
             lanes: BTreeMap::new(),
-            blocked: BTreeSet::new(),
             waiting: [0; 2],
             ended: [false; 2],
             columns: HashMap::new(),
@@ -151,7 +135,7 @@ impl Pass {
             Record::Operation(operation) => {
                 counts.operations += 1;
                 counts.last_step = counts.last_step.max(operation.place.step);
-                if operation.name == Operation::UPLOAD {
+                if is_data(&operation) {
                     let digests = operation.outputs.iter().filter_map(|output| output.digest);
                     let number = |digest: crate::Digest| digest.0.iter().fold(0, |n, &w| n << 32 | u128::from(w));
                     counts.uploads = digests.fold(counts.uploads, |sum, digest| sum.wrapping_add(number(digest)));
@@ -172,7 +156,7 @@ impl Pass {
                 lane.issued[side] = lane.issued[side].max(state.operations);
                 self.queue(side, state.thread, Item::State(state));
             }
-            Record::End { operations } => {
+            Record::End { operations, .. } => {
                 for (thread, count) in (0..).zip(operations) {
                     let lane = self.lanes.entry(thread).or_default();
                     lane.issued[side] = lane.issued[side].max(count);
@@ -184,12 +168,7 @@ impl Pass {
     fn queue(&mut self, side: usize, thread: u32, item: Item) {
         self.lanes.entry(thread).or_default().queues[side].push_back(item);
         self.waiting[side] += 1;
-        let mut awake = vec![thread];
-        while let Some(thread) = awake.pop() {
-            if self.advance(thread) {
-                awake.extend(std::mem::take(&mut self.blocked));
-            }
-        }
+        self.advance(thread);
     }
 
     fn pop(&mut self, side: usize, thread: u32) -> Option<Item> {
@@ -198,21 +177,14 @@ impl Pass {
         Some(item)
     }
 
-    /// Compares what a thread has on both sides; returns whether there was something.
-    fn advance(&mut self, thread: u32) -> bool {
-        let mut progress = false;
+    /// Compares what a thread has on both sides.
+    fn advance(&mut self, thread: u32) {
         loop {
             let lane = self.lanes.entry(thread).or_default();
-            let [Some(one), Some(other)] = lane.queues.each_ref().map(VecDeque::front) else { return progress };
+            let [Some(one), Some(other)] = lane.queues.each_ref().map(VecDeque::front) else { return };
             let parted = lane.parted;
             match (one, other) {
                 (Item::Operation(one), Item::Operation(other)) if one.number == other.number || parted => {
-                    let operands = one.inputs.iter().chain(&other.inputs).filter_map(|input| input.origin);
-                    let foreign: Vec<Origin> = operands.filter(|origin| origin.thread != thread).collect();
-                    if !foreign.into_iter().all(|origin| self.is_settled(origin)) {
-                        self.blocked.insert(thread);
-                        return progress;
-                    }
                     if let (Some(Item::Operation(one)), Some(Item::Operation(other))) =
                         (self.pop(0, thread), self.pop(1, thread))
                     {
@@ -238,14 +210,7 @@ impl Pass {
                     }
                 }
             }
-            progress = true;
         }
-    }
-
-    /// Whether the operation that made a tensor has been compared, or cannot be.
-    fn is_settled(&self, origin: Origin) -> bool {
-        self.ended == [true, true]
-            || self.lanes.get(&origin.thread).is_some_and(|lane| lane.done > origin.operation || lane.parted)
     }
 
     /// The programs differ, because the next record of `side` has no counterpart.
@@ -268,7 +233,7 @@ impl Pass {
             _ => None,
         };
         if let Some((operations, what)) = what {
-            self.difference(operations, Contrast::Program(what), false, Vec::new());
+            self.difference(operations, Contrast::Program(what), Vec::new());
         }
     }
 
@@ -291,15 +256,11 @@ impl Pass {
             return;
         }
         let mut found = contrast([one, other]);
-        let mut arrival = false;
         let mut operands = Vec::new();
         for (index, (a, b)) in one.inputs.iter().zip(&other.inputs).enumerate() {
             let same = match (a.origin, b.origin) {
-                (Some(a), Some(b)) if a == b => match self.lanes.get(&a.thread) {
-                    Some(lane) if lane.parted && lane.done <= a.operation => Some(false),
-                    _ => self.marks.same(a),
-                },
-                (Some(a), Some(b)) if a.thread == thread && b.thread == thread => {
+                (Some(a), Some(b)) if a == b => self.marks.same(thread, a),
+                (Some(a), Some(b)) => {
                     if !matches!(found, Contrast::Program(_)) {
                         let by = |origin: Origin| format!("result {} of operation {}", origin.output, origin.operation);
                         let what = format!("operand {index} is {} in the first, {} in the second", by(a), by(b));
@@ -307,39 +268,39 @@ impl Pass {
                     }
                     None
                 }
-                (Some(a), Some(b)) => {
-                    self.moved.insert([a, b]);
-                    let same = self.equal.get(&[a, b]).copied().flatten();
-                    arrival |= same == Some(false);
-                    same
-                }
                 _ => None,
             };
             operands.push(same);
         }
-        for (output, (a, b)) in one.outputs.iter().zip(&other.outputs).enumerate() {
-            let same = a.digest == b.digest;
-            self.compared.digests += u64::from(a.digest.is_some() && b.digest.is_some());
-            self.marks.set(Origin { thread, operation: one.number, output: output as u32 }, same);
+        let results: Vec<Option<bool>> =
+            (0..one.outputs.len().min(other.outputs.len())).map(|output| agree([one, other], output)).collect();
+        for (output, same) in (0..).zip(&results) {
+            self.count(*same);
+            if let Some(same) = *same {
+                self.marks.set(thread, Origin { operation: one.number, output }, same);
+            }
         }
-        let changed = one.outputs.iter().zip(&other.outputs).any(|(a, b)| a.digest != b.digest);
-        self.compared.other_kernels += u64::from(!changed && one.kernels != other.kernels);
+        let changed = results.contains(&Some(false));
+        let unknown = !changed && results.contains(&None);
+        self.compared.other_kernels += u64::from(!changed && !unknown && one.kernels != other.kernels);
         self.compared.operations += 1;
         let step = one.place.step;
         let (column, row) = self.cell(step);
-        self.operations.add(column, step, row, if changed { Cell::DIFFERING } else { Cell::SAME });
+        if !unknown {
+            self.operations.add(column, step, row, if changed { Cell::DIFFERING } else { Cell::SAME });
+        }
         let counts = self.spread.steps.entry(step).or_default();
         counts.compared += 1;
         counts.differing += u64::from(changed);
-        for (a, b) in one.outputs.iter().zip(&other.outputs) {
-            if let Some(path) = &a.parameter {
-                self.parameter(path.clone(), step, a.digest == b.digest);
+        for (output, same) in one.outputs.iter().zip(results) {
+            if let (Some(path), Some(same)) = (&output.parameter, same) {
+                self.parameter(path.clone(), step, same);
             }
         }
-        let by_operand = matches!(found, Contrast::Results(_)) && operands.contains(&Some(false));
-        let inherited = by_operand && !(arrival && self.first.is_none());
+        // An operand that is unknown may be what differs: alone it excuses what comes after a difference.
+        let by_operand = operands.contains(&Some(false)) || self.first.is_some() && operands.contains(&None);
+        let inherited = matches!(found, Contrast::Results(_)) && by_operand;
         let lane = self.lanes.entry(thread).or_default();
-        lane.done = one.number + 1;
         let begins = !std::mem::replace(&mut lane.begun, true);
         self.first_operations_differ |= begins && found != Contrast::Same;
         if let Contrast::Program(_) = found {
@@ -351,21 +312,15 @@ impl Pass {
             }
         } else if found != Contrast::Same {
             self.operations.mark(column, row);
-            self.difference(operations, found, arrival, operands);
+            self.difference(operations, found, operands);
         }
     }
 
     /// An operation that differs by itself.
-    fn difference(
-        &mut self,
-        operations: [Operation; 2],
-        contrast: Contrast,
-        arrival: bool,
-        operands: Vec<Option<bool>>,
-    ) {
+    fn difference(&mut self, operations: [Operation; 2], contrast: Contrast, operands: Vec<Option<bool>>) {
         if self.first.is_none() {
             let after_state = self.state.is_some();
-            self.first = Some(First { contrast, arrival, operations, operands, after_state });
+            self.first = Some(First { contrast, operations, operands, after_state });
             return;
         }
         self.spread.others_count += 1;
@@ -399,16 +354,22 @@ impl Pass {
             None => true,
         });
         let mut names = Vec::new();
-        let mut differing = 0;
+        let (mut tensors, mut differing) = (0, 0);
         for &(a, b) in &pairs {
-            let same = (&a.shape, &a.dtype, a.digest) == (&b.shape, &b.dtype, b.digest);
+            let same = if (&a.shape, &a.dtype) != (&b.shape, &b.dtype) {
+                Some(false)
+            } else {
+                a.digest.zip(b.digest).map(|(a, b)| a == b)
+            };
+            self.count(same);
+            let Some(same) = same else { continue };
+            tensors += 1;
             if a.origin == b.origin {
-                if !same && self.state.is_none() && self.marks.same(a.origin) == Some(true) {
+                if !same && self.state.is_none() && self.marks.same(one.thread, a.origin) == Some(true) {
                     self.overwritten = true;
                 }
-                self.marks.set(a.origin, same);
+                self.marks.set(one.thread, a.origin, same);
             }
-            self.compared.digests += 1;
             let name = a.parameter.clone().unwrap_or_default();
             self.parameter(name, step, same);
             if !same {
@@ -428,12 +389,20 @@ impl Pass {
             );
         }
         let counts = self.spread.steps.entry(step).or_default();
-        counts.tensors += pairs.len() as u64;
+        counts.tensors += tensors;
         counts.tensors_differing += differing;
         if self.state.is_none() && (differing > 0 || operations[0] != operations[1] || step != other.place.step) {
             names.truncate(KEPT_TENSORS);
-            let (tensors, thread) = (pairs.len() as u64, one.thread);
+            let thread = one.thread;
             self.state = Some(StateDifference { thread, place: one.place, operations, tensors, differing, names });
+        }
+    }
+
+    /// Counts two digests, which agree or not, or of which one is unknown.
+    fn count(&mut self, same: Option<bool>) {
+        match same {
+            Some(_) => self.compared.digests += 1,
+            None => self.compared.lost += 1,
         }
     }
 

@@ -33,7 +33,7 @@ pub(super) fn svg(pair: &OperationPair, side: usize) -> String {
             format!("{} / {}", digests[0], digests[1]),
         ],
         class: "different",
-        inputs: nodes(&pair.operands[side], operation.thread),
+        inputs: nodes(&pair.operands[side]),
     };
     let depth = root.depth();
     let size = (BOX.0 * depth as f64 + GAP.0 * (depth - 1) as f64, root.height() - GAP.1);
@@ -47,14 +47,12 @@ pub(super) fn svg(pair: &OperationPair, side: usize) -> String {
     )
 }
 
-fn nodes(operands: &[Operand], thread: u32) -> Vec<Node> {
+fn nodes(operands: &[Operand]) -> Vec<Node> {
     let node = |operand: &Operand| {
         let (title, inputs) = match (&operand.producer, operand.tensor.origin) {
             (Some(producer), _) => {
                 let (operation, operands) = &**producer;
-                let of =
-                    if operation.thread == thread { String::new() } else { format!(" (thread {})", operation.thread) };
-                (format!("{} {}{of}", words::grouped(operation.number), operation.name), nodes(operands, thread))
+                (format!("{} {}", words::grouped(operation.number), operation.name), nodes(operands))
             }
             (None, Some(origin)) => (format!("{}, not recorded", words::grouped(origin.operation)), Vec::new()),
             (None, None) => ("older than the recording".to_owned(), Vec::new()),

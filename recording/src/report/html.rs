@@ -65,6 +65,9 @@ fn verdict(page: &mut String, comparison: &Comparison) {
             format!("The first state that differs is after {}: {of} tensors, {}.", state.place, state.names.join(", "));
         let _ = writeln!(page, "<p>{}</p>", escaped(&text));
     }
+    if comparison.compared.lost > 0 && !matches!(comparison.outcome, Outcome::Same | Outcome::Nothing) {
+        let _ = writeln!(page, "<p>{}.</p>", escaped(&words::lost(comparison.compared.lost)));
+    }
     page.push_str("<table>\n");
     for (name, side) in ["first", "second"].into_iter().zip(&comparison.sides) {
         let path = code(&side.path.display().to_string());
@@ -167,7 +170,7 @@ fn operation(page: &mut String, pair: &OperationPair) {
                 escaped(&words::tensor(&operand.tensor)),
                 word,
                 format!("<span class=\"mono\">{digest}</span>"),
-                escaped(&words::origin(operand, one.thread)),
+                escaped(&words::origin(operand)),
             ];
             row(page, &index.to_string(), &cells);
         }
@@ -231,7 +234,7 @@ fn affected(page: &mut String, title: &str, operations: &[Affected]) {
 }
 
 fn environments(page: &mut String, comparison: &Comparison) {
-    let [first, second] = comparison.sides.each_ref().map(|side| &side.header.environment);
+    let [first, second] = comparison.sides.each_ref().map(|side| &side.environment);
     let names: BTreeSet<&str> = first.iter().chain(second.iter()).map(|(name, _)| name).collect();
     let differing: BTreeSet<&str> = comparison.environment.iter().map(|difference| difference.name.as_str()).collect();
     let title = match differing.len() {

@@ -33,12 +33,15 @@ impl fmt::Display for Comparison {
         if let Some(state) = &self.state {
             write_state(f, state)?;
         }
+        if self.compared.lost > 0 && !matches!(self.outcome, Outcome::Same | Outcome::Nothing) {
+            writeln!(f, "\n{}", words::lost(self.compared.lost))?;
+        }
         if self.compared.other_kernels > 0 {
             let count = words::grouped(self.compared.other_kernels);
             writeln!(f, "\n{count} operations ran other kernels with the same results")?;
         }
         if self.environment.is_empty() {
-            let count = self.sides[0].header.environment.iter().count();
+            let count = self.sides[0].environment.iter().count();
             return writeln!(f, "\nenvironment: the same in all {count} entries");
         }
         writeln!(f, "\nenvironment")?;
@@ -72,9 +75,13 @@ fn operation(f: &mut Formatter<'_>, pair: &OperationPair) -> fmt::Result {
     }
     line(f, "place", &one.place.to_string())?;
     for (index, (a, b)) in one.outputs.iter().zip(&other.outputs).enumerate() {
-        let digest = |digest: Option<crate::Digest>| digest.map_or_else(|| "none".to_owned(), |d| d.to_string());
+        let digest = |digest: Option<crate::Digest>| digest.map_or_else(|| "unknown".to_owned(), |d| d.to_string());
         let name = a.parameter.as_ref().map_or_else(String::new, |path| format!(", parameter {path}"));
-        let differs = if pair.outputs.contains(&index) { "DIFFERENT" } else { "equal" };
+        let differs = match (pair.outputs.contains(&index), a.digest.is_some() && b.digest.is_some()) {
+            (true, _) => "DIFFERENT",
+            (false, true) => "equal",
+            (false, false) => "unknown",
+        };
         line(f, &format!("result {index}"), &format!("{:?} {}{name}: {differs}", a.shape, a.dtype))?;
         if pair.outputs.contains(&index) {
             line(f, "", &format!("first   {}", digest(a.digest)))?;
@@ -85,7 +92,7 @@ fn operation(f: &mut Formatter<'_>, pair: &OperationPair) -> fmt::Result {
         for (index, operand) in pair.operands[side].iter().enumerate() {
             let digest = operand.digest.map_or_else(String::new, |digest| format!(" {}", words::short(digest)));
             let which = if is_other { format!(" in the {}", words::ordinal(side)) } else { String::new() };
-            let [tensor, origin] = [words::tensor(&operand.tensor), words::origin(operand, one.thread)];
+            let [tensor, origin] = [words::tensor(&operand.tensor), words::origin(operand)];
             let text = format!("{tensor}: {}{digest}, {origin}{which}", words::same(operand));
             line(f, &format!("operand {index}"), &text)?;
         }

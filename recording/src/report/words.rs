@@ -9,11 +9,23 @@ pub(super) fn verdict(comparison: &Comparison) -> String {
     let compared = comparison.compared;
     let all = format!("{} operations and {} states", grouped(compared.operations), grouped(compared.states));
     match &comparison.outcome {
+        Outcome::Nothing if compared.lost > 0 => format!("NOTHING COMPARED: {}", lost(compared.lost)),
         Outcome::Nothing => "NOTHING COMPARED: the recordings have no state and no operation in common".to_owned(),
+        Outcome::Same if compared.lost > 0 => {
+            format!("SAME as far as is known: {all} agree, but {}", lost(compared.lost))
+        }
         Outcome::Same => format!("SAME: {all} agree"),
         Outcome::SameSoFar => format!("SAME as far as both go: {all} agree, and {}", cut(comparison)),
         Outcome::Length(length) => format!("DIFFERENT LENGTH: {all} agree; {}", longer(length)),
         Outcome::Differ(difference) => format!("DIFFERENT: {}", title(difference)),
+    }
+}
+
+/// Results of which it is not known whether they agree.
+pub(super) fn lost(count: u64) -> String {
+    match count {
+        1 => "1 digest was lost: whether its tensor agrees is not known".to_owned(),
+        count => format!("{} digests were lost: whether their tensors agree is not known", grouped(count)),
     }
 }
 
@@ -45,7 +57,8 @@ pub(super) fn title(difference: &Difference) -> String {
         Cause::Parameters => format!("a parameter of {name} differs that is no tensor"),
         Cause::Data { reordered: true } => "the data come in another order".to_owned(),
         Cause::Data { reordered: false } => "the data differ".to_owned(),
-        Cause::Arrival => "batches arrive in another order".to_owned(),
+        Cause::Received { reordered: true } => "tensors of another thread come in another order".to_owned(),
+        Cause::Received { reordered: false } => "a tensor of another thread differs".to_owned(),
         Cause::Seed => "random numbers differ: another seed, or another number of draws before".to_owned(),
         Cause::Unseeded => "random numbers differ: they came from no seed".to_owned(),
         Cause::Failure { side } => format!("{name} failed in the {} run alone", ordinal(*side)),
@@ -72,9 +85,13 @@ pub(super) fn why(comparison: &Comparison, difference: &Difference) -> String {
             let all = if *reordered { " All uploads together are the same: their order is not." } else { "" };
             format!("The host uploaded other {what}; no device was at work.{all}")
         }
-        Cause::Arrival => "An operand came from another thread, whose operations are the same in both runs: it came from \
-                           another one of them."
-            .to_owned(),
+        Cause::Received { reordered } => {
+            let all = if *reordered { " All that threads received is together the same: its order is not." } else { "" };
+            format!(
+                "What another thread uploaded or computed differs; whether it does on the host or on the device is not known \
+                 from this thread.{all}"
+            )
+        }
         Cause::Seed => {
             let draws = |operation: &Operation| match operation.draws.first() {
                 Some(Draw { key, stream }) => format!("key {key:016x}, stream {stream}"),
@@ -131,7 +148,8 @@ pub(super) fn why(comparison: &Comparison, difference: &Difference) -> String {
     let matters = matches!(difference.cause, Cause::Kernel(_) | Cause::KernelChoice | Cause::Environment);
     if unknown > 0 && matters {
         why.push_str(&format!(
-            " But {unknown} of its operands are older than the recording, and may differ: record from step 0 to know."
+            " But {unknown} of its operands are unknown, because they are older than the recording or their digests were \
+             lost, and may differ: record from step 0 to know."
         ));
     }
     why
@@ -152,8 +170,9 @@ pub(super) fn advice(comparison: &Comparison, difference: &Difference) -> String
                                `burn_deterministic::data::DataLoaderBuilder` makes the same batches with any number of \
                                workers."
             .to_owned(),
-        Cause::Arrival => "Take batches in a fixed order: `burn_deterministic::data::DataLoaderBuilder` does, with any number \
-                           of workers; Burn's loader does without workers."
+        Cause::Received { .. } => "Look at the thread that made it. Where it is a worker of a loader, take batches in a fixed \
+                                   order: `burn_deterministic::data::DataLoaderBuilder` does, with any number of workers; \
+                                   Burn's loader does without workers."
             .to_owned(),
         Cause::Seed => "Give both runs one seed (`set_random_seed`), and look for an operation before this one that draws in \
                         one run alone."
@@ -225,14 +244,13 @@ pub(super) fn tensor(tensor: &Tensor) -> String {
 }
 
 /// Where an operand came from.
-pub(super) fn origin(operand: &Operand, thread: u32) -> String {
+pub(super) fn origin(operand: &Operand) -> String {
     let Some(origin) = operand.tensor.origin else { return "older than the recording".to_owned() };
-    let of = if origin.thread == thread { String::new() } else { format!(" of thread {}", origin.thread) };
     let name = match &operand.producer {
         Some(producer) => format!(" {}", producer.0.name),
         None => ", not recorded".to_owned(),
     };
-    format!("from {}{of}{name}", grouped(origin.operation))
+    format!("from {}{name}", grouped(origin.operation))
 }
 
 /// Whether an operand is the same.

@@ -135,7 +135,7 @@ fn other_files_are_named() {
     let no_header = Synthetic { records: vec![], ..synthetic::training(1, Level::Weights) };
     let path = folder.path().join("a");
     let mut writer = Writer::create(&path).expect("a file");
-    writer.write(&Record::End { operations: vec![] }).expect("a record");
+    writer.write(&synthetic::end(vec![])).expect("a record");
     writer.finish().expect("an end");
     assert!(matches!(Recording::read(&path), Err(Error::Damaged { records: 0, .. })));
     assert_eq!(Recording::read(no_header.write(folder.path(), "b")).expect("a recording").ending, Ending::Cut);
@@ -156,12 +156,12 @@ prop_compose! {
 
 prop_compose! {
     fn operation()(place in place(), thread: u32, number: u64, texts in prop::collection::vec(text(), 4),
-        shape: Vec<u64>, digest: Option<[u32; 4]>, draw: Option<(u64, u64)>, origin: Option<(u32, u64, u32)>,
+        shape: Vec<u64>, digest: Option<[u32; 4]>, draw: Option<(u64, u64)>, origin: Option<(u64, u32)>,
         error in prop::option::of(text())) -> Record
     {
         use burn_deterministic_recording::{Digest, Draw, Operation, Origin, Output, Tensor};
         let [name, parameters, dtype, path] = <[String; 4]>::try_from(texts).expect("four");
-        let origin = origin.map(|(thread, operation, output)| Origin { thread, operation, output });
+        let origin = origin.map(|(operation, output)| Origin { operation, output });
         let input = Tensor { origin, shape: shape.clone(), dtype: dtype.clone(), parameter: Some(path.clone()) };
         let output = Output { shape, dtype, digest: digest.map(Digest), parameter: None };
         let draws = draw.map(|(key, stream)| Draw { key, stream }).into_iter().collect();

@@ -2,7 +2,7 @@
 
 use crate::synthetic::{SETUP, STEP, Synthetic, cause, compared, digest, operand, training};
 use burn_deterministic_recording::diff::{Cause, Outcome, Owner};
-use burn_deterministic_recording::{Digest, Level, Origin};
+use burn_deterministic_recording::{Digest, Level, Origin, Record};
 
 fn plain() -> Synthetic {
     let mut plain = training(4, Level::Operations);
@@ -23,7 +23,7 @@ fn recordings_that_agree_are_the_same() {
     assert_eq!(comparison.same(), Some(true));
     assert_eq!((comparison.compared.operations, comparison.compared.states), (34, 4));
     assert!(comparison.to_string().contains("\nSAME: 34 operations and 4 states agree\n"), "{comparison}");
-    assert!(comparison.to_string().contains("environment: the same in all 3 entries"), "{comparison}");
+    assert!(comparison.to_string().contains("environment: the same in all 5 entries"), "{comparison}");
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn operands_older_than_the_recording_are_unknown_and_said_to_be() {
     assert_eq!(cause(&comparison), (&Cause::Kernel(Owner::Library), Some(number(1, 3))));
     let operands = &comparison.difference().expect("one").operation.as_ref().expect("one").operands[0];
     assert_eq!(operands.iter().map(|operand| operand.same).collect::<Vec<_>>(), [Some(true), Some(true), None]);
-    assert!(comparison.to_string().contains("1 of its operands are older than the recording"), "{comparison}");
+    assert!(comparison.to_string().contains("1 of its operands are unknown, because they are older"), "{comparison}");
 
     // With the states, the parameters that step 0 left are known.
     let first = training(3, level);
@@ -314,7 +314,7 @@ fn each_of_many_results_has_its_own_digest() {
     });
     for (output, expected) in [(1, 2), (10, 2)] {
         let mut first = first.clone();
-        let of = |output| Some(Origin { thread: 0, operation: number(0, 2), output });
+        let of = |output| Some(Origin { operation: number(0, 2), output });
         first.change(number(0, 3), |operation| operation.inputs[0].origin = of(0));
         first.change(number(0, 4), |operation| operation.inputs[1].origin = of(output));
         let mut second = first.clone();
@@ -327,4 +327,40 @@ fn each_of_many_results_has_its_own_digest() {
         assert_eq!(comparison.spread.steps[&Some(0)].differing, expected);
         assert_eq!(comparison.spread.others_count, 0, "operation 4 reads what differs");
     }
+}
+
+#[test]
+fn a_result_whose_digest_was_lost_is_neither_equal_nor_different() {
+    let mut first = training(3, Level::Operations);
+    first.change(number(1, 2), |operation| operation.outputs[0].digest = None);
+    let comparison = compared(&first, &training(3, Level::Operations));
+    assert_eq!((comparison.same(), comparison.compared.lost), (Some(true), 1), "{comparison}");
+    assert!(
+        comparison.to_string().contains("SAME as far as is known: 26 operations and 3 states agree"),
+        "{comparison}"
+    );
+
+    // The operation that reads it is the first that is known to differ.
+    let mut second = training(3, Level::Operations);
+    second.corrupt(number(1, 2));
+    let comparison = compared(&first, &second);
+    assert_eq!(cause(&comparison), (&Cause::Kernel(Owner::Library), Some(number(1, 3))));
+    let text = comparison.to_string();
+    assert!(text.contains("But 1 of its operands are unknown"), "{text}");
+    assert!(text.contains("\n1 digest was lost"), "{text}");
+    assert_eq!(comparison.spread.others_count, 0, "what reads both may have the difference from either");
+}
+
+#[test]
+fn what_was_known_at_the_end_counts_where_both_have_an_end() {
+    let first = training(3, Level::Operations);
+    let mut second = first.clone();
+    let Some(Record::End { environment, .. }) = second.records.last_mut() else { panic!("an end") };
+    environment.set("seed", "2");
+    environment.set("device", "Wgpu(DiscreteGpu)");
+    let comparison = compared(&first, &second);
+    let told: Vec<String> = comparison.environment.iter().map(ToString::to_string).collect();
+    assert_eq!(told, ["device: Wgpu(Cpu) against Wgpu(DiscreteGpu)", "seed: 1 against 2"]);
+    second.records.pop();
+    assert!(compared(&first, &second).environment.is_empty(), "the end is not known of both");
 }

@@ -2,6 +2,7 @@
 
 use crate::synthetic::{Synthetic, cause, compared, training};
 use burn_deterministic_recording::diff::{Cause, Outcome};
+use burn_deterministic_recording::report::html;
 use burn_deterministic_recording::{Digest, Level, Origin, Record, State, StateTensor};
 
 fn states(recording: &mut Synthetic) -> Vec<&mut State> {
@@ -15,11 +16,11 @@ fn states(recording: &mut Synthetic) -> Vec<&mut State> {
 /// A tensor without a name.
 fn moment(operation: u64) -> StateTensor {
     StateTensor {
-        origin: Origin { thread: 0, operation, output: 0 },
+        origin: Origin { operation, output: 0 },
         shape: vec![10],
         dtype: "f32".into(),
         parameter: None,
-        digest: Digest([1, 2, 3, 4]),
+        digest: Some(Digest([1, 2, 3, 4])),
     }
 }
 
@@ -90,7 +91,7 @@ fn another_number_of_operations_in_a_step_is_another_program() {
 fn a_tensor_that_is_not_what_its_operation_computed_was_overwritten() {
     let first = training(3, Level::Operations);
     let mut second = first.clone();
-    states(&mut second)[1].tensors[0].digest = Digest([0; 4]);
+    states(&mut second)[1].tensors[0].digest = Some(Digest([0; 4]));
     let comparison = compared(&first, &second);
     assert_eq!(cause(&comparison), (&Cause::Overwritten, None));
     assert_eq!(comparison.state.as_ref().expect("a state").place.step, Some(1));
@@ -116,8 +117,28 @@ fn a_moment_that_differs_is_a_difference() {
     let mut first = training(3, Level::Operations).weights_only();
     states(&mut first)[2].tensors.push(moment(20));
     let mut second = first.clone();
-    states(&mut second)[2].tensors[2].digest = Digest([0; 4]);
+    states(&mut second)[2].tensors[2].digest = Some(Digest([0; 4]));
     let comparison = compared(&first, &second);
     assert_eq!(cause(&comparison).0, &Cause::NotRecorded);
     assert_eq!(comparison.state.expect("a state").names, ["[10] f32"]);
+}
+
+#[test]
+fn a_digest_that_was_lost_is_neither_equal_nor_different() {
+    let first = training(3, Level::Operations).weights_only();
+    let mut second = first.clone();
+    states(&mut second)[1].tensors[0].digest = None;
+    let comparison = compared(&first, &second);
+    assert_eq!((comparison.same(), comparison.compared.digests, comparison.compared.lost), (Some(true), 5, 1));
+    let expected =
+        "\nSAME as far as is known: 0 operations and 3 states agree, but 1 digest was lost: whether its tensor";
+    assert!(comparison.to_string().contains(expected), "{comparison}");
+    assert!(html(&comparison).contains("1 digest was lost"));
+
+    for state in states(&mut second) {
+        state.tensors.iter_mut().for_each(|tensor| tensor.digest = None);
+    }
+    let comparison = compared(&first, &second);
+    assert!(matches!(comparison.outcome, Outcome::Nothing), "{comparison}");
+    assert!(comparison.to_string().contains("NOTHING COMPARED: 6 digests were lost"), "{comparison}");
 }

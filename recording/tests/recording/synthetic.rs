@@ -37,7 +37,7 @@ pub fn place(step: Option<u64>, phase: Phase, label: &str) -> Place {
 
 /// An operand that is a result of thread 0.
 pub fn operand(operation: u64, parameter: Option<&str>) -> Tensor {
-    let origin = Some(Origin { thread: 0, operation, output: 0 });
+    let origin = Some(Origin { operation, output: 0 });
     Tensor { origin, shape: vec![64, 10], dtype: "f32".into(), parameter: parameter.map(str::to_owned) }
 }
 
@@ -57,6 +57,12 @@ pub fn operation(number: u64, place: Place, name: &str, inputs: Vec<Tensor>, val
         draws: Vec::new(),
         error: None,
     }
+}
+
+/// What a program that issued these numbers of operations writes last.
+pub fn end(operations: Vec<u64>) -> Record {
+    let environment = Environment::from_iter([("devices", "Wgpu(Cpu)"), ("seed", "1")]);
+    Record::End { operations, environment }
 }
 
 /// Operations of a step of [`training`].
@@ -106,16 +112,16 @@ pub fn training(steps: u64, level: Level) -> Synthetic {
         weights = [first + 6, first + 7];
         records.extend(operations.drain(..).map(Record::Operation));
         let tensors = (0..).zip(names).map(|(index, name)| StateTensor {
-            origin: Origin { thread: 0, operation: first + 6 + index, output: 0 },
+            origin: Origin { operation: first + 6 + index, output: 0 },
             shape: vec![64, 10],
             dtype: "f32".into(),
             parameter: Some(name.into()),
-            digest: digest(value(6 + index)),
+            digest: Some(digest(value(6 + index))),
         });
         let state = State { thread: 0, operations: first + STEP, place: update, tensors: tensors.collect() };
         records.push(Record::State(state));
     }
-    records.push(Record::End { operations: vec![SETUP + steps * STEP] });
+    records.push(end(vec![SETUP + steps * STEP]));
     let mut all = Synthetic { header: header(level), records };
     all.records.retain(|record| match record {
         Record::Operation(operation) => match level {
@@ -142,11 +148,11 @@ impl Synthetic {
 
     /// Gives a result of thread 0 another value, and all that is computed from it.
     pub fn corrupt(&mut self, number: u64) {
-        let mut changed = vec![Origin { thread: 0, operation: number, output: 0 }];
+        let mut changed = vec![Origin { operation: number, output: 0 }];
         for record in &mut self.records {
             match record {
                 Record::Operation(operation) => {
-                    let of = |output| Origin { thread: operation.thread, operation: operation.number, output };
+                    let of = |output| Origin { operation: operation.number, output };
                     let read = operation.inputs.iter().any(|input| input.origin.is_some_and(|o| changed.contains(&o)));
                     if read || changed.contains(&of(0)) {
                         for output in &mut operation.outputs {
@@ -157,7 +163,7 @@ impl Synthetic {
                 }
                 Record::State(state) => {
                     for tensor in state.tensors.iter_mut().filter(|tensor| changed.contains(&tensor.origin)) {
-                        tensor.digest.0[0] = !tensor.digest.0[0];
+                        tensor.digest = tensor.digest.map(|Digest([a, b, c, d])| Digest([!a, b, c, d]));
                     }
                 }
                 _ => {}

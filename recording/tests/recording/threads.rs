@@ -1,10 +1,10 @@
 //! Programs with several threads.
 
-use crate::synthetic::{Synthetic, cause, compared, digest, header, operand, operation, place};
+use crate::synthetic::{Synthetic, cause, compared, digest, end, header, operand, operation, place};
 use burn_deterministic_recording::diff::{Cause, Outcome, Owner};
-use burn_deterministic_recording::{Level, Operation, Origin, Phase, Record, Thread};
+use burn_deterministic_recording::{Level, Operation, Phase, Record, Thread};
 
-/// Workers upload batches, worker by worker; thread 0 multiplies batch after batch by a weight.
+/// Workers upload batches, worker by worker; thread 0 receives each, and multiplies a weight by it.
 fn loader(workers: u32, batches: u64) -> Synthetic {
     let mut operations = vec![operation(0, place(None, Phase::Forward, ""), "upload", vec![], 1)];
     for batch in 0..batches {
@@ -12,10 +12,12 @@ fn loader(workers: u32, batches: u64) -> Synthetic {
         let mut upload = operation(number, place(None, Phase::Forward, ""), "upload", vec![], 1000 + batch);
         upload.thread = worker;
         operations.push(upload);
-        let mut data = operand(number, None);
-        data.origin = Some(Origin { thread: worker, operation: number, output: 0 });
-        let place = place(Some(batch), Phase::Forward, "");
-        operations.push(operation(1 + batch, place, "float_matmul", vec![operand(0, None), data], 2000 + batch));
+        let (place, received) = (place(Some(batch), Phase::Forward, ""), 1 + 2 * batch);
+        let mut receive = operation(received, place.clone(), Operation::RECEIVE, vec![], 1000 + batch);
+        receive.kernels.clear();
+        operations.push(receive);
+        let inputs = vec![operand(0, None), operand(received, None)];
+        operations.push(operation(received + 1, place, "float_matmul", inputs, 2000 + batch));
     }
     recorded(operations)
 }
@@ -26,7 +28,7 @@ fn recorded(operations: Vec<Operation>) -> Synthetic {
     let mut counts = vec![0; threads as usize];
     operations.iter().for_each(|operation| counts[operation.thread as usize] += 1);
     records.extend(operations.into_iter().map(Record::Operation));
-    records.push(Record::End { operations: counts });
+    records.push(end(counts));
     Synthetic { header: header(Level::Operations), records }
 }
 
@@ -40,19 +42,14 @@ fn operations(recording: &mut Synthetic) -> Vec<&mut Operation> {
 
 /// Gives threads other numbers.
 fn renumber(recording: &mut Synthetic, number: impl Fn(u32) -> u32) {
-    for operation in operations(recording) {
-        operation.thread = number(operation.thread);
-        for origin in operation.inputs.iter_mut().filter_map(|input| input.origin.as_mut()) {
-            origin.thread = number(origin.thread);
-        }
-    }
+    operations(recording).into_iter().for_each(|operation| operation.thread = number(operation.thread));
 }
 
 #[test]
 fn records_of_threads_may_come_in_any_order() {
     let first = loader(3, 12);
     let mut second = first.clone();
-    // All of the workers first; then all of thread 0 first, before what it reads.
+    // All of the workers first; then all of thread 0 first.
     for key in [(|thread| thread == 0) as fn(u32) -> bool, |thread| thread != 0] {
         second.records.sort_by_key(|record| match record {
             Record::Operation(operation) => (1, key(operation.thread)),
@@ -61,15 +58,7 @@ fn records_of_threads_may_come_in_any_order() {
         });
         let comparison = compared(&first, &second);
         assert!(matches!(comparison.outcome, Outcome::Same), "{comparison}");
-        assert_eq!(comparison.compared.operations, 25);
-        let mut third = second.clone();
-        operations(&mut third)
-            .into_iter()
-            .filter(|o| o.thread == 2 || o.name == "float_matmul" && o.number % 3 == 2)
-            .for_each(|operation| operation.outputs[0].digest = Some(digest(9)));
-        let comparison = compared(&second, &third);
-        assert_eq!(cause(&comparison), (&Cause::Data { reordered: false }, Some(0)), "{comparison}");
-        assert_eq!(comparison.spread.others_count, 3, "three more uploads of the worker, and no product: {comparison}");
+        assert_eq!(comparison.compared.operations, 37);
     }
 }
 
@@ -86,42 +75,34 @@ fn workers_with_other_numbers_are_matched_by_what_they_do() {
     operations(&mut second).into_iter().find(|o| o.name == "float_matmul").expect("one").outputs[0].digest =
         Some(digest(9));
     let comparison = compared(&first, &second);
-    assert_eq!(cause(&comparison), (&Cause::Kernel(Owner::Library), Some(1)));
-    let pair = comparison.difference().expect("one").operation.clone().expect("one");
-    assert_eq!(pair.operands[1][1].producer.as_ref().expect("the upload").0.number, 0, "in its own numbers");
+    assert_eq!(cause(&comparison), (&Cause::Kernel(Owner::Library), Some(2)));
+}
+
+/// The indices of what thread 0 receives.
+fn received(recording: &Synthetic) -> Vec<usize> {
+    let received = |record: &Record| matches!(record, Record::Operation(o) if o.name == Operation::RECEIVE);
+    (0..recording.records.len()).filter(|&index| received(&recording.records[index])).collect()
 }
 
 #[test]
-fn batches_that_arrive_in_another_order_are_told_from_other_data() {
+fn tensors_of_another_thread_that_differ_are_told_from_those_in_another_order() {
     let first = loader(2, 12);
     let mut second = first.clone();
-    // Thread 0 takes batch 3 from worker 2 before batch 2 from worker 1.
-    let mut products: Vec<&mut Operation> =
-        operations(&mut second).into_iter().filter(|operation| operation.name == "float_matmul").collect();
-    let origins = [products[2].inputs[1].origin, products[3].inputs[1].origin];
-    (products[2].inputs[1].origin, products[3].inputs[1].origin) = (origins[1], origins[0]);
-    products[2].outputs[0].digest = Some(digest(3003));
-    products[3].outputs[0].digest = Some(digest(3002));
+    let [third, fourth] = [2, 3].map(|batch| received(&first)[batch]);
+    for (index, other) in [(third, 1003), (fourth, 1002)] {
+        let Record::Operation(receive) = &mut second.records[index] else { panic!("an operation") };
+        receive.outputs[0].digest = Some(digest(other));
+    }
     let comparison = compared(&first, &second);
-    assert_eq!(cause(&comparison), (&Cause::Arrival, Some(3)));
-    assert_eq!(comparison.spread.others_count, 0, "{comparison}");
-}
+    assert_eq!(cause(&comparison), (&Cause::Received { reordered: true }, Some(5)));
+    let text = comparison.to_string();
+    assert!(text.contains("DIFFERENT: tensors of another thread come in another order"), "{text}");
+    assert!(text.contains("whether it does on the host or on the device is not known from this thread"), "{text}");
 
-#[test]
-fn the_same_batch_by_another_worker_is_the_same() {
-    let mut second = loader(2, 4);
-    // Both batches are equal: which worker made which does not matter.
-    let mut uploads: Vec<&mut Operation> =
-        operations(&mut second).into_iter().filter(|o| o.name == "upload" && o.thread > 0 && o.number == 0).collect();
-    assert_eq!(uploads.len(), 2);
-    uploads[1].outputs[0].digest = Some(digest(1000));
-    let first = second.clone();
-    let mut products: Vec<&mut Operation> =
-        operations(&mut second).into_iter().filter(|operation| operation.name == "float_matmul").collect();
-    let origins = [products[0].inputs[1].origin, products[1].inputs[1].origin];
-    (products[0].inputs[1].origin, products[1].inputs[1].origin) = (origins[1], origins[0]);
+    let Record::Operation(receive) = &mut second.records[fourth] else { panic!("an operation") };
+    receive.outputs[0].digest = Some(digest(9));
     let comparison = compared(&first, &second);
-    assert!(matches!(comparison.outcome, Outcome::Same), "{comparison}");
+    assert_eq!(cause(&comparison), (&Cause::Received { reordered: false }, Some(5)));
 }
 
 #[test]
