@@ -101,7 +101,7 @@ extern "C" fn wait() {
         return;
     }
     // Blocks still begin: what a recording would lose runs now.
-    record::run_queued(LIMIT);
+    record::end(LIMIT);
     ENDING.store(true, Ordering::Relaxed);
     for device in device::in_use() {
         *WORKING.lock().unwrap_or_else(PoisonError::into_inner) += 1;
@@ -116,12 +116,10 @@ extern "C" fn wait() {
         let _ =
             writeln!(std::io::stderr(), "burn-deterministic: a device still works after {LIMIT:?}; the process ends");
     }
-    record::end();
 }
 
 fn finish(device: &CubeDevice) {
     let working = Working;
-    record::devices_end();
     // On the device's own thread, which all that is launched passes through.
     let _ = device.client().exclusive(move || {
         let _ = read_sync(device.client().sync());

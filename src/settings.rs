@@ -73,7 +73,7 @@ impl Determinism {
     /// in the program an operation is.
     ///
     /// The environment variables `BURN_DETERMINISTIC_RECORD=FILE` and
-    /// `BURN_DETERMINISTIC_RECORD_LEVEL=weights|operations|operations:FIRST-LAST` do the same where the settings do not.
+    /// `BURN_DETERMINISTIC_RECORD_LEVEL=weights|operations|operations:FIRST-LAST` do the same, and come before the settings.
     ///
     /// The bits of the program do not change.
     pub fn record(self, path: impl Into<PathBuf>, level: Level) -> Self {

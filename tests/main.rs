@@ -56,6 +56,7 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("observed_fault", recordings::programs::observed_fault),
     ("observed_training", recordings::programs::observed_training),
     ("recorded_batches", recordings::programs::batches),
+    ("unmarked", recordings::unmarked::unmarked),
     ("unwritable", recordings::failures::unwritable),
     ("unwritable_observed", recordings::failures::unwritable_observed),
     ("mlp", || trained(programs::mlp::train)),

@@ -41,10 +41,13 @@ pub(super) fn facts() -> Environment {
     facts
 }
 
+/// Words in the names of variables that hold secrets, which belong in no file that people share: `NVIDIA_API_KEY`.
+const SECRETS: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
+
 /// Whether a variable of this name can change bits.
 fn decides(name: &str) -> bool {
     let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
-    starts(&PREFIXES) && !starts(&IRRELEVANT)
+    starts(&PREFIXES) && !starts(&IRRELEVANT) && !SECRETS.iter().any(|word| name.contains(word))
 }
 
 /// The files in `folder` and above it that Burn and CubeCL look for. Each takes the nearest with a section for it; all are
@@ -74,7 +77,16 @@ mod tests {
         for name in ["BURN_DEVICE", "CUDA_VISIBLE_DEVICES", "VK_DRIVER_FILES", "CUDA_EMULATOR_SEED", "LP_NUM_THREADS"] {
             assert!(decides(name), "{name}");
         }
-        for name in ["BURN_DETERMINISTIC_RECORD", "HOSTNAME", "RUST_LOG", "CUBECL_DEBUG_LOG", "MY_CUDA_", "PWD"] {
+        for name in [
+            "NVIDIA_API_KEY",
+            "BURN_CENTRAL_TOKEN",
+            "BURN_DETERMINISTIC_RECORD",
+            "HOSTNAME",
+            "RUST_LOG",
+            "CUBECL_DEBUG_LOG",
+            "MY_CUDA_",
+            "PWD",
+        ] {
             assert!(!decides(name), "{name}");
         }
     }

@@ -3,6 +3,7 @@
 use super::seeded_only;
 use super::thread::{Source, Thread, key_of_seed};
 use super::threads::{change, lock, with_thread};
+use crate::record::note_seed;
 use crate::settings::is_op_determinism_enabled;
 use burn_backend::StreamId;
 use core::cell::Cell;
@@ -29,6 +30,7 @@ use core::cell::Cell;
 /// of that use: where several threads share a model, call [`initialize`](crate::initialize) before.
 pub fn set_random_seed(seed: u64) {
     LAST.set(Some(seed));
+    note_seed(seed);
     if !is_op_determinism_enabled() {
         seeded_only::watch();
     }

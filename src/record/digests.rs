@@ -5,7 +5,7 @@ use burn_backend::{DType, Shape};
 use burn_cubecl::CubeBackend;
 use burn_cubecl::kernel::untile;
 use burn_cubecl_fusion::CubeFusionHandle;
-use burn_deterministic_kernels::digest::{Partials, launch, most_tensors};
+use burn_deterministic_kernels::digest::{MAX_BYTES, Partials, launch, most_tensors};
 use burn_ir::{BackendIr, TensorHandle};
 use cubecl::client::Client;
 use cubecl::ir::{ElemType, UIntKind};
@@ -19,25 +19,27 @@ const WAITING_BYTES: usize = 1 << 26;
 /// Digests of one device: tensors that wait for a launch, and launches that wait to be read.
 #[derive(Default)]
 pub(super) struct Digests {
-    /// A read borrows it for as long as it lasts, on another thread: one value for each device is never freed.
-    client: Option<&'static Client>,
+    client: Option<Client>,
     tensors: Vec<cubecl::std::tensor::TensorHandle>,
     bytes: usize,
     launched: Vec<Partials>,
-    /// Digests asked for since the last read.
+    /// Digests asked for since the last take.
     asked: usize,
 }
 
 impl Digests {
-    /// Asks for the digest of a tensor: its number among those of the next [`read`](Self::read). `None` for a tensor of
-    /// 2^32 elements or more, which has none.
+    /// Asks for the digest of a tensor: its number among those of the next [`take`](Self::take). `None` for a tensor of more
+    /// than [`MAX_BYTES`], which has none.
     pub(super) fn ask(&mut self, handle: &CubeFusionHandle, shape: &Shape) -> Option<usize> {
-        u32::try_from(shape.num_elements()).ok()?;
-        let client = *self.client.get_or_insert_with(|| Box::leak(Box::new(handle.client.clone())));
+        let most = most_tensors(self.client.get_or_insert_with(|| handle.client.clone()));
         let tensor = plain(handle.clone(), shape);
-        self.bytes += tensor.shape().iter().product::<usize>() * tensor.dtype.size();
+        let bytes = tensor.shape().iter().product::<usize>() * tensor.dtype.size();
+        if bytes > MAX_BYTES {
+            return None;
+        }
+        self.bytes += bytes;
         self.tensors.push(tensor);
-        if self.tensors.len() == most_tensors(client) || self.bytes >= WAITING_BYTES {
+        if self.tensors.len() == most || self.bytes >= WAITING_BYTES {
             self.launch();
         }
         self.asked += 1;
@@ -49,20 +51,17 @@ impl Digests {
         self.launched.len() >= LAUNCHES
     }
 
-    /// Has all digests asked for so far read, without waiting for them.
-    pub(super) fn read(&mut self) -> Pending {
+    /// All digests asked for so far, to be read by another thread: a read waits for what has been submitted before.
+    pub(super) fn take(&mut self) -> Pending {
         self.launch();
         self.asked = 0;
-        let launched = core::mem::take(&mut self.launched);
-        let Some(client) = self.client.filter(|_| !launched.is_empty()) else { return Pending::default() };
-        let handles = launched.iter().map(Partials::handle).collect();
-        Pending { read: Some((client, Box::pin(client.read_async(handles)))), launched }
+        Pending { client: self.client.clone(), launched: core::mem::take(&mut self.launched) }
     }
 
     fn launch(&mut self) {
         let tensors = core::mem::take(&mut self.tensors);
         self.bytes = 0;
-        if let Some(client) = self.client.filter(|_| !tensors.is_empty()) {
+        if let Some(client) = self.client.as_ref().filter(|_| !tensors.is_empty()) {
             let launched = launch(client, tensors);
             self.launched.push(launched.unwrap_or_else(|error| panic!("recording: {error}")));
         }

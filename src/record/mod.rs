@@ -13,6 +13,7 @@
 
 mod count;
 mod digests;
+mod end;
 mod issue;
 mod left_out;
 mod mark;
@@ -26,9 +27,10 @@ mod writer;
 
 pub use scope::{Scope, epoch, label, name_parameters, step};
 
-pub(crate) use issue::{MARK, run_queued};
+pub(crate) use end::{end, note_seed};
+pub(crate) use issue::MARK;
 pub(crate) use left_out::leave_out;
-pub(crate) use recorder::{Run, Together, devices_end, each_operation, ends_step, freed, launched};
+pub(crate) use recorder::{Run, Together, each_operation, ends_step, freed, launched};
 pub(crate) use scope::Steps;
 pub(crate) use settings::of_environment;
-pub(crate) use writer::{end, is_recording, prepare};
+pub(crate) use writer::{is_recording, prepare};

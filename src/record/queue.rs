@@ -21,6 +21,8 @@ pub(super) struct Queue {
     pub(super) backward_passes: u64,
     /// The operations before the present one.
     pub(super) before_backward: u64,
+    /// The operations before the present update.
+    before_update: u64,
     /// The number of the step that the next batch begins.
     pub(super) next_batch: u64,
     /// The operations before the present batch.
@@ -49,6 +51,7 @@ impl Queue {
             has_state: false,
             backward_passes: 0,
             before_backward: 0,
+            before_update: 0,
             next_batch: 0,
             before_batch: 0,
         };
@@ -73,6 +76,17 @@ impl Queue {
     /// Whether the end of an update would be the end of the step: the program does not say where steps are.
     pub(super) fn is_updating(&self) -> bool {
         !self.says_steps && self.place.phase == Phase::Update
+    }
+
+    /// The update begins with the next operation.
+    pub(super) fn update(&mut self) {
+        self.before_update = self.operations();
+        self.place.phase = Phase::Update;
+    }
+
+    /// Whether the operation of this number is of the present update.
+    pub(super) fn updated(&self, operation: u64) -> bool {
+        self.place.phase == Phase::Update && operation >= self.before_update
     }
 
     /// Whether a step ends because a backward pass begins: the update that ended it was not recognised.

@@ -3,7 +3,6 @@
 use super::digests::Digests;
 use super::left_out::is_left_out;
 use super::mark::Mark;
-use super::parameters;
 use super::queue::Queue;
 use super::writer::{Incomplete, is_recording, level, write};
 use crate::catalogue;
@@ -109,10 +108,22 @@ pub(crate) fn ends_step(operations: &[OperationIr], bind: impl Fn(&OperationIr) 
     records()
         && with(|recorder| {
             let Some(queue) = recorder.queues.get(&StreamId::current()) else { return false };
-            operations.iter().any(|operation| match operation {
-                OperationIr::Drop(_) if queue.is_updating() => recorder.ends_by_drop(queue, &bind(operation)),
-                operation => queue.ends_by_pass(begins_backward_pass(operation)),
-            })
+            if operations.iter().any(|operation| queue.ends_by_pass(begins_backward_pass(operation))) {
+                return true;
+            }
+            let drops = || operations.iter().any(|operation| matches!(operation, OperationIr::Drop(_)));
+            if queue.says_steps || queue.place.phase == Phase::Forward || !drops() {
+                return false;
+            }
+            let operations: Vec<_> = operations.iter().map(bind).collect();
+            let updates = queue.is_updating() || operations.iter().any(|operation| recorder.updates(queue, operation));
+            let outputs: HashSet<_> =
+                operations.iter().flat_map(OperationIr::outputs).map(|output| output.id).collect();
+            let drops_updated = |operation: &OperationIr| match operation {
+                OperationIr::Drop(tensor) => outputs.contains(&tensor.id) || recorder.is_updated(queue, tensor),
+                _ => false,
+            };
+            updates && operations.iter().any(drops_updated)
         })
 }
 
@@ -278,8 +289,8 @@ pub(super) fn streams() -> Vec<StreamId> {
     streams
 }
 
-/// Has what is noted of all devices written, of which none begins a block any more.
-pub(crate) fn devices_end() {
+/// Has what is noted of all devices written.
+pub(super) fn send_all() {
     let recorders = RECORDERS.lock().unwrap_or_else(PoisonError::into_inner).clone();
     recorders.into_iter().for_each(|recorder| recorder.lock().unwrap_or_else(PoisonError::into_inner).send());
 }
@@ -290,7 +301,7 @@ impl Recorder {
         let records = &mut self.records;
         self.queues.entry(StreamId::current()).or_insert_with(|| {
             let (queue, record) = Queue::new();
-            records.push(Incomplete { record, digests: Vec::new() });
+            records.push(Incomplete { record, operation: None, digests: Vec::new() });
             queue
         })
     }
@@ -317,7 +328,8 @@ impl Recorder {
     ) {
         let thread = self.queue().number;
         for tensor in tensors.filter(|_| in_full) {
-            if self.live.get(&tensor.id).is_none_or(|live| live.thread != thread) && !received.contains_key(&tensor.id) {
+            if self.live.get(&tensor.id).is_none_or(|live| live.thread != thread) && !received.contains_key(&tensor.id)
+            {
                 received.insert(tensor.id, self.digest(tensor, handles));
             }
         }
@@ -340,17 +352,18 @@ impl Recorder {
                     let outputs = vec![output(input, None)];
                     let receive = Operation { outputs, ..self.operation(number, Operation::RECEIVE) };
                     let digest = received.get(&input.id).copied().flatten();
-                    self.record(Record::Operation(receive), vec![digest]);
+                    self.record(Record::Operation(receive), None, vec![digest]);
                 }
             }
         }
-        let inputs = operation.inputs().map(|input| self.live[&input.id].tensor());
+        let inputs = operation.inputs().map(|input| self.live[&input.id].tensor(thread));
         let inputs = if in_full { inputs.collect() } else { Vec::new() };
         let (role, updated) = self.role(operation);
         let number = self.queue().count();
         let (mut outputs, mut digests) = (Vec::new(), Vec::new());
         for (index, tensor) in operation.outputs().enumerate() {
-            let updated = updated.as_ref().filter(|updated| updated.shape == tensor.shape && updated.dtype == tensor.dtype);
+            let updated =
+                updated.as_ref().filter(|updated| updated.shape == tensor.shape && updated.dtype == tensor.dtype);
             let parameter = updated.and_then(|updated| updated.parameter.clone());
             if in_full {
                 outputs.push(output(tensor, parameter.as_deref()));
@@ -363,8 +376,7 @@ impl Recorder {
             self.live.remove(&input.id);
         }
         if in_full {
-            let operation = Operation {
-                parameters: parameters::of(operation),
+            let record = Operation {
                 inputs,
                 outputs,
                 kernels: ran.kernels.iter().map(|&kernel| kernel.to_owned()).collect(),
@@ -372,7 +384,7 @@ impl Recorder {
                 error: ran.error,
                 ..self.operation(number, name(operation))
             };
-            self.record(Record::Operation(operation), digests);
+            self.record(Record::Operation(record), Some(operation), digests);
         }
     }
 
@@ -386,22 +398,48 @@ impl Recorder {
         let queue = self.queue();
         let (phase, is_first, before) = (queue.place.phase, !queue.has_state, queue.before_backward);
         let consumed = operation.inputs().filter(|input| input.status == TensorStatus::ReadWrite);
-        let consumed = consumed.map(|input| &self.live[&input.id]);
-        let outlives = |live: &&Live| match live.role {
+        let consumed: Vec<&Live> = consumed.map(|input| &self.live[&input.id]).collect();
+        let outlives = |live: &&&Live| match live.role {
             Role::Outlives | Role::Updated => true,
             Role::Initial => is_first && live.origin.operation < before && adds(operation),
             Role::Temporary => false,
         };
         // A parameter first: the step counts of an optimizer outlive steps too.
-        let of = |live: &Live| Updated { shape: live.shape.clone(), dtype: live.dtype, parameter: live.parameter.clone() };
-        let mut updated = consumed.clone().find(|live| live.parameter.is_some()).map(of);
+        let of =
+            |live: &&Live| Updated { shape: live.shape.clone(), dtype: live.dtype, parameter: live.parameter.clone() };
+        let mut updated = consumed.iter().find(|live| live.parameter.is_some()).map(of);
         if phase != Phase::Forward {
-            updated = updated.or_else(|| consumed.clone().find(outlives).map(of));
-            if updated.is_some() {
-                self.queue().place.phase = Phase::Update;
+            updated = updated.or_else(|| consumed.iter().find(outlives).map(of));
+            if updated.is_some() && queue.place.phase == Phase::Backward {
+                self.queue().update();
             }
         }
         (if is_initial { Role::Initial } else { Role::Temporary }, updated)
+    }
+
+    /// The tensors that an operation consumes.
+    fn consumed<'a>(&'a self, operation: &'a OperationIr) -> impl Iterator<Item = &'a Live> {
+        let consumed = operation.inputs().filter(|input| input.status == TensorStatus::ReadWrite);
+        consumed.filter_map(|input| self.live.get(&input.id))
+    }
+
+    /// Whether the update of a step begins with `operation`, if it comes after a backward pass.
+    fn updates(&self, queue: &Queue, operation: &OperationIr) -> bool {
+        is_elementwise(operation) && self.consumed(operation).any(|live| outlives(queue, live, operation))
+    }
+
+    /// Whether the present update made the tensor.
+    fn is_updated(&self, queue: &Queue, tensor: &TensorIr) -> bool {
+        self.live
+            .get(&tensor.id)
+            .is_some_and(|live| live.thread == queue.number && queue.updated(live.origin.operation))
+    }
+
+    /// Whether a tensor lives that the present update made.
+    pub(super) fn has_updated(&mut self) -> bool {
+        self.queue();
+        let queue = &self.queues[&StreamId::current()];
+        self.live.values().any(|live| live.thread == queue.number && queue.updated(live.origin.operation))
     }
 
     /// Notes a tensor that lives from now on.
@@ -431,8 +469,7 @@ impl Recorder {
 
     /// Whether `operation`, in global form, ends a step of `queue` by freeing what an update made: the model is freed.
     fn ends_by_drop(&self, queue: &Queue, operation: &OperationIr) -> bool {
-        let updated = |tensor: &TensorIr| self.live.get(&tensor.id).is_some_and(|live| live.role == Role::Updated);
-        queue.is_updating() && matches!(operation, OperationIr::Drop(tensor) if updated(tensor))
+        queue.is_updating() && matches!(operation, OperationIr::Drop(tensor) if self.is_updated(queue, tensor))
     }
 
     /// Forgets tensors that are no more: threads free those of others without an operation.
@@ -446,8 +483,8 @@ impl Recorder {
         }
     }
 
-    pub(super) fn record(&mut self, record: Record, digests: Vec<Option<usize>>) {
-        self.records.push(Incomplete { record, digests });
+    pub(super) fn record(&mut self, record: Record, operation: Option<&OperationIr>, digests: Vec<Option<usize>>) {
+        self.records.push(Incomplete { record, operation: operation.cloned(), digests });
     }
 
     /// Has the records written if many digests wait: not while an operation runs, which may have asked for some.
@@ -460,8 +497,17 @@ impl Recorder {
     pub(super) fn send(&mut self) {
         let records = core::mem::take(&mut self.records);
         if !records.is_empty() {
-            write(records, self.digests.read());
+            write(records, self.digests.take());
         }
+    }
+}
+
+/// Whether a tensor that `operation` consumes outlives steps.
+fn outlives(queue: &Queue, live: &Live, operation: &OperationIr) -> bool {
+    match live.role {
+        Role::Outlives | Role::Updated => true,
+        Role::Initial => !queue.has_state && live.origin.operation < queue.before_backward && adds(operation),
+        Role::Temporary => false,
     }
 }
 

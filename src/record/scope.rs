@@ -64,7 +64,9 @@ pub fn label(name: impl Into<String>) -> Scope {
 /// ```
 ///
 /// A loop over the batches of this crate's [`DataLoader`](crate::data::DataLoader) needs none: each batch is a step, and a
-/// `step` within it names it. Without either, each backward pass begins a step. Where nothing is recorded it does nothing.
+/// `step` within it names it and those after it. Without either, each backward pass is of a step, which ends at the first
+/// operation that is not element-wise after its update, or when the next backward pass begins: an optimizer whose updates
+/// contain matrix products (Muon) needs `step`. Where nothing is recorded it does nothing.
 pub fn step(number: u64) -> Scope {
     Scope::new(|| Mark::Step(number), Mark::StepEnds)
 }

@@ -1,8 +1,9 @@
 //! Where steps begin and end.
 //!
-//! A program says so by `step` or a loader's batches. Where it does not, a step ends after the update, which is recognised by
-//! element-wise operations on what was there before: at the first operation of another kind, when the model is freed, or when the process ends. What no update is
-//! recognised in ends when the next backward pass begins.
+//! A program says so by `step` or a loader's batches. Where it does not, a step ends after its update: at the first operation
+//! that is not element-wise, when a tensor that the update has written is freed, or when the process ends. The update begins with
+//! the first element-wise operation after a backward pass that consumes a tensor from before the step. Where none does, the step
+//! ends when the next backward pass begins.
 
 use super::mark::Mark;
 use super::queue::Begun;
@@ -91,7 +92,13 @@ impl Recorder {
                     }
                 }
             }
-            Mark::ProcessEnds if self.queue().is_updating() => self.update_ends(handles),
+            Mark::ProcessEnds if self.queue().is_updating() => {
+                // A model that is gone may not have been computed to its end.
+                self.forget(handles);
+                if self.has_updated() {
+                    self.update_ends(handles);
+                }
+            }
             Mark::ProcessEnds => {}
         }
     }
@@ -137,7 +144,7 @@ impl Recorder {
                 digest: None,
             });
         }
-        self.record(Record::State(State { thread, operations, place, tensors }), digests);
+        self.record(Record::State(State { thread, operations, place, tensors }), None, digests);
         self.send();
     }
 }

@@ -1,39 +1,30 @@
 //! The thread that writes the file.
 
-use super::count;
+use super::{count, parameters};
 use crate::error::Error;
-use burn_backend::read_sync;
 use burn_deterministic_kernels::digest::Partials;
 use burn_deterministic_recording::{Digest, Environment, Header, Level, Record, Writer};
+use burn_ir::OperationIr;
 use core::sync::atomic::{AtomicBool, Ordering};
-use core::time::Duration;
-use cubecl::bytes::Bytes;
 use cubecl::client::Client;
-use cubecl::server::ServerError;
 use std::io::Write;
 use std::path::PathBuf;
-use std::pin::Pin;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 
-/// How long the end of the process waits for the file.
-const LIMIT: Duration = Duration::from_secs(60);
-
-/// Buffers that are being read.
-pub(super) type Read = Pin<Box<dyn Future<Output = Result<Vec<Bytes>, ServerError>> + Send>>;
-
-/// Digests that are being read.
+/// Digests to be read.
 #[derive(Default)]
 pub(super) struct Pending {
-    /// The device, and the read of all.
-    pub(super) read: Option<(&'static Client, Read)>,
+    pub(super) client: Option<Client>,
     pub(super) launched: Vec<Partials>,
 }
 
 /// A record, and where in it which of the digests belong.
 pub(super) struct Incomplete {
     pub(super) record: Record,
+    /// Whose parameters belong in it.
+    pub(super) operation: Option<OperationIr>,
     /// By output or tensor of the record.
     pub(super) digests: Vec<Option<usize>>,
 }
@@ -47,9 +38,6 @@ enum Message {
 static RECORDING: AtomicBool = AtomicBool::new(false);
 
 static LEVEL: OnceLock<Level> = OnceLock::new();
-
-/// What is known of the environment when the process ends: by then devices are in use and seeds are set.
-static ENVIRONMENT: Mutex<Option<Environment>> = Mutex::new(None);
 
 static SENDER: Mutex<Option<Sender<Message>>> = Mutex::new(None);
 
@@ -116,20 +104,11 @@ pub(super) fn write(records: Vec<Incomplete>, digests: Pending) {
     }
 }
 
-/// Has the end of the recording say `environment`.
-pub(super) fn note_environment(environment: Environment) {
-    *ENVIRONMENT.lock().unwrap_or_else(PoisonError::into_inner) = Some(environment);
-}
-
-/// Ends the recording, if there is one, and waits until the file is written.
-pub(crate) fn end() {
-    let Some(sender) = sender_lock().take() else { return };
-    let (done, ended) = channel();
-    let environment = ENVIRONMENT.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
-    if sender.send(Message::End { operations: count::all(), environment, done }).is_ok()
-        && let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(LIMIT)
-    {
-        say(&format!("the recording is not written after {LIMIT:?}; the process ends, and the file is cut"));
+/// Ends the recording, if there is one; `done` is told when the file is written.
+pub(super) fn end(environment: Environment, done: Sender<()>) {
+    RECORDING.store(false, Ordering::Relaxed);
+    if let Some(sender) = sender_lock().take() {
+        let _ = sender.send(Message::End { operations: count::all(), environment, done });
     }
 }
 
@@ -161,16 +140,17 @@ fn report(result: &Result<(), burn_deterministic_recording::Error>) {
     }
 }
 
-fn say(what: &str) {
+/// Writes a line to standard error.
+pub(super) fn say(what: &str) {
     // A closed standard error must not become a panic.
     let _ = writeln!(std::io::stderr(), "burn-deterministic: {what}");
 }
 
 impl Pending {
     fn wait(self) -> Vec<Option<[u32; 4]>> {
-        let Some((client, read)) = self.read else { return Vec::new() };
+        let Some(client) = self.client else { return Vec::new() };
         let of = |partials: &Partials, bytes: &[u8]| partials.digests(bytes).into_iter().map(Some).collect::<Vec<_>>();
-        match read_sync(read) {
+        match client.read(self.launched.iter().map(Partials::handle).collect()) {
             Ok(bytes) => self.launched.iter().zip(&bytes).flat_map(|(partials, bytes)| of(partials, bytes)).collect(),
             // One tensor that was never written fails them all. The program learns of it at its next read, and the record
             // stays without its digest.
@@ -190,6 +170,7 @@ impl Incomplete {
         let digests = self.digests.iter().map(|number| read.get((*number)?).copied().flatten().map(Digest));
         match &mut record {
             Record::Operation(operation) => {
+                operation.parameters = self.operation.as_ref().map(parameters::of).unwrap_or_default();
                 operation.outputs.iter_mut().zip(digests).for_each(|(output, digest)| output.digest = digest);
             }
             Record::State(state) => {

@@ -4,6 +4,7 @@ mod agreement;
 pub mod failures;
 mod faults;
 pub mod programs;
+pub mod unmarked;
 
 use crate::process::{Folder, Program};
 use burn_deterministic_recording::Recording;

@@ -45,7 +45,7 @@ const WORDS_A_UNIT: usize = 64;
 const MAX_CUBES: usize = 256;
 
 /// Tensors of a launch at most, on a device that binds so many buffers.
-const MAX_TENSORS: usize = 8;
+const MAX_TENSORS: usize = 16;
 
 /// Bindings of a launch besides its tensors: the result, the metadata and the scalars.
 const OTHER_BINDINGS: usize = 3;
@@ -60,17 +60,20 @@ pub struct Partials {
     cubes: usize,
 }
 
-/// How many tensors [`launch`] takes.
+/// Bytes of a tensor at most: a unit counts words in 32 bits, and adds those of a round to the last one.
+pub const MAX_BYTES: usize = (u32::MAX as usize - MAX_CUBES * crate::grid::UNITS as usize) * size_of::<u32>();
+
+/// How many tensors [`launch`] takes: a power of two.
 pub fn most_tensors(client: &Client) -> usize {
     let bindings = client.properties().hardware.max_bindings as usize;
-    bindings.saturating_sub(OTHER_BINDINGS).clamp(1, MAX_TENSORS)
+    1 << bindings.saturating_sub(OTHER_BINDINGS).clamp(1, MAX_TENSORS).ilog2()
 }
 
 /// Launches the digests of `tensors`. Waits for nothing. A tensor that is not contiguous is copied.
 ///
 /// # Errors
 ///
-/// [`KernelError::Shape`] for a tensor of 2^32 elements or more, [`KernelError::Device`] when the device has no cubes of
+/// [`KernelError::Shape`] for a tensor of more than [`MAX_BYTES`], [`KernelError::Device`] when the device has no cubes of
 /// [`UNITS`](crate::grid::UNITS) units.
 ///
 /// # Panics
@@ -81,10 +84,14 @@ pub fn launch(client: &Client, tensors: Vec<TensorHandle>) -> Result<Partials, K
     device::require_units(client, KERNEL, crate::grid::UNITS)?;
     let word = ElemType::UInt(UIntKind::U32);
     let (mut inputs, mut lengths, mut masks) = (SequenceArg::new(), SequenceArg::new(), SequenceArg::new());
-    let (mut bytes, mut longest) = (Vec::new(), 0);
+    let (mut bytes, mut longest, mut first) = (Vec::new(), 0, None);
     for tensor in tensors {
         let elements = checked_elements(KERNEL, tensor.shape())?;
         let size = elements * tensor.dtype.size();
+        if size > MAX_BYTES {
+            let reason = format!("{:?} has {size} bytes, more than {MAX_BYTES}", tensor.shape());
+            return Err(KernelError::Shape { kernel: KERNEL, reason });
+        }
         let length = size.div_ceil(size_of::<u32>());
         let handle = match elements {
             // A kernel binds no empty buffer, and reads nothing of this one.
@@ -95,6 +102,7 @@ pub fn launch(client: &Client, tensors: Vec<TensorHandle>) -> Result<Partials, K
                 into_contiguous(client, tensor.binding(), dtype).handle
             }
         };
+        first.get_or_insert_with(|| handle.clone());
         inputs.push(TensorHandle::new_contiguous(vec![length.max(1)], handle, word).into_arg());
         lengths.push(length as u32);
         masks.push(match size % size_of::<u32>() {
@@ -103,6 +111,13 @@ pub fn launch(client: &Client, tensors: Vec<TensorHandle>) -> Result<Partials, K
         });
         bytes.push(size as u64);
         longest = longest.max(length);
+    }
+    // A kernel for each power of two, in place of one for each number of tensors. No cube reads what is added.
+    let added = bytes.len().next_power_of_two() - bytes.len();
+    for _ in 0..added {
+        inputs.push(TensorHandle::new_contiguous(vec![1], first.clone().expect("there is a tensor"), word).into_arg());
+        lengths.push(0u32);
+        masks.push(0u32);
     }
     let cubes = longest.div_ceil(crate::grid::UNITS as usize * WORDS_A_UNIT).clamp(1, MAX_CUBES);
     let partials = bytes.len() * cubes * LANES;
