@@ -5,6 +5,7 @@
 use crate::KernelError;
 use crate::buffer::unwritten;
 use crate::dtype::{U32, supported};
+use crate::error::require_shapes;
 use crate::grid::grid;
 use crate::view::AxisView;
 use cubecl::ir::{IntKind, UIntKind};
@@ -25,6 +26,29 @@ pub(crate) fn index_type(
         }
         _ => Err(KernelError::Dtype { kernel, dtype, remedy: REMEDY }),
     }
+}
+
+/// Refuses types for a result's indices that the device does not have or that cannot count an axis of `length`.
+pub(crate) fn require_counts(
+    client: &Client,
+    kernel: &'static str,
+    index: ElemType,
+    length: usize,
+) -> Result<(), KernelError> {
+    let remedy = "ask for indices of an integer type that the device has";
+    let counts = match index {
+        ElemType::Int(IntKind::I8) => 1 << 7,
+        ElemType::Int(IntKind::I16) => 1 << 15,
+        ElemType::UInt(UIntKind::U8) => 1 << 8,
+        ElemType::UInt(UIntKind::U16) => 1 << 16,
+        ElemType::Int(IntKind::I32) => 1 << 31,
+        ElemType::Int(_) | ElemType::UInt(_) => usize::MAX,
+        _ => return Err(KernelError::Dtype { kernel, dtype: index, remedy }),
+    };
+    supported(client, kernel, index, remedy)?;
+    require_shapes(kernel, length <= counts, || {
+        format!("indices of an axis of {length} elements as {index}, which counts {counts}")
+    })
 }
 
 /// The row an index names, or `rows` if it names none.

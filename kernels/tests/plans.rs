@@ -16,7 +16,7 @@ use burn_deterministic_kernels::reduce::extreme::{self, Extreme};
 use burn_deterministic_kernels::reduce::{self, plan as reduction};
 use burn_deterministic_kernels::scan;
 use burn_deterministic_kernels::scatter::{self, Addressing, Update};
-use burn_deterministic_kernels::sort::{self, Direction};
+use burn_deterministic_kernels::sort::{self, Direction, Sorting};
 use cubecl::ir::{ElemType, UIntKind};
 use cubecl::prelude::Client;
 use cubecl::std::tensor::TensorHandle;
@@ -32,9 +32,12 @@ fn planned_functions(folder: &Path, found: &mut BTreeSet<String>) {
             planned_functions(&path, found);
         } else {
             let source = std::fs::read_to_string(&path).expect("a source is text");
-            let functions = source.split("pub fn ").skip(1);
-            let names = functions.map(|rest| &rest[..rest.find(['(', '<']).expect("a function has arguments")]);
-            found.extend(names.filter(|name| name.ends_with("_planned")).map(str::to_owned));
+            for function in source.split("\npub fn ").skip(1) {
+                let (signature, _) = function.split_once('{').expect("a function has a body");
+                if signature.contains("Option<Plan>") {
+                    found.extend(signature.split(['(', '<']).next().map(str::to_owned));
+                }
+            }
         }
     }
 }
@@ -76,7 +79,8 @@ fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static str, O
     let updated = scatter::Plan::Privatised;
     let draws = Source { key: Key([0; 8]), stream: Stream(0), block: 0 };
     let odd = random::plan::Plan { units: 64, vector_width: 3 };
-    let (up, max) = (Direction::Ascending, Update::Max);
+    let ascending = Sorting { axis: 1, direction: Direction::Ascending, kept: None, values: true, index: None };
+    let max = Update::Max;
     let nothing = coarsening::Plan { span: 0 };
     let sampled = SampleParams { filter: Filter::Linear, padding: Padding::Zeros, align_corners: false };
     let deformed =
@@ -122,8 +126,7 @@ fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static str, O
             "scan::cumsum",
             scan::scan_planned(client, scan::Operation::Sum, rows(), 1, Some(unchained)).err(),
         ),
-        ("sort_planned", "sort::sort_with_indices", sort::sort_planned(client, rows(), 1, up, I32, Some(sorted)).err()),
-        ("topk_planned", "sort::topk_with_indices", sort::topk_planned(client, rows(), 1, 4, I32, Some(sorted)).err()),
+        ("sort", "sort::sort", sort::sort(client, rows(), ascending, Some(sorted)).err()),
         (
             "update_planned",
             "scatter::scatter",
@@ -218,7 +221,7 @@ fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static str, O
 
 /// Families with plans that no function takes.
 const WITHOUT_FUNCTIONS: [&str; 1] = [
-    // It sorts for other families: their plans have its plans, and `sort_planned` and `update_planned` take them.
+    // It sorts for other families: their plans have its plans, and `sort` and `update_planned` take them.
     "radix_sort",
 ];
 
@@ -291,9 +294,10 @@ fn where_no_plan_applies_that_is_the_error() {
         let one = client.create_from_slice(bytemuck::bytes_of(&1f32));
         TensorHandle::new(one, vec![3usize << 30, 1, 1], vec![stride, 1, 1], F32)
     };
+    let ascending = Sorting { axis: 0, direction: Direction::Ascending, kept: None, values: true, index: None };
     for (family, error) in [
         ("scan::cumsum", scan::cumsum(&client, floats(scanned), 0).err()),
-        ("sort::sort", sort::sort(&client, floats(sorted), 0, Direction::Ascending).err()),
+        ("sort::sort", sort::sort(&client, floats(sorted), ascending, None).err()),
         ("scatter::scatter", scatter::scatter(&client, 0, target, index, floats(updated), Update::Max).err()),
         ("matmul", matmul::matmul(&client, products(0), products(1)).err()),
     ] {

@@ -9,7 +9,7 @@ use burn_backend::{
     BoolDType, Distribution, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData, TensorMetadata,
 };
 use burn_cubecl::CubeBackend;
-use burn_deterministic_kernels::{reduce, scan, scatter, sort};
+use burn_deterministic_kernels::{reduce, scan, scatter};
 
 impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
     fn float_into_data(tensor: FloatTensor<Self>) -> impl Future<Output = Result<TensorData, ExecutionError>> + Send {
@@ -204,17 +204,17 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
             dim: usize,
             k: usize,
             out_dtype: IntDType,
-        ) -> IntTensor<Self> = sort::argtopk;
+        ) -> IntTensor<Self>;
         fn float_argsort(
             tensor: FloatTensor<Self>,
             dim: usize,
             descending: bool,
             out_dtype: IntDType,
-        ) -> IntTensor<Self> = sort::argsort;
+        ) -> IntTensor<Self>;
 
         adapters::sort::values:
-        fn float_topk(tensor: FloatTensor<Self>, dim: usize, k: usize) -> FloatTensor<Self> = sort::topk;
-        fn float_sort(tensor: FloatTensor<Self>, dim: usize, descending: bool) -> FloatTensor<Self> = sort::sort;
+        fn float_topk(tensor: FloatTensor<Self>, dim: usize, k: usize) -> FloatTensor<Self>;
+        fn float_sort(tensor: FloatTensor<Self>, dim: usize, descending: bool) -> FloatTensor<Self>;
 
         adapters::sort::with_indices:
         fn float_topk_with_indices(
@@ -222,13 +222,13 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
             dim: usize,
             k: usize,
             out_dtype: IntDType,
-        ) -> (FloatTensor<Self>, IntTensor<Self>) = sort::topk_with_indices;
+        ) -> (FloatTensor<Self>, IntTensor<Self>);
         fn float_sort_with_indices(
             tensor: FloatTensor<Self>,
             dim: usize,
             descending: bool,
             out_dtype: IntDType,
-        ) -> (FloatTensor<Self>, IntTensor<Self>) = sort::sort_with_indices;
+        ) -> (FloatTensor<Self>, IntTensor<Self>);
 
         adapters::resample::grid_sample:
         fn float_grid_sample_2d(

@@ -9,7 +9,7 @@ use burn_backend::{
     BoolDType, DType, Distribution, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData,
 };
 use burn_cubecl::CubeBackend;
-use burn_deterministic_kernels::{reduce, scan, scatter, sort};
+use burn_deterministic_kernels::{reduce, scan, scatter};
 
 impl IntTensorOps<Self> for Deterministic<CubeBackend> {
     fn int_into_data(tensor: IntTensor<Self>) -> impl Future<Output = Result<TensorData, ExecutionError>> + Send {
@@ -138,8 +138,8 @@ impl IntTensorOps<Self> for Deterministic<CubeBackend> {
         fn int_unfold(tensor: IntTensor<Self>, dim: usize, size: usize, step: usize) -> IntTensor<Self>;
 
         adapters::sort::values:
-        fn int_topk(tensor: IntTensor<Self>, dim: usize, k: usize) -> IntTensor<Self> = sort::topk;
-        fn int_sort(tensor: IntTensor<Self>, dim: usize, descending: bool) -> IntTensor<Self> = sort::sort;
+        fn int_topk(tensor: IntTensor<Self>, dim: usize, k: usize) -> IntTensor<Self>;
+        fn int_sort(tensor: IntTensor<Self>, dim: usize, descending: bool) -> IntTensor<Self>;
 
         adapters::reduce::int_index:
         fn int_argmax(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> = reduce::extreme::argmax;
@@ -156,20 +156,20 @@ impl IntTensorOps<Self> for Deterministic<CubeBackend> {
         ) -> (IntTensor<Self>, IntTensor<Self>) = reduce::extreme::min_with_indices;
 
         adapters::sort::int_indices:
-        fn int_argtopk(tensor: IntTensor<Self>, dim: usize, k: usize) -> IntTensor<Self> = sort::argtopk;
-        fn int_argsort(tensor: IntTensor<Self>, dim: usize, descending: bool) -> IntTensor<Self> = sort::argsort;
+        fn int_argtopk(tensor: IntTensor<Self>, dim: usize, k: usize) -> IntTensor<Self>;
+        fn int_argsort(tensor: IntTensor<Self>, dim: usize, descending: bool) -> IntTensor<Self>;
 
         adapters::sort::int_with_indices:
         fn int_topk_with_indices(
             tensor: IntTensor<Self>,
             dim: usize,
             k: usize,
-        ) -> (IntTensor<Self>, IntTensor<Self>) = sort::topk_with_indices;
+        ) -> (IntTensor<Self>, IntTensor<Self>);
         fn int_sort_with_indices(
             tensor: IntTensor<Self>,
             dim: usize,
             descending: bool,
-        ) -> (IntTensor<Self>, IntTensor<Self>) = sort::sort_with_indices;
+        ) -> (IntTensor<Self>, IntTensor<Self>);
     }
 
     fn int_scatter(
