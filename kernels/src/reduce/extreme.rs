@@ -19,6 +19,7 @@ use crate::KernelError;
 use crate::buffer::unwritten;
 use crate::dtype::U32;
 use crate::error::require_shapes;
+use crate::index::require_counts;
 use crate::order::COLUMNS_BLOCK as BLOCK;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -85,8 +86,9 @@ functions_of_ends! {
 ///
 /// # Errors
 ///
-/// Refuses an axis that the tensor does not have or that has no element, a tensor that 32-bit indices do not reach,
-/// element types that the device does not compute, and a plan that does not apply or whose cubes the device does not have.
+/// Refuses an axis that the tensor does not have or that has no element, a tensor that 32-bit indices do not reach, an axis
+/// longer than `index_dtype` can count, element types that the device does not compute, and a plan that does not apply or
+/// whose cubes the device does not have.
 pub fn index_of_planned(
     client: &Client,
     end: Extreme,
@@ -148,11 +150,8 @@ impl Search {
         let Some(key) = end.operation().accumulator(dtype).filter(|&key| supported(dtype) && supported(key)) else {
             return Err(KernelError::Dtype { kernel, dtype, remedy: "cast the tensor to another type" });
         };
-        if !index_dtype.is_int() || !supported(index_dtype) {
-            let remedy = "ask for indices of an integer type the device has";
-            return Err(KernelError::Dtype { kernel, dtype: index_dtype, remedy });
-        }
         let shape = reduced_shape(kernel, input.shape(), input.strides(), &[axis])?;
+        require_counts(client, kernel, index_dtype, input.shape()[axis])?;
         require_shapes(kernel, input.shape()[axis] != 0, || {
             format!("no element along axis {axis} of shape {:?}, want at least one", input.shape())
         })?;

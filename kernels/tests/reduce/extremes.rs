@@ -83,3 +83,23 @@ fn indices_come_in_the_type_asked_for() {
     }
     assert!(matches!(extreme::argmax(&client, input, 1, F32), Err(KernelError::Dtype { dtype: F32, .. })));
 }
+
+#[test]
+fn an_axis_longer_than_the_index_type_counts_is_refused() {
+    let client = client();
+    let narrow = [ElemType::Int(IntKind::I8), U8, ElemType::Int(IntKind::I16), ElemType::UInt(UIntKind::U16)];
+    let mut tested = 0;
+    for (index, counts) in narrow.into_iter().zip([1 << 7, 1 << 8, 1 << 15, 1 << 16]) {
+        if !client.properties().supports_type(index) {
+            continue;
+        }
+        let argmax = |n: usize| extreme::argmax(&client, upload(&client, &vec![0f32; n], &[n], F32), 0, index);
+        argmax(counts).expect("an axis as long as the type counts");
+        let refused = argmax(counts + 1).expect_err("an index may wrap").to_string();
+        assert!(refused.ends_with(&format!("elements as {index}, which counts {counts}")), "{refused}");
+        tested += 1;
+    }
+    if tested == 0 {
+        skip("the device has no integers of less than 32 bits");
+    }
+}
