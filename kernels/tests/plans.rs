@@ -5,13 +5,12 @@ use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::coarsening;
 use burn_deterministic_kernels::convolution::{self, ConvolutionParams, Pass, UnitTile};
 use burn_deterministic_kernels::deform_convolution::{self, DeformParams};
-use burn_deterministic_kernels::elementwise::{self, Instruction, Operands, Program, Unary, Value};
+use burn_deterministic_kernels::elementwise::{Instruction, Operands, Program, Unary, Value};
 use burn_deterministic_kernels::grid_sample::{self, Filter, Padding, SampleParams};
 use burn_deterministic_kernels::interpolation::{self, weights};
 use burn_deterministic_kernels::matmul::{self, plan as product};
 use burn_deterministic_kernels::order::COLUMNS_BLOCK;
 use burn_deterministic_kernels::radix_sort;
-use burn_deterministic_kernels::random::{self, Distribution, Key, Source, Stream};
 use burn_deterministic_kernels::reduce::extreme::{self, Extreme};
 use burn_deterministic_kernels::reduce::{self, plan as reduction};
 use burn_deterministic_kernels::scan;
@@ -77,8 +76,6 @@ fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static str, O
     let unchained = scan::Plan { chained: 0 };
     let sorted = sort::Plan::Select(sort::plan::Choice { slots: 1, chunk: 64 });
     let updated = scatter::Plan::Privatised;
-    let draws = Source { key: Key([0; 8]), stream: Stream(0), block: 0 };
-    let odd = random::plan::Plan { units: 64, vector_width: 3 };
     let ascending = Sorting { axis: 1, direction: Direction::Ascending, kept: None, values: true, index: None };
     let max = Update::Max;
     let nothing = coarsening::Plan { span: 0 };
@@ -92,9 +89,6 @@ fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static str, O
         weight: floats(&[1, 1, 1, 1]),
         mask: None,
     };
-    let u32s = ElemType::UInt(UIntKind::U32);
-    let words = Operands { words: vec![floats(&[outer, 3])], conditions: vec![], scalars: vec![] };
-    let wide = elementwise::plan::Plan { width: 3 };
     let joint = interpolation::plan::Plan::Joint(nothing);
     let rows = || floats(&[outer, 8]);
     let lines = || floats(&[outer, 2, 8]);
@@ -176,11 +170,6 @@ fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static str, O
             .err(),
         ),
         (
-            "run_planned",
-            "elementwise",
-            elementwise::run_planned(client, &program, &[outer, 3], words, u32s, Some(wide)).err(),
-        ),
-        (
             "sample_planned",
             "grid_sample::sample",
             grid_sample::sample_planned(client, image(), floats(&[outer, 1, 1, 2]), sampled, Some(nothing)).err(),
@@ -200,19 +189,6 @@ fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static str, O
                 weights::Filter::Linear,
                 false,
                 Some(joint),
-            )
-            .err(),
-        ),
-        (
-            "draw_planned",
-            "random::uniform",
-            random::draw_planned(
-                client,
-                &[outer, 3],
-                F32,
-                draws,
-                Distribution::Uniform { low: 0.0, high: 1.0 },
-                Some(odd),
             )
             .err(),
         ),
@@ -261,10 +237,10 @@ fn a_forced_plan_that_does_not_apply_is_an_error_in_every_family() {
 
 /// The rule of the crate's documentation.
 #[test]
-fn without_a_result_only_convolutions_and_draws_look_at_the_plan() {
+fn without_a_result_only_convolutions_look_at_the_plan() {
     for (function, family, error) in refusals(&client(), 0) {
         match function {
-            "pass_planned" | "draw_planned" => {
+            "pass_planned" => {
                 let named = matches!(&error, Some(KernelError::Plan { kernel, .. }) if *kernel == family);
                 assert!(named, "{function}: {error:?}, want `Plan` of {family}");
             }
@@ -273,8 +249,7 @@ fn without_a_result_only_convolutions_and_draws_look_at_the_plan() {
     }
 }
 
-/// More than any plan takes: few elements in memory, read at every position. Of reductions, convolutions and draws some plan
-/// applies to whatever 32-bit indices reach.
+/// More than any plan takes: few elements in memory, read at every position. Of reductions and convolutions some plan applies to whatever 32-bit indices reach.
 #[test]
 fn where_no_plan_applies_that_is_the_error() {
     let client = client();
