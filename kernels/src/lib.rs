@@ -8,7 +8,7 @@
 //! Where a family has several kernels or launches for one contract, its `plan` module has them as data: `Problem` is
 //! what a plan may depend on, `plan(&Problem, Machine)` chooses, `Plan::candidates(&Problem)` lists a plan of each kind that
 //! applies, with edge geometries, and `Plan::refuses(&Problem)` says why one does not. Every plan gives the same bits. A
-//! function `<name>_planned` takes the plan as its last parameter, and without one chooses it. A plan that does not apply is
+//! function takes an `Option<Plan>` as its last parameter, and without one chooses it. A plan that does not apply is
 //! [`KernelError::Plan`], also where `plan` chose it, because none applies. The plans of [`radix_sort`] are part of those of
 //! sorts and updates, and [`coarsening`] is the plan of several families.
 //!

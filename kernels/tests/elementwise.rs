@@ -6,7 +6,7 @@ use burn_deterministic_kernels::elementwise::{
     Binary, Comparison, Condition, Instruction, IntBinary, Logic, Operands, Program, Unary, Value, reference, run,
 };
 use burn_deterministic_kernels::reduce::plan::{Kind, Plan, Problem, plan};
-use burn_deterministic_kernels::reduce::{self, Computed, Operation, reduce, reduce_program, reduce_program_planned};
+use burn_deterministic_kernels::reduce::{self, Computed, Operation, reduce, reduce_program};
 use cubecl::ir::{ElemType, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -438,7 +438,7 @@ fn a_reduction_computes_what_it_reads() {
                 planned.into_iter().chain(plans.into_iter().map(|plan| (Operation::Sum, Some(plan))))
             {
                 let what = format!("{operation:?} of {shape:?} over {axes:?} on {plan:?}");
-                let unfused = reduce(&client, operation, stored.clone(), axes).expect("it fits");
+                let unfused = reduce(&client, operation, stored.clone(), axes, None).expect("it fits");
                 let unfused: Vec<f32> = download(&client, unfused);
                 let mut written = program.clone();
                 written.reduce(last);
@@ -448,11 +448,7 @@ fn a_reduction_computes_what_it_reads() {
                 }
                 let written = Arc::new(written);
                 let input = Computed { program: &written, shape: &shape, operands: operands(), condition_dtype: U32 };
-                let (results, reduced) = match plan {
-                    None => reduce_program(&client, operation, input, axes),
-                    Some(plan) => reduce_program_planned(&client, operation, input, axes, Some(plan)),
-                }
-                .expect("it fits");
+                let (results, reduced) = reduce_program(&client, operation, input, axes, plan).expect("it fits");
                 let reduced: Vec<f32> = download(&client, reduced);
                 assert_eq!(bits(&reduced), bits(&unfused), "{what}");
                 if axes.len() == 3 && operation == Operation::Sum {
@@ -484,11 +480,11 @@ fn a_reduction_of_no_element_is_that_of_none() {
         let operands =
             Operands { words: vec![upload::<f32>(&client, &[], &[3, 0], F32)], conditions: vec![], scalars: vec![] };
         let input = Computed { program: &program, shape: &[3, 0], operands, condition_dtype: U32 };
-        let (_, reduced) = reduce_program(&client, operation, input, &[1]).expect("it is defined");
+        let (_, reduced) = reduce_program(&client, operation, input, &[1], None).expect("it is defined");
         assert_bits(&download(&client, reduced), &[want; 3]);
     }
     let operands =
         Operands { words: vec![upload::<f32>(&client, &[], &[3, 0], F32)], conditions: vec![], scalars: vec![] };
     let input = Computed { program: &program, shape: &[3, 0], operands, condition_dtype: U32 };
-    reduce_program(&client, Operation::Max, input, &[1]).expect_err("nothing is largest");
+    reduce_program(&client, Operation::Max, input, &[1], None).expect_err("nothing is largest");
 }

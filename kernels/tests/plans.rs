@@ -93,15 +93,11 @@ fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static str, O
     let rows = || floats(&[outer, 8]);
     let lines = || floats(&[outer, 2, 8]);
     vec![
+        ("reduce", "reduce::sum", reduce::reduce(client, reduce::Operation::Sum, rows(), &[1], Some(totals)).err()),
         (
-            "reduce_planned",
+            "reduce_program",
             "reduce::sum",
-            reduce::reduce_planned(client, reduce::Operation::Sum, rows(), &[1], Some(totals)).err(),
-        ),
-        (
-            "reduce_program_planned",
-            "reduce::sum",
-            reduce::reduce_program_planned(client, reduce::Operation::Sum, computed, &[1], Some(totals)).err(),
+            reduce::reduce_program(client, reduce::Operation::Sum, computed, &[1], Some(totals)).err(),
         ),
         (
             "index_of_planned",
@@ -113,18 +109,14 @@ fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static str, O
             "reduce::argmax",
             extreme::with_index_planned(client, Extreme::Max, rows(), 1, I32, Some(totals)).err(),
         ),
-        ("matmul_planned", "matmul", matmul::matmul_planned(client, rows(), floats(&[8, 3]), Some(split)).err()),
-        ("pass_planned", "test", convolution::pass_planned(client, &forward, operands, Some(weight)).err()),
-        (
-            "scan_planned",
-            "scan::cumsum",
-            scan::scan_planned(client, scan::Operation::Sum, rows(), 1, Some(unchained)).err(),
-        ),
+        ("matmul", "matmul", matmul::matmul(client, rows(), floats(&[8, 3]), Some(split)).err()),
+        ("run_pass", "test", convolution::run_pass(client, &forward, operands, Some(weight)).err()),
+        ("scan", "scan::cumsum", scan::scan(client, scan::Operation::Sum, rows(), 1, Some(unchained)).err()),
         ("sort", "sort::sort", sort::sort(client, rows(), ascending, Some(sorted)).err()),
         (
-            "update_planned",
+            "update",
             "scatter::scatter",
-            scatter::update_planned(
+            scatter::update(
                 client,
                 Addressing::Elements { dim: 1 },
                 scatter::Operands { tensor: rows(), indices: index(&[outer, 8]), values: rows() },
@@ -134,9 +126,9 @@ fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static str, O
             .err(),
         ),
         (
-            "update_planned",
+            "update",
             "scatter::select_assign",
-            scatter::update_planned(
+            scatter::update(
                 client,
                 Addressing::Rows { dim: 1 },
                 scatter::Operands { tensor: rows(), indices: index(&[8]), values: rows() },
@@ -146,9 +138,9 @@ fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static str, O
             .err(),
         ),
         (
-            "update_planned",
+            "update",
             "scatter::update_lines",
-            scatter::update_planned(
+            scatter::update(
                 client,
                 Addressing::Lines,
                 scatter::Operands { tensor: lines(), indices: index(&[outer, 2]), values: lines() },
@@ -158,9 +150,9 @@ fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static str, O
             .err(),
         ),
         (
-            "update_planned",
+            "update",
             "scatter::scatter_nd",
-            scatter::update_planned(
+            scatter::update(
                 client,
                 Addressing::Tuples,
                 scatter::Operands { tensor: rows(), indices: index(&[outer, 1]), values: rows() },
@@ -170,19 +162,19 @@ fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static str, O
             .err(),
         ),
         (
-            "sample_planned",
+            "sample",
             "grid_sample::sample",
-            grid_sample::sample_planned(client, image(), floats(&[outer, 1, 1, 2]), sampled, Some(nothing)).err(),
+            grid_sample::sample(client, image(), floats(&[outer, 1, 1, 2]), sampled, Some(nothing)).err(),
         ),
         (
-            "forward_planned",
+            "forward",
             "deform_convolution::forward",
-            deform_convolution::forward_planned(client, &points, None, &deformed, Some(nothing)).err(),
+            deform_convolution::forward(client, &points, None, &deformed, Some(nothing)).err(),
         ),
         (
-            "input_gradient_planned",
+            "input_gradient",
             "interpolation::input_gradient",
-            interpolation::input_gradient_planned(
+            interpolation::input_gradient(
                 client,
                 image(),
                 &[outer, 1, 2, 2],
@@ -197,7 +189,7 @@ fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static str, O
 
 /// Families with plans that no function takes.
 const WITHOUT_FUNCTIONS: [&str; 1] = [
-    // It sorts for other families: their plans have its plans, and `sort` and `update_planned` take them.
+    // It sorts for other families: their plans have its plans, and `sort` and `update` take them.
     "radix_sort",
 ];
 
@@ -240,7 +232,7 @@ fn a_forced_plan_that_does_not_apply_is_an_error_in_every_family() {
 fn without_a_result_only_convolutions_look_at_the_plan() {
     for (function, family, error) in refusals(&client(), 0) {
         match function {
-            "pass_planned" => {
+            "run_pass" => {
                 let named = matches!(&error, Some(KernelError::Plan { kernel, .. }) if *kernel == family);
                 assert!(named, "{function}: {error:?}, want `Plan` of {family}");
             }
@@ -262,7 +254,8 @@ fn where_no_plan_applies_that_is_the_error() {
     let updated = 1 << 29;
     let index = long(updated, bytemuck::bytes_of(&0i32), I32);
     let target = upload(&client, &[0f32; 3], &[3], F32);
-    let many = scatter::scatter(&client, 0, target.clone(), index.clone(), floats(updated), Update::Max).unwrap_err();
+    let operands = scatter::Operands { tensor: target, indices: index, values: floats(updated) };
+    let many = scatter::update(&client, Addressing::Elements { dim: 0 }, operands, Update::Max, None).unwrap_err();
     assert!(many.to_string().ends_with("has more values than a launch takes; update in several calls"), "{many}");
     // The batch of the second operand has a stride, so that it does not become rows of one product. Nothing reads it.
     let products = |stride: usize| {
@@ -273,8 +266,8 @@ fn where_no_plan_applies_that_is_the_error() {
     for (family, error) in [
         ("scan::cumsum", scan::cumsum(&client, floats(scanned), 0).err()),
         ("sort::sort", sort::sort(&client, floats(sorted), ascending, None).err()),
-        ("scatter::scatter", scatter::scatter(&client, 0, target, index, floats(updated), Update::Max).err()),
-        ("matmul", matmul::matmul(&client, products(0), products(1)).err()),
+        ("scatter::scatter", Some(many)),
+        ("matmul", matmul::matmul(&client, products(0), products(1), None).err()),
     ] {
         let named = matches!(&error, Some(KernelError::Plan { kernel, .. }) if *kernel == family);
         assert!(named, "{family}: {error:?}, want `Plan`");

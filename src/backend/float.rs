@@ -9,7 +9,8 @@ use burn_backend::{
     BoolDType, Distribution, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData, TensorMetadata,
 };
 use burn_cubecl::CubeBackend;
-use burn_deterministic_kernels::{reduce, scan, scatter};
+use burn_deterministic_kernels::scatter::Addressing;
+use burn_deterministic_kernels::{reduce, scan};
 
 impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
     fn float_into_data(tensor: FloatTensor<Self>) -> impl Future<Output = Result<TensorData, ExecutionError>> + Send {
@@ -247,7 +248,7 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
     ) -> FloatTensor<Self> {
         let plain = |[tensor, indices, value]: [_; 3]| CubeBackend::float_scatter(dim, tensor, indices, value, update);
         let operands = [tensor, indices, value];
-        adapters::scatter::along("float_scatter", scatter::scatter, dim, operands, kind(update), plain)
+        adapters::scatter::at_indices("float_scatter", Addressing::Elements { dim }, operands, kind(update), plain)
     }
 
     fn float_select_assign(
@@ -260,7 +261,7 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
         let plain =
             |[tensor, indices, value]: [_; 3]| CubeBackend::float_select_assign(tensor, dim, indices, value, update);
         let operands = [tensor, indices, value];
-        adapters::scatter::along("float_select_assign", scatter::select_assign, dim, operands, kind(update), plain)
+        adapters::scatter::at_indices("float_select_assign", Addressing::Rows { dim }, operands, kind(update), plain)
     }
 
     fn float_random(

@@ -9,7 +9,8 @@ use burn_backend::{
     BoolDType, DType, Distribution, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData,
 };
 use burn_cubecl::CubeBackend;
-use burn_deterministic_kernels::{reduce, scan, scatter};
+use burn_deterministic_kernels::scatter::Addressing;
+use burn_deterministic_kernels::{reduce, scan};
 
 impl IntTensorOps<Self> for Deterministic<CubeBackend> {
     fn int_into_data(tensor: IntTensor<Self>) -> impl Future<Output = Result<TensorData, ExecutionError>> + Send {
@@ -181,7 +182,7 @@ impl IntTensorOps<Self> for Deterministic<CubeBackend> {
     ) -> IntTensor<Self> {
         let plain = |[tensor, indices, value]: [_; 3]| CubeBackend::int_scatter(dim, tensor, indices, value, update);
         let operands = [tensor, indices, value];
-        adapters::scatter::along("int_scatter", scatter::scatter, dim, operands, kind(update), plain)
+        adapters::scatter::at_indices("int_scatter", Addressing::Elements { dim }, operands, kind(update), plain)
     }
 
     fn int_select_assign(
@@ -194,7 +195,7 @@ impl IntTensorOps<Self> for Deterministic<CubeBackend> {
         let plain =
             |[tensor, indices, value]: [_; 3]| CubeBackend::int_select_assign(tensor, dim, indices, value, update);
         let operands = [tensor, indices, value];
-        adapters::scatter::along("int_select_assign", scatter::select_assign, dim, operands, kind(update), plain)
+        adapters::scatter::at_indices("int_select_assign", Addressing::Rows { dim }, operands, kind(update), plain)
     }
 
     fn int_random(shape: Shape, distribution: Distribution, device: &Device<Self>, dtype: IntDType) -> IntTensor<Self> {

@@ -19,7 +19,7 @@ fn scans() -> Vec<Case> {
         let case = Case::new("scan", label, dtype, format!("{shape:?} along {axis}"));
         case.flops(elements)
             .elements(2 * elements)
-            .runs(move |client| scan(client, operation, tensor(client, &shape, dtype), axis))
+            .runs(move |client| scan(client, operation, tensor(client, &shape, dtype), axis, None))
     };
     let mut cases = Vec::new();
     for (label, shape, axis) in shapes {

@@ -54,7 +54,7 @@ fn base(what: &str, label: &str, shape: [usize; 2], dtype: ElemType) -> Case {
 fn reduced(label: &str, operation: Operation, shape: [usize; 2], axes: &'static [usize], dtype: ElemType) -> Case {
     let what = format!("{operation:?}").to_lowercase();
     let case = base(&what, label, shape, dtype).elements(outputs(shape, axes));
-    case.runs(move |client| reduce(client, operation, tensor(client, &shape, dtype), axes))
+    case.runs(move |client| reduce(client, operation, tensor(client, &shape, dtype), axes, None))
 }
 
 fn searched(what: &str, label: &str, shape: [usize; 2]) -> Case {
@@ -72,6 +72,6 @@ fn computed(label: &str, shape: [usize; 2], axes: &'static [usize]) -> Case {
         let words = vec![tensor(client, &shape, F32), tensor(client, &shape, F32)];
         let operands = Operands { words, conditions: vec![], scalars: vec![] };
         let input = Computed { program: &Arc::new(program), shape: &shape, operands, condition_dtype: I32 };
-        reduce_program(client, Operation::Sum, input, axes)
+        reduce_program(client, Operation::Sum, input, axes, None)
     })
 }

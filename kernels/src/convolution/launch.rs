@@ -28,7 +28,7 @@ pub struct Operands {
 ///
 /// Refuses operands that do not have the geometry's shapes, element types the device does not compute, and a plan that
 /// is [refused](Plan::refuses).
-pub fn pass_planned(
+pub fn run_pass(
     client: &Client,
     problem: &Problem,
     operands: Operands,

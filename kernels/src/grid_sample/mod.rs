@@ -60,28 +60,14 @@ use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
 /// Samples `input` `[batch, channels, height, width]` at the points `places` `[batch, rows, columns, 2]`:
-/// `[batch, channels, rows, columns]`.
+/// `[batch, channels, rows, columns]`. Launched by `plan`, or by the one that [`coarsening::plan`] chooses over the channels;
+/// no plan changes the result.
 ///
 /// # Errors
 ///
-/// Refuses shapes that do not fit together, images without pixels, more than 2^31 elements, and element types the
-/// device does not compute.
+/// Refuses shapes that do not fit together, images without pixels, more than 2^31 elements, element types the device does
+/// not compute, and a plan that does not apply ([`KernelError::Plan`]).
 pub fn sample(
-    client: &Client,
-    input: TensorHandle,
-    places: TensorHandle,
-    params: SampleParams,
-) -> Result<TensorHandle, KernelError> {
-    sample_planned(client, input, places, params, None)
-}
-
-/// [`sample`] by a plan of the caller's choice, or by that of [`coarsening::plan`] over the channels; no plan changes the
-/// result.
-///
-/// # Errors
-///
-/// As [`sample`], and a plan that does not apply ([`KernelError::Plan`]).
-pub fn sample_planned(
     client: &Client,
     input: TensorHandle,
     places: TensorHandle,

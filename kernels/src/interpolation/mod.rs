@@ -39,28 +39,14 @@ use cubecl::std::tensor::TensorHandle;
 use plan::{Plan, Problem};
 use weights::{AxisWeights, Filter};
 
-/// The gradient of `input_shape` `[batch, channels, height, width]` from that of the resized images.
+/// The gradient of `input_shape` `[batch, channels, height, width]` from that of the resized images, launched by `plan`, or
+/// by the one that [`plan::plan`] chooses; no plan changes the result.
 ///
 /// # Errors
 ///
-/// Refuses shapes that do not fit together or have no pixels to resize, more than 2^31 elements, and element types the
-/// device does not compute.
+/// Refuses shapes that do not fit together or have no pixels to resize, more than 2^31 elements, element types the device
+/// does not compute, and a plan that does not apply ([`KernelError::Plan`]).
 pub fn input_gradient(
-    client: &Client,
-    output_gradient: TensorHandle,
-    input_shape: &[usize],
-    filter: Filter,
-    align_corners: bool,
-) -> Result<TensorHandle, KernelError> {
-    input_gradient_planned(client, output_gradient, input_shape, filter, align_corners, None)
-}
-
-/// [`input_gradient`] by a plan of the caller's choice, or by that of [`plan::plan`]; no plan changes the result.
-///
-/// # Errors
-///
-/// As [`input_gradient`], and a plan that does not apply ([`KernelError::Plan`]).
-pub fn input_gradient_planned(
     client: &Client,
     output_gradient: TensorHandle,
     input_shape: &[usize],
