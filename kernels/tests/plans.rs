@@ -11,7 +11,7 @@ use burn_deterministic_kernels::interpolation::{self, weights};
 use burn_deterministic_kernels::matmul::{self, plan as product};
 use burn_deterministic_kernels::order::COLUMNS_BLOCK;
 use burn_deterministic_kernels::radix_sort;
-use burn_deterministic_kernels::reduce::extreme::{self, Extreme};
+use burn_deterministic_kernels::reduce::extreme::{Extreme, search};
 use burn_deterministic_kernels::reduce::{self, plan as reduction};
 use burn_deterministic_kernels::scan;
 use burn_deterministic_kernels::scatter::{self, Addressing, Update};
@@ -99,16 +99,7 @@ fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static str, O
             "reduce::sum",
             reduce::reduce_program(client, reduce::Operation::Sum, computed, &[1], Some(totals)).err(),
         ),
-        (
-            "index_of_planned",
-            "reduce::argmax",
-            extreme::index_of_planned(client, Extreme::Max, rows(), 1, I32, Some(totals)).err(),
-        ),
-        (
-            "with_index_planned",
-            "reduce::argmax",
-            extreme::with_index_planned(client, Extreme::Max, rows(), 1, I32, Some(totals)).err(),
-        ),
+        ("search", "reduce::argmax", search(client, Extreme::Max, rows(), 1, I32, false, Some(totals)).err()),
         ("matmul", "matmul", matmul::matmul(client, rows(), floats(&[8, 3]), Some(split)).err()),
         ("run_pass", "test", convolution::run_pass(client, &forward, operands, Some(weight)).err()),
         ("scan", "scan::cumsum", scan::scan(client, scan::Operation::Sum, rows(), 1, Some(unchained)).err()),

@@ -9,8 +9,9 @@ use burn_backend::{
     BoolDType, Distribution, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData, TensorMetadata,
 };
 use burn_cubecl::CubeBackend;
+use burn_deterministic_kernels::reduce::{self, extreme::Extreme};
+use burn_deterministic_kernels::scan;
 use burn_deterministic_kernels::scatter::Addressing;
-use burn_deterministic_kernels::{reduce, scan};
 
 impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
     fn float_into_data(tensor: FloatTensor<Self>) -> impl Future<Output = Result<TensorData, ExecutionError>> + Send {
@@ -180,24 +181,24 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
             tensor: FloatTensor<Self>,
             dim: usize,
             out_dtype: IntDType,
-        ) -> IntTensor<Self> = reduce::extreme::argmax;
+        ) -> IntTensor<Self> = Extreme::Max;
         fn float_argmin(
             tensor: FloatTensor<Self>,
             dim: usize,
             out_dtype: IntDType,
-        ) -> IntTensor<Self> = reduce::extreme::argmin;
+        ) -> IntTensor<Self> = Extreme::Min;
 
         adapters::reduce::with_index:
         fn float_max_dim_with_indices(
             tensor: FloatTensor<Self>,
             dim: usize,
             indices_dtype: IntDType,
-        ) -> (FloatTensor<Self>, IntTensor<Self>) = reduce::extreme::max_with_indices;
+        ) -> (FloatTensor<Self>, IntTensor<Self>) = Extreme::Max;
         fn float_min_dim_with_indices(
             tensor: FloatTensor<Self>,
             dim: usize,
             indices_dtype: IntDType,
-        ) -> (FloatTensor<Self>, IntTensor<Self>) = reduce::extreme::min_with_indices;
+        ) -> (FloatTensor<Self>, IntTensor<Self>) = Extreme::Min;
 
         adapters::sort::indices:
         fn float_argtopk(

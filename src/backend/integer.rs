@@ -9,8 +9,9 @@ use burn_backend::{
     BoolDType, DType, Distribution, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData,
 };
 use burn_cubecl::CubeBackend;
+use burn_deterministic_kernels::reduce::{self, extreme::Extreme};
+use burn_deterministic_kernels::scan;
 use burn_deterministic_kernels::scatter::Addressing;
-use burn_deterministic_kernels::{reduce, scan};
 
 impl IntTensorOps<Self> for Deterministic<CubeBackend> {
     fn int_into_data(tensor: IntTensor<Self>) -> impl Future<Output = Result<TensorData, ExecutionError>> + Send {
@@ -143,18 +144,18 @@ impl IntTensorOps<Self> for Deterministic<CubeBackend> {
         fn int_sort(tensor: IntTensor<Self>, dim: usize, descending: bool) -> IntTensor<Self>;
 
         adapters::reduce::int_index:
-        fn int_argmax(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> = reduce::extreme::argmax;
-        fn int_argmin(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> = reduce::extreme::argmin;
+        fn int_argmax(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> = Extreme::Max;
+        fn int_argmin(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> = Extreme::Min;
 
         adapters::reduce::int_with_index:
         fn int_max_dim_with_indices(
             tensor: IntTensor<Self>,
             dim: usize,
-        ) -> (IntTensor<Self>, IntTensor<Self>) = reduce::extreme::max_with_indices;
+        ) -> (IntTensor<Self>, IntTensor<Self>) = Extreme::Max;
         fn int_min_dim_with_indices(
             tensor: IntTensor<Self>,
             dim: usize,
-        ) -> (IntTensor<Self>, IntTensor<Self>) = reduce::extreme::min_with_indices;
+        ) -> (IntTensor<Self>, IntTensor<Self>) = Extreme::Min;
 
         adapters::sort::int_indices:
         fn int_argtopk(tensor: IntTensor<Self>, dim: usize, k: usize) -> IntTensor<Self>;

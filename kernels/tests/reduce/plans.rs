@@ -195,7 +195,7 @@ fn a_plan_that_does_not_apply_is_an_error() {
     let long = Problem::new(&[4097], &[1], &[0], Kind::Reduction);
     assert!(whole.refuses(&long).is_some(), "two blocks have totals");
     let fused = Plan { fuses: true, ..whole };
-    let refused = extreme::index_of_planned(&client, Extreme::Max, rows.clone(), 1, I32, Some(fused));
+    let refused = search(&client, Extreme::Max, rows.clone(), 1, I32, false, Some(fused));
     assert!(matches!(refused, Err(KernelError::Plan { kernel: "reduce::argmax", .. })));
 }
 
