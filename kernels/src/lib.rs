@@ -32,8 +32,8 @@
 //! |---|---|
 //! | [`error`], [`arithmetic`], [`device`] | refusals; float arithmetic that no compiler contracts; GPU or software driver, limits |
 //! | [`known_answer`] | what a device's arithmetic makes of questions with known answers |
-//! | [`order`] | the three orders of summation, their references, and a table of who uses which |
 //! | `dtype`, `buffer`, `grid`, `view`, `index` | element types and sortable keys; memory; launch grids; strided views; what an index names |
+//! | [`order`] | the three orders of summation, their references, a table of who uses which, and the chain over parts |
 //! | [`coarsening`] | how many elements that share index work a unit computes |
 //! | [`radix_sort`] | stable sort of keys with their positions, CSR row offsets |
 //! | the families | every other module |

@@ -7,6 +7,7 @@ use super::weight_kernel::{self, RoundLaunch, StepLaunch, StepsLaunch};
 use crate::buffer::{dense, unwritten};
 use crate::dtype::float_accumulator;
 use crate::error::require_plan;
+use crate::order::parts;
 use crate::view::require_shape;
 use crate::{KernelError, device, device::Machine};
 use cubecl::prelude::*;
@@ -115,7 +116,7 @@ impl Launch<'_> {
             }
         }
         if totals.dtype != dtype {
-            self.add_blocks(totals, 1, &result, true)?;
+            parts::chain(self.client, kernel, totals, 1, &result, true)?;
         }
         Ok(result)
     }
@@ -174,39 +175,11 @@ impl Launch<'_> {
                 );
             }
             if blocks > 1 {
-                self.add_blocks(scratch.clone(), slot + of_round, &result, first + of_round == blocks)?;
+                let last = first + of_round == blocks;
+                parts::chain(self.client, kernel, scratch.clone(), slot + of_round, &result, last)?;
             }
         }
         Ok(result)
-    }
-
-    /// Adds slots of sums: to the first slot, or if they are the last ones to a result, whose element type they are
-    /// rounded to.
-    fn add_blocks(
-        &self,
-        slots: TensorHandle,
-        count: usize,
-        result: &TensorHandle,
-        last: bool,
-    ) -> Result<(), KernelError> {
-        let (units, cubes, dim) = self.grid(result.shape().iter().product())?;
-        let dtypes = [slots.dtype, result.dtype];
-        // SAFETY: a unit below `units` reads one element of each slot and writes one of the first slot or the result,
-        // which have as many.
-        unsafe {
-            weight_kernel::add_blocks::launch_unchecked(
-                self.client,
-                cubes,
-                dim,
-                slots.into_arg().into_buffer_arg(),
-                result.clone().into_arg().into_buffer_arg(),
-                count as u32,
-                units,
-                last,
-                dtypes,
-            );
-        }
-        Ok(())
     }
 
     fn cube_units(&self) -> u32 {

@@ -186,30 +186,3 @@ pub fn weight_gradient_blocks<E: Float, A: Float, O: Float>(
         }
     }
 }
-
-/// Adds `count` slots of each element, ascending: to slot 0, or if it is the `last` round to `output`.
-#[cube(launch_unchecked)]
-pub fn add_blocks<A: Float, E: Float>(
-    blocks: &mut [A],
-    output: &mut [E],
-    count: u32,
-    elements: u32,
-    #[comptime] last: bool,
-    #[define(A, E)] _dtypes: [ElemType; 2],
-) {
-    let unit = ABSOLUTE_POS as u32;
-    if unit >= elements {
-        terminate!();
-    }
-    let mut total = blocks[unit as usize];
-    let mut at = unit;
-    for _ in 1..count {
-        at += elements;
-        total += blocks[at as usize];
-    }
-    if comptime!(last) {
-        output[unit as usize] = E::cast_from(total);
-    } else {
-        blocks[unit as usize] = total;
-    }
-}

@@ -428,24 +428,3 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric>(
         }
     }
 }
-
-/// Adds the parts of each output, `workspace[parts, outputs]`, ascending, and rounds once to the type of
-/// `output[outputs]`.
-#[cube(launch_unchecked)]
-pub fn combine<A: Numeric, O: Numeric>(
-    workspace: &[A],
-    output: &mut [O],
-    outputs: u32,
-    parts: u32,
-    #[define(A, O)] _dtypes: [ElemType; 2],
-) {
-    let at = ABSOLUTE_POS as u32;
-    if at >= outputs {
-        terminate!();
-    }
-    let mut total = workspace[at as usize];
-    for part in 1..parts {
-        total += workspace[(part * outputs + at) as usize];
-    }
-    output[at as usize] = O::cast_from(total);
-}

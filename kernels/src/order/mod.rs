@@ -42,6 +42,7 @@
 //! none of it. Half types accumulate in f32 and are rounded once an operation, but in `ctc`, `deform_convolution` and
 //! attention, which round between their steps; integers wrap. A mean is the sum, then one division by `n`.
 
+pub(crate) mod parts;
 pub mod reference;
 
 /// Terms of one chain of the blocked order.
