@@ -1,9 +1,9 @@
 //! Launches.
 
-use super::kernel::{self, BlocksLaunch, Variant, WalkLaunch, WalksLaunch};
+use super::kernel::{self, BlocksLaunch, IndexMapLaunch, IndexMapsLaunch, Variant};
 use super::plan::{self, Pass, Plan, Problem, UnitTile};
 use super::shape::{Axis, Geometry, view_data, view_weight};
-use super::weight_kernel::{self, RoundLaunch, StepLaunch, StepsLaunch};
+use super::weight_kernel::{self, RoundLaunch};
 use crate::buffer::{dense, unwritten};
 use crate::dtype::float_accumulator;
 use crate::error::require_plan;
@@ -94,7 +94,6 @@ impl Launch<'_> {
         };
         for launch in plan::launches(blocks, source_channels) {
             let bias = bias.clone().map(|bias| bias.into_arg().into_buffer_arg());
-            let [d, h, w] = axes.map(|axis| walk(axis, transposed));
             // SAFETY: a unit below `units` owns a position and a tile of channels and batch entries; it reads taps and
             // positions inside the operands, whose shapes are checked, and reads and writes its own elements of the
             // totals.
@@ -108,7 +107,7 @@ impl Launch<'_> {
                     bias.into(),
                     view_data(totals.clone(), groups).into_arg(),
                     BlocksLaunch::new(launch.start as u32, launch.end as u32),
-                    WalksLaunch::new(d, h, w),
+                    maps(axes, transposed),
                     units,
                     variant,
                     [dtype, sum, totals.dtype],
@@ -154,8 +153,6 @@ impl Launch<'_> {
             let of_round = span.min(blocks - first);
             let slot = usize::from(first > 0);
             let (units, count, dim) = self.grid(of_round * lanes)?;
-            let [d, h, w] =
-                axes.map(|axis| StepLaunch::new(axis.stride as u32, axis.padding as u32, axis.dilation as u32));
             // SAFETY: a unit below `units` owns a tap and a tile of channels; it reads positions inside the operands,
             // whose shapes are checked, and writes its own elements of the scratch memory.
             unsafe {
@@ -166,7 +163,7 @@ impl Launch<'_> {
                     input.clone().into_arg(),
                     gradient.clone().into_arg(),
                     scratch.clone().into_arg(),
-                    StepsLaunch::new(d, h, w),
+                    maps(axes, false),
                     RoundLaunch::new(first as u32, slot as u32),
                     units,
                     tile,
@@ -196,12 +193,16 @@ impl Launch<'_> {
     }
 }
 
-/// How taps walk over the source along one axis.
-fn walk(axis: Axis, transposed: bool) -> WalkLaunch {
-    let (stride, padding, dilation) = (axis.stride as i32, axis.padding as i32, axis.dilation as i32);
-    let (common, inverse) = (axis.common(), axis.inverse() as u32);
-    match transposed {
-        true => WalkLaunch::new(1, padding, -(dilation / common as i32), stride as u32, common as u32, inverse),
-        false => WalkLaunch::new(stride, -padding, dilation, stride as u32, common as u32, inverse),
-    }
+/// How taps and target positions map to the source along each axis.
+fn maps(axes: [Axis; 3], transposed: bool) -> IndexMapsLaunch {
+    let [d, h, w] = axes.map(|axis| {
+        let (stride, padding, dilation) = (axis.stride as i32, axis.padding as i32, axis.dilation as i32);
+        let (common, inverse) = (axis.common(), axis.inverse() as u32);
+        let (scale, offset, step) = match transposed {
+            true => (1, padding, -(dilation / common as i32)),
+            false => (stride, -padding, dilation),
+        };
+        IndexMapLaunch::new(scale, offset, step, stride as u32, common as u32, inverse)
+    });
+    IndexMapsLaunch::new(d, h, w)
 }
