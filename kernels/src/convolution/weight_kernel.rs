@@ -3,7 +3,7 @@
 use super::kernel::{IndexMaps, SPATIAL, Spatial};
 use super::plan::UnitTile;
 use crate::arithmetic::multiply_add;
-use crate::order::BLOCK;
+use crate::order::BLOCK_TERMS;
 use cubecl::prelude::*;
 
 /// The blocks of a weight gradient that one launch computes.
@@ -15,7 +15,7 @@ pub struct Round {
     pub slot: u32,
 }
 
-/// One chain a block of [`BLOCK`] terms of a weight's gradient, over batch entries and output positions ascending;
+/// One chain a block of [`BLOCK_TERMS`] of a weight's gradient, over batch entries and output positions ascending;
 /// a tap outside the input reads +0, where not all lie `inside`.
 ///
 /// `blocks` is `[slots, groups, output channels, input channels, taps]`, contiguous. A unit owns one tap and one block
@@ -34,7 +34,6 @@ pub fn weight_gradient_blocks<E: Float, A: Float, O: Float>(
 ) {
     let tile_outputs = comptime!(tile.rows);
     let tile_inputs = comptime!(tile.columns);
-    let block_terms = comptime!(BLOCK as u32);
     let unit = ABSOLUTE_POS as u32;
     if unit >= units {
         terminate!();
@@ -90,8 +89,8 @@ pub fn weight_gradient_blocks<E: Float, A: Float, O: Float>(
     let gradient_entry = gradient.stride(0) as u32;
     let (stride_d, stride_h) = (maps.d.stride, maps.h.stride);
     let terms = gradient.shape(0) as u32 * positions.d * positions.h * positions.w;
-    let begin = block * block_terms;
-    let end = min(begin + block_terms, terms);
+    let begin = block * BLOCK_TERMS;
+    let end = min(begin + BLOCK_TERMS, terms);
     // Where a sum with one of these wraps below zero no input position exists.
     let (ahead_d, ahead_h, ahead_w) = (maps.d.ahead(tap_at.d), maps.h.ahead(tap_at.h), maps.w.ahead(tap_at.w));
     let stride_w = maps.w.stride;

@@ -48,6 +48,9 @@ pub mod reference;
 /// Terms of one chain of the blocked order.
 pub const BLOCK: usize = 1024;
 
+/// [`BLOCK`] as kernels count.
+pub(crate) const BLOCK_TERMS: u32 = BLOCK as u32;
+
 /// Columns of a block of the columns order, and rows of a full one.
 pub const COLUMNS: u32 = 64;
 

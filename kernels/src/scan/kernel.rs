@@ -3,22 +3,22 @@
 use super::operation::Operation;
 use crate::dtype::key::{KeyFor, float_key};
 use crate::grid::UnitPlace;
+use crate::order::BLOCK_TERMS;
 use crate::view::Strides;
 use cubecl::prelude::*;
 
-/// `tensor[outer, length, inner]` in blocks of `block` elements along the axis.
+/// `tensor[outer, length, inner]` in blocks of [`BLOCK_TERMS`] elements along the axis.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 pub(super) struct Lines {
     length: u32,
     inner: u32,
-    block: u32,
 }
 
 #[cube]
 impl Lines {
     /// Blocks of one line.
     fn blocks(&self) -> u32 {
-        self.length.div_ceil(self.block)
+        self.length.div_ceil(BLOCK_TERMS)
     }
 }
 
@@ -56,9 +56,9 @@ pub(super) fn reduce_blocks<F: Numeric, A: Numeric, K: Numeric>(
     if !unit.exists() {
         terminate!();
     }
-    let start = block * lines.block;
+    let start = block * BLOCK_TERMS;
     let mut local = A::cast_from(input[strides.offset(outer, start, inner)]);
-    for at in start + 1..min(start + lines.block, lines.length) {
+    for at in start + 1..min(start + BLOCK_TERMS, lines.length) {
         let value = A::cast_from(input[strides.offset(outer, at, inner)]);
         local = combine::<A, K>(local, value, operation);
     }
@@ -106,14 +106,14 @@ pub(super) fn scan_blocks<F: Numeric, A: Numeric, K: Numeric>(
     if !unit.exists() {
         terminate!();
     }
-    let start = block * lines.block;
+    let start = block * BLOCK_TERMS;
     let mut before = A::from_int(0);
     if block > 0 {
         before = totals[((outer * lines.blocks() + block - 1) * lines.inner + inner) as usize];
     }
     let first = outer * lines.length * lines.inner + inner;
     let mut local = A::from_int(0);
-    for at in start..min(start + lines.block, lines.length) {
+    for at in start..min(start + BLOCK_TERMS, lines.length) {
         let value = A::cast_from(input[strides.offset(outer, at, inner)]);
         local = if at == start { value } else { combine::<A, K>(local, value, operation) };
         let result = if block == 0 { local } else { combine::<A, K>(before, local, operation) };

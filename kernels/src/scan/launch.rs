@@ -4,7 +4,6 @@ use super::kernel::{self, LinesLaunch};
 use super::operation::Operation;
 use super::plan::Problem;
 use crate::grid::axis_grids;
-use crate::order::BLOCK;
 use crate::view::AxisView;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -20,7 +19,7 @@ pub(super) struct Launch<'a> {
 
 impl Launch<'_> {
     fn lines(&self) -> LinesLaunch {
-        LinesLaunch::new(self.problem.length as u32, self.problem.inner as u32, BLOCK as u32)
+        LinesLaunch::new(self.problem.length as u32, self.problem.inner as u32)
     }
 
     pub fn run(&self, input: &AxisView, output: &TensorHandle, chained: usize) {

@@ -8,8 +8,6 @@ use cubecl::prelude::*;
 pub(super) struct Form {
     pub update: Update,
     pub is_float: bool,
-    /// Positions of one block: [`BLOCK`](crate::order::BLOCK).
-    pub block: u32,
     /// Whether all positions are of one block.
     pub one_block: bool,
 }

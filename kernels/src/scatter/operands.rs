@@ -10,7 +10,6 @@ use crate::dtype::{accumulator, is_float, supported};
 use crate::error::require_shapes;
 use crate::grid::UNITS;
 use crate::index::{Indices, tuple_axes};
-use crate::order::BLOCK;
 use crate::view::{AxisView, Strides, axis_length};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -184,12 +183,7 @@ impl<'a> Scatter<'a> {
 
     /// What a kernel is compiled for.
     pub fn form(&self) -> Form {
-        Form {
-            update: self.problem.update,
-            is_float: is_float(self.types[0]),
-            block: BLOCK as u32,
-            one_block: self.problem.has_one_block(),
-        }
+        Form { update: self.problem.update, is_float: is_float(self.types[0]), one_block: self.problem.has_one_block() }
     }
 
     /// The width of vectors along the inner axis, of elements that one index names: 4 or 1.

@@ -13,6 +13,7 @@ use super::plan::Keyed;
 use crate::buffer::{unwritten, words, words_arg};
 use crate::grid::{UnitPlace, axis_grids, grid};
 use crate::index::row_of;
+use crate::order::BLOCK_TERMS;
 use crate::radix_sort::{self, Keys, Sorted, row_offsets};
 use cubecl::prelude::*;
 use cubecl::server::Handle;
@@ -30,8 +31,8 @@ fn position_of(source: u32, layout: &Layout, #[comptime] keyed: Keyed) -> u32 {
 
 /// The block of positions that a source is in.
 #[cube]
-fn block_of(source: u32, layout: &Layout, #[comptime] form: Form, #[comptime] keyed: Keyed) -> u32 {
-    position_of(source, layout, keyed) / form.block
+fn block_of(source: u32, layout: &Layout, #[comptime] keyed: Keyed) -> u32 {
+    position_of(source, layout, keyed) / BLOCK_TERMS
 }
 
 /// Where the total of a window's run is kept: `totals[windows, outer, inner]`, without the keyed axes.
@@ -73,7 +74,6 @@ fn find_runs(
     rows: u32,
     length: u32,
     shortest: u32,
-    #[comptime] form: Form,
     #[comptime] keyed: Keyed,
 ) {
     let window = ABSOLUTE_POS as u32;
@@ -88,20 +88,20 @@ fn find_runs(
         // Most places fail the first question, which two loads answer.
         let key = keys[min(place, length - 1) as usize];
         if last < length && keys[min(last, length - 1) as usize] == key && key < rows {
-            let block = block_of(sources[place as usize], &layout, form, keyed);
+            let block = block_of(sources[place as usize], &layout, keyed);
             let before = select(place == 0, 0u32, place - 1);
             let begins = place == 0
                 || keys[before as usize] != key
-                || block_of(sources[before as usize], &layout, form, keyed) != block;
-            if begins && block_of(sources[last as usize], &layout, form, keyed) == block {
+                || block_of(sources[before as usize], &layout, keyed) != block;
+            if begins && block_of(sources[last as usize], &layout, keyed) == block {
                 begin = place;
                 // The first place after the run, by bisection.
                 let mut low = last + 1;
-                let mut high = min(place + form.block, length);
+                let mut high = min(place + BLOCK_TERMS, length);
                 while low < high {
                     let middle = low + (high - low) / 2;
-                    let within = keys[middle as usize] == key
-                        && block_of(sources[middle as usize], &layout, form, keyed) == block;
+                    let within =
+                        keys[middle as usize] == key && block_of(sources[middle as usize], &layout, keyed) == block;
                     low = select(within, middle + 1, low);
                     high = select(within, high, middle);
                 }
@@ -193,11 +193,11 @@ fn reduce_segments<F: Numeric, A: Numeric, N: Size>(
             }
             if is_run {
                 let total = totals[total_of(window, outer, inner, &layout, keyed)];
-                accumulator.take(position / form.block, total, form);
+                accumulator.take(position / BLOCK_TERMS, total, form);
                 place = runs[(window * 2 + 1) as usize];
             } else {
                 let value = values[layout.values.offset(outer, position, inner)];
-                accumulator.take(position / form.block, Vector::cast_from(value), form);
+                accumulator.take(position / BLOCK_TERMS, Vector::cast_from(value), form);
                 place += 1;
             }
         }
@@ -274,7 +274,6 @@ impl Scatter<'_> {
                     rows as u32,
                     length as u32,
                     shortest as u32,
-                    form,
                     keyed,
                 );
             }
