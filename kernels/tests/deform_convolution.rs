@@ -3,7 +3,7 @@
 use crate::harness::*;
 use crate::skip::skip;
 use burn_deterministic_kernels::KernelError;
-use burn_deterministic_kernels::arithmetic::{MultiplyAdd, multiply_add_of};
+use burn_deterministic_kernels::arithmetic::MultiplyAdd;
 use burn_deterministic_kernels::coarsening::Plan;
 use burn_deterministic_kernels::deform_convolution::*;
 use burn_deterministic_kernels::matmul::reference::matmul;

@@ -3,7 +3,6 @@
 use crate::harness::*;
 use crate::skip::skip;
 use burn_deterministic_kernels::KernelError;
-use burn_deterministic_kernels::arithmetic::multiply_add_of;
 use burn_deterministic_kernels::fourier::{forward, inverse, reference, twiddles};
 use core::f64::consts::PI;
 use cubecl::ir::{ElemType, FloatKind};
