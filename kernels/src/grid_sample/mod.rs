@@ -55,7 +55,7 @@ use crate::device::{Machine, require_units};
 use crate::dtype::float_accumulator;
 use crate::error::require_plan;
 use crate::grid::{UNITS, axis_grids};
-use crate::view::{AxisView, require_shape};
+use crate::view::{AxisView, addressable, require_shape};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
@@ -81,10 +81,8 @@ pub fn sample(
     };
     require_shape(KERNEL, "grid", places.shape(), &[batch, rows, columns, 2])?;
     let shape = vec![batch, channels, rows, columns];
-    let units = shape.iter().try_fold(1usize, |n, &size| n.checked_mul(size));
-    let Some(units) = units.filter(|&n| n < u32::MAX as usize / 2 && height.max(width) < i32::MAX as usize / 4) else {
-        return refuse(format!("{shape:?} from {:?}: more than 2^31 elements", input.shape()));
-    };
+    addressable(KERNEL, &[&shape, &[4, height], &[4, width]])?;
+    let units = shape.iter().product::<usize>();
     if units > 0 && height * width == 0 {
         return refuse(format!("input {:?} has no pixels", input.shape()));
     }

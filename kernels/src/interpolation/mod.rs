@@ -32,7 +32,7 @@ use crate::device::{Machine, require_units};
 use crate::dtype::float_accumulator;
 use crate::error::require_plan;
 use crate::grid::{MAX_ITERATIONS, UNITS, grid};
-use crate::view::require_shape;
+use crate::view::{addressable, require_shape};
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -61,14 +61,8 @@ pub fn input_gradient(
         return refuse(format!("input {input_shape:?}, gradient {:?}, want four axes", output_gradient.shape()));
     };
     require_shape(KERNEL, "output gradient", output_gradient.shape(), &[batch, channels, rows, columns])?;
-    let most = u32::MAX as usize / 2;
-    let sizes = [[height, width], [height, columns], [rows, columns]];
-    let fits = |[y, x]: [usize; 2]| {
-        [channels, y, x].iter().try_fold(batch, |n, &size| n.checked_mul(size)).is_some_and(|n| n < most)
-    };
-    if !sizes.into_iter().all(fits) || [height, width, rows, columns].iter().any(|&size| size >= most) {
-        return refuse(format!("{input_shape:?} from {rows} x {columns} has more than 2^31 elements"));
-    }
+    let between = [batch, channels, height, columns];
+    addressable(KERNEL, &[input_shape, &between, output_gradient.shape(), &[height], &[width], &[rows], &[columns]])?;
     if (height == 0 && rows > 0) || (width == 0 && columns > 0) {
         return refuse(format!("input {input_shape:?} has no pixels to resize"));
     }
