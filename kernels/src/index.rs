@@ -82,7 +82,7 @@ pub(crate) struct Indices {
 }
 
 impl Indices {
-    /// Indices whose positions are along `axis`.
+    /// Indices whose positions are along `axis`; if that is their only one, they are the same for every `outer` and `inner`.
     pub(crate) fn along(
         client: &Client,
         kernel: &'static str,
@@ -91,16 +91,6 @@ impl Indices {
     ) -> Result<Self, KernelError> {
         let dtype = index_type(client, kernel, &indices)?;
         Ok(Self { view: AxisView::new(client, kernel, indices, axis..axis + 1)?, dtype })
-    }
-
-    /// `indices[positions]`, the same for every `outer` and `inner`.
-    pub(crate) fn of_positions(
-        client: &Client,
-        kernel: &'static str,
-        indices: TensorHandle,
-    ) -> Result<Self, KernelError> {
-        let Self { view, dtype } = Self::along(client, kernel, indices, 0)?;
-        Ok(Self { view: view.along_axis_only(), dtype })
     }
 
     /// The row-major rows that the tuples of `indices[.., k]` name in a tensor whose first `k` axes have these `sizes`,
@@ -131,7 +121,7 @@ impl Indices {
                 );
             }
         }
-        Self::of_positions(client, kernel, rows)
+        Self::along(client, kernel, rows, 0)
     }
 }
 

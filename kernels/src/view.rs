@@ -57,12 +57,6 @@ impl AxisView {
         self.handle.clone()
     }
 
-    /// The same buffer, read along its one axis for every `outer` and `inner`.
-    pub(crate) fn along_axis_only(mut self) -> Self {
-        self.strides = [0, self.strides[1], 0];
-        self
-    }
-
     /// Distances in elements between neighbours along outer, axis and inner.
     pub(crate) fn strides(&self) -> StridesLaunch {
         let [outer, axis, inner] = self.strides;

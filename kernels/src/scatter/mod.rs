@@ -89,6 +89,9 @@ pub fn update(
     Ok(match chosen {
         Plan::BruteForce => scatter.brute_force(),
         Plan::Privatised => scatter.privatised(),
-        Plan::Segmented(sort) => scatter.segmented(sort),
+        Plan::Segmented(sort) => {
+            let sorted = scatter.sort(sort);
+            scatter.reduce(&sorted)
+        }
     })
 }

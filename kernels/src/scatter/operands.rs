@@ -144,7 +144,7 @@ impl<'a> Scatter<'a> {
         supported(client, kernel, dtype, "update f64, f32, f16, bf16 or an integer type that the device has")?;
         let (indices, indexed) = match addressing {
             Addressing::Elements { dim } => (Indices::along(client, kernel, indices, dim)?, Indexed::Value),
-            Addressing::Rows { .. } => (Indices::of_positions(client, kernel, indices)?, Indexed::Position),
+            Addressing::Rows { .. } => (Indices::along(client, kernel, indices, 0)?, Indexed::Position),
             Addressing::Lines => (Indices::along(client, kernel, indices, 1)?, Indexed::Line),
             Addressing::Tuples => {
                 (Indices::of_tuples(client, kernel, indices, &tensor.shape()[tensor_axes.clone()])?, Indexed::Position)

@@ -16,7 +16,6 @@ use crate::index::row_of;
 use crate::order::BLOCK_TERMS;
 use crate::radix_sort::{self, Keys, Sorted, row_offsets};
 use cubecl::prelude::*;
-use cubecl::server::Handle;
 use cubecl::std::tensor::TensorHandle;
 
 /// No run begins here.
@@ -207,7 +206,8 @@ fn reduce_segments<F: Numeric, A: Numeric, N: Size>(
 }
 
 impl Scatter<'_> {
-    pub(super) fn segmented(self, plan: radix_sort::Plan) -> TensorHandle {
+    /// The sources, sorted by destination.
+    pub(super) fn sort(&self, plan: radix_sort::Plan) -> Sorted {
         let (length, rows) = self.problem.keys();
         let keyed = self.problem.keyed();
         let indices = &self.indices.view;
@@ -216,9 +216,7 @@ impl Scatter<'_> {
             // Without other axes the sort reads the indices themselves.
             false => Keys { handle: indices.handle(), stride: indices.strides[1], dtype: self.types[2] },
         };
-        let sorted = radix_sort::sort(self.client, keys, None, rows, length, plan);
-        let offsets = row_offsets(self.client, &sorted.keys, rows, length);
-        self.reduce(&sorted, &offsets)
+        radix_sort::sort(self.client, keys, None, rows, length, plan)
     }
 
     fn destinations(&self) -> Keys {
@@ -244,11 +242,13 @@ impl Scatter<'_> {
         Keys::words(keys)
     }
 
-    fn reduce(self, sorted: &Sorted, offsets: &Handle) -> TensorHandle {
+    /// The update by sorted sources.
+    pub(super) fn reduce(self, sorted: &Sorted) -> TensorHandle {
         let problem = &self.problem;
         let Self { client, types: [storage, accumulator, _], .. } = self;
         let (keyed, form) = (problem.keyed(), self.form());
         let (length, rows) = problem.keys();
+        let offsets = row_offsets(client, &sorted.keys, rows, length);
         let (output, width) = (self.output(), self.vector_width());
         let (outer, inner) = (problem.outer, problem.inner / width);
         let shortest = problem.shortest_run();
@@ -311,7 +311,7 @@ impl Scatter<'_> {
                     width,
                     self.tensor.buffer(),
                     words_arg(&sorted.positions, length),
-                    words_arg(offsets, rows + 1),
+                    words_arg(&offsets, rows + 1),
                     words_arg(&runs, 2 * windows),
                     totals.clone().into_arg().into_buffer_arg(),
                     self.values.buffer(),
