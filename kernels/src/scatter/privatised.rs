@@ -14,7 +14,7 @@ use cubecl::std::tensor::TensorHandle;
 
 /// What adds nothing.
 #[cube]
-fn nothing<A: Numeric, N: Size>(#[comptime] form: Form) -> Vector<A, N> {
+fn identity<A: Numeric, N: Size>(#[comptime] form: Form) -> Vector<A, N> {
     if comptime!(form.is_float) {
         Vector::<A, N>::new(negative_zero::<A>())
     } else {
@@ -40,7 +40,7 @@ fn total_blocks<F: Numeric, A: Numeric, I: Int, N: Size>(
     let first = block * BLOCK_TERMS;
     let base = (block * layout.outer + outer) * layout.rows * layout.inner + inner;
     for row in 0..layout.rows {
-        totals[(base + row * layout.inner) as usize] = nothing::<A, N>(form);
+        totals[(base + row * layout.inner) as usize] = identity::<A, N>(form);
     }
     for position in first..min(first + BLOCK_TERMS, layout.positions) {
         let row = row_of::<I>(indices[layout.indices.offset(outer, position, inner)], layout.rows);

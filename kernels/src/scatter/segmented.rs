@@ -5,7 +5,7 @@
 //! sources is not one unit's work; the destination's unit reads the totals of its long runs, and the values of its other runs.
 //!
 //! Where a long run is, is stored in a table of windows: window `w` is the places `w * shortest .. (w + 1) * shortest` of the
-//! sorted sources. A long run begins in each window at most, since it is as long as one.
+//! sorted sources. At most one long run begins in a window.
 
 use super::combine::{Accumulator, Form, combine_lanes};
 use super::operands::{Layout, Scatter};
