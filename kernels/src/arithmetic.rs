@@ -5,11 +5,10 @@
 //! `multiply_rounded` where a rounded product is meant.
 //!
 //! On CUDA and Metal `fma` rounds once; on Vulkan drivers that implement it as multiply-then-add it rounds twice.
-//! [`MultiplyAdd`] names the two meanings for the references, and [`multiply_add_of`] asks a device which one it has.
+//! [`MultiplyAdd`] names the two meanings for the references; [`known_answer`](crate::known_answer) asks a device which one it
+//! has.
 
-use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
-use cubecl::std::tensor::TensorHandle;
 
 /// `a * b + c`, the one multiply-add of every chain in this crate. `F` is a float type: integers have no `fma`.
 #[cube]
@@ -61,36 +60,5 @@ impl MultiplyAdd {
             Self::Fused => a.mul_add(b, c),
             Self::Unfused => a * b + c,
         }
-    }
-}
-
-#[cube(launch_unchecked)]
-fn probe(input: &[f32], output: &mut [f32]) {
-    if ABSOLUTE_POS == 0 {
-        output[0] = multiply_add::<f32>(input[0], input[1], input[2]);
-    }
-}
-
-/// Asks the device how it rounds a multiply-add, with operands for which the two meanings differ.
-pub fn multiply_add_of(client: &Client) -> MultiplyAdd {
-    // (1 + 2^-12)^2 - 1 = 2^-11 + 2^-24 exactly; the product rounded to f32 loses the 2^-24.
-    let x = 1.0 + 2f32.powi(-12);
-    let input = client.create_from_slice(bytemuck::cast_slice(&[x, x, -1.0f32]));
-    let output = TensorHandle::new_contiguous(vec![1usize], client.empty(4), ElemType::Float(FloatKind::F32));
-    // SAFETY: the kernel reads three elements and writes one, and the buffers hold three and one.
-    unsafe {
-        probe::launch_unchecked(
-            client,
-            CubeCount::Static(1, 1, 1),
-            CubeDim::new_1d(1),
-            BufferArg::from_raw_parts(input, 3),
-            output.clone().into_arg().into_buffer_arg(),
-        );
-    }
-    let bytes = client.read_one_unchecked_tensor(output.into_copy_descriptor());
-    let got = f32::from_le_bytes(bytes[..4].try_into().expect("four bytes of one f32"));
-    match got == MultiplyAdd::Fused.apply(x, x, -1.0) {
-        true => MultiplyAdd::Fused,
-        false => MultiplyAdd::Unfused,
     }
 }

@@ -5,6 +5,7 @@
 use crate::KernelError;
 use crate::buffer::unwritten;
 use crate::dtype::{U32, supported};
+use crate::error::require_shapes;
 use crate::grid::grid;
 use crate::view::AxisView;
 use cubecl::ir::{IntKind, UIntKind};
@@ -25,6 +26,29 @@ pub(crate) fn index_type(
         }
         _ => Err(KernelError::Dtype { kernel, dtype, remedy: REMEDY }),
     }
+}
+
+/// Refuses types for a result's indices that the device does not have or that cannot count an axis of `length`.
+pub(crate) fn require_counts(
+    client: &Client,
+    kernel: &'static str,
+    index: ElemType,
+    length: usize,
+) -> Result<(), KernelError> {
+    let remedy = "ask for indices of an integer type that the device has";
+    let counts = match index {
+        ElemType::Int(IntKind::I8) => 1 << 7,
+        ElemType::Int(IntKind::I16) => 1 << 15,
+        ElemType::UInt(UIntKind::U8) => 1 << 8,
+        ElemType::UInt(UIntKind::U16) => 1 << 16,
+        ElemType::Int(IntKind::I32) => 1 << 31,
+        ElemType::Int(_) | ElemType::UInt(_) => usize::MAX,
+        _ => return Err(KernelError::Dtype { kernel, dtype: index, remedy }),
+    };
+    supported(client, kernel, index, remedy)?;
+    require_shapes(kernel, length <= counts, || {
+        format!("indices of an axis of {length} elements as {index}, which counts {counts}")
+    })
 }
 
 /// The row an index names, or `rows` if it names none.
@@ -58,7 +82,7 @@ pub(crate) struct Indices {
 }
 
 impl Indices {
-    /// Indices whose positions are along `axis`.
+    /// Indices whose positions are along `axis`; if that is their only one, they are the same for every `outer` and `inner`.
     pub(crate) fn along(
         client: &Client,
         kernel: &'static str,
@@ -67,16 +91,6 @@ impl Indices {
     ) -> Result<Self, KernelError> {
         let dtype = index_type(client, kernel, &indices)?;
         Ok(Self { view: AxisView::new(client, kernel, indices, axis..axis + 1)?, dtype })
-    }
-
-    /// `indices[positions]`, the same for every `outer` and `inner`.
-    pub(crate) fn of_positions(
-        client: &Client,
-        kernel: &'static str,
-        indices: TensorHandle,
-    ) -> Result<Self, KernelError> {
-        let Self { view, dtype } = Self::along(client, kernel, indices, 0)?;
-        Ok(Self { view: view.along_axis_only(), dtype })
     }
 
     /// The row-major rows that the tuples of `indices[.., k]` name in a tensor whose first `k` axes have these `sizes`,
@@ -107,7 +121,7 @@ impl Indices {
                 );
             }
         }
-        Self::of_positions(client, kernel, rows)
+        Self::along(client, kernel, rows, 0)
     }
 }
 

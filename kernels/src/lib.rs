@@ -8,16 +8,13 @@
 //! Where a family has several kernels or launches for one contract, its `plan` module has them as data: `Problem` is
 //! what a plan may depend on, `plan(&Problem, Machine)` chooses, `Plan::candidates(&Problem)` lists a plan of each kind that
 //! applies, with edge geometries, and `Plan::refuses(&Problem)` says why one does not. Every plan gives the same bits. A
-//! function `<name>_planned` takes the plan as its last parameter, and without one chooses it. A plan that does not apply is
-//! [`KernelError::Plan`], also where `plan` chose it, because none applies. Four modules differ: `plan` of [`random::plan`],
-//! [`elementwise::plan`] and [`scan::plan`] takes no `Machine`, and [`radix_sort`], whose plans are part of those of sorts and
-//! updates, has two numbers for a `Problem`, rows and keys, and no function of its own. [`coarsening`] is the plan of several
-//! families.
+//! function takes an `Option<Plan>` as its last parameter, and without one chooses it. A plan that does not apply is
+//! [`KernelError::Plan`], also where `plan` chose it, because none applies. The plans of [`radix_sort`] are part of those of
+//! sorts and updates, and [`coarsening`] is the plan of several families.
 //!
 //! Where a result has no element, no kernel of the family is launched. A reduction of no elements and a product with `k = 0`
 //! are filled with a constant, and an update without values is a copy. In these cases no plan is looked at, except that
-//! [`convolution`] and [`random`] refuse one that does not apply to a problem of any size; a convolution of no terms is
-//! launched as any other.
+//! [`convolution`] refuses one that does not apply to a problem of any size; a convolution of no terms is launched as any other.
 //!
 //! Kernels are written in CubeCL, and named in its words: a **unit** is a thread, a **cube** a block of threads, a
 //! **plane** a warp. A **line** is the elements along an axis at fixed other indices, a **block** of an order its
@@ -35,8 +32,8 @@
 //! |---|---|
 //! | [`error`], [`arithmetic`], [`device`] | refusals; float arithmetic that no compiler contracts; GPU or software driver, limits |
 //! | [`known_answer`] | what a device's arithmetic makes of questions with known answers |
-//! | [`order`] | the three orders of summation, their references, and a table of who uses which |
 //! | `dtype`, `buffer`, `grid`, `view`, `index` | element types and sortable keys; memory; launch grids; strided views; what an index names |
+//! | [`order`] | the three orders of summation, their references, a table of who uses which, and the chain over parts |
 //! | [`coarsening`] | how many elements that share index work a unit computes |
 //! | [`radix_sort`] | stable sort of keys with their positions, CSR row offsets |
 //! | the families | every other module |

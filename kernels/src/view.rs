@@ -57,12 +57,6 @@ impl AxisView {
         self.handle.clone()
     }
 
-    /// The same buffer, read along its one axis for every `outer` and `inner`.
-    pub(crate) fn along_axis_only(mut self) -> Self {
-        self.strides = [0, self.strides[1], 0];
-        self
-    }
-
     /// Distances in elements between neighbours along outer, axis and inner.
     pub(crate) fn strides(&self) -> StridesLaunch {
         let [outer, axis, inner] = self.strides;
@@ -116,6 +110,17 @@ pub(crate) fn checked_elements(kernel: &'static str, shape: &[usize]) -> Result<
     })
 }
 
+/// Refuses a shape of more elements than signed 32-bit indices reach.
+pub(crate) fn addressable(kernel: &'static str, shapes: &[&[usize]]) -> Result<(), KernelError> {
+    let most = u32::MAX as usize / 2;
+    let fits =
+        |shape: &[usize]| shape.iter().try_fold(1usize, |n, &size| n.checked_mul(size)).is_some_and(|n| n < most);
+    match shapes.iter().find(|shape| !fits(shape)) {
+        Some(shape) => Err(KernelError::Shape { kernel, reason: format!("{shape:?} has more than 2^31 elements") }),
+        None => Ok(()),
+    }
+}
+
 /// The largest offset that a tensor reaches, in elements from its first one; 0 where it has none.
 pub(crate) fn largest_offset(shape: &[usize], strides: &[usize]) -> usize {
     match shape.contains(&0) {
@@ -136,12 +141,17 @@ pub(crate) fn is_contiguous(shape: &[usize], strides: &[usize]) -> bool {
     })
 }
 
-/// Refuses operands that 32-bit indices cannot reach over.
+/// Whether 32-bit indices reach over a tensor.
+pub(crate) fn is_reached(shape: &[usize], strides: &[usize]) -> bool {
+    largest_offset(shape, strides) < u32::MAX as usize
+}
+
+/// Refuses operands that 32-bit indices do not reach over.
 pub(crate) fn require_reach<'a>(
     kernel: &'static str,
     operands: impl IntoIterator<Item = &'a TensorHandle>,
 ) -> Result<(), KernelError> {
-    let far = |operand: &&TensorHandle| largest_offset(operand.shape(), operand.strides()) >= u32::MAX as usize;
+    let far = |operand: &&TensorHandle| !is_reached(operand.shape(), operand.strides());
     let Some(operand) = operands.into_iter().find(far) else { return Ok(()) };
     let (shape, strides) = (operand.shape(), operand.strides());
     let reason = format!("an operand {:?} with strides {:?} reaches over 2^32 elements", &shape[..], &strides[..]);
@@ -224,7 +234,7 @@ fn collapse_all(tensor: &TensorHandle, axes: &Range<usize>) -> Option<[u32; 3]> 
         _ => None,
     };
     let (outer, axis, inner) = (part(0..axes.start)?, part(axes.clone())?, part(axes.end..shape.len())?);
-    (largest_offset(shape, strides) <= u32::MAX as usize).then_some([outer as u32, axis as u32, inner as u32])
+    is_reached(shape, strides).then_some([outer as u32, axis as u32, inner as u32])
 }
 
 #[cfg(test)]

@@ -3,11 +3,10 @@
 use crate::harness::*;
 use burn_deterministic_kernels::device::Machine;
 use burn_deterministic_kernels::elementwise::{
-    Binary, Comparison, Condition, Instruction, IntBinary, Logic, Operands, Program, Unary, Value, plan as launch,
-    reference, run, run_planned,
+    Binary, Comparison, Condition, Instruction, IntBinary, Logic, Operands, Program, Unary, Value, reference, run,
 };
 use burn_deterministic_kernels::reduce::plan::{Kind, Plan, Problem, plan};
-use burn_deterministic_kernels::reduce::{self, Computed, Operation, reduce, reduce_program, reduce_program_planned};
+use burn_deterministic_kernels::reduce::{self, Computed, Operation, reduce, reduce_program};
 use cubecl::ir::{ElemType, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -164,9 +163,9 @@ fn broadcast_and_strided_operands() {
     assert_eq!(error.to_string(), "elementwise: an operand of shape [37] does not broadcast to [37, 53]");
 }
 
-/// Operands that are read in vectors, once a row, once a column and element by element, by every plan.
+/// Operands that are read in vectors, once a row, once a column and element by element, by units of four elements and of one.
 #[test]
-fn every_plan_gives_the_same_bits() {
+fn every_way_of_reading_gives_the_same_bits() {
     let client = client();
     let mut program = Program::default();
     let (a, row, column, turned) = (Value::Input(0), Value::Input(1), Value::Input(2), Value::Input(3));
@@ -184,7 +183,7 @@ fn every_plan_gives_the_same_bits() {
     program.output_condition(index);
     let program = Arc::new(program);
 
-    for [rows, columns] in [[1, 4], [37, 52], [3, 4], [64, 1024], [8, 6], [5, 1]] {
+    for [rows, columns] in [[1, 4], [37, 52], [3, 4], [64, 1024], [8, 6], [7, 5], [5, 1]] {
         let elements = rows * columns;
         let [a, row] = [random_values(10, elements), random_values(11, columns)];
         let [column, turned] = [random_values(12, rows), random_values(13, elements)];
@@ -192,12 +191,12 @@ fn every_plan_gives_the_same_bits() {
         let (mask, row_mask) = (flags(14, elements), flags(15, columns));
         let stored: Vec<f32> = (0..elements).map(|i| turned[(i % rows) * columns + i / rows]).collect();
         let handle = client.create_from_slice(bytemuck::cast_slice(&stored));
-        let operands = || Operands {
+        let operands = Operands {
             words: vec![
                 upload(&client, &a, &[rows, columns], F32),
                 upload(&client, &row, &[columns], F32),
                 upload(&client, &column, &[rows, 1], F32),
-                TensorHandle::new(handle.clone(), [rows, columns], [1, rows], F32),
+                TensorHandle::new(handle, [rows, columns], [1, rows], F32),
             ],
             conditions: vec![
                 upload(&client, &mask, &[rows, columns], U32),
@@ -211,21 +210,14 @@ fn every_plan_gives_the_same_bits() {
                 want_floats(&program, &floats, &[mask[i] == 1, row_mask[i % columns] == 1], &[])
             })
             .collect();
-        let problem = launch::Problem { elements, has_vectors: columns.is_multiple_of(4) };
-        let plans = launch::Plan::candidates(&problem);
-        assert!(plans.contains(&launch::plan(&problem)) && plans.len() == if elements % 4 == 0 { 2 } else { 1 });
-        for plan in plans.into_iter().map(Some).chain([None]) {
-            println!("{rows} x {columns} by {plan:?}");
-            let results =
-                run_planned(&client, &program, &[rows, columns], operands(), U32, plan).expect("operands fit");
-            for (output, got) in results.words.into_iter().enumerate() {
-                let want: Vec<f32> = want.iter().map(|(floats, _)| floats[output]).collect();
-                assert_bits(&download::<f32>(&client, got), &want);
-            }
-            let [got] = results.conditions.try_into().expect("one condition output");
-            let want: Vec<u32> = want.iter().map(|(_, conditions)| u32::from(conditions[0])).collect();
-            assert_eq!(download::<u32>(&client, got), want);
+        let results = run(&client, &program, &[rows, columns], operands, U32).expect("operands fit");
+        for (output, got) in results.words.into_iter().enumerate() {
+            let want: Vec<f32> = want.iter().map(|(floats, _)| floats[output]).collect();
+            assert_bits(&download::<f32>(&client, got), &want);
         }
+        let [got] = results.conditions.try_into().expect("one condition output");
+        let want: Vec<u32> = want.iter().map(|(_, conditions)| u32::from(conditions[0])).collect();
+        assert_eq!(download::<u32>(&client, got), want);
     }
 }
 
@@ -446,7 +438,7 @@ fn a_reduction_computes_what_it_reads() {
                 planned.into_iter().chain(plans.into_iter().map(|plan| (Operation::Sum, Some(plan))))
             {
                 let what = format!("{operation:?} of {shape:?} over {axes:?} on {plan:?}");
-                let unfused = reduce(&client, operation, stored.clone(), axes).expect("it fits");
+                let unfused = reduce(&client, operation, stored.clone(), axes, None).expect("it fits");
                 let unfused: Vec<f32> = download(&client, unfused);
                 let mut written = program.clone();
                 written.reduce(last);
@@ -456,11 +448,7 @@ fn a_reduction_computes_what_it_reads() {
                 }
                 let written = Arc::new(written);
                 let input = Computed { program: &written, shape: &shape, operands: operands(), condition_dtype: U32 };
-                let (results, reduced) = match plan {
-                    None => reduce_program(&client, operation, input, axes),
-                    Some(plan) => reduce_program_planned(&client, operation, input, axes, Some(plan)),
-                }
-                .expect("it fits");
+                let (results, reduced) = reduce_program(&client, operation, input, axes, plan).expect("it fits");
                 let reduced: Vec<f32> = download(&client, reduced);
                 assert_eq!(bits(&reduced), bits(&unfused), "{what}");
                 if axes.len() == 3 && operation == Operation::Sum {
@@ -492,11 +480,11 @@ fn a_reduction_of_no_element_is_that_of_none() {
         let operands =
             Operands { words: vec![upload::<f32>(&client, &[], &[3, 0], F32)], conditions: vec![], scalars: vec![] };
         let input = Computed { program: &program, shape: &[3, 0], operands, condition_dtype: U32 };
-        let (_, reduced) = reduce_program(&client, operation, input, &[1]).expect("it is defined");
+        let (_, reduced) = reduce_program(&client, operation, input, &[1], None).expect("it is defined");
         assert_bits(&download(&client, reduced), &[want; 3]);
     }
     let operands =
         Operands { words: vec![upload::<f32>(&client, &[], &[3, 0], F32)], conditions: vec![], scalars: vec![] };
     let input = Computed { program: &program, shape: &[3, 0], operands, condition_dtype: U32 };
-    reduce_program(&client, Operation::Max, input, &[1]).expect_err("nothing is largest");
+    reduce_program(&client, Operation::Max, input, &[1], None).expect_err("nothing is largest");
 }

@@ -1,8 +1,8 @@
 //! Planted faults: copies of a kernel with one fault each, and what finds it. CONTRIBUTING.md lists where else they are planted.
 
-use crate::harness::{F32, assert_bits, client, random_values, upload};
+use crate::harness::{F32, assert_bits, client, multiply_add_of, random_values, upload};
 use crate::skip::skip;
-use burn_deterministic_kernels::arithmetic::{MultiplyAdd, multiply_add_of};
+use burn_deterministic_kernels::arithmetic::MultiplyAdd;
 use burn_deterministic_kernels::reduce::reference;
 use cubecl::prelude::*;
 use cubecl::server::ServerError;

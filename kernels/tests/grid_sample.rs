@@ -3,7 +3,6 @@
 use crate::harness::*;
 use crate::skip::skip;
 use burn_deterministic_kernels::KernelError;
-use burn_deterministic_kernels::arithmetic::multiply_add_of;
 use burn_deterministic_kernels::coarsening;
 use burn_deterministic_kernels::device::Machine;
 use burn_deterministic_kernels::grid_sample::*;
@@ -43,7 +42,7 @@ fn check(shape: [usize; 4], grid: &[f32], [rows, columns]: [usize; 2], params: S
     let plans = coarsening::Plan::candidates(&problem);
     assert!([Machine::Gpu, Machine::Software].iter().all(|&m| plans.contains(&coarsening::plan(&problem, m))));
     for plan in plans.into_iter().map(Some).chain([None]) {
-        let got = sample_planned(&client, input.clone(), places.clone(), params, plan).expect("samples");
+        let got = sample(&client, input.clone(), places.clone(), params, plan).expect("samples");
         assert_eq!(got.shape()[..], [batch, channels, rows, columns]);
         assert_bits_or_nan(&download(&client, got), &want);
     }
@@ -54,7 +53,7 @@ fn check(shape: [usize; 4], grid: &[f32], [rows, columns]: [usize; 2], params: S
     let places = upload(&client, &apart, &[batch, 2, rows, columns], F32);
     let strides = vec![2 * area, columns, 1, area];
     let places = TensorHandle::new(places.handle, vec![batch, rows, columns, 2], strides, F32);
-    let got = sample(&client, input.clone(), places, params).expect("samples");
+    let got = sample(&client, input.clone(), places, params, None).expect("samples");
     assert_bits_or_nan(&download(&client, got), &want);
     // Column after column.
     let turned: Vec<f32> = (0..grid.len())
@@ -66,7 +65,7 @@ fn check(shape: [usize; 4], grid: &[f32], [rows, columns]: [usize; 2], params: S
     let places = upload(&client, &turned, &[batch, columns, rows, 2], F32);
     let strides = vec![2 * area, 2, 2 * rows, 1];
     let places = TensorHandle::new(places.handle, vec![batch, rows, columns, 2], strides, F32);
-    let got = sample(&client, input, places, params).expect("samples");
+    let got = sample(&client, input, places, params, None).expect("samples");
     assert_bits_or_nan(&download(&client, got), &want);
 }
 
@@ -111,7 +110,7 @@ fn half_types_round_once() {
     for params in all() {
         let input = upload(&client, &values, &[1, 3, 5, 4], dtype);
         let places = upload(&client, &grid, &[1, 6, 7, 2], dtype);
-        let got = sample(&client, input, places, params).expect("samples");
+        let got = sample(&client, input, places, params, None).expect("samples");
         let fma = multiply_add_of(&client);
         let want = reference::sample(&widened(&values), [1, 3, 5, 4], &widened(&grid), 42, params, fma);
         assert_eq!(
@@ -130,7 +129,7 @@ fn identity() {
     for params in all().filter(|params| params.align_corners) {
         let input = upload(&client, &values, &[1, 1, 4, 5], F32);
         let places = upload(&client, &grid, &[1, 4, 5, 2], F32);
-        let got = download::<f32>(&client, sample(&client, input, places, params).expect("samples"));
+        let got = download::<f32>(&client, sample(&client, input, places, params, None).expect("samples"));
         let close = |(got, want): (&f32, &f32)| (got - want).abs() < 1e-5;
         assert!(got.iter().zip(&values).all(close), "{params:?}: {got:?}, want {values:?}");
     }
@@ -151,7 +150,7 @@ fn more_samples_than_one_axis_of_a_grid_holds() {
     let values = random_values(4, channels);
     let input = upload(&client, &values, &[1, channels, 1, 1], F32);
     let places = upload(&client, &[0.0f32, 0.0], &[1, 1, 1, 2], F32);
-    let got = sample(&client, input, places, params).expect("samples");
+    let got = sample(&client, input, places, params, None).expect("samples");
     assert_bits(&download(&client, got), &values);
 }
 
@@ -161,7 +160,7 @@ fn operands_that_do_not_fit_are_refused() {
     let client = client();
     let up = |shape: &[usize]| upload(&client, &vec![0.0f32; shape.iter().product()], shape, F32);
     for (input, grid) in [([2, 1, 4, 4], [1, 3, 3, 2]), ([1, 1, 4, 4], [1, 3, 3, 3]), ([1, 1, 0, 4], [1, 3, 3, 2])] {
-        let refused = sample(&client, up(&input), up(&grid), params);
+        let refused = sample(&client, up(&input), up(&grid), params, None);
         assert!(matches!(refused, Err(KernelError::Shape { kernel: "grid_sample::sample", .. })), "{input:?} {grid:?}");
     }
 }

@@ -1,5 +1,7 @@
 //! Upload, download and comparison by bits.
 
+use burn_deterministic_kernels::arithmetic::MultiplyAdd;
+use burn_deterministic_kernels::known_answer;
 use cubecl::ir::{ElemType, FloatKind, IntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -21,6 +23,12 @@ pub fn client() -> Client {
         unsafe { client.allocation_mode(cubecl::MemoryAllocationMode::Dedicated) };
     }
     client
+}
+
+/// How the device rounds `fma(a, b, c)`.
+pub fn multiply_add_of(client: &Client) -> MultiplyAdd {
+    let answers = known_answer::ask(client).expect("the device answers");
+    known_answer::judge(&answers).expect("the device's arithmetic is right").multiply_add
 }
 
 /// A contiguous device tensor of any plain element type.

@@ -3,11 +3,10 @@
 use crate::harness::*;
 use crate::skip::skip;
 use burn_deterministic_kernels::KernelError;
-use burn_deterministic_kernels::arithmetic::multiply_add_of;
 use burn_deterministic_kernels::coarsening;
 use burn_deterministic_kernels::interpolation::plan::Plan;
 use burn_deterministic_kernels::interpolation::weights::Filter;
-use burn_deterministic_kernels::interpolation::{input_gradient, input_gradient_planned, reference};
+use burn_deterministic_kernels::interpolation::{input_gradient, reference};
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::std::tensor::TensorHandle;
 use half::f16;
@@ -30,7 +29,7 @@ fn check(batch: usize, channels: usize, input: [usize; 2], output: [usize; 2], f
         plans.extend([1, 2, 7].map(|span| Some(Plan::Joint(coarsening::Plan { span }))));
     }
     for plan in plans {
-        let got = input_gradient_planned(&client, gradient.clone(), &input_shape, filter, align_corners, plan);
+        let got = input_gradient(&client, gradient.clone(), &input_shape, filter, align_corners, plan);
         let got = got.expect("a gradient");
         assert_eq!(got.shape()[..], input_shape, "{plan:?}");
         assert_bits(&download::<f32>(&client, got), &want);
@@ -47,7 +46,7 @@ fn check(batch: usize, channels: usize, input: [usize; 2], output: [usize; 2], f
         })
         .collect();
     let want = reference::input_gradient(&in_order, input, output, filter, align_corners, multiply_add_of(&client));
-    let got = input_gradient(&client, swapped, &input_shape, filter, align_corners).expect("a gradient");
+    let got = input_gradient(&client, swapped, &input_shape, filter, align_corners, None).expect("a gradient");
     if !values.is_empty() {
         assert_bits(&download(&client, got), &want);
     }
@@ -74,7 +73,7 @@ fn half_types_round_once() {
     let widened: Vec<f32> = values.iter().map(|x| x.to_f32()).collect();
     for filter in FILTERS {
         let gradient = upload(&client, &values, &[1, 1, 9, 13], dtype);
-        let got = input_gradient(&client, gradient, &[1, 1, 4, 5], filter, false).expect("a gradient");
+        let got = input_gradient(&client, gradient, &[1, 1, 4, 5], filter, false, None).expect("a gradient");
         let want = reference::input_gradient(&widened, [4, 5], [9, 13], filter, false, multiply_add_of(&client));
         assert_eq!(download::<f16>(&client, got), want.into_iter().map(f16::from_f32).collect::<Vec<_>>());
     }
@@ -93,7 +92,7 @@ fn infinities_stay_where_they_are_read() {
     values[0] = f32::INFINITY;
     values[63] = f32::NAN;
     let gradient = upload(&client, &values, &[1, 1, 8, 8], F32);
-    let got = input_gradient(&client, gradient, &[1, 1, 4, 4], Filter::Linear, false).expect("a gradient");
+    let got = input_gradient(&client, gradient, &[1, 1, 4, 4], Filter::Linear, false, None).expect("a gradient");
     let got = download::<f32>(&client, got);
     assert!(got[0].is_infinite() && got[15].is_nan());
     assert!((0..16).filter(|n| ![0, 1, 4, 5, 10, 11, 14, 15].contains(n)).all(|n| got[n].is_finite()), "{got:?}");
@@ -108,7 +107,7 @@ fn more_elements_than_one_axis_of_a_grid_holds() {
 fn an_input_that_too_many_outputs_read_is_refused() {
     let client = client();
     let gradient = upload(&client, &vec![0.0f32; 60_001], &[1, 1, 1, 60_001], F32);
-    let refused = input_gradient(&client, gradient, &[1, 1, 1, 1], Filter::Linear, false);
+    let refused = input_gradient(&client, gradient, &[1, 1, 1, 1], Filter::Linear, false, None);
     let Err(KernelError::Shape { reason, .. }) = refused else { panic!("a chain too long for a launch was taken") };
     assert!(reason.contains("60001 outputs of an axis read one input, want at most 60000"), "{reason}");
     check(1, 1, [1, 1], [1, 60_000], Filter::Cubic, false);

@@ -1,7 +1,6 @@
 //! The known-answer test on the present device.
 
 use crate::harness::client;
-use burn_deterministic_kernels::arithmetic::multiply_add_of;
 use burn_deterministic_kernels::known_answer::{ask, judge};
 use std::time::{Duration, Instant};
 
@@ -11,7 +10,6 @@ fn the_device_passes() {
     let answers = ask(&client).expect("the device works");
     let arithmetic = judge(&answers).expect("the device computes as the kernels rely on");
     eprintln!("{arithmetic:?}");
-    assert_eq!(arithmetic.multiply_add, multiply_add_of(&client));
     assert_eq!(ask(&client).expect("the device works"), answers);
 }
 

@@ -5,7 +5,6 @@
 
 #![cfg(any(feature = "wgpu", feature = "cuda", feature = "rocm"))]
 
-mod arithmetic;
 mod convolution;
 mod ctc;
 mod deform_convolution;

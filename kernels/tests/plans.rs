@@ -5,18 +5,17 @@ use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::coarsening;
 use burn_deterministic_kernels::convolution::{self, ConvolutionParams, Pass, UnitTile};
 use burn_deterministic_kernels::deform_convolution::{self, DeformParams};
-use burn_deterministic_kernels::elementwise::{self, Instruction, Operands, Program, Unary, Value};
+use burn_deterministic_kernels::elementwise::{Instruction, Operands, Program, Unary, Value};
 use burn_deterministic_kernels::grid_sample::{self, Filter, Padding, SampleParams};
 use burn_deterministic_kernels::interpolation::{self, weights};
 use burn_deterministic_kernels::matmul::{self, plan as product};
 use burn_deterministic_kernels::order::COLUMNS_BLOCK;
 use burn_deterministic_kernels::radix_sort;
-use burn_deterministic_kernels::random::{self, Distribution, Key, Source, Stream};
-use burn_deterministic_kernels::reduce::extreme::{self, Extreme};
+use burn_deterministic_kernels::reduce::extreme::{Extreme, search};
 use burn_deterministic_kernels::reduce::{self, plan as reduction};
 use burn_deterministic_kernels::scan;
 use burn_deterministic_kernels::scatter::{self, Addressing, Update};
-use burn_deterministic_kernels::sort::{self, Direction};
+use burn_deterministic_kernels::sort::{self, Direction, Sorting};
 use cubecl::ir::{ElemType, UIntKind};
 use cubecl::prelude::Client;
 use cubecl::std::tensor::TensorHandle;
@@ -32,9 +31,12 @@ fn planned_functions(folder: &Path, found: &mut BTreeSet<String>) {
             planned_functions(&path, found);
         } else {
             let source = std::fs::read_to_string(&path).expect("a source is text");
-            let functions = source.split("pub fn ").skip(1);
-            let names = functions.map(|rest| &rest[..rest.find(['(', '<']).expect("a function has arguments")]);
-            found.extend(names.filter(|name| name.ends_with("_planned")).map(str::to_owned));
+            for function in source.split("\npub fn ").skip(1) {
+                let (signature, _) = function.split_once('{').expect("a function has a body");
+                if signature.contains("Option<Plan>") {
+                    found.extend(signature.split(['(', '<']).next().map(str::to_owned));
+                }
+            }
         }
     }
 }
@@ -74,9 +76,8 @@ fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static str, O
     let unchained = scan::Plan { chained: 0 };
     let sorted = sort::Plan::Select(sort::plan::Choice { slots: 1, chunk: 64 });
     let updated = scatter::Plan::Privatised;
-    let draws = Source { key: Key([0; 8]), stream: Stream(0), block: 0 };
-    let odd = random::plan::Plan { units: 64, vector_width: 3 };
-    let (up, max) = (Direction::Ascending, Update::Max);
+    let ascending = Sorting { axis: 1, direction: Direction::Ascending, kept: None, values: true, index: None };
+    let max = Update::Max;
     let nothing = coarsening::Plan { span: 0 };
     let sampled = SampleParams { filter: Filter::Linear, padding: Padding::Zeros, align_corners: false };
     let deformed =
@@ -88,46 +89,25 @@ fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static str, O
         weight: floats(&[1, 1, 1, 1]),
         mask: None,
     };
-    let u32s = ElemType::UInt(UIntKind::U32);
-    let words = Operands { words: vec![floats(&[outer, 3])], conditions: vec![], scalars: vec![] };
-    let wide = elementwise::plan::Plan { width: 3 };
     let joint = interpolation::plan::Plan::Joint(nothing);
     let rows = || floats(&[outer, 8]);
     let lines = || floats(&[outer, 2, 8]);
     vec![
+        ("reduce", "reduce::sum", reduce::reduce(client, reduce::Operation::Sum, rows(), &[1], Some(totals)).err()),
         (
-            "reduce_planned",
+            "reduce_program",
             "reduce::sum",
-            reduce::reduce_planned(client, reduce::Operation::Sum, rows(), &[1], Some(totals)).err(),
+            reduce::reduce_program(client, reduce::Operation::Sum, computed, &[1], Some(totals)).err(),
         ),
+        ("search", "reduce::argmax", search(client, Extreme::Max, rows(), 1, I32, false, Some(totals)).err()),
+        ("matmul", "matmul", matmul::matmul(client, rows(), floats(&[8, 3]), Some(split)).err()),
+        ("run_pass", "test", convolution::run_pass(client, &forward, operands, Some(weight)).err()),
+        ("scan", "scan::cumsum", scan::scan(client, scan::Operation::Sum, rows(), 1, Some(unchained)).err()),
+        ("sort", "sort::sort", sort::sort(client, rows(), ascending, Some(sorted)).err()),
         (
-            "reduce_program_planned",
-            "reduce::sum",
-            reduce::reduce_program_planned(client, reduce::Operation::Sum, computed, &[1], Some(totals)).err(),
-        ),
-        (
-            "index_of_planned",
-            "reduce::argmax",
-            extreme::index_of_planned(client, Extreme::Max, rows(), 1, I32, Some(totals)).err(),
-        ),
-        (
-            "with_index_planned",
-            "reduce::argmax",
-            extreme::with_index_planned(client, Extreme::Max, rows(), 1, I32, Some(totals)).err(),
-        ),
-        ("matmul_planned", "matmul", matmul::matmul_planned(client, rows(), floats(&[8, 3]), Some(split)).err()),
-        ("pass_planned", "test", convolution::pass_planned(client, &forward, operands, Some(weight)).err()),
-        (
-            "scan_planned",
-            "scan::cumsum",
-            scan::scan_planned(client, scan::Operation::Sum, rows(), 1, Some(unchained)).err(),
-        ),
-        ("sort_planned", "sort::sort_with_indices", sort::sort_planned(client, rows(), 1, up, I32, Some(sorted)).err()),
-        ("topk_planned", "sort::topk_with_indices", sort::topk_planned(client, rows(), 1, 4, I32, Some(sorted)).err()),
-        (
-            "update_planned",
+            "update",
             "scatter::scatter",
-            scatter::update_planned(
+            scatter::update(
                 client,
                 Addressing::Elements { dim: 1 },
                 scatter::Operands { tensor: rows(), indices: index(&[outer, 8]), values: rows() },
@@ -137,9 +117,9 @@ fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static str, O
             .err(),
         ),
         (
-            "update_planned",
+            "update",
             "scatter::select_assign",
-            scatter::update_planned(
+            scatter::update(
                 client,
                 Addressing::Rows { dim: 1 },
                 scatter::Operands { tensor: rows(), indices: index(&[8]), values: rows() },
@@ -149,9 +129,9 @@ fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static str, O
             .err(),
         ),
         (
-            "update_planned",
+            "update",
             "scatter::update_lines",
-            scatter::update_planned(
+            scatter::update(
                 client,
                 Addressing::Lines,
                 scatter::Operands { tensor: lines(), indices: index(&[outer, 2]), values: lines() },
@@ -161,9 +141,9 @@ fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static str, O
             .err(),
         ),
         (
-            "update_planned",
+            "update",
             "scatter::scatter_nd",
-            scatter::update_planned(
+            scatter::update(
                 client,
                 Addressing::Tuples,
                 scatter::Operands { tensor: rows(), indices: index(&[outer, 1]), values: rows() },
@@ -173,24 +153,19 @@ fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static str, O
             .err(),
         ),
         (
-            "run_planned",
-            "elementwise",
-            elementwise::run_planned(client, &program, &[outer, 3], words, u32s, Some(wide)).err(),
-        ),
-        (
-            "sample_planned",
+            "sample",
             "grid_sample::sample",
-            grid_sample::sample_planned(client, image(), floats(&[outer, 1, 1, 2]), sampled, Some(nothing)).err(),
+            grid_sample::sample(client, image(), floats(&[outer, 1, 1, 2]), sampled, Some(nothing)).err(),
         ),
         (
-            "forward_planned",
+            "forward",
             "deform_convolution::forward",
-            deform_convolution::forward_planned(client, &points, None, &deformed, Some(nothing)).err(),
+            deform_convolution::forward(client, &points, None, &deformed, Some(nothing)).err(),
         ),
         (
-            "input_gradient_planned",
+            "input_gradient",
             "interpolation::input_gradient",
-            interpolation::input_gradient_planned(
+            interpolation::input_gradient(
                 client,
                 image(),
                 &[outer, 1, 2, 2],
@@ -200,25 +175,12 @@ fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static str, O
             )
             .err(),
         ),
-        (
-            "draw_planned",
-            "random::uniform",
-            random::draw_planned(
-                client,
-                &[outer, 3],
-                F32,
-                draws,
-                Distribution::Uniform { low: 0.0, high: 1.0 },
-                Some(odd),
-            )
-            .err(),
-        ),
     ]
 }
 
 /// Families with plans that no function takes.
 const WITHOUT_FUNCTIONS: [&str; 1] = [
-    // It sorts for other families: their plans have its plans, and `sort_planned` and `update_planned` take them.
+    // It sorts for other families: their plans have its plans, and `sort` and `update` take them.
     "radix_sort",
 ];
 
@@ -258,10 +220,10 @@ fn a_forced_plan_that_does_not_apply_is_an_error_in_every_family() {
 
 /// The rule of the crate's documentation.
 #[test]
-fn without_a_result_only_convolutions_and_draws_look_at_the_plan() {
+fn without_a_result_only_convolutions_look_at_the_plan() {
     for (function, family, error) in refusals(&client(), 0) {
         match function {
-            "pass_planned" | "draw_planned" => {
+            "run_pass" => {
                 let named = matches!(&error, Some(KernelError::Plan { kernel, .. }) if *kernel == family);
                 assert!(named, "{function}: {error:?}, want `Plan` of {family}");
             }
@@ -270,8 +232,7 @@ fn without_a_result_only_convolutions_and_draws_look_at_the_plan() {
     }
 }
 
-/// More than any plan takes: few elements in memory, read at every position. Of reductions, convolutions and draws some plan
-/// applies to whatever 32-bit indices reach.
+/// More than any plan takes: few elements in memory, read at every position. Of reductions and convolutions some plan applies to whatever 32-bit indices reach.
 #[test]
 fn where_no_plan_applies_that_is_the_error() {
     let client = client();
@@ -284,18 +245,20 @@ fn where_no_plan_applies_that_is_the_error() {
     let updated = 1 << 29;
     let index = long(updated, bytemuck::bytes_of(&0i32), I32);
     let target = upload(&client, &[0f32; 3], &[3], F32);
-    let many = scatter::scatter(&client, 0, target.clone(), index.clone(), floats(updated), Update::Max).unwrap_err();
+    let operands = scatter::Operands { tensor: target, indices: index, values: floats(updated) };
+    let many = scatter::update(&client, Addressing::Elements { dim: 0 }, operands, Update::Max, None).unwrap_err();
     assert!(many.to_string().ends_with("has more values than a launch takes; update in several calls"), "{many}");
     // The batch of the second operand has a stride, so that it does not become rows of one product. Nothing reads it.
     let products = |stride: usize| {
         let one = client.create_from_slice(bytemuck::bytes_of(&1f32));
         TensorHandle::new(one, vec![3usize << 30, 1, 1], vec![stride, 1, 1], F32)
     };
+    let ascending = Sorting { axis: 0, direction: Direction::Ascending, kept: None, values: true, index: None };
     for (family, error) in [
         ("scan::cumsum", scan::cumsum(&client, floats(scanned), 0).err()),
-        ("sort::sort", sort::sort(&client, floats(sorted), 0, Direction::Ascending).err()),
-        ("scatter::scatter", scatter::scatter(&client, 0, target, index, floats(updated), Update::Max).err()),
-        ("matmul", matmul::matmul(&client, products(0), products(1)).err()),
+        ("sort::sort", sort::sort(&client, floats(sorted), ascending, None).err()),
+        ("scatter::scatter", Some(many)),
+        ("matmul", matmul::matmul(&client, products(0), products(1), None).err()),
     ] {
         let named = matches!(&error, Some(KernelError::Plan { kernel, .. }) if *kernel == family);
         assert!(named, "{family}: {error:?}, want `Plan`");

@@ -3,9 +3,8 @@
 use crate::harness::*;
 use crate::skip::skip;
 use burn_deterministic_kernels::KernelError;
-use burn_deterministic_kernels::arithmetic::{MultiplyAdd, multiply_add_of};
-use burn_deterministic_kernels::random::plan::{Plan, Problem, plan};
-use burn_deterministic_kernels::random::{Distribution, Key, Source, Stream, draw, draw_planned, reference};
+use burn_deterministic_kernels::arithmetic::MultiplyAdd;
+use burn_deterministic_kernels::random::{Distribution, Key, Source, Stream, draw, reference};
 use cubecl::ir::features::TypeUsage;
 use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
 use cubecl::prelude::*;
@@ -226,48 +225,23 @@ fn an_element_depends_on_its_index_alone() {
     let client = client();
     let longest = 16 * 300;
     let cases = [
-        (F32, UNIT, 1),
-        (F32, STANDARD_NORMAL, 1),
-        (I32, Distribution::Integers { low: -9, high: 90 }, 1),
-        (I32, Distribution::Integers { low: -9, high: 90_000 }, 2),
+        (F32, UNIT),
+        (F32, STANDARD_NORMAL),
+        (I32, Distribution::Integers { low: -9, high: 90 }),
+        (I32, Distribution::Integers { low: -9, high: 90_000 }),
     ];
-    for (dtype, distribution, words) in cases {
-        let problem = |length: usize| Problem { elements: length as u32, words };
-        let read = |length: usize, plan: Plan| -> Vec<u32> {
-            download(&client, draw_planned(&client, &[length], dtype, source(1, 0), distribution, Some(plan)).unwrap())
+    for (dtype, distribution) in cases {
+        let read = |length: usize| -> Vec<u32> {
+            download(&client, draw(&client, &[length], dtype, source(1, 0), distribution).unwrap())
         };
-        let whole = read(longest, plan(&problem(longest)));
+        let whole = read(longest);
+        // In stores of one element and of four.
         for length in [1usize, 5, 64, 1001, 1024, 4799] {
-            let plans = Plan::candidates(&problem(length));
-            assert!(plans.contains(&plan(&problem(length))));
-            // A cube of one unit, and so one cube a block, too.
-            let by_one = plans.iter().map(|plan| Plan { units: 1, ..*plan });
-            for plan in plans.iter().copied().chain(by_one) {
-                assert_eq!(read(length, plan), whole[..length], "{length} {plan:?}");
-            }
+            assert_eq!(read(length), whole[..length], "{length}");
         }
         for _ in 0..10 {
-            assert_eq!(read(longest, plan(&problem(longest))), whole);
+            assert_eq!(read(longest), whole);
         }
-        // More cubes than an axis of a grid has.
-        let long = 16 * 65_535 + 5;
-        let want = read(long, plan(&problem(long)));
-        assert_eq!(read(long, Plan { units: 1, vector_width: 1 }), want);
-        assert_eq!(want[..longest], whole);
-    }
-}
-
-/// A plan that does not apply is an error with what it wants, and never another plan in its place.
-#[test]
-fn a_plan_that_does_not_apply_is_an_error() {
-    let client = client();
-    for plan in
-        [Plan { units: 64, vector_width: 4 }, Plan { units: 64, vector_width: 3 }, Plan { units: 0, vector_width: 1 }]
-    {
-        let refused = draw_planned(&client, &[6], F32, source(1, 0), UNIT, Some(plan)).unwrap_err();
-        assert!(matches!(refused, KernelError::Plan { kernel: "random::uniform", .. }), "{refused}");
-        let text = refused.to_string();
-        assert!(text.ends_with("want units, and a width of 1, 2 or 4 that divides the elements"), "{text}");
     }
 }
 

@@ -61,7 +61,7 @@ fn check(client: &Client, operation: Operation, shape: [usize; 3]) {
     let want = expected(&values, shape, combine(operation));
     for plan in plans(shape) {
         println!("{operation:?} of {shape:?} by {plan:?}");
-        let got = scan::scan_planned(client, operation, upload(client, &values, &shape, F32), 1, Some(plan)).unwrap();
+        let got = scan::scan(client, operation, upload(client, &values, &shape, F32), 1, Some(plan)).unwrap();
         assert_eq!(got.shape().to_vec(), shape);
         assert_bits(&download(client, got), &want);
     }
@@ -147,8 +147,7 @@ fn extremes_stay_with_the_first_of_equals_and_with_nan() {
             let want = expected(&values, [1, values.len(), 1], combine(operation));
             for plan in plans([1, values.len(), 1]) {
                 let input = upload(&client, &values, &[values.len()], F32);
-                let got: Vec<f32> =
-                    download(&client, scan::scan_planned(&client, operation, input, 0, Some(plan)).unwrap());
+                let got: Vec<f32> = download(&client, scan::scan(&client, operation, input, 0, Some(plan)).unwrap());
                 assert_bits(&got, &want);
             }
         }
@@ -205,7 +204,7 @@ fn other_types() {
     let shape = [3, 2100, 2];
     let raw: Vec<i32> = (0..12_600).map(|i: i32| (i.wrapping_mul(0x9e37_79b9u32 as i32)) >> 3).collect();
     for plan in plans(shape) {
-        let run = |operation, input| scan::scan_planned(&client, operation, input, 1, Some(plan));
+        let run = |operation, input| scan::scan(&client, operation, input, 1, Some(plan));
         let sum = run(Operation::Sum, upload(&client, &raw, &shape, I32)).unwrap();
         assert_eq!(download::<i32>(&client, sum), expected(&raw, shape, i32::wrapping_add));
         let product = run(Operation::Prod, upload(&client, &raw, &shape, I32)).unwrap();
@@ -257,7 +256,7 @@ fn empty_tensors_and_refusals() {
     let refused = scan::cumsum(&client, upload(&client, &[1f32], &[1], F32), 1).unwrap_err();
     assert!(matches!(&refused, KernelError::Shape { .. }), "{refused}");
     let unchained = Plan { chained: 0 };
-    let refused = scan::scan_planned(&client, Operation::Sum, upload(&client, &[1f32], &[1], F32), 0, Some(unchained));
+    let refused = scan::scan(&client, Operation::Sum, upload(&client, &[1f32], &[1], F32), 0, Some(unchained));
     assert_eq!(refused.unwrap_err().to_string(), "scan::cumsum: Plan { chained: 0 }, want 1 to 59998 chained");
     let unknown = TensorHandle::new_contiguous(vec![1], client.empty(4), ElemType::Bool);
     assert!(matches!(scan::cumsum(&client, unknown, 0), Err(KernelError::Dtype { .. })));

@@ -5,7 +5,7 @@ use crate::skip::skip;
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::device::Machine;
 use burn_deterministic_kernels::sort::reference::{self, float_order};
-use burn_deterministic_kernels::sort::{self, Direction, Plan, Problem, plan::Choice};
+use burn_deterministic_kernels::sort::{Direction, Plan, Problem, Sorting, plan, plan::Choice, sort};
 use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -26,6 +26,16 @@ const DIRECTIONS: [Direction; 2] = [Direction::Ascending, Direction::Descending]
 
 /// Around powers of two, primes, and beyond 65,535.
 const LENGTHS: [usize; 18] = [1, 2, 3, 31, 63, 64, 65, 97, 255, 256, 257, 511, 512, 513, 2049, 10_007, 65_537, 70_000];
+
+/// All elements along axis 1 in order, and their indices.
+fn all(direction: Direction) -> Sorting {
+    Sorting { axis: 1, direction, kept: None, values: true, index: Some(I32) }
+}
+
+/// The `k` largest elements along axis 1, and their indices.
+fn largest_of(k: usize) -> Sorting {
+    Sorting { kept: Some(k), ..all(Direction::Descending) }
+}
 
 /// The order of f32.
 fn f32_order() -> impl Fn(&f32, &f32) -> Ordering + Copy {
@@ -101,7 +111,7 @@ fn check(client: &Client, shape: [usize; 3]) {
         for plan in plans(shape, shape[1], 32, false) {
             println!("{direction:?} {shape:?} by {plan:?}");
             let input = upload(client, &values, &shape, F32);
-            let (sorted, indices) = sort::sort_planned(client, input, 1, direction, I32, Some(plan)).unwrap();
+            let (sorted, indices) = sort(client, input, all(direction), Some(plan)).unwrap();
             assert_eq!((sorted.shape().to_vec(), indices.shape().to_vec()), (shape.to_vec(), shape.to_vec()));
             assert!(download::<u32>(client, sorted) == bits(&want), "values");
             assert!(download::<i32>(client, indices) == at, "indices");
@@ -144,7 +154,7 @@ fn equal_elements_keep_their_order() {
     let plans = plans([2, 2500, 1], 2500, 32, false);
     for (direction, plan) in DIRECTIONS.into_iter().flat_map(|d| plans.iter().map(move |&p| (d, p))) {
         let input = upload(&client, &values, &[2, 2500], F32);
-        let (sorted, indices) = sort::sort_planned(&client, input, 1, direction, I32, Some(plan)).unwrap();
+        let (sorted, indices) = sort(&client, input, all(direction), Some(plan)).unwrap();
         assert_bits(&download(&client, sorted), &values);
         assert_eq!(download::<i32>(&client, indices), (0..2500).collect::<Vec<_>>().repeat(2));
     }
@@ -170,15 +180,20 @@ fn the_largest_match_the_reference() {
         let (want, at) = expected(&values, shape, k, Direction::Descending, f32_order());
         for plan in plans(shape, k, 32, false) {
             println!("top {k} of {shape:?} by {plan:?}");
-            let input = || upload(&client, &values, &shape, F32);
-            let (largest, indices) = sort::topk_planned(&client, input(), 1, k, I32, Some(plan)).unwrap();
+            let input = upload(&client, &values, &shape, F32);
+            let (largest, indices) = sort(&client, input, largest_of(k), Some(plan)).unwrap();
             assert_eq!(largest.shape().to_vec(), [shape[0], k, shape[2]]);
             if k > 0 {
                 assert!(download::<u32>(&client, largest) == bits(&want), "values");
                 assert!(download::<i32>(&client, indices) == at, "indices");
-                assert!(download::<u32>(&client, sort::topk(&client, input(), 1, k).unwrap()) == bits(&want));
-                assert!(download::<i32>(&client, sort::argtopk(&client, input(), 1, k, I32).unwrap()) == at);
             }
+        }
+        if k > 0 {
+            let input = || upload(&client, &values, &shape, F32);
+            let (largest, _) = sort(&client, input(), Sorting { index: None, ..largest_of(k) }, None).unwrap();
+            assert!(download::<u32>(&client, largest) == bits(&want));
+            let (_, indices) = sort(&client, input(), Sorting { values: false, ..largest_of(k) }, None).unwrap();
+            assert!(download::<i32>(&client, indices) == at);
         }
     }
 }
@@ -191,7 +206,7 @@ fn elements_that_nothing_comes_after_fill_their_slots() {
         zeros[length + length / 2] = 7;
         let choice = Plan::Select(Choice { slots: 4, chunk: 32 });
         let input = upload(&client, &zeros, &[2, length], U32);
-        let (largest, indices) = sort::topk_planned(&client, input, 1, 4, I32, Some(choice)).unwrap();
+        let (largest, indices) = sort(&client, input, largest_of(4), Some(choice)).unwrap();
         assert_eq!(download::<u32>(&client, largest), [0, 0, 0, 0, 7, 0, 0, 0]);
         assert_eq!(download::<i32>(&client, indices), [0, 1, 2, 3, length as i32 / 2, 0, 1, 2]);
     }
@@ -205,9 +220,10 @@ fn values_alone_and_indices_alone() {
         for direction in DIRECTIONS {
             let (want, at) = expected(&values, shape, shape[1], direction, f32_order());
             let input = || upload(&client, &values, &shape, F32);
-            let sorted = sort::sort(&client, input(), 1, direction).unwrap();
+            let (sorted, _) = sort(&client, input(), Sorting { index: None, ..all(direction) }, None).unwrap();
             assert!(download::<u32>(&client, sorted) == bits(&want));
-            let indices = sort::argsort(&client, input(), 1, direction, U32).unwrap();
+            let (_, indices) =
+                sort(&client, input(), Sorting { values: false, index: Some(U32), ..all(direction) }, None).unwrap();
             assert!(download::<i32>(&client, indices) == at);
         }
     }
@@ -227,14 +243,14 @@ fn layouts_do_not_reach_a_result() {
         for (axis, shape) in [(0, [1, rows, columns]), (1, [rows, columns, 1])] {
             let (want, _) = expected(&values, shape, shape[1], Direction::Ascending, f32_order());
             let input = TensorHandle::new(handle.clone(), vec![rows, columns], vec![2, 2 * rows], F32);
-            let sorted = sort::sort(&client, input, axis, Direction::Ascending).unwrap();
+            let (sorted, _) = sort(&client, input, Sorting { axis, ..all(Direction::Ascending) }, None).unwrap();
             assert!(download::<u32>(&client, sorted) == bits(&want));
         }
         let row = upload(&client, &values[..columns], &[columns], F32);
         let broadcast = TensorHandle::new(row.handle, vec![rows, columns], vec![0, 1], F32);
         let copied = values[..columns].repeat(rows);
         let (want, _) = expected(&copied, [rows, columns, 1], columns, Direction::Descending, f32_order());
-        let sorted = sort::sort(&client, broadcast, 1, Direction::Descending).unwrap();
+        let (sorted, _) = sort(&client, broadcast, all(Direction::Descending), None).unwrap();
         assert!(download::<u32>(&client, sorted) == bits(&want));
     }
 }
@@ -258,15 +274,15 @@ fn check_type<T: bytemuck::Pod + PartialEq + std::fmt::Debug>(
         println!("{dtype} {direction:?} by {plan:?}");
         let (want, at) = expected(&values, shape, 200, direction, compare);
         let input = upload(&client, &values, &shape, dtype);
-        let (sorted, indices) = sort::sort_planned(&client, input, 1, direction, I32, Some(plan)).unwrap();
+        let (sorted, indices) = sort(&client, input, all(direction), Some(plan)).unwrap();
         let sorted = download::<T>(&client, sorted);
         assert!(bytemuck::cast_slice::<T, u8>(&sorted) == bytemuck::cast_slice::<T, u8>(&want), "values");
         assert_eq!(download::<i32>(&client, indices), at);
     }
     let (want, at) = expected(&values, shape, 6, Direction::Descending, compare);
     let choice = Plan::Select(Choice { slots: 8, chunk: 20 });
-    let (largest, indices) =
-        sort::topk_planned(&client, upload(&client, &values, &shape, dtype), 1, 6, I32, Some(choice)).unwrap();
+    let input = upload(&client, &values, &shape, dtype);
+    let (largest, indices) = sort(&client, input, largest_of(6), Some(choice)).unwrap();
     let largest = download::<T>(&client, largest);
     assert!(bytemuck::cast_slice::<T, u8>(&largest) == bytemuck::cast_slice::<T, u8>(&want), "largest");
     assert_eq!(download::<i32>(&client, indices), at);
@@ -297,30 +313,32 @@ fn other_types() {
 #[test]
 fn empty_tensors_and_refusals() {
     let client = client();
-    let up = Direction::Ascending;
+    let up = Sorting { axis: 0, ..all(Direction::Ascending) };
+    let indices_as = |index: ElemType| Sorting { values: false, index: Some(index), ..up };
     for shape in [vec![0], vec![0, 5], vec![5, 0]] {
         let input = upload::<f32>(&client, &[], &shape, F32);
-        let (sorted, indices) = sort::sort_with_indices(&client, input, shape.len() - 1, up, I32).unwrap();
+        let (sorted, indices) = sort(&client, input, Sorting { axis: shape.len() - 1, ..up }, None).unwrap();
         assert_eq!((sorted.shape().to_vec(), indices.shape().to_vec()), (shape.clone(), shape));
     }
     let one = || upload(&client, &[1f32], &[1], F32);
-    let refused = sort::sort(&client, one(), 1, up).unwrap_err();
+    let refused = sort(&client, one(), Sorting { axis: 1, ..up }, None).unwrap_err();
     assert!(matches!(&refused, KernelError::Shape { .. }), "{refused}");
-    let refused = sort::topk(&client, one(), 0, 2).unwrap_err().to_string();
-    assert!(refused.contains("the 2 largest") && refused.contains("at most 1"), "{refused}");
-    assert!(matches!(sort::argsort(&client, one(), 0, up, F32), Err(KernelError::Dtype { .. })));
+    let refused = sort(&client, one(), Sorting { kept: Some(2), ..up }, None).unwrap_err().to_string();
+    assert!(refused.contains("the first 2 in order") && refused.contains("at most 1"), "{refused}");
+    assert!(matches!(sort(&client, one(), indices_as(F32), None), Err(KernelError::Dtype { .. })));
     let long = || upload(&client, &vec![1f32; 70_000], &[70_000], F32);
-    let refused = sort::sort_planned(&client, long(), 0, up, I32, Some(Plan::Rank));
+    let refused = sort(&client, long(), up, Some(Plan::Rank));
     assert!(matches!(refused, Err(KernelError::Plan { .. })));
     let few = Plan::Select(Choice { slots: 4, chunk: 64 });
-    assert!(matches!(sort::topk_planned(&client, long(), 0, 5, I32, Some(few)), Err(KernelError::Plan { .. })));
+    let refused = sort(&client, long(), Sorting { kept: Some(5), ..up }, Some(few));
+    assert!(matches!(refused, Err(KernelError::Plan { .. })));
     if client.properties().supports_type(I16) {
-        assert!(matches!(sort::argsort(&client, long(), 0, up, I16), Err(KernelError::Shape { .. })));
+        assert!(matches!(sort(&client, long(), indices_as(I16), None), Err(KernelError::Shape { .. })));
     } else {
         skip("the device has no i16");
     }
     let unknown = TensorHandle::new_contiguous(vec![1], client.empty(4), ElemType::Bool);
-    assert!(matches!(sort::sort(&client, unknown, 0, up), Err(KernelError::Dtype { .. })));
+    assert!(matches!(sort(&client, unknown, up, None), Err(KernelError::Dtype { .. })));
 }
 
 #[test]
@@ -332,7 +350,7 @@ fn planned_sorts_are_taken() {
                 for kept in [1, 5, 32, 33, length].into_iter().filter(|kept| (1..=length).contains(kept)) {
                     let problem = Problem { outer, length, inner: 1, kept, bits, two_words };
                     for machine in [Machine::Gpu, Machine::Software] {
-                        let plan = sort::plan::plan(&problem, machine);
+                        let plan = plan::plan(&problem, machine);
                         assert_eq!(plan.refuses(&problem), None, "{problem:?}");
                         assert!(Plan::candidates(&problem).contains(&plan), "{plan:?} for {problem:?}");
                     }

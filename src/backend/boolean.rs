@@ -7,7 +7,7 @@ use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IntTensor};
 use burn_backend::{BoolDType, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData};
 use burn_cubecl::CubeBackend;
 use burn_deterministic_kernels::reduce;
-use burn_deterministic_kernels::scatter::{self, Update};
+use burn_deterministic_kernels::scatter::{Addressing, Update};
 
 impl BoolTensorOps<Self> for Deterministic<CubeBackend> {
     fn bool_into_data(tensor: BoolTensor<Self>) -> impl Future<Output = Result<TensorData, ExecutionError>> + Send {
@@ -84,7 +84,7 @@ impl BoolTensorOps<Self> for Deterministic<CubeBackend> {
     ) -> BoolTensor<Self> {
         let plain = |[tensor, indices, value]: [_; 3]| CubeBackend::bool_scatter_or(dim, tensor, indices, value);
         let operands = [tensor, indices, value];
-        adapters::scatter::along("bool_scatter_or", scatter::scatter, dim, operands, Update::Or, plain)
+        adapters::scatter::at_indices("bool_scatter_or", Addressing::Elements { dim }, operands, Update::Or, plain)
     }
 
     fn bool_select_or(
@@ -95,7 +95,7 @@ impl BoolTensorOps<Self> for Deterministic<CubeBackend> {
     ) -> BoolTensor<Self> {
         let plain = |[tensor, indices, value]: [_; 3]| CubeBackend::bool_select_or(tensor, dim, indices, value);
         let operands = [tensor, indices, value];
-        adapters::scatter::along("bool_select_or", scatter::select_assign, dim, operands, Update::Or, plain)
+        adapters::scatter::at_indices("bool_select_or", Addressing::Rows { dim }, operands, Update::Or, plain)
     }
 
     fn bool_empty(shape: Shape, device: &Device<Self>, dtype: BoolDType) -> BoolTensor<Self> {

@@ -9,7 +9,9 @@ use burn_backend::{
     BoolDType, Distribution, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData, TensorMetadata,
 };
 use burn_cubecl::CubeBackend;
-use burn_deterministic_kernels::{reduce, scan, scatter, sort};
+use burn_deterministic_kernels::reduce::{self, extreme::Extreme};
+use burn_deterministic_kernels::scan;
+use burn_deterministic_kernels::scatter::Addressing;
 
 impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
     fn float_into_data(tensor: FloatTensor<Self>) -> impl Future<Output = Result<TensorData, ExecutionError>> + Send {
@@ -179,24 +181,24 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
             tensor: FloatTensor<Self>,
             dim: usize,
             out_dtype: IntDType,
-        ) -> IntTensor<Self> = reduce::extreme::argmax;
+        ) -> IntTensor<Self> = Extreme::Max;
         fn float_argmin(
             tensor: FloatTensor<Self>,
             dim: usize,
             out_dtype: IntDType,
-        ) -> IntTensor<Self> = reduce::extreme::argmin;
+        ) -> IntTensor<Self> = Extreme::Min;
 
         adapters::reduce::with_index:
         fn float_max_dim_with_indices(
             tensor: FloatTensor<Self>,
             dim: usize,
             indices_dtype: IntDType,
-        ) -> (FloatTensor<Self>, IntTensor<Self>) = reduce::extreme::max_with_indices;
+        ) -> (FloatTensor<Self>, IntTensor<Self>) = Extreme::Max;
         fn float_min_dim_with_indices(
             tensor: FloatTensor<Self>,
             dim: usize,
             indices_dtype: IntDType,
-        ) -> (FloatTensor<Self>, IntTensor<Self>) = reduce::extreme::min_with_indices;
+        ) -> (FloatTensor<Self>, IntTensor<Self>) = Extreme::Min;
 
         adapters::sort::indices:
         fn float_argtopk(
@@ -204,17 +206,17 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
             dim: usize,
             k: usize,
             out_dtype: IntDType,
-        ) -> IntTensor<Self> = sort::argtopk;
+        ) -> IntTensor<Self>;
         fn float_argsort(
             tensor: FloatTensor<Self>,
             dim: usize,
             descending: bool,
             out_dtype: IntDType,
-        ) -> IntTensor<Self> = sort::argsort;
+        ) -> IntTensor<Self>;
 
         adapters::sort::values:
-        fn float_topk(tensor: FloatTensor<Self>, dim: usize, k: usize) -> FloatTensor<Self> = sort::topk;
-        fn float_sort(tensor: FloatTensor<Self>, dim: usize, descending: bool) -> FloatTensor<Self> = sort::sort;
+        fn float_topk(tensor: FloatTensor<Self>, dim: usize, k: usize) -> FloatTensor<Self>;
+        fn float_sort(tensor: FloatTensor<Self>, dim: usize, descending: bool) -> FloatTensor<Self>;
 
         adapters::sort::with_indices:
         fn float_topk_with_indices(
@@ -222,13 +224,13 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
             dim: usize,
             k: usize,
             out_dtype: IntDType,
-        ) -> (FloatTensor<Self>, IntTensor<Self>) = sort::topk_with_indices;
+        ) -> (FloatTensor<Self>, IntTensor<Self>);
         fn float_sort_with_indices(
             tensor: FloatTensor<Self>,
             dim: usize,
             descending: bool,
             out_dtype: IntDType,
-        ) -> (FloatTensor<Self>, IntTensor<Self>) = sort::sort_with_indices;
+        ) -> (FloatTensor<Self>, IntTensor<Self>);
 
         adapters::resample::grid_sample:
         fn float_grid_sample_2d(
@@ -247,7 +249,7 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
     ) -> FloatTensor<Self> {
         let plain = |[tensor, indices, value]: [_; 3]| CubeBackend::float_scatter(dim, tensor, indices, value, update);
         let operands = [tensor, indices, value];
-        adapters::scatter::along("float_scatter", scatter::scatter, dim, operands, kind(update), plain)
+        adapters::scatter::at_indices("float_scatter", Addressing::Elements { dim }, operands, kind(update), plain)
     }
 
     fn float_select_assign(
@@ -260,7 +262,7 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
         let plain =
             |[tensor, indices, value]: [_; 3]| CubeBackend::float_select_assign(tensor, dim, indices, value, update);
         let operands = [tensor, indices, value];
-        adapters::scatter::along("float_select_assign", scatter::select_assign, dim, operands, kind(update), plain)
+        adapters::scatter::at_indices("float_select_assign", Addressing::Rows { dim }, operands, kind(update), plain)
     }
 
     fn float_random(

@@ -9,7 +9,9 @@ use burn_backend::{
     BoolDType, DType, Distribution, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData,
 };
 use burn_cubecl::CubeBackend;
-use burn_deterministic_kernels::{reduce, scan, scatter, sort};
+use burn_deterministic_kernels::reduce::{self, extreme::Extreme};
+use burn_deterministic_kernels::scan;
+use burn_deterministic_kernels::scatter::Addressing;
 
 impl IntTensorOps<Self> for Deterministic<CubeBackend> {
     fn int_into_data(tensor: IntTensor<Self>) -> impl Future<Output = Result<TensorData, ExecutionError>> + Send {
@@ -138,38 +140,38 @@ impl IntTensorOps<Self> for Deterministic<CubeBackend> {
         fn int_unfold(tensor: IntTensor<Self>, dim: usize, size: usize, step: usize) -> IntTensor<Self>;
 
         adapters::sort::values:
-        fn int_topk(tensor: IntTensor<Self>, dim: usize, k: usize) -> IntTensor<Self> = sort::topk;
-        fn int_sort(tensor: IntTensor<Self>, dim: usize, descending: bool) -> IntTensor<Self> = sort::sort;
+        fn int_topk(tensor: IntTensor<Self>, dim: usize, k: usize) -> IntTensor<Self>;
+        fn int_sort(tensor: IntTensor<Self>, dim: usize, descending: bool) -> IntTensor<Self>;
 
         adapters::reduce::int_index:
-        fn int_argmax(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> = reduce::extreme::argmax;
-        fn int_argmin(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> = reduce::extreme::argmin;
+        fn int_argmax(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> = Extreme::Max;
+        fn int_argmin(tensor: IntTensor<Self>, dim: usize) -> IntTensor<Self> = Extreme::Min;
 
         adapters::reduce::int_with_index:
         fn int_max_dim_with_indices(
             tensor: IntTensor<Self>,
             dim: usize,
-        ) -> (IntTensor<Self>, IntTensor<Self>) = reduce::extreme::max_with_indices;
+        ) -> (IntTensor<Self>, IntTensor<Self>) = Extreme::Max;
         fn int_min_dim_with_indices(
             tensor: IntTensor<Self>,
             dim: usize,
-        ) -> (IntTensor<Self>, IntTensor<Self>) = reduce::extreme::min_with_indices;
+        ) -> (IntTensor<Self>, IntTensor<Self>) = Extreme::Min;
 
         adapters::sort::int_indices:
-        fn int_argtopk(tensor: IntTensor<Self>, dim: usize, k: usize) -> IntTensor<Self> = sort::argtopk;
-        fn int_argsort(tensor: IntTensor<Self>, dim: usize, descending: bool) -> IntTensor<Self> = sort::argsort;
+        fn int_argtopk(tensor: IntTensor<Self>, dim: usize, k: usize) -> IntTensor<Self>;
+        fn int_argsort(tensor: IntTensor<Self>, dim: usize, descending: bool) -> IntTensor<Self>;
 
         adapters::sort::int_with_indices:
         fn int_topk_with_indices(
             tensor: IntTensor<Self>,
             dim: usize,
             k: usize,
-        ) -> (IntTensor<Self>, IntTensor<Self>) = sort::topk_with_indices;
+        ) -> (IntTensor<Self>, IntTensor<Self>);
         fn int_sort_with_indices(
             tensor: IntTensor<Self>,
             dim: usize,
             descending: bool,
-        ) -> (IntTensor<Self>, IntTensor<Self>) = sort::sort_with_indices;
+        ) -> (IntTensor<Self>, IntTensor<Self>);
     }
 
     fn int_scatter(
@@ -181,7 +183,7 @@ impl IntTensorOps<Self> for Deterministic<CubeBackend> {
     ) -> IntTensor<Self> {
         let plain = |[tensor, indices, value]: [_; 3]| CubeBackend::int_scatter(dim, tensor, indices, value, update);
         let operands = [tensor, indices, value];
-        adapters::scatter::along("int_scatter", scatter::scatter, dim, operands, kind(update), plain)
+        adapters::scatter::at_indices("int_scatter", Addressing::Elements { dim }, operands, kind(update), plain)
     }
 
     fn int_select_assign(
@@ -194,7 +196,7 @@ impl IntTensorOps<Self> for Deterministic<CubeBackend> {
         let plain =
             |[tensor, indices, value]: [_; 3]| CubeBackend::int_select_assign(tensor, dim, indices, value, update);
         let operands = [tensor, indices, value];
-        adapters::scatter::along("int_select_assign", scatter::select_assign, dim, operands, kind(update), plain)
+        adapters::scatter::at_indices("int_select_assign", Addressing::Rows { dim }, operands, kind(update), plain)
     }
 
     fn int_random(shape: Shape, distribution: Distribution, device: &Device<Self>, dtype: IntDType) -> IntTensor<Self> {

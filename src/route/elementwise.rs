@@ -421,7 +421,7 @@ impl Sequence {
             Some(Reduction { operation, axes, .. }) => {
                 let input =
                     reduce::Computed { program: &self.program, shape: &shape, operands, condition_dtype: dtype };
-                reduce::reduce_program(&client, *operation, input, axes)
+                reduce::reduce_program(&client, *operation, input, axes, None)
                     .map(|(results, reduced)| (results, Some(reduced)))
             }
         };

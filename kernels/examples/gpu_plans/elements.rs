@@ -2,7 +2,6 @@
 
 use crate::case::{Case, F32, I32, tensor};
 use burn_deterministic_kernels::KernelError;
-use burn_deterministic_kernels::arithmetic::multiply_add_of;
 use burn_deterministic_kernels::elementwise::{
     Binary, Comparison, Instruction, IntBinary, Operands, Program, Unary, Value, run,
 };
@@ -54,8 +53,6 @@ pub fn cases() -> Vec<Case> {
         case("selected, of ints", ELEMENTS, 1, 3).runs(|client| {
             launch(client, selected(), vec![tensor(client, &[ELEMENTS], F32), tensor(client, &[ELEMENTS], I32)])
         }),
-        Case::new("arithmetic", "probe", F32, "[3]")
-            .runs(|client| -> Result<_, KernelError> { Ok(multiply_add_of(client)) }),
         // What comes back is no answer where kernels are not run.
         Case::new("known_answer", "questions", F32, "a few")
             .runs(|client| -> Result<_, KernelError> { Ok(ask(client)) }),

@@ -28,7 +28,7 @@ fn sampled(filter: grid_sample::Filter, dtype: ElemType) -> Case {
     let params = SampleParams { filter, padding: Padding::Zeros, align_corners: false };
     let case = Case::new("grid_sample", label, dtype, format!("{image:?} at {places:?}"));
     case.elements(2 * pixels + numbers)
-        .runs(move |client| sample(client, tensor(client, &image, dtype), tensor(client, &places, dtype), params))
+        .runs(move |client| sample(client, tensor(client, &image, dtype), tensor(client, &places, dtype), params, None))
 }
 
 fn resized(filter: Filter, dtype: ElemType) -> Case {
@@ -37,7 +37,7 @@ fn resized(filter: Filter, dtype: ElemType) -> Case {
     let size = |shape: [usize; 4]| shape.iter().product::<usize>();
     let case = Case::new("interpolation", label, dtype, format!("{image:?} from {larger:?}"));
     case.elements(size(image) + size(larger))
-        .runs(move |client| input_gradient(client, tensor(client, &larger, dtype), &image, filter, false))
+        .runs(move |client| input_gradient(client, tensor(client, &larger, dtype), &image, filter, false, None))
 }
 
 fn deformed(pass: &'static str, dtype: ElemType) -> Case {
@@ -59,7 +59,7 @@ fn deformed(pass: &'static str, dtype: ElemType) -> Case {
         match pass {
             "forward" => {
                 let bias = Some(tensor(client, &[64], dtype));
-                deform_convolution::forward(client, &operands, bias, &params).map(|_| ())
+                deform_convolution::forward(client, &operands, bias, &params, None).map(|_| ())
             }
             _ => deform_convolution::backward(client, &operands, tensor(client, &image, dtype), &params).map(|_| ()),
         }

@@ -4,7 +4,7 @@ use crate::case::{Case, F32, FLOATS, I32, tensor};
 use burn_deterministic_kernels::digest::launch;
 use burn_deterministic_kernels::gather::{gather, gather_nd, select};
 use burn_deterministic_kernels::index_check::{Flags, check};
-use burn_deterministic_kernels::scatter::{Update, scatter, scatter_nd, select_assign};
+use burn_deterministic_kernels::scatter::{Addressing, Operands, Update, update};
 use cubecl::ir::ElemType;
 
 pub fn cases() -> Vec<Case> {
@@ -71,22 +71,25 @@ fn updates(dtype: ElemType) -> Vec<Case> {
         sums("sums of some rows", [4096, 64], 1024),
         sums("sums of numbers", [1 << 18, 1], 1 << 20),
         elements.flops(moved).elements(2 * all + moved).indices(moved).runs(move |client| {
-            let (indices, values) = (tensor(client, &kept, I32), tensor(client, &kept, dtype));
-            scatter(client, 1, tensor(client, &lines, dtype), indices, values, Update::Add)
+            let [indices, values] = [tensor(client, &kept, I32), tensor(client, &kept, dtype)];
+            let operands = Operands { tensor: tensor(client, &lines, dtype), indices, values };
+            update(client, Addressing::Elements { dim: 1 }, operands, Update::Add, None)
         }),
         tuples.flops(count * table[1]).elements((2 * table[0] + count) * table[1]).indices(count).runs(move |client| {
-            let (indices, values) = (tensor(client, &[count, 1], I32), tensor(client, &[count, table[1]], dtype));
-            scatter_nd(client, tensor(client, &table, dtype), indices, values, Update::Add)
+            let [indices, values] = [tensor(client, &[count, 1], I32), tensor(client, &[count, table[1]], dtype)];
+            let operands = Operands { tensor: tensor(client, &table, dtype), indices, values };
+            update(client, Addressing::Tuples, operands, Update::Add, None)
         }),
     ]
 }
 
-fn updated(label: &str, rows: [usize; 2], count: usize, update: Update, dtype: ElemType) -> Case {
+fn updated(label: &str, rows: [usize; 2], count: usize, kind: Update, dtype: ElemType) -> Case {
     let values = count * rows[1];
     let case = Case::new("scatter", label, dtype, format!("{count} into {rows:?}"));
     let case = case.flops(values).elements(2 * rows[0] * rows[1] + values).indices(count);
     case.runs(move |client| {
-        let (indices, values) = (tensor(client, &[count], I32), tensor(client, &[count, rows[1]], dtype));
-        select_assign(client, 0, tensor(client, &rows, dtype), indices, values, update)
+        let [indices, values] = [tensor(client, &[count], I32), tensor(client, &[count, rows[1]], dtype)];
+        let operands = Operands { tensor: tensor(client, &rows, dtype), indices, values };
+        update(client, Addressing::Rows { dim: 0 }, operands, kind, None)
     })
 }

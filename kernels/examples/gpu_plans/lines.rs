@@ -3,7 +3,7 @@
 use crate::case::{BF16, Case, F16, F32, FLOATS, I32, I64, tensor};
 use burn_deterministic_kernels::random::{Distribution, Key, Source, Stream, draw};
 use burn_deterministic_kernels::scan::{Operation, scan};
-use burn_deterministic_kernels::sort::{Direction, argsort, sort, topk_with_indices};
+use burn_deterministic_kernels::sort::{Direction, Sorting, sort};
 use burn_deterministic_kernels::{KernelError, fourier};
 use cubecl::ir::ElemType;
 
@@ -19,7 +19,7 @@ fn scans() -> Vec<Case> {
         let case = Case::new("scan", label, dtype, format!("{shape:?} along {axis}"));
         case.flops(elements)
             .elements(2 * elements)
-            .runs(move |client| scan(client, operation, tensor(client, &shape, dtype), axis))
+            .runs(move |client| scan(client, operation, tensor(client, &shape, dtype), axis, None))
     };
     let mut cases = Vec::new();
     for (label, shape, axis) in shapes {
@@ -35,33 +35,37 @@ fn sorts() -> Vec<Case> {
         Case::new("sort", label, dtype, format!("{shape:?} along 1")).elements(elements)
     };
     let all = |shape: [usize; 2]| shape.iter().product::<usize>();
-    let (ascending, many, long) = (Direction::Ascending, [4096, 256], [1, 1 << 20]);
+    let (many, long) = ([4096, 256], [1, 1 << 20]);
+    let (axis, index) = (1, Some(I32));
+    let ascending = Sorting { axis, direction: Direction::Ascending, kept: None, values: true, index: None };
+    let indices = Sorting { values: false, index, ..ascending };
     let mut cases = Vec::new();
     for dtype in [F32, F16, I32, I64] {
         cases.push(
             base("sort of short lines", many, dtype)
                 .elements(all(many))
-                .runs(move |client| sort(client, tensor(client, &many, dtype), 1, ascending)),
+                .runs(move |client| sort(client, tensor(client, &many, dtype), ascending, None)),
         );
         cases.push(
             base("sort of a line", long, dtype)
                 .elements(all(long))
-                .runs(move |client| sort(client, tensor(client, &long, dtype), 1, ascending)),
+                .runs(move |client| sort(client, tensor(client, &long, dtype), ascending, None)),
         );
     }
     let lines = [16, 1 << 16];
     cases.push(
         base("argsort of lines", lines, F32)
             .indices(all(lines))
-            .runs(move |client| argsort(client, tensor(client, &lines, F32), 1, ascending, I32)),
+            .runs(move |client| sort(client, tensor(client, &lines, F32), indices, None)),
     );
     for (label, shape, kept) in [("top 5 of lines", [4096, 50_257], 5), ("top 32 of a line", [1, 1 << 20], 32)] {
         let results = shape[0] * kept;
+        let largest = Sorting { axis, direction: Direction::Descending, kept: Some(kept), values: true, index };
         cases.push(
             base(label, shape, F32)
                 .elements(results)
                 .indices(results)
-                .runs(move |client| topk_with_indices(client, tensor(client, &shape, F32), 1, kept, I32)),
+                .runs(move |client| sort(client, tensor(client, &shape, F32), largest, None)),
         );
     }
     cases

@@ -2,9 +2,10 @@
 
 use crate::case::{Case, F32, FLOATS, I32, tensor};
 use burn_deterministic_kernels::elementwise::{Binary, Instruction, Operands, Program, Value};
-use burn_deterministic_kernels::reduce::extreme::{argmax, max_with_indices};
+use burn_deterministic_kernels::reduce::extreme::{Extreme, search};
 use burn_deterministic_kernels::reduce::{Computed, Operation, reduce, reduce_program};
 use cubecl::ir::ElemType;
+use cubecl::prelude::Client;
 use std::sync::Arc;
 
 /// What is reduced over what, so that each way to share blocks among units is taken.
@@ -29,14 +30,14 @@ pub fn cases() -> Vec<Case> {
         cases.push(computed(label, shape, axes));
     }
     for (label, shape, axes) in REDUCTIONS.into_iter().filter(|reduction| reduction.2.len() == 1) {
-        cases.push(
-            searched("argmax", label, shape)
-                .runs(move |client| argmax(client, tensor(client, &shape, F32), axes[0], I32)),
-        );
+        let found = move |client: &Client, values| {
+            search(client, Extreme::Max, tensor(client, &shape, F32), axes[0], I32, values, None)
+        };
+        cases.push(searched("argmax", label, shape).runs(move |client| found(client, false)));
         cases.push(
             searched("max with indices", label, shape)
                 .elements(outputs(shape, axes))
-                .runs(move |client| max_with_indices(client, tensor(client, &shape, F32), axes[0], I32)),
+                .runs(move |client| found(client, true)),
         );
     }
     cases
@@ -54,7 +55,7 @@ fn base(what: &str, label: &str, shape: [usize; 2], dtype: ElemType) -> Case {
 fn reduced(label: &str, operation: Operation, shape: [usize; 2], axes: &'static [usize], dtype: ElemType) -> Case {
     let what = format!("{operation:?}").to_lowercase();
     let case = base(&what, label, shape, dtype).elements(outputs(shape, axes));
-    case.runs(move |client| reduce(client, operation, tensor(client, &shape, dtype), axes))
+    case.runs(move |client| reduce(client, operation, tensor(client, &shape, dtype), axes, None))
 }
 
 fn searched(what: &str, label: &str, shape: [usize; 2]) -> Case {
@@ -72,6 +73,6 @@ fn computed(label: &str, shape: [usize; 2], axes: &'static [usize]) -> Case {
         let words = vec![tensor(client, &shape, F32), tensor(client, &shape, F32)];
         let operands = Operands { words, conditions: vec![], scalars: vec![] };
         let input = Computed { program: &Arc::new(program), shape: &shape, operands, condition_dtype: I32 };
-        reduce_program(client, Operation::Sum, input, axes)
+        reduce_program(client, Operation::Sum, input, axes, None)
     })
 }

@@ -44,16 +44,22 @@ impl Spatial {
     }
 }
 
-/// Which source positions a target position reads, along one spatial axis.
+/// The affine map from a target position `i` and a tap `k` to the source position that is read, along one spatial axis:
 ///
-/// Tap `k` of target position `i` reads source position `i * scale + offset + k * step`.
+/// ```text
+/// i * scale + offset + k * step
+/// ```
 ///
-/// In a `phased` pass, an input gradient with a stride other than 1, not every tap has a source position: only the taps
-/// `first, first + stride / common, ..` have one, `first` depending on `i`. Tap `first` reads source position
-/// `(i + offset - first * dilation) / stride`, which is a whole number, and each further one the position `step` from the one
-/// before; `step * common` is minus the dilation.
+/// In a `phased` pass, an input gradient with a stride other than 1, it is
+///
+/// ```text
+/// (i + offset - k * dilation) / stride      for k = first(i), first(i) + stride / common, ..
+/// ```
+///
+/// These are the taps for which it is a whole number; others read nothing. From each of them to the next one the source
+/// position moves by `step`, which is `-dilation / common`.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
-pub struct Walk {
+pub struct IndexMap {
     /// Source positions between neighbouring target positions.
     pub scale: i32,
     /// Where target position 0 meets tap 0, before any division.
@@ -68,12 +74,20 @@ pub struct Walk {
     pub inverse: u32,
 }
 
-/// [`Walk`] along depth, height and width.
+#[cube]
+impl IndexMap {
+    /// The source position that a tap reads at target position 0. One before the source's begin wraps.
+    pub fn ahead(&self, tap: u32) -> u32 {
+        u32::reinterpret(tap as i32 * self.step + self.offset)
+    }
+}
+
+/// [`IndexMap`] along depth, height and width.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
-pub struct Walks {
-    pub d: Walk,
-    pub h: Walk,
-    pub w: Walk,
+pub struct IndexMaps {
+    pub d: IndexMap,
+    pub h: IndexMap,
+    pub w: IndexMap,
 }
 
 /// The blocks `first .. end` of each chain, which one launch computes.
@@ -98,7 +112,7 @@ pub struct Variant {
 
 /// The taps that one target position meets, along one spatial axis.
 #[derive(CubeType, Clone, Copy)]
-struct Line {
+struct Taps {
     /// The first tap, and how far apart the taps lie.
     first: u32,
     apart: u32,
@@ -110,27 +124,27 @@ struct Line {
 }
 
 #[cube]
-impl Line {
-    fn of(target: u32, taps: u32, walk: &Walk, #[comptime] phased: bool) -> Line {
-        let at = target as i32 * walk.scale + walk.offset;
+impl Taps {
+    fn of(target: u32, taps: u32, map: &IndexMap, #[comptime] phased: bool) -> Taps {
+        let at = target as i32 * map.scale + map.offset;
         if comptime!(phased) {
-            let quotient = at as u32 / walk.common;
-            let apart = walk.stride / walk.common;
-            let first = quotient % apart * walk.inverse % apart;
-            let meets = quotient * walk.common == at as u32 && first < taps;
-            let position = (at + first as i32 * walk.step * walk.common as i32) / walk.stride as i32;
-            Line { first, apart, count: select(meets, (taps - first).div_ceil(apart), 0), position, step: walk.step }
+            let quotient = at as u32 / map.common;
+            let apart = map.stride / map.common;
+            let first = quotient % apart * map.inverse % apart;
+            let meets = quotient * map.common == at as u32 && first < taps;
+            let position = (at + first as i32 * map.step * map.common as i32) / map.stride as i32;
+            Taps { first, apart, count: select(meets, (taps - first).div_ceil(apart), 0), position, step: map.step }
         } else {
-            Line { first: 0u32, apart: 1u32, count: taps, position: at, step: walk.step }
+            Taps { first: 0u32, apart: 1u32, count: taps, position: at, step: map.step }
         }
     }
 
-    /// The tap at a place of the line.
+    /// The tap at a place among them.
     fn tap(&self, place: u32) -> u32 {
         self.first + place * self.apart
     }
 
-    /// The source position at a place of the line.
+    /// The source position of the tap at a place among them.
     fn source(&self, place: u32) -> i32 {
         self.position + place as i32 * self.step
     }
@@ -141,12 +155,12 @@ impl Line {
 /// In a phased pass, units that follow each other have positions of one phase, `phase + stride * n`, which meet equally many
 /// taps. The last positions of a phase may lie beyond the target.
 #[cube]
-fn target_of(unit: u32, target: &Spatial, walks: &Walks, #[comptime] phased: bool) -> (Spatial, u32) {
+fn target_of(unit: u32, target: &Spatial, maps: &IndexMaps, #[comptime] phased: bool) -> (Spatial, u32) {
     if comptime!(phased) {
         let phases = Spatial {
-            d: min(walks.d.stride, target.d),
-            h: min(walks.h.stride, target.h),
-            w: min(walks.w.stride, target.w),
+            d: min(maps.d.stride, target.d),
+            h: min(maps.h.stride, target.h),
+            w: min(maps.w.stride, target.w),
         };
         let of_phase =
             Spatial { d: target.d.div_ceil(phases.d), h: target.h.div_ceil(phases.h), w: target.w.div_ceil(phases.w) };
@@ -183,7 +197,7 @@ pub fn convolve<E: Float, A: Float, O: Float>(
     bias: ComptimeOption<&[E]>,
     output: &mut Tensor<O>,
     blocks: Blocks,
-    walks: Walks,
+    maps: IndexMaps,
     units: u32,
     #[comptime] variant: Variant,
     #[define(E, A, O)] _dtypes: [ElemType; 3],
@@ -208,7 +222,7 @@ pub fn convolve<E: Float, A: Float, O: Float>(
     };
     let positions = target.d * target.h * target.w;
     let tiles = channels.div_ceil(comptime!(tile_channels as u32));
-    let (target_at, owner) = target_of(unit, &target, &walks, phased);
+    let (target_at, owner) = target_of(unit, &target, &maps, phased);
     let stored = target_at.d < target.d && target_at.h < target.h && target_at.w < target.w;
     let position = (target_at.d * target.h + target_at.h) * target.w + target_at.w;
     let tile_row = owner / tiles;
@@ -240,10 +254,10 @@ pub fn convolve<E: Float, A: Float, O: Float>(
     let source_strides = Spatial::strides::<E>(source);
     let weight_strides = Spatial::strides::<E>(weight);
     let taps = Spatial::shape::<E>(weight);
-    let line_d = Line::of(target_at.d, taps.d, &walks.d, phased);
-    let line_h = Line::of(target_at.h, taps.h, &walks.h, phased);
-    let line_w = Line::of(target_at.w, taps.w, &walks.w, phased);
-    let met = Spatial { d: line_d.count, h: line_h.count, w: line_w.count };
+    let taps_d = Taps::of(target_at.d, taps.d, &maps.d, phased);
+    let taps_h = Taps::of(target_at.h, taps.h, &maps.h, phased);
+    let taps_w = Taps::of(target_at.w, taps.w, &maps.w, phased);
+    let met = Spatial { d: taps_d.count, h: taps_h.count, w: taps_w.count };
     let met_taps = met.d * met.h * met.w;
     let terms = met_taps * source_channels;
     let end_block = max(terms.div_ceil(block), 1);
@@ -266,9 +280,9 @@ pub fn convolve<E: Float, A: Float, O: Float>(
         let mut left = end - begin;
         for _ in first_tap..end_tap {
             let to = if comptime!(single) { source_channels } else { min(source_channels, from + left) };
-            let source_d = line_d.source(at.d);
-            let source_h = line_h.source(at.h);
-            let source_w = line_w.source(at.w);
+            let source_d = taps_d.source(at.d);
+            let source_h = taps_h.source(at.h);
+            let source_w = taps_w.source(at.w);
             let exists = if comptime!(inside) {
                 true.runtime()
             } else {
@@ -280,9 +294,9 @@ pub fn convolve<E: Float, A: Float, O: Float>(
                 + source_h as u32 * source_strides.h
                 + source_w as u32 * source_strides.w;
             let mut weight_at = from * weight_step
-                + line_d.tap(at.d) * weight_strides.d
-                + line_h.tap(at.h) * weight_strides.h
-                + line_w.tap(at.w) * weight_strides.w;
+                + taps_d.tap(at.d) * weight_strides.d
+                + taps_h.tap(at.h) * weight_strides.h
+                + taps_w.tap(at.w) * weight_strides.w;
             for _ in from..to {
                 let mut x = Array::<A>::new(tile_batch);
                 #[unroll]

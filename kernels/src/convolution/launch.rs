@@ -1,12 +1,13 @@
 //! Launches.
 
-use super::kernel::{self, BlocksLaunch, Variant, WalkLaunch, WalksLaunch};
+use super::kernel::{self, BlocksLaunch, IndexMapLaunch, IndexMapsLaunch, Variant};
 use super::plan::{self, Pass, Plan, Problem, UnitTile};
 use super::shape::{Axis, Geometry, view_data, view_weight};
-use super::weight_kernel::{self, RoundLaunch, StepLaunch, StepsLaunch};
+use super::weight_kernel::{self, RoundLaunch};
 use crate::buffer::{dense, unwritten};
 use crate::dtype::float_accumulator;
 use crate::error::require_plan;
+use crate::order::parts;
 use crate::view::require_shape;
 use crate::{KernelError, device, device::Machine};
 use cubecl::prelude::*;
@@ -28,7 +29,7 @@ pub struct Operands {
 ///
 /// Refuses operands that do not have the geometry's shapes, element types the device does not compute, and a plan that
 /// is [refused](Plan::refuses).
-pub fn pass_planned(
+pub fn run_pass(
     client: &Client,
     problem: &Problem,
     operands: Operands,
@@ -93,7 +94,6 @@ impl Launch<'_> {
         };
         for launch in plan::launches(blocks, source_channels) {
             let bias = bias.clone().map(|bias| bias.into_arg().into_buffer_arg());
-            let [d, h, w] = axes.map(|axis| walk(axis, transposed));
             // SAFETY: a unit below `units` owns a position and a tile of channels and batch entries; it reads taps and
             // positions inside the operands, whose shapes are checked, and reads and writes its own elements of the
             // totals.
@@ -107,7 +107,7 @@ impl Launch<'_> {
                     bias.into(),
                     view_data(totals.clone(), groups).into_arg(),
                     BlocksLaunch::new(launch.start as u32, launch.end as u32),
-                    WalksLaunch::new(d, h, w),
+                    maps(axes, transposed),
                     units,
                     variant,
                     [dtype, sum, totals.dtype],
@@ -115,7 +115,7 @@ impl Launch<'_> {
             }
         }
         if totals.dtype != dtype {
-            self.add_blocks(totals, 1, &result, true)?;
+            parts::chain(self.client, kernel, totals, 1, &result, true)?;
         }
         Ok(result)
     }
@@ -153,8 +153,6 @@ impl Launch<'_> {
             let of_round = span.min(blocks - first);
             let slot = usize::from(first > 0);
             let (units, count, dim) = self.grid(of_round * lanes)?;
-            let [d, h, w] =
-                axes.map(|axis| StepLaunch::new(axis.stride as u32, axis.padding as u32, axis.dilation as u32));
             // SAFETY: a unit below `units` owns a tap and a tile of channels; it reads positions inside the operands,
             // whose shapes are checked, and writes its own elements of the scratch memory.
             unsafe {
@@ -165,7 +163,7 @@ impl Launch<'_> {
                     input.clone().into_arg(),
                     gradient.clone().into_arg(),
                     scratch.clone().into_arg(),
-                    StepsLaunch::new(d, h, w),
+                    maps(axes, false),
                     RoundLaunch::new(first as u32, slot as u32),
                     units,
                     tile,
@@ -174,39 +172,11 @@ impl Launch<'_> {
                 );
             }
             if blocks > 1 {
-                self.add_blocks(scratch.clone(), slot + of_round, &result, first + of_round == blocks)?;
+                let last = first + of_round == blocks;
+                parts::chain(self.client, kernel, scratch.clone(), slot + of_round, &result, last)?;
             }
         }
         Ok(result)
-    }
-
-    /// Adds slots of sums: to the first slot, or if they are the last ones to a result, whose element type they are
-    /// rounded to.
-    fn add_blocks(
-        &self,
-        slots: TensorHandle,
-        count: usize,
-        result: &TensorHandle,
-        last: bool,
-    ) -> Result<(), KernelError> {
-        let (units, cubes, dim) = self.grid(result.shape().iter().product())?;
-        let dtypes = [slots.dtype, result.dtype];
-        // SAFETY: a unit below `units` reads one element of each slot and writes one of the first slot or the result,
-        // which have as many.
-        unsafe {
-            weight_kernel::add_blocks::launch_unchecked(
-                self.client,
-                cubes,
-                dim,
-                slots.into_arg().into_buffer_arg(),
-                result.clone().into_arg().into_buffer_arg(),
-                count as u32,
-                units,
-                last,
-                dtypes,
-            );
-        }
-        Ok(())
     }
 
     fn cube_units(&self) -> u32 {
@@ -223,12 +193,16 @@ impl Launch<'_> {
     }
 }
 
-/// How taps walk over the source along one axis.
-fn walk(axis: Axis, transposed: bool) -> WalkLaunch {
-    let (stride, padding, dilation) = (axis.stride as i32, axis.padding as i32, axis.dilation as i32);
-    let (common, inverse) = (axis.common(), axis.inverse() as u32);
-    match transposed {
-        true => WalkLaunch::new(1, padding, -(dilation / common as i32), stride as u32, common as u32, inverse),
-        false => WalkLaunch::new(stride, -padding, dilation, stride as u32, common as u32, inverse),
-    }
+/// How taps and target positions map to the source along each axis.
+fn maps(axes: [Axis; 3], transposed: bool) -> IndexMapsLaunch {
+    let [d, h, w] = axes.map(|axis| {
+        let (stride, padding, dilation) = (axis.stride as i32, axis.padding as i32, axis.dilation as i32);
+        let (common, inverse) = (axis.common(), axis.inverse() as u32);
+        let (scale, offset, step) = match transposed {
+            true => (1, padding, -(dilation / common as i32)),
+            false => (stride, -padding, dilation),
+        };
+        IndexMapLaunch::new(scale, offset, step, stride as u32, common as u32, inverse)
+    });
+    IndexMapsLaunch::new(d, h, w)
 }

@@ -19,8 +19,6 @@
 //! input_gradient[b, ci, i]     (k in phase with i, co)       dy[b, co, o] * w[co, ci, k]
 //! weight_gradient[co, ci, k]   (b, o row-major)              x[b, ci, i] * dy[b, co, o]
 //! transposed_forward           as input_gradient of dy = x; then total, or total + bias
-//! transposed_input_gradient    as forward of x = dy, no bias
-//! transposed_weight_gradient   as weight_gradient of x and dy exchanged
 //! ```
 //!
 //! A tap is in phase with `i` where `(i + padding - k * dilation) / stride` is a whole number `o` along each axis: an
@@ -58,7 +56,7 @@ pub mod reference;
 mod shape;
 mod weight_kernel;
 
-pub use launch::{Operands, pass_planned};
+pub use launch::{Operands, run_pass};
 pub use plan::{Pass, Plan, Problem, UnitTile};
 pub use shape::{Axis, ConvolutionParams, Geometry, TransposedParams};
 
@@ -82,7 +80,7 @@ pub fn forward<const N: usize>(
     let kernel = "convolution::forward";
     let geometry = Geometry::new(kernel, input.shape(), weight.shape(), params)?;
     let problem = Problem { kernel, pass: Pass::ToOutput, rank: N, geometry };
-    pass_planned(client, &problem, Operands { source: input, other: weight, bias }, None)
+    run_pass(client, &problem, Operands { source: input, other: weight, bias }, None)
 }
 
 /// The gradient of `input_shape` from the gradient of a convolution's output.
@@ -100,7 +98,7 @@ pub fn input_gradient<const N: usize>(
     let kernel = "convolution::input_gradient";
     let geometry = Geometry::new(kernel, input_shape, weight.shape(), params)?;
     let problem = Problem { kernel, pass: Pass::ToInput, rank: N, geometry };
-    pass_planned(client, &problem, Operands { source: output_gradient, other: weight, bias: None }, None)
+    run_pass(client, &problem, Operands { source: output_gradient, other: weight, bias: None }, None)
 }
 
 /// The gradient of `weight_shape` from a convolution's input and the gradient of its output.
@@ -118,7 +116,7 @@ pub fn weight_gradient<const N: usize>(
     let kernel = "convolution::weight_gradient";
     let geometry = Geometry::new(kernel, input.shape(), weight_shape, params)?;
     let problem = Problem { kernel, pass: Pass::ToWeight, rank: N, geometry };
-    pass_planned(client, &problem, Operands { source: input, other: output_gradient, bias: None }, None)
+    run_pass(client, &problem, Operands { source: input, other: output_gradient, bias: None }, None)
 }
 
 /// The transposed convolution of `input` `[batch, c_in, spatial..]` with `weight` `[c_in, c_out / groups, taps..]`, plus
@@ -137,41 +135,5 @@ pub fn transposed_forward<const N: usize>(
     let kernel = "convolution::transposed_forward";
     let geometry = Geometry::transposed(kernel, input.shape(), weight.shape(), params)?;
     let problem = Problem { kernel, pass: Pass::ToInput, rank: N, geometry };
-    pass_planned(client, &problem, Operands { source: input, other: weight, bias }, None)
-}
-
-/// The gradient of `input_shape` from the gradient of a transposed convolution's output.
-///
-/// # Errors
-///
-/// As [`forward`].
-pub fn transposed_input_gradient<const N: usize>(
-    client: &Client,
-    output_gradient: TensorHandle,
-    weight: TensorHandle,
-    input_shape: &[usize],
-    params: &TransposedParams<N>,
-) -> Result<TensorHandle, KernelError> {
-    let kernel = "convolution::transposed_input_gradient";
-    let geometry = Geometry::transposed(kernel, input_shape, weight.shape(), params)?;
-    let problem = Problem { kernel, pass: Pass::ToOutput, rank: N, geometry };
-    pass_planned(client, &problem, Operands { source: output_gradient, other: weight, bias: None }, None)
-}
-
-/// The gradient of `weight_shape` from a transposed convolution's input and the gradient of its output.
-///
-/// # Errors
-///
-/// As [`forward`].
-pub fn transposed_weight_gradient<const N: usize>(
-    client: &Client,
-    input: TensorHandle,
-    output_gradient: TensorHandle,
-    weight_shape: &[usize],
-    params: &TransposedParams<N>,
-) -> Result<TensorHandle, KernelError> {
-    let kernel = "convolution::transposed_weight_gradient";
-    let geometry = Geometry::transposed(kernel, input.shape(), weight_shape, params)?;
-    let problem = Problem { kernel, pass: Pass::ToWeight, rank: N, geometry };
-    pass_planned(client, &problem, Operands { source: output_gradient, other: input, bias: None }, None)
+    run_pass(client, &problem, Operands { source: input, other: weight, bias }, None)
 }

@@ -154,7 +154,7 @@ fn widest_span(problem: &Problem) -> usize {
     (SCRATCH / problem.geometry.weights().max(1)).clamp(1, problem.blocks().min(MAX_SPAN))
 }
 
-/// Steps of the innermost loop from which wide tiles are faster.
+/// At least this many steps: a wide tile.
 const WIDE_STEPS: usize = 8;
 
 /// The tile for `lanes` independent problems of `rows` by `columns` results, whose innermost loop takes `steps`.

@@ -2,7 +2,7 @@
 
 use crate::KernelError;
 use crate::error::require_shapes;
-use crate::view::with_layout;
+use crate::view::{addressable, with_layout};
 use cubecl::std::tensor::TensorHandle;
 
 /// How a convolution over `N` spatial axes steps.
@@ -213,20 +213,14 @@ impl Geometry {
 
     /// Refuses what 32-bit indices cannot address.
     fn addressable(self, kernel: &'static str) -> Result<Self, KernelError> {
-        let operands = [self.input_shape(3), self.output_shape(3), self.weight_shape(3)];
-        let elements = |shape: &Vec<usize>| shape.iter().try_fold(1usize, |n, &size| n.checked_mul(size));
-        let fits = operands.iter().all(|shape| elements(shape).is_some_and(|n| n < u32::MAX as usize / 2))
-            && self.axes.iter().all(|axis| {
-                let ends = [axis.input + 2 * axis.padding, axis.taps * axis.dilation, axis.output * axis.stride];
-                ends.iter().sum::<usize>() + axis.stride < u32::MAX as usize / 2
-                    && axis.inverse() * axis.tap_step() <= u32::MAX as usize
-            });
-        match fits {
-            true => Ok(self),
-            false => {
-                Err(KernelError::Shape { kernel, reason: format!("more than 2^31 elements or positions in {self:?}") })
-            }
-        }
+        addressable(kernel, &[&self.input_shape(3), &self.output_shape(3), &self.weight_shape(3)])?;
+        let fits = self.axes.iter().all(|axis| {
+            let ends = [axis.input + 2 * axis.padding, axis.taps * axis.dilation, axis.output * axis.stride];
+            ends.iter().sum::<usize>() + axis.stride < u32::MAX as usize / 2
+                && axis.inverse() * axis.tap_step() <= u32::MAX as usize
+        });
+        require_shapes(kernel, fits, || format!("more than 2^31 positions in {self:?}"))?;
+        Ok(self)
     }
 }
 

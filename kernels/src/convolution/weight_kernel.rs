@@ -1,29 +1,10 @@
 //! The device side of the pass to a weight, on the views of [`kernel`](super::kernel).
 
-use super::kernel::{SPATIAL, Spatial};
+use super::kernel::{IndexMaps, SPATIAL, Spatial};
 use super::plan::UnitTile;
 use crate::arithmetic::multiply_add;
-use crate::order::BLOCK;
+use crate::order::BLOCK_TERMS;
 use cubecl::prelude::*;
-
-/// How taps step along one spatial axis.
-#[derive(CubeType, CubeLaunch, Clone, Copy)]
-pub struct Step {
-    /// Input positions between neighbouring output positions.
-    pub stride: u32,
-    /// Zeros before the first input position.
-    pub padding: u32,
-    /// Input positions between neighbouring taps.
-    pub dilation: u32,
-}
-
-/// How taps step along depth, height and width.
-#[derive(CubeType, CubeLaunch, Clone, Copy)]
-pub struct Steps {
-    pub d: Step,
-    pub h: Step,
-    pub w: Step,
-}
 
 /// The blocks of a weight gradient that one launch computes.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
@@ -34,7 +15,7 @@ pub struct Round {
     pub slot: u32,
 }
 
-/// One chain a block of [`BLOCK`] terms of a weight's gradient, over batch entries and output positions ascending;
+/// One chain a block of [`BLOCK_TERMS`] of a weight's gradient, over batch entries and output positions ascending;
 /// a tap outside the input reads +0, where not all lie `inside`.
 ///
 /// `blocks` is `[slots, groups, output channels, input channels, taps]`, contiguous. A unit owns one tap and one block
@@ -44,7 +25,7 @@ pub fn weight_gradient_blocks<E: Float, A: Float, O: Float>(
     input: &Tensor<E>,
     gradient: &Tensor<E>,
     blocks: &mut Tensor<O>,
-    steps: Steps,
+    maps: IndexMaps,
     round: Round,
     units: u32,
     #[comptime] tile: UnitTile,
@@ -53,7 +34,6 @@ pub fn weight_gradient_blocks<E: Float, A: Float, O: Float>(
 ) {
     let tile_outputs = comptime!(tile.rows);
     let tile_inputs = comptime!(tile.columns);
-    let block_terms = comptime!(BLOCK as u32);
     let unit = ABSOLUTE_POS as u32;
     if unit >= units {
         terminate!();
@@ -107,15 +87,13 @@ pub fn weight_gradient_blocks<E: Float, A: Float, O: Float>(
     let gradient_strides = Spatial::strides::<E>(gradient);
     let input_entry = input.stride(0) as u32;
     let gradient_entry = gradient.stride(0) as u32;
-    let (stride_d, stride_h) = (steps.d.stride, steps.h.stride);
+    let (stride_d, stride_h) = (maps.d.stride, maps.h.stride);
     let terms = gradient.shape(0) as u32 * positions.d * positions.h * positions.w;
-    let begin = block * block_terms;
-    let end = min(begin + block_terms, terms);
+    let begin = block * BLOCK_TERMS;
+    let end = min(begin + BLOCK_TERMS, terms);
     // Where a sum with one of these wraps below zero no input position exists.
-    let ahead_d = tap_at.d * steps.d.dilation - steps.d.padding;
-    let ahead_h = tap_at.h * steps.h.dilation - steps.h.padding;
-    let ahead_w = tap_at.w * steps.w.dilation - steps.w.padding;
-    let stride_w = steps.w.stride;
+    let (ahead_d, ahead_h, ahead_w) = (maps.d.ahead(tap_at.d), maps.h.ahead(tap_at.h), maps.w.ahead(tap_at.w));
+    let stride_w = maps.w.stride;
     let input_step = stride_w * input_strides.w;
     let begin_row = begin / positions.w;
     let end_row = end.div_ceil(positions.w);
@@ -184,32 +162,5 @@ pub fn weight_gradient_blocks<E: Float, A: Float, O: Float>(
                 blocks[at as usize] = O::cast_from(acc[j * tile_inputs + i]);
             }
         }
-    }
-}
-
-/// Adds `count` slots of each element, ascending: to slot 0, or if it is the `last` round to `output`.
-#[cube(launch_unchecked)]
-pub fn add_blocks<A: Float, E: Float>(
-    blocks: &mut [A],
-    output: &mut [E],
-    count: u32,
-    elements: u32,
-    #[comptime] last: bool,
-    #[define(A, E)] _dtypes: [ElemType; 2],
-) {
-    let unit = ABSOLUTE_POS as u32;
-    if unit >= elements {
-        terminate!();
-    }
-    let mut total = blocks[unit as usize];
-    let mut at = unit;
-    for _ in 1..count {
-        at += elements;
-        total += blocks[at as usize];
-    }
-    if comptime!(last) {
-        output[unit as usize] = E::cast_from(total);
-    } else {
-        blocks[unit as usize] = total;
     }
 }

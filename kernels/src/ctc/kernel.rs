@@ -3,6 +3,7 @@
 use crate::arithmetic::multiply_rounded;
 use crate::grid::UnitPlace;
 use crate::index::row_of;
+use crate::order::BLOCK_TERMS;
 use crate::view::Strides;
 use cubecl::prelude::*;
 
@@ -126,7 +127,6 @@ pub(super) fn subtract_posteriors<F: Float, A: Float>(
     beta_strides: Strides,
     loss_strides: Strides,
     gradient_strides: Strides,
-    #[comptime] block_length: u32,
     #[define(F, A)] _dtypes: [ElemType; 2],
 ) {
     let (entry, label, step) = (unit.outer(), unit.axis(), unit.inner());
@@ -142,7 +142,7 @@ pub(super) fn subtract_posteriors<F: Float, A: Float>(
     let loss = A::cast_from(loss[loss_strides.offset(0, entry, 0)]);
     let negative = -A::cast_from(gradient[gradient_strides.offset(0, entry, 0)]);
     // The reduction of the current block of labels, and of the blocks before it.
-    let mut block = label / block_length;
+    let mut block = label / BLOCK_TERMS;
     let mut partial = A::new(0.0);
     let mut total = A::new(0.0);
     let mut has_partial = false;
@@ -154,7 +154,7 @@ pub(super) fn subtract_posteriors<F: Float, A: Float>(
         let exponent = rounded::<F, A>(rounded::<F, A>(rounded::<F, A>(both) - score) + loss);
         let value = multiply_rounded::<A>(A::cast_from(F::cast_from(exponent).exp()), negative);
         let value = rounded::<F, A>(value);
-        if has_partial && at / block_length == block {
+        if has_partial && at / BLOCK_TERMS == block {
             partial += value;
         } else {
             if has_partial {
@@ -162,7 +162,7 @@ pub(super) fn subtract_posteriors<F: Float, A: Float>(
                 has_total = true;
             }
             partial = value;
-            block = at / block_length;
+            block = at / BLOCK_TERMS;
             has_partial = true;
         }
         at = links[(first + 1 + extent.labels + at) as usize];

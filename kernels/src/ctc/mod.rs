@@ -35,7 +35,6 @@ use crate::dtype::float_accumulator;
 use crate::error::require_shapes;
 use crate::grid::{UNITS, axis_grids, grid};
 use crate::index::index_type;
-use crate::order::BLOCK;
 use crate::view::{AxisView, checked_elements, require_shape};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -170,7 +169,6 @@ pub fn gradient(client: &Client, operands: Operands, blank: usize) -> Result<Ten
                 beta.strides(),
                 loss.strides(),
                 gradient.strides(),
-                BLOCK as u32,
                 dtypes,
             );
         }

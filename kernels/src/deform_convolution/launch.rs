@@ -9,7 +9,7 @@ use crate::device::Machine;
 use crate::dtype::{U32, float_accumulator};
 use crate::error::require_plan;
 use crate::grid::{UNITS, grid};
-use crate::scatter::{self, Addressing, Update, update_planned};
+use crate::scatter::{self, Addressing, Update};
 use crate::view::transposed;
 use crate::{KernelError, device, matmul, reduce};
 use cubecl::prelude::*;
@@ -54,7 +54,7 @@ impl<'a> Pass<'a> {
     /// The convolution, plus `bias`.
     pub fn forward(&self, operands: &Operands, bias: Option<TensorHandle>) -> Result<TensorHandle, KernelError> {
         let shape = self.geometry.output_shape().to_vec();
-        let product = matmul::matmul(self.client, self.weight(&operands.weight), self.columns(operands))?;
+        let product = matmul::matmul(self.client, self.weight(&operands.weight), self.columns(operands), None)?;
         let product = with_shape(product, shape.clone());
         let Some(bias) = bias else { return Ok(product) };
         let output = unwritten(self.client, shape.clone(), self.dtype);
@@ -87,11 +87,11 @@ impl<'a> Pass<'a> {
         let gradient = dense(self.client, gradient);
         let gradient = with_shape(gradient, vec![batch, groups, outputs / groups, self.geometry.area()]);
 
-        let products = matmul::matmul(self.client, gradient.clone(), transposed(self.columns(operands)))?;
+        let products = matmul::matmul(self.client, gradient.clone(), transposed(self.columns(operands)), None)?;
         let weight = reduce::sum(self.client, products, &[0])?;
         let weight = with_shape(weight, vec![outputs, channels / groups, taps[0], taps[1]]);
 
-        let columns = matmul::matmul(self.client, transposed(self.weight(&operands.weight)), gradient)?;
+        let columns = matmul::matmul(self.client, transposed(self.weight(&operands.weight)), gradient, None)?;
         let (offset, mask) = self.place_gradients(operands, &columns);
         Ok(Gradients {
             input: self.input_gradient(operands, &columns)?,
@@ -179,7 +179,7 @@ impl<'a> Pass<'a> {
         for (below, beside) in [(false, false), (false, true), (true, false), (true, true)] {
             let (indices, values) = self.contributions(operands, columns, below, beside);
             let corner = scatter::Operands { tensor: sum, indices, values };
-            sum = update_planned(self.client, Addressing::Lines, corner, Update::Add, None)?;
+            sum = scatter::update(self.client, Addressing::Lines, corner, Update::Add, None)?;
         }
         let (count, dim) = grid(units);
         // SAFETY: a unit below `units` reads one element of the sums and writes one of the output, which has as many.

@@ -69,27 +69,14 @@ use cubecl::std::tensor::TensorHandle;
 use launch::Pass;
 
 /// The deformable convolution, plus `bias` `[output channels]`: `[batch, output channels, output height, output
-/// width]`.
+/// width]`. Launched by `plan`, or by the one that [`coarsening::plan`](crate::coarsening::plan()) chooses over the channels
+/// of an offset group; no plan changes the result.
 ///
 /// # Errors
 ///
-/// Refuses operands that do not fit together, more than 2^31 elements, and element types the device does not compute.
+/// Refuses operands that do not fit together, more than 2^31 elements, element types the device does not compute, and a plan
+/// that does not apply ([`KernelError::Plan`]).
 pub fn forward(
-    client: &Client,
-    operands: &Operands,
-    bias: Option<TensorHandle>,
-    params: &DeformParams,
-) -> Result<TensorHandle, KernelError> {
-    forward_planned(client, operands, bias, params, None)
-}
-
-/// [`forward`] by a plan of the caller's choice, or by that of [`coarsening::plan`](crate::coarsening::plan()) over the
-/// channels of an offset group; no plan changes the result.
-///
-/// # Errors
-///
-/// As [`forward`], and a plan that does not apply ([`KernelError::Plan`]).
-pub fn forward_planned(
     client: &Client,
     operands: &Operands,
     bias: Option<TensorHandle>,

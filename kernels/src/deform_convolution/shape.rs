@@ -3,7 +3,7 @@
 use super::operands::Operands;
 use crate::KernelError;
 use crate::grid::MAX_ITERATIONS;
-use crate::view::require_shape;
+use crate::view::{addressable, require_shape};
 
 /// How taps step over an image, rows before columns, and which channels share weights and offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -102,19 +102,10 @@ impl Geometry {
             ));
         }
         let geometry = Self { batch, channels, image, outputs, taps, positions, params: *params };
-        let most = u32::MAX as usize / 2;
-        let sizes: [&[usize]; 3] = [
-            &[batch, channels.max(offset_groups * 2), down * across, rows, columns],
-            &[batch, channels.max(1), height, width],
-            &[batch, outputs, rows, columns],
-        ];
-        let fits = |sizes: &&[usize]| {
-            sizes.iter().try_fold(1usize, |n, &size| n.checked_mul(size)).is_some_and(|elements| elements < most)
-        };
-        match sizes.iter().all(fits) {
-            true => Ok(geometry),
-            false => refuse(format!("more than 2^31 elements in {geometry:?}")),
-        }
+        let sampled = [batch, channels.max(offset_groups * 2), down * across, rows, columns];
+        let (input, output) = ([batch, channels.max(1), height, width], geometry.output_shape());
+        addressable(kernel, &[&sampled, &input, &output])?;
+        Ok(geometry)
     }
 
     /// `[batch, output channels, rows, columns]`.

@@ -1,5 +1,7 @@
 //! Floats as integers that order alike, so that no driver's comparison of NaN, -0 or subnormals decides.
 
+use super::U32;
+use cubecl::ir::{FloatKind, IntKind, UIntKind};
 use cubecl::prelude::*;
 
 /// What the largest or smallest key of some floats tells.
@@ -11,6 +13,18 @@ pub enum KeyFor {
     Minimum,
     /// The largest key is that of the largest magnitude.
     Magnitude,
+}
+
+/// The type of the keys of floats, and in which integers are reduced: 32 bits at least.
+pub fn key_type(dtype: ElemType) -> Option<ElemType> {
+    match dtype {
+        ElemType::Float(FloatKind::F32 | FloatKind::F16 | FloatKind::BF16) => Some(ElemType::Int(IntKind::I32)),
+        ElemType::Float(FloatKind::F64) => Some(ElemType::Int(IntKind::I64)),
+        ElemType::Int(IntKind::I64) | ElemType::UInt(UIntKind::U64) => Some(dtype),
+        ElemType::Int(_) => Some(ElemType::Int(IntKind::I32)),
+        ElemType::UInt(_) => Some(U32),
+        _ => None,
+    }
 }
 
 /// The bits of f32 or f64 infinity, and of the quiet NaN every NaN becomes.

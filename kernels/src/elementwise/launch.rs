@@ -1,10 +1,8 @@
 //! Binds a program to its operands, and launches it.
 
 use super::kernel::{self, Axis, AxisLaunch, Form, InputsLaunch, OutputsLaunch, Reading};
-use super::plan::{self, Plan, Problem};
 use super::program::Program;
 use crate::buffer::unwritten;
-use crate::error::require_plan;
 use crate::view::{broadcast_strides, checked_elements, is_contiguous, is_dense_in_vectors, join};
 use crate::{KernelError, device, grid};
 use cubecl::prelude::*;
@@ -74,21 +72,16 @@ impl Bound {
         self.condition_dtype
     }
 
-    /// Launches the given plan, or the one that [`plan::plan`] chooses.
-    pub(super) fn run(&self, client: &Client, plan: Option<Plan>) -> Result<(), KernelError> {
-        let problem = Problem {
-            elements: self.elements,
-            has_vectors: self.readings(4).iter().any(|reading| reading.is_vector()),
-        };
-        if problem.elements == 0 {
+    /// Launches the program.
+    pub(super) fn run(&self, client: &Client) -> Result<(), KernelError> {
+        if self.elements == 0 {
             return Ok(());
         }
-        let plan = plan.unwrap_or_else(|| plan::plan(&problem));
-        require_plan(KERNEL, plan.refuses(&problem))?;
         device::require_units(client, KERNEL, grid::UNITS)?;
-        let vectors = problem.elements / plan.width;
+        let width = self.width();
+        let vectors = self.elements / width;
         let (count, dim) = grid::grid(vectors);
-        let (inputs, outputs, form) = self.arguments(plan.width);
+        let (inputs, outputs, form) = self.arguments(width);
         // SAFETY: units beyond `vectors` stop; offsets of operands come from strides checked against the shape, and every
         // output holds as many elements; what is read in vectors begins at a multiple of their width, and buffers begin at
         // one of more bytes than a vector has.
@@ -97,7 +90,7 @@ impl Bound {
                 client,
                 count,
                 dim,
-                plan.width,
+                width,
                 inputs,
                 outputs,
                 vectors as u32,
@@ -106,6 +99,12 @@ impl Bound {
             );
         }
         Ok(())
+    }
+
+    /// Neighbouring elements that a unit computes.
+    fn width(&self) -> usize {
+        let in_vectors = self.readings(4).iter().any(|reading| reading.is_vector());
+        if in_vectors && self.elements.is_multiple_of(4) { 4 } else { 1 }
     }
 
     /// How a unit that computes `width` elements reads the words, then the conditions.

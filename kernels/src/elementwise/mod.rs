@@ -15,14 +15,13 @@
 //! # Layout
 //!
 //! Operands broadcast to the program's shape and may have any strides; results are contiguous. A unit computes four
-//! neighbouring elements where an operand can be read in vectors of four, else one: see [`plan`]. Axes that one stride
+//! neighbouring elements where their number is a multiple of four and an operand can be read in vectors, else one. Axes that one stride
 //! walks in every operand are joined; an element's place on those left is found by multiplication with inverses (T.
 //! Granlund and P. L. Montgomery, "Division by Invariant Integers using Multiplication", 1994), since drivers divide lane
 //! by lane.
 
 mod kernel;
 mod launch;
-pub mod plan;
 mod program;
 pub mod reference;
 
@@ -33,7 +32,6 @@ pub use program::{Binary, Comparison, Condition, Instruction, IntBinary, Logic, 
 
 use crate::KernelError;
 use cubecl::prelude::*;
-use plan::Plan;
 use std::sync::Arc;
 
 /// Runs `program` on every element of `shape`.
@@ -51,23 +49,7 @@ pub fn run(
     operands: Operands,
     condition_dtype: ElemType,
 ) -> Result<Results, KernelError> {
-    run_planned(client, program, shape, operands, condition_dtype, None)
-}
-
-/// [`run`] by a plan of the caller's choice, or by that of [`plan::plan`]; no plan changes the results.
-///
-/// # Errors
-///
-/// As [`run`], and a plan that does not apply ([`KernelError::Plan`]).
-pub fn run_planned(
-    client: &Client,
-    program: &Arc<Program>,
-    shape: &[usize],
-    operands: Operands,
-    condition_dtype: ElemType,
-    plan: Option<Plan>,
-) -> Result<Results, KernelError> {
     let bound = Bound::new(client, program, shape, operands, condition_dtype)?;
-    bound.run(client, plan)?;
+    bound.run(client)?;
     Ok(bound.into_results())
 }

@@ -35,9 +35,8 @@ use crate::KernelError;
 use crate::buffer::unwritten;
 use crate::device::require_units;
 use crate::dtype::float_accumulator;
-use crate::error::require_shapes;
 use crate::grid::{UNITS, grid};
-use crate::view::require_shape;
+use crate::view::{addressable, require_shape};
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::{TensorHandle, into_contiguous};
@@ -115,11 +114,8 @@ impl<'a> Transform<'a> {
             let reason = format!("a transform of {n} values, want a power of two");
             return Err(KernelError::Argument { kernel, reason });
         }
-        let most = u32::MAX as usize / 4;
-        let mut lines = shape.iter().enumerate().filter(|(at, _)| *at != axis).map(|(_, size)| *size);
-        require_shapes(kernel, lines.try_fold(n, usize::checked_mul).is_some_and(|all| all < most), || {
-            format!("{shape:?} with transforms of {n} values has more than 2^30 elements")
-        })?;
+        let complex = [&shape[..axis], &[n, 2], &shape[axis + 1..]].concat();
+        addressable(kernel, &[&complex])?;
         let accumulator = float_accumulator(client, kernel, operands)?;
         require_units(client, kernel, UNITS)?;
         Ok(Self { client, axis, n, dtype: operands[0].dtype, accumulator, shape })

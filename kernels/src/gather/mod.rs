@@ -58,7 +58,7 @@ pub fn select(
     let mut shape = tensor.shape().to_vec();
     shape[dim] = indices.shape()[0];
     let axis = dim..dim + 1;
-    launch(client, KERNEL, tensor, axis.clone(), shape, axis, || Indices::of_positions(client, KERNEL, indices))
+    launch(client, KERNEL, tensor, axis.clone(), shape, axis, || Indices::along(client, KERNEL, indices, 0))
 }
 
 /// The slices of `tensor` that the tuples along the last axis of `indices[.., k]` name by their position in the first

@@ -55,33 +55,19 @@ use crate::device::{Machine, require_units};
 use crate::dtype::float_accumulator;
 use crate::error::require_plan;
 use crate::grid::{UNITS, axis_grids};
-use crate::view::{AxisView, require_shape};
+use crate::view::{AxisView, addressable, require_shape};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
 /// Samples `input` `[batch, channels, height, width]` at the points `places` `[batch, rows, columns, 2]`:
-/// `[batch, channels, rows, columns]`.
+/// `[batch, channels, rows, columns]`. Launched by `plan`, or by the one that [`coarsening::plan`] chooses over the channels;
+/// no plan changes the result.
 ///
 /// # Errors
 ///
-/// Refuses shapes that do not fit together, images without pixels, more than 2^31 elements, and element types the
-/// device does not compute.
+/// Refuses shapes that do not fit together, images without pixels, more than 2^31 elements, element types the device does
+/// not compute, and a plan that does not apply ([`KernelError::Plan`]).
 pub fn sample(
-    client: &Client,
-    input: TensorHandle,
-    places: TensorHandle,
-    params: SampleParams,
-) -> Result<TensorHandle, KernelError> {
-    sample_planned(client, input, places, params, None)
-}
-
-/// [`sample`] by a plan of the caller's choice, or by that of [`coarsening::plan`] over the channels; no plan changes the
-/// result.
-///
-/// # Errors
-///
-/// As [`sample`], and a plan that does not apply ([`KernelError::Plan`]).
-pub fn sample_planned(
     client: &Client,
     input: TensorHandle,
     places: TensorHandle,
@@ -95,10 +81,8 @@ pub fn sample_planned(
     };
     require_shape(KERNEL, "grid", places.shape(), &[batch, rows, columns, 2])?;
     let shape = vec![batch, channels, rows, columns];
-    let units = shape.iter().try_fold(1usize, |n, &size| n.checked_mul(size));
-    let Some(units) = units.filter(|&n| n < u32::MAX as usize / 2 && height.max(width) < i32::MAX as usize / 4) else {
-        return refuse(format!("{shape:?} from {:?}: more than 2^31 elements", input.shape()));
-    };
+    addressable(KERNEL, &[&shape, &[4, height], &[4, width]])?;
+    let units = shape.iter().product::<usize>();
     if units > 0 && height * width == 0 {
         return refuse(format!("input {:?} has no pixels", input.shape()));
     }

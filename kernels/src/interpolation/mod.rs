@@ -32,35 +32,21 @@ use crate::device::{Machine, require_units};
 use crate::dtype::float_accumulator;
 use crate::error::require_plan;
 use crate::grid::{MAX_ITERATIONS, UNITS, grid};
-use crate::view::require_shape;
+use crate::view::{addressable, require_shape};
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use plan::{Plan, Problem};
 use weights::{AxisWeights, Filter};
 
-/// The gradient of `input_shape` `[batch, channels, height, width]` from that of the resized images.
+/// The gradient of `input_shape` `[batch, channels, height, width]` from that of the resized images, launched by `plan`, or
+/// by the one that [`plan::plan`] chooses; no plan changes the result.
 ///
 /// # Errors
 ///
-/// Refuses shapes that do not fit together or have no pixels to resize, more than 2^31 elements, and element types the
-/// device does not compute.
+/// Refuses shapes that do not fit together or have no pixels to resize, more than 2^31 elements, element types the device
+/// does not compute, and a plan that does not apply ([`KernelError::Plan`]).
 pub fn input_gradient(
-    client: &Client,
-    output_gradient: TensorHandle,
-    input_shape: &[usize],
-    filter: Filter,
-    align_corners: bool,
-) -> Result<TensorHandle, KernelError> {
-    input_gradient_planned(client, output_gradient, input_shape, filter, align_corners, None)
-}
-
-/// [`input_gradient`] by a plan of the caller's choice, or by that of [`plan::plan`]; no plan changes the result.
-///
-/// # Errors
-///
-/// As [`input_gradient`], and a plan that does not apply ([`KernelError::Plan`]).
-pub fn input_gradient_planned(
     client: &Client,
     output_gradient: TensorHandle,
     input_shape: &[usize],
@@ -75,14 +61,8 @@ pub fn input_gradient_planned(
         return refuse(format!("input {input_shape:?}, gradient {:?}, want four axes", output_gradient.shape()));
     };
     require_shape(KERNEL, "output gradient", output_gradient.shape(), &[batch, channels, rows, columns])?;
-    let most = u32::MAX as usize / 2;
-    let sizes = [[height, width], [height, columns], [rows, columns]];
-    let fits = |[y, x]: [usize; 2]| {
-        [channels, y, x].iter().try_fold(batch, |n, &size| n.checked_mul(size)).is_some_and(|n| n < most)
-    };
-    if !sizes.into_iter().all(fits) || [height, width, rows, columns].iter().any(|&size| size >= most) {
-        return refuse(format!("{input_shape:?} from {rows} x {columns} has more than 2^31 elements"));
-    }
+    let between = [batch, channels, height, columns];
+    addressable(KERNEL, &[input_shape, &between, output_gradient.shape(), &[height], &[width], &[rows], &[columns]])?;
     if (height == 0 && rows > 0) || (width == 0 && columns > 0) {
         return refuse(format!("input {input_shape:?} has no pixels to resize"));
     }

@@ -3,8 +3,16 @@
 //! `lhs` is `[.., m, k]`, `rhs` `[.., k, n]` and the output `[parts, .., m, n]`, dense, with a part for each block of
 //! `k` or one for all; `output_row` and `output_column` are the strides of its last two axes.
 
+use super::plan::CubeTile;
 use crate::arithmetic::multiply_add;
+use crate::order::BLOCK_TERMS;
 use cubecl::prelude::*;
+
+/// Units of a direct cube.
+const UNITS: u32 = CubeTile::DIRECT_UNITS;
+
+/// Steps of `k` that a tiled cube stages.
+const DEPTH: u32 = CubeTile::DEPTH;
 
 /// `acc + a * b`: the step of every chain.
 ///
@@ -26,7 +34,7 @@ pub struct Blocks {
 /// Which tile of which matrix a cube computes, and over which blocks of `k`.
 #[derive(CubeType)]
 struct Place {
-    /// CubeTile row and tile column.
+    /// Tile row and tile column.
     row: u32,
     column: u32,
     /// Offset of the output matrix.
@@ -50,14 +58,13 @@ fn place<L: CubePrimitive, R: CubePrimitive>(
     spans: &Blocks,
     #[comptime] tile_m: u32,
     #[comptime] tile_n: u32,
-    #[comptime] block: u32,
 ) -> Place {
     let rank = lhs.rank();
     let m = lhs.shape(rank - 2) as u32;
     let n = rhs.shape(rank - 1) as u32;
     let tiles_m = m.div_ceil(tile_m);
     let tiles_n = n.div_ceil(tile_n);
-    let blocks = (lhs.shape(rank - 1) as u32).div_ceil(block);
+    let blocks = (lhs.shape(rank - 1) as u32).div_ceil(BLOCK_TERMS);
     let mut batches = 1u32;
     for axis in 0..rank - 2 {
         batches *= lhs.shape(axis) as u32;
@@ -141,9 +148,7 @@ pub fn direct<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
     output_column: u32,
     #[comptime] rows: u32,
     #[comptime] columns: u32,
-    #[comptime] units: u32,
     #[comptime] across: bool,
-    #[comptime] block: u32,
     #[comptime] single: bool,
     #[comptime] integer: bool,
     #[define(I, A, O)] _dtypes: [ElemType; 3],
@@ -160,7 +165,7 @@ pub fn direct<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
     let group = comptime!(if across { rhs_width } else { 1 });
     let groups = comptime!(columns / group);
 
-    let place = place::<Vector<I, L>, Vector<I, R>>(lhs, rhs, &spans, rows, columns * units, block);
+    let place = place::<Vector<I, L>, Vector<I, R>>(lhs, rhs, &spans, rows, comptime!(columns * UNITS));
     let rank = lhs.rank();
     let m = lhs.shape(rank - 2) as u32;
     let k = lhs.shape(rank - 1) as u32;
@@ -168,7 +173,7 @@ pub fn direct<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
     let lhs_step = lhs.stride(rank - 1) as u32 * depth / lhs_width;
     let rhs_step = rhs.stride(rank - 2) as u32 * depth / rhs_width;
     let row = place.row * rows;
-    let column = place.column * (columns * units) + UNIT_POS * group;
+    let column = place.column * comptime!(columns * UNITS) + UNIT_POS * group;
 
     let mut lhs_at = Array::<u32>::new(comptime!(rows as usize));
     let mut rhs_at = Array::<u32>::new(comptime!(groups as usize));
@@ -178,7 +183,7 @@ pub fn direct<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
     }
     #[unroll]
     for g in 0..groups {
-        let first = min(column + g * units * group, n - group);
+        let first = min(column + g * UNITS * group, n - group);
         rhs_at[g as usize] = (place.rhs + first * rhs.stride(rank - 1) as u32) / rhs_width;
     }
 
@@ -190,7 +195,7 @@ pub fn direct<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
         for i in 0..rows * columns {
             acc[i as usize] = A::from_int(0);
         }
-        for p in index * block / depth..min((index + 1) * block, k) / depth {
+        for p in index * BLOCK_TERMS / depth..min((index + 1) * BLOCK_TERMS, k) / depth {
             #[unroll]
             for g in 0..groups {
                 let vector = rhs[(rhs_at[g as usize] + p * rhs_step) as usize];
@@ -218,7 +223,7 @@ pub fn direct<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
             #[unroll]
             for v in 0..comptime!(columns / output_width) {
                 let c = comptime!(v * output_width);
-                let (i, j) = (row + r, column + comptime!(c / group * units * group + c % group));
+                let (i, j) = (row + r, column + comptime!(c / group * UNITS * group + c % group));
                 if i < m && j < n {
                     let mut chains = Vector::<A, S>::empty();
                     #[unroll]
@@ -255,8 +260,8 @@ fn fetch<I: Numeric, A: Numeric>(
 ///
 /// Consecutive units read along `k` where `k` is the contiguous axis of the operand, across it otherwise.
 #[cube]
-fn slot_at(slot: u32, #[comptime] groups: u32, #[comptime] depth: u32, #[comptime] k_first: bool) -> (u32, u32) {
-    if comptime!(k_first) { (slot / depth, slot % depth) } else { (slot % groups, slot / groups) }
+fn slot_at(slot: u32, #[comptime] groups: u32, #[comptime] k_first: bool) -> (u32, u32) {
+    if comptime!(k_first) { (slot / DEPTH, slot % DEPTH) } else { (slot % groups, slot / groups) }
 }
 
 /// One step of `k` for the outputs of a unit, from the staged tiles.
@@ -298,7 +303,7 @@ fn outer_product<A: Numeric>(
 
 /// Tiles of both operands staged in shared memory, `side x side` units, each owning `vectors x vectors` blocks of 4 x 4.
 ///
-/// The next tiles are fetched to registers while the staged ones are multiplied. A last tile shorter than `depth`
+/// The next tiles are fetched to registers while the staged ones are multiplied. A last tile shorter than [`DEPTH`]
 /// ends its loop early: no padding enters a chain.
 #[cube(launch_unchecked)]
 pub fn tiled<I: Numeric, A: Numeric, O: Numeric>(
@@ -311,10 +316,8 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric>(
     output_column: u32,
     #[comptime] side: u32,
     #[comptime] vectors: u32,
-    #[comptime] depth: u32,
     #[comptime] lhs_k_first: bool,
     #[comptime] rhs_k_first: bool,
-    #[comptime] block: u32,
     #[comptime] single: bool,
     #[comptime] integer: bool,
     #[define(I, A, O)] _dtypes: [ElemType; 3],
@@ -326,8 +329,8 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric>(
     let groups = comptime!(side * vectors);
     // One more slot a row keeps stores along `k` off each other's shared-memory banks.
     let pitch = comptime!(side * vectors + 1);
-    let fetches = comptime!(groups * depth / (side * side));
-    let place = place::<I, I>(lhs, rhs, &spans, tile, tile, block);
+    let fetches = comptime!(groups * DEPTH / (side * side));
+    let place = place::<I, I>(lhs, rhs, &spans, tile, tile);
     let rank = lhs.rank();
     let m = lhs.shape(rank - 2) as u32;
     let k = lhs.shape(rank - 1) as u32;
@@ -341,8 +344,8 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric>(
     let row = place.row * tile;
     let column = place.column * tile;
 
-    let mut lhs_stage = Shared::<[Vector<A, Const<4>>]>::new_slice(comptime!((pitch * depth) as usize));
-    let mut rhs_stage = Shared::<[Vector<A, Const<4>>]>::new_slice(comptime!((pitch * depth) as usize));
+    let mut lhs_stage = Shared::<[Vector<A, Const<4>>]>::new_slice(comptime!((pitch * DEPTH) as usize));
+    let mut rhs_stage = Shared::<[Vector<A, Const<4>>]>::new_slice(comptime!((pitch * DEPTH) as usize));
     let mut lhs_next = Array::<Vector<A, Const<4>>>::new(comptime!(fetches as usize));
     let mut rhs_next = Array::<Vector<A, Const<4>>>::new(comptime!(fetches as usize));
     let mut acc = Array::<A>::new(comptime!((vectors * vectors * 16) as usize));
@@ -352,19 +355,19 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric>(
         for i in 0..vectors * vectors * 16 {
             acc[i as usize] = A::from_int(0);
         }
-        let stop = min((index + 1) * block, k);
-        let tiles = (stop - index * block).div_ceil(depth);
+        let stop = min((index + 1) * BLOCK_TERMS, k);
+        let tiles = (stop - index * BLOCK_TERMS).div_ceil(DEPTH);
         // The first round only fetches; every later one stages what was fetched, fetches ahead and multiplies.
         for round in 0..tiles + 1 {
-            let ahead = index * block + round * depth;
+            let ahead = index * BLOCK_TERMS + round * DEPTH;
             if round > 0 {
                 sync_cube();
                 #[unroll]
                 for f in 0..fetches {
                     let slot = f * (side * side) + UNIT_POS;
-                    let (four, p) = slot_at(slot, groups, depth, lhs_k_first);
+                    let (four, p) = slot_at(slot, groups, lhs_k_first);
                     lhs_stage[(p * pitch + four) as usize] = lhs_next[f as usize];
-                    let (four, p) = slot_at(slot, groups, depth, rhs_k_first);
+                    let (four, p) = slot_at(slot, groups, rhs_k_first);
                     rhs_stage[(p * pitch + four) as usize] = rhs_next[f as usize];
                 }
                 sync_cube();
@@ -373,17 +376,17 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric>(
                 #[unroll]
                 for f in 0..fetches {
                     let slot = f * (side * side) + UNIT_POS;
-                    let (four, p) = slot_at(slot, groups, depth, lhs_k_first);
+                    let (four, p) = slot_at(slot, groups, lhs_k_first);
                     let offset = place.lhs + min(ahead + p, k - 1) * lhs_k;
                     lhs_next[f as usize] = fetch::<I, A>(lhs, offset, row + four * 4, m, lhs_row);
-                    let (four, p) = slot_at(slot, groups, depth, rhs_k_first);
+                    let (four, p) = slot_at(slot, groups, rhs_k_first);
                     let offset = place.rhs + min(ahead + p, k - 1) * rhs_k;
                     rhs_next[f as usize] = fetch::<I, A>(rhs, offset, column + four * 4, n, rhs_column);
                 }
             }
             if round > 0 {
                 if ahead <= stop {
-                    for p in 0..depth {
+                    for p in 0..DEPTH {
                         outer_product::<A>(
                             &lhs_stage,
                             &rhs_stage,
@@ -397,7 +400,7 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric>(
                         );
                     }
                 } else {
-                    for p in 0..stop + depth - ahead {
+                    for p in 0..stop + DEPTH - ahead {
                         outer_product::<A>(
                             &lhs_stage,
                             &rhs_stage,
@@ -427,25 +430,4 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric>(
             }
         }
     }
-}
-
-/// Adds the parts of each output, `workspace[parts, outputs]`, ascending, and rounds once to the type of
-/// `output[outputs]`.
-#[cube(launch_unchecked)]
-pub fn combine<A: Numeric, O: Numeric>(
-    workspace: &[A],
-    output: &mut [O],
-    outputs: u32,
-    parts: u32,
-    #[define(A, O)] _dtypes: [ElemType; 2],
-) {
-    let at = ABSOLUTE_POS as u32;
-    if at >= outputs {
-        terminate!();
-    }
-    let mut total = workspace[at as usize];
-    for part in 1..parts {
-        total += workspace[(part * outputs + at) as usize];
-    }
-    output[at as usize] = O::cast_from(total);
 }

@@ -6,7 +6,7 @@ use crate::buffer::unwritten;
 use crate::device::{self, Machine};
 use crate::dtype::{accumulator, supported};
 use crate::error::require_plan;
-use crate::order::BLOCK;
+use crate::order::{BLOCK, parts};
 use crate::view::{largest_offset, transposed, with_layout};
 use crate::{KernelError, grid};
 use cubecl::prelude::*;
@@ -98,32 +98,16 @@ impl Operands {
         }
         let plan = plan.unwrap_or_else(|| plan::plan(&problem, Machine::of(client)));
         require_plan(NAME, plan.refuses(&problem))?;
-        let parts = plan.parts(&problem);
+        let count = plan.parts(&problem);
         let output = unwritten(client, self.output_shape.clone(), dtype);
         // A sum of blocks is kept in the accumulator type until it is complete.
-        if parts == 1 && (problem.blocks() == 1 || dtype == self.accumulator) {
+        if count == 1 && (problem.blocks() == 1 || dtype == self.accumulator) {
             self.launch_blocks(client, plan, &problem, output.clone())?;
             return Ok(output);
         }
-        let accumulator = self.accumulator;
-        let workspace = unwritten(client, vec![parts, outputs], accumulator);
+        let workspace = unwritten(client, vec![count, outputs], self.accumulator);
         self.launch_blocks(client, plan, &problem, workspace.clone())?;
-        device::require_units(client, NAME, grid::UNITS)?;
-        let (count, dim) = grid::grid(outputs);
-        // SAFETY: units at or beyond `outputs` return, the others read `parts` elements of a workspace of
-        // `parts * outputs` and write one of `outputs`.
-        unsafe {
-            kernel::combine::launch_unchecked(
-                client,
-                count,
-                dim,
-                workspace.into_arg().into_buffer_arg(),
-                output.clone().into_arg().into_buffer_arg(),
-                outputs as u32,
-                parts as u32,
-                [accumulator, dtype],
-            );
-        }
+        parts::chain(client, NAME, workspace, count, &output, true)?;
         Ok(output)
     }
 
@@ -182,9 +166,7 @@ impl Operands {
                         column,
                         rows,
                         columns,
-                        CubeTile::DIRECT_UNITS,
                         vectors == Vectors::Columns,
-                        BLOCK as u32,
                         single,
                         integer,
                         dtypes,
@@ -205,10 +187,8 @@ impl Operands {
                         column,
                         side,
                         vectors,
-                        CubeTile::DEPTH,
                         lhs_k < lhs_row,
                         rhs_k < rhs_column,
-                        BLOCK as u32,
                         single,
                         integer,
                         dtypes,

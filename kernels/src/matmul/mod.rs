@@ -36,7 +36,7 @@ use cubecl::std::tensor::TensorHandle;
 use launch::Operands;
 use plan::Plan;
 
-/// `lhs x rhs`, launched by [`plan::plan`].
+/// `lhs x rhs`, launched by `plan`, or by the one that [`plan::plan`] chooses; no plan changes the result.
 ///
 /// Operands have equal rank of at least two and equal element type; each batch axis has equal extents, or is 1 in one
 /// operand and broadcast.
@@ -44,18 +44,9 @@ use plan::Plan;
 /// # Errors
 ///
 /// Refuses shapes that do not fit together or that 32-bit indices do not reach, element types that the device does not
-/// compute, and outputs that take more cubes than any plan has ([`KernelError::Plan`]).
-pub fn matmul(client: &Client, lhs: TensorHandle, rhs: TensorHandle) -> Result<TensorHandle, KernelError> {
-    matmul_planned(client, lhs, rhs, None)
-}
-
-/// [`matmul`] by a plan of the caller's choice, or by that of [`plan::plan`]; no plan changes the result.
-///
-/// # Errors
-///
-/// As [`matmul`], a plan that does not apply ([`KernelError::Plan`]), and one whose cubes or shared memory the device does
-/// not have.
-pub fn matmul_planned(
+/// compute, outputs that take more cubes than any plan has, a plan that does not apply ([`KernelError::Plan`]), and one
+/// whose cubes or shared memory the device does not have.
+pub fn matmul(
     client: &Client,
     lhs: TensorHandle,
     rhs: TensorHandle,

@@ -42,10 +42,14 @@
 //! none of it. Half types accumulate in f32 and are rounded once an operation, but in `ctc`, `deform_convolution` and
 //! attention, which round between their steps; integers wrap. A mean is the sum, then one division by `n`.
 
+pub(crate) mod parts;
 pub mod reference;
 
 /// Terms of one chain of the blocked order.
 pub const BLOCK: usize = 1024;
+
+/// [`BLOCK`] as kernels count.
+pub(crate) const BLOCK_TERMS: u32 = BLOCK as u32;
 
 /// Columns of a block of the columns order, and rows of a full one.
 pub const COLUMNS: u32 = 64;

@@ -155,12 +155,12 @@ fn first_from(keys: &[u32], sources: u32, key: u32) -> u32 {
     low
 }
 
-/// One unit per row, and one past the last: where its sources begin.
+/// One unit per row, and one past the last: its CSR row offset, which is where its sources begin.
 #[cube(launch_unchecked)]
-pub(super) fn offsets_of_rows(keys: &[u32], bounds: &mut [u32], rows: u32, sources: u32) {
+pub(super) fn offsets_of_rows(keys: &[u32], offsets: &mut [u32], rows: u32, sources: u32) {
     let unit = ABSOLUTE_POS as u32;
     if unit > rows {
         terminate!();
     }
-    bounds[unit as usize] = first_from(keys, sources, unit);
+    offsets[unit as usize] = first_from(keys, sources, unit);
 }

@@ -62,7 +62,6 @@
 mod box_muller;
 mod distribution;
 mod kernel;
-pub mod plan;
 pub mod reference;
 mod source;
 mod transform;
@@ -73,15 +72,15 @@ pub use source::{BLOCK_WORDS, Key, Source, Stream};
 use crate::KernelError;
 use crate::buffer::unwritten;
 use crate::device::require_units;
-use crate::error::require_plan;
 use crate::grid::cubes;
 use crate::view::checked_elements;
 use cubecl::ir::features::TypeUsage;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
-
-use plan::{Plan, Problem};
 use transform::Transform;
+
+/// Units in a cube: few, so that a mask for dropout still reaches more than a few processors.
+const UNITS: u32 = 64;
 
 /// Draws a tensor.
 ///
@@ -96,46 +95,29 @@ pub fn draw(
     source: Source,
     distribution: Distribution,
 ) -> Result<TensorHandle, KernelError> {
-    draw_planned(client, shape, dtype, source, distribution, None)
-}
-
-/// [`draw`] by a plan of the caller's choice, or by that of [`plan::plan`]; no plan changes the result.
-///
-/// # Errors
-///
-/// As [`draw`], and a plan that does not apply or whose cubes the device does not have.
-pub fn draw_planned(
-    client: &Client,
-    shape: &[usize],
-    dtype: ElemType,
-    source: Source,
-    distribution: Distribution,
-    plan: Option<Plan>,
-) -> Result<TensorHandle, KernelError> {
     let kernel = distribution.name();
     let transform = Transform::new(distribution, dtype)?;
     let elements = checked_elements(kernel, shape)? as u32;
-    let problem = Problem { elements, words: transform.words() };
-    let plan = plan.unwrap_or_else(|| plan::plan(&problem));
-    require_plan(kernel, plan.refuses(&problem))?;
     if !client.properties().type_usage(dtype).contains(TypeUsage::Buffer) {
         let remedy = "this device cannot store it: draw a type it has, and cast";
         return Err(KernelError::Dtype { kernel, dtype, remedy });
     }
-    require_units(client, kernel, plan.units)?;
+    require_units(client, kernel, UNITS)?;
     let out = unwritten(client, shape.to_vec(), dtype);
     if elements == 0 {
         return Ok(out);
     }
+    let blocks = elements.div_ceil(BLOCK_WORDS as u32 / transform.words());
+    let width = if elements.is_multiple_of(4) { 4 } else { 1 };
     // SAFETY: the kernel compares every index it writes with the number of vectors in the output, and reads nothing.
     unsafe {
         kernel::draw::launch_unchecked(
             client,
-            cubes(plan.cubes(&problem)),
-            CubeDim::new_1d(plan.units),
-            plan.vector_width,
+            cubes(blocks.div_ceil(UNITS) as usize),
+            CubeDim::new_1d(UNITS),
+            width,
             out.clone().into_arg().into_buffer_arg(),
-            elements / plan.vector_width as u32,
+            elements / width as u32,
             kernel::origin(source),
             kernel::parameters(transform),
             transform.kind(),

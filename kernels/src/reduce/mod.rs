@@ -77,7 +77,7 @@ macro_rules! functions_of_operations {
         ///
         /// As [`reduce`].
         pub fn $name(client: &Client, input: TensorHandle, axes: &[usize]) -> Result<TensorHandle, KernelError> {
-            reduce(client, Operation::$operation, input, axes)
+            reduce(client, Operation::$operation, input, axes, None)
         }
     )*};
 }
@@ -101,27 +101,15 @@ functions_of_operations! {
     all = All;
 }
 
-/// Any of the above over `axes`, which keep size one, launched by [`plan::plan`].
+/// Any of the above over `axes`, which keep size one, launched by `plan`, or by the one that [`plan::plan`] chooses; no plan
+/// changes the result.
 ///
 /// # Errors
 ///
 /// Refuses axes that the tensor does not have, a tensor that 32-bit indices do not reach, extremes of no elements and
-/// means of no integers, and element types that the device does not compute.
+/// means of no integers, element types that the device does not compute, and a plan that does not apply or whose cubes the
+/// device does not have.
 pub fn reduce(
-    client: &Client,
-    operation: Operation,
-    input: TensorHandle,
-    axes: &[usize],
-) -> Result<TensorHandle, KernelError> {
-    reduce_planned(client, operation, input, axes, None)
-}
-
-/// [`reduce`] by a plan of the caller's choice, or by that of [`plan::plan`]; no plan changes the result.
-///
-/// # Errors
-///
-/// As [`reduce`], and a plan that does not apply or whose cubes the device does not have.
-pub fn reduce_planned(
     client: &Client,
     operation: Operation,
     input: TensorHandle,
@@ -165,8 +153,8 @@ pub struct Computed<'a> {
     pub condition_dtype: ElemType,
 }
 
-/// The reduction over `axes` of what a program computes, and what else the program gives, launched by [`plan::plan`]. They
-/// have the bits of [`elementwise::run`](crate::elementwise::run()) and a [`reduce`] of what it writes.
+/// The reduction over `axes` of what a program computes, and what else the program gives, launched by `plan`, or by the one
+/// that [`plan::plan`] chooses. They have the bits of [`elementwise::run`](crate::elementwise::run()) and a [`reduce`] of what it writes.
 ///
 /// # Errors
 ///
@@ -180,24 +168,6 @@ pub fn reduce_program(
     operation: Operation,
     input: Computed<'_>,
     axes: &[usize],
-) -> Result<(Results, TensorHandle), KernelError> {
-    reduce_program_planned(client, operation, input, axes, None)
-}
-
-/// [`reduce_program`] by a plan of the caller's choice, or by that of [`plan::plan`]; no plan changes the results.
-///
-/// # Errors
-///
-/// As [`reduce_program`], and a plan that does not apply or whose cubes the device does not have.
-///
-/// # Panics
-///
-/// As [`reduce_program`].
-pub fn reduce_program_planned(
-    client: &Client,
-    operation: Operation,
-    input: Computed<'_>,
-    axes: &[usize],
     plan: Option<Plan>,
 ) -> Result<(Results, TensorHandle), KernelError> {
     let reduced = input.program.reduced().expect("a program that reduces a word");
@@ -207,7 +177,7 @@ pub fn reduce_program_planned(
     let shape = reduced_shape(name, input.shape, &strides, axes)?;
     if input.shape.contains(&0) {
         let (results, word) = written(client, input, reduced)?;
-        return Ok((results, reduce(client, operation, word, axes)?));
+        return Ok((results, reduce(client, operation, word, axes, None)?));
     }
     let (problem, in_place) = Problem::in_place(input.shape, &strides, axes, Kind::ProgramReduction);
     let plan = checked(client, name, plan, &problem)?;

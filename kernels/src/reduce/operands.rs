@@ -4,7 +4,7 @@ use super::plan::{self, Plan, Problem};
 use crate::KernelError;
 use crate::device::Machine;
 use crate::error::require_shapes;
-use crate::view::{axis_length, largest_offset};
+use crate::view::{axis_length, checked_elements, is_reached};
 use cubecl::prelude::*;
 use cubecl::std::tensor::{TensorHandle, into_contiguous};
 
@@ -18,9 +18,9 @@ pub(super) fn reduced_shape(
     for &axis in axes {
         axis_length(name, shape, axis)?;
     }
-    let (elements, span) = (shape.iter().product::<usize>(), largest_offset(shape, strides));
-    require_shapes(name, elements.max(span) <= u32::MAX as usize, || {
-        format!("{elements} elements over {span} places in shape {shape:?}, want at most {}", u32::MAX)
+    checked_elements(name, shape)?;
+    require_shapes(name, is_reached(shape, strides), || {
+        format!("shape {shape:?} with strides {strides:?} reaches over 2^32 elements")
     })?;
     Ok(shape.iter().enumerate().map(|(axis, &size)| if axes.contains(&axis) { 1 } else { size }).collect())
 }

@@ -1,8 +1,9 @@
 //! What reductions compute, and in which types.
 
 use crate::KernelError;
-use crate::dtype::key::KeyFor;
-use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
+use crate::dtype::key::{KeyFor, key_type};
+use crate::dtype::{U32, accumulator, is_float};
+use cubecl::ir::ElemType;
 use cubecl::prelude::Client;
 
 /// What a reduction computes.
@@ -51,24 +52,13 @@ impl Operation {
     }
 
     /// The type in which elements of `dtype` are reduced; `None` where the operation has no version for it.
-    pub(crate) fn accumulator(self, dtype: ElemType) -> Option<ElemType> {
-        let compared = matches!(self, Self::Max | Self::Min | Self::MaxAbs);
-        let logical = matches!(self, Self::Any | Self::All);
-        match dtype {
-            ElemType::Float(_) if logical => None,
-            ElemType::Float(FloatKind::F32 | FloatKind::F16 | FloatKind::BF16) => match compared {
-                true => Some(ElemType::Int(IntKind::I32)),
-                false => Some(ElemType::Float(FloatKind::F32)),
-            },
-            ElemType::Float(FloatKind::F64) => match compared {
-                true => Some(ElemType::Int(IntKind::I64)),
-                false => Some(dtype),
-            },
-            ElemType::Int(_) | ElemType::UInt(_) if logical => Some(ElemType::UInt(UIntKind::U32)),
-            ElemType::Int(IntKind::I64) | ElemType::UInt(UIntKind::U64) => Some(dtype),
-            ElemType::Int(_) => Some(ElemType::Int(IntKind::I32)),
-            ElemType::UInt(_) => Some(ElemType::UInt(UIntKind::U32)),
-            _ => None,
+    pub(super) fn accumulator(self, dtype: ElemType) -> Option<ElemType> {
+        match self {
+            Self::Max | Self::Min | Self::MaxAbs => key_type(dtype),
+            Self::Any | Self::All if is_float(dtype) => None,
+            Self::Any | Self::All => key_type(dtype).map(|_| U32),
+            Self::Sum | Self::Prod | Self::Mean if is_float(dtype) => key_type(dtype).map(|_| accumulator(dtype)),
+            Self::Sum | Self::Prod | Self::Mean => key_type(dtype),
         }
     }
 }

@@ -3,22 +3,22 @@
 use super::operation::Operation;
 use crate::dtype::key::{KeyFor, float_key};
 use crate::grid::UnitPlace;
+use crate::order::BLOCK_TERMS;
 use crate::view::Strides;
 use cubecl::prelude::*;
 
-/// `tensor[outer, length, inner]` in blocks of `block` elements along the axis.
+/// `tensor[outer, length, inner]` in blocks of [`BLOCK_TERMS`] elements along the axis.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
-pub(super) struct Lines {
+pub(super) struct Extents {
     length: u32,
     inner: u32,
-    block: u32,
 }
 
 #[cube]
-impl Lines {
+impl Extents {
     /// Blocks of one line.
     fn blocks(&self) -> u32 {
-        self.length.div_ceil(self.block)
+        self.length.div_ceil(BLOCK_TERMS)
     }
 }
 
@@ -46,7 +46,7 @@ fn combine<A: Numeric, K: Numeric>(left: A, right: A, #[comptime] operation: Ope
 pub(super) fn reduce_blocks<F: Numeric, A: Numeric, K: Numeric>(
     input: &[F],
     totals: &mut [A],
-    lines: Lines,
+    extents: Extents,
     unit: UnitPlace,
     strides: Strides,
     #[comptime] operation: Operation,
@@ -56,9 +56,9 @@ pub(super) fn reduce_blocks<F: Numeric, A: Numeric, K: Numeric>(
     if !unit.exists() {
         terminate!();
     }
-    let start = block * lines.block;
+    let start = block * BLOCK_TERMS;
     let mut local = A::cast_from(input[strides.offset(outer, start, inner)]);
-    for at in start + 1..min(start + lines.block, lines.length) {
+    for at in start + 1..min(start + BLOCK_TERMS, extents.length) {
         let value = A::cast_from(input[strides.offset(outer, at, inner)]);
         local = combine::<A, K>(local, value, operation);
     }
@@ -70,7 +70,7 @@ pub(super) fn reduce_blocks<F: Numeric, A: Numeric, K: Numeric>(
 #[cube(launch_unchecked)]
 pub(super) fn chain_totals<A: Numeric, K: Numeric>(
     totals: &mut [A],
-    lines: Lines,
+    extents: Extents,
     unit: UnitPlace,
     first_block: u32,
     end_block: u32,
@@ -81,10 +81,10 @@ pub(super) fn chain_totals<A: Numeric, K: Numeric>(
     if !unit.exists() {
         terminate!();
     }
-    let first = outer * lines.blocks() * lines.inner + inner;
-    let mut result = totals[(first + (first_block - 1) * lines.inner) as usize];
+    let first = outer * extents.blocks() * extents.inner + inner;
+    let mut result = totals[(first + (first_block - 1) * extents.inner) as usize];
     for block in first_block..end_block {
-        let at = (first + block * lines.inner) as usize;
+        let at = (first + block * extents.inner) as usize;
         result = combine::<A, K>(result, totals[at], operation);
         totals[at] = result;
     }
@@ -96,7 +96,7 @@ pub(super) fn scan_blocks<F: Numeric, A: Numeric, K: Numeric>(
     input: &[F],
     totals: &[A],
     output: &mut [F],
-    lines: Lines,
+    extents: Extents,
     unit: UnitPlace,
     strides: Strides,
     #[comptime] operation: Operation,
@@ -106,17 +106,17 @@ pub(super) fn scan_blocks<F: Numeric, A: Numeric, K: Numeric>(
     if !unit.exists() {
         terminate!();
     }
-    let start = block * lines.block;
+    let start = block * BLOCK_TERMS;
     let mut before = A::from_int(0);
     if block > 0 {
-        before = totals[((outer * lines.blocks() + block - 1) * lines.inner + inner) as usize];
+        before = totals[((outer * extents.blocks() + block - 1) * extents.inner + inner) as usize];
     }
-    let first = outer * lines.length * lines.inner + inner;
+    let first = outer * extents.length * extents.inner + inner;
     let mut local = A::from_int(0);
-    for at in start..min(start + lines.block, lines.length) {
+    for at in start..min(start + BLOCK_TERMS, extents.length) {
         let value = A::cast_from(input[strides.offset(outer, at, inner)]);
         local = if at == start { value } else { combine::<A, K>(local, value, operation) };
         let result = if block == 0 { local } else { combine::<A, K>(before, local, operation) };
-        output[(first + at * lines.inner) as usize] = F::cast_from(result);
+        output[(first + at * extents.inner) as usize] = F::cast_from(result);
     }
 }

@@ -1,10 +1,9 @@
 //! Launches scans.
 
-use super::kernel::{self, LinesLaunch};
+use super::kernel::{self, ExtentsLaunch};
 use super::operation::Operation;
 use super::plan::Problem;
 use crate::grid::axis_grids;
-use crate::order::BLOCK;
 use crate::view::AxisView;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -19,8 +18,8 @@ pub(super) struct Launch<'a> {
 }
 
 impl Launch<'_> {
-    fn lines(&self) -> LinesLaunch {
-        LinesLaunch::new(self.problem.length as u32, self.problem.inner as u32, BLOCK as u32)
+    fn extents(&self) -> ExtentsLaunch {
+        ExtentsLaunch::new(self.problem.length as u32, self.problem.inner as u32)
     }
 
     pub fn run(&self, input: &AxisView, output: &TensorHandle, chained: usize) {
@@ -42,7 +41,7 @@ impl Launch<'_> {
                     dim,
                     input.buffer(),
                     totals_arg(),
-                    self.lines(),
+                    self.extents(),
                     unit,
                     input.strides(),
                     self.operation,
@@ -60,7 +59,7 @@ impl Launch<'_> {
                     count,
                     dim,
                     totals_arg(),
-                    self.lines(),
+                    self.extents(),
                     unit,
                     first as u32,
                     (first + chained).min(blocks) as u32,
@@ -79,7 +78,7 @@ impl Launch<'_> {
                     input.buffer(),
                     totals_arg(),
                     output.clone().into_arg().into_buffer_arg(),
-                    self.lines(),
+                    self.extents(),
                     unit,
                     input.strides(),
                     self.operation,

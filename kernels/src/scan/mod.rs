@@ -67,7 +67,7 @@ macro_rules! functions_of_operations {
         ///
         /// As [`scan`].
         pub fn $name(client: &Client, input: TensorHandle, axis: usize) -> Result<TensorHandle, KernelError> {
-            scan(client, Operation::$operation, input, axis)
+            scan(client, Operation::$operation, input, axis, None)
         }
     )*};
 }
@@ -83,27 +83,13 @@ functions_of_operations! {
     cummax = Max;
 }
 
-/// Any of the above.
+/// Any of the above, launched by `plan`, or by the one that [`plan::plan`] chooses; no plan changes the result.
 ///
 /// # Errors
 ///
-/// An axis the tensor does not have, a tensor that 32-bit indices do not reach, an axis of more than 2^30 elements
-/// ([`KernelError::Plan`]), or an element type without a kernel on this device.
+/// An axis the tensor does not have, a tensor that 32-bit indices do not reach, an axis of more than 2^30 elements or a plan
+/// that does not apply ([`KernelError::Plan`]), or an element type without a kernel on this device.
 pub fn scan(
-    client: &Client,
-    operation: Operation,
-    input: TensorHandle,
-    axis: usize,
-) -> Result<TensorHandle, KernelError> {
-    scan_planned(client, operation, input, axis, None)
-}
-
-/// [`scan`] by a plan of the caller's choice, or by that of [`plan::plan`]; no plan changes the result.
-///
-/// # Errors
-///
-/// As [`scan`], and a plan that does not apply ([`KernelError::Plan`]).
-pub fn scan_planned(
     client: &Client,
     operation: Operation,
     input: TensorHandle,

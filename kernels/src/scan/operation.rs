@@ -1,7 +1,7 @@
 //! The operations of scans.
 
 use crate::dtype::accumulator;
-use crate::reduce;
+use crate::dtype::key::key_type;
 use cubecl::ir::ElemType;
 
 /// What is accumulated.
@@ -31,8 +31,7 @@ impl Operation {
     /// The type results are kept in between blocks, and the type they are compared in.
     pub(super) fn types(self, dtype: ElemType) -> (ElemType, Option<ElemType>) {
         match self {
-            Self::Min => (dtype, reduce::Operation::Min.accumulator(dtype)),
-            Self::Max => (dtype, reduce::Operation::Max.accumulator(dtype)),
+            Self::Min | Self::Max => (dtype, key_type(dtype)),
             Self::Sum | Self::Prod => (accumulator(dtype), Some(accumulator(dtype))),
         }
     }

@@ -4,6 +4,7 @@ use super::combine::{Accumulator, Form};
 use super::operands::{Layout, Scatter};
 use crate::grid::{UnitPlace, axis_grids};
 use crate::index::row_of;
+use crate::order::BLOCK_TERMS;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
@@ -28,7 +29,7 @@ fn brute_force<F: Numeric, A: Numeric, I: Int, N: Size>(
         let index = indices[layout.indices.offset(outer, position, inner)];
         if row_of::<I>(index, layout.rows) == row {
             let value = values[layout.values.offset(outer, position, inner)];
-            accumulator.take(position / form.block, Vector::cast_from(value), form);
+            accumulator.take(position / BLOCK_TERMS, Vector::cast_from(value), form);
         }
     }
     let before = tensor[layout.tensor.offset(outer, row, inner)];

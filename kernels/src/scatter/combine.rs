@@ -8,8 +8,6 @@ use cubecl::prelude::*;
 pub(super) struct Form {
     pub update: Update,
     pub is_float: bool,
-    /// Positions of one block: [`BLOCK`](crate::order::BLOCK).
-    pub block: u32,
     /// Whether all positions are of one block.
     pub one_block: bool,
 }
@@ -23,8 +21,8 @@ fn is_nan<A: Numeric>(value: A) -> bool {
 /// Whether a float is -0.
 #[cube]
 fn is_negative_zero<A: Numeric>(value: A) -> bool {
-    // Compared as bits, since -0 equals +0. An f64 is -0 if its f32 is, but for what is too small for one: that it equals
-    // zero is asked as well.
+    // Compared as bits, since -0 equals +0. Casting to f32 can underflow a small f64 to -0, so equality with zero is tested
+    // too.
     value == A::from_int(0) && u32::reinterpret(f32::cast_from(value)) == 0x8000_0000u32
 }
 

@@ -2,9 +2,8 @@
 //!
 //! # Order contract
 //!
-//! A source is one value with the index of its destination. Its **position** `p` is its place along the scattered axis
-//! ([`scatter`], [`select_assign`]), or the row-major place of its index tuple ([`scatter_nd`]); `n` is the number of
-//! positions. For a destination element `t`, let `v[p]` be the value at position `p` if its index names `t`, and absent
+//! A source is one value with the index of its destination. Its **position** `p` is its place along the scattered axis, or
+//! the row-major place of its index tuple ([`Addressing::Tuples`]); `n` is the number of positions. For a destination element `t`, let `v[p]` be the value at position `p` if its index names `t`, and absent
 //! otherwise. The result is the [blocked order](crate::order) over the values that are present:
 //!
 //! ```text
@@ -60,63 +59,14 @@ use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use operands::Scatter;
 
-/// Updates `tensor` with `values` at `indices` along `dim`: [`Addressing::Elements`]. Returns a new tensor.
-///
-/// # Errors
-///
-/// As [`update_planned`] without a plan.
-pub fn scatter(
-    client: &Client,
-    dim: usize,
-    tensor: TensorHandle,
-    indices: TensorHandle,
-    values: TensorHandle,
-    update: Update,
-) -> Result<TensorHandle, KernelError> {
-    update_planned(client, Addressing::Elements { dim }, Operands { tensor, indices, values }, update, None)
-}
-
-/// Updates the rows of `tensor` along `dim` that `indices` name with those of `values`: [`Addressing::Rows`]. Returns a
+/// Updates a tensor with values, by `plan`, or by the one that [`plan::plan`] chooses; no plan changes the result. Returns a
 /// new tensor.
-///
-/// # Errors
-///
-/// As [`update_planned`] without a plan.
-pub fn select_assign(
-    client: &Client,
-    dim: usize,
-    tensor: TensorHandle,
-    indices: TensorHandle,
-    values: TensorHandle,
-    update: Update,
-) -> Result<TensorHandle, KernelError> {
-    update_planned(client, Addressing::Rows { dim }, Operands { tensor, indices, values }, update, None)
-}
-
-/// Updates the slices of `tensor` that the tuples of `indices` name with those of `values`: [`Addressing::Tuples`].
-/// Returns a new tensor.
-///
-/// # Errors
-///
-/// As [`update_planned`] without a plan.
-pub fn scatter_nd(
-    client: &Client,
-    tensor: TensorHandle,
-    indices: TensorHandle,
-    values: TensorHandle,
-    update: Update,
-) -> Result<TensorHandle, KernelError> {
-    update_planned(client, Addressing::Tuples, Operands { tensor, indices, values }, update, None)
-}
-
-/// Updates a tensor by a plan of the caller's choice, or by the one that [`plan::plan`] chooses; no plan changes the result.
-/// Returns a new tensor.
 ///
 /// # Errors
 ///
 /// Shapes that do not fit together or that 32-bit indices do not reach, an element type without a kernel on this device, a
 /// plan that does not apply, and more sources than any plan takes ([`KernelError::Plan`]).
-pub fn update_planned(
+pub fn update(
     client: &Client,
     addressing: Addressing,
     operands: Operands,
@@ -139,6 +89,9 @@ pub fn update_planned(
     Ok(match chosen {
         Plan::BruteForce => scatter.brute_force(),
         Plan::Privatised => scatter.privatised(),
-        Plan::Segmented(sort) => scatter.segmented(sort),
+        Plan::Segmented(sort) => {
+            let sorted = scatter.sort(sort);
+            scatter.reduce(&sorted)
+        }
     })
 }

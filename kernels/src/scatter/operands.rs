@@ -10,7 +10,6 @@ use crate::dtype::{accumulator, is_float, supported};
 use crate::error::require_shapes;
 use crate::grid::UNITS;
 use crate::index::{Indices, tuple_axes};
-use crate::order::BLOCK;
 use crate::view::{AxisView, Strides, axis_length};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -145,7 +144,7 @@ impl<'a> Scatter<'a> {
         supported(client, kernel, dtype, "update f64, f32, f16, bf16 or an integer type that the device has")?;
         let (indices, indexed) = match addressing {
             Addressing::Elements { dim } => (Indices::along(client, kernel, indices, dim)?, Indexed::Value),
-            Addressing::Rows { .. } => (Indices::of_positions(client, kernel, indices)?, Indexed::Position),
+            Addressing::Rows { .. } => (Indices::along(client, kernel, indices, 0)?, Indexed::Position),
             Addressing::Lines => (Indices::along(client, kernel, indices, 1)?, Indexed::Line),
             Addressing::Tuples => {
                 (Indices::of_tuples(client, kernel, indices, &tensor.shape()[tensor_axes.clone()])?, Indexed::Position)
@@ -184,12 +183,7 @@ impl<'a> Scatter<'a> {
 
     /// What a kernel is compiled for.
     pub fn form(&self) -> Form {
-        Form {
-            update: self.problem.update,
-            is_float: is_float(self.types[0]),
-            block: BLOCK as u32,
-            one_block: self.problem.has_one_block(),
-        }
+        Form { update: self.problem.update, is_float: is_float(self.types[0]), one_block: self.problem.has_one_block() }
     }
 
     /// The width of vectors along the inner axis, of elements that one index names: 4 or 1.

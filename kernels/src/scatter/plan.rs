@@ -7,7 +7,7 @@ use crate::order::BLOCK;
 use crate::radix_sort;
 use cubecl::prelude::ElemType;
 
-/// Indices that all destinations together read, up to which one launch beats several.
+/// At most this many reads of indices in all: one launch.
 const FEW_READS: u64 = 1 << 20;
 
 /// Most positions of [`Plan::BruteForce`].

@@ -8,12 +8,13 @@ use crate::arithmetic::negative_zero;
 use crate::buffer::unwritten;
 use crate::grid::{UnitPlace, axis_grids};
 use crate::index::row_of;
+use crate::order::BLOCK_TERMS;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
 /// What adds nothing.
 #[cube]
-fn nothing<A: Numeric, N: Size>(#[comptime] form: Form) -> Vector<A, N> {
+fn identity<A: Numeric, N: Size>(#[comptime] form: Form) -> Vector<A, N> {
     if comptime!(form.is_float) {
         Vector::<A, N>::new(negative_zero::<A>())
     } else {
@@ -36,12 +37,12 @@ fn total_blocks<F: Numeric, A: Numeric, I: Int, N: Size>(
     if !unit.exists() {
         terminate!();
     }
-    let first = block * form.block;
+    let first = block * BLOCK_TERMS;
     let base = (block * layout.outer + outer) * layout.rows * layout.inner + inner;
     for row in 0..layout.rows {
-        totals[(base + row * layout.inner) as usize] = nothing::<A, N>(form);
+        totals[(base + row * layout.inner) as usize] = identity::<A, N>(form);
     }
-    for position in first..min(first + form.block, layout.positions) {
+    for position in first..min(first + BLOCK_TERMS, layout.positions) {
         let row = row_of::<I>(indices[layout.indices.offset(outer, position, inner)], layout.rows);
         if row < layout.rows {
             let at = (base + row * layout.inner) as usize;
@@ -69,7 +70,7 @@ fn chain_totals<F: Numeric, A: Numeric, N: Size>(
     let elements = layout.outer * layout.rows * layout.inner;
     let element = unit.index();
     let mut total = totals[element];
-    for block in 1..layout.positions.div_ceil(form.block) {
+    for block in 1..layout.positions.div_ceil(BLOCK_TERMS) {
         total = combine_lanes::<A, N>(total, totals[block as usize * elements as usize + element], form);
     }
     let before = tensor[layout.tensor.offset(outer, row, inner)];

@@ -27,7 +27,7 @@ pub fn update<T: Copy>(
     tensor.iter().zip(&present).map(update).collect()
 }
 
-/// [`scatter`](super::scatter): one index a value, `indices[outer, positions, inner]`.
+/// [`Addressing::Elements`](super::Addressing::Elements): one index a value, `indices[outer, positions, inner]`.
 pub fn scatter<T: Copy>(
     shape @ [_, rows, inner]: [usize; 3],
     tensor: &[T],
@@ -39,7 +39,7 @@ pub fn scatter<T: Copy>(
     update(shape, tensor, values, |o, p, i| row(indices[(o * positions + p) * inner + i], rows), combine)
 }
 
-/// [`select_assign`](super::select_assign): one index a position, `indices[positions]`.
+/// [`Addressing::Rows`](super::Addressing::Rows): one index a position, `indices[positions]`.
 pub fn select_assign<T: Copy>(
     shape @ [_, rows, _]: [usize; 3],
     tensor: &[T],
@@ -50,7 +50,7 @@ pub fn select_assign<T: Copy>(
     update(shape, tensor, values, |_, p, _| row(indices[p], rows), combine)
 }
 
-/// [`scatter_nd`](super::scatter_nd): one tuple of `sizes.len()` indices a position, into `tensor[sizes.., width]`.
+/// [`Addressing::Tuples`](super::Addressing::Tuples): one tuple of `sizes.len()` indices a position, into `tensor[sizes.., width]`.
 pub fn scatter_nd<T: Copy>(
     sizes: &[usize],
     width: usize,

@@ -5,7 +5,7 @@
 //! sources is not one unit's work; the destination's unit reads the totals of its long runs, and the values of its other runs.
 //!
 //! Where a long run is, is stored in a table of windows: window `w` is the places `w * shortest .. (w + 1) * shortest` of the
-//! sorted sources. A long run begins in each window at most, since it is as long as one.
+//! sorted sources. At most one long run begins in a window.
 
 use super::combine::{Accumulator, Form, combine_lanes};
 use super::operands::{Layout, Scatter};
@@ -13,9 +13,9 @@ use super::plan::Keyed;
 use crate::buffer::{unwritten, words, words_arg};
 use crate::grid::{UnitPlace, axis_grids, grid};
 use crate::index::row_of;
+use crate::order::BLOCK_TERMS;
 use crate::radix_sort::{self, Keys, Sorted, row_offsets};
 use cubecl::prelude::*;
-use cubecl::server::Handle;
 use cubecl::std::tensor::TensorHandle;
 
 /// No run begins here.
@@ -30,8 +30,8 @@ fn position_of(source: u32, layout: &Layout, #[comptime] keyed: Keyed) -> u32 {
 
 /// The block of positions that a source is in.
 #[cube]
-fn block_of(source: u32, layout: &Layout, #[comptime] form: Form, #[comptime] keyed: Keyed) -> u32 {
-    position_of(source, layout, keyed) / form.block
+fn block_of(source: u32, layout: &Layout, #[comptime] keyed: Keyed) -> u32 {
+    position_of(source, layout, keyed) / BLOCK_TERMS
 }
 
 /// Where the total of a window's run is kept: `totals[windows, outer, inner]`, without the keyed axes.
@@ -73,7 +73,6 @@ fn find_runs(
     rows: u32,
     length: u32,
     shortest: u32,
-    #[comptime] form: Form,
     #[comptime] keyed: Keyed,
 ) {
     let window = ABSOLUTE_POS as u32;
@@ -88,20 +87,20 @@ fn find_runs(
         // Most places fail the first question, which two loads answer.
         let key = keys[min(place, length - 1) as usize];
         if last < length && keys[min(last, length - 1) as usize] == key && key < rows {
-            let block = block_of(sources[place as usize], &layout, form, keyed);
+            let block = block_of(sources[place as usize], &layout, keyed);
             let before = select(place == 0, 0u32, place - 1);
             let begins = place == 0
                 || keys[before as usize] != key
-                || block_of(sources[before as usize], &layout, form, keyed) != block;
-            if begins && block_of(sources[last as usize], &layout, form, keyed) == block {
+                || block_of(sources[before as usize], &layout, keyed) != block;
+            if begins && block_of(sources[last as usize], &layout, keyed) == block {
                 begin = place;
                 // The first place after the run, by bisection.
                 let mut low = last + 1;
-                let mut high = min(place + form.block, length);
+                let mut high = min(place + BLOCK_TERMS, length);
                 while low < high {
                     let middle = low + (high - low) / 2;
-                    let within = keys[middle as usize] == key
-                        && block_of(sources[middle as usize], &layout, form, keyed) == block;
+                    let within =
+                        keys[middle as usize] == key && block_of(sources[middle as usize], &layout, keyed) == block;
                     low = select(within, middle + 1, low);
                     high = select(within, high, middle);
                 }
@@ -193,11 +192,11 @@ fn reduce_segments<F: Numeric, A: Numeric, N: Size>(
             }
             if is_run {
                 let total = totals[total_of(window, outer, inner, &layout, keyed)];
-                accumulator.take(position / form.block, total, form);
+                accumulator.take(position / BLOCK_TERMS, total, form);
                 place = runs[(window * 2 + 1) as usize];
             } else {
                 let value = values[layout.values.offset(outer, position, inner)];
-                accumulator.take(position / form.block, Vector::cast_from(value), form);
+                accumulator.take(position / BLOCK_TERMS, Vector::cast_from(value), form);
                 place += 1;
             }
         }
@@ -207,7 +206,8 @@ fn reduce_segments<F: Numeric, A: Numeric, N: Size>(
 }
 
 impl Scatter<'_> {
-    pub(super) fn segmented(self, plan: radix_sort::Plan) -> TensorHandle {
+    /// The sources, sorted by destination.
+    pub(super) fn sort(&self, plan: radix_sort::Plan) -> Sorted {
         let (length, rows) = self.problem.keys();
         let keyed = self.problem.keyed();
         let indices = &self.indices.view;
@@ -216,9 +216,7 @@ impl Scatter<'_> {
             // Without other axes the sort reads the indices themselves.
             false => Keys { handle: indices.handle(), stride: indices.strides[1], dtype: self.types[2] },
         };
-        let sorted = radix_sort::sort(self.client, keys, None, rows, length, plan);
-        let offsets = row_offsets(self.client, &sorted.keys, rows, length);
-        self.reduce(&sorted, &offsets)
+        radix_sort::sort(self.client, keys, None, rows, length, plan)
     }
 
     fn destinations(&self) -> Keys {
@@ -244,11 +242,13 @@ impl Scatter<'_> {
         Keys::words(keys)
     }
 
-    fn reduce(self, sorted: &Sorted, offsets: &Handle) -> TensorHandle {
+    /// The update by sorted sources.
+    pub(super) fn reduce(self, sorted: &Sorted) -> TensorHandle {
         let problem = &self.problem;
         let Self { client, types: [storage, accumulator, _], .. } = self;
         let (keyed, form) = (problem.keyed(), self.form());
         let (length, rows) = problem.keys();
+        let offsets = row_offsets(client, &sorted.keys, rows, length);
         let (output, width) = (self.output(), self.vector_width());
         let (outer, inner) = (problem.outer, problem.inner / width);
         let shortest = problem.shortest_run();
@@ -274,7 +274,6 @@ impl Scatter<'_> {
                     rows as u32,
                     length as u32,
                     shortest as u32,
-                    form,
                     keyed,
                 );
             }
@@ -312,7 +311,7 @@ impl Scatter<'_> {
                     width,
                     self.tensor.buffer(),
                     words_arg(&sorted.positions, length),
-                    words_arg(offsets, rows + 1),
+                    words_arg(&offsets, rows + 1),
                     words_arg(&runs, 2 * windows),
                     totals.clone().into_arg().into_buffer_arg(),
                     self.values.buffer(),

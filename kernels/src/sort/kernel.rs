@@ -13,7 +13,7 @@ const NONE: u32 = u32::MAX;
 
 /// `tensor[outer, length, inner]`, of each line of which the first `kept` in order are asked for.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
-pub(super) struct Lines {
+pub(super) struct Extents {
     length: u32,
     inner: u32,
     kept: u32,
@@ -88,7 +88,7 @@ pub(super) fn rank_lines<F: Numeric, X: Int>(
     input: &[F],
     values: &mut [F],
     indices: &mut [X],
-    lines: Lines,
+    extents: Extents,
     unit: UnitPlace,
     strides: Strides,
     #[comptime] form: Form,
@@ -108,8 +108,8 @@ pub(super) fn rank_lines<F: Numeric, X: Int>(
     #[unroll]
     for own in 0..RANKED {
         let at = from + comptime!(own as u32);
-        let exists = at < lines.length;
-        let (low, high) = words_of::<F>(input[first + min(at, lines.length - 1) as usize * step], form);
+        let exists = at < extents.length;
+        let (low, high) = words_of::<F>(input[first + min(at, extents.length - 1) as usize * step], form);
         // What is not there comes before nothing.
         lows[own] = select(exists, low, NONE);
         highs[own] = select(exists, high, NONE);
@@ -122,7 +122,7 @@ pub(super) fn rank_lines<F: Numeric, X: Int>(
             ranks[own] += u32::cast_from(!precedes(lows[own], highs[own], low, high, form));
         }
     }
-    for other in min(from + comptime!(RANKED as u32), lines.length)..lines.length {
+    for other in min(from + comptime!(RANKED as u32), extents.length)..extents.length {
         let (low, high) = words_of::<F>(input[first + other as usize * step], form);
         #[unroll]
         for own in 0..RANKED {
@@ -142,8 +142,8 @@ pub(super) fn rank_lines<F: Numeric, X: Int>(
     for own in 0..RANKED {
         let at = from + comptime!(own as u32);
         let rank = ranks[own];
-        if at < lines.length && rank < lines.kept {
-            let place = ((outer * lines.kept + rank) * lines.inner + inner) as usize;
+        if at < extents.length && rank < extents.kept {
+            let place = ((outer * extents.kept + rank) * extents.inner + inner) as usize;
             if comptime!(wanted.values) {
                 values[place] = input[first + at as usize * step];
             }
@@ -160,7 +160,7 @@ pub(super) fn line_keys<F: Numeric>(
     input: &[F],
     lows: &mut [u32],
     highs: &mut [u32],
-    lines: Lines,
+    extents: Extents,
     unit: UnitPlace,
     strides: Strides,
     #[comptime] form: Form,
@@ -171,16 +171,16 @@ pub(super) fn line_keys<F: Numeric>(
         terminate!();
     }
     let (low, high) = words_of::<F>(input[strides.offset(outer, at, inner)], form);
-    let source = ((outer * lines.inner + inner) * lines.length + at) as usize;
+    let source = ((outer * extents.inner + inner) * extents.length + at) as usize;
     lows[source] = low;
     if comptime!(form.wide) {
         highs[source] = high;
     }
 }
 
-/// One unit per key: that of the element now in its place.
+/// Gathers by a permutation, a unit a key: that of the element now in its place.
 #[cube(launch_unchecked)]
-pub(super) fn follow_places(of: &[u32], places: &[u32], keys: &mut [u32], elements: u32) {
+pub(super) fn gather_keys(of: &[u32], places: &[u32], keys: &mut [u32], elements: u32) {
     let unit = ABSOLUTE_POS as u32;
     if unit >= elements {
         terminate!();
@@ -188,9 +188,9 @@ pub(super) fn follow_places(of: &[u32], places: &[u32], keys: &mut [u32], elemen
     keys[unit as usize] = of[places[unit as usize] as usize];
 }
 
-/// One unit per key: the line of the element now in its place.
+/// Segment ids, a unit a key: the line of the element now in its place.
 #[cube(launch_unchecked)]
-pub(super) fn number_lines(places: &[u32], keys: &mut [u32], length: u32, elements: u32) {
+pub(super) fn segment_ids(places: &[u32], keys: &mut [u32], length: u32, elements: u32) {
     let unit = ABSOLUTE_POS as u32;
     if unit >= elements {
         terminate!();
@@ -198,14 +198,14 @@ pub(super) fn number_lines(places: &[u32], keys: &mut [u32], length: u32, elemen
     keys[unit as usize] = places[unit as usize] / length;
 }
 
-/// For each element kept: the element whose place it takes.
+/// Applies a permutation, a unit an element kept: the element whose place it takes.
 #[cube(launch_unchecked)]
-pub(super) fn take_places<F: Numeric, X: Int>(
+pub(super) fn permute<F: Numeric, X: Int>(
     input: &[F],
     places: &[u32],
     values: &mut [F],
     indices: &mut [X],
-    lines: Lines,
+    extents: Extents,
     unit: UnitPlace,
     strides: Strides,
     #[comptime] wanted: Wanted,
@@ -215,7 +215,7 @@ pub(super) fn take_places<F: Numeric, X: Int>(
     if !unit.exists() {
         terminate!();
     }
-    let first = (outer * lines.inner + inner) * lines.length;
+    let first = (outer * extents.inner + inner) * extents.length;
     let at = places[(first + rank) as usize] - first;
     let place = unit.index();
     if comptime!(wanted.values) {
@@ -290,10 +290,17 @@ fn index_at(candidates: &[u32], at: u32, position: u32, #[comptime] all: bool) -
 /// or, of a line of one chunk, the result.
 ///
 /// Positions are places along the axis in the first pass, and places in the list of candidates that the pass before has left
-/// in the others; equal elements have ascending indices in both. The first `slots` elements of a chunk are all in the `slots`
-/// groups of neighbours whose own first elements come first. So a unit reads its chunk once to find these groups, then reads
-/// the groups again. Both loops run from the last position to the first, so that an element that is put comes before equal
-/// ones that are there. Vectors are of neighbours along the axis, of which chunks and groups have whole ones.
+/// in the others; equal elements have ascending indices in both. A chunk is read twice, since its first `slots` elements are
+/// all in the `slots` groups of neighbours whose own first elements come first:
+///
+/// ```text
+/// for each group of the chunk, descending:        put its first element into `groups`
+/// for each group in `groups`, descending:
+///     for each element of the group, descending:  put it into `kept`
+/// ```
+///
+/// An element that is put comes before equal ones that are there, hence the descending loops. Vectors are of neighbours along
+/// the axis, of which chunks and groups have whole ones.
 #[cube(launch_unchecked)]
 pub(super) fn keep_first<F: Numeric, X: Int, N: Size>(
     input: &[Vector<F, N>],
@@ -301,7 +308,7 @@ pub(super) fn keep_first<F: Numeric, X: Int, N: Size>(
     left: &mut [u32],
     values: &mut [F],
     indices: &mut [X],
-    lines: Lines,
+    extents: Extents,
     unit: UnitPlace,
     strides: Strides,
     positions: u32,
@@ -334,7 +341,7 @@ pub(super) fn keep_first<F: Numeric, X: Int, N: Size>(
         let start = from + number * group;
         for vector in 0..(min(start + group, to) - start) / comptime!(width as u32) {
             let position = start + vector * comptime!(width as u32);
-            let place = (outer * positions + position) * lines.inner + inner;
+            let place = (outer * positions + position) * extents.inner + inner;
             let (index, exists) = index_at(candidates, place, position, all);
             if exists {
                 present = true;
@@ -373,7 +380,7 @@ pub(super) fn keep_first<F: Numeric, X: Int, N: Size>(
             let vectors = (min(start + group, to) - start) / comptime!(width as u32);
             for nth in 0..vectors {
                 let position = start + (vectors - 1 - nth) * comptime!(width as u32);
-                let place = (outer * positions + position) * lines.inner + inner;
+                let place = (outer * positions + position) * extents.inner + inner;
                 let (index, exists) = index_at(candidates, place, position, all);
                 if exists {
                     let values = input[(first + index as usize * step) / width];
@@ -391,9 +398,9 @@ pub(super) fn keep_first<F: Numeric, X: Int, N: Size>(
     for slot in 0..slots {
         let index = kept.indices[comptime!(slot as usize)];
         if comptime!(!last) {
-            left[(((outer * chunks + at) * slots + slot) * lines.inner + inner) as usize] = index;
-        } else if slot < lines.kept {
-            let place = ((outer * lines.kept + slot) * lines.inner + inner) as usize;
+            left[(((outer * chunks + at) * slots + slot) * extents.inner + inner) as usize] = index;
+        } else if slot < extents.kept {
+            let place = ((outer * extents.kept + slot) * extents.inner + inner) as usize;
             if comptime!(wanted.values) {
                 let offset = first + index as usize * step;
                 let neighbours = input[offset / width];

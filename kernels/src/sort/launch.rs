@@ -1,7 +1,7 @@
 //! Launching sorts.
 
 use super::comparison::Form;
-use super::kernel::{self, LinesLaunch, Wanted};
+use super::kernel::{self, ExtentsLaunch, Wanted};
 use super::plan::{Choice, Problem};
 use crate::buffer::{words, words_arg};
 use crate::grid::{axis_grids, grid};
@@ -21,9 +21,9 @@ pub(super) struct Launch<'a> {
 }
 
 impl Launch<'_> {
-    fn lines(&self) -> LinesLaunch {
+    fn extents(&self) -> ExtentsLaunch {
         let Problem { length, inner, kept, .. } = self.problem;
-        LinesLaunch::new(length as u32, inner as u32, kept as u32)
+        ExtentsLaunch::new(length as u32, inner as u32, kept as u32)
     }
 
     pub(super) fn rank(&self, input: &AxisView, (values, indices): &(TensorHandle, TensorHandle)) {
@@ -39,7 +39,7 @@ impl Launch<'_> {
                     input.buffer(),
                     values.clone().into_arg().into_buffer_arg(),
                     indices.clone().into_arg().into_buffer_arg(),
-                    self.lines(),
+                    self.extents(),
                     unit,
                     input.strides(),
                     self.form,
@@ -67,7 +67,7 @@ impl Launch<'_> {
                     input.buffer(),
                     words_arg(&low, elements),
                     words_arg(&high, high_length),
-                    self.lines(),
+                    self.extents(),
                     unit,
                     input.strides(),
                     self.form,
@@ -83,19 +83,19 @@ impl Launch<'_> {
         };
         let (mut spare, mut places) = by(most, low, None, radix);
         if self.form.wide {
-            self.follow(&high, &places, &spare, elements);
+            self.gather_keys(&high, &places, &spare, elements);
             (spare, places) = by(most, spare, Some(places), radix);
         }
         let lines = outer * inner;
         if lines > 1 {
-            self.number_lines(&places, &spare, elements);
+            self.segment_ids(&places, &spare, elements);
             (_, places) = by(lines - 1, spare, Some(places), Radix::new(lines - 1, elements));
         }
         for (count, dim, unit) in axis_grids(outer, self.problem.kept, inner) {
             // SAFETY: units stop at the number of elements kept; the places of a line are those of its elements, which
             // the view covers.
             unsafe {
-                kernel::take_places::launch_unchecked(
+                kernel::permute::launch_unchecked(
                     self.client,
                     count,
                     dim,
@@ -103,7 +103,7 @@ impl Launch<'_> {
                     words_arg(&places, elements),
                     values.clone().into_arg().into_buffer_arg(),
                     indices.clone().into_arg().into_buffer_arg(),
-                    self.lines(),
+                    self.extents(),
                     unit,
                     input.strides(),
                     self.wanted,
@@ -145,7 +145,7 @@ impl Launch<'_> {
                         words_arg(&left, left_length),
                         values.clone().into_arg().into_buffer_arg(),
                         indices.clone().into_arg().into_buffer_arg(),
-                        self.lines(),
+                        self.extents(),
                         unit,
                         input.strides(),
                         positions as u32,
@@ -169,11 +169,11 @@ impl Launch<'_> {
     }
 
     /// `keys[p] = of[places[p]]`.
-    fn follow(&self, of: &Handle, places: &Handle, keys: &Handle, elements: usize) {
+    fn gather_keys(&self, of: &Handle, places: &Handle, keys: &Handle, elements: usize) {
         let (count, dim) = grid(elements);
         // SAFETY: units stop at `elements`, of which places are a permutation and which each buffer has.
         unsafe {
-            kernel::follow_places::launch_unchecked(
+            kernel::gather_keys::launch_unchecked(
                 self.client,
                 count,
                 dim,
@@ -186,11 +186,11 @@ impl Launch<'_> {
     }
 
     /// `keys[p]`: the line of element `places[p]`.
-    fn number_lines(&self, places: &Handle, keys: &Handle, elements: usize) {
+    fn segment_ids(&self, places: &Handle, keys: &Handle, elements: usize) {
         let (count, dim) = grid(elements);
         // SAFETY: units stop at `elements`, the length of both buffers.
         unsafe {
-            kernel::number_lines::launch_unchecked(
+            kernel::segment_ids::launch_unchecked(
                 self.client,
                 count,
                 dim,

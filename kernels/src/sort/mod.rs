@@ -12,11 +12,9 @@
 //! ```
 //!
 //! So -0 and +0 are told apart, ascending order has the NaNs at its end in the order of their indices, and descending
-//! order, hence [`topk`], at its beginning. Values are moved, not computed: they keep every bit, the signs and payloads of
+//! order at its beginning. Values are moved, not computed: they keep every bit, the signs and payloads of
 //! NaNs among them. `f16` and `bf16` are widened to `f32` to be compared, which is exact; devices widen NaNs differently
 //! (CUDA drops sign and payload), so an order that told NaNs apart would depend on the device.
-//!
-//! The `k` first elements in descending order are [`topk`]; their indices count along the axis.
 //!
 //! # Cost
 //!
@@ -42,225 +40,84 @@ use crate::KernelError;
 use crate::buffer::unwritten;
 use crate::device::{Machine, require_units};
 use crate::dtype::U32;
-use crate::dtype::supported;
 use crate::error::{require_plan, require_shapes};
 use crate::grid::UNITS;
+use crate::index::require_counts;
 use crate::view::{AxisView, axis_length, checked_elements};
 pub use comparison::Direction;
 use comparison::form;
-use cubecl::ir::{ElemType, IntKind, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use kernel::Wanted;
 use launch::Launch;
 pub use plan::{Plan, Problem};
 
-/// The elements along `axis` in order.
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Sorting {
+    /// The axis along which lines are sorted.
+    pub axis: usize,
+    /// The end of the order that comes first.
+    pub direction: Direction,
+    /// Elements of each line that the result has, the first ones in order; all, if it is none.
+    pub kept: Option<usize>,
+    /// Whether the elements are asked for.
+    pub values: bool,
+    /// The type of their indices along the axis, if these are asked for.
+    pub index: Option<ElemType>,
+}
+
+/// The elements along an axis in order, and their indices; what is not asked for is empty. Launched by `plan`, or by the one
+/// that [`plan::plan`] chooses; no plan changes the result.
 ///
 /// # Errors
 ///
-/// As [`sort_with_indices`].
+/// An axis the tensor does not have, more kept elements than it has, a tensor that 32-bit indices do not reach, an axis
+/// longer than the index type can count, an element or index type that is not a plain number or that the device does not
+/// have, a plan that does not apply, and more elements than any plan takes ([`KernelError::Plan`]).
 pub fn sort(
     client: &Client,
     input: TensorHandle,
-    axis: usize,
-    direction: Direction,
-) -> Result<TensorHandle, KernelError> {
-    let sorting = Sorting { kernel: "sort::sort", axis, direction, kept: None, index: None, plan: None };
-    sorting.run(client, input, true).map(|(values, _)| values)
-}
-
-/// The indices along `axis` of its elements in order, as `index`.
-///
-/// # Errors
-///
-/// As [`sort_with_indices`].
-pub fn argsort(
-    client: &Client,
-    input: TensorHandle,
-    axis: usize,
-    direction: Direction,
-    index: ElemType,
-) -> Result<TensorHandle, KernelError> {
-    let sorting = Sorting { kernel: "sort::argsort", axis, direction, kept: None, index: Some(index), plan: None };
-    sorting.run(client, input, false).map(|(_, indices)| indices)
-}
-
-/// The elements along `axis` in order, and their indices as `index`.
-///
-/// # Errors
-///
-/// An axis the tensor does not have, a tensor that 32-bit indices do not reach, an axis longer than `index` can count, an
-/// element or index type that is not a plain number or that the device does not have, or more elements than any plan takes
-/// ([`KernelError::Plan`]).
-pub fn sort_with_indices(
-    client: &Client,
-    input: TensorHandle,
-    axis: usize,
-    direction: Direction,
-    index: ElemType,
-) -> Result<(TensorHandle, TensorHandle), KernelError> {
-    sort_planned(client, input, axis, direction, index, None)
-}
-
-/// [`sort_with_indices`] by a plan of the caller's choice, or by that of [`plan::plan`]; no plan changes the result.
-///
-/// # Errors
-///
-/// As [`sort_with_indices`], and a plan that does not apply ([`KernelError::Plan`]).
-pub fn sort_planned(
-    client: &Client,
-    input: TensorHandle,
-    axis: usize,
-    direction: Direction,
-    index: ElemType,
+    sorting: Sorting,
     plan: Option<Plan>,
 ) -> Result<(TensorHandle, TensorHandle), KernelError> {
-    let kernel = "sort::sort_with_indices";
-    Sorting { kernel, axis, direction, kept: None, index: Some(index), plan }.run(client, input, true)
-}
-
-/// The `k` largest elements along `axis`, in descending order.
-///
-/// # Errors
-///
-/// As [`sort_with_indices`], and a `k` beyond the length of the axis.
-pub fn topk(client: &Client, input: TensorHandle, axis: usize, k: usize) -> Result<TensorHandle, KernelError> {
-    let sorting = Sorting {
-        kernel: "sort::topk",
-        axis,
-        direction: Direction::Descending,
-        kept: Some(k),
-        index: None,
-        plan: None,
-    };
-    sorting.run(client, input, true).map(|(values, _)| values)
-}
-
-/// The indices along `axis` of its `k` largest elements, in descending order of these, as `index`.
-///
-/// # Errors
-///
-/// As [`topk`].
-pub fn argtopk(
-    client: &Client,
-    input: TensorHandle,
-    axis: usize,
-    k: usize,
-    index: ElemType,
-) -> Result<TensorHandle, KernelError> {
-    let direction = Direction::Descending;
-    let sorting = Sorting { kernel: "sort::argtopk", axis, direction, kept: Some(k), index: Some(index), plan: None };
-    sorting.run(client, input, false).map(|(_, indices)| indices)
-}
-
-/// The `k` largest elements along `axis`, in descending order, and their indices as `index`.
-///
-/// # Errors
-///
-/// As [`topk`].
-pub fn topk_with_indices(
-    client: &Client,
-    input: TensorHandle,
-    axis: usize,
-    k: usize,
-    index: ElemType,
-) -> Result<(TensorHandle, TensorHandle), KernelError> {
-    topk_planned(client, input, axis, k, index, None)
-}
-
-/// [`topk_with_indices`] by a plan of the caller's choice, or by that of [`plan::plan`]; no plan changes the result.
-///
-/// # Errors
-///
-/// As [`topk`], and a plan that does not apply ([`KernelError::Plan`]).
-pub fn topk_planned(
-    client: &Client,
-    input: TensorHandle,
-    axis: usize,
-    k: usize,
-    index: ElemType,
-    plan: Option<Plan>,
-) -> Result<(TensorHandle, TensorHandle), KernelError> {
-    let (kernel, direction) = ("sort::topk_with_indices", Direction::Descending);
-    Sorting { kernel, axis, direction, kept: Some(k), index: Some(index), plan }.run(client, input, true)
-}
-
-/// What is asked for.
-struct Sorting {
-    kernel: &'static str,
-    axis: usize,
-    direction: Direction,
-    /// Elements of each line that the result has, if not all.
-    kept: Option<usize>,
-    /// The type of the indices, if they are asked for.
-    index: Option<ElemType>,
-    plan: Option<Plan>,
-}
-
-impl Sorting {
-    /// The values and the indices; what was not asked for is empty.
-    fn run(
-        self,
-        client: &Client,
-        input: TensorHandle,
-        values: bool,
-    ) -> Result<(TensorHandle, TensorHandle), KernelError> {
-        let Self { kernel, axis, direction, kept, index, plan } = self;
-        let (mut shape, dtype) = (input.shape().to_vec(), input.dtype);
-        let length = axis_length(kernel, input.shape(), axis)?;
-        let kept = kept.unwrap_or(length);
-        let (form, carrier) = form(client, kernel, dtype, direction)?;
-        let index_dtype = index.unwrap_or(U32);
-        check_index(client, kernel, index_dtype, length)?;
-        require_units(client, kernel, UNITS)?;
-        let elements = checked_elements(kernel, &shape)?;
-        require_shapes(kernel, kept <= length, || {
-            format!("the {kept} largest along axis {axis} of shape {shape:?}, want at most {length}")
-        })?;
-        let (outer, inner) = (shape[..axis].iter().product(), shape[axis + 1..].iter().product());
-        let problem = Problem { outer, length, inner, kept, bits: form.bits, two_words: form.wide };
-        let plan = plan.unwrap_or_else(|| plan::plan(&problem, Machine::of(client)));
-        let is_empty = elements == 0 || kept == 0;
-        if !is_empty {
-            require_plan(kernel, plan.refuses(&problem))?;
-        }
-        shape[axis] = kept;
-        let wanted = Wanted { values, indices: index.is_some() };
-        let made = |wanted: bool, dtype: ElemType| {
-            // An output that is not wanted is bound, and not written.
-            let shape = if wanted { shape.clone() } else { vec![0] };
-            unwritten(client, shape, dtype)
-        };
-        let outputs = (made(wanted.values, dtype), made(wanted.indices, index_dtype));
-        if is_empty {
-            return Ok(outputs);
-        }
-        let input = AxisView::new(client, kernel, input, axis..axis + 1)?;
-        let launch = Launch { client, problem, form, wanted, types: [carrier, index_dtype] };
-        match plan {
-            Plan::Rank => launch.rank(&input, &outputs),
-            Plan::Radix(radix) => launch.radix(&input, &outputs, radix),
-            Plan::Select(choice) => launch.select(&input, &outputs, choice),
-        }
-        Ok(outputs)
+    const KERNEL: &str = "sort::sort";
+    let Sorting { axis, direction, kept, values, index } = sorting;
+    let (mut shape, dtype) = (input.shape().to_vec(), input.dtype);
+    let length = axis_length(KERNEL, input.shape(), axis)?;
+    let kept = kept.unwrap_or(length);
+    let (form, carrier) = form(client, KERNEL, dtype, direction)?;
+    let index_dtype = index.unwrap_or(U32);
+    require_counts(client, KERNEL, index_dtype, length)?;
+    require_units(client, KERNEL, UNITS)?;
+    let elements = checked_elements(KERNEL, &shape)?;
+    require_shapes(KERNEL, kept <= length, || {
+        format!("the first {kept} in order along axis {axis} of shape {shape:?}, want at most {length}")
+    })?;
+    let (outer, inner) = (shape[..axis].iter().product(), shape[axis + 1..].iter().product());
+    let problem = Problem { outer, length, inner, kept, bits: form.bits, two_words: form.wide };
+    let plan = plan.unwrap_or_else(|| plan::plan(&problem, Machine::of(client)));
+    let is_empty = elements == 0 || kept == 0;
+    if !is_empty {
+        require_plan(KERNEL, plan.refuses(&problem))?;
     }
-}
-
-/// Refuses index types that the device does not have or that cannot count to `length`.
-fn check_index(client: &Client, kernel: &'static str, index: ElemType, length: usize) -> Result<(), KernelError> {
-    let remedy = "ask for indices of an integer type that the device has";
-    let counts = match index {
-        ElemType::Int(IntKind::I8) => 1 << 7,
-        ElemType::Int(IntKind::I16) => 1 << 15,
-        ElemType::UInt(UIntKind::U8) => 1 << 8,
-        ElemType::UInt(UIntKind::U16) => 1 << 16,
-        ElemType::Int(IntKind::I32) => 1 << 31,
-        ElemType::Int(_) | ElemType::UInt(_) => usize::MAX,
-        _ => return Err(KernelError::Dtype { kernel, dtype: index, remedy }),
+    shape[axis] = kept;
+    let wanted = Wanted { values, indices: index.is_some() };
+    let made = |wanted: bool, dtype: ElemType| {
+        // An output that is not wanted is bound, and not written.
+        let shape = if wanted { shape.clone() } else { vec![0] };
+        unwritten(client, shape, dtype)
     };
-    supported(client, kernel, index, remedy)?;
-    require_shapes(kernel, length <= counts, || {
-        format!("indices of an axis of {length} elements as {index}, which counts {counts}")
-    })
+    let outputs = (made(wanted.values, dtype), made(wanted.indices, index_dtype));
+    if is_empty {
+        return Ok(outputs);
+    }
+    let input = AxisView::new(client, KERNEL, input, axis..axis + 1)?;
+    let launch = Launch { client, problem, form, wanted, types: [carrier, index_dtype] };
+    match plan {
+        Plan::Rank => launch.rank(&input, &outputs),
+        Plan::Radix(radix) => launch.radix(&input, &outputs, radix),
+        Plan::Select(choice) => launch.select(&input, &outputs, choice),
+    }
+    Ok(outputs)
 }

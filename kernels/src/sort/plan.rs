@@ -4,10 +4,10 @@ use crate::device::Machine;
 use crate::grid::MAX_ITERATIONS;
 use crate::radix_sort::{self, Radix};
 
-/// Length up to which ranking a line beats sorting it.
+/// At most this many elements of a line: ranked.
 const MOST_RANKED: usize = 512;
 
-/// Most elements of a line that are selected rather than sorted: a unit has a register or two for each.
+/// At most this many elements kept: selected. A unit has a register or two for each.
 const MOST_SELECTED: usize = 32;
 
 /// Most slots of a chunk: a kernel has registers for each, and is unrolled over them.
@@ -16,7 +16,7 @@ const MOST_SLOTS: usize = 64;
 /// Longest chunk of a line that one unit selects from.
 const LONGEST_CHUNK: usize = 1 << 14;
 
-/// Comparisons up to which one launch beats the passes of a sort.
+/// At most this many comparisons: ranked.
 const FEW_COMPARISONS: usize = 1 << 24;
 
 /// The first `kept` elements in order of each line of `tensor[outer, length, inner]`.

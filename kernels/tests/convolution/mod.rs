@@ -8,7 +8,7 @@ mod types;
 use crate::harness::*;
 use crate::skip::skip;
 use burn_deterministic_kernels::KernelError;
-use burn_deterministic_kernels::arithmetic::{MultiplyAdd, multiply_add_of};
+use burn_deterministic_kernels::arithmetic::MultiplyAdd;
 use burn_deterministic_kernels::convolution::*;
 use burn_deterministic_kernels::device::Machine;
 use burn_deterministic_kernels::order::BLOCK;

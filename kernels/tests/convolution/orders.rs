@@ -112,26 +112,21 @@ fn transposed_convolutions_match_reference() {
         assert_eq!(y.shape()[..], output_shape);
         assert_bits(&download(&client, y), &reference::input_gradient(&g, fma, &x, &w, Some(&bias)));
 
-        let (device_dy, device_w) = (up(&dy, &output_shape), up(&w, &weight_shape));
-        let dx = transposed_input_gradient(&client, device_dy.clone(), device_w, &input_shape, &params).unwrap();
+        let problem = |pass: Pass| Problem { kernel: "test", pass, rank: params.stride.len(), geometry: g };
+        let operands = Operands { source: up(&dy, &output_shape), other: up(&w, &weight_shape), bias: None };
+        let dx = run_pass(&client, &problem(Pass::ToOutput), operands, None).unwrap();
         assert_eq!(dx.shape()[..], input_shape);
         assert_bits(&download(&client, dx), &reference::forward(&g, fma, &dy, &w, None));
 
-        let problem = Problem {
-            kernel: "test",
-            pass: Pass::ToInput,
-            rank: params.stride.len(),
-            geometry: Geometry::transposed("test", &input_shape, &weight_shape, &params).unwrap(),
-        };
-        for plan in Plan::candidates(&problem) {
+        for plan in Plan::candidates(&problem(Pass::ToInput)) {
             let (source, other) = (up(&x, &input_shape), up(&w, &weight_shape));
             let operands = Operands { source, other, bias: Some(up(&bias, &output_shape[1..2])) };
-            let y = pass_planned(&client, &problem, operands, Some(plan)).unwrap();
+            let y = run_pass(&client, &problem(Pass::ToInput), operands, Some(plan)).unwrap();
             assert_bits(&download(&client, y), &reference::input_gradient(&g, fma, &x, &w, Some(&bias)));
         }
 
-        let device_x = up(&x, &input_shape);
-        let dw = transposed_weight_gradient(&client, device_x, device_dy, &weight_shape, &params).unwrap();
+        let operands = Operands { source: up(&dy, &output_shape), other: up(&x, &input_shape), bias: None };
+        let dw = run_pass(&client, &problem(Pass::ToWeight), operands, None).unwrap();
         assert_bits(&download(&client, dw), &reference::weight_gradient(&g, fma, &dy, &x));
     }
 }

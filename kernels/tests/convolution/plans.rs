@@ -38,7 +38,7 @@ fn every_plan_gives_the_bits_of_the_reference() {
             }
             for plan in plans {
                 let (_, operands) = case.pass(pass);
-                let got = pass_planned(&case.client, &problem, operands, Some(plan)).expect("a plan that applies");
+                let got = run_pass(&case.client, &problem, operands, Some(plan)).expect("a plan that applies");
                 assert_bits(&download(&case.client, got), &want);
             }
         }
@@ -67,7 +67,7 @@ fn a_plan_that_does_not_apply_is_refused() {
         (Pass::ToWeight, Plan::Weight { tile, span: 3 }),
     ] {
         let problem = case.problem(pass);
-        let refused = pass_planned(&case.client, &problem, case.pass(pass).1, Some(plan)).unwrap_err().to_string();
+        let refused = run_pass(&case.client, &problem, case.pass(pass).1, Some(plan)).unwrap_err().to_string();
         assert_eq!(refused, format!("test: {plan:?} does not apply to {problem:?}"));
     }
 }

@@ -42,9 +42,9 @@ fn indices_match_the_reference_under_every_plan() {
                 let want_values: Vec<f32> = rows.iter().zip(&want).map(|(row, &i)| row[i as usize]).collect();
                 for plan in plans(shape, &[axis], Kind::Search) {
                     let input = upload(&client, &values, shape, F32);
-                    let got = extreme::index_of_planned(&client, end, input.clone(), axis, I32, Some(plan)).unwrap();
+                    let (_, got) = search(&client, end, input.clone(), axis, I32, false, Some(plan)).unwrap();
                     assert_equal(&download::<i32>(&client, got), &want);
-                    let (found, got) = extreme::with_index_planned(&client, end, input, axis, I32, Some(plan)).unwrap();
+                    let (found, got) = search(&client, end, input, axis, I32, true, Some(plan)).unwrap();
                     assert_equal(&download::<i32>(&client, got), &want);
                     assert_bits(&download(&client, found), &want_values);
                 }
@@ -61,7 +61,7 @@ fn an_extreme_at_the_end_of_a_long_axis_is_found() {
     values[199_999] = 1.0;
     for plan in plans(&[200_000], &[0], Kind::Search) {
         let input = upload(&client, &values, &[200_000], F32);
-        let got = extreme::index_of_planned(&client, Extreme::Max, input, 0, I32, Some(plan)).unwrap();
+        let (_, got) = search(&client, Extreme::Max, input, 0, I32, false, Some(plan)).unwrap();
         assert_equal(&download::<i32>(&client, got), &[199_999]);
     }
 }
@@ -70,16 +70,38 @@ fn an_extreme_at_the_end_of_a_long_axis_is_found() {
 fn indices_come_in_the_type_asked_for() {
     let client = client();
     let input = upload(&client, &[3i32, 9, 9, -4], &[2, 2], I32);
-    let got = extreme::argmax(&client, input.clone(), 1, U32).unwrap();
+    let (_, got) = search(&client, Extreme::Max, input.clone(), 1, U32, false, None).unwrap();
     assert_equal(&download::<u32>(&client, got), &[1, 0]);
-    let (values, got) = extreme::min_with_indices(&client, input.clone(), 0, I32).unwrap();
+    let (values, got) = search(&client, Extreme::Min, input.clone(), 0, I32, true, None).unwrap();
     assert_equal(&download::<i32>(&client, got), &[0, 1]);
     assert_equal(&download::<i32>(&client, values), &[3, -4]);
     if client.properties().supports_type(I64) {
-        let got = extreme::argmin(&client, input.clone(), 1, I64).unwrap();
+        let (_, got) = search(&client, Extreme::Min, input.clone(), 1, I64, false, None).unwrap();
         assert_equal(&download::<i64>(&client, got), &[0, 1]);
     } else {
         skip("the device has no i64");
     }
-    assert!(matches!(extreme::argmax(&client, input, 1, F32), Err(KernelError::Dtype { dtype: F32, .. })));
+    let refused = search(&client, Extreme::Max, input, 1, F32, false, None);
+    assert!(matches!(refused, Err(KernelError::Dtype { dtype: F32, .. })));
+}
+
+#[test]
+fn an_axis_longer_than_the_index_type_counts_is_refused() {
+    let client = client();
+    let narrow = [ElemType::Int(IntKind::I8), U8, ElemType::Int(IntKind::I16), ElemType::UInt(UIntKind::U16)];
+    let mut tested = 0;
+    for (index, counts) in narrow.into_iter().zip([1 << 7, 1 << 8, 1 << 15, 1 << 16]) {
+        if !client.properties().supports_type(index) {
+            continue;
+        }
+        let zeros = |n: usize| upload(&client, &vec![0f32; n], &[n], F32);
+        let argmax = |n: usize| search(&client, Extreme::Max, zeros(n), 0, index, false, None);
+        argmax(counts).expect("an axis as long as the type counts");
+        let refused = argmax(counts + 1).expect_err("an index may wrap").to_string();
+        assert!(refused.ends_with(&format!("elements as {index}, which counts {counts}")), "{refused}");
+        tested += 1;
+    }
+    if tested == 0 {
+        skip("the device has no integers of less than 32 bits");
+    }
 }

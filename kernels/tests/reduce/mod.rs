@@ -11,7 +11,7 @@ use crate::skip::skip;
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::device::Machine;
 use burn_deterministic_kernels::order::COLUMNS_BLOCK as BLOCK;
-use burn_deterministic_kernels::reduce::extreme::{self, Extreme};
+use burn_deterministic_kernels::reduce::extreme::{Extreme, search};
 use burn_deterministic_kernels::reduce::plan::{Cube, Kind, Pass, Plan, Problem, View, plan};
 use burn_deterministic_kernels::reduce::{self, Operation, reference};
 use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};

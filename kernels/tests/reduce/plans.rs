@@ -19,7 +19,7 @@ fn sums_match_the_reference_under_every_plan() {
         let want = [reference::sum(&values)];
         for plan in plans(&[n], &[0], Kind::Reduction) {
             let input = upload(&client, &values, &[n], F32);
-            let got = reduce::reduce_planned(&client, Operation::Sum, input, &[0], Some(plan)).unwrap();
+            let got = reduce::reduce(&client, Operation::Sum, input, &[0], Some(plan)).unwrap();
             assert_bits(&download(&client, got), &want);
         }
     }
@@ -38,7 +38,7 @@ fn products_and_means_match_the_reference_under_every_plan() {
             let want: Vec<f32> = outputs_of(&values, &shape, &[axis]).iter().map(|x| reference(x)).collect();
             for plan in plans(&shape, &[axis], Kind::Reduction) {
                 let input = upload(&client, &values, &shape, F32);
-                let got = reduce::reduce_planned(&client, operation, input, &[axis], Some(plan)).unwrap();
+                let got = reduce::reduce(&client, operation, input, &[axis], Some(plan)).unwrap();
                 assert_bits(&download(&client, got), &want);
             }
         }
@@ -63,7 +63,7 @@ fn integers_match_the_reference_under_every_plan() {
         for (values, shape, axis) in [(&values, [3, 4160], 1), (&transposed, [4160, 3], 0)] {
             for plan in plans(&shape, &[axis], Kind::Reduction) {
                 let input = upload(&client, values, &shape, I32);
-                let got = reduce::reduce_planned(&client, operation, input, &[axis], Some(plan)).unwrap();
+                let got = reduce::reduce(&client, operation, input, &[axis], Some(plan)).unwrap();
                 assert_equal(&download::<i32>(&client, got), &want);
             }
         }
@@ -83,7 +83,7 @@ fn every_plan_gives_the_same_bits_for_many_outputs() {
         let want: Vec<f32> = outputs_of(&values, &shape, &axes).iter().map(|x| reference::sum(x)).collect();
         for plan in plans(&shape, &axes, Kind::Reduction) {
             let input = upload(&client, &values, &shape, F32);
-            let got = reduce::reduce_planned(&client, Operation::Sum, input, &axes, Some(plan)).unwrap();
+            let got = reduce::reduce(&client, Operation::Sum, input, &axes, Some(plan)).unwrap();
             assert_bits(&download(&client, got), &want);
         }
     }
@@ -97,7 +97,7 @@ fn more_rows_than_a_grid_axis_has_cubes() {
     let want: Vec<f32> = values.chunks(2).map(reference::sum).collect();
     let input = upload(&client, &values, &[rows, 2], F32);
     let plan = Plan { first: Pass::Single(Cube::NARROW), fuses: false, totals: None };
-    let got = reduce::reduce_planned(&client, Operation::Sum, input, &[1], Some(plan)).unwrap();
+    let got = reduce::reduce(&client, Operation::Sum, input, &[1], Some(plan)).unwrap();
     assert_bits(&download(&client, got), &want);
 }
 
@@ -113,7 +113,7 @@ fn extremes_match_the_reference_under_every_plan() {
             let want: Vec<f32> = outputs_of(&values, &[n, 3], &[0]).iter().map(|x| reference(x).unwrap()).collect();
             for plan in plans(&[n, 3], &[0], Kind::Reduction) {
                 let input = upload(&client, &values, &[n, 3], F32);
-                let got = reduce::reduce_planned(&client, operation, input, &[0], Some(plan)).unwrap();
+                let got = reduce::reduce(&client, operation, input, &[0], Some(plan)).unwrap();
                 assert_bits(&download(&client, got), &want);
             }
         }
@@ -142,7 +142,7 @@ fn dense_rows_read_in_vectors_match_the_reference() {
             let want: Vec<f32> = values.chunks(shape[1]).map(reference).collect();
             for plan in plans_in_vectors(&shape, &[1]) {
                 let input = upload(&client, &values, &shape, F32);
-                let got = reduce::reduce_planned(&client, operation, input, &[1], Some(plan)).unwrap();
+                let got = reduce::reduce(&client, operation, input, &[1], Some(plan)).unwrap();
                 assert_bits(&download(&client, got), &want);
             }
         }
@@ -151,7 +151,7 @@ fn dense_rows_read_in_vectors_match_the_reference() {
             whole.chunks(shape[1]).map(|row| row.iter().fold(0i32, |a, &b| a.wrapping_add(b))).collect();
         for plan in plans_in_vectors(&shape, &[1]) {
             let input = upload(&client, &whole, &shape, I32);
-            let got = reduce::reduce_planned(&client, Operation::Sum, input, &[1], Some(plan)).unwrap();
+            let got = reduce::reduce(&client, Operation::Sum, input, &[1], Some(plan)).unwrap();
             assert_equal(&download::<i32>(&client, got), &want);
         }
     }
@@ -163,7 +163,7 @@ fn dense_rows_read_in_vectors_match_the_reference() {
         let handle = client.create_from_slice(bytemuck::cast_slice(&memory));
         let input = TensorHandle::new(handle, vec![2usize, size], strides.to_vec(), F32);
         let plan = Plan { first: Pass::FourElements { width: 8 }, fuses: false, totals: None };
-        let refused = reduce::reduce_planned(&client, Operation::Sum, input.clone(), &[1], Some(plan)).unwrap_err();
+        let refused = reduce::reduce(&client, Operation::Sum, input.clone(), &[1], Some(plan)).unwrap_err();
         assert!(refused.to_string().ends_with("want elements in vectors of four"), "{refused}");
         let got = reduce::sum(&client, input, &[1]).unwrap();
         assert_bits(&download(&client, got), &want);
@@ -177,7 +177,7 @@ fn a_plan_that_does_not_apply_is_an_error() {
     let rows = upload(&client, &[1f32; 3 * 68], &[3, 68], F32);
     let whole = Plan { first: Pass::Single(Cube::WIDE), fuses: false, totals: None };
     let text = |plan: Plan| {
-        let refused = reduce::reduce_planned(&client, Operation::Sum, rows.clone(), &[1], Some(plan)).unwrap_err();
+        let refused = reduce::reduce(&client, Operation::Sum, rows.clone(), &[1], Some(plan)).unwrap_err();
         assert!(matches!(refused, KernelError::Plan { kernel: "reduce::sum", .. }), "{refused}");
         refused.to_string()
     };
@@ -189,13 +189,13 @@ fn a_plan_that_does_not_apply_is_an_error() {
     assert!(text(Plan { first: Pass::FourOutputs { width: 8 }, ..whole }).ends_with("want outputs in vectors of four"));
     assert!(text(Plan { first: Pass::FourElements { width: 0 }, ..whole }).ends_with("want cubes with units"));
     let columns = Problem::new(&[68, 4], &[4, 1], &[0], Kind::Search);
-    let search = Plan { first: Pass::FourOutputs { width: 8 }, ..whole };
-    assert!(search.refuses(&columns).unwrap().ends_with("want elements in memory to reduce"));
-    assert_eq!(search.refuses(&Problem { kind: Kind::Reduction, ..columns }), None);
+    let four = Plan { first: Pass::FourOutputs { width: 8 }, ..whole };
+    assert!(four.refuses(&columns).unwrap().ends_with("want elements in memory to reduce"));
+    assert_eq!(four.refuses(&Problem { kind: Kind::Reduction, ..columns }), None);
     let long = Problem::new(&[4097], &[1], &[0], Kind::Reduction);
     assert!(whole.refuses(&long).is_some(), "two blocks have totals");
-    let refused =
-        extreme::index_of_planned(&client, Extreme::Max, rows.clone(), 1, I32, Some(Plan { fuses: true, ..whole }));
+    let fused = Plan { fuses: true, ..whole };
+    let refused = search(&client, Extreme::Max, rows.clone(), 1, I32, false, Some(fused));
     assert!(matches!(refused, Err(KernelError::Plan { kernel: "reduce::argmax", .. })));
 }
 
@@ -213,10 +213,10 @@ fn outputs_side_by_side_read_in_vectors_match_the_reference() {
             let want: Vec<f32> = outputs.iter().map(|x| reference(x)).collect();
             let input = upload(&client, &values, &shape, F32);
             for plan in plans_in_vectors(&shape, &[axis]) {
-                let got = reduce::reduce_planned(&client, operation, input.clone(), &[axis], Some(plan)).unwrap();
+                let got = reduce::reduce(&client, operation, input.clone(), &[axis], Some(plan)).unwrap();
                 assert_bits(&download(&client, got), &want);
             }
-            let got = reduce::reduce(&client, operation, input, &[axis]).unwrap();
+            let got = reduce::reduce(&client, operation, input, &[axis], None).unwrap();
             assert_bits(&download(&client, got), &want);
         }
         let whole: Vec<i32> = values.iter().map(|x| (x * 1e9) as i32).collect();
@@ -224,7 +224,7 @@ fn outputs_side_by_side_read_in_vectors_match_the_reference() {
         let want: Vec<i32> = outputs_of(&whole, &shape, &[axis]).iter().map(sum).collect();
         for plan in plans_in_vectors(&shape, &[axis]) {
             let input = upload(&client, &whole, &shape, I32);
-            let got = reduce::reduce_planned(&client, Operation::Sum, input, &[axis], Some(plan)).unwrap();
+            let got = reduce::reduce(&client, Operation::Sum, input, &[axis], Some(plan)).unwrap();
             assert_equal(&download::<i32>(&client, got), &want);
         }
     }

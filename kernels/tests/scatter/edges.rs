@@ -19,7 +19,7 @@ fn subnormal_numbers_are_the_same_by_every_plan() {
             let (tensor, values) =
                 (upload(&client, &tensor, &[rows], F32), upload(&client, &values, &[positions], F32));
             let index = upload(&client, &indices, &[positions], I32);
-            let got = scatter::update_planned(
+            let got = scatter::update(
                 &client,
                 Addressing::Rows { dim: 0 },
                 Operands { tensor, indices: index, values },
@@ -48,7 +48,7 @@ fn sums_into_few_rows_keep_what_they_do_not_change() {
     (indices[600], values[600]) = (5, 0.0);
     (indices[4999], values[4999]) = (6, f32::NAN);
     for plan in Plan::candidates(&problem([1, 7, 1], 5000, Indexed::Value, Update::Add)) {
-        let got = scatter::update_planned(
+        let got = scatter::update(
             &client,
             Addressing::Elements { dim: 0 },
             Operands {
@@ -88,14 +88,12 @@ fn min_and_max_define_nan_and_signed_zero() {
             .map(|at| values[2 * at..2 * at + 2].iter().fold(tensor[at], |left, &right| combine(update)(left, right)))
             .collect();
         assert_bits(&want, &left_fold);
-        let got = scatter::scatter(
-            &client,
-            0,
+        let operands = [
             upload(&client, &tensor, &[tensor.len()], F32),
             upload(&client, &indices, &[indices.len()], I32),
             upload(&client, &values, &[values.len()], F32),
-            update,
-        );
+        ];
+        let got = updated(&client, Addressing::Elements { dim: 0 }, operands, update);
         assert_bits(&download(&client, got.unwrap()), &want);
     }
 }
@@ -106,14 +104,16 @@ fn empty_operands_are_copies() {
     let tensor = random_values(20, 6);
     let empty = |shape: &[usize], dtype| TensorHandle::new_contiguous(shape.to_vec(), client.empty(4), dtype);
     let whole = || upload(&client, &tensor, &[2, 3], F32);
-    let got = scatter::scatter(&client, 1, whole(), empty(&[2, 0], I32), empty(&[2, 0], F32), Update::Add);
+    let add = |addressing, operands| updated(&client, addressing, operands, Update::Add);
+    let elements = Addressing::Elements { dim: 1 };
+    let got = add(elements, [whole(), empty(&[2, 0], I32), empty(&[2, 0], F32)]);
     assert_bits(&download(&client, got.unwrap()), &tensor);
-    let got = scatter::select_assign(&client, 0, whole(), empty(&[0], I32), empty(&[0, 3], F32), Update::Add);
+    let got = add(Addressing::Rows { dim: 0 }, [whole(), empty(&[0], I32), empty(&[0, 3], F32)]);
     assert_bits(&download(&client, got.unwrap()), &tensor);
-    let got = scatter::scatter_nd(&client, whole(), empty(&[0, 1], I32), empty(&[0, 3], F32), Update::Add);
+    let got = add(Addressing::Tuples, [whole(), empty(&[0, 1], I32), empty(&[0, 3], F32)]);
     assert_bits(&download(&client, got.unwrap()), &tensor);
     let index = || upload(&client, &[0, 1], &[2, 1], I32);
-    let got = scatter::scatter(&client, 1, empty(&[2, 0], F32), index(), whole_column(&client), Update::Add);
+    let got = add(elements, [empty(&[2, 0], F32), index(), whole_column(&client)]);
     assert_eq!(got.unwrap().shape().to_vec(), [2, 0]);
     // Every index is outside an axis of length zero.
     let got = gather::gather(&client, 1, empty(&[2, 0], F32), index());
@@ -127,16 +127,16 @@ fn refusals_say_what_does_not_fit() {
     let client = client();
     let floats = |shape: &[usize]| upload(&client, &vec![0f32; shape.iter().product()], shape, F32);
     let index = |shape: &[usize]| upload(&client, &vec![0i32; shape.iter().product()], shape, I32);
-    let text = |result: Result<TensorHandle, KernelError>| result.unwrap_err().to_string();
-    let add = Update::Add;
-    let got = text(scatter::scatter(&client, 0, floats(&[3, 2]), index(&[5, 2]), floats(&[4, 2]), add));
+    let text = |addressing, operands| updated(&client, addressing, operands, Update::Add).unwrap_err().to_string();
+    let (elements, rows) = (Addressing::Elements { dim: 0 }, Addressing::Rows { dim: 0 });
+    let got = text(elements, [floats(&[3, 2]), index(&[5, 2]), floats(&[4, 2])]);
     assert_eq!(got, "scatter::scatter: indices [5, 2] for values [4, 2], want indices of shape [4, 2]");
-    let got = text(scatter::scatter(&client, 0, floats(&[3, 2]), index(&[4, 1]), floats(&[4, 1]), add));
+    let got = text(elements, [floats(&[3, 2]), index(&[4, 1]), floats(&[4, 1])]);
     assert_eq!(got, "scatter::scatter: values [4, 1] into tensor [3, 2] along axis 0, want equal other axes");
-    let got = text(scatter::select_assign(&client, 0, floats(&[3]), index(&[5]), floats(&[4]), add));
+    let got = text(rows, [floats(&[3]), index(&[5]), floats(&[4])]);
     assert!(got.contains("indices [5] for values [4], want indices of shape [4]"), "{got}");
-    let got = text(scatter::scatter_nd(&client, floats(&[3]), index(&[5, 2]), floats(&[5]), add));
+    let got = text(Addressing::Tuples, [floats(&[3]), index(&[5, 2]), floats(&[5])]);
     assert!(got.contains("want a last axis of 1 to 1 index parts"), "{got}");
-    let got = text(scatter::scatter(&client, 0, floats(&[3]), floats(&[4]), floats(&[4]), add));
+    let got = text(elements, [floats(&[3]), floats(&[4]), floats(&[4])]);
     assert!(got.contains("index and count with i32, i64 or u32"), "{got}");
 }

@@ -52,6 +52,16 @@ pub fn combine(update: Update) -> impl Fn(f32, f32) -> f32 {
     }
 }
 
+/// An update by the plan for it.
+fn updated(
+    client: &Client,
+    addressing: Addressing,
+    [tensor, indices, values]: [TensorHandle; 3],
+    update: Update,
+) -> Result<TensorHandle, KernelError> {
+    scatter::update(client, addressing, Operands { tensor, indices, values }, update, None)
+}
+
 /// An update of f32 along the middle axis of `shape`, with an index for each value or for each position.
 fn problem([outer, rows, inner]: [usize; 3], positions: usize, indexed: Indexed, update: Update) -> Problem {
     Problem { outer, rows, positions, inner, indexed, update, dtype: F32 }
@@ -69,7 +79,7 @@ fn check_scatter(client: &Client, shape @ [outer, rows, inner]: [usize; 3], posi
     let plans = Plan::candidates(&problem(shape, positions, Indexed::Value, update));
     assert!(plans.len() > 1, "{shape:?}: {plans:?}");
     for plan in plans {
-        let got = scatter::update_planned(
+        let got = scatter::update(
             client,
             Addressing::Elements { dim: 1 },
             Operands {
@@ -96,7 +106,7 @@ fn check_rows(client: &Client, shape @ [outer, rows, inner]: [usize; 3], indices
     let want = reference::select_assign(shape, &tensor, &wide(indices), &values, combine(update));
     for plan in Plan::candidates(&problem(shape, positions, Indexed::Position, update)) {
         println!("select_assign {update:?} of {positions} into {shape:?} by {plan:?}");
-        let got = scatter::update_planned(
+        let got = scatter::update(
             client,
             Addressing::Rows { dim: 1 },
             Operands {

@@ -34,7 +34,7 @@ fn lines_match_reference() {
         let per_value: Vec<i32> = indices.iter().flat_map(|&index| vec![index; inner]).collect();
         let want = reference::scatter(shape, &tensor, &wide(&per_value), &values, |a, b| a + b);
         for plan in Plan::candidates(&problem(shape, positions, Indexed::Line, Update::Add)) {
-            let got = scatter::update_planned(
+            let got = scatter::update(
                 &client,
                 Addressing::Lines,
                 Operands {
@@ -71,7 +71,7 @@ fn rows_apart_match_reference() {
             println!("rows {distance} apart by {plan:?}");
             let index = upload(&client, &indices, &[positions], I32);
             let (tensor, values) = (tensor_view.clone(), values_view.clone());
-            let got = scatter::update_planned(
+            let got = scatter::update(
                 &client,
                 Addressing::Rows { dim: 0 },
                 Operands { tensor, indices: index, values },
@@ -177,7 +177,7 @@ fn scatter_nd_and_gather_nd_match_reference() {
         for plan in Plan::candidates(&problem([1, rows, width], tuples, Indexed::Position, Update::Add)) {
             let values = upload(&client, &values, &values_shape, F32);
             let tensor = upload(&client, &tensor, &shape, F32);
-            let got = scatter::update_planned(
+            let got = scatter::update(
                 &client,
                 Addressing::Tuples,
                 Operands { tensor, indices: index(), values },
@@ -209,7 +209,7 @@ fn strides_do_not_change_bits() {
         let line = random_indices(19, sources, rows);
         let repeated: Vec<i32> = line.iter().flat_map(|&index| [index; 4]).collect();
         let update = |plan, tensor, indices, values| {
-            let got = scatter::update_planned(
+            let got = scatter::update(
                 &client,
                 Addressing::Elements { dim: 0 },
                 Operands { tensor, indices, values },
@@ -265,7 +265,8 @@ fn repeats_give_one_result_where_order_matters() {
         let index = upload(&client, &indices, &[sources], I32);
         let values = upload(&client, &values, &[sources], F32);
         for _ in 0..10 {
-            let got = scatter::scatter(&client, 0, tensor.clone(), index.clone(), values.clone(), Update::Add);
+            let operands = [tensor.clone(), index.clone(), values.clone()];
+            let got = updated(&client, Addressing::Elements { dim: 0 }, operands, Update::Add);
             assert_bits(&download(&client, got.unwrap()), &want);
         }
     }
@@ -283,11 +284,12 @@ fn the_last_of_many_sources_of_one_row_counts() {
         let values = upload(&client, &values, &[sources], F32);
         let indices = upload(&client, &vec![0i32; sources], &[sources], I32);
         let tuples = upload(&client, &vec![0i32; sources], &[sources, 1], I32);
-        for got in [
-            scatter::scatter(&client, 0, tensor.clone(), indices.clone(), values.clone(), update),
-            scatter::select_assign(&client, 0, tensor.clone(), indices, values.clone(), update),
-            scatter::scatter_nd(&client, tensor, tuples, values, update),
+        for (addressing, indices) in [
+            (Addressing::Elements { dim: 0 }, &indices),
+            (Addressing::Rows { dim: 0 }, &indices),
+            (Addressing::Tuples, &tuples),
         ] {
+            let got = updated(&client, addressing, [tensor.clone(), indices.clone(), values.clone()], update);
             assert_eq!(download::<f32>(&client, got.unwrap()), [want], "{update:?}");
         }
     }
@@ -299,14 +301,12 @@ fn sums_are_close_to_exact() {
     let (rows, sources) = (5, 40_000);
     let values = random_values(24, sources);
     let indices = random_indices(25, sources, rows);
-    let got = scatter::scatter(
-        &client,
-        0,
+    let operands = [
         upload(&client, &vec![0f32; rows], &[rows], F32),
         upload(&client, &indices, &[sources], I32),
         upload(&client, &values, &[sources], F32),
-        Update::Add,
-    );
+    ];
+    let got = updated(&client, Addressing::Elements { dim: 0 }, operands, Update::Add);
     let got: Vec<f32> = download(&client, got.unwrap());
     for (row, &sum) in got.iter().enumerate() {
         let mine = || (0..sources).filter(|&s| indices[s] == row as i32).map(|s| f64::from(values[s]));

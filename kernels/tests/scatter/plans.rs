@@ -23,7 +23,7 @@ fn a_plan_that_does_not_apply_is_an_error() {
     let floats = |n: usize| upload(&client, &vec![0f32; n], &[n], F32);
     let index = |n: usize| upload(&client, &vec![0i32; n], &[n], I32);
     let text = |positions: usize, update: Update, plan: Plan| {
-        let got = scatter::update_planned(
+        let got = scatter::update(
             &client,
             Addressing::Elements { dim: 0 },
             Operands { tensor: floats(3), indices: index(positions), values: floats(positions) },

@@ -38,7 +38,7 @@ fn check_type_of<T, I>(
     let want = expect(&tensor, &wide(&indices), &values);
     let of_type = Problem { dtype, ..problem([1, rows, 1], sources, Indexed::Position, update) };
     for plan in Plan::candidates(&of_type) {
-        let got = scatter::update_planned(
+        let got = scatter::update(
             client,
             Addressing::Rows { dim: 0 },
             Operands {

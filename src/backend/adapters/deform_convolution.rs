@@ -50,7 +50,7 @@ pub(in crate::backend) fn forward(operands: Operands, options: DeformConvOptions
         Output::like(x, Shape::new([batch, weight.shape()[0], height, width])),
         |client| {
             let bias = bias.as_ref().map(operand);
-            deform_convolution::forward(client, &operands.of_kernel(), bias, &params(&options))
+            deform_convolution::forward(client, &operands.of_kernel(), bias, &params(&options), None)
         },
         || {
             let [x, offset, weight] = [x, offset, weight].map(Clone::clone);

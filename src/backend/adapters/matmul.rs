@@ -19,7 +19,7 @@ pub(in crate::backend) fn product(
         operation,
         &[&lhs, &rhs],
         Output::like(&lhs, shape),
-        |client| matmul::matmul(client, operand(&lhs), operand(&rhs)),
+        |client| matmul::matmul(client, operand(&lhs), operand(&rhs), None),
         || plain(lhs.clone(), rhs.clone()),
     )
 }

@@ -4,18 +4,12 @@ use super::{Output, operand, run};
 use burn_backend::{IntDType, Shape, TensorMetadata, cubecl::dtype_to_elem_type};
 use burn_cubecl::tensor::CubeTensor;
 use burn_deterministic_kernels::KernelError;
+use burn_deterministic_kernels::reduce::{self, extreme::Extreme};
 use cubecl::client::Client;
-use cubecl::ir::ElemType;
 use cubecl::std::tensor::TensorHandle;
 
 /// A reduction over a set of axes.
 type Kernel = fn(&Client, TensorHandle, &[usize]) -> Result<TensorHandle, KernelError>;
-
-/// A search along one axis, for an index of the given type.
-type Search = fn(&Client, TensorHandle, usize, ElemType) -> Result<TensorHandle, KernelError>;
-
-/// A search along one axis, for the element and its index.
-type SearchPair = fn(&Client, TensorHandle, usize, ElemType) -> Result<(TensorHandle, TensorHandle), KernelError>;
 
 /// Reduces a whole tensor to shape `[1]`.
 pub(in crate::backend) fn whole(
@@ -52,10 +46,10 @@ pub(in crate::backend) fn over(
     run(operation, &[&tensor], output, |client| kernel(client, operand(&tensor), axes), || plain(tensor.clone(), axes))
 }
 
-/// The index of an element along `axis`, which keeps length one.
+/// The index of the extreme along `axis`, which keeps length one.
 pub(in crate::backend) fn index(
     operation: &'static str,
-    search: Search,
+    end: Extreme,
     tensor: CubeTensor,
     axis: usize,
     dtype: IntDType,
@@ -63,26 +57,29 @@ pub(in crate::backend) fn index(
 ) -> CubeTensor {
     let output = Output { dtype: dtype.into(), ..Output::like(&tensor, one_long(&tensor, &[axis])) };
     let elem = dtype_to_elem_type(dtype.into());
-    let kernel = |client: &Client| search(client, operand(&tensor), axis, elem);
+    let kernel = |client: &Client| {
+        let (_, indices) = reduce::extreme::search(client, end, operand(&tensor), axis, elem, false, None)?;
+        Ok(indices)
+    };
     run(operation, &[&tensor], output, kernel, || plain(tensor.clone(), axis, dtype))
 }
 
 /// [`index`] of an int tensor, in its dtype.
 pub(in crate::backend) fn int_index(
     operation: &'static str,
-    search: Search,
+    end: Extreme,
     tensor: CubeTensor,
     axis: usize,
     plain: impl FnOnce(CubeTensor, usize) -> CubeTensor,
 ) -> CubeTensor {
     let dtype = tensor.dtype.into();
-    index(operation, search, tensor, axis, dtype, |tensor, axis, _| plain(tensor, axis))
+    index(operation, end, tensor, axis, dtype, |tensor, axis, _| plain(tensor, axis))
 }
 
-/// An element along `axis`, which keeps length one, and its index.
+/// The extreme along `axis`, which keeps length one, and its index.
 pub(in crate::backend) fn with_index(
     operation: &'static str,
-    search: SearchPair,
+    end: Extreme,
     tensor: CubeTensor,
     axis: usize,
     dtype: IntDType,
@@ -91,20 +88,20 @@ pub(in crate::backend) fn with_index(
     let values = Output::like(&tensor, one_long(&tensor, &[axis]));
     let indices = Output { dtype: dtype.into(), ..values.clone() };
     let elem = dtype_to_elem_type(dtype.into());
-    let kernel = |client: &Client| search(client, operand(&tensor), axis, elem);
+    let kernel = |client: &Client| reduce::extreme::search(client, end, operand(&tensor), axis, elem, true, None);
     run(operation, &[&tensor], (values, indices), kernel, || plain(tensor.clone(), axis, dtype))
 }
 
 /// [`with_index`] of an int tensor, in its dtype.
 pub(in crate::backend) fn int_with_index(
     operation: &'static str,
-    search: SearchPair,
+    end: Extreme,
     tensor: CubeTensor,
     axis: usize,
     plain: impl FnOnce(CubeTensor, usize) -> (CubeTensor, CubeTensor),
 ) -> (CubeTensor, CubeTensor) {
     let dtype = tensor.dtype.into();
-    with_index(operation, search, tensor, axis, dtype, |tensor, axis, _| plain(tensor, axis))
+    with_index(operation, end, tensor, axis, dtype, |tensor, axis, _| plain(tensor, axis))
 }
 
 fn one_long(tensor: &CubeTensor, axes: &[usize]) -> Shape {

@@ -27,7 +27,9 @@ pub(in crate::backend) fn interpolate_backward(
         operation,
         &[&x, &gradient],
         Output::like(&x, x.shape()),
-        |client| interpolation::input_gradient(client, operand(&gradient), &x.shape(), filter, options.align_corners),
+        |client| {
+            interpolation::input_gradient(client, operand(&gradient), &x.shape(), filter, options.align_corners, None)
+        },
         || plain(x.clone(), gradient.clone(), output_size, options.clone()),
     )
 }
@@ -63,7 +65,7 @@ pub(in crate::backend) fn grid_sample(
         operation,
         &[&tensor, &grid],
         Output::like(&tensor, shape),
-        |client| grid_sample::sample(client, operand(&tensor), operand(&grid), params),
+        |client| grid_sample::sample(client, operand(&tensor), operand(&grid), params, None),
         || plain(tensor.clone(), grid.clone(), options.clone()),
     )
 }

@@ -4,19 +4,13 @@ use super::indices::note;
 use super::{Output, operand, run};
 use burn_backend::{Shape, TensorMetadata, tensor::IndexingUpdateOp};
 use burn_cubecl::tensor::CubeTensor;
-use burn_deterministic_kernels::scatter::{self, Update};
-use burn_deterministic_kernels::{KernelError, gather};
-use cubecl::client::Client;
-use cubecl::std::tensor::TensorHandle;
+use burn_deterministic_kernels::gather;
+use burn_deterministic_kernels::scatter::{self, Addressing, Operands, Update};
 
-/// An update of a tensor with values at indices along one axis.
-type Kernel = fn(&Client, usize, TensorHandle, TensorHandle, TensorHandle, Update) -> Result<TensorHandle, KernelError>;
-
-/// Updates a tensor at indices along `dim` with values: `[tensor, indices, values]`.
-pub(in crate::backend) fn along(
+/// Updates a tensor at indices with values: `[tensor, indices, values]`.
+pub(in crate::backend) fn at_indices(
     operation: &'static str,
-    kernel: Kernel,
-    dim: usize,
+    addressing: Addressing,
     operands: [CubeTensor; 3],
     update: Update,
     plain: impl FnOnce([CubeTensor; 3]) -> CubeTensor,
@@ -28,8 +22,14 @@ pub(in crate::backend) fn along(
         Output::like(tensor, tensor.shape()),
         |client| {
             let at = operand(indices);
-            let result = kernel(client, dim, operand(tensor), at.clone(), operand(values), update)?;
-            note(operation, &[tensor, indices, values], indices, at, &[tensor.shape()[dim]])?;
+            let operands = Operands { tensor: operand(tensor), indices: at.clone(), values: operand(values) };
+            let result = scatter::update(client, addressing, operands, update, None)?;
+            let sizes = match addressing {
+                Addressing::Elements { dim } | Addressing::Rows { dim } => vec![tensor.shape()[dim]],
+                Addressing::Lines => vec![tensor.shape()[1]],
+                Addressing::Tuples => addressed(tensor, indices),
+            };
+            note(operation, &[tensor, indices, values], indices, at, &sizes)?;
             Ok(result)
         },
         || plain(operands.clone()),
@@ -45,18 +45,8 @@ pub(in crate::backend) fn scatter_nd(
     update: IndexingUpdateOp,
     plain: impl FnOnce(CubeTensor, CubeTensor, CubeTensor, IndexingUpdateOp) -> CubeTensor,
 ) -> CubeTensor {
-    run(
-        operation,
-        &[&data, &indices, &values],
-        Output::like(&data, data.shape()),
-        |client| {
-            let at = operand(&indices);
-            let result = scatter::scatter_nd(client, operand(&data), at.clone(), operand(&values), kind(update))?;
-            note(operation, &[&data, &indices, &values], &indices, at, &addressed(&data, &indices))?;
-            Ok(result)
-        },
-        || plain(data.clone(), indices.clone(), values.clone(), update),
-    )
+    let plain = |[data, indices, values]: [_; 3]| plain(data, indices, values, update);
+    at_indices(operation, Addressing::Tuples, [data, indices, values], kind(update), plain)
 }
 
 /// Reads the elements of `tensor` at `indices` along `dim`.

@@ -19,6 +19,8 @@ pub struct Form {
     /// Whether a unit reads vectors of four elements; then it is the first pass, one unit has a block, and the view has
     /// its [elements in vectors](View::has_elements_in_vectors).
     pub in_vectors: bool,
+    /// Whether the elements are written too, of outputs with one block.
+    pub with_values: bool,
 }
 
 /// What is compared: integers as they are, floats by a key in which the zeros tie.
@@ -150,13 +152,14 @@ fn winner<I: Numeric, K: Numeric>(
     index
 }
 
-/// Writes the index of the extreme of each block of positions to `indices[outputs, blocks]`. `vectors` is `input` in
-/// vectors, where it is read in them.
+/// Writes the index of the extreme of each block of positions to `indices[outputs, blocks]`, and `with_values`, where there
+/// is one block, the element there to `values[outputs]`. `vectors` is `input` in vectors, where it is read in them.
 #[cube(launch_unchecked)]
-pub fn index_of_extreme<I: Numeric, K: Numeric, X: Int>(
+pub fn find_extremes<I: Numeric, K: Numeric, X: Int>(
     input: &[I],
     vectors: &[Vector<I, Const<4>>],
     candidates: &[u32],
+    values: &mut [I],
     indices: &mut [X],
     view: View,
     blocks: u32,
@@ -171,29 +174,8 @@ pub fn index_of_extreme<I: Numeric, K: Numeric, X: Int>(
     let block = at / view.outputs;
     if UNIT_POS_Y == 0 && block < blocks {
         indices[(out * blocks + block) as usize] = X::cast_from(index);
-    }
-}
-
-/// Writes the index of the extreme of the only block of each output to `indices[outputs]`, and the element there to
-/// `values[outputs]`. `vectors` is `input` in vectors, where it is read in them.
-#[cube(launch_unchecked)]
-pub fn extreme_with_index<I: Numeric, K: Numeric, X: Int>(
-    input: &[I],
-    vectors: &[Vector<I, Const<4>>],
-    candidates: &[u32],
-    values: &mut [I],
-    indices: &mut [X],
-    view: View,
-    blocks: u32,
-    positions: u32,
-    #[comptime] form: Form,
-    #[comptime] operation: Operation,
-    #[define(I, K, X)] _dtypes: [ElemType; 3],
-) {
-    let index = winner::<I, K>(input, vectors, candidates, &view, blocks, positions, form, operation);
-    let out = CUBE_POS as u32 * comptime!(form.cube.width) + UNIT_POS_X;
-    if UNIT_POS_Y == 0 && out < view.outputs {
-        values[out as usize] = input[(view.base(out) + index * view.axis_stride) as usize];
-        indices[out as usize] = X::cast_from(index);
+        if comptime!(form.with_values) {
+            values[out as usize] = input[(view.base(out) + index * view.axis_stride) as usize];
+        }
     }
 }
