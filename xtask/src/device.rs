@@ -37,7 +37,7 @@ pub struct Options {
 }
 
 /// A device, found.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Device {
     runtime: Runtime,
     /// Whether kernels for CUDA are compiled by NVRTC, because CubeCL's LLVM is not to be had.

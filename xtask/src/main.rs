@@ -10,6 +10,7 @@ mod device;
 mod emulator;
 mod environment;
 mod inspect;
+mod jobs;
 mod lint;
 mod llvm;
 mod remedy;
