@@ -39,10 +39,15 @@ fn without_comments(source: &str) -> String {
     source.lines().map(|line| line.split("//").next().unwrap_or("")).collect::<Vec<_>>().join("\n")
 }
 
+/// The PTX that may stand where only a GPU's compiler reads it: minima and maxima that give a NaN for a NaN, which CubeCL
+/// spells in C++ for other compilers.
+const FOR_GPUS: [&str; 2] = [r#"asm("min.NaN.f32 %0, %1, %2;""#, r#"asm("max.NaN.f32 %0, %1, %2;""#];
+
 /// A source without what only a GPU's compiler reads: of `#if __CUDA_ARCH__ >= n`, `#else`, `#endif`, the middle part
-/// stays, since a CPU has no such number. CubeCL writes no other condition.
+/// stays, since a CPU has no such number. CubeCL writes no other condition. What is left out is refused like the rest, but
+/// for [`FOR_GPUS`].
 fn without_other_architectures(source: &str) -> Result<String, String> {
-    let mut out = String::new();
+    let (mut out, mut left_out) = (String::new(), String::new());
     // Whether a condition's first part is being read, or its second one.
     let mut first = None;
     for line in source.lines() {
@@ -54,16 +59,20 @@ fn without_other_architectures(source: &str) -> Result<String, String> {
             ([directive, ..], _) if directive.starts_with("#if") || directive.starts_with("#el") => {
                 return Err(format!("`{}`: only `#if __CUDA_ARCH__ >= n` is emulated, not nested", line.trim()));
             }
-            (_, Some(true)) => {}
-            _ => {
-                out.push_str(line);
-                out.push('\n');
+            (_, in_first) => {
+                let part = if in_first == Some(true) { &mut left_out } else { &mut out };
+                part.push_str(line);
+                part.push('\n');
             }
         }
     }
-    match first {
+    if first.is_some() {
+        return Err("`#if` without `#endif`".into());
+    }
+    let left_out = FOR_GPUS.into_iter().fold(left_out, |text, allowed| text.replace(allowed, ""));
+    match refusal(&left_out) {
+        Some(refusal) => Err(format!("under `#if __CUDA_ARCH__` {refusal}")),
         None => Ok(out),
-        Some(_) => Err("`#if` without `#endif`".into()),
     }
 }
 
@@ -170,7 +179,8 @@ mod tests {
     #[test]
     fn what_only_a_gpus_compiler_reads_is_left_out() {
         let source = |condition: &str, other: &str| {
-            format!("__global__ void k(float* a) {{\n#if {condition}\nasm(\"min.NaN\");\n#else\n{other};\n#endif\n}}")
+            let ptx = r#"asm("min.NaN.f32 %0, %1, %2;" : "=f"(b) : "f"(a[0]), "f"(b));"#;
+            format!("__global__ void k(float* a) {{\n#if {condition}\n{ptx}\n#else\n{other};\n#endif\n}}")
         };
         let translated =
             translate(&source("__CUDA_ARCH__ >= 800", "a[0] = fminf(a[0], 1.0f)")).expect("it has a part for a CPU");
@@ -183,6 +193,20 @@ mod tests {
         }
         let refusal = translate("#if __CUDA_ARCH__ >= 800\n__global__ void k(float* a) {}").unwrap_err();
         assert!(refusal.contains("`#endif`"), "{refusal}");
+    }
+
+    #[test]
+    fn what_only_a_gpus_compiler_reads_is_refused_too() {
+        for (statement, name) in [
+            ("atomicAdd(a, 1.0f);", "atomicAdd"),
+            ("a[0] = __shfl_down_sync(0xffffffff, a[0], 1);", "__shfl_down_sync"),
+            (r#"asm("ex2.approx.f32 %0, %1;" : "=f"(b) : "f"(b));"#, "asm"),
+            (r#"asm("min.NaN.f32 %0, %1, %2; shfl.sync.idx.b32 %0, %0, 0, 31, -1;" : "=f"(b));"#, "asm"),
+        ] {
+            let source = format!("__global__ void k(float* a) {{\n#if __CUDA_ARCH__ >= 900\n{statement}\n#endif\n}}");
+            let refusal = translate(&source).unwrap_err();
+            assert!(refusal.contains(&format!("`{name}`")) && refusal.contains("__CUDA_ARCH__"), "{refusal}");
+        }
     }
 
     #[test]
