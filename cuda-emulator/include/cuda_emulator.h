@@ -218,15 +218,15 @@ template <class T, class X> static inline T emulator_convert(X x) {
 template <class T> struct EmulatorBare { typedef T type; };
 template <class T> struct EmulatorBare<const T> { typedef T type; };
 template <class T> struct EmulatorBare<T &> { typedef typename EmulatorBare<T>::type type; };
-template <class T> struct EmulatorPointee { static const unsigned long size = 0; };
-template <class T> struct EmulatorPointee<T *> { static const unsigned long size = sizeof(T); };
+template <class T> struct EmulatorPointee { static const unsigned long size = 0, alignment = 1; };
+template <class T> struct EmulatorPointee<T *> { static const unsigned long size = sizeof(T), alignment = alignof(T); };
 template <unsigned long... I> struct EmulatorIndices {};
 template <unsigned long N, unsigned long... I> struct EmulatorMake : EmulatorMake<N - 1, N - 1, I...> {};
 template <unsigned long... I> struct EmulatorMake<0, I...> { typedef EmulatorIndices<I...> type; };
 template <class... A, unsigned long... I> EMULATOR_UNCHECKED static inline void emulator_apply(void (*f)(A...), void **a, EmulatorIndices<I...>) { f(*(typename EmulatorBare<A>::type *)a[I]...); }
 template <class... A> EMULATOR_UNCHECKED static inline void emulator_call(void (*f)(A...), void **a) { emulator_apply(f, a, typename EmulatorMake<sizeof...(A)>::type()); }
-// The sizes of what pointer parameters point to, 0 for other parameters.
-template <class... A> EMULATOR_UNCHECKED static inline unsigned long emulator_pointees(void (*)(A...), unsigned long *out) { unsigned long n = 0; ((out[n++] = EmulatorPointee<A>::size), ...); return n; }
+// The size and the alignment of what each pointer parameter points to; 0 and 1 for other parameters.
+template <class... A> EMULATOR_UNCHECKED static inline void emulator_pointees(void (*)(A...), unsigned long *out) { ((*out++ = EmulatorPointee<A>::size, *out++ = EmulatorPointee<A>::alignment), ...); }
 // CubeCL's launch information, the last parameter: the lengths of the buffers in elements, in the order of the parameters.
 template <class T> EMULATOR_UNCHECKED static inline auto emulator_length(const T &info, unsigned long i, int) -> decltype((unsigned long)info.static_meta[0]) { return i < sizeof info.static_meta / sizeof info.static_meta[0] ? (unsigned long)info.static_meta[i] : ~0ul; }
 template <class T> EMULATOR_UNCHECKED static inline unsigned long emulator_length(const T &, unsigned long, long) { return ~0ul; }
@@ -236,5 +236,5 @@ template <class A, class... B> struct EmulatorLast<A, B...> : EmulatorLast<B...>
 template <class... A> EMULATOR_UNCHECKED static inline unsigned long emulator_length_of(void (*)(A...), void **a, unsigned long i) { typedef typename EmulatorLast<A...>::type Last; return emulator_length(*(Last *)a[sizeof...(A) - 1], i, 0); }
 #define EMULATOR_KERNEL(name) \
   EMULATOR_EXPORT EMULATOR_UNCHECKED void emulator_run_##name(void **a) { emulator_call(name, a); } \
-  EMULATOR_EXPORT EMULATOR_UNCHECKED unsigned long emulator_pointees_##name(unsigned long *out) { return emulator_pointees(name, out); } \
+  EMULATOR_EXPORT EMULATOR_UNCHECKED void emulator_pointees_##name(unsigned long *out) { emulator_pointees(name, out); } \
   EMULATOR_EXPORT EMULATOR_UNCHECKED unsigned long emulator_length_##name(void **a, unsigned long i) { return emulator_length_of(name, a, i); }

@@ -2,7 +2,7 @@
 
 use crate::grid::{self, Launch};
 use crate::memory::{self, CAPACITY};
-use crate::module::{Index, Kernel, Module};
+use crate::module::{Index, Kernel, Module, Parameter};
 use crate::nvrtc::NOTHING;
 use crate::record::{self, Extent, Recorded};
 use crate::report::{self, Kind};
@@ -22,6 +22,7 @@ const INVALID_DEVICE: c_int = 101;
 const FILE_NOT_FOUND: c_int = 301;
 const NOT_FOUND: c_int = 500;
 const ILLEGAL_ADDRESS: c_int = 700;
+const MISALIGNED_ADDRESS: c_int = 716;
 
 const NAME: &CStr = c"CUDA emulator on the CPU (sm_90)";
 
@@ -46,6 +47,7 @@ extern "C" fn cuGetErrorName(error: c_int, name: *mut *const c_char) -> c_int {
         FILE_NOT_FOUND => c"CUDA_ERROR_FILE_NOT_FOUND",
         NOT_FOUND => c"CUDA_ERROR_NOT_FOUND",
         ILLEGAL_ADDRESS => c"CUDA_ERROR_ILLEGAL_ADDRESS",
+        MISALIGNED_ADDRESS => c"CUDA_ERROR_MISALIGNED_ADDRESS",
         _ => return INVALID_VALUE,
     };
     give(name, text.as_ptr())
@@ -62,6 +64,7 @@ extern "C" fn cuGetErrorString(error: c_int, text: *mut *const c_char) -> c_int 
         FILE_NOT_FOUND => c"the compiled kernel cannot be loaded (CUDA emulator: see standard error)",
         NOT_FOUND => c"the library has no such kernel (CUDA emulator: see standard error)",
         ILLEGAL_ADDRESS => c"an access outside every buffer (CUDA emulator: see its finding)",
+        MISALIGNED_ADDRESS => c"a pointer that its type's alignment does not divide (CUDA emulator: see its finding)",
         _ => return INVALID_VALUE,
     };
     give(text, said.as_ptr())
@@ -457,6 +460,26 @@ extern "C" fn cuFuncSetAttribute(_function: *mut c_void, _attribute: c_int, _val
     SUCCESS
 }
 
+/// Whether every pointer of a launch is as aligned as its type; where not, a finding says so. A GPU traps at the first access.
+///
+/// # Safety
+///
+/// `arguments` are those of a launch of `kernel`.
+unsafe fn aligned(kernel: &Kernel, arguments: *mut *mut c_void) -> bool {
+    let mut is_aligned = true;
+    for (i, parameter) in kernel.parameters.iter().enumerate().filter(|(_, parameter)| parameter.pointee != 0) {
+        // SAFETY: a pointer parameter's argument is an address of a pointer.
+        let address = unsafe { *(*arguments.add(i)).cast::<u64>() } as usize;
+        if !address.is_multiple_of(parameter.alignment) {
+            is_aligned = false;
+            let Parameter { name, alignment, .. } = parameter;
+            let what = || format!("`{name}` is the address {address:#x}, and its type is aligned to {alignment} bytes");
+            report::add(Kind::Memory, &kernel.name, what);
+        }
+    }
+    is_aligned
+}
+
 #[unsafe(no_mangle)]
 extern "C" fn cuLaunchKernel(
     function: *mut c_void,
@@ -488,6 +511,10 @@ extern "C" fn cuLaunchKernel(
         return SUCCESS;
     };
     // SAFETY: the caller gives the kernel's arguments.
+    if !unsafe { aligned(kernel, arguments) } {
+        return MISALIGNED_ADDRESS;
+    }
+    // SAFETY: as above.
     let result = unsafe { grid::launch(&Launch { kernel, grid, block, shared: shared as usize, arguments }) };
     if result.is_ok() { SUCCESS } else { ILLEGAL_ADDRESS }
 }

@@ -45,6 +45,8 @@ pub struct Parameter {
     pub name: String,
     /// The size of what it points to, in bytes; 0 where it is no pointer.
     pub pointee: usize,
+    /// What an address of it is a multiple of.
+    pub alignment: usize,
 }
 
 /// A kernel of a loaded library, which stays loaded.
@@ -96,11 +98,11 @@ impl Module {
             let names = library.get::<*const c_char>(format!("emulator_names_{name}")).map_err(error)?.into_raw();
             let names = CStr::from_ptr(names.cast::<c_char>()).to_string_lossy();
             let names: Vec<&str> = names.split(',').filter(|name| !name.is_empty()).collect();
-            let of_pointees: unsafe extern "C" fn(*mut c_ulong) -> c_ulong =
+            let of_pointees: unsafe extern "C" fn(*mut c_ulong) =
                 *library.get(format!("emulator_pointees_{name}")).map_err(error)?;
-            let mut pointees = vec![0; names.len()];
-            of_pointees(pointees.as_mut_ptr());
-            let parameters = names.iter().zip(&pointees);
+            let mut pointees: Vec<[c_ulong; 2]> = vec![[0; 2]; names.len()];
+            of_pointees(pointees.as_mut_ptr().cast());
+            let parameters = names.iter().zip(pointees);
             let image: unsafe extern "C" fn(*mut *const u8, *mut *const u8) =
                 *library.get("emulator_image").map_err(error)?;
             let (mut begin, mut end) = (std::ptr::null(), std::ptr::null());
@@ -108,7 +110,11 @@ impl Module {
             Ok(Kernel {
                 name: name.to_string(),
                 parameters: parameters
-                    .map(|(name, &pointee)| Parameter { name: name.to_string(), pointee: pointee as usize })
+                    .map(|(name, [size, alignment])| Parameter {
+                        name: name.to_string(),
+                        pointee: size as usize,
+                        alignment: alignment as usize,
+                    })
                     .collect(),
                 barriers: *library.get::<*const c_int>("emulator_barriers").map_err(error)?.into_raw().cast::<c_int>()
                     != 0,

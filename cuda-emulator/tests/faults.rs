@@ -41,6 +41,7 @@ macro_rules! fault {
 }
 
 const ILLEGAL_ADDRESS: i32 = 700;
+const MISALIGNED_ADDRESS: i32 = 716;
 
 fault!(missing_barrier, missing_barrier_mended, Kind::ThreadRace, 0, "shared memory", "thread (");
 fault!(
@@ -118,6 +119,22 @@ fn far_outside() {
         "{found:?}"
     );
     assert!(found[0].first.contains("outside every buffer"), "{found:?}");
+}
+
+/// The output begins where the input ends: after 64 elements, and after 3.
+#[test]
+fn misaligned_vectors() {
+    let source = include_str!("faults/misaligned_vectors.cu");
+    let run = |input: &[f32]| {
+        let run = Run { source, name: "misaligned_vectors", blocks: 1, threads: 1, shared: 0, input, output: 4 };
+        run.with(settings(None, false)).expect("it compiles").1
+    };
+    assert_eq!(run(&INPUT), 0);
+    assert_eq!(findings_of("misaligned_vectors"), []);
+    assert_eq!(run(&INPUT[..3]), MISALIGNED_ADDRESS);
+    let found = findings_of("misaligned_vectors");
+    assert!(found[0].kind == Kind::Memory && found[0].first.contains("`output`"), "{found:?}");
+    assert!(found[0].first.contains("aligned to 16 bytes"), "{found:?}");
 }
 
 #[test]

@@ -105,10 +105,35 @@ impl Run<'_> {
     }
 
     unsafe fn run(&self) -> Result<(Vec<u32>, c_int), String> {
-        let source = CString::new(self.source).expect("a source has no NUL");
-        let name = CString::new(self.name).expect("a name has no NUL");
-        let (mut program, mut module, mut function) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+        let function = Function::load(self.source, self.name)?;
         // SAFETY: each call gets what CUDA asks for; memory has the lengths given.
+        unsafe {
+            let mut input = 0;
+            assert_eq!(cuMemAlloc_v2(&mut input, 4 * (self.input.len() + self.output)), 0);
+            let mut output = input + 4 * self.input.len() as u64;
+            cuMemcpyHtoDAsync_v2(input, self.input.as_ptr().cast(), size_of_val(self.input), ptr::null_mut());
+            let mut lengths = [self.input.len() as u32, self.output as u32];
+            let mut arguments =
+                [ptr::from_mut(&mut input).cast(), ptr::from_mut(&mut output).cast(), lengths.as_mut_ptr().cast()];
+            let status = function.launch([self.blocks, 1, 1], [self.threads, 1, 1], self.shared, &mut arguments);
+            let mut got = vec![0u32; self.output];
+            cuMemcpyDtoHAsync_v2(got.as_mut_ptr().cast(), output, 4 * self.output, ptr::null_mut());
+            cuMemFree_v2(input);
+            Ok((got, status))
+        }
+    }
+}
+
+/// A kernel, compiled and loaded.
+pub struct Function(*mut c_void);
+
+impl Function {
+    /// Kernel `name` of a source, compiled with the settings of the calling thread; or the compiler's log.
+    pub fn load(source: &str, name: &str) -> Result<Self, String> {
+        let source = CString::new(source).expect("a source has no NUL");
+        let name = CString::new(name).expect("a name has no NUL");
+        let (mut program, mut module, mut function) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+        // SAFETY: each call gets what CUDA asks for.
         unsafe {
             nvrtcCreateProgram(&mut program, source.as_ptr(), ptr::null(), 0, ptr::null(), ptr::null());
             if nvrtcCompileProgram(program, 0, ptr::null()) != 0 {
@@ -121,32 +146,22 @@ impl Run<'_> {
             nvrtcDestroyProgram(&mut program);
             assert_eq!(cuModuleLoadData(&mut module, ptx.as_ptr().cast()), 0);
             assert_eq!(cuModuleGetFunction(&mut function, module, name.as_ptr()), 0);
+        }
+        Ok(Self(function))
+    }
 
-            let mut input = 0;
-            assert_eq!(cuMemAlloc_v2(&mut input, 4 * (self.input.len() + self.output)), 0);
-            let mut output = input + 4 * self.input.len() as u64;
-            cuMemcpyHtoDAsync_v2(input, self.input.as_ptr().cast(), size_of_val(self.input), ptr::null_mut());
-            let mut lengths = [self.input.len() as u32, self.output as u32];
-            let mut arguments =
-                [ptr::from_mut(&mut input).cast(), ptr::from_mut(&mut output).cast(), lengths.as_mut_ptr().cast()];
-            let arguments = arguments.as_mut_ptr();
-            let status = cuLaunchKernel(
-                function,
-                self.blocks,
-                1,
-                1,
-                self.threads,
-                1,
-                1,
-                self.shared,
-                ptr::null_mut(),
-                arguments,
-                ptr::null_mut(),
-            );
-            let mut got = vec![0u32; self.output];
-            cuMemcpyDtoHAsync_v2(got.as_mut_ptr().cast(), output, 4 * self.output, ptr::null_mut());
-            cuMemFree_v2(input);
-            Ok((got, status))
+    /// The status of a launch.
+    ///
+    /// # Safety
+    ///
+    /// `arguments` are those of the kernel.
+    pub unsafe fn launch(&self, grid: [u32; 3], block: [u32; 3], shared: u32, arguments: &mut [*mut c_void]) -> c_int {
+        let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (grid, block);
+        let (stream, extra) = (ptr::null_mut(), ptr::null_mut());
+        let arguments = arguments.as_mut_ptr();
+        // SAFETY: the caller's promise.
+        unsafe {
+            cuLaunchKernel(self.0, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, arguments, extra)
         }
     }
 }
