@@ -14,9 +14,9 @@ pub struct Index {
 }
 
 impl Index {
-    /// How many places an extent has.
+    /// How many places an extent has, at most 2^64 - 1.
     pub fn size(self) -> u64 {
-        u64::from(self.x) * u64::from(self.y) * u64::from(self.z)
+        (u64::from(self.x) * u64::from(self.y)).saturating_mul(u64::from(self.z))
     }
 
     /// Place `number` of an extent, x first.

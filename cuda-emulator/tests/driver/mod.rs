@@ -26,6 +26,7 @@ unsafe extern "C" {
     fn cuDeviceGet(device: *mut c_int, ordinal: c_int) -> c_int;
     fn cuModuleLoadData(module: *mut *mut c_void, image: *const c_void) -> c_int;
     fn cuModuleGetFunction(function: *mut *mut c_void, module: *mut c_void, name: *const c_char) -> c_int;
+    fn cuFuncSetAttribute(function: *mut c_void, attribute: c_int, value: c_int) -> c_int;
     fn cuMemAlloc_v2(address: *mut u64, length: usize) -> c_int;
     fn cuMemFree_v2(address: u64) -> c_int;
     fn cuMemcpyHtoDAsync_v2(to: u64, from: *const c_void, length: usize, stream: *mut c_void) -> c_int;
@@ -148,6 +149,13 @@ impl Function {
             assert_eq!(cuModuleGetFunction(&mut function, module, name.as_ptr()), 0);
         }
         Ok(Self(function))
+    }
+
+    /// The status of the request for so many bytes of shared memory a block.
+    pub fn ask_for_shared(&self, bytes: c_int) -> c_int {
+        const MAX_DYNAMIC_SHARED: c_int = 8;
+        // SAFETY: the function is loaded.
+        unsafe { cuFuncSetAttribute(self.0, MAX_DYNAMIC_SHARED, bytes) }
     }
 
     /// The status of a launch.
