@@ -8,6 +8,8 @@ pub struct Entry {
     pub name: String,
     /// The names of the parameters.
     pub parameters: Vec<String>,
+    /// Those that are `T const* __restrict__`: nothing writes what they point to.
+    pub constants: Vec<String>,
 }
 
 /// A source for g++, with a function for each kernel that calls it by an array of argument addresses.
@@ -26,11 +28,12 @@ pub fn translate(source: &str) -> Result<String, String> {
         }
     }
     out.push_str(&format!("EMULATOR_EXPORT const int emulator_barriers = {};\n", i32::from(barriers)));
-    for Entry { name, parameters } in entries {
-        let names = parameters.join(",");
-        out.push_str(&format!(
-            "EMULATOR_KERNEL({name})\nEMULATOR_EXPORT const char emulator_names_{name}[] = \"{names}\";\n"
-        ));
+    for Entry { name, parameters, constants } in entries {
+        out.push_str(&format!("EMULATOR_KERNEL({name})\n"));
+        for (what, names) in [("names", parameters), ("constants", constants)] {
+            let names = names.join(",");
+            out.push_str(&format!("EMULATOR_EXPORT const char emulator_{what}_{name}[] = \"{names}\";\n"));
+        }
     }
     Ok(out)
 }
@@ -118,13 +121,22 @@ fn entries(source: &str) -> Result<Vec<Entry>, String> {
         };
         let list = &rest[..closing(rest)?];
         let list = split(list);
-        let parameters = list.iter().map(|p| p.rsplit([' ', '*', '&', '\n']).next().unwrap_or("").to_string());
-        entries.push(Entry { name, parameters: parameters.filter(|name| !name.is_empty()).collect() });
+        let named = |declared: &str| declared.rsplit([' ', '*', '&', '\n']).next().unwrap_or("").to_string();
+        let parameters = list.iter().map(|declared| named(declared)).filter(|name| !name.is_empty()).collect();
+        let constants = list.iter().filter(|declared| is_constant(declared)).map(|declared| named(declared)).collect();
+        entries.push(Entry { name, parameters, constants });
     }
     match entries.is_empty() {
         true => Err("the source has no `__global__` function".into()),
         false => Ok(entries),
     }
+}
+
+/// Whether a parameter is declared as `T const* __restrict__`.
+fn is_constant(declared: &str) -> bool {
+    declared.split_once('*').is_some_and(|(pointee, pointer)| {
+        pointee.split_whitespace().any(|word| word == "const") && pointer.contains("__restrict__")
+    })
 }
 
 /// Where the bracket closes that is open at the beginning.
@@ -159,14 +171,26 @@ fn split(list: &str) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Entry, entries, translate, with_shared_memory};
+    use super::{Entry, entries, is_constant, translate, with_shared_memory};
 
     #[test]
     fn kernels_and_their_parameters_are_found() {
         let source = "extern \"C\" __global__ void __launch_bounds__(256) add(const float* const __restrict__ a,\n\
             array<float, 4>* const __restrict__ b, const __grid_constant__ info_st info) { f(a); }";
         let parameters = ["a", "b", "info"].map(String::from).to_vec();
-        assert_eq!(entries(source), Ok(vec![Entry { name: "add".into(), parameters }]));
+        let constants = vec!["a".to_string()];
+        assert_eq!(entries(source), Ok(vec![Entry { name: "add".into(), parameters, constants }]));
+    }
+
+    #[test]
+    fn what_nothing_may_write_is_told_by_its_declaration() {
+        for declared in ["float const* const __restrict__ a", "const float_4* __restrict__ a"] {
+            assert!(is_constant(declared), "{declared}");
+        }
+        for declared in ["float * const __restrict__ a", "float const* const a", "__grid_constant__ info_st const info"]
+        {
+            assert!(!is_constant(declared), "{declared}");
+        }
     }
 
     #[test]

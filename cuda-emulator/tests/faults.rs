@@ -121,6 +121,21 @@ fn far_outside() {
     assert!(found[0].first.contains("outside every buffer"), "{found:?}");
 }
 
+/// A GPU may read the input from a cache that sees no write.
+#[test]
+fn written_constant() {
+    let source = include_str!("faults/written_constant.cu");
+    let run = |name, source| {
+        let run = Run { source, name, blocks: 1, threads: 64, shared: 0, input: &INPUT, output: 64 };
+        run.in_place(settings(None, true)).expect("it compiles");
+        findings_of(name)
+    };
+    let found = run("written_constant", source);
+    assert_eq!((found.len(), found[0].kind), (1, Kind::Constant), "{found:?}");
+    assert!(found[0].first.contains("byte 0 of buffer 0 (`input`)"), "{found:?}");
+    assert_eq!(run("written_constant_mended", include_str!("faults/written_constant_mended.cu")), []);
+}
+
 /// The output begins where the input ends: after 64 elements, and after 3.
 #[test]
 fn misaligned_vectors() {

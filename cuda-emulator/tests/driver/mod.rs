@@ -92,8 +92,15 @@ impl Run<'_> {
     pub fn with(&self, settings: Settings) -> Result<(Vec<u32>, c_int), String> {
         with_settings(settings, || {
             // SAFETY: the arguments are those of the kernels in `faults`: input, output, and the lengths of both.
-            unsafe { self.run() }
+            unsafe { self.run(false) }
         })
+    }
+
+    /// As `with`, with the output in the input's place.
+    pub fn in_place(&self, settings: Settings) -> Result<(Vec<u32>, c_int), String> {
+        assert_eq!(self.input.len(), self.output);
+        // SAFETY: as in `with`.
+        with_settings(settings, || unsafe { self.run(true) })
     }
 
     /// As `with`, with the settings of the environment; as a program, which initialises the driver.
@@ -101,17 +108,17 @@ impl Run<'_> {
         // SAFETY: as in `with`.
         unsafe {
             assert_eq!(cuInit(0), 0);
-            self.run()
+            self.run(false)
         }
     }
 
-    unsafe fn run(&self) -> Result<(Vec<u32>, c_int), String> {
+    unsafe fn run(&self, in_place: bool) -> Result<(Vec<u32>, c_int), String> {
         let function = Function::load(self.source, self.name)?;
         // SAFETY: each call gets what CUDA asks for; memory has the lengths given.
         unsafe {
             let mut input = 0;
             assert_eq!(cuMemAlloc_v2(&mut input, 4 * (self.input.len() + self.output)), 0);
-            let mut output = input + 4 * self.input.len() as u64;
+            let mut output = if in_place { input } else { input + 4 * self.input.len() as u64 };
             cuMemcpyHtoDAsync_v2(input, self.input.as_ptr().cast(), size_of_val(self.input), ptr::null_mut());
             let mut lengths = [self.input.len() as u32, self.output as u32];
             let mut arguments =
