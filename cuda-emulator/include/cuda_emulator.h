@@ -193,7 +193,8 @@ EMULATOR_HALF_TYPE(__half, emulator_to_f16, emulator_from_f16)
 EMULATOR_HALF_TYPE(__nv_bfloat16, emulator_to_bf16, emulator_from_bf16)
 typedef __half half;
 
-// ---- Float to integer, as the device does it: towards zero, beyond the range to its end, and a NaN to 0.
+// ---- Float to integer, as the device does it: towards zero, beyond the range to its end, and a NaN to 0. To fewer than 32 bits
+// NVRTC converts to 32 (`cvt.rzi.s32.f32`) and takes the low ones; the conversions of halves end at the narrow range.
 template <class A, class B> struct EmulatorSame { static const bool value = false; };
 template <class A> struct EmulatorSame<A, A> { static const bool value = true; };
 template <class T> static inline T emulator_saturate(double x) {
@@ -201,12 +202,18 @@ template <class T> static inline T emulator_saturate(double x) {
   const T lowest = T(-1) > T(0) ? T(0) : T(1ull << (sizeof(T) * 8 - 1));
   return x != x ? T(0) : x <= (double)lowest ? lowest : x >= (double)highest ? highest : (T)x;
 }
+template <class T, bool narrow, bool has_sign> struct EmulatorWide { typedef T type; };
+template <class T> struct EmulatorWide<T, true, true> { typedef int type; };
+template <class T> struct EmulatorWide<T, true, false> { typedef unsigned type; };
 template <class T, class X> static inline T emulator_convert(X x) {
-  if constexpr (EmulatorSame<X, float>::value || EmulatorSame<X, double>::value) return emulator_saturate<T>(x);
+  typedef typename EmulatorWide<T, (sizeof(T) < 4), (T(-1) < T(0))>::type Wide;
+  if constexpr (EmulatorSame<X, float>::value || EmulatorSame<X, double>::value) return (T)emulator_saturate<Wide>(x);
   else if constexpr (EmulatorSame<X, __half>::value || EmulatorSame<X, __nv_bfloat16>::value) return emulator_saturate<T>((float)x);
   else return (T)x;
 }
 // CubeCL writes a conversion as `type(value)`.
+#define int8_t(...) emulator_convert<int8_t>(__VA_ARGS__)
+#define uint8_t(...) emulator_convert<uint8_t>(__VA_ARGS__)
 #define int16_t(...) emulator_convert<int16_t>(__VA_ARGS__)
 #define int32_t(...) emulator_convert<int32_t>(__VA_ARGS__)
 #define int64_t(...) emulator_convert<int64_t>(__VA_ARGS__)

@@ -8,7 +8,7 @@ use half::{bf16, f16};
 /// The results of an expression of `x`, an element of the input, and `i`, its index; of type unsigned or float.
 fn evaluate(name: &str, expression: &str, input: &[f32]) -> Vec<u32> {
     let source = format!(
-        "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\ntypedef int int32_t; typedef unsigned int uint32_t; typedef long long int64_t;\n\
+        "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\ntypedef signed char int8_t; typedef unsigned char uint8_t; typedef short int16_t; typedef int int32_t; typedef unsigned int uint32_t; typedef long long int64_t;\n\
          extern \"C\" __global__ void {name}(float const* input, unsigned* output, unsigned lengths) {{\n\
          unsigned i = blockIdx.x; float x = input[i]; output[i] = {expression}; }}"
     );
@@ -91,6 +91,15 @@ fn conversions_to_integers_saturate() {
     assert_eq!(evaluate("to_i32", "(unsigned)int32_t(x)", &input), want);
     assert_eq!(evaluate("to_u32", "uint32_t(x)", &input), input.map(|x| x as u32));
     assert_eq!(evaluate("to_i64", "(unsigned)(int64_t(x) >> 32)", &input), input.map(|x| (x as i64 >> 32) as u32));
+    // The low bits of 32, as `cvt.rzi.s32.f32` and a narrow store leave them.
+    let input = [300.9, -300.9, 70_000.0, 3e9, -3e9, f32::NAN];
+    assert_eq!(evaluate("to_i8", "(unsigned)(int)int8_t(x)", &input), input.map(|x| i32::from(x as i32 as i8) as u32));
+    assert_eq!(evaluate("to_u8", "uint8_t(x)", &input), input.map(|x| u32::from(x as u32 as u8)));
+    assert_eq!(
+        evaluate("to_i16", "(unsigned)(int)int16_t(x)", &input),
+        input.map(|x| i32::from(x as i32 as i16) as u32)
+    );
+    assert_eq!(evaluate("half_to_i8", "(unsigned)(int)int8_t(__half(x))", &input[..2]), [127, -128i32 as u32]);
 }
 
 #[test]
