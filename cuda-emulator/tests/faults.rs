@@ -121,6 +121,23 @@ fn far_outside() {
     assert!(found[0].first.contains("outside every buffer"), "{found:?}");
 }
 
+/// A variable of the source, which other launches would find changed.
+#[test]
+fn global_variable() {
+    let (found, status) = findings("global_variable", include_str!("faults/global_variable.cu"));
+    assert_eq!((found.len(), found[0].kind, status), (1, Kind::Memory, ILLEGAL_ADDRESS), "{found:?}");
+    assert!(found[0].first.contains("writes 4 bytes"), "{found:?}");
+}
+
+/// It holds a pattern, the same in every run.
+#[test]
+fn unset_element() {
+    let source = include_str!("faults/unset_element.cu");
+    let run = Run { source, name: "unset_element", blocks: 1, threads: 4, shared: 0, input: &INPUT[..4], output: 4 };
+    let (bits, _) = run.with(settings(None, false)).expect("it compiles");
+    assert_eq!(bits, [0xFEFE_FEFE; 4]);
+}
+
 /// A GPU may read the input from a cache that sees no write.
 #[test]
 fn written_constant() {
