@@ -193,6 +193,22 @@ EMULATOR_HALF_TYPE(__half, emulator_to_f16, emulator_from_f16)
 EMULATOR_HALF_TYPE(__nv_bfloat16, emulator_to_bf16, emulator_from_bf16)
 typedef __half half;
 
+// ---- Pairs of halves, one after the other.
+#define EMULATOR_PAIR1(P, n, of) static inline P n(P a) { return P(of(a.x), of(a.y)); }
+#define EMULATOR_PAIR2(P, n, of) static inline P n(P a, P b) { return P(of(a.x, b.x), of(a.y, b.y)); }
+#define EMULATOR_PAIR_OPERATOR(P, o) static inline P operator o(P a, P b) { return P(a.x o b.x, a.y o b.y); }
+#define EMULATOR_PAIR_TYPE(P, H) \
+  struct alignas(4) P { H x, y; P() {} P(H a, H b) : x(a), y(b) {} }; \
+  EMULATOR_PAIR_OPERATOR(P, +) EMULATOR_PAIR_OPERATOR(P, -) EMULATOR_PAIR_OPERATOR(P, *) EMULATOR_PAIR_OPERATOR(P, /) \
+  EMULATOR_PAIR1(P, operator-, -) EMULATOR_PAIR1(P, __habs2, __habs) \
+  EMULATOR_PAIR1(P, h2exp, hexp) EMULATOR_PAIR1(P, h2log, hlog) EMULATOR_PAIR1(P, h2sin, hsin) EMULATOR_PAIR1(P, h2cos, hcos) \
+  EMULATOR_PAIR1(P, h2tanh, htanh) EMULATOR_PAIR1(P, h2sqrt, hsqrt) EMULATOR_PAIR1(P, h2rsqrt, hrsqrt) EMULATOR_PAIR1(P, h2ceil, hceil) \
+  EMULATOR_PAIR1(P, h2floor, hfloor) EMULATOR_PAIR1(P, h2trunc, htrunc) EMULATOR_PAIR1(P, h2rint, hrint) \
+  EMULATOR_PAIR2(P, __hmax2, __hmax) EMULATOR_PAIR2(P, __hmin2, __hmin) EMULATOR_PAIR2(P, __hmax2_nan, __hmax_nan) EMULATOR_PAIR2(P, __hmin2_nan, __hmin_nan) \
+  static inline P __hfma2(P a, P b, P c) { return P(__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)); }
+EMULATOR_PAIR_TYPE(__half2, __half)
+EMULATOR_PAIR_TYPE(__nv_bfloat162, __nv_bfloat16)
+
 // ---- Float to integer, as the device does it: towards zero, beyond the range to its end, and a NaN to 0. To fewer than 32 bits
 // NVRTC converts to 32 (`cvt.rzi.s32.f32`) and takes the low ones; the conversions of halves end at the narrow range.
 template <class A, class B> struct EmulatorSame { static const bool value = false; };

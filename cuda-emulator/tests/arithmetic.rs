@@ -77,6 +77,38 @@ fn what_is_wider_than_f32_rounds_once() {
     assert_eq!(evaluate("fma_f16", fma, &up), [0x3C03]);
 }
 
+/// Each half of a pair, as the same function of one half gives it.
+#[test]
+fn pairs_are_two_halves() {
+    for (pair, half) in [("__half2", "__half"), ("__nv_bfloat162", "__nv_bfloat16")] {
+        for (n, (of_pair, of_half)) in [
+            ("p + q", "X + Y"),
+            ("p / q", "X / Y"),
+            ("-p", "-X"),
+            ("__habs2(p)", "__habs(X)"),
+            ("h2sqrt(p)", "hsqrt(X)"),
+            ("h2exp(p)", "hexp(X)"),
+            ("h2rint(p)", "hrint(X)"),
+            ("__hmax2(p, q)", "__hmax(X, Y)"),
+            ("__hmin2_nan(p, q)", "__hmin_nan(X, Y)"),
+            ("__hfma2(p, q, p)", "__hfma(X, Y, X)"),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let single = |x: &str, y: &str| of_half.replace('X', x).replace('Y', y);
+            let expression = format!(
+                "({{ {pair} p({half}(x), {half}(3.0f)), q({half}(0.7f), {half}(x)); {pair} r = {of_pair}; {half} l = {}, h = {}; \
+                 r.x.bits == l.bits && r.y.bits == h.bits && sizeof p == 4; }})",
+                single("p.x", "q.x"),
+                single("p.y", "q.y"),
+            );
+            let got = evaluate(&format!("pairs_{pair}_{n}"), &expression, &[1.3, 0.0, 65504.0, f32::NAN]);
+            assert_eq!(got, [1; 4], "{of_pair} of {pair}");
+        }
+    }
+}
+
 #[test]
 fn a_multiply_add_rounds_once_where_it_is_written_and_nowhere_else() {
     let x = 1.0 + 2f32.powi(-12);
