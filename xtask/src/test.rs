@@ -9,7 +9,7 @@ use crate::device::{self, Device, Wanted};
 use crate::environment::Environment;
 use crate::jobs::{self, Job};
 use crate::runtime::{HAS_EMULATOR, Runtime};
-use crate::{inspect, lint, skips::Skips, workspace};
+use crate::{emulator, inspect, lint, skips::Skips, workspace};
 
 /// Options of `cargo xtask test`.
 #[derive(Args)]
@@ -63,8 +63,13 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         // To the end even past a failure, which hides nothing of the others.
         let mut jobs = vec![Job::new("Clippy and packages", lint::commands())];
         if options.wanted.is_any() && device.runtime() == Runtime::Wgpu && HAS_EMULATOR {
-            let emulator = device::find(Wanted::device(Runtime::Emulator))?;
-            jobs.extend(emulated(&emulator, &skips, options)?);
+            match emulator::compiler() {
+                Ok(()) => {
+                    let emulator = device::find(Wanted::device(Runtime::Emulator))?;
+                    jobs.extend(emulated(&emulator, &skips, options)?);
+                }
+                Err(error) => is_good &= skips.add("tests on the emulator", &format!("{error:#}"), options.strict)?,
+            }
         }
         is_good &= jobs::run(jobs, &workspace::target()?.join("test-logs"))?;
     }
