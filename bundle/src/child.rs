@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -53,29 +53,49 @@ impl Drop for Group {
     }
 }
 
-/// Runs `command` to its end or for as long as `budget`, with a line of progress for `name` now and then.
+/// A program to run, and the file to which what it prints is appended.
+pub struct Task {
+    pub command: Command,
+    pub log: PathBuf,
+}
+
+/// Runs programs in their order, `at_once` of them at a time, to their ends or for as long as `budget`, with a line of progress
+/// for `name` now and then. Those for which there was no time are [`End::OutOfTime`] too.
 ///
 /// # Errors
 ///
-/// The program cannot be started, or the log not be written.
-pub fn run(name: &str, command: &mut Command, log: &Path, budget: Duration) -> Result<End> {
+/// A program cannot be started, or its log not be written.
+pub fn run(name: &str, tasks: Vec<Task>, at_once: usize, budget: Duration) -> Result<Vec<End>> {
     let started = Instant::now();
-    let mut group = Group::start(command, log)?;
     let mut told = started;
-    loop {
-        if let Some(status) = group.0.try_wait().context("asking whether a program has ended")? {
-            return Ok(End::Exited(status));
+    let total = tasks.len();
+    let mut ends = vec![End::OutOfTime; total];
+    let mut waiting = tasks.into_iter().enumerate();
+    let mut running: Vec<(usize, Group)> = Vec::new();
+    while !(running.is_empty() && waiting.len() == 0) && started.elapsed() < budget {
+        while running.len() < at_once
+            && let Some((index, mut task)) = waiting.next()
+        {
+            running.push((index, Group::start(&mut task.command, &task.log)?));
         }
-        if started.elapsed() >= budget {
-            return Ok(End::OutOfTime);
+        let mut left = Vec::new();
+        for (index, mut group) in running {
+            match group.0.try_wait().context("asking whether a program has ended")? {
+                Some(status) => ends[index] = End::Exited(status),
+                None => left.push((index, group)),
+            }
         }
+        running = left;
         if told.elapsed() >= PROGRESS {
             told = Instant::now();
-            let lines = read(log).lines().count();
-            println!("  {name}: {} s of {} s, {lines} lines in its log", started.elapsed().as_secs(), budget.as_secs());
+            let ended = total - running.len() - waiting.len();
+            println!("  {name}: {} s of {} s, {ended} of {total} ended", started.elapsed().as_secs(), budget.as_secs());
         }
-        thread::sleep(POLL);
+        if !running.is_empty() {
+            thread::sleep(POLL);
+        }
     }
+    Ok(ends)
 }
 
 /// What a log holds so far, which may be something else than text.
@@ -95,14 +115,18 @@ mod tests {
         path
     }
 
+    fn shell(script: &str, log: &Path) -> Task {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        Task { command, log: log.to_owned() }
+    }
+
     #[test]
     fn both_outputs_are_in_the_log() {
         let log = log("both");
-        let mut command = Command::new("sh");
-        command.args(["-c", "echo one; echo two >&2; exit 3"]);
-        let End::Exited(status) = run("both", &mut command, &log, Duration::from_secs(30)).expect("sh") else {
-            panic!("it takes no time")
-        };
+        let tasks = vec![shell("echo one; echo two >&2; exit 3", &log)];
+        let ends = run("both", tasks, 1, Duration::from_secs(30)).expect("sh");
+        let [End::Exited(status)] = ends[..] else { panic!("it takes no time") };
         assert_eq!(status.code(), Some(3));
         assert_eq!(read(&log), "one\ntwo\n");
     }
@@ -110,22 +134,43 @@ mod tests {
     #[test]
     fn children_of_a_child_end_with_the_budget() {
         let log = log("budget");
-        let mut command = Command::new("sh");
-        command.args(["-c", "sleep 100 & echo $!; wait"]);
         let started = Instant::now();
-        let end = run("budget", &mut command, &log, Duration::from_millis(500)).expect("sh");
+        let tasks = vec![shell("sleep 100 & echo $!; wait", &log)];
+        let ends = run("budget", tasks, 1, Duration::from_millis(500)).expect("sh");
         assert!(started.elapsed() < Duration::from_secs(50), "the children were waited for");
-        assert_eq!(end, End::OutOfTime);
+        assert_eq!(ends, [End::OutOfTime]);
         let grandchild = read(&log).trim().to_owned();
         assert!(!grandchild.is_empty());
-        // A process that was killed may wait for its parent, as a zombie.
-        let state = fs::read_to_string(format!("/proc/{grandchild}/stat")).unwrap_or_default();
-        assert!(state.is_empty() || state.contains(") Z"), "{state}");
+        // A process that was killed takes a moment to end, and may wait for its parent, as a zombie.
+        let state = || fs::read_to_string(format!("/proc/{grandchild}/stat")).unwrap_or_default();
+        let has_ended = || state().is_empty() || state().contains(") Z");
+        while !has_ended() {
+            assert!(started.elapsed() < Duration::from_secs(50), "{}", state());
+            thread::sleep(POLL);
+        }
+    }
+
+    #[test]
+    fn several_run_at_once_and_end_in_their_places() {
+        let [first, second, third] = ["first", "second", "third"].map(log);
+        // The first waits for the second.
+        let waits = format!("until grep -q two {}; do sleep 0.01; done", second.display());
+        let tasks = vec![shell(&waits, &first), shell("echo two; exit 2", &second), shell("sleep 100", &third)];
+        let ends = run("several", tasks, 2, Duration::from_secs(3)).expect("sh");
+        let codes: Vec<_> = ends
+            .iter()
+            .map(|end| match end {
+                End::Exited(status) => status.code(),
+                End::OutOfTime => None,
+            })
+            .collect();
+        assert_eq!(codes, [Some(0), Some(2), None]);
     }
 
     #[test]
     fn a_program_that_is_not_there_is_named() {
-        let error = run("none", &mut Command::new("/no/such"), &log("none"), Duration::from_secs(1));
+        let task = Task { command: Command::new("/no/such"), log: log("none") };
+        let error = run("none", vec![task], 1, Duration::from_secs(1));
         assert!(format!("{:#}", error.expect_err("it is not there")).contains("/no/such"));
     }
 }

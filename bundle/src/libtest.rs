@@ -1,5 +1,16 @@
 //! What a test program printed.
 
+use std::collections::BTreeMap;
+
+/// The tests that `--list` names, by their first module; those of no module have their own names there.
+pub fn by_module(list: &str) -> BTreeMap<&str, Vec<&str>> {
+    let mut modules: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for name in list.lines().filter_map(|line| line.strip_suffix(": test")) {
+        modules.entry(name.split("::").next().unwrap_or(name)).or_default().push(name);
+    }
+    modules
+}
+
 /// The tests of one program, as far as it came.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Tests {
@@ -53,6 +64,12 @@ impl Tests {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_is_split_by_modules() {
+        let modules = by_module("a::b: test\nprogram: test\na::c::d: test\n\n3 tests, 0 benchmarks\n");
+        assert_eq!(modules, BTreeMap::from([("a", vec!["a::b", "a::c::d"]), ("program", vec!["program"])]));
+    }
 
     #[test]
     fn every_outcome_is_counted() {

@@ -11,11 +11,12 @@ const LIBRARIES: [&str; 6] =
     ["/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu", "/usr/lib64", "/lib64", "/usr/lib", "/usr/local/lib"];
 
 /// Where the Vulkan loader finds NVIDIA's driver.
-const MANIFESTS: [&str; 4] = [
+const MANIFESTS: [&str; 5] = [
     "/usr/share/vulkan/icd.d/nvidia_icd.json",
     "/usr/share/vulkan/icd.d/nvidia_icd.x86_64.json",
     "/etc/vulkan/icd.d/nvidia_icd.json",
     "/etc/vulkan/icd.d/nvidia_icd.x86_64.json",
+    "/usr/local/nvidia/share/vulkan/icd.d/nvidia_icd.json",
 ];
 
 /// A runtime that the programs are built for.
@@ -88,6 +89,7 @@ impl Machine {
         let shown = |path: &Path| path.display().to_string();
         vec![
             format!("CUDA toolkit: {}", self.toolkit.as_deref().map_or("none found".to_owned(), shown)),
+            format!("NVIDIA driver: {}", driver_version().as_deref().unwrap_or("nvidia-smi does not tell")),
             format!("CUDA: {}", or_reason(self.cuda.clone().map(|()| "driver and NVRTC found".to_owned()))),
             format!("Vulkan: {}", or_reason(self.vulkan.clone().map(|path| path.display().to_string()))),
             format!("compute-sanitizer: {}", or_reason(self.sanitizer.as_deref().map(shown).map_err(Clone::clone))),
@@ -116,6 +118,14 @@ fn toolkit() -> Option<PathBuf> {
 /// A program in `PATH`.
 pub fn program(name: &str) -> Option<PathBuf> {
     listed("PATH").into_iter().map(|folder| folder.join(name)).find(|path| path.is_file())
+}
+
+/// The version of NVIDIA's driver, of the first GPU.
+fn driver_version() -> Option<String> {
+    let mut smi = Command::new(program("nvidia-smi")?);
+    let output = smi.args(["--query-gpu=driver_version", "--format=csv,noheader"]).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.lines().next().unwrap_or_default().trim().to_owned())
 }
 
 /// Whether the dynamic linker finds a library whose name starts with `name`, given `folders` beside its own.

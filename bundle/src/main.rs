@@ -26,7 +26,7 @@ use clap::Parser;
 use machine::Machine;
 use perform::Performer;
 use programs::Folders;
-use report::{Outcome, Report, Row, Verdict};
+use report::{Outcome, REPORT, Report, Row, Verdict, is_good};
 use stage::Stage;
 
 #[derive(Parser)]
@@ -40,7 +40,7 @@ struct Options {
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
 
-    /// The folder for report.md, goldens.json and the logs
+    /// The folder for report.md, report.json, goldens.json and logs.txt; what earlier calls have left there of other stages stays
     #[arg(long, default_value = "report")]
     out: PathBuf,
 
@@ -48,7 +48,7 @@ struct Options {
     #[arg(long)]
     keep: bool,
 
-    /// Print the stages and end
+    /// Print the stages with the time that each may take, and end
     #[arg(long)]
     list: bool,
 }
@@ -75,21 +75,23 @@ fn run(options: &Options) -> Result<bool> {
         Ok(stages) => stages,
         Err(error) => bail!(error),
     };
+    let total = Duration::from_secs_f64(60.0 * options.minutes);
     if options.list {
-        for stage in stages {
-            println!("{} ({})", stage.name, stage.group);
+        for (stage, budget) in stages.iter().zip(stage::budgets(total, &stages)) {
+            println!("{} ({}): {} s", stage.name, stage.group, budget.as_secs());
         }
         return Ok(true);
     }
     let program = env::current_exe().context("finding this program's own path")?;
     let bundle = program.parent().context("this program lies in no folder")?.to_owned();
     let folders = Folders::new(bundle, options.out.clone())?;
-    let deadline = Instant::now() + Duration::from_secs_f64(60.0 * options.minutes);
+    let deadline = Instant::now() + total;
     let machine = Machine::probe();
 
     let refusals: Vec<_> = stages.iter().map(|stage| Performer::refusal(&machine, stage)).collect();
     let names = stages.iter().map(|stage| stage.name).collect();
-    let mut report = Report { about: folders.about(), machine: machine.facts(), rows: Vec::new(), pending: names };
+    let mut report = Report::open(folders.results(), folders.about(), machine.facts(), names)?;
+    let mut outcomes = Vec::new();
     for (stage, _) in stages.iter().zip(&refusals).filter(|(_, refusal)| refusal.is_none()) {
         for program in stage.work.programs() {
             // Ahead of all budgets. What cannot be unpacked is the error of every stage that wants it.
@@ -97,8 +99,7 @@ fn run(options: &Options) -> Result<bool> {
         }
     }
     for (index, (&stage, refusal)) in stages.iter().zip(&refusals).enumerate() {
-        report.write(&folders.report())?;
-        report.pending.remove(0);
+        report.write(folders.results())?;
         let possible = stages[index..].iter().zip(&refusals[index..]).filter(|(_, refusal)| refusal.is_none());
         let possible: Vec<Stage> = possible.map(|(stage, _)| *stage).collect();
         let row = match refusal {
@@ -111,24 +112,26 @@ fn run(options: &Options) -> Result<bool> {
             ),
         };
         println!("{}: {}: {}", row.name, row.result.outcome.name(), row.result.detail);
-        report.rows.push(row);
+        outcomes.push(row.result.outcome);
+        report.add(row);
+        folders.gather_logs(stage.name)?;
     }
-    report.write(&folders.report())?;
+    report.write(folders.results())?;
     if !options.keep {
         perform::clean(&folders)?;
     }
-    println!("{}", folders.report().display());
-    Ok(report.is_good())
+    println!("{}", folders.results().join(REPORT).display());
+    Ok(is_good(&outcomes))
 }
 
 fn not_possible(stage: Stage, reason: &str) -> Row {
     let result = Verdict { outcome: Outcome::NotPossible, detail: reason.to_owned(), section: String::new() };
-    Row { name: stage.name, took: Duration::ZERO, budget: Duration::ZERO, result }
+    Row { name: stage.name.to_owned(), took: Duration::ZERO, budget: Duration::ZERO, result }
 }
 
 fn perform(stage: Stage, budget: Duration, machine: &Machine, folders: &Folders) -> Row {
     println!("{}: up to {} s", stage.name, budget.as_secs());
     let started = Instant::now();
     let result = Performer { machine, folders, stage, deadline: started + budget }.perform();
-    Row { name: stage.name, took: started.elapsed(), budget, result }
+    Row { name: stage.name.to_owned(), took: started.elapsed(), budget, result }
 }

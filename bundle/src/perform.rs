@@ -1,19 +1,21 @@
 //! What each stage does.
 
 use std::fs;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::child::{self, End, Group};
+use crate::child::{self, End, Group, Task};
 use crate::golden;
-use crate::libtest::Tests;
+use crate::libtest::{self, Tests};
 use crate::machine::{self, Machine, Runtime};
 use crate::programs::Folders;
 use crate::report::{Outcome, Verdict, benchmark_table};
-use crate::stage::{Program, SANITIZED, SOURCE_TESTS, Stage, Work};
+use crate::stage::{Program, SANITIZED, Stage, Work};
 
 /// The exit status of compute-sanitizer where it has found something.
 const FOUND: &str = "86";
@@ -53,7 +55,7 @@ impl Performer<'_> {
         }
         match self.stage.work {
             Work::Device => self.device(),
-            Work::Tests { program, filters } => self.tests(program, filters),
+            Work::Tests { program, filters, left_out } => self.tests(program, filters, left_out),
             Work::Goldens => self.goldens(),
             Work::UnderLoad { filters } => self.under_load(filters),
             Work::Sanitizer { tool } => self.sanitizer(tool),
@@ -84,23 +86,35 @@ impl Performer<'_> {
         command
     }
 
-    fn run(&self, command: &mut Command) -> Result<End> {
-        child::run(self.stage.name, command, &self.log(), self.left())
+    /// Runs one program, with what it prints in the stage's log.
+    fn run(&self, command: Command) -> Result<End> {
+        self.run_in(command, self.log())
     }
 
-    /// One of the suite's programs or an example, with what it printed.
-    fn suite_program(&self, name: &str, arguments: &[&str], log: &Path) -> Result<(End, String)> {
+    fn run_in(&self, command: Command, log: PathBuf) -> Result<End> {
+        let ends = self.run_all(vec![Task { command, log }])?;
+        Ok(ends[0])
+    }
+
+    /// Runs programs, as many at a time as there are cores.
+    fn run_all(&self, tasks: Vec<Task>) -> Result<Vec<End>> {
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        child::run(self.stage.name, tasks, cores, self.left())
+    }
+
+    /// One of the suite's programs or an example.
+    fn suite_program(&self, name: &str, arguments: &[&str]) -> Result<Command> {
         let mut command = self.command(&self.folders.program(Program::Suite)?);
         command.args(["--exact", "program", "--nocapture", "--test-threads=1"]);
         command.env("BURN_DETERMINISTIC_PROGRAM", name).env("BURN_DETERMINISTIC_ARGUMENTS", arguments.join("\n"));
-        let end = child::run(self.stage.name, &mut command, log, self.left())?;
-        Ok((end, child::read(log)))
+        Ok(command)
     }
 
     /// The runtime, the device and its driver, as goldens name them; nothing where time ran out.
     fn driver(&self) -> Result<Option<String>> {
         let log = self.folders.log(&format!("{}.driver", self.stage.name));
-        let (end, text) = self.suite_program("driver", &[], &log)?;
+        let end = self.run_in(self.suite_program("driver", &[])?, log.clone())?;
+        let text = child::read(&log);
         match (end, golden::reported(&text, "driver")) {
             (End::OutOfTime, _) => Ok(None),
             (_, Some(driver)) if end.is_success() && self.stage.runtime.has(driver) => Ok(Some(driver.to_owned())),
@@ -116,7 +130,7 @@ impl Performer<'_> {
             (Runtime::Vulkan, _) => String::new(),
             (_, None) => "There is no nvidia-smi in PATH.\n".to_owned(),
             (_, Some(program)) => {
-                self.run(&mut self.command(&program))?;
+                self.run(self.command(&program))?;
                 format!("```text\n{}```\n", child::read(&self.log()))
             }
         };
@@ -128,24 +142,37 @@ impl Performer<'_> {
         })
     }
 
-    fn tests(&self, program: Program, filters: &[&str]) -> Result<Verdict> {
-        let mut command = self.command(&self.folders.program(program)?);
-        command.args(filters);
-        if program == Program::Kernels {
-            command.args(SOURCE_TESTS.iter().flat_map(|name| ["--skip", name]));
-        }
-        let end = self.run(&mut command)?;
-        let mut verdict = self.judge_tests(end);
-        if program == Program::Kernels && filters.is_empty() {
-            let left_out = "Left out, because they read this repository's sources: ";
-            verdict.section += &format!("{left_out}`{}`.\n", SOURCE_TESTS.join("`, `"));
+    fn tests(&self, program: Program, filters: &[&str], left_out: &[&str]) -> Result<Verdict> {
+        let path = self.folders.program(program)?;
+        let mut list = self.command(&path);
+        list.args(filters).args(left_out.iter().flat_map(|name| ["--skip", name])).arg("--list");
+        let list = list.output().with_context(|| format!("listing the tests of {}", program.name()))?;
+        let list = String::from_utf8_lossy(&list.stdout);
+        let modules = libtest::by_module(&list);
+        let log_of = |module: &str| self.folders.log(&format!("{}.{module}", self.stage.name));
+        let task = |(module, names): (&&str, &Vec<&str>)| {
+            let mut command = self.command(&path);
+            // Each of the programs beside it has as many threads.
+            command.args(["--test-threads=2", "--exact"]).args(names);
+            Task { command, log: log_of(module) }
+        };
+        let ends = self.run_all(modules.iter().map(task).collect())?;
+        let total = modules.values().map(Vec::len).sum();
+        let text: String = modules.keys().map(|module| child::read(&log_of(module))).collect();
+        let mut verdict = self.judge_tests(worst(&ends), &Tests { total, ..Tests::parse(&text) }, &text);
+        if !left_out.is_empty() {
+            verdict.section += &format!("Left out, being sources' or other stages': `{}`.\n", left_out.join("`, `"));
         }
         Ok(verdict)
     }
 
-    fn judge_tests(&self, end: End) -> Verdict {
+    /// The stage's log, and the tests in it.
+    fn logged_tests(&self) -> (Tests, String) {
         let text = child::read(&self.log());
-        let tests = Tests::parse(&text);
+        (Tests::parse(&text), text)
+    }
+
+    fn judge_tests(&self, end: End, tests: &Tests, text: &str) -> Verdict {
         let skipped = child::read(&self.skips());
         let mut lines: Vec<_> = skipped.lines().collect();
         lines.sort_unstable();
@@ -161,7 +188,7 @@ impl Performer<'_> {
             _ => Outcome::Failed,
         };
         if outcome == Outcome::Failed {
-            section += &format!("\n```text\n{}```\n", tail(&text, 60));
+            section += &format!("\n```text\n{}```\n", failures(text));
         }
         Verdict { outcome, detail: format!("{detail}{}", how(end)), section }
     }
@@ -174,16 +201,11 @@ impl Performer<'_> {
             return Ok(out_of_time(format!("0 of {count} trainings"), String::new()));
         };
         let known = goldens.get(&driver);
+        let mut runs = self.trained_twice(&trainings)?.into_iter();
         let (mut done, mut faults, mut matched) = (0, 0, 0);
         let mut section = format!("Driver: `{driver}`\n\n| training | digest | |\n|---|---|---|\n");
         for training in &trainings {
-            let Some([one, other]) = self.trained_twice(training)? else {
-                let detail = format!("{done} of {count} trainings, {faults} with a fault");
-                return Ok(match faults {
-                    0 => out_of_time(detail, section),
-                    _ => failed(detail, section),
-                });
-            };
+            let (Some(Some(one)), Some(Some(other))) = (runs.next(), runs.next()) else { continue };
             done += 1;
             let expected = known.and_then(|known| known.get(training));
             let (shown, remark, is_fault) = match (one, other, expected) {
@@ -202,35 +224,44 @@ impl Performer<'_> {
             section += &format!("| `{training}` | `{shown}` | {remark} |\n");
             println!("  {training}: {shown} {remark}");
         }
-        let detail = format!(
-            "{} of {count} trainings end twice in the same weights, {matched} as recorded before; digests in goldens.json",
-            count - faults
-        );
-        Ok(match faults {
-            0 => Verdict { outcome: Outcome::Passed, detail, section },
+        let detail = match count - done {
+            0 => format!(
+                "{} of {count} trainings end twice in the same weights, {matched} as recorded before; digests in \
+                 goldens.json",
+                count - faults
+            ),
+            _ => format!("{done} of {count} trainings, {faults} with a fault"),
+        };
+        Ok(match (faults, count - done) {
+            (0, 0) => Verdict { outcome: Outcome::Passed, detail, section },
+            (0, _) => out_of_time(detail, section),
             _ => failed(detail, section),
         })
     }
 
-    /// The digests of two runs, the second with threads that prepare samples; nothing where time ran out.
-    fn trained_twice(&self, training: &str) -> Result<Option<[Result<String, String>; 2]>> {
-        let mut words = training.split(' ');
-        let name = words.next().unwrap_or_default();
-        let arguments: Vec<_> = words.collect();
-        let mut digests = Vec::new();
-        for workers in ["0", "2"] {
-            let out = self.folders.work().join("training");
+    /// The digests of two runs of each training, the second with threads that prepare samples; nothing where time ran out.
+    fn trained_twice(&self, trainings: &[String]) -> Result<Vec<Option<Result<String, String>>>> {
+        let mut tasks = Vec::new();
+        for (training, workers) in trainings.iter().flat_map(|training| [(training, "0"), (training, "2")]) {
+            let mut words = training.split(' ');
+            let name = words.next().unwrap_or_default();
+            let out = self.folders.work().join(format!("{name}-{workers}"));
             let out = out.to_str().context("the folder of the results has a name that is no text")?;
+            let arguments: Vec<_> = words.chain(["--workers", workers, "--out", out]).collect();
             let log = self.folders.log(&format!("{}.{name}.{workers}-workers", self.stage.name));
-            let arguments = [&arguments[..], &["--workers", workers, "--out", out]].concat();
-            let (end, text) = self.suite_program(name, &arguments, &log)?;
-            digests.push(match (end, golden::reported(&text, "digest")) {
-                (End::OutOfTime, _) => return Ok(None),
-                (_, Some(digest)) if end.is_success() => Ok(digest.to_owned()),
-                _ => Err(last_line(&text)),
-            });
+            tasks.push(Task { command: self.suite_program(name, &arguments)?, log });
         }
-        Ok(digests.try_into().ok())
+        let logs: Vec<_> = tasks.iter().map(|task| task.log.clone()).collect();
+        let ends = self.run_all(tasks)?;
+        let digest = |(end, log): (End, &PathBuf)| {
+            let text = child::read(log);
+            match (end, golden::reported(&text, "digest")) {
+                (End::OutOfTime, _) => None,
+                (_, Some(digest)) if end.is_success() => Some(Ok(digest.to_owned())),
+                _ => Some(Err(last_line(&text))),
+            }
+        };
+        Ok(ends.into_iter().zip(&logs).map(digest).collect())
     }
 
     fn under_load(&self, filters: &[&str]) -> Result<Verdict> {
@@ -241,9 +272,12 @@ impl Performer<'_> {
         load.env("BURN_DETERMINISTIC_SKIPPED", "/dev/null");
         let load_log = self.folders.log(&format!("{}.load", self.stage.name));
         let load = Group::start(&mut load, &load_log)?;
-        let end = self.run(self.command(&suite).args(filters))?;
+        let mut tests = self.command(&suite);
+        tests.args(filters);
+        let end = self.run(tests)?;
         drop(load);
-        let mut verdict = self.judge_tests(end);
+        let (tests, text) = self.logged_tests();
+        let mut verdict = self.judge_tests(end, &tests, &text);
         let worked = Tests::parse(&child::read(&load_log)).passed;
         verdict.detail += &format!("; beside them {worked} tests of the kernels");
         Ok(verdict)
@@ -255,13 +289,15 @@ impl Performer<'_> {
         let mut command = self.command(sanitizer);
         command.args(["--tool", tool, "--error-exitcode", FOUND]).arg(kernels);
         command.args(["--test-threads=1", "--exact"]).args(SANITIZED);
-        let end = self.run(&mut command)?;
-        let mut verdict = self.judge_tests(end);
-        let text = child::read(&self.log());
+        // Each buffer is an allocation of its own: the tool knows allocations.
+        command.env("BURN_DETERMINISTIC_DEDICATED", "1");
+        let end = self.run(command)?;
+        let (tests, text) = self.logged_tests();
+        let mut verdict = self.judge_tests(end, &tests, &text);
         let summaries: Vec<_> = text.lines().filter(|line| line.contains("SUMMARY:")).collect();
         verdict.detail +=
             &format!("; {}", summaries.last().copied().unwrap_or("no summary").trim_start_matches('=').trim());
-        let total = Tests::parse(&text).total;
+        let total = tests.total;
         if verdict.outcome == Outcome::Passed && (total != SANITIZED.len() || summaries.is_empty()) {
             verdict.outcome = Outcome::Failed;
             verdict.detail +=
@@ -276,7 +312,7 @@ impl Performer<'_> {
         if self.left() < AMPLE {
             command.args(["--samples", "5", "--trainings", "1"]);
         }
-        let end = self.run(&mut command)?;
+        let end = self.run(command)?;
         let text = child::read(&self.log());
         let table = benchmark_table(&text);
         let detail = format!("{} rows{}", table.lines().filter(|line| line.starts_with("| ")).count() - 1, how(end));
@@ -296,12 +332,30 @@ fn out_of_time(detail: String, section: String) -> Verdict {
     Verdict { outcome: Outcome::OutOfTime, detail, section }
 }
 
+/// How several programs ended: as the first that ended by itself and badly, or as one that had no time, or well.
+fn worst(ends: &[End]) -> End {
+    let bad = |end: &&End| !end.is_success();
+    let by_itself = |end: &&End| bad(end) && **end != End::OutOfTime;
+    let worst = ends.iter().find(by_itself).or_else(|| ends.iter().find(bad)).or(ends.first());
+    worst.copied().unwrap_or(End::OutOfTime)
+}
+
 /// How a program ended, where not well.
 fn how(end: End) -> String {
     match end {
         End::Exited(status) if status.success() => String::new(),
         End::Exited(status) => format!("; {status}"),
         End::OutOfTime => "; stopped when its time ran out".to_owned(),
+    }
+}
+
+/// What failed tests printed, or the end where none has.
+fn failures(text: &str) -> String {
+    let parts = text.split("\nfailures:\n").skip(1).map(|part| part.split("\ntest result: ").next().unwrap_or(part));
+    let failures: String = parts.collect();
+    match failures.is_empty() {
+        true => tail(text, 60),
+        false => tail(&failures, 200),
     }
 }
 
@@ -332,6 +386,14 @@ mod tests {
         assert_eq!(last_line("a\nError: no GPU\nbye\n\n"), "Error: no GPU");
         assert_eq!(last_line("a\nbye\n\n"), "bye");
         assert_eq!(last_line(""), "it printed nothing");
+    }
+
+    #[test]
+    fn what_failed_tests_printed_is_shown() {
+        let text =
+            "running 1 test\n\nfailures:\n\n---- a stdout ----\nno\n\nfailures:\n    a\n\ntest result: FAILED.\n";
+        assert_eq!(failures(text), "\n---- a stdout ----\nno\n    a\n");
+        assert_eq!(failures("killed\n"), "killed\n");
     }
 
     #[test]

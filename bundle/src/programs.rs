@@ -1,7 +1,7 @@
 //! The bundle's folder: its programs, compressed by xz, and what they need.
 
 use std::fs::{self, File};
-use std::io::{BufReader, BufWriter};
+use std::io::{self, BufReader, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -16,16 +16,15 @@ pub struct Folders {
 }
 
 impl Folders {
-    /// Makes `results` with folders for logs, programs and caches; the logs of an earlier run are removed.
+    /// Makes `results` with a folder for programs, caches and the logs of the present stage.
     pub fn new(bundle: PathBuf, results: PathBuf) -> Result<Self> {
         let folders = Self { bundle, results };
-        for name in ["logs", "work"] {
-            let folder = folders.results.join(name);
-            if folder.exists() {
-                fs::remove_dir_all(&folder).with_context(|| format!("removing {}", folder.display()))?;
-            }
-            fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
+        let work = folders.work();
+        if work.exists() {
+            fs::remove_dir_all(&work).with_context(|| format!("removing {}", work.display()))?;
         }
+        let logs = work.join("logs");
+        fs::create_dir_all(&logs).with_context(|| format!("creating {}", logs.display()))?;
         // Programs run in another folder.
         let results = fs::canonicalize(&folders.results).context("finding the folder of the results")?;
         Ok(Self { results, ..folders })
@@ -42,8 +41,9 @@ impl Folders {
         fs::read_to_string(&path).unwrap_or_else(|error| format!("{}: {error}", path.display()))
     }
 
-    pub fn report(&self) -> PathBuf {
-        self.results.join("report.md")
+    /// The folder for what is left at the end: a few files, because some machines give back no more.
+    pub fn results(&self) -> &Path {
+        &self.results
     }
 
     /// The digests of this run.
@@ -52,7 +52,28 @@ impl Folders {
     }
 
     pub fn log(&self, name: &str) -> PathBuf {
-        self.results.join("logs").join(format!("{name}.txt"))
+        self.work().join("logs").join(format!("{name}.txt"))
+    }
+
+    /// Appends the logs of a stage to the one file that is left of them.
+    pub fn gather_logs(&self, stage: &str) -> Result<()> {
+        let path = self.results.join("logs.txt");
+        let all = File::options().create(true).append(true).open(&path);
+        let mut all = all.with_context(|| format!("opening {}", path.display()))?;
+        let folder = self.work().join("logs");
+        let entries = fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))?;
+        let mut logs =
+            entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>().context("reading a folder")?;
+        logs.sort_unstable();
+        for log in logs {
+            let name = log.file_stem().unwrap_or_default().display().to_string();
+            let text = fs::read(&log).with_context(|| format!("reading {}", log.display()))?;
+            write!(all, "\n==== {stage}: {name}\n\n")
+                .and_then(|()| all.write_all(&text))
+                .with_context(|| format!("writing {}", path.display()))?;
+            fs::remove_file(&log).with_context(|| format!("removing {}", log.display()))?;
+        }
+        Ok(())
     }
 
     /// Where programs run and leave their caches.
@@ -86,6 +107,22 @@ fn unpack(packed: &Path, program: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn logs_end_in_one_file() {
+        let folder = std::env::temp_dir().join(format!("bundle-{}-logs", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        let gather = |stage: &str| {
+            let folders = Folders::new(folder.clone(), folder.join("results")).expect("a temporary folder");
+            fs::write(folders.log(stage), format!("said by {stage}\n")).expect("a temporary folder");
+            folders.gather_logs(stage).expect("a temporary folder");
+        };
+        gather("kernels");
+        gather("suite");
+        let text = fs::read_to_string(folder.join("results/logs.txt")).expect("it was written");
+        assert_eq!(text, "\n==== kernels: kernels\n\nsaid by kernels\n\n==== suite: suite\n\nsaid by suite\n");
+        let _ = fs::remove_dir_all(&folder);
+    }
 
     #[test]
     fn a_damaged_program_is_an_error_that_names_it() {

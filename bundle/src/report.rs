@@ -1,14 +1,19 @@
-//! The report: one Markdown file, written anew after every stage.
+//! The report: one Markdown file, written anew after every stage, and its rows in a file that a later call reads.
 
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+
+/// The report's file, and that of its rows.
+pub const REPORT: &str = "report.md";
+const ROWS: &str = "report.json";
 
 /// How a stage ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     Passed,
     Failed,
@@ -28,6 +33,7 @@ impl Outcome {
 }
 
 /// What a stage has come to.
+#[derive(Serialize, Deserialize)]
 pub struct Verdict {
     pub outcome: Outcome,
     /// One line.
@@ -37,31 +43,63 @@ pub struct Verdict {
 }
 
 /// A row of the table.
+#[derive(Serialize, Deserialize)]
 pub struct Row {
-    pub name: &'static str,
+    pub name: String,
     pub took: Duration,
     pub budget: Duration,
     pub result: Verdict,
 }
 
 /// All that is known so far.
+#[derive(Serialize, Deserialize)]
 pub struct Report {
     pub about: String,
     pub machine: Vec<String>,
     pub rows: Vec<Row>,
     /// The stages that are still to run.
+    #[serde(skip)]
     pub pending: Vec<&'static str>,
 }
 
 impl Report {
-    /// Whether all that could run has passed, and something could.
-    pub fn is_good(&self) -> bool {
-        let has = |outcome| self.rows.iter().any(|row| row.result.outcome == outcome);
-        has(Outcome::Passed) && !has(Outcome::Failed) && !has(Outcome::OutOfTime)
+    /// A report with the rows that earlier calls have left in `folder`.
+    ///
+    /// # Errors
+    ///
+    /// They are of another bundle or machine.
+    pub fn open(folder: &Path, about: String, machine: Vec<String>, pending: Vec<&'static str>) -> Result<Self> {
+        let mut report = Self { about, machine, rows: Vec::new(), pending };
+        let path = folder.join(ROWS);
+        if path.exists() {
+            let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+            let earlier: Self =
+                serde_json::from_str(&text).with_context(|| format!("{} holds no rows of a report", path.display()))?;
+            ensure!(
+                earlier.about == report.about && earlier.machine == report.machine,
+                "{} is the report of another bundle or machine: name another folder by `--out`",
+                folder.display()
+            );
+            report.rows = earlier.rows;
+        }
+        Ok(report)
     }
 
-    pub fn write(&self, path: &Path) -> Result<()> {
-        fs::write(path, self.markdown()).with_context(|| format!("writing {}", path.display()))
+    /// Adds the row of a stage that has ended, in place of one that an earlier call has left.
+    pub fn add(&mut self, row: Row) {
+        self.pending.retain(|name| *name != row.name);
+        self.rows.retain(|earlier| earlier.name != row.name);
+        self.rows.push(row);
+    }
+
+    /// Writes both files.
+    pub fn write(&self, folder: &Path) -> Result<()> {
+        let rows = serde_json::to_string_pretty(self).context("spelling a report")?;
+        for (name, text) in [(REPORT, self.markdown()), (ROWS, rows)] {
+            let path = folder.join(name);
+            fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
+        }
+        Ok(())
     }
 
     fn markdown(&self) -> String {
@@ -76,15 +114,22 @@ impl Report {
             let (took, budget) = (took.as_secs_f64(), budget.as_secs());
             let _ = writeln!(text, "| {name} | {} | {took:.1} s | {budget} s | {detail} |", result.outcome.name());
         }
-        for name in &self.pending {
+        let has_row = |name: &&str| self.rows.iter().any(|row| row.name == *name);
+        for name in self.pending.iter().filter(|name| !has_row(name)) {
             let _ = writeln!(text, "| {name} | not yet run | | | |");
         }
-        text += "\nWhat each stage printed is in `logs`.\n";
+        text += "\nWhat each stage printed is in `logs.txt`.\n";
         for row in self.rows.iter().filter(|row| !row.result.section.is_empty()) {
             let _ = write!(text, "\n## {}\n\n{}\n", row.name, row.result.section.trim_end());
         }
         text
     }
+}
+
+/// Whether all that could run has passed, and something could.
+pub fn is_good(outcomes: &[Outcome]) -> bool {
+    let has = |outcome| outcomes.contains(&outcome);
+    has(Outcome::Passed) && !has(Outcome::Failed) && !has(Outcome::OutOfTime)
 }
 
 /// The table that the benchmark printed; where it did not come to its end, the rows so far.
@@ -105,7 +150,7 @@ mod tests {
 
     fn row(name: &'static str, outcome: Outcome) -> Row {
         let result = Verdict { outcome, detail: "a | b".to_owned(), section: String::new() };
-        Row { name, took: Duration::from_millis(1500), budget: Duration::from_secs(60), result }
+        Row { name: name.to_owned(), took: Duration::from_millis(1500), budget: Duration::from_secs(60), result }
     }
 
     fn report(outcomes: &[Outcome]) -> Report {
@@ -116,10 +161,29 @@ mod tests {
     #[test]
     fn it_is_good_if_all_that_could_run_has_passed() {
         use Outcome::*;
-        assert!(report(&[Passed, NotPossible]).is_good());
+        assert!(is_good(&[Passed, NotPossible]));
         for others in [&[NotPossible][..], &[Passed, Failed], &[Passed, OutOfTime], &[]] {
-            assert!(!report(others).is_good(), "{others:?}");
+            assert!(!is_good(others), "{others:?}");
         }
+    }
+
+    #[test]
+    fn a_later_call_keeps_the_rows_of_other_stages() {
+        let folder = std::env::temp_dir().join(format!("bundle-{}-report", std::process::id()));
+        fs::create_dir_all(&folder).expect("a temporary folder");
+        let open = |about: &str| Report::open(&folder, about.to_owned(), vec!["CUDA: found".to_owned()], vec!["bench"]);
+        let mut first = open("commit: 12").expect("an empty folder");
+        first.add(row("kernels", Outcome::Passed));
+        first.add(row("bench", Outcome::OutOfTime));
+        first.write(&folder).expect("a temporary folder");
+        let mut second = open("commit: 12").expect("a report of this bundle");
+        assert!(second.markdown().contains("| bench | out of time |"), "{}", second.markdown());
+        second.add(row("bench", Outcome::Passed));
+        let names: Vec<_> = second.rows.iter().map(|row| (row.name.as_str(), row.result.outcome)).collect();
+        assert_eq!(names, [("kernels", Outcome::Passed), ("bench", Outcome::Passed)]);
+        let error = open("commit: 34").err().expect("another bundle").to_string();
+        assert!(error.contains("--out"), "{error}");
+        let _ = fs::remove_dir_all(&folder);
     }
 
     #[test]

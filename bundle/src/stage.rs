@@ -9,9 +9,10 @@ use crate::machine::Runtime;
 pub enum Work {
     /// Asks the device for its name and the driver's.
     Device,
-    /// Runs the tests of a program whose names contain one of the filters, or all.
-    Tests { program: Program, filters: &'static [&'static str] },
-    /// Trains each example twice and compares the digests with each other and with those recorded.
+    /// Runs the tests of a program whose names contain one of the filters, or all, without those whose names contain one of
+    /// `left_out`. Each module runs in a process of its own, several at once: a process compiles its kernels one by one.
+    Tests { program: Program, filters: &'static [&'static str], left_out: &'static [&'static str] },
+    /// Trains each example twice, several at once, and compares the digests with each other and with those recorded.
     Goldens,
     /// Runs tests of the suite beside a program that keeps the device busy.
     UnderLoad { filters: &'static [&'static str] },
@@ -64,9 +65,8 @@ pub struct Stage {
     share: u32,
 }
 
-/// Tests of the kernels that read this repository's sources, at the place where they were built.
-pub const SOURCE_TESTS: [&str; 2] =
-    ["forbidden::", "plans::a_forced_plan_that_does_not_apply_is_an_error_in_every_family"];
+/// Tests of the kernels that read this repository's sources, at the place where they were built. The suite has none.
+pub const SOURCE_TESTS: &str = "sources::";
 
 /// Tests of the kernels that are short, and among them launch kernels with shared memory, barriers and many blocks.
 pub const SANITIZED: [&str; 9] = [
@@ -83,10 +83,16 @@ pub const SANITIZED: [&str; 9] = [
 
 /// All stages, in the order in which they run.
 pub const STAGES: [Stage; 16] = {
-    const ALL: &[&str] = &[];
-    const KNOWN: Work = Work::Tests { program: Program::Kernels, filters: &["known_answer::"] };
-    const KERNELS: Work = Work::Tests { program: Program::Kernels, filters: ALL };
-    const SUITE: Work = Work::Tests { program: Program::Suite, filters: ALL };
+    const KNOWN: Work = Work::Tests { program: Program::Kernels, filters: &["known_answer::"], left_out: &[] };
+    const KERNELS: Work = Work::Tests { program: Program::Kernels, filters: &[], left_out: &[SOURCE_TESTS] };
+    // What is left out the stages `goldens` and `repeats` do.
+    const SUITE: Work = Work::Tests {
+        program: Program::Suite,
+        filters: &[],
+        left_out: &["ends_in_the_same_weights", "repeatability::"],
+    };
+    const VULKAN_SUITE: Work =
+        Work::Tests { program: Program::Suite, filters: &[], left_out: &["ends_in_the_same_weights"] };
     const fn on_cuda(name: &'static str, group: &'static str, work: Work, share: u32) -> Stage {
         Stage { name, group, runtime: Runtime::Cuda, work, share }
     }
@@ -99,14 +105,14 @@ pub const STAGES: [Stage; 16] = {
     [
         on_cuda("device", "device", Work::Device, 2),
         on_cuda("known-answer", "known-answer", KNOWN, 2),
+        on_cuda("goldens", "goldens", Work::Goldens, 10),
         on_cuda("kernels", "kernels", KERNELS, 12),
         on_cuda("suite", "suite", SUITE, 24),
-        on_cuda("goldens", "goldens", Work::Goldens, 10),
         on_vulkan("vulkan-device", Work::Device, 1),
         on_vulkan("vulkan-known-answer", KNOWN, 1),
-        on_vulkan("vulkan-kernels", KERNELS, 5),
-        on_vulkan("vulkan-suite", SUITE, 10),
         on_vulkan("vulkan-goldens", Work::Goldens, 5),
+        on_vulkan("vulkan-kernels", KERNELS, 5),
+        on_vulkan("vulkan-suite", VULKAN_SUITE, 10),
         on_cuda("repeats", "repeats", Work::UnderLoad { filters: &["repeatability::"] }, 8),
         sanitizer("sanitizer-memcheck", "memcheck"),
         sanitizer("sanitizer-racecheck", "racecheck"),
@@ -130,6 +136,17 @@ pub fn chosen(only: &[String]) -> Result<Vec<Stage>, String> {
     }
     let wanted = |stage: &&Stage| only.is_empty() || only.iter().any(|name| is(stage, name));
     Ok(STAGES.iter().filter(wanted).copied().collect())
+}
+
+/// What each stage may take of `total` where all take their whole time.
+pub fn budgets(total: Duration, stages: &[Stage]) -> Vec<Duration> {
+    let mut left = total;
+    let each = (0..stages.len()).map(|first| {
+        let budget = budget(left, &stages[first..]);
+        left -= budget;
+        budget
+    });
+    each.collect()
 }
 
 /// The first stage's part of `left`: what a stage does not use is there for those after it.
@@ -159,24 +176,47 @@ mod tests {
     #[test]
     fn budgets_use_up_the_time_and_no_more() {
         let total = Duration::from_secs(1500);
-        let mut left = total;
-        for first in 0..STAGES.len() {
-            let budget = budget(left, &STAGES[first..]);
-            assert!(budget > Duration::from_secs(5), "{}: {budget:?}", STAGES[first].name);
-            left -= budget;
+        let budgets = budgets(total, &STAGES);
+        for (stage, budget) in STAGES.iter().zip(&budgets) {
+            assert!(*budget > Duration::from_secs(5), "{}: {budget:?}", stage.name);
         }
-        assert!(left < Duration::from_millis(1), "{left:?}");
+        assert!(total - budgets.iter().sum::<Duration>() < Duration::from_millis(1), "{budgets:?}");
     }
 
     #[test]
     fn tests_by_name_are_there() {
         let tests = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernels/tests");
-        for name in SANITIZED.iter().chain(&SOURCE_TESTS).filter(|name| !name.ends_with("::")) {
+        for name in SANITIZED {
             let (module, function) = name.rsplit_once("::").expect("a test in a module");
             let file = tests.join(module.replace("::", "/") + ".rs");
             let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
             assert!(text.contains(&format!("#[test]\nfn {function}()")), "{name} is not in {}", file.display());
         }
+    }
+
+    #[test]
+    fn tests_that_read_sources_are_left_out() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let left_out = root.join("kernels/tests").join(SOURCE_TESTS.trim_end_matches("::"));
+        // Of goldens the bundle names a file of its own.
+        let exceptions = [root.join("tests/examples/golden.rs")];
+        let mut folders = vec![root.join("kernels/tests"), root.join("tests")];
+        let mut readers = 0;
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(&folder).expect("a folder of tests") {
+                let path = entry.expect("an entry").path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|extension| extension == "rs")
+                    && std::fs::read_to_string(&path).expect("a source").contains("env!(\"CARGO_MANIFEST_DIR\")")
+                {
+                    let is_known = path.starts_with(&left_out) || exceptions.contains(&path);
+                    assert!(is_known, "{} would read sources that a bundle has not", path.display());
+                    readers += 1;
+                }
+            }
+        }
+        assert!(readers > exceptions.len());
     }
 
     #[test]

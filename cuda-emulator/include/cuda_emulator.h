@@ -193,7 +193,24 @@ EMULATOR_HALF_TYPE(__half, emulator_to_f16, emulator_from_f16)
 EMULATOR_HALF_TYPE(__nv_bfloat16, emulator_to_bf16, emulator_from_bf16)
 typedef __half half;
 
-// ---- Float to integer, as the device does it: towards zero, beyond the range to its end, and a NaN to 0.
+// ---- Pairs of halves, one after the other.
+#define EMULATOR_PAIR1(P, n, of) static inline P n(P a) { return P(of(a.x), of(a.y)); }
+#define EMULATOR_PAIR2(P, n, of) static inline P n(P a, P b) { return P(of(a.x, b.x), of(a.y, b.y)); }
+#define EMULATOR_PAIR_OPERATOR(P, o) static inline P operator o(P a, P b) { return P(a.x o b.x, a.y o b.y); }
+#define EMULATOR_PAIR_TYPE(P, H) \
+  struct alignas(4) P { H x, y; P() {} P(H a, H b) : x(a), y(b) {} }; \
+  EMULATOR_PAIR_OPERATOR(P, +) EMULATOR_PAIR_OPERATOR(P, -) EMULATOR_PAIR_OPERATOR(P, *) EMULATOR_PAIR_OPERATOR(P, /) \
+  EMULATOR_PAIR1(P, operator-, -) EMULATOR_PAIR1(P, __habs2, __habs) \
+  EMULATOR_PAIR1(P, h2exp, hexp) EMULATOR_PAIR1(P, h2log, hlog) EMULATOR_PAIR1(P, h2sin, hsin) EMULATOR_PAIR1(P, h2cos, hcos) \
+  EMULATOR_PAIR1(P, h2tanh, htanh) EMULATOR_PAIR1(P, h2sqrt, hsqrt) EMULATOR_PAIR1(P, h2rsqrt, hrsqrt) EMULATOR_PAIR1(P, h2ceil, hceil) \
+  EMULATOR_PAIR1(P, h2floor, hfloor) EMULATOR_PAIR1(P, h2trunc, htrunc) EMULATOR_PAIR1(P, h2rint, hrint) \
+  EMULATOR_PAIR2(P, __hmax2, __hmax) EMULATOR_PAIR2(P, __hmin2, __hmin) EMULATOR_PAIR2(P, __hmax2_nan, __hmax_nan) EMULATOR_PAIR2(P, __hmin2_nan, __hmin_nan) \
+  static inline P __hfma2(P a, P b, P c) { return P(__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)); }
+EMULATOR_PAIR_TYPE(__half2, __half)
+EMULATOR_PAIR_TYPE(__nv_bfloat162, __nv_bfloat16)
+
+// ---- Float to integer, as the device does it: towards zero, beyond the range to its end, and a NaN to 0. To fewer than 32 bits
+// NVRTC converts to 32 (`cvt.rzi.s32.f32`) and takes the low ones; the conversions of halves end at the narrow range.
 template <class A, class B> struct EmulatorSame { static const bool value = false; };
 template <class A> struct EmulatorSame<A, A> { static const bool value = true; };
 template <class T> static inline T emulator_saturate(double x) {
@@ -201,12 +218,18 @@ template <class T> static inline T emulator_saturate(double x) {
   const T lowest = T(-1) > T(0) ? T(0) : T(1ull << (sizeof(T) * 8 - 1));
   return x != x ? T(0) : x <= (double)lowest ? lowest : x >= (double)highest ? highest : (T)x;
 }
+template <class T, bool narrow, bool has_sign> struct EmulatorWide { typedef T type; };
+template <class T> struct EmulatorWide<T, true, true> { typedef int type; };
+template <class T> struct EmulatorWide<T, true, false> { typedef unsigned type; };
 template <class T, class X> static inline T emulator_convert(X x) {
-  if constexpr (EmulatorSame<X, float>::value || EmulatorSame<X, double>::value) return emulator_saturate<T>(x);
+  typedef typename EmulatorWide<T, (sizeof(T) < 4), (T(-1) < T(0))>::type Wide;
+  if constexpr (EmulatorSame<X, float>::value || EmulatorSame<X, double>::value) return (T)emulator_saturate<Wide>(x);
   else if constexpr (EmulatorSame<X, __half>::value || EmulatorSame<X, __nv_bfloat16>::value) return emulator_saturate<T>((float)x);
   else return (T)x;
 }
 // CubeCL writes a conversion as `type(value)`.
+#define int8_t(...) emulator_convert<int8_t>(__VA_ARGS__)
+#define uint8_t(...) emulator_convert<uint8_t>(__VA_ARGS__)
 #define int16_t(...) emulator_convert<int16_t>(__VA_ARGS__)
 #define int32_t(...) emulator_convert<int32_t>(__VA_ARGS__)
 #define int64_t(...) emulator_convert<int64_t>(__VA_ARGS__)
@@ -218,15 +241,15 @@ template <class T, class X> static inline T emulator_convert(X x) {
 template <class T> struct EmulatorBare { typedef T type; };
 template <class T> struct EmulatorBare<const T> { typedef T type; };
 template <class T> struct EmulatorBare<T &> { typedef typename EmulatorBare<T>::type type; };
-template <class T> struct EmulatorPointee { static const unsigned long size = 0; };
-template <class T> struct EmulatorPointee<T *> { static const unsigned long size = sizeof(T); };
+template <class T> struct EmulatorPointee { static const unsigned long size = 0, alignment = 1; };
+template <class T> struct EmulatorPointee<T *> { static const unsigned long size = sizeof(T), alignment = alignof(T); };
 template <unsigned long... I> struct EmulatorIndices {};
 template <unsigned long N, unsigned long... I> struct EmulatorMake : EmulatorMake<N - 1, N - 1, I...> {};
 template <unsigned long... I> struct EmulatorMake<0, I...> { typedef EmulatorIndices<I...> type; };
 template <class... A, unsigned long... I> EMULATOR_UNCHECKED static inline void emulator_apply(void (*f)(A...), void **a, EmulatorIndices<I...>) { f(*(typename EmulatorBare<A>::type *)a[I]...); }
 template <class... A> EMULATOR_UNCHECKED static inline void emulator_call(void (*f)(A...), void **a) { emulator_apply(f, a, typename EmulatorMake<sizeof...(A)>::type()); }
-// The sizes of what pointer parameters point to, 0 for other parameters.
-template <class... A> EMULATOR_UNCHECKED static inline unsigned long emulator_pointees(void (*)(A...), unsigned long *out) { unsigned long n = 0; ((out[n++] = EmulatorPointee<A>::size), ...); return n; }
+// The size and the alignment of what each pointer parameter points to; 0 and 1 for other parameters.
+template <class... A> EMULATOR_UNCHECKED static inline void emulator_pointees(void (*)(A...), unsigned long *out) { ((*out++ = EmulatorPointee<A>::size, *out++ = EmulatorPointee<A>::alignment), ...); }
 // CubeCL's launch information, the last parameter: the lengths of the buffers in elements, in the order of the parameters.
 template <class T> EMULATOR_UNCHECKED static inline auto emulator_length(const T &info, unsigned long i, int) -> decltype((unsigned long)info.static_meta[0]) { return i < sizeof info.static_meta / sizeof info.static_meta[0] ? (unsigned long)info.static_meta[i] : ~0ul; }
 template <class T> EMULATOR_UNCHECKED static inline unsigned long emulator_length(const T &, unsigned long, long) { return ~0ul; }
@@ -236,5 +259,5 @@ template <class A, class... B> struct EmulatorLast<A, B...> : EmulatorLast<B...>
 template <class... A> EMULATOR_UNCHECKED static inline unsigned long emulator_length_of(void (*)(A...), void **a, unsigned long i) { typedef typename EmulatorLast<A...>::type Last; return emulator_length(*(Last *)a[sizeof...(A) - 1], i, 0); }
 #define EMULATOR_KERNEL(name) \
   EMULATOR_EXPORT EMULATOR_UNCHECKED void emulator_run_##name(void **a) { emulator_call(name, a); } \
-  EMULATOR_EXPORT EMULATOR_UNCHECKED unsigned long emulator_pointees_##name(unsigned long *out) { return emulator_pointees(name, out); } \
+  EMULATOR_EXPORT EMULATOR_UNCHECKED void emulator_pointees_##name(unsigned long *out) { emulator_pointees(name, out); } \
   EMULATOR_EXPORT EMULATOR_UNCHECKED unsigned long emulator_length_##name(void **a, unsigned long i) { return emulator_length_of(name, a, i); }

@@ -23,6 +23,8 @@ struct Buffer {
     /// The device's address.
     address: usize,
     length: usize,
+    /// Whether the kernel declares it as `T const* __restrict__`.
+    constant: bool,
 }
 
 /// Buffers that overlap, at one place in the arena.
@@ -158,7 +160,8 @@ impl Checker {
                 });
             }
             let length = length.min(remaining.unwrap_or(0));
-            buffers.push(Buffer { name: format!("buffer {} (`{}`)", place - 1, parameter.name), address, length });
+            let name = format!("buffer {} (`{}`)", place - 1, parameter.name);
+            buffers.push(Buffer { name, address, length, constant: parameter.constant });
         }
         let regions = regions(&buffers);
         let end = regions.last().map_or(0, |region| region.start + region.length + ROOM);
@@ -212,8 +215,24 @@ impl Checker {
         (self.arena.as_ptr() as usize).next_multiple_of(ALIGNMENT)
     }
 
+    /// Finds buffers that nothing may write, and that the kernel wrote by another parameter.
+    fn check_constants(&self) {
+        for buffer in self.buffers.iter().filter(|buffer| buffer.constant) {
+            let holds = |region: &&Region| (region.address..region.address + region.length).contains(&buffer.address);
+            let Some(region) = self.regions.iter().find(holds) else { continue };
+            let at = region.at + buffer.address - region.address;
+            let written = self.cells[at..at + buffer.length].iter().position(|cell| cell.writer != 0);
+            if let Some(byte) = written {
+                report::add(Kind::Constant, &self.kernel, || {
+                    format!("byte {byte} of {}, which is `const __restrict__`, is written by another name", buffer.name)
+                });
+            }
+        }
+    }
+
     /// Writes what the kernel wrote back to the device's memory.
     pub fn finish(self) {
+        self.check_constants();
         let base = self.base();
         for region in self.regions.iter().filter(|region| region.stored) {
             // SAFETY: as in `new`, the other way round.
@@ -273,7 +292,8 @@ impl Checker {
             return self.access_shared(offset, size, write, me);
         }
         let within = |&(begin, end): &(usize, usize)| begin <= address && address + size <= end;
-        if within(&self.stack) || within(&self.image) {
+        // The library's image has constants, and a kernel has nothing to write there.
+        if within(&self.stack) || (!write && within(&self.image)) {
             return Verdict::Continue;
         }
         if self.direct.iter().any(within) {

@@ -1,4 +1,5 @@
-//! Kernels compiled by g++, kept in a folder by the hash of their source, the header, and the compiler with its options.
+//! Kernels compiled by g++, kept in a folder by the hash of their source, the header, the compiler with its options, and the
+//! processor.
 
 use crate::count;
 use crate::settings::Settings;
@@ -12,7 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const HEADER: &str = include_str!("../include/cuda_emulator.h");
 
-/// IEEE arithmetic as it is written: no contraction, no fast-math.
+/// IEEE arithmetic as it is written: no contraction, no fast-math. An element of a local array that nothing was assigned to
+/// holds a pattern, as new memory does, in place of what lay there.
 const OPTIONS: &[&str] = &[
     "-std=c++17",
     "-O2",
@@ -21,6 +23,7 @@ const OPTIONS: &[&str] = &[
     "-fvisibility=hidden",
     "-ffp-contract=off",
     "-fno-strict-aliasing",
+    "-ftrivial-auto-var-init=pattern",
     "-march=native",
 ];
 
@@ -88,19 +91,39 @@ fn run(folder: &Path, arguments: &[&str]) -> Result<(), String> {
     }
 }
 
-/// What the compiler says of itself.
+/// What the compiler says of itself, and for which processor it compiles (`-march=native`): machines may share the folder.
 fn compiler() -> Result<&'static str, String> {
     static VERSION: OnceLock<Result<String, String>> = OnceLock::new();
     let version = VERSION.get_or_init(|| {
         let output = Command::new("g++").arg("--version").output().map_err(cannot_run)?;
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        let version = String::from_utf8_lossy(&output.stdout).into_owned();
+        let processors =
+            fs::read_to_string("/proc/cpuinfo").map_err(|error| format!("reading /proc/cpuinfo: {error}"))?;
+        Ok(version + processor(&processors))
     });
     version.as_deref().map_err(Clone::clone)
+}
+
+/// What the first processor can do, one line of `/proc/cpuinfo`.
+fn processor(processors: &str) -> &str {
+    processors.lines().find(|line| line.starts_with("flags")).unwrap_or_default()
 }
 
 fn cannot_run(error: std::io::Error) -> String {
     match error.kind() {
         ErrorKind::NotFound => "there is no g++ to compile CUDA kernels for the CPU: install GCC 12 or later".into(),
         _ => format!("cannot run g++: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::processor;
+
+    #[test]
+    fn a_processor_is_known_by_what_it_can_do() {
+        let two = "processor\t: 0\nflags\t\t: fpu sse avx2\n\nprocessor\t: 1\nflags\t\t: fpu sse avx2\n";
+        assert_eq!(processor(two), "flags\t\t: fpu sse avx2");
+        assert_ne!(processor(&two.replace(" avx2", "")), processor(two));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::grid::{self, Launch};
 use crate::memory::{self, CAPACITY};
-use crate::module::{Index, Kernel, Module};
+use crate::module::{Index, Kernel, Module, Parameter};
 use crate::nvrtc::NOTHING;
 use crate::record::{self, Extent, Recorded};
 use crate::report::{self, Kind};
@@ -12,6 +12,7 @@ use std::ffi::{CStr, OsStr, c_char, c_int, c_uint, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 const SUCCESS: c_int = 0;
@@ -22,6 +23,7 @@ const INVALID_DEVICE: c_int = 101;
 const FILE_NOT_FOUND: c_int = 301;
 const NOT_FOUND: c_int = 500;
 const ILLEGAL_ADDRESS: c_int = 700;
+const MISALIGNED_ADDRESS: c_int = 716;
 
 const NAME: &CStr = c"CUDA emulator on the CPU (sm_90)";
 
@@ -46,6 +48,7 @@ extern "C" fn cuGetErrorName(error: c_int, name: *mut *const c_char) -> c_int {
         FILE_NOT_FOUND => c"CUDA_ERROR_FILE_NOT_FOUND",
         NOT_FOUND => c"CUDA_ERROR_NOT_FOUND",
         ILLEGAL_ADDRESS => c"CUDA_ERROR_ILLEGAL_ADDRESS",
+        MISALIGNED_ADDRESS => c"CUDA_ERROR_MISALIGNED_ADDRESS",
         _ => return INVALID_VALUE,
     };
     give(name, text.as_ptr())
@@ -62,6 +65,7 @@ extern "C" fn cuGetErrorString(error: c_int, text: *mut *const c_char) -> c_int 
         FILE_NOT_FOUND => c"the compiled kernel cannot be loaded (CUDA emulator: see standard error)",
         NOT_FOUND => c"the library has no such kernel (CUDA emulator: see standard error)",
         ILLEGAL_ADDRESS => c"an access outside every buffer (CUDA emulator: see its finding)",
+        MISALIGNED_ADDRESS => c"a pointer that its type's alignment does not divide (CUDA emulator: see its finding)",
         _ => return INVALID_VALUE,
     };
     give(text, said.as_ptr())
@@ -114,22 +118,36 @@ extern "C" fn cuDeviceTotalMem_v2(bytes: *mut usize, _device: c_int) -> c_int {
     give(bytes, CAPACITY)
 }
 
+/// The most threads of a block, and along its axes.
+const MAX_THREADS: u32 = 1024;
+const MAX_BLOCK: Index = Index { x: 1024, y: 1024, z: 64 };
+
+/// The most blocks along the axes of a grid.
+const MAX_GRID: Index = Index { x: 0x7FFF_FFFF, y: 0xFFFF, z: 0xFFFF };
+
+/// Bytes of shared memory of a block, and of one whose function asks for more.
+const SHARED: u32 = 48 << 10;
+const MAX_SHARED: u32 = 227 << 10;
+
 /// Those of an H100, as far as CubeCL asks.
 #[unsafe(no_mangle)]
 extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, _device: c_int) -> c_int {
     let is = match attribute {
-        1..=3 => 1024,   // Threads of a block, and along x and y.
-        4 => 64,         // Threads along z.
-        5 => 2147483647, // Blocks along x.
-        6 | 7 => 65535,  // Blocks along y and z.
-        8 => 48 << 10,   // Shared memory of a block.
-        10 => 32,        // Threads of a warp.
-        16 => 132,       // Multiprocessors.
-        39 => 2048,      // Threads of a multiprocessor.
-        75 => 9,         // Compute capability 9.0.
+        1 => MAX_THREADS as c_int,
+        2 => MAX_BLOCK.x as c_int,
+        3 => MAX_BLOCK.y as c_int,
+        4 => MAX_BLOCK.z as c_int,
+        5 => MAX_GRID.x as c_int,
+        6 => MAX_GRID.y as c_int,
+        7 => MAX_GRID.z as c_int,
+        8 => SHARED as c_int,
+        10 => 32,   // Threads of a warp.
+        16 => 132,  // Multiprocessors.
+        39 => 2048, // Threads of a multiprocessor.
+        75 => 9,    // Compute capability 9.0.
         76 => 0,
         81 => 228 << 10, // Shared memory of a multiprocessor.
-        97 => 227 << 10, // Shared memory of a block that asks for more.
+        97 => MAX_SHARED as c_int,
         _ => {
             eprintln!("cuda-emulator: cuDeviceGetAttribute: attribute {attribute} is not emulated");
             return INVALID_VALUE;
@@ -409,6 +427,8 @@ struct Loaded {
 /// What a function's handle points to.
 struct Function {
     recorded: Recorded,
+    /// Bytes of shared memory that a launch may ask for.
+    shared: AtomicU32,
     /// Nothing where kernels are not run.
     kernel: Option<Kernel>,
 }
@@ -443,7 +463,8 @@ extern "C" fn cuModuleGetFunction(function: *mut *mut c_void, module: *mut c_voi
     match loaded.module.as_ref().map(|module| module.kernel(&name)).transpose() {
         Ok(kernel) => {
             let recorded = Recorded { file: loaded.file.clone(), name: name.into_owned() };
-            give(function, Box::into_raw(Box::new(Function { recorded, kernel })).cast())
+            let made = Function { recorded, shared: AtomicU32::new(SHARED), kernel };
+            give(function, Box::into_raw(Box::new(made)).cast())
         }
         Err(error) => {
             eprintln!("cuda-emulator: cuModuleGetFunction: {error}");
@@ -452,9 +473,49 @@ extern "C" fn cuModuleGetFunction(function: *mut *mut c_void, module: *mut c_voi
     }
 }
 
+/// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`.
+const MAX_DYNAMIC_SHARED: c_int = 8;
+
 #[unsafe(no_mangle)]
-extern "C" fn cuFuncSetAttribute(_function: *mut c_void, _attribute: c_int, _value: c_int) -> c_int {
-    SUCCESS
+extern "C" fn cuFuncSetAttribute(function: *mut c_void, attribute: c_int, value: c_int) -> c_int {
+    // SAFETY: the function is one of `cuModuleGetFunction`.
+    let Function { shared, .. } = unsafe { &*function.cast::<Function>() };
+    match (attribute, u32::try_from(value)) {
+        (MAX_DYNAMIC_SHARED, Ok(bytes)) if bytes <= MAX_SHARED => {
+            shared.store(bytes, Ordering::Relaxed);
+            SUCCESS
+        }
+        (MAX_DYNAMIC_SHARED, _) => INVALID_VALUE,
+        _ => {
+            eprintln!("cuda-emulator: cuFuncSetAttribute: attribute {attribute} is not emulated");
+            INVALID_VALUE
+        }
+    }
+}
+
+/// Whether an extent has something, and along each axis no more than the most.
+fn fits(extent: Index, most: Index) -> bool {
+    extent.size() > 0 && extent.x <= most.x && extent.y <= most.y && extent.z <= most.z
+}
+
+/// Whether every pointer of a launch is as aligned as its type; where not, a finding says so. A GPU traps at the first access.
+///
+/// # Safety
+///
+/// `arguments` are those of a launch of `kernel`.
+unsafe fn aligned(kernel: &Kernel, arguments: *mut *mut c_void) -> bool {
+    let mut is_aligned = true;
+    for (i, parameter) in kernel.parameters.iter().enumerate().filter(|(_, parameter)| parameter.pointee != 0) {
+        // SAFETY: a pointer parameter's argument is an address of a pointer.
+        let address = unsafe { *(*arguments.add(i)).cast::<u64>() } as usize;
+        if !address.is_multiple_of(parameter.alignment) {
+            is_aligned = false;
+            let Parameter { name, alignment, .. } = parameter;
+            let what = || format!("`{name}` is the address {address:#x}, and its type is aligned to {alignment} bytes");
+            report::add(Kind::Memory, &kernel.name, what);
+        }
+    }
+    is_aligned
 }
 
 #[unsafe(no_mangle)]
@@ -472,10 +533,11 @@ extern "C" fn cuLaunchKernel(
     _extra: *mut *mut c_void,
 ) -> c_int {
     // SAFETY: the function is one of `cuModuleGetFunction`.
-    let Function { recorded, kernel } = unsafe { &*function.cast::<Function>() };
+    let Function { recorded, shared: allowed, kernel } = unsafe { &*function.cast::<Function>() };
     let grid = Index { x: grid_x, y: grid_y, z: grid_z };
     let block = Index { x: block_x, y: block_y, z: block_z };
-    if grid.size() == 0 || block.size() == 0 || block.size() > 1024 {
+    let is_shape = fits(grid, MAX_GRID) && fits(block, MAX_BLOCK) && block.size() <= u64::from(MAX_THREADS);
+    if !is_shape || shared > allowed.load(Ordering::Relaxed) {
         return INVALID_VALUE;
     }
     let extent = Extent { blocks: grid.size(), threads: block.size(), shared };
@@ -488,6 +550,10 @@ extern "C" fn cuLaunchKernel(
         return SUCCESS;
     };
     // SAFETY: the caller gives the kernel's arguments.
+    if !unsafe { aligned(kernel, arguments) } {
+        return MISALIGNED_ADDRESS;
+    }
+    // SAFETY: as above.
     let result = unsafe { grid::launch(&Launch { kernel, grid, block, shared: shared as usize, arguments }) };
     if result.is_ok() { SUCCESS } else { ILLEGAL_ADDRESS }
 }

@@ -14,9 +14,9 @@ pub struct Index {
 }
 
 impl Index {
-    /// How many places an extent has.
+    /// How many places an extent has, at most 2^64 - 1.
     pub fn size(self) -> u64 {
-        u64::from(self.x) * u64::from(self.y) * u64::from(self.z)
+        (u64::from(self.x) * u64::from(self.y)).saturating_mul(u64::from(self.z))
     }
 
     /// Place `number` of an extent, x first.
@@ -45,6 +45,10 @@ pub struct Parameter {
     pub name: String,
     /// The size of what it points to, in bytes; 0 where it is no pointer.
     pub pointee: usize,
+    /// What an address of it is a multiple of.
+    pub alignment: usize,
+    /// Whether it is `T const* __restrict__`: a GPU may read what it points to from a cache that sees no write of the launch.
+    pub constant: bool,
 }
 
 /// A kernel of a loaded library, which stays loaded.
@@ -93,14 +97,18 @@ impl Module {
         unsafe {
             let library = &self.library;
             let error = |error: libloading::Error| error.to_string();
-            let names = library.get::<*const c_char>(format!("emulator_names_{name}")).map_err(error)?.into_raw();
-            let names = CStr::from_ptr(names.cast::<c_char>()).to_string_lossy();
-            let names: Vec<&str> = names.split(',').filter(|name| !name.is_empty()).collect();
-            let of_pointees: unsafe extern "C" fn(*mut c_ulong) -> c_ulong =
+            let list = |what: &str| {
+                let names = library.get::<*const c_char>(format!("emulator_{what}_{name}")).map_err(error)?.into_raw();
+                let names = CStr::from_ptr(names.cast::<c_char>()).to_string_lossy();
+                let names = names.split(',').filter(|name| !name.is_empty()).map(str::to_owned);
+                Ok::<Vec<String>, String>(names.collect())
+            };
+            let (names, constants) = (list("names")?, list("constants")?);
+            let of_pointees: unsafe extern "C" fn(*mut c_ulong) =
                 *library.get(format!("emulator_pointees_{name}")).map_err(error)?;
-            let mut pointees = vec![0; names.len()];
-            of_pointees(pointees.as_mut_ptr());
-            let parameters = names.iter().zip(&pointees);
+            let mut pointees: Vec<[c_ulong; 2]> = vec![[0; 2]; names.len()];
+            of_pointees(pointees.as_mut_ptr().cast());
+            let parameters = names.into_iter().zip(pointees);
             let image: unsafe extern "C" fn(*mut *const u8, *mut *const u8) =
                 *library.get("emulator_image").map_err(error)?;
             let (mut begin, mut end) = (std::ptr::null(), std::ptr::null());
@@ -108,7 +116,12 @@ impl Module {
             Ok(Kernel {
                 name: name.to_string(),
                 parameters: parameters
-                    .map(|(name, &pointee)| Parameter { name: name.to_string(), pointee: pointee as usize })
+                    .map(|(name, [size, alignment])| Parameter {
+                        constant: constants.contains(&name),
+                        name,
+                        pointee: size as usize,
+                        alignment: alignment as usize,
+                    })
                     .collect(),
                 barriers: *library.get::<*const c_int>("emulator_barriers").map_err(error)?.into_raw().cast::<c_int>()
                     != 0,

@@ -24,6 +24,8 @@ pub enum Kind {
     BlockRace,
     /// A barrier that not every thread of the block reaches.
     Barrier,
+    /// A write to what the kernel declares as written by nothing.
+    Constant,
 }
 
 impl fmt::Display for Kind {
@@ -34,6 +36,7 @@ impl fmt::Display for Kind {
             Self::ThreadRace => "racecheck (threads)",
             Self::BlockRace => "racecheck (blocks)",
             Self::Barrier => "synccheck",
+            Self::Constant => "restrictcheck",
         })
     }
 }

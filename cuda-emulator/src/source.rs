@@ -8,6 +8,8 @@ pub struct Entry {
     pub name: String,
     /// The names of the parameters.
     pub parameters: Vec<String>,
+    /// Those that are `T const* __restrict__`: nothing writes what they point to.
+    pub constants: Vec<String>,
 }
 
 /// A source for g++, with a function for each kernel that calls it by an array of argument addresses.
@@ -26,11 +28,12 @@ pub fn translate(source: &str) -> Result<String, String> {
         }
     }
     out.push_str(&format!("EMULATOR_EXPORT const int emulator_barriers = {};\n", i32::from(barriers)));
-    for Entry { name, parameters } in entries {
-        let names = parameters.join(",");
-        out.push_str(&format!(
-            "EMULATOR_KERNEL({name})\nEMULATOR_EXPORT const char emulator_names_{name}[] = \"{names}\";\n"
-        ));
+    for Entry { name, parameters, constants } in entries {
+        out.push_str(&format!("EMULATOR_KERNEL({name})\n"));
+        for (what, names) in [("names", parameters), ("constants", constants)] {
+            let names = names.join(",");
+            out.push_str(&format!("EMULATOR_EXPORT const char emulator_{what}_{name}[] = \"{names}\";\n"));
+        }
     }
     Ok(out)
 }
@@ -39,10 +42,15 @@ fn without_comments(source: &str) -> String {
     source.lines().map(|line| line.split("//").next().unwrap_or("")).collect::<Vec<_>>().join("\n")
 }
 
+/// The PTX that may stand where only a GPU's compiler reads it: minima and maxima that give a NaN for a NaN, which CubeCL
+/// spells in C++ for other compilers.
+const FOR_GPUS: [&str; 2] = [r#"asm("min.NaN.f32 %0, %1, %2;""#, r#"asm("max.NaN.f32 %0, %1, %2;""#];
+
 /// A source without what only a GPU's compiler reads: of `#if __CUDA_ARCH__ >= n`, `#else`, `#endif`, the middle part
-/// stays, since a CPU has no such number. CubeCL writes no other condition.
+/// stays, since a CPU has no such number. CubeCL writes no other condition. What is left out is refused like the rest, but
+/// for [`FOR_GPUS`].
 fn without_other_architectures(source: &str) -> Result<String, String> {
-    let mut out = String::new();
+    let (mut out, mut left_out) = (String::new(), String::new());
     // Whether a condition's first part is being read, or its second one.
     let mut first = None;
     for line in source.lines() {
@@ -54,16 +62,20 @@ fn without_other_architectures(source: &str) -> Result<String, String> {
             ([directive, ..], _) if directive.starts_with("#if") || directive.starts_with("#el") => {
                 return Err(format!("`{}`: only `#if __CUDA_ARCH__ >= n` is emulated, not nested", line.trim()));
             }
-            (_, Some(true)) => {}
-            _ => {
-                out.push_str(line);
-                out.push('\n');
+            (_, in_first) => {
+                let part = if in_first == Some(true) { &mut left_out } else { &mut out };
+                part.push_str(line);
+                part.push('\n');
             }
         }
     }
-    match first {
+    if first.is_some() {
+        return Err("`#if` without `#endif`".into());
+    }
+    let left_out = FOR_GPUS.into_iter().fold(left_out, |text, allowed| text.replace(allowed, ""));
+    match refusal(&left_out) {
+        Some(refusal) => Err(format!("under `#if __CUDA_ARCH__` {refusal}")),
         None => Ok(out),
-        Some(_) => Err("`#if` without `#endif`".into()),
     }
 }
 
@@ -109,13 +121,22 @@ fn entries(source: &str) -> Result<Vec<Entry>, String> {
         };
         let list = &rest[..closing(rest)?];
         let list = split(list);
-        let parameters = list.iter().map(|p| p.rsplit([' ', '*', '&', '\n']).next().unwrap_or("").to_string());
-        entries.push(Entry { name, parameters: parameters.filter(|name| !name.is_empty()).collect() });
+        let named = |declared: &str| declared.rsplit([' ', '*', '&', '\n']).next().unwrap_or("").to_string();
+        let parameters = list.iter().map(|declared| named(declared)).filter(|name| !name.is_empty()).collect();
+        let constants = list.iter().filter(|declared| is_constant(declared)).map(|declared| named(declared)).collect();
+        entries.push(Entry { name, parameters, constants });
     }
     match entries.is_empty() {
         true => Err("the source has no `__global__` function".into()),
         false => Ok(entries),
     }
+}
+
+/// Whether a parameter is declared as `T const* __restrict__`.
+fn is_constant(declared: &str) -> bool {
+    declared.split_once('*').is_some_and(|(pointee, pointer)| {
+        pointee.split_whitespace().any(|word| word == "const") && pointer.contains("__restrict__")
+    })
 }
 
 /// Where the bracket closes that is open at the beginning.
@@ -150,14 +171,26 @@ fn split(list: &str) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Entry, entries, translate, with_shared_memory};
+    use super::{Entry, entries, is_constant, translate, with_shared_memory};
 
     #[test]
     fn kernels_and_their_parameters_are_found() {
         let source = "extern \"C\" __global__ void __launch_bounds__(256) add(const float* const __restrict__ a,\n\
             array<float, 4>* const __restrict__ b, const __grid_constant__ info_st info) { f(a); }";
         let parameters = ["a", "b", "info"].map(String::from).to_vec();
-        assert_eq!(entries(source), Ok(vec![Entry { name: "add".into(), parameters }]));
+        let constants = vec!["a".to_string()];
+        assert_eq!(entries(source), Ok(vec![Entry { name: "add".into(), parameters, constants }]));
+    }
+
+    #[test]
+    fn what_nothing_may_write_is_told_by_its_declaration() {
+        for declared in ["float const* const __restrict__ a", "const float_4* __restrict__ a"] {
+            assert!(is_constant(declared), "{declared}");
+        }
+        for declared in ["float * const __restrict__ a", "float const* const a", "__grid_constant__ info_st const info"]
+        {
+            assert!(!is_constant(declared), "{declared}");
+        }
     }
 
     #[test]
@@ -170,7 +203,8 @@ mod tests {
     #[test]
     fn what_only_a_gpus_compiler_reads_is_left_out() {
         let source = |condition: &str, other: &str| {
-            format!("__global__ void k(float* a) {{\n#if {condition}\nasm(\"min.NaN\");\n#else\n{other};\n#endif\n}}")
+            let ptx = r#"asm("min.NaN.f32 %0, %1, %2;" : "=f"(b) : "f"(a[0]), "f"(b));"#;
+            format!("__global__ void k(float* a) {{\n#if {condition}\n{ptx}\n#else\n{other};\n#endif\n}}")
         };
         let translated =
             translate(&source("__CUDA_ARCH__ >= 800", "a[0] = fminf(a[0], 1.0f)")).expect("it has a part for a CPU");
@@ -183,6 +217,20 @@ mod tests {
         }
         let refusal = translate("#if __CUDA_ARCH__ >= 800\n__global__ void k(float* a) {}").unwrap_err();
         assert!(refusal.contains("`#endif`"), "{refusal}");
+    }
+
+    #[test]
+    fn what_only_a_gpus_compiler_reads_is_refused_too() {
+        for (statement, name) in [
+            ("atomicAdd(a, 1.0f);", "atomicAdd"),
+            ("a[0] = __shfl_down_sync(0xffffffff, a[0], 1);", "__shfl_down_sync"),
+            (r#"asm("ex2.approx.f32 %0, %1;" : "=f"(b) : "f"(b));"#, "asm"),
+            (r#"asm("min.NaN.f32 %0, %1, %2; shfl.sync.idx.b32 %0, %0, 0, 31, -1;" : "=f"(b));"#, "asm"),
+        ] {
+            let source = format!("__global__ void k(float* a) {{\n#if __CUDA_ARCH__ >= 900\n{statement}\n#endif\n}}");
+            let refusal = translate(&source).unwrap_err();
+            assert!(refusal.contains(&format!("`{name}`")) && refusal.contains("__CUDA_ARCH__"), "{refusal}");
+        }
     }
 
     #[test]

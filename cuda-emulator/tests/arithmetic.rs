@@ -8,7 +8,7 @@ use half::{bf16, f16};
 /// The results of an expression of `x`, an element of the input, and `i`, its index; of type unsigned or float.
 fn evaluate(name: &str, expression: &str, input: &[f32]) -> Vec<u32> {
     let source = format!(
-        "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\ntypedef int int32_t; typedef unsigned int uint32_t; typedef long long int64_t;\n\
+        "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\ntypedef signed char int8_t; typedef unsigned char uint8_t; typedef short int16_t; typedef int int32_t; typedef unsigned int uint32_t; typedef long long int64_t;\n\
          extern \"C\" __global__ void {name}(float const* input, unsigned* output, unsigned lengths) {{\n\
          unsigned i = blockIdx.x; float x = input[i]; output[i] = {expression}; }}"
     );
@@ -77,6 +77,38 @@ fn what_is_wider_than_f32_rounds_once() {
     assert_eq!(evaluate("fma_f16", fma, &up), [0x3C03]);
 }
 
+/// Each half of a pair, as the same function of one half gives it.
+#[test]
+fn pairs_are_two_halves() {
+    for (pair, half) in [("__half2", "__half"), ("__nv_bfloat162", "__nv_bfloat16")] {
+        for (n, (of_pair, of_half)) in [
+            ("p + q", "X + Y"),
+            ("p / q", "X / Y"),
+            ("-p", "-X"),
+            ("__habs2(p)", "__habs(X)"),
+            ("h2sqrt(p)", "hsqrt(X)"),
+            ("h2exp(p)", "hexp(X)"),
+            ("h2rint(p)", "hrint(X)"),
+            ("__hmax2(p, q)", "__hmax(X, Y)"),
+            ("__hmin2_nan(p, q)", "__hmin_nan(X, Y)"),
+            ("__hfma2(p, q, p)", "__hfma(X, Y, X)"),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let single = |x: &str, y: &str| of_half.replace('X', x).replace('Y', y);
+            let expression = format!(
+                "({{ {pair} p({half}(x), {half}(3.0f)), q({half}(0.7f), {half}(x)); {pair} r = {of_pair}; {half} l = {}, h = {}; \
+                 r.x.bits == l.bits && r.y.bits == h.bits && sizeof p == 4; }})",
+                single("p.x", "q.x"),
+                single("p.y", "q.y"),
+            );
+            let got = evaluate(&format!("pairs_{pair}_{n}"), &expression, &[1.3, 0.0, 65504.0, f32::NAN]);
+            assert_eq!(got, [1; 4], "{of_pair} of {pair}");
+        }
+    }
+}
+
 #[test]
 fn a_multiply_add_rounds_once_where_it_is_written_and_nowhere_else() {
     let x = 1.0 + 2f32.powi(-12);
@@ -91,6 +123,15 @@ fn conversions_to_integers_saturate() {
     assert_eq!(evaluate("to_i32", "(unsigned)int32_t(x)", &input), want);
     assert_eq!(evaluate("to_u32", "uint32_t(x)", &input), input.map(|x| x as u32));
     assert_eq!(evaluate("to_i64", "(unsigned)(int64_t(x) >> 32)", &input), input.map(|x| (x as i64 >> 32) as u32));
+    // The low bits of 32, as `cvt.rzi.s32.f32` and a narrow store leave them.
+    let input = [300.9, -300.9, 70_000.0, 3e9, -3e9, f32::NAN];
+    assert_eq!(evaluate("to_i8", "(unsigned)(int)int8_t(x)", &input), input.map(|x| i32::from(x as i32 as i8) as u32));
+    assert_eq!(evaluate("to_u8", "uint8_t(x)", &input), input.map(|x| u32::from(x as u32 as u8)));
+    assert_eq!(
+        evaluate("to_i16", "(unsigned)(int)int16_t(x)", &input),
+        input.map(|x| i32::from(x as i32 as i16) as u32)
+    );
+    assert_eq!(evaluate("half_to_i8", "(unsigned)(int)int8_t(__half(x))", &input[..2]), [127, -128i32 as u32]);
 }
 
 #[test]

@@ -41,6 +41,7 @@ macro_rules! fault {
 }
 
 const ILLEGAL_ADDRESS: i32 = 700;
+const MISALIGNED_ADDRESS: i32 = 716;
 
 fault!(missing_barrier, missing_barrier_mended, Kind::ThreadRace, 0, "shared memory", "thread (");
 fault!(
@@ -118,6 +119,54 @@ fn far_outside() {
         "{found:?}"
     );
     assert!(found[0].first.contains("outside every buffer"), "{found:?}");
+}
+
+/// A variable of the source, which other launches would find changed.
+#[test]
+fn global_variable() {
+    let (found, status) = findings("global_variable", include_str!("faults/global_variable.cu"));
+    assert_eq!((found.len(), found[0].kind, status), (1, Kind::Memory, ILLEGAL_ADDRESS), "{found:?}");
+    assert!(found[0].first.contains("writes 4 bytes"), "{found:?}");
+}
+
+/// It holds a pattern, the same in every run.
+#[test]
+fn unset_element() {
+    let source = include_str!("faults/unset_element.cu");
+    let run = Run { source, name: "unset_element", blocks: 1, threads: 4, shared: 0, input: &INPUT[..4], output: 4 };
+    let (bits, _) = run.with(settings(None, false)).expect("it compiles");
+    assert_eq!(bits, [0xFEFE_FEFE; 4]);
+}
+
+/// A GPU may read the input from a cache that sees no write.
+#[test]
+fn written_constant() {
+    let source = include_str!("faults/written_constant.cu");
+    let run = |name, source| {
+        let run = Run { source, name, blocks: 1, threads: 64, shared: 0, input: &INPUT, output: 64 };
+        run.in_place(settings(None, true)).expect("it compiles");
+        findings_of(name)
+    };
+    let found = run("written_constant", source);
+    assert_eq!((found.len(), found[0].kind), (1, Kind::Constant), "{found:?}");
+    assert!(found[0].first.contains("byte 0 of buffer 0 (`input`)"), "{found:?}");
+    assert_eq!(run("written_constant_mended", include_str!("faults/written_constant_mended.cu")), []);
+}
+
+/// The output begins where the input ends: after 64 elements, and after 3.
+#[test]
+fn misaligned_vectors() {
+    let source = include_str!("faults/misaligned_vectors.cu");
+    let run = |input: &[f32]| {
+        let run = Run { source, name: "misaligned_vectors", blocks: 1, threads: 1, shared: 0, input, output: 4 };
+        run.with(settings(None, false)).expect("it compiles").1
+    };
+    assert_eq!(run(&INPUT), 0);
+    assert_eq!(findings_of("misaligned_vectors"), []);
+    assert_eq!(run(&INPUT[..3]), MISALIGNED_ADDRESS);
+    let found = findings_of("misaligned_vectors");
+    assert!(found[0].kind == Kind::Memory && found[0].first.contains("`output`"), "{found:?}");
+    assert!(found[0].first.contains("aligned to 16 bytes"), "{found:?}");
 }
 
 #[test]

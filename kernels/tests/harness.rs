@@ -14,11 +14,12 @@ pub const I32: ElemType = ElemType::Int(IntKind::I32);
 
 /// The device that the tests run on: the default one of the runtime that is compiled in.
 ///
-/// Under the checks of cuda-emulator each buffer is an allocation of its own: they know which bytes nobody wrote since an
-/// allocation, not since CubeCL cut a buffer from one.
+/// Under the checks of cuda-emulator or of compute-sanitizer each buffer is an allocation of its own: they know which bytes
+/// nobody wrote since an allocation, not since CubeCL cut a buffer from one.
 pub fn client() -> Client {
     let client = cubecl::Device::default().client();
-    if std::env::var_os("CUDA_EMULATOR_CHECK").is_some_and(|check| check == "1") {
+    let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| value == "1");
+    if ["CUDA_EMULATOR_CHECK", "BURN_DETERMINISTIC_DEDICATED"].iter().any(is_set) {
         // SAFETY: the mode is that of this thread's stream, which the other threads' tests do not use.
         unsafe { client.allocation_mode(cubecl::MemoryAllocationMode::Dedicated) };
     }

@@ -28,6 +28,16 @@ fn load() -> Goldens {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{} holds no digests: {error}", path.display()))
 }
 
+/// Whether digests are recorded instead of compared.
+fn is_recording() -> bool {
+    std::env::var_os("UPDATE_GOLDENS").is_some()
+}
+
+/// Whether `training` will be compared with a digest recorded on this driver.
+pub fn is_recorded(training: &str) -> bool {
+    !is_recording() && load().get(driver::name()).is_some_and(|trainings| trainings.contains_key(training))
+}
+
 /// Requires the digest recorded for `training` on this driver; says so where none was recorded.
 pub fn check(training: &str, digest: &str) {
     static FILE: Mutex<()> = Mutex::new(());
@@ -35,7 +45,7 @@ pub fn check(training: &str, digest: &str) {
     // A test that fails while it holds the lock leaves the file whole.
     let _file = FILE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut goldens = load();
-    if std::env::var_os("UPDATE_GOLDENS").is_some() {
+    if is_recording() {
         goldens.entry(driver.to_owned()).or_default().insert(training.to_owned(), digest.to_owned());
         let text = serde_json::to_string_pretty(&goldens).expect("strings are JSON");
         fs::write(path(), text + "\n").expect("the file of digests can be written");

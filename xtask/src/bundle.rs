@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::Args;
@@ -48,10 +48,10 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let device = Device::new(Runtime::Emulator, Environment::default());
     let mut programs: BTreeMap<_, _> = options.programs.iter().cloned().collect();
     for mut build in builds(&device, &programs) {
-        programs.extend(built(&mut build)?);
+        programs.extend(workspace::built(&mut build)?);
     }
     let mut runner = workspace::cargo("build");
-    let runner = executables(&json_of(runner.args(["--release", "--package", "bundle", "--message-format=json"]))?);
+    let runner = workspace::built(runner.args(["--release", "--package", "bundle"]))?;
     let runner = runner.get("run").context("Cargo has built no program `run`")?.clone();
 
     let folder = options.out.clone().map_or_else(|| workspace::target().map(|target| target.join("bundle")), Ok)?;
@@ -81,40 +81,17 @@ fn builds(device: &Device, given: &BTreeMap<String, PathBuf>) -> Vec<Command> {
     if !tests.is_empty() {
         // As `cargo xtask test` builds them.
         let mut command = device.cargo("test");
-        command.args(["--release", "--no-run", "--message-format=json"]);
+        command.args(["--release", "--no-run"]);
         command.args(tests.iter().flat_map(|name| ["--test", name]));
         builds.push(command);
     }
     if is_wanted(&"comparison") {
         // As `cargo xtask bench` builds it.
         let mut command = device.cargo("bench");
-        command.args(["--bench", "comparison", "--no-run", "--message-format=json"]);
+        command.args(["--bench", "comparison", "--no-run"]);
         builds.push(command);
     }
     builds
-}
-
-/// The programs that a command has built or found up to date.
-fn built(build: &mut Command) -> Result<BTreeMap<String, PathBuf>> {
-    Ok(executables(&json_of(build)?))
-}
-
-/// What a Cargo command says on standard output.
-fn json_of(build: &mut Command) -> Result<String> {
-    let spelled = workspace::spelled(build);
-    let output = build.stderr(Stdio::inherit()).output().with_context(|| format!("starting {spelled}"))?;
-    ensure!(output.status.success(), "{spelled} failed: {}", output.status);
-    String::from_utf8(output.stdout).with_context(|| format!("{spelled} wrote something else than text"))
-}
-
-/// The programs that Cargo's messages name, by target.
-fn executables(messages: &str) -> BTreeMap<String, PathBuf> {
-    let messages = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let named = messages.filter_map(|message| {
-        let path = message.get("executable")?.as_str()?.into();
-        Some((message.get("target")?.get("name")?.as_str()?.to_owned(), path))
-    });
-    named.collect()
 }
 
 /// Removes an earlier bundle, and nothing else.
@@ -182,27 +159,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cargo_names_the_programs_it_has_built() {
-        let messages = concat!(
-            r#"{"reason":"compiler-artifact","target":{"name":"serde"},"executable":null}"#,
-            "\n",
-            r#"{"reason":"compiler-artifact","target":{"name":"suite"},"executable":"/t/suite-12"}"#,
-            "\nrunning\n",
-        );
-        assert_eq!(executables(messages), BTreeMap::from([("suite".to_owned(), "/t/suite-12".into())]));
-    }
-
-    #[test]
     fn what_is_given_is_not_built() {
         let device = Device::new(Runtime::Emulator, Environment::default());
         let spelled = |given: &[&str]| {
             let given = given.iter().map(|&name| (name.to_owned(), PathBuf::new())).collect();
             builds(&device, &given).iter().map(workspace::arguments).collect::<Vec<_>>()
         };
-        let bench =
-            "bench --workspace --features wgpu,cuda-nvrtc,autotune --bench comparison --no-run --message-format=json";
+        let bench = "bench --workspace --features wgpu,cuda-nvrtc,autotune --bench comparison --no-run";
         assert_eq!(spelled(&["kernels", "suite"]), [bench]);
-        let suite = "test --workspace --features wgpu,cuda-nvrtc,autotune --release --no-run --message-format=json --test suite";
+        let suite = "test --workspace --features wgpu,cuda-nvrtc,autotune --release --no-run --test suite";
         assert_eq!(spelled(&["kernels", "comparison"]), [suite]);
         assert_eq!(spelled(&[]).len(), 2);
         assert!(named_path("tests=/a").is_err() && named_path("suite=/a").is_ok());

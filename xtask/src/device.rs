@@ -10,7 +10,7 @@ use clap::Args;
 
 use crate::environment::Environment;
 use crate::runtime::Runtime;
-use crate::system::{Gpu, System};
+use crate::system::{Gpu, System, has_nvrtc, is_emulator, variable};
 use crate::{emulator, llvm, vulkan, workspace};
 
 /// What the user says of the device.
@@ -37,7 +37,7 @@ pub struct Options {
 }
 
 /// A device, found.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Device {
     runtime: Runtime,
     /// Whether kernels for CUDA are compiled by NVRTC, because CubeCL's LLVM is not to be had.
@@ -132,13 +132,25 @@ pub fn find(wanted: Wanted) -> Result<Device> {
         Runtime::Wgpu | Runtime::Vulkan => {
             let mut environment = vulkan::find()?;
             // CUDA may be compiled in, and is CubeCL's default device where it has one.
-            environment.set("CUDA_VISIBLE_DEVICES", "-1");
+            environment.set(VISIBLE, HIDDEN);
             Device::new(runtime, environment)
         }
         Runtime::Cuda => {
             let library = system.cuda.as_deref().unwrap_or_else(|| "libcuda.so.1".as_ref());
             eprintln!("device: NVIDIA GPU, CUDA driver {}", library.display());
-            Device { without_llvm: without_llvm(), ..Device::new(runtime, Environment::default()) }
+            let without_llvm = without_llvm();
+            if without_llvm && !has_nvrtc() {
+                bail!(
+                    "--device cuda: there is no NVRTC (libnvrtc.so): install the CUDA toolkit, and have LD_LIBRARY_PATH name \
+                     the folder of its libraries, such as /usr/local/cuda/lib64"
+                );
+            }
+            let mut environment = Environment::default();
+            if variable(VISIBLE).is_some_and(|list| list == HIDDEN) {
+                // A shell that was led to Vulkan before.
+                environment.remove(VISIBLE);
+            }
+            Device { without_llvm, ..Device::new(runtime, environment) }
         }
         Runtime::Emulator => {
             eprintln!("device: the processor, CUDA emulator");
@@ -158,6 +170,10 @@ pub fn find(wanted: Wanted) -> Result<Device> {
     Ok(device)
 }
 
+/// The variable that says which devices CUDA sees, and its value that hides all.
+const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
+const HIDDEN: &str = "-1";
+
 fn without_llvm() -> bool {
     let without = !llvm::is_there();
     if without {
@@ -173,14 +189,16 @@ fn choose(wanted: Wanted, system: &System) -> Result<Runtime> {
         bail!("--schedules: only the emulator has an order of blocks and threads to choose; add `--device emulator`");
     }
 
+    let is_emulated = system.cuda.as_deref().is_some_and(is_emulator);
     let Some(wanted) = wanted else {
-        let nvidia = system.gpus.contains(&Gpu::Nvidia) && system.cuda.is_some();
+        let nvidia = system.gpus.contains(&Gpu::Nvidia) && system.cuda.is_some() && !is_emulated;
         return Ok(if nvidia && system.user_choice.is_none() { Runtime::Cuda } else { Runtime::Wgpu });
     };
     let missing = match wanted {
         Runtime::Cuda if system.cuda.is_none() => {
             "there is no CUDA driver (libcuda.so.1): install NVIDIA's driver for the GPU"
         }
+        Runtime::Cuda if is_emulated => "LD_LIBRARY_PATH leads to the CUDA emulator: take its folder out",
         Runtime::Rocm if system.rocm.is_none() => "there is no ROCm (libamdhip64.so): install it",
         Runtime::Metal if system.os != "macos" => "Metal is on macOS only",
         _ => return Ok(wanted),

@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::environment::Environment;
 use crate::remedy::{self, Means, Remedy};
@@ -40,15 +41,33 @@ pub fn prepare() -> Result<Environment> {
     Ok(environment)
 }
 
-fn compiler() -> Result<()> {
-    if remedy::is_program("g++") {
-        return Ok(());
+/// The first version of g++ that compiles what CubeCL writes.
+const COMPILER: u32 = 12;
+
+/// Finds g++, or installs it where that may be done.
+///
+/// # Errors
+///
+/// There is none, or it is too old.
+pub fn compiler() -> Result<()> {
+    if !remedy::is_program("g++") {
+        match remedy::of_compiler(&Means::probe()) {
+            Remedy::Install { sudo } => apt::install("no C++ compiler", &["g++"], sudo)?,
+            Remedy::TellUser(advice) => bail!("no C++ compiler for the CUDA emulator: {advice}"),
+            Remedy::UnpackSwiftShader => unreachable!("it is no compiler"),
+        }
     }
-    match remedy::of_compiler(&Means::probe()) {
-        Remedy::Install { sudo } => apt::install("no C++ compiler", &["g++"], sudo),
-        Remedy::TellUser(advice) => bail!("--device emulator: no C++ compiler: {advice}"),
-        Remedy::UnpackSwiftShader => unreachable!("it is no compiler"),
-    }
+    let output = Command::new("g++").args(["-dumpfullversion", "-dumpversion"]).output().context("starting g++")?;
+    check_version(String::from_utf8_lossy(&output.stdout).trim())
+}
+
+fn check_version(version: &str) -> Result<()> {
+    let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
+    ensure!(
+        major.is_some_and(|major| major >= COMPILER),
+        "g++ {version} is too old for the CUDA emulator: install g++ {COMPILER} or later"
+    );
+    Ok(())
 }
 
 /// A symbolic link that may be there.
@@ -60,4 +79,18 @@ fn link(library: &Path, name: &Path) -> Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::symlink(library, name).with_context(|| format!("linking {}", name.display()))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_version;
+
+    #[test]
+    fn an_old_compiler_is_named() {
+        assert!(check_version("12.2.0").is_ok() && check_version("13").is_ok());
+        for old in ["11.4.0", "9", ""] {
+            let error = check_version(old).expect_err("it is too old").to_string();
+            assert!(error.contains("g++ 12 or later"), "{error}");
+        }
+    }
 }

@@ -12,21 +12,24 @@ const FEATURES: &str = "wgpu,autotune";
 /// Checks the formatting, runs Clippy on every target, and checks each package by itself.
 pub fn run() -> Result<ExitCode> {
     check_format()?;
-    let is_good = clippy()? && packages()?;
+    let mut is_good = true;
+    for command in &mut commands() {
+        is_good &= workspace::succeeds(command)?;
+    }
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Runs Clippy on every target, warnings being errors. Rust's minimal installation has no Clippy; that is said, and is no
-/// failure.
-pub fn clippy() -> Result<bool> {
-    if !is_installed("clippy") {
+/// Clippy on every target, warnings being errors, and a check of each package by itself. Rust's minimal installation has no
+/// Clippy; that is said, and is no failure.
+pub fn commands() -> Vec<Command> {
+    let has_clippy = is_installed("clippy");
+    if !has_clippy {
         eprintln!("note: Clippy not run, `rustup component add clippy` would install it");
-        return Ok(true);
     }
-    workspace::succeeds(&mut clippy_command())
+    has_clippy.then(clippy).into_iter().chain(packages()).collect()
 }
 
-fn clippy_command() -> Command {
+fn clippy() -> Command {
     let mut clippy = workspace::cargo("clippy");
     clippy.args(["--release", "--workspace", "--all-targets", "--features", FEATURES]);
     clippy.args(["--", "--deny", "warnings"]);
@@ -36,14 +39,13 @@ fn clippy_command() -> Command {
 /// Packages whose dependencies have fewer features when they are built without the rest of the workspace.
 const ALONE: [&[&str]; 1] = [&["--package", "burn-deterministic-kernels", "--features", "wgpu", "--all-targets"]];
 
-/// Checks that each package compiles by itself: in the workspace it has the features that the others ask for.
-pub fn packages() -> Result<bool> {
-    for arguments in ALONE {
-        if !workspace::succeeds(workspace::cargo("check").arg("--release").args(arguments))? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+/// A check that each package compiles by itself: in the workspace it has the features that the others ask for.
+fn packages() -> impl Iterator<Item = Command> {
+    ALONE.into_iter().map(|arguments| {
+        let mut check = workspace::cargo("check");
+        check.arg("--release").args(arguments);
+        check
+    })
 }
 
 /// Checks the formatting. Rust's minimal installation has no formatter; that is said, and is no failure.
@@ -69,6 +71,6 @@ mod tests {
     #[test]
     fn clippy_reads_all_that_the_tests_compile() {
         let all = "clippy --release --workspace --all-targets --features wgpu,autotune -- --deny warnings";
-        assert_eq!(workspace::arguments(&clippy_command()), all);
+        assert_eq!(workspace::arguments(&clippy()), all);
     }
 }

@@ -10,8 +10,10 @@ mod device;
 mod emulator;
 mod environment;
 mod inspect;
+mod jobs;
 mod lint;
 mod llvm;
+mod record;
 mod remedy;
 mod runtime;
 #[cfg(test)]
@@ -48,6 +50,8 @@ enum Task {
     Bench(bench::Options),
     /// Make a folder of programs that tests and measures on a GPU machine without Rust
     Bundle(bundle::Options),
+    /// Add the digests of a bundle's report to those of the repository, and print the rows for the documentation
+    Record(record::Options),
     /// Compile every CUDA kernel for real GPUs, which needs none, and report registers, spills, loads and bounds
     Inspect(inspect::Options),
     /// Print the device's environment variables, for `eval "$(cargo xtask driver)"`
@@ -61,6 +65,7 @@ fn main() -> ExitCode {
         Task::Lint => lint::run(),
         Task::Bench(options) => bench::run(&options),
         Task::Bundle(options) => bundle::run(&options),
+        Task::Record(options) => record::run(&options),
         Task::Inspect(options) => inspect::run(&options),
         Task::Driver(options) => device::run(&options),
     };

@@ -1,7 +1,8 @@
 //! Tests that a device or a system cannot run: named and counted at the end, or failures.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -28,6 +29,16 @@ impl Skips {
         }
     }
 
+    /// Adds tests that were not started, and why; they fail if `strict`. Says whether that is good.
+    pub fn add(&self, tests: &str, reason: &str, strict: bool) -> Result<bool> {
+        let line = format!("{tests}: {}\n", reason.replace('\n', " "));
+        eprint!("not run: {line}");
+        let list = OpenOptions::new().append(true).open(&self.0);
+        let written = list.and_then(|mut list| list.write_all(line.as_bytes()));
+        written.with_context(|| format!("writing {}", self.0.display()))?;
+        Ok(!strict)
+    }
+
     /// Prints what was skipped, and how much.
     pub fn print(&self) -> Result<()> {
         let text = fs::read_to_string(&self.0).with_context(|| format!("reading {}", self.0.display()))?;
@@ -49,6 +60,17 @@ fn summary(list: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_not_started_is_listed_and_fails_where_that_is_asked_for() {
+        let skips = Skips(std::env::temp_dir().join(format!("xtask-{}-skips", std::process::id())));
+        fs::write(&skips.0, "a: b\n").expect("a temporary file");
+        assert!(skips.add("on the emulator", "no g++", false).expect("a temporary file"));
+        assert!(!skips.add("on the emulator", "no g++", true).expect("a temporary file"));
+        let text = summary(&fs::read_to_string(&skips.0).expect("it was written"));
+        assert!(text.contains("2 tests\n") && text.contains("  on the emulator: no g++\n"), "{text}");
+        let _ = fs::remove_file(&skips.0);
+    }
 
     #[test]
     fn a_test_is_counted_once() {

@@ -74,8 +74,22 @@ fn library_folders() -> Vec<PathBuf> {
         folders.push(PathBuf::from(root));
         folders.push(Path::new(root).join(&multiarch));
     }
-    folders.push(PathBuf::from("/opt/rocm/lib"));
+    // Where Windows has its driver in its subsystem for Linux, and ROCm its libraries.
+    folders.extend(["/usr/lib/wsl/lib", "/opt/rocm/lib"].map(PathBuf::from));
     folders
+}
+
+/// Whether a library that is named as CUDA's driver is the emulator, to which a shell was led before.
+pub fn is_emulator(library: &Path) -> bool {
+    let file = fs::canonicalize(library).ok();
+    file.is_some_and(|file| file.file_name().is_some_and(|name| name == "libcuda_emulator.so"))
+}
+
+/// Whether the dynamic linker finds NVRTC, by the names that cudarc tries.
+pub fn has_nvrtc() -> bool {
+    let names = ["libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11"];
+    // SAFETY: a library of NVIDIA's, as CubeCL would load it; loading it starts nothing.
+    names.iter().any(|name| unsafe { libloading::Library::new(*name) }.is_ok())
 }
 
 /// Where the Vulkan loader looks for driver manifests: the XDG configuration and data folders, and `/etc`.
@@ -131,6 +145,20 @@ fn vendor(node: &str) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn the_emulator_is_known_by_its_file() {
+        let folder = env::temp_dir().join(format!("xtask-{}-system", std::process::id()));
+        let (library, link) = (folder.join("libcuda_emulator.so"), folder.join("libcuda.so.1"));
+        fs::create_dir_all(&folder).expect("a temporary folder");
+        fs::write(&library, "").expect("a temporary folder");
+        let _ = fs::remove_file(&link);
+        std::os::unix::fs::symlink(&library, &link).expect("a temporary folder");
+        assert!(is_emulator(&link));
+        assert!(!is_emulator(Path::new("/usr/lib/libcuda.so.1")));
+        let _ = fs::remove_dir_all(&folder);
+    }
 
     #[test]
     fn a_manifest_names_its_driver() {

@@ -2,12 +2,14 @@
 
 use std::process::{Command, ExitCode};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::device::{self, Device, Wanted};
+use crate::environment::Environment;
+use crate::jobs::{self, Job};
 use crate::runtime::{HAS_EMULATOR, Runtime};
-use crate::{inspect, lint, skips::Skips, workspace};
+use crate::{emulator, inspect, lint, skips::Skips, workspace};
 
 /// Options of `cargo xtask test`.
 #[derive(Args)]
@@ -27,7 +29,7 @@ pub struct Options {
     strict: bool,
 }
 
-/// Tests of the suite that run on the emulator too, where the user has not chosen a device.
+/// Tests of the suite that run on the emulator too, where the user has not chosen a device; all of them with `--heavy`.
 const EMULATED: [&str; 3] = ["batch_invariance::", "order::", "repeatability::run_to_run"];
 
 /// Tests of the suite that run there under [`SCHEDULES`]: the short trainings of the examples, against their goldens.
@@ -36,14 +38,19 @@ const SHUFFLED: [&str; 1] = ["ends_in_the_same_weights"];
 /// Orders of blocks and threads: ascending, and shuffled by two seeds.
 const SCHEDULES: u32 = 3;
 
-/// Tests of kernels that run there with every access to memory checked; all of them with `--heavy`.
+/// Tests of kernels that run there with every access to memory checked; all of them with `--heavy`. CONTRIBUTING.md lists them.
 const CHECKED: [&str; 5] = ["gather::", "index_check::", "matmul::strides", "reduce::edges", "scan::"];
+
+/// The order of blocks and threads of all that runs there once: a shuffled one, because kernels that rely on the ascending
+/// order compute the right bits in it.
+const SEED: &str = "1";
 
 /// Checks the formatting, which takes a second, then runs every test, all in one profile and one feature set; then Clippy,
 /// and a check of each package by itself, which compile the dependencies anew.
 ///
 /// Where the user has not chosen a device and a software driver is found, the kernels' tests and a part of the suite run on
-/// the CUDA emulator too. All tests include that of `cargo xtask inspect`, whose compiler is fetched for it.
+/// the CUDA emulator too, beside these checks. All tests include that of `cargo xtask inspect`, whose compiler is fetched for
+/// it.
 pub fn run(options: &Options) -> Result<ExitCode> {
     lint::check_format()?;
     let device = device::find(options.wanted)?;
@@ -51,19 +58,22 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         inspect::prepare_tests();
     }
     let skips = Skips::new()?;
-    let mut is_good = run_on(&device, vec![command(options, &device)], &skips, options)?;
-    if options.filter.is_none() && options.wanted.is_any() && device.runtime() == Runtime::Wgpu && HAS_EMULATOR {
-        let emulator = device::find(Wanted::device(Runtime::Emulator))?;
-        is_good &= run_on(&emulator, emulated(&emulator, options.heavy), &skips, options)?;
-        let shuffled = emulator.under(SCHEDULES);
-        is_good &= run_on(&shuffled, vec![suite(&shuffled, &SHUFFLED)], &skips, options)?;
-    }
-    skips.print()?;
+    let mut is_good = run_on(&device, commands(options, &device), &skips, options)?;
     if options.filter.is_none() {
         // To the end even past a failure, which hides nothing of the others.
-        is_good &= lint::clippy()?;
-        is_good &= lint::packages()?;
+        let mut jobs = vec![Job::new("Clippy and packages", lint::commands())];
+        if options.wanted.is_any() && device.runtime() == Runtime::Wgpu && HAS_EMULATOR {
+            match emulator::compiler() {
+                Ok(()) => {
+                    let emulator = device::find(Wanted::device(Runtime::Emulator))?;
+                    jobs.extend(emulated(&emulator, &skips, options)?);
+                }
+                Err(error) => is_good &= skips.add("tests on the emulator", &format!("{error:#}"), options.strict)?,
+            }
+        }
+        is_good &= jobs::run(jobs, &workspace::target()?.join("test-logs"))?;
     }
+    skips.print()?;
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -83,57 +93,80 @@ fn run_on(device: &Device, mut commands: Vec<Command>, skips: &Skips, options: &
     Ok(is_good)
 }
 
-fn command(options: &Options, device: &Device) -> Command {
-    let mut command = tests(device);
+/// Every test, without the examples: the suite has them, Clippy reads them, and a linker takes minutes for all. Cargo runs
+/// documentation's tests in a command of their own.
+fn commands(options: &Options, device: &Device) -> Vec<Command> {
+    let targets = ["--tests", "--doc"].into_iter();
+    let of = |target| {
+        let mut tests = tests(device, options);
+        // To the end even past a failure: the first broken binary hides nothing of the others.
+        tests.args(["--no-fail-fast", target]).args(&options.filter);
+        tests
+    };
+    targets.map(of).collect()
+}
+
+fn tests(device: &Device, options: &Options) -> Command {
+    let mut command = device.cargo("test");
+    command.arg("--release");
     if options.heavy {
         command.args(["--features", "heavy"]);
     }
-    command.args(&options.filter);
     command
 }
 
-/// The kernels' tests, some of them again with memory checked, and [`EMULATED`] of the suite.
-fn emulated(device: &Device, heavy: bool) -> Vec<Command> {
-    let kernels = || {
-        let mut kernels = tests(device);
-        kernels.args(["--test", "kernels", "--"]);
-        kernels
+/// The kernels' tests, some of them again with memory checked, [`EMULATED`] of the suite, all under [`SEED`], and [`SHUFFLED`]
+/// under each schedule. Programs, not Cargo's commands, which would wait for a build at work beside them.
+fn emulated(emulator: &Device, skips: &Skips, options: &Options) -> Result<Vec<Job>> {
+    let built = workspace::built(tests(emulator, options).args(["--no-run", "--test", "kernels", "--test", "suite"]))?;
+    let program = |name: &str, folder: &str, environment: &Environment| {
+        let mut program =
+            Command::new(built.get(name).with_context(|| format!("Cargo has built no program `{name}`"))?);
+        // As Cargo would.
+        program.current_dir(workspace::root().join(folder));
+        environment.apply(&mut program);
+        skips.apply(&mut program, options.strict);
+        anyhow::Ok(program)
     };
-    let mut checked = kernels();
+    let [(_, environment), ..] = &emulator.schedules()[..] else { unreachable!("there is one") };
+    let seeded = |name: &str, folder: &str| {
+        let mut program = program(name, folder, environment)?;
+        program.env("CUDA_EMULATOR_SEED", SEED);
+        anyhow::Ok(program)
+    };
+    let mut checked = seeded("kernels", "kernels")?;
     checked.env("CUDA_EMULATOR_CHECK", "1");
-    if !heavy {
+    let mut suite = seeded("suite", ".")?;
+    if !options.heavy {
         checked.args(CHECKED);
+        suite.args(EMULATED);
     }
-    vec![kernels(), checked, suite(device, &EMULATED)]
-}
-
-/// Tests of the suite.
-fn suite(device: &Device, filters: &[&str]) -> Command {
-    let mut suite = tests(device);
-    suite.args(["--test", "suite", "--"]).args(filters);
-    suite
-}
-
-fn tests(device: &Device) -> Command {
-    let mut command = device.cargo("test");
-    // To the end even past a failure: the first broken binary hides nothing of the others.
-    command.args(["--release", "--no-fail-fast"]);
-    command
+    let mut jobs = vec![
+        Job::new("kernels on the emulator", vec![seeded("kernels", "kernels")?]),
+        Job::new("kernels on the emulator, checked", vec![checked]),
+        Job::new("suite on the emulator", vec![suite]),
+    ];
+    for (schedule, environment) in emulator.clone().under(SCHEDULES).schedules() {
+        let mut trainings = program("suite", ".", &environment)?;
+        trainings.args(SHUFFLED);
+        jobs.push(Job::new(format!("trainings on the emulator, {}", schedule.unwrap_or_default()), vec![trainings]));
+    }
+    Ok(jobs)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment::Environment;
 
     #[test]
     fn everything_runs_with_the_same_features() {
         let device = Device::new(Runtime::Vulkan, Environment::default());
-        let all = "test --workspace --features vulkan,autotune --release --no-fail-fast";
-        let spelled = |options: &Options| workspace::arguments(&command(options, &device));
+        let all = "test --workspace --features vulkan,autotune --release";
+        let spelled =
+            |options: &Options| commands(options, &device).iter().map(workspace::arguments).collect::<Vec<_>>();
         let options = Options { filter: None, wanted: Wanted::device(Runtime::Vulkan), heavy: false, strict: false };
-        assert_eq!(spelled(&options), all);
+        assert_eq!(spelled(&options), [format!("{all} --no-fail-fast --tests"), format!("{all} --no-fail-fast --doc")]);
         let options = Options { filter: Some("matmul".to_owned()), heavy: true, strict: true, ..options };
-        assert_eq!(spelled(&options), format!("{all} --features heavy matmul"));
+        assert_eq!(spelled(&options)[0], format!("{all} --features heavy --no-fail-fast --tests matmul"));
     }
 }

@@ -1,8 +1,9 @@
 //! The workspace's folders, and Cargo run in it.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
@@ -56,6 +57,27 @@ pub fn succeed(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
+/// The programs that a Cargo command has built or found up to date, by target.
+pub fn built(build: &mut Command) -> Result<BTreeMap<String, PathBuf>> {
+    build.arg("--message-format=json-render-diagnostics");
+    let spelled = spelled(build);
+    let output = build.stderr(Stdio::inherit()).output().with_context(|| format!("starting {spelled}"))?;
+    ensure!(output.status.success(), "{spelled} failed: {}", output.status);
+    let messages =
+        String::from_utf8(output.stdout).with_context(|| format!("{spelled} wrote something else than text"))?;
+    Ok(executables(&messages))
+}
+
+/// The programs that Cargo's messages name.
+fn executables(messages: &str) -> BTreeMap<String, PathBuf> {
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let named = messages.filter_map(|message| {
+        let path = message.get("executable")?.as_str()?.into();
+        Some((message.get("target")?.get("name")?.as_str()?.to_owned(), path))
+    });
+    named.collect()
+}
+
 /// The arguments of a command, for tests.
 #[cfg(test)]
 pub fn arguments(command: &Command) -> String {
@@ -70,13 +92,23 @@ pub fn spelled(command: &Command) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::cargo;
-    use std::env;
+    use super::*;
 
     #[test]
     fn cargo_is_told_of_no_package() {
         assert!(env::var_os("CARGO_PKG_NAME").is_some(), "Cargo tells a test of its package");
         let removed = |name: &str| cargo("build").get_envs().any(|(known, value)| known == name && value.is_none());
         assert!(["CARGO_PKG_NAME", "CARGO_PKG_VERSION_PRE", "CARGO_MANIFEST_DIR"].into_iter().all(removed));
+    }
+
+    #[test]
+    fn cargo_names_the_programs_it_has_built() {
+        let messages = concat!(
+            r#"{"reason":"compiler-artifact","target":{"name":"serde"},"executable":null}"#,
+            "\n",
+            r#"{"reason":"compiler-artifact","target":{"name":"suite"},"executable":"/t/suite-12"}"#,
+            "\nrunning\n",
+        );
+        assert_eq!(executables(messages), BTreeMap::from([("suite".to_owned(), "/t/suite-12".into())]));
     }
 }

@@ -26,6 +26,7 @@ unsafe extern "C" {
     fn cuDeviceGet(device: *mut c_int, ordinal: c_int) -> c_int;
     fn cuModuleLoadData(module: *mut *mut c_void, image: *const c_void) -> c_int;
     fn cuModuleGetFunction(function: *mut *mut c_void, module: *mut c_void, name: *const c_char) -> c_int;
+    fn cuFuncSetAttribute(function: *mut c_void, attribute: c_int, value: c_int) -> c_int;
     fn cuMemAlloc_v2(address: *mut u64, length: usize) -> c_int;
     fn cuMemFree_v2(address: u64) -> c_int;
     fn cuMemcpyHtoDAsync_v2(to: u64, from: *const c_void, length: usize, stream: *mut c_void) -> c_int;
@@ -91,8 +92,15 @@ impl Run<'_> {
     pub fn with(&self, settings: Settings) -> Result<(Vec<u32>, c_int), String> {
         with_settings(settings, || {
             // SAFETY: the arguments are those of the kernels in `faults`: input, output, and the lengths of both.
-            unsafe { self.run() }
+            unsafe { self.run(false) }
         })
+    }
+
+    /// As `with`, with the output in the input's place.
+    pub fn in_place(&self, settings: Settings) -> Result<(Vec<u32>, c_int), String> {
+        assert_eq!(self.input.len(), self.output);
+        // SAFETY: as in `with`.
+        with_settings(settings, || unsafe { self.run(true) })
     }
 
     /// As `with`, with the settings of the environment; as a program, which initialises the driver.
@@ -100,15 +108,40 @@ impl Run<'_> {
         // SAFETY: as in `with`.
         unsafe {
             assert_eq!(cuInit(0), 0);
-            self.run()
+            self.run(false)
         }
     }
 
-    unsafe fn run(&self) -> Result<(Vec<u32>, c_int), String> {
-        let source = CString::new(self.source).expect("a source has no NUL");
-        let name = CString::new(self.name).expect("a name has no NUL");
-        let (mut program, mut module, mut function) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+    unsafe fn run(&self, in_place: bool) -> Result<(Vec<u32>, c_int), String> {
+        let function = Function::load(self.source, self.name)?;
         // SAFETY: each call gets what CUDA asks for; memory has the lengths given.
+        unsafe {
+            let mut input = 0;
+            assert_eq!(cuMemAlloc_v2(&mut input, 4 * (self.input.len() + self.output)), 0);
+            let mut output = if in_place { input } else { input + 4 * self.input.len() as u64 };
+            cuMemcpyHtoDAsync_v2(input, self.input.as_ptr().cast(), size_of_val(self.input), ptr::null_mut());
+            let mut lengths = [self.input.len() as u32, self.output as u32];
+            let mut arguments =
+                [ptr::from_mut(&mut input).cast(), ptr::from_mut(&mut output).cast(), lengths.as_mut_ptr().cast()];
+            let status = function.launch([self.blocks, 1, 1], [self.threads, 1, 1], self.shared, &mut arguments);
+            let mut got = vec![0u32; self.output];
+            cuMemcpyDtoHAsync_v2(got.as_mut_ptr().cast(), output, 4 * self.output, ptr::null_mut());
+            cuMemFree_v2(input);
+            Ok((got, status))
+        }
+    }
+}
+
+/// A kernel, compiled and loaded.
+pub struct Function(*mut c_void);
+
+impl Function {
+    /// Kernel `name` of a source, compiled with the settings of the calling thread; or the compiler's log.
+    pub fn load(source: &str, name: &str) -> Result<Self, String> {
+        let source = CString::new(source).expect("a source has no NUL");
+        let name = CString::new(name).expect("a name has no NUL");
+        let (mut program, mut module, mut function) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+        // SAFETY: each call gets what CUDA asks for.
         unsafe {
             nvrtcCreateProgram(&mut program, source.as_ptr(), ptr::null(), 0, ptr::null(), ptr::null());
             if nvrtcCompileProgram(program, 0, ptr::null()) != 0 {
@@ -121,32 +154,29 @@ impl Run<'_> {
             nvrtcDestroyProgram(&mut program);
             assert_eq!(cuModuleLoadData(&mut module, ptx.as_ptr().cast()), 0);
             assert_eq!(cuModuleGetFunction(&mut function, module, name.as_ptr()), 0);
+        }
+        Ok(Self(function))
+    }
 
-            let mut input = 0;
-            assert_eq!(cuMemAlloc_v2(&mut input, 4 * (self.input.len() + self.output)), 0);
-            let mut output = input + 4 * self.input.len() as u64;
-            cuMemcpyHtoDAsync_v2(input, self.input.as_ptr().cast(), size_of_val(self.input), ptr::null_mut());
-            let mut lengths = [self.input.len() as u32, self.output as u32];
-            let mut arguments =
-                [ptr::from_mut(&mut input).cast(), ptr::from_mut(&mut output).cast(), lengths.as_mut_ptr().cast()];
-            let arguments = arguments.as_mut_ptr();
-            let status = cuLaunchKernel(
-                function,
-                self.blocks,
-                1,
-                1,
-                self.threads,
-                1,
-                1,
-                self.shared,
-                ptr::null_mut(),
-                arguments,
-                ptr::null_mut(),
-            );
-            let mut got = vec![0u32; self.output];
-            cuMemcpyDtoHAsync_v2(got.as_mut_ptr().cast(), output, 4 * self.output, ptr::null_mut());
-            cuMemFree_v2(input);
-            Ok((got, status))
+    /// The status of the request for so many bytes of shared memory a block.
+    pub fn ask_for_shared(&self, bytes: c_int) -> c_int {
+        const MAX_DYNAMIC_SHARED: c_int = 8;
+        // SAFETY: the function is loaded.
+        unsafe { cuFuncSetAttribute(self.0, MAX_DYNAMIC_SHARED, bytes) }
+    }
+
+    /// The status of a launch.
+    ///
+    /// # Safety
+    ///
+    /// `arguments` are those of the kernel.
+    pub unsafe fn launch(&self, grid: [u32; 3], block: [u32; 3], shared: u32, arguments: &mut [*mut c_void]) -> c_int {
+        let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (grid, block);
+        let (stream, extra) = (ptr::null_mut(), ptr::null_mut());
+        let arguments = arguments.as_mut_ptr();
+        // SAFETY: the caller's promise.
+        unsafe {
+            cuLaunchKernel(self.0, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, arguments, extra)
         }
     }
 }

@@ -20,6 +20,8 @@ pub enum Kind {
     Approximate,
     /// A product and a sum were contracted that the source keeps apart.
     Contraction,
+    /// Inline PTX, which these checks do not read.
+    Assembly,
     /// Registers are spilled to memory.
     Spill,
     /// Without a spill, a thread's array lies in memory.
@@ -34,6 +36,7 @@ impl fmt::Display for Kind {
             Self::Tensor => "tensor",
             Self::Approximate => "approximate",
             Self::Contraction => "contraction",
+            Self::Assembly => "assembly",
             Self::Spill => "spill",
             Self::Stack => "stack",
         })
@@ -64,17 +67,14 @@ fn kind_of(opcode: &str) -> Option<Kind> {
     OPCODES.iter().find(|(_, beginnings)| fits(beginnings)).map(|(kind, _)| *kind)
 }
 
-/// What explains each `MUFU`, the unit's approximations: functions, and the operators `/` and `%`.
+/// What explains each `MUFU`, the unit's approximations: functions, and `/`, a division of floats.
 ///
 /// Division and square root are correctly rounded: they begin with an approximation, and correct it by multiply-adds.
-/// Integer division begins with `RCP` too, and division makes a NaN by an `RSQ` of one. CUDA's exponential, power and hyperbolic functions are made of `EX2`, its
+/// Division makes a NaN by an `RSQ` of one. A division of integers begins with `RCP` of a converted integer. CUDA's exponential, power and hyperbolic functions are made of `EX2`, its
 /// logarithms of `LG2`; their error is CUDA's, and no contract says that they are exact. Sines and cosines are
 /// polynomials: no source explains `SIN`, `COS`, `TANH` or `SQRT`.
 const EXPLAINED: [(&str, &[&str]); 4] = [
-    (
-        "RCP",
-        &["/", "%", "tanh", "pow", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "log1p", "erf", "hrcp", "h2rcp"],
-    ),
+    ("RCP", &["/", "tanh", "pow", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "log1p", "erf", "hrcp", "h2rcp"]),
     ("RSQ", &["/", "sqrt", "rsqrt", "hypot", "asin", "acos", "asinh", "acosh", "hsqrt", "h2sqrt", "hrsqrt", "h2rsqrt"]),
     ("EX2", &["exp", "exp2", "exp10", "expm1", "pow", "tanh", "sinh", "cosh", "erf", "erfc", "hexp", "h2exp"]),
     ("LG2", &["log", "log2", "log10", "log1p", "pow", "atanh", "asinh", "acosh", "hlog", "h2log"]),
@@ -98,6 +98,9 @@ const FAST: [&str; 14] = [
     "h2tanh_approx",
 ];
 
+/// The inline PTX that CubeCL writes for minima and maxima that give a NaN for a NaN.
+const KNOWN_PTX: [&str; 2] = [r#"asm("min.NaN.f32 %0, %1, %2;""#, r#"asm("max.NaN.f32 %0, %1, %2;""#];
+
 /// What the machine code of a kernel contains that it may not, given its source.
 pub fn instructions(listing: &Listing, source: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -106,11 +109,18 @@ pub fn instructions(listing: &Listing, source: &str) -> Vec<Finding> {
         findings.extend(counted(kind, found.map(|instruction| instruction.operation.clone())));
     }
     let words = words(source);
-    let unexplained =
-        listing.instructions().iter().filter(|i| i.opcode() == "MUFU" && !is_explained(i, &words, source));
+    let is_unexplained = |(index, instruction): &(usize, &Instruction)| {
+        let (before, divides) = (&listing.instructions()[..*index], divides_integers(source));
+        let of_integers = divides && instruction.operation.contains("RCP") && is_converted(instruction, before);
+        instruction.opcode() == "MUFU" && !of_integers && !is_explained(instruction, &words, source)
+    };
+    let unexplained = listing.instructions().iter().enumerate().filter(is_unexplained).map(|(_, i)| i);
     let fast = FAST.into_iter().filter(|name| words.contains(name)).map(str::to_owned);
     let approximate = unexplained.map(|instruction| instruction.operation.clone()).chain(fast);
     findings.extend(counted(Kind::Approximate, approximate));
+    let others = KNOWN_PTX.into_iter().fold(source.to_owned(), |text, known| text.replace(known, ""));
+    let assembly = others.split(|c: char| !is_of_word(c)).filter(|word| matches!(*word, "asm" | "__asm__" | "__asm"));
+    findings.extend(counted(Kind::Assembly, assembly.map(str::to_owned)));
     findings
 }
 
@@ -124,19 +134,24 @@ pub fn resources(resources: &Resources) -> Option<Finding> {
     (stack > 0).then(|| Finding { kind: Kind::Stack, detail: format!("{stack} bytes a thread"), amount: stack })
 }
 
+/// Multiply-adds, and what they can be made of. Some functions contract one product and split another, so that the number of
+/// multiply-adds alone stays as it is.
+const ARITHMETIC: [&str; 9] = ["FFMA", "FADD", "FMUL", "DFMA", "DADD", "DMUL", "HFMA2", "HADD2", "HMUL2"];
+
 /// What differs where the compiler may contract: `allowed` was compiled as kernels are, `forbidden` with `-fmad=false`,
 /// which leaves the source's own `fma` and those inside of divisions and functions.
 pub fn contraction(allowed: &Listing, forbidden: &Listing) -> Option<Finding> {
-    let fused = |listing: &Listing| {
-        let is_fused = |i: &&Instruction| matches!(i.opcode(), "FFMA" | "DFMA" | "HFMA2") && i.is_float_arithmetic();
-        listing.instructions().iter().filter(is_fused).count()
+    let count = |listing: &Listing, opcode: &str| {
+        // With a constant as operand: FADD32I.
+        let is = |i: &&Instruction| i.opcode().trim_end_matches("32I") == opcode && i.is_float_arithmetic();
+        listing.instructions().iter().filter(is).count()
     };
-    let (with, without) = (fused(allowed), fused(forbidden));
-    (with != without).then(|| Finding {
-        kind: Kind::Contraction,
-        detail: format!("{with} multiply-adds, {without} with -fmad=false"),
-        amount: with.abs_diff(without) as u32,
-    })
+    let counts = ARITHMETIC.map(|opcode| (opcode, count(allowed, opcode), count(forbidden, opcode)));
+    let other: Vec<_> = counts.into_iter().filter(|(_, with, without)| with != without).collect();
+    let spelled: Vec<_> =
+        other.iter().map(|(opcode, with, without)| format!("{opcode} x{with}, x{without} with -fmad=false")).collect();
+    let amount = other.iter().map(|(_, with, without)| with.abs_diff(*without) as u32).sum();
+    (!other.is_empty()).then(|| Finding { kind: Kind::Contraction, detail: spelled.join("; "), amount })
 }
 
 /// One finding for all of a kind: how often what occurs.
@@ -155,21 +170,47 @@ fn is_explained(instruction: &Instruction, words: &BTreeSet<&str>, source: &str)
     EXPLAINED.iter().filter(|(name, _)| *name == function).flat_map(|(_, reasons)| *reasons).any(|reason| {
         let single = |word: &&str| word.strip_suffix('f').is_some_and(|word| word == *reason);
         match *reason {
-            "/" | "%" => has_operator(source, reason),
+            "/" => divides_floats(source),
             _ => words.contains(reason) || words.iter().any(single),
         }
     })
 }
 
-/// The identifiers of a source.
-fn words(source: &str) -> BTreeSet<&str> {
-    source.split(|c: char| !c.is_alphanumeric() && c != '_').collect()
+/// Whether the operand of an instruction is what the last one that wrote that register made of an integer.
+fn is_converted(instruction: &Instruction, before: &[Instruction]) -> bool {
+    let operand = |i: &Instruction, place: usize| i.operands.split(',').nth(place).map(|word| word.trim().to_owned());
+    let register = operand(instruction, 1);
+    let writer = before.iter().rev().find(|earlier| register.is_some() && operand(earlier, 0) == register);
+    writer.is_some_and(|writer| writer.opcode() == "I2F")
 }
 
-/// Whether a line of a source, without comments and includes, has an operator.
-fn has_operator(source: &str, operator: &str) -> bool {
+/// The identifiers of a source.
+fn words(source: &str) -> BTreeSet<&str> {
+    source.split(|c| !is_of_word(c)).collect()
+}
+
+fn is_of_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// What the types of CubeCL's values of floats begin with.
+const FLOATS: [&str; 4] = ["float", "double", "__half", "__nv_bfloat16"];
+
+/// Whether a source divides floats. CubeCL writes a statement for each operation, with the type of its result in front.
+fn divides_floats(source: &str) -> bool {
+    divided(source).any(|statement| FLOATS.iter().any(|float| statement.starts_with(float)))
+}
+
+/// Whether a source divides something else.
+fn divides_integers(source: &str) -> bool {
+    divided(source).any(|statement| !FLOATS.iter().any(|float| statement.starts_with(float)))
+}
+
+/// The statements with a `/` or `%`, without comments and directives.
+fn divided(source: &str) -> impl Iterator<Item = &str> {
     let code = source.lines().filter(|line| !line.trim_start().starts_with('#'));
-    code.map(|line| line.split("//").next().unwrap_or_default()).any(|line| line.contains(operator))
+    let statements = code.flat_map(|line| line.split("//").next().unwrap_or_default().split([';', '{']));
+    statements.map(str::trim_start).filter(|statement| statement.contains(['/', '%']))
 }
 
 #[cfg(test)]
@@ -178,7 +219,11 @@ mod tests {
     use crate::inspect::{resources::Resources, sass::Listing};
 
     fn listing(operations: &[&str]) -> Listing {
-        Listing::parse(&operations.iter().map(|text| format!("/*0000*/ {text} R0, R1 ;\n")).collect::<String>())
+        let line = |text: &&str| match text.contains(' ') {
+            true => format!("/*0000*/ {text}\n"),
+            false => format!("/*0000*/ {text} R0, R1 ;\n"),
+        };
+        Listing::parse(&operations.iter().map(line).collect::<String>())
     }
 
     fn found(operations: &[&str], source: &str) -> Vec<String> {
@@ -211,9 +256,7 @@ mod tests {
     fn an_approximation_needs_a_function_in_the_source() {
         assert_eq!(found(&["MUFU.RCP"], "x = a + b;"), ["approximate: MUFU.RCP x1"]);
         assert_eq!(found(&["MUFU.RCP"], "#include <a/b.h>\n// a / b\nx = a + b;"), ["approximate: MUFU.RCP x1"]);
-        for source in ["x = a / b;", "x = a % b;"] {
-            assert_eq!(found(&["MUFU.RCP", "MUFU.RCP64H"], source), [""; 0], "{source}");
-        }
+        assert_eq!(found(&["MUFU.RCP", "MUFU.RCP64H"], "f(); float const x = a / b;"), [""; 0]);
         assert_eq!(found(&["MUFU.RSQ", "MUFU.EX2", "MUFU.LG2"], "sqrtf(x) + exp(y) + log(z)"), [""; 0]);
         assert_eq!(found(&["MUFU.EX2"], "expose(x)"), ["approximate: MUFU.EX2 x1"]);
         assert_eq!(found(&["MUFU.SIN"], "sinf(x)"), ["approximate: MUFU.SIN x1"]);
@@ -221,10 +264,37 @@ mod tests {
     }
 
     #[test]
-    fn a_contraction_shows_as_more_multiply_adds() {
+    fn a_division_of_integers_explains_the_reciprocal_of_an_integer_only() {
+        for source in ["uint32_t const x = a / b;", "int32_t const x = a % b;"] {
+            assert_eq!(
+                found(&["I2F.U32.RP R1, R2 ;", "IMAD R3, R3", "MUFU.RCP R4, R1 ;"], source),
+                [""; 0],
+                "{source}"
+            );
+            assert_eq!(
+                found(&["I2F R1, R2 ;", "FADD R1, R2 ;", "MUFU.RCP R4, R1 ;"], source),
+                ["approximate: MUFU.RCP x1"]
+            );
+        }
+        assert_eq!(found(&["I2F R1, R2 ;", "MUFU.RCP R4, R1 ;"], "x = a + b;"), ["approximate: MUFU.RCP x1"]);
+    }
+
+    #[test]
+    fn inline_ptx_is_named_but_for_two_instructions() {
+        let known = r#"asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b)); asm("max.NaN.f32 %0, %1, %2;" : "#;
+        assert_eq!(found(&["FMNMX"], known), [""; 0]);
+        let others = r#"asm volatile("ex2.approx.f32 %0, %1;" : "=f"(r)); asm("min.NaN.f32 %0, %1, 0f3f800000;" : "#;
+        assert_eq!(found(&["FMNMX"], others), ["assembly: asm x2"]);
+    }
+
+    #[test]
+    fn a_contraction_shows_as_other_arithmetic() {
         assert_eq!(contraction(&listing(&["FFMA", "FMUL"]), &listing(&["FFMA", "FMUL"])), None);
         let finding = contraction(&listing(&["FFMA", "FFMA"]), &listing(&["FFMA", "FMUL", "FADD"])).unwrap();
-        assert_eq!((finding.kind, finding.detail.as_str()), (Kind::Contraction, "2 multiply-adds, 1 with -fmad=false"));
+        let detail = "FFMA x2, x1 with -fmad=false; FADD x0, x1 with -fmad=false; FMUL x0, x1 with -fmad=false";
+        assert_eq!((finding.kind, finding.detail.as_str(), finding.amount), (Kind::Contraction, detail, 3));
+        // One contracted, another split.
+        assert!(contraction(&listing(&["FFMA", "FADD"]), &listing(&["FFMA", "FADD32I", "FMUL"])).is_some());
     }
 
     #[test]

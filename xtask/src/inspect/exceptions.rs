@@ -98,7 +98,8 @@ fn is_date(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Exceptions, Finding, Kind};
+    use super::{Exception, Exceptions, Finding, Kind};
+    use crate::inspect::date::today;
 
     const ONE: &str = "
         [[exception]]
@@ -115,8 +116,12 @@ mod tests {
     }
 
     #[test]
-    fn the_projects_list_is_well_formed() {
-        Exceptions::of_project().unwrap();
+    fn the_projects_list_is_well_formed_and_holds_today() {
+        let today = today();
+        for exception in Exceptions::of_project().unwrap().list {
+            let Exception { kernel, case, until, .. } = exception;
+            assert!(until >= today, "{kernel} in {case} expired on {until}: mend it, or say why it takes longer");
+        }
     }
 
     #[test]

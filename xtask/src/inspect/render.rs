@@ -51,13 +51,15 @@ fn head(cases: usize, kernels: usize) -> String {
 
 A static report on the CUDA C++ that CubeCL writes for NVIDIA GPUs (the feature `cuda-nvrtc`): {kernels} kernels of {cases} cases, compiled
 by {COMPILER} for sm_80 (A100) and sm_90 (H100) with the options that CubeCL gives, and disassembled. No GPU took part, so
-nothing here is a time. `kernels/examples/gpu_plans` lists the cases; `cargo xtask inspect` fails if a kernel in
+nothing here is a time. CubeCL hands PTX to the driver, whose own compiler may be of another version and make other machine code: what is
+said here is of NVRTC's. `kernels/examples/gpu_plans` lists the cases; `cargo xtask inspect` fails if a kernel in
 `kernels/src` is in none of them, and on
 
 - **atomic**, **warp**, **tensor**: atomics; shuffles, votes and reductions of a warp; tensor cores;
 - **approximate**: an instruction `MUFU` that no function or division in the kernel's source explains
   (`xtask/src/inspect/checks.rs` says which explains what), or a call of a less exact function such as `__expf`;
-- **contraction**: another number of multiply-adds than with `-fmad=false`;
+- **contraction**: another number of multiply-adds, sums or products than with `-fmad=false`;
+- **assembly**: inline PTX other than `min.NaN.f32` and `max.NaN.f32`;
 - **spill**, **stack**: registers spilled, a thread's array in memory.
 
 A value on sm_80 and another on sm_90 are written `a / b`.
