@@ -23,6 +23,9 @@ pub struct Comparison {
     pub compared: Compared,
     /// The first state that differs.
     pub state: Option<StateDifference>,
+    /// Threads of which nothing is recorded but how many operations they issued, where these numbers differ: workers of a
+    /// loader, say, which take what comes.
+    pub uncompared: Vec<Length>,
     /// What the difference reaches.
     pub spread: Spread,
     /// Operations by step.
@@ -89,6 +92,8 @@ pub struct Length {
     pub thread: u32,
     /// How many operations it issued; in a recording that was cut, at least so many.
     pub operations: [u64; 2],
+    /// How many states it recorded.
+    pub states: [u64; 2],
 }
 
 /// The first difference in the order of execution.

@@ -65,6 +65,9 @@ fn verdict(page: &mut String, comparison: &Comparison) {
             format!("The first state that differs is after {}: {of} tensors, {}.", state.place, state.names.join(", "));
         let _ = writeln!(page, "<p>{}</p>", escaped(&text));
     }
+    if !comparison.uncompared.is_empty() {
+        let _ = writeln!(page, "<p>{}.</p>", escaped(&words::uncompared(&comparison.uncompared)));
+    }
     if comparison.compared.lost > 0 && !matches!(comparison.outcome, Outcome::Same | Outcome::Nothing) {
         let _ = writeln!(page, "<p>{}.</p>", escaped(&words::lost(comparison.compared.lost)));
     }

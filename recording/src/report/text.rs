@@ -33,6 +33,9 @@ impl fmt::Display for Comparison {
         if let Some(state) = &self.state {
             write_state(f, state)?;
         }
+        if !self.uncompared.is_empty() {
+            writeln!(f, "\n{}", words::uncompared(&self.uncompared))?;
+        }
         if self.compared.lost > 0 && !matches!(self.outcome, Outcome::Same | Outcome::Nothing) {
             writeln!(f, "\n{}", words::lost(self.compared.lost))?;
         }

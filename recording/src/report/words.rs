@@ -4,6 +4,9 @@ use crate::diff::{Cause, Comparison, Difference, Length, Operand, OperationPair,
 use crate::reader::Ending;
 use crate::record::{Draw, Level, Operation, Tensor};
 
+/// Threads that are named at most.
+const THREADS: usize = 4;
+
 /// One line: what the comparison has found.
 pub(super) fn verdict(comparison: &Comparison) -> String {
     let compared = comparison.compared;
@@ -37,7 +40,11 @@ fn cut(comparison: &Comparison) -> String {
     }
 }
 
-fn longer(Length { thread, operations: [one, other] }: &Length) -> String {
+fn longer(Length { thread, operations: [one, other], states }: &Length) -> String {
+    if one == other {
+        let [one, other] = states.map(grouped);
+        return format!("thread {thread} ends {one} steps in the first program, {other} in the second");
+    }
     let side = usize::from(one < other);
     let (short, long) = (*one.min(other), *one.max(other));
     format!(
@@ -47,6 +54,18 @@ fn longer(Length { thread, operations: [one, other] }: &Length) -> String {
         grouped(long),
         ordinal(side)
     )
+}
+
+/// Threads that could not be compared.
+pub(super) fn uncompared(threads: &[Length]) -> String {
+    let shown = threads.iter().take(THREADS).map(|Length { thread, operations: [one, other], .. }| {
+        format!("thread {thread} issued {} operations in the first, {} in the second", grouped(*one), grouped(*other))
+    });
+    let mut shown: Vec<String> = shown.collect();
+    if threads.len() > THREADS {
+        shown.push(format!("and {} more threads", threads.len() - THREADS));
+    }
+    format!("not compared, because nothing of them is recorded: {}", shown.join("; "))
 }
 
 /// The kind of difference, in a few words.

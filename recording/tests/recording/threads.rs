@@ -1,8 +1,8 @@
 //! Programs with several threads.
 
-use crate::synthetic::{Synthetic, cause, compared, digest, end, header, operand, operation, place};
+use crate::synthetic::{Synthetic, cause, compared, digest, end, header, in_turn, operand, operation, place, training};
 use burn_deterministic_recording::diff::{Cause, Outcome, Owner};
-use burn_deterministic_recording::{Level, Operation, Phase, Record, Thread};
+use burn_deterministic_recording::{Digest, Level, Operation, Phase, Record, Thread};
 
 /// Workers upload batches, worker by worker; thread 0 receives each, and multiplies a weight by it.
 fn loader(workers: u32, batches: u64) -> Synthetic {
@@ -97,7 +97,7 @@ fn tensors_of_another_thread_that_differ_are_told_from_those_in_another_order() 
     assert_eq!(cause(&comparison), (&Cause::Received { reordered: true }, Some(5)));
     let text = comparison.to_string();
     assert!(text.contains("DIFFERENT: tensors of another thread come in another order"), "{text}");
-    assert!(text.contains("whether it does on the host or on the device is not known from this thread"), "{text}");
+    assert!(text.contains("What another thread uploaded or computed differs"), "{text}");
 
     let Record::Operation(receive) = &mut second.records[fourth] else { panic!("an operation") };
     receive.outputs[0].digest = Some(digest(9));
@@ -112,4 +112,99 @@ fn many_threads_of_a_batch_each_are_matched() {
     renumber(&mut second, |thread| if thread == 0 { 0 } else { 601 - thread });
     let comparison = compared(&first, &second);
     assert!(matches!(comparison.outcome, Outcome::Same), "{comparison}");
+}
+
+/// A training on data of its own, from operation `from` on.
+fn shard(steps: u64, from: u64, seed: u64) -> Synthetic {
+    let mut shard = training(steps, Level::Operations);
+    shard.corrupt(from);
+    for record in &mut shard.records {
+        let digests: Vec<&mut Option<Digest>> = match record {
+            Record::Operation(o) if o.number >= from => o.outputs.iter_mut().map(|output| &mut output.digest).collect(),
+            Record::State(state) => state.tensors.iter_mut().map(|tensor| &mut tensor.digest).collect(),
+            _ => continue,
+        };
+        digests.into_iter().flatten().for_each(|digest| digest.0[3] = seed as u32);
+    }
+    shard
+}
+
+#[test]
+fn two_trainings_whose_threads_have_changed_places_agree() {
+    let [one, other] = [1, 2].map(|seed| shard(4, 0, seed));
+    let [first, second] = [in_turn(&[one.clone(), other.clone()]), in_turn(&[other, one])];
+    for [first, second] in [[first.clone().weights_only(), second.clone().weights_only()], [first, second]] {
+        let comparison = compared(&first, &second);
+        assert!(matches!(comparison.outcome, Outcome::Same), "{comparison}");
+        assert_eq!(comparison.threads, [(1, 0), (0, 1)]);
+        assert_eq!(comparison.compared.states, 8);
+    }
+}
+
+#[test]
+fn replicas_that_part_after_hundreds_of_operations_are_matched() {
+    // Four replicas do the same up to operation 300.
+    let replicas: Vec<Synthetic> = (1..=4).map(|seed| shard(60, 300, seed)).collect();
+    let first = in_turn(&replicas);
+    let second = in_turn(&[2, 3, 1, 0].map(|replica: usize| replicas[replica].clone()));
+    let comparison = compared(&first, &second);
+    assert!(matches!(comparison.outcome, Outcome::Same), "{comparison}");
+
+    // The fault of one is found in it.
+    let mut faulty = replicas.clone();
+    faulty[3].corrupt(400);
+    let second = in_turn(&[2, 3, 1, 0].map(|replica: usize| faulty[replica].clone()));
+    let comparison = compared(&first, &second);
+    let (_, number) = cause(&comparison);
+    let pair = comparison.difference().expect("one").operation.as_ref().expect("one");
+    assert_eq!((number, pair.operations[0].thread), (Some(400), 3), "{comparison}");
+}
+
+/// A training fed by workers of which nothing is recorded but their lengths.
+fn fed(workers: &[u64]) -> Synthetic {
+    let mut fed = training(4, Level::Operations).weights_only();
+    let threads = (1..=workers.len() as u32).map(|number| Record::Thread(Thread { number }));
+    fed.records.splice(1..1, threads);
+    let Some(Record::End { operations, .. }) = fed.records.last_mut() else { panic!("an end") };
+    operations.extend_from_slice(workers);
+    fed
+}
+
+#[test]
+fn workers_that_take_what_comes_are_no_difference_of_weights() {
+    let comparison = compared(&fed(&[13, 12, 13]), &fed(&[13, 13, 12]));
+    assert!(matches!(comparison.outcome, Outcome::Same), "{comparison}");
+    assert!(comparison.uncompared.is_empty(), "all lengths have a counterpart: {comparison}");
+
+    let comparison = compared(&fed(&[13, 12]), &fed(&[15, 10]));
+    assert!(matches!(comparison.outcome, Outcome::Same), "{comparison}");
+    let note = "\nnot compared, because nothing of them is recorded: thread 1 issued 13 operations in the first, 15 in the \
+                second; thread 2 issued 12 operations in the first, 10 in the second\n";
+    assert!(comparison.to_string().contains(note), "{comparison}");
+
+    let comparison = compared(&fed(&[25]), &fed(&[12, 13]));
+    assert!(matches!(comparison.outcome, Outcome::Same), "{comparison}");
+    assert_eq!(comparison.uncompared.len(), 2);
+}
+
+#[test]
+fn a_training_thread_that_ends_earlier_is_a_difference_of_weights() {
+    let [long, short] = [4, 3].map(|steps| training(steps, Level::Operations));
+    let [first, second] = [in_turn(&[long.clone(), long.clone()]), in_turn(&[short, long])];
+    let comparison = compared(&first.weights_only(), &second.weights_only());
+    let Outcome::Length(length) = &comparison.outcome else { panic!("{comparison}") };
+    assert_eq!((length.operations, length.states), ([34, 26], [4, 3]));
+}
+
+#[test]
+fn a_state_that_one_program_lacks_is_a_difference() {
+    let first = training(4, Level::Operations).weights_only();
+    let mut second = first.clone();
+    second.records.remove(4);
+    let comparison = compared(&first, &second);
+    assert_eq!(comparison.same(), Some(false), "{comparison}");
+    assert!(
+        comparison.to_string().contains("thread 0 ends 4 steps in the first program, 3 in the second"),
+        "{comparison}"
+    );
 }
