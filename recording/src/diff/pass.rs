@@ -52,8 +52,14 @@ pub(super) struct First {
     pub(super) operations: [Operation; 2],
     /// Whether each operand is the same.
     pub(super) operands: Vec<Option<bool>>,
-    /// Whether a state before it differs.
+    /// Whether a state of its thread before it differs.
     pub(super) after_state: bool,
+}
+
+impl First {
+    fn is_received(&self) -> bool {
+        self.operations[0].name == Operation::RECEIVE
+    }
 }
 
 /// What a side consists of.
@@ -327,14 +333,24 @@ impl Pass {
 
     /// An operation that differs by itself.
     fn difference(&mut self, operations: [Operation; 2], contrast: Contrast, operands: Vec<Option<bool>>) {
-        if self.first.is_none() {
-            let after_state = self.state.is_some();
-            self.first = Some(First { contrast, operations, operands, after_state });
-            return;
+        let thread = operations[0].thread;
+        // The order of threads is not known, but each is in order.
+        let after_state = self.state.as_ref().is_some_and(|state| state.thread == thread);
+        let mut found = First { contrast, operations, operands, after_state };
+        match &mut self.first {
+            None => {
+                self.first = Some(found);
+                return;
+            }
+            // What a thread received, another one had made before.
+            Some(first) if first.is_received() && !found.is_received() && first.operations[0].thread != thread => {
+                std::mem::swap(first, &mut found);
+            }
+            Some(_) => {}
         }
         self.spread.others_count += 1;
         if self.spread.others.len() < KEPT {
-            self.spread.others.push(Affected::new(&operations[0]));
+            self.spread.others.push(Affected::new(&found.operations[0]));
         }
     }
 

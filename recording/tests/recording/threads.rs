@@ -114,6 +114,28 @@ fn many_threads_of_a_batch_each_are_matched() {
     assert!(matches!(comparison.outcome, Outcome::Same), "{comparison}");
 }
 
+#[test]
+fn what_a_thread_made_comes_before_what_another_received() {
+    let first = loader(2, 12);
+    let mut second = first.clone();
+    // Worker 2 uploads another batch 3, which thread 0 receives. The records of thread 0 come first.
+    for operation in operations(&mut second) {
+        let is_upload = operation.thread == 2 && operation.number == 1;
+        if is_upload || operation.thread == 0 && [7, 8].contains(&operation.number) {
+            operation.outputs[0].digest = Some(digest(9));
+        }
+    }
+    second.records.sort_by_key(|record| match record {
+        Record::Operation(operation) => 1 + operation.thread,
+        Record::End { .. } => 4,
+        _ => 0,
+    });
+    let comparison = compared(&first, &second);
+    assert_eq!(cause(&comparison), (&Cause::Data { reordered: false }, Some(1)));
+    let others: Vec<&str> = comparison.spread.others.iter().map(|other| other.name.as_str()).collect();
+    assert_eq!(others, ["receive"], "{comparison}");
+}
+
 /// A training on data of its own, from operation `from` on.
 fn shard(steps: u64, from: u64, seed: u64) -> Synthetic {
     let mut shard = training(steps, Level::Operations);
