@@ -24,6 +24,7 @@
 pub mod diff;
 mod environment;
 mod error;
+mod methods;
 mod reader;
 mod record;
 pub mod report;

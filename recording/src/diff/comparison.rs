@@ -151,7 +151,7 @@ pub enum Owner {
     Library,
     /// Burn's, or CubeCL's.
     Burn,
-    /// The program's, or another crate's.
+    /// The program's, or another crate's: kernels of other crates, and all custom operations.
     Program,
     /// No kernel is recorded.
     Unknown,

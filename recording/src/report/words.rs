@@ -135,10 +135,10 @@ pub(super) fn why(comparison: &Comparison, difference: &Difference) -> String {
                 Owner::Library => "The kernel is of burn-deterministic and adds in a fixed order: the device, its driver or \
                                    its memory has erred, or the kernel is wrong.",
                 Owner::Burn => "The kernel is Burn's: it adds in an order that varies (atomics), or the device has erred.",
-                Owner::Program => "The kernel is neither of burn-deterministic nor Burn's, but of a custom operation of the \
-                                   program: it adds in an order that varies, reads what other threads write, or the device \
-                                   has erred.",
-                Owner::Unknown => "No kernel of it is recorded: it is a custom operation, or it ran on the host.",
+                Owner::Program => "It is a custom operation of the program, or a kernel of it is neither of \
+                                   burn-deterministic nor Burn's: it adds in an order that varies, reads what other \
+                                   threads write, or the device has erred.",
+                Owner::Unknown => "No kernel of it is recorded: it may have run on the host.",
             }
         ),
         Cause::Environment => {
@@ -177,6 +177,7 @@ pub(super) fn why(comparison: &Comparison, difference: &Difference) -> String {
 /// What to do about it.
 pub(super) fn advice(comparison: &Comparison, difference: &Difference) -> String {
     let deterministic = comparison.sides.iter().all(|side| side.header.deterministic);
+    let is_custom = difference.operation.as_ref().is_some_and(|pair| pair.operations[0].is_custom());
     match &difference.cause {
         Cause::Program(_) => "Compare the builds and arguments of the two. If these are the same, look for a branch on time, \
                               on the order of threads, on an unseeded number or on a value read from a tensor."
@@ -203,6 +204,11 @@ pub(super) fn advice(comparison: &Comparison, difference: &Difference) -> String
                             other draws, use `enable_op_determinism` and `set_random_seed(seed)`."
             .to_owned(),
         Cause::Failure { .. } => "See the error. A device without memory fails in one run and not in another.".to_owned(),
+        Cause::KernelChoice if is_custom => {
+            "Have the custom operation choose its kernels without measuring them; until then its `promise_deterministic` is \
+             not true."
+                .to_owned()
+        }
         Cause::KernelChoice | Cause::Kernel(Owner::Burn) if !deterministic => {
             "Call `enable_op_determinism`: the operation then runs in a kernel whose order is fixed, and no kernel is chosen \
              by measurement."
@@ -213,7 +219,12 @@ pub(super) fn advice(comparison: &Comparison, difference: &Difference) -> String
              this operation on another device too, report it to burn-deterministic."
                 .to_owned()
         }
-        Cause::Kernel(Owner::Program | Owner::Unknown) => {
+        Cause::Kernel(Owner::Unknown) => {
+            "Look at what the program computes with this operation on the host, and report it to burn-deterministic if it is \
+             Burn's."
+                .to_owned()
+        }
+        Cause::Kernel(Owner::Program) => {
             "Have the custom operation add in a fixed order, without float atomics; until then its \
              `promise_deterministic` is not true."
                 .to_owned()
