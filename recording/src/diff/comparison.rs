@@ -45,6 +45,8 @@ pub struct Side {
     pub environment: Environment,
     /// How it ends.
     pub ending: Ending,
+    /// How many of its records, the last ones, no checksum covers, because they were cut.
+    pub unverified: u64,
     /// Operations in it.
     pub operations: u64,
     /// States in it.

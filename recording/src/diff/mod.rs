@@ -83,12 +83,23 @@ fn comparison(paths: [PathBuf; 2], renamed: &Renamed, mut pass: Pass) -> Result<
     let [one, other] = &pass.sources;
     let mut headers = [one.header.clone(), other.header.clone()].into_iter().zip(environments);
     let endings = [one.ending(), other.ending()];
+    let unverified = [one.unverified(), other.unverified()];
     let counts = pass.counts;
     let mut side = |path: PathBuf, index: usize| {
         let Counts { operations, states, threads, last_step, .. } = counts[index];
         let (header, environment) = headers.next().expect("a header for each side");
         let ending = endings[index].expect("both files were read to their ends");
-        Side { path, header, environment, ending, operations, states, threads, last_step }
+        Side {
+            path,
+            header,
+            environment,
+            ending,
+            unverified: unverified[index],
+            operations,
+            states,
+            threads,
+            last_step,
+        }
     };
     let [first, second] = paths;
     let sides = [side(first, 0), side(second, 1)];

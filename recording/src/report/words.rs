@@ -252,8 +252,12 @@ pub(super) fn side(side: &Side) -> String {
         Level::OperationsOf { first, last } => format!("operations of steps {first} to {last}"),
     };
     let ending = match side.ending {
-        Ending::Complete => "complete",
-        Ending::Cut => "cut before the program ended",
+        Ending::Complete => "complete".to_owned(),
+        Ending::Cut if side.unverified == 0 => "cut before the program ended".to_owned(),
+        Ending::Cut => {
+            let count = grouped(side.unverified);
+            format!("cut before the program ended, the last records ({count}) without their checksum")
+        }
     };
     let steps = side.last_step.map_or_else(|| "no step".to_owned(), |step| format!("up to step {step}"));
     let kernels = if side.header.deterministic { "deterministic kernels" } else { "Burn's own kernels" };
