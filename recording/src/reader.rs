@@ -53,7 +53,7 @@ impl Reader {
     /// [`Error::Io`], [`Error::Magic`], [`Error::Version`], [`Error::Empty`], [`Error::Damaged`].
     pub fn open(path: impl Into<PathBuf>) -> Result<(Header, Self), Error> {
         let path = path.into();
-        let file = File::open(&path).map_err(|source| Error::Io { doing: "opening", path: path.clone(), source })?;
+        let file = File::open(&path).map_err(|reason| Error::Io { doing: "opening", path: path.clone(), reason })?;
         let mut reader = Self {
             path,
             file: BufReader::new(file),
@@ -160,7 +160,7 @@ impl Reader {
         let mut bytes = Vec::new();
         // Not `read_exact` into a vector of `count`: memory is allocated for what is there.
         let read = self.file.by_ref().take(count as u64).read_to_end(&mut bytes);
-        read.map_err(|source| Error::Io { doing: "reading", path: self.path.clone(), source })?;
+        read.map_err(|reason| Error::Io { doing: "reading", path: self.path.clone(), reason })?;
         Ok(bytes)
     }
 
