@@ -64,6 +64,8 @@ pub struct Compared {
     pub operations: u64,
     /// States.
     pub states: u64,
+    /// States that ended a step; the others are what a training began with.
+    pub steps: u64,
     /// Digests: of results and of tensors of a state.
     pub digests: u64,
     /// Digests that are unknown in one recording at least: whether these results agree is not known.

@@ -357,6 +357,7 @@ impl Pass {
     fn compare_states(&mut self, [one, other]: [State; 2]) {
         self.compared.states += 1;
         let step = one.place.step;
+        self.compared.steps += u64::from(step.is_some());
         let operations = [one.operations, other.operations];
         let mut second: BTreeMap<Origin, &StateTensor> = other.tensors.iter().map(|t| (t.origin, t)).collect();
         let mut pairs: Vec<(&StateTensor, &StateTensor)> = Vec::new();

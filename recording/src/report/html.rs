@@ -61,8 +61,14 @@ fn verdict(page: &mut String, comparison: &Comparison) {
     }
     if let Some(state) = &comparison.state {
         let of = format!("{} of {}", state.differing, state.tensors);
-        let text =
-            format!("The first state that differs is after {}: {of} tensors, {}.", state.place, state.names.join(", "));
+        let names = if state.names.is_empty() { String::new() } else { format!(", {}", state.names.join(", ")) };
+        let [one, other] = state.operations.map(words::grouped);
+        let operations = if one == other {
+            String::new()
+        } else {
+            format!(" There had been {one} operations in the first, {other} in the second.")
+        };
+        let text = format!("The first state that differs is after {}: {of} tensors{names}.{operations}", state.place);
         let _ = writeln!(page, "<p>{}</p>", escaped(&text));
     }
     if !comparison.uncompared.is_empty() {

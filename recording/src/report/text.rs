@@ -180,7 +180,8 @@ fn write_state(f: &mut Formatter<'_>, state: &StateDifference) -> fmt::Result {
     let StateDifference { thread, place, operations: [one, other], tensors, differing, names } = state;
     writeln!(f, "\nfirst state that differs")?;
     line(f, "after", &format!("{place}, of thread {thread}"))?;
-    line(f, "tensors", &format!("{differing} of {tensors} differ: {}", names.join(", ")))?;
+    let names = if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) };
+    line(f, "tensors", &format!("{differing} of {tensors} differ{names}"))?;
     if one != other {
         let [one, other] = [*one, *other].map(words::grouped);
         line(f, "operations", &format!("{one} in the first, {other} in the second"))?;

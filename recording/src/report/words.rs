@@ -234,12 +234,10 @@ pub(super) fn advice(comparison: &Comparison, difference: &Difference) -> String
             .to_owned(),
         Cause::Overwritten => "Look for a kernel that writes out of bounds, and check the device's memory.".to_owned(),
         Cause::NotRecorded => {
-            let step = comparison.state.as_ref().and_then(|state| state.place.step);
-            let level = step.map_or_else(|| "operations".to_owned(), |step| format!("operations:0-{step}"));
-            format!(
-                "Record the operations of two runs with `BURN_DETERMINISTIC_RECORD_LEVEL={level}` and compare again, or have \
-                 `burn-deterministic verify` do it."
-            )
+            // What comes before the first step is recorded with step 0.
+            let last = comparison.state.as_ref().map(|state| state.place.step.unwrap_or(0));
+            let level = last.map_or_else(|| "operations".to_owned(), |last| format!("operations:0-{last}"));
+            format!("Record the operations of two runs with `BURN_DETERMINISTIC_RECORD_LEVEL={level}`, and compare these.")
         }
     }
 }
