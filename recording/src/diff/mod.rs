@@ -3,7 +3,7 @@
 //! Operations are paired by thread and number. An operation whose operands agree and whose result does not is where runs part;
 //! one with an operand that differs only passes that on. The digest of an operand is that of the result, or of the tensor of
 //! a state, which its origin names. Files are read as streams: memory holds two bytes for each operation, eight
-//! more while the threads of both are matched, and what waits for its counterpart.
+//! more for each result while the threads of both are matched, and what waits for its counterpart.
 
 mod cause;
 mod comparison;

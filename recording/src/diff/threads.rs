@@ -24,13 +24,13 @@ struct History {
     issued: Option<u64>,
 }
 
-/// An operation or a state, in 8 bytes: a recording may have 10 million. Hashes of 32 bits that happen to be equal make a
+/// A result of an operation, or a tensor of a state, in 8 bytes: a recording may have 10 million. Hashes of 32 bits that happen to be equal make a
 /// common beginning seem longer, by one of 10^9 events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Event {
     /// A hash of what was done.
     done: u32,
-    /// A hash of what was computed; 0 where a digest of it is unknown.
+    /// A hash of what was computed; 0 where its digest is unknown.
     computed: u32,
 }
 
@@ -49,9 +49,9 @@ fn histories(source: &mut Source, operations: bool) -> Result<Histories, Error> 
         match record {
             Record::Thread(thread) => drop(histories.entry(thread.number).or_default()),
             Record::Operation(operation) if operations => {
-                histories.entry(operation.thread).or_default().events.push(Event::of_operation(&operation));
+                histories.entry(operation.thread).or_default().events.extend(Event::of_operation(&operation));
             }
-            Record::State(state) => histories.entry(state.thread).or_default().events.push(Event::of_state(&state)),
+            Record::State(state) => histories.entry(state.thread).or_default().events.extend(Event::of_state(&state)),
             Record::End { operations, .. } => {
                 for (thread, count) in (0..).zip(operations) {
                     histories.entry(thread).or_default().issued = Some(count);
@@ -64,33 +64,38 @@ fn histories(source: &mut Source, operations: bool) -> Result<Histories, Error> 
 }
 
 impl Event {
-    fn new(done: impl Hash, computed: impl Hash, digests: impl IntoIterator<Item = Option<Digest>>) -> Self {
-        let digests: Option<Vec<Digest>> = digests.into_iter().collect();
-        let computed = digests.map_or(0, |digests| hash((computed, digests)).max(1));
-        Self { done: hash(done), computed }
+    /// Of an operation or a state with these results; one of it has no result.
+    fn of(done: impl Hash, computed: impl Hash, results: impl ExactSizeIterator<Item = Option<Digest>>) -> Vec<Self> {
+        let (done, computed, count) = (hash(done), hash(computed), results.len());
+        let event = |(index, digest): (usize, Option<Digest>)| Self {
+            done: hash((done, index, count)),
+            computed: digest.map_or(0, |digest| hash((computed, digest)).max(1)),
+        };
+        if count == 0 {
+            vec![Self { done, computed: computed.max(1) }]
+        } else {
+            results.enumerate().map(event).collect()
+        }
     }
 
-    fn of_operation(operation: &Operation) -> Self {
+    fn of_operation(operation: &Operation) -> Vec<Self> {
         let forms: Vec<_> = operation.outputs.iter().map(|output| (&output.shape, &output.dtype)).collect();
         let inputs: Vec<_> = operation.inputs.iter().map(|input| (input.origin, &input.shape, &input.dtype)).collect();
         // The shape of data is data.
         let (fixed, data) = if is_data(operation) { (Vec::new(), forms) } else { (forms, Vec::new()) };
         let done = (operation.number, &operation.name, inputs, fixed);
         let computed = (&operation.parameters, data, operation.error.is_some());
-        let digests = operation.outputs.iter().map(|output| output.digest);
-        match operation.error {
-            Some(_) => Self::new(done, computed, []),
-            None => Self::new(done, computed, digests),
-        }
+        let results = if operation.error.is_some() { &[] } else { &operation.outputs[..] };
+        Self::of(done, computed, results.iter().map(|output| output.digest))
     }
 
-    fn of_state(state: &State) -> Self {
+    fn of_state(state: &State) -> Vec<Self> {
         // Of the tensors without a name, one run may have more.
         let is_named = state.tensors.iter().any(|tensor| tensor.parameter.is_some());
-        let tensors = state.tensors.iter().filter(|tensor| !is_named || tensor.parameter.is_some());
+        let tensors: Vec<_> = state.tensors.iter().filter(|tensor| !is_named || tensor.parameter.is_some()).collect();
         let forms: Vec<_> =
-            tensors.clone().map(|tensor| (tensor.origin, &tensor.shape, &tensor.dtype, &tensor.parameter)).collect();
-        Self::new((state.operations, state.place.step), forms, tensors.map(|tensor| tensor.digest))
+            tensors.iter().map(|tensor| (tensor.origin, &tensor.shape, &tensor.dtype, &tensor.parameter)).collect();
+        Self::of((state.operations, state.place.step), forms, tensors.iter().map(|tensor| tensor.digest))
     }
 
     /// Whether two threads may have done and computed the same.
@@ -106,11 +111,14 @@ fn hash(value: impl Hash) -> u32 {
 }
 
 impl History {
-    /// The length of the common beginning: of what was done and computed, and of what was done.
-    fn common(&self, other: &Self) -> [usize; 2] {
+    /// The length of the common beginning: of what was done and computed, how much of that is known to be equal, and of what
+    /// was done.
+    fn common(&self, other: &Self) -> [usize; 3] {
         let pairs = || self.events.iter().zip(&other.events);
+        let agreeing = || pairs().take_while(|(one, other)| one.agrees(**other));
         [
-            pairs().take_while(|(one, other)| one.agrees(**other)).count(),
+            agreeing().count(),
+            agreeing().filter(|(one, other)| one == other && one.computed != 0).count(),
             pairs().take_while(|(one, other)| one.done == other.done).count(),
         ]
     }
@@ -133,7 +141,7 @@ fn matching(mut first: Histories, mut second: Histories) -> Renamed {
     for (&one, history) in &first {
         for (&other, another) in &second {
             let common = history.common(another);
-            if common != [0; 2] {
+            if common != [0; 3] {
                 candidates.push((Reverse(common), history.issued != another.issued, one != other, one, other));
             }
         }

@@ -136,6 +136,21 @@ pub fn training(steps: u64, level: Level) -> Synthetic {
     all
 }
 
+/// A training on data of its own, from operation `from` on.
+pub fn shard(steps: u64, from: u64, seed: u64) -> Synthetic {
+    let mut shard = training(steps, Level::Operations);
+    shard.corrupt(from);
+    for record in &mut shard.records {
+        let digests: Vec<&mut Option<Digest>> = match record {
+            Record::Operation(o) if o.number >= from => o.outputs.iter_mut().map(|output| &mut output.digest).collect(),
+            Record::State(state) => state.tensors.iter_mut().map(|tensor| &mut tensor.digest).collect(),
+            _ => continue,
+        };
+        digests.into_iter().flatten().for_each(|digest| digest.0[3] = seed as u32);
+    }
+    shard
+}
+
 /// A program whose threads, by number, do what these do with their thread 0. Their records take turns as `turn` says:
 /// whose, and how many.
 pub fn together(threads: &[Synthetic], mut turn: impl FnMut() -> (usize, usize)) -> Synthetic {

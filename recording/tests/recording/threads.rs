@@ -1,8 +1,10 @@
 //! Programs with several threads.
 
-use crate::synthetic::{Synthetic, cause, compared, digest, end, header, in_turn, operand, operation, place, training};
+use crate::synthetic::{
+    Synthetic, cause, compared, digest, end, header, in_turn, operand, operation, place, shard, training,
+};
 use burn_deterministic_recording::diff::{Cause, Outcome, Owner};
-use burn_deterministic_recording::{Digest, Level, Operation, Phase, Record, Thread};
+use burn_deterministic_recording::{Level, Operation, Phase, Record, Thread};
 
 /// Workers upload batches, worker by worker; thread 0 receives each, and multiplies a weight by it.
 fn loader(workers: u32, batches: u64) -> Synthetic {
@@ -134,21 +136,6 @@ fn what_a_thread_made_comes_before_what_another_received() {
     assert_eq!(cause(&comparison), (&Cause::Data { reordered: false }, Some(1)));
     let others: Vec<&str> = comparison.spread.others.iter().map(|other| other.name.as_str()).collect();
     assert_eq!(others, ["receive"], "{comparison}");
-}
-
-/// A training on data of its own, from operation `from` on.
-fn shard(steps: u64, from: u64, seed: u64) -> Synthetic {
-    let mut shard = training(steps, Level::Operations);
-    shard.corrupt(from);
-    for record in &mut shard.records {
-        let digests: Vec<&mut Option<Digest>> = match record {
-            Record::Operation(o) if o.number >= from => o.outputs.iter_mut().map(|output| &mut output.digest).collect(),
-            Record::State(state) => state.tensors.iter_mut().map(|tensor| &mut tensor.digest).collect(),
-            _ => continue,
-        };
-        digests.into_iter().flatten().for_each(|digest| digest.0[3] = seed as u32);
-    }
-    shard
 }
 
 #[test]
