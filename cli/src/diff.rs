@@ -1,10 +1,10 @@
 //! `burn-deterministic diff`.
 
-use anyhow::{Context, Result};
-use burn_deterministic_recording::diff::{Comparison, compare};
+use crate::output::{print, write};
+use anyhow::Result;
+use burn_deterministic_recording::diff::{Cause, Comparison, compare};
 use burn_deterministic_recording::report::html;
 use clap::Args;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -28,7 +28,10 @@ pub struct Options {
 /// could be compared.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let comparison = compare(&options.first, &options.second)?;
-    print!("{comparison}");
+    print(&comparison)?;
+    if comparison.difference().is_some_and(|difference| difference.cause == Cause::NotRecorded) {
+        print("\n`burn-deterministic verify` runs a program with its operations recorded where its weights differ\n")?;
+    }
     if let Some(path) = &options.html {
         write_page(&comparison, path)?;
     }
@@ -37,12 +40,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 
 /// Writes the page of a comparison, and the folders above it.
 pub fn write_page(comparison: &Comparison, path: &Path) -> Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
-    }
-    fs::write(path, html(comparison)).with_context(|| format!("writing {}", path.display()))?;
-    println!("\npage    {}", path.display());
-    Ok(())
+    write(path, &html(comparison))?;
+    print(format_args!("\npage    {}\n", path.display()))
 }
 
 fn status(comparison: &Comparison) -> ExitCode {

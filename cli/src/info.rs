@@ -1,5 +1,6 @@
 //! `burn-deterministic info`.
 
+use crate::output::print;
 use anyhow::{Result, bail};
 use burn_deterministic::{
     Determinism, Environment, Error, Guarantee, device_arithmetic, device_environment, devices, enable_op_determinism,
@@ -50,8 +51,7 @@ pub fn run(_options: &Options) -> Result<ExitCode> {
         texts.push(described(&environment, &guarantees));
     }
     // After the devices: it would open the default one, where none has been opened.
-    println!("{}\n", versions(&environment()));
-    print!("{}", texts.join("\n"));
+    print(format_args!("{}\n\n{}", versions(&environment()), texts.join("\n")))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -3,6 +3,7 @@
 
 mod diff;
 mod info;
+mod output;
 mod program;
 mod sweep;
 mod verify;
@@ -43,7 +44,9 @@ fn main() -> ExitCode {
         Command::Sweep(options) => sweep::run(&options),
     };
     result.unwrap_or_else(|error| {
-        eprintln!("error: {error:#}");
+        if !output::is_closed_pipe(&error) {
+            output::note(format_args!("error: {error:#}"));
+        }
         ExitCode::from(2)
     })
 }

@@ -4,12 +4,12 @@ mod metrics;
 mod page;
 mod summary;
 
-use crate::program::succeed;
+use crate::output::{is_closed_pipe, note, print, write};
+use crate::program;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use summary::Summary;
@@ -18,7 +18,7 @@ use summary::Summary;
 ///
 /// The program gets the seed in place of `{seed}` in its arguments; where none has that, as `--seed N` at their end. The
 /// environment variable BURN_DETERMINISTIC_SEED has it as well. A metric is a line `name: number` or `name number` of its
-/// stdout; the last one of a name counts.
+/// stdout; the last one of a name counts. The program's stdin is empty. A seed with which it fails is left out.
 #[derive(Args)]
 pub struct Options {
     /// Seeds: `1..20` for 1 to 20, both included, or `3,8,12`
@@ -38,18 +38,28 @@ pub struct Options {
     command: Vec<OsString>,
 }
 
-/// Runs a program with each seed, and shows how its metrics vary.
+/// Runs a program with each seed, and shows how its metrics vary: status 2 where it failed with one.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let seeds = seeds(&options.seeds)?;
+    let mut failures = Vec::new();
     let mut values: BTreeMap<String, Vec<(u64, f64)>> = BTreeMap::new();
     for (number, &seed) in (1..).zip(&seeds) {
         let command = with_seed(&options.command, seed);
-        eprintln!("run {number} of {}: seed {seed}", seeds.len());
-        let stdout = succeed(&command, &[("BURN_DETERMINISTIC_SEED", seed.to_string().into())])?;
+        note(format_args!("run {number} of {}: seed {seed}", seeds.len()));
+        let stdout = match program::run(&command, &[("BURN_DETERMINISTIC_SEED", seed.to_string().into())]) {
+            Ok(stdout) => stdout,
+            Err(error) if is_closed_pipe(&error) => return Err(error),
+            Err(error) => {
+                note(format_args!("error: {error:#}"));
+                failures.push(seed.to_string());
+                continue;
+            }
+        };
         for (name, value) in metrics::read(&stdout) {
             values.entry(name).or_default().push((seed, value));
         }
     }
+    ensure!(failures.len() < seeds.len(), "the program failed with every seed");
     if !options.metric.is_empty() {
         for name in &options.metric {
             let names: Vec<&str> = values.keys().map(String::as_str).collect();
@@ -65,15 +75,18 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         bail!("the program printed no metric: no line `name: number` or `name number` on its stdout");
     }
     let summaries: Vec<Summary> = values.into_iter().map(|(name, values)| Summary::new(name, values)).collect();
-    println!();
-    for summary in &summaries {
-        println!("{}", summary.text(seeds.len()));
-    }
+    let texts: Vec<String> = summaries.iter().map(|summary| summary.text(seeds.len())).collect();
+    print(format_args!("\n{}\n", texts.join("\n")))?;
     if let Some(path) = &options.html {
         let page = page::html(&summaries, &options.command, seeds.len());
-        fs::write(path, page).with_context(|| format!("writing {}", path.display()))?;
-        println!("page    {}", path.display());
+        write(path, &page)?;
+        print(format_args!("page    {}\n", path.display()))?;
     }
+    ensure!(
+        failures.is_empty(),
+        "the program failed with seed {}, which the statistics leave out",
+        failures.join(", ")
+    );
     Ok(ExitCode::SUCCESS)
 }
 

@@ -3,6 +3,7 @@
 mod comparison;
 mod file;
 
+use crate::output::print;
 use anyhow::{Result, bail};
 use clap::Args;
 use comparison::Comparison;
@@ -34,10 +35,10 @@ pub struct Options {
 /// Compares two files, tensor by tensor: status 0 where all bits are equal, 1 where some differ.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let [a, b] = [file::read(&options.a)?, file::read(&options.b)?];
-    print!("A: {}\nB: {}\n{}", a.description, b.description, environments(&a, &b));
+    print(format_args!("A: {}\nB: {}\n{}", a.description, b.description, environments(&a, &b)))?;
     let (a, b) = aligned(a, b, options.module.as_deref())?;
     let comparison = Comparison::of(a, b);
-    print!("{}", comparison.text(options.quiet));
+    print(comparison.text(options.quiet))?;
     Ok(if comparison.is_equal() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

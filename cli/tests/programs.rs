@@ -7,8 +7,11 @@ use burn_deterministic_recording::{
 };
 use std::env;
 use std::fs;
+use std::io::{self, Read, Write};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 /// Steps of the program.
 const STEPS: u64 = 4;
@@ -42,6 +45,22 @@ fn operation(number: u64, step: u64, name: &str, inputs: Vec<u64>, value: u32) -
     }
 }
 
+/// A parameter in a state.
+fn tensor(operation: u64, value: u32) -> StateTensor {
+    StateTensor {
+        origin: Origin { operation, output: 0 },
+        shape: vec![2],
+        dtype: "f32".into(),
+        parameter: Some("weight".into()),
+        digest: Some(Digest([operation as u32, value, 0, 0])),
+    }
+}
+
+fn finish(mut writer: Writer, operations: u64) {
+    let end = Record::End { operations: vec![operations], environment: Environment::new() };
+    writer.write(&end).and_then(|()| writer.finish()).expect("an end");
+}
+
 /// Not a test: a program that the tests run.
 #[test]
 #[ignore = "the program that other tests run"]
@@ -49,6 +68,7 @@ fn program() {
     let behaviour = env::var(BEHAVIOUR).expect("a behaviour");
     if let Ok(seed) = env::var("BURN_DETERMINISTIC_SEED") {
         let seed: f64 = seed.parse().expect("a number");
+        assert!(behaviour != "sweep, fails with 2" || seed != 2.0, "as it was told to");
         println!("\ntest accuracy: {}\nloss {}", 0.9 + seed / 100.0, 1.0 / seed);
         return;
     }
@@ -61,9 +81,23 @@ fn program() {
     if behaviour == "records nothing" {
         return;
     }
+    if behaviour == "prints for ever" {
+        fs::write(&runs, std::process::id().to_string()).expect("a file");
+        for _ in 0..6000 {
+            // The test harness panics where stdout is closed: this is about a program that goes on.
+            let _ = writeln!(io::stdout(), "a line");
+            thread::sleep(Duration::from_millis(10));
+        }
+        return;
+    }
+    let mut stdin = Vec::new();
+    io::stdin().read_to_end(&mut stdin).expect("a stdin");
     let wrong = match &*behaviour {
-        "never" | "digest alone" | "no steps" => false,
-        "from step 2 on" | "no steps, differs" => true,
+        "reads stdin" => !stdin.is_empty(),
+        "never" | "digest alone" | "no steps" | "second run is cut" | "second run is empty" | "longer" | "lost" => {
+            false
+        }
+        "from step 2 on" | "no steps, differs" | "before the first step" => true,
         "in weights alone" => is_weights,
         "third run" => run >= 2,
         other => panic!("{other}"),
@@ -79,8 +113,19 @@ fn program() {
     let header = Header { command: vec!["test".into()], level, deterministic: false, environment: Environment::new() };
     writer.write(&Record::Header(header)).expect("a header");
     writer.write(&Record::Thread(Thread { number: 0 })).expect("a thread");
+    if behaviour == "second run is empty" && run == 1 {
+        return finish(writer, 0);
+    }
+    let first_step = if behaviour == "before the first step" { 0 } else { 2 };
+    // What the training begins with.
+    if steps && is_weights {
+        let value = if first_step == 0 { value } else { 0 };
+        let place = Place::default();
+        let state = State { thread: 0, operations: 0, place, tensors: vec![tensor(0, value)] };
+        writer.write(&Record::State(state)).expect("a state");
+    }
     for step in 0..STEPS {
-        let value = if step >= 2 { value } else { 0 };
+        let value = if step >= first_step { value } else { 0 };
         let is_recorded = match level {
             Level::OperationsOf { last, .. } => step <= last,
             Level::Operations => true,
@@ -93,31 +138,33 @@ fn program() {
             writer.write(&Record::Operation(sum)).expect("an operation");
         }
         if steps {
-            let tensor = StateTensor {
-                origin: Origin { operation: 2 * step + 1, output: 0 },
-                shape: vec![2],
-                dtype: "f32".into(),
-                parameter: Some("weight".into()),
-                digest: Some(Digest([2 * step as u32 + 1, value, 0, 0])),
-            };
             let place = Place { step: Some(step), phase: Phase::Update, ..Place::default() };
-            let state = State { thread: 0, operations: 2 * step + 2, place, tensors: vec![tensor] };
+            let more = u64::from(behaviour == "longer" && is_weights && step >= 1) * u64::from(run);
+            let mut tensor = tensor(2 * step + 1, value);
+            tensor.digest = tensor.digest.filter(|_| behaviour != "lost" || step != 1);
+            let state = State { thread: 0, operations: 2 * step + 2 + more, place, tensors: vec![tensor] };
             writer.write(&Record::State(state)).expect("a state");
         }
     }
-    let end = Record::End { operations: vec![2 * STEPS], environment: Environment::new() };
-    writer.write(&end).expect("an end");
-    writer.finish().expect("an end");
+    if behaviour != "second run is cut" || run != 1 {
+        finish(writer, 2 * STEPS);
+    }
     println!("\ndigest: {:032x}", if wrong || behaviour == "digest alone" { run } else { 0 });
+}
+
+/// The command on [`program`].
+fn command_of(behaviour: &str, command: &[&str], options: &[&str], runs: &Path) -> Command {
+    let this = env::current_exe().expect("this program");
+    let mut run = Command::new(env!("CARGO_BIN_EXE_burn-deterministic"));
+    run.args(command).args(options).arg("--").arg(this).args(["--exact", "program", "--ignored", "--nocapture"]);
+    run.env(BEHAVIOUR, behaviour).env(RUNS, runs).env_remove("RUST_BACKTRACE");
+    run
 }
 
 /// Runs the command on [`program`]; gives its status, stdout and stderr.
 fn run(behaviour: &str, command: &[&str], options: &[&str]) -> (i32, String, String) {
     let folder = tempfile::tempdir().expect("a folder");
-    let this = env::current_exe().expect("this program");
-    let mut run = Command::new(env!("CARGO_BIN_EXE_burn-deterministic"));
-    run.args(command).args(options).arg("--").arg(this).args(["--exact", "program", "--ignored", "--nocapture"]);
-    run.env(BEHAVIOUR, behaviour).env(RUNS, folder.path().join("runs")).env_remove("RUST_BACKTRACE");
+    let mut run = command_of(behaviour, command, options, &folder.path().join("runs"));
     let output = run.output().expect("the command of this package");
     let text = |bytes| String::from_utf8(bytes).expect("text");
     (output.status.code().expect("it ends by itself"), text(output.stdout), text(output.stderr))
@@ -188,9 +235,10 @@ fn digests_that_differ_where_no_step_does_are_shown() {
 
 #[test]
 fn a_program_without_steps_is_compared_by_its_operations() {
-    let (status, stdout, _) = verify("no steps", &["--more-runs", "3"]);
+    let (status, stdout, stderr) = verify("no steps", &[]);
     assert_eq!(status, 0, "{stdout}");
-    assert!(stdout.contains("SAME: 3 runs agree in all operations"), "{stdout}");
+    assert!(stdout.contains("\nSAME: 3 runs agree in all 8 operations; no step is recorded\n"), "{stdout}");
+    assert_eq!(stderr.matches("of at most 3").count(), 3, "as many runs as with steps: {stderr}");
     let (status, stdout, _) = verify("no steps, differs", &[]);
     assert_eq!(status, 1, "{stdout}");
     assert!(stdout.contains("`float_scatter_add` is not repeatable"), "{stdout}");
@@ -201,7 +249,9 @@ fn a_program_that_records_nothing_or_fails_is_an_error() {
     let (status, _, stderr) = verify("records nothing", &[]);
     assert_eq!(status, 2);
     assert!(stderr.contains("burn_deterministic::enable_op_determinism("), "{stderr}");
-    assert!(stderr.contains("burn_deterministic::observe()?;"), "{stderr}");
+    for cause in ["burn_deterministic::observe()?;", "build it again", "in another process"] {
+        assert!(stderr.contains(cause), "{stderr}");
+    }
     let (status, _, stderr) = verify("fails", &[]);
     assert_eq!(status, 2);
     assert!(stderr.contains("failed: exit status: 101"), "{stderr}");
@@ -210,7 +260,7 @@ fn a_program_that_records_nothing_or_fails_is_an_error() {
 #[test]
 fn a_sweep_shows_how_metrics_vary() {
     let folder = tempfile::tempdir().expect("a folder");
-    let page = folder.path().join("page.html");
+    let page = folder.path().join("pages/page.html");
     let options = ["--seeds", "1..4", "--html", page.to_str().expect("text")];
     // The program's test harness knows no `--seed 1`: its name has the place of the seed.
     let (status, stdout, stderr) = run("sweep", &["sweep"], &options);
@@ -228,4 +278,100 @@ fn a_sweep_shows_how_metrics_vary() {
     assert!(stdout.contains("min 0.91000 (seed 1)  max 0.94000 (seed 4)  range 0.030000"), "{stdout}");
     assert!(stdout.contains("loss\n  mean 0.52083"), "{stdout}");
     assert!(fs::read_to_string(&page).expect("a page").contains("seed 4: 0.94000"));
+
+    let output = sweep.env(BEHAVIOUR, "sweep, fails with 2").output().expect("the command");
+    let [stdout, stderr] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text"));
+    assert_eq!(output.status.code(), Some(2), "{stdout}");
+    assert!(stdout.contains("test accuracy\n  not printed with 1 of 4 seeds\n  mean 0.92667"), "{stdout}");
+    assert!(stderr.contains("the program failed with seed 2, which the statistics leave out"), "{stderr}");
+}
+
+#[test]
+fn a_run_whose_recording_is_not_complete_is_an_error() {
+    let (status, stdout, stderr) = verify("second run is cut", &[]);
+    assert_eq!(status, 2, "{stdout}{stderr}");
+    assert!(stderr.contains("error: run 2 of 3: ") && stderr.contains("is not complete"), "{stderr}");
+    assert!(stderr.contains("the disk is full, or the program was killed, or it ended by `_exit`"), "{stderr}");
+    let (status, stdout, stderr) = verify("second run is empty", &[]);
+    assert_eq!(status, 2, "{stdout}{stderr}");
+    assert!(stderr.contains("error: run 2 of 3: ") && stderr.contains("has no step and no operation"), "{stderr}");
+}
+
+#[test]
+fn digests_that_were_lost_are_said() {
+    let (status, stdout, _) = verify("lost", &[]);
+    assert_eq!(status, 0, "{stdout}");
+    assert!(stdout.contains("after each of 4 steps, but for digests that were lost (1)\n"), "{stdout}");
+}
+
+#[test]
+fn a_difference_before_the_first_step_comes_first() {
+    let (status, stdout, stderr) = verify("before the first step", &[]);
+    assert_eq!(status, 1, "{stdout}{stderr}");
+    assert!(stdout.contains("DIFFERENT: the weights differ before the first step\n"), "{stdout}");
+    assert!(stderr.contains("with operations:0-0"), "{stderr}");
+    assert!(stdout.contains("`float_scatter_add` is not repeatable"), "{stdout}");
+}
+
+#[test]
+fn runs_that_differ_in_their_operations_alone_are_said_to() {
+    let (status, stdout, stderr) = verify("longer", &["--runs", "2", "--more-runs", "2"]);
+    assert_eq!(status, 1, "{stdout}{stderr}");
+    let expected = "DIFFERENT: one run has 4 operations up to step 1 and the other 5; the weights agree\n";
+    assert!(stdout.contains(expected), "{stdout}");
+    assert!(stdout.contains("tensors     0 of 1 differ\n"), "{stdout}");
+    assert!(!stdout.contains("burn-deterministic verify"), "it is at work: {stdout}");
+}
+
+#[test]
+fn every_run_has_an_empty_stdin() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut verify = command_of("reads stdin", &["verify"], &[], &folder.path().join("runs"));
+    let mut verify =
+        verify.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the command");
+    verify.stdin.take().expect("a pipe").write_all(b"data").expect("a pipe that is read, or not");
+    let output = verify.wait_with_output().expect("an end");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn a_reader_that_wants_no_more_ends_the_command_and_the_program() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let runs = folder.path().join("runs");
+    let closed = || {
+        let (reader, writer) = io::pipe().expect("a pipe");
+        drop(reader);
+        writer
+    };
+    let mut verify = command_of("prints for ever", &["verify"], &[], &runs);
+    let output = verify.stdout(closed()).stderr(Stdio::piped()).spawn().and_then(|child| child.wait_with_output());
+    let output = output.expect("the command");
+    let stderr = String::from_utf8(output.stderr).expect("text");
+    assert!(!stderr.contains("panicked") && !stderr.contains("error"), "{stderr}");
+    // The program may have been ended before it could write its number.
+    if let Ok(process) = fs::read_to_string(&runs)
+        && cfg!(target_os = "linux")
+    {
+        assert!(!Path::new("/proc").join(process).exists(), "the program goes on");
+    }
+
+    let path = folder.path().join("a");
+    let mut writer = Writer::create(&path).expect("a file");
+    let header =
+        Header { command: Vec::new(), level: Level::Weights, deterministic: true, environment: Environment::new() };
+    writer.write(&Record::Header(header)).expect("a header");
+    finish(writer, 0);
+    let mut diff = Command::new(env!("CARGO_BIN_EXE_burn-deterministic"));
+    let diff = diff.arg("diff").args([&path, &path]).stdout(closed()).stderr(Stdio::piped());
+    let output = diff.spawn().and_then(|child| child.wait_with_output()).expect("the command");
+    assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr)), (Some(2), "".into()));
+}
+
+#[test]
+fn a_file_that_is_not_there_is_said_once() {
+    let mut diff = Command::new(env!("CARGO_BIN_EXE_burn-deterministic"));
+    let output = diff.args(["diff", "none", "none"]).output().expect("the command");
+    let stderr = String::from_utf8(output.stderr).expect("text");
+    assert!(output.status.code() == Some(2) && stderr.matches("none").count() == 1, "{stderr}");
+    assert_eq!(stderr.matches("os error 2").count(), 1, "{stderr}");
 }

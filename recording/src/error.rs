@@ -8,14 +8,14 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum Error {
     /// The file system refused.
-    #[error("{doing} {}: {source}", path.display())]
+    #[error("{doing} {}: {reason}", path.display())]
     Io {
         /// `opening`, `reading`, `creating` or `writing`.
         doing: &'static str,
         /// The file.
         path: PathBuf,
-        /// What it said.
-        source: io::Error,
+        /// What it said. The text has it, so it is no `source`.
+        reason: io::Error,
     },
     /// The file does not begin with [`MAGIC`](crate::MAGIC).
     #[error("{} is not a recording: it does not begin with {:?}", path.display(), "burn-deterministic recording")]

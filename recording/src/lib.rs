@@ -18,12 +18,13 @@
 //!
 //! A file is written from the beginning to the end and never changed. The first record is [`Record::Header`]; the last one of
 //! a program that came to its end is [`Record::End`]. A chunk ends at least at the end of each step, so a file cut at any
-//! byte, as by a crash, has all records of the chunks before. A byte that changed in a whole chunk is
-//! [`Error::Damaged`].
+//! byte, as by a crash, is read up to its last whole record; those of the chunk that was cut are
+//! [unverified](Reader::unverified). A byte that changed in a whole chunk is [`Error::Damaged`].
 
 pub mod diff;
 mod environment;
 mod error;
+mod methods;
 mod reader;
 mod record;
 pub mod report;

@@ -14,8 +14,12 @@ pub struct Reader {
     file: BufReader<File>,
     /// The records of the chunk, in CBOR.
     chunk: Cursor<Vec<u8>>,
+    /// Whether the chunk was cut: its checksum cannot be checked, and its last record may not be whole.
+    is_cut: bool,
     /// Records that were read.
     records: u64,
+    /// Those of them that are of a chunk that was cut.
+    unverified: u64,
     ending: Option<Ending>,
 }
 
@@ -37,6 +41,8 @@ pub struct Recording {
     pub records: Vec<Record>,
     /// How the file ends.
     pub ending: Ending,
+    /// How many of the records, the last ones, no checksum covers, because their chunk was cut.
+    pub unverified: u64,
 }
 
 impl Reader {
@@ -47,9 +53,16 @@ impl Reader {
     /// [`Error::Io`], [`Error::Magic`], [`Error::Version`], [`Error::Empty`], [`Error::Damaged`].
     pub fn open(path: impl Into<PathBuf>) -> Result<(Header, Self), Error> {
         let path = path.into();
-        let file = File::open(&path).map_err(|source| Error::Io { doing: "opening", path: path.clone(), source })?;
-        let mut reader =
-            Self { path, file: BufReader::new(file), chunk: Cursor::new(Vec::new()), records: 0, ending: None };
+        let file = File::open(&path).map_err(|reason| Error::Io { doing: "opening", path: path.clone(), reason })?;
+        let mut reader = Self {
+            path,
+            file: BufReader::new(file),
+            chunk: Cursor::new(Vec::new()),
+            is_cut: false,
+            records: 0,
+            unverified: 0,
+            ending: None,
+        };
         let magic = reader.read(MAGIC.len())?;
         if !MAGIC.starts_with(&magic) {
             return Err(Error::Magic { path: reader.path });
@@ -67,7 +80,7 @@ impl Reader {
         }
     }
 
-    /// The next record; `None` at the end, and where the file was cut.
+    /// The next record; `None` at the end, and where the file was cut. Of a chunk that was cut, the whole records are read.
     ///
     /// # Errors
     ///
@@ -82,12 +95,25 @@ impl Reader {
         if self.ending.is_some() {
             return Ok(None);
         }
-        let record = ciborium::from_reader(&mut self.chunk).map_err(|error| self.damaged(error))?;
+        let record = match ciborium::from_reader(&mut self.chunk) {
+            Ok(record) => record,
+            Err(_) if self.is_cut => {
+                self.ending = Some(Ending::Cut);
+                return Ok(None);
+            }
+            Err(error) => return Err(self.damaged(error)),
+        };
         self.records += 1;
-        if let Record::End { .. } = record {
+        self.unverified += u64::from(self.is_cut);
+        if matches!(record, Record::End { .. }) && !self.is_cut {
             self.ending = Some(Ending::Complete);
         }
         Ok(Some(record))
+    }
+
+    /// How many of the records that were read no checksum covers: those of a chunk that was cut.
+    pub fn unverified(&self) -> u64 {
+        self.unverified
     }
 
     /// How the file ends; `None` before its end was reached.
@@ -100,7 +126,7 @@ impl Reader {
         &self.path
     }
 
-    /// The records of the next chunk; `None` where the file ends before the chunk does.
+    /// The records of the next chunk, as far as it goes; `None` where the file ends before it.
     fn next_chunk(&mut self) -> Result<Option<Vec<u8>>, Error> {
         let (Some(length), Some(length_crc), Some(data_crc)) =
             (self.read_number()?, self.read_number()?, self.read_number()?)
@@ -112,16 +138,16 @@ impl Reader {
             return Err(self.damaged("the length of a chunk has another checksum"));
         }
         let data = self.read(length as usize)?;
-        if data.len() < length as usize {
-            return Ok(None);
-        }
-        if crc32fast::hash(&data) != data_crc {
+        self.is_cut = data.len() < length as usize;
+        if !self.is_cut && crc32fast::hash(&data) != data_crc {
             return Err(self.damaged("a chunk has another checksum"));
         }
         let mut records = Vec::new();
-        let inflated = DeflateDecoder::new(&data[..]).read_to_end(&mut records);
-        inflated.map_err(|error| self.damaged(error))?;
-        Ok(Some(records))
+        match DeflateDecoder::new(&data[..]).read_to_end(&mut records) {
+            Err(error) if !self.is_cut => Err(self.damaged(error)),
+            // What was decoded before the cut is in `records`.
+            _ => Ok(Some(records)),
+        }
     }
 
     /// The next 4 bytes as a number; `None` where the file ends before.
@@ -134,7 +160,7 @@ impl Reader {
         let mut bytes = Vec::new();
         // Not `read_exact` into a vector of `count`: memory is allocated for what is there.
         let read = self.file.by_ref().take(count as u64).read_to_end(&mut bytes);
-        read.map_err(|source| Error::Io { doing: "reading", path: self.path.clone(), source })?;
+        read.map_err(|reason| Error::Io { doing: "reading", path: self.path.clone(), reason })?;
         Ok(bytes)
     }
 
@@ -156,6 +182,6 @@ impl Recording {
             records.push(record);
         }
         let ending = reader.ending().expect("the end was reached");
-        Ok(Self { header, records, ending })
+        Ok(Self { header, records, ending, unverified: reader.unverified() })
     }
 }

@@ -33,7 +33,7 @@ impl Writer {
     /// [`Error::Io`].
     pub fn create(path: impl Into<PathBuf>) -> Result<Self, Error> {
         let path = path.into();
-        let io = |doing, source| Error::Io { doing, path: path.clone(), source };
+        let io = |doing, reason| Error::Io { doing, path: path.clone(), reason };
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             std::fs::create_dir_all(folder).map_err(|error| io("creating the folder of", error))?;
         }
@@ -67,7 +67,7 @@ impl Writer {
         let written =
             if self.failed { Err(io::Error::other("an earlier write has failed")) } else { self.write_chunk() };
         self.failed |= written.is_err();
-        written.map_err(|source| Error::Io { doing: "writing", path: self.path.clone(), source })
+        written.map_err(|reason| Error::Io { doing: "writing", path: self.path.clone(), reason })
     }
 
     /// Ends the file.

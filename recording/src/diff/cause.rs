@@ -39,13 +39,22 @@ fn is_random(operation: &Operation) -> bool {
 }
 
 fn owner(operation: &Operation) -> Owner {
+    if operation.is_custom() {
+        return Owner::Program;
+    }
     let of = |kernel: &String| match kernel.split("::").next().unwrap_or_default() {
-        name if name.starts_with("burn_deterministic") => Owner::Library,
-        name if ["burn", "cubecl", "cubek"].iter().any(|family| name.split('_').next() == Some(family)) => Owner::Burn,
+        "burn_deterministic" | "burn_deterministic_kernels" => Owner::Library,
+        name if is_burns(name) => Owner::Burn,
         _ => Owner::Program,
     };
     let owners: Vec<Owner> = operation.kernels.iter().map(of).collect();
     // The least trusted of them.
     let found = [Owner::Program, Owner::Burn, Owner::Library].into_iter().find(|owner| owners.contains(owner));
     found.unwrap_or(Owner::Unknown)
+}
+
+/// Whether a crate with kernels is Burn's: a program's crate may well be called `burn_something`.
+fn is_burns(name: &str) -> bool {
+    let burn = ["burn_cubecl", "burn_cubecl_fusion", "burn_fusion", "burn_linalg", "burn_signal", "burn_vision"];
+    burn.contains(&name) || ["cubecl", "cubek"].iter().any(|family| name.split('_').next() == Some(family))
 }

@@ -23,6 +23,9 @@ pub struct Comparison {
     pub compared: Compared,
     /// The first state that differs.
     pub state: Option<StateDifference>,
+    /// Threads of which nothing is recorded but how many operations they issued, where these numbers differ: workers of a
+    /// loader, say, which take what comes.
+    pub uncompared: Vec<Length>,
     /// What the difference reaches.
     pub spread: Spread,
     /// Operations by step.
@@ -42,6 +45,8 @@ pub struct Side {
     pub environment: Environment,
     /// How it ends.
     pub ending: Ending,
+    /// How many of its records, the last ones, no checksum covers, because they were cut.
+    pub unverified: u64,
     /// Operations in it.
     pub operations: u64,
     /// States in it.
@@ -59,6 +64,8 @@ pub struct Compared {
     pub operations: u64,
     /// States.
     pub states: u64,
+    /// States that ended a step; the others are what a training began with.
+    pub steps: u64,
     /// Digests: of results and of tensors of a state.
     pub digests: u64,
     /// Digests that are unknown in one recording at least: whether these results agree is not known.
@@ -89,6 +96,8 @@ pub struct Length {
     pub thread: u32,
     /// How many operations it issued; in a recording that was cut, at least so many.
     pub operations: [u64; 2],
+    /// How many states it recorded.
+    pub states: [u64; 2],
 }
 
 /// The first difference in the order of execution.
@@ -146,7 +155,7 @@ pub enum Owner {
     Library,
     /// Burn's, or CubeCL's.
     Burn,
-    /// The program's, or another crate's.
+    /// The program's, or another crate's: kernels of other crates, and all custom operations.
     Program,
     /// No kernel is recorded.
     Unknown,

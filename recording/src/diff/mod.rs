@@ -2,8 +2,8 @@
 //!
 //! Operations are paired by thread and number. An operation whose operands agree and whose result does not is where runs part;
 //! one with an operand that differs only passes that on. The digest of an operand is that of the result, or of the tensor of
-//! a state, which its origin names. Files are read as streams: memory holds two bytes for each operation, and
-//! what waits for its counterpart.
+//! a state, which its origin names. Files are read as streams: memory holds two bytes for each operation, eight
+//! more for each result while the threads of both are matched, and what waits for its counterpart.
 
 mod cause;
 mod comparison;
@@ -32,8 +32,8 @@ use std::path::{Path, PathBuf};
 
 /// Compares two recordings.
 ///
-/// It reads each file once, and again for threads that have other numbers, and for the operations that made the operands of
-/// the first difference.
+/// It reads each file once. Where something differs it reads them again: for threads that have other numbers, and for the
+/// operations that made the operands of the first difference.
 ///
 /// # Errors
 ///
@@ -42,7 +42,7 @@ pub fn compare(first: &Path, second: &Path) -> Result<Comparison, Error> {
     let paths = [first.to_owned(), second.to_owned()];
     let mut renamed = Renamed::new();
     let mut pass = Pass::run(&paths, &renamed)?;
-    if pass.first_operations_differ && pass.counts.iter().all(|counts| counts.threads > 1) {
+    if !pass.is_clean() && pass.counts.iter().any(|counts| counts.threads > 1) {
         renamed = threads::matched(&paths)?;
         if !renamed.is_empty() {
             pass = Pass::run(&paths, &renamed)?;
@@ -83,12 +83,23 @@ fn comparison(paths: [PathBuf; 2], renamed: &Renamed, mut pass: Pass) -> Result<
     let [one, other] = &pass.sources;
     let mut headers = [one.header.clone(), other.header.clone()].into_iter().zip(environments);
     let endings = [one.ending(), other.ending()];
+    let unverified = [one.unverified(), other.unverified()];
     let counts = pass.counts;
     let mut side = |path: PathBuf, index: usize| {
         let Counts { operations, states, threads, last_step, .. } = counts[index];
         let (header, environment) = headers.next().expect("a header for each side");
         let ending = endings[index].expect("both files were read to their ends");
-        Side { path, header, environment, ending, operations, states, threads, last_step }
+        Side {
+            path,
+            header,
+            environment,
+            ending,
+            unverified: unverified[index],
+            operations,
+            states,
+            threads,
+            last_step,
+        }
     };
     let [first, second] = paths;
     let sides = [side(first, 0), side(second, 1)];
@@ -99,6 +110,7 @@ fn comparison(paths: [PathBuf; 2], renamed: &Renamed, mut pass: Pass) -> Result<
         threads: renamed.iter().map(|(&second, &first)| (first, second)).collect(),
         compared: pass.compared,
         state: pass.state,
+        uncompared: pass.uncompared,
         spread: pass.spread,
         operations: pass.operations.picture(Vec::new()),
         parameters: pass.parameters.picture(pass.rows),

@@ -30,9 +30,9 @@ pub(super) struct Pass {
     pub(super) compared: Compared,
     pub(super) spread: Spread,
     pub(super) length: Option<Length>,
+    /// Threads of which nothing is recorded, and which issued other numbers of operations.
+    pub(super) uncompared: Vec<Length>,
     pub(super) counts: [Counts; 2],
-    /// Whether some thread's first operation differs.
-    pub(super) first_operations_differ: bool,
     pub(super) marks: Marks,
     pub(super) operations: Grid,
     pub(super) parameters: Grid,
@@ -52,8 +52,14 @@ pub(super) struct First {
     pub(super) operations: [Operation; 2],
     /// Whether each operand is the same.
     pub(super) operands: Vec<Option<bool>>,
-    /// Whether a state before it differs.
+    /// Whether a state of its thread before it differs.
     pub(super) after_state: bool,
+}
+
+impl First {
+    fn is_received(&self) -> bool {
+        self.operations[0].name == Operation::RECEIVE
+    }
 }
 
 /// What a side consists of.
@@ -73,7 +79,10 @@ struct Lane {
     queues: [VecDeque<Item>; 2],
     /// The programs differ from here on: operations have no counterparts.
     parted: bool,
-    begun: bool,
+    /// How many states each side has recorded.
+    states: [u64; 2],
+    /// How many operations each side has recorded.
+    operations: [u64; 2],
     /// How many operations each side issued, as far as is known.
     issued: [u64; 2],
 }
@@ -94,8 +103,8 @@ impl Pass {
             compared: Compared::default(),
             spread: Spread::default(),
             length: None,
+            uncompared: Vec::new(),
             counts: Default::default(),
-            first_operations_differ: false,
             marks: Marks::default(),
             operations: Grid::new(240, 120),
             parameters: Grid::new(240, 48),
@@ -115,6 +124,12 @@ impl Pass {
         }
         pass.end();
         Ok(pass)
+    }
+
+    /// Whether all of both was compared, and agrees.
+    pub(super) fn is_clean(&self) -> bool {
+        let differs = self.first.is_some() || self.state.is_some() || self.length.is_some();
+        !differs && self.uncompared.is_empty() && self.compared.digests > 0
     }
 
     /// The side with fewer records that wait; `None` when both have ended.
@@ -142,6 +157,7 @@ impl Pass {
                 }
                 let lane = self.lanes.entry(operation.thread).or_default();
                 lane.issued[side] = lane.issued[side].max(operation.number + 1);
+                lane.operations[side] += 1;
                 let thread = operation.thread;
                 if lane.parted || (self.ended[1 - side] && lane.queues[1 - side].is_empty()) {
                     self.alone(side, &operation);
@@ -154,6 +170,7 @@ impl Pass {
                 counts.last_step = counts.last_step.max(state.place.step);
                 let lane = self.lanes.entry(state.thread).or_default();
                 lane.issued[side] = lane.issued[side].max(state.operations);
+                lane.states[side] += 1;
                 self.queue(side, state.thread, Item::State(state));
             }
             Record::End { operations, .. } => {
@@ -301,8 +318,6 @@ impl Pass {
         let by_operand = operands.contains(&Some(false)) || self.first.is_some() && operands.contains(&None);
         let inherited = matches!(found, Contrast::Results(_)) && by_operand;
         let lane = self.lanes.entry(thread).or_default();
-        let begins = !std::mem::replace(&mut lane.begun, true);
-        self.first_operations_differ |= begins && found != Contrast::Same;
         if let Contrast::Program(_) = found {
             lane.parted = true;
         }
@@ -318,20 +333,31 @@ impl Pass {
 
     /// An operation that differs by itself.
     fn difference(&mut self, operations: [Operation; 2], contrast: Contrast, operands: Vec<Option<bool>>) {
-        if self.first.is_none() {
-            let after_state = self.state.is_some();
-            self.first = Some(First { contrast, operations, operands, after_state });
-            return;
+        let thread = operations[0].thread;
+        // The order of threads is not known, but each is in order.
+        let after_state = self.state.as_ref().is_some_and(|state| state.thread == thread);
+        let mut found = First { contrast, operations, operands, after_state };
+        match &mut self.first {
+            None => {
+                self.first = Some(found);
+                return;
+            }
+            // What a thread received, another one had made before.
+            Some(first) if first.is_received() && !found.is_received() && first.operations[0].thread != thread => {
+                std::mem::swap(first, &mut found);
+            }
+            Some(_) => {}
         }
         self.spread.others_count += 1;
         if self.spread.others.len() < KEPT {
-            self.spread.others.push(Affected::new(&operations[0]));
+            self.spread.others.push(Affected::new(&found.operations[0]));
         }
     }
 
     fn compare_states(&mut self, [one, other]: [State; 2]) {
         self.compared.states += 1;
         let step = one.place.step;
+        self.compared.steps += u64::from(step.is_some());
         let operations = [one.operations, other.operations];
         let mut second: BTreeMap<Origin, &StateTensor> = other.tensors.iter().map(|t| (t.origin, t)).collect();
         let mut pairs: Vec<(&StateTensor, &StateTensor)> = Vec::new();
@@ -455,12 +481,16 @@ impl Pass {
             }
         }
         let exact = self.sources.each_ref().map(|source| source.ending() == Some(Ending::Complete));
-        let mut lengths = self.lanes.iter().filter_map(|(&thread, lane)| {
-            let [one, other] = lane.issued;
-            let differ = one < other && exact[0] || other < one && exact[1];
-            differ.then_some(Length { thread, operations: lane.issued })
-        });
-        self.length = lengths.next();
+        // A side has all that it ever will have, and the other one has more.
+        let differ = |[one, other]: [u64; 2]| one < other && exact[0] || other < one && exact[1];
+        for (&thread, lane) in &self.lanes {
+            let length = Length { thread, operations: lane.issued, states: lane.states };
+            if lane.states == [0; 2] && lane.operations == [0; 2] {
+                self.uncompared.extend(differ(length.operations).then_some(length));
+            } else if self.length.is_none() && (differ(length.operations) || differ(length.states)) {
+                self.length = Some(length);
+            }
+        }
     }
 }
 

@@ -37,6 +37,10 @@ impl Source {
         self.reader.ending()
     }
 
+    pub(super) fn unverified(&self) -> u64 {
+        self.reader.unverified()
+    }
+
     pub(super) fn next(&mut self) -> Result<Option<Record>, Error> {
         let mut record = self.reader.next_record()?;
         if let Some(Record::End { environment, .. }) = &record {

@@ -61,9 +61,18 @@ fn verdict(page: &mut String, comparison: &Comparison) {
     }
     if let Some(state) = &comparison.state {
         let of = format!("{} of {}", state.differing, state.tensors);
-        let text =
-            format!("The first state that differs is after {}: {of} tensors, {}.", state.place, state.names.join(", "));
+        let names = if state.names.is_empty() { String::new() } else { format!(", {}", state.names.join(", ")) };
+        let [one, other] = state.operations.map(words::grouped);
+        let operations = if one == other {
+            String::new()
+        } else {
+            format!(" There had been {one} operations in the first, {other} in the second.")
+        };
+        let text = format!("The first state that differs is after {}: {of} tensors{names}.{operations}", state.place);
         let _ = writeln!(page, "<p>{}</p>", escaped(&text));
+    }
+    if !comparison.uncompared.is_empty() {
+        let _ = writeln!(page, "<p>{}.</p>", escaped(&words::uncompared(&comparison.uncompared)));
     }
     if comparison.compared.lost > 0 && !matches!(comparison.outcome, Outcome::Same | Outcome::Nothing) {
         let _ = writeln!(page, "<p>{}.</p>", escaped(&words::lost(comparison.compared.lost)));

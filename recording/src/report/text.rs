@@ -33,6 +33,9 @@ impl fmt::Display for Comparison {
         if let Some(state) = &self.state {
             write_state(f, state)?;
         }
+        if !self.uncompared.is_empty() {
+            writeln!(f, "\n{}", words::uncompared(&self.uncompared))?;
+        }
         if self.compared.lost > 0 && !matches!(self.outcome, Outcome::Same | Outcome::Nothing) {
             writeln!(f, "\n{}", words::lost(self.compared.lost))?;
         }
@@ -177,7 +180,8 @@ fn write_state(f: &mut Formatter<'_>, state: &StateDifference) -> fmt::Result {
     let StateDifference { thread, place, operations: [one, other], tensors, differing, names } = state;
     writeln!(f, "\nfirst state that differs")?;
     line(f, "after", &format!("{place}, of thread {thread}"))?;
-    line(f, "tensors", &format!("{differing} of {tensors} differ: {}", names.join(", ")))?;
+    let names = if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) };
+    line(f, "tensors", &format!("{differing} of {tensors} differ{names}"))?;
     if one != other {
         let [one, other] = [*one, *other].map(words::grouped);
         line(f, "operations", &format!("{one} in the first, {other} in the second"))?;

@@ -4,6 +4,9 @@ use crate::diff::{Cause, Comparison, Difference, Length, Operand, OperationPair,
 use crate::reader::Ending;
 use crate::record::{Draw, Level, Operation, Tensor};
 
+/// Threads that are named at most.
+const THREADS: usize = 4;
+
 /// One line: what the comparison has found.
 pub(super) fn verdict(comparison: &Comparison) -> String {
     let compared = comparison.compared;
@@ -37,7 +40,11 @@ fn cut(comparison: &Comparison) -> String {
     }
 }
 
-fn longer(Length { thread, operations: [one, other] }: &Length) -> String {
+fn longer(Length { thread, operations: [one, other], states }: &Length) -> String {
+    if one == other {
+        let [one, other] = states.map(grouped);
+        return format!("thread {thread} ends {one} steps in the first program, {other} in the second");
+    }
     let side = usize::from(one < other);
     let (short, long) = (*one.min(other), *one.max(other));
     format!(
@@ -47,6 +54,18 @@ fn longer(Length { thread, operations: [one, other] }: &Length) -> String {
         grouped(long),
         ordinal(side)
     )
+}
+
+/// Threads that could not be compared.
+pub(super) fn uncompared(threads: &[Length]) -> String {
+    let shown = threads.iter().take(THREADS).map(|Length { thread, operations: [one, other], .. }| {
+        format!("thread {thread} issued {} operations in the first, {} in the second", grouped(*one), grouped(*other))
+    });
+    let mut shown: Vec<String> = shown.collect();
+    if threads.len() > THREADS {
+        shown.push(format!("and {} more threads", threads.len() - THREADS));
+    }
+    format!("not compared, because nothing of them is recorded: {}", shown.join("; "))
 }
 
 /// The kind of difference, in a few words.
@@ -116,10 +135,10 @@ pub(super) fn why(comparison: &Comparison, difference: &Difference) -> String {
                 Owner::Library => "The kernel is of burn-deterministic and adds in a fixed order: the device, its driver or \
                                    its memory has erred, or the kernel is wrong.",
                 Owner::Burn => "The kernel is Burn's: it adds in an order that varies (atomics), or the device has erred.",
-                Owner::Program => "The kernel is neither of burn-deterministic nor Burn's, but of a custom operation of the \
-                                   program: it adds in an order that varies, reads what other threads write, or the device \
-                                   has erred.",
-                Owner::Unknown => "No kernel of it is recorded: it is a custom operation, or it ran on the host.",
+                Owner::Program => "It is a custom operation of the program, or a kernel of it is neither of \
+                                   burn-deterministic nor Burn's: it adds in an order that varies, reads what other \
+                                   threads write, or the device has erred.",
+                Owner::Unknown => "No kernel of it is recorded: it may have run on the host.",
             }
         ),
         Cause::Environment => {
@@ -158,6 +177,7 @@ pub(super) fn why(comparison: &Comparison, difference: &Difference) -> String {
 /// What to do about it.
 pub(super) fn advice(comparison: &Comparison, difference: &Difference) -> String {
     let deterministic = comparison.sides.iter().all(|side| side.header.deterministic);
+    let is_custom = difference.operation.as_ref().is_some_and(|pair| pair.operations[0].is_custom());
     match &difference.cause {
         Cause::Program(_) => "Compare the builds and arguments of the two. If these are the same, look for a branch on time, \
                               on the order of threads, on an unseeded number or on a value read from a tensor."
@@ -184,6 +204,11 @@ pub(super) fn advice(comparison: &Comparison, difference: &Difference) -> String
                             other draws, use `enable_op_determinism` and `set_random_seed(seed)`."
             .to_owned(),
         Cause::Failure { .. } => "See the error. A device without memory fails in one run and not in another.".to_owned(),
+        Cause::KernelChoice if is_custom => {
+            "Have the custom operation choose its kernels without measuring them; until then its `promise_deterministic` is \
+             not true."
+                .to_owned()
+        }
         Cause::KernelChoice | Cause::Kernel(Owner::Burn) if !deterministic => {
             "Call `enable_op_determinism`: the operation then runs in a kernel whose order is fixed, and no kernel is chosen \
              by measurement."
@@ -194,7 +219,12 @@ pub(super) fn advice(comparison: &Comparison, difference: &Difference) -> String
              this operation on another device too, report it to burn-deterministic."
                 .to_owned()
         }
-        Cause::Kernel(Owner::Program | Owner::Unknown) => {
+        Cause::Kernel(Owner::Unknown) => {
+            "Look at what the program computes with this operation on the host, and report it to burn-deterministic if it is \
+             Burn's."
+                .to_owned()
+        }
+        Cause::Kernel(Owner::Program) => {
             "Have the custom operation add in a fixed order, without float atomics; until then its \
              `promise_deterministic` is not true."
                 .to_owned()
@@ -204,12 +234,10 @@ pub(super) fn advice(comparison: &Comparison, difference: &Difference) -> String
             .to_owned(),
         Cause::Overwritten => "Look for a kernel that writes out of bounds, and check the device's memory.".to_owned(),
         Cause::NotRecorded => {
-            let step = comparison.state.as_ref().and_then(|state| state.place.step);
-            let level = step.map_or_else(|| "operations".to_owned(), |step| format!("operations:0-{step}"));
-            format!(
-                "Record the operations of two runs with `BURN_DETERMINISTIC_RECORD_LEVEL={level}` and compare again, or have \
-                 `burn-deterministic verify` do it."
-            )
+            // What comes before the first step is recorded with step 0.
+            let last = comparison.state.as_ref().map(|state| state.place.step.unwrap_or(0));
+            let level = last.map_or_else(|| "operations".to_owned(), |last| format!("operations:0-{last}"));
+            format!("Record the operations of two runs with `BURN_DETERMINISTIC_RECORD_LEVEL={level}`, and compare these.")
         }
     }
 }
@@ -222,8 +250,12 @@ pub(super) fn side(side: &Side) -> String {
         Level::OperationsOf { first, last } => format!("operations of steps {first} to {last}"),
     };
     let ending = match side.ending {
-        Ending::Complete => "complete",
-        Ending::Cut => "cut before the program ended",
+        Ending::Complete => "complete".to_owned(),
+        Ending::Cut if side.unverified == 0 => "cut before the program ended".to_owned(),
+        Ending::Cut => {
+            let count = grouped(side.unverified);
+            format!("cut before the program ended, the last records ({count}) without their checksum")
+        }
     };
     let steps = side.last_step.map_or_else(|| "no step".to_owned(), |step| format!("up to step {step}"));
     let kernels = if side.header.deterministic { "deterministic kernels" } else { "Burn's own kernels" };

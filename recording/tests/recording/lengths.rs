@@ -1,8 +1,9 @@
 //! Recordings of other lengths.
 
 use crate::synthetic::{compared, training};
-use burn_deterministic_recording::diff::Outcome;
+use burn_deterministic_recording::diff::{Outcome, compare};
 use burn_deterministic_recording::{Level, Record};
+use std::fs;
 
 #[test]
 fn a_recording_that_was_cut_agrees_as_far_as_it_goes() {
@@ -19,6 +20,20 @@ fn a_recording_that_was_cut_agrees_as_far_as_it_goes() {
         let comparison = compared(&second, &second);
         assert!(comparison.to_string().contains("both recordings were cut"), "{comparison}");
     }
+}
+
+#[test]
+fn records_without_a_checksum_are_said_to_be() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = training(4, Level::Operations).write(folder.path(), "a");
+    let file = fs::read(&path).expect("a file");
+    let cut = folder.path().join("cut");
+    fs::write(&cut, &file[..file.len() - 100]).expect("a file");
+    let comparison = compare(&path, &cut).expect("a comparison");
+    assert!(matches!(comparison.outcome, Outcome::SameSoFar), "{comparison}");
+    assert_eq!(comparison.sides[0].unverified, 0);
+    let expected = format!("the last records ({}) without their checksum", comparison.sides[1].unverified);
+    assert!(comparison.sides[1].unverified > 0 && comparison.to_string().contains(&expected), "{comparison}");
 }
 
 #[test]

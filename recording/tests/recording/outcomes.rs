@@ -72,6 +72,8 @@ fn the_owner_of_the_kernel_is_named() {
         (vec!["burn_cubecl::kernel::index::scatter"], Owner::Burn, "atomics"),
         (vec!["burn_deterministic_kernels::sum", "my_crate::my_kernel"], Owner::Program, "custom operation"),
         (vec!["burner::kernel"], Owner::Program, "custom operation"),
+        (vec!["burn_extension::kernel"], Owner::Program, "custom operation"),
+        (vec!["cubek_reduce::launch", "cubecl_std::copy"], Owner::Burn, "atomics"),
         (vec![], Owner::Unknown, "No kernel"),
     ];
     for (kernels, owner, word) in owners {
@@ -83,6 +85,25 @@ fn the_owner_of_the_kernel_is_named() {
         assert_eq!(cause(&comparison), (&Cause::Kernel(owner), Some(number(1, 3))));
         assert!(comparison.to_string().contains(word), "{comparison}");
     }
+}
+
+#[test]
+fn a_custom_operation_is_the_programs_whatever_kernels_it_runs() {
+    let mut first = plain();
+    first.change(number(1, 3), |operation| {
+        operation.name = "my_crate::attention".into();
+        operation.kernels = vec!["burn_cubecl::kernel::index::scatter".into()];
+    });
+    let mut second = first.clone();
+    second.corrupt(number(1, 3));
+    let comparison = compared(&first, &second);
+    assert_eq!(cause(&comparison), (&Cause::Kernel(Owner::Program), Some(number(1, 3))));
+    assert!(comparison.to_string().contains("Have the custom operation add in a fixed order"), "{comparison}");
+
+    second.change(number(1, 3), |operation| operation.kernels = vec!["cubek_reduce::other".into()]);
+    let comparison = compared(&first, &second);
+    assert_eq!(cause(&comparison).0, &Cause::KernelChoice);
+    assert!(comparison.to_string().contains("Have the custom operation choose its kernels without"), "{comparison}");
 }
 
 #[test]

@@ -136,6 +136,60 @@ pub fn training(steps: u64, level: Level) -> Synthetic {
     all
 }
 
+/// A training on data of its own, from operation `from` on.
+pub fn shard(steps: u64, from: u64, seed: u64) -> Synthetic {
+    let mut shard = training(steps, Level::Operations);
+    shard.corrupt(from);
+    for record in &mut shard.records {
+        let digests: Vec<&mut Option<Digest>> = match record {
+            Record::Operation(o) if o.number >= from => o.outputs.iter_mut().map(|output| &mut output.digest).collect(),
+            Record::State(state) => state.tensors.iter_mut().map(|tensor| &mut tensor.digest).collect(),
+            _ => continue,
+        };
+        digests.into_iter().flatten().for_each(|digest| digest.0[3] = seed as u32);
+    }
+    shard
+}
+
+/// A program whose threads, by number, do what these do with their thread 0. Their records take turns as `turn` says:
+/// whose, and how many.
+pub fn together(threads: &[Synthetic], mut turn: impl FnMut() -> (usize, usize)) -> Synthetic {
+    let mut all = Synthetic { header: threads[0].header.clone(), records: Vec::new() };
+    let mut counts = Vec::new();
+    let mut sources = Vec::new();
+    for (number, thread) in (0..).zip(threads) {
+        let mut records = Vec::new();
+        for mut record in thread.records.iter().cloned() {
+            match &mut record {
+                Record::Thread(thread) => thread.number = number,
+                Record::Operation(operation) => operation.thread = number,
+                Record::State(state) => state.thread = number,
+                Record::End { operations, .. } => counts.extend_from_slice(operations),
+                _ => {}
+            }
+            if !matches!(record, Record::End { .. }) {
+                records.push(record);
+            }
+        }
+        sources.push(records.into_iter().peekable());
+    }
+    while sources.iter_mut().any(|source| source.peek().is_some()) {
+        let (thread, count) = turn();
+        all.records.extend(sources[thread % threads.len()].by_ref().take(count));
+    }
+    all.records.push(end(counts));
+    all
+}
+
+/// [`together`], one after another.
+pub fn in_turn(threads: &[Synthetic]) -> Synthetic {
+    let mut next = 0;
+    together(threads, || {
+        next += 1;
+        (next - 1, usize::MAX)
+    })
+}
+
 impl Synthetic {
     /// Changes the operation `number` of thread 0.
     pub fn change(&mut self, number: u64, change: impl FnOnce(&mut Operation)) {
@@ -171,7 +225,7 @@ impl Synthetic {
         }
     }
 
-    /// Corrupts `number`, then leaves the operations out, as `Level::Weights` does.
+    /// Leaves the operations out, as `Level::Weights` does.
     pub fn weights_only(mut self) -> Self {
         self.records.retain(|record| !matches!(record, Record::Operation(_)));
         self.header.level = Level::Weights;
