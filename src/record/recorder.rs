@@ -395,24 +395,22 @@ impl Recorder {
             return (if operation.inputs().next().is_none() { Role::Initial } else { Role::Temporary }, None);
         }
         let is_initial = operation.inputs().all(|input| self.live[&input.id].role == Role::Initial);
-        let queue = self.queue();
-        let (phase, is_first, before) = (queue.place.phase, !queue.has_state, queue.before_backward);
-        let consumed = operation.inputs().filter(|input| input.status == TensorStatus::ReadWrite);
-        let consumed: Vec<&Live> = consumed.map(|input| &self.live[&input.id]).collect();
-        let outlives = |live: &&&Live| match live.role {
-            Role::Outlives | Role::Updated => true,
-            Role::Initial => is_first && live.origin.operation < before && adds(operation),
-            Role::Temporary => false,
-        };
+        self.queue();
+        let queue = &self.queues[&StreamId::current()];
         // A parameter first: the step counts of an optimizer outlive steps too.
-        let of =
-            |live: &&Live| Updated { shape: live.shape.clone(), dtype: live.dtype, parameter: live.parameter.clone() };
-        let mut updated = consumed.iter().find(|live| live.parameter.is_some()).map(of);
-        if phase != Phase::Forward {
-            updated = updated.or_else(|| consumed.iter().find(outlives).map(of));
-            if updated.is_some() && queue.place.phase == Phase::Backward {
-                self.queue().update();
-            }
+        let of = |live: &Live| {
+            let (shape, parameter) = (live.shape.clone(), live.parameter.clone());
+            Updated { shape, dtype: live.dtype, parameter }
+        };
+        let mut updated = self.consumed(operation).find(|live| live.parameter.is_some()).map(of);
+        if queue.place.phase != Phase::Forward {
+            updated = updated.or_else(|| {
+                let mut consumed = self.consumed(operation);
+                consumed.find(|live| outlives(queue, live, operation)).map(of)
+            });
+        }
+        if updated.is_some() && queue.place.phase == Phase::Backward {
+            self.queue().update();
         }
         (if is_initial { Role::Initial } else { Role::Temporary }, updated)
     }
