@@ -36,6 +36,7 @@ fn operation(number: u64, step: u64, name: &str, inputs: Vec<u64>, value: u32) -
         number,
         place: Place { step: Some(step), ..Place::default() },
         name: name.into(),
+        is_custom: false,
         parameters: String::new(),
         inputs: inputs.into_iter().map(input).collect(),
         outputs: vec![Output { shape: vec![2], dtype: "f32".into(), digest, parameter: None }],

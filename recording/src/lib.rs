@@ -24,7 +24,6 @@
 pub mod diff;
 mod environment;
 mod error;
-mod methods;
 mod reader;
 mod record;
 pub mod report;

@@ -75,6 +75,8 @@ pub struct Operation {
     /// The method of Burn's backend (`float_matmul`), the id of a custom operation, `upload` for data from the host, or
     /// `receive` for a tensor of another thread.
     pub name: String,
+    /// Whether it is a custom operation, of the program or of an extension that is not Burn's.
+    pub is_custom: bool,
     /// The parameters that are no tensors, in Burn's spelling: scalars, axes, strides, ranges.
     pub parameters: String,
     /// The operands.

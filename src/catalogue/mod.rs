@@ -20,8 +20,8 @@ mod stream;
 mod tests;
 
 pub(crate) use fused::{Fused, fused};
-pub(crate) use operation::name;
 pub use operation::operation;
+pub(crate) use operation::{is_custom, name};
 
 use core::fmt::Write;
 

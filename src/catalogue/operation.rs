@@ -33,6 +33,12 @@ pub(crate) fn name(operation: &OperationIr) -> &str {
     }
 }
 
+/// Whether an operation is a custom one, of the program or of an extension: those of burn-signal and burn-linalg are Burn's.
+pub(crate) fn is_custom(operation: &OperationIr) -> bool {
+    let is_burns = |id: &str| ["signal::", "linalg::"].iter().any(|extension| id.starts_with(extension));
+    matches!(operation, OperationIr::Custom(custom) if !is_burns(&custom.id))
+}
+
 /// An operation that every kind of tensor has.
 struct Base {
     float: &'static str,

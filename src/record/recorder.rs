@@ -377,6 +377,7 @@ impl Recorder {
         }
         if in_full {
             let record = Operation {
+                is_custom: catalogue::is_custom(operation),
                 inputs,
                 outputs,
                 kernels: ran.kernels.iter().map(|&kernel| kernel.to_owned()).collect(),
@@ -456,6 +457,7 @@ impl Recorder {
             number,
             place: queue.place.clone(),
             name: name.to_owned(),
+            is_custom: false,
             parameters: String::new(),
             inputs: Vec::new(),
             outputs: Vec::new(),

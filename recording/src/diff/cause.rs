@@ -39,7 +39,7 @@ fn is_random(operation: &Operation) -> bool {
 }
 
 fn owner(operation: &Operation) -> Owner {
-    if operation.is_custom() {
+    if operation.is_custom {
         return Owner::Program;
     }
     let of = |kernel: &String| match kernel.split("::").next().unwrap_or_default() {

@@ -177,7 +177,7 @@ pub(super) fn why(comparison: &Comparison, difference: &Difference) -> String {
 /// What to do about it.
 pub(super) fn advice(comparison: &Comparison, difference: &Difference) -> String {
     let deterministic = comparison.sides.iter().all(|side| side.header.deterministic);
-    let is_custom = difference.operation.as_ref().is_some_and(|pair| pair.operations[0].is_custom());
+    let is_custom = difference.operation.as_ref().is_some_and(|pair| pair.operations[0].is_custom);
     match &difference.cause {
         Cause::Program(_) => "Compare the builds and arguments of the two. If these are the same, look for a branch on time, \
                               on the order of threads, on an unseeded number or on a value read from a tensor."

@@ -177,7 +177,8 @@ prop_compose! {
         let output = Output { shape, dtype, digest: digest.map(Digest), parameter: None };
         let draws = draw.map(|(key, stream)| Draw { key, stream }).into_iter().collect();
         Record::Operation(Operation {
-            thread, number, place, name, parameters, inputs: vec![input], outputs: vec![output], kernels: vec![path],
+            thread, number, place, name, is_custom: false,
+            parameters, inputs: vec![input], outputs: vec![output], kernels: vec![path],
             draws, error,
         })
     }

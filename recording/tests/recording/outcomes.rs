@@ -92,6 +92,7 @@ fn a_custom_operation_is_the_programs_whatever_kernels_it_runs() {
     let mut first = plain();
     first.change(number(1, 3), |operation| {
         operation.name = "my_crate::attention".into();
+        operation.is_custom = true;
         operation.kernels = vec!["burn_cubecl::kernel::index::scatter".into()];
     });
     let mut second = first.clone();

@@ -50,6 +50,7 @@ pub fn operation(number: u64, place: Place, name: &str, inputs: Vec<Tensor>, val
         number,
         place,
         name: name.into(),
+        is_custom: false,
         parameters: String::new(),
         inputs,
         outputs: vec![output],
