@@ -14,12 +14,16 @@ use burn_fusion::custom::HandleContainer;
 use burn_ir::{BaseOperationIr, FloatOperationIr, NumericOperationIr, OperationIr, TensorId, TensorIr, TensorStatus};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// The tensors of a device.
 pub(super) type Handles = HandleContainer<CubeFusionHandle>;
 
 /// Those of all devices.
 static RECORDERS: Mutex<Vec<&'static Mutex<Recorder>>> = Mutex::new(Vec::new());
+
+/// How long the records of a step wait to be written: what a program that is killed loses of them.
+const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Tensors that are followed without a look at whether they still are.
 const UNCHECKED: usize = 1 << 10;
@@ -47,6 +51,8 @@ pub(super) struct Recorder {
     pub(super) digests: Digests,
     /// Records that wait for digests.
     records: Vec<Incomplete>,
+    /// When the last records were sent to be written.
+    sent: Option<Instant>,
 }
 
 /// A tensor that lives.
@@ -488,14 +494,24 @@ impl Recorder {
     }
 
     /// Has the records written if many digests wait: not while an operation runs, which may have asked for some.
-    fn send_many(&mut self) {
+    pub(super) fn send_many(&mut self) {
         if self.digests.are_many() {
             self.send();
         }
     }
 
+    /// Has the records of a step written if many digests wait or the last ones were sent some time ago. A read makes the
+    /// device finish what it has begun: one in each step would take a tenth of it.
+    pub(super) fn send_step(&mut self) {
+        if self.sent.is_none_or(|sent| sent.elapsed() >= INTERVAL) {
+            self.send();
+        }
+        self.send_many();
+    }
+
     pub(super) fn send(&mut self) {
         let records = core::mem::take(&mut self.records);
+        self.sent = Some(Instant::now());
         if !records.is_empty() {
             write(records, self.digests.take());
         }

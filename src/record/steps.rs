@@ -145,6 +145,6 @@ impl Recorder {
             });
         }
         self.record(Record::State(State { thread, operations, place, tensors }), None, digests);
-        self.send();
+        self.send_step();
     }
 }
