@@ -6,14 +6,15 @@ use cubecl::prelude::*;
 /// Units of a cube.
 const UNITS: u32 = crate::grid::UNITS;
 
-/// Cube `(x, t)` writes `partials[t, x, ..]`: the sums of the terms of its words of tensor `t`, of which `lengths[t]` words
-/// count, the last one under `masks[t]`.
+/// Cube `(x, t)` sums the terms of its words of tensor `t`, of which `lengths[t]` words count, the last one under `masks[t]`.
+/// With `adds` it writes one sum, `partials[t, x, ..]`, else one for each unit, `partials[t, x, u, ..]`.
 #[cube(launch_unchecked)]
 pub fn digest(
     tensors: &Sequence<OwnedTensor<u32>>,
     partials: &mut [u32],
     lengths: Sequence<u32>,
     masks: Sequence<u32>,
+    #[comptime] adds: bool,
 ) {
     let mut first = 0u32;
     let mut second = 0u32;
@@ -38,19 +39,27 @@ pub fn digest(
             }
         }
     }
-    let mut shared = Shared::<[u32]>::new_slice(comptime!(UNITS as usize * LANES));
-    shared[UNIT_POS_X as usize] = first;
-    shared[(UNITS + UNIT_POS_X) as usize] = second;
-    shared[(2 * UNITS + UNIT_POS_X) as usize] = third;
-    shared[(3 * UNITS + UNIT_POS_X) as usize] = fourth;
-    sync_cube();
-    if UNIT_POS_X < comptime!(LANES as u32) {
-        let mut sum = 0u32;
-        for unit in 0..UNITS {
-            sum += shared[(UNIT_POS_X * UNITS + unit) as usize];
+    let cube = CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X;
+    if adds {
+        let mut shared = Shared::<[u32]>::new_slice(comptime!(UNITS as usize * LANES));
+        shared[UNIT_POS_X as usize] = first;
+        shared[(UNITS + UNIT_POS_X) as usize] = second;
+        shared[(2 * UNITS + UNIT_POS_X) as usize] = third;
+        shared[(3 * UNITS + UNIT_POS_X) as usize] = fourth;
+        sync_cube();
+        if UNIT_POS_X < comptime!(LANES as u32) {
+            let mut sum = 0u32;
+            for unit in 0..UNITS {
+                sum += shared[(UNIT_POS_X * UNITS + unit) as usize];
+            }
+            partials[(cube * comptime!(LANES as u32) + UNIT_POS_X) as usize] = sum;
         }
-        let cube = CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X;
-        partials[(cube * comptime!(LANES as u32) + UNIT_POS_X) as usize] = sum;
+    } else {
+        let place = (cube * UNITS + UNIT_POS_X) * comptime!(LANES as u32);
+        partials[place as usize] = first;
+        partials[(place + 1) as usize] = second;
+        partials[(place + 2) as usize] = third;
+        partials[(place + 3) as usize] = fourth;
     }
 }
 

@@ -22,14 +22,16 @@
 //! # Layout
 //!
 //! `launch` takes up to [`most_tensors`] tensors. A cube sums the terms of a part of the words of one tensor: cube `x` of `X` has
-//! the words `256 (x + X j) + u`, `j = 0, 1, ..`, for unit `u`. `partials[tensors, X, 4]` are u32; the host sums them.
+//! the words `256 (x + X j) + u`, `j = 0, 1, ..`, for unit `u`. `partials[tensors, X, 4]` are u32, on a software driver
+//! `partials[tensors, X, 256, 4]`; the host sums them.
 
 mod kernel;
 pub mod reference;
 
+use crate::KernelError;
 use crate::buffer::{words, words_arg};
+use crate::device::{self, Machine};
 use crate::view::{checked_elements, is_contiguous};
-use crate::{KernelError, device};
 use cubecl::ir::UIntKind;
 use cubecl::prelude::*;
 use cubecl::server::Handle;
@@ -38,8 +40,11 @@ use reference::{LANES, finish};
 
 const KERNEL: &str = "digest";
 
-/// Words that a unit takes before another cube is launched.
+/// Words that a unit takes before another cube is launched, where a cube adds its units' sums.
 const WORDS_A_UNIT: usize = 64;
+
+/// The same where it does not: more, because the host adds those of each unit.
+const WORDS_OF_A_SUM: usize = 256;
 
 /// Cubes for one tensor at most.
 const MAX_CUBES: usize = 256;
@@ -53,11 +58,12 @@ const OTHER_BINDINGS: usize = 3;
 /// Digests on the device, in parts.
 #[derive(Debug)]
 pub struct Partials {
-    /// u32 `[tensors, cubes, 4]`.
+    /// u32 `[tensors, parts, 4]`.
     handle: Handle,
     /// The bytes of each tensor.
     bytes: Vec<u64>,
-    cubes: usize,
+    /// Sums of each tensor.
+    parts: usize,
 }
 
 /// Bytes of a tensor at most: a unit counts words in 32 bits, and adds those of a round to the last one.
@@ -119,11 +125,15 @@ pub fn launch(client: &Client, tensors: Vec<TensorHandle>) -> Result<Partials, K
         lengths.push(0u32);
         masks.push(0u32);
     }
-    let cubes = longest.div_ceil(crate::grid::UNITS as usize * WORDS_A_UNIT).clamp(1, MAX_CUBES);
-    let partials = bytes.len() * cubes * LANES;
+    // A barrier costs a software driver more than the host's sums.
+    let adds = Machine::of(client) == Machine::Gpu;
+    let (units, words_a_unit) = (crate::grid::UNITS as usize, if adds { WORDS_A_UNIT } else { WORDS_OF_A_SUM });
+    let cubes = longest.div_ceil(units * words_a_unit).clamp(1, MAX_CUBES);
+    let parts = if adds { cubes } else { cubes * units };
+    let partials = bytes.len() * parts * LANES;
     let handle = words(client, partials);
     // SAFETY: a unit reads words below the length of its tensor; a buffer of fewer bytes than its words have is
-    // allocated in whole words. Unit 0 to 3 of a cube write the cube's four places of `partials`.
+    // allocated in whole words. Unit 0 to 3 of a cube write the cube's four places of `partials`, or each unit its own four.
     unsafe {
         kernel::digest::launch_unchecked(
             client,
@@ -133,9 +143,10 @@ pub fn launch(client: &Client, tensors: Vec<TensorHandle>) -> Result<Partials, K
             words_arg(&handle, partials),
             lengths,
             masks,
+            adds,
         );
     }
-    Ok(Partials { handle, bytes, cubes })
+    Ok(Partials { handle, bytes, parts })
 }
 
 impl Partials {
@@ -153,11 +164,11 @@ impl Partials {
     pub fn digests(&self, partials: &[u8]) -> Vec<[u32; LANES]> {
         let words: Vec<u32> =
             partials.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().expect("four bytes"))).collect();
-        let tensors = words.chunks_exact(self.cubes * LANES).zip(&self.bytes);
+        let tensors = words.chunks_exact(self.parts * LANES).zip(&self.bytes);
         tensors
-            .map(|(cubes, &bytes)| {
+            .map(|(parts, &bytes)| {
                 let sum =
-                    |lane: usize| cubes.iter().skip(lane).step_by(LANES).fold(0u32, |sum, &x| sum.wrapping_add(x));
+                    |lane: usize| parts.iter().skip(lane).step_by(LANES).fold(0u32, |sum, &x| sum.wrapping_add(x));
                 finish([0, 1, 2, 3].map(sum), bytes)
             })
             .collect()
