@@ -110,7 +110,7 @@ fn each_of_many_differences_is_named() {
         let thread = order.iter().position(|&thread| thread == faulty).expect("a thread") as u32;
 
         let comparison = compared(&first, &second, folder.path());
-        let is_upload = number < SETUP || (number - SETUP) % STEP == 0;
+        let is_upload = number < SETUP || (number - SETUP).is_multiple_of(STEP);
         let expected = if is_upload { Cause::Data { reordered: false } } else { Cause::Kernel(Owner::Library) };
         assert_eq!(cause(&comparison), (&expected, Some(number)), "seed {seed}: {comparison}");
         let pair = comparison.difference().and_then(|difference| difference.operation.as_ref()).expect("an operation");
