@@ -89,8 +89,8 @@ impl Queue {
         self.place.phase == Phase::Update && operation >= self.before_update
     }
 
-    /// Whether a step ends because a backward pass begins: the update that ended it was not recognised.
-    pub(super) fn ends_by_pass(&self, begins_pass: bool) -> bool {
-        begins_pass && !self.says_steps && self.backward_passes > 0 && self.place.phase != Phase::Forward
+    /// Whether a step ends where a backward pass begins: the update that ended it was not recognised.
+    pub(super) fn ends_by_pass(&self) -> bool {
+        !self.says_steps && self.backward_passes > 0 && self.place.phase != Phase::Forward
     }
 }

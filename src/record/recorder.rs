@@ -69,10 +69,9 @@ pub(super) struct Live {
 }
 
 /// What a tensor is to the steps of a training.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Role {
     /// Of the present step.
-    #[default]
     Temporary,
     /// Of draws and uploads alone, by element-wise operations: what a training begins with, before its first step has ended.
     Initial,
@@ -83,10 +82,9 @@ pub(super) enum Role {
 }
 
 impl Live {
-    /// As an operand of `thread`.
-    fn tensor(&self, thread: u32) -> Tensor {
+    fn tensor(&self) -> Tensor {
         Tensor {
-            origin: (self.thread == thread).then_some(self.origin),
+            origin: Some(self.origin),
             shape: extents(&self.shape),
             dtype: self.dtype.name().to_owned(),
             parameter: self.parameter.as_deref().map(str::to_owned),
@@ -114,7 +112,7 @@ pub(crate) fn ends_step(operations: &[OperationIr], bind: impl Fn(&OperationIr) 
     records()
         && with(|recorder| {
             let Some(queue) = recorder.queues.get(&StreamId::current()) else { return false };
-            if operations.iter().any(|operation| queue.ends_by_pass(begins_backward_pass(operation))) {
+            if queue.ends_by_pass() && operations.iter().any(begins_backward_pass) {
                 return true;
             }
             let drops = || operations.iter().any(|operation| matches!(operation, OperationIr::Drop(_)));
@@ -334,11 +332,15 @@ impl Recorder {
     ) {
         let thread = self.queue().number;
         for tensor in tensors.filter(|_| in_full) {
-            if self.live.get(&tensor.id).is_none_or(|live| live.thread != thread) && !received.contains_key(&tensor.id)
-            {
+            if self.is_foreign(tensor, thread) && !received.contains_key(&tensor.id) {
                 received.insert(tensor.id, self.digest(tensor, handles));
             }
         }
+    }
+
+    /// Whether no operation of the thread has written the tensor.
+    fn is_foreign(&self, tensor: &TensorIr, thread: u32) -> bool {
+        self.live.get(&tensor.id).is_none_or(|live| live.thread != thread)
     }
 
     /// The number of the digest of a tensor.
@@ -351,7 +353,7 @@ impl Recorder {
     fn after(&mut self, operation: &OperationIr, handles: &Handles, in_full: bool, received: &Received, ran: Ran) {
         let thread = self.queue().number;
         for input in operation.inputs() {
-            if self.live.get(&input.id).is_none_or(|live| live.thread != thread) {
+            if self.is_foreign(input, thread) {
                 let number = self.queue().count();
                 self.insert(input, number, 0, None, Role::Initial);
                 if in_full {
@@ -362,7 +364,7 @@ impl Recorder {
                 }
             }
         }
-        let inputs = operation.inputs().map(|input| self.live[&input.id].tensor(thread));
+        let inputs = operation.inputs().map(|input| self.live[&input.id].tensor());
         let inputs = if in_full { inputs.collect() } else { Vec::new() };
         let (role, updated) = self.role(operation);
         let number = self.queue().count();
@@ -435,16 +437,14 @@ impl Recorder {
 
     /// Whether the present update made the tensor.
     fn is_updated(&self, queue: &Queue, tensor: &TensorIr) -> bool {
-        self.live
-            .get(&tensor.id)
-            .is_some_and(|live| live.thread == queue.number && queue.updated(live.origin.operation))
+        self.live.get(&tensor.id).is_some_and(|live| is_of_update(queue, live))
     }
 
     /// Whether a tensor lives that the present update made.
     pub(super) fn has_updated(&mut self) -> bool {
         self.queue();
         let queue = &self.queues[&StreamId::current()];
-        self.live.values().any(|live| live.thread == queue.number && queue.updated(live.origin.operation))
+        self.live.values().any(|live| is_of_update(queue, live))
     }
 
     /// Notes a tensor that lives from now on.
@@ -516,6 +516,11 @@ impl Recorder {
             write(records, self.digests.take());
         }
     }
+}
+
+/// Whether the present update of `queue` wrote the tensor.
+fn is_of_update(queue: &Queue, live: &Live) -> bool {
+    live.thread == queue.number && queue.updated(live.origin.operation)
 }
 
 /// Whether a tensor that `operation` consumes outlives steps.

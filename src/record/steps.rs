@@ -13,7 +13,7 @@ use burn_ir::TensorId;
 
 impl Recorder {
     pub(super) fn backward_pass(&mut self, handles: &Handles) {
-        let ends = self.queue().ends_by_pass(true);
+        let ends = self.queue().ends_by_pass();
         if ends {
             // What else lives may be of the next step, whose forward pass has run.
             self.state(handles, |role| if role == Role::Updated { Role::Outlives } else { role });

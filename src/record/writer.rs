@@ -14,7 +14,6 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 
 /// Digests to be read.
-#[derive(Default)]
 pub(super) struct Pending {
     pub(super) client: Option<Client>,
     pub(super) launched: Vec<Partials>,

@@ -24,8 +24,8 @@ struct History {
     issued: Option<u64>,
 }
 
-/// A result of an operation, or a tensor of a state, in 8 bytes: a recording may have 10 million. Hashes of 32 bits that happen to be equal make a
-/// common beginning seem longer, by one of 10^9 events.
+/// A result of an operation, or a tensor of a state, in 8 bytes: a recording may have 10 million. Hashes of 32 bits that
+/// happen to be equal make a common beginning seem longer, by one of 10^9 events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Event {
     /// A hash of what was done.
