@@ -20,7 +20,9 @@ use anyhow::Result;
 use burn::backend::Backend;
 use burn_cubecl::{CubeBackend, CubeDevice};
 use clap::Parser;
+use programs::Programs;
 use side::Side;
+use std::io::stdin;
 use table::Table;
 
 #[derive(Parser)]
@@ -34,6 +36,10 @@ struct Arguments {
     /// Trainings on each backend, each in a process of its own; 0 for none.
     #[arg(long, default_value_t = 3)]
     trainings: usize,
+    /// Only the rows whose number is I modulo N, of I/N, without trainings. Runs all of them, prints `ready`, waits for a line on
+    /// standard input, and measures then: several such programs compile and tune side by side, and one of them at a time measures.
+    #[arg(long, hide = true, value_parser = part)]
+    part: Option<[usize; 2]>,
     /// Train in this process and print the measurements. For the processes that the benchmark starts.
     #[arg(long, hide = true)]
     train: Option<Side>,
@@ -58,16 +64,31 @@ fn main() -> Result<()> {
         growth::print(arguments.samples);
         return Ok(());
     }
-    let mut table = Table::new(arguments.filters);
-    if arguments.trainings > 0 && training::NAMES.into_iter().any(|name| table.wants(name)) {
+    let mut programs = Programs::default();
+    let mut table = Table::new(arguments.filters, arguments.part);
+    if arguments.part.is_some() {
+        operations::compare(&mut table, 1);
+        programs.compare(&mut table, 1)?;
+        table.forget_rows();
+        println!("ready");
+        stdin().read_line(&mut String::new())?;
+    }
+    let trains = arguments.trainings > 0 && arguments.part.is_none();
+    if trains && training::NAMES.into_iter().any(|name| table.wants(name)) {
         training::compare(&mut table, arguments.trainings)?;
     }
     loading::compare(&mut table, arguments.samples);
     operations::compare(&mut table, arguments.samples);
-    programs::compare(&mut table, arguments.samples)?;
+    programs.compare(&mut table, arguments.samples)?;
     println!("{}\n", circumstances());
     println!("{table}");
     Ok(())
+}
+
+/// `I/N`
+fn part(text: &str) -> Result<[usize; 2], String> {
+    let numbers = text.split_once('/').and_then(|(index, count)| Some([index.parse().ok()?, count.parse().ok()?]));
+    numbers.filter(|[index, count]| index < count).ok_or_else(|| "I/N is wanted, with I less than N".to_owned())
 }
 
 fn circumstances() -> String {

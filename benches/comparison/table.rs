@@ -9,6 +9,10 @@ const SLOW: f64 = 0.7;
 /// Measurements of plain Burn and of burn-deterministic, side by side.
 pub struct Table {
     filters: Vec<String>,
+    /// The rows whose number is the first, modulo the second.
+    part: Option<[usize; 2]>,
+    /// What was asked for so far: a row's number is its place here.
+    asked: Vec<&'static str>,
     rows: Vec<Row>,
     /// The ratios of single operations and of programs of a few, for the summary.
     ratios: Vec<(&'static str, f64)>,
@@ -29,14 +33,26 @@ pub enum Target {
 }
 
 impl Table {
-    /// A table of the work whose name contains one of `filters`.
-    pub fn new(filters: Vec<String>) -> Self {
-        Self { filters, rows: Vec::new(), ratios: Vec::new() }
+    /// A table of the work whose name contains one of `filters`, or of a part of it.
+    pub fn new(filters: Vec<String>, part: Option<[usize; 2]>) -> Self {
+        Self { filters, part, asked: Vec::new(), rows: Vec::new(), ratios: Vec::new() }
     }
 
     /// Whether `work` is to be measured.
-    pub fn wants(&self, work: &str) -> bool {
-        self.filters.is_empty() || self.filters.iter().any(|filter| work.contains(filter.as_str()))
+    pub fn wants(&mut self, work: &'static str) -> bool {
+        if !self.filters.is_empty() && !self.filters.iter().any(|filter| work.contains(filter.as_str())) {
+            return false;
+        }
+        let number = self.asked.iter().position(|asked| *asked == work).unwrap_or_else(|| {
+            self.asked.push(work);
+            self.asked.len() - 1
+        });
+        self.part.is_none_or(|[index, count]| number % count == index)
+    }
+
+    /// As if nothing had been measured; the rows keep their numbers.
+    pub fn forget_rows(&mut self) {
+        (self.rows, self.ratios) = (Vec::new(), Vec::new());
     }
 
     /// Adds the times of `work`; the ratio is how many times as fast burn-deterministic is.

@@ -1,6 +1,7 @@
 //! A program in a process of its own, with a log and a budget of time.
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 /// How often a child is asked whether it has ended.
-const POLL: Duration = Duration::from_millis(50);
+pub const POLL: Duration = Duration::from_millis(50);
 
 /// How often a line says that a stage is at work.
 const PROGRESS: Duration = Duration::from_secs(30);
@@ -35,11 +36,29 @@ pub struct Group(Child);
 impl Group {
     /// Starts `command`; what it and its children print is appended to `log`.
     pub fn start(command: &mut Command, log: &Path) -> Result<Self> {
+        Self::start_with(command, Stdio::null(), log)
+    }
+
+    /// As [`start`](Self::start), with an input.
+    pub fn start_with(command: &mut Command, input: Stdio, log: &Path) -> Result<Self> {
         let file = File::options().create(true).append(true).open(log);
         let file = file.with_context(|| format!("opening {}", log.display()))?;
         let second = file.try_clone().with_context(|| format!("opening {}", log.display()))?;
-        let child = command.stdin(Stdio::null()).stdout(file).stderr(second).process_group(0).spawn();
+        let child = command.stdin(input).stdout(file).stderr(second).process_group(0).spawn();
         Ok(Self(child.with_context(|| format!("starting {}", command.get_program().display()))?))
+    }
+}
+
+impl Group {
+    /// How the child ended, if it has.
+    pub fn end(&mut self) -> Result<Option<End>> {
+        let status = self.0.try_wait().context("asking whether a program has ended")?;
+        Ok(status.map(End::Exited))
+    }
+
+    /// Ends the line that the child waits for. One that has ended reads nothing.
+    pub fn proceed(&mut self) {
+        let _ = self.0.stdin.take().map(|mut input| input.write_all(b"\n"));
     }
 }
 
@@ -80,8 +99,8 @@ pub fn run(name: &str, tasks: Vec<Task>, at_once: usize, budget: Duration) -> Re
         }
         let mut left = Vec::new();
         for (index, mut group) in running {
-            match group.0.try_wait().context("asking whether a program has ended")? {
-                Some(status) => ends[index] = End::Exited(status),
+            match group.end()? {
+                Some(end) => ends[index] = end,
                 None => left.push((index, group)),
             }
         }

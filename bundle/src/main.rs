@@ -10,6 +10,7 @@ mod child;
 mod golden;
 mod libtest;
 mod machine;
+mod parts;
 mod perform;
 mod programs;
 mod report;

@@ -13,15 +13,20 @@ use crate::child::{self, End, Group, Task};
 use crate::golden;
 use crate::libtest::{self, Tests};
 use crate::machine::{self, Machine, Runtime};
+use crate::parts;
 use crate::programs::Folders;
-use crate::report::{Outcome, Verdict, benchmark_table};
+use crate::report::{Outcome, PLANS_HEADER, Verdict, benchmark_rows, benchmark_table, plan_rows};
 use crate::stage::{Program, SANITIZED, Stage, Work};
 
 /// The exit status of compute-sanitizer where it has found something.
 const FOUND: &str = "86";
 
-/// From this budget on each operation is measured with the benchmark's own number of samples, and trainings are.
+/// From this time on each operation is measured with the benchmark's own number of samples; half of it is enough for a training
+/// of each side.
 const AMPLE: Duration = Duration::from_secs(600);
+
+/// Most parts of a measurement: each has some hundred MiB of the device's memory.
+const MOST_PARTS: usize = 16;
 
 /// A stage at work.
 pub struct Performer<'a> {
@@ -60,6 +65,7 @@ impl Performer<'_> {
             Work::UnderLoad { filters } => self.under_load(filters),
             Work::Sanitizer { tool } => self.sanitizer(tool),
             Work::Benchmarks => self.benchmarks(),
+            Work::Plans => self.plans(),
         }
     }
 
@@ -121,7 +127,7 @@ impl Performer<'_> {
             (_, Some(driver)) if end.is_success() => {
                 bail!("the programs compute on another device than {:?}'s: {driver}", self.stage.runtime)
             }
-            _ => bail!("the device does not work: {}", last_line(&text)),
+            _ => bail!("the device does not work: {}{}", last_line(&text), how(end)),
         }
     }
 
@@ -306,22 +312,65 @@ impl Performer<'_> {
         Ok(verdict)
     }
 
-    fn benchmarks(&self) -> Result<Verdict> {
-        let comparison = self.folders.program(Program::Comparison)?;
-        let mut command = self.command(&comparison);
-        if self.left() < AMPLE {
-            command.args(["--samples", "5", "--trainings", "1"]);
-        }
-        let end = self.run(command)?;
-        let text = child::read(&self.log());
-        let table = benchmark_table(&text);
-        let detail = format!("{} rows{}", table.lines().filter(|line| line.starts_with("| ")).count() - 1, how(end));
-        Ok(match end {
-            End::OutOfTime => out_of_time(detail, table),
-            _ if end.is_success() => Verdict { outcome: Outcome::Passed, detail, section: table },
-            _ => failed(detail, format!("{table}\n```text\n{}```\n", tail(&text, 20))),
-        })
+    /// Runs a program in as many parts as there are cores, part I of N with `option I/N`: they compile side by
+    /// side, and measure one after the other. What each printed, and how they ended.
+    fn in_parts(&self, program: Program, option: &str, others: &[&str]) -> Result<(Vec<String>, Vec<End>)> {
+        let path = self.folders.program(program)?;
+        let count = thread::available_parallelism().map_or(1, NonZero::get).min(MOST_PARTS);
+        let task = |part| {
+            let mut command = self.command(&path);
+            command.args([option, &format!("{part}/{count}")]).args(others);
+            Task { command, log: self.folders.log(&format!("{}.{part}", self.stage.name)) }
+        };
+        let tasks: Vec<_> = (0..count).map(task).collect();
+        let logs: Vec<_> = tasks.iter().map(|task| task.log.clone()).collect();
+        let ends = parts::run(self.stage.name, tasks, Instant::now() + self.left() * 2 / 3, self.deadline)?;
+        Ok((logs.iter().map(|log| child::read(log)).collect(), ends))
     }
+
+    fn benchmarks(&self) -> Result<Verdict> {
+        let samples = if self.left() < AMPLE { "5" } else { "15" };
+        let (texts, ends) =
+            self.in_parts(Program::Comparison, "--part", &["--trainings", "0", "--samples", samples])?;
+        let mut rows = in_turns(&texts.iter().map(|text| benchmark_rows(parts::after_ready(text))).collect::<Vec<_>>());
+        let mut ends = ends;
+        // Plain Burn tunes for minutes before its first step.
+        if self.left() > AMPLE / 2 {
+            let mut trainings = self.command(&self.folders.program(Program::Comparison)?);
+            trainings.args(["--trainings", "1", "digits_convnet"]);
+            ends.push(self.run(trainings)?);
+            rows.extend(benchmark_rows(&child::read(&self.log())).into_iter().map(str::to_owned));
+        }
+        let table = benchmark_table(&rows);
+        let detail = format!("{} rows{}", rows.len(), how(worst(&ends)));
+        Ok(self.judge_measurements(&ends, detail, table, &texts))
+    }
+
+    fn plans(&self) -> Result<Verdict> {
+        let (texts, ends) = self.in_parts(Program::GpuPlans, "--measure", &[])?;
+        let rows = in_turns(&texts.iter().map(|text| plan_rows(parts::after_ready(text))).collect::<Vec<_>>());
+        let table = format!("{PLANS_HEADER}{}", rows.concat());
+        let detail = format!("{} cases{}", rows.len(), how(worst(&ends)));
+        Ok(self.judge_measurements(&ends, detail, table, &texts))
+    }
+
+    fn judge_measurements(&self, ends: &[End], detail: String, table: String, texts: &[String]) -> Verdict {
+        match worst(ends) {
+            End::OutOfTime => out_of_time(detail, table),
+            end if end.is_success() => Verdict { outcome: Outcome::Passed, detail, section: table },
+            _ => {
+                let failed_texts = ends.iter().zip(texts).filter(|(end, _)| !end.is_success());
+                let said: String = failed_texts.map(|(_, text)| tail(text, 20)).collect();
+                failed(detail, format!("{table}\n```text\n{said}```\n"))
+            }
+        }
+    }
+}
+
+/// The first of each, the second of each, and so on: the order of what was dealt out in turns.
+fn in_turns<T: ToString>(parts: &[Vec<T>]) -> Vec<String> {
+    let longest = parts.iter().map(Vec::len).max().unwrap_or(0);
+    (0..longest).flat_map(|row| parts.iter().filter_map(move |part| part.get(row))).map(ToString::to_string).collect()
 }
 
 fn failed(detail: String, section: String) -> Verdict {
@@ -394,6 +443,12 @@ mod tests {
             "running 1 test\n\nfailures:\n\n---- a stdout ----\nno\n\nfailures:\n    a\n\ntest result: FAILED.\n";
         assert_eq!(failures(text), "\n---- a stdout ----\nno\n    a\n");
         assert_eq!(failures("killed\n"), "killed\n");
+    }
+
+    #[test]
+    fn rows_that_were_dealt_out_come_back_in_their_order() {
+        assert_eq!(in_turns(&[vec![0, 3, 6], vec![1, 4], vec![2, 5]]), ["0", "1", "2", "3", "4", "5", "6"]);
+        assert!(in_turns::<u8>(&[]).is_empty());
     }
 
     #[test]

@@ -132,16 +132,48 @@ pub fn is_good(outcomes: &[Outcome]) -> bool {
     has(Outcome::Passed) && !has(Outcome::Failed) && !has(Outcome::OutOfTime)
 }
 
-/// The table that the benchmark printed; where it did not come to its end, the rows so far.
-pub fn benchmark_table(log: &str) -> String {
-    const HEADER: &str = "| work | Burn | here | ratio | target | |";
-    match log.rfind(HEADER) {
-        Some(start) => log[start..].to_owned(),
-        None => {
-            let rows: Vec<_> = log.lines().filter(|line| line.starts_with("| ")).collect();
-            format!("{HEADER}\n|---|---|---|---|---|---|\n{}\n", rows.join("\n"))
-        }
+const BENCHMARK_HEADER: &str = "| work | Burn | here | ratio | target | |";
+
+/// The rows that the benchmark printed as it measured.
+pub fn benchmark_rows(log: &str) -> Vec<&str> {
+    // The whole table follows where it came to its end.
+    let rows = log.split(BENCHMARK_HEADER).next().unwrap_or_default();
+    rows.lines().filter(|line| line.starts_with("| ")).collect()
+}
+
+/// A table of the benchmark's rows, and the geometric mean of the operations' ratios.
+pub fn benchmark_table(rows: &[String]) -> String {
+    let mut table = format!("{BENCHMARK_HEADER}\n|---|---|---|---|---|---|\n{}\n", rows.join("\n"));
+    let ratios: Vec<f64> = { rows.iter() }
+        .filter(|row| !row.starts_with("| data loader") && !row.starts_with("| digits_convnet"))
+        .filter_map(|row| row.split(" | ").nth(3)?.trim().parse().ok())
+        .collect();
+    if !ratios.is_empty() {
+        let mean = (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len() as f64).exp();
+        let below = ratios.iter().filter(|ratio| **ratio < 1.0).count();
+        let _ = writeln!(
+            table,
+            "\nOperations: {}; geometric mean of the ratios {mean:.2}; below 1.0: {below}.",
+            ratios.len()
+        );
     }
+    table
+}
+
+/// The head of [`plan_rows`].
+pub const PLANS_HEADER: &str = "| case | shape | time | TFLOP/s | TB/s |\n|---|---|---|---|---|\n";
+
+/// Rows of a table from what `gpu_plans` printed: name, shape, nanoseconds, float operations and bytes.
+pub fn plan_rows(log: &str) -> Vec<String> {
+    let row = |line: &str| {
+        let fields: Vec<_> = line.split('\t').collect();
+        let [name, shape, nanoseconds, flops, bytes] = fields[..] else { return None };
+        let nanoseconds = nanoseconds.parse::<f64>().ok()?;
+        let rate = |count: &str| Some(count.parse::<f64>().ok()? / nanoseconds / 1e3);
+        let (flops, bytes) = (rate(flops)?, rate(bytes)?);
+        Some(format!("| {name} | {shape} | {:.1} µs | {flops:.2} | {bytes:.3} |\n", nanoseconds / 1e3))
+    };
+    log.lines().filter_map(row).collect()
 }
 
 #[cfg(test)]
@@ -195,10 +227,18 @@ mod tests {
 
     #[test]
     fn rows_so_far_are_a_table_too() {
-        let rows = "| a | 1ms | 2ms | 0.50 | | |\nwarming up\n| b | 1ms | 2ms | 0.50 | | |\n";
-        let table = benchmark_table(rows);
-        assert_eq!(table.lines().count(), 4);
-        let whole = format!("{rows}cuda\n\n{table}\nThe geometric mean\n");
-        assert_eq!(benchmark_table(&whole), format!("{table}\nThe geometric mean\n"));
+        let log = "| a | 1ms | 2ms | 0.50 | | |\nb..\n| b | 1ms | 2ms | 2.00 | ≥ 1 | met |\n| data loader | 1s | 1s | 1.00 | | |\n";
+        let rows = benchmark_rows(log);
+        assert_eq!(rows.len(), 3);
+        let rows: Vec<_> = rows.into_iter().map(str::to_owned).collect();
+        let table = benchmark_table(&rows);
+        assert!(table.ends_with("\nOperations: 2; geometric mean of the ratios 1.00; below 1.0: 1.\n"), "{table}");
+        assert_eq!(benchmark_rows(&format!("{log}cuda\n\n{table}")), rows);
+    }
+
+    #[test]
+    fn times_become_rates() {
+        let rows = plan_rows("ready\nmatmul/large f32\t[2, 3]\t2000\t4000000\t6000000\nan error\n");
+        assert_eq!(rows, ["| matmul/large f32 | [2, 3] | 2.0 µs | 2.00 | 3.000 |\n"]);
     }
 }

@@ -20,6 +20,8 @@ pub enum Work {
     Sanitizer { tool: &'static str },
     /// Measures against plain Burn.
     Benchmarks,
+    /// Times the kernels of every plan.
+    Plans,
 }
 
 /// A program of the bundle.
@@ -28,6 +30,7 @@ pub enum Program {
     Kernels,
     Suite,
     Comparison,
+    GpuPlans,
 }
 
 impl Program {
@@ -37,6 +40,7 @@ impl Program {
             Self::Kernels => "kernels",
             Self::Suite => "suite",
             Self::Comparison => "comparison",
+            Self::GpuPlans => "gpu_plans",
         }
     }
 }
@@ -49,6 +53,7 @@ impl Work {
             // The suite tells which device it takes.
             Self::Tests { .. } | Self::UnderLoad { .. } | Self::Sanitizer { .. } => &[Program::Suite, Program::Kernels],
             Self::Benchmarks => &[Program::Comparison],
+            Self::Plans => &[Program::Suite, Program::GpuPlans],
         }
     }
 }
@@ -82,7 +87,7 @@ pub const SANITIZED: [&str; 9] = [
 ];
 
 /// All stages, in the order in which they run.
-pub const STAGES: [Stage; 16] = {
+pub const STAGES: [Stage; 17] = {
     const KNOWN: Work = Work::Tests { program: Program::Kernels, filters: &["known_answer::"], left_out: &[] };
     const KERNELS: Work = Work::Tests { program: Program::Kernels, filters: &[], left_out: &[SOURCE_TESTS] };
     // What is left out the stages `goldens` and `repeats` do.
@@ -118,6 +123,7 @@ pub const STAGES: [Stage; 16] = {
         sanitizer("sanitizer-racecheck", "racecheck"),
         sanitizer("sanitizer-initcheck", "initcheck"),
         sanitizer("sanitizer-synccheck", "synccheck"),
+        on_cuda("plans", "plans", Work::Plans, 6),
         on_cuda("bench", "bench", Work::Benchmarks, 25),
     ]
 };
@@ -222,7 +228,7 @@ mod tests {
     #[test]
     fn what_is_not_used_is_there_for_the_next() {
         let left = Duration::from_secs(100);
-        assert_eq!(budget(left, &STAGES[15..]), left);
+        assert_eq!(budget(left, &STAGES[16..]), left);
         assert_eq!(budget(left, &STAGES[11..13]), left / 2);
     }
 }

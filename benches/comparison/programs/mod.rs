@@ -20,35 +20,41 @@ use works::{Program, WORKS};
 
 const SEED: u64 = 812;
 
-/// Adds the times of the programs that `table` wants.
-pub fn compare(table: &mut Table, samples: usize) -> Result<()> {
-    if !WORKS.iter().any(|(name, _)| table.wants(name)) {
-        return Ok(());
+/// The processes of both sides.
+#[derive(Default)]
+pub struct Programs(Option<[Server; 2]>);
+
+impl Programs {
+    /// Adds the times of the programs that `table` wants.
+    pub fn compare(&mut self, table: &mut Table, samples: usize) -> Result<()> {
+        for (name, _) in WORKS {
+            if !table.wants(name) {
+                continue;
+            }
+            eprintln!("{name}..");
+            let servers = match &mut self.0 {
+                Some(servers) => servers,
+                none => none.insert([Server::start(Side::Burn)?, Server::start(Side::Here)?]),
+            };
+            let [burn, here] = &mut *servers;
+            if let Some(disagreement) = disagreement(Agreement::Elements, &[burn.results(name)?, here.results(name)?]) {
+                table.not_comparable(name, disagreement);
+                continue;
+            }
+            let mut failure = None;
+            let times = medians(samples, |way, runs| {
+                servers[way].time(runs).unwrap_or_else(|error| {
+                    failure = Some(error);
+                    Duration::MAX / 2
+                })
+            });
+            if let Some(failure) = failure {
+                return Err(failure);
+            }
+            table.operation(name, times, None);
+        }
+        Ok(())
     }
-    let mut servers = [Server::start(Side::Burn)?, Server::start(Side::Here)?];
-    for (name, _) in WORKS {
-        if !table.wants(name) {
-            continue;
-        }
-        eprintln!("{name}..");
-        let [burn, here] = &mut servers;
-        if let Some(disagreement) = disagreement(Agreement::Elements, &[burn.results(name)?, here.results(name)?]) {
-            table.not_comparable(name, disagreement);
-            continue;
-        }
-        let mut failure = None;
-        let times = medians(samples, |way, runs| {
-            servers[way].time(runs).unwrap_or_else(|error| {
-                failure = Some(error);
-                Duration::MAX / 2
-            })
-        });
-        if let Some(failure) = failure {
-            return Err(failure);
-        }
-        table.operation(name, times, None);
-    }
-    Ok(())
 }
 
 /// A process of one side.

@@ -3,7 +3,10 @@
 use burn_deterministic_kernels::KernelError;
 use cubecl::ir::{ElemType, FloatKind, IntKind};
 use cubecl::prelude::*;
+use cubecl::server::Handle;
 use cubecl::std::tensor::TensorHandle;
+use std::cell::RefCell;
+use std::collections::HashMap;
 
 pub const F32: ElemType = ElemType::Float(FloatKind::F32);
 pub const F16: ElemType = ElemType::Float(FloatKind::F16);
@@ -81,8 +84,28 @@ fn spelled(dtype: ElemType) -> &'static str {
     }
 }
 
-/// A contiguous tensor whose elements nobody wrote.
+thread_local! {
+    /// Operands of the present case, by their elements, type and bound, so that a case that is launched often uploads once.
+    static UPLOADED: RefCell<HashMap<(usize, ElemType, usize), Handle>> = RefCell::new(HashMap::new());
+}
+
+/// Frees the operands of a case.
+pub fn forget_operands() {
+    UPLOADED.take();
+}
+
+/// A contiguous tensor of numbers without a pattern: floats from 1/2 to 1 and from -1 to -1/2, integers below 2^31.
 pub fn tensor(client: &Client, shape: &[usize], dtype: ElemType) -> TensorHandle {
+    uploaded(client, shape, dtype, 1 << 31)
+}
+
+/// A contiguous tensor of indices below `bound`, without a pattern.
+pub fn indices(client: &Client, shape: &[usize], bound: usize) -> TensorHandle {
+    uploaded(client, shape, I32, bound)
+}
+
+/// A contiguous tensor whose elements nobody wrote, for an update to write into.
+pub fn destination(client: &Client, shape: &[usize], dtype: ElemType) -> TensorHandle {
     let elements: usize = shape.iter().product();
     TensorHandle::new_contiguous(shape.to_vec(), client.empty((elements * dtype.size()).max(1)), dtype)
 }
@@ -91,4 +114,36 @@ pub fn tensor(client: &Client, shape: &[usize], dtype: ElemType) -> TensorHandle
 pub fn transposed(client: &Client, [rows, columns]: [usize; 2], dtype: ElemType) -> TensorHandle {
     let handle = tensor(client, &[columns, rows], dtype).handle;
     TensorHandle::new(handle, vec![rows, columns], vec![1, rows], dtype)
+}
+
+fn uploaded(client: &Client, shape: &[usize], dtype: ElemType, bound: usize) -> TensorHandle {
+    let elements = shape.iter().product();
+    let handle = UPLOADED.with_borrow_mut(|uploaded| {
+        let key = (elements, dtype, bound);
+        uploaded.entry(key).or_insert_with(|| client.create_from_slice(&numbers(elements, dtype, bound))).clone()
+    });
+    TensorHandle::new_contiguous(shape.to_vec(), handle, dtype)
+}
+
+/// The bytes of so many numbers.
+fn numbers(count: usize, dtype: ElemType, bound: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9u32;
+    let mut bytes = Vec::with_capacity(count.max(1) * dtype.size());
+    for _ in 0..count.max(1) {
+        // Marsaglia's xorshift.
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        // The exponent of 1/2 under a random sign and mantissa.
+        let half = |exponent: u16, others: u16| (exponent | (state as u16 & others)).to_le_bytes();
+        match dtype {
+            F32 => bytes.extend((0x3f00_0000 | (state & 0x807f_ffff)).to_le_bytes()),
+            F16 => bytes.extend(half(0x3800, 0x83ff)),
+            BF16 => bytes.extend(half(0x3f00, 0x807f)),
+            I32 => bytes.extend((((u64::from(state) * bound as u64) >> 32) as u32).to_le_bytes()),
+            I64 => bytes.extend(((u64::from(state) * bound as u64) >> 32).to_le_bytes()),
+            _ => panic!("no case has {dtype:?}"),
+        }
+    }
+    bytes
 }

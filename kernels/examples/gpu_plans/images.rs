@@ -1,6 +1,6 @@
 //! What reads images at places: sampling, resizing, deformable convolution; and the gradient of the CTC loss.
 
-use crate::case::{Case, F32, FLOATS, I32, tensor};
+use crate::case::{Case, F32, FLOATS, indices, tensor};
 use burn_deterministic_kernels::deform_convolution::{self, DeformParams};
 use burn_deterministic_kernels::grid_sample::{self, Padding, SampleParams, sample};
 use burn_deterministic_kernels::interpolation::{input_gradient, weights::Filter};
@@ -79,8 +79,8 @@ fn loss(dtype: ElemType) -> Case {
     case.elements(2 * size(wide) + 2 * size(labels)).indices(batch * (length + 1)).runs(move |client: &Client| {
         let operands = ctc::Operands {
             scores: tensor(client, &wide, dtype),
-            targets: tensor(client, &[batch, length], I32),
-            lengths: tensor(client, &[batch], I32),
+            targets: indices(client, &[batch, length], classes),
+            lengths: indices(client, &[batch], length + 1),
             gradient: tensor(client, &[batch], dtype),
             alpha: tensor(client, &labels, dtype),
             beta: tensor(client, &labels, dtype),

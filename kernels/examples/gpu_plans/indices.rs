@@ -1,6 +1,6 @@
 //! What indices name: gathers, updates, the check of indices.
 
-use crate::case::{Case, F32, FLOATS, I32, tensor};
+use crate::case::{self, Case, F32, FLOATS, I32, destination, tensor};
 use burn_deterministic_kernels::digest::launch;
 use burn_deterministic_kernels::gather::{gather, gather_nd, select};
 use burn_deterministic_kernels::index_check::{Flags, check};
@@ -14,11 +14,9 @@ pub fn cases() -> Vec<Case> {
     cases.push(updated("assign of rows", rows, count, Update::Assign, F32));
     cases.push(updated("maxima of rows", rows, count, Update::Max, F32));
     let indices = 1 << 20;
-    cases.push(
-        Case::new("index_check", "check", I32, format!("[{indices}]"))
-            .elements(indices)
-            .runs(move |client| check(client, tensor(client, &[indices], I32), &[4096], &Flags::new(client, 64), 0)),
-    );
+    cases.push(Case::new("index_check", "check", I32, format!("[{indices}]")).elements(indices).runs(move |client| {
+        check(client, case::indices(client, &[indices], 4096), &[4096], &Flags::new(client, 64), 0)
+    }));
     cases.push(
         Case::new("digest", "launch", F32, format!("[{indices}]"))
             .elements(indices)
@@ -26,9 +24,9 @@ pub fn cases() -> Vec<Case> {
     );
     let tuples = [indices, 2];
     cases.push(
-        Case::new("index_check", "check of tuples", I32, format!("{tuples:?}"))
-            .elements(2 * indices)
-            .runs(move |client| check(client, tensor(client, &tuples, I32), &[64, 64], &Flags::new(client, 64), 0)),
+        Case::new("index_check", "check of tuples", I32, format!("{tuples:?}")).elements(2 * indices).runs(
+            move |client| check(client, case::indices(client, &tuples, 64), &[64, 64], &Flags::new(client, 64), 0),
+        ),
     );
     cases
 }
@@ -42,17 +40,15 @@ fn gathers(dtype: ElemType) -> Vec<Case> {
     let picked = kept[0] * kept[1];
     let tuples = Case::new("gather", "by tuples", dtype, format!("[{count}, 1] of {table:?}"));
     vec![
-        rows.elements(2 * moved)
-            .indices(count)
-            .runs(move |client| select(client, 0, tensor(client, &table, dtype), tensor(client, &[count], I32))),
-        elements
-            .elements(2 * picked)
-            .indices(picked)
-            .runs(move |client| gather(client, 1, tensor(client, &lines, dtype), tensor(client, &kept, I32))),
-        tuples
-            .elements(2 * moved)
-            .indices(count)
-            .runs(move |client| gather_nd(client, tensor(client, &table, dtype), tensor(client, &[count, 1], I32))),
+        rows.elements(2 * moved).indices(count).runs(move |client| {
+            select(client, 0, tensor(client, &table, dtype), case::indices(client, &[count], table[0]))
+        }),
+        elements.elements(2 * picked).indices(picked).runs(move |client| {
+            gather(client, 1, tensor(client, &lines, dtype), case::indices(client, &kept, lines[1]))
+        }),
+        tuples.elements(2 * moved).indices(count).runs(move |client| {
+            gather_nd(client, tensor(client, &table, dtype), case::indices(client, &[count, 1], table[0]))
+        }),
     ]
 }
 
@@ -71,13 +67,14 @@ fn updates(dtype: ElemType) -> Vec<Case> {
         sums("sums of some rows", [4096, 64], 1024),
         sums("sums of numbers", [1 << 18, 1], 1 << 20),
         elements.flops(moved).elements(2 * all + moved).indices(moved).runs(move |client| {
-            let [indices, values] = [tensor(client, &kept, I32), tensor(client, &kept, dtype)];
-            let operands = Operands { tensor: tensor(client, &lines, dtype), indices, values };
+            let [indices, values] = [case::indices(client, &kept, lines[1]), tensor(client, &kept, dtype)];
+            let operands = Operands { tensor: destination(client, &lines, dtype), indices, values };
             update(client, Addressing::Elements { dim: 1 }, operands, Update::Add, None)
         }),
         tuples.flops(count * table[1]).elements((2 * table[0] + count) * table[1]).indices(count).runs(move |client| {
-            let [indices, values] = [tensor(client, &[count, 1], I32), tensor(client, &[count, table[1]], dtype)];
-            let operands = Operands { tensor: tensor(client, &table, dtype), indices, values };
+            let [indices, values] =
+                [case::indices(client, &[count, 1], table[0]), tensor(client, &[count, table[1]], dtype)];
+            let operands = Operands { tensor: destination(client, &table, dtype), indices, values };
             update(client, Addressing::Tuples, operands, Update::Add, None)
         }),
     ]
@@ -88,8 +85,8 @@ fn updated(label: &str, rows: [usize; 2], count: usize, kind: Update, dtype: Ele
     let case = Case::new("scatter", label, dtype, format!("{count} into {rows:?}"));
     let case = case.flops(values).elements(2 * rows[0] * rows[1] + values).indices(count);
     case.runs(move |client| {
-        let [indices, values] = [tensor(client, &[count], I32), tensor(client, &[count, rows[1]], dtype)];
-        let operands = Operands { tensor: tensor(client, &rows, dtype), indices, values };
+        let [indices, values] = [case::indices(client, &[count], rows[0]), tensor(client, &[count, rows[1]], dtype)];
+        let operands = Operands { tensor: destination(client, &rows, dtype), indices, values };
         update(client, Addressing::Rows { dim: 0 }, operands, kind, None)
     })
 }

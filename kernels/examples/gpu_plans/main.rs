@@ -2,7 +2,8 @@
 //!
 //! Without an argument it lists its cases, one a line: name, shape, float operations and bytes between tabs. With the name
 //! of a case it launches that and reads nothing back: on the CUDA emulator, which keeps what it is given to compile, this
-//! says which kernels a GPU gets. `cargo xtask inspect` does that for every case.
+//! says which kernels a GPU gets. `cargo xtask inspect` does that for every case. With `--measure I/N` it times every case whose
+//! number is I modulo N; several such programs compile side by side, and one of them at a time measures.
 
 mod case;
 mod convolutions;
@@ -10,6 +11,7 @@ mod elements;
 mod images;
 mod indices;
 mod lines;
+mod measure;
 mod products;
 mod reductions;
 
@@ -35,12 +37,22 @@ fn cases() -> Vec<Case> {
 
 fn main() -> ExitCode {
     let cases = cases();
-    let Some(name) = env::args().nth(1) else {
+    let mut arguments = env::args().skip(1);
+    let Some(name) = arguments.next() else {
         for case in &cases {
             println!("{}\t{}\t{}\t{}", case.name(), case.shape, case.flops, case.bytes);
         }
         return ExitCode::SUCCESS;
     };
+    if name == "--measure" {
+        return match measure::part(&cases, &arguments.next().unwrap_or_default()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("--measure: {error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     let Some(case) = cases.iter().find(|case| case.name() == name) else {
         eprintln!("no case `{name}`; without an argument this lists them");
         return ExitCode::FAILURE;
