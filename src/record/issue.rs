@@ -25,7 +25,7 @@ pub(super) fn issue(mark: &Mark) {
     }
     let mut devices = device::in_use();
     if devices.is_empty() {
-        devices.push(CubeDevice::default());
+        devices.extend(device::default_cube());
     }
     devices.iter().for_each(|device| issue_on(device, StreamId::current(), mark.clone()));
 }

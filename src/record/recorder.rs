@@ -189,10 +189,14 @@ impl Together {
     }
 }
 
+/// Burn copies a tensor before it writes into it if someone else still holds the buffer, be it the queue of a launch: whether it
+/// does depends on time, and changes no bit.
+const COPY: &str = "CubeTensor::copy::Copy";
+
 /// Notes that a kernel was launched.
 pub(crate) fn launched(kernel: &'static str) {
     context::with(|context| {
-        if let Some(kernels) = &mut context.kernels {
+        if let Some(kernels) = context.kernels.as_mut().filter(|_| !kernel.contains(COPY)) {
             kernels.push(kernel);
         }
     });
@@ -212,7 +216,7 @@ pub(crate) fn freed(operation: &OperationIr, handles: &Handles) {
         with(|recorder| {
             let queue = recorder.queues.get(&StreamId::current()).filter(|_| records);
             if queue.is_some_and(|queue| recorder.ends_by_drop(queue, operation)) {
-                recorder.update_ends(handles);
+                recorder.update_ends_by_drop(handles);
             }
             recorder.live.remove(&tensor.id);
         });

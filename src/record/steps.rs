@@ -16,7 +16,8 @@ impl Recorder {
         let ends = self.queue().ends_by_pass();
         if ends {
             // What else lives may be of the next step, whose forward pass has run.
-            self.state(handles, |role| if role == Role::Updated { Role::Outlives } else { role });
+            let role = |role| if role == Role::Updated { Role::Outlives } else { role };
+            self.state(handles, |_| true, role);
         }
         let queue = self.queue();
         if !queue.says_steps {
@@ -29,7 +30,19 @@ impl Recorder {
 
     /// A step ends with an update, of a program that does not say where steps are.
     pub(super) fn update_ends(&mut self, handles: &Handles) {
-        self.state(handles, |_| Role::Outlives);
+        self.update_of_ends(handles, |_| true);
+    }
+
+    /// The same where a tensor of the update is about to be freed. Others may have been freed before it or not: an optimizer
+    /// frees what it keeps in the order of a hash map. So the state has those of the update alone.
+    pub(super) fn update_ends_by_drop(&mut self, handles: &Handles) {
+        let queue = self.queue();
+        let (thread, first) = (queue.number, queue.before_update);
+        self.update_of_ends(handles, |live| live.thread == thread && live.origin.operation >= first);
+    }
+
+    fn update_of_ends(&mut self, handles: &Handles, has: impl Fn(&Live) -> bool) {
+        self.state(handles, has, |_| Role::Outlives);
         let queue = self.queue();
         queue.last_step = queue.place.step;
         queue.place.step = Some(queue.backward_passes);
@@ -108,27 +121,27 @@ impl Recorder {
         let queue = self.queue();
         queue.says_steps = true;
         if !queue.has_state {
-            self.state(handles, |_| Role::Outlives);
+            self.state(handles, |_| true, |_| Role::Outlives);
         }
     }
 
     fn step_ends(&mut self, handles: &Handles) {
-        self.state(handles, |_| Role::Outlives);
+        self.state(handles, |_| true, |_| Role::Outlives);
         let queue = self.queue();
         queue.step = None;
         queue.last_step = queue.place.step.take();
         queue.place.phase = Phase::Forward;
     }
 
-    /// Records the tensors that live and were written since the last state of the thread. From now on they have the role
-    /// that `role` makes of theirs.
-    fn state(&mut self, handles: &Handles, role: impl Fn(Role) -> Role) {
+    /// Records the tensors that live and were written since the last state of the thread, as far as the state `has` them. From
+    /// now on they have the role that `role` makes of theirs.
+    fn state(&mut self, handles: &Handles, has: impl Fn(&Live) -> bool, role: impl Fn(Role) -> Role) {
         let queue = self.queue();
         queue.has_state = true;
         let (thread, operations, place) = (queue.number, queue.operations(), queue.place.clone());
         self.forget(handles);
-        let mut new: Vec<(&TensorId, &mut Live)> =
-            self.live.iter_mut().filter(|(_, live)| live.is_new && live.thread == thread).collect();
+        let is_new = |live: &Live| live.is_new && live.thread == thread && has(live);
+        let mut new: Vec<(&TensorId, &mut Live)> = self.live.iter_mut().filter(|(_, live)| is_new(live)).collect();
         new.sort_unstable_by_key(|(_, live)| live.origin);
         let (mut tensors, mut digests) = (Vec::with_capacity(new.len()), Vec::with_capacity(new.len()));
         for (id, live) in new {
