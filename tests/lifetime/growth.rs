@@ -221,7 +221,10 @@ pub fn soak() {
 
 #[test]
 fn a_long_training_stays_as_it_was() {
-    let output = Program::new("soak").run();
+    // Each thread has a stream of CubeCL's, up to a number, and its stream on CUDA some MiB of the host's memory.
+    let folder = Folder::new();
+    std::fs::write(folder.path().join("cubecl.toml"), "[streaming]\nmax_streams = 4\n").expect("a file for the test");
+    let output = Program::new("soak").folder(folder.path()).run();
     output.assert_quiet();
     println!("{}", output.reported("tenths"));
 }
