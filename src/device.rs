@@ -40,6 +40,13 @@ pub(crate) fn cube(device: &Device) -> CubeDevice {
     CubeDevice::from_id(DeviceId { type_id: id.type_id & ((1 << BACKEND_SHIFT) - 1), ..id })
 }
 
+/// The device of CubeCL's behind Burn's default one, which the environment variable `BURN_DEVICE` may choose. `None` where that is
+/// not [covered](covers).
+pub(crate) fn default_cube() -> Option<CubeDevice> {
+    let device = Device::default();
+    covers(&device).then(|| cube(&device))
+}
+
 /// The device of Burn's that is this one of CubeCL's.
 pub(crate) fn of_cube(device: CubeDevice) -> Device {
     Device::new(DispatchDevice::from(device))

@@ -37,6 +37,7 @@ mod skip;
 mod weights;
 
 use burn::prelude::*;
+use burn_cubecl::CubeDevice;
 use burn_deterministic::{Determinism, Digest, enable_op_determinism, set_random_seed};
 
 /// What can be run in a process of its own.
@@ -56,6 +57,7 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("observed_fault", recordings::programs::observed_fault),
     ("observed_training", recordings::programs::observed_training),
     ("recorded_batches", recordings::programs::batches),
+    ("copied", recordings::programs::copied),
     ("unmarked", recordings::unmarked::unmarked),
     ("unwritable", recordings::failures::unwritable),
     ("unwritable_observed", recordings::failures::unwritable_observed),
@@ -141,6 +143,14 @@ fn trained(train: fn(&Device) -> Digest) {
     enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
     set_random_seed(812);
     process::report("digest", train(&Device::default().autodiff()));
+}
+
+/// The device of CubeCL's that is Burn's default one: `BURN_DEVICE` may choose it.
+fn cube_device() -> CubeDevice {
+    match std::env::var("BURN_DEVICE").as_deref() {
+        Ok("wgpu" | "vulkan") => CubeDevice::Wgpu(Default::default()),
+        _ => CubeDevice::default(),
+    }
 }
 
 /// The device of the tests that run in this process.

@@ -18,7 +18,7 @@ mod training;
 
 use anyhow::Result;
 use burn::backend::Backend;
-use burn_cubecl::{CubeBackend, CubeDevice};
+use burn_cubecl::CubeBackend;
 use clap::Parser;
 use programs::Programs;
 use side::Side;
@@ -96,7 +96,7 @@ fn circumstances() -> String {
 }
 
 fn device() -> String {
-    let device = CubeDevice::default();
+    let device = side::device();
     format!("{} {:?}", CubeBackend::name(&device), device)
 }
 

@@ -67,8 +67,6 @@ impl Machine {
         match (runtime, &self.vulkan) {
             (Runtime::Vulkan, Ok(manifest)) => {
                 command.env("BURN_DEVICE", "wgpu").env("VK_DRIVER_FILES", manifest).env("VK_ICD_FILENAMES", manifest);
-                // CubeCL's default device is CUDA's where it sees one.
-                command.env("CUDA_VISIBLE_DEVICES", "-1");
             }
             _ => {
                 command.env("BURN_DEVICE", "cuda");
@@ -191,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_for_vulkan_do_not_see_cuda() {
+    fn programs_are_led_to_their_device() {
         let variable = |runtime, name: &str| {
             let mut command = Command::new("true");
             let machine = Machine { vulkan: Ok("/driver.json".into()), ..machine() };
@@ -199,8 +197,9 @@ mod tests {
             let found = command.get_envs().find(|(known, _)| *known == name);
             found.and_then(|(_, value)| Some(value?.to_string_lossy().into_owned()))
         };
-        assert_eq!(variable(Runtime::Vulkan, "CUDA_VISIBLE_DEVICES").as_deref(), Some("-1"));
-        assert_eq!(variable(Runtime::Cuda, "CUDA_VISIBLE_DEVICES"), None);
+        assert_eq!(variable(Runtime::Vulkan, "BURN_DEVICE").as_deref(), Some("wgpu"));
+        // NVIDIA's Vulkan driver crashes where this hides the device from CUDA.
+        assert_eq!(variable(Runtime::Vulkan, "CUDA_VISIBLE_DEVICES"), None);
         assert_eq!(variable(Runtime::Cuda, "BURN_DEVICE").as_deref(), Some("cuda"));
         assert!(
             variable(Runtime::Cuda, "LD_LIBRARY_PATH")

@@ -96,10 +96,7 @@ pub(super) fn run_queued(stream: StreamId) -> Result<(), Error> {
         return Ok(());
     }
     let mut devices = device::in_use();
-    let default = CubeDevice::default();
-    if !devices.contains(&default) {
-        devices.push(default);
-    }
+    devices.extend(device::default_cube().filter(|default| !devices.contains(default)));
     devices.iter().try_for_each(|device| run_on(device, stream))
 }
 

@@ -5,7 +5,7 @@ use burn_autodiff::Autodiff;
 use burn_backend::ops::{ActivationOps, ConvOptions, FloatTensorOps, ModuleOps};
 use burn_backend::tensor::FloatTensor;
 use burn_backend::{AutodiffBackend, Distribution, ExecutionError, FloatDType, TensorData, read_sync};
-use burn_cubecl::{CubeBackend, CubeDevice};
+use burn_cubecl::CubeBackend;
 use burn_deterministic::{Deterministic, set_random_seed};
 
 type Inner = Deterministic<CubeBackend>;
@@ -16,7 +16,7 @@ fn read(tensor: FloatTensor<Inner>) -> Result<TensorData, ExecutionError> {
 }
 
 fn upload<const D: usize>(shape: [usize; D]) -> FloatTensor<B> {
-    B::float_from_data(floats(shape), &CubeDevice::default())
+    B::float_from_data(floats(shape), &crate::cube_device())
 }
 
 /// Two layers.
@@ -44,7 +44,7 @@ fn train_with_a_pool(seed: u64) -> Vec<TensorData> {
 
 fn initial<const D: usize>(shape: [usize; D]) -> FloatTensor<B> {
     let normal = Distribution::Normal(0.0, 0.3);
-    B::float_random(shape.into(), normal, &CubeDevice::default(), FloatDType::F32)
+    B::float_random(shape.into(), normal, &crate::cube_device(), FloatDType::F32)
 }
 
 /// 20 steps of `rate` down the gradient of the mean squared `error`: the losses, and the weights after them.
@@ -95,7 +95,7 @@ fn training_with_a_pool_twice_ends_in_the_same_bits() {
 #[test]
 fn a_refusal_comes_back_from_the_read() {
     crate::deterministic_device();
-    let zeros = |shape: [usize; 4]| Inner::float_from_data(TensorData::zeros::<f32, _>(shape), &CubeDevice::default());
+    let zeros = |shape: [usize; 4]| Inner::float_from_data(TensorData::zeros::<f32, _>(shape), &crate::cube_device());
     let options = burn_backend::ops::DeformConvOptions::new([1, 1], [0, 0], [1, 1], 1, 1);
     let (x, offset, weight) = (zeros([1, 2, 5, 5]), zeros([1, 16, 3, 3]), zeros([3, 2, 3, 3]));
     let weight = B::float_set_require_grad(B::from_inner(weight), true);

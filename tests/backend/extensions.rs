@@ -4,8 +4,8 @@ use crate::bits::floats;
 use crate::closed_world::custom::{FloatTensor, read, upload};
 use burn_backend::ops::FloatTensorOps;
 use burn_backend::{ExecutionError, read_sync};
+use burn_cubecl::CubeBackend;
 use burn_cubecl::fusion::FusionCubeRuntime;
-use burn_cubecl::{CubeBackend, CubeDevice};
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_fusion::Fusion;
 use burn_fusion::custom::{CustomOpIr, HandleContainer, Operation, OperationIr, ScalarIr, StreamId, TensorIr};
@@ -163,7 +163,7 @@ impl Operation<FusionCubeRuntime> for OnTheHost {
         let matrix =
             read_sync(CubeBackend::float_into_data(handles.get_float_tensor::<CubeBackend>(&self.0.inputs[0])))?;
         for output in &self.0.outputs {
-            let data = CubeBackend::float_from_data(matrix.clone(), &CubeDevice::default());
+            let data = CubeBackend::float_from_data(matrix.clone(), &crate::cube_device());
             handles.register_float_tensor::<CubeBackend>(&output.id, data);
         }
         Ok(())

@@ -5,7 +5,7 @@ use crate::process::Program;
 use burn_backend::ops::FloatTensorOps;
 use burn_backend::tensor::{Device, FloatTensor, IndexingUpdateOp, IntTensor};
 use burn_backend::{Backend, Distribution, ExecutionError, FloatDType, TensorData, read_sync};
-use burn_cubecl::{CubeBackend, CubeDevice};
+use burn_cubecl::CubeBackend;
 use burn_deterministic::{Deterministic, promise_deterministic};
 use burn_remote::server::{BackendServer, WebSocketTransport};
 use burn_remote::{HostSpec, RemoteBackend, RemoteDevice};
@@ -19,7 +19,7 @@ fn serve() -> (Runtime, RemoteDevice) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let host = format!("ws://{}", listener.local_addr().expect("its address"));
-    let server = BackendServer::<Direct>::new([CubeDevice::default()]);
+    let server = BackendServer::<Direct>::new([crate::cube_device()]);
     // Ends with the runtime.
     drop(runtime.spawn(server.serve_async(WebSocketTransport::from_listener(listener))));
     let device = HostSpec::websocket(&host).connect(0).expect("the listener is bound");
@@ -55,7 +55,7 @@ pub fn remote_bits() {
     enabled_with_a_promise();
     let (_server, device) = serve();
     for ((what, direct), (_, remote)) in
-        work::<Direct>(&CubeDevice::default()).into_iter().zip(work::<RemoteBackend>(&device))
+        work::<Direct>(&crate::cube_device()).into_iter().zip(work::<RemoteBackend>(&device))
     {
         let direct = read::<Direct>(direct).expect("computed here");
         assert_same(what, &direct, &read::<RemoteBackend>(remote).expect("computed there"));

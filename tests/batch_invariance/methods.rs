@@ -11,7 +11,7 @@ use burn_backend::ops::{
 use burn_backend::quantization::{QuantScheme, QuantizationParametersPrimitive};
 use burn_backend::tensor::IndexingUpdateOp::Add;
 use burn_backend::{Backend, BoolDType, DType, FloatDType, IntDType, Shape, Slice, TensorMetadata, read_sync};
-use burn_cubecl::{CubeBackend, CubeDevice, tensor::CubeTensor};
+use burn_cubecl::{CubeBackend, tensor::CubeTensor};
 use burn_deterministic::Deterministic;
 
 type B = Deterministic<CubeBackend>;
@@ -34,7 +34,7 @@ struct Samples {
 
 impl Samples {
     fn new(values: TensorData, at: TensorData) -> Self {
-        let device = CubeDevice::default();
+        let device = crate::cube_device();
         Self { values: B::float_from_data(values, &device), at: B::int_from_data(at, &device) }
     }
 
@@ -69,7 +69,7 @@ impl Samples {
 
     /// Floats quantized by one scale, which does not depend on them.
     fn quantized(&self) -> CubeTensor {
-        let scales = B::float_from_data(TensorData::from([0.02f32]), &CubeDevice::default());
+        let scales = B::float_from_data(TensorData::from([0.02f32]), &crate::cube_device());
         B::quantize(self.x(), &QuantScheme::default(), QuantizationParametersPrimitive { scales, global: None })
     }
 
@@ -125,13 +125,13 @@ impl Samples {
 
     /// Places along a sample, the same for each.
     fn places(&self) -> CubeTensor {
-        B::int_from_data(indices([33], BOUND), &CubeDevice::default())
+        B::int_from_data(indices([33], BOUND), &crate::cube_device())
     }
 
     /// Index tuples `(sample, index)`, `[samples, INDICES, 2]`.
     fn tuples(&self) -> CubeTensor {
         let shape = self.with([INDICES, 1]);
-        let sample = B::int_arange(0..self.count() as i64, &CubeDevice::default(), IntDType::I32);
+        let sample = B::int_arange(0..self.count() as i64, &crate::cube_device(), IntDType::I32);
         let sample = B::int_expand(B::int_reshape(sample, self.with([1, 1])), shape.clone());
         B::int_cat(vec![sample, B::int_reshape(self.at(), shape)], 2)
     }
@@ -139,7 +139,7 @@ impl Samples {
 
 /// A type to cast to.
 fn half() -> FloatDType {
-    if B::supports_dtype(&CubeDevice::default(), DType::F16) {
+    if B::supports_dtype(&crate::cube_device(), DType::F16) {
         return FloatDType::F16;
     }
     skip("the device has no f16 to cast to");
@@ -186,7 +186,7 @@ macro_rules! methods {
 
 /// Weights: the same values in every batch.
 fn weights<const N: usize>(shape: [usize; N]) -> CubeTensor {
-    B::float_from_data(floats(shape), &CubeDevice::default())
+    B::float_from_data(floats(shape), &crate::cube_device())
 }
 
 pub fn float_methods(_: &Device) -> Vec<Case> {

@@ -3,8 +3,8 @@
 use crate::process::{Program, report};
 use burn_backend::ops::FloatTensorOps;
 use burn_backend::{ExecutionError, Shape, TensorData, read_sync};
+use burn_cubecl::CubeBackend;
 use burn_cubecl::fusion::FusionCubeRuntime;
-use burn_cubecl::{CubeBackend, CubeDevice};
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_deterministic::{Determinism, Error, OnViolation, enable_op_determinism, promise_deterministic, promises};
 use burn_fusion::Fusion;
@@ -36,7 +36,7 @@ impl Operation<FusionCubeRuntime> for Drift {
             *last += self.drift * calls as f32;
         }
         let steps = TensorData::new(steps, self.ir.inputs[0].shape.clone());
-        let steps = CubeBackend::float_from_data(steps, &CubeDevice::default());
+        let steps = CubeBackend::float_from_data(steps, &crate::cube_device());
         // In place, if nobody else holds the input.
         let output = CubeBackend::float_add(input, steps);
         handles.register_float_tensor::<CubeBackend>(&self.ir.outputs[0].id, output);
@@ -55,7 +55,7 @@ pub fn drifting(input: FloatTensor, drift: f32) -> (FloatTensor, Arc<AtomicU32>)
 }
 
 pub fn upload<const D: usize>(values: Vec<f32>, shape: [usize; D]) -> FloatTensor {
-    Stream::float_from_data(TensorData::new(values, Shape::from(shape)), &CubeDevice::default())
+    Stream::float_from_data(TensorData::new(values, Shape::from(shape)), &crate::cube_device())
 }
 
 pub fn read(tensor: FloatTensor) -> Result<Vec<f32>, ExecutionError> {

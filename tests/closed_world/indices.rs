@@ -5,7 +5,7 @@ use burn::prelude::*;
 use burn::tensor::IndexingUpdateOp;
 use burn_backend::ops::{FloatTensorOps, IntTensorOps};
 use burn_backend::{Backend, TensorData, read_sync};
-use burn_cubecl::{CubeBackend, CubeDevice};
+use burn_cubecl::CubeBackend;
 use burn_deterministic::{Determinism, Deterministic, enable_op_determinism, random_state, set_random_seed};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -125,7 +125,7 @@ fn an_embedding_tells() {
 fn the_backend_itself_tells_at_the_next_read_or_sync() {
     type B = Deterministic<CubeBackend>;
     crate::deterministic_device();
-    let device = CubeDevice::default();
+    let device = crate::cube_device();
     let x = || B::float_from_data(TensorData::from([1.0f32, 2.0]), &device);
     let at = |index: i32| B::int_from_data(TensorData::from([index]), &device);
     let chosen = B::float_select(x(), 0, at(2));

@@ -33,7 +33,7 @@ fn assert_values<const D: usize>(tensor: Tensor<D>, expected: &[f32]) {
 /// What is said of a random operation without a seed on this device.
 fn unseeded_text<const N: usize>(shape: [usize; N]) -> String {
     // The device as the backend names it, which Burn's device wraps.
-    let device = format!("{:?}", cubecl::Device::default());
+    let device = format!("{:?}", crate::cube_device());
     Error::Unseeded { operation: "float_random", shape: shape.into(), dtype: DType::F32, device }.to_string()
 }
 

@@ -10,7 +10,7 @@ use burn::nn::LinearConfig;
 use burn::prelude::*;
 use burn::tensor::{Distribution, Tensor};
 use burn_backend::ops::FloatTensorOps;
-use burn_cubecl::{CubeBackend, CubeDevice};
+use burn_cubecl::CubeBackend;
 use burn_deterministic::data::DataLoaderBuilder;
 use burn_deterministic::{
     Determinism, Error, OnViolation, covers, enable_op_determinism, initialize, promise_deterministic, promises,
@@ -91,7 +91,7 @@ fn a_seed_without_determinism_is_told_once() {
 
 /// What an extension does that resolves a tensor, computes on Burn's plain backend and registers the result.
 fn extension() {
-    let input = Fusion::<CubeBackend>::float_from_data(floats([40]), &CubeDevice::default());
+    let input = Fusion::<CubeBackend>::float_from_data(floats([40]), &crate::cube_device());
     let client = input.client.clone();
     let sum = CubeBackend::float_sum(client.clone().resolve_tensor_float::<CubeBackend>(input));
     client.register_tensor_handle(sum.into());
@@ -103,7 +103,7 @@ fn launched() -> std::thread::Result<()> {
 
 /// What an extension does that launches a kernel of its own.
 fn extension_with_a_kernel() {
-    let client = CubeDevice::default().client();
+    let client = crate::cube_device().client();
     let output = client.empty(size_of::<u32>());
     // SAFETY: one unit writes the one element that the buffer has.
     unsafe {

@@ -5,7 +5,7 @@ use burn::prelude::*;
 use burn_backend::ops::{BoolTensorOps, FloatTensorOps, IntTensorOps};
 use burn_backend::tensor::{BoolTensor, FloatTensor, IntTensor};
 use burn_backend::{BoolDType, DType, FloatDType, IntDType, read_sync};
-use burn_cubecl::{CubeBackend, CubeDevice};
+use burn_cubecl::CubeBackend;
 use burn_deterministic::Deterministic;
 use proptest::prelude::*;
 use proptest::sample;
@@ -53,7 +53,7 @@ fn float_operations_beside_others_have_the_bits_of_their_own_kernels() {
     let [x, y] = pairs(&edges());
     let data = |values: &[f32]| TensorData::new(values.to_vec(), [values.len()]);
     let (a, b) = (Tensor::<1>::from_data(data(&x), &device), Tensor::<1>::from_data(data(&y), &device));
-    let below = |values: &[f32]| B::float_from_data(data(values), &CubeDevice::default());
+    let below = |values: &[f32]| B::float_from_data(data(values), &crate::cube_device());
     let (p, q) = (below(&x), below(&y));
     let read = |tensor: FloatTensor<B>| read_sync(B::float_into_data(tensor)).expect("computed");
 
@@ -108,7 +108,7 @@ fn int_operations_beside_others_have_the_bits_of_their_own_kernels() {
     let data = |values: &[i32]| TensorData::new(values.to_vec(), [values.len()]);
     let upload = |values: &[i32]| Tensor::<1, Int>::from_data(data(values), &device);
     let (a, b) = (upload(&x), upload(&y));
-    let below = |values: &[i32]| B::int_from_data(data(values), &CubeDevice::default());
+    let below = |values: &[i32]| B::int_from_data(data(values), &crate::cube_device());
     let (p, q) = (below(&x), below(&y));
     let read = |tensor: IntTensor<B>| read_sync(B::int_into_data(tensor)).expect("computed");
 

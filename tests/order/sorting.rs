@@ -5,7 +5,7 @@ use crate::deterministic_device as device;
 use burn::prelude::*;
 use burn_backend::ops::IntTensorOps;
 use burn_backend::read_sync;
-use burn_cubecl::{CubeBackend, CubeDevice};
+use burn_cubecl::CubeBackend;
 use burn_deterministic::Deterministic;
 
 /// A line's indices in descending order, equal elements by ascending index.
@@ -63,7 +63,7 @@ fn below_the_tensor_api_every_sort_is_stable() {
     for [lines, length] in [[50, 40], [2, 5000]] {
         let data = indices([lines, length], 50);
         let host: Vec<i32> = data.clone().try_into_vec().expect("i32");
-        let x = || Direct::int_from_data(data.clone(), &CubeDevice::default());
+        let x = || Direct::int_from_data(data.clone(), &crate::cube_device());
         let read = |tensor| read_sync(Direct::int_into_data(tensor)).expect("it is read").try_into_vec::<i32>();
         let falling: Vec<i32> = host.chunks(length).flat_map(descending).collect();
         assert_eq!(read(Direct::int_argsort(x(), 1, true)).expect("i32"), falling);

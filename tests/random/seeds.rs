@@ -17,7 +17,7 @@ use std::thread;
 
 /// Where the words of a stream's `operation`-th draw on the default device come from.
 pub fn source(stream: &RandomStream, operation: u32) -> Source {
-    let device = cubecl::Device::default().to_id();
+    let device = crate::cube_device().to_id();
     source_on(device.type_id, device.index_id, stream, operation)
 }
 

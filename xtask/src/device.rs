@@ -10,7 +10,7 @@ use clap::Args;
 
 use crate::environment::Environment;
 use crate::runtime::Runtime;
-use crate::system::{Gpu, System, has_nvrtc, is_emulator, variable};
+use crate::system::{Gpu, System, has_nvrtc, is_emulator};
 use crate::{emulator, llvm, vulkan, workspace};
 
 /// What the user says of the device.
@@ -130,10 +130,8 @@ pub fn find(wanted: Wanted) -> Result<Device> {
     let runtime = choose(wanted, &system)?;
     let mut device = match runtime {
         Runtime::Wgpu | Runtime::Vulkan => {
-            let mut environment = vulkan::find()?;
-            // CUDA may be compiled in, and is CubeCL's default device where it has one.
-            environment.set(VISIBLE, HIDDEN);
-            Device::new(runtime, environment)
+            // Hidden from CUDA by CUDA_VISIBLE_DEVICES a device would crash NVIDIA's Vulkan driver; BURN_DEVICE chooses.
+            Device::new(runtime, vulkan::find()?)
         }
         Runtime::Cuda => {
             let library = system.cuda.as_deref().unwrap_or_else(|| "libcuda.so.1".as_ref());
@@ -145,12 +143,7 @@ pub fn find(wanted: Wanted) -> Result<Device> {
                      the folder of its libraries, such as /usr/local/cuda/lib64"
                 );
             }
-            let mut environment = Environment::default();
-            if variable(VISIBLE).is_some_and(|list| list == HIDDEN) {
-                // A shell that was led to Vulkan before.
-                environment.remove(VISIBLE);
-            }
-            Device { without_llvm, ..Device::new(runtime, environment) }
+            Device { without_llvm, ..Device::new(runtime, Environment::default()) }
         }
         Runtime::Emulator => {
             eprintln!("device: the processor, CUDA emulator");
@@ -169,10 +162,6 @@ pub fn find(wanted: Wanted) -> Result<Device> {
     device.schedules = wanted.schedules;
     Ok(device)
 }
-
-/// The variable that says which devices CUDA sees, and its value that hides all.
-const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
-const HIDDEN: &str = "-1";
 
 fn without_llvm() -> bool {
     let without = !llvm::is_there();

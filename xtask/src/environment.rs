@@ -10,7 +10,6 @@ use crate::system::variable;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
     variables: Vec<(&'static str, OsString)>,
-    removed: Vec<&'static str>,
     library_folder: Option<PathBuf>,
 }
 
@@ -20,11 +19,6 @@ impl Environment {
         self.variables.push((name, value.into()));
     }
 
-    /// Takes a variable away.
-    pub fn remove(&mut self, name: &'static str) {
-        self.removed.push(name);
-    }
-
     /// Puts a folder in front of those that the dynamic linker searches.
     pub fn search_libraries_in(&mut self, folder: PathBuf) {
         self.library_folder = Some(folder);
@@ -32,9 +26,6 @@ impl Environment {
 
     /// Hands the variables to a command.
     pub fn apply(&self, command: &mut Command) {
-        for name in &self.removed {
-            command.env_remove(name);
-        }
         command.envs(self.variables.iter().cloned());
         if let Some(folder) = &self.library_folder {
             let mut value = OsString::from(folder);
@@ -53,7 +44,6 @@ impl Environment {
             .iter()
             .map(|(name, value)| format!("export {name}={}", quoted(&value.to_string_lossy())))
             .collect();
-        lines.extend(self.removed.iter().map(|name| format!("unset {name}")));
         if let Some(folder) = &self.library_folder {
             let folder = quoted(&folder.to_string_lossy());
             // The shell's own value: Cargo has added folders to ours, for this process only.
@@ -76,13 +66,11 @@ mod tests {
     fn the_shell_reads_values_literally() {
         let mut environment = Environment::default();
         environment.set("VK_DRIVER_FILES", "/home/o'neil/$x y.json");
-        environment.remove("CUDA_VISIBLE_DEVICES");
         environment.search_libraries_in("/opt/lib".into());
         assert_eq!(
             environment.export_lines(),
             [
                 r"export VK_DRIVER_FILES='/home/o'\''neil/$x y.json'",
-                "unset CUDA_VISIBLE_DEVICES",
                 r#"export LD_LIBRARY_PATH='/opt/lib'"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}""#,
             ]
         );
