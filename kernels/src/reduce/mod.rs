@@ -36,10 +36,8 @@
 //! |---|---|---|---|
 //! | [`Single`](plan::Pass::Single) | a block, or some of its columns | one element | any layout |
 //! | [`FourElements`](plan::Pass::FourElements) | a block | four adjacent elements of an output | rows, on software drivers |
-//! | [`FourOutputs`](plan::Pass::FourOutputs) | one block of each of four outputs | one element of each | columns, on software drivers |
 //!
-//! `Single` and `FourElements` can also compute a program's results where they read them. Later passes read single values
-//! of blocks.
+//! Both can also compute a program's results where they read them. Later passes read single values of blocks.
 //!
 //! Guarantee: run to run for everything. The same bits on every device for what is integer or compared, and for `sum`
 //! and `prod` where the device rounds correctly, keeps subnormals and does not reassociate; for `mean` where it also
