@@ -23,7 +23,7 @@ mod tests;
 pub use entry::{Entry, Route, Section};
 pub(crate) use fused::{Fused, fused};
 pub use operation::operation;
-pub(crate) use operation::{is_custom, name};
+pub(crate) use operation::{computes, is_custom, name};
 
 use batch::line;
 

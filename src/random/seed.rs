@@ -12,8 +12,8 @@ use std::sync::OnceLock;
 ///
 /// Call it before the first module is initialised; before or after
 /// [`enable_op_determinism`](crate::enable_op_determinism) makes no difference. In a program that never enables
-/// determinism it does nothing, and a warning on standard error says so. Calling it again starts the same numbers again, and ends what the thread has [entered](crate::RandomStream::enter). Another
-/// thread that draws random numbers has a seed or a stream of its own, or that of
+/// determinism it does nothing, and a warning on standard error says so. Calling it again starts the same numbers again, and
+/// ends what the thread has [entered](crate::RandomStream::enter). Another thread that draws random numbers has a seed or a stream of its own, or that of
 /// [`Determinism::seed_threads`](crate::Determinism::seed_threads): no thread's numbers depend on what other threads do.
 ///
 /// Operations draw from `RandomStream::from_seed(seed)`; how is in the documentation of [`RandomStream`].

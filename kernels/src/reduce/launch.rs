@@ -5,10 +5,10 @@ use super::kernel::{four_elements, single};
 use super::operation::Operation;
 use super::plan::{Cube, Pass, Plan};
 use super::view::{View, ViewLaunch};
+use crate::dtype::U32;
 use crate::elementwise::{Bound, InputsLaunch, OutputsLaunch};
 use crate::order::COLUMNS;
 use crate::{KernelError, buffer, grid};
-use cubecl::ir::UIntKind;
 use cubecl::prelude::*;
 use cubecl::server::Handle;
 use cubecl::std::tensor::TensorHandle;
@@ -40,7 +40,7 @@ impl First<'_> {
                 inputs: InputsLaunch::none(),
                 outputs: OutputsLaunch::none(),
                 source: Source::Stored,
-                condition_dtype: ElemType::UInt(UIntKind::U32),
+                condition_dtype: U32,
             },
             Self::Computed(bound) => {
                 let (inputs, outputs, form) = bound.arguments(width);
