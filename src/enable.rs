@@ -48,7 +48,7 @@ pub fn enable_op_determinism(settings: Determinism) -> Result<(), Error> {
     let recording = recording.map(prepare).transpose()?;
     route::install()?;
     if let Some(recording) = recording {
-        recording.begin();
+        record::begin(recording);
     }
     installation.finish(settings);
     Ok(())

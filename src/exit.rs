@@ -5,14 +5,13 @@
 //! the process dies of a signal after `main` has returned. So it waits for the devices before.
 
 use crate::device;
-use crate::record;
 use burn_backend::read_sync;
 use burn_cubecl::CubeDevice;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use cubecl::prelude::*;
 use std::io::Write;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -28,9 +27,12 @@ static BLOCKS: AtomicU64 = AtomicU64::new(0);
 /// The block at which the end of the process is registered for the last time.
 const LAST_REGISTRATION: u64 = 1 << 16;
 
-/// How many devices still work, once it does.
+/// Devices that have not finished yet, while the process ends.
 static WORKING: Mutex<usize> = Mutex::new(0);
 static DONE: Condvar = Condvar::new();
+
+/// What runs before blocks are kept from beginning.
+static FIRST: OnceLock<fn(Duration)> = OnceLock::new();
 
 unsafe extern "C" {
     safe fn atexit(function: extern "C" fn()) -> c_int;
@@ -56,6 +58,11 @@ pub(crate) fn wait_for(device: &CubeDevice) {
 pub(crate) fn at_exit(function: extern "C" fn()) {
     // Where there is no memory for it, the process ends as it would without.
     let _ = atexit(function);
+}
+
+/// Has `function` called at the end of the process, while blocks still begin, with the time that it may take.
+pub(crate) fn first(function: fn(Duration)) {
+    let _ = FIRST.set(function);
 }
 
 /// Compiles and runs a kernel.
@@ -100,8 +107,9 @@ extern "C" fn wait() {
     if ENDING.load(Ordering::Relaxed) {
         return;
     }
-    // Blocks still begin: what a recording would lose runs now.
-    record::end(LIMIT);
+    if let Some(first) = FIRST.get() {
+        first(LIMIT);
+    }
     ENDING.store(true, Ordering::Relaxed);
     for device in device::in_use() {
         *WORKING.lock().unwrap_or_else(PoisonError::into_inner) += 1;

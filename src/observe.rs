@@ -30,6 +30,6 @@ pub fn observe() -> Result<(), Error> {
     let recording = record::prepare(path, level, false, environment_under(None))?;
     route::observe()?;
     installation.observe();
-    recording.begin();
+    record::begin(recording);
     Ok(())
 }

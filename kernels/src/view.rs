@@ -4,6 +4,7 @@
 
 use crate::KernelError;
 use cubecl::prelude::*;
+use cubecl::server::Handle;
 use cubecl::std::tensor::{TensorHandle, into_contiguous};
 use std::ops::Range;
 
@@ -26,7 +27,7 @@ impl Strides {
 
 /// A tensor whose axes before, at and after a range of axes each collapse into one.
 pub(crate) struct AxisView {
-    handle: cubecl::server::Handle,
+    handle: Handle,
     elements: usize,
     pub(crate) strides: [u32; 3],
 }
@@ -53,7 +54,7 @@ impl AxisView {
     }
 
     /// The memory of the tensor.
-    pub(crate) fn handle(&self) -> cubecl::server::Handle {
+    pub(crate) fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
@@ -177,7 +178,7 @@ pub(crate) fn is_dense_in_vectors(width: usize, stride: usize, others: impl Into
     stride == 1 && others.into_iter().all(|other| other.is_multiple_of(width))
 }
 
-/// Joins axes of `shape`, in row-major order, where one stride walks two neighbours for every operand: `(size, last)`
+/// Joins axes of `shape`, in row-major order, where one stride covers two neighbours in every operand: `(size, last)`
 /// for each axis that is left, `last` being the last of the axes it is made of, whose strides are its strides. Axes of
 /// size 1 are left out.
 pub(crate) fn join(

@@ -19,6 +19,8 @@ const THIN: CubeTile = CubeTile::Direct { rows: 1, columns: 32 };
 const STRETCH: CubeTile = CubeTile::Direct { rows: 1, columns: 64 };
 const ROWS: CubeTile = CubeTile::Direct { rows: 1, columns: 8 };
 const FEW_ROWS: CubeTile = CubeTile::Direct { rows: 1, columns: 4 };
+const ONE: CubeTile = CubeTile::Separate { side: 1 };
+const FOUR: CubeTile = CubeTile::Separate { side: 4 };
 const LARGE: CubeTile = CubeTile::Tiled { side: 16, vectors: 2 };
 const MIDDLE: CubeTile = CubeTile::Tiled { side: 16, vectors: 1 };
 const SMALL: CubeTile = CubeTile::Tiled { side: 8, vectors: 1 };
@@ -113,6 +115,26 @@ fn every_plan_gives_the_same_bits() {
                 let strides = (lhs.strides(), rhs.strides());
                 assert_eq!(bits(&got), bits(&want), "{plan:?} on {m}x{k}x{n}, strides {strides:?}");
             }
+        }
+    }
+}
+
+/// Few outputs, of more products and blocks of `k` than a cube has units, and not a multiple of them.
+#[test]
+fn units_with_tiles_of_their_own_match_the_reference() {
+    let client = client();
+    let fma = multiply_add_of(&client);
+    let shapes = [[1, 1, 20 * BLOCK, 1], [3, 1, 3 * BLOCK + 7, 1], [11, 4, BLOCK + 4, 4], [37, 3, 5, 2]];
+    for (seed, [batch, m, k, n]) in shapes.into_iter().enumerate() {
+        let a = random_values(170 + seed as u64, batch * m * k);
+        let b = random_values(180 + seed as u64, batch * k * n);
+        let (lhs, rhs) = (upload(&client, &a, &[batch, m, k], F32), upload(&client, &b, &[batch, k, n], F32));
+        let products = a.chunks(m * k).zip(b.chunks(k * n));
+        let want: Vec<f32> = products.flat_map(|(a, b)| reference::matmul(a, b, [m, k, n], fma)).collect();
+        let plans = plans([m, k, n]).into_iter().filter(|plan| matches!(plan.tile, CubeTile::Separate { .. }));
+        for plan in plans.map(Some).chain([None]) {
+            let out = matmul::matmul(&client, lhs.clone(), rhs.clone(), plan).expect("a valid product");
+            assert_eq!(bits(&download(&client, out)), bits(&want), "{plan:?} on {batch} times {m}x{k}x{n}");
         }
     }
 }
@@ -382,6 +404,10 @@ fn plans_fit_problem_and_device() {
     assert_eq!(software(1, 512, [Vectors::Columns, Vectors::None]).tile, THIN, "too few stretches");
     assert_eq!(software(2048, 1, [Vectors::Steps, Vectors::Steps]), Plan { tile: ROWS, swap: true, split: false });
     assert_eq!(software(512, 1, [Vectors::Steps, Vectors::Steps]).tile, FEW_ROWS);
+    assert_eq!(software(1, 1, [Vectors::Steps, Vectors::Steps]), Plan { tile: ONE, swap: false, split: false });
+    assert_eq!(software(3, 4, [Vectors::Columns, Vectors::None]).tile, FOUR);
+    let long = |batch| lying([batch, 1, 1 << 20, 1], 4, [Vectors::Steps; 2], Machine::Software);
+    assert!(long(1).split && long(15 * 8).split && !long(15 * 8 + 1).split, "as many cubes as keep a driver busy");
     assert_eq!(software(64, 128, [Vectors::Columns, Vectors::None]), Plan { tile: WIDE, swap: false, split: false });
     assert_eq!(software(64, 64, [Vectors::Columns, Vectors::None]).tile, DIRECT, "the wide tile would waste half");
     assert!(software(64, 64, [Vectors::None, Vectors::Columns]).swap, "the transposed product reads four at a time");

@@ -3,7 +3,7 @@
 //! A sample is an index of an axis that the operation does not reduce over. [`GROUPS`] names every operation of the
 //! traits and of the stream once; `tests/batch_invariance` calls each that is said to be invariant.
 
-use super::line;
+use core::fmt::Write;
 
 /// Operations of which the same holds, for the same reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,4 +191,9 @@ pub(super) fn markdown(text: &mut String) {
         let operations: Vec<_> = group.operations().map(|operation| format!("`{operation}`")).collect();
         line(text, format_args!("| **{title}**: {} | {answer} | {reason} |", operations.join(", ")));
     }
+}
+
+/// Writes a line of a document.
+pub(super) fn line(text: &mut String, line: core::fmt::Arguments<'_>) {
+    writeln!(text, "{line}").expect("writing to a string does not fail");
 }

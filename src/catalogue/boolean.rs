@@ -1,6 +1,7 @@
 //! `BoolTensorOps`.
 
-use super::{Entry, composed, forwarded, kernel, reason};
+use super::entry::{Entry, composed, forwarded, kernel};
+use super::reason;
 
 /// The methods of `BoolTensorOps`.
 pub(super) const BOOL: &[Entry] = &[

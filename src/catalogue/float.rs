@@ -1,6 +1,7 @@
 //! `FloatTensorOps`.
 
-use super::{Entry, composed, forwarded, kernel, reason};
+use super::entry::{Entry, composed, forwarded, kernel};
+use super::reason;
 
 /// The methods of `FloatTensorOps`.
 pub(super) const FLOAT: &[Entry] = &[

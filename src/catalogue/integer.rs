@@ -1,6 +1,7 @@
 //! `IntTensorOps`.
 
-use super::{Entry, composed, forwarded, kernel, reason};
+use super::entry::{Entry, composed, forwarded, kernel};
+use super::reason;
 
 /// The methods of `IntTensorOps`.
 pub(super) const INT: &[Entry] = &[

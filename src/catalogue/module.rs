@@ -1,6 +1,7 @@
 //! `ModuleOps`, `ActivationOps`.
 
-use super::{Entry, composed, forwarded, kernel, reason};
+use super::entry::{Entry, composed, forwarded, kernel};
+use super::reason;
 
 /// The methods of `ModuleOps`.
 pub(super) const MODULE: &[Entry] = &[

@@ -33,6 +33,11 @@ pub(crate) fn name(operation: &OperationIr) -> &str {
     }
 }
 
+/// Whether an operation computes something: not an upload, nor the end of a tensor.
+pub(crate) fn computes(operation: &OperationIr) -> bool {
+    !matches!(operation, OperationIr::Init(_) | OperationIr::Drop(_))
+}
+
 /// Whether an operation is a custom one, of the program or of an extension: those of burn-signal and burn-linalg are Burn's.
 pub(crate) fn is_custom(operation: &OperationIr) -> bool {
     let is_burns = |id: &str| ["signal::", "linalg::"].iter().any(|extension| id.starts_with(extension));

@@ -1,6 +1,7 @@
 //! `QTensorOps`.
 
-use super::{Entry, composed, forwarded, reason};
+use super::entry::{Entry, composed, forwarded};
+use super::reason;
 
 /// The methods of `QTensorOps`.
 pub(super) const QUANTIZED: &[Entry] = &[

@@ -1,6 +1,7 @@
 //! `Backend`, `TransactionOps`, `DistributedOps`.
 
-use super::{Entry, composed, forwarded, reason, refused};
+use super::entry::{Entry, composed, forwarded, refused};
+use super::reason;
 
 /// The methods of `Backend`.
 pub(super) const BACKEND: &[Entry] = &[

@@ -1,6 +1,7 @@
 //! What Burn's operation stream carries besides methods of the traits.
 
-use super::{Entry, composed, forwarded, reason, refused};
+use super::entry::{Entry, composed, forwarded, refused};
+use super::reason;
 
 const NO_SUCH: &str = "Burn has no such operation on bool tensors, and its tensor API ends before it gets here";
 

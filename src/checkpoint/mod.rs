@@ -99,6 +99,7 @@ mod contents;
 mod error;
 mod file;
 mod folder;
+mod item;
 mod module;
 mod optimizer;
 mod scalar;
@@ -107,9 +108,9 @@ mod value;
 mod versions;
 mod writer;
 
-pub use contents::{Content, Item};
 pub use error::{Difference, Error, Mismatch};
 pub use folder::Checkpoints;
+pub use item::{Content, Item};
 pub use optimizer::Optimizer;
 pub use versions::Versions;
 pub use writer::CheckpointWriter;

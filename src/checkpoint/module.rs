@@ -1,6 +1,7 @@
 //! A module's parameters, buffers and flags, by their paths.
 
 use super::error::{Difference, Error, Mismatch};
+use super::item::Content;
 use super::tensor::Stored;
 use crate::module::{Path, synchronize};
 use burn_backend::{DType, ExecutionError, Shape, TensorData};
@@ -17,7 +18,7 @@ pub(super) struct ModuleState(pub(super) BTreeMap<String, Entry>);
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Entry {
     kind: Kind,
-    content: Content,
+    content: EntryContent,
     /// The first parameter, in visiting order, that has the same id: Burn's optimizers take both for one.
     tied: Option<Tie>,
 }
@@ -31,7 +32,7 @@ enum Kind {
 }
 
 #[derive(Clone, Serialize, Deserialize)]
-pub(super) enum Content {
+pub(super) enum EntryContent {
     Tensor {
         stored: Stored,
         /// Whether it requires gradients; unknown on a device without autodiff.
@@ -86,26 +87,26 @@ impl ModuleState {
     }
 
     /// Lists all of it, by path, and whether parameters are trainable.
-    pub(super) fn each(&self, add: &mut impl FnMut(String, super::Content)) {
+    pub(super) fn each(&self, add: &mut impl FnMut(String, Content)) {
         for (path, entry) in &self.0 {
             add(path.clone(), entry.content.listed());
-            if let Content::Tensor { trainable: Some(trainable), .. } = &entry.content {
-                add(format!("{path}: trainable"), super::Content::Text(trainable.to_string()));
+            if let EntryContent::Tensor { trainable: Some(trainable), .. } = &entry.content {
+                add(format!("{path}: trainable"), Content::Text(trainable.to_string()));
             }
         }
     }
 
     pub(super) fn tensors(&self) -> impl Iterator<Item = &Stored> {
         self.0.values().filter_map(|entry| match &entry.content {
-            Content::Tensor { stored, .. } => Some(stored),
-            Content::Uninitialised { .. } | Content::Flag(_) => None,
+            EntryContent::Tensor { stored, .. } => Some(stored),
+            EntryContent::Uninitialised { .. } | EntryContent::Flag(_) => None,
         })
     }
 
     pub(super) fn tensors_mut(&mut self) -> impl Iterator<Item = &mut Stored> {
         self.0.values_mut().filter_map(|entry| match &mut entry.content {
-            Content::Tensor { stored, .. } => Some(stored),
-            Content::Uninitialised { .. } | Content::Flag(_) => None,
+            EntryContent::Tensor { stored, .. } => Some(stored),
+            EntryContent::Uninitialised { .. } | EntryContent::Flag(_) => None,
         })
     }
 
@@ -125,6 +126,17 @@ impl ModuleState {
     }
 }
 
+impl EntryContent {
+    /// What it is in a list of contents.
+    fn listed(&self) -> Content {
+        match self {
+            Self::Tensor { stored, .. } => Content::Tensor(stored.clone().into_data()),
+            Self::Uninitialised { shape } => Content::Text(format!("not initialised, {shape:?}")),
+            Self::Flag(set) => Content::Text(set.to_string()),
+        }
+    }
+}
+
 impl Entry {
     fn differences(&self, present: &Self) -> Vec<Difference> {
         if self.kind != present.kind {
@@ -139,7 +151,7 @@ impl Entry {
             differences.push(Difference::Shape { saved: self.shape(), present: present.shape() });
         }
         match (&self.content, &present.content) {
-            (Content::Tensor { stored, trainable }, Content::Tensor { stored: at_hand, trainable: now }) => {
+            (EntryContent::Tensor { stored, trainable }, EntryContent::Tensor { stored: at_hand, trainable: now }) => {
                 if stored.dtype != at_hand.dtype {
                     differences.push(Difference::DType { saved: stored.dtype, present: at_hand.dtype });
                 }
@@ -149,8 +161,10 @@ impl Entry {
                     differences.push(Difference::Trainable { saved });
                 }
             }
-            (Content::Uninitialised { .. }, Content::Tensor { .. }) => differences.push(Difference::Initialised),
-            (Content::Flag(saved), Content::Flag(now)) if saved != now => {
+            (EntryContent::Uninitialised { .. }, EntryContent::Tensor { .. }) => {
+                differences.push(Difference::Initialised);
+            }
+            (EntryContent::Flag(saved), EntryContent::Flag(now)) if saved != now => {
                 differences.push(Difference::Flag { saved: *saved });
             }
             _ => {}
@@ -160,9 +174,9 @@ impl Entry {
 
     fn shape(&self) -> Shape {
         match &self.content {
-            Content::Tensor { stored, .. } => stored.shape(),
-            Content::Uninitialised { shape } => Shape::from(shape.clone()),
-            Content::Flag(_) => Shape::from(Vec::<usize>::new()),
+            EntryContent::Tensor { stored, .. } => stored.shape(),
+            EntryContent::Uninitialised { shape } => Shape::from(shape.clone()),
+            EntryContent::Flag(_) => Shape::from(Vec::<usize>::new()),
         }
     }
 }
@@ -235,7 +249,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn insert(&mut self, kind: Kind, content: Content, tied: Option<Tie>) {
+    fn insert(&mut self, kind: Kind, content: EntryContent, tied: Option<Tie>) {
         let path = self.path.joined();
         if self.entries.insert(path.clone(), Entry { kind, content, tied }).is_some() {
             self.error.get_or_insert(Failure::Ambiguous { path });
@@ -249,7 +263,7 @@ impl<'a> Reader<'a> {
                 Purpose::Save { .. } => false,
                 Purpose::Compare { saved } => {
                     let saved = saved.0.get(&self.path.joined());
-                    saved.is_some_and(|entry| matches!(entry.content, Content::Tensor { .. }))
+                    saved.is_some_and(|entry| matches!(entry.content, EntryContent::Tensor { .. }))
                 }
             }
     }
@@ -260,7 +274,7 @@ impl<'a> Reader<'a> {
         dtype: fn(&T) -> DType,
         data: fn(T) -> Result<TensorData, ExecutionError>,
         trainable: Option<bool>,
-    ) -> Content {
+    ) -> EntryContent {
         let value = param.val();
         let described = || Stored::described(dtype(&value), value.shape());
         let stored = match self.purpose {
@@ -274,7 +288,7 @@ impl<'a> Reader<'a> {
                 }
             },
         };
-        Content::Tensor { stored, trainable }
+        EntryContent::Tensor { stored, trainable }
     }
 
     /// Notes the parameter as the first of its id, or says which was.
@@ -302,7 +316,7 @@ impl ModuleVisitor for Reader<'_> {
             let trainable = param.is_autodiff().then(|| param.is_require_grad());
             self.content(param, |tensor| tensor.dtype(), Tensor::try_into_data, trainable)
         } else {
-            Content::Uninitialised { shape: param.lazy_shape().to_vec() }
+            EntryContent::Uninitialised { shape: param.lazy_shape().to_vec() }
         };
         self.insert(Kind::Float, content, tied);
     }
@@ -311,7 +325,7 @@ impl ModuleVisitor for Reader<'_> {
         let content = if self.is_read(param) {
             self.content(param, |tensor| tensor.dtype(), Tensor::try_into_data, None)
         } else {
-            Content::Uninitialised { shape: param.lazy_shape().to_vec() }
+            EntryContent::Uninitialised { shape: param.lazy_shape().to_vec() }
         };
         self.insert(Kind::Int, content, None);
     }
@@ -320,7 +334,7 @@ impl ModuleVisitor for Reader<'_> {
         let content = if self.is_read(param) {
             self.content(param, |tensor| tensor.dtype(), Tensor::try_into_data, None)
         } else {
-            Content::Uninitialised { shape: param.lazy_shape().to_vec() }
+            EntryContent::Uninitialised { shape: param.lazy_shape().to_vec() }
         };
         self.insert(Kind::Bool, content, None);
     }
@@ -328,7 +342,7 @@ impl ModuleVisitor for Reader<'_> {
     fn visit_flag(&mut self, flag: &Param<Flag>) {
         // In a module made `valid`, a flag is off and remembers what it is in training.
         let set = flag.clone().train().is_enabled();
-        self.insert(Kind::Flag, Content::Flag(set), None);
+        self.insert(Kind::Flag, EntryContent::Flag(set), None);
     }
 
     fn enter_module(&mut self, name: &str, _container: &str) {
@@ -355,10 +369,10 @@ impl Writer {
     fn take(&mut self) -> Option<(TensorData, Option<String>)> {
         let entry = self.saved.remove(&self.path.joined())?;
         match entry.content {
-            Content::Tensor { stored, .. } => {
+            EntryContent::Tensor { stored, .. } => {
                 Some((stored.into_data(), entry.tied.filter(|tie| tie.shared).map(|tie| tie.to)))
             }
-            Content::Uninitialised { .. } | Content::Flag(_) => None,
+            EntryContent::Uninitialised { .. } | EntryContent::Flag(_) => None,
         }
     }
 }

@@ -3,8 +3,8 @@
 //! Burn's record names state by `ParamId`, which is random, and lists it in the order of a hash map. Its contents are
 //! reachable through its own file format only, so records pass through that on their way.
 
-use super::contents::{Content, each_scalar};
 use super::error::{Difference, Error, Mismatch};
+use super::item::{Content, each_scalar};
 use super::module::identities;
 use super::scalar::{Number, Scalars};
 use super::tensor::Stored;

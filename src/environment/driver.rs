@@ -21,7 +21,7 @@ pub(super) fn of(device: &CubeDevice, identity: &DeviceIdentity) -> String {
 
 const UNKNOWN: &str = "unknown";
 
-/// The version of a driver of the operating system's kernel, from its first line.
+/// The version of a kernel-mode driver: the first line of the file at `path`.
 fn kernel_driver(path: &str) -> String {
     let text = fs::read_to_string(path).unwrap_or_default();
     text.lines().next().map_or_else(|| UNKNOWN.to_owned(), |line| line.split_whitespace().collect::<Vec<_>>().join(" "))

@@ -8,8 +8,8 @@
 //! derive_key("burn-deterministic 1 seed of a device", the bits of 32 uniform f32 of Burn's plain generator)
 //! ```
 //!
-//! Then it plants its seed again. One thread on one device has that seed: the one that drew first after it was set. Setting it again is
-//! noticed at the first draw after the thread's operations have run to the last, as `Device::seed` makes them.
+//! Then it plants its seed again. One thread on one device has that seed: the one that drew first after it was set.
+//! Setting it again is noticed at the first draw after the thread's operations have run to the last, as `Device::seed` makes them.
 
 use super::thread::{Held, Source};
 use super::threads;

@@ -19,6 +19,6 @@ pub(crate) use position::{begun, is_run_unasked, run_on, run_unasked, tensors_ex
 pub(crate) use repeat::repeatable;
 pub use rng::StreamRng;
 pub use seed::set_random_seed;
-pub(crate) use seed::{seed_in_words, unseed};
+pub(crate) use seed::{note_seeds, seed_in_words, unseed};
 pub use state::{RandomState, random_state, restore_random_state};
 pub use stream::{EnteredStream, RandomStream};

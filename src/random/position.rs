@@ -1,8 +1,8 @@
 //! Where in its program a thread issued an operation.
 //!
 //! Burn's stream runs operations later than they are issued, on a thread of the device, so a seed set between two
-//! operations cannot be distinguished from one set before both by the time they run. But burn-fusion gives every tensor a number from
-//! one ascending counter when the operation that makes it is issued: a seed notes the counter, and an operation belongs
+//! operations cannot be distinguished from one set before both by the time they run. But burn-fusion gives every tensor a
+//! number from one ascending counter when the operation that makes it is issued: a seed notes the counter, and an operation belongs
 //! to the last seed noted before its output's number. The same holds for a stream that is entered or left.
 
 use crate::device;

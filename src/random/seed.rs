@@ -3,17 +3,17 @@
 use super::seeded_only;
 use super::thread::{Source, Thread, key_of_seed};
 use super::threads::{change, lock, with_thread};
-use crate::record::note_seed;
 use crate::settings::is_op_determinism_enabled;
 use burn_backend::StreamId;
 use core::cell::Cell;
+use std::sync::OnceLock;
 
 /// Seeds every random operation that this thread issues from now on.
 ///
 /// Call it before the first module is initialised; before or after
 /// [`enable_op_determinism`](crate::enable_op_determinism) makes no difference. In a program that never enables
-/// determinism it does nothing, and a warning on standard error says so. Calling it again starts the same numbers again, and ends what the thread has [entered](crate::RandomStream::enter). Another
-/// thread that draws random numbers has a seed or a stream of its own, or that of
+/// determinism it does nothing, and a warning on standard error says so. Calling it again starts the same numbers again, and
+/// ends what the thread has [entered](crate::RandomStream::enter). Another thread that draws random numbers has a seed or a stream of its own, or that of
 /// [`Determinism::seed_threads`](crate::Determinism::seed_threads): no thread's numbers depend on what other threads do.
 ///
 /// Operations draw from `RandomStream::from_seed(seed)`; how is in the documentation of [`RandomStream`].
@@ -30,11 +30,21 @@ use core::cell::Cell;
 /// of that use: where several threads share a model, call [`initialize`](crate::initialize) before.
 pub fn set_random_seed(seed: u64) {
     LAST.set(Some(seed));
-    note_seed(seed);
+    if let Some(note) = NOTE.get() {
+        note(seed);
+    }
     if !is_op_determinism_enabled() {
         seeded_only::watch();
     }
     change(StreamId::current(), |thread| thread.seed(Source::of_seed(seed)));
+}
+
+/// Who is told of each seed.
+static NOTE: OnceLock<fn(u64)> = OnceLock::new();
+
+/// Has `note` called with each seed that a thread is given from now on.
+pub(crate) fn note_seeds(note: fn(u64)) {
+    let _ = NOTE.set(note);
 }
 
 thread_local! {

@@ -191,7 +191,7 @@ impl Thread {
         self.entered.retain(|(_, entered_by)| *entered_by != guard);
     }
 
-    /// Everything that what the thread draws from depends on: its seed's source, and the entered ones.
+    /// The sources that the thread draws from: its seed's, and the entered ones, innermost last.
     pub(super) fn save(&self) -> (Option<Source>, Vec<Source>) {
         let source = |number: &Number| self.sources[number].clone();
         (self.seeded.as_ref().map(source), self.entered.iter().map(|(number, _)| source(number)).collect())

@@ -1,12 +1,13 @@
-//! The end of a recording.
+//! The beginning and the end of a recording.
 
 use super::issue::issue_on;
 use super::mark::Mark;
 use super::recorder;
-use super::writer::{self, is_recording, say};
+use super::writer::{self, Prepared, is_recording, say};
 use crate::device;
 use crate::environment::environment;
-use crate::random::run_on;
+use crate::exit;
+use crate::random::{note_seeds, run_on};
 use core::time::Duration;
 use std::collections::BTreeSet;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -16,8 +17,15 @@ use std::thread;
 /// The seeds of all threads.
 static SEEDS: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
 
+/// Records from now on, to the end of the process.
+pub(crate) fn begin(prepared: Prepared) {
+    exit::first(end);
+    note_seeds(note_seed);
+    prepared.begin();
+}
+
 /// Notes that a thread has been seeded.
-pub(crate) fn note_seed(seed: u64) {
+fn note_seed(seed: u64) {
     if is_recording() {
         SEEDS.lock().unwrap_or_else(PoisonError::into_inner).insert(seed);
     }
@@ -25,7 +33,7 @@ pub(crate) fn note_seed(seed: u64) {
 
 /// Runs the operations and marks that wait when the process ends, if it records, and writes the file. Waits for `limit` at
 /// most: the process may end in a device's own thread, which runs nothing then.
-pub(crate) fn end(limit: Duration) {
+fn end(limit: Duration) {
     if !is_recording() {
         return;
     }

@@ -27,7 +27,7 @@ mod writer;
 
 pub use scope::{Scope, epoch, label, name_parameters, step};
 
-pub(crate) use end::{end, note_seed};
+pub(crate) use end::begin;
 pub(crate) use issue::MARK;
 pub(crate) use left_out::leave_out;
 pub(crate) use recorder::{Run, Together, each_operation, ends_step, freed, launched};

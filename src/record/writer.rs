@@ -50,7 +50,7 @@ pub(super) fn level() -> Level {
     LEVEL.get().copied().unwrap_or_default()
 }
 
-/// A recording whose file has a header. Nothing is recorded before it [begins](Self::begin).
+/// A recording whose file has a header. Nothing is recorded before it [begins](super::begin).
 pub(crate) struct Prepared {
     sender: Sender<Message>,
     level: Level,
@@ -84,7 +84,7 @@ pub(crate) fn prepare(
 
 impl Prepared {
     /// Records from now on.
-    pub(crate) fn begin(self) {
+    pub(super) fn begin(self) {
         *sender_lock() = Some(self.sender);
         let _ = LEVEL.set(self.level);
         RECORDING.store(true, Ordering::Relaxed);

@@ -48,8 +48,8 @@ impl Block {
 
     /// Refuses to run while a graph of kernels is captured.
     fn check_capture(&self) {
-        let works = |operation: &&OperationIr| !matches!(operation, OperationIr::Init(_) | OperationIr::Drop(_));
-        if let (true, Some(operation)) = (self.client.is_capturing(), self.operations.iter().find(works)) {
+        let computing = self.operations.iter().find(|operation| catalogue::computes(operation));
+        if let (true, Some(operation)) = (self.client.is_capturing(), computing) {
             let (operation, device) = (catalogue::operation(operation), format!("{:?}", self.device));
             violated(&Error::Captured { operation, device });
         }
@@ -132,9 +132,8 @@ impl Block {
     ///
     /// When there is one. The results of the operation and of this block carry the error.
     fn report_indices(&self, context: &mut Context<CubeFusionHandle>) {
-        // An upload carries no error: what it brings is not computed.
-        let works = |operation: &OperationIr| !matches!(operation, OperationIr::Init(_) | OperationIr::Drop(_));
-        if !self.operations.iter().any(works) {
+        // An upload carries no error.
+        if !self.operations.iter().any(catalogue::computes) {
             return;
         }
         let waits = context::with(|context| context.waits);

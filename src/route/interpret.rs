@@ -57,7 +57,7 @@ pub(super) fn run(
             OperationIr::Custom(custom) => matches!(custom::known(custom), None | Some(Known::OnTheHost)),
             _ => false,
         };
-    if !runs_plain && let Some(dtype) = lacking(&operation, device) {
+    if !runs_plain && let Some(dtype) = unsupported_dtype(&operation, device) {
         panic!("{}", Error::from(unsupported(dtype, &operation, device)));
     }
     let work = |_: &Context<_>| Work {
@@ -173,7 +173,7 @@ fn refusal(method: &'static str, operation: &OperationIr, device: &CubeDevice) -
 }
 
 /// A dtype of the operation's that the device cannot hold in a buffer: a kernel on it would not compile.
-fn lacking(operation: &OperationIr, device: &CubeDevice) -> Option<DType> {
+fn unsupported_dtype(operation: &OperationIr, device: &CubeDevice) -> Option<DType> {
     let everywhere = |dtype: DType| dtype.is_bool() || matches!(dtype, DType::F32 | DType::I32 | DType::U32);
     let dtypes = operation.inputs().chain(operation.outputs()).map(|tensor| tensor.dtype);
     dtypes
@@ -190,13 +190,13 @@ fn unsupported(dtype: DType, operation: &OperationIr, device: &CubeDevice) -> Re
         operation: catalogue::name(operation).to_owned().into(),
         operands: operands(operation.inputs()),
         device: format!("{device:?}"),
-        reason: format!("the device has no {}{result}", called(dtype)),
+        reason: format!("the device has no {}{result}", dtype_name(dtype)),
         remedy: "use a dtype for which `Device::supports_dtype` answers true".to_owned(),
     }
 }
 
 /// A dtype as an error names it.
-fn called(dtype: DType) -> String {
+fn dtype_name(dtype: DType) -> String {
     match dtype {
         DType::QFloat(scheme) => format!("{:?} values with {:?} scales", scheme.value, scheme.scale_dtype()),
         dtype => dtype.name().to_owned(),

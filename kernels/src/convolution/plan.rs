@@ -84,7 +84,7 @@ impl UnitTile {
 /// A launch. Any tile covers any pass: what hangs over an edge is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Plan {
-    /// [`Pass::ToOutput`] and [`Pass::ToInput`]: a unit walks all blocks of its chains.
+    /// [`Pass::ToOutput`] and [`Pass::ToInput`]: a unit computes all blocks of its chains.
     Activations {
         /// The results of one unit.
         tile: UnitTile,
@@ -99,7 +99,7 @@ pub enum Plan {
     },
 }
 
-/// Most blocks of a round: the kernel that adds them walks them all, after the total.
+/// Most blocks of a round: a unit of the kernel that adds them loops over them all, after the total.
 pub const MAX_SPAN: usize = MAX_ITERATIONS - 1;
 
 /// Elements of scratch memory that a round fills if weights are few: 4 MiB of f32.

@@ -91,7 +91,7 @@ pub fn gradient(client: &Client, operands: Operands, blank: usize) -> Result<Ten
     }
     let accumulator = float_accumulator(client, KERNEL, &[&scores, &gradient, &alpha, &beta, &loss])?;
     let dtypes = [scores.dtype, accumulator];
-    let counts = [index_type(client, KERNEL, &targets)?, index_type(client, KERNEL, &lengths)?];
+    let index_types = [index_type(client, KERNEL, &targets)?, index_type(client, KERNEL, &lengths)?];
     require_units(client, KERNEL, UNITS)?;
     let shape = scores.shape().to_vec();
     let linked = checked_elements(KERNEL, &[batch, kernel::words_a_target(labels as u32) as usize])?;
@@ -125,7 +125,7 @@ pub fn gradient(client: &Client, operands: Operands, blank: usize) -> Result<Ten
             lengths.strides(),
             loss.strides(),
             blank as u32,
-            [counts[0], counts[1], dtypes[0]],
+            [index_types[0], index_types[1], dtypes[0]],
         );
     }
     for (count, dim, unit) in axis_grids(steps, batch, classes) {

@@ -27,7 +27,7 @@ pub fn key_type(dtype: ElemType) -> Option<ElemType> {
     }
 }
 
-/// The bits of f32 or f64 infinity, and of the quiet NaN every NaN becomes.
+/// The bits of infinity, of f32 or f64.
 #[cube]
 fn infinity_bits<K: Numeric>() -> K {
     let elem = elem_type_of::<K>();
@@ -37,6 +37,7 @@ fn infinity_bits<K: Numeric>() -> K {
     }
 }
 
+/// The bits of the quiet NaN that every NaN becomes, of f32 or f64.
 #[cube]
 fn nan_bits<K: Numeric>() -> K {
     let elem = elem_type_of::<K>();

@@ -12,11 +12,6 @@ pub(crate) const F32: ElemType = ElemType::Float(FloatKind::F32);
 /// The type of positions, keys and counters.
 pub(crate) const U32: ElemType = ElemType::UInt(UIntKind::U32);
 
-/// Whether a type is a float.
-pub(crate) fn is_float(dtype: ElemType) -> bool {
-    matches!(dtype, ElemType::Float(_))
-}
-
 /// The type in which values of a type are combined: f32 for f16 and bf16, else the type itself.
 pub(crate) fn accumulator(storage: ElemType) -> ElemType {
     match storage {

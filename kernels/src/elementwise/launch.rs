@@ -3,6 +3,7 @@
 use super::kernel::{self, Axis, AxisLaunch, Form, InputsLaunch, OutputsLaunch, Reading};
 use super::program::Program;
 use crate::buffer::unwritten;
+use crate::dtype::U32;
 use crate::view::{broadcast_strides, checked_elements, is_contiguous, is_dense_in_vectors, join};
 use crate::{KernelError, device, grid};
 use cubecl::prelude::*;
@@ -53,9 +54,8 @@ impl Bound {
     ) -> Result<Self, KernelError> {
         let elements = checked_elements(KERNEL, shape)?;
         let output = |dtype: ElemType| unwritten(client, shape.to_vec(), dtype);
-        let word = ElemType::UInt(cubecl::ir::UIntKind::U32);
         let results = Results {
-            words: program.word_outputs().iter().map(|_| output(word)).collect(),
+            words: program.word_outputs().iter().map(|_| output(U32)).collect(),
             conditions: program.condition_outputs().iter().map(|_| output(condition_dtype)).collect(),
         };
         let (operands, shape) = operands.broadcast(shape)?.joined(shape);

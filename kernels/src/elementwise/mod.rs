@@ -16,7 +16,7 @@
 //!
 //! Operands broadcast to the program's shape and may have any strides; results are contiguous. A unit computes four
 //! neighbouring elements where their number is a multiple of four and an operand can be read in vectors, else one. Axes that one stride
-//! walks in every operand are joined; an element's place on those left is found by multiplication with inverses (T.
+//! covers in every operand are joined; an element's place on those left is found by multiplication with inverses (T.
 //! Granlund and P. L. Montgomery, "Division by Invariant Integers using Multiplication", 1994), since drivers divide lane
 //! by lane.
 

@@ -31,7 +31,7 @@ pub struct Blocks {
     pub span: u32,
 }
 
-/// Which tile of which matrix a cube computes, and over which blocks of `k`.
+/// Which tile of which matrix is computed, and over which blocks of `k`.
 #[derive(CubeType)]
 struct Place {
     /// Tile row and tile column.
@@ -49,12 +49,13 @@ struct Place {
     rhs: u32,
 }
 
-/// Cubes are numbered tile row first, then tile column, batch, part; each part has an output of its own. Cubes that
+/// Tiles are numbered tile row first, then tile column, batch, part; each part has an output of its own. Tiles that
 /// follow each other share a stripe of `rhs`, the larger of a direct cube's two stripes, while it is in the cache.
 #[cube]
 fn place<L: CubePrimitive, R: CubePrimitive>(
     lhs: &Tensor<L>,
     rhs: &Tensor<R>,
+    tile: u32,
     spans: &Blocks,
     #[comptime] tile_m: u32,
     #[comptime] tile_n: u32,
@@ -70,8 +71,7 @@ fn place<L: CubePrimitive, R: CubePrimitive>(
         batches *= lhs.shape(axis) as u32;
     }
 
-    let cube = CUBE_POS as u32;
-    let rest = cube / tiles_m;
+    let rest = tile / tiles_m;
     let matrix = rest / tiles_n;
     let batch = matrix % batches;
     let part = matrix / batches;
@@ -88,7 +88,7 @@ fn place<L: CubePrimitive, R: CubePrimitive>(
         left /= extent;
     }
     Place {
-        row: cube % tiles_m,
+        row: tile % tiles_m,
         column: rest % tiles_n,
         output: matrix * m * n,
         first,
@@ -131,7 +131,8 @@ fn store<A: Numeric, O: Numeric, N: Size>(
     }
 }
 
-/// Register tiles without shared memory: each unit owns `rows x columns` outputs.
+/// Register tiles without shared memory: each unit owns `rows x columns` outputs, side by side along the columns with those of
+/// its cube's other units, or `separate` from them.
 ///
 /// Vectors of `rhs` are along the columns (`across`) or else along `k`, as those of `lhs` are; vectors of outputs are
 /// along the columns. Consecutive units own consecutive vectors across the columns, or consecutive columns, so a
@@ -142,18 +143,26 @@ pub fn direct<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
     lhs: &Tensor<Vector<I, L>>,
     rhs: &Tensor<Vector<I, R>>,
     output: &mut [Vector<O, S>],
-    cubes: u32,
+    tiles: u32,
     spans: Blocks,
     output_row: u32,
     output_column: u32,
     #[comptime] rows: u32,
     #[comptime] columns: u32,
+    #[comptime] separate: bool,
     #[comptime] across: bool,
     #[comptime] single: bool,
     #[comptime] integer: bool,
     #[define(I, A, O)] _dtypes: [ElemType; 3],
 ) {
-    if CUBE_POS as u32 >= cubes {
+    // Its tile, and which of the units that share it.
+    let (tile, unit) = if comptime!(separate) {
+        (CUBE_POS as u32 * UNITS + UNIT_POS, 0u32.runtime())
+    } else {
+        (CUBE_POS as u32, UNIT_POS)
+    };
+    let units = comptime!(if separate { 1 } else { UNITS });
+    if tile >= tiles {
         terminate!();
     }
     let (lhs_elements, rhs_elements, output_elements) = (L::value(), R::value(), S::value());
@@ -165,7 +174,7 @@ pub fn direct<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
     let group = comptime!(if across { rhs_width } else { 1 });
     let groups = comptime!(columns / group);
 
-    let place = place::<Vector<I, L>, Vector<I, R>>(lhs, rhs, &spans, rows, comptime!(columns * UNITS));
+    let place = place::<Vector<I, L>, Vector<I, R>>(lhs, rhs, tile, &spans, rows, comptime!(columns * units));
     let rank = lhs.rank();
     let m = lhs.shape(rank - 2) as u32;
     let k = lhs.shape(rank - 1) as u32;
@@ -173,7 +182,7 @@ pub fn direct<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
     let lhs_step = lhs.stride(rank - 1) as u32 * depth / lhs_width;
     let rhs_step = rhs.stride(rank - 2) as u32 * depth / rhs_width;
     let row = place.row * rows;
-    let column = place.column * comptime!(columns * UNITS) + UNIT_POS * group;
+    let column = place.column * comptime!(columns * units) + unit * group;
 
     let mut lhs_at = Array::<u32>::new(comptime!(rows as usize));
     let mut rhs_at = Array::<u32>::new(comptime!(groups as usize));
@@ -183,7 +192,7 @@ pub fn direct<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
     }
     #[unroll]
     for g in 0..groups {
-        let first = min(column + g * UNITS * group, n - group);
+        let first = min(column + g * units * group, n - group);
         rhs_at[g as usize] = (place.rhs + first * rhs.stride(rank - 1) as u32) / rhs_width;
     }
 
@@ -223,7 +232,7 @@ pub fn direct<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
             #[unroll]
             for v in 0..comptime!(columns / output_width) {
                 let c = comptime!(v * output_width);
-                let (i, j) = (row + r, column + comptime!(c / group * UNITS * group + c % group));
+                let (i, j) = (row + r, column + comptime!(c / group * units * group + c % group));
                 if i < m && j < n {
                     let mut chains = Vector::<A, S>::empty();
                     #[unroll]
@@ -310,7 +319,7 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric>(
     lhs: &Tensor<I>,
     rhs: &Tensor<I>,
     output: &mut [Vector<O, Const<1>>],
-    cubes: u32,
+    tiles: u32,
     spans: Blocks,
     output_row: u32,
     output_column: u32,
@@ -322,7 +331,7 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric>(
     #[comptime] integer: bool,
     #[define(I, A, O)] _dtypes: [ElemType; 3],
 ) {
-    if CUBE_POS as u32 >= cubes {
+    if CUBE_POS as u32 >= tiles {
         terminate!();
     }
     let tile = comptime!(side * vectors * 4);
@@ -330,7 +339,7 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric>(
     // One more slot a row keeps stores along `k` off each other's shared-memory banks.
     let pitch = comptime!(side * vectors + 1);
     let fetches = comptime!(groups * DEPTH / (side * side));
-    let place = place::<I, I>(lhs, rhs, &spans, tile, tile);
+    let place = place::<I, I>(lhs, rhs, CUBE_POS as u32, &spans, tile, tile);
     let rank = lhs.rank();
     let m = lhs.shape(rank - 2) as u32;
     let k = lhs.shape(rank - 1) as u32;

@@ -124,7 +124,13 @@ impl Operands {
             true => (transposed(self.rhs), transposed(self.lhs), problem.swapped_vectors, [1, n]),
             false => (self.lhs, self.rhs, problem.vectors, [n, 1]),
         };
-        let cubes = plan.cubes(problem) as u32;
+        let [rows, columns] = plan.tile.unit();
+        // A unit with other columns than in whole vectors reads single elements.
+        let vectors = match vectors {
+            Vectors::Columns if !columns.is_multiple_of(4) => Vectors::None,
+            vectors => vectors,
+        };
+        let (tiles, cubes) = (plan.tiles(problem) as u32, plan.cubes(problem));
         device::require_units(client, NAME, plan.tile.units())?;
         device::require_shared_memory(client, NAME, plan.tile.staged() * self.accumulator.size())?;
         let integer = !matches!(self.accumulator, ElemType::Float(_));
@@ -141,15 +147,15 @@ impl Operands {
         let output_width = if vectors == Vectors::Columns && column == 1 && target.dtype.size() == 4 { 4 } else { 1 };
         // Launches that follow each other continue the sums in `target`.
         for first in (0..blocks).step_by(span) {
-            let count = grid::cubes(cubes as usize);
+            let count = grid::cubes(cubes);
             let dim = CubeDim::new_1d(plan.tile.units());
             let blocks = kernel::BlocksLaunch::new(first as u32, span as u32);
             let (lhs, rhs, target) = (lhs.clone(), rhs.clone(), target.clone().into_arg().into_buffer_arg());
             match plan.tile {
                 // SAFETY: row and column indices are clamped to the operands' extents, k indices end at k, stores are
-                // masked to the output's extents, and cubes at or beyond `cubes` return. Vectors are whole in the
+                // masked to the output's extents, and tiles at or beyond `tiles` return. Vectors are whole in the
                 // operands and the output, whose extents and strides are multiples of their width.
-                CubeTile::Direct { rows, columns } => unsafe {
+                CubeTile::Direct { .. } | CubeTile::Separate { .. } => unsafe {
                     kernel::direct::launch_unchecked(
                         client,
                         count,
@@ -160,12 +166,13 @@ impl Operands {
                         lhs.into_arg(),
                         rhs.into_arg(),
                         target,
-                        cubes,
+                        tiles,
                         blocks,
                         row,
                         column,
                         rows,
                         columns,
+                        matches!(plan.tile, CubeTile::Separate { .. }),
                         vectors == Vectors::Columns,
                         single,
                         integer,
@@ -181,7 +188,7 @@ impl Operands {
                         lhs.into_arg(),
                         rhs.into_arg(),
                         target,
-                        cubes,
+                        tiles,
                         blocks,
                         row,
                         column,

@@ -56,6 +56,12 @@ pub enum CubeTile {
         /// Columns of a unit, a multiple of four.
         columns: u32,
     },
+    /// Registers only, for a product with few outputs: each of [`CubeTile::DIRECT_UNITS`] units a cube has a tile of its own,
+    /// so that the lanes of a software driver compute other products or blocks of `k` side by side.
+    Separate {
+        /// Rows and columns of a unit.
+        side: u32,
+    },
     /// Both operands staged in shared memory, [`CubeTile::DEPTH`] steps of `k` at a time: `side x side` units a cube, a
     /// unit owns `4 vectors x 4 vectors` outputs.
     Tiled {
@@ -77,7 +83,7 @@ impl CubeTile {
     pub const MOST_OUTPUTS: u32 = 128;
 
     /// Every tile of a plan.
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 12] = [
         Self::Direct { rows: 16, columns: 8 },
         Self::Direct { rows: 4, columns: 8 },
         Self::Direct { rows: 8, columns: 16 },
@@ -85,6 +91,8 @@ impl CubeTile {
         Self::Direct { rows: 1, columns: 64 },
         Self::Direct { rows: 1, columns: 8 },
         Self::Direct { rows: 1, columns: 4 },
+        Self::Separate { side: 1 },
+        Self::Separate { side: 4 },
         Self::Tiled { side: 16, vectors: 2 },
         Self::Tiled { side: 16, vectors: 1 },
         Self::Tiled { side: 8, vectors: 1 },
@@ -92,15 +100,13 @@ impl CubeTile {
 
     /// What a tile has to be, if it is not.
     fn unmet(self) -> Option<&'static str> {
-        let outputs = match self {
-            Self::Direct { rows, columns } => rows.saturating_mul(columns),
-            Self::Tiled { vectors, .. } => vectors.saturating_mul(4).saturating_pow(2),
-        };
+        let [rows, columns] = self.unit();
         match self {
-            _ if outputs > Self::MOST_OUTPUTS => Some("at most 128 outputs a unit"),
+            _ if rows.saturating_mul(columns) > Self::MOST_OUTPUTS => Some("at most 128 outputs a unit"),
             Self::Direct { rows, columns } if rows == 0 || columns == 0 || !columns.is_multiple_of(4) => {
                 Some("rows, and columns in vectors")
             }
+            Self::Separate { side: 0 } => Some("rows and columns"),
             Self::Tiled { side, vectors }
                 if side == 0 || vectors == 0 || !(vectors * Self::DEPTH).is_multiple_of(side) =>
             {
@@ -110,10 +116,20 @@ impl CubeTile {
         }
     }
 
-    /// Rows and columns of a cube's outputs.
+    /// Rows and columns of a unit's outputs.
+    pub(super) fn unit(self) -> [u32; 2] {
+        match self {
+            Self::Direct { rows, columns } => [rows, columns],
+            Self::Separate { side } => [side; 2],
+            Self::Tiled { vectors, .. } => [vectors.saturating_mul(4); 2],
+        }
+    }
+
+    /// Rows and columns of a tile's outputs.
     pub fn extent(self) -> [usize; 2] {
         match self {
             Self::Direct { rows, columns } => [rows as usize, (columns * Self::DIRECT_UNITS) as usize],
+            Self::Separate { side } => [side as usize; 2],
             Self::Tiled { side, vectors } => [(side * vectors * 4) as usize; 2],
         }
     }
@@ -121,7 +137,7 @@ impl CubeTile {
     /// Units of a cube.
     pub fn units(self) -> u32 {
         match self {
-            Self::Direct { .. } => Self::DIRECT_UNITS,
+            Self::Direct { .. } | Self::Separate { .. } => Self::DIRECT_UNITS,
             Self::Tiled { side, .. } => side * side,
         }
     }
@@ -129,14 +145,22 @@ impl CubeTile {
     /// Elements that a cube keeps in shared memory.
     pub(super) fn staged(self) -> usize {
         match self {
-            Self::Direct { .. } => 0,
+            Self::Direct { .. } | Self::Separate { .. } => 0,
             // Two operands, and a slot of four more a row.
             Self::Tiled { side, vectors } => (2 * (side * vectors + 1) * Self::DEPTH * 4) as usize,
         }
     }
 
-    /// Cubes that cover `batch` outputs of `[m, n]`.
-    pub fn cubes(self, batch: usize, m: usize, n: usize) -> usize {
+    /// Tiles of a cube.
+    fn tiles_a_cube(self) -> usize {
+        match self {
+            Self::Separate { .. } => Self::DIRECT_UNITS as usize,
+            Self::Direct { .. } | Self::Tiled { .. } => 1,
+        }
+    }
+
+    /// Tiles that cover `batch` outputs of `[m, n]`.
+    pub fn tiles(self, batch: usize, m: usize, n: usize) -> usize {
         let [rows, columns] = self.extent();
         batch * m.div_ceil(rows) * n.div_ceil(columns)
     }
@@ -171,7 +195,7 @@ impl Plan {
             None if self.parts(problem).saturating_mul(problem.outputs()) > u32::MAX as usize => {
                 "fewer than 2^32 sums of blocks".to_string()
             }
-            None if self.cubes(problem) > MAX_CUBES => format!("at most {MAX_CUBES} cubes"),
+            None if self.tiles(problem) > MAX_TILES => format!("at most {MAX_TILES} tiles"),
             None => return None,
         };
         Some(format!("{self:?} for {problem:?}, want {wanted}"))
@@ -182,16 +206,21 @@ impl Plan {
         if self.split { problem.blocks() } else { 1 }
     }
 
-    /// Cubes of the launch.
-    pub(super) fn cubes(&self, problem: &Problem) -> usize {
+    /// Tiles of the launch.
+    pub(super) fn tiles(&self, problem: &Problem) -> usize {
         let Problem { batch, m, n, .. } = *problem;
         let [m, n] = if self.swap { [n, m] } else { [m, n] };
-        self.tile.cubes(self.parts(problem) * batch, m, n)
+        self.tile.tiles(self.parts(problem) * batch, m, n)
+    }
+
+    /// Cubes of the launch.
+    pub(super) fn cubes(&self, problem: &Problem) -> usize {
+        self.tiles(problem).div_ceil(self.tile.tiles_a_cube())
     }
 }
 
-/// Most cubes of a launch.
-const MAX_CUBES: usize = MAX_CUBES_PER_AXIS as usize * (1 << 15);
+/// Most tiles of a launch: as many cubes fit a grid, and units are counted in 32 bits.
+const MAX_TILES: usize = MAX_CUBES_PER_AXIS as usize * (1 << 15);
 
 /// Cubes that keep a machine busy.
 fn enough_cubes(machine: Machine) -> usize {
@@ -218,7 +247,7 @@ pub fn plan(problem: &Problem, machine: Machine) -> Plan {
             let cost = |tile: CubeTile, m, n, vectors| {
                 let [rows, columns] = tile.extent();
                 // Single loads take a driver a quarter longer.
-                tile.cubes(batch, m, n) * rows * columns * if vectors == Vectors::None { 5 } else { 4 }
+                tile.tiles(batch, m, n) * rows * columns * if vectors == Vectors::None { 5 } else { 4 }
             };
             match cost(swapped, n, m, swapped_vectors) < cost(tile, m, n, vectors) {
                 true => (swapped, true),
@@ -232,7 +261,7 @@ pub fn plan(problem: &Problem, machine: Machine) -> Plan {
             // The large tile of 8-byte accumulators would not fit 32 KiB of shared memory.
             let tile = [large, middle]
                 .into_iter()
-                .find(|&tile| tile.cubes(batch, m, n) >= enough && (tile != large || accumulator <= 4))
+                .find(|&tile| tile.tiles(batch, m, n) >= enough && (tile != large || accumulator <= 4))
                 .unwrap_or(small);
             (tile, false)
         }
@@ -250,13 +279,15 @@ pub fn plan(problem: &Problem, machine: Machine) -> Plan {
 /// a product with few rows or columns would waste most of it.
 fn software_tile([batch, m, k, n]: [usize; 4], vectors: Vectors) -> CubeTile {
     let direct = |rows, columns| CubeTile::Direct { rows, columns };
-    let cubes = |tile: CubeTile| tile.cubes(batch, m, n);
+    let tiles = |tile: CubeTile| tile.tiles(batch, m, n);
     match (m.min(n), vectors) {
+        _ if m.max(n) == 1 => CubeTile::Separate { side: 1 },
+        _ if m.max(n) <= 4 => CubeTile::Separate { side: 4 },
         // A unit reads along rows of the matrix: few of them, so that they stay in the cache.
-        (0..=1, Vectors::Steps) if cubes(direct(1, 8)) >= enough_cubes(Machine::Software) => direct(1, 8),
+        (0..=1, Vectors::Steps) if tiles(direct(1, 8)) >= enough_cubes(Machine::Software) => direct(1, 8),
         (0..=1, Vectors::Steps) => direct(1, 4),
         // A vector's product is wide instead: it reads a stretch of each row of the matrix, each of another page.
-        (0..=1, Vectors::Columns) if cubes(direct(1, 64)) * k.div_ceil(BLOCK) >= 8 => direct(1, 64),
+        (0..=1, Vectors::Columns) if tiles(direct(1, 64)) * k.div_ceil(BLOCK) >= 8 => direct(1, 64),
         (0..=1, _) => direct(1, 32),
         (2..=4, _) => direct(4, 8),
         // Twice as wide where that wastes no more columns.

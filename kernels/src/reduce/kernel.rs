@@ -3,6 +3,5 @@
 mod accumulator;
 pub mod extreme;
 pub mod four_elements;
-pub mod four_outputs;
 pub mod single;
 pub mod source;

@@ -1,14 +1,14 @@
 //! The launches of a reduction: a pass over the elements, then passes over the values of blocks.
 
 use super::kernel::source::Source;
-use super::kernel::{four_elements, four_outputs, single};
+use super::kernel::{four_elements, single};
 use super::operation::Operation;
 use super::plan::{Cube, Pass, Plan};
 use super::view::{View, ViewLaunch};
+use crate::dtype::U32;
 use crate::elementwise::{Bound, InputsLaunch, OutputsLaunch};
 use crate::order::COLUMNS;
 use crate::{KernelError, buffer, grid};
-use cubecl::ir::UIntKind;
 use cubecl::prelude::*;
 use cubecl::server::Handle;
 use cubecl::std::tensor::TensorHandle;
@@ -40,7 +40,7 @@ impl First<'_> {
                 inputs: InputsLaunch::none(),
                 outputs: OutputsLaunch::none(),
                 source: Source::Stored,
-                condition_dtype: ElemType::UInt(UIntKind::U32),
+                condition_dtype: U32,
             },
             Self::Computed(bound) => {
                 let (inputs, outputs, form) = bound.arguments(width);
@@ -108,19 +108,15 @@ struct Launch {
 
 impl Launch {
     fn launch(self, client: &Client, pass: Pass, first: First<'_>, target: TensorHandle) {
-        match (pass, first) {
-            (Pass::Single(cube), first) => self.single(client, cube, first, target),
-            (Pass::FourElements { width }, first) => self.four_elements(client, width, first, target),
-            (Pass::FourOutputs { width }, First::Stored(source)) => {
-                self.four_outputs(client, width, source.clone(), target)
-            }
-            (Pass::FourOutputs { .. }, First::Computed(_)) => unreachable!("a plan that applies"),
+        match pass {
+            Pass::Single(cube) => self.single(client, cube, first, target),
+            Pass::FourElements { width } => self.four_elements(client, width, first, target),
         }
     }
 
-    /// Cubes of `width` blocks each for the blocks of as many `outputs`.
-    fn cubes(&self, outputs: u32, width: u32) -> CubeCount {
-        grid::cubes((outputs as usize * self.view.blocks() as usize).div_ceil(width as usize))
+    /// Cubes of `width` blocks each.
+    fn cubes(&self, width: u32) -> CubeCount {
+        grid::cubes((self.view.outputs as usize * self.view.blocks() as usize).div_ceil(width as usize))
     }
 
     fn divisor(&self) -> InputScalar {
@@ -138,7 +134,7 @@ impl Launch {
         unsafe {
             single::reduce_single::launch_unchecked(
                 client,
-                self.cubes(self.view.outputs, cube.width),
+                self.cubes(cube.width),
                 CubeDim::new_2d(cube.width, cube.groups),
                 stored.into_arg().into_buffer_arg(),
                 inputs,
@@ -160,7 +156,7 @@ impl Launch {
         unsafe {
             four_elements::reduce_four_elements::launch_unchecked(
                 client,
-                self.cubes(self.view.outputs, width),
+                self.cubes(width),
                 CubeDim::new_1d(width),
                 stored.into_arg().into_buffer_arg(),
                 inputs,
@@ -172,26 +168,6 @@ impl Launch {
                 width,
                 self.operation,
                 source,
-                dtypes,
-            );
-        }
-    }
-
-    fn four_outputs(self, client: &Client, width: u32, stored: TensorHandle, target: TensorHandle) {
-        let dtypes = [stored.dtype, self.accumulator, target.dtype];
-        // SAFETY: as in `single`, for four outputs a unit.
-        unsafe {
-            four_outputs::reduce_four_outputs::launch_unchecked(
-                client,
-                self.cubes(self.view.outputs / 4, width),
-                CubeDim::new_1d(width),
-                stored.into_arg().into_buffer_arg(),
-                target.into_arg().into_buffer_arg(),
-                ViewLaunch::of(&self.view),
-                self.view.blocks(),
-                self.divisor(),
-                width,
-                self.operation,
                 dtypes,
             );
         }

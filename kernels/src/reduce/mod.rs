@@ -36,10 +36,8 @@
 //! |---|---|---|---|
 //! | [`Single`](plan::Pass::Single) | a block, or some of its columns | one element | any layout |
 //! | [`FourElements`](plan::Pass::FourElements) | a block | four adjacent elements of an output | rows, on software drivers |
-//! | [`FourOutputs`](plan::Pass::FourOutputs) | one block of each of four outputs | one element of each | columns, on software drivers |
 //!
-//! `Single` and `FourElements` can also compute a program's results where they read them. Later passes read single values
-//! of blocks.
+//! Both can also compute a program's results where they read them. Later passes read single values of blocks.
 //!
 //! Guarantee: run to run for everything. The same bits on every device for what is integer or compared, and for `sum`
 //! and `prod` where the device rounds correctly, keeps subnormals and does not reassociate; for `mean` where it also
@@ -57,9 +55,10 @@ mod view;
 pub use operation::Operation;
 
 use crate::KernelError;
+use crate::dtype::F32;
 use crate::elementwise::{self, Bound, Operands, Program, Results};
 use crate::error::require_shapes;
-use cubecl::ir::{ElemType, FloatKind, IntKind};
+use cubecl::ir::{ElemType, IntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use launch::{First, Passes};
@@ -171,7 +170,6 @@ pub fn reduce_program(
     plan: Option<Plan>,
 ) -> Result<(Results, TensorHandle), KernelError> {
     let reduced = input.program.reduced().expect("a program that reduces a word");
-    let dtype = ElemType::Float(FloatKind::F32);
     let strides = dense(input.shape);
     let name = operation.name();
     let shape = reduced_shape(name, input.shape, &strides, axes)?;
@@ -181,18 +179,18 @@ pub fn reduce_program(
     }
     let (problem, in_place) = Problem::in_place(input.shape, &strides, axes, Kind::ProgramReduction);
     let plan = checked(client, name, plan, &problem)?;
-    let accumulator = accumulator_of(client, operation, dtype)?;
-    let passes = Passes { operation, accumulator, dtype, view: problem.view, plan };
+    let accumulator = accumulator_of(client, operation, F32)?;
+    let passes = Passes { operation, accumulator, dtype: F32, view: problem.view, plan };
     if !plan.fuses {
         let (results, word) = written(client, input, reduced)?;
         let word = if in_place { word } else { with_reduced_last(client, word, axes) };
         let reduced = passes.run(client, First::Stored(&word))?;
-        return Ok((results, TensorHandle::new_contiguous(shape, reduced, dtype)));
+        return Ok((results, TensorHandle::new_contiguous(shape, reduced, F32)));
     }
     let Computed { program, shape: elements, operands, condition_dtype } = input;
     let bound = Bound::new(client, program, elements, operands, condition_dtype)?;
     let reduced = passes.run(client, First::Computed(&bound))?;
-    Ok((bound.into_results(), TensorHandle::new_contiguous(shape, reduced, dtype)))
+    Ok((bound.into_results(), TensorHandle::new_contiguous(shape, reduced, F32)))
 }
 
 /// Runs a program that reduces the word `reduced`, and writes that word too: the program's results, and the word.
@@ -208,8 +206,7 @@ fn written(client: &Client, input: Computed<'_>, reduced: usize) -> Result<(Resu
         Some(output) => results.words[output].clone(),
         None => results.words.pop().expect("the word just added"),
     };
-    let dtype = ElemType::Float(FloatKind::F32);
-    Ok((results, TensorHandle::new_contiguous(shape.to_vec(), word.handle, dtype)))
+    Ok((results, TensorHandle::new_contiguous(shape.to_vec(), word.handle, F32)))
 }
 
 /// The strides of a dense tensor.

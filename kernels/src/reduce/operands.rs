@@ -3,7 +3,7 @@
 use super::plan::{self, Plan, Problem};
 use crate::KernelError;
 use crate::device::Machine;
-use crate::error::require_shapes;
+use crate::error::{require_plan, require_shapes};
 use crate::view::{axis_length, checked_elements, is_reached};
 use cubecl::prelude::*;
 use cubecl::std::tensor::{TensorHandle, into_contiguous};
@@ -33,10 +33,8 @@ pub(super) fn checked(
     problem: &Problem,
 ) -> Result<Plan, KernelError> {
     let plan = plan.unwrap_or_else(|| plan::plan(problem, Machine::of(client)));
-    match plan.refuses(problem) {
-        Some(reason) => Err(KernelError::Plan { kernel, reason }),
-        None => Ok(plan),
-    }
+    require_plan(kernel, plan.refuses(problem))?;
+    Ok(plan)
 }
 
 /// A dense copy of the input with the reduced axes last.

@@ -2,7 +2,7 @@
 
 use crate::KernelError;
 use crate::dtype::key::{KeyFor, key_type};
-use crate::dtype::{U32, accumulator, is_float};
+use crate::dtype::{U32, accumulator};
 use cubecl::ir::ElemType;
 use cubecl::prelude::Client;
 
@@ -55,9 +55,9 @@ impl Operation {
     pub(super) fn accumulator(self, dtype: ElemType) -> Option<ElemType> {
         match self {
             Self::Max | Self::Min | Self::MaxAbs => key_type(dtype),
-            Self::Any | Self::All if is_float(dtype) => None,
+            Self::Any | Self::All if dtype.is_float() => None,
             Self::Any | Self::All => key_type(dtype).map(|_| U32),
-            Self::Sum | Self::Prod | Self::Mean if is_float(dtype) => key_type(dtype).map(|_| accumulator(dtype)),
+            Self::Sum | Self::Prod | Self::Mean if dtype.is_float() => key_type(dtype).map(|_| accumulator(dtype)),
             Self::Sum | Self::Prod | Self::Mean => key_type(dtype),
         }
     }

@@ -123,12 +123,6 @@ pub enum Pass {
         /// Units of a cube.
         width: u32,
     },
-    /// A unit has the same block of [four outputs](View::has_outputs_in_vectors), and reads an element of each at a time.
-    /// Not for searches, nor for a program's results that are not in memory.
-    FourOutputs {
-        /// Units of a cube.
-        width: u32,
-    },
 }
 
 impl Pass {
@@ -139,7 +133,7 @@ impl Pass {
     pub(super) fn cube(self) -> Cube {
         match self {
             Self::Single(cube) => cube,
-            Self::FourElements { width } | Self::FourOutputs { width } => Cube { width, groups: 1 },
+            Self::FourElements { width } => Cube { width, groups: 1 },
         }
     }
 }
@@ -158,8 +152,8 @@ pub struct Plan {
 impl Plan {
     /// Every plan that applies to `problem`.
     pub fn candidates(problem: &Problem) -> Vec<Self> {
-        let in_vectors = [Pass::FourElements { width: Pass::WIDTH }, Pass::FourOutputs { width: Pass::WIDTH }];
-        let firsts: Vec<Pass> = Cube::ALL.map(Pass::Single).into_iter().chain(in_vectors).collect();
+        let in_vectors = Pass::FourElements { width: Pass::WIDTH };
+        let firsts: Vec<Pass> = Cube::ALL.map(Pass::Single).into_iter().chain([in_vectors]).collect();
         let totals: Vec<Option<Cube>> = [None].into_iter().chain(Cube::ALL.map(Some)).collect();
         let mut plans = Vec::new();
         for first in firsts {
@@ -180,8 +174,6 @@ impl Plan {
             _ if self.totals.is_some() != (view.blocks() > 1) => "cubes for totals where an output has several blocks",
             _ if self.fuses && *kind != Kind::ProgramReduction => "results of a program",
             Pass::FourElements { .. } if !view.has_elements_in_vectors() => "elements in vectors of four",
-            Pass::FourOutputs { .. } if !view.has_outputs_in_vectors() => "outputs in vectors of four",
-            Pass::FourOutputs { .. } if self.fuses || *kind == Kind::Search => "elements in memory to reduce",
             _ => return None,
         };
         Some(format!("{self:?} for {problem:?}, want {wanted}"))
@@ -194,12 +186,9 @@ pub fn plan(problem: &Problem, machine: Machine) -> Plan {
     let software = machine == Machine::Software;
     // On a software driver a program takes longer without vectors than writing and reading its results.
     let fuses = *kind == Kind::ProgramReduction && (!software || view.has_elements_in_vectors());
-    let first = match kind {
-        _ if software && view.has_elements_in_vectors() => Pass::FourElements { width: Pass::WIDTH },
-        Kind::Reduction | Kind::ProgramReduction if software && view.has_outputs_in_vectors() => {
-            Pass::FourOutputs { width: Pass::WIDTH }
-        }
-        _ => Pass::Single(Cube::of(view, machine)),
+    let first = match software && view.has_elements_in_vectors() {
+        true => Pass::FourElements { width: Pass::WIDTH },
+        false => Pass::Single(Cube::of(view, machine)),
     };
     let totals = (view.blocks() > 1).then(|| Cube::of(&problem.totals(), machine));
     Plan { first, fuses, totals }

@@ -87,14 +87,6 @@ impl View {
         dense && self.axis.is_multiple_of(4) && last_block >= COLUMNS
     }
 
-    /// Whether four outputs at a time can be reduced: they are adjacent in memory, from a multiple of four on, at each
-    /// step along the axis.
-    pub fn has_outputs_in_vectors(&self) -> bool {
-        let others = [self.outer_stride as usize, self.axis_stride as usize];
-        let dense = is_dense_in_vectors(4, self.inner_stride as usize, others) && self.axis_inner == self.axis;
-        dense && self.inner.is_multiple_of(4)
-    }
-
     /// Blocks of an output: the values that one pass leaves of it.
     pub fn blocks(&self) -> u32 {
         self.axis.div_ceil(BLOCK)

@@ -6,7 +6,7 @@ use super::update::Update;
 use crate::KernelError;
 use crate::buffer::{copy, unwritten};
 use crate::device::require_units;
-use crate::dtype::{accumulator, is_float, supported};
+use crate::dtype::{accumulator, supported};
 use crate::error::require_shapes;
 use crate::grid::UNITS;
 use crate::index::{Indices, tuple_axes};
@@ -183,7 +183,11 @@ impl<'a> Scatter<'a> {
 
     /// What a kernel is compiled for.
     pub fn form(&self) -> Form {
-        Form { update: self.problem.update, is_float: is_float(self.types[0]), one_block: self.problem.has_one_block() }
+        Form {
+            update: self.problem.update,
+            is_float: self.types[0].is_float(),
+            one_block: self.problem.has_one_block(),
+        }
     }
 
     /// The width of vectors along the inner axis, of elements that one index names: 4 or 1.

@@ -110,7 +110,7 @@ pub(super) fn rank_lines<F: Numeric, X: Int>(
         let at = from + comptime!(own as u32);
         let exists = at < extents.length;
         let (low, high) = words_of::<F>(input[first + min(at, extents.length - 1) as usize * step], form);
-        // What is not there comes before nothing.
+        // A place past the end of the line comes before none.
         lows[own] = select(exists, low, NONE);
         highs[own] = select(exists, high, NONE);
         ranks[own] = 0;
@@ -178,7 +178,7 @@ pub(super) fn line_keys<F: Numeric>(
     }
 }
 
-/// Gathers by a permutation, a unit a key: that of the element now in its place.
+/// `keys[p] = of[places[p]]`, a unit a key.
 #[cube(launch_unchecked)]
 pub(super) fn gather_keys(of: &[u32], places: &[u32], keys: &mut [u32], elements: u32) {
     let unit = ABSOLUTE_POS as u32;
@@ -188,7 +188,7 @@ pub(super) fn gather_keys(of: &[u32], places: &[u32], keys: &mut [u32], elements
     keys[unit as usize] = of[places[unit as usize] as usize];
 }
 
-/// Segment ids, a unit a key: the line of the element now in its place.
+/// Segment ids, a unit a key: `keys[p] = places[p] / length`, the line of the element at `places[p]`.
 #[cube(launch_unchecked)]
 pub(super) fn segment_ids(places: &[u32], keys: &mut [u32], length: u32, elements: u32) {
     let unit = ABSOLUTE_POS as u32;
@@ -198,7 +198,7 @@ pub(super) fn segment_ids(places: &[u32], keys: &mut [u32], length: u32, element
     keys[unit as usize] = places[unit as usize] / length;
 }
 
-/// Applies a permutation, a unit an element kept: the element whose place it takes.
+/// Applies a permutation, a unit an element kept: element `r` of a line in order is the one at `places[r]`.
 #[cube(launch_unchecked)]
 pub(super) fn permute<F: Numeric, X: Int>(
     input: &[F],

@@ -185,7 +185,7 @@ impl Launch<'_> {
         }
     }
 
-    /// `keys[p]`: the line of element `places[p]`.
+    /// `keys[p] = places[p] / length`: the line of the element at `places[p]`.
     fn segment_ids(&self, places: &Handle, keys: &Handle, elements: usize) {
         let (count, dim) = grid(elements);
         // SAFETY: units stop at `elements`, the length of both buffers.

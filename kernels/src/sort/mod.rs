@@ -22,8 +22,8 @@
 //!
 //! * **Enumeration sort** for short lines: the rank of an element is the number of elements that come before it. One launch,
 //!   `length / 8` reads for each element.
-//! * **Selection** for `k <= 32` and at most half the line: each chunk of a line keeps its first `k` elements, and so on with
-//!   what is left, until one chunk is left. Little more than one read for each element in all.
+//! * **Selection** for `k <= 32` and at most half the line: each chunk of a line keeps its first `k` elements; what was
+//!   kept is cut into chunks again, until there is one. Little more than one read for each element in all.
 //! * **Radix sort** of all lines together for the others: stable passes by the digits of the elements' values, the lowest
 //!   first, then by those of the line's number. `O(elements)` a pass; four passes for 32-bit types from 2^17 elements on and up
 //!   to eight for fewer, twice as many for 64-bit types, and one or two for the lines. 16 to 20 bytes of scratch an element.

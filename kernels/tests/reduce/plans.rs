@@ -123,7 +123,7 @@ fn extremes_match_the_reference_under_every_plan() {
 type Reference = fn(&[f32]) -> f32;
 
 /// What is reduced in vectors of four.
-const REDUCTIONS_IN_FOURS: [(Operation, Reference); 6] = [
+const REDUCTIONS: [(Operation, Reference); 6] = [
     (Operation::Sum, reference::sum),
     (Operation::Prod, reference::prod),
     (Operation::Mean, reference::mean),
@@ -138,7 +138,7 @@ fn dense_rows_read_in_vectors_match_the_reference() {
     // A row of a block, one and a bit, whole blocks, and a last block of one row and a bit; 17 rows are three cubes.
     for shape in [[17, 64], [3, 68], [2, 124], [5, 1000], [3, 4096], [2, 4160], [1, 8192 + 68]] {
         let values: Vec<f32> = random_values(11, shape[0] * shape[1]).iter().map(|x| 1.0 + x / 64.0).collect();
-        for (operation, reference) in REDUCTIONS_IN_FOURS {
+        for (operation, reference) in REDUCTIONS {
             let want: Vec<f32> = values.chunks(shape[1]).map(reference).collect();
             for plan in plans_in_vectors(&shape, &[1]) {
                 let input = upload(&client, &values, &shape, F32);
@@ -186,12 +186,7 @@ fn a_plan_that_does_not_apply_is_an_error() {
             .ends_with("want cubes for totals where an output has several blocks")
     );
     assert!(text(Plan { fuses: true, ..whole }).ends_with("want results of a program"));
-    assert!(text(Plan { first: Pass::FourOutputs { width: 8 }, ..whole }).ends_with("want outputs in vectors of four"));
     assert!(text(Plan { first: Pass::FourElements { width: 0 }, ..whole }).ends_with("want cubes with units"));
-    let columns = Problem::new(&[68, 4], &[4, 1], &[0], Kind::Search);
-    let four = Plan { first: Pass::FourOutputs { width: 8 }, ..whole };
-    assert!(four.refuses(&columns).unwrap().ends_with("want elements in memory to reduce"));
-    assert_eq!(four.refuses(&Problem { kind: Kind::Reduction, ..columns }), None);
     let long = Problem::new(&[4097], &[1], &[0], Kind::Reduction);
     assert!(whole.refuses(&long).is_some(), "two blocks have totals");
     let fused = Plan { fuses: true, ..whole };
@@ -200,7 +195,7 @@ fn a_plan_that_does_not_apply_is_an_error() {
 }
 
 #[test]
-fn outputs_side_by_side_read_in_vectors_match_the_reference() {
+fn outputs_side_by_side_match_the_reference() {
     let client = client();
     // A row of a block and its neighbours, whole blocks and theirs, and more units than a cube has.
     let two = [[1, 4], [3, 8], [63, 4], [64, 8], [65, 12], [200, 36], [4096, 4], [4097, 8], [4161, 4], [10_007, 8]];
@@ -209,26 +204,19 @@ fn outputs_side_by_side_read_in_vectors_match_the_reference() {
         let elements = shape.iter().product();
         let values: Vec<f32> = random_values(13, elements).iter().map(|x| 1.0 + x / 64.0).collect();
         let outputs = outputs_of(&values, &shape, &[axis]);
-        for (operation, reference) in REDUCTIONS_IN_FOURS {
+        for (operation, reference) in REDUCTIONS {
             let want: Vec<f32> = outputs.iter().map(|x| reference(x)).collect();
             let input = upload(&client, &values, &shape, F32);
-            for plan in plans_in_vectors(&shape, &[axis]) {
-                let got = reduce::reduce(&client, operation, input.clone(), &[axis], Some(plan)).unwrap();
-                assert_bits(&download(&client, got), &want);
-            }
             let got = reduce::reduce(&client, operation, input, &[axis], None).unwrap();
             assert_bits(&download(&client, got), &want);
         }
         let whole: Vec<i32> = values.iter().map(|x| (x * 1e9) as i32).collect();
         let sum = |row: &Vec<i32>| row.iter().fold(0i32, |a, &b| a.wrapping_add(b));
         let want: Vec<i32> = outputs_of(&whole, &shape, &[axis]).iter().map(sum).collect();
-        for plan in plans_in_vectors(&shape, &[axis]) {
-            let input = upload(&client, &whole, &shape, I32);
-            let got = reduce::reduce(&client, Operation::Sum, input, &[axis], Some(plan)).unwrap();
-            assert_equal(&download::<i32>(&client, got), &want);
-        }
+        let got = reduce::sum(&client, upload(&client, &whole, &shape, I32), &[axis]).unwrap();
+        assert_equal(&download::<i32>(&client, got), &want);
     }
-    // Parts of longer rows, of which only the first can be read in vectors.
+    // Parts of longer rows.
     for row in [24, 22] {
         let memory = random_values(14, 100 * row);
         let values: Vec<f32> = memory.chunks(row).flat_map(|row| &row[..16]).copied().collect();
@@ -252,25 +240,15 @@ fn plans_are_pinned() {
     assert_eq!(first(View::rows(1, 1 << 24), Gpu), Pass::Single(Cube::UNIT_A_COLUMN));
     assert_eq!(plan(&problem(View::rows(1, 1 << 24)), Gpu).totals, Some(Cube::UNIT_A_COLUMN));
     assert_eq!(first(rows, Software), vectors);
-    assert_eq!(first(columns, Software), Pass::FourOutputs { width: 8 });
-    assert_eq!(first(View { axis_stride: 4097, ..columns }, Software), Pass::Single(Cube::WIDE));
+    assert_eq!(first(columns, Software), Pass::Single(Cube::WIDE));
     assert_eq!(plan(&problem(rows), Software).totals, None);
-    // A search compares four elements of an output at a time, and never four outputs.
     let search = |view| plan(&Problem { view, kind: Kind::Search }, Software).first;
     assert_eq!((search(rows), search(columns)), (vectors, Pass::Single(Cube::WIDE)));
     // Where a reduction of four elements is not possible, a software driver writes a program's results before.
     let program = |view, machine| plan(&Problem { view, kind: Kind::ProgramReduction }, machine);
     assert!(program(rows, Software).fuses && program(columns, Gpu).fuses && !program(columns, Software).fuses);
-    assert_eq!(program(columns, Software).first, Pass::FourOutputs { width: 8 });
+    assert_eq!(program(columns, Software).first, Pass::Single(Cube::WIDE));
 
-    assert!(columns.has_outputs_in_vectors() && !rows.has_outputs_in_vectors());
-    let others = [
-        View { inner: 2, outer_stride: 4096 * 128, ..columns },
-        View { outer_stride: 2, ..columns },
-        View { inner_stride: 2, ..columns },
-        View { axis_inner: 64, axis_outer_stride: 1 << 20, ..columns },
-    ];
-    assert!(others.iter().all(|view| !view.has_outputs_in_vectors()));
     for (axis, in_vectors) in [(60, false), (64, true), (66, false), (4096, true), (4100, false), (4160, true)] {
         assert_eq!(View::rows(7, axis).has_elements_in_vectors(), in_vectors, "{axis}");
     }

@@ -191,7 +191,7 @@ fn with_ledger<T>(device: &CubeDevice, body: impl FnOnce(&mut Ledger) -> T) -> T
     result
 }
 
-/// Drops a ledger that has nothing in it, of whichever thread.
+/// Removes a ledger that is empty.
 fn forget_closed(key: (DeviceId, StreamId), ledger: Arc<Mutex<Ledger>>) {
     let mut ledgers = ledgers();
     // Nobody else has it, or can get it now.

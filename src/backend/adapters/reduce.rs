@@ -42,7 +42,7 @@ pub(in crate::backend) fn over(
     axes: &[usize],
     plain: impl FnOnce(CubeTensor, &[usize]) -> CubeTensor,
 ) -> CubeTensor {
-    let output = Output::like(&tensor, one_long(&tensor, axes));
+    let output = Output::like(&tensor, reduced_shape(&tensor, axes));
     run(operation, &[&tensor], output, |client| kernel(client, operand(&tensor), axes), || plain(tensor.clone(), axes))
 }
 
@@ -55,7 +55,7 @@ pub(in crate::backend) fn index(
     dtype: IntDType,
     plain: impl FnOnce(CubeTensor, usize, IntDType) -> CubeTensor,
 ) -> CubeTensor {
-    let output = Output { dtype: dtype.into(), ..Output::like(&tensor, one_long(&tensor, &[axis])) };
+    let output = Output { dtype: dtype.into(), ..Output::like(&tensor, reduced_shape(&tensor, &[axis])) };
     let elem = dtype_to_elem_type(dtype.into());
     let kernel = |client: &Client| {
         let (_, indices) = reduce::extreme::search(client, end, operand(&tensor), axis, elem, false, None)?;
@@ -85,7 +85,7 @@ pub(in crate::backend) fn with_index(
     dtype: IntDType,
     plain: impl FnOnce(CubeTensor, usize, IntDType) -> (CubeTensor, CubeTensor),
 ) -> (CubeTensor, CubeTensor) {
-    let values = Output::like(&tensor, one_long(&tensor, &[axis]));
+    let values = Output::like(&tensor, reduced_shape(&tensor, &[axis]));
     let indices = Output { dtype: dtype.into(), ..values.clone() };
     let elem = dtype_to_elem_type(dtype.into());
     let kernel = |client: &Client| reduce::extreme::search(client, end, operand(&tensor), axis, elem, true, None);
@@ -104,7 +104,7 @@ pub(in crate::backend) fn int_with_index(
     with_index(operation, end, tensor, axis, dtype, |tensor, axis, _| plain(tensor, axis))
 }
 
-fn one_long(tensor: &CubeTensor, axes: &[usize]) -> Shape {
+fn reduced_shape(tensor: &CubeTensor, axes: &[usize]) -> Shape {
     let mut shape = tensor.shape();
     for &axis in axes {
         shape[axis] = 1;

@@ -125,9 +125,7 @@ impl FusionObserver for Coverage {
     }
 
     fn block_starts(&self, block: BlockOperations<'_>) {
-        // An upload and a free carry no work.
-        let works = |operation: &&OperationIr| !matches!(operation, OperationIr::Init(_) | OperationIr::Drop(_));
-        let first = block.iter().find(works).map(catalogue::operation);
+        let first = block.iter().find(|operation| catalogue::computes(operation)).map(catalogue::operation);
         let written = block.iter().filter(|operation| !matches!(operation, OperationIr::Drop(_)));
         let outputs: Vec<TensorId> = written.flat_map(OperationIr::outputs).map(|output| output.id).collect();
         let waits = pending::runs(&block, &outputs);

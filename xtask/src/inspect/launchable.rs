@@ -18,10 +18,9 @@ pub struct Launchable {
 }
 
 /// Kernels that no GPU launches, and why. One that is launched after all is a fault, and so is one that does not exist.
-pub const NOT_ON_GPUS: [(&str, &str); 3] = [
+pub const NOT_ON_GPUS: [(&str, &str); 2] = [
     ("matmul::direct", "its tiles are planned for software drivers only"),
     ("reduce::reduce_four_elements", "planned for software drivers only"),
-    ("reduce::reduce_four_outputs", "planned for software drivers only"),
 ];
 
 /// Families that others launch for, where a name alone does not tell which family a kernel is of.

@@ -23,23 +23,24 @@ impl Paths {
         paths.visit_file(file);
         paths.0
     }
+}
 
-    fn add_use(&mut self, before: &str, tree: &UseTree) {
-        let joined = |name: &syn::Ident| if before.is_empty() { name.to_string() } else { format!("{before}::{name}") };
-        match tree {
-            UseTree::Path(path) => self.add_use(&joined(&path.ident), &path.tree),
-            UseTree::Group(group) => group.items.iter().for_each(|tree| self.add_use(before, tree)),
-            UseTree::Name(name) if name.ident == "self" => self.0.push(before.to_owned()),
-            UseTree::Name(name) => self.0.push(joined(&name.ident)),
-            UseTree::Rename(name) => self.0.push(joined(&name.ident)),
-            UseTree::Glob(_) => self.0.push(format!("{before}::*")),
-        }
+/// Adds the paths of a `use`, in full, to `paths`.
+pub(super) fn add_use(paths: &mut Vec<String>, before: &str, tree: &UseTree) {
+    let joined = |name: &syn::Ident| if before.is_empty() { name.to_string() } else { format!("{before}::{name}") };
+    match tree {
+        UseTree::Path(path) => add_use(paths, &joined(&path.ident), &path.tree),
+        UseTree::Group(group) => group.items.iter().for_each(|tree| add_use(paths, before, tree)),
+        UseTree::Name(name) if name.ident == "self" => paths.push(before.to_owned()),
+        UseTree::Name(name) => paths.push(joined(&name.ident)),
+        UseTree::Rename(name) => paths.push(joined(&name.ident)),
+        UseTree::Glob(_) => paths.push(format!("{before}::*")),
     }
 }
 
 impl<'ast> Visit<'ast> for Paths {
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
-        self.add_use("", &item.tree);
+        add_use(&mut self.0, "", &item.tree);
     }
 
     fn visit_path(&mut self, path: &'ast Path) {

@@ -1,10 +1,11 @@
 //! What the sources must not spell: each rule, and that it can fail.
 //!
 //! In the kernels: racing or subgroup arithmetic, relaxed arithmetic, unordered collections, and float products that a
-//! compiler could contract ([`products`]). In the backend: a choice of kernels that is Burn's ([`backend`]). An exception
-//! is listed with its reason, and fails when no longer needed.
+//! compiler could contract ([`products`]). In the backend: a choice of kernels that is Burn's ([`backend`]). In both: circles of
+//! imports ([`circles`]). An exception is listed with its reason, and fails when no longer needed.
 
 mod backend;
+mod circles;
 mod products;
 
 use std::collections::BTreeSet;
