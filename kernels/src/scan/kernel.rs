@@ -22,6 +22,9 @@ impl Extents {
     }
 }
 
+/// Elements that a unit reads before it goes on with its chain, so that it waits for memory once for all of them.
+const AHEAD: u32 = 16;
+
 /// What an element is compared by.
 #[cube]
 fn key<A: Numeric, K: Numeric>(value: A, #[comptime] operation: Operation) -> K {
@@ -41,6 +44,12 @@ fn combine<A: Numeric, K: Numeric>(left: A, right: A, #[comptime] operation: Ope
     }
 }
 
+/// The result where a chain has come to `local`, and the block before ended with the result `before`.
+#[cube]
+fn after<A: Numeric, K: Numeric>(before: A, local: A, block: u32, #[comptime] operation: Operation) -> A {
+    if block == 0 { local } else { combine::<A, K>(before, local, operation) }
+}
+
 /// A unit a block of a line: the last value of its chain, in `totals[outer, blocks, inner]`.
 #[cube(launch_unchecked)]
 pub(super) fn reduce_blocks<F: Numeric, A: Numeric, K: Numeric>(
@@ -57,8 +66,22 @@ pub(super) fn reduce_blocks<F: Numeric, A: Numeric, K: Numeric>(
         terminate!();
     }
     let start = block * BLOCK_TERMS;
+    let end = min(start + BLOCK_TERMS, extents.length);
     let mut local = A::cast_from(input[strides.offset(outer, start, inner)]);
-    for at in start + 1..min(start + BLOCK_TERMS, extents.length) {
+    let mut at = start + 1;
+    let mut ahead = Array::<A>::new(comptime!(AHEAD as usize));
+    for _ in 0..(end - at) / AHEAD {
+        #[unroll]
+        for nth in 0..AHEAD {
+            ahead[comptime!(nth as usize)] = A::cast_from(input[strides.offset(outer, at + nth, inner)]);
+        }
+        #[unroll]
+        for nth in 0..AHEAD {
+            local = combine::<A, K>(local, ahead[comptime!(nth as usize)], operation);
+        }
+        at += AHEAD;
+    }
+    for at in at..end {
         let value = A::cast_from(input[strides.offset(outer, at, inner)]);
         local = combine::<A, K>(local, value, operation);
     }
@@ -112,11 +135,28 @@ pub(super) fn scan_blocks<F: Numeric, A: Numeric, K: Numeric>(
         before = totals[((outer * extents.blocks() + block - 1) * extents.inner + inner) as usize];
     }
     let first = outer * extents.length * extents.inner + inner;
-    let mut local = A::from_int(0);
-    for at in start..min(start + BLOCK_TERMS, extents.length) {
+    let end = min(start + BLOCK_TERMS, extents.length);
+    let mut local = A::cast_from(input[strides.offset(outer, start, inner)]);
+    output[(first + start * extents.inner) as usize] = F::cast_from(after::<A, K>(before, local, block, operation));
+    let mut at = start + 1;
+    let mut ahead = Array::<A>::new(comptime!(AHEAD as usize));
+    for _ in 0..(end - at) / AHEAD {
+        #[unroll]
+        for nth in 0..AHEAD {
+            ahead[comptime!(nth as usize)] = A::cast_from(input[strides.offset(outer, at + nth, inner)]);
+        }
+        #[unroll]
+        for nth in 0..AHEAD {
+            local = combine::<A, K>(local, ahead[comptime!(nth as usize)], operation);
+            let result = after::<A, K>(before, local, block, operation);
+            output[(first + (at + nth) * extents.inner) as usize] = F::cast_from(result);
+        }
+        at += AHEAD;
+    }
+    for at in at..end {
         let value = A::cast_from(input[strides.offset(outer, at, inner)]);
-        local = if at == start { value } else { combine::<A, K>(local, value, operation) };
-        let result = if block == 0 { local } else { combine::<A, K>(before, local, operation) };
+        local = combine::<A, K>(local, value, operation);
+        let result = after::<A, K>(before, local, block, operation);
         output[(first + at * extents.inner) as usize] = F::cast_from(result);
     }
 }
