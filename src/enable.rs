@@ -42,6 +42,7 @@ pub fn enable_op_determinism(settings: Determinism) -> Result<(), Error> {
     if installation.observes() {
         return Err(Error::Observes);
     }
+    route::require_first()?;
     // Who runs the program decides, not who wrote it: `burn-deterministic verify` says where it reads.
     let recording = record::of_environment()?.or_else(|| settings.record.clone());
     let prepare = |(path, level)| record::prepare(path, level, true, environment_under(Some(&settings)));

@@ -27,6 +27,7 @@ pub fn observe() -> Result<(), Error> {
         return Ok(());
     }
     let Some((path, level)) = record::of_environment()? else { return Ok(()) };
+    route::require_first()?;
     let recording = record::prepare(path, level, false, environment_under(None))?;
     route::observe()?;
     installation.observe();

@@ -28,15 +28,21 @@ use crate::random::{plant, tensors_exist};
 use block::Block;
 use burn_cubecl::fusion::{BUILTIN_NAMES, FusedOperation, RegistryError, register, remove};
 
-/// Installs the route.
+/// Requires that no operation has run.
 ///
 /// # Errors
 ///
-/// When an operation has already run, or a Burn setting would bypass the route. Nothing is installed then.
+/// [`Error::TooLate`].
+pub(crate) fn require_first() -> Result<(), Error> {
+    if tensors_exist() { Err(Error::TooLate) } else { Ok(()) }
+}
+
+/// Installs the route, where no operation [has run](require_first).
+///
+/// # Errors
+///
+/// When a Burn setting would bypass the route. Nothing is installed then.
 pub(crate) fn install() -> Result<(), Error> {
-    if tensors_exist() {
-        return Err(Error::TooLate);
-    }
     take_all()?;
     coverage::install();
     plant();
@@ -50,9 +56,6 @@ pub(crate) fn install() -> Result<(), Error> {
 ///
 /// As [`install`].
 pub(crate) fn observe() -> Result<(), Error> {
-    if tensors_exist() {
-        return Err(Error::TooLate);
-    }
     take_all()?;
     coverage::observe();
     Ok(())

@@ -1,6 +1,6 @@
 //! A recording that cannot be written.
 
-use crate::process::{Program, report};
+use crate::process::{Folder, Program, report};
 use burn::prelude::*;
 use burn::tensor::Distribution;
 use burn_deterministic::{Determinism, Error, Level, enable_op_determinism, is_op_determinism_enabled, observe};
@@ -23,6 +23,24 @@ pub fn unwritable() {
 pub fn unwritable_observed() {
     report("error", observe().expect_err("a file is no folder"));
     assert_plain();
+}
+
+pub fn too_late() {
+    let tensor = Tensor::<1>::zeros([4], &Device::default());
+    for enabled in [enable_op_determinism(Determinism::default()), observe()] {
+        assert!(matches!(enabled, Err(Error::TooLate)), "{enabled:?}");
+    }
+    drop(tensor);
+}
+
+/// An earlier recording is not replaced by one that is refused.
+#[test]
+fn a_file_is_kept_where_it_is_too_late_to_record() {
+    let folder = Folder::new();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "an earlier recording").expect("a file for the test");
+    Program::new("too_late").env("BURN_DETERMINISTIC_RECORD", &file).run();
+    assert_eq!(std::fs::read_to_string(&file).expect("it is still there"), "an earlier recording");
 }
 
 #[test]
