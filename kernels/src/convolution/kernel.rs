@@ -13,10 +13,13 @@ use cubecl::prelude::*;
 pub(super) const SPATIAL: usize = 3;
 
 /// One number a spatial axis.
-#[derive(CubeType, Clone, Copy)]
-pub(super) struct Spatial {
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+pub struct Spatial {
+    /// Along depth.
     pub d: u32,
+    /// Along height.
     pub h: u32,
+    /// Along width.
     pub w: u32,
 }
 
@@ -112,12 +115,12 @@ pub struct Variant {
 
 /// The taps that one target position meets, along one spatial axis.
 #[derive(CubeType, Clone, Copy)]
-struct Taps {
+pub(super) struct Taps {
     /// The first tap, and how far apart the taps lie.
     first: u32,
     apart: u32,
     /// How many they are.
-    count: u32,
+    pub count: u32,
     /// The source positions of the first tap, and from each tap to the next.
     position: i32,
     step: i32,
@@ -125,7 +128,7 @@ struct Taps {
 
 #[cube]
 impl Taps {
-    fn of(target: u32, taps: u32, map: &IndexMap, #[comptime] phased: bool) -> Taps {
+    pub fn of(target: u32, taps: u32, map: &IndexMap, #[comptime] phased: bool) -> Taps {
         let at = target as i32 * map.scale + map.offset;
         if comptime!(phased) {
             let quotient = at as u32 / map.common;
@@ -140,13 +143,23 @@ impl Taps {
     }
 
     /// The tap at a place among them.
-    fn tap(&self, place: u32) -> u32 {
+    pub fn tap(&self, place: u32) -> u32 {
         self.first + place * self.apart
     }
 
     /// The source position of the tap at a place among them.
-    fn source(&self, place: u32) -> i32 {
+    pub fn source(&self, place: u32) -> i32 {
         self.position + place as i32 * self.step
+    }
+}
+
+/// Phases of target positions along each axis: those that lie a multiple of the stride apart meet the same taps.
+#[cube]
+pub(super) fn phases_of(target: &Spatial, maps: &IndexMaps, #[comptime] phased: bool) -> Spatial {
+    if comptime!(phased) {
+        Spatial { d: min(maps.d.stride, target.d), h: min(maps.h.stride, target.h), w: min(maps.w.stride, target.w) }
+    } else {
+        Spatial { d: 1u32.runtime(), h: 1u32.runtime(), w: 1u32.runtime() }
     }
 }
 
@@ -157,11 +170,7 @@ impl Taps {
 #[cube]
 fn target_of(unit: u32, target: &Spatial, maps: &IndexMaps, #[comptime] phased: bool) -> (Spatial, u32) {
     if comptime!(phased) {
-        let phases = Spatial {
-            d: min(maps.d.stride, target.d),
-            h: min(maps.h.stride, target.h),
-            w: min(maps.w.stride, target.w),
-        };
+        let phases = phases_of(target, maps, phased);
         let of_phase =
             Spatial { d: target.d.div_ceil(phases.d), h: target.h.div_ceil(phases.h), w: target.w.div_ceil(phases.w) };
         let positions = of_phase.d * of_phase.h * of_phase.w;

@@ -1,15 +1,18 @@
 //! Launches.
 
-use super::kernel::{self, BlocksLaunch, IndexMapLaunch, IndexMapsLaunch, Variant};
-use super::plan::{self, Pass, Plan, Problem, UnitTile};
+use super::kernel::{self, BlocksLaunch, IndexMapLaunch, IndexMapsLaunch, SpatialLaunch, Variant};
+use super::plan::{self, CubeTile, Pass, Plan, Problem, UnitTile};
 use super::shape::{Axis, Geometry, view_data, view_weight};
+use super::tiled_kernel::{self, TiledVariant};
+use super::tiled_weight_kernel;
 use super::weight_kernel::{self, RoundLaunch};
 use crate::buffer::{dense, unwritten};
 use crate::dtype::float_accumulator;
 use crate::error::require_plan;
 use crate::order::parts;
 use crate::view::require_shape;
-use crate::{KernelError, device, device::Machine};
+use crate::{KernelError, device, device::Machine, grid};
+use cubecl::ir::ElemType;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
@@ -40,9 +43,21 @@ pub fn run_pass(
     require_plan(problem.kernel, plan.refuses(problem))?;
     device::require_units(client, problem.kernel, launch.cube_units())?;
     match plan {
-        Plan::Activations { tile } => launch.activations(operands, tile),
-        Plan::Weight { tile, span } => launch.weight(operands, tile, span),
+        Plan::Activations { .. } | Plan::Tiled { .. } => launch.activations(operands, plan),
+        Plan::Weight { span, .. } | Plan::TiledWeight { span, .. } => launch.weight(operands, plan, span),
     }
+}
+
+/// The checked operands of a pass between activations, as views, and what it writes.
+struct Activations {
+    source: TensorHandle,
+    weight: TensorHandle,
+    bias: Option<TensorHandle>,
+    result: TensorHandle,
+    /// The type that chains are computed in.
+    sum: ElemType,
+    /// Whether no tap lies outside the source.
+    inside: bool,
 }
 
 struct Launch<'a> {
@@ -52,47 +67,77 @@ struct Launch<'a> {
 
 impl Launch<'_> {
     /// Both passes between activations.
-    fn activations(&self, operands: Operands, tile: UnitTile) -> Result<TensorHandle, KernelError> {
+    fn activations(&self, operands: Operands, plan: Plan) -> Result<TensorHandle, KernelError> {
         let Operands { source, other: weight, bias } = operands;
         let Problem { kernel, rank, pass, geometry } = *self.problem;
-        let Geometry { batch, groups, inputs, outputs, axes } = geometry;
+        let Geometry { groups, axes, .. } = geometry;
         let transposed = pass == Pass::ToInput;
         let (input, output) = (geometry.input_shape(rank), geometry.output_shape(rank));
-        let (name, want, shape, source_channels, channels) = match transposed {
-            true => ("output gradient", output, input, outputs, inputs),
-            false => ("input", input, output, inputs, outputs),
+        let (name, want, shape) = match transposed {
+            true => ("output gradient", output, input),
+            false => ("input", input, output),
         };
         require_shape(kernel, name, source.shape(), &want)?;
         require_shape(kernel, "weight", weight.shape(), &geometry.weight_shape(rank))?;
         if let Some(bias) = &bias {
-            require_shape(kernel, "bias", bias.shape(), &[groups * channels])?;
+            require_shape(kernel, "bias", bias.shape(), &[groups * self.problem.channels()])?;
         }
         let read: Vec<&TensorHandle> = [&source, &weight].into_iter().chain(&bias).collect();
         let sum = float_accumulator(self.client, kernel, &read)?;
-        let dtype = source.dtype;
-        let result = unwritten(self.client, shape.clone(), dtype);
-        let phased = transposed && axes.iter().any(|axis| axis.stride > 1);
+        let result = unwritten(self.client, shape, source.dtype);
+        if result.shape().contains(&0) {
+            return Ok(result);
+        }
         let inside = match transposed {
             true => axes.iter().all(Axis::outputs_inside),
             false => axes.iter().all(Axis::inputs_inside),
         };
-        let positions = axes.map(|axis| if transposed { axis.phased_inputs() } else { axis.output });
-        let tiles = groups * channels.div_ceil(tile.rows) * batch.div_ceil(tile.columns);
-        let (units, count, dim) = self.grid(positions.iter().product::<usize>() * tiles)?;
-        if units == 0 {
+        let pass = Activations {
+            source: view_data(source, groups),
+            weight: view_weight(weight, groups, transposed),
+            bias: bias.map(|bias| dense(self.client, bias)),
+            result,
+            sum,
+            inside,
+        };
+        match plan {
+            Plan::Tiled { tile, split: true } => self.tiled_parts(pass, tile),
+            Plan::Tiled { tile, split: false } => {
+                self.totals(pass, |pass, totals| self.tiled(pass, totals, tile, false))
+            }
+            Plan::Activations { tile } => self.totals(pass, |pass, totals| self.direct(pass, totals, tile)),
+            Plan::Weight { .. } | Plan::TiledWeight { .. } => unreachable!("refused"),
+        }
+    }
+
+    /// Has `write` walk all blocks of the chains, and rounds their totals, which between blocks are kept in the type they are
+    /// computed in.
+    fn totals(
+        &self,
+        pass: Activations,
+        write: impl FnOnce(Activations, TensorHandle) -> Result<(), KernelError>,
+    ) -> Result<TensorHandle, KernelError> {
+        let (result, sum) = (pass.result.clone(), pass.sum);
+        if self.problem.blocks() == 1 || result.dtype == sum {
+            write(pass, result.clone())?;
             return Ok(result);
         }
-        let source = view_data(source, groups);
-        let weight = view_weight(weight, groups, transposed);
-        let bias = bias.map(|bias| dense(self.client, bias));
+        let totals = unwritten(self.client, result.shape().to_vec(), sum);
+        write(pass, totals.clone())?;
+        parts::chain(self.client, self.problem.kernel, totals, 1, &result, true)?;
+        Ok(result)
+    }
+
+    /// A tile of results a unit.
+    fn direct(&self, pass: Activations, totals: TensorHandle, tile: UnitTile) -> Result<(), KernelError> {
+        let Activations { source, weight, bias, sum, inside, .. } = pass;
+        let Problem { geometry: Geometry { batch, groups, axes, .. }, .. } = *self.problem;
+        let tiles = groups * self.problem.channels().div_ceil(tile.rows) * batch.div_ceil(tile.columns);
+        let (units, count, dim) = self.grid(self.problem.positions() * tiles)?;
         let blocks = self.problem.blocks();
-        let variant = Variant { tile, phased, inside, single: blocks == 1 };
-        // Between blocks a total is kept in the type it is computed in.
-        let totals = match blocks == 1 || dtype == sum {
-            true => result.clone(),
-            false => unwritten(self.client, shape, sum),
-        };
-        for launch in plan::launches(blocks, source_channels) {
+        let dtypes = [source.dtype, sum, totals.dtype];
+        let variant = Variant { tile, phased: self.problem.phased(), inside, single: blocks == 1 };
+        for launch in plan::launches(blocks, self.problem.source_channels()) {
             let bias = bias.clone().map(|bias| bias.into_arg().into_buffer_arg());
             // SAFETY: a unit below `units` owns a position and a tile of channels and batch entries; it reads taps and
             // positions inside the operands, whose shapes are checked, and reads and writes its own elements of the
@@ -107,21 +152,118 @@ impl Launch<'_> {
                     bias.into(),
                     view_data(totals.clone(), groups).into_arg(),
                     BlocksLaunch::new(launch.start as u32, launch.end as u32),
-                    maps(axes, transposed),
+                    maps(axes, self.problem.pass == Pass::ToInput),
                     units,
                     variant,
-                    [dtype, sum, totals.dtype],
+                    dtypes,
                 );
             }
         }
-        if totals.dtype != dtype {
-            parts::chain(self.client, kernel, totals, 1, &result, true)?;
+        Ok(())
+    }
+
+    /// A tile of results a cube, of which each block of the chains gets cubes of its own.
+    fn tiled_parts(&self, mut pass: Activations, tile: CubeTile) -> Result<TensorHandle, KernelError> {
+        let Problem { kernel, geometry: Geometry { groups, .. }, .. } = *self.problem;
+        let (result, sum, bias) = (pass.result.clone(), pass.sum, pass.bias.take());
+        let (elements, count) = (result.shape().iter().product::<usize>(), self.problem.blocks());
+        let blocks = unwritten(self.client, vec![count, elements], sum);
+        // The kernel finds its part by itself.
+        let first = TensorHandle::new_contiguous(result.shape().clone(), blocks.handle.clone(), sum);
+        self.tiled(pass, first, tile, true)?;
+        device::require_units(self.client, kernel, grid::UNITS)?;
+        let (cubes, dim) = grid::grid(elements);
+        let channels = groups * self.problem.channels();
+        let positions = result.shape()[2..].iter().product::<usize>();
+        // SAFETY: a unit below `elements` reads one element of each part and of the bias, which has one a channel, and
+        // writes one of the result.
+        unsafe {
+            tiled_kernel::add_parts::launch_unchecked(
+                self.client,
+                cubes,
+                dim,
+                blocks.into_arg().into_buffer_arg(),
+                bias.map(|bias| bias.into_arg().into_buffer_arg()).into(),
+                result.clone().into_arg().into_buffer_arg(),
+                elements as u32,
+                count as u32,
+                channels as u32,
+                positions as u32,
+                [result.dtype, sum],
+            );
         }
         Ok(result)
     }
 
+    /// Packs the weight, then computes a tile of results a cube: all blocks of their chains, or each in a part of its own.
+    fn tiled(&self, pass: Activations, totals: TensorHandle, tile: CubeTile, split: bool) -> Result<(), KernelError> {
+        let Activations { source, weight, bias, sum, inside, .. } = pass;
+        let Problem { kernel, geometry, .. } = *self.problem;
+        let Geometry { groups, axes, .. } = geometry;
+        let sources = self.problem.source_channels();
+        device::require_units(self.client, kernel, tile.units())?;
+        device::require_shared_memory(self.client, kernel, tile.staged() * sum.size())?;
+        let packed = self.packed(&weight, sum)?;
+        let blocks = self.problem.blocks();
+        let variant = TiledVariant {
+            tile,
+            phased: self.problem.phased(),
+            inside,
+            whole: sources.is_multiple_of(CubeTile::DEPTH as usize),
+            single: split || blocks == 1,
+        };
+        let taps = axes.map(|axis| axis.taps as u32);
+        let cubes = tile.cubes(self.problem) * if split { blocks } else { 1 };
+        let dtypes = [source.dtype, sum, totals.dtype];
+        for first in (0..blocks).step_by(if split { blocks } else { 1 }) {
+            let bias = bias.clone().map(|bias| bias.into_arg().into_buffer_arg());
+            // SAFETY: columns, channels and terms are clamped to the operands, whose shapes are checked, and staged tiles are
+            // indexed below their sizes by construction; a cube below `cubes` reads and writes its own elements of the totals.
+            unsafe {
+                tiled_kernel::convolve_tiled::launch_unchecked(
+                    self.client,
+                    grid::cubes(cubes),
+                    CubeDim::new_1d(tile.units()),
+                    source.clone().into_arg(),
+                    packed.clone().into_arg().into_buffer_arg(),
+                    bias.into(),
+                    view_data(totals.clone(), groups).into_arg(),
+                    first as u32,
+                    SpatialLaunch::new(taps[0], taps[1], taps[2]),
+                    maps(axes, self.problem.pass == Pass::ToInput),
+                    cubes as u32,
+                    variant,
+                    dtypes,
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// A weight as [`tiled_kernel::convolve_tiled`] reads it.
+    fn packed(&self, weight: &TensorHandle, sum: ElemType) -> Result<TensorHandle, KernelError> {
+        device::require_units(self.client, self.problem.kernel, grid::UNITS)?;
+        let elements = self.problem.packed();
+        let packed = unwritten(self.client, vec![elements], sum);
+        let (cubes, dim) = grid::grid(elements);
+        // SAFETY: a unit below `elements` reads an element of the weight, at a channel clamped to it, and writes its own.
+        unsafe {
+            tiled_kernel::pack_weight::launch_unchecked(
+                self.client,
+                cubes,
+                dim,
+                weight.clone().into_arg(),
+                packed.clone().into_arg().into_buffer_arg(),
+                self.problem.channels().next_multiple_of(tiled_kernel::PACKED as usize) as u32,
+                elements as u32,
+                [weight.dtype, sum],
+            );
+        }
+        Ok(packed)
+    }
+
     /// The pass to the weight: rounds of `span` blocks.
-    fn weight(&self, operands: Operands, tile: UnitTile, span: usize) -> Result<TensorHandle, KernelError> {
+    fn weight(&self, operands: Operands, plan: Plan, span: usize) -> Result<TensorHandle, KernelError> {
         let Operands { source: input, other: gradient, bias } = operands;
         let Problem { kernel, rank, geometry, .. } = *self.problem;
         let Geometry { groups, inputs, outputs, axes, .. } = geometry;
@@ -134,9 +276,7 @@ impl Launch<'_> {
         let sum = float_accumulator(self.client, kernel, &[&input, &gradient])?;
         let result = unwritten(self.client, geometry.weight_shape(rank), dtype);
         let taps = axes.map(|axis| axis.taps);
-        let lanes =
-            groups * outputs.div_ceil(tile.rows) * inputs.div_ceil(tile.columns) * taps.iter().product::<usize>();
-        if lanes == 0 {
+        if result.shape().contains(&0) {
             return Ok(result);
         }
         let inside = axes.iter().all(Axis::inputs_inside);
@@ -152,24 +292,35 @@ impl Launch<'_> {
         for first in (0..blocks).step_by(span) {
             let of_round = span.min(blocks - first);
             let slot = usize::from(first > 0);
-            let (units, count, dim) = self.grid(of_round * lanes)?;
-            // SAFETY: a unit below `units` owns a tap and a tile of channels; it reads positions inside the operands,
-            // whose shapes are checked, and writes its own elements of the scratch memory.
-            unsafe {
-                weight_kernel::weight_gradient_blocks::launch_unchecked(
-                    self.client,
-                    count,
-                    dim,
-                    input.clone().into_arg(),
-                    gradient.clone().into_arg(),
-                    scratch.clone().into_arg(),
-                    maps(axes, false),
-                    RoundLaunch::new(first as u32, slot as u32),
-                    units,
-                    tile,
-                    inside,
-                    [dtype, sum, scratch.dtype],
-                );
+            let round = RoundLaunch::new(first as u32, slot as u32);
+            match plan {
+                Plan::TiledWeight { tile, .. } => {
+                    let dtypes = [dtype, sum, scratch.dtype];
+                    self.weight_tiled(&input, &gradient, &scratch, round, tile, of_round, dtypes)?;
+                }
+                Plan::Weight { tile, .. } => {
+                    let lanes = groups * outputs.div_ceil(tile.rows) * inputs.div_ceil(tile.columns);
+                    let (units, count, dim) = self.grid(of_round * lanes * taps.iter().product::<usize>())?;
+                    // SAFETY: a unit below `units` owns a tap and a tile of channels; it reads positions inside the
+                    // operands, whose shapes are checked, and writes its own elements of the scratch memory.
+                    unsafe {
+                        weight_kernel::weight_gradient_blocks::launch_unchecked(
+                            self.client,
+                            count,
+                            dim,
+                            input.clone().into_arg(),
+                            gradient.clone().into_arg(),
+                            scratch.clone().into_arg(),
+                            maps(axes, false),
+                            round,
+                            units,
+                            tile,
+                            inside,
+                            [dtype, sum, scratch.dtype],
+                        );
+                    }
+                }
+                _ => unreachable!("refused"),
             }
             if blocks > 1 {
                 let last = first + of_round == blocks;
@@ -177,6 +328,45 @@ impl Launch<'_> {
             }
         }
         Ok(result)
+    }
+
+    /// A round of `of_round` blocks from shared memory.
+    #[allow(clippy::too_many_arguments, reason = "what the caller has prepared for any plan")]
+    fn weight_tiled(
+        &self,
+        input: &TensorHandle,
+        gradient: &TensorHandle,
+        scratch: &TensorHandle,
+        round: RoundLaunch,
+        tile: CubeTile,
+        of_round: usize,
+        dtypes: [ElemType; 3],
+    ) -> Result<(), KernelError> {
+        let Problem { kernel, geometry: Geometry { inputs, outputs, axes, .. }, .. } = *self.problem;
+        device::require_units(self.client, kernel, tile.units())?;
+        device::require_shared_memory(self.client, kernel, tile.staged() * dtypes[1].size())?;
+        let [rows, columns] = tile.extent();
+        let cubes = of_round * tile.weight_cubes(self.problem);
+        // SAFETY: channels and positions are clamped to the operands, whose shapes are checked, and staged tiles are indexed
+        // below their sizes by construction; a cube below `cubes` writes its own elements of the scratch memory.
+        unsafe {
+            tiled_weight_kernel::weight_gradient_tiled::launch_unchecked(
+                self.client,
+                grid::cubes(cubes),
+                CubeDim::new_1d(tile.units()),
+                input.clone().into_arg(),
+                gradient.clone().into_arg(),
+                scratch.clone().into_arg(),
+                maps(axes, false),
+                round,
+                cubes as u32,
+                tile,
+                axes.iter().all(Axis::inputs_inside),
+                outputs.is_multiple_of(rows) && inputs.is_multiple_of(columns),
+                dtypes,
+            );
+        }
+        Ok(())
     }
 
     fn cube_units(&self) -> u32 {

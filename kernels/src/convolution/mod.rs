@@ -38,26 +38,35 @@
 //!
 //! # Cost
 //!
-//! The direct number of multiply-adds, those with padding included, and those of a tile beyond the last channel, or batch
-//! entry: by the tile that is chosen less than twice as many along each of the two, hence less than four times. An input
-//! gradient with a stride also computes positions beyond the last one of a phase, less than twice as many along each axis.
-//! Operands are read through their strides, and not copied, but for a bias that is not dense.
+//! The direct number of multiply-adds, those with padding included, and those of a tile beyond the last channel, batch
+//! entry or position: by the tile that is chosen at most twice as many along each of the two, hence at most four times. An
+//! input gradient with a stride also computes positions beyond the last one of a phase, less than twice as many along each
+//! axis.
+//!
+//! Where both sides have 16 channels and more, a GPU multiplies from shared memory (implicit GEMM): a cube stages 16 terms of
+//! its channels and of its columns, and a unit computes 8 x 8 or 4 x 4 results of them. Its weights are a copy whose target
+//! channels are contiguous, made by a launch before. Otherwise operands are read through their strides, and not copied, but
+//! for a bias that is not dense.
 //!
 //! A forward pass or input gradient takes one launch for every 19 to 58 blocks of a chain, by the number of channels
-//! ([`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS)). Of several blocks the totals of half types are kept in `f32`, in as
-//! many elements as the result has, and one more launch rounds them. A weight gradient of several blocks takes two launches
-//! for each round of blocks that are computed side by side. Their totals take at most 2^20 elements of scratch memory, or
-//! one per weight if that is more, and the running totals one per weight.
+//! ([`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS)), or from shared memory one for every block. Of several blocks the totals of half types are kept in `f32`, in as
+//! many elements as the result has, and one more launch rounds them. Where results are few for a GPU each block gets cubes
+//! of its own, and as many sums of an element as it has blocks, at most 2^24 in all, are kept until one more launch adds
+//! them. A weight gradient of several blocks takes two launches for each round of blocks that are computed side by side. Their
+//! totals take at most 2^20 elements of scratch memory, from shared memory 2^24, or one per weight if that is more, and the
+//! running totals one per weight.
 
 mod kernel;
 mod launch;
 pub mod plan;
 pub mod reference;
 mod shape;
+mod tiled_kernel;
+mod tiled_weight_kernel;
 mod weight_kernel;
 
 pub use launch::{Operands, run_pass};
-pub use plan::{Pass, Plan, Problem, UnitTile};
+pub use plan::{CubeTile, Pass, Plan, Problem, UnitTile};
 pub use shape::{Axis, ConvolutionParams, Geometry, TransposedParams};
 
 use crate::KernelError;

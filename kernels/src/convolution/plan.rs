@@ -1,8 +1,9 @@
 //! Launch geometry. Nothing here can change a result: see the contract in [`super`].
 
 use super::shape::{Axis, Geometry};
+use super::tiled_kernel::PACKED;
 use crate::device::Machine;
-use crate::grid::{MAX_ITERATIONS, cubes};
+use crate::grid::{MAX_CUBES_PER_AXIS, MAX_ITERATIONS, cubes};
 use crate::order::BLOCK;
 use cubecl::prelude::*;
 use std::ops::Range;
@@ -40,6 +41,39 @@ pub struct Problem {
 }
 
 impl Problem {
+    /// Channels of a group that a pass between activations computes.
+    pub(super) fn channels(&self) -> usize {
+        if self.pass == Pass::ToInput { self.geometry.inputs } else { self.geometry.outputs }
+    }
+
+    /// Channels of a group that it reads.
+    pub(super) fn source_channels(&self) -> usize {
+        if self.pass == Pass::ToInput { self.geometry.outputs } else { self.geometry.inputs }
+    }
+
+    /// Whether target positions meet other taps by their phase.
+    pub(super) fn phased(&self) -> bool {
+        self.pass == Pass::ToInput && self.geometry.axes.iter().any(|axis| axis.stride > 1)
+    }
+
+    /// Phases of its target positions.
+    fn phases(&self) -> usize {
+        let phases = |axis: &Axis| axis.stride.min(axis.input).max(1);
+        if self.phased() { self.geometry.axes.iter().map(phases).product() } else { 1 }
+    }
+
+    /// Positions that it computes, those beyond the last one of a phase included.
+    pub(super) fn positions(&self) -> usize {
+        let positions = |axis: &Axis| if self.pass == Pass::ToInput { axis.phased_inputs() } else { axis.output };
+        self.geometry.axes.iter().map(positions).product()
+    }
+
+    /// Elements of a [packed](super::tiled_kernel::pack_weight) weight.
+    pub(super) fn packed(&self) -> usize {
+        let taps = self.geometry.axes.iter().map(|axis| axis.taps).product::<usize>();
+        self.geometry.groups * taps * self.source_channels() * self.channels().next_multiple_of(PACKED as usize)
+    }
+
     /// Blocks in the longest chain of the pass; an empty chain is one empty block.
     pub fn blocks(&self) -> usize {
         let g = &self.geometry;
@@ -81,6 +115,67 @@ impl UnitTile {
     ];
 }
 
+/// The tile of results one cube computes from shared memory: a unit owns `4 vectors x 4 vectors` of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CubeTile {
+    /// Units along the channels.
+    pub side_rows: u32,
+    /// Units along the columns: positions of batch entries.
+    pub side_columns: u32,
+    /// Blocks of 4 results of a unit along each edge.
+    pub vectors: u32,
+}
+
+impl CubeTile {
+    /// Steps of a chain that are staged at a time.
+    pub const DEPTH: u32 = 16;
+
+    /// Every tile, the larger ones first: 64 channels by 128 columns, 32 by 64, 32 by 32.
+    pub const ALL: [Self; 3] = [
+        Self { side_rows: 8, side_columns: 16, vectors: 2 },
+        Self { side_rows: 8, side_columns: 16, vectors: 1 },
+        Self { side_rows: 8, side_columns: 8, vectors: 1 },
+    ];
+
+    /// Every tile of a weight gradient, output channels by input channels: 64 by 64, 32 by 32.
+    pub const WEIGHT: [Self; 2] =
+        [Self { side_rows: 8, side_columns: 8, vectors: 2 }, Self { side_rows: 8, side_columns: 8, vectors: 1 }];
+
+    /// Units of a cube.
+    pub(super) fn units(self) -> u32 {
+        self.side_rows * self.side_columns
+    }
+
+    /// Channels and columns of a cube.
+    pub fn extent(self) -> [usize; 2] {
+        [self.side_rows, self.side_columns].map(|side| (side * self.vectors * 4) as usize)
+    }
+
+    /// Elements that a cube keeps in shared memory; in a weight gradient each stage has a slot of four more for each operand.
+    pub(super) fn staged(self) -> usize {
+        let [rows, columns] = self.extent();
+        (rows + 4 + columns + 4) * Self::DEPTH as usize
+    }
+
+    /// Cubes that cover the results of a pass between activations.
+    pub(super) fn cubes(self, problem: &Problem) -> usize {
+        let [rows, columns] = self.extent();
+        let phases = problem.phases();
+        let of_phase = problem.geometry.batch * (problem.positions() / phases);
+        problem.geometry.groups * phases * problem.channels().div_ceil(rows) * of_phase.div_ceil(columns)
+    }
+
+    /// Cubes that cover a block of a weight gradient.
+    pub(super) fn weight_cubes(self, problem: &Problem) -> usize {
+        let [rows, columns] = self.extent();
+        let Geometry { groups, inputs, outputs, axes, .. } = problem.geometry;
+        groups
+            * outputs.div_ceil(rows)
+            * inputs.div_ceil(columns)
+            * axes.iter().map(|axis| axis.taps).product::<usize>()
+    }
+}
+
 /// A launch. Any tile covers any pass: what hangs over an edge is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Plan {
@@ -88,6 +183,15 @@ pub enum Plan {
     Activations {
         /// The results of one unit.
         tile: UnitTile,
+    },
+    /// [`Pass::ToOutput`] and [`Pass::ToInput`], over one or more terms: a packed copy of the weight, and both operands staged
+    /// in shared memory.
+    Tiled {
+        /// The results of one cube.
+        tile: CubeTile,
+        /// Whether each block of the chains gets cubes of its own, and a second kernel adds their results: `2 ..=
+        /// `[`MAX_PARTS`] blocks, and not in an input gradient with a stride, whose chains have other numbers of blocks.
+        split: bool,
     },
     /// [`Pass::ToWeight`]: a unit computes one block of its chains. The blocks of a round lie side by side in scratch
     /// memory, and a second kernel adds them to the totals before the next round.
@@ -97,36 +201,71 @@ pub enum Plan {
         /// Blocks of a round, `1 ..= min(blocks, MAX_SPAN)`.
         span: usize,
     },
+    /// [`Pass::ToWeight`]: the same rounds, both operands staged in shared memory.
+    TiledWeight {
+        /// The results of one cube, of [`CubeTile::WEIGHT`].
+        tile: CubeTile,
+        /// Blocks of a round, `1 ..= min(blocks, MAX_SPAN)`.
+        span: usize,
+    },
 }
 
 /// Most blocks of a round: a unit of the kernel that adds them loops over them all, after the total.
 pub const MAX_SPAN: usize = MAX_ITERATIONS - 1;
 
+/// Most blocks of a chain that are split: a unit of the kernel that adds them reads them all.
+pub const MAX_PARTS: usize = MAX_ITERATIONS;
+
+/// Most cubes of a launch.
+const MAX_CUBES: usize = MAX_CUBES_PER_AXIS as usize * (1 << 15);
+
 /// Elements of scratch memory that a round fills if weights are few: 4 MiB of f32.
 const SCRATCH: usize = 1 << 20;
+
+/// The same, where cubes compute them: 64 MiB of f32.
+const TILED_SCRATCH: usize = 1 << 24;
 
 impl Plan {
     /// Every tile, and for a weight gradient each of them with rounds of one block, of two, and of all that fit.
     pub fn candidates(problem: &Problem) -> Vec<Self> {
-        let mut spans = vec![1, 2, widest_span(problem)];
-        spans.retain(|&span| span <= widest_span(problem));
-        spans.dedup();
+        let spans = |scratch| {
+            let widest = widest_span(problem, scratch);
+            let mut spans = vec![1, 2, widest];
+            spans.retain(|&span| span <= widest);
+            spans.dedup();
+            spans
+        };
         let plans = |tile| match problem.pass {
             Pass::ToOutput | Pass::ToInput => vec![Self::Activations { tile }],
-            Pass::ToWeight => spans.iter().map(|&span| Self::Weight { tile, span }).collect(),
+            Pass::ToWeight => spans(SCRATCH).into_iter().map(|span| Self::Weight { tile, span }).collect(),
         };
-        UnitTile::ALL.into_iter().flat_map(plans).collect()
+        let tiled = CubeTile::ALL.into_iter().flat_map(|tile| [false, true].map(|split| Self::Tiled { tile, split }));
+        let of_tile = |tile| spans(TILED_SCRATCH).into_iter().map(move |span| Self::TiledWeight { tile, span });
+        let tiled = tiled.chain(CubeTile::WEIGHT.into_iter().flat_map(of_tile));
+        let tiled = tiled.filter(|plan| plan.refuses(problem).is_none());
+        UnitTile::ALL.into_iter().flat_map(plans).chain(tiled).collect()
     }
 
     /// Why this plan does not apply to `problem`, if it does not.
     pub fn refuses(&self, problem: &Problem) -> Option<String> {
         let applies = match (*self, problem.pass) {
             (Self::Activations { tile }, Pass::ToOutput | Pass::ToInput) => UnitTile::ALL.contains(&tile),
-            (Self::Weight { tile, span }, Pass::ToWeight) => {
-                let scratch = (span + 1).checked_mul(problem.geometry.weights());
-                UnitTile::ALL.contains(&tile)
-                    && (1..=problem.blocks().min(MAX_SPAN)).contains(&span)
-                    && scratch.is_some_and(|elements| elements < u32::MAX as usize)
+            (Self::Tiled { tile, split }, Pass::ToOutput | Pass::ToInput) => {
+                let parts = if split { problem.blocks() } else { 1 };
+                let results =
+                    problem.geometry.batch * problem.geometry.groups * problem.channels() * problem.positions();
+                CubeTile::ALL.contains(&tile)
+                    && problem.source_channels() > 0
+                    && (!split || (2..=MAX_PARTS).contains(&parts) && !problem.phased())
+                    && parts.saturating_mul(results) < u32::MAX as usize / 2
+                    && problem.packed() < u32::MAX as usize
+                    && parts.saturating_mul(tile.cubes(problem)) <= MAX_CUBES
+            }
+            (Self::Weight { tile, span }, Pass::ToWeight) => UnitTile::ALL.contains(&tile) && spans(problem, span),
+            (Self::TiledWeight { tile, span }, Pass::ToWeight) => {
+                CubeTile::WEIGHT.contains(&tile)
+                    && spans(problem, span)
+                    && span.saturating_mul(tile.weight_cubes(problem)) <= MAX_CUBES
             }
             _ => false,
         };
@@ -134,24 +273,74 @@ impl Plan {
     }
 }
 
+/// Whether a round of a weight gradient can have `span` blocks.
+fn spans(problem: &Problem, span: usize) -> bool {
+    let scratch = (span + 1).checked_mul(problem.geometry.weights());
+    (1..=problem.blocks().min(MAX_SPAN)).contains(&span) && scratch.is_some_and(|sums| sums < u32::MAX as usize)
+}
+
 /// Chooses a launch.
 pub fn plan(problem: &Problem, machine: Machine) -> Plan {
     let g = &problem.geometry;
     let extent = |of: fn(&Axis) -> usize| g.groups * g.axes.iter().map(of).product::<usize>();
     let tile = |rows, columns, steps, lanes| tile(rows, columns, steps, lanes, machine);
+    if machine == Machine::Gpu
+        && let Some(tiled) = if problem.pass == Pass::ToWeight { tiled_weight(problem) } else { tiled(problem) }
+    {
+        return tiled;
+    }
     match problem.pass {
         Pass::ToOutput => Plan::Activations { tile: tile(g.outputs, g.batch, g.inputs, extent(|axis| axis.output)) },
         Pass::ToInput => Plan::Activations { tile: tile(g.inputs, g.batch, g.outputs, extent(|axis| axis.input)) },
         Pass::ToWeight => {
-            let span = widest_span(problem);
+            let span = widest_span(problem, SCRATCH);
             Plan::Weight { tile: tile(g.outputs, g.inputs, BLOCK, span * extent(|axis| axis.taps)), span }
         }
     }
 }
 
-/// The most blocks of a round that [`SCRATCH`] holds.
-fn widest_span(problem: &Problem) -> usize {
-    (SCRATCH / problem.geometry.weights().max(1)).clamp(1, problem.blocks().min(MAX_SPAN))
+/// The plan from shared memory for a GPU, where channels on both sides are enough to fill a tile and a stage of it.
+fn tiled(problem: &Problem) -> Option<Plan> {
+    let columns = problem.geometry.batch * problem.positions() / problem.phases();
+    let pays = problem.channels() >= 16 && problem.source_channels() >= CubeTile::DEPTH as usize && columns >= 16;
+    if !pays {
+        return None;
+    }
+    // Cubes that keep a GPU busy.
+    let enough = 256;
+    let results = problem.geometry.batch * problem.geometry.groups * problem.channels() * problem.positions();
+    // Beyond this much scratch memory, 64 MiB of f32, results are many enough.
+    let splits = |split: bool| !split || problem.blocks() * results <= 1 << 24;
+    let applies =
+        |&(tile, split): &(CubeTile, bool)| splits(split) && Plan::Tiled { tile, split }.refuses(problem).is_none();
+    let fills = |&(tile, split): &(CubeTile, bool)| {
+        let [rows, _] = tile.extent();
+        let parts = if split { problem.blocks() } else { 1 };
+        (rows == 32 || problem.channels() > 32) && parts * tile.cubes(problem) >= enough
+    };
+    let all = CubeTile::ALL.into_iter().flat_map(|tile| [(tile, false), (tile, true)]);
+    let smallest = [true, false].map(|split| (CubeTile::ALL[2], split));
+    let chosen = all.filter(applies).find(fills).or_else(|| smallest.into_iter().find(applies));
+    chosen.map(|(tile, split)| Plan::Tiled { tile, split })
+}
+
+/// The plan of a weight gradient from shared memory for a GPU, where channels on both sides fill half a tile.
+fn tiled_weight(problem: &Problem) -> Option<Plan> {
+    let Geometry { inputs, outputs, .. } = problem.geometry;
+    if inputs < 16 || outputs < 16 {
+        return None;
+    }
+    let span = widest_span(problem, TILED_SCRATCH);
+    let [large, small] = CubeTile::WEIGHT;
+    // From which on a GPU has enough of the larger cubes.
+    let fills = inputs > 32 && outputs > 32 && span * large.weight_cubes(problem) >= 512;
+    let plan = Plan::TiledWeight { tile: if fills { large } else { small }, span };
+    plan.refuses(problem).is_none().then_some(plan)
+}
+
+/// The most blocks of a round that `scratch` elements hold.
+fn widest_span(problem: &Problem, scratch: usize) -> usize {
+    (scratch / problem.geometry.weights().max(1)).clamp(1, problem.blocks().min(MAX_SPAN))
 }
 
 /// At least this many steps: a wide tile.
@@ -205,6 +394,10 @@ pub(super) fn launches(blocks: usize, channels: usize) -> impl Iterator<Item = R
     let most = MAX_ITERATIONS / (BLOCK + 2 * taps + 2);
     (0..blocks).step_by(most).map(move |first| first..blocks.min(first + most))
 }
+
+// A launch from shared memory computes one block: a tap is an iteration, a chunk of its terms one and two ends of loops more,
+// and each of their terms is at most one.
+const _: () = assert!(6 * BLOCK <= MAX_ITERATIONS);
 
 // A block whose terms lie in rows touches at most one row for each of its terms. A row of a weight gradient is an
 // iteration, one more for each of its terms, and one to leave their loop.

@@ -269,8 +269,12 @@ pub fn place_gradients<E: Float, A: Float>(
     mask_gradient[unit as usize] = E::cast_from(by_mask);
 }
 
-/// One unit an element of `values[batch, groups, taps, positions, channels of a group]`: the term of one corner of its
-/// point in the image's gradient. That of the first channel also writes the corner's pixel to `keys[batch, groups,
+/// Neighbouring sources in units that follow each other, before the next channel: with four bytes each they fill the 32 bytes
+/// that a GPU reads at a time of a channel, where one source's channels lie apart.
+pub(super) const CONTRIBUTION_SOURCES: u32 = 8;
+
+/// One unit an element of `values[batch, groups, taps, positions, channels of a group]`, a source each but for the channels:
+/// the term of one corner of its point in the image's gradient. That of the first channel also writes the corner's pixel to `keys[batch, groups,
 /// taps, positions]`, or the number of pixels for none.
 #[cube(launch_unchecked)]
 pub fn contributions<E: Float, A: Float>(
@@ -280,17 +284,19 @@ pub fn contributions<E: Float, A: Float>(
     keys: &mut [u32],
     values: &mut [A],
     sizes: Sizes,
-    units: u32,
+    sources: u32,
     #[comptime] below: bool,
     #[comptime] beside: bool,
     #[define(E, A)] _dtypes: [ElemType; 2],
 ) {
     let unit = ABSOLUTE_POS as u32;
-    if unit >= units {
+    let slot = unit / CONTRIBUTION_SOURCES;
+    let few = slot / sizes.group_channels;
+    let channel = slot - few * sizes.group_channels;
+    let at = few * CONTRIBUTION_SOURCES + unit % CONTRIBUTION_SOURCES;
+    if at >= sources {
         terminate!();
     }
-    let at = unit / sizes.group_channels;
-    let channel = unit - at * sizes.group_channels;
     let line = sizes.taps * sizes.area;
     let group = at / line;
     let source = Source::numbered(at, &sizes);
@@ -308,7 +314,7 @@ pub fn contributions<E: Float, A: Float>(
         ComptimeOption::None => weight,
     };
     let gradient = column_gradient[((group * sizes.group_channels + channel) * line + (at - group * line)) as usize];
-    values[unit as usize] = multiply_rounded::<A>(weight, A::cast_from(gradient));
+    values[(at * sizes.group_channels + channel) as usize] = multiply_rounded::<A>(weight, A::cast_from(gradient));
     if channel == 0 {
         let image = sizes.height * sizes.width;
         let pixel = row as u32 * sizes.width + column as u32;

@@ -215,11 +215,11 @@ impl<'a> Pass<'a> {
         let shape = vec![lines, sources / lines.max(1), group_channels];
         let keys = unwritten(self.client, shape[..2].to_vec(), U32);
         let values = unwritten(self.client, shape, self.accumulator);
-        let units = sources * group_channels;
-        if units > 0 {
-            let (count, dim) = grid(units);
-            // SAFETY: a unit below `units` owns an element of the values and one in as many channels one of the keys;
-            // it reads one element each of the checked offsets, masks and column gradients.
+        if sources * group_channels > 0 {
+            let few = kernel::CONTRIBUTION_SOURCES as usize;
+            let (count, dim) = grid(sources.next_multiple_of(few) * group_channels);
+            // SAFETY: a unit whose source is below `sources` owns an element of the values, and one in as many channels one
+            // of the keys; it reads one element each of the checked offsets, masks and column gradients.
             unsafe {
                 kernel::contributions::launch_unchecked(
                     self.client,
@@ -231,7 +231,7 @@ impl<'a> Pass<'a> {
                     keys.clone().into_arg().into_buffer_arg(),
                     values.clone().into_arg().into_buffer_arg(),
                     self.sizes(),
-                    units as u32,
+                    sources as u32,
                     below,
                     beside,
                     [self.dtype, self.accumulator],

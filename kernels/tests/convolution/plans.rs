@@ -48,6 +48,9 @@ fn every_plan_gives_the_bits_of_the_reference() {
     check(blocked);
     // More than one tile of 16 along both.
     check(Case::new(&[17, 9, 11], &[18, 9, 3], uniform::<1>(1, (1, 1), 1, 1)));
+    // Whole stages of 16 channels, over more than one tile of channels and columns, in one block and in several.
+    check(Case::new(&[5, 16, 6, 7], &[80, 16, 3, 3], uniform::<2>(1, (1, 1), 1, 1)));
+    check(Case::new(&[3, 160, 5, 5], &[192, 80, 3, 3], uniform::<2>(2, (1, 1), 1, 2)));
     check(Case::new(&[3, 5, 700], &[6, 5, 4], uniform::<1>(2, (3, 1), 3, 1)));
     check(Case::new(&[5, 6, 5, 4, 6], &[10, 3, 2, 3, 2], uniform::<3>(2, (1, 0), 1, 2)));
     check(Case::new(&[5, 70_001, 2], &[5, 70_001, 2], uniform::<1>(1, (0, 1), 1, 1)));
@@ -107,18 +110,19 @@ fn plans_are_pinned() {
             };
             [Machine::Software, Machine::Gpu].map(|machine| match plan::plan(&problem, machine) {
                 Plan::Activations { tile } | Plan::Weight { tile, .. } => (tile.rows, tile.columns),
+                Plan::Tiled { tile, .. } | Plan::TiledWeight { tile, .. } => tile.extent().into(),
             })
         })
     };
     // examples/digits_convnet.
     assert_eq!(tiles(&[64, 1, 8, 8], &[32, 1, 3, 3], 1), [[(8, 4); 2], [(1, 8), (1, 4)], [(8, 1); 2]]);
-    let wide = [(16, 16), (8, 4)];
+    let wide = [(16, 16), (32, 32)];
     assert_eq!(tiles(&[64, 32, 4, 4], &[64, 32, 3, 3], 1), [wide; 3]);
     // 24 would be padded to 32.
-    let wide = [(8, 8), (8, 4)];
+    let wide = [(8, 8), (32, 32)];
     assert_eq!(tiles(&[24, 24, 9, 9], &[24, 24, 3, 3], 1), [wide; 3]);
     // A layer that fills a GPU.
-    let wide = [(16, 16), (8, 8)];
+    let wide = [(16, 16), (64, 128)];
     assert_eq!(tiles(&[64, 64, 56, 56], &[64, 64, 3, 3], 1)[..2], [wide; 2]);
     // Each channel by itself.
     assert_eq!(tiles(&[16, 32, 28, 28], &[32, 1, 3, 3], 32)[..2], [[(1, 8); 2]; 2]);
