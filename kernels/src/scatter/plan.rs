@@ -173,7 +173,7 @@ pub fn plan(problem: &Problem, machine: Machine) -> Plan {
     // The totals are at most as many as the values, which are read once; a sort costs several times that.
     let few_totals = problem.blocks() * rows <= positions && problem.blocks() * problem.columns() >= many;
     let (keys, destinations) = problem.keys();
-    let segmented = Plan::Segmented(radix_sort::plan::plan(destinations, keys));
+    let segmented = Plan::Segmented(radix_sort::plan::plan(destinations, keys, machine));
     let by_cost = if positions <= MOST_READ && reads <= FEW_READS {
         [Plan::BruteForce, Plan::Privatised, segmented]
     } else if few_totals {

@@ -75,7 +75,8 @@ fn planned_updates_are_taken() {
 #[test]
 fn plans_are_pinned() {
     use Machine::{Gpu, Software};
-    let segmented = |plan: Plan| matches!(plan, Plan::Segmented(radix_sort::Plan::Radix(_)));
+    let segmented =
+        |plan: Plan| matches!(plan, Plan::Segmented(radix_sort::Plan::Radix(_) | radix_sort::Plan::Tiles(_)));
     for machine in [Gpu, Software] {
         // The gradient of one element a row of classes.
         assert_eq!(plan(&sums(128, 10, 1, 1), machine), Plan::BruteForce);
