@@ -5,6 +5,7 @@ use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::coarsening;
 use burn_deterministic_kernels::convolution::{self, ConvolutionParams, Pass, UnitTile};
 use burn_deterministic_kernels::deform_convolution::{self, DeformParams};
+use burn_deterministic_kernels::device::Machine;
 use burn_deterministic_kernels::elementwise::{Instruction, Operands, Program, Unary, Value};
 use burn_deterministic_kernels::grid_sample::{self, Filter, Padding, SampleParams};
 use burn_deterministic_kernels::interpolation::{self, weights};
@@ -214,5 +215,7 @@ fn where_no_plan_applies_that_is_the_error() {
         let named = matches!(&error, Some(KernelError::Plan { kernel, .. }) if *kernel == family);
         assert!(named, "{family}: {error:?}, want `Plan`");
     }
-    assert!(radix_sort::plan::plan(1, sorted).refuses(1, sorted).is_some(), "a radix sort takes so many");
+    for machine in [Machine::Gpu, Machine::Software] {
+        assert!(radix_sort::plan::plan(1, sorted, machine).refuses(1, sorted).is_some(), "a radix sort takes so many");
+    }
 }

@@ -94,6 +94,7 @@ fn plans([outer, length, inner]: [usize; 3], kept: usize, bits: u32, two_words: 
     let is_fast = |plan: &Plan| match plan {
         Plan::Rank => length <= 3000,
         Plan::Radix(radix) => radix.digit_bits > 1 || elements <= 3000,
+        Plan::Tiles(tiles) => tiles.digit_bits > 1 || elements <= 3000,
         Plan::Select(_) => true,
     };
     Plan::candidates(&problem).into_iter().filter(is_fast).collect()

@@ -9,17 +9,27 @@
 //! keys by digit, scan the counters exclusively in the order `[digit, chunk]` (two launches), and place each chunk's keys at
 //! the counters' positions. Few keys are sorted by enumeration instead (Knuth, 5.2).
 //!
+//! On GPUs a chunk is a tile of 2048 keys, and a cube sorts it by the digit in shared memory (Satish, Harris and Garland,
+//! "Designing efficient sorting algorithms for manycore GPUs", 2009). Keys of one digit are then adjacent in their tile, so
+//! that neighbouring units move them to neighbouring places. A pass has three launches: sort each tile, and count its
+//! digits; scan each digit's counters over the tiles; move the tiles' keys.
+//!
 //! # Cost
 //!
-//! `n` keys of `b` bits by digits of `d` bits: `ceil(b / d)` passes of four launches, 16 bytes of scratch a key.
+//! `n` keys of `b` bits by digits of `d` bits: `ceil(b / d)` passes of four launches, or of three with tiles; 16 bytes of
+//! scratch a key, and a byte more with tiles.
 
 mod kernel;
+mod keys;
 pub mod plan;
+mod tile;
+mod tiles;
 
-pub use plan::{Plan, Radix};
+pub(crate) use keys::{Keys, Sorted};
+pub use plan::{Plan, Radix, Tiles};
+pub(crate) use tile::{Stage, UNITS as SORT_UNITS};
 
 use crate::buffer::{words, words_arg};
-use crate::dtype::U32;
 use crate::grid::{cubes, grid};
 use cubecl::prelude::*;
 use cubecl::server::Handle;
@@ -27,41 +37,6 @@ use plan::{padded_chunks, scan_block};
 
 /// Units in a cube of the kernels in which a unit loops over a chunk: few, so that the few chunks spread over the cores.
 const CHUNK_UNITS: u32 = 32;
-
-/// One key for each of `n` positions: integers that came from a caller, or u32 words. One outside `0..rows` counts as `rows`.
-pub(crate) struct Keys {
-    pub(crate) handle: Handle,
-    /// Elements from one position's key to the next.
-    pub(crate) stride: u32,
-    pub(crate) dtype: ElemType,
-}
-
-impl Keys {
-    /// Dense u32 words.
-    pub(crate) fn words(handle: Handle) -> Self {
-        Self { handle, stride: 1, dtype: U32 }
-    }
-
-    /// Neighbouring keys that a unit reads at once, in chunks of `chunk`.
-    fn width(&self, length: usize, chunk: usize) -> usize {
-        let in_vectors =
-            self.stride == 1 && self.dtype.size() == 4 && length.is_multiple_of(4) && chunk.is_multiple_of(4);
-        if in_vectors { 4 } else { 1 }
-    }
-
-    fn arg(&self, length: usize) -> BufferArg {
-        // SAFETY: the handle holds a key for each position at this stride; kernels address no others.
-        unsafe { BufferArg::from_raw_parts(self.handle.clone(), length) }
-    }
-}
-
-/// `n` keys in ascending order.
-pub(crate) struct Sorted {
-    /// `[n]` u32: the keys, `rows` for those that were outside `0..rows`.
-    pub(crate) keys: Handle,
-    /// `[n]` u32: the position that each key had; ascending among equal keys.
-    pub(crate) positions: Handle,
-}
 
 /// Sorts `length` keys in `0..=rows` by `plan`, which [takes them](Plan::refuses). With `positions`, key `p` is that of
 /// `positions[p]`, and equal keys keep the order they have: sorts by several words chain so, the lowest word first.
@@ -78,6 +53,7 @@ pub(crate) fn sort(
             assert!(positions.is_none(), "only keys in their own positions are ranked");
             return rank(client, &keys, rows, length);
         }
+        Plan::Tiles(plan) => return tiles::sort(client, keys, positions, rows, length, plan),
         Plan::Radix(radix) => radix,
     };
     let given = positions.is_some();
@@ -142,6 +118,11 @@ pub(crate) fn sort(
         from = (to.positions, Keys::words(to.keys));
     }
     Sorted { keys: from.1.handle, positions: from.0 }
+}
+
+/// Rounds of [`Stage::sort`] by which it sorts words of a key in `0..=rows`.
+pub(crate) fn sort_rounds(rows: usize) -> u32 {
+    plan::key_bits(rows).div_ceil(tile::ROUND_BITS)
 }
 
 /// The CSR row offsets of sorted keys: `[rows + 1]` u32, the keys equal to `r` being those at `offsets[r] ..

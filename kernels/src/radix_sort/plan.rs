@@ -1,5 +1,7 @@
 //! How keys are sorted; every plan gives the same result.
 
+use super::tile::{MOST_WORDS, UNITS};
+use crate::device::Machine;
 use crate::grid::MAX_ITERATIONS;
 
 /// Most keys that are ranked: each is compared with all others.
@@ -7,6 +9,12 @@ const MOST_RANKED: usize = 2048;
 
 /// Most bits of one radix digit.
 const MOST_DIGIT_BITS: u32 = 10;
+
+/// Keys that a cube sorts at once.
+pub(super) const TILE: usize = (UNITS * MOST_WORDS) as usize;
+
+/// Most bits of a digit of tiles: a unit of the cube looks after each of its values.
+const MOST_TILE_BITS: u32 = UNITS.ilog2();
 
 /// Words in a cache line.
 const LINE_WORDS: usize = 16;
@@ -16,8 +24,10 @@ const LINE_WORDS: usize = 16;
 pub enum Plan {
     /// Enumeration sort: the rank of a key is the number of keys that come before it. One launch, `n^2` comparisons.
     Rank,
-    /// Least-significant-digit radix sort. Four launches a pass.
+    /// Least-significant-digit radix sort by units that each have a chunk of the keys. Four launches a pass.
     Radix(Radix),
+    /// Least-significant-digit radix sort by cubes that each sort a tile of the keys in shared memory. Three launches a pass.
+    Tiles(Tiles),
 }
 
 impl Plan {
@@ -26,8 +36,10 @@ impl Plan {
         let radix = Radix::new(rows, keys);
         // Other digits and other chunks, as edges.
         let by_bit = Radix { passes: key_bits(rows), digit_bits: 1, chunk: 7 };
-        let all = [Self::Rank, Self::Radix(radix), Self::Radix(by_bit)];
-        all.into_iter().filter(|plan| plan.refuses(rows, keys).is_none()).collect()
+        let tiles_by_bit = Tiles { passes: key_bits(rows), digit_bits: 1 };
+        let tiles = [Tiles::new(rows), tiles_by_bit].map(Self::Tiles);
+        let all = [Self::Rank, Self::Radix(radix), Self::Radix(by_bit)].into_iter().chain(tiles);
+        all.filter(|plan| plan.refuses(rows, keys).is_none()).collect()
     }
 
     /// Why this plan does not sort `keys` keys in `0..=rows`, if it does not.
@@ -36,13 +48,70 @@ impl Plan {
             Self::Rank if keys < MAX_ITERATIONS => None,
             Self::Rank => Some(format!("a rank of {keys} keys, want less than {MAX_ITERATIONS}")),
             Self::Radix(radix) => radix.refuses(rows, keys),
+            Self::Tiles(tiles) => tiles.refuses(rows, keys),
+        }
+    }
+
+    /// The plan of the same kind for other keys that it is to sort next.
+    pub(crate) fn for_others(&self, rows: usize, keys: usize) -> Self {
+        match self {
+            Self::Tiles(_) => Self::Tiles(Tiles::new(rows)),
+            Self::Radix(_) | Self::Rank => Self::Radix(Radix::new(rows, keys)),
         }
     }
 }
 
-/// The plan for `keys` keys in `0..=rows`.
-pub fn plan(rows: usize, keys: usize) -> Plan {
-    if keys <= MOST_RANKED { Plan::Rank } else { Plan::Radix(Radix::new(rows, keys)) }
+/// The plan for `keys` keys in `0..=rows` on `machine`.
+pub fn plan(rows: usize, keys: usize, machine: Machine) -> Plan {
+    match machine {
+        _ if keys <= MOST_RANKED => Plan::Rank,
+        Machine::Gpu => Plan::Tiles(Tiles::new(rows)),
+        // A cube is one thread there, which a chunk suits.
+        Machine::Software => Plan::Radix(Radix::new(rows, keys)),
+    }
+}
+
+/// The geometry of the passes by tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Tiles {
+    /// Passes over the keys.
+    pub passes: u32,
+    /// Bits of the key that a pass sorts by.
+    pub digit_bits: u32,
+}
+
+impl Tiles {
+    /// The geometry for keys in `0..=rows`.
+    pub fn new(rows: usize) -> Self {
+        let bits = key_bits(rows);
+        let passes = bits.div_ceil(MOST_TILE_BITS);
+        Self { passes, digit_bits: bits.div_ceil(passes) }
+    }
+
+    /// Values of a digit.
+    pub(super) fn digits(&self) -> usize {
+        1 << self.digit_bits
+    }
+
+    fn refuses(&self, rows: usize, keys: usize) -> Option<String> {
+        let Self { passes, digit_bits } = *self;
+        let bits = key_bits(rows);
+        if !(1..=MOST_TILE_BITS).contains(&digit_bits) || passes.saturating_mul(digit_bits) < bits {
+            return Some(format!("{self:?}, want passes by 1 to {MOST_TILE_BITS} of {bits} bits"));
+        }
+        // A shift by a word's bits and more is undefined.
+        if (passes - 1).saturating_mul(digit_bits) >= u32::BITS {
+            return Some(format!("{self:?}, want passes that begin within 32 bits"));
+        }
+        // Units number places past the last key, up to the end of its tile.
+        let tiles = keys.div_ceil(TILE);
+        if u32::try_from(tiles.saturating_mul(TILE)).is_err() {
+            return Some(format!("{self:?} of {keys} keys, want less than 2^32 with what pads them"));
+        }
+        let iterations = tiles.div_ceil(UNITS as usize);
+        (iterations > MAX_ITERATIONS)
+            .then(|| format!("{self:?} of {keys} keys loops {iterations} times, want at most {MAX_ITERATIONS}"))
+    }
 }
 
 /// The geometry of the radix passes.
@@ -107,7 +176,7 @@ impl Radix {
 }
 
 /// Bits of keys in `0..=rows`.
-fn key_bits(rows: usize) -> u32 {
+pub(super) fn key_bits(rows: usize) -> u32 {
     (usize::BITS - rows.leading_zeros()).max(1)
 }
 

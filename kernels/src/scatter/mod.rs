@@ -29,14 +29,15 @@
 //!
 //! # Plans
 //!
-//! [`Plan`] has three algorithms, with equal bits. `e` is the number of destination elements, `m` that of values, and
+//! [`Plan`] has four algorithms, with equal bits. `e` is the number of destination elements, `m` that of values, and
 //! `b = ceil(n / 1024)` that of blocks of positions. A column is all positions, or all rows, at one place of `[outer, inner]`.
 //!
 //! | plan | who computes | reads | scratch | launches |
 //! |---|---|---|---|---|
 //! | `BruteForce` | one unit per destination; it reads every index of its column | `e n` | none | 1 |
 //! | `Privatised` | one unit per block of positions and column, with a total of its own for each row; `Add` only | `m + b e` | `b e` totals | 2 |
-//! | `Segmented` | sort by destination, CSR row offsets, then one unit per destination reduces its segment | `m + e` | 16 bytes a key, a total for every 16 keys, for fewer beyond 2^20 positions | 4 a radix pass, and 2 to 5 |
+//! | `SortedBlocks` | a cube per block of positions and column, or block alone where columns share indices: sorts the block by row in shared memory, then one unit per row reduces its run; `Add` only, or one block | `m + b e` | `b e` totals, none for one block | 1 or 2 |
+//! | `Segmented` | sort by destination, CSR row offsets, then one unit per destination reduces its segment | `m + e` | 16 bytes a key, a total for every 16 keys, for fewer beyond 2^20 positions | 3 or 4 a radix pass, and 2 to 5 |
 //!
 //! No unit loops more than [`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS) times in a launch; a plan that would is refused.
 
@@ -47,6 +48,7 @@ pub mod plan;
 mod privatised;
 pub mod reference;
 mod segmented;
+mod sorted_blocks;
 mod update;
 
 pub use operands::{Addressing, Operands};
@@ -89,6 +91,7 @@ pub fn update(
     Ok(match chosen {
         Plan::BruteForce => scatter.brute_force(),
         Plan::Privatised => scatter.privatised(),
+        Plan::SortedBlocks => scatter.sorted_blocks(),
         Plan::Segmented(sort) => {
             let sorted = scatter.sort(sort);
             scatter.reduce(&sorted)

@@ -4,7 +4,7 @@ use super::update::Update;
 use crate::device::Machine;
 use crate::grid::MAX_ITERATIONS;
 use crate::order::BLOCK;
-use crate::radix_sort;
+use crate::radix_sort::{self, SORT_UNITS};
 use cubecl::prelude::ElemType;
 
 /// At most this many reads of indices in all: one launch.
@@ -13,8 +13,15 @@ const FEW_READS: u64 = 1 << 20;
 /// Most positions of [`Plan::BruteForce`].
 const MOST_READ: usize = 1 << 12;
 
-/// Units that keep a device busy.
-const MANY_UNITS: [usize; 2] = [1 << 10, 1 << 4];
+/// Units that keep a software driver busy.
+const MANY_UNITS: usize = 1 << 4;
+
+/// Rows, and one for indices that name none, which [`Plan::SortedBlocks`] tells apart: the bits of a word that a position in a
+/// block leaves.
+pub(super) const MOST_SORTED_ROWS: usize = (u32::MAX as usize + 1) / BLOCK;
+
+/// Cubes that keep a GPU busy.
+const MANY_CUBES: usize = 1 << 10;
 
 /// What has an index of its own in `values[outer, positions, inner]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -87,6 +94,19 @@ impl Problem {
         self.positions <= BLOCK
     }
 
+    /// Cubes that share the destinations of one block and column in [`Plan::SortedBlocks`]. Each sorts the block.
+    pub(super) fn slices(&self) -> usize {
+        let [_, columns] = self.keyed_extents();
+        let (cubes, destinations) = (self.outer * columns * self.blocks(), self.rows * (self.inner / columns));
+        MANY_CUBES.div_ceil(cubes.max(1)).min(destinations.div_ceil(SORT_UNITS as usize)).max(1)
+    }
+
+    /// Cubes of [`Plan::SortedBlocks`].
+    pub(super) fn sorting_cubes(&self) -> usize {
+        let [_, columns] = self.keyed_extents();
+        self.outer * columns * self.blocks() * self.slices()
+    }
+
     /// Windows of sorted keys, in each of which at most one long run begins, in [`Plan::Segmented`].
     pub(super) fn windows(&self) -> usize {
         if self.has_one_block() { 0 } else { self.keys().0.div_ceil(self.shortest_run()) }
@@ -114,6 +134,8 @@ pub enum Plan {
     BruteForce,
     /// Each block of positions has a total of its own for every row; the blocks' totals are then chained.
     Privatised,
+    /// Each block of positions is sorted by row, which has a total of its own; the blocks' totals are then chained.
+    SortedBlocks,
     /// Sources are sorted by destination; each destination reduces its segment.
     Segmented(radix_sort::Plan),
 }
@@ -123,7 +145,7 @@ impl Plan {
     pub fn candidates(problem: &Problem) -> Vec<Self> {
         let (keys, rows) = problem.keys();
         let sorts = radix_sort::Plan::candidates(rows, keys).into_iter().map(Self::Segmented);
-        let all = [Self::BruteForce, Self::Privatised].into_iter().chain(sorts);
+        let all = [Self::BruteForce, Self::Privatised, Self::SortedBlocks].into_iter().chain(sorts);
         all.filter(|plan| plan.refuses(problem).is_none()).collect()
     }
 
@@ -134,6 +156,14 @@ impl Plan {
             Self::Privatised if problem.blocks().saturating_mul(problem.elements()) > u32::MAX as usize => {
                 Some("fewer than 2^32 totals")
             }
+            Self::SortedBlocks if problem.update != Update::Add && !problem.has_one_block() => {
+                Some("sums, or one block")
+            }
+            Self::SortedBlocks if problem.rows >= MOST_SORTED_ROWS => Some("fewer than 2^22 rows"),
+            Self::SortedBlocks if problem.blocks().saturating_mul(problem.elements()) > u32::MAX as usize => {
+                Some("fewer than 2^32 totals")
+            }
+            Self::SortedBlocks if problem.sorting_cubes() > 1 << 24 => Some("at most 2^24 cubes"),
             Self::Segmented(_) if problem.windows() > u32::MAX as usize / 2 => Some("fewer than 2^31 windows"),
             _ => None,
         };
@@ -157,6 +187,13 @@ impl Plan {
         match self {
             Self::BruteForce => positions + 1,
             Self::Privatised => (rows + BLOCK + 2).max(problem.blocks() + 1),
+            // A unit meets a row once for each cube-wide stretch of its elements.
+            Self::SortedBlocks => {
+                let units = SORT_UNITS as usize;
+                let destinations = (rows * problem.inner).div_ceil(problem.slices() * units);
+                let sums = 2 * destinations + BLOCK * problem.inner.div_ceil(units);
+                (sums + 16).max(problem.blocks() + 2)
+            }
             // What is left of a destination: its runs' totals, and sources of shorter runs.
             Self::Segmented(_) if problem.has_one_block() => positions + 1,
             Self::Segmented(_) => problem.blocks() * problem.shortest_run() + BLOCK + 2,
@@ -168,18 +205,18 @@ impl Plan {
 pub fn plan(problem: &Problem, machine: Machine) -> Plan {
     let Problem { rows, positions, .. } = *problem;
     let reads = problem.elements() as u64 * positions as u64;
-    let [gpu, software] = MANY_UNITS;
-    let many = if machine == Machine::Gpu { gpu } else { software };
-    // The totals are at most as many as the values, which are read once; a sort costs several times that.
-    let few_totals = problem.blocks() * rows <= positions && problem.blocks() * problem.columns() >= many;
     let (keys, destinations) = problem.keys();
-    let segmented = Plan::Segmented(radix_sort::plan::plan(destinations, keys));
-    let by_cost = if positions <= MOST_READ && reads <= FEW_READS {
-        [Plan::BruteForce, Plan::Privatised, segmented]
-    } else if few_totals {
-        [Plan::Privatised, segmented, Plan::BruteForce]
-    } else {
-        [segmented, Plan::Privatised, Plan::BruteForce]
+    let segmented = Plan::Segmented(radix_sort::plan::plan(destinations, keys, machine));
+    // At most as many as the values, which are read once; a sort of all costs several times that.
+    let few_totals = problem.blocks() * rows <= positions;
+    let (brute_force, privatised, sorted_blocks) = (Plan::BruteForce, Plan::Privatised, Plan::SortedBlocks);
+    let by_cost = match machine {
+        _ if positions <= MOST_READ && reads <= FEW_READS => [brute_force, privatised, segmented, sorted_blocks],
+        Machine::Gpu if few_totals || problem.has_one_block() => [sorted_blocks, privatised, segmented, brute_force],
+        Machine::Software if few_totals && problem.blocks() * problem.columns() >= MANY_UNITS => {
+            [privatised, segmented, brute_force, sorted_blocks]
+        }
+        _ => [segmented, privatised, sorted_blocks, brute_force],
     };
     by_cost.into_iter().find(|plan| plan.refuses(problem).is_none()).unwrap_or(by_cost[0])
 }

@@ -4,6 +4,7 @@
 
 use super::combine::{Form, apply_lanes, combine_lanes};
 use super::operands::{Layout, Scatter};
+use super::plan::Problem;
 use crate::arithmetic::negative_zero;
 use crate::buffer::unwritten;
 use crate::grid::{UnitPlace, axis_grids};
@@ -12,9 +13,12 @@ use crate::order::BLOCK_TERMS;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
+/// Totals of a chain that are read before the first of them is added: a load takes longer than many additions.
+const AHEAD: u32 = 16;
+
 /// What adds nothing.
 #[cube]
-fn identity<A: Numeric, N: Size>(#[comptime] form: Form) -> Vector<A, N> {
+pub(super) fn identity<A: Numeric, N: Size>(#[comptime] form: Form) -> Vector<A, N> {
     if comptime!(form.is_float) {
         Vector::<A, N>::new(negative_zero::<A>())
     } else {
@@ -70,7 +74,21 @@ fn chain_totals<F: Numeric, A: Numeric, N: Size>(
     let elements = layout.outer * layout.rows * layout.inner;
     let element = unit.index();
     let mut total = totals[element];
-    for block in 1..layout.positions.div_ceil(BLOCK_TERMS) {
+    let blocks = layout.positions.div_ceil(BLOCK_TERMS);
+    let mut next = Array::<Vector<A, N>>::new(comptime!(AHEAD as usize));
+    let whole = (blocks - 1) / AHEAD;
+    for group in 0..whole {
+        #[unroll]
+        for nth in 0..AHEAD {
+            let block = 1 + group * AHEAD + nth;
+            next[comptime!(nth as usize)] = totals[block as usize * elements as usize + element];
+        }
+        #[unroll]
+        for nth in 0..AHEAD {
+            total = combine_lanes::<A, N>(total, next[comptime!(nth as usize)], form);
+        }
+    }
+    for block in 1 + whole * AHEAD..blocks {
         total = combine_lanes::<A, N>(total, totals[block as usize * elements as usize + element], form);
     }
     let before = tensor[layout.tensor.offset(outer, row, inner)];
@@ -82,7 +100,7 @@ impl Scatter<'_> {
         let (output, width) = (self.output(), self.vector_width());
         let problem = &self.problem;
         let (outer, inner) = (problem.outer, problem.inner / width);
-        let [storage, accumulator, _] = self.types;
+        let accumulator = self.types[1];
         let totals = unwritten(self.client, vec![problem.blocks(), problem.elements()], accumulator);
         for (count, dim, unit) in axis_grids(outer, problem.blocks(), inner) {
             // SAFETY: units stop at the number of blocks and columns, each of which has totals of its own; the views cover
@@ -103,7 +121,16 @@ impl Scatter<'_> {
                 );
             }
         }
-        for (count, dim, unit) in axis_grids(outer, problem.rows, inner) {
+        self.chain_totals(&totals, &output, width);
+        output
+    }
+
+    /// Updates each destination with `totals[blocks, outer, rows, inner]`, in vectors of `width`.
+    pub(super) fn chain_totals(&self, totals: &TensorHandle, output: &TensorHandle, width: usize) {
+        let Problem { outer, rows, .. } = self.problem;
+        let inner = self.problem.inner / width;
+        let [storage, accumulator, _] = self.types;
+        for (count, dim, unit) in axis_grids(outer, rows, inner) {
             // SAFETY: units stop at the number of destinations, of which there is a total for each block.
             unsafe {
                 chain_totals::launch_unchecked(
@@ -121,6 +148,5 @@ impl Scatter<'_> {
                 );
             }
         }
-        output
     }
 }

@@ -5,7 +5,7 @@ use super::kernel::{self, ExtentsLaunch, Wanted};
 use super::plan::{Choice, Problem};
 use crate::buffer::{words, words_arg};
 use crate::grid::{axis_grids, grid};
-use crate::radix_sort::{self, Keys, Radix};
+use crate::radix_sort::{self, Keys};
 use crate::view::AxisView;
 use cubecl::prelude::*;
 use cubecl::server::Handle;
@@ -50,7 +50,12 @@ impl Launch<'_> {
         }
     }
 
-    pub(super) fn radix(&self, input: &AxisView, (values, indices): &(TensorHandle, TensorHandle), radix: Radix) {
+    pub(super) fn radix(
+        &self,
+        input: &AxisView,
+        (values, indices): &(TensorHandle, TensorHandle),
+        plan: radix_sort::Plan,
+    ) {
         let Problem { outer, length, inner, .. } = self.problem;
         let elements = outer * length * inner;
         let low = words(self.client, elements);
@@ -76,20 +81,19 @@ impl Launch<'_> {
             }
         }
         let most = self.problem.most();
-        let by = |rows: usize, keys: Handle, places: Option<Handle>, radix: Radix| {
-            let plan = radix_sort::Plan::Radix(radix);
+        let by = |rows: usize, keys: Handle, places: Option<Handle>, plan: radix_sort::Plan| {
             let sorted = radix_sort::sort(self.client, Keys::words(keys), places, rows, elements, plan);
             (sorted.keys, sorted.positions)
         };
-        let (mut spare, mut places) = by(most, low, None, radix);
+        let (mut spare, mut places) = by(most, low, None, plan);
         if self.form.wide {
             self.gather_keys(&high, &places, &spare, elements);
-            (spare, places) = by(most, spare, Some(places), radix);
+            (spare, places) = by(most, spare, Some(places), plan);
         }
         let lines = outer * inner;
         if lines > 1 {
             self.segment_ids(&places, &spare, elements);
-            (_, places) = by(lines - 1, spare, Some(places), Radix::new(lines - 1, elements));
+            (_, places) = by(lines - 1, spare, Some(places), plan.for_others(lines - 1, elements));
         }
         for (count, dim, unit) in axis_grids(outer, self.problem.kept, inner) {
             // SAFETY: units stop at the number of elements kept; the places of a line are those of its elements, which

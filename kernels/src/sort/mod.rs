@@ -43,6 +43,7 @@ use crate::dtype::U32;
 use crate::error::{require_plan, require_shapes};
 use crate::grid::UNITS;
 use crate::index::require_counts;
+use crate::radix_sort;
 use crate::view::{AxisView, axis_length, checked_elements};
 pub use comparison::Direction;
 use comparison::form;
@@ -116,7 +117,8 @@ pub fn sort(
     let launch = Launch { client, problem, form, wanted, types: [carrier, index_dtype] };
     match plan {
         Plan::Rank => launch.rank(&input, &outputs),
-        Plan::Radix(radix) => launch.radix(&input, &outputs, radix),
+        Plan::Radix(radix) => launch.radix(&input, &outputs, radix_sort::Plan::Radix(radix)),
+        Plan::Tiles(tiles) => launch.radix(&input, &outputs, radix_sort::Plan::Tiles(tiles)),
         Plan::Select(choice) => launch.select(&input, &outputs, choice),
     }
     Ok(outputs)

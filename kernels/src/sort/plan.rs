@@ -2,7 +2,7 @@
 
 use crate::device::Machine;
 use crate::grid::MAX_ITERATIONS;
-use crate::radix_sort::{self, Radix};
+use crate::radix_sort::{self, Radix, Tiles};
 
 /// At most this many elements of a line: ranked.
 const MOST_RANKED: usize = 512;
@@ -101,8 +101,10 @@ pub enum Plan {
     /// Selection: each chunk of a line keeps its first elements, and the chunks of what is left again, until one chunk is
     /// left. One launch each time.
     Select(Choice),
-    /// Stable radix passes over all lines together, by the elements' words and then by line.
+    /// Stable radix passes over all lines together, by the elements' words and then by line; each unit has a chunk.
     Radix(Radix),
+    /// The same passes; each cube has a tile in shared memory.
+    Tiles(Tiles),
 }
 
 impl Plan {
@@ -111,6 +113,7 @@ impl Plan {
         let sorts = radix_sort::Plan::candidates(problem.most(), problem.elements());
         let radix = sorts.into_iter().filter_map(|sort| match sort {
             radix_sort::Plan::Radix(radix) => Some(Self::Radix(radix)),
+            radix_sort::Plan::Tiles(tiles) => Some(Self::Tiles(tiles)),
             // Keys that follow others in a chain of sorts are not ranked.
             radix_sort::Plan::Rank => None,
         });
@@ -128,6 +131,7 @@ impl Plan {
             }
             Self::Select(choice) => choice.refuses(problem),
             Self::Radix(radix) => radix_sort::Plan::Radix(*radix).refuses(problem.most(), problem.elements()),
+            Self::Tiles(tiles) => radix_sort::Plan::Tiles(*tiles).refuses(problem.most(), problem.elements()),
         }
     }
 }
@@ -157,6 +161,8 @@ pub fn plan(problem: &Problem, machine: Machine) -> Plan {
         Plan::Select(Choice::new(kept, elements, machine))
     } else if length <= ranked || (length <= 2048 && elements.saturating_mul(length) <= FEW_COMPARISONS) {
         Plan::Rank
+    } else if machine == Machine::Gpu {
+        Plan::Tiles(Tiles::new(problem.most()))
     } else {
         Plan::Radix(Radix::new(problem.most(), elements))
     }

@@ -75,28 +75,28 @@ fn planned_updates_are_taken() {
 #[test]
 fn plans_are_pinned() {
     use Machine::{Gpu, Software};
-    let segmented = |plan: Plan| matches!(plan, Plan::Segmented(radix_sort::Plan::Radix(_)));
+    let segmented =
+        |plan: Plan| matches!(plan, Plan::Segmented(radix_sort::Plan::Radix(_) | radix_sort::Plan::Tiles(_)));
     for machine in [Gpu, Software] {
         // The gradient of one element a row of classes.
         assert_eq!(plan(&sums(128, 10, 1, 1), machine), Plan::BruteForce);
         // Few rows of many sources; not where the order does not matter.
         let histogram = sums(1, 64, 1 << 20, 1);
-        assert_eq!(plan(&histogram, machine), Plan::Privatised);
+        let by_blocks = if machine == Gpu { Plan::SortedBlocks } else { Plan::Privatised };
+        assert_eq!(plan(&histogram, machine), by_blocks);
         assert!(segmented(plan(&Problem { update: Update::Max, ..histogram }, machine)));
         // Single elements of many.
         assert!(segmented(plan(&sums(1, 1 << 18, 1 << 20, 1), machine)));
         // One launch for a million reads.
         assert_eq!(plan(&rows(1000, 1000, 1), machine), Plan::BruteForce);
-        assert_eq!(plan(&rows(2000, 1000, 1), machine), Plan::Segmented(radix_sort::Plan::Rank));
+        // The gradient of a gather within rows.
+        assert_eq!(plan(&sums(1024, 1000, 1000, 1), machine), by_blocks);
+        assert_eq!(plan(&rows(100, 1 << 13, 256), machine), by_blocks);
     }
+    assert_eq!(plan(&rows(2000, 1000, 1), Software), Plan::Segmented(radix_sort::Plan::Rank));
+    assert_eq!(plan(&rows(2000, 1000, 1), Gpu), Plan::SortedBlocks);
     for machine in [Gpu, Software] {
         // The gradient of an embedding, with fewer words than rows and with many of few rows.
         assert!(segmented(plan(&rows(10_000, 1 << 13, 64), machine)));
-        assert_eq!(plan(&rows(100, 1 << 13, 256), machine), Plan::Privatised);
-        // The gradient of a gather within rows.
-        assert_eq!(plan(&sums(1024, 1000, 1000, 1), machine), Plan::Privatised);
     }
-    // Too few blocks and columns for a GPU.
-    assert_eq!(plan(&rows(100, 1 << 13, 64), Software), Plan::Privatised);
-    assert!(segmented(plan(&rows(100, 1 << 13, 64), Gpu)));
 }
