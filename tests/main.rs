@@ -60,7 +60,7 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("copied", recordings::programs::copied),
     ("unmarked", recordings::unmarked::unmarked),
     ("unwritable", recordings::failures::unwritable),
-    ("too_late", recordings::failures::too_late),
+    ("too_late_to_record", recordings::failures::too_late),
     ("unwritable_observed", recordings::failures::unwritable_observed),
     ("mlp", || trained(programs::mlp::train)),
     ("convnet", || trained(programs::convnet::train)),

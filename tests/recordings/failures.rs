@@ -39,7 +39,7 @@ fn a_file_is_kept_where_it_is_too_late_to_record() {
     let folder = Folder::new();
     let file = folder.path().join("file");
     std::fs::write(&file, "an earlier recording").expect("a file for the test");
-    Program::new("too_late").env("BURN_DETERMINISTIC_RECORD", &file).run();
+    Program::new("too_late_to_record").env("BURN_DETERMINISTIC_RECORD", &file).run();
     assert_eq!(std::fs::read_to_string(&file).expect("it is still there"), "an earlier recording");
 }
 
