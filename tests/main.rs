@@ -160,6 +160,12 @@ fn deterministic_device() -> Device {
     Device::default()
 }
 
+#[test]
+fn programs_have_names_of_their_own() {
+    let names: std::collections::BTreeSet<_> = PROGRAMS.iter().map(|(name, _)| name).collect();
+    assert_eq!(names.len(), PROGRAMS.len());
+}
+
 /// In a process that [`process::Program`] started: the program it is to run. In the suite's own: nothing.
 #[test]
 fn program() {
