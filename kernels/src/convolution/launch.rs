@@ -254,7 +254,7 @@ impl Launch<'_> {
                 dim,
                 weight.clone().into_arg(),
                 packed.clone().into_arg().into_buffer_arg(),
-                self.problem.channels().next_multiple_of(tiled_kernel::PACKED as usize) as u32,
+                self.problem.channels().next_multiple_of(plan::PACKED as usize) as u32,
                 elements as u32,
                 [weight.dtype, sum],
             );

@@ -1,7 +1,6 @@
 //! Launch geometry. Nothing here can change a result: see the contract in [`super`].
 
 use super::shape::{Axis, Geometry};
-use super::tiled_kernel::PACKED;
 use crate::device::Machine;
 use crate::grid::{MAX_CUBES_PER_AXIS, MAX_ITERATIONS, cubes};
 use crate::order::BLOCK;
@@ -26,6 +25,9 @@ pub enum Pass {
     /// A weight gradient.
     ToWeight,
 }
+
+/// Channels that are neighbours in a [packed](super::tiled_kernel::pack_weight) weight, whatever its tile.
+pub(super) const PACKED: u32 = 32;
 
 /// A pass as the plan sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

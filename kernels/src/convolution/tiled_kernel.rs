@@ -2,16 +2,13 @@
 //! written down (implicit GEMM), on the views of [`kernel`](super::kernel).
 
 use super::kernel::{IndexMaps, SPATIAL, Spatial, Taps, phases_of};
-use super::plan::CubeTile;
+use super::plan::{CubeTile, PACKED};
 use crate::arithmetic::multiply_add;
 use crate::order::BLOCK_TERMS;
 use cubecl::prelude::*;
 
 /// Steps of a chain that a cube stages at a time.
 const DEPTH: u32 = CubeTile::DEPTH;
-
-/// Channels that are neighbours in a packed weight, whatever its tile.
-pub(super) const PACKED: u32 = 32;
 
 /// What [`convolve_tiled`] is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
