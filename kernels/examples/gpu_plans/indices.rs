@@ -13,6 +13,8 @@ pub fn cases() -> Vec<Case> {
     let (rows, count) = ([4096, 64], 1 << 16);
     cases.push(updated("assign of rows", rows, count, Update::Assign, F32));
     cases.push(updated("maxima of rows", rows, count, Update::Max, F32));
+    // Few sources, and more than one block of them: their keys are ranked.
+    cases.push(updated("assign of some rows", rows, 2000, Update::Assign, F32));
     let indices = 1 << 20;
     cases.push(Case::new("index_check", "check", I32, format!("[{indices}]")).elements(indices).runs(move |client| {
         check(client, case::indices(client, &[indices], 4096), &[4096], &Flags::new(client, 64), 0)

@@ -23,7 +23,7 @@ impl Extents {
 }
 
 /// Elements that a unit reads before it goes on with its chain, so that it waits for memory once for all of them.
-const AHEAD: u32 = 16;
+const AHEAD: u32 = 8;
 
 /// What an element is compared by.
 #[cube]
