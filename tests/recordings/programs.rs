@@ -176,7 +176,7 @@ pub fn batches() {
 /// A slice is assigned to a tensor that is read later too, so that Burn copies it first.
 pub fn copied() {
     enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
-    let tensor = Tensor::<1>::from_data(floats([8]), &Device::default());
-    let assigned = tensor.clone().slice_assign([0..2], Tensor::zeros([2], &tensor.device()));
+    let tensor = Tensor::<2>::from_data(floats([8, 3]), &Device::default());
+    let assigned = tensor.clone().slice_assign([0..2, 0..2], Tensor::zeros([2, 2], &tensor.device()));
     report("sums", format!("{:?}", [assigned, tensor].map(|tensor| tensor.into_data())));
 }
