@@ -44,6 +44,22 @@ fn combine<A: Numeric, K: Numeric>(left: A, right: A, #[comptime] operation: Ope
     }
 }
 
+/// The elements `at ..` of a line.
+#[cube]
+fn read_ahead<F: Numeric, A: Numeric>(
+    input: &[F],
+    ahead: &mut Array<A>,
+    strides: &Strides,
+    outer: u32,
+    at: u32,
+    inner: u32,
+) {
+    #[unroll]
+    for nth in 0..AHEAD {
+        ahead[comptime!(nth as usize)] = A::cast_from(input[strides.offset(outer, at + nth, inner)]);
+    }
+}
+
 /// The result where a chain has come to `local`, and the block before ended with the result `before`.
 #[cube]
 fn after<A: Numeric, K: Numeric>(before: A, local: A, block: u32, #[comptime] operation: Operation) -> A {
@@ -71,10 +87,7 @@ pub(super) fn reduce_blocks<F: Numeric, A: Numeric, K: Numeric>(
     let mut at = start + 1;
     let mut ahead = Array::<A>::new(comptime!(AHEAD as usize));
     for _ in 0..(end - at) / AHEAD {
-        #[unroll]
-        for nth in 0..AHEAD {
-            ahead[comptime!(nth as usize)] = A::cast_from(input[strides.offset(outer, at + nth, inner)]);
-        }
+        read_ahead::<F, A>(input, &mut ahead, &strides, outer, at, inner);
         #[unroll]
         for nth in 0..AHEAD {
             local = combine::<A, K>(local, ahead[comptime!(nth as usize)], operation);
@@ -141,10 +154,7 @@ pub(super) fn scan_blocks<F: Numeric, A: Numeric, K: Numeric>(
     let mut at = start + 1;
     let mut ahead = Array::<A>::new(comptime!(AHEAD as usize));
     for _ in 0..(end - at) / AHEAD {
-        #[unroll]
-        for nth in 0..AHEAD {
-            ahead[comptime!(nth as usize)] = A::cast_from(input[strides.offset(outer, at + nth, inner)]);
-        }
+        read_ahead::<F, A>(input, &mut ahead, &strides, outer, at, inner);
         #[unroll]
         for nth in 0..AHEAD {
             local = combine::<A, K>(local, ahead[comptime!(nth as usize)], operation);
