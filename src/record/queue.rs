@@ -22,7 +22,7 @@ pub(super) struct Queue {
     /// The operations before the present one.
     pub(super) before_backward: u64,
     /// The operations before the present update.
-    pub(super) before_update: u64,
+    before_update: u64,
     /// The number of the step that the next batch begins.
     pub(super) next_batch: u64,
     /// The operations before the present batch.

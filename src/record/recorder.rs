@@ -45,7 +45,7 @@ fn with<T>(body: impl FnOnce(&mut Recorder) -> T) -> T {
 
 #[derive(Default)]
 pub(super) struct Recorder {
-    queues: HashMap<StreamId, Queue>,
+    pub(super) queues: HashMap<StreamId, Queue>,
     /// Tensors that have been written or uploaded, and not freed.
     pub(super) live: HashMap<TensorId, Live>,
     pub(super) digests: Digests,
@@ -523,7 +523,7 @@ impl Recorder {
 }
 
 /// Whether the present update of `queue` wrote the tensor.
-fn is_of_update(queue: &Queue, live: &Live) -> bool {
+pub(super) fn is_of_update(queue: &Queue, live: &Live) -> bool {
     live.thread == queue.number && queue.updated(live.origin.operation)
 }
 

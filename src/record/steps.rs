@@ -6,8 +6,9 @@
 //! ends when the next backward pass begins.
 
 use super::mark::Mark;
-use super::queue::Begun;
-use super::recorder::{Handles, Live, Recorder, Role, extents};
+use super::queue::{Begun, Queue};
+use super::recorder::{Handles, Live, Recorder, Role, extents, is_of_update};
+use burn_backend::StreamId;
 use burn_deterministic_recording::{Phase, Record, State, StateTensor};
 use burn_ir::TensorId;
 
@@ -17,7 +18,7 @@ impl Recorder {
         if ends {
             // What else lives may be of the next step, whose forward pass has run.
             let role = |role| if role == Role::Updated { Role::Outlives } else { role };
-            self.state(handles, |_| true, role);
+            self.state(handles, |_, _| true, role);
         }
         let queue = self.queue();
         if !queue.says_steps {
@@ -30,18 +31,16 @@ impl Recorder {
 
     /// A step ends with an update, of a program that does not say where steps are.
     pub(super) fn update_ends(&mut self, handles: &Handles) {
-        self.update_of_ends(handles, |_| true);
+        self.update_of_ends(handles, |_, _| true);
     }
 
     /// The same where a tensor of the update is about to be freed. Others may have been freed before it or not: an optimizer
     /// frees what it keeps in the order of a hash map. So the state has those of the update alone.
     pub(super) fn update_ends_by_drop(&mut self, handles: &Handles) {
-        let queue = self.queue();
-        let (thread, first) = (queue.number, queue.before_update);
-        self.update_of_ends(handles, |live| live.thread == thread && live.origin.operation >= first);
+        self.update_of_ends(handles, is_of_update);
     }
 
-    fn update_of_ends(&mut self, handles: &Handles, has: impl Fn(&Live) -> bool) {
+    fn update_of_ends(&mut self, handles: &Handles, has: impl Fn(&Queue, &Live) -> bool) {
         self.state(handles, has, |_| Role::Outlives);
         let queue = self.queue();
         queue.last_step = queue.place.step;
@@ -121,12 +120,12 @@ impl Recorder {
         let queue = self.queue();
         queue.says_steps = true;
         if !queue.has_state {
-            self.state(handles, |_| true, |_| Role::Outlives);
+            self.state(handles, |_, _| true, |_| Role::Outlives);
         }
     }
 
     fn step_ends(&mut self, handles: &Handles) {
-        self.state(handles, |_| true, |_| Role::Outlives);
+        self.state(handles, |_, _| true, |_| Role::Outlives);
         let queue = self.queue();
         queue.step = None;
         queue.last_step = queue.place.step.take();
@@ -135,12 +134,13 @@ impl Recorder {
 
     /// Records the tensors that live and were written since the last state of the thread, as far as the state `has` them. From
     /// now on they have the role that `role` makes of theirs.
-    fn state(&mut self, handles: &Handles, has: impl Fn(&Live) -> bool, role: impl Fn(Role) -> Role) {
+    fn state(&mut self, handles: &Handles, has: impl Fn(&Queue, &Live) -> bool, role: impl Fn(Role) -> Role) {
         let queue = self.queue();
         queue.has_state = true;
         let (thread, operations, place) = (queue.number, queue.operations(), queue.place.clone());
         self.forget(handles);
-        let is_new = |live: &Live| live.is_new && live.thread == thread && has(live);
+        let queue = &self.queues[&StreamId::current()];
+        let is_new = |live: &Live| live.is_new && live.thread == thread && has(queue, live);
         let mut new: Vec<(&TensorId, &mut Live)> = self.live.iter_mut().filter(|(_, live)| is_new(live)).collect();
         new.sort_unstable_by_key(|(_, live)| live.origin);
         let (mut tensors, mut digests) = (Vec::with_capacity(new.len()), Vec::with_capacity(new.len()));
