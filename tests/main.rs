@@ -21,6 +21,8 @@ mod checkpoint;
 mod closed_world;
 mod conformance;
 mod data;
+#[path = "../kernels/tests/device.rs"]
+mod device;
 mod driver;
 mod environment;
 mod examples;
@@ -37,8 +39,8 @@ mod skip;
 mod weights;
 
 use burn::prelude::*;
-use burn_cubecl::CubeDevice;
 use burn_deterministic::{Determinism, Digest, enable_op_determinism, set_random_seed};
+use device::default_device as cube_device;
 
 /// What can be run in a process of its own.
 const PROGRAMS: &[(&str, fn())] = &[
@@ -144,14 +146,6 @@ fn trained(train: fn(&Device) -> Digest) {
     enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
     set_random_seed(812);
     process::report("digest", train(&Device::default().autodiff()));
-}
-
-/// The device of CubeCL's that is Burn's default one: `BURN_DEVICE` may choose it.
-fn cube_device() -> CubeDevice {
-    match std::env::var("BURN_DEVICE").as_deref() {
-        Ok("wgpu" | "vulkan") => CubeDevice::Wgpu(Default::default()),
-        _ => CubeDevice::default(),
-    }
 }
 
 /// The device of the tests that run in this process.

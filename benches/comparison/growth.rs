@@ -1,8 +1,8 @@
 //! How the cost of our operations grows with the number of elements: `cargo xtask bench growth`.
 
+use crate::device::default_device;
 use crate::measure::{elapsed, medians};
 use crate::operations::{floats, indices};
-use crate::side::device;
 use burn_backend::ops::{ActivationOps, ConvOptions, FloatTensorOps, ModuleOps};
 use burn_backend::tensor::IndexingUpdateOp::Add;
 use burn_backend::{Backend, Distribution, FloatDType::F32, Shape};
@@ -111,7 +111,7 @@ const WORKS: [(&str, Order, Prepare); 17] = [
     }),
     ("normal random numbers", Order::Linear, |n| {
         let normal = Distribution::Normal(0.0, 1.0);
-        Box::new(move || Here::float_random(Shape::new([n]), normal, &device(), F32))
+        Box::new(move || Here::float_random(Shape::new([n]), normal, &default_device(), F32))
     }),
 ];
 
@@ -124,7 +124,7 @@ fn scatter(n: usize, length: usize) -> Run {
 /// it is to.
 pub fn print(samples: usize) {
     set_random_seed(812);
-    let device = device();
+    let device = default_device();
     let heads = SIZES.map(|size| format!("2^{size}")).join(" | ");
     println!("| work | {heads} | ns an element | exponents | grows with |");
     println!("|---|{}---|---|---|", "---|".repeat(SIZES.len()));

@@ -5,6 +5,8 @@
 //! criterion does. benches/README.md has a record.
 
 mod agreement;
+#[path = "../../kernels/tests/device.rs"]
+mod device;
 mod growth;
 mod loading;
 mod measure;
@@ -96,7 +98,7 @@ fn circumstances() -> String {
 }
 
 fn device() -> String {
-    let device = side::device();
+    let device = device::default_device();
     format!("{} {:?}", CubeBackend::name(&device), device)
 }
 

@@ -2,7 +2,6 @@
 
 use anyhow::{Context, Result};
 use burn::prelude::*;
-use burn_cubecl::CubeDevice;
 use burn_deterministic::{Determinism, enable_op_determinism, set_random_seed};
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
@@ -51,14 +50,6 @@ impl Side {
             )
             .stderr(Stdio::inherit());
         Ok(command)
-    }
-}
-
-/// The device of CubeCL's that is Burn's default one: `BURN_DEVICE` may choose it.
-pub fn device() -> CubeDevice {
-    match env::var("BURN_DEVICE").as_deref() {
-        Ok("wgpu" | "vulkan") => CubeDevice::Wgpu(Default::default()),
-        _ => CubeDevice::default(),
     }
 }
 

@@ -330,10 +330,9 @@ impl Performer<'_> {
 
     fn benchmarks(&self) -> Result<Verdict> {
         let samples = if self.left() < AMPLE { "5" } else { "15" };
-        let (texts, ends) =
+        let (texts, mut ends) =
             self.in_parts(Program::Comparison, "--part", &["--trainings", "0", "--samples", samples])?;
         let mut rows = in_turns(&texts.iter().map(|text| benchmark_rows(parts::after_ready(text))).collect::<Vec<_>>());
-        let mut ends = ends;
         // Plain Burn tunes for minutes before its first step.
         if self.left() > AMPLE / 2 {
             let mut trainings = self.command(&self.folders.program(Program::Comparison)?);

@@ -1,5 +1,6 @@
 //! Upload, download and comparison by bits.
 
+use crate::device::default_device;
 use burn_deterministic_kernels::arithmetic::MultiplyAdd;
 use burn_deterministic_kernels::known_answer;
 use cubecl::ir::{ElemType, FloatKind, IntKind};
@@ -12,26 +13,18 @@ use rand_chacha::ChaCha8Rng;
 pub const F32: ElemType = ElemType::Float(FloatKind::F32);
 pub const I32: ElemType = ElemType::Int(IntKind::I32);
 
-/// The device that the tests run on: the default one of the runtime that is compiled in. Where there are two, `BURN_DEVICE` chooses,
-/// as it does for Burn.
+/// The device that the tests run on.
 ///
 /// Under the checks of cuda-emulator or of compute-sanitizer each buffer is an allocation of its own: they know which bytes
 /// nobody wrote since an allocation, not since CubeCL cut a buffer from one.
 pub fn client() -> Client {
-    let client = device().client();
+    let client = default_device().client();
     let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| value == "1");
     if ["CUDA_EMULATOR_CHECK", "BURN_DETERMINISTIC_DEDICATED"].iter().any(is_set) {
         // SAFETY: the mode is that of this thread's stream, which the other threads' tests do not use.
         unsafe { client.allocation_mode(cubecl::MemoryAllocationMode::Dedicated) };
     }
     client
-}
-
-fn device() -> cubecl::Device {
-    match std::env::var("BURN_DEVICE").as_deref() {
-        Ok("wgpu" | "vulkan") => cubecl::Device::Wgpu(Default::default()),
-        _ => cubecl::Device::default(),
-    }
 }
 
 /// How the device rounds `fma(a, b, c)`.

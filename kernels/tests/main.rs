@@ -8,6 +8,7 @@
 mod convolution;
 mod ctc;
 mod deform_convolution;
+mod device;
 mod digest;
 mod elementwise;
 mod faults;

@@ -13,8 +13,8 @@ mod reduction;
 mod resampling;
 
 use crate::agreement::{Agreement, disagreement};
+use crate::device::default_device;
 use crate::measure::{elapsed, medians};
-use crate::side::device;
 use crate::table::{Table, Target};
 use burn_backend::ops::{BoolTensorOps, FloatTensorOps, IntTensorOps};
 use burn_backend::{Backend, DType, TensorData, TensorMetadata, read_sync};
@@ -110,7 +110,7 @@ impl Rows<'_> {
 
 pub fn compare(table: &mut Table, samples: usize) {
     set_random_seed(812);
-    let mut rows = Rows { table, samples, device: device() };
+    let mut rows = Rows { table, samples, device: default_device() };
     for family in [
         matmul::compare,
         convolution::compare,
@@ -143,7 +143,7 @@ fn read(name: &str, tensor: CubeTensor) -> TensorData {
 /// Values from -1 to 2, so that long sums stay away from zero.
 pub fn floats<const N: usize>(shape: [usize; N]) -> CubeTensor {
     let values = scrambled(shape.iter().product()).map(|bits| (bits >> 8) as f32 / (1 << 24) as f32 * 3.0 - 1.0);
-    CubeBackend::float_from_data(TensorData::new(values.collect::<Vec<_>>(), shape), &device())
+    CubeBackend::float_from_data(TensorData::new(values.collect::<Vec<_>>(), shape), &default_device())
 }
 
 /// Indices below `bound`.
@@ -153,7 +153,7 @@ pub fn indices<const N: usize>(shape: [usize; N], bound: usize) -> CubeTensor {
 }
 
 fn integers<const N: usize>(values: impl Iterator<Item = i32>, shape: [usize; N]) -> CubeTensor {
-    CubeBackend::int_from_data(TensorData::new(values.collect::<Vec<_>>(), shape), &device())
+    CubeBackend::int_from_data(TensorData::new(values.collect::<Vec<_>>(), shape), &default_device())
 }
 
 /// 32 bits for each of `count` elements, without a pattern.
