@@ -154,22 +154,27 @@ impl Performer<'_> {
         list.args(filters).args(left_out.iter().flat_map(|name| ["--skip", name])).arg("--list");
         let list = list.output().with_context(|| format!("listing the tests of {}", program.name()))?;
         let list = String::from_utf8_lossy(&list.stdout);
-        let modules = libtest::by_module(&list);
-        let log_of = |module: &str| self.folders.log(&format!("{}.{module}", self.stage.name));
-        let task = |(module, names): (&&str, &Vec<&str>)| {
-            let mut command = self.command(&path);
-            // Each of the programs beside it has as many threads.
-            command.args(["--test-threads=2", "--exact"]).args(names);
-            Task { command, log: log_of(module) }
-        };
-        let ends = self.run_all(modules.iter().map(task).collect())?;
-        let total = modules.values().map(Vec::len).sum();
-        let text: String = modules.keys().map(|module| child::read(&log_of(module))).collect();
-        let mut verdict = self.judge_tests(worst(&ends), &Tests { total, ..Tests::parse(&text) }, &text);
+        let names = libtest::listed(&list);
+        let (tests, end, text) = self.run_tests(&names, || self.command(&path))?;
+        let mut verdict = self.judge_tests(end, &tests, &text);
         if !left_out.is_empty() {
             verdict.section += &format!("Left out, being sources' or other stages': `{}`.\n", left_out.join("`, `"));
         }
         Ok(verdict)
+    }
+
+    /// Runs each test in a process of its own: a process compiles its kernels one by one. How they ended, and what they printed.
+    fn run_tests(&self, names: &[&str], command: impl Fn() -> Command) -> Result<(Tests, End, String)> {
+        let log_of = |name: &&str| self.folders.log(&format!("{}.{}", self.stage.name, name.replace("::", ".")));
+        let task = |name| {
+            let mut command = command();
+            command.args(["--test-threads=1", "--exact", name]);
+            Task { command, log: log_of(&name) }
+        };
+        let ends = self.run_all(names.iter().copied().map(task).collect())?;
+        let text: String = names.iter().map(|name| child::read(&log_of(name))).collect();
+        let tests = Tests { total: names.len(), ..Tests::parse(&text) };
+        Ok((tests, worst(&ends), text))
     }
 
     /// The stage's log, and the tests in it.
@@ -292,22 +297,31 @@ impl Performer<'_> {
     fn sanitizer(&self, tool: &str) -> Result<Verdict> {
         let kernels = self.folders.program(Program::Kernels)?;
         let sanitizer = self.machine.sanitizer.as_deref().unwrap_or("compute-sanitizer".as_ref());
-        let mut command = self.command(sanitizer);
-        command.args(["--tool", tool, "--error-exitcode", FOUND]).arg(kernels);
-        command.args(["--test-threads=1", "--exact"]).args(SANITIZED);
-        // Each buffer is an allocation of its own: the tool knows allocations.
-        command.env("BURN_DETERMINISTIC_DEDICATED", "1");
-        let end = self.run(command)?;
-        let (tests, text) = self.logged_tests();
+        let command = || {
+            let mut command = self.command(sanitizer);
+            command.args(["--tool", tool, "--error-exitcode", FOUND]).arg(&kernels);
+            // Each buffer is an allocation of its own: the tool knows allocations.
+            command.env("BURN_DETERMINISTIC_DEDICATED", "1");
+            command
+        };
+        let (tests, end, text) = self.run_tests(&SANITIZED, command)?;
         let mut verdict = self.judge_tests(end, &tests, &text);
-        let summaries: Vec<_> = text.lines().filter(|line| line.contains("SUMMARY:")).collect();
-        verdict.detail +=
-            &format!("; {}", summaries.last().copied().unwrap_or("no summary").trim_start_matches('=').trim());
-        let total = tests.total;
-        if verdict.outcome == Outcome::Passed && (total != SANITIZED.len() || summaries.is_empty()) {
+        let mut summaries: Vec<_> = text
+            .lines()
+            .filter(|line| line.contains("SUMMARY:"))
+            .map(|line| line.trim_start_matches(['=', ' ']))
+            .collect();
+        let ended = summaries.len();
+        summaries.sort_unstable();
+        summaries.dedup();
+        verdict.detail += &format!("; {}", summaries.join(", "));
+        if verdict.outcome == Outcome::Passed && (tests.passed, ended) != (SANITIZED.len(), SANITIZED.len()) {
             verdict.outcome = Outcome::Failed;
-            verdict.detail +=
-                &format!("; {total} of {} tests known, the tool has to end with a summary", SANITIZED.len());
+            verdict.detail += &format!(
+                "; of {} tests {} are known, and after {ended} the tool said what it had found",
+                SANITIZED.len(),
+                tests.passed
+            );
         }
         Ok(verdict)
     }

@@ -21,6 +21,7 @@ mod interpolation;
 mod known_answer;
 mod matmul;
 mod plans;
+mod probe;
 mod radix_sort;
 mod random;
 mod reduce;

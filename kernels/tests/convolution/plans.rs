@@ -24,36 +24,62 @@ fn more_cubes_than_one_axis_of_a_grid_holds() {
     Case::new(&[1, 1, 4_194_304], &[1, 1, 1], uniform::<1>(1, (0, 0), 1, 1)).check();
 }
 
-/// Along one axis and three, with strides, with chains of several blocks, and with chains longer than a launch.
-#[test]
-fn every_plan_gives_the_bits_of_the_reference() {
-    fn check<const N: usize>(case: Case<N>) {
-        println!("{:?}", case.geometry);
-        for pass in [Pass::ToOutput, Pass::ToInput, Pass::ToWeight] {
-            let problem = case.problem(pass);
-            let (want, _) = case.pass(pass);
-            let plans = Plan::candidates(&problem);
-            for machine in [Machine::Software, Machine::Gpu] {
-                assert!(plans.contains(&plan::plan(&problem, machine)));
-            }
-            for plan in plans {
-                let (_, operands) = case.pass(pass);
-                let got = run_pass(&case.client, &problem, operands, Some(plan)).expect("a plan that applies");
-                assert_bits(&download(&case.client, got), &want);
-            }
+/// The passes of a case by every plan. A process compiles its kernels one by one: each case has a test of its own.
+#[track_caller]
+fn check_plans<const N: usize>(case: Case<N>) {
+    println!("{:?}", case.geometry);
+    for pass in [Pass::ToOutput, Pass::ToInput, Pass::ToWeight] {
+        let problem = case.problem(pass);
+        let (want, _) = case.pass(pass);
+        let plans = Plan::candidates(&problem);
+        for machine in [Machine::Software, Machine::Gpu] {
+            assert!(plans.contains(&plan::plan(&problem, machine)));
+        }
+        for plan in plans {
+            let (_, operands) = case.pass(pass);
+            let got = run_pass(&case.client, &problem, operands, Some(plan)).expect("a plan that applies");
+            assert_bits(&download(&case.client, got), &want);
         }
     }
-    let blocked = Case::new(&[9, 9, 601], &[9, 9, 3], uniform::<1>(1, (1, 1), 1, 1));
-    assert_eq!(blocked.problem(Pass::ToWeight).blocks(), 6);
-    check(blocked);
+}
+
+#[test]
+fn every_plan_gives_the_bits_of_the_reference_along_one_axis() {
+    let case = Case::new(&[9, 9, 601], &[9, 9, 3], uniform::<1>(1, (1, 1), 1, 1));
+    assert_eq!(case.problem(Pass::ToWeight).blocks(), 6);
+    check_plans(case);
+}
+
+#[test]
+fn every_plan_gives_the_bits_of_the_reference_with_strides() {
+    check_plans(Case::new(&[3, 5, 700], &[6, 5, 4], uniform::<1>(2, (3, 1), 3, 1)));
+}
+
+#[test]
+fn every_plan_gives_the_bits_of_the_reference_over_several_tiles() {
     // More than one tile of 16 along both.
-    check(Case::new(&[17, 9, 11], &[18, 9, 3], uniform::<1>(1, (1, 1), 1, 1)));
-    // Whole stages of 16 channels, over more than one tile of channels and columns, in one block and in several.
-    check(Case::new(&[5, 16, 6, 7], &[80, 16, 3, 3], uniform::<2>(1, (1, 1), 1, 1)));
-    check(Case::new(&[3, 160, 5, 5], &[192, 80, 3, 3], uniform::<2>(2, (1, 1), 1, 2)));
-    check(Case::new(&[3, 5, 700], &[6, 5, 4], uniform::<1>(2, (3, 1), 3, 1)));
-    check(Case::new(&[5, 6, 5, 4, 6], &[10, 3, 2, 3, 2], uniform::<3>(2, (1, 0), 1, 2)));
-    check(Case::new(&[5, 70_001, 2], &[5, 70_001, 2], uniform::<1>(1, (0, 1), 1, 1)));
+    check_plans(Case::new(&[17, 9, 11], &[18, 9, 3], uniform::<1>(1, (1, 1), 1, 1)));
+}
+
+/// Whole stages of 16 channels, over more than one tile of channels and columns.
+#[test]
+fn every_plan_gives_the_bits_of_the_reference_in_whole_stages() {
+    check_plans(Case::new(&[5, 16, 6, 7], &[80, 16, 3, 3], uniform::<2>(1, (1, 1), 1, 1)));
+}
+
+#[test]
+fn every_plan_gives_the_bits_of_the_reference_in_stages_of_several_blocks() {
+    check_plans(Case::new(&[3, 160, 5, 5], &[192, 80, 3, 3], uniform::<2>(2, (1, 1), 1, 2)));
+}
+
+#[test]
+fn every_plan_gives_the_bits_of_the_reference_along_three_axes() {
+    check_plans(Case::new(&[5, 6, 5, 4, 6], &[10, 3, 2, 3, 2], uniform::<3>(2, (1, 0), 1, 2)));
+}
+
+#[test]
+fn every_plan_gives_the_bits_of_the_reference_in_chains_longer_than_a_launch() {
+    check_plans(Case::new(&[5, 70_001, 2], &[5, 70_001, 2], uniform::<1>(1, (0, 1), 1, 1)));
 }
 
 #[test]

@@ -50,26 +50,52 @@ fn check_half<const N: usize>(mut case: Case<N>, half: Half) {
     }
 }
 
+/// A case in both half types. A process compiles its kernels one by one: each case has a test of its own.
+#[track_caller]
+fn check_halves<const N: usize>(case: impl Fn() -> Case<N>) {
+    for half in HALVES {
+        match client().properties().supports_type(half.dtype) {
+            true => check_half(case(), half),
+            false => skip(format_args!("the device has no {}", half.dtype)),
+        }
+    }
+}
+
+/// As [`check_halves`], in several blocks of one of the passes.
+#[track_caller]
+fn check_halves_in_blocks(input: [usize; 4], weight: [usize; 4]) {
+    check_halves(|| {
+        let case = Case::new(&input, &weight, uniform::<2>(1, (1, 1), 1, 1));
+        let blocks = [Pass::ToOutput, Pass::ToInput, Pass::ToWeight].map(|pass| case.problem(pass).blocks());
+        assert!(blocks.into_iter().max() > Some(2), "{blocks:?}");
+        case
+    });
+}
+
 #[test]
 fn half_types_are_rounded_once() {
-    for half in HALVES {
-        if !client().properties().supports_type(half.dtype) {
-            skip(format!("the device has no {}", half.dtype));
-            continue;
-        }
-        check_half(Case::new(&[3, 5, 6, 6], &[6, 5, 3, 3], uniform::<2>(1, (1, 1), 1, 1)), half);
-        // Several blocks: of a forward pass, of an input gradient, and of a weight gradient.
-        for (input, weight) in
-            [([1, 400, 4, 3], [3, 400, 3, 3]), ([1, 3, 4, 3], [400, 3, 3, 3]), ([3, 2, 31, 30], [3, 2, 3, 3])]
-        {
-            let case = Case::new(&input, &weight, uniform::<2>(1, (1, 1), 1, 1));
-            let blocks = [Pass::ToOutput, Pass::ToInput, Pass::ToWeight].map(|pass| case.problem(pass).blocks());
-            assert!(blocks.into_iter().max() > Some(2), "{blocks:?}");
-            check_half(case, half);
-        }
-        // With a stride: phases of an input gradient, each of several blocks.
-        check_half(Case::new(&[2, 3, 9], &[1100, 3, 3], uniform::<1>(2, (1, 1), 1, 1)), half);
-    }
+    check_halves(|| Case::new(&[3, 5, 6, 6], &[6, 5, 3, 3], uniform::<2>(1, (1, 1), 1, 1)));
+}
+
+#[test]
+fn half_types_are_rounded_once_in_a_forward_pass_of_blocks() {
+    check_halves_in_blocks([1, 400, 4, 3], [3, 400, 3, 3]);
+}
+
+#[test]
+fn half_types_are_rounded_once_in_an_input_gradient_of_blocks() {
+    check_halves_in_blocks([1, 3, 4, 3], [400, 3, 3, 3]);
+}
+
+#[test]
+fn half_types_are_rounded_once_in_a_weight_gradient_of_blocks() {
+    check_halves_in_blocks([3, 2, 31, 30], [3, 2, 3, 3]);
+}
+
+/// Phases of an input gradient, each of several blocks.
+#[test]
+fn half_types_are_rounded_once_with_a_stride() {
+    check_halves(|| Case::new(&[2, 3, 9], &[1100, 3, 3], uniform::<1>(2, (1, 1), 1, 1)));
 }
 
 #[test]
