@@ -46,7 +46,12 @@ impl Operation<FusionCubeRuntime> for Drift {
 
 /// The custom operation on `input`, and a count of its calls.
 pub fn drifting(input: FloatTensor, drift: f32) -> (FloatTensor, Arc<AtomicU32>) {
-    let (client, calls) = (input.client.clone(), Arc::new(AtomicU32::new(0)));
+    drifting_after(input, drift, 0)
+}
+
+/// The same after so many earlier calls.
+pub fn drifting_after(input: FloatTensor, drift: f32, calls: u32) -> (FloatTensor, Arc<AtomicU32>) {
+    let (client, calls) = (input.client.clone(), Arc::new(AtomicU32::new(calls)));
     let output = TensorIr::uninit(client.create_empty_handle(), input.shape.clone(), input.dtype);
     let ir = CustomOpIr::new(ID, &[input.into_ir()], &[output]);
     let operation = Drift { ir: ir.clone(), drift, calls: calls.clone() };

@@ -5,7 +5,7 @@ use super::{compared, difference, first};
 use crate::driver;
 use crate::process::Program;
 use crate::skip::skip;
-use burn_deterministic_recording::diff::{Cause, Outcome};
+use burn_deterministic_recording::diff::{Cause, Outcome, Owner};
 
 /// Pairs of runs in which a hazard has to show.
 const PAIRS: usize = 10;
@@ -79,7 +79,8 @@ fn plain_burns_scatter_add() {
     panic!("{PAIRS} pairs of runs agree");
 }
 
-/// Burn measures which kernel is the fastest, and takes another one in another run.
+/// Burn measures which kernel is the fastest, and takes another one in another run, or the same one with other settings; on a GPU
+/// some of those it chooses from add by atomics.
 #[test]
 fn a_kernel_that_autotune_chose() {
     if driver::is_emulator() {
@@ -91,10 +92,57 @@ fn a_kernel_that_autotune_chose() {
             continue;
         }
         let (cause, operation, _) = first(&comparison);
-        assert!(matches!(cause, Cause::KernelChoice), "{cause:?} of {operation}");
+        assert!(matches!(cause, Cause::KernelChoice | Cause::Kernel(Owner::Burn)), "{cause:?} of {operation}");
         return;
     }
     skip("autotune chose the same kernels in each run, or kernels of the same bits");
+}
+
+/// The program's promise was wrong.
+#[test]
+fn a_promised_custom_operation_that_is_not_repeatable() {
+    let comparison = compared(both("custom_fault", ""), "operations");
+    let (cause, operation, step) = first(&comparison);
+    assert!(matches!(cause, Cause::Kernel(Owner::Program)), "{cause:?}");
+    assert_eq!((operation, step), ("tests::drift", Some(STEP)));
+}
+
+/// The same in another environment, which may be why.
+#[test]
+fn another_environment() {
+    let programs = both("custom_fault", "");
+    let [one, other] = programs;
+    let comparison = compared([one, other.env("MESA_SHADER_CACHE_DISABLE", "true")], "operations");
+    let (cause, operation, step) = first(&comparison);
+    assert!(matches!(cause, Cause::Environment), "{cause:?}");
+    assert_eq!((operation, step), ("tests::drift", Some(STEP)));
+    let [difference] = &comparison.environment[..] else { panic!("{:?}", comparison.environment) };
+    assert!(difference.to_string().contains("MESA_SHADER_CACHE_DISABLE"), "{difference}");
+}
+
+#[test]
+fn tensors_that_threads_add_as_they_arrive() {
+    // Which thread is the first is the same in half of the pairs.
+    for _ in 0..2 * PAIRS {
+        let comparison = compared(both("race", ""), "operations");
+        if matches!(comparison.outcome, Outcome::Same) {
+            continue;
+        }
+        let (cause, operation, step) = first(&comparison);
+        assert!(matches!(cause, Cause::Received { reordered: true }), "{cause:?}");
+        assert_eq!((operation, step), ("receive", Some(STEP)));
+        return;
+    }
+    panic!("{} pairs of runs agree", 2 * PAIRS);
+}
+
+/// Running statistics that are later than the weights.
+#[test]
+fn a_batch_norm_saved_late() {
+    let comparison = compared([Program::new("normalised"), Program::new("normalised").arguments(&["late"])], "weights");
+    let state = comparison.state.as_ref().expect("the running statistics differ");
+    assert_eq!(state.place.step, Some(STEP), "{state:?}");
+    assert_eq!(state.names, ["norm.running_mean", "norm.running_var"], "{state:?}");
 }
 
 #[test]

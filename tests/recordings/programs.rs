@@ -1,12 +1,13 @@
 //! A training as a user writes it, in which something may be wrong.
 
 use crate::bits::floats;
+use crate::closed_world::custom;
 use crate::process::{arguments, report};
 use burn::data::dataloader::batcher::Batcher;
 use burn::data::dataset::InMemDataset;
 use burn::module::{Module, ModuleMapper, Param};
 use burn::nn::loss::{MseLoss, Reduction};
-use burn::nn::{Linear, LinearConfig};
+use burn::nn::{BatchNorm, BatchNormConfig, Linear, LinearConfig};
 use burn::optim::{AdamConfig, GradientsParams};
 use burn::prelude::*;
 use burn::tensor::Distribution;
@@ -16,7 +17,9 @@ use burn_deterministic::{
     Determinism, digest, enable_op_determinism, epoch, initialize, label, name_parameters, observe, set_random_seed,
     step,
 };
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The step at which something is wrong.
 pub const STEP: u64 = 3;
@@ -77,6 +80,83 @@ pub fn observed_training() {
     let model =
         Model { encoder: LinearConfig::new(8, 16).init(&device), decoder: LinearConfig::new(16, 4).init(&device) };
     train(model, &device);
+}
+
+/// On deterministic kernels, with a custom operation that the program has promised to be deterministic, and that is not.
+pub fn custom_fault() {
+    custom::promise();
+    enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
+    let mut weights = custom::upload(vec![0.5; 8], [8]);
+    for number in 0..STEPS {
+        let _step = step(number);
+        let drift = if number == STEP { now() as f32 * 1e-9 } else { 0.0 };
+        (weights, _) = custom::drifting_after(weights, drift, 1);
+    }
+    report("sum", custom::read(weights).expect("it was promised")[7]);
+}
+
+/// On deterministic kernels: two threads compute a tensor each, and this one adds them as they arrive.
+pub fn race() {
+    enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
+    let mut weights = Tensor::<1>::from_data(floats([8]), &Device::default());
+    for number in 0..STEPS {
+        let _step = step(number);
+        let (sender, receiver) = mpsc::channel();
+        for worker in 0..2 {
+            let sender = sender.clone();
+            let thread = thread::spawn(move || {
+                let values = Tensor::<1>::from_data(floats([8]), &Device::default()) * (worker + 1);
+                if number == STEP {
+                    thread::sleep(Duration::from_micros(now() as u64 % 3000));
+                }
+                sender.send(values).expect("the receiver waits");
+            });
+            // In each other step one thread after the other.
+            if number != STEP {
+                thread.join().expect("it computes");
+            }
+        }
+        drop(sender);
+        for values in receiver {
+            weights = weights * 0.5 + values;
+        }
+    }
+    report("sum", weights.into_data());
+}
+
+/// On deterministic kernels, with a batch norm. The argument `late` has one more forward pass in training mode, as of an evaluation
+/// that forgot `valid`, after the step: the running statistics that are saved are later than the weights.
+pub fn normalised() {
+    enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
+    set_random_seed(4);
+    let device = Device::default().autodiff();
+    let model =
+        Normalised { linear: LinearConfig::new(8, 4).init(&device), norm: BatchNormConfig::new(4).init(&device) };
+    let mut model = initialize(model).expect("a seed is set");
+    name_parameters(&model);
+    let mut optimizer = AdamConfig::new().init();
+    for number in 0..STEPS {
+        let _step = step(number);
+        let loss = model.forward(inputs(number, &device)).powi_scalar(2).mean();
+        let gradients = GradientsParams::from_grads(loss.backward(), &model);
+        model = optimizer.step(1e-2, model, gradients);
+        if number == STEP && is("late") {
+            let _evaluated = model.forward(inputs(number, &device));
+        }
+    }
+    report("digest", digest(&model));
+}
+
+#[derive(Module, Debug)]
+struct Normalised {
+    linear: Linear,
+    norm: BatchNorm,
+}
+
+impl Normalised {
+    fn forward(&self, inputs: Tensor<2>) -> Tensor<2> {
+        self.norm.forward(self.linear.forward(inputs))
+    }
 }
 
 fn is(fault: &str) -> bool {

@@ -134,7 +134,8 @@ pub(super) fn why(comparison: &Comparison, difference: &Difference) -> String {
             match owner {
                 Owner::Library => "The kernel is of burn-deterministic and adds in a fixed order: the device, its driver or \
                                    its memory has erred, or the kernel is wrong.",
-                Owner::Burn => "The kernel is Burn's: it adds in an order that varies (atomics), or the device has erred.",
+                Owner::Burn => "The kernel is Burn's: it adds in an order that varies (atomics), autotune ran it with other \
+                                settings, or the device has erred.",
                 Owner::Program => "It is a custom operation of the program, or a kernel of it is neither of \
                                    burn-deterministic nor Burn's: it adds in an order that varies, reads what other \
                                    threads write, or the device has erred.",
