@@ -66,8 +66,9 @@ impl Passes {
     /// The dense results, one for each output of the view.
     pub fn run(self, client: &Client, first: First<'_>) -> Result<Handle, KernelError> {
         let Self { operation, accumulator, dtype, mut view, plan } = self;
-        for cube in [Some(plan.first.cube()), plan.totals].into_iter().flatten() {
-            cube.require(client, operation.name(), COLUMNS, accumulator.size())?;
+        let lanes = if matches!(plan.first, Pass::FourOutputs(_)) { 4 } else { 1 };
+        for (cube, lanes) in [(Some(plan.first.cube()), lanes), (plan.totals, 1)] {
+            cube.map_or(Ok(()), |cube| cube.require(client, operation.name(), COLUMNS, lanes * accumulator.size()))?;
         }
         let n = view.axis as usize;
         let outputs = view.outputs as usize;
@@ -86,7 +87,7 @@ impl Passes {
             let pass = Launch { operation: step, accumulator, view, divisor };
             match (totals, plan.totals) {
                 (None, _) => pass.launch(client, plan.first, first, target.clone()),
-                (Some(totals), Some(cube)) => pass.single(client, cube, First::Stored(&totals), target.clone()),
+                (Some(totals), Some(cube)) => pass.single(client, cube, 1, First::Stored(&totals), target.clone()),
                 (Some(_), None) => unreachable!("a plan that applies has cubes for totals"),
             }
             if last {
@@ -109,7 +110,11 @@ struct Launch {
 impl Launch {
     fn launch(self, client: &Client, pass: Pass, first: First<'_>, target: TensorHandle) {
         match pass {
-            Pass::Single(cube) => self.single(client, cube, first, target),
+            Pass::Single(cube) => self.single(client, cube, 1, first, target),
+            Pass::FourOutputs(cube) => {
+                let view = self.view.in_vectors_of_outputs().expect("a plan that applies");
+                Self { view, ..self }.single(client, cube, 4, first, target);
+            }
             Pass::FourElements { width } => self.four_elements(client, width, first, target),
         }
     }
@@ -123,19 +128,21 @@ impl Launch {
         InputScalar::new(self.divisor, self.accumulator)
     }
 
-    fn single(self, client: &Client, cube: Cube, first: First<'_>, target: TensorHandle) {
-        let Sources { stored, inputs, outputs, source, condition_dtype } = first.sources(client, 1, target.dtype);
+    /// `lanes` outputs a unit, which are what the view counts.
+    fn single(self, client: &Client, cube: Cube, lanes: usize, first: First<'_>, target: TensorHandle) {
+        let Sources { stored, inputs, outputs, source, condition_dtype } = first.sources(client, lanes, target.dtype);
         let dtypes = [stored.dtype, self.accumulator, target.dtype, condition_dtype];
         let split = self.view.axis_inner != self.view.axis;
         let form = single::Form { cube, split, operation: self.operation, source };
         // SAFETY: a unit writes only where its output and block exist, at a place of its own, and reads only elements
-        // of the view, which `stored` covers, or numbers the elements of a program's shape: `reduced_shape` bounds the
+        // of the view, in whole vectors, which `stored` covers, or numbers the elements of a program's shape: `reduced_shape` bounds the
         // last of them. Each element is read once, and what a program writes for it goes to a place of its own.
         unsafe {
             single::reduce_single::launch_unchecked(
                 client,
                 self.cubes(cube.width),
                 CubeDim::new_2d(cube.width, cube.groups),
+                lanes,
                 stored.into_arg().into_buffer_arg(),
                 inputs,
                 outputs,

@@ -35,9 +35,10 @@
 //! | first pass | a unit reduces | and reads at a time | used for |
 //! |---|---|---|---|
 //! | [`Single`](plan::Pass::Single) | a block, or some of its columns | one element | any layout |
+//! | [`FourOutputs`](plan::Pass::FourOutputs) | the same of each of four outputs | one element of each | columns |
 //! | [`FourElements`](plan::Pass::FourElements) | a block | four adjacent elements of an output | rows, on software drivers |
 //!
-//! Both can also compute a program's results where they read them. Later passes read single values of blocks.
+//! Each can also compute a program's results where they read them. Later passes read single values of blocks.
 //!
 //! Guarantee: run to run for everything. The same bits on every device for what is integer or compared, and for `sum`
 //! and `prod` where the device rounds correctly, keeps subnormals and does not reassociate; for `mean` where it also

@@ -79,7 +79,13 @@ impl Cube {
     /// One unit a column, for elements of an output that are adjacent in memory.
     pub const UNIT_A_COLUMN: Self = Self { width: 1, groups: COLUMNS };
 
+    /// 32 units for each block of four outputs.
+    pub const UNIT_TWO_COLUMNS: Self = Self { width: 8, groups: COLUMNS / 2 };
+
     const ALL: [Self; 5] = [Self::WIDE, Self::NARROW, Self::FOUR_UNITS, Self::EIGHT_UNITS, Self::UNIT_A_COLUMN];
+
+    /// Those that read one element of each of four outputs.
+    const OF_FOUR_OUTPUTS: [Self; 3] = [Self::WIDE, Self::NARROW, Self::UNIT_TWO_COLUMNS];
 
     /// The cube for a pass over `view`.
     fn of(view: &View, machine: Machine) -> Self {
@@ -94,6 +100,17 @@ impl Cube {
             // Enough outputs fill the device with one unit each.
             Machine::Gpu if blocks >= 1 << 18 => Self::WIDE,
             Machine::Gpu => Self::EIGHT_UNITS,
+        }
+    }
+
+    /// The cube for a pass over `view`, of vectors of four outputs.
+    fn of_four_outputs(view: &View, machine: Machine) -> Self {
+        let blocks = u64::from(view.blocks()) * u64::from(view.outputs);
+        match machine {
+            Machine::Software => Self::NARROW,
+            // Enough outputs fill the device with one unit for four.
+            Machine::Gpu if view.axis <= COLUMNS || blocks >= 1 << 17 => Self::WIDE,
+            Machine::Gpu => Self::UNIT_TWO_COLUMNS,
         }
     }
 
@@ -118,6 +135,8 @@ impl Cube {
 pub enum Pass {
     /// Units read one element at a time.
     Single(Cube),
+    /// Units read an element of each of [four outputs](View::in_vectors_of_outputs) at a time. Not for searches.
+    FourOutputs(Cube),
     /// A unit has a block and reads [four of its elements](View::has_elements_in_vectors) at a time.
     FourElements {
         /// Units of a cube.
@@ -132,7 +151,7 @@ impl Pass {
     /// The blocks of a cube, and the units of a block.
     pub(super) fn cube(self) -> Cube {
         match self {
-            Self::Single(cube) => cube,
+            Self::Single(cube) | Self::FourOutputs(cube) => cube,
             Self::FourElements { width } => Cube { width, groups: 1 },
         }
     }
@@ -153,7 +172,8 @@ impl Plan {
     /// Every plan that applies to `problem`.
     pub fn candidates(problem: &Problem) -> Vec<Self> {
         let in_vectors = Pass::FourElements { width: Pass::WIDTH };
-        let firsts: Vec<Pass> = Cube::ALL.map(Pass::Single).into_iter().chain([in_vectors]).collect();
+        let of_outputs = Cube::OF_FOUR_OUTPUTS.map(Pass::FourOutputs);
+        let firsts: Vec<Pass> = Cube::ALL.map(Pass::Single).into_iter().chain(of_outputs).chain([in_vectors]).collect();
         let totals: Vec<Option<Cube>> = [None].into_iter().chain(Cube::ALL.map(Some)).collect();
         let mut plans = Vec::new();
         for first in firsts {
@@ -173,6 +193,8 @@ impl Plan {
             _ if cubes.into_iter().flatten().any(|cube| cube.width == 0 || cube.groups == 0) => "cubes with units",
             _ if self.totals.is_some() != (view.blocks() > 1) => "cubes for totals where an output has several blocks",
             _ if self.fuses && *kind != Kind::ProgramReduction => "results of a program",
+            Pass::FourOutputs(_) if view.in_vectors_of_outputs().is_none() => "outputs in vectors of four",
+            Pass::FourOutputs(_) if *kind == Kind::Search => "elements to reduce",
             Pass::FourElements { .. } if !view.has_elements_in_vectors() => "elements in vectors of four",
             _ => return None,
         };
@@ -184,12 +206,14 @@ impl Plan {
 pub fn plan(problem: &Problem, machine: Machine) -> Plan {
     let Problem { view, kind } = problem;
     let software = machine == Machine::Software;
-    // On a software driver a program takes longer without vectors than writing and reading its results.
-    let fuses = *kind == Kind::ProgramReduction && (!software || view.has_elements_in_vectors());
-    let first = match software && view.has_elements_in_vectors() {
-        true => Pass::FourElements { width: Pass::WIDTH },
-        false => Pass::Single(Cube::of(view, machine)),
+    let four_outputs = view.in_vectors_of_outputs().filter(|_| *kind != Kind::Search);
+    let first = match four_outputs {
+        _ if software && view.has_elements_in_vectors() => Pass::FourElements { width: Pass::WIDTH },
+        Some(vectors) => Pass::FourOutputs(Cube::of_four_outputs(&vectors, machine)),
+        None => Pass::Single(Cube::of(view, machine)),
     };
+    // On a software driver a program takes longer without vectors than writing and reading its results.
+    let fuses = *kind == Kind::ProgramReduction && (!software || !matches!(first, Pass::Single(_)));
     let totals = (view.blocks() > 1).then(|| Cube::of(&problem.totals(), machine));
     Plan { first, fuses, totals }
 }

@@ -87,6 +87,21 @@ impl View {
         dense && self.axis.is_multiple_of(4) && last_block >= COLUMNS
     }
 
+    /// The view with vectors of four neighbouring outputs in place of elements: they are adjacent in memory, from a multiple of
+    /// four on, at each step along the axis. `None` where they are not.
+    pub fn in_vectors_of_outputs(&self) -> Option<Self> {
+        let others = [self.outer_stride, self.axis_outer_stride, self.axis_stride].map(|stride| stride as usize);
+        let dense = is_dense_in_vectors(4, self.inner_stride as usize, others) && self.inner.is_multiple_of(4);
+        dense.then(|| Self {
+            outputs: self.outputs / 4,
+            inner: self.inner / 4,
+            outer_stride: self.outer_stride / 4,
+            axis_outer_stride: self.axis_outer_stride / 4,
+            axis_stride: self.axis_stride / 4,
+            ..*self
+        })
+    }
+
     /// Blocks of an output: the values that one pass leaves of it.
     pub fn blocks(&self) -> u32 {
         self.axis.div_ceil(BLOCK)

@@ -77,6 +77,8 @@ fn every_plan_gives_the_same_bits_for_many_outputs() {
         (vec![200, 33], vec![0]),
         (vec![33, 200], vec![1]),
         (vec![7, 5, 31, 29], vec![0, 2, 3]),
+        // Neighbouring outputs, along an axis of two loops.
+        (vec![6, 5, 71, 8], vec![0, 2]),
         (vec![4100, 3], vec![0]),
     ] {
         let values = random_values(9, shape.iter().product());
@@ -186,7 +188,12 @@ fn a_plan_that_does_not_apply_is_an_error() {
             .ends_with("want cubes for totals where an output has several blocks")
     );
     assert!(text(Plan { fuses: true, ..whole }).ends_with("want results of a program"));
+    let four_outputs = Plan { first: Pass::FourOutputs(Cube::NARROW), ..whole };
+    assert!(text(four_outputs).ends_with("want outputs in vectors of four"));
     assert!(text(Plan { first: Pass::FourElements { width: 0 }, ..whole }).ends_with("want cubes with units"));
+    let columns = Problem::new(&[68, 4], &[4, 1], &[0], Kind::Search);
+    assert!(four_outputs.refuses(&columns).unwrap().ends_with("want elements to reduce"));
+    assert_eq!(four_outputs.refuses(&Problem { kind: Kind::Reduction, ..columns }), None);
     let long = Problem::new(&[4097], &[1], &[0], Kind::Reduction);
     assert!(whole.refuses(&long).is_some(), "two blocks have totals");
     let fused = Plan { fuses: true, ..whole };
@@ -195,7 +202,7 @@ fn a_plan_that_does_not_apply_is_an_error() {
 }
 
 #[test]
-fn outputs_side_by_side_match_the_reference() {
+fn outputs_side_by_side_read_in_vectors_match_the_reference() {
     let client = client();
     // A row of a block and its neighbours, whole blocks and theirs, and more units than a cube has.
     let two = [[1, 4], [3, 8], [63, 4], [64, 8], [65, 12], [200, 36], [4096, 4], [4097, 8], [4161, 4], [10_007, 8]];
@@ -207,8 +214,10 @@ fn outputs_side_by_side_match_the_reference() {
         for (operation, reference) in REDUCTIONS {
             let want: Vec<f32> = outputs.iter().map(|x| reference(x)).collect();
             let input = upload(&client, &values, &shape, F32);
-            let got = reduce::reduce(&client, operation, input, &[axis], None).unwrap();
-            assert_bits(&download(&client, got), &want);
+            for plan in plans_in_vectors(&shape, &[axis]).into_iter().map(Some).chain([None]) {
+                let got = reduce::reduce(&client, operation, input.clone(), &[axis], plan).unwrap();
+                assert_bits(&download(&client, got), &want);
+            }
         }
         let whole: Vec<i32> = values.iter().map(|x| (x * 1e9) as i32).collect();
         let sum = |row: &Vec<i32>| row.iter().fold(0i32, |a, &b| a.wrapping_add(b));
@@ -216,7 +225,7 @@ fn outputs_side_by_side_match_the_reference() {
         let got = reduce::sum(&client, upload(&client, &whole, &shape, I32), &[axis]).unwrap();
         assert_equal(&download::<i32>(&client, got), &want);
     }
-    // Parts of longer rows.
+    // Parts of longer rows, of which only the first can be read in vectors.
     for row in [24, 22] {
         let memory = random_values(14, 100 * row);
         let values: Vec<f32> = memory.chunks(row).flat_map(|row| &row[..16]).copied().collect();
@@ -236,19 +245,31 @@ fn plans_are_pinned() {
     let rows = View::rows(4096, 128);
     let columns = View { inner_stride: 1, axis_stride: 4096, ..rows };
     assert_eq!(first(rows, Gpu), Pass::Single(Cube::UNIT_A_COLUMN));
-    assert_eq!(first(columns, Gpu), Pass::Single(Cube::EIGHT_UNITS));
+    assert_eq!(first(columns, Gpu), Pass::FourOutputs(Cube::UNIT_TWO_COLUMNS));
+    assert_eq!(first(View { inner: 1 << 20, outputs: 1 << 20, ..columns }, Gpu), Pass::FourOutputs(Cube::WIDE));
+    assert_eq!(first(View { axis_stride: 4097, ..columns }, Gpu), Pass::Single(Cube::EIGHT_UNITS));
     assert_eq!(first(View::rows(1, 1 << 24), Gpu), Pass::Single(Cube::UNIT_A_COLUMN));
     assert_eq!(plan(&problem(View::rows(1, 1 << 24)), Gpu).totals, Some(Cube::UNIT_A_COLUMN));
     assert_eq!(first(rows, Software), vectors);
-    assert_eq!(first(columns, Software), Pass::Single(Cube::WIDE));
+    assert_eq!(first(columns, Software), Pass::FourOutputs(Cube::NARROW));
+    assert_eq!(first(View { axis_stride: 4097, ..columns }, Software), Pass::Single(Cube::WIDE));
     assert_eq!(plan(&problem(rows), Software).totals, None);
     let search = |view| plan(&Problem { view, kind: Kind::Search }, Software).first;
     assert_eq!((search(rows), search(columns)), (vectors, Pass::Single(Cube::WIDE)));
-    // Where a reduction of four elements is not possible, a software driver writes a program's results before.
+    // Where vectors are not possible, a software driver writes a program's results before.
     let program = |view, machine| plan(&Problem { view, kind: Kind::ProgramReduction }, machine);
-    assert!(program(rows, Software).fuses && program(columns, Gpu).fuses && !program(columns, Software).fuses);
-    assert_eq!(program(columns, Software).first, Pass::Single(Cube::WIDE));
+    let odd = View { inner: 4095, outputs: 4095, axis_stride: 4095, ..columns };
+    assert!(program(rows, Software).fuses && program(columns, Software).fuses && !program(odd, Software).fuses);
+    assert!([rows, columns, odd].into_iter().all(|view| program(view, Gpu).fuses));
 
+    assert!(columns.in_vectors_of_outputs().is_some() && rows.in_vectors_of_outputs().is_none());
+    let others = [
+        View { inner: 2, outer_stride: 4096 * 128, ..columns },
+        View { outer_stride: 2, ..columns },
+        View { inner_stride: 2, ..columns },
+        View { axis_inner: 64, axis_outer_stride: 2, ..columns },
+    ];
+    assert!(others.iter().all(|view| view.in_vectors_of_outputs().is_none()));
     for (axis, in_vectors) in [(60, false), (64, true), (66, false), (4096, true), (4100, false), (4160, true)] {
         assert_eq!(View::rows(7, axis).has_elements_in_vectors(), in_vectors, "{axis}");
     }

@@ -36,16 +36,16 @@ pub(super) fn step<A: Numeric>(chain: A, next: A, #[comptime] operation: Operati
     }
 }
 
-/// One step of four chains.
+/// [`step`] of each lane.
 #[cube]
-pub(super) fn step_vector<A: Numeric>(
-    chains: Vector<A, Const<4>>,
-    next: Vector<A, Const<4>>,
+pub(super) fn step_lanes<A: Numeric, N: Size>(
+    chains: Vector<A, N>,
+    next: Vector<A, N>,
     #[comptime] operation: Operation,
-) -> Vector<A, Const<4>> {
-    let mut stepped = Vector::<A, Const<4>>::empty();
+) -> Vector<A, N> {
+    let mut stepped = Vector::<A, N>::empty();
     #[unroll]
-    for lane in 0..4usize {
+    for lane in 0..N::value() {
         stepped.insert(lane, step::<A>(chains.extract(lane), next.extract(lane), operation));
     }
     stepped
@@ -69,16 +69,16 @@ pub(super) fn lower<A: Numeric, O: Numeric>(value: A, divisor: A, #[comptime] op
     }
 }
 
-/// [`lift`] of four elements.
+/// [`lift`] of each lane.
 #[cube]
-pub(super) fn lift_vector<I: Numeric, A: Numeric>(
-    four: Vector<I, Const<4>>,
+pub(super) fn lift_lanes<I: Numeric, A: Numeric, N: Size>(
+    elements: Vector<I, N>,
     #[comptime] operation: Operation,
-) -> Vector<A, Const<4>> {
-    let mut lifted = Vector::<A, Const<4>>::empty();
+) -> Vector<A, N> {
+    let mut lifted = Vector::<A, N>::empty();
     #[unroll]
-    for lane in 0..4usize {
-        lifted.insert(lane, lift::<I, A>(four.extract(lane), operation));
+    for lane in 0..N::value() {
+        lifted.insert(lane, lift::<I, A>(elements.extract(lane), operation));
     }
     lifted
 }

@@ -1,8 +1,8 @@
 //! [`Pass::FourElements`](crate::reduce::plan::Pass::FourElements): a unit reads four neighbours of one output at a
 //! time.
 
-use super::accumulator::{lower, step, step_vector};
-use super::source::{Source, element_vector};
+use super::accumulator::{lower, step, step_lanes};
+use super::source::{Source, elements};
 use crate::elementwise::{Inputs, Outputs};
 use crate::order::{COLUMNS, COLUMNS_BLOCK};
 use crate::reduce::operation::Operation;
@@ -20,7 +20,7 @@ fn begun_or_stepped<A: Numeric>(
     next: Vector<A, Const<4>>,
     #[comptime] operation: Operation,
 ) -> Vector<A, Const<4>> {
-    let stepped = step_vector::<A>(chains, next, operation);
+    let stepped = step_lanes::<A, Const<4>>(chains, next, operation);
     let mut result = Vector::<A, Const<4>>::empty();
     #[unroll]
     for lane in 0..4usize {
@@ -65,24 +65,36 @@ pub fn reduce_four_elements<I: Numeric, A: Numeric, O: Numeric, B: Int>(
         #[unroll]
         for v in 0..VECTORS {
             chains[v as usize] =
-                element_vector::<I, A, B>(stored, inputs, outputs, row + v, operation, comptime!(source.clone()));
+                elements::<I, A, B, Const<4>>(stored, inputs, outputs, row + v, operation, comptime!(source.clone()));
         }
         for _ in 1..length / COLUMNS {
             row += VECTORS;
             #[unroll]
             for v in 0..VECTORS {
-                let next =
-                    element_vector::<I, A, B>(stored, inputs, outputs, row + v, operation, comptime!(source.clone()));
-                chains[v as usize] = step_vector::<A>(chains[v as usize], next, operation);
+                let next = elements::<I, A, B, Const<4>>(
+                    stored,
+                    inputs,
+                    outputs,
+                    row + v,
+                    operation,
+                    comptime!(source.clone()),
+                );
+                chains[v as usize] = step_lanes::<A, Const<4>>(chains[v as usize], next, operation);
             }
         }
         row += VECTORS;
         #[unroll]
         for v in 0..VECTORS {
             if v * 4 < longer {
-                let next =
-                    element_vector::<I, A, B>(stored, inputs, outputs, row + v, operation, comptime!(source.clone()));
-                chains[v as usize] = step_vector::<A>(chains[v as usize], next, operation);
+                let next = elements::<I, A, B, Const<4>>(
+                    stored,
+                    inputs,
+                    outputs,
+                    row + v,
+                    operation,
+                    comptime!(source.clone()),
+                );
+                chains[v as usize] = step_lanes::<A, Const<4>>(chains[v as usize], next, operation);
             }
         }
     } else {
@@ -91,7 +103,7 @@ pub fn reduce_four_elements<I: Numeric, A: Numeric, O: Numeric, B: Int>(
             #[unroll]
             for v in 0..VECTORS {
                 if r * COLUMNS + v * 4 < length {
-                    let next = element_vector::<I, A, B>(
+                    let next = elements::<I, A, B, Const<4>>(
                         stored,
                         inputs,
                         outputs,

@@ -1,7 +1,8 @@
-//! [`Pass::Single`](crate::reduce::plan::Pass::Single): units read one element at a time.
+//! [`Pass::Single`](crate::reduce::plan::Pass::Single) and [`Pass::FourOutputs`](crate::reduce::plan::Pass::FourOutputs): units
+//! read one element at a time, of one output or of each of four.
 
-use super::accumulator::{lower, step};
-use super::source::{Source, element};
+use super::accumulator::{lower, step_lanes};
+use super::source::{Source, elements};
 use crate::elementwise::{Inputs, Outputs};
 use crate::order::{COLUMNS, COLUMNS_BLOCK};
 use crate::reduce::operation::Operation;
@@ -19,18 +20,18 @@ pub struct Form {
     pub source: Source,
 }
 
-/// The ascending chain over one column: elements `first`, `first + 64`, .. of the axis, `rows` of them.
+/// The ascending chains over one column: elements `first`, `first + 64`, .. of the axis, `rows` of them.
 #[cube]
-fn column<I: Numeric, A: Numeric, B: Int>(
-    stored: &[I],
-    inputs: &Inputs<B, Const<1>>,
-    outputs: &mut Outputs<B, Const<1>>,
+fn column<I: Numeric, A: Numeric, B: Int, N: Size>(
+    stored: &[Vector<I, N>],
+    inputs: &Inputs<B, N>,
+    outputs: &mut Outputs<B, N>,
     base: u32,
     first: u32,
     rows: u32,
     view: &View,
     #[comptime] form: Form,
-) -> A {
+) -> Vector<A, N> {
     let operation = comptime!(form.operation);
     let mut at = base + first * view.axis_stride;
     let mut at_step = COLUMNS * view.axis_stride;
@@ -44,7 +45,7 @@ fn column<I: Numeric, A: Numeric, B: Int>(
     }
     // Wraps where the outer stride is the smaller one; unsigned arithmetic makes it right again.
     let carry = view.axis_outer_stride - view.axis_inner * view.axis_stride;
-    let mut chain = element::<I, A, B>(stored, inputs, outputs, at, operation, comptime!(form.source.clone()));
+    let mut chains = elements::<I, A, B, N>(stored, inputs, outputs, at, operation, comptime!(form.source.clone()));
     for _ in 1..rows {
         at += at_step;
         if comptime!(form.split) {
@@ -54,22 +55,23 @@ fn column<I: Numeric, A: Numeric, B: Int>(
                 at += carry;
             }
         }
-        let next = element::<I, A, B>(stored, inputs, outputs, at, operation, comptime!(form.source.clone()));
-        chain = step::<A>(chain, next, operation);
+        let next = elements::<I, A, B, N>(stored, inputs, outputs, at, operation, comptime!(form.source.clone()));
+        chains = step_lanes::<A, N>(chains, next, operation);
     }
-    chain
+    chains
 }
 
-/// Reduces each block of each output's elements to one value, by `groups` units a block and `width` blocks a cube.
+/// Reduces each block of each output's elements to one value, by `groups` units a block of `N` outputs and `width` such blocks a
+/// cube.
 ///
-/// `stored` is what the view addresses, or `inputs` and `outputs` are a program's; `output` is `[outputs, blocks]`. One
-/// unit adds its columns in order; several units put theirs into shared memory, `[COLUMNS, width]`, where the first
-/// adds them.
+/// `view` counts vectors of `N` neighbouring outputs. `stored` is what it addresses, or `inputs` and `outputs` are a program's;
+/// `output` is `[outputs, blocks]`. One unit adds its columns in order; several units put theirs into shared memory,
+/// `[COLUMNS, width]`, where the first adds them.
 #[cube(launch_unchecked)]
-pub fn reduce_single<I: Numeric, A: Numeric, O: Numeric, B: Int>(
-    stored: &[I],
-    inputs: &Inputs<B, Const<1>>,
-    outputs: &mut Outputs<B, Const<1>>,
+pub fn reduce_single<I: Numeric, A: Numeric, O: Numeric, B: Int, N: Size>(
+    stored: &[Vector<I, N>],
+    inputs: &Inputs<B, N>,
+    outputs: &mut Outputs<B, N>,
     output: &mut [O],
     view: View,
     blocks: u32,
@@ -91,39 +93,73 @@ pub fn reduce_single<I: Numeric, A: Numeric, O: Numeric, B: Int>(
     let base = view.base(out);
     let length = min(view.axis - first, COLUMNS_BLOCK);
     let columns = min(length, COLUMNS);
-    let target = (out * blocks + block) as usize;
 
     if comptime!(groups == 1) {
         if inside {
             let rows = length.div_ceil(COLUMNS);
-            let mut total =
-                column::<I, A, B>(stored, inputs, outputs, base, first, rows, &view, comptime!(form.clone()));
+            let mut totals =
+                column::<I, A, B, N>(stored, inputs, outputs, base, first, rows, &view, comptime!(form.clone()));
             for c in 1..columns {
                 let rows = (length - c).div_ceil(COLUMNS);
-                let next =
-                    column::<I, A, B>(stored, inputs, outputs, base, first + c, rows, &view, comptime!(form.clone()));
-                total = step::<A>(total, next, operation);
+                let next = column::<I, A, B, N>(
+                    stored,
+                    inputs,
+                    outputs,
+                    base,
+                    first + c,
+                    rows,
+                    &view,
+                    comptime!(form.clone()),
+                );
+                totals = step_lanes::<A, N>(totals, next, operation);
             }
-            output[target] = lower::<A, O>(total, divisor.get::<A>(), operation);
+            write::<A, O, N>(output, totals, out, block, blocks, divisor.get::<A>(), operation);
         }
     } else {
-        let mut shared = Shared::<[A]>::new_slice(comptime!((COLUMNS * width) as usize));
+        let mut shared = Shared::<[Vector<A, N>]>::new_slice(comptime!((COLUMNS * width) as usize));
         if inside {
             let mut c = UNIT_POS_Y;
             while c < columns {
                 let rows = (length - c).div_ceil(COLUMNS);
-                shared[(c * width + UNIT_POS_X) as usize] =
-                    column::<I, A, B>(stored, inputs, outputs, base, first + c, rows, &view, comptime!(form.clone()));
+                shared[(c * width + UNIT_POS_X) as usize] = column::<I, A, B, N>(
+                    stored,
+                    inputs,
+                    outputs,
+                    base,
+                    first + c,
+                    rows,
+                    &view,
+                    comptime!(form.clone()),
+                );
                 c += groups;
             }
         }
         sync_cube();
         if inside && UNIT_POS_Y == 0 {
-            let mut total = shared[UNIT_POS_X as usize];
+            let mut totals = shared[UNIT_POS_X as usize];
             for c in 1..columns {
-                total = step::<A>(total, shared[(c * width + UNIT_POS_X) as usize], operation);
+                totals = step_lanes::<A, N>(totals, shared[(c * width + UNIT_POS_X) as usize], operation);
             }
-            output[target] = lower::<A, O>(total, divisor.get::<A>(), operation);
+            write::<A, O, N>(output, totals, out, block, blocks, divisor.get::<A>(), operation);
         }
+    }
+}
+
+/// Writes the values of a block of `N` outputs.
+#[cube]
+fn write<A: Numeric, O: Numeric, N: Size>(
+    output: &mut [O],
+    totals: Vector<A, N>,
+    out: u32,
+    block: u32,
+    blocks: u32,
+    divisor: A,
+    #[comptime] operation: Operation,
+) {
+    let lanes = N::value();
+    #[unroll]
+    for lane in 0..lanes {
+        let place = (out * comptime!(lanes as u32) + comptime!(lane as u32)) * blocks + block;
+        output[place as usize] = lower::<A, O>(totals.extract(lane), divisor, operation);
     }
 }

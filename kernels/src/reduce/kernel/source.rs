@@ -1,6 +1,6 @@
 //! Where the elements of the first pass come from: from memory, or from a program that computes them.
 
-use super::accumulator::{lift, lift_vector};
+use super::accumulator::lift_lanes;
 use crate::elementwise::{Form, Inputs, Outputs, compute};
 use crate::reduce::operation::Operation;
 use cubecl::prelude::*;
@@ -14,40 +14,21 @@ pub enum Source {
     Computed(Form),
 }
 
-/// Element `at` as the accumulator holds it.
+/// Vector `at` of elements as the accumulator holds them.
 #[cube]
-pub(super) fn element<I: Numeric, A: Numeric, B: Int>(
-    stored: &[I],
-    inputs: &Inputs<B, Const<1>>,
-    outputs: &mut Outputs<B, Const<1>>,
+pub(super) fn elements<I: Numeric, A: Numeric, B: Int, N: Size>(
+    stored: &[Vector<I, N>],
+    inputs: &Inputs<B, N>,
+    outputs: &mut Outputs<B, N>,
     at: u32,
     #[comptime] operation: Operation,
     #[comptime] source: Source,
-) -> A {
+) -> Vector<A, N> {
     match source {
-        Source::Stored => lift::<I, A>(stored[at as usize], operation),
+        Source::Stored => lift_lanes::<I, A, N>(stored[at as usize], operation),
         Source::Computed(form) => {
-            let word = compute::<B, Const<1>>(inputs, outputs, at, form);
-            lift::<f32, A>(f32::reinterpret(word.extract(0usize)), operation)
-        }
-    }
-}
-
-/// The elements from `four * 4` on as the accumulator holds them.
-#[cube]
-pub(super) fn element_vector<I: Numeric, A: Numeric, B: Int>(
-    stored: &[Vector<I, Const<4>>],
-    inputs: &Inputs<B, Const<4>>,
-    outputs: &mut Outputs<B, Const<4>>,
-    four: u32,
-    #[comptime] operation: Operation,
-    #[comptime] source: Source,
-) -> Vector<A, Const<4>> {
-    match source {
-        Source::Stored => lift_vector::<I, A>(stored[four as usize], operation),
-        Source::Computed(form) => {
-            let words = compute::<B, Const<4>>(inputs, outputs, four, form);
-            lift_vector::<f32, A>(Vector::<f32, Const<4>>::reinterpret(words), operation)
+            let words = compute::<B, N>(inputs, outputs, at, form);
+            lift_lanes::<f32, A, N>(Vector::<f32, N>::reinterpret(words), operation)
         }
     }
 }
