@@ -21,7 +21,6 @@ mod interpolation;
 mod known_answer;
 mod matmul;
 mod plans;
-mod probe;
 mod radix_sort;
 mod random;
 mod reduce;

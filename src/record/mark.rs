@@ -21,8 +21,17 @@ pub(super) enum Mark {
     Batch { epoch: u64, batch: u64 },
     /// A loader's pass ends, and the step on its last batch.
     BatchesEnd,
-    /// The parameters of a module, and their paths.
-    Parameters(Vec<(TensorId, String)>),
+    /// The parameters and buffers of a module.
+    Parameters(Vec<Named>),
     /// The process ends.
     ProcessEnds,
+}
+
+/// A parameter or buffer of a module.
+#[derive(Clone, Debug)]
+pub(super) struct Named {
+    pub(super) tensor: TensorId,
+    pub(super) path: String,
+    /// It takes no gradient, as running statistics.
+    pub(super) is_buffer: bool,
 }

@@ -63,6 +63,8 @@ pub(super) struct Live {
     pub(super) shape: Shape,
     pub(super) dtype: DType,
     pub(super) parameter: Option<Arc<str>>,
+    /// The buffer from which element-wise operations made it, if any, and whose next value it may be.
+    pub(super) buffer: Option<Arc<str>>,
     /// Whether no state has it yet.
     pub(super) is_new: bool,
     pub(super) role: Role,
@@ -82,6 +84,14 @@ pub(super) enum Role {
 }
 
 impl Live {
+    /// The parameter that it is, or the buffer if it `is_latest` of that one.
+    pub(super) fn name(&self, is_latest: impl FnOnce(&str) -> bool) -> Option<&str> {
+        match self.buffer.as_deref() {
+            Some(buffer) => Some(buffer).filter(|buffer| is_latest(buffer)),
+            None => self.parameter.as_deref(),
+        }
+    }
+
     fn tensor(&self) -> Tensor {
         Tensor {
             origin: Some(self.origin),
@@ -359,7 +369,7 @@ impl Recorder {
         for input in operation.inputs() {
             if self.is_foreign(input, thread) {
                 let number = self.queue().count();
-                self.insert(input, number, 0, None, Role::Initial);
+                self.insert(input, number, 0, Names::default(), Role::Initial);
                 if in_full {
                     let outputs = vec![output(input, None)];
                     let receive = Operation { outputs, ..self.operation(number, Operation::RECEIVE) };
@@ -381,7 +391,8 @@ impl Recorder {
                 outputs.push(output(tensor, parameter.as_deref()));
                 digests.push(self.digest(tensor, handles));
             }
-            self.insert(tensor, number, index, parameter, if updated.is_some() { Role::Updated } else { role });
+            let names = Names { parameter, buffer: self.buffer(operation, tensor) };
+            self.insert(tensor, number, index, names, if updated.is_some() { Role::Updated } else { role });
         }
         for input in operation.inputs().filter(|input| input.status == TensorStatus::ReadWrite) {
             // An operation may write where it reads: then the number of the result is another.
@@ -452,11 +463,19 @@ impl Recorder {
     }
 
     /// Notes a tensor that lives from now on.
-    fn insert(&mut self, tensor: &TensorIr, operation: u64, index: usize, parameter: Option<Arc<str>>, role: Role) {
+    fn insert(&mut self, tensor: &TensorIr, operation: u64, index: usize, names: Names, role: Role) {
         let thread = self.queue().number;
         let origin = Origin { operation, output: index as u32 };
         let (shape, dtype) = (tensor.shape.clone(), tensor.dtype);
-        self.live.insert(tensor.id, Live { thread, origin, shape, dtype, parameter, is_new: true, role });
+        let Names { parameter, buffer } = names;
+        self.live.insert(tensor.id, Live { thread, origin, shape, dtype, parameter, buffer, is_new: true, role });
+    }
+
+    /// The buffer whose next value a result may be.
+    fn buffer(&self, operation: &OperationIr, result: &TensorIr) -> Option<Arc<str>> {
+        let is_like = |live: &&Live| live.shape == result.shape && live.dtype == result.dtype;
+        let mut inputs = operation.inputs().filter(|_| is_elementwise(operation));
+        inputs.find_map(|input| self.live.get(&input.id).filter(is_like)?.buffer.clone())
     }
 
     /// The record of an operation of the thread at work, of which nothing else is known yet.
@@ -534,6 +553,13 @@ fn outlives(queue: &Queue, live: &Live, operation: &OperationIr) -> bool {
         Role::Initial => !queue.has_state && live.origin.operation < queue.before_backward && adds(operation),
         Role::Temporary => false,
     }
+}
+
+/// The paths that a result has.
+#[derive(Default)]
+struct Names {
+    parameter: Option<Arc<str>>,
+    buffer: Option<Arc<str>>,
 }
 
 /// What an operation updates.

@@ -1,7 +1,7 @@
 //! What a program says about the place where it is.
 
 use super::issue::issue;
-use super::mark::Mark;
+use super::mark::{Mark, Named};
 use super::writer::is_recording;
 use burn_core::module::{Module, ModuleVisitor, Param, ParameterValue};
 use burn_core::tensor::{Bool, Int, Tensor};
@@ -113,7 +113,9 @@ impl Drop for Steps {
 ///
 /// Call it once, when the module has its first values, or was loaded. A parameter without a value, which draws it when
 /// it is first used, is not named: [`initialize`](crate::initialize()) draws it, and names all. An optimizer's update is
-/// recognised by consuming the old value in an element-wise operation. Where nothing is recorded it does nothing.
+/// recognised by consuming the old value in an element-wise operation. What takes no gradient, as the running statistics of a batch
+/// norm, is followed through element-wise operations that read it: the latest result that lives when a step ends has the name.
+/// Where nothing is recorded it does nothing.
 pub fn name_parameters<M: Module>(module: &M) {
     if !is_recording() {
         return;
@@ -126,15 +128,23 @@ pub fn name_parameters<M: Module>(module: &M) {
 #[derive(Default)]
 struct Names {
     path: Vec<String>,
-    named: Vec<(TensorId, String)>,
+    named: Vec<Named>,
 }
 
 impl Names {
-    fn name<T: ParameterValue>(&mut self, param: &Param<T>, id: impl FnOnce(T) -> Option<TensorId>) {
-        if param.is_initialized()
-            && let Some(id) = id(param.base())
-        {
-            self.named.push((id, self.path.join(".")));
+    fn name<T: ParameterValue>(
+        &mut self,
+        param: &Param<T>,
+        is_buffer: impl FnOnce(&T) -> bool,
+        id: impl FnOnce(T) -> Option<TensorId>,
+    ) {
+        if !param.is_initialized() {
+            return;
+        }
+        let value = param.base();
+        let is_buffer = is_buffer(&value);
+        if let Some(tensor) = id(value) {
+            self.named.push(Named { tensor, path: self.path.join("."), is_buffer });
         }
     }
 }
@@ -155,15 +165,15 @@ fn id_of(kind: DispatchTensorKind) -> Option<TensorId> {
 
 impl ModuleVisitor for Names {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        self.name(param, |tensor| id_of(tensor.inner().into_dispatch().kind));
+        self.name(param, |tensor| !tensor.is_require_grad(), |tensor| id_of(tensor.inner().into_dispatch().kind));
     }
 
     fn visit_int<const D: usize>(&mut self, param: &Param<Tensor<D, Int>>) {
-        self.name(param, |tensor| id_of(tensor.into_dispatch().kind));
+        self.name(param, |_| true, |tensor| id_of(tensor.into_dispatch().kind));
     }
 
     fn visit_bool<const D: usize>(&mut self, param: &Param<Tensor<D, Bool>>) {
-        self.name(param, |tensor| id_of(tensor.into_dispatch().kind));
+        self.name(param, |_| true, |tensor| id_of(tensor.into_dispatch().kind));
     }
 
     fn enter_module(&mut self, name: &str, _container: &str) {

@@ -5,12 +5,14 @@
 //! the first element-wise operation after a backward pass that consumes a tensor from before the step. Where none does, the step
 //! ends when the next backward pass begins.
 
-use super::mark::Mark;
+use super::mark::{Mark, Named};
 use super::queue::{Begun, Queue};
 use super::recorder::{Handles, Live, Recorder, Role, extents, is_of_update};
 use burn_backend::StreamId;
-use burn_deterministic_recording::{Phase, Record, State, StateTensor};
+use burn_deterministic_recording::{Origin, Phase, Record, State, StateTensor};
 use burn_ir::TensorId;
+use std::collections::HashMap;
+use std::sync::Arc;
 
 impl Recorder {
     pub(super) fn backward_pass(&mut self, handles: &Handles) {
@@ -98,9 +100,10 @@ impl Recorder {
             }
             Mark::BatchesEnd => {}
             Mark::Parameters(parameters) => {
-                for (id, path) in parameters {
-                    if let Some(live) = self.live.get_mut(id) {
+                for Named { tensor, path, is_buffer } in parameters {
+                    if let Some(live) = self.live.get_mut(tensor) {
                         live.parameter = Some(path.as_str().into());
+                        live.buffer = live.parameter.clone().filter(|_| *is_buffer);
                     }
                 }
             }
@@ -143,6 +146,9 @@ impl Recorder {
         let is_new = |live: &Live| live.is_new && live.thread == thread && has(queue, live);
         let mut new: Vec<(&TensorId, &mut Live)> = self.live.iter_mut().filter(|(_, live)| is_new(live)).collect();
         new.sort_unstable_by_key(|(_, live)| live.origin);
+        // Burn holds the last update of running statistics beside their value: the later one has the name.
+        let latest: HashMap<Arc<str>, Origin> =
+            new.iter().filter_map(|(_, live)| Some((live.buffer.clone()?, live.origin))).collect();
         let (mut tensors, mut digests) = (Vec::with_capacity(new.len()), Vec::with_capacity(new.len()));
         for (id, live) in new {
             live.is_new = false;
@@ -153,7 +159,7 @@ impl Recorder {
                 origin: live.origin,
                 shape: extents(&live.shape),
                 dtype: live.dtype.name().to_owned(),
-                parameter: live.parameter.as_deref().map(str::to_owned),
+                parameter: live.name(|buffer| latest.get(buffer) == Some(&live.origin)).map(str::to_owned),
                 digest: None,
             });
         }
