@@ -8,6 +8,7 @@
 //! [`MultiplyAdd`] names the two meanings for the references; [`known_answer`](crate::known_answer) asks a device which one it
 //! has.
 
+use crate::dtype::F32;
 use cubecl::prelude::*;
 
 /// `a * b + c`, the one multiply-add of every chain in this crate. `F` is a float type: integers have no `fma`.
@@ -18,10 +19,15 @@ pub(crate) fn multiply_add<F: Numeric>(a: F, b: F, c: F) -> F {
 
 /// `a * b`, rounded to nearest, in a form no compiler contracts with a sum that follows.
 ///
-/// `fma(a, b, -0.0)` is the rounded product on devices that fuse and on devices that do not.
+/// `fma(a, b, -0.0)` is the rounded product on devices that fuse and on devices that do not. Compilers of shaders may take it for a
+/// product, which they may contract with a sum and reassociate with products: CubeCL marks no operation with SPIR-V's
+/// `NoContraction`, and NVIDIA's Vulkan driver does both. So the bits of an f32 pass an operation on integers, with a zero that such
+/// a compiler does not know: the grid's width is below 2^31. CUDA's compiler knows it, and leaves the operation out.
 #[cube]
 pub(crate) fn multiply_rounded<F: Float>(a: F, b: F) -> F {
-    fma(a, b, negative_zero::<F>())
+    let rounded = fma(a, b, negative_zero::<F>());
+    let elem = elem_type_of::<F>();
+    if comptime!(elem == F32) { F::cast_from(opaque(f32::cast_from(rounded), CUBE_COUNT_X >> 31)) } else { rounded }
 }
 
 /// The float -0.0, from its bits: as a constant, CubeCL's C++ compilers (CUDA's NVRTC, HIP, Metal) print it as the integer `-0`,

@@ -1,6 +1,7 @@
 //! Fused element-wise programs against their reference.
 
 use crate::harness::*;
+use crate::skip::skip;
 use burn_deterministic_kernels::device::Machine;
 use burn_deterministic_kernels::elementwise::{
     Binary, Comparison, Condition, Instruction, IntBinary, Logic, Operands, Program, Unary, Value, reference, run,
@@ -62,6 +63,9 @@ fn run_floats(
 #[test]
 fn adam_has_the_bits_of_its_instructions() {
     let client = client();
+    if !divides_like_the_host(&client) {
+        return skip("the device's quotients and roots are not correctly rounded");
+    }
     let scalars = [0.9, 0.1, 0.999, 0.001, 1e-5];
     for elements in [1, 255, 256, 257, 70_001] {
         let inputs = [random_values(1, elements), random_values(2, elements), random_values(3, elements)];
@@ -81,6 +85,9 @@ fn adam_has_the_bits_of_its_instructions() {
 #[test]
 fn no_algebra_across_instructions() {
     let client = client();
+    if !divides_like_the_host(&client) {
+        return skip("the device's quotients and roots are not correctly rounded");
+    }
     let mut program = Program::default();
     let (a, b, c) = (Value::Input(0), Value::Input(1), Value::Input(2));
     let binary = |program: &mut Program, op, a, b| program.word(Instruction::Binary(op, a, b));

@@ -38,7 +38,8 @@ const LENGTH: usize = 1000;
 /// `a * b` rounded, as `multiply_rounded` in `kernels/src`.
 #[cube]
 fn rounded(a: f32, b: f32) -> f32 {
-    fma(a, b, f32::reinterpret(0x8000_0000u32))
+    let rounded = fma(a, b, f32::reinterpret(0x8000_0000u32));
+    f32::reinterpret(u32::reinterpret(rounded) ^ (CUBE_COUNT_X >> 31))
 }
 
 /// The chain over the products of one column.

@@ -33,6 +33,9 @@ fn assert_bits_or_nan(got: &[f32], want: &[f32]) {
 fn check(shape: [usize; 4], grid: &[f32], [rows, columns]: [usize; 2], params: SampleParams) {
     println!("{shape:?} at {rows} x {columns}, {params:?}");
     let client = client();
+    if params.filter == Filter::Lanczos3 && !divides_like_the_host(&client) {
+        return skip("the device's quotients are not correctly rounded");
+    }
     let [batch, channels, ..] = shape;
     let values = random_values(1, shape.iter().product());
     let want = reference::sample(&values, shape, grid, rows * columns, params, multiply_add_of(&client));

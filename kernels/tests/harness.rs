@@ -2,7 +2,7 @@
 
 use crate::device::default_device;
 use burn_deterministic_kernels::arithmetic::MultiplyAdd;
-use burn_deterministic_kernels::known_answer;
+use burn_deterministic_kernels::known_answer::{self, Arithmetic, Rounding};
 use cubecl::ir::{ElemType, FloatKind, IntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -27,10 +27,20 @@ pub fn client() -> Client {
     client
 }
 
+fn arithmetic_of(client: &Client) -> Arithmetic {
+    let answers = known_answer::ask(client).expect("the device answers");
+    known_answer::judge(&answers).expect("the device's arithmetic is right")
+}
+
 /// How the device rounds `fma(a, b, c)`.
 pub fn multiply_add_of(client: &Client) -> MultiplyAdd {
-    let answers = known_answer::ask(client).expect("the device answers");
-    known_answer::judge(&answers).expect("the device's arithmetic is right").multiply_add
+    arithmetic_of(client).multiply_add
+}
+
+/// Whether quotients and square roots have the host's bits. Vulkan leaves their last bits to the device.
+pub fn divides_like_the_host(client: &Client) -> bool {
+    let Arithmetic { division, square_root, .. } = arithmetic_of(client);
+    [division, square_root] == [Rounding::NearestEven; 2]
 }
 
 /// A contiguous device tensor of any plain element type.

@@ -8,7 +8,7 @@ use cubecl::prelude::*;
 use cubecl::server::{Handle, ServerError};
 
 /// Units of the one cube, at least as many as questions.
-const UNITS: u32 = 64;
+const UNITS: u32 = 128;
 
 /// `operands[units, 3]` to `answers[units, 9]`, in the order of [`F32_OPERATIONS`], without column 7.
 #[cube(launch_unchecked)]
@@ -65,7 +65,7 @@ pub(super) fn ask_f32(client: &Client, questions: &[Question]) -> Result<Vec<u32
     let count = units * F32_OPERATIONS.len();
     let operands_on_device = client.create_from_slice(bytemuck::cast_slice(&operands));
     let (cubes, cube) = (CubeCount::Static(1, 1, 1), CubeDim::new_1d(UNITS));
-    // SAFETY: units 0 to 63 read 3 operands and write 8 answers and 1 answer each, and the buffers hold those of 64 units.
+    // SAFETY: units 0 to 127 read 3 operands and write 8 answers and 1 answer each, and the buffers hold those of 128 units.
     unsafe {
         let [from, to] = [(operands_on_device, operands.len()), (answers.clone(), count)];
         let arguments = || [&from, &to].map(|(buffer, length)| BufferArg::from_raw_parts(buffer.clone(), *length));
@@ -88,7 +88,7 @@ pub(super) fn ask_halves(client: &Client, dtype: ElemType, questions: &[Question
     wide.resize(units, 0);
     let half: Vec<u16> = wide.iter().map(|&operand| operand as u16).collect();
     let (narrowed, widened) = (client.empty(units * 2), client.empty(units * 4));
-    // SAFETY: units 0 to 63 read and write one element of each buffer, and the buffers hold 64.
+    // SAFETY: units 0 to 127 read and write one element of each buffer, and the buffers hold 128.
     unsafe {
         answer_halves::launch_unchecked(
             client,

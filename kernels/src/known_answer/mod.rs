@@ -95,7 +95,7 @@ pub struct Answers {
     bf16: Option<Vec<u32>>,
 }
 
-/// Has the device compute the answers, and waits for them: one launch, and one for each half type that it stores.
+/// Has the device compute the answers, and waits for them: two launches, and one for each half type that it stores.
 ///
 /// # Errors
 ///

@@ -105,11 +105,10 @@ impl Cube {
 
     /// The cube for a pass over `view`, of vectors of four outputs.
     fn of_four_outputs(view: &View, machine: Machine) -> Self {
-        let blocks = u64::from(view.blocks()) * u64::from(view.outputs);
         match machine {
             Machine::Software => Self::NARROW,
-            // Enough outputs fill the device with one unit for four.
-            Machine::Gpu if view.axis <= COLUMNS || blocks >= 1 << 17 => Self::WIDE,
+            // Shorter ones would leave most units of a block idle.
+            Machine::Gpu if view.axis <= COLUMNS / 4 => Self::WIDE,
             Machine::Gpu => Self::UNIT_TWO_COLUMNS,
         }
     }

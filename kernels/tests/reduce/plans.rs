@@ -124,6 +124,15 @@ fn extremes_match_the_reference_under_every_plan() {
 
 type Reference = fn(&[f32]) -> f32;
 
+/// Those of the operations whose results have the bits of the host.
+fn comparable(client: &Client) -> impl Iterator<Item = (Operation, Reference)> {
+    let divides = divides_like_the_host(client);
+    if !divides {
+        skip("the device's quotients are not correctly rounded: no means");
+    }
+    REDUCTIONS.into_iter().filter(move |(operation, _)| divides || *operation != Operation::Mean)
+}
+
 /// What is reduced in vectors of four.
 const REDUCTIONS: [(Operation, Reference); 6] = [
     (Operation::Sum, reference::sum),
@@ -140,7 +149,7 @@ fn dense_rows_read_in_vectors_match_the_reference() {
     // A row of a block, one and a bit, whole blocks, and a last block of one row and a bit; 17 rows are three cubes.
     for shape in [[17, 64], [3, 68], [2, 124], [5, 1000], [3, 4096], [2, 4160], [1, 8192 + 68]] {
         let values: Vec<f32> = random_values(11, shape[0] * shape[1]).iter().map(|x| 1.0 + x / 64.0).collect();
-        for (operation, reference) in REDUCTIONS {
+        for (operation, reference) in comparable(&client) {
             let want: Vec<f32> = values.chunks(shape[1]).map(reference).collect();
             for plan in plans_in_vectors(&shape, &[1]) {
                 let input = upload(&client, &values, &shape, F32);
@@ -211,7 +220,7 @@ fn outputs_side_by_side_read_in_vectors_match_the_reference() {
         let elements = shape.iter().product();
         let values: Vec<f32> = random_values(13, elements).iter().map(|x| 1.0 + x / 64.0).collect();
         let outputs = outputs_of(&values, &shape, &[axis]);
-        for (operation, reference) in REDUCTIONS {
+        for (operation, reference) in comparable(&client) {
             let want: Vec<f32> = outputs.iter().map(|x| reference(x)).collect();
             let input = upload(&client, &values, &shape, F32);
             for plan in plans_in_vectors(&shape, &[axis]).into_iter().map(Some).chain([None]) {
@@ -246,7 +255,7 @@ fn plans_are_pinned() {
     let columns = View { inner_stride: 1, axis_stride: 4096, ..rows };
     assert_eq!(first(rows, Gpu), Pass::Single(Cube::UNIT_A_COLUMN));
     assert_eq!(first(columns, Gpu), Pass::FourOutputs(Cube::UNIT_TWO_COLUMNS));
-    assert_eq!(first(View { inner: 1 << 20, outputs: 1 << 20, ..columns }, Gpu), Pass::FourOutputs(Cube::WIDE));
+    assert_eq!(first(View { axis: 16, axis_inner: 16, ..columns }, Gpu), Pass::FourOutputs(Cube::WIDE));
     assert_eq!(first(View { axis_stride: 4097, ..columns }, Gpu), Pass::Single(Cube::EIGHT_UNITS));
     assert_eq!(first(View::rows(1, 1 << 24), Gpu), Pass::Single(Cube::UNIT_A_COLUMN));
     assert_eq!(plan(&problem(View::rows(1, 1 << 24)), Gpu).totals, Some(Cube::UNIT_A_COLUMN));
