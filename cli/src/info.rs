@@ -29,7 +29,7 @@ pub fn run(_options: &Options) -> Result<ExitCode> {
     if runtimes.is_empty() {
         bail!(
             "no runtime is compiled in, so no device can be seen; install the command with one, for example `cargo install \
-             burn-deterministic-cli --features vulkan` (or cuda, rocm, metal, webgpu, wgpu)"
+             burn-deterministic-cli --features cuda-nvrtc` for NVIDIA (or vulkan, rocm, metal, webgpu, wgpu)"
         );
     }
     let devices = devices();

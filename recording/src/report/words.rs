@@ -79,7 +79,7 @@ pub(super) fn title(difference: &Difference) -> String {
         Cause::Received { reordered: true } => "tensors of another thread come in another order".to_owned(),
         Cause::Received { reordered: false } => "a tensor of another thread differs".to_owned(),
         Cause::Seed => "random numbers differ: another seed, or another number of draws before".to_owned(),
-        Cause::Unseeded => "random numbers differ: they came from no seed".to_owned(),
+        Cause::Unseeded => "random numbers differ: no seed of them is recorded".to_owned(),
         Cause::Failure { side } => format!("{name} failed in the {} run alone", ordinal(*side)),
         Cause::KernelChoice => format!("{name} ran another kernel, which gives another result"),
         Cause::Kernel(_) => format!("{name} is not repeatable: the same operands gave another result"),
@@ -119,7 +119,9 @@ pub(super) fn why(comparison: &Comparison, difference: &Difference) -> String {
             let [one, other] = pair.map(|pair| pair.operations.each_ref().map(draws)).unwrap_or_default();
             format!("They were drawn from {one} in the first run, from {other} in the second.")
         }
-        Cause::Unseeded => "The operation has no operands, and its generator had no recorded seed.".to_owned(),
+        Cause::Unseeded => "The operation has no operands, and what its generator was seeded with is not recorded: Burn's own \
+                            is not."
+            .to_owned(),
         Cause::Failure { .. } => {
             let error = pair.and_then(|pair| pair.operations.iter().find_map(|operation| operation.error.clone()));
             format!("Its operands agree. {}", error.unwrap_or_default())
