@@ -1,6 +1,7 @@
 //! Checks for indices outside their axis, which updates and reads leave out without a word.
 //!
-//! A check sets a flag in a buffer of flags, which the caller reads later. Every unit that sets a flag writes the same
+//! A check sets a flag in a buffer of flags, which the caller reads later. [Reads](crate::gather) set it in their own kernel; for
+//! updates [`check`] is a launch beside theirs. Every unit that sets a flag writes the same
 //! word: the order of their writes does not matter.
 
 use crate::KernelError;
@@ -28,6 +29,16 @@ impl Flags {
         self.length
     }
 
+    /// Flag `number`.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such flag.
+    pub fn flag(&self, number: usize) -> Flag<'_> {
+        assert!(number < self.length, "flag {number} of {}", self.length);
+        Flag { flags: self, number: number as u32 }
+    }
+
     /// Which flags are set. Waits for the checks that were launched before.
     ///
     /// # Errors
@@ -39,6 +50,25 @@ impl Flags {
     }
 }
 
+/// One flag, for one operation.
+#[derive(Clone, Copy)]
+pub struct Flag<'a> {
+    flags: &'a Flags,
+    number: u32,
+}
+
+impl Flag<'_> {
+    /// The buffer of all flags.
+    pub(crate) fn buffer(self) -> BufferArg {
+        words_arg(&self.flags.handle, self.flags.length)
+    }
+
+    /// Its place in the buffer.
+    pub(crate) fn number(self) -> u32 {
+        self.number
+    }
+}
+
 /// Sets a flag if an index is outside its axis: negative, or at least the axis' size.
 ///
 /// With one size every index of `indices[..]` is for an axis of that size. With `k` sizes `indices[.., k]` are tuples,
@@ -47,19 +77,8 @@ impl Flags {
 /// # Errors
 ///
 /// Indices that no update and no read takes either.
-///
-/// # Panics
-///
-/// When there is no such flag.
-pub fn check(
-    client: &Client,
-    indices: TensorHandle,
-    sizes: &[usize],
-    flags: &Flags,
-    flag: usize,
-) -> Result<(), KernelError> {
+pub fn check(client: &Client, indices: TensorHandle, sizes: &[usize], flag: Flag<'_>) -> Result<(), KernelError> {
     const KERNEL: &str = "index_check::check";
-    assert!(flag < flags.length, "flag {flag} of {}", flags.length);
     let indices = Tuples::new(client, KERNEL, indices, sizes)?;
     if indices.count == 0 {
         return Ok(());
@@ -77,12 +96,12 @@ pub fn check(
             dim,
             width,
             indices.view.buffer(),
-            words_arg(&flags.handle, flags.length),
+            flag.buffer(),
             units as u32,
             indices.stride,
             indices.part_stride,
             indices.sizes,
-            flag as u32,
+            flag.number(),
             indices.dtype,
         );
     }

@@ -13,7 +13,7 @@ fn assert_flags(cases: Vec<(TensorHandle, Vec<i64>, Vec<usize>)>) {
     let client = client();
     let flags = Flags::new(&client, cases.len() + 1);
     for (flag, (indices, _, sizes)) in cases.iter().enumerate() {
-        check(&client, indices.clone(), sizes, &flags, flag).expect("indices");
+        check(&client, indices.clone(), sizes, flags.flag(flag)).expect("indices");
     }
     let raised = flags.read(&client).expect("the flags can be read");
     assert_eq!(raised.len(), flags.length());

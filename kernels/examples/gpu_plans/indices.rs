@@ -43,13 +43,13 @@ fn gathers(dtype: ElemType) -> Vec<Case> {
     let tuples = Case::new("gather", "by tuples", dtype, format!("[{count}, 1] of {table:?}"));
     vec![
         rows.elements(2 * moved).indices(count).runs(move |client| {
-            select(client, 0, tensor(client, &table, dtype), case::indices(client, &[count], table[0]))
+            select(client, 0, tensor(client, &table, dtype), case::indices(client, &[count], table[0]), None)
         }),
         elements.elements(2 * picked).indices(picked).runs(move |client| {
-            gather(client, 1, tensor(client, &lines, dtype), case::indices(client, &kept, lines[1]))
+            gather(client, 1, tensor(client, &lines, dtype), case::indices(client, &kept, lines[1]), None)
         }),
         tuples.elements(2 * moved).indices(count).runs(move |client| {
-            gather_nd(client, tensor(client, &table, dtype), case::indices(client, &[count, 1], table[0]))
+            gather_nd(client, tensor(client, &table, dtype), case::indices(client, &[count, 1], table[0]), None)
         }),
     ]
 }

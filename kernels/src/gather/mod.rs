@@ -1,19 +1,21 @@
 //! Indexed reads: `gather`, `select` and `gather_nd`. No arithmetic, so no order.
 //!
-//! An index outside its axis, a negative one among them, reads zero; [`index_check`](crate::index_check) tells whether
-//! there was one. One launch; tensor and indices are read in place where their other axes collapse to one before and
+//! An index outside its axis, a negative one among them, reads zero, and sets the [flag](crate::index_check) that a caller
+//! gives. One launch; tensor and indices are read in place where their other axes collapse to one before and
 //! one after the indexed ones.
 
 use crate::KernelError;
-use crate::buffer::unwritten;
+use crate::buffer::{unwritten, words_arg};
 use crate::device::require_units;
-use crate::dtype::supported;
+use crate::dtype::{U32, supported};
 use crate::error::require_shapes;
 use crate::grid::{UNITS, UnitPlace, axis_grids};
 use crate::index::{Indices, row_of, tuple_axes};
+use crate::index_check::{Flag, check};
 use crate::view::{AxisView, Strides, StridesLaunch, checked_elements};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
+use std::ops::Range;
 
 /// Reads `tensor` at `indices` along `dim`: `indices`, and so the result, has the shape of `tensor` but for `dim`.
 ///
@@ -25,6 +27,7 @@ pub fn gather(
     dim: usize,
     tensor: TensorHandle,
     indices: TensorHandle,
+    flag: Option<Flag<'_>>,
 ) -> Result<TensorHandle, KernelError> {
     const KERNEL: &str = "gather::gather";
     let (from, to) = (tensor.shape().as_slice(), indices.shape().as_slice());
@@ -34,8 +37,8 @@ pub fn gather(
         format!("indices {to:?} into tensor {from:?} along axis {dim}, want equal other axes")
     })?;
     let shape = to.to_vec();
-    let axis = dim..dim + 1;
-    launch(client, KERNEL, tensor, axis.clone(), shape, axis, || Indices::along(client, KERNEL, indices, dim))
+    let read = Read { kernel: KERNEL, axes: dim..dim + 1, shape, positions: dim..dim + 1, flag };
+    read.run(client, tensor, indices, |indices| Indices::along(client, KERNEL, indices, dim))
 }
 
 /// The rows of `tensor` along `dim` that the one-dimensional `indices` name, in their order.
@@ -48,6 +51,7 @@ pub fn select(
     dim: usize,
     tensor: TensorHandle,
     indices: TensorHandle,
+    flag: Option<Flag<'_>>,
 ) -> Result<TensorHandle, KernelError> {
     const KERNEL: &str = "gather::select";
     if dim >= tensor.shape().len() || indices.shape().len() != 1 {
@@ -57,8 +61,8 @@ pub fn select(
     }
     let mut shape = tensor.shape().to_vec();
     shape[dim] = indices.shape()[0];
-    let axis = dim..dim + 1;
-    launch(client, KERNEL, tensor, axis.clone(), shape, axis, || Indices::along(client, KERNEL, indices, 0))
+    let read = Read { kernel: KERNEL, axes: dim..dim + 1, shape, positions: dim..dim + 1, flag };
+    read.run(client, tensor, indices, |indices| Indices::along(client, KERNEL, indices, 0))
 }
 
 /// The slices of `tensor` that the tuples along the last axis of `indices[.., k]` name by their position in the first
@@ -67,47 +71,64 @@ pub fn select(
 /// # Errors
 ///
 /// Shapes that do not fit together or are too large, or an element type without a kernel on this device.
-pub fn gather_nd(client: &Client, tensor: TensorHandle, indices: TensorHandle) -> Result<TensorHandle, KernelError> {
+pub fn gather_nd(
+    client: &Client,
+    tensor: TensorHandle,
+    indices: TensorHandle,
+    flag: Option<Flag<'_>>,
+) -> Result<TensorHandle, KernelError> {
     const KERNEL: &str = "gather::gather_nd";
     let batch = tuple_axes(KERNEL, tensor.shape(), indices.shape())?;
     let parts = indices.shape()[batch];
     let shape: Vec<usize> = indices.shape()[..batch].iter().chain(&tensor.shape()[parts..]).copied().collect();
     let sizes = tensor.shape()[..parts].to_vec();
-    launch(client, KERNEL, tensor, 0..parts, shape, 0..batch, || Indices::of_tuples(client, KERNEL, indices, &sizes))
+    let read = Read { kernel: KERNEL, axes: 0..parts, shape, positions: 0..batch, flag };
+    read.run(client, tensor, indices, |indices| Indices::of_tuples(client, KERNEL, indices, &sizes))
 }
 
-/// Reads along `axes` of the tensor into a result of `shape`, whose `out_axes` are those of the indices.
-fn launch(
-    client: &Client,
+/// A read along `axes` of a tensor into a result of `shape`, whose axes `positions` are those of the indices.
+struct Read<'a> {
     kernel: &'static str,
-    tensor: TensorHandle,
-    axes: std::ops::Range<usize>,
+    axes: Range<usize>,
     shape: Vec<usize>,
-    out_axes: std::ops::Range<usize>,
-    indices: impl FnOnce() -> Result<Indices, KernelError>,
-) -> Result<TensorHandle, KernelError> {
-    let dtype = tensor.dtype;
-    require_units(client, kernel, UNITS)?;
-    supported(client, kernel, dtype, "read f64, f32, f16, bf16 or an integer type that the device has")?;
-    let elements = checked_elements(kernel, &shape)?;
-    let extents = Extents {
-        outer: shape[..out_axes.start].iter().product(),
-        rows: tensor.shape()[axes.clone()].iter().product(),
-        positions: shape[out_axes.clone()].iter().product(),
-        inner: shape[out_axes.end..].iter().product(),
-    };
-    let output = unwritten(client, shape, dtype);
-    if elements == 0 {
-        return Ok(output);
+    positions: Range<usize>,
+    flag: Option<Flag<'a>>,
+}
+
+impl Read<'_> {
+    /// `view` makes the indices numbers of rows, in the extents of the result.
+    fn run(
+        self,
+        client: &Client,
+        tensor: TensorHandle,
+        indices: TensorHandle,
+        view: impl FnOnce(TensorHandle) -> Result<Indices, KernelError>,
+    ) -> Result<TensorHandle, KernelError> {
+        let Self { kernel, axes, shape, positions, flag } = self;
+        let dtype = tensor.dtype;
+        require_units(client, kernel, UNITS)?;
+        supported(client, kernel, dtype, "read f64, f32, f16, bf16 or an integer type that the device has")?;
+        let elements = checked_elements(kernel, &shape)?;
+        let extents = Extents {
+            outer: shape[..positions.start].iter().product(),
+            rows: tensor.shape()[axes.clone()].iter().product(),
+            positions: shape[positions.clone()].iter().product(),
+            inner: shape[positions.end..].iter().product(),
+        };
+        let output = unwritten(client, shape, dtype);
+        if elements == 0 {
+            flag.map_or(Ok(()), |flag| check(client, indices, &tensor.shape()[axes], flag))?;
+            return Ok(output);
+        }
+        let indices = view(indices)?;
+        let tensor = AxisView::new(client, kernel, tensor, axes)?;
+        let launch = Launch { tensor, types: [dtype, indices.dtype], indices: indices.view, extents, flag };
+        match launch.slice_width() {
+            1 => launch.elements(client, &output),
+            width => launch.slices(client, &output, width),
+        }
+        Ok(output)
     }
-    let indices = indices()?;
-    let tensor = AxisView::new(client, kernel, tensor, axes)?;
-    let read = Read { tensor, types: [dtype, indices.dtype], indices: indices.view, extents };
-    match read.slice_width() {
-        1 => read.elements(client, &output),
-        width => read.slices(client, &output, width),
-    }
-    Ok(output)
 }
 
 /// `tensor[outer, rows, inner]`, read into `output[outer, positions, inner]`.
@@ -119,15 +140,24 @@ struct Extents {
     inner: usize,
 }
 
-/// A read of elements along an axis.
-struct Read {
+/// The operands of a kernel.
+struct Launch<'a> {
     tensor: AxisView,
     indices: AxisView,
     extents: Extents,
     types: [ElemType; 2],
+    flag: Option<Flag<'a>>,
 }
 
-impl Read {
+impl Launch<'_> {
+    /// The buffer of flags, the place in it, and whether a kernel sets it: one that does not binds something else.
+    fn flag(&self, client: &Client) -> (BufferArg, u32, bool) {
+        match self.flag {
+            Some(flag) => (flag.buffer(), flag.number(), true),
+            None => (words_arg(&unwritten(client, vec![1], U32).handle, 1), 0, false),
+        }
+    }
+
     /// The width of vectors along the inner axis, where one index names all elements of a vector.
     fn slice_width(&self) -> usize {
         let by_slice = self.indices.strides[2] == 0 && self.extents.inner.is_multiple_of(4);
@@ -137,8 +167,9 @@ impl Read {
     fn slices(&self, client: &Client, output: &TensorHandle, width: usize) {
         let extents = Extents { inner: self.extents.inner / width, ..self.extents };
         for (count, dim, unit) in axis_grids(extents.outer, extents.positions, extents.inner) {
+            let (flags, flag, has_flag) = self.flag(client);
             // SAFETY: units stop at the number of vectors of the result; the kernel reads the tensor only at rows below
-            // `rows`, which its view covers in vectors.
+            // `rows`, which its view covers in vectors, and a flag is in its buffer.
             unsafe {
                 gather_slices::launch_unchecked(
                     client,
@@ -152,6 +183,9 @@ impl Read {
                     extents.rows as u32,
                     self.tensor.vector_strides(width as u32),
                     self.indices.strides(),
+                    flags,
+                    flag,
+                    has_flag,
                     self.types,
                 );
             }
@@ -172,6 +206,7 @@ impl Read {
             false => (Extents { inner: extents.inner / width, ..*extents }, AxisView::vector_strides),
         };
         for (count, dim, unit) in axis_grids(extents.outer, extents.positions, extents.inner) {
+            let (flags, flag, has_flag) = self.flag(client);
             // SAFETY: as above, with a vector of indices for each of the result.
             unsafe {
                 gather_elements::launch_unchecked(
@@ -186,6 +221,9 @@ impl Read {
                     extents.rows as u32,
                     self.tensor.strides(),
                     strides(indices, width as u32),
+                    flags,
+                    flag,
+                    has_flag,
                     along_axis,
                     self.types,
                 );
@@ -195,7 +233,8 @@ impl Read {
 }
 
 /// A unit a vector of `output[outer, positions, inner]`, whose elements have one index: the vector of
-/// `tensor[outer, rows, inner]` at that row. `indices[outer, positions, inner]`, read through its strides.
+/// `tensor[outer, rows, inner]` at that row. `indices[outer, positions, inner]`, read through its strides. A row that does not
+/// exist sets `flags[flag]`, if the read `has_flag`.
 #[cube(launch_unchecked)]
 fn gather_slices<F: Numeric, I: Int, N: Size>(
     tensor: &[Vector<F, N>],
@@ -205,6 +244,9 @@ fn gather_slices<F: Numeric, I: Int, N: Size>(
     rows: u32,
     tensor_strides: Strides,
     index_strides: Strides,
+    flags: &mut [u32],
+    flag: u32,
+    #[comptime] has_flag: bool,
     #[define(F, I)] _dtypes: [ElemType; 2],
 ) {
     let (outer, source, inner) = (unit.outer(), unit.axis(), unit.inner());
@@ -215,12 +257,14 @@ fn gather_slices<F: Numeric, I: Int, N: Size>(
     let mut value = Vector::<F, N>::new(F::from_int(0));
     if row < rows {
         value = tensor[tensor_strides.offset(outer, row, inner)];
+    } else if comptime!(has_flag) {
+        flags[flag as usize] = 1u32;
     }
     output[unit.index()] = value;
 }
 
 /// A unit a vector of `output[outer, positions, inner]`, along the positions or the inner axis: the element of
-/// `tensor[outer, rows, inner]` at each one's row. `indices[outer, positions, inner]` is read in vectors too.
+/// `tensor[outer, rows, inner]` at each one's row. `indices[outer, positions, inner]` is read in vectors too. The flag is set as by [`gather_slices`].
 #[cube(launch_unchecked)]
 fn gather_elements<F: Numeric, I: Int, N: Size>(
     tensor: &[F],
@@ -230,6 +274,9 @@ fn gather_elements<F: Numeric, I: Int, N: Size>(
     rows: u32,
     tensor_strides: Strides,
     index_strides: Strides,
+    flags: &mut [u32],
+    flag: u32,
+    #[comptime] has_flag: bool,
     #[comptime] along_axis: bool,
     #[define(F, I)] _dtypes: [ElemType; 2],
 ) {
@@ -248,6 +295,8 @@ fn gather_elements<F: Numeric, I: Int, N: Size>(
         let mut value = F::from_int(0);
         if row < rows {
             value = tensor[tensor_strides.offset(outer, row, column)];
+        } else if comptime!(has_flag) {
+            flags[flag as usize] = 1u32;
         }
         values.insert(lane, value);
     }

@@ -116,9 +116,9 @@ fn empty_operands_are_copies() {
     let got = add(elements, [empty(&[2, 0], F32), index(), whole_column(&client)]);
     assert_eq!(got.unwrap().shape().to_vec(), [2, 0]);
     // Every index is outside an axis of length zero.
-    let got = gather::gather(&client, 1, empty(&[2, 0], F32), index());
+    let got = gather::gather(&client, 1, empty(&[2, 0], F32), index(), None);
     assert_bits(&download(&client, got.unwrap()), &[0.0, 0.0]);
-    let got = gather::select(&client, 0, whole(), empty(&[0], I32)).unwrap();
+    let got = gather::select(&client, 0, whole(), empty(&[0], I32), None).unwrap();
     assert_eq!(got.shape().to_vec(), [0, 3]);
 }
 

@@ -89,7 +89,7 @@ fn rows_apart_match_reference() {
             })
             .collect();
         let index = upload(&client, &indices, &[positions], I32);
-        assert_bits(&download(&client, gather::select(&client, 0, tensor_view, index).unwrap()), &want);
+        assert_bits(&download(&client, gather::select(&client, 0, tensor_view, index, None).unwrap()), &want);
     }
 }
 
@@ -193,7 +193,7 @@ fn scatter_nd_and_gather_nd_match_reference() {
             None => vec![0.0; width],
         };
         let want: Vec<f32> = keys.iter().flat_map(row).collect();
-        let got = gather::gather_nd(&client, upload(&client, &tensor, &shape, F32), index()).unwrap();
+        let got = gather::gather_nd(&client, upload(&client, &tensor, &shape, F32), index(), None).unwrap();
         assert_eq!(got.shape().to_vec(), values_shape);
         assert_bits(&download(&client, got), &want);
     }

@@ -1,7 +1,6 @@
 //! Indices outside their axis: noted when an operation gets them, reported when the program next waits for the device.
 //!
-//! Each operation that takes indices launches a check beside its kernel, which sets a flag on the device if one is
-//! outside. Nobody waits for it: the flags of a thread's operations on a device are read together, where the program
+//! A kernel of each operation that takes indices, its own or one beside it, sets a flag on the device if one is outside. Nobody waits for it: the flags of a thread's operations on a device are read together, where the program
 //! waits for the device anyway, or after [`FLAGS`] operations. Only when one is set are its indices read.
 //!
 //! A thread may end without having waited. So a thread that waits also reads the flags that other threads have left, and
@@ -18,7 +17,7 @@ use burn_backend::ops::IntTensorOps;
 use burn_backend::{DeviceId, ExecutionError, StreamId, TensorData, read_sync};
 use burn_cubecl::{CubeBackend, CubeDevice, fusion::FusionCubeRuntime, tensor::CubeTensor};
 use burn_deterministic_kernels::KernelError;
-use burn_deterministic_kernels::index_check::{Flags, check, first_outside};
+use burn_deterministic_kernels::index_check::{Flag, Flags, check, first_outside};
 use burn_fusion::client::GlobalFusionClient;
 use burn_ir::TensorId;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -76,7 +75,7 @@ static SPARE: Mutex<Vec<(DeviceId, Flags)>> = Mutex::new(Vec::new());
 /// Spare flags that are kept.
 const MAX_SPARE: usize = 16;
 
-/// Has the `indices` of an operation, of which its kernel read `handle`, checked for axes of these `sizes` (see [`check`]).
+/// Has the `indices` of an operation, of which its kernels read `handle`, checked for axes of these `sizes` (see [`check`]).
 pub(super) fn note(
     operation: &'static str,
     operands: &[&CubeTensor],
@@ -85,10 +84,21 @@ pub(super) fn note(
     sizes: &[usize],
 ) -> Result<(), KernelError> {
     let client = indices.device.client();
+    flagged(operation, operands, indices, sizes, |flag| check(&client, handle, sizes, flag))
+}
+
+/// Runs `body`, which sets the flag if one of the `indices` of an operation is not in these `sizes`.
+pub(super) fn flagged<T>(
+    operation: &'static str,
+    operands: &[&CubeTensor],
+    indices: &CubeTensor,
+    sizes: &[usize],
+    body: impl FnOnce(Flag<'_>) -> Result<T, KernelError>,
+) -> Result<T, KernelError> {
     with_ledger(&indices.device, |ledger| {
-        let flags =
-            ledger.flags.get_or_insert_with(|| spare(&indices.device).unwrap_or_else(|| Flags::new(&client, FLAGS)));
-        check(&client, handle, sizes, flags, ledger.pending.len())?;
+        let new = || spare(&indices.device).unwrap_or_else(|| Flags::new(&indices.device.client(), FLAGS));
+        let flags = ledger.flags.get_or_insert_with(new);
+        let result = body(flags.flag(ledger.pending.len()))?;
         ledger.pending.push(Pending {
             operation,
             operands: describe(operands),
@@ -100,7 +110,7 @@ pub(super) fn note(
         if ledger.pending.len() == FLAGS || ledger.bytes > BYTES {
             ledger.look(&indices.device);
         }
-        Ok(())
+        Ok(result)
     })
 }
 

@@ -1,6 +1,6 @@
 //! Indexed updates and indexed reads.
 
-use super::indices::note;
+use super::indices::{flagged, note};
 use super::{Output, operand, run};
 use burn_backend::{Shape, TensorMetadata, tensor::IndexingUpdateOp};
 use burn_cubecl::tensor::CubeTensor;
@@ -62,10 +62,10 @@ pub(in crate::backend) fn gather(
         &[&tensor, &indices],
         Output::like(&tensor, indices.shape()),
         |client| {
-            let at = operand(&indices);
-            let result = gather::gather(client, dim, operand(&tensor), at.clone())?;
-            note(operation, &[&tensor, &indices], &indices, at, &[tensor.shape()[dim]])?;
-            Ok(result)
+            let (from, at) = (operand(&tensor), operand(&indices));
+            flagged(operation, &[&tensor, &indices], &indices, &[tensor.shape()[dim]], |flag| {
+                gather::gather(client, dim, from, at, Some(flag))
+            })
         },
         || plain(dim, tensor.clone(), indices.clone()),
     )
@@ -86,10 +86,10 @@ pub(in crate::backend) fn select(
         &[&tensor, &indices],
         Output::like(&tensor, shape),
         |client| {
-            let at = operand(&indices);
-            let result = gather::select(client, dim, operand(&tensor), at.clone())?;
-            note(operation, &[&tensor, &indices], &indices, at, &[tensor.shape()[dim]])?;
-            Ok(result)
+            let (from, at) = (operand(&tensor), operand(&indices));
+            flagged(operation, &[&tensor, &indices], &indices, &[tensor.shape()[dim]], |flag| {
+                gather::select(client, dim, from, at, Some(flag))
+            })
         },
         || plain(tensor.clone(), dim, indices.clone()),
     )
@@ -110,10 +110,10 @@ pub(in crate::backend) fn gather_nd(
         &[&tensor, &indices],
         Output::like(&tensor, Shape::from(shape)),
         |client| {
-            let at = operand(&indices);
-            let result = gather::gather_nd(client, operand(&tensor), at.clone())?;
-            note(operation, &[&tensor, &indices], &indices, at, &addressed(&tensor, &indices))?;
-            Ok(result)
+            let (from, at) = (operand(&tensor), operand(&indices));
+            flagged(operation, &[&tensor, &indices], &indices, &addressed(&tensor, &indices), |flag| {
+                gather::gather_nd(client, from, at, Some(flag))
+            })
         },
         || plain(tensor.clone(), indices.clone()),
     )

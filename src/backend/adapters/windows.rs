@@ -32,7 +32,7 @@ pub(in crate::backend) fn windows(
         operation,
         &[&tensor],
         Output::like(&tensor, view.shape()),
-        |client| gather::select(client, dim, operand(&tensor), operand(&indices)),
+        |client| gather::select(client, dim, operand(&tensor), operand(&indices), None),
         || view.clone(),
     );
     with_axis_at(copied, dim + 1, last)
