@@ -29,6 +29,7 @@ pub(super) fn cause(first: &First, circumstances: &Circumstances) -> Cause {
         Contrast::Same | Contrast::Results(_) if one.draws.is_empty() && is_random(one) => Cause::Unseeded,
         Contrast::Same | Contrast::Results(_) if circumstances.environment => Cause::Environment,
         Contrast::Same | Contrast::Results(_) if one.kernels != other.kernels => Cause::KernelChoice,
+        Contrast::Same | Contrast::Results(_) if first.reads_loaded => Cause::Resumed { named: false },
         Contrast::Same | Contrast::Results(_) => Cause::Kernel(owner(one)),
     }
 }

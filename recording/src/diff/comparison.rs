@@ -14,6 +14,8 @@ pub struct Comparison {
     pub sides: [Side; 2],
     /// Whether they agree, and if not, why.
     pub outcome: Outcome,
+    /// Whether one begins at a later step, of a run that was resumed from a checkpoint.
+    pub resumed: Option<Resumed>,
     /// In which entries the environments differ. Other kernels than deterministic ones in one of them count as an entry.
     pub environment: Vec<EnvironmentDifference>,
     /// Threads that were matched by what they do, because their numbers differ: number in the first, in the second.
@@ -55,6 +57,30 @@ pub struct Side {
     pub threads: u64,
     /// The last step of a record.
     pub last_step: Option<u64>,
+}
+
+/// A recording that begins at a later step than the other: the run was resumed from a checkpoint. The two are compared from that
+/// step on, and all numbers of steps and operations are those of the run that was not interrupted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resumed {
+    /// The run that was resumed: 0 or 1.
+    pub side: usize,
+    /// The first step of it.
+    pub step: u64,
+    /// The epoch of that step.
+    pub epoch: Option<u64>,
+    /// The batch of that epoch.
+    pub batch: Option<u64>,
+    /// The last step of the other run before it.
+    pub after: Option<u64>,
+    /// Whether the other run came as far; if not, nothing is compared.
+    pub is_reached: bool,
+    /// How many tensors that it resumed with are compared with those of the other run after the step [`after`](Self::after).
+    pub tensors: u64,
+    /// How many are not, because they have no name that the other run knows.
+    pub unmatched: u64,
+    /// Whether there are threads that are not compared: those without steps.
+    pub other_threads: bool,
 }
 
 /// How many records have been compared with their counterparts.
@@ -144,6 +170,12 @@ pub enum Cause {
     Environment,
     /// A tensor of a state is not what its operation computed, in one of the runs.
     Overwritten,
+    /// A run was resumed with other values than the other run had.
+    Resumed {
+        /// Whether these are values of parameters. If not, they are operands of the operation that have no name, and are not
+        /// known to agree.
+        named: bool,
+    },
     /// States differ, and the operations that would tell why are not recorded.
     NotRecorded,
 }

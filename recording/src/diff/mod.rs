@@ -3,7 +3,8 @@
 //! Operations are paired by thread and number. An operation whose operands agree and whose result does not is where runs part;
 //! one with an operand that differs only passes that on. The digest of an operand is that of the result, or of the tensor of
 //! a state, which its origin names. Files are read as streams: memory holds two bytes for each operation, eight
-//! more for each result while the threads of both are matched, and what waits for its counterpart.
+//! more for each result while the threads of both are matched, what waits for its counterpart, and, where one run was resumed, a
+//! few states.
 
 mod cause;
 mod comparison;
@@ -11,12 +12,13 @@ mod contrast;
 mod grid;
 mod marks;
 mod pass;
+mod resume;
 mod source;
 mod threads;
 
 pub use comparison::{
-    Affected, Cause, Compared, Comparison, Difference, Length, Operand, OperationPair, Outcome, Owner, Side, Spread,
-    StateDifference, StepSpread,
+    Affected, Cause, Compared, Comparison, Difference, Length, Operand, OperationPair, Outcome, Owner, Resumed, Side,
+    Spread, StateDifference, StepSpread,
 };
 pub use grid::{Cell, Picture};
 
@@ -25,27 +27,35 @@ use crate::error::Error;
 use crate::record::{Operation, Origin, Tensor};
 use cause::{Circumstances, cause};
 use contrast::{Contrast, agree};
-use pass::{Counts, First, Pass};
-use source::{Found, Renamed, Source};
+use pass::{First, Pass};
+use resume::resume;
+use source::{Counts, Found, Renamed, Source};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// Compares two recordings.
 ///
-/// It reads each file once. Where something differs it reads them again: for threads that have other numbers, and for the
-/// operations that made the operands of the first difference.
+/// It reads each file once, and its first two steps before that. Where something differs it reads them again: for threads that
+/// have other numbers, and for the operations that made the operands of the first difference. Where one begins at a later step
+/// than the other, it reads them once more to find out [where they meet](Resumed).
 ///
 /// # Errors
 ///
 /// When a file is not a recording, or damaged. A file that was cut is compared as far as it goes.
 pub fn compare(first: &Path, second: &Path) -> Result<Comparison, Error> {
     let paths = [first.to_owned(), second.to_owned()];
+    if let Some(resume) = resume(&paths)? {
+        let renamed = resume.renamed.clone();
+        let pass = Pass::run(&paths, &renamed, Some(Rc::new(resume)))?;
+        return comparison(paths, &renamed, pass);
+    }
     let mut renamed = Renamed::new();
-    let mut pass = Pass::run(&paths, &renamed)?;
-    if !pass.is_clean() && pass.counts.iter().any(|counts| counts.threads > 1) {
+    let mut pass = Pass::run(&paths, &renamed, None)?;
+    if !pass.is_clean() && pass.sources.iter().any(|source| source.counts.threads > 1) {
         renamed = threads::matched(&paths)?;
         if !renamed.is_empty() {
-            pass = Pass::run(&paths, &renamed)?;
+            pass = Pass::run(&paths, &renamed, None)?;
         }
     }
     comparison(paths, &renamed, pass)
@@ -56,7 +66,7 @@ fn comparison(paths: [PathBuf; 2], renamed: &Renamed, mut pass: Pass) -> Result<
     let environment = differences(&pass.sources, &environments);
     let circumstances = Circumstances {
         environment: !environment.is_empty(),
-        same_uploads: pass.counts[0].uploads == pass.counts[1].uploads,
+        same_uploads: pass.sources[0].counts.uploads == pass.sources[1].counts.uploads,
     };
     let outcome = match pass.first.take() {
         // A state that differs before says that something happened which is not recorded.
@@ -68,6 +78,7 @@ fn comparison(paths: [PathBuf; 2], renamed: &Renamed, mut pass: Pass) -> Result<
         first => match &pass.state {
             Some(state) => {
                 let cause = match state.operations {
+                    _ if pass.resumed_differs => Cause::Resumed { named: true },
                     [one, other] if one != other => {
                         Cause::Program(format!("{one} operations in the first, {other} in the second"))
                     }
@@ -84,7 +95,8 @@ fn comparison(paths: [PathBuf; 2], renamed: &Renamed, mut pass: Pass) -> Result<
     let mut headers = [one.header.clone(), other.header.clone()].into_iter().zip(environments);
     let endings = [one.ending(), other.ending()];
     let unverified = [one.unverified(), other.unverified()];
-    let counts = pass.counts;
+    let counts = pass.sources.each_ref().map(|source| source.counts);
+    let resumed = pass.resume.as_ref().and_then(|resume| resume.summary(counts.map(|counts| counts.threads)));
     let mut side = |path: PathBuf, index: usize| {
         let Counts { operations, states, threads, last_step, .. } = counts[index];
         let (header, environment) = headers.next().expect("a header for each side");
@@ -106,6 +118,7 @@ fn comparison(paths: [PathBuf; 2], renamed: &Renamed, mut pass: Pass) -> Result<
     Ok(Comparison {
         sides,
         outcome,
+        resumed,
         environment,
         threads: renamed.iter().map(|(&second, &first)| (first, second)).collect(),
         compared: pass.compared,
@@ -164,11 +177,13 @@ fn pair(paths: &[PathBuf; 2], renamed: &Renamed, first: First, pass: &Pass) -> R
     };
     let none = Renamed::new();
     let of = |side: usize| -> Result<Vec<Operand>, Error> {
-        let (path, renamed) = (&paths[side], if side == 0 { &none } else { renamed });
+        // The numbers of a resumed run have to be found as they are compared. Those of the other run are so from its beginning.
+        let resume = pass.resume.clone().filter(|resume| resume.side == side).map(|resume| (resume, side));
+        let open = || Source::open(&paths[side], if side == 0 { &none } else { renamed }, resume.clone());
         let Operation { thread, inputs, .. } = &first.operations[side];
-        let parents = Source::find(path, renamed, *thread, &origins(inputs))?;
+        let parents = open()?.find(*thread, &origins(inputs))?;
         let grandparents = parents.operations.values().flat_map(|operation| origins(&operation.inputs)).collect();
-        let found = [parents, Source::find(path, renamed, *thread, &grandparents)?];
+        let found = [parents, open()?.find(*thread, &grandparents)?];
         let mut operands = operands(*thread, inputs, &found, pass);
         for (operand, same) in operands.iter_mut().zip(&first.operands) {
             operand.same = operand.same.or(*same);

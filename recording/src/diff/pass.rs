@@ -4,15 +4,17 @@
 //! waits.
 
 use super::comparison::{Affected, Compared, Length, Spread, StateDifference};
-use super::contrast::{Contrast, agree, contrast, described, is_data};
+use super::contrast::{Contrast, agree, contrast, described};
 use super::grid::{Cell, Grid};
 use super::marks::Marks;
+use super::resume::{Meeting, Resume};
 use super::source::{Renamed, Source};
 use crate::error::Error;
 use crate::reader::Ending;
-use crate::record::{Operation, Origin, Record, State, StateTensor};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use crate::record::{Operation, Origin, Place, Record, State, StateTensor};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
+use std::rc::Rc;
 
 /// So many operations that differ are kept by name.
 const KEPT: usize = 12;
@@ -25,6 +27,8 @@ pub(super) struct Pass {
     pub(super) sources: [Source; 2],
     pub(super) first: Option<First>,
     pub(super) state: Option<StateDifference>,
+    /// Whether that is what a run was resumed with.
+    pub(super) resumed_differs: bool,
     /// Whether the first state that differs holds a tensor whose operation gave the same result.
     pub(super) overwritten: bool,
     pub(super) compared: Compared,
@@ -32,11 +36,12 @@ pub(super) struct Pass {
     pub(super) length: Option<Length>,
     /// Threads of which nothing is recorded, and which issued other numbers of operations.
     pub(super) uncompared: Vec<Length>,
-    pub(super) counts: [Counts; 2],
     pub(super) marks: Marks,
     pub(super) operations: Grid,
     pub(super) parameters: Grid,
     pub(super) rows: Vec<String>,
+    /// Where one run was resumed.
+    pub(super) resume: Option<Rc<Resume>>,
     lanes: BTreeMap<u32, Lane>,
     waiting: [usize; 2],
     ended: [bool; 2],
@@ -54,23 +59,14 @@ pub(super) struct First {
     pub(super) operands: Vec<Option<bool>>,
     /// Whether a state of its thread before it differs.
     pub(super) after_state: bool,
+    /// Whether an operand is older than the step at which one run was resumed, and not known to agree.
+    pub(super) reads_loaded: bool,
 }
 
 impl First {
     fn is_received(&self) -> bool {
         self.operations[0].name == Operation::RECEIVE
     }
-}
-
-/// What a side consists of.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Counts {
-    pub(super) operations: u64,
-    pub(super) states: u64,
-    pub(super) threads: u64,
-    pub(super) last_step: Option<u64>,
-    /// A sum over the digests of all uploads, and of what other threads sent: the same for the same data in any order.
-    pub(super) uploads: u128,
 }
 
 /// The records of a thread that wait for their counterparts.
@@ -92,23 +88,32 @@ enum Item {
     State(State),
 }
 
+/// The tensors of two states.
+struct Tensors<'a> {
+    pairs: Vec<[&'a StateTensor; 2]>,
+    /// Those of one state alone.
+    only: [Vec<&'a StateTensor>; 2],
+}
+
 impl Pass {
-    pub(super) fn run(paths: &[PathBuf; 2], renamed: &Renamed) -> Result<Self, Error> {
-        let sources = [Source::open(&paths[0], &Renamed::new())?, Source::open(&paths[1], renamed)?];
+    pub(super) fn run(paths: &[PathBuf; 2], renamed: &Renamed, resume: Option<Rc<Resume>>) -> Result<Self, Error> {
+        let side = |side| resume.clone().map(|resume| (resume, side));
+        let sources = [Source::open(&paths[0], &Renamed::new(), side(0))?, Source::open(&paths[1], renamed, side(1))?];
         let mut pass = Self {
             sources,
             first: None,
             state: None,
+            resumed_differs: false,
             overwritten: false,
             compared: Compared::default(),
             spread: Spread::default(),
             length: None,
             uncompared: Vec::new(),
-            counts: Default::default(),
             marks: Marks::default(),
             operations: Grid::new(240, 120),
             parameters: Grid::new(240, 48),
             rows: Vec::new(),
+            resume: resume.clone(),
             lanes: BTreeMap::new(),
             waiting: [0; 2],
             ended: [false; 2],
@@ -116,6 +121,9 @@ impl Pass {
             heights: HashMap::new(),
             row_of: HashMap::new(),
         };
+        for (thread, meeting) in resume.iter().flat_map(|resume| resume.reached()) {
+            pass.compare_loaded(thread, meeting);
+        }
         while let Some(side) = pass.behind() {
             match pass.sources[side].next()? {
                 None => pass.ended[side] = true,
@@ -143,18 +151,9 @@ impl Pass {
     }
 
     fn take(&mut self, side: usize, record: Record) {
-        let counts = &mut self.counts[side];
         match record {
-            Record::Header(_) => {}
-            Record::Thread(_) => counts.threads += 1,
+            Record::Header(_) | Record::Thread(_) => {}
             Record::Operation(operation) => {
-                counts.operations += 1;
-                counts.last_step = counts.last_step.max(operation.place.step);
-                if is_data(&operation) {
-                    let digests = operation.outputs.iter().filter_map(|output| output.digest);
-                    let number = |digest: crate::Digest| digest.0.iter().fold(0, |n, &w| n << 32 | u128::from(w));
-                    counts.uploads = digests.fold(counts.uploads, |sum, digest| sum.wrapping_add(number(digest)));
-                }
                 let lane = self.lanes.entry(operation.thread).or_default();
                 lane.issued[side] = lane.issued[side].max(operation.number + 1);
                 lane.operations[side] += 1;
@@ -166,8 +165,6 @@ impl Pass {
                 }
             }
             Record::State(state) => {
-                counts.states += 1;
-                counts.last_step = counts.last_step.max(state.place.step);
                 let lane = self.lanes.entry(state.thread).or_default();
                 lane.issued[side] = lane.issued[side].max(state.operations);
                 lane.states[side] += 1;
@@ -336,7 +333,11 @@ impl Pass {
         let thread = operations[0].thread;
         // The order of threads is not known, but each is in order.
         let after_state = self.state.as_ref().is_some_and(|state| state.thread == thread);
-        let mut found = First { contrast, operations, operands, after_state };
+        let [one, other] = &operations;
+        let is_older = operands.len() == one.inputs.len()
+            && one.inputs.iter().zip(&other.inputs).any(|(a, b)| a.origin.is_none() || b.origin.is_none());
+        let reads_loaded = is_older && self.resume.is_some();
+        let mut found = First { contrast, operations, operands, after_state, reads_loaded };
         match &mut self.first {
             None => {
                 self.first = Some(found);
@@ -355,16 +356,13 @@ impl Pass {
     }
 
     fn compare_states(&mut self, [one, other]: [State; 2]) {
-        self.compared.states += 1;
-        let step = one.place.step;
-        self.compared.steps += u64::from(step.is_some());
         let operations = [one.operations, other.operations];
         let mut second: BTreeMap<Origin, &StateTensor> = other.tensors.iter().map(|t| (t.origin, t)).collect();
-        let mut pairs: Vec<(&StateTensor, &StateTensor)> = Vec::new();
+        let mut pairs: Vec<[&StateTensor; 2]> = Vec::new();
         let mut first = Vec::new();
         for tensor in &one.tensors {
             match second.remove(&tensor.origin) {
-                Some(counterpart) => pairs.push((tensor, counterpart)),
+                Some(counterpart) => pairs.push([tensor, counterpart]),
                 None => first.push(tensor),
             }
         }
@@ -374,14 +372,37 @@ impl Pass {
         first.retain(|tensor| match tensor.parameter.as_deref().and_then(|path| named.remove(path)) {
             Some(counterpart) => {
                 second.remove(&counterpart.origin);
-                pairs.push((tensor, counterpart));
+                pairs.push([tensor, counterpart]);
                 false
             }
             None => true,
         });
+        let tensors = Tensors { pairs, only: [first, second.into_values().collect()] };
+        let is_other = operations[0] != operations[1] || one.place.step != other.place.step;
+        self.compare_tensors(one.thread, &one.place, operations, tensors, is_other);
+    }
+
+    /// Compares what a run was resumed with.
+    fn compare_loaded(&mut self, thread: u32, meeting: &Meeting) {
+        let Some(after) = &meeting.after else { return };
+        let pairs = meeting.pairs.iter().map(|pair| pair.each_ref()).collect();
+        let mut only = [Vec::new(), Vec::new()];
+        only[1 - meeting.side].extend(&meeting.missing);
+        // Both as the run counts them that was not interrupted.
+        let operations = [meeting.begin[1 - meeting.side]; 2];
+        self.compare_tensors(thread, after, operations, Tensors { pairs, only }, false);
+        self.resumed_differs = self.state.is_some();
+    }
+
+    /// Compares the tensors of two states. `is_other` where the states differ besides.
+    fn compare_tensors(&mut self, thread: u32, place: &Place, operations: [u64; 2], tensors: Tensors, is_other: bool) {
+        let Tensors { pairs, only } = tensors;
+        let step = place.step;
+        self.compared.states += 1;
+        self.compared.steps += u64::from(step.is_some());
         let mut names = Vec::new();
         let (mut tensors, mut differing) = (0, 0);
-        for &(a, b) in &pairs {
+        for &[a, b] in &pairs {
             let same = if (&a.shape, &a.dtype) != (&b.shape, &b.dtype) {
                 Some(false)
             } else {
@@ -391,10 +412,10 @@ impl Pass {
             let Some(same) = same else { continue };
             tensors += 1;
             if a.origin == b.origin {
-                if !same && self.state.is_none() && self.marks.same(one.thread, a.origin) == Some(true) {
+                if !same && self.state.is_none() && self.marks.same(thread, a.origin) == Some(true) {
                     self.overwritten = true;
                 }
-                self.marks.set(one.thread, a.origin, same);
+                self.marks.set(thread, a.origin, same);
             }
             let name = a.parameter.clone().unwrap_or_default();
             self.parameter(name, step, same);
@@ -403,10 +424,14 @@ impl Pass {
                 names.push(a.parameter.clone().unwrap_or_else(|| described(&a.shape, &a.dtype)));
             }
         }
+        // A run that goes on may have a pending update of running statistics to take in, where one that was resumed has loaded
+        // the result: then it has one tensor more of that path.
+        let paths = pairs.iter().flatten().filter_map(|tensor| tensor.parameter.as_deref());
+        let paired: HashSet<&str> = paths.filter(|_| self.resume.is_some()).collect();
         // Tensors without a name may live longer in one run, as batches that a loader has ready.
-        let second: Vec<&StateTensor> = second.into_values().collect();
-        for (side, tensors) in [first, second].into_iter().enumerate() {
-            let (with_name, without): (Vec<_>, Vec<_>) = tensors.into_iter().partition(|t| t.parameter.is_some());
+        for (side, tensors) in only.into_iter().enumerate() {
+            let is_named = |t: &&StateTensor| t.parameter.as_deref().is_some_and(|path| !paired.contains(path));
+            let (with_name, without): (Vec<_>, Vec<_>) = tensors.into_iter().partition(is_named);
             self.spread.only_tensors[side] += without.len() as u64;
             differing += with_name.len() as u64;
             let which = ["first", "second"][side];
@@ -417,10 +442,10 @@ impl Pass {
         let counts = self.spread.steps.entry(step).or_default();
         counts.tensors += tensors;
         counts.tensors_differing += differing;
-        if self.state.is_none() && (differing > 0 || operations[0] != operations[1] || step != other.place.step) {
+        if self.state.is_none() && (differing > 0 || is_other) {
             names.truncate(KEPT_TENSORS);
-            let thread = one.thread;
-            self.state = Some(StateDifference { thread, place: one.place, operations, tensors, differing, names });
+            let place = place.clone();
+            self.state = Some(StateDifference { thread, place, operations, tensors, differing, names });
         }
     }
 

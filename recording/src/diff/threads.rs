@@ -36,7 +36,8 @@ struct Event {
 
 /// Which threads of the second recording have another number in the first.
 pub(super) fn matched(paths: &[PathBuf; 2]) -> Result<Renamed, Error> {
-    let mut sources = [Source::open(&paths[0], &Renamed::new())?, Source::open(&paths[1], &Renamed::new())?];
+    let mut sources =
+        [Source::open(&paths[0], &Renamed::new(), None)?, Source::open(&paths[1], &Renamed::new(), None)?];
     // With other levels, states are all that both have of a step.
     let operations = sources[0].header.level == sources[1].header.level;
     let [first, second] = &mut sources;

@@ -55,7 +55,7 @@ fn nodes(operands: &[Operand]) -> Vec<Node> {
                 (format!("{} {}", words::grouped(operation.number), operation.name), nodes(operands))
             }
             (None, Some(origin)) => (format!("{}, not recorded", words::grouped(origin.operation)), Vec::new()),
-            (None, None) => ("older than the recording".to_owned(), Vec::new()),
+            (None, None) => ("older than what is compared".to_owned(), Vec::new()),
         };
         let shape = words::tensor(&operand.tensor).replace(", parameter ", "  ");
         let digest = operand.digest.map_or_else(String::new, |digest| format!("{}  ", words::short(digest)));

@@ -50,6 +50,9 @@ fn row(page: &mut String, name: &str, cells: &[String]) {
 fn verdict(page: &mut String, comparison: &Comparison) {
     let good = if comparison.same() == Some(true) { " good" } else { "" };
     let _ = writeln!(page, "<section class=\"verdict{good}\">\n<h2>{}</h2>", with_code(&words::verdict(comparison)));
+    if let Some(resumed) = &comparison.resumed {
+        let _ = writeln!(page, "<p>{}.</p>", escaped(&words::resumed(resumed)));
+    }
     if let Outcome::Differ(difference) = &comparison.outcome {
         if let Some(pair) = &difference.operation {
             let [one, _] = &pair.operations;

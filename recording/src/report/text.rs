@@ -20,6 +20,9 @@ impl fmt::Display for Comparison {
         for (first, second) in &self.threads {
             writeln!(f, "thread {second} of the second is thread {first} of the first, by what it does")?;
         }
+        if let Some(resumed) = &self.resumed {
+            writeln!(f, "{}", words::resumed(resumed))?;
+        }
         writeln!(f, "\n{}", words::verdict(self))?;
         if let Outcome::Differ(difference) = &self.outcome {
             writeln!(f)?;

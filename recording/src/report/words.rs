@@ -1,6 +1,6 @@
 //! What is said of a comparison, in text and page alike.
 
-use crate::diff::{Cause, Comparison, Difference, Length, Operand, OperationPair, Outcome, Owner, Side};
+use crate::diff::{Cause, Comparison, Difference, Length, Operand, OperationPair, Outcome, Owner, Resumed, Side};
 use crate::reader::Ending;
 use crate::record::{Draw, Level, Operation, Tensor};
 
@@ -12,6 +12,9 @@ pub(super) fn verdict(comparison: &Comparison) -> String {
     let compared = comparison.compared;
     let all = format!("{} operations and {} states", grouped(compared.operations), grouped(compared.states));
     match &comparison.outcome {
+        Outcome::Nothing if comparison.resumed.is_some_and(|resumed| !resumed.is_reached) => {
+            "NOTHING COMPARED: one run was resumed at a step that the other did not reach".to_owned()
+        }
         Outcome::Nothing if compared.lost > 0 => format!("NOTHING COMPARED: {}", lost(compared.lost)),
         Outcome::Nothing => "NOTHING COMPARED: the recordings have no state and no operation in common".to_owned(),
         Outcome::Same if compared.lost > 0 => {
@@ -20,8 +23,55 @@ pub(super) fn verdict(comparison: &Comparison) -> String {
         Outcome::Same => format!("SAME: {all} agree"),
         Outcome::SameSoFar => format!("SAME as far as both go: {all} agree, and {}", cut(comparison)),
         Outcome::Length(length) => format!("DIFFERENT LENGTH: {all} agree; {}", longer(length)),
-        Outcome::Differ(difference) => format!("DIFFERENT: {}", title(difference)),
+        Outcome::Differ(difference) => format!("DIFFERENT: {}", title(comparison, difference)),
     }
+}
+
+/// That one run was resumed, and what that means for the comparison.
+pub(super) fn resumed(resumed: &Resumed) -> String {
+    let Resumed { side, tensors, unmatched, .. } = *resumed;
+    let [own, other] = [ordinal(side), ordinal(1 - side)];
+    let before = format!("the {own} run was resumed before {}", resumed_at(resumed));
+    if !resumed.is_reached {
+        let last = resumed.after.map_or_else(|| "no step".to_owned(), |last| format!("step {}", grouped(last)));
+        return format!("{before}, and the recording of the {other} ends after {last}: record that run for longer");
+    }
+    let all = tensors + unmatched;
+    let numbers = format!("steps and operations are numbered as in the {other}");
+    let mut text = match resumed.after {
+        Some(after) if all > 0 => format!(
+            "{before}: {} of {} tensors that it resumed with are compared with those that the {other} had after step {}, and \
+             {numbers}",
+            grouped(tensors),
+            grouped(all),
+            grouped(after)
+        ),
+        _ => format!("{before}, with values that are not recorded, and {numbers}"),
+    };
+    if unmatched > 0 {
+        text.push_str(&format!("; the rest has no name that the {other} knows"));
+    }
+    if resumed.other_threads {
+        text.push_str("; threads without steps are not compared");
+    }
+    text
+}
+
+/// The step before which a run was resumed.
+fn resumed_at(resumed: &Resumed) -> String {
+    let mut text = format!("step {}", grouped(resumed.step));
+    let parts = [("epoch", resumed.epoch), ("batch", resumed.batch)];
+    for (name, number) in parts.into_iter().filter_map(|(name, number)| Some((name, number?))) {
+        text.push_str(&format!(", {name} {}", grouped(number)));
+    }
+    text
+}
+
+/// Where one run was resumed and the other was not, if the difference is in the first step after that.
+fn first_step_resumed<'a>(comparison: &'a Comparison, difference: &Difference) -> Option<&'a Resumed> {
+    let operation = difference.operation.as_ref().map(|pair| pair.operations[0].place.step);
+    let step = operation.or_else(|| comparison.state.as_ref().map(|state| state.place.step));
+    comparison.resumed.as_ref().filter(|resumed| step == Some(Some(resumed.step)))
 }
 
 /// Results of which it is not known whether they agree.
@@ -69,7 +119,7 @@ pub(super) fn uncompared(threads: &[Length]) -> String {
 }
 
 /// The kind of difference, in a few words.
-pub(super) fn title(difference: &Difference) -> String {
+fn title(comparison: &Comparison, difference: &Difference) -> String {
     let name = difference.operation.as_ref().map_or_else(String::new, |pair| format!("`{}`", pair.operations[0].name));
     match &difference.cause {
         Cause::Program(_) => "the programs differ".to_owned(),
@@ -85,6 +135,16 @@ pub(super) fn title(difference: &Difference) -> String {
         Cause::Kernel(_) => format!("{name} is not repeatable: the same operands gave another result"),
         Cause::Environment => format!("{name} gave another result in another environment"),
         Cause::Overwritten => "a tensor changed after its operation had computed it".to_owned(),
+        Cause::Resumed { .. } => match &comparison.resumed {
+            Some(resumed) => {
+                format!(
+                    "the runs part where the {} was resumed, before step {}",
+                    ordinal(resumed.side),
+                    grouped(resumed.step)
+                )
+            }
+            None => "the runs part where one was resumed".to_owned(),
+        },
         Cause::NotRecorded => "the weights differ; which operation made them differ is not recorded".to_owned(),
     }
 }
@@ -165,20 +225,71 @@ pub(super) fn why(comparison: &Comparison, difference: &Difference) -> String {
             };
             format!("States agree up to the one after {place}.{environment}")
         }
+        Cause::Resumed { named: true } => {
+            let [own, other] = comparison.resumed.map_or([1, 0], |resumed| [resumed.side, 1 - resumed.side]).map(ordinal);
+            let state = comparison.state.as_ref();
+            let after = state.map_or_else(String::new, |state| format!(" after {}", step(state.place.step)));
+            let names = state.map_or_else(String::new, |state| listed(&state.names, state.differing));
+            format!("What the {own} run resumed with is not what the {other} had{after}: {names}.")
+        }
+        Cause::Resumed { named: false } => {
+            let side = comparison.resumed.map_or(1, |resumed| resumed.side);
+            let unknown = pair.map(unknown).unwrap_or_default();
+            format!(
+                "Parameters, kernels and all operands agree but for {unknown}: a tensor that the {} run resumed with, without a \
+                 name that both runs know, as the state of an optimizer.",
+                ordinal(side)
+            )
+        }
     };
     let unknown = pair.map_or(0, |pair| pair.operands[0].iter().filter(|operand| operand.same.is_none()).count());
+    let older = match comparison.resumed {
+        Some(_) => "tensors of before the one run was resumed, without a name,",
+        None => "older than the recording",
+    };
     let matters = matches!(difference.cause, Cause::Kernel(_) | Cause::KernelChoice | Cause::Environment);
     if unknown > 0 && matters {
         why.push_str(&format!(
-            " But {unknown} of its operands are unknown, because they are older than the recording or their digests were \
-             lost, and may differ: record from step 0 to know."
+            " But {unknown} of its operands are unknown, because they are {older} or their digests were lost, and may \
+             differ: record from step 0 to know."
         ));
     }
     why
 }
 
+/// The operands that are not known to agree.
+fn unknown(pair: &OperationPair) -> String {
+    let unknown = (0..).zip(&pair.operands[0]).filter(|(_, operand)| operand.same.is_none());
+    let unknown: Vec<String> = unknown.map(|(index, _): (usize, _)| format!("operand {index}")).collect();
+    unknown.join(", ")
+}
+
+/// Names, and how many more there are.
+fn listed(names: &[String], count: u64) -> String {
+    let more = count.saturating_sub(names.len() as u64);
+    let names = names.join(", ");
+    if more == 0 { names } else { format!("{names} and {} more", grouped(more)) }
+}
+
 /// What to do about it.
 pub(super) fn advice(comparison: &Comparison, difference: &Difference) -> String {
+    let advice = advice_by_cause(comparison, difference);
+    let resumed = match difference.cause {
+        Cause::Program(_) | Cause::Parameters | Cause::Data { .. } | Cause::Seed | Cause::NotRecorded => {
+            first_step_resumed(comparison, difference)
+        }
+        _ => None,
+    };
+    let Some(resumed) = resumed else { return advice };
+    format!(
+        "{advice} It is the first step after the {} run was resumed: see that the checkpoint restores the optimizer, the learning \
+         rate schedule, the position in the data and the random state too, and that both runs take checkpoints at the same \
+         steps, because taking one applies the pending update of running statistics.",
+        ordinal(resumed.side)
+    )
+}
+
+fn advice_by_cause(comparison: &Comparison, difference: &Difference) -> String {
     let deterministic = comparison.sides.iter().all(|side| side.header.deterministic);
     let is_custom = difference.operation.as_ref().is_some_and(|pair| pair.operations[0].is_custom);
     match &difference.cause {
@@ -235,11 +346,17 @@ pub(super) fn advice(comparison: &Comparison, difference: &Difference) -> String
         Cause::Environment => "Run both on the same device, driver, build and settings: bits are guaranteed from run to run, \
                                not from one environment to another."
             .to_owned(),
+        Cause::Resumed { .. } => "Save the records of the whole module and of the optimizer after the same step, as \
+                                  `burn_deterministic::checkpoint::Checkpoint` does. Between that step and the checkpoint run \
+                                  no forward pass in training mode, which changes running statistics: evaluate with \
+                                  `model.valid()`."
+            .to_owned(),
         Cause::Overwritten => "Look for a kernel that writes out of bounds, and check the device's memory.".to_owned(),
         Cause::NotRecorded => {
             // What comes before the first step is recorded with step 0.
             let last = comparison.state.as_ref().map(|state| state.place.step.unwrap_or(0));
-            let level = last.map_or_else(|| "operations".to_owned(), |last| format!("operations:0-{last}"));
+            let first = comparison.resumed.map_or(0, |resumed| resumed.step);
+            let level = last.map_or_else(|| "operations".to_owned(), |last| format!("operations:{first}-{last}"));
             format!("Record the operations of two runs with `BURN_DETERMINISTIC_RECORD_LEVEL={level}`, and compare these.")
         }
     }
@@ -280,7 +397,7 @@ pub(super) fn tensor(tensor: &Tensor) -> String {
 
 /// Where an operand came from.
 pub(super) fn origin(operand: &Operand) -> String {
-    let Some(origin) = operand.tensor.origin else { return "older than the recording".to_owned() };
+    let Some(origin) = operand.tensor.origin else { return "older than what is compared".to_owned() };
     let name = match &operand.producer {
         Some(producer) => format!(" {}", producer.0.name),
         None => ", not recorded".to_owned(),

@@ -5,6 +5,7 @@ mod lengths;
 mod outcomes;
 mod page;
 mod repeats;
+mod resumed;
 mod states;
 mod synthetic;
 mod threads;

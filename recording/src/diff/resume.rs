@@ -1,0 +1,444 @@
+//! Where a run that was resumed from a checkpoint meets one that was not interrupted.
+//!
+//! The resumed run begins with a state, of the tensors that it loaded, and at a later step than the other run. Of each thread
+//! both leave out the records before that step. The tensors that were loaded are compared with those that the other run had
+//! after the step before. The later records of the resumed run get the numbers that the other run counts: of steps, of
+//! operations, and of the operations that made their tensors. So the two are compared like any others from there on.
+//!
+//! A state holds what was written since the last one, so the value of a parameter is that of the last state that names it. A
+//! tensor without a name has another number in each run, and is found where its elements are those of one tensor alone.
+
+use super::comparison::Resumed;
+use super::source::{Renamed, Source};
+use crate::error::Error;
+use crate::record::{Digest, Origin, Place, Record, State, StateTensor};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+/// How a resumed run is compared with one that was not interrupted.
+pub(super) struct Resume {
+    /// The side that was resumed.
+    pub(super) side: usize,
+    /// By thread. The others are not compared.
+    pub(super) threads: BTreeMap<u32, Meeting>,
+    /// Threads of the second recording whose numbers are others in the first.
+    pub(super) renamed: Renamed,
+}
+
+/// Where a thread of the resumed run meets that of the other run.
+pub(super) struct Meeting {
+    /// The side that was resumed.
+    pub(super) side: usize,
+    /// The place of the first step of the resumed run, as the other run counts.
+    step: Place,
+    /// The place of the last state of the other run before that step.
+    pub(super) after: Option<Place>,
+    /// Whether the other run came as far as that step.
+    is_reached: bool,
+    /// The number of the first operation that is compared, by side.
+    pub(super) begin: [u64; 2],
+    /// What is added to the steps of the resumed run.
+    steps: u64,
+    /// The tensors that were loaded and those of the other run, by side. Both have the origin in the other run.
+    pub(super) pairs: Vec<[StateTensor; 2]>,
+    /// Parameters of the other run that were not loaded.
+    pub(super) missing: Vec<StateTensor>,
+    /// How many tensors were loaded that are not known in the other run.
+    unmatched: u64,
+    /// From the origins of tensors that were loaded to those in the other run.
+    origins: HashMap<Origin, Origin>,
+    /// The latter.
+    matched: HashSet<Origin>,
+}
+
+/// Where a step is in a training: the batch of a loader's epoch, or what the program says.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Position {
+    is_batch: bool,
+    epoch: Option<u64>,
+    number: u64,
+}
+
+/// How a thread begins.
+#[derive(Default)]
+struct Beginning {
+    /// The first two states.
+    states: Vec<State>,
+    /// The number and the place of the first operation of a step.
+    operation: Option<(u64, Place)>,
+}
+
+/// A thread of the run that was not interrupted, up to the step at which the other run was resumed.
+#[derive(Default)]
+struct Before {
+    /// Its first step.
+    begins: Option<Position>,
+    /// What it began with.
+    first: Vec<StateTensor>,
+    /// The last state.
+    last: Option<State>,
+    /// How many operations there were before the step of that state.
+    since: u64,
+    /// The last value of each parameter.
+    named: BTreeMap<String, StateTensor>,
+    /// The number of the first operation of a step since the last state.
+    operation: Option<u64>,
+    /// The state at the end of the step at which the other run was resumed.
+    next: Option<State>,
+}
+
+/// Finds out which run was resumed, and where; `None` where both begin with the same step.
+pub(super) fn resume(paths: &[PathBuf; 2]) -> Result<Option<Resume>, Error> {
+    let begins = |path| -> Result<Option<(Position, u32)>, Error> {
+        let threads = beginnings(path, false)?;
+        Ok(threads.iter().filter_map(|(&thread, beginning)| Some((beginning.position()?, thread))).min())
+    };
+    let [Some((one, one_thread)), Some((other, other_thread))] = [begins(&paths[0])?, begins(&paths[1])?] else {
+        return Ok(None);
+    };
+    if one == other || !one.is_like(&other) {
+        return Ok(None);
+    }
+    let side = usize::from(one < other);
+    let mut resumed = beginnings(&paths[side], true)?;
+    resumed.retain(|_, beginning| beginning.position().is_some());
+    // A single thread that trains may have another number in each run.
+    let mut renamed = Renamed::new();
+    if resumed.len() == 1 && one_thread != other_thread {
+        renamed.extend([(one_thread, other_thread), (other_thread, one_thread)]);
+    }
+    let none = Renamed::new();
+    let of = |side: usize| if side == 0 { &none } else { &renamed };
+    let resumed = resumed.into_iter().map(|(thread, beginning)| (*of(side).get(&thread).unwrap_or(&thread), beginning));
+    let resumed: BTreeMap<u32, Beginning> = resumed.collect();
+    let others = before(&paths[1 - side], of(1 - side), &resumed)?;
+    let meeting =
+        |(thread, resumed): (&u32, &Beginning)| Some((*thread, Meeting::new(side, resumed, others.get(thread)?)?));
+    let threads: BTreeMap<u32, Meeting> = resumed.iter().filter_map(meeting).collect();
+    Ok((!threads.is_empty()).then_some(Resume { side, threads, renamed }))
+}
+
+/// How threads begin: `all`, or as many as it takes to know with which step the recording begins.
+fn beginnings(path: &Path, all: bool) -> Result<BTreeMap<u32, Beginning>, Error> {
+    let mut threads: BTreeMap<u32, Beginning> = BTreeMap::new();
+    let mut source = Source::open(path, &Renamed::new(), None)?;
+    while let Some(record) = source.next()? {
+        match record {
+            Record::Operation(operation) if operation.place.step.is_some() => {
+                let beginning = threads.entry(operation.thread).or_default();
+                beginning.operation.get_or_insert((operation.number, operation.place));
+            }
+            Record::State(state) => {
+                let states = &mut threads.entry(state.thread).or_default().states;
+                if states.len() < 2 {
+                    states.push(state);
+                }
+                if states.len() == 2 && !all {
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(threads)
+}
+
+/// What the threads of the run that was not interrupted have before the other run was resumed.
+fn before(path: &Path, renamed: &Renamed, resumed: &BTreeMap<u32, Beginning>) -> Result<BTreeMap<u32, Before>, Error> {
+    let mut threads: BTreeMap<u32, Before> = BTreeMap::new();
+    let mut source = Source::open(path, renamed, None)?;
+    while let Some(record) = source.next()? {
+        let (number, place) = match &record {
+            Record::Operation(operation) => (operation.thread, &operation.place),
+            Record::State(state) => (state.thread, &state.place),
+            _ => continue,
+        };
+        let (position, Some(end)) = (Position::of(place), resumed.get(&number).and_then(Beginning::position)) else {
+            continue;
+        };
+        let thread = threads.entry(number).or_default();
+        if thread.next.is_some() {
+            continue;
+        }
+        match record {
+            Record::Operation(operation) if position.is_some() => {
+                thread.operation.get_or_insert(operation.number);
+            }
+            Record::State(state) => {
+                thread.begins = thread.begins.or(position);
+                if position == Some(end) {
+                    thread.next = Some(state);
+                } else {
+                    thread.ends(state);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(threads)
+}
+
+impl Position {
+    fn of(place: &Place) -> Option<Self> {
+        let number = place.batch.or(place.step)?;
+        Some(Self { is_batch: place.batch.is_some(), epoch: place.epoch, number })
+    }
+
+    /// Whether both count the same: a program with epochs is another one than a program without.
+    fn is_like(&self, other: &Self) -> bool {
+        (self.is_batch, self.epoch.is_some()) == (other.is_batch, other.epoch.is_some())
+    }
+}
+
+impl Beginning {
+    /// The state before the first step. It has no step, or that of the state after it.
+    fn initial(&self) -> Option<&State> {
+        let (first, second) = (self.states.first()?, self.states.get(1));
+        let position = Position::of(&first.place);
+        let is_initial = position.is_none() || second.is_some_and(|second| Position::of(&second.place) == position);
+        is_initial.then_some(first)
+    }
+
+    /// The state at the end of the first step.
+    fn end(&self) -> Option<&State> {
+        self.states.get(usize::from(self.initial().is_some()))
+    }
+
+    /// The place of the first step.
+    fn place(&self) -> Option<&Place> {
+        // An operation may come before the program has said which step it is.
+        self.end().map(|state| &state.place).or(self.operation.as_ref().map(|(_, place)| place))
+    }
+
+    fn position(&self) -> Option<Position> {
+        Position::of(self.place()?)
+    }
+}
+
+impl Before {
+    /// A step ends that is before the one at which the other run was resumed.
+    fn ends(&mut self, state: State) {
+        for tensor in &state.tensors {
+            if let Some(path) = &tensor.parameter {
+                self.named.insert(path.clone(), tensor.clone());
+            }
+        }
+        match &self.last {
+            None => self.first.clone_from(&state.tensors),
+            Some(last) => self.since = last.operations,
+        }
+        self.last = Some(state);
+        self.operation = None;
+    }
+
+    /// Whether the last step wrote the tensor.
+    fn is_new(&self, tensor: &StateTensor) -> bool {
+        tensor.origin.operation >= self.since
+    }
+
+    /// The tensors that can be told from all others by their elements: parameters that the last step wrote, and what has no
+    /// name.
+    fn by_elements(&self) -> HashMap<Elements<'_>, &StateTensor> {
+        let last = self.last.iter().flat_map(|last| &last.tensors);
+        let unnamed = self.first.iter().chain(last).filter(|tensor| tensor.parameter.is_none());
+        let named = self.named.values().filter(|tensor| self.is_new(tensor));
+        let tensors: BTreeMap<Origin, &StateTensor> = unnamed.chain(named).map(|t| (t.origin, t)).collect();
+        let mut found: HashMap<Elements, Option<&StateTensor>> = HashMap::new();
+        for tensor in tensors.into_values() {
+            if let Some(elements) = elements(tensor) {
+                found.entry(elements).and_modify(|other| *other = None).or_insert(Some(tensor));
+            }
+        }
+        found.into_iter().filter_map(|(elements, tensor)| Some((elements, tensor?))).collect()
+    }
+}
+
+/// Shape, dtype and digest.
+type Elements<'a> = (&'a [u64], &'a str, Digest);
+
+fn elements(tensor: &StateTensor) -> Option<Elements<'_>> {
+    Some((&tensor.shape, &tensor.dtype, tensor.digest?))
+}
+
+impl Meeting {
+    /// `None` where the other run does not begin earlier.
+    fn new(side: usize, resumed: &Beginning, other: &Before) -> Option<Self> {
+        let (place, position) = (resumed.place()?, resumed.position()?);
+        if other.begins? >= position {
+            return None;
+        }
+        let after = other.last.as_ref().map(|last| last.place.clone());
+        // The step itself, or that it would be the next one.
+        let follows = |last: &Place| {
+            let batch = last.batch.filter(|_| last.epoch == place.epoch).map(|batch| batch + 1);
+            let step = last.step? + 1;
+            (batch.is_some() && batch == place.batch || Some(step) == place.step).then_some(step)
+        };
+        let step = other.next.as_ref().and_then(|next| next.place.step).or_else(|| follows(after.as_ref()?));
+        let mut meeting = Self {
+            side,
+            step: Place { step: step.or(place.step), ..place.clone() },
+            is_reached: step.is_some(),
+            begin: begin(side, resumed, other),
+            steps: step.zip(place.step).map_or(0, |(step, own)| step.wrapping_sub(own)),
+            after,
+            pairs: Vec::new(),
+            missing: Vec::new(),
+            unmatched: 0,
+            origins: HashMap::new(),
+            matched: HashSet::new(),
+        };
+        if let Some(initial) = resumed.initial() {
+            meeting.pair(initial, other);
+        }
+        Some(meeting)
+    }
+
+    /// Finds the counterparts of the tensors that were loaded.
+    fn pair(&mut self, initial: &State, other: &Before) {
+        // Of several tensors with one path the last one is the parameter.
+        let path = |tensor: &'_ StateTensor| tensor.parameter.clone();
+        let loaded: HashMap<String, Origin> =
+            initial.tensors.iter().filter_map(|tensor| Some((path(tensor)?, tensor.origin))).collect();
+        let by_elements = other.by_elements();
+        for tensor in &initial.tensors {
+            let equal = elements(tensor).and_then(|elements| by_elements.get(&elements)).copied();
+            let found = match path(tensor) {
+                None => equal,
+                Some(path) if loaded[&path] != tensor.origin => None,
+                // An operation that does not consume a parameter does not hand its name on: then the new value has none.
+                Some(path) => match other.named.get(&path) {
+                    Some(named) if other.is_new(named) || elements(named) == elements(tensor) => Some(named),
+                    named => equal.filter(|equal| equal.parameter.is_none() && other.is_new(equal)).or(named),
+                },
+            };
+            let Some(found) = found else {
+                self.unmatched += 1;
+                continue;
+            };
+            self.origins.insert(tensor.origin, found.origin);
+            self.matched.insert(found.origin);
+            let mut pair = [found.clone(), StateTensor { origin: found.origin, ..tensor.clone() }];
+            if self.side == 0 {
+                pair.reverse();
+            }
+            self.pairs.push(pair);
+        }
+        // A parameter that the last step did not write may be gone in both runs, and without any name nothing is known.
+        if !loaded.is_empty() {
+            let missing =
+                other.named.iter().filter(|(path, tensor)| other.is_new(tensor) && !loaded.contains_key(*path));
+            self.missing = missing.map(|(_, tensor)| tensor.clone()).collect();
+        }
+    }
+
+    /// A number of operations of a side, as the run counts them that was not interrupted.
+    fn number(&self, side: usize, number: u64) -> u64 {
+        number - self.begin[side] + self.begin[1 - self.side]
+    }
+
+    fn origin(&self, side: usize, origin: Origin) -> Option<Origin> {
+        let Origin { operation, output } = origin;
+        if operation >= self.begin[side] {
+            return Some(Origin { operation: self.number(side, operation), output });
+        }
+        match side == self.side {
+            true => self.origins.get(&origin).copied(),
+            false => self.matched.contains(&origin).then_some(origin),
+        }
+    }
+
+    fn place(&self, side: usize, place: &mut Place) {
+        if side == self.side {
+            place.step = place.step.map(|step| step.wrapping_add(self.steps));
+        }
+    }
+}
+
+/// The number of the first operation that is compared, by side. The other run may have operations between the step before and
+/// this one, as of an evaluation. States alone do not tell them from those of the step, which is then taken to have as many
+/// operations in both runs.
+fn begin(side: usize, resumed: &Beginning, other: &Before) -> [u64; 2] {
+    let initial = resumed.initial().map(|state| state.operations);
+    let (own, others) = (initial.unwrap_or(0), other.last.as_ref().map_or(0, |state| state.operations));
+    let ends = resumed.end().zip(other.next.as_ref()).map(|(end, next)| {
+        let count = end.operations.saturating_sub(own).min(next.operations.saturating_sub(others));
+        [end.operations - count, next.operations - count]
+    });
+    let first = initial.or(resumed.operation.as_ref().map(|(number, _)| *number));
+    // Where operations are recorded they say it, also where those of the first step are others.
+    let [own, others] = match (first, other.operation, ends) {
+        (Some(own), Some(others), _) => [own, others],
+        (_, _, Some(ends)) => ends,
+        _ => [first.unwrap_or(0), other.operation.unwrap_or(others)],
+    };
+    if side == 0 { [own, others] } else { [others, own] }
+}
+
+impl Resume {
+    /// What the report says of it.
+    pub(super) fn summary(&self, threads: [u64; 2]) -> Option<Resumed> {
+        let meeting = self.threads.values().next()?;
+        Some(Resumed {
+            side: self.side,
+            step: meeting.step.step?,
+            epoch: meeting.step.epoch,
+            batch: meeting.step.batch,
+            after: meeting.after.as_ref().and_then(|place| place.step),
+            is_reached: self.threads.values().any(|meeting| meeting.is_reached),
+            tensors: self.reached().map(|(_, meeting)| meeting.pairs.len() as u64).sum(),
+            unmatched: self.reached().map(|(_, meeting)| meeting.unmatched).sum(),
+            other_threads: threads.iter().any(|&threads| threads > self.reached().count() as u64),
+        })
+    }
+
+    /// The threads in which the other run came as far as the resumed one began.
+    pub(super) fn reached(&self) -> impl Iterator<Item = (u32, &Meeting)> {
+        self.threads.iter().filter(|(_, meeting)| meeting.is_reached).map(|(&thread, meeting)| (thread, meeting))
+    }
+
+    fn meeting(&self, thread: u32) -> Option<&Meeting> {
+        self.threads.get(&thread).filter(|meeting| meeting.is_reached)
+    }
+
+    /// Whether a record of a side is compared; if so, its numbers become those that the other run counts.
+    pub(super) fn takes(&self, side: usize, record: &mut Record) -> bool {
+        match record {
+            Record::Operation(operation) => {
+                let Some(meeting) = self.meeting(operation.thread) else { return false };
+                if operation.number < meeting.begin[side] {
+                    return false;
+                }
+                meeting.place(side, &mut operation.place);
+                operation.number = meeting.number(side, operation.number);
+                for input in &mut operation.inputs {
+                    input.origin = input.origin.and_then(|origin| meeting.origin(side, origin));
+                }
+                true
+            }
+            Record::State(state) => {
+                let Some(meeting) = self.meeting(state.thread) else { return false };
+                let begin = meeting.begin[side];
+                if state.operations <= begin {
+                    return false;
+                }
+                meeting.place(side, &mut state.place);
+                state.operations = meeting.number(side, state.operations);
+                // What was made between two steps, the resumed run has loaded.
+                state.tensors.retain(|tensor| tensor.origin.operation >= begin);
+                for StateTensor { origin, .. } in &mut state.tensors {
+                    origin.operation = meeting.number(side, origin.operation);
+                }
+                true
+            }
+            Record::End { operations, .. } => {
+                for (thread, count) in (0..).zip(operations) {
+                    let number = |meeting: &Meeting| meeting.number(side, meeting.begin[side].max(*count));
+                    *count = self.meeting(thread).map_or(0, number);
+                }
+                true
+            }
+            Record::Header(_) | Record::Thread(_) => true,
+        }
+    }
+}
