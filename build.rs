@@ -1,7 +1,7 @@
 //! Tells the library how it is compiled, and links this package's tests, examples and benchmarks where CubeCL's LLVM is left
 //! out.
 //!
-//! With `DOCS_RS` in the environment, as `cargo xtask` sets it where that LLVM cannot be fetched, CubeCL is compiled without
+//! With `DOCS_RS` in the environment, as `cargo xtask` sets it for kernels that NVRTC compiles, CubeCL is compiled without
 //! it. With the feature `cuda-nvrtc` no function of LLVM's is called; so their symbols may stay open. A program that depends
 //! on this package is not affected: Cargo hands these arguments to this package's own targets.
 

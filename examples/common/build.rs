@@ -1,6 +1,6 @@
 //! Links this package's tests, examples and benchmarks where CubeCL's LLVM is left out.
 //!
-//! With `DOCS_RS` in the environment, as `cargo xtask` sets it where that LLVM cannot be fetched, CubeCL is compiled without
+//! With `DOCS_RS` in the environment, as `cargo xtask` sets it for kernels that NVRTC compiles, CubeCL is compiled without
 //! it. With the feature `cuda-nvrtc` of burn-deterministic no function of LLVM's is called; so their symbols may stay open.
 
 use std::env;

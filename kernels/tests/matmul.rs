@@ -37,6 +37,9 @@ fn plans(sizes: [usize; 3]) -> Vec<Plan> {
         assert!(plans.contains(&plan(&problem(sizes), machine)), "{sizes:?} on {machine:?}");
     }
     assert_eq!(plans.iter().any(|plan| plan.split), sizes[1] > BLOCK);
+    // `cargo xtask inspect` relies on it.
+    let on_gpus = plan(&problem(sizes), Machine::Gpu).tile;
+    assert!(matches!(on_gpus, CubeTile::Tiled { .. }), "{on_gpus:?} is for software drivers");
     plans
 }
 

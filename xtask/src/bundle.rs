@@ -1,6 +1,7 @@
 //! `cargo xtask bundle`: one folder to try this repository on a GPU machine that has neither Rust nor a network.
 
 use std::collections::BTreeMap;
+use std::env;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -11,7 +12,7 @@ use clap::Args;
 use crate::device::Device;
 use crate::environment::Environment;
 use crate::runtime::{HAS_EMULATOR, Runtime};
-use crate::{remedy, workspace};
+use crate::{emulator, remedy, workspace};
 
 /// The most that the folder may hold, in bytes.
 const LIMIT: u64 = 60 << 20;
@@ -29,7 +30,14 @@ pub struct Options {
     /// A program that is built already, as NAME=PATH: kernels, suite, comparison or gpu_plans
     #[arg(long = "program", value_parser = named_path, hide = true)]
     programs: Vec<(String, PathBuf)>,
+
+    /// Then start it on the CUDA emulator, where its shortest stages have to pass
+    #[arg(long = "try")]
+    is_tried: bool,
 }
+
+/// The stages that `--try` starts: the suite and the kernels' tests, unpacked and led to a device.
+const TRIED: [&str; 2] = ["device", "known-answer"];
 
 fn named_path(text: &str) -> Result<(String, PathBuf), String> {
     match text.split_once('=') {
@@ -41,9 +49,7 @@ fn named_path(text: &str) -> Result<(String, PathBuf), String> {
 /// Builds the programs for CUDA and wgpu, and packs them with the program `run`, the goldens and a few lines about them.
 pub fn run(options: &Options) -> Result<ExitCode> {
     ensure!(HAS_EMULATOR, "cargo xtask bundle: a bundle is made on Linux on x86-64, and runs there");
-    for (tool, package) in [("strip", "binutils"), ("xz", "xz-utils")] {
-        ensure!(remedy::is_program(tool), "cargo xtask bundle: no program `{tool}`: install the package {package}");
-    }
+    require_tools()?;
     // The one build for wgpu and for CUDA by NVRTC.
     let device = Device::new(Runtime::Emulator, Environment::default());
     let mut programs: BTreeMap<_, _> = options.programs.iter().cloned().collect();
@@ -70,7 +76,61 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let size = size(&folder)?;
     println!("{}: {:.1} MiB", folder.display(), size as f64 / f64::from(1 << 20));
     ensure!(size < LIMIT, "the bundle is larger than {} MiB", LIMIT >> 20);
+    if options.is_tried {
+        try_out(&folder)?;
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Finds the programs that pack a bundle.
+///
+/// # Errors
+///
+/// One is missing.
+pub fn require_tools() -> Result<()> {
+    for (tool, package) in [("strip", "binutils"), ("xz", "xz-utils")] {
+        ensure!(remedy::is_program(tool), "cargo xtask bundle: no program `{tool}`: install the package {package}");
+    }
+    Ok(())
+}
+
+/// A command that makes a bundle beside the user's own, and tries it.
+pub fn trial() -> Result<Command> {
+    let mut trial = Command::new(env::current_exe().context("finding this program's own path")?);
+    trial.args(["bundle", "--try", "--out"]).arg(workspace::target()?.join("tried-bundle"));
+    Ok(trial)
+}
+
+/// Runs [`TRIED`] on the emulator, and looks for their rows in the report.
+fn try_out(bundle: &Path) -> Result<()> {
+    let environment = emulator::prepare()?;
+    let out = workspace::target()?.join("tried-bundle-report");
+    if out.exists() {
+        // It is of another bundle.
+        fs::remove_dir_all(&out).with_context(|| format!("removing {}", out.display()))?;
+    }
+    let mut run = Command::new(bundle.join("run"));
+    run.args(["--only", &TRIED.join(","), "--minutes", "5", "--out"]).arg(&out);
+    environment.apply(&mut run);
+    workspace::succeed(&mut run)?;
+    let rows = out.join("report.json");
+    let rows = fs::read_to_string(&rows).with_context(|| format!("reading {}", rows.display()))?;
+    let failed = not_passed(&rows)?;
+    ensure!(
+        failed.is_empty(),
+        "the bundle on the CUDA emulator: {} has not passed: see {}",
+        failed.join(", "),
+        out.display()
+    );
+    Ok(())
+}
+
+/// Those of [`TRIED`] that the rows of a report do not call passed.
+fn not_passed(rows: &str) -> Result<Vec<&'static str>> {
+    let report: serde_json::Value = serde_json::from_str(rows).context("the rows of a bundle's report are no JSON")?;
+    let rows = report["rows"].as_array().map_or(&[][..], Vec::as_slice);
+    let has_passed = |stage: &str| rows.iter().any(|row| row["name"] == stage && row["result"]["outcome"] == "Passed");
+    Ok(TRIED.into_iter().filter(|stage| !has_passed(stage)).collect())
 }
 
 /// The commands that build what is not given.
@@ -178,6 +238,16 @@ mod tests {
         assert_eq!(spelled(&["kernels", "comparison", "gpu_plans"]), [suite]);
         assert_eq!(spelled(&[]).len(), 3);
         assert!(named_path("tests=/a").is_err() && named_path("suite=/a").is_ok());
+    }
+
+    #[test]
+    fn a_stage_that_did_not_run_has_not_passed() {
+        let row = |name: &str, outcome: &str| format!(r#"{{"name": "{name}", "result": {{"outcome": "{outcome}"}}}}"#);
+        let failed = |rows: &[String]| not_passed(&format!(r#"{{"rows": [{}]}}"#, rows.join(", "))).expect("JSON");
+        assert_eq!(failed(&[row("device", "Passed"), row("known-answer", "Passed")]), [""; 0]);
+        assert_eq!(failed(&[row("device", "NotPossible"), row("known-answer", "Passed")]), ["device"]);
+        assert_eq!(failed(&[row("device", "Passed")]), ["known-answer"]);
+        assert!(not_passed("").is_err());
     }
 
     #[test]

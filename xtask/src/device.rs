@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 
 use crate::environment::Environment;
-use crate::runtime::Runtime;
+use crate::runtime::{LLVM_FEATURES, Runtime};
 use crate::system::{Gpu, System, has_nvrtc, is_emulator};
 use crate::{emulator, llvm, vulkan, workspace};
 
@@ -23,6 +23,10 @@ pub struct Wanted {
     /// Orders of blocks and threads to run under, with `--device emulator`: ascending, then shuffled by seeds 1, 2, ..
     #[arg(long, default_value_t = 1, requires = "device", value_parser = clap::value_parser!(u32).range(1..))]
     schedules: u32,
+
+    /// Have CubeCL's LLVM compile CUDA kernels in place of NVRTC: untested, nobody has run what it makes on a GPU
+    #[arg(long)]
+    llvm: bool,
 }
 
 /// Options of `cargo xtask driver`.
@@ -32,7 +36,7 @@ pub struct Options {
     wanted: Wanted,
 
     /// Take SwiftShader, unpacked into the target folder, whatever else the machine has (Debian, no root needed)
-    #[arg(long, conflicts_with = "device")]
+    #[arg(long, conflicts_with_all = ["device", "llvm"])]
     swiftshader: bool,
 }
 
@@ -40,17 +44,26 @@ pub struct Options {
 #[derive(Clone, Debug)]
 pub struct Device {
     runtime: Runtime,
-    /// Whether kernels for CUDA are compiled by NVRTC, because CubeCL's LLVM is not to be had.
-    without_llvm: bool,
+    /// What compiles its kernels, if they are CUDA's.
+    compiler: Compiler,
     /// Variables for the programs that compute on it.
     environment: Environment,
     schedules: u32,
 }
 
+/// What compiles CUDA kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Compiler {
+    /// NVIDIA's, of the CUDA toolkit.
+    Nvrtc,
+    /// CubeCL's, which its build script fetches.
+    Llvm,
+}
+
 impl Wanted {
     /// This device, under one schedule.
     pub fn device(runtime: Runtime) -> Self {
-        Self { device: Some(runtime), schedules: 1 }
+        Self { device: Some(runtime), schedules: 1, llvm: false }
     }
 
     /// Whether the user leaves the choice.
@@ -62,15 +75,21 @@ impl Wanted {
 impl Device {
     /// A device with one schedule.
     pub fn new(runtime: Runtime, environment: Environment) -> Self {
-        Self { runtime, without_llvm: runtime.is_without_llvm(), environment, schedules: 1 }
+        Self { runtime, compiler: Compiler::Nvrtc, environment, schedules: 1 }
     }
 
     /// The one feature set of tests, examples and benches on this device, so that one build serves all of them.
     pub fn features(&self) -> String {
-        match (self.runtime, self.without_llvm) {
-            (Runtime::Cuda, true) => "cuda-nvrtc,autotune".to_owned(),
-            (runtime, _) => format!("{},autotune", runtime.features()),
-        }
+        let features = match self.compiler {
+            Compiler::Nvrtc => self.runtime.features(),
+            Compiler::Llvm => LLVM_FEATURES,
+        };
+        format!("{features},autotune")
+    }
+
+    /// Whether CubeCL's LLVM is left out of its builds.
+    fn is_without_llvm(&self) -> bool {
+        self.compiler == Compiler::Nvrtc && self.runtime.is_without_llvm()
     }
 
     /// The variables for programs under each schedule, with the schedule's name where there are several.
@@ -99,7 +118,7 @@ impl Device {
     pub fn cargo(&self, subcommand: &str) -> Command {
         let mut command = workspace::cargo(subcommand);
         command.args(["--workspace", "--features", &self.features()]);
-        if self.without_llvm {
+        if self.is_without_llvm() {
             // CubeCL's build scripts then fetch nothing; `build.rs` lets the linker do without it.
             command.env("DOCS_RS", "1");
         }
@@ -113,7 +132,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         true => Device::new(Runtime::Wgpu, vulkan::swiftshader()?),
         false => find(options.wanted)?,
     };
-    let without_llvm = if device.without_llvm { "DOCS_RS=1 " } else { "" };
+    let without_llvm = if device.is_without_llvm() { "DOCS_RS=1 " } else { "" };
     eprintln!(
         "build in this repository with `{without_llvm}cargo build --release --workspace --features {}`",
         device.features()
@@ -136,14 +155,9 @@ pub fn find(wanted: Wanted) -> Result<Device> {
         Runtime::Cuda => {
             let library = system.cuda.as_deref().unwrap_or_else(|| "libcuda.so.1".as_ref());
             eprintln!("device: NVIDIA GPU, CUDA driver {}", library.display());
-            let without_llvm = without_llvm();
-            if without_llvm && !has_nvrtc() {
-                bail!(
-                    "--device cuda: there is no NVRTC (libnvrtc.so): install the CUDA toolkit, and have LD_LIBRARY_PATH name \
-                     the folder of its libraries, such as /usr/local/cuda/lib64"
-                );
-            }
-            Device { without_llvm, ..Device::new(runtime, Environment::default()) }
+            let compiler = compiler(wanted, has_nvrtc(), llvm::is_there)?;
+            eprintln!("CUDA kernels: compiled by {}", compiler.described());
+            Device { compiler, ..Device::new(runtime, Environment::default()) }
         }
         Runtime::Emulator => {
             eprintln!("device: the processor, CUDA emulator");
@@ -163,26 +177,50 @@ pub fn find(wanted: Wanted) -> Result<Device> {
     Ok(device)
 }
 
-fn without_llvm() -> bool {
-    let without = !llvm::is_there();
-    if without {
-        eprintln!("CUDA kernels: compiled by NVRTC (feature `cuda-nvrtc`), because CubeCL's LLVM cannot be fetched");
+impl Compiler {
+    /// Its name, the feature of the workspace that takes it, and what is known of it.
+    fn described(self) -> &'static str {
+        match self {
+            Self::Nvrtc => "NVRTC (feature `cuda-nvrtc`)",
+            Self::Llvm => "CubeCL's LLVM (feature `cuda`), which nobody has tried on a GPU",
+        }
     }
-    without
+}
+
+/// The compiler of CUDA kernels: NVRTC, which tests have run with, unless the user asks for the other.
+fn compiler(wanted: Wanted, has_nvrtc: bool, has_llvm: impl FnOnce() -> bool) -> Result<Compiler> {
+    match wanted.llvm {
+        false if has_nvrtc => Ok(Compiler::Nvrtc),
+        false => bail!(
+            "CUDA kernels: there is no NVRTC (libnvrtc.so) to compile them: install the CUDA toolkit, and have \
+             LD_LIBRARY_PATH name the folder of its libraries, such as /usr/local/cuda/lib64; or take another device, such \
+             as `--device wgpu`, or CubeCL's LLVM by `--llvm`, which nobody has tried on a GPU"
+        ),
+        true if has_llvm() => Ok(Compiler::Llvm),
+        true => bail!(
+            "--llvm: CubeCL's LLVM is not in ~/.cache/tracel, and cannot be fetched from {}: connect this machine to the \
+             network, or install the CUDA toolkit and leave `--llvm` out",
+            llvm::RELEASES
+        ),
+    }
 }
 
 /// The runtime for what the user wants, or for what the machine has.
 fn choose(wanted: Wanted, system: &System) -> Result<Runtime> {
-    let Wanted { device: wanted, schedules } = wanted;
+    let Wanted { device: wanted, schedules, llvm } = wanted;
     if schedules > 1 && wanted != Some(Runtime::Emulator) {
         bail!("--schedules: only the emulator has an order of blocks and threads to choose; add `--device emulator`");
     }
 
     let is_emulated = system.cuda.as_deref().is_some_and(is_emulator);
-    let Some(wanted) = wanted else {
+    let found = || {
         let nvidia = system.gpus.contains(&Gpu::Nvidia) && system.cuda.is_some() && !is_emulated;
-        return Ok(if nvidia && system.user_choice.is_none() { Runtime::Cuda } else { Runtime::Wgpu });
+        if nvidia && system.user_choice.is_none() { Runtime::Cuda } else { Runtime::Wgpu }
     };
+    if llvm && wanted.unwrap_or_else(found) != Runtime::Cuda {
+        bail!("--llvm: it compiles kernels for CUDA on an NVIDIA GPU only; add `--device cuda`, or leave it out");
+    }
+    let Some(wanted) = wanted else { return Ok(found()) };
     let missing = match wanted {
         Runtime::Cuda if system.cuda.is_none() => {
             "there is no CUDA driver (libcuda.so.1): install NVIDIA's driver for the GPU"
@@ -200,7 +238,7 @@ mod tests {
     use super::*;
     use crate::runtime::HAS_EMULATOR;
 
-    const ANY: Wanted = Wanted { device: None, schedules: 1 };
+    const ANY: Wanted = Wanted { device: None, schedules: 1, llvm: false };
 
     fn machine(gpus: Vec<Gpu>, cuda: bool) -> System {
         let cuda = cuda.then(|| "/usr/lib/libcuda.so.1".into());
@@ -238,25 +276,54 @@ mod tests {
     }
 
     #[test]
+    fn nvrtc_compiles_kernels_wherever_it_is_and_llvm_where_it_is_asked_for() {
+        let llvm = Wanted { llvm: true, ..Wanted::device(Runtime::Cuda) };
+        let chosen =
+            |wanted, has_nvrtc, has_llvm| compiler(wanted, has_nvrtc, || has_llvm).map_err(|error| error.to_string());
+        for has_llvm in [false, true] {
+            assert_eq!(chosen(ANY, true, has_llvm), Ok(Compiler::Nvrtc));
+            let error = chosen(ANY, false, has_llvm).expect_err("LLVM is not asked for");
+            assert!(error.contains("install the CUDA toolkit") && error.contains("--llvm"), "{error}");
+            assert_eq!(chosen(llvm, has_llvm, true), Ok(Compiler::Llvm));
+        }
+        let error = chosen(llvm, true, false).expect_err("it cannot be fetched");
+        assert!(error.starts_with("--llvm: ") && error.contains("connect this machine"), "{error}");
+    }
+
+    #[test]
+    fn llvm_is_for_cuda() {
+        let (bare, nvidia) = (machine(Vec::new(), false), machine(vec![Gpu::Nvidia], true));
+        let with_llvm = |device, system| choose(Wanted { device, schedules: 1, llvm: true }, system);
+        assert_eq!(with_llvm(None, &nvidia).expect("there is a GPU"), Runtime::Cuda);
+        assert_eq!(with_llvm(Some(Runtime::Cuda), &nvidia).expect("there is a GPU"), Runtime::Cuda);
+        for (device, system) in [(None, &bare), (Some(Runtime::Vulkan), &nvidia), (Some(Runtime::Emulator), &nvidia)] {
+            let error = with_llvm(device, system).expect_err("nothing of it is compiled by LLVM").to_string();
+            assert!(error.starts_with("--llvm: ") && error.contains("--device cuda"), "{error}");
+        }
+    }
+
+    #[test]
     fn a_build_has_the_runtimes_feature_and_autotune() {
         let spelled = |device: &Device| workspace::arguments(&device.cargo("build"));
         let vulkan = Device::new(Runtime::Vulkan, Environment::default());
         assert_eq!(spelled(&vulkan), "build --workspace --features vulkan,autotune");
-        let nvrtc = Device { without_llvm: true, ..Device::new(Runtime::Cuda, Environment::default()) };
-        assert_eq!(spelled(&nvrtc), "build --workspace --features cuda-nvrtc,autotune");
+        let nvrtc = Device::new(Runtime::Cuda, Environment::default());
+        let llvm = Device { compiler: Compiler::Llvm, ..nvrtc.clone() };
+        assert_eq!(spelled(&llvm), "build --workspace --features cuda,autotune");
         let emulator = Device::new(Runtime::Emulator, Environment::default());
         assert_eq!(spelled(&emulator), "build --workspace --features wgpu,cuda-nvrtc,autotune");
         if HAS_EMULATOR {
             let software = Device::new(Runtime::Wgpu, Environment::default());
-            assert_eq!(software.features(), emulator.features(), "one build for both");
+            assert_eq!(software.features(), emulator.features(), "one build for all of them");
+            assert_eq!(nvrtc.features(), emulator.features(), "one build for all of them");
         }
         let skips_llvm = |device: &Device| device.cargo("build").get_envs().any(|(name, _)| name == "DOCS_RS");
-        assert!(skips_llvm(&nvrtc) && skips_llvm(&emulator) && !skips_llvm(&vulkan));
+        assert!(skips_llvm(&nvrtc) && skips_llvm(&emulator) && !skips_llvm(&vulkan) && !skips_llvm(&llvm));
     }
 
     #[test]
     fn schedules_are_the_emulators() {
-        let three = |device| Wanted { device, schedules: 3 };
+        let three = |device| Wanted { device, schedules: 3, llvm: false };
         assert!(choose(three(None), &machine(Vec::new(), false)).is_err());
         assert!(choose(three(Some(Runtime::Cuda)), &machine(vec![Gpu::Nvidia], true)).is_err());
         assert!(choose(three(Some(Runtime::Emulator)), &machine(Vec::new(), false)).is_ok());

@@ -3,59 +3,91 @@
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result};
+use clap::Args;
 
+use crate::device::Device;
+use crate::environment::Environment;
+use crate::runtime::Runtime;
+use crate::skips::Skips;
 use crate::workspace;
 
-/// What Clippy reads: a runtime that compiles everywhere.
-const FEATURES: &str = "wgpu,autotune";
+/// Options of `cargo xtask lint`.
+#[derive(Args)]
+pub struct Options {
+    /// A check whose tool is not installed fails
+    #[arg(long)]
+    strict: bool,
+}
 
-/// Checks the formatting, runs Clippy on every target, and checks each package by itself.
-pub fn run() -> Result<ExitCode> {
-    check_format()?;
-    let mut is_good = true;
-    for command in &mut commands() {
-        is_good &= workspace::succeeds(command)?;
+/// Checks the formatting, runs Clippy on every target, and checks by itself each package that needs no Burn.
+pub fn run(options: &Options) -> Result<ExitCode> {
+    let skips = Skips::new()?;
+    let mut is_good = check_format(&skips, options.strict)?;
+    let (commands, has_all) = commands(&skips, options.strict, false)?;
+    is_good &= has_all;
+    for mut command in commands {
+        is_good &= workspace::succeeds(&mut command)?;
     }
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Clippy on every target, warnings being errors, and a check of each package by itself. Rust's minimal installation has no
-/// Clippy; that is said, and is no failure.
-pub fn commands() -> Vec<Command> {
+/// Clippy on every target, warnings being errors, and a check of packages by themselves: of those that need no Burn, and of
+/// the others too if `heavy`. Rust's minimal installation has no Clippy; that is listed among what is skipped. Whether all
+/// is there that has to be.
+pub fn commands(skips: &Skips, strict: bool, heavy: bool) -> Result<(Vec<Command>, bool)> {
     let has_clippy = is_installed("clippy");
-    if !has_clippy {
-        eprintln!("note: Clippy not run, `rustup component add clippy` would install it");
-    }
-    has_clippy.then(clippy).into_iter().chain(packages()).collect()
+    let is_good = require(has_clippy, "Clippy", "clippy", skips, strict)?;
+    Ok((has_clippy.then(clippy).into_iter().chain(packages(heavy)).collect(), is_good))
 }
 
+/// Says whether it is good that a tool is there, or is not.
+fn require(is_there: bool, name: &str, component: &str, skips: &Skips, strict: bool) -> Result<bool> {
+    match is_there {
+        true => Ok(true),
+        false => skips.add(name, &format!("not installed, `rustup component add {component}` does that"), strict),
+    }
+}
+
+/// With the features that tests have without a GPU: the code of two runtimes, and nothing that is compiled only for this.
 fn clippy() -> Command {
-    let mut clippy = workspace::cargo("clippy");
-    clippy.args(["--release", "--workspace", "--all-targets", "--features", FEATURES]);
-    clippy.args(["--", "--deny", "warnings"]);
+    let mut clippy = Device::new(Runtime::Wgpu, Environment::default()).cargo("clippy");
+    clippy.args(["--release", "--all-targets", "--", "--deny", "warnings"]);
     clippy
 }
 
-/// Packages whose dependencies have fewer features when they are built without the rest of the workspace.
-const ALONE: [&[&str]; 1] = [&["--package", "burn-deterministic-kernels", "--features", "wgpu", "--all-targets"]];
+/// Packages that need no Burn, each with its features. By itself a package has fewer features of its dependencies than in the
+/// workspace, where it has those that the others ask for.
+const ALONE: [&[&str]; 5] = [
+    &["burn-deterministic-kernels", "--features", "wgpu", "--all-targets"],
+    &["burn-deterministic-recording", "--all-targets"],
+    &["cuda-emulator", "--all-targets"],
+    &["bundle", "--all-targets"],
+    &["xtask", "--all-targets"],
+];
 
-/// A check that each package compiles by itself: in the workspace it has the features that the others ask for.
-fn packages() -> impl Iterator<Item = Command> {
-    ALONE.into_iter().map(|arguments| {
+/// Packages that need Burn, without what their tests need: as a program that depends on them has them. Burn has other features
+/// then, and is compiled once more, for which continuous integration has no time.
+const ALONE_WITH_BURN: [&[&str]; 2] =
+    [&["burn-deterministic", "--features", "wgpu"], &["burn-deterministic-cli", "--features", "wgpu"]];
+
+fn packages(heavy: bool) -> impl Iterator<Item = Command> {
+    let with_burn = ALONE_WITH_BURN.into_iter().filter(move |_| heavy);
+    ALONE.into_iter().chain(with_burn).map(|arguments| {
         let mut check = workspace::cargo("check");
-        check.arg("--release").args(arguments);
+        check.args(["--release", "--package"]).args(arguments);
         check
     })
 }
 
-/// Checks the formatting. Rust's minimal installation has no formatter; that is said, and is no failure.
-pub fn check_format() -> Result<()> {
+/// Checks the formatting. Rust's minimal installation has no formatter; that is listed among what is skipped. Whether that is
+/// good.
+pub fn check_format(skips: &Skips, strict: bool) -> Result<bool> {
     if !is_installed("fmt") {
-        eprintln!("note: formatting not checked, `rustup component add rustfmt` would install what does");
-        return Ok(());
+        return require(false, "formatting", "rustfmt", skips, strict);
     }
     let mut check = workspace::cargo("fmt");
-    workspace::succeed(check.args(["--all", "--check"])).context("`cargo fmt` would change the sources")
+    workspace::succeed(check.args(["--all", "--check"])).context("`cargo fmt` would change the sources")?;
+    Ok(true)
 }
 
 fn is_installed(subcommand: &str) -> bool {
@@ -67,10 +99,57 @@ fn is_installed(subcommand: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtime::HAS_EMULATOR;
 
     #[test]
     fn clippy_reads_all_that_the_tests_compile() {
-        let all = "clippy --release --workspace --all-targets --features wgpu,autotune -- --deny warnings";
-        assert_eq!(workspace::arguments(&clippy()), all);
+        let clippy = clippy();
+        let features = Device::new(Runtime::Wgpu, Environment::default()).features();
+        let all = format!("clippy --workspace --features {features} --release --all-targets -- --deny warnings");
+        assert_eq!(workspace::arguments(&clippy), all);
+        let skips_llvm = clippy.get_envs().any(|(name, _)| name == "DOCS_RS");
+        assert_eq!((features.contains("cuda-nvrtc"), skips_llvm), (HAS_EMULATOR, HAS_EMULATOR));
+    }
+
+    #[test]
+    fn a_tool_that_is_not_installed_is_skipped_and_fails_where_that_is_asked_for() {
+        let skips = Skips::new().expect("a file in the target folder");
+        let require = |is_there, strict| require(is_there, "Clippy", "clippy", &skips, strict).expect("the same file");
+        assert!(require(true, true) && require(false, false) && !require(false, true));
+    }
+
+    /// Members that are not checked by themselves, and why.
+    const NOT_ALONE: [(&str, &str); 1] = [("examples-common", "no program has it without the workspace")];
+
+    #[test]
+    fn every_member_is_checked_by_itself_or_left_out_with_a_reason() {
+        let name = |folder: &str| {
+            let path = workspace::root().join(folder).join("Cargo.toml");
+            let manifest = std::fs::read_to_string(path).expect("a member has a manifest");
+            let manifest: toml::Value = toml::from_str(&manifest).expect("a manifest is TOML");
+            (manifest["package"]["name"].as_str().expect("a name is text").to_owned(), manifest)
+        };
+        let (root, manifest) = name(".");
+        let members = manifest["workspace"]["members"].as_array().expect("a list").iter();
+        let mut members: Vec<_> = members.map(|member| name(member.as_str().expect("a folder")).0).collect();
+        members.push(root);
+        members.sort_unstable();
+        let checked = ALONE.iter().chain(&ALONE_WITH_BURN).map(|arguments| arguments[0]);
+        let mut known: Vec<_> = checked.chain(NOT_ALONE.map(|(name, _)| name)).collect();
+        known.sort_unstable();
+        assert_eq!(members, known);
+    }
+
+    #[test]
+    fn what_compiles_burn_once_more_is_heavy() {
+        assert_eq!(
+            (packages(false).count(), packages(true).count()),
+            (ALONE.len(), ALONE.len() + ALONE_WITH_BURN.len())
+        );
+        let recording = packages(false).nth(1).expect("there are several");
+        assert_eq!(
+            workspace::arguments(&recording),
+            "check --release --package burn-deterministic-recording --all-targets"
+        );
     }
 }

@@ -1,11 +1,11 @@
-//! The LLVM that CubeCL compiles CUDA kernels with: a build script fetches it, prebuilt, from GitHub.
+//! The LLVM that CubeCL compiles CUDA kernels with, if asked to by `--llvm`: a build script fetches it, prebuilt, from GitHub.
 
 use std::env;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Where CubeCL's build script (tracel-llvm-bundler 23.1.0-4) fetches it.
-const RELEASES: &str = "https://github.com/tracel-ai/tracel-llvm/releases";
+pub const RELEASES: &str = "https://github.com/tracel-ai/tracel-llvm/releases";
 
 /// Whether a build has CubeCL's LLVM: fetched before, or to be had. Where nothing can ask, the build is left to find out.
 pub fn is_there() -> bool {

@@ -42,10 +42,10 @@ struct Cli {
 enum Task {
     /// Train an example in separate processes and say whether the weights agree
     Train(train::Options),
-    /// Check the formatting, run every test, then Clippy, and check each package by itself
+    /// Check the formatting, run every test, then Clippy, and check by itself each package that needs no Burn
     Test(test::Options),
-    /// Check the formatting, run Clippy, warnings being errors, and check each package by itself
-    Lint,
+    /// Check the formatting, run Clippy, warnings being errors, and check by itself each package that needs no Burn
+    Lint(lint::Options),
     /// Run the benchmarks
     Bench(bench::Options),
     /// Make a folder of programs that tests and measures on a GPU machine without Rust
@@ -62,7 +62,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Task::Train(options) => train::run(&options),
         Task::Test(options) => test::run(&options),
-        Task::Lint => lint::run(),
+        Task::Lint(options) => lint::run(&options),
         Task::Bench(options) => bench::run(&options),
         Task::Bundle(options) => bundle::run(&options),
         Task::Record(options) => record::run(&options),

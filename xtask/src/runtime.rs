@@ -19,6 +19,9 @@ pub enum Runtime {
     Emulator,
 }
 
+/// The workspace's Cargo features for kernels that CubeCL's LLVM compiles.
+pub const LLVM_FEATURES: &str = "cuda";
+
 /// Whether the CUDA emulator runs on this system.
 pub const HAS_EMULATOR: bool = cfg!(all(target_os = "linux", target_arch = "x86_64"));
 
@@ -35,16 +38,18 @@ struct Row {
 impl Runtime {
     fn row(self) -> Row {
         let row = |features, burn_device| Row { features, burn_device, without_llvm: false };
-        // One build for software drivers and for the emulator.
-        let software = |burn_device| Row { features: "wgpu,cuda-nvrtc", burn_device, without_llvm: true };
+        // One build for software drivers, for NVIDIA GPUs and for the emulator.
+        let shared = |burn_device| Row { features: "wgpu,cuda-nvrtc", burn_device, without_llvm: true };
         match self {
-            Self::Cuda => row("cuda", "cuda"),
+            Self::Cuda if HAS_EMULATOR => shared("cuda"),
+            // The linker of other systems than Linux does not do without LLVM; see `build.rs`.
+            Self::Cuda => Row { without_llvm: cfg!(target_os = "linux"), ..row("cuda-nvrtc", "cuda") },
             Self::Vulkan => row("vulkan", "vulkan"),
-            Self::Wgpu if HAS_EMULATOR => software("wgpu"),
+            Self::Wgpu if HAS_EMULATOR => shared("wgpu"),
             Self::Wgpu => row("wgpu", "wgpu"),
             Self::Rocm => row("rocm", "rocm"),
             Self::Metal => row("metal", "metal"),
-            Self::Emulator => software("cuda"),
+            Self::Emulator => shared("cuda"),
         }
     }
 
@@ -58,7 +63,7 @@ impl Runtime {
         self.row().burn_device
     }
 
-    /// Whether it is always compiled without CubeCL's LLVM.
+    /// Whether it is compiled without CubeCL's LLVM.
     pub fn is_without_llvm(self) -> bool {
         self.row().without_llvm
     }

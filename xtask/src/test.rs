@@ -9,7 +9,7 @@ use crate::device::{self, Device, Wanted};
 use crate::environment::Environment;
 use crate::jobs::{self, Job};
 use crate::runtime::{HAS_EMULATOR, Runtime};
-use crate::{emulator, inspect, lint, skips::Skips, workspace};
+use crate::{bundle, emulator, inspect, lint, skips::Skips, workspace};
 
 /// Options of `cargo xtask test`.
 #[derive(Args)]
@@ -20,11 +20,11 @@ pub struct Options {
     #[command(flatten)]
     wanted: Wanted,
 
-    /// Also the tests that take long
+    /// Also the tests that take long, a check of the packages that need Burn by themselves, and the bundle on the emulator
     #[arg(long)]
     heavy: bool,
 
-    /// A test that the device or the system cannot run fails
+    /// A test that the device or the system cannot run fails, and so does a check whose tool is not installed
     #[arg(long)]
     strict: bool,
 }
@@ -46,31 +46,43 @@ const CHECKED: [&str; 5] = ["gather::", "index_check::", "matmul::strides", "red
 const SEED: &str = "1";
 
 /// Checks the formatting, which takes a second, then runs every test, all in one profile and one feature set; then Clippy,
-/// and a check of each package by itself, which compile the dependencies anew.
+/// and a check of packages by themselves, which compile the dependencies anew.
 ///
 /// Where the user has not chosen a device and a software driver is found, the kernels' tests and a part of the suite run on
 /// the CUDA emulator too, beside these checks. All tests include that of `cargo xtask inspect`, whose compiler is fetched for
 /// it.
 pub fn run(options: &Options) -> Result<ExitCode> {
-    lint::check_format()?;
+    let skips = Skips::new()?;
+    let mut is_good = lint::check_format(&skips, options.strict)?;
     let device = device::find(options.wanted)?;
     if options.filter.is_none() {
         inspect::prepare_tests();
     }
-    let skips = Skips::new()?;
-    let mut is_good = run_on(&device, commands(options, &device), &skips, options)?;
+    is_good &= run_on(&device, commands(options, &device), &skips, options)?;
     if options.filter.is_none() {
         // To the end even past a failure, which hides nothing of the others.
-        let mut jobs = vec![Job::new("Clippy and packages", lint::commands())];
+        let (mut builds, has_all) = lint::commands(&skips, options.strict, options.heavy)?;
+        is_good &= has_all;
+        let mut jobs = Vec::new();
+        let lacks = |what: &str, error: anyhow::Error| skips.add(what, &format!("{error:#}"), options.strict);
         if options.wanted.is_any() && device.runtime() == Runtime::Wgpu && HAS_EMULATOR {
             match emulator::compiler() {
                 Ok(()) => {
                     let emulator = device::find(Wanted::device(Runtime::Emulator))?;
                     jobs.extend(emulated(&emulator, &skips, options)?);
                 }
-                Err(error) => is_good &= skips.add("tests on the emulator", &format!("{error:#}"), options.strict)?,
+                Err(error) => is_good &= lacks("tests on the emulator", error)?,
+            }
+            if options.heavy {
+                match emulator::compiler().and_then(|()| bundle::require_tools()) {
+                    Ok(()) => builds.push(bundle::trial()?),
+                    Err(error) => is_good &= lacks("bundle on the emulator", error)?,
+                }
             }
         }
+        // One after another, because Cargo builds in each of them.
+        let name = if options.heavy { "Clippy, packages, bundle" } else { "Clippy and packages" };
+        jobs.insert(0, Job::new(name, builds));
         is_good &= jobs::run(jobs, &workspace::target()?.join("test-logs"))?;
     }
     skips.print()?;

@@ -54,7 +54,7 @@ fn gathers(dtype: ElemType) -> Vec<Case> {
     ]
 }
 
-/// Updates for each plan: few, few destinations, many destinations with few and many sources.
+/// Updates for each plan: few, few destinations, rows too wide for a cube to sort, many destinations with few and many sources.
 fn updates(dtype: ElemType) -> Vec<Case> {
     let sums = |label, tensor, count| updated(label, tensor, count, Update::Add, dtype);
     let (lines, kept) = ([8192, 1024], [8192, 128]);
@@ -65,6 +65,7 @@ fn updates(dtype: ElemType) -> Vec<Case> {
     vec![
         sums("sums of few", [16, 64], 32),
         sums("sums into few rows", [16, 64], 1 << 16),
+        sums("sums of wide rows", [16, 1 << 14], 64),
         sums("sums of rows", [50_257, 768], 8192),
         sums("sums of some rows", [4096, 64], 1024),
         sums("sums of numbers", [1 << 18, 1], 1 << 20),

@@ -5,6 +5,7 @@ use burn_deterministic_kernels::device::Machine;
 use burn_deterministic_kernels::radix_sort::{self, Radix};
 use burn_deterministic_kernels::scatter::plan::plan;
 use burn_deterministic_kernels::scatter::{self, Addressing, Indexed, Operands, Plan, Problem, Update};
+use std::collections::BTreeSet;
 
 /// Sums of f32 with an index for each value.
 fn sums(outer: usize, rows: usize, positions: usize, inner: usize) -> Problem {
@@ -95,8 +96,40 @@ fn plans_are_pinned() {
     }
     assert_eq!(plan(&rows(2000, 1000, 1), Software), Plan::Segmented(radix_sort::Plan::Rank));
     assert_eq!(plan(&rows(2000, 1000, 1), Gpu), Plan::SortedBlocks);
+    // A cube that sorts a block would loop too often over rows this wide.
+    assert_eq!(plan(&rows(16, 64, 1 << 14), Gpu), Plan::Privatised);
     for machine in [Gpu, Software] {
         // The gradient of an embedding, with fewer words than rows and with many of few rows.
         assert!(segmented(plan(&rows(10_000, 1 << 13, 64), machine)));
     }
+}
+
+/// Which plans a GPU gets: `kernels/examples/gpu_plans` has a case of each, and `NOT_ON_GPUS` of `cargo xtask inspect` the
+/// kernels of the others.
+#[test]
+fn a_gpu_gets_every_plan_but_sorts_by_chunks() {
+    let kind = |plan: Plan| match plan {
+        Plan::BruteForce => "brute force",
+        Plan::Privatised => "privatised",
+        Plan::SortedBlocks => "sorted blocks",
+        Plan::Segmented(radix_sort::Plan::Rank) => "segments, ranked",
+        Plan::Segmented(radix_sort::Plan::Tiles(_)) => "segments, sorted by tiles",
+        Plan::Segmented(radix_sort::Plan::Radix(_)) => "segments, sorted by chunks",
+    };
+    let mut kinds = BTreeSet::new();
+    for (outer, rows, inner) in [(1, 16, 1), (1, 16, 1 << 14), (1, 1 << 18, 1), (1, 50_000, 64), (64, 1000, 1)] {
+        for positions in [1, 64, 1024, 2048, 1 << 13, 1 << 20] {
+            for indexed in [Indexed::Position, Indexed::Line, Indexed::Value] {
+                for update in [Update::Add, Update::Max] {
+                    let problem = Problem { indexed, update, ..sums(outer, rows, positions, inner) };
+                    let plan = plan(&problem, Machine::Gpu);
+                    if plan.refuses(&problem).is_none() {
+                        kinds.insert(kind(plan));
+                    }
+                }
+            }
+        }
+    }
+    let all = ["brute force", "privatised", "segments, ranked", "segments, sorted by tiles", "sorted blocks"];
+    assert_eq!(kinds, BTreeSet::from(all));
 }
