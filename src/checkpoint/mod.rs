@@ -118,6 +118,7 @@ pub use writer::CheckpointWriter;
 use crate::backend::check_indices;
 use crate::environment::{self, DeviceKey};
 use crate::random::{RandomState, random_state, restore_random_state};
+use crate::record::name_parameters;
 use burn_core::module::Module;
 use burn_deterministic_recording::{Environment, EnvironmentDifference};
 use burn_optim::lr_scheduler::LrSchedulerRecord;
@@ -318,7 +319,8 @@ impl Checkpoint {
         self.devices.extend(module.devices().iter().map(DeviceKey::of));
     }
 
-    /// Gives `module` the values saved under `name`. Its parameters stay on their devices and keep their ids.
+    /// Gives `module` the values saved under `name`. Its parameters stay on their devices and keep their ids. In a recording they
+    /// are [named](crate::name_parameters).
     ///
     /// # Errors
     ///
@@ -330,7 +332,9 @@ impl Checkpoint {
             return Err(self.missing("module", name));
         };
         self.note_devices(&module);
-        state.restore(name, &self.to_string(), module)
+        let module = state.restore(name, &self.to_string(), module)?;
+        name_parameters(&module);
+        Ok(module)
     }
 
     /// Gives `optimizer` the state saved under `name`, for the parameters of `module`.

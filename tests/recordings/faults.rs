@@ -3,9 +3,9 @@
 use super::programs::STEP;
 use super::{compared, difference, first};
 use crate::driver;
-use crate::process::Program;
+use crate::process::{Folder, Program};
 use crate::skip::skip;
-use burn_deterministic_recording::diff::{Cause, Outcome, Owner};
+use burn_deterministic_recording::diff::{Cause, Comparison, Outcome, Owner};
 
 /// Pairs of runs in which a hazard has to show.
 const PAIRS: usize = 10;
@@ -142,6 +142,34 @@ fn a_batch_norm_saved_late() {
     let state = comparison.state.as_ref().expect("the running statistics differ");
     assert_eq!(state.place.step, Some(STEP), "{state:?}");
     assert_eq!(state.names, ["norm.running_mean", "norm.running_var"], "{state:?}");
+}
+
+/// A run that goes on from a checkpoint, beside one that was not interrupted.
+fn resumed(save: &[&str], level: &str) -> Comparison {
+    let folder = Folder::new();
+    let checkpoint = folder.path().join("a.checkpoint");
+    let path = checkpoint.to_str().expect("the path of a temporary folder");
+    Program::new("normalised").arguments(&[&["save", path], save].concat()).run();
+    // The run that was not interrupted saves too: what that computes is part of both.
+    let elsewhere = folder.path().join("b.checkpoint");
+    let elsewhere = elsewhere.to_str().expect("the path of a temporary folder");
+    compared(
+        [["save", elsewhere], ["resume", path]].map(|arguments| Program::new("normalised").arguments(&arguments)),
+        level,
+    )
+}
+
+#[test]
+fn a_checkpoint_with_late_running_statistics() {
+    for level in ["weights", "operations"] {
+        let comparison = resumed(&[], level);
+        assert!(matches!(comparison.outcome, Outcome::Same), "{level}: {:?}", comparison.outcome);
+        let comparison = resumed(&["saved late"], level);
+        assert_eq!(comparison.resumed.map(|resumed| resumed.step), Some(STEP + 1));
+        assert!(matches!(difference(&comparison).cause, Cause::Resumed { named: true }), "{:?}", comparison.outcome);
+        let state = comparison.state.as_ref().expect("what it resumed with differs");
+        assert_eq!(state.names, ["norm.running_mean", "norm.running_var"], "{state:?}");
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ use burn::optim::{AdamConfig, GradientsParams};
 use burn::prelude::*;
 use burn::tensor::Distribution;
 use burn::tensor::IndexingUpdateOp::Add;
+use burn_deterministic::checkpoint::Checkpoint;
 use burn_deterministic::data::DataLoaderBuilder;
 use burn_deterministic::{
     Determinism, digest, enable_op_determinism, epoch, initialize, label, name_parameters, observe, set_random_seed,
@@ -124,24 +125,47 @@ pub fn race() {
     report("sum", weights.into_data());
 }
 
-/// On deterministic kernels, with a batch norm. The argument `late` has one more forward pass in training mode, as of an evaluation
-/// that forgot `valid`, after the step: the running statistics that are saved are later than the weights.
+/// On deterministic kernels, with a batch norm. The argument `late` has one more forward pass in training mode after [`STEP`], as of
+/// an evaluation that forgot `valid`: the running statistics are later than the weights then. With `save` and a file there is a
+/// checkpoint after that step, with `saved late` after such a pass; with `resume` the training goes on from it.
 pub fn normalised() {
     enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
     set_random_seed(4);
     let device = Device::default().autodiff();
-    let model =
-        Normalised { linear: LinearConfig::new(8, 4).init(&device), norm: BatchNormConfig::new(4).init(&device) };
+    let norm = BatchNormConfig::new(4).init(&device);
+    let model = Normalised { linear: LinearConfig::new(8, 4).init(&device), norm };
     let mut model = initialize(model).expect("a seed is set");
-    name_parameters(&model);
     let mut optimizer = AdamConfig::new().init();
-    for number in 0..STEPS {
-        let _step = step(number);
-        let loss = model.forward(inputs(number, &device)).powi_scalar(2).mean();
-        let gradients = GradientsParams::from_grads(loss.backward(), &model);
-        model = optimizer.step(1e-2, model, gradients);
-        if number == STEP && is("late") {
-            let _evaluated = model.forward(inputs(number, &device));
+    let mut start = 0;
+    let after = |word: &str| {
+        let arguments = arguments();
+        let place = arguments.iter().position(|argument| argument == word)?;
+        arguments.get(place + 1).cloned()
+    };
+    if let Some(path) = after("resume") {
+        let mut checkpoint = Checkpoint::load(path).expect("the other program's");
+        model = checkpoint.module("model", model).expect("the same model");
+        optimizer = checkpoint.optimizer("optimizer", optimizer, &model).expect("the same optimizer");
+        start = checkpoint.resume().expect("all was taken");
+    }
+    for number in start..STEPS {
+        {
+            let _step = step(number);
+            let loss = model.forward(inputs(number, &device)).powi_scalar(2).mean();
+            let gradients = GradientsParams::from_grads(loss.backward(), &model);
+            model = optimizer.step(1e-2, model, gradients);
+            if number == STEP && is("late") {
+                let _evaluated = model.forward(inputs(number, &device));
+            }
+        }
+        if let Some(path) = after("save").filter(|_| number == STEP) {
+            if is("saved late") {
+                let _evaluated = model.forward(inputs(number, &device));
+            }
+            let checkpoint = Checkpoint::new(number + 1)
+                .and_then(|checkpoint| checkpoint.with_module("model", &model))
+                .and_then(|checkpoint| checkpoint.with_optimizer("optimizer", &optimizer, &model));
+            checkpoint.and_then(|checkpoint| checkpoint.save(path)).expect("a folder to write to");
         }
     }
     report("digest", digest(&model));
