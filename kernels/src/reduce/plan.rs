@@ -74,15 +74,12 @@ impl Cube {
     pub const NARROW: Self = Self { width: 8, groups: 1 };
     /// Four units a block, for many blocks of a dense axis on a software driver: fewer lanes then read a block apart.
     pub const FOUR_UNITS: Self = Self { width: 8, groups: 4 };
-    /// Eight units a block, for outputs that are adjacent in memory.
-    pub const EIGHT_UNITS: Self = Self { width: 32, groups: 8 };
+    /// A unit for two columns, for outputs that are adjacent in memory: eight outputs are a sector of 32 bytes.
+    pub const UNIT_TWO_COLUMNS: Self = Self { width: 8, groups: COLUMNS / 2 };
     /// One unit a column, for elements of an output that are adjacent in memory.
     pub const UNIT_A_COLUMN: Self = Self { width: 1, groups: COLUMNS };
 
-    /// 32 units for each block of four outputs.
-    pub const UNIT_TWO_COLUMNS: Self = Self { width: 8, groups: COLUMNS / 2 };
-
-    const ALL: [Self; 5] = [Self::WIDE, Self::NARROW, Self::FOUR_UNITS, Self::EIGHT_UNITS, Self::UNIT_A_COLUMN];
+    const ALL: [Self; 5] = [Self::WIDE, Self::NARROW, Self::FOUR_UNITS, Self::UNIT_TWO_COLUMNS, Self::UNIT_A_COLUMN];
 
     /// Those that read one element of each of four outputs.
     const OF_FOUR_OUTPUTS: [Self; 3] = [Self::WIDE, Self::NARROW, Self::UNIT_TWO_COLUMNS];
@@ -99,7 +96,7 @@ impl Cube {
             Machine::Gpu if dense_axis => Self::UNIT_A_COLUMN,
             // Enough outputs fill the device with one unit each.
             Machine::Gpu if blocks >= 1 << 18 => Self::WIDE,
-            Machine::Gpu => Self::EIGHT_UNITS,
+            Machine::Gpu => Self::UNIT_TWO_COLUMNS,
         }
     }
 
