@@ -1,6 +1,7 @@
 //! Keys to sort, and sorted ones.
 
 use crate::dtype::U32;
+use crate::view::vector_width;
 use cubecl::prelude::*;
 use cubecl::server::Handle;
 
@@ -20,9 +21,7 @@ impl Keys {
 
     /// Neighbouring keys that a unit reads at once, in chunks of `chunk`.
     pub(super) fn width(&self, length: usize, chunk: usize) -> usize {
-        let in_vectors =
-            self.stride == 1 && self.dtype.size() == 4 && length.is_multiple_of(4) && chunk.is_multiple_of(4);
-        if in_vectors { 4 } else { 1 }
+        if chunk.is_multiple_of(4) { vector_width(self.dtype, length, self.stride as usize, []) } else { 1 }
     }
 
     pub(super) fn arg(&self, length: usize) -> BufferArg {

@@ -192,10 +192,11 @@ impl<'a> Scatter<'a> {
 
     /// The width of vectors along the inner axis, of elements that one index names: 4 or 1.
     pub fn vector_width(&self) -> usize {
-        let words = self.types[0].size() == 4 && self.types[1].size() == 4;
-        let in_vectors =
-            self.problem.inner.is_multiple_of(4) && self.tensor.is_in_vectors(4) && self.values.is_in_vectors(4);
-        if self.problem.indexed != Indexed::Value && words && in_vectors { 4 } else { 1 }
+        let inner = self.problem.inner;
+        match self.problem.indexed {
+            Indexed::Value => 1,
+            _ => self.tensor.vector_width(inner).min(self.values.vector_width(inner)),
+        }
     }
 
     /// Strides in vectors of `width`, and extents: those of the problem but for the outer and the inner axis, which counts

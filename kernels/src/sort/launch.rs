@@ -121,11 +121,9 @@ impl Launch<'_> {
         let Problem { outer, length, inner, .. } = self.problem;
         let Choice { slots, chunk } = choice;
         let group = choice.group(length);
-        // Elements that are adjacent along the axis are read in vectors of four.
-        let in_vectors = inner == 1
-            && self.types[0].size() == 4
-            && [length, chunk, group].iter().all(|length| length.is_multiple_of(4));
-        let width = if in_vectors && input.has_axis_in_vectors(4) { 4 } else { 1 };
+        // Chunks and groups have whole vectors.
+        let whole = chunk.is_multiple_of(4) && group.is_multiple_of(4);
+        let width = if inner == 1 && whole { input.axis_vector_width(length) } else { 1 };
         let mut positions = length;
         // The first pass reads no candidates, and the last one leaves none, but a binding has to be there.
         let (mut candidates, mut candidates_length) = (words(self.client, 1), 1);
