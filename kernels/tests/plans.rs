@@ -6,6 +6,7 @@ use burn_deterministic_kernels::coarsening;
 use burn_deterministic_kernels::convolution::{self, ConvolutionParams, Pass, UnitTile};
 use burn_deterministic_kernels::deform_convolution::{self, DeformParams};
 use burn_deterministic_kernels::device::Machine;
+use burn_deterministic_kernels::digest;
 use burn_deterministic_kernels::elementwise::{Instruction, Operands, Program, Unary, Value};
 use burn_deterministic_kernels::grid_sample::{self, Filter, Padding, SampleParams};
 use burn_deterministic_kernels::interpolation::{self, weights};
@@ -134,6 +135,7 @@ pub fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static st
             )
             .err(),
         ),
+        ("launch", "digest", digest::launch(client, vec![rows()], Some(digest::Plan { cubes: 0, adds: true })).err()),
         (
             "sample",
             "grid_sample::sample",
@@ -170,12 +172,12 @@ fn a_forced_plan_that_does_not_apply_is_an_error_in_every_family() {
     }
 }
 
-/// The rule of the crate's documentation.
+/// The rule of the crate's documentation. A digest is a result of any tensor.
 #[test]
 fn without_a_result_only_convolutions_look_at_the_plan() {
     for (function, family, error) in refusals(&client(), 0) {
         match function {
-            "run_pass" => {
+            "run_pass" | "launch" => {
                 let named = matches!(&error, Some(KernelError::Plan { kernel, .. }) if *kernel == family);
                 assert!(named, "{function}: {error:?}, want `Plan` of {family}");
             }
