@@ -201,8 +201,9 @@ impl Plan {
     }
 }
 
-/// The plan for `problem` on `machine`. It [applies](Plan::refuses), unless no plan does.
-pub fn plan(problem: &Problem, machine: Machine) -> Plan {
+/// The plan for `problem` on `machine`: of those that [apply](Plan::refuses) the one of least cost. There is none for more
+/// sources than any plan takes.
+pub fn plan(problem: &Problem, machine: Machine) -> Option<Plan> {
     let Problem { rows, positions, .. } = *problem;
     let reads = problem.elements() as u64 * positions as u64;
     let (keys, destinations) = problem.keys();
@@ -218,5 +219,5 @@ pub fn plan(problem: &Problem, machine: Machine) -> Plan {
         }
         _ => [segmented, privatised, sorted_blocks, brute_force],
     };
-    by_cost.into_iter().find(|plan| plan.refuses(problem).is_none()).unwrap_or(by_cost[0])
+    by_cost.into_iter().find(|plan| plan.refuses(problem).is_none())
 }
