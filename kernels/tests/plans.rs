@@ -113,10 +113,10 @@ pub fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static st
         ),
         (
             "update",
-            "scatter::update_lines",
+            "scatter::update_batches",
             scatter::update(
                 client,
-                Addressing::Lines,
+                Addressing::Batches,
                 scatter::Operands { tensor: lines(), indices: index(&[outer, 2]), values: lines() },
                 max,
                 Some(updated),

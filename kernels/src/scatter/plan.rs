@@ -28,8 +28,8 @@ const MANY_CUBES: usize = 1 << 10;
 pub enum Indexed {
     /// Each position: `indices[positions]`.
     Position,
-    /// Each position of each line: `indices[outer, positions]`.
-    Line,
+    /// Each position of each batch: `indices[outer, positions]`.
+    Batch,
     /// Each value: `indices[outer, positions, inner]`.
     Value,
 }

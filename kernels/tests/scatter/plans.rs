@@ -56,7 +56,7 @@ fn planned_updates_are_taken() {
     for bits in 0..=25 {
         for positions in [1usize << bits, (1 << bits) + 1] {
             for (outer, rows, inner) in [(1, 1, 1), (1, 1 << 18, 1), (1, 50_000, 64), (64, 1000, 1), (8, 300, 16)] {
-                for indexed in [Indexed::Position, Indexed::Line, Indexed::Value] {
+                for indexed in [Indexed::Position, Indexed::Batch, Indexed::Value] {
                     let problem = Problem { indexed, ..sums(outer, rows, positions, inner) };
                     if indexed != Indexed::Position && outer * positions * inner > u32::MAX as usize / 2 {
                         continue;
