@@ -57,7 +57,7 @@ pub fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static st
     let operands = convolution::Operands { source: floats(&[outer, 2, 9]), other: floats(&[3, 2, 3]), bias: None };
     let weight = convolution::Plan::Weight { tile: UnitTile { rows: 8, columns: 8 }, span: 1 };
     let unchained = scan::Plan { chained: 0 };
-    let sorted = sort::Plan::Select(sort::plan::Choice { slots: 1, chunk: 64 });
+    let sorted = sort::Plan::Select(sort::plan::Selection { slots: 1, chunk: 64 });
     let updated = scatter::Plan::Privatised;
     let ascending = Sorting { axis: 1, direction: Direction::Ascending, kept: None, values: true, index: None };
     let max = Update::Max;
@@ -218,6 +218,7 @@ fn where_no_plan_applies_that_is_the_error() {
         assert!(named, "{family}: {error:?}, want `Plan`");
     }
     for machine in [Machine::Gpu, Machine::Software] {
-        assert!(radix_sort::plan::plan(1, sorted, machine).refuses(1, sorted).is_some(), "a radix sort takes so many");
+        let many = radix_sort::Problem { length: sorted, rows: 1 };
+        assert!(radix_sort::plan::plan(&many, machine).refuses(&many).is_some(), "a radix sort takes so many");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::harness::*;
 use burn_deterministic_kernels::device::Machine;
-use burn_deterministic_kernels::radix_sort::{self, Radix};
+use burn_deterministic_kernels::radix_sort::{self, Chunks};
 use burn_deterministic_kernels::scatter::plan::plan;
 use burn_deterministic_kernels::scatter::{self, Addressing, Indexed, Operands, Plan, Problem, Update};
 
@@ -39,8 +39,8 @@ fn a_plan_that_does_not_apply_is_an_error() {
     assert!(refused.ends_with("want sums"), "{refused}");
     let refused = text(60_000, Update::Max, Plan::Segmented(radix_sort::Plan::Rank));
     assert!(refused.ends_with("a rank of 60000 keys, want less than 60000"), "{refused}");
-    let short = Radix { passes: 1, digit_bits: 1, chunk: 64 };
-    let refused = text(9, Update::Max, Plan::Segmented(radix_sort::Plan::Radix(short)));
+    let short = Chunks { passes: 1, digit_bits: 1, chunk: 64 };
+    let refused = text(9, Update::Max, Plan::Segmented(radix_sort::Plan::Chunks(short)));
     assert!(refused.ends_with("passes by 1 to 10 of 2 bits"), "{refused}");
 }
 
@@ -77,7 +77,7 @@ fn plans_are_pinned() {
     use Machine::{Gpu, Software};
     let plan = |problem: &Problem, machine| plan(problem, machine).expect("a plan applies");
     let segmented =
-        |plan: Plan| matches!(plan, Plan::Segmented(radix_sort::Plan::Radix(_) | radix_sort::Plan::Tiles(_)));
+        |plan: Plan| matches!(plan, Plan::Segmented(radix_sort::Plan::Chunks(_) | radix_sort::Plan::Tiles(_)));
     for machine in [Gpu, Software] {
         // The gradient of one element a row of classes.
         assert_eq!(plan(&sums(128, 10, 1, 1), machine), Plan::BruteForce);
