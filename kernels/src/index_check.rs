@@ -83,8 +83,7 @@ pub fn check(client: &Client, indices: TensorHandle, sizes: &[usize], flag: Flag
     if indices.count == 0 {
         return Ok(());
     }
-    let is_dense = sizes.len() == 1 && indices.stride == 1 && indices.count.is_multiple_of(4);
-    let width = if is_dense && indices.dtype.size() == 4 { 4 } else { 1 };
+    let width = if sizes.len() == 1 { indices.view.axis_vector_width(indices.count) } else { 1 };
     let units = indices.count / width;
     let (count, dim) = grid(units);
     // SAFETY: units stop at the number of tuples, or of vectors of them where a tuple is one index and they are adjacent;

@@ -9,8 +9,8 @@
 //! what a plan may depend on, `plan(&Problem, Machine)` chooses, `Plan::candidates(&Problem)` lists a plan of each kind that
 //! applies, with edge geometries, and `Plan::refuses(&Problem)` says why one does not. Every plan gives the same bits. A
 //! function takes an `Option<Plan>` as its last parameter, and without one chooses it. A plan that does not apply is
-//! [`KernelError::Plan`], also where `plan` chose it, because none applies. The plans of [`radix_sort`] are part of those of
-//! sorts and updates, and [`coarsening`] is the plan of several families.
+//! [`KernelError::Plan`], and so is a problem to which none applies: `plan` then chooses one that does not, or, of [`scatter`],
+//! none. The plans of [`radix_sort`] are part of those of sorts and updates, and [`coarsening`] is the plan of several families.
 //!
 //! Where a result has no element, no kernel of the family is launched. A reduction of no elements and a product with `k = 0`
 //! are filled with a constant, and an update without values is a copy. In these cases no plan is looked at, except that

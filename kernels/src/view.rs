@@ -28,6 +28,7 @@ impl Strides {
 /// A tensor whose axes before, at and after a range of axes each collapse into one.
 pub(crate) struct AxisView {
     handle: Handle,
+    dtype: ElemType,
     elements: usize,
     pub(crate) strides: [u32; 3],
 }
@@ -50,7 +51,7 @@ impl AxisView {
         };
         // A contiguous tensor always collapses, so the default is taken only without elements, when nothing is read.
         let strides = collapse_all(&tensor, &axes).unwrap_or_default();
-        Ok(Self { handle: tensor.handle, elements, strides })
+        Ok(Self { handle: tensor.handle, dtype: tensor.dtype, elements, strides })
     }
 
     /// The memory of the tensor.
@@ -64,10 +65,10 @@ impl AxisView {
         StridesLaunch::new(outer, axis, inner)
     }
 
-    /// Whether the inner axis can be read in vectors of `width`.
-    pub(crate) fn is_in_vectors(&self, width: usize) -> bool {
-        let [outer, axis, inner] = self.strides;
-        is_dense_in_vectors(width, inner as usize, [outer as usize, axis as usize])
+    /// The [width of vectors](vector_width) along the inner axis, of `inner` elements.
+    pub(crate) fn vector_width(&self, inner: usize) -> usize {
+        let [outer_stride, axis_stride, inner_stride] = self.strides.map(|stride| stride as usize);
+        vector_width(self.dtype, inner, inner_stride, [outer_stride, axis_stride])
     }
 
     /// Strides in vectors of `width` along the inner axis.
@@ -76,10 +77,10 @@ impl AxisView {
         StridesLaunch::new(outer / width, axis / width, inner)
     }
 
-    /// Whether the axis can be read in vectors of `width` on every outer line. Asked where the inner axis has size 1.
-    pub(crate) fn has_axis_in_vectors(&self, width: usize) -> bool {
-        let [outer, axis, _] = self.strides;
-        is_dense_in_vectors(width, axis as usize, [outer as usize])
+    /// The width of vectors along the axis, of `length` elements. Asked where the inner axis has size 1.
+    pub(crate) fn axis_vector_width(&self, length: usize) -> usize {
+        let [outer_stride, axis_stride, _] = self.strides.map(|stride| stride as usize);
+        vector_width(self.dtype, length, axis_stride, [outer_stride])
     }
 
     /// Strides in vectors of `width` along the axis.
@@ -178,6 +179,18 @@ pub(crate) fn is_dense_in_vectors(width: usize, stride: usize, others: impl Into
     stride == 1 && others.into_iter().all(|other| other.is_multiple_of(width))
 }
 
+/// The elements of `dtype` that a unit reads at once along an axis of this length and stride: 4 where all lines along it are
+/// [aligned vectors](is_dense_in_vectors) of four elements of 4 bytes, without a rest, else 1.
+pub(crate) fn vector_width(
+    dtype: ElemType,
+    length: usize,
+    stride: usize,
+    others: impl IntoIterator<Item = usize>,
+) -> usize {
+    let whole = dtype.size() == 4 && length.is_multiple_of(4);
+    if whole && is_dense_in_vectors(4, stride, others) { 4 } else { 1 }
+}
+
 /// Joins axes of `shape`, in row-major order, where one stride covers two neighbours in every operand: `(size, last)`
 /// for each axis that is left, `last` being the last of the axes it is made of, whose strides are its strides. Axes of
 /// size 1 are left out.
@@ -240,7 +253,8 @@ fn collapse_all(tensor: &TensorHandle, axes: &Range<usize>) -> Option<[u32; 3]> 
 
 #[cfg(test)]
 mod tests {
-    use super::{broadcast_strides, is_dense_in_vectors, join, largest_offset};
+    use super::{broadcast_strides, is_dense_in_vectors, join, largest_offset, vector_width};
+    use cubecl::ir::{ElemType, FloatKind};
 
     #[test]
     fn joins_what_one_stride_walks() {
@@ -277,5 +291,15 @@ mod tests {
         assert!(is_dense_in_vectors(4, 1, [8, 12]));
         assert!(!is_dense_in_vectors(4, 1, [8, 6]));
         assert!(!is_dense_in_vectors(4, 2, [8]));
+    }
+
+    #[test]
+    fn vectors_are_four_elements_of_four_bytes() {
+        let [f32, f16] = [FloatKind::F32, FloatKind::F16].map(ElemType::Float);
+        assert_eq!(vector_width(f32, 12, 1, [24]), 4);
+        assert_eq!(vector_width(f16, 12, 1, [24]), 1);
+        assert_eq!(vector_width(f32, 10, 1, [24]), 1);
+        assert_eq!(vector_width(f32, 12, 2, [24]), 1);
+        assert_eq!(vector_width(f32, 12, 1, [22]), 1);
     }
 }

@@ -1,8 +1,9 @@
 //! Digests against their reference.
 
 use crate::harness::*;
+use burn_deterministic_kernels::device::Machine;
 use burn_deterministic_kernels::digest::reference::{digest, mix, terms};
-use burn_deterministic_kernels::digest::{launch, most_tensors};
+use burn_deterministic_kernels::digest::{MAX_BYTES, Plan, Problem, launch, most_tensors, plan::plan};
 use cubecl::ir::{ElemType, IntKind, UIntKind};
 use cubecl::std::tensor::TensorHandle;
 
@@ -11,11 +12,15 @@ const I64: ElemType = ElemType::Int(IntKind::I64);
 
 /// The digests of `tensors`, all in launches as large as the device takes.
 fn digests(tensors: Vec<TensorHandle>) -> Vec<[u32; 4]> {
+    digests_by(tensors, None)
+}
+
+fn digests_by(tensors: Vec<TensorHandle>, plan: Option<Plan>) -> Vec<[u32; 4]> {
     let client = client();
     let most = most_tensors(&client);
     let mut digests = Vec::new();
     for tensors in tensors.chunks(most) {
-        let partials = launch(&client, tensors.to_vec()).expect("tensors");
+        let partials = launch(&client, tensors.to_vec(), plan).expect("tensors");
         let bytes = client.read_one(partials.handle()).expect("the sums can be read");
         digests.extend(partials.digests(&bytes));
     }
@@ -41,6 +46,35 @@ fn every_length_matches_the_reference() {
     });
     let want: Vec<[u32; 4]> = data.iter().map(|data| digest(data)).collect();
     assert_eq!(digests(tensors.collect()), want);
+}
+
+#[test]
+fn every_plan_gives_the_same_digests() {
+    let client = client();
+    let lengths = [0, 1, 257, 3 * 256 * 5 + 1, 100_003];
+    let data = lengths.map(|words| bytes(4 * words));
+    let want: Vec<[u32; 4]> = data.iter().map(|data| digest(data)).collect();
+    let plans = Plan::candidates(&Problem { words: 100_003 });
+    assert!([true, false].map(|adds| plans.iter().any(|plan| plan.adds == adds)) == [true; 2], "{plans:?}");
+    for plan in plans {
+        let tensors = data.iter().map(|data| upload(&client, data, &[data.len()], U8)).collect();
+        assert_eq!(digests_by(tensors, Some(plan)), want, "{plan:?}");
+    }
+}
+
+#[test]
+fn planned_digests_are_taken() {
+    let most = MAX_BYTES / 4;
+    for words in (0..32).map(|bit| 1 << bit).chain([0, most]) {
+        let problem = Problem { words };
+        for machine in [Machine::Gpu, Machine::Software] {
+            let plan = plan(&problem, machine);
+            assert_eq!(plan.refuses(&problem).is_none(), words <= most, "{plan:?} for {problem:?}");
+            assert_eq!(Plan::candidates(&problem).contains(&plan), words <= most, "{plan:?}");
+        }
+    }
+    let refused = |cubes, words| Plan { cubes, adds: true }.refuses(&Problem { words }).is_some();
+    assert!(refused(0, 1) && refused(257, 1) && refused(1, most) && refused(256, most + 1));
 }
 
 #[test]

@@ -139,15 +139,14 @@ fn another_order_is_not_the_references() {
     assert_ne!(got.to_bits(), expected().to_bits(), "the operands do not show a wrong order");
 }
 
-/// Where `fma` rounds twice, a contracted product is a rounded one.
 #[test]
 fn a_contracted_product_is_not_the_references() {
     let client = client();
-    let (got, expected) = (sum(&client, Fault::Contraction).expect("the device works"), expected());
-    match multiply_add_of(&client) {
-        MultiplyAdd::Fused => assert_ne!(got.to_bits(), expected.to_bits(), "the operands do not show a contraction"),
-        MultiplyAdd::Unfused => assert_bits(&[got], &[expected]),
+    if multiply_add_of(&client) == MultiplyAdd::Unfused {
+        return skip("`fma` rounds twice on this device: a contracted product is a rounded one");
     }
+    let got = sum(&client, Fault::Contraction).expect("the device works");
+    assert_ne!(got.to_bits(), expected().to_bits(), "the operands do not show a contraction");
 }
 
 #[test]
@@ -173,10 +172,11 @@ fn an_uninitialised_read_is_found() {
 /// Names the fault in a process that [`expect_from_checks`] started.
 const CHILD: &str = "BURN_DETERMINISTIC_FAULT";
 
-/// In a process that [`expect_from_checks`] started: computes with the fault. In the tests' own: nothing.
+/// The program of the process that [`expect_from_checks`] starts: computes with the fault.
 #[test]
+#[ignore = "the program that other tests run"]
 fn computed() {
-    let Ok(name) = env::var(CHILD) else { return };
+    let name = env::var(CHILD).expect("a fault is named");
     use Fault::*;
     let faults = [None, AtomicAdd, MissingBarrier, OffByOne, Uninitialised];
     let fault = faults.into_iter().find(|fault| format!("{fault:?}") == name).expect("a fault");
@@ -190,7 +190,7 @@ fn expect_from_checks(fault: Fault, finding: Option<&str>) {
         return skip("only the CUDA emulator checks races and accesses to memory");
     }
     let mut command = Command::new(env::current_exe().expect("a test has a path"));
-    command.args(["--exact", "faults::computed", "--nocapture"]).env(CHILD, format!("{fault:?}"));
+    command.args(["--exact", "faults::computed", "--ignored", "--nocapture"]).env(CHILD, format!("{fault:?}"));
     let output = command.env("CUDA_EMULATOR_CHECK", "1").env_remove("CUDA_EMULATOR_REPORT").output();
     let output = output.expect("the test runs itself");
     let said = String::from_utf8_lossy(&output.stderr);

@@ -1,9 +1,13 @@
 //! Kernels against their plain-Rust references: equal bits.
 //!
-//! The device is the default one of the runtime that is compiled in by the feature `wgpu`, `cuda` or `cuda-nvrtc`; without one
-//! there is nothing to test. `CUBECL_WGPU_DEFAULT_DEVICE=Cpu` selects a software Vulkan driver.
+//! The device is the default one of the runtime that is compiled in by the feature `wgpu`, `cuda`, `cuda-nvrtc` or `rocm`.
+//! `CUBECL_WGPU_DEFAULT_DEVICE=Cpu` selects a software Vulkan driver.
 
-#![cfg(any(feature = "wgpu", feature = "cuda", feature = "rocm"))]
+#[cfg(not(any(feature = "wgpu", feature = "cuda", feature = "rocm")))]
+compile_error!(
+    "no runtime is compiled in, so there is no device to test on: run `cargo xtask test`, or add `--features wgpu` (or \
+     vulkan, metal, cuda, cuda-nvrtc, rocm)"
+);
 
 mod convolution;
 mod ctc;

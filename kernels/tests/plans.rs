@@ -6,6 +6,7 @@ use burn_deterministic_kernels::coarsening;
 use burn_deterministic_kernels::convolution::{self, ConvolutionParams, Pass, UnitTile};
 use burn_deterministic_kernels::deform_convolution::{self, DeformParams};
 use burn_deterministic_kernels::device::Machine;
+use burn_deterministic_kernels::digest;
 use burn_deterministic_kernels::elementwise::{Instruction, Operands, Program, Unary, Value};
 use burn_deterministic_kernels::grid_sample::{self, Filter, Padding, SampleParams};
 use burn_deterministic_kernels::interpolation::{self, weights};
@@ -56,7 +57,7 @@ pub fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static st
     let operands = convolution::Operands { source: floats(&[outer, 2, 9]), other: floats(&[3, 2, 3]), bias: None };
     let weight = convolution::Plan::Weight { tile: UnitTile { rows: 8, columns: 8 }, span: 1 };
     let unchained = scan::Plan { chained: 0 };
-    let sorted = sort::Plan::Select(sort::plan::Choice { slots: 1, chunk: 64 });
+    let sorted = sort::Plan::Select(sort::plan::Selection { slots: 1, chunk: 64 });
     let updated = scatter::Plan::Privatised;
     let ascending = Sorting { axis: 1, direction: Direction::Ascending, kept: None, values: true, index: None };
     let max = Update::Max;
@@ -112,10 +113,10 @@ pub fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static st
         ),
         (
             "update",
-            "scatter::update_lines",
+            "scatter::update_batches",
             scatter::update(
                 client,
-                Addressing::Lines,
+                Addressing::Batches,
                 scatter::Operands { tensor: lines(), indices: index(&[outer, 2]), values: lines() },
                 max,
                 Some(updated),
@@ -134,6 +135,7 @@ pub fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static st
             )
             .err(),
         ),
+        ("launch", "digest", digest::launch(client, vec![rows()], Some(digest::Plan { cubes: 0, adds: true })).err()),
         (
             "sample",
             "grid_sample::sample",
@@ -170,12 +172,12 @@ fn a_forced_plan_that_does_not_apply_is_an_error_in_every_family() {
     }
 }
 
-/// The rule of the crate's documentation.
+/// The rule of the crate's documentation. A digest is a result of any tensor.
 #[test]
 fn without_a_result_only_convolutions_look_at_the_plan() {
     for (function, family, error) in refusals(&client(), 0) {
         match function {
-            "run_pass" => {
+            "run_pass" | "launch" => {
                 let named = matches!(&error, Some(KernelError::Plan { kernel, .. }) if *kernel == family);
                 assert!(named, "{function}: {error:?}, want `Plan` of {family}");
             }
@@ -216,6 +218,7 @@ fn where_no_plan_applies_that_is_the_error() {
         assert!(named, "{family}: {error:?}, want `Plan`");
     }
     for machine in [Machine::Gpu, Machine::Software] {
-        assert!(radix_sort::plan::plan(1, sorted, machine).refuses(1, sorted).is_some(), "a radix sort takes so many");
+        let many = radix_sort::Problem { length: sorted, rows: 1 };
+        assert!(radix_sort::plan::plan(&many, machine).refuses(&many).is_some(), "a radix sort takes so many");
     }
 }

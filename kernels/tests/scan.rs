@@ -3,6 +3,7 @@
 use crate::harness::*;
 use crate::skip::skip;
 use burn_deterministic_kernels::KernelError;
+use burn_deterministic_kernels::device::Machine;
 use burn_deterministic_kernels::scan::plan::plan;
 use burn_deterministic_kernels::scan::{self, Operation, Plan, Problem, reference};
 use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
@@ -270,9 +271,10 @@ fn planned_scans_are_taken() {
     for bits in 0..=30 {
         for length in [1usize << bits, (1 << bits) - 1, MOST.min((1 << bits) + 1)] {
             let problem = Problem { outer: 1, length, inner: 1 };
-            let plan = plan(&problem);
-            assert_eq!(plan.refuses(&problem), None);
-            assert!(Plan::candidates(&problem).contains(&plan));
+            for plan in [Machine::Gpu, Machine::Software].map(|machine| plan(&problem, machine)) {
+                assert_eq!(plan.refuses(&problem), None);
+                assert!(Plan::candidates(&problem).contains(&plan));
+            }
         }
     }
     assert_eq!(Plan::candidates(&Problem { outer: 1, length: MOST + 1, inner: 1 }), []);
@@ -280,6 +282,6 @@ fn planned_scans_are_taken() {
 
 #[test]
 fn plans_are_pinned() {
-    let chained = |length| plan(&Problem { outer: 1, length, inner: 1 }).chained;
+    let chained = |length| plan(&Problem { outer: 1, length, inner: 1 }, Machine::Gpu).chained;
     assert_eq!([1, 1024, 1025, 5000, MOST].map(chained), [1, 1, 2, 5, 59_998]);
 }

@@ -62,7 +62,7 @@ impl Digests {
         let tensors = core::mem::take(&mut self.tensors);
         self.bytes = 0;
         if let Some(client) = self.client.as_ref().filter(|_| !tensors.is_empty()) {
-            let launched = launch(client, tensors);
+            let launched = launch(client, tensors, None);
             self.launched.push(launched.unwrap_or_else(|error| panic!("recording: {error}")));
         }
     }

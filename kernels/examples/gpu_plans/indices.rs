@@ -22,7 +22,7 @@ pub fn cases() -> Vec<Case> {
     cases.push(
         Case::new("digest", "launch", F32, format!("[{indices}]"))
             .elements(indices)
-            .runs(move |client| launch(client, vec![tensor(client, &[indices], F32)]).map(drop)),
+            .runs(move |client| launch(client, vec![tensor(client, &[indices], F32)], None).map(drop)),
     );
     let tuples = [indices, 2];
     cases.push(

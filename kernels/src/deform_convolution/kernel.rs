@@ -193,13 +193,13 @@ pub fn columns<E: Float, A: Float>(
     if unit >= units {
         terminate!();
     }
-    let line = sizes.taps * sizes.area;
-    let chunk = unit / line;
-    let within = unit - chunk * line;
+    let points = sizes.taps * sizes.area;
+    let chunk = unit / points;
+    let within = unit - chunk * points;
     let chunks = sizes.group_channels.div_ceil(span);
     let group = chunk / chunks;
     let first = (chunk - group * chunks) * span;
-    let source = Source::numbered(group * line + within, &sizes);
+    let source = Source::numbered(group * points + within, &sizes);
     let place = place::<E, A>(offset, &source, &sizes);
     #[comptime]
     let factor = match mask {
@@ -210,7 +210,7 @@ pub fn columns<E: Float, A: Float>(
         let base = channel_base::<E>(input, &source, channel, &sizes);
         let corners = corners::<E, A>(input, base, &place, &sizes);
         let sample = sample::<A>(&corners, &place);
-        let at = (group * sizes.group_channels + channel) * line + within;
+        let at = (group * sizes.group_channels + channel) * points + within;
         // A product with 1 is exact.
         output[at as usize] = E::cast_from(multiply_rounded::<A>(factor, sample));
     }
@@ -235,9 +235,9 @@ pub fn place_gradients<E: Float, A: Float>(
     if unit >= units {
         terminate!();
     }
-    let line = sizes.taps * sizes.area;
-    let group = unit / line;
-    let within = unit - group * line;
+    let points = sizes.taps * sizes.area;
+    let group = unit / points;
+    let within = unit - group * points;
     let source = Source::numbered(unit, &sizes);
     let place = place::<E, A>(offset, &source, &sizes);
     let up = A::new(1.0) - place.down;
@@ -248,7 +248,7 @@ pub fn place_gradients<E: Float, A: Float>(
     for channel in 0..sizes.group_channels {
         let base = channel_base::<E>(input, &source, channel, &sizes);
         let c = corners::<E, A>(input, base, &place, &sizes);
-        let at = (group * sizes.group_channels + channel) * line + within;
+        let at = (group * sizes.group_channels + channel) * points + within;
         let gradient = A::cast_from(column_gradient[at as usize]);
         let slope_y = multiply_add::<A>(place.right, c.v11 - c.v01, multiply_rounded::<A>(left, c.v10 - c.v00));
         let slope_x = multiply_add::<A>(place.down, c.v11 - c.v10, multiply_rounded::<A>(up, c.v01 - c.v00));
@@ -269,8 +269,7 @@ pub fn place_gradients<E: Float, A: Float>(
     mask_gradient[unit as usize] = E::cast_from(by_mask);
 }
 
-/// Neighbouring sources in units that follow each other, before the next channel: with four bytes each they fill the 32 bytes
-/// that a GPU reads at a time of a channel, where one source's channels lie apart.
+/// Eight consecutive sources are adjacent units: their reads of one channel fill a 32-byte sector.
 pub(super) const CONTRIBUTION_SOURCES: u32 = 8;
 
 /// One unit an element of `values[batch, groups, taps, positions, channels of a group]`, a source each but for the channels:
@@ -297,8 +296,8 @@ pub fn contributions<E: Float, A: Float>(
     if at >= sources {
         terminate!();
     }
-    let line = sizes.taps * sizes.area;
-    let group = at / line;
+    let points = sizes.taps * sizes.area;
+    let group = at / points;
     let source = Source::numbered(at, &sizes);
     let place = place::<E, A>(offset, &source, &sizes);
     let row = place.row + comptime!(i32::from(below));
@@ -313,7 +312,8 @@ pub fn contributions<E: Float, A: Float>(
         }
         ComptimeOption::None => weight,
     };
-    let gradient = column_gradient[((group * sizes.group_channels + channel) * line + (at - group * line)) as usize];
+    let gradient =
+        column_gradient[((group * sizes.group_channels + channel) * points + (at - group * points)) as usize];
     values[(at * sizes.group_channels + channel) as usize] = multiply_rounded::<A>(weight, A::cast_from(gradient));
     if channel == 0 {
         let image = sizes.height * sizes.width;
@@ -338,10 +338,10 @@ pub fn channels_first<A: Float, E: Float>(
     if unit >= units {
         terminate!();
     }
-    let line = unit / positions;
-    let position = unit - line * positions;
-    let group = line / channels;
-    let channel = line - group * channels;
+    let outer = unit / positions;
+    let position = unit - outer * positions;
+    let group = outer / channels;
+    let channel = outer - group * channels;
     output[unit as usize] = E::cast_from(source[((group * positions + position) * channels + channel) as usize]);
 }
 

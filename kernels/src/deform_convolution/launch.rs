@@ -1,4 +1,4 @@
-//! Launches.
+//! The launches of a deformable convolution and of its gradients: columns, products, contributions to the image.
 
 use super::kernel::{self, SizesLaunch};
 use super::operands::{Gradients, Operands};
@@ -173,13 +173,14 @@ impl<'a> Pass<'a> {
             return Ok(output);
         }
         let (positions, group_channels) = (height * width, self.geometry.group_channels());
-        let lines = batch * params.offset_groups;
+        let batches = batch * params.offset_groups;
         let zero = self.client.create_from_slice(&vec![0; self.accumulator.size()]);
-        let mut sum = TensorHandle::new(zero, vec![lines, positions, group_channels], vec![0, 0, 0], self.accumulator);
+        let mut sum =
+            TensorHandle::new(zero, vec![batches, positions, group_channels], vec![0, 0, 0], self.accumulator);
         for (below, beside) in [(false, false), (false, true), (true, false), (true, true)] {
             let (indices, values) = self.contributions(operands, columns, below, beside);
             let corner = scatter::Operands { tensor: sum, indices, values };
-            sum = scatter::update(self.client, Addressing::Lines, corner, Update::Add, None)?;
+            sum = scatter::update(self.client, Addressing::Batches, corner, Update::Add, None)?;
         }
         let (count, dim) = grid(units);
         // SAFETY: a unit below `units` reads one element of the sums and writes one of the output, which has as many.
@@ -209,10 +210,10 @@ impl<'a> Pass<'a> {
         beside: bool,
     ) -> (TensorHandle, TensorHandle) {
         let Geometry { batch, params, .. } = self.geometry;
-        let lines = batch * params.offset_groups;
+        let batches = batch * params.offset_groups;
         let sources = batch * self.geometry.samples();
         let group_channels = self.geometry.group_channels();
-        let shape = vec![lines, sources / lines.max(1), group_channels];
+        let shape = vec![batches, sources / batches.max(1), group_channels];
         let keys = unwritten(self.client, shape[..2].to_vec(), U32);
         let values = unwritten(self.client, shape, self.accumulator);
         if sources * group_channels > 0 {

@@ -22,32 +22,27 @@
 //! # Layout
 //!
 //! `launch` takes up to [`most_tensors`] tensors. A cube sums the terms of a part of the words of one tensor: cube `x` of `X` has
-//! the words `256 (x + X j) + u`, `j = 0, 1, ..`, for unit `u`. `partials[tensors, X, 4]` are u32, on a software driver
-//! `partials[tensors, X, 256, 4]`; the host sums them.
+//! the words `256 (x + X j) + u`, `j = 0, 1, ..`, for unit `u`. `partials[tensors, X, 4]` are u32, or
+//! `partials[tensors, X, 256, 4]` by a [plan] under which cubes do not add their units' sums; the host sums them.
 
 mod kernel;
+pub mod plan;
 pub mod reference;
 
 use crate::KernelError;
 use crate::buffer::{words, words_arg};
 use crate::device::{self, Machine};
+use crate::error::require_plan;
 use crate::view::{checked_elements, is_contiguous};
 use cubecl::ir::UIntKind;
 use cubecl::prelude::*;
 use cubecl::server::Handle;
 use cubecl::std::tensor::{TensorHandle, into_contiguous};
+use plan::{MAX_WORDS, UNITS};
+pub use plan::{Plan, Problem};
 use reference::{LANES, finish};
 
 const KERNEL: &str = "digest";
-
-/// Words that a unit takes before another cube is launched, where a cube adds its units' sums.
-const WORDS_A_UNIT: usize = 64;
-
-/// The same where it does not: more, because the host adds those of each unit.
-const WORDS_OF_A_SUM: usize = 256;
-
-/// Cubes for one tensor at most.
-const MAX_CUBES: usize = 256;
 
 /// Tensors of a launch at most, on a device that binds so many buffers.
 const MAX_TENSORS: usize = 16;
@@ -66,8 +61,8 @@ pub struct Partials {
     parts: usize,
 }
 
-/// Bytes of a tensor at most: a unit counts words in 32 bits, and adds those of a round to the last one.
-pub const MAX_BYTES: usize = (u32::MAX as usize - MAX_CUBES * crate::grid::UNITS as usize) * size_of::<u32>();
+/// Bytes of a tensor at most: more are more words a unit than any plan takes.
+pub const MAX_BYTES: usize = MAX_WORDS * size_of::<u32>();
 
 /// How many tensors [`launch`] takes: a power of two.
 pub fn most_tensors(client: &Client) -> usize {
@@ -75,19 +70,20 @@ pub fn most_tensors(client: &Client) -> usize {
     1 << bindings.saturating_sub(OTHER_BINDINGS).clamp(1, MAX_TENSORS).ilog2()
 }
 
-/// Launches the digests of `tensors`. Waits for nothing. A tensor that is not contiguous is copied.
+/// Launches the digests of `tensors` by `plan`, or by the one that [`plan::plan`] chooses; no plan changes them. Waits for
+/// nothing. A tensor that is not contiguous is copied.
 ///
 /// # Errors
 ///
 /// [`KernelError::Shape`] for a tensor of more than [`MAX_BYTES`], [`KernelError::Device`] when the device has no cubes of
-/// [`UNITS`](crate::grid::UNITS) units.
+/// [`UNITS`](crate::grid::UNITS) units, [`KernelError::Plan`] for a plan that does not apply.
 ///
 /// # Panics
 ///
 /// Without tensors, and with more than [`most_tensors`].
-pub fn launch(client: &Client, tensors: Vec<TensorHandle>) -> Result<Partials, KernelError> {
+pub fn launch(client: &Client, tensors: Vec<TensorHandle>, plan: Option<Plan>) -> Result<Partials, KernelError> {
     assert!((1..=most_tensors(client)).contains(&tensors.len()), "digests of {} tensors in a launch", tensors.len());
-    device::require_units(client, KERNEL, crate::grid::UNITS)?;
+    device::require_units(client, KERNEL, UNITS as u32)?;
     let word = ElemType::UInt(UIntKind::U32);
     let (mut inputs, mut lengths, mut masks) = (SequenceArg::new(), SequenceArg::new(), SequenceArg::new());
     let (mut bytes, mut longest, mut first) = (Vec::new(), 0, None);
@@ -125,11 +121,10 @@ pub fn launch(client: &Client, tensors: Vec<TensorHandle>) -> Result<Partials, K
         lengths.push(0u32);
         masks.push(0u32);
     }
-    // A barrier costs a software driver more than the host's sums.
-    let adds = Machine::of(client) == Machine::Gpu;
-    let (units, words_a_unit) = (crate::grid::UNITS as usize, if adds { WORDS_A_UNIT } else { WORDS_OF_A_SUM });
-    let cubes = longest.div_ceil(units * words_a_unit).clamp(1, MAX_CUBES);
-    let parts = if adds { cubes } else { cubes * units };
+    let problem = Problem { words: longest };
+    let plan = plan.unwrap_or_else(|| plan::plan(&problem, Machine::of(client)));
+    require_plan(KERNEL, plan.refuses(&problem))?;
+    let parts = plan.parts();
     let partials = bytes.len() * parts * LANES;
     let handle = words(client, partials);
     // SAFETY: a unit reads words below the length of its tensor; a buffer of fewer bytes than its words have is
@@ -137,13 +132,13 @@ pub fn launch(client: &Client, tensors: Vec<TensorHandle>) -> Result<Partials, K
     unsafe {
         kernel::digest::launch_unchecked(
             client,
-            CubeCount::Static(cubes as u32, bytes.len() as u32, 1),
-            CubeDim::new_1d(crate::grid::UNITS),
+            CubeCount::Static(plan.cubes as u32, bytes.len() as u32, 1),
+            CubeDim::new_1d(UNITS as u32),
             inputs,
             words_arg(&handle, partials),
             lengths,
             masks,
-            adds,
+            plan.adds,
         );
     }
     Ok(Partials { handle, bytes, parts })

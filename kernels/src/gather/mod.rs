@@ -12,7 +12,7 @@ use crate::error::require_shapes;
 use crate::grid::{UNITS, UnitPlace, axis_grids};
 use crate::index::{Indices, row_of, tuple_axes};
 use crate::index_check::{Flag, check};
-use crate::view::{AxisView, Strides, StridesLaunch, checked_elements};
+use crate::view::{AxisView, Strides, StridesLaunch, checked_elements, vector_width};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use std::ops::Range;
@@ -160,8 +160,7 @@ impl Launch<'_> {
 
     /// The width of vectors along the inner axis, where one index names all elements of a vector.
     fn slice_width(&self) -> usize {
-        let by_slice = self.indices.strides[2] == 0 && self.extents.inner.is_multiple_of(4);
-        if by_slice && self.types[0].size() == 4 && self.tensor.is_in_vectors(4) { 4 } else { 1 }
+        if self.indices.strides[2] == 0 { self.tensor.vector_width(self.extents.inner) } else { 1 }
     }
 
     fn slices(&self, client: &Client, output: &TensorHandle, width: usize) {
@@ -194,13 +193,12 @@ impl Launch<'_> {
 
     fn elements(&self, client: &Client, output: &TensorHandle) {
         let Self { indices, extents, .. } = self;
-        let words = self.types.iter().all(|dtype| dtype.size() == 4);
         let along_axis = extents.inner == 1;
-        let (length, dense) = match along_axis {
-            true => (extents.positions, indices.has_axis_in_vectors(4)),
-            false => (extents.inner, indices.is_in_vectors(4)),
+        let (length, read) = match along_axis {
+            true => (extents.positions, indices.axis_vector_width(extents.positions)),
+            false => (extents.inner, indices.vector_width(extents.inner)),
         };
-        let width = if words && dense && length.is_multiple_of(4) { 4 } else { 1 };
+        let width = read.min(vector_width(self.types[0], length, 1, []));
         let (extents, strides): (_, fn(&AxisView, u32) -> StridesLaunch) = match along_axis {
             true => (Extents { positions: extents.positions / width, ..*extents }, AxisView::axis_vector_strides),
             false => (Extents { inner: extents.inner / width, ..*extents }, AxisView::vector_strides),

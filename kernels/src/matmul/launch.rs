@@ -7,7 +7,7 @@ use crate::device::{self, Machine};
 use crate::dtype::{accumulator, supported};
 use crate::error::require_plan;
 use crate::order::{BLOCK, parts};
-use crate::view::{largest_offset, transposed, with_layout};
+use crate::view::{largest_offset, transposed, vector_width, with_layout};
 use crate::{KernelError, grid};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -144,7 +144,10 @@ impl Operands {
         let single = blocks == 1;
         let lhs_width = if vectors == Vectors::Steps { 4 } else { 1 };
         let rhs_width = if vectors == Vectors::None { 1 } else { 4 };
-        let output_width = if vectors == Vectors::Columns && column == 1 && target.dtype.size() == 4 { 4 } else { 1 };
+        let output_width = match vectors {
+            Vectors::Columns => vector_width(target.dtype, rhs.shape()[rhs.shape().len() - 1], column as usize, []),
+            Vectors::Steps | Vectors::None => 1,
+        };
         // Launches that follow each other continue the sums in `target`.
         for first in (0..blocks).step_by(span) {
             let count = grid::cubes(cubes);
@@ -216,14 +219,12 @@ fn accumulator_of(client: &Client, lhs: &TensorHandle, rhs: &TensorHandle) -> Re
     Ok(accumulator(lhs.dtype))
 }
 
-/// The vectors of four in which `lhs` and `rhs` can be read: along an axis where neighbours are adjacent in memory, and
-/// every line has whole vectors and begins at a multiple of four.
+/// The axis along which `lhs` and `rhs` can be read in [vectors](vector_width).
 fn vectors_of(lhs: &TensorHandle, rhs: &TensorHandle) -> Vectors {
     let along = |tensor: &TensorHandle, axis: usize| {
         let (shape, strides) = (tensor.shape(), tensor.strides());
-        let lines = (0..shape.len()).filter(|&other| other != axis && shape[other] > 1);
-        let begin = lines.map(|other| strides[other]).all(|stride| stride.is_multiple_of(4));
-        strides[axis] == 1 && shape[axis].is_multiple_of(4) && begin && tensor.dtype.size() == 4
+        let others = (0..shape.len()).filter(|&other| other != axis && shape[other] > 1);
+        vector_width(tensor.dtype, shape[axis], strides[axis], others.map(|other| strides[other])) > 1
     };
     let rank = lhs.shape().len();
     if along(rhs, rank - 1) {

@@ -1,10 +1,11 @@
-//! Keys to sort, and sorted ones.
+//! Keys to sort, `[length]` with any stride, and sorted ones, which are dense.
 
 use crate::dtype::U32;
+use crate::view::vector_width;
 use cubecl::prelude::*;
 use cubecl::server::Handle;
 
-/// One key for each of `n` positions: integers that came from a caller, or u32 words. One outside `0..rows` counts as `rows`.
+/// One key for each of `length` positions: integers that came from a caller, or u32 words. One outside `0..rows` counts as `rows`.
 pub(crate) struct Keys {
     pub(crate) handle: Handle,
     /// Elements from one position's key to the next.
@@ -20,9 +21,7 @@ impl Keys {
 
     /// Neighbouring keys that a unit reads at once, in chunks of `chunk`.
     pub(super) fn width(&self, length: usize, chunk: usize) -> usize {
-        let in_vectors =
-            self.stride == 1 && self.dtype.size() == 4 && length.is_multiple_of(4) && chunk.is_multiple_of(4);
-        if in_vectors { 4 } else { 1 }
+        if chunk.is_multiple_of(4) { vector_width(self.dtype, length, self.stride as usize, []) } else { 1 }
     }
 
     pub(super) fn arg(&self, length: usize) -> BufferArg {
@@ -31,10 +30,10 @@ impl Keys {
     }
 }
 
-/// `n` keys in ascending order.
+/// `length` keys in ascending order.
 pub(crate) struct Sorted {
-    /// `[n]` u32: the keys, `rows` for those that were outside `0..rows`.
+    /// `[length]` u32: the keys, `rows` for those that were outside `0..rows`.
     pub(crate) keys: Handle,
-    /// `[n]` u32: the position that each key had; ascending among equal keys.
+    /// `[length]` u32: the position that each key had; ascending among equal keys.
     pub(crate) positions: Handle,
 }

@@ -7,7 +7,7 @@ use crate::grid::MAX_ITERATIONS;
 /// Most keys that are ranked: each is compared with all others.
 const MOST_RANKED: usize = 2048;
 
-/// Most bits of one radix digit.
+/// Most bits of a digit of chunks.
 const MOST_DIGIT_BITS: u32 = 10;
 
 /// Keys that a cube sorts at once.
@@ -19,55 +19,67 @@ const MOST_TILE_BITS: u32 = UNITS.ilog2();
 /// Words in a cache line.
 const LINE_WORDS: usize = 16;
 
+/// `length` keys in `0..=rows`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Problem {
+    /// The number of keys.
+    pub length: usize,
+    /// The largest key that there may be.
+    pub rows: usize,
+}
+
 /// How keys are sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Plan {
     /// Enumeration sort: the rank of a key is the number of keys that come before it. One launch, `n^2` comparisons.
     Rank,
     /// Least-significant-digit radix sort by units that each have a chunk of the keys. Four launches a pass.
-    Radix(Radix),
+    Chunks(Chunks),
     /// Least-significant-digit radix sort by cubes that each sort a tile of the keys in shared memory. Three launches a pass.
     Tiles(Tiles),
 }
 
 impl Plan {
-    /// Every plan that sorts `keys` keys in `0..=rows`.
-    pub fn candidates(rows: usize, keys: usize) -> Vec<Self> {
-        let radix = Radix::new(rows, keys);
-        // Other digits and other chunks, as edges.
-        let by_bit = Radix { passes: key_bits(rows), digit_bits: 1, chunk: 7 };
-        let tiles_by_bit = Tiles { passes: key_bits(rows), digit_bits: 1 };
-        let tiles = [Tiles::new(rows), tiles_by_bit].map(Self::Tiles);
-        let all = [Self::Rank, Self::Radix(radix), Self::Radix(by_bit)].into_iter().chain(tiles);
-        all.filter(|plan| plan.refuses(rows, keys).is_none()).collect()
+    /// Every plan that applies to `problem`.
+    pub fn candidates(problem: &Problem) -> Vec<Self> {
+        // Digits of one bit and chunks of seven keys, as edges.
+        let (passes, digit_bits) = (key_bits(problem.rows), 1);
+        let all = [
+            Self::Rank,
+            Self::Chunks(Chunks::new(problem)),
+            Self::Chunks(Chunks { passes, digit_bits, chunk: 7 }),
+            Self::Tiles(Tiles::new(problem)),
+            Self::Tiles(Tiles { passes, digit_bits }),
+        ];
+        all.into_iter().filter(|plan| plan.refuses(problem).is_none()).collect()
     }
 
-    /// Why this plan does not sort `keys` keys in `0..=rows`, if it does not.
-    pub fn refuses(&self, rows: usize, keys: usize) -> Option<String> {
+    /// Why this plan does not apply to `problem`, if it does not.
+    pub fn refuses(&self, problem: &Problem) -> Option<String> {
         match self {
-            Self::Rank if keys < MAX_ITERATIONS => None,
-            Self::Rank => Some(format!("a rank of {keys} keys, want less than {MAX_ITERATIONS}")),
-            Self::Radix(radix) => radix.refuses(rows, keys),
-            Self::Tiles(tiles) => tiles.refuses(rows, keys),
+            Self::Rank if problem.length < MAX_ITERATIONS => None,
+            Self::Rank => Some(format!("a rank of {} keys, want less than {MAX_ITERATIONS}", problem.length)),
+            Self::Chunks(chunks) => chunks.refuses(problem),
+            Self::Tiles(tiles) => tiles.refuses(problem),
         }
     }
 
-    /// The plan of the same kind for other keys that it is to sort next.
-    pub(crate) fn for_others(&self, rows: usize, keys: usize) -> Self {
+    /// The plan for the next problem of a chain of sorts, whose keys have positions: of the same kind, but no rank.
+    pub(crate) fn for_next(&self, problem: &Problem) -> Self {
         match self {
-            Self::Tiles(_) => Self::Tiles(Tiles::new(rows)),
-            Self::Radix(_) | Self::Rank => Self::Radix(Radix::new(rows, keys)),
+            Self::Tiles(_) => Self::Tiles(Tiles::new(problem)),
+            Self::Chunks(_) | Self::Rank => Self::Chunks(Chunks::new(problem)),
         }
     }
 }
 
-/// The plan for `keys` keys in `0..=rows` on `machine`.
-pub fn plan(rows: usize, keys: usize, machine: Machine) -> Plan {
+/// The plan for `problem` on `machine`. It [applies](Plan::refuses), unless no plan does.
+pub fn plan(problem: &Problem, machine: Machine) -> Plan {
     match machine {
-        _ if keys <= MOST_RANKED => Plan::Rank,
-        Machine::Gpu => Plan::Tiles(Tiles::new(rows)),
-        // A cube is one thread there, which a chunk suits.
-        Machine::Software => Plan::Radix(Radix::new(rows, keys)),
+        _ if problem.length <= MOST_RANKED => Plan::Rank,
+        Machine::Gpu => Plan::Tiles(Tiles::new(problem)),
+        // A cube is one thread there, which a chunk suits: sorts of a million values by tiles take 7 to 12 times as long.
+        Machine::Software => Plan::Chunks(Chunks::new(problem)),
     }
 }
 
@@ -81,11 +93,9 @@ pub struct Tiles {
 }
 
 impl Tiles {
-    /// The geometry for keys in `0..=rows`.
-    pub fn new(rows: usize) -> Self {
-        let bits = key_bits(rows);
-        let passes = bits.div_ceil(MOST_TILE_BITS);
-        Self { passes, digit_bits: bits.div_ceil(passes) }
+    fn new(problem: &Problem) -> Self {
+        let (passes, digit_bits) = passes_of(key_bits(problem.rows), MOST_TILE_BITS);
+        Self { passes, digit_bits }
     }
 
     /// Values of a digit.
@@ -93,30 +103,25 @@ impl Tiles {
         1 << self.digit_bits
     }
 
-    fn refuses(&self, rows: usize, keys: usize) -> Option<String> {
-        let Self { passes, digit_bits } = *self;
-        let bits = key_bits(rows);
-        if !(1..=MOST_TILE_BITS).contains(&digit_bits) || passes.saturating_mul(digit_bits) < bits {
-            return Some(format!("{self:?}, want passes by 1 to {MOST_TILE_BITS} of {bits} bits"));
-        }
-        // A shift by a word's bits and more is undefined.
-        if (passes - 1).saturating_mul(digit_bits) >= u32::BITS {
-            return Some(format!("{self:?}, want passes that begin within 32 bits"));
+    fn refuses(&self, problem: &Problem) -> Option<String> {
+        let Problem { length, rows } = *problem;
+        if let Some(wanted) = unmet(self.passes, self.digit_bits, key_bits(rows), MOST_TILE_BITS) {
+            return Some(format!("{self:?}, want {wanted}"));
         }
         // Units number places past the last key, up to the end of its tile.
-        let tiles = keys.div_ceil(TILE);
+        let tiles = length.div_ceil(TILE);
         if u32::try_from(tiles.saturating_mul(TILE)).is_err() {
-            return Some(format!("{self:?} of {keys} keys, want less than 2^32 with what pads them"));
+            return Some(format!("{self:?} of {length} keys, want less than 2^32 with what pads them"));
         }
         let iterations = tiles.div_ceil(UNITS as usize);
         (iterations > MAX_ITERATIONS)
-            .then(|| format!("{self:?} of {keys} keys loops {iterations} times, want at most {MAX_ITERATIONS}"))
+            .then(|| format!("{self:?} of {length} keys loops {iterations} times, want at most {MAX_ITERATIONS}"))
     }
 }
 
-/// The geometry of the radix passes.
+/// The geometry of the passes by chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Radix {
+pub struct Chunks {
     /// Passes over the keys.
     pub passes: u32,
     /// Bits of the key that a pass sorts by.
@@ -125,17 +130,13 @@ pub struct Radix {
     pub chunk: usize,
 }
 
-impl Radix {
-    /// The geometry for `keys` keys in `0..=rows`.
-    pub fn new(rows: usize, keys: usize) -> Self {
-        let key_bits = key_bits(rows);
+impl Chunks {
+    fn new(problem: &Problem) -> Self {
         // Counters (digits times chunks) are to stay below the keys, and the chunks to be many: a few hundred at least from
         // 2^15 keys on.
-        let most = (keys.max(1).ilog2().saturating_sub(9)).clamp(4, MOST_DIGIT_BITS);
-        let passes = key_bits.div_ceil(most);
-        let digit_bits = key_bits.div_ceil(passes);
-        let chunk = (4usize << digit_bits).max(64);
-        Self { passes, digit_bits, chunk }
+        let most = (problem.length.max(1).ilog2().saturating_sub(9)).clamp(4, MOST_DIGIT_BITS);
+        let (passes, digit_bits) = passes_of(key_bits(problem.rows), most);
+        Self { passes, digit_bits, chunk: (4usize << digit_bits).max(64) }
     }
 
     /// Values of a digit.
@@ -143,36 +144,42 @@ impl Radix {
         1 << self.digit_bits
     }
 
-    /// Counters of a pass over `keys` keys: `[digits, chunks]`, with the chunks padded.
-    pub(super) fn counters(&self, keys: usize) -> usize {
-        self.digits() * padded_chunks(keys, self.chunk)
+    /// Counters of a pass over `length` keys: `[digits, chunks]`, with the chunks padded.
+    pub(super) fn counters(&self, length: usize) -> usize {
+        self.digits() * padded_chunks(length, self.chunk)
     }
 
-    /// Loop iterations of the unit that has the most of them.
-    pub(crate) fn iterations(&self, keys: usize) -> usize {
-        (self.digits() + self.chunk).max(scan_iterations(self.counters(keys)))
-    }
-
-    fn refuses(&self, rows: usize, keys: usize) -> Option<String> {
-        let Self { passes, digit_bits, chunk } = *self;
-        let bits = key_bits(rows);
-        if chunk == 0 || !(1..=MOST_DIGIT_BITS).contains(&digit_bits) || passes.saturating_mul(digit_bits) < bits {
-            return Some(format!(
-                "{self:?}, want chunks of 1 key and more, and passes by 1 to {MOST_DIGIT_BITS} of {bits} bits"
-            ));
+    fn refuses(&self, problem: &Problem) -> Option<String> {
+        let Problem { length, rows } = *problem;
+        if self.chunk == 0 {
+            return Some(format!("{self:?}, want chunks of 1 key and more"));
         }
-        // A shift by a word's bits and more is undefined.
-        if (passes - 1).saturating_mul(digit_bits) >= u32::BITS {
-            return Some(format!("{self:?}, want passes that begin within 32 bits"));
+        if let Some(wanted) = unmet(self.passes, self.digit_bits, key_bits(rows), MOST_DIGIT_BITS) {
+            return Some(format!("{self:?}, want {wanted}"));
         }
         // Units number keys past the last one, up to the end of the chunks that pad the others.
-        if u32::try_from(padded_chunks(keys, chunk).saturating_mul(chunk)).is_err() {
-            return Some(format!("{self:?} of {keys} keys, want less than 2^32 with what pads them"));
+        if u32::try_from(padded_chunks(length, self.chunk).saturating_mul(self.chunk)).is_err() {
+            return Some(format!("{self:?} of {length} keys, want less than 2^32 with what pads them"));
         }
-        let iterations = self.iterations(keys);
+        let iterations = (self.digits() + self.chunk).max(scan_iterations(self.counters(length)));
         (iterations > MAX_ITERATIONS)
-            .then(|| format!("{self:?} of {keys} keys loops {iterations} times, want at most {MAX_ITERATIONS}"))
+            .then(|| format!("{self:?} of {length} keys loops {iterations} times, want at most {MAX_ITERATIONS}"))
     }
+}
+
+/// The fewest passes over keys of `bits` bits by digits of at most `most` bits, and the bits of their digits.
+fn passes_of(bits: u32, most: u32) -> (u32, u32) {
+    let passes = bits.div_ceil(most);
+    (passes, bits.div_ceil(passes))
+}
+
+/// What passes over keys of `bits` bits have to be, if these are not.
+fn unmet(passes: u32, digit_bits: u32, bits: u32, most: u32) -> Option<String> {
+    if !(1..=most).contains(&digit_bits) || passes.saturating_mul(digit_bits) < bits {
+        return Some(format!("passes by 1 to {most} of {bits} bits"));
+    }
+    // A shift by a word's bits and more is undefined.
+    ((passes - 1).saturating_mul(digit_bits) >= u32::BITS).then(|| "passes that begin within 32 bits".to_owned())
 }
 
 /// Bits of keys in `0..=rows`.

@@ -1,7 +1,7 @@
 //! [`Plan::Tiles`](super::Plan::Tiles): cubes sort tiles in shared memory. Integers only.
 
 use super::keys::{Keys, Sorted};
-use super::plan::{TILE, Tiles};
+use super::plan::{Problem, TILE, Tiles};
 use super::tile::{MOST_WORDS, ROUND_BITS, Stage, UNITS};
 use crate::buffer::{words, words_arg};
 use crate::grid::cubes;
@@ -185,7 +185,7 @@ fn place_tiles(
     }
     let (smaller, _) = stage.exclusive_scan(total);
     sync_cube();
-    // May wrap below zero, and is at least zero again with a place of the digit added.
+    // Wraps modulo 2^32; adding the place of a key of this digit gives a valid index.
     stage.share(unit, smaller + base);
     sync_cube();
     #[unroll]
@@ -201,14 +201,8 @@ fn place_tiles(
 }
 
 /// Sorts by tiles: three launches a pass.
-pub(super) fn sort(
-    client: &Client,
-    keys: Keys,
-    positions: Option<Handle>,
-    rows: usize,
-    length: usize,
-    plan: Tiles,
-) -> Sorted {
+pub(super) fn sort(client: &Client, keys: Keys, positions: Option<Handle>, problem: &Problem, plan: Tiles) -> Sorted {
+    let Problem { length, rows } = *problem;
     let (tiles, digits) = (length.div_ceil(TILE), plan.digits());
     let dim = CubeDim::new_1d(UNITS);
     let counters = words(client, digits * tiles);

@@ -1,4 +1,4 @@
-//! The device side.
+//! ChaCha8's blocks, and what a distribution makes of their words. Nothing is read but the launch's arguments.
 
 use super::box_muller::{COSINE, LOGARITHM, ROOT, ROOT_ESTIMATE, SINE, TO_NEAREST_POWER};
 use super::source::{BLOCK_WORDS, Source};
@@ -65,7 +65,8 @@ pub fn parameters(transform: Transform) -> ParametersLaunch {
     }
 }
 
-/// One unit computes one block and writes the elements its words make.
+/// One unit computes one block of [`BLOCK_WORDS`] words and writes the elements they make, 16, 8 or 4, in `output[vectors]`:
+/// vectors of 4 elements, or of 1, side by side. The last block may have words for more.
 #[cube(launch_unchecked)]
 pub fn draw<O: Numeric, N: Size>(
     output: &mut [Vector<O, N>],

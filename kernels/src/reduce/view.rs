@@ -92,7 +92,7 @@ impl View {
     pub fn in_vectors_of_outputs(&self) -> Option<Self> {
         let others = [self.outer_stride, self.axis_outer_stride, self.axis_stride].map(|stride| stride as usize);
         let dense = is_dense_in_vectors(4, self.inner_stride as usize, others) && self.inner.is_multiple_of(4);
-        dense.then(|| Self {
+        dense.then_some(Self {
             outputs: self.outputs / 4,
             inner: self.inner / 4,
             outer_stride: self.outer_stride / 4,

@@ -1,4 +1,7 @@
-//! The device side.
+//! The three kernels of a scan: reduce each block, chain the blocks' totals, scan each block.
+//!
+//! `input[outer, length, inner]` is read through its strides; `output[outer, length, inner]` and `totals[outer, blocks, inner]`
+//! are contiguous, with `blocks = ceil(length / 1024)`.
 
 use super::operation::Operation;
 use crate::dtype::key::{KeyFor, float_key};

@@ -1,4 +1,5 @@
-//! Launches scans.
+//! The launches of a scan: `reduce_blocks` where lines have several blocks, `chain_totals` for every
+//! [`chained`](super::Plan::chained) of them, `scan_blocks`.
 
 use super::kernel::{self, ExtentsLaunch};
 use super::operation::Operation;

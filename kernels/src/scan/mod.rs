@@ -46,7 +46,7 @@ pub mod reference;
 
 use crate::KernelError;
 use crate::buffer::unwritten;
-use crate::device::require_units;
+use crate::device::{Machine, require_units};
 use crate::dtype::supported;
 use crate::error::require_plan;
 use crate::grid::UNITS;
@@ -111,7 +111,7 @@ pub fn scan(
         return Ok(unwritten(client, shape, dtype));
     }
     let problem = Problem { outer: shape[..axis].iter().product(), length, inner: shape[axis + 1..].iter().product() };
-    let plan = plan.unwrap_or_else(|| plan::plan(&problem));
+    let plan = plan.unwrap_or_else(|| plan::plan(&problem, Machine::of(client)));
     require_plan(name, plan.refuses(&problem))?;
     let output = unwritten(client, shape, dtype);
     let input = AxisView::new(client, name, input, axis..axis + 1)?;

@@ -1,5 +1,6 @@
 //! How a scan is launched; every plan gives the same bits.
 
+use crate::device::Machine;
 use crate::grid::MAX_ITERATIONS;
 use crate::order::BLOCK;
 
@@ -37,7 +38,10 @@ pub struct Plan {
 impl Plan {
     /// Every plan that applies to `problem`.
     pub fn candidates(problem: &Problem) -> Vec<Self> {
-        [plan(problem), Self { chained: 2 }].into_iter().filter(|plan| plan.refuses(problem).is_none()).collect()
+        [plan(problem, Machine::Gpu), Self { chained: 2 }]
+            .into_iter()
+            .filter(|plan| plan.refuses(problem).is_none())
+            .collect()
     }
 
     /// Why this plan does not apply to `problem`, if it does not.
@@ -51,8 +55,8 @@ impl Plan {
     }
 }
 
-/// The plan for `problem`, on every machine: as few launches as chain the totals. It [applies](Plan::refuses), unless no plan
+/// The plan for `problem`: as few launches as chain the totals, on every machine. It [applies](Plan::refuses), unless no plan
 /// does.
-pub fn plan(problem: &Problem) -> Plan {
+pub fn plan(problem: &Problem, _machine: Machine) -> Plan {
     Plan { chained: problem.blocks().clamp(1, MOST_CHAINED) }
 }

@@ -57,6 +57,7 @@ pub use update::Update;
 
 use crate::KernelError;
 use crate::device::Machine;
+use crate::error::require_plan;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use operands::Scatter;
@@ -80,15 +81,15 @@ pub fn update(
     if problem.elements() == 0 || problem.positions == 0 {
         return Ok(scatter.copy());
     }
-    let chosen = plan.unwrap_or_else(|| plan::plan(&problem, Machine::of(client)));
-    if let Some(refused) = chosen.refuses(&problem) {
-        let reason = match plan {
-            Some(_) => refused,
-            None => format!("{problem:?} has more values than a launch takes; update in several calls"),
-        };
-        return Err(KernelError::Plan { kernel: addressing.name(), reason });
-    }
-    Ok(match chosen {
+    let kernel = addressing.name();
+    let plan = match plan {
+        Some(plan) => require_plan(kernel, plan.refuses(&problem)).map(|()| plan)?,
+        None => plan::plan(&problem, Machine::of(client)).ok_or_else(|| {
+            let reason = format!("{problem:?} has more values than a launch takes; update in several calls");
+            KernelError::Plan { kernel, reason }
+        })?,
+    };
+    Ok(match plan {
         Plan::BruteForce => scatter.brute_force(),
         Plan::Privatised => scatter.privatised(),
         Plan::SortedBlocks => scatter.sorted_blocks(),

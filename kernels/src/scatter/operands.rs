@@ -41,8 +41,9 @@ pub enum Addressing {
         /// The axis of the tensor that indices count along.
         dim: usize,
     },
-    /// A row of its line: `tensor[lines, rows, inner]`, `indices[lines, positions]`, `values[lines, positions, inner]`.
-    Lines,
+    /// A row of its batch: `tensor[batches, rows, inner]`, `indices[batches, positions]` and
+    /// `values[batches, positions, inner]`.
+    Batches,
     /// A slice: each tuple along the last axis of `indices[.., k]` is a position in the first `k` axes of the tensor, and
     /// `values` have the shape `indices[..] ++ tensor[k..]`. As Burn's `scatter_nd`.
     Tuples,
@@ -54,7 +55,7 @@ impl Addressing {
         match self {
             Self::Elements { .. } => "scatter::scatter",
             Self::Rows { .. } => "scatter::select_assign",
-            Self::Lines => "scatter::update_lines",
+            Self::Batches => "scatter::update_batches",
             Self::Tuples => "scatter::scatter_nd",
         }
     }
@@ -68,7 +69,7 @@ impl Addressing {
         let refuse = |reason: String| Err(KernelError::Shape { kernel, reason });
         let axis = match self {
             Self::Elements { dim } | Self::Rows { dim } => dim,
-            Self::Lines => 1,
+            Self::Batches => 1,
             Self::Tuples => {
                 let batch = tuple_axes(kernel, tensor, indices)?;
                 let parts = indices[batch];
@@ -90,7 +91,7 @@ impl Addressing {
         }
         let wanted = match self {
             Self::Rows { .. } => &values[axis..axis + 1],
-            Self::Lines => &values[..2],
+            Self::Batches => &values[..2],
             Self::Elements { .. } | Self::Tuples => values,
         };
         match indices == wanted {
@@ -145,7 +146,7 @@ impl<'a> Scatter<'a> {
         let (indices, indexed) = match addressing {
             Addressing::Elements { dim } => (Indices::along(client, kernel, indices, dim)?, Indexed::Value),
             Addressing::Rows { .. } => (Indices::along(client, kernel, indices, 0)?, Indexed::Position),
-            Addressing::Lines => (Indices::along(client, kernel, indices, 1)?, Indexed::Line),
+            Addressing::Batches => (Indices::along(client, kernel, indices, 1)?, Indexed::Batch),
             Addressing::Tuples => {
                 (Indices::of_tuples(client, kernel, indices, &tensor.shape()[tensor_axes.clone()])?, Indexed::Position)
             }
@@ -192,10 +193,11 @@ impl<'a> Scatter<'a> {
 
     /// The width of vectors along the inner axis, of elements that one index names: 4 or 1.
     pub fn vector_width(&self) -> usize {
-        let words = self.types[0].size() == 4 && self.types[1].size() == 4;
-        let in_vectors =
-            self.problem.inner.is_multiple_of(4) && self.tensor.is_in_vectors(4) && self.values.is_in_vectors(4);
-        if self.problem.indexed != Indexed::Value && words && in_vectors { 4 } else { 1 }
+        let inner = self.problem.inner;
+        match self.problem.indexed {
+            Indexed::Value => 1,
+            _ => self.tensor.vector_width(inner).min(self.values.vector_width(inner)),
+        }
     }
 
     /// Strides in vectors of `width`, and extents: those of the problem but for the outer and the inner axis, which counts

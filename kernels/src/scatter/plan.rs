@@ -28,8 +28,8 @@ const MANY_CUBES: usize = 1 << 10;
 pub enum Indexed {
     /// Each position: `indices[positions]`.
     Position,
-    /// Each position of each line: `indices[outer, positions]`.
-    Line,
+    /// Each position of each batch: `indices[outer, positions]`.
+    Batch,
     /// Each value: `indices[outer, positions, inner]`.
     Value,
 }
@@ -72,10 +72,10 @@ impl Problem {
         }
     }
 
-    /// Keys of a sort by destination, and how many destinations they tell apart.
-    pub(super) fn keys(&self) -> (usize, usize) {
+    /// The sort of the sources by destination.
+    pub(super) fn keys(&self) -> radix_sort::Problem {
         let [outer, inner] = self.keyed_extents();
-        (outer * inner * self.positions, outer * inner * self.rows)
+        radix_sort::Problem { length: outer * inner * self.positions, rows: outer * inner * self.rows }
     }
 
     /// The extents of the outer and the inner axis, 1 for one that is not keyed.
@@ -109,7 +109,7 @@ impl Problem {
 
     /// Windows of sorted keys, in each of which at most one long run begins, in [`Plan::Segmented`].
     pub(super) fn windows(&self) -> usize {
-        if self.has_one_block() { 0 } else { self.keys().0.div_ceil(self.shortest_run()) }
+        if self.has_one_block() { 0 } else { self.keys().length.div_ceil(self.shortest_run()) }
     }
 
     /// Fewest sources of one destination in one block whose total is computed by a unit of its own, in
@@ -143,8 +143,7 @@ pub enum Plan {
 impl Plan {
     /// Every plan that applies to `problem`.
     pub fn candidates(problem: &Problem) -> Vec<Self> {
-        let (keys, rows) = problem.keys();
-        let sorts = radix_sort::Plan::candidates(rows, keys).into_iter().map(Self::Segmented);
+        let sorts = radix_sort::Plan::candidates(&problem.keys()).into_iter().map(Self::Segmented);
         let all = [Self::BruteForce, Self::Privatised, Self::SortedBlocks].into_iter().chain(sorts);
         all.filter(|plan| plan.refuses(problem).is_none()).collect()
     }
@@ -170,9 +169,8 @@ impl Plan {
         if let Some(wanted) = unmet {
             return Some(format!("{self:?} for {problem:?}, want {wanted}"));
         }
-        let (keys, rows) = problem.keys();
         if let Self::Segmented(sort) = self
-            && let Some(reason) = sort.refuses(rows, keys)
+            && let Some(reason) = sort.refuses(&problem.keys())
         {
             return Some(reason);
         }
@@ -201,12 +199,12 @@ impl Plan {
     }
 }
 
-/// The plan for `problem` on `machine`. It [applies](Plan::refuses), unless no plan does.
-pub fn plan(problem: &Problem, machine: Machine) -> Plan {
+/// The plan for `problem` on `machine`: of those that [apply](Plan::refuses) the one of least cost. There is none for more
+/// sources than any plan takes.
+pub fn plan(problem: &Problem, machine: Machine) -> Option<Plan> {
     let Problem { rows, positions, .. } = *problem;
     let reads = problem.elements() as u64 * positions as u64;
-    let (keys, destinations) = problem.keys();
-    let segmented = Plan::Segmented(radix_sort::plan::plan(destinations, keys, machine));
+    let segmented = Plan::Segmented(radix_sort::plan::plan(&problem.keys(), machine));
     // At most as many as the values, which are read once; a sort of all costs several times that.
     let few_totals = problem.blocks() * rows <= positions;
     let (brute_force, privatised, sorted_blocks) = (Plan::BruteForce, Plan::Privatised, Plan::SortedBlocks);
@@ -218,5 +216,5 @@ pub fn plan(problem: &Problem, machine: Machine) -> Plan {
         }
         _ => [segmented, privatised, sorted_blocks, brute_force],
     };
-    by_cost.into_iter().find(|plan| plan.refuses(problem).is_none()).unwrap_or(by_cost[0])
+    by_cost.into_iter().find(|plan| plan.refuses(problem).is_none())
 }

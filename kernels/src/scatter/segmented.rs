@@ -208,7 +208,6 @@ fn reduce_segments<F: Numeric, A: Numeric, N: Size>(
 impl Scatter<'_> {
     /// The sources, sorted by destination.
     pub(super) fn sort(&self, plan: radix_sort::Plan) -> Sorted {
-        let (length, rows) = self.problem.keys();
         let keyed = self.problem.keyed();
         let indices = &self.indices.view;
         let keys = match keyed.outer || keyed.inner {
@@ -216,12 +215,12 @@ impl Scatter<'_> {
             // Without other axes the sort reads the indices themselves.
             false => Keys { handle: indices.handle(), stride: indices.strides[1], dtype: self.types[2] },
         };
-        radix_sort::sort(self.client, keys, None, rows, length, plan)
+        radix_sort::sort(self.client, keys, None, &self.problem.keys(), plan)
     }
 
     fn destinations(&self) -> Keys {
         let problem = &self.problem;
-        let (length, _) = problem.keys();
+        let length = problem.keys().length;
         let [outer, inner] = problem.keyed_extents();
         let keys = words(self.client, length);
         for (count, dim, unit) in axis_grids(outer, problem.positions, inner) {
@@ -247,8 +246,9 @@ impl Scatter<'_> {
         let problem = &self.problem;
         let Self { client, types: [storage, accumulator, _], .. } = self;
         let (keyed, form) = (problem.keyed(), self.form());
-        let (length, rows) = problem.keys();
-        let offsets = row_offsets(client, &sorted.keys, rows, length);
+        let keys = problem.keys();
+        let radix_sort::Problem { length, rows } = keys;
+        let offsets = row_offsets(client, &sorted.keys, &keys);
         let (output, width) = (self.output(), self.vector_width());
         let (outer, inner) = (problem.outer, problem.inner / width);
         let shortest = problem.shortest_run();

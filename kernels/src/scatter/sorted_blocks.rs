@@ -1,7 +1,8 @@
 //! [`Plan::SortedBlocks`](super::Plan::SortedBlocks): a cube sorts a block of positions by row in shared memory, and each
 //! destination's values in the block are adjacent then.
 //!
-//! Sorted are words of a row and a position in the block. Where there are several blocks, their totals are chained as those of
+//! CUB's `BlockHistogram` does the same by `BLOCK_HISTO_SORT`: a sort in shared memory makes one run of each bin. Sorted are words
+//! of a row and a position in the block. Where there are several blocks, their totals are chained as those of
 //! [`privatised`](super::privatised); an absent one is the same.
 
 use super::combine::{Form, apply_lanes, combine_lanes};
@@ -34,8 +35,9 @@ struct Cubes {
     count: u32,
 }
 
-/// A cube as many destinations as it has units, and every `slices`th so many after them: totals those of their values that are in
-/// its block. `totals[blocks, outer, rows, inner]`, or the result where there is one block.
+/// Unit `u` of a cube of slice `s` totals destinations `256 s + u`, `256 (s + slices) + u`, ..: the values of its block whose index
+/// names them. Destinations are `[rows, inner]` in vectors, or `[rows]` of a column with indices of its own. Writes
+/// `totals[blocks, outer, rows, inner]`, or `output[outer, rows, inner]` where there is one block.
 #[cube(launch_unchecked)]
 fn update_blocks<F: Numeric, A: Numeric, I: Int, N: Size>(
     tensor: &[Vector<F, N>],

@@ -1,4 +1,7 @@
-//! The device side: integers only.
+//! The kernels of enumeration sorts, selections, and what radix sorts of lines need around them.
+//!
+//! Elements are compared by integer words, never as floats. `input[outer, length, inner]` is read through its strides;
+//! `values` and `indices`, `[outer, kept, inner]`, are contiguous, and not written where they are not asked for.
 
 use super::comparison::{Form, Order};
 use crate::grid::UnitPlace;
@@ -154,7 +157,8 @@ pub(super) fn rank_lines<F: Numeric, X: Int>(
     }
 }
 
-/// For each element: its words, line after line.
+/// A unit an element: its words, line after line, in `lows[outer, inner, length]` and, of elements of two words,
+/// `highs[outer, inner, length]`.
 #[cube(launch_unchecked)]
 pub(super) fn line_keys<F: Numeric>(
     input: &[F],
@@ -171,38 +175,39 @@ pub(super) fn line_keys<F: Numeric>(
         terminate!();
     }
     let (low, high) = words_of::<F>(input[strides.offset(outer, at, inner)], form);
-    let source = ((outer * extents.inner + inner) * extents.length + at) as usize;
-    lows[source] = low;
+    let key = ((outer * extents.inner + inner) * extents.length + at) as usize;
+    lows[key] = low;
     if comptime!(form.wide) {
-        highs[source] = high;
+        highs[key] = high;
     }
 }
 
-/// `keys[p] = of[places[p]]`, a unit a key.
+/// `keys[p] = of[positions[p]]`, a unit a key; each buffer is `[elements]`, and `positions` a permutation.
 #[cube(launch_unchecked)]
-pub(super) fn gather_keys(of: &[u32], places: &[u32], keys: &mut [u32], elements: u32) {
+pub(super) fn gather_keys(of: &[u32], positions: &[u32], keys: &mut [u32], elements: u32) {
     let unit = ABSOLUTE_POS as u32;
     if unit >= elements {
         terminate!();
     }
-    keys[unit as usize] = of[places[unit as usize] as usize];
+    keys[unit as usize] = of[positions[unit as usize] as usize];
 }
 
-/// Segment ids, a unit a key: `keys[p] = places[p] / length`, the line of the element at `places[p]`.
+/// Segment ids, a unit a key: `keys[p] = positions[p] / length`, the line of the element at `positions[p]`; both are `[elements]`.
 #[cube(launch_unchecked)]
-pub(super) fn segment_ids(places: &[u32], keys: &mut [u32], length: u32, elements: u32) {
+pub(super) fn segment_ids(positions: &[u32], keys: &mut [u32], length: u32, elements: u32) {
     let unit = ABSOLUTE_POS as u32;
     if unit >= elements {
         terminate!();
     }
-    keys[unit as usize] = places[unit as usize] / length;
+    keys[unit as usize] = positions[unit as usize] / length;
 }
 
-/// Applies a permutation, a unit an element kept: element `r` of a line in order is the one at `places[r]`.
+/// Applies a permutation, a unit an element kept: element `r` of a line in order is the one at `positions[outer, inner, r]`, counted
+/// over `[outer, inner, length]`.
 #[cube(launch_unchecked)]
 pub(super) fn permute<F: Numeric, X: Int>(
     input: &[F],
-    places: &[u32],
+    positions: &[u32],
     values: &mut [F],
     indices: &mut [X],
     extents: Extents,
@@ -216,7 +221,7 @@ pub(super) fn permute<F: Numeric, X: Int>(
         terminate!();
     }
     let first = (outer * extents.inner + inner) * extents.length;
-    let at = places[(first + rank) as usize] - first;
+    let at = positions[(first + rank) as usize] - first;
     let place = unit.index();
     if comptime!(wanted.values) {
         values[place] = input[strides.offset(outer, at, inner)];
@@ -286,12 +291,13 @@ fn index_at(candidates: &[u32], at: u32, position: u32, #[comptime] all: bool) -
     }
 }
 
-/// For each chunk of the positions of each line: the first `slots` of its elements in order, by their indices in `left`;
-/// or, of a line of one chunk, the result.
+/// A unit a chunk of the positions of a line: the first `slots` of its elements in order, by their indices in
+/// `left[outer, chunks, slots, inner]`; or, of a line of one chunk, the result.
 ///
-/// Positions are places along the axis in the first pass, and places in the list of candidates that the pass before has left
-/// in the others; equal elements have ascending indices in both. A chunk is read twice, since its first `slots` elements are
-/// all in the `slots` groups of neighbours whose own first elements come first:
+/// Positions are places along the axis in the first pass, and in the others places in `candidates[outer, positions, inner]`,
+/// which is what the pass before has left; equal elements have ascending indices in both. A chunk is read twice, since its
+/// first `slots` elements are all in the `slots` groups of neighbours whose own first elements come first (Gaihre et al.,
+/// "Dr. Top-k: delegate-centric top-k on GPUs", 2021):
 ///
 /// ```text
 /// for each group of the chunk, descending:        put its first element into `groups`

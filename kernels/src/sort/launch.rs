@@ -1,8 +1,8 @@
-//! Launching sorts.
+//! The launches of enumeration sorts, selections, and radix sorts of all lines together.
 
 use super::comparison::Form;
 use super::kernel::{self, ExtentsLaunch, Wanted};
-use super::plan::{Choice, Problem};
+use super::plan::{Problem, Selection};
 use crate::buffer::{words, words_arg};
 use crate::grid::{axis_grids, grid};
 use crate::radix_sort::{self, Keys};
@@ -80,23 +80,20 @@ impl Launch<'_> {
                 );
             }
         }
-        let most = self.problem.most();
-        let by = |rows: usize, keys: Handle, places: Option<Handle>, plan: radix_sort::Plan| {
-            let sorted = radix_sort::sort(self.client, Keys::words(keys), places, rows, elements, plan);
-            (sorted.keys, sorted.positions)
-        };
-        let (mut spare, mut places) = by(most, low, None, plan);
+        let by_word = self.problem.by_word();
+        let mut sorted = radix_sort::sort(self.client, Keys::words(low), None, &by_word, plan);
+        // The keys of a sort that is done have the memory for those of the next.
         if self.form.wide {
-            self.gather_keys(&high, &places, &spare, elements);
-            (spare, places) = by(most, spare, Some(places), plan);
+            self.gather_keys(&high, &sorted.positions, &sorted.keys, elements);
+            sorted = radix_sort::sort(self.client, Keys::words(sorted.keys), Some(sorted.positions), &by_word, plan);
         }
-        let lines = outer * inner;
-        if lines > 1 {
-            self.segment_ids(&places, &spare, elements);
-            (_, places) = by(lines - 1, spare, Some(places), plan.for_others(lines - 1, elements));
+        if let Some(by_line) = self.problem.by_line() {
+            self.segment_ids(&sorted.positions, &sorted.keys, elements);
+            let plan = plan.for_next(&by_line);
+            sorted = radix_sort::sort(self.client, Keys::words(sorted.keys), Some(sorted.positions), &by_line, plan);
         }
         for (count, dim, unit) in axis_grids(outer, self.problem.kept, inner) {
-            // SAFETY: units stop at the number of elements kept; the places of a line are those of its elements, which
+            // SAFETY: units stop at the number of elements kept; the positions of a line are those of its elements, which
             // the view covers.
             unsafe {
                 kernel::permute::launch_unchecked(
@@ -104,7 +101,7 @@ impl Launch<'_> {
                     count,
                     dim,
                     input.buffer(),
-                    words_arg(&places, elements),
+                    words_arg(&sorted.positions, elements),
                     values.clone().into_arg().into_buffer_arg(),
                     indices.clone().into_arg().into_buffer_arg(),
                     self.extents(),
@@ -117,15 +114,18 @@ impl Launch<'_> {
         }
     }
 
-    pub(super) fn select(&self, input: &AxisView, (values, indices): &(TensorHandle, TensorHandle), choice: Choice) {
+    pub(super) fn select(
+        &self,
+        input: &AxisView,
+        (values, indices): &(TensorHandle, TensorHandle),
+        selection: Selection,
+    ) {
         let Problem { outer, length, inner, .. } = self.problem;
-        let Choice { slots, chunk } = choice;
-        let group = choice.group(length);
-        // Elements that are adjacent along the axis are read in vectors of four.
-        let in_vectors = inner == 1
-            && self.types[0].size() == 4
-            && [length, chunk, group].iter().all(|length| length.is_multiple_of(4));
-        let width = if in_vectors && input.has_axis_in_vectors(4) { 4 } else { 1 };
+        let Selection { slots, chunk } = selection;
+        let group = selection.group(length);
+        // Chunks and groups have whole vectors.
+        let whole = chunk.is_multiple_of(4) && group.is_multiple_of(4);
+        let width = if inner == 1 && whole { input.axis_vector_width(length) } else { 1 };
         let mut positions = length;
         // The first pass reads no candidates, and the last one leaves none, but a binding has to be there.
         let (mut candidates, mut candidates_length) = (words(self.client, 1), 1);
@@ -172,25 +172,25 @@ impl Launch<'_> {
         }
     }
 
-    /// `keys[p] = of[places[p]]`.
-    fn gather_keys(&self, of: &Handle, places: &Handle, keys: &Handle, elements: usize) {
+    /// `keys[p] = of[positions[p]]`.
+    fn gather_keys(&self, of: &Handle, positions: &Handle, keys: &Handle, elements: usize) {
         let (count, dim) = grid(elements);
-        // SAFETY: units stop at `elements`, of which places are a permutation and which each buffer has.
+        // SAFETY: units stop at `elements`, of which positions are a permutation and which each buffer has.
         unsafe {
             kernel::gather_keys::launch_unchecked(
                 self.client,
                 count,
                 dim,
                 words_arg(of, elements),
-                words_arg(places, elements),
+                words_arg(positions, elements),
                 words_arg(keys, elements),
                 elements as u32,
             );
         }
     }
 
-    /// `keys[p] = places[p] / length`: the line of the element at `places[p]`.
-    fn segment_ids(&self, places: &Handle, keys: &Handle, elements: usize) {
+    /// `keys[p] = positions[p] / length`: the line of the element at `positions[p]`.
+    fn segment_ids(&self, positions: &Handle, keys: &Handle, elements: usize) {
         let (count, dim) = grid(elements);
         // SAFETY: units stop at `elements`, the length of both buffers.
         unsafe {
@@ -198,7 +198,7 @@ impl Launch<'_> {
                 self.client,
                 count,
                 dim,
-                words_arg(places, elements),
+                words_arg(positions, elements),
                 words_arg(keys, elements),
                 self.problem.length as u32,
                 elements as u32,

@@ -23,7 +23,8 @@
 //! * **Enumeration sort** for short lines: the rank of an element is the number of elements that come before it. One launch,
 //!   `length / 8` reads for each element.
 //! * **Selection** for `k <= 32` and at most half the line: each chunk of a line keeps its first `k` elements; what was
-//!   kept is cut into chunks again, until there is one. Little more than one read for each element in all.
+//!   kept is cut into chunks again, until there is one. Little more than one read for each element in all, since of each group
+//!   of neighbours only the first competes until the groups are chosen (Gaihre et al., "Dr. Top-k", 2021).
 //! * **Radix sort** of all lines together for the others: stable passes by the digits of the elements' values, the lowest
 //!   first, then by those of the line's number. `O(elements)` a pass; four passes for 32-bit types from 2^17 elements on and up
 //!   to eight for fewer, twice as many for 64-bit types, and one or two for the lines. 16 to 20 bytes of scratch an element.
@@ -43,7 +44,6 @@ use crate::dtype::U32;
 use crate::error::{require_plan, require_shapes};
 use crate::grid::UNITS;
 use crate::index::require_counts;
-use crate::radix_sort;
 use crate::view::{AxisView, axis_length, checked_elements};
 pub use comparison::Direction;
 use comparison::form;
@@ -117,9 +117,8 @@ pub fn sort(
     let launch = Launch { client, problem, form, wanted, types: [carrier, index_dtype] };
     match plan {
         Plan::Rank => launch.rank(&input, &outputs),
-        Plan::Radix(radix) => launch.radix(&input, &outputs, radix_sort::Plan::Radix(radix)),
-        Plan::Tiles(tiles) => launch.radix(&input, &outputs, radix_sort::Plan::Tiles(tiles)),
-        Plan::Select(choice) => launch.select(&input, &outputs, choice),
+        Plan::Radix(sort) => launch.radix(&input, &outputs, sort),
+        Plan::Select(selection) => launch.select(&input, &outputs, selection),
     }
     Ok(outputs)
 }

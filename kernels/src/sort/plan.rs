@@ -2,7 +2,7 @@
 
 use crate::device::Machine;
 use crate::grid::MAX_ITERATIONS;
-use crate::radix_sort::{self, Radix, Tiles};
+use crate::radix_sort;
 
 /// At most this many elements of a line: ranked.
 const MOST_RANKED: usize = 512;
@@ -41,22 +41,28 @@ impl Problem {
         self.outer * self.length * self.inner
     }
 
-    /// The largest word.
-    pub(super) fn most(&self) -> usize {
-        (u32::MAX >> (32 - self.bits)) as usize
+    /// The sort of all lines' elements by one word.
+    pub(super) fn by_word(&self) -> radix_sort::Problem {
+        radix_sort::Problem { length: self.elements(), rows: (u32::MAX >> (32 - self.bits)) as usize }
+    }
+
+    /// The sort of all lines' elements by line, if there are several.
+    pub(super) fn by_line(&self) -> Option<radix_sort::Problem> {
+        let lines = self.outer * self.inner;
+        (lines > 1).then(|| radix_sort::Problem { length: self.elements(), rows: lines - 1 })
     }
 }
 
 /// The geometry of a selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Choice {
+pub struct Selection {
     /// Elements that a chunk keeps.
     pub slots: usize,
     /// Elements of a chunk.
     pub chunk: usize,
 }
 
-impl Choice {
+impl Selection {
     /// The geometry that keeps `kept` of `elements`.
     fn new(kept: usize, elements: usize, machine: Machine) -> Self {
         // The longer a chunk is, the more seldom an element displaces one that is in a slot.
@@ -100,23 +106,15 @@ pub enum Plan {
     Rank,
     /// Selection: each chunk of a line keeps its first elements, and the chunks of what is left again, until one chunk is
     /// left. One launch each time.
-    Select(Choice),
-    /// Stable radix passes over all lines together, by the elements' words and then by line; each unit has a chunk.
-    Radix(Radix),
-    /// The same passes; each cube has a tile in shared memory.
-    Tiles(Tiles),
+    Select(Selection),
+    /// Stable radix sorts of all lines together, by each word of the elements by this plan, and then by line by one of its kind.
+    Radix(radix_sort::Plan),
 }
 
 impl Plan {
     /// Every plan that applies to `problem`.
     pub fn candidates(problem: &Problem) -> Vec<Self> {
-        let sorts = radix_sort::Plan::candidates(problem.most(), problem.elements());
-        let radix = sorts.into_iter().filter_map(|sort| match sort {
-            radix_sort::Plan::Radix(radix) => Some(Self::Radix(radix)),
-            radix_sort::Plan::Tiles(tiles) => Some(Self::Tiles(tiles)),
-            // Keys that follow others in a chain of sorts are not ranked.
-            radix_sort::Plan::Rank => None,
-        });
+        let radix = radix_sort::Plan::candidates(&problem.by_word()).into_iter().map(Self::Radix);
         let select = selections(problem).into_iter().map(Self::Select);
         let all = [Self::Rank].into_iter().chain(radix).chain(select);
         all.filter(|plan| plan.refuses(problem).is_none()).collect()
@@ -129,15 +127,17 @@ impl Plan {
             Self::Rank => {
                 Some(format!("a rank of {} elements of a line, want less than {MAX_ITERATIONS}", problem.length))
             }
-            Self::Select(choice) => choice.refuses(problem),
-            Self::Radix(radix) => radix_sort::Plan::Radix(*radix).refuses(problem.most(), problem.elements()),
-            Self::Tiles(tiles) => radix_sort::Plan::Tiles(*tiles).refuses(problem.most(), problem.elements()),
+            Self::Select(selection) => selection.refuses(problem),
+            Self::Radix(radix_sort::Plan::Rank) => {
+                Some(format!("{self:?}, want chunks or tiles: a rank takes no positions"))
+            }
+            Self::Radix(sort) => sort.refuses(&problem.by_word()),
         }
     }
 }
 
 /// The selections that are planned for `problem`, and edges.
-fn selections(problem: &Problem) -> Vec<Choice> {
+fn selections(problem: &Problem) -> Vec<Selection> {
     let kept = problem.kept;
     // A unit has a register or two for each slot.
     if !(1..=MOST_SELECTED).contains(&kept) {
@@ -145,11 +145,11 @@ fn selections(problem: &Problem) -> Vec<Choice> {
     }
     let slots = kept.next_power_of_two();
     let edges = [(slots, 2 * slots), (slots, 100 * slots), (slots + 3, 5 * slots + 3)];
-    let edges = edges.map(|(slots, chunk)| Choice { slots, chunk });
-    let chosen = [Machine::Gpu, Machine::Software].map(|machine| Choice::new(kept, problem.elements(), machine));
-    let mut choices: Vec<Choice> = chosen.into_iter().chain(edges).collect();
-    choices.dedup();
-    choices
+    let edges = edges.map(|(slots, chunk)| Selection { slots, chunk });
+    let chosen = [Machine::Gpu, Machine::Software].map(|machine| Selection::new(kept, problem.elements(), machine));
+    let mut selections: Vec<Selection> = chosen.into_iter().chain(edges).collect();
+    selections.dedup();
+    selections
 }
 
 /// The plan for `problem` on `machine`. It [applies](Plan::refuses), unless no plan does.
@@ -158,12 +158,10 @@ pub fn plan(problem: &Problem, machine: Machine) -> Plan {
     let elements = problem.elements();
     let ranked = if two_words { 2 * MOST_RANKED } else { MOST_RANKED };
     if kept <= MOST_SELECTED && 2 * kept <= length {
-        Plan::Select(Choice::new(kept, elements, machine))
+        Plan::Select(Selection::new(kept, elements, machine))
     } else if length <= ranked || (length <= 2048 && elements.saturating_mul(length) <= FEW_COMPARISONS) {
         Plan::Rank
-    } else if machine == Machine::Gpu {
-        Plan::Tiles(Tiles::new(problem.most()))
     } else {
-        Plan::Radix(Radix::new(problem.most(), elements))
+        Plan::Radix(radix_sort::plan::plan(&problem.by_word(), machine))
     }
 }

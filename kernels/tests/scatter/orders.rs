@@ -33,10 +33,10 @@ fn lines_match_reference() {
         let indices = random_indices(6, lines * positions, rows);
         let per_value: Vec<i32> = indices.iter().flat_map(|&index| vec![index; inner]).collect();
         let want = reference::scatter(shape, &tensor, &wide(&per_value), &values, |a, b| a + b);
-        for plan in Plan::candidates(&problem(shape, positions, Indexed::Line, Update::Add)) {
+        for plan in Plan::candidates(&problem(shape, positions, Indexed::Batch, Update::Add)) {
             let got = scatter::update(
                 &client,
-                Addressing::Lines,
+                Addressing::Batches,
                 Operands {
                     tensor: upload(&client, &tensor, &shape, F32),
                     indices: upload(&client, &indices, &[lines, positions], I32),

@@ -15,7 +15,7 @@ fn planned_functions(folder: &Path, found: &mut BTreeSet<String>) {
             let source = std::fs::read_to_string(&path).expect("a source is text");
             for function in source.split("\npub fn ").skip(1) {
                 let (signature, _) = function.split_once('{').expect("a function has a body");
-                if signature.contains("Option<Plan>") {
+                if signature.contains(": Option<Plan>") {
                     found.extend(signature.split(['(', '<']).next().map(str::to_owned));
                 }
             }

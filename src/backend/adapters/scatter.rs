@@ -26,7 +26,7 @@ pub(in crate::backend) fn at_indices(
             let result = scatter::update(client, addressing, operands, update, None)?;
             let sizes = match addressing {
                 Addressing::Elements { dim } | Addressing::Rows { dim } => vec![tensor.shape()[dim]],
-                Addressing::Lines => vec![tensor.shape()[1]],
+                Addressing::Batches => vec![tensor.shape()[1]],
                 Addressing::Tuples => addressed(tensor, indices),
             };
             note(operation, &[tensor, indices, values], indices, at, &sizes)?;
