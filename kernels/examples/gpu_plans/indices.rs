@@ -17,7 +17,7 @@ pub fn cases() -> Vec<Case> {
     cases.push(updated("assign of some rows", rows, 2000, Update::Assign, F32));
     let indices = 1 << 20;
     cases.push(Case::new("index_check", "check", I32, format!("[{indices}]")).elements(indices).runs(move |client| {
-        check(client, case::indices(client, &[indices], 4096), &[4096], &Flags::new(client, 64), 0)
+        check(client, case::indices(client, &[indices], 4096), &[4096], Flags::new(client, 64).flag(0))
     }));
     cases.push(
         Case::new("digest", "launch", F32, format!("[{indices}]"))
@@ -25,11 +25,9 @@ pub fn cases() -> Vec<Case> {
             .runs(move |client| launch(client, vec![tensor(client, &[indices], F32)], None).map(drop)),
     );
     let tuples = [indices, 2];
-    cases.push(
-        Case::new("index_check", "check of tuples", I32, format!("{tuples:?}")).elements(2 * indices).runs(
-            move |client| check(client, case::indices(client, &tuples, 64), &[64, 64], &Flags::new(client, 64), 0),
-        ),
-    );
+    cases.push(Case::new("index_check", "check of tuples", I32, format!("{tuples:?}")).elements(2 * indices).runs(
+        move |client| check(client, case::indices(client, &tuples, 64), &[64, 64], Flags::new(client, 64).flag(0)),
+    ));
     cases
 }
 
