@@ -178,7 +178,7 @@ impl CubeTile {
     }
 }
 
-/// A launch. Any tile covers any pass: what hangs over an edge is not stored.
+/// A launch. Tiles need not divide a result: what hangs over an edge is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Plan {
     /// [`Pass::ToOutput`] and [`Pass::ToInput`]: a unit computes all blocks of its chains.
@@ -228,7 +228,8 @@ const SCRATCH: usize = 1 << 20;
 const TILED_SCRATCH: usize = 1 << 24;
 
 impl Plan {
-    /// Every tile, and for a weight gradient each of them with rounds of one block, of two, and of all that fit.
+    /// Every plan that applies: every tile, of a unit and of a cube, split or not, and for a weight gradient with rounds of one block,
+    /// of two, and of all that fit.
     pub fn candidates(problem: &Problem) -> Vec<Self> {
         let spans = |scratch| {
             let widest = widest_span(problem, scratch);
@@ -250,28 +251,36 @@ impl Plan {
 
     /// Why this plan does not apply to `problem`, if it does not.
     pub fn refuses(&self, problem: &Problem) -> Option<String> {
-        let applies = match (*self, problem.pass) {
-            (Self::Activations { tile }, Pass::ToOutput | Pass::ToInput) => UnitTile::ALL.contains(&tile),
-            (Self::Tiled { tile, split }, Pass::ToOutput | Pass::ToInput) => {
+        let to_weight = problem.pass == Pass::ToWeight;
+        let wanted = match *self {
+            Self::Activations { .. } | Self::Tiled { .. } if to_weight => "an activation to compute",
+            Self::Weight { .. } | Self::TiledWeight { .. } if !to_weight => "a weight gradient",
+            Self::Activations { tile } | Self::Weight { tile, .. } if !UnitTile::ALL.contains(&tile) => "a known tile",
+            Self::Tiled { tile, .. } if !CubeTile::ALL.contains(&tile) => "a known tile",
+            Self::TiledWeight { tile, .. } if !CubeTile::WEIGHT.contains(&tile) => "a known tile",
+            Self::Weight { span, .. } | Self::TiledWeight { span, .. } if !spans(problem, span) => {
+                "rounds of one block to all, of fewer than 2^32 sums"
+            }
+            Self::TiledWeight { tile, span } if span.saturating_mul(tile.weight_cubes(problem)) > MAX_CUBES => {
+                "fewer cubes"
+            }
+            Self::Tiled { .. } if problem.source_channels() == 0 => "channels to read",
+            Self::Tiled { split: true, .. } if problem.phased() => "chains of equal blocks to split",
+            Self::Tiled { split: true, .. } if !(2..=MAX_PARTS).contains(&problem.blocks()) => "blocks to split",
+            Self::Tiled { tile, split } => {
                 let parts = if split { problem.blocks() } else { 1 };
                 let results =
                     problem.geometry.batch * problem.geometry.groups * problem.channels() * problem.positions();
-                CubeTile::ALL.contains(&tile)
-                    && problem.source_channels() > 0
-                    && (!split || (2..=MAX_PARTS).contains(&parts) && !problem.phased())
-                    && parts.saturating_mul(results) < u32::MAX as usize / 2
-                    && problem.packed() < u32::MAX as usize
-                    && parts.saturating_mul(tile.cubes(problem)) <= MAX_CUBES
+                match () {
+                    () if parts.saturating_mul(results) >= u32::MAX as usize / 2 => "fewer than 2^31 results",
+                    () if problem.packed() >= u32::MAX as usize => "fewer than 2^32 packed weights",
+                    () if parts.saturating_mul(tile.cubes(problem)) > MAX_CUBES => "fewer cubes",
+                    () => return None,
+                }
             }
-            (Self::Weight { tile, span }, Pass::ToWeight) => UnitTile::ALL.contains(&tile) && spans(problem, span),
-            (Self::TiledWeight { tile, span }, Pass::ToWeight) => {
-                CubeTile::WEIGHT.contains(&tile)
-                    && spans(problem, span)
-                    && span.saturating_mul(tile.weight_cubes(problem)) <= MAX_CUBES
-            }
-            _ => false,
+            _ => return None,
         };
-        (!applies).then(|| format!("{self:?} does not apply to {problem:?}"))
+        Some(format!("{self:?} for {problem:?}, want {wanted}"))
     }
 }
 

@@ -13,6 +13,10 @@ const FEW_READS: u64 = 1 << 20;
 /// Most positions of [`Plan::BruteForce`].
 const MOST_READ: usize = 1 << 12;
 
+/// Positions of a line that each destination reads on a GPU, however many destinations there are: a sort of them by a cube for each
+/// line would keep most of its units idle.
+const FEW_POSITIONS: usize = 16;
+
 /// Units that keep a software driver busy.
 const MANY_UNITS: usize = 1 << 4;
 
@@ -210,6 +214,8 @@ pub fn plan(problem: &Problem, machine: Machine) -> Option<Plan> {
     let (brute_force, privatised, sorted_blocks) = (Plan::BruteForce, Plan::Privatised, Plan::SortedBlocks);
     let by_cost = match machine {
         _ if positions <= MOST_READ && reads <= FEW_READS => [brute_force, privatised, segmented, sorted_blocks],
+        // All units of a line read the same few indices, from a cache.
+        Machine::Gpu if positions <= FEW_POSITIONS => [brute_force, sorted_blocks, privatised, segmented],
         Machine::Gpu if few_totals || problem.has_one_block() => [sorted_blocks, privatised, segmented, brute_force],
         Machine::Software if few_totals && problem.blocks() * problem.columns() >= MANY_UNITS => {
             [privatised, segmented, brute_force, sorted_blocks]

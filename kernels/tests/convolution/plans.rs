@@ -87,17 +87,18 @@ fn a_plan_that_does_not_apply_is_refused() {
     let case = Case::new(&[3, 2, 601], &[3, 2, 3], uniform::<1>(1, (1, 1), 1, 1));
     let tile = UnitTile { rows: 8, columns: 8 };
     let activations = |rows, columns| Plan::Activations { tile: UnitTile { rows, columns } };
-    for (pass, plan) in [
-        (Pass::ToOutput, Plan::Weight { tile, span: 1 }),
-        (Pass::ToInput, activations(0, 8)),
-        (Pass::ToInput, activations(3, 8)),
-        (Pass::ToWeight, activations(8, 8)),
-        (Pass::ToWeight, Plan::Weight { tile, span: 0 }),
-        (Pass::ToWeight, Plan::Weight { tile, span: 3 }),
+    for (pass, plan, wanted) in [
+        (Pass::ToOutput, Plan::Weight { tile, span: 1 }, "a weight gradient"),
+        (Pass::ToInput, activations(0, 8), "a known tile"),
+        (Pass::ToInput, activations(3, 8), "a known tile"),
+        (Pass::ToWeight, activations(8, 8), "an activation to compute"),
+        (Pass::ToWeight, Plan::Weight { tile, span: 0 }, "rounds of one block to all, of fewer than 2^32 sums"),
+        (Pass::ToWeight, Plan::Weight { tile, span: 3 }, "rounds of one block to all, of fewer than 2^32 sums"),
+        (Pass::ToOutput, Plan::Tiled { tile: CubeTile::ALL[0], split: true }, "blocks to split"),
     ] {
         let problem = case.problem(pass);
         let refused = run_pass(&case.client, &problem, case.pass(pass).1, Some(plan)).unwrap_err().to_string();
-        assert_eq!(refused, format!("test: {plan:?} does not apply to {problem:?}"));
+        assert_eq!(refused, format!("test: {plan:?} for {problem:?}, want {wanted}"));
     }
 }
 

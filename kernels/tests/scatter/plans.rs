@@ -95,6 +95,9 @@ fn plans_are_pinned() {
         assert_eq!(plan(&sums(1024, 1000, 1000, 1), machine), by_blocks);
         assert_eq!(plan(&rows(100, 1 << 13, 256), machine), by_blocks);
     }
+    // The gradient of one class of each of many lines.
+    assert_eq!(plan(&sums(8192, 50_000, 1, 1), Gpu), Plan::BruteForce);
+    assert_eq!(plan(&sums(8192, 50_000, 17, 1), Gpu), Plan::SortedBlocks);
     assert_eq!(plan(&rows(2000, 1000, 1), Software), Plan::Segmented(radix_sort::Plan::Rank));
     assert_eq!(plan(&rows(2000, 1000, 1), Gpu), Plan::SortedBlocks);
     // A cube that sorts a block would loop too often over rows this wide.
