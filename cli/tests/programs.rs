@@ -95,9 +95,14 @@ fn program() {
     io::stdin().read_to_end(&mut stdin).expect("a stdin");
     let wrong = match &*behaviour {
         "reads stdin" => !stdin.is_empty(),
-        "never" | "digest alone" | "no steps" | "second run is cut" | "second run is empty" | "longer" | "lost" => {
-            false
-        }
+        "never"
+        | "goes on"
+        | "digest alone"
+        | "no steps"
+        | "second run is cut"
+        | "second run is empty"
+        | "longer"
+        | "lost" => false,
         "from step 2 on" | "no steps, differs" | "before the first step" => true,
         "in weights alone" => is_weights,
         "third run" => run >= 2,
@@ -125,7 +130,9 @@ fn program() {
         let state = State { thread: 0, operations: 0, place, tensors: vec![tensor(0, value)] };
         writer.write(&Record::State(state)).expect("a state");
     }
-    for step in 0..STEPS {
+    // From a checkpoint that the first run has left.
+    let start = if behaviour == "goes on" && run > 0 { 2 } else { 0 };
+    for step in start..STEPS {
         let value = if step >= first_step { value } else { 0 };
         let is_recorded = match level {
             Level::OperationsOf { last, .. } => step <= last,
@@ -173,6 +180,13 @@ fn run(behaviour: &str, command: &[&str], options: &[&str]) -> (i32, String, Str
 
 fn verify(behaviour: &str, options: &[&str]) -> (i32, String, String) {
     run(behaviour, &["verify"], options)
+}
+
+#[test]
+fn a_run_that_goes_on_where_another_was_is_no_second_run() {
+    let (status, stdout, stderr) = verify("goes on", &[]);
+    assert_eq!(status, 2, "{stdout}{stderr}");
+    assert!(stderr.contains("run 2 of 3 began at step 2, from what an earlier run has left"), "{stderr}");
 }
 
 #[test]

@@ -64,6 +64,14 @@ impl Programs<'_> {
 /// When one cannot be compared to its end: then nothing is known of the rest.
 pub fn compared(first: &Run, second: &Run) -> Result<Comparison> {
     let comparison = compare(&first.recording, &second.recording)?;
+    if let Some(resumed) = comparison.resumed {
+        let name = [first, second].map(|run| &run.name)[resumed.side];
+        bail!(
+            "{name} began at step {}, from what an earlier run has left: give each run a folder of its own, or have the program \
+             begin anew",
+            resumed.step
+        );
+    }
     let records = |side: usize| comparison.sides[side].operations + comparison.sides[side].states;
     for (index, run) in [first, second].into_iter().enumerate() {
         let Run { name, recording, .. } = run;

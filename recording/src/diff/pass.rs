@@ -336,7 +336,10 @@ impl Pass {
         let [one, other] = &operations;
         let is_older = operands.len() == one.inputs.len()
             && one.inputs.iter().zip(&other.inputs).any(|(a, b)| a.origin.is_none() || b.origin.is_none());
-        let reads_loaded = is_older && self.resume.is_some();
+        let is_first_step = |resume: &Rc<Resume>| {
+            resume.threads.get(&thread).is_some_and(|meeting| one.place.step == meeting.first_step())
+        };
+        let reads_loaded = is_older && self.resume.as_ref().is_some_and(is_first_step);
         let mut found = First { contrast, operations, operands, after_state, reads_loaded };
         match &mut self.first {
             None => {

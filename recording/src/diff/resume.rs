@@ -261,6 +261,11 @@ fn elements(tensor: &StateTensor) -> Option<Elements<'_>> {
 }
 
 impl Meeting {
+    /// The first step of the resumed run, as the other run counts.
+    pub(super) fn first_step(&self) -> Option<u64> {
+        self.step.step
+    }
+
     /// `None` where the other run does not begin earlier.
     fn new(side: usize, resumed: &Beginning, other: &Before) -> Option<Self> {
         let (place, position) = (resumed.place()?, resumed.position()?);

@@ -132,6 +132,10 @@ fn title(comparison: &Comparison, difference: &Difference) -> String {
         Cause::Unseeded => "random numbers differ: no seed of them is recorded".to_owned(),
         Cause::Failure { side } => format!("{name} failed in the {} run alone", ordinal(*side)),
         Cause::KernelChoice => format!("{name} ran another kernel, which gives another result"),
+        // Of a kernel's settings, which autotune chooses too, nothing is recorded.
+        Cause::Kernel(Owner::Burn) => {
+            format!("{name} is not repeatable, or autotune chose other settings: the same operands gave another result")
+        }
         Cause::Kernel(_) => format!("{name} is not repeatable: the same operands gave another result"),
         Cause::Environment => format!("{name} gave another result in another environment"),
         Cause::Overwritten => "a tensor changed after its operation had computed it".to_owned(),
@@ -192,15 +196,20 @@ pub(super) fn why(comparison: &Comparison, difference: &Difference) -> String {
                 .to_owned()
         }
         Cause::Kernel(owner) => format!(
-            "Operands, parameters and kernels agree, and the result does not. {}",
+            "Operands, {}kernels agree, and the result does not. {}",
+            if pair.is_some_and(|pair| pair.operations[0].is_custom) {
+                "which are all that is recorded of a custom operation's arguments, and "
+            } else {
+                "parameters and "
+            },
             match owner {
                 Owner::Library => "The kernel is of burn-deterministic and adds in a fixed order: the device, its driver or \
                                    its memory has erred, or the kernel is wrong.",
                 Owner::Burn => "The kernel is Burn's: it adds in an order that varies (atomics), autotune ran it with other \
                                 settings, or the device has erred.",
                 Owner::Program => "It is a custom operation of the program, or a kernel of it is neither of \
-                                   burn-deterministic nor Burn's: it adds in an order that varies, reads what other \
-                                   threads write, or the device has erred.",
+                                   burn-deterministic nor Burn's: the program gives it other numbers besides the tensors, \
+                                   it adds in an order that varies, reads what other threads write, or the device has erred.",
                 Owner::Unknown => "No kernel of it is recorded: it may have run on the host.",
             }
         ),
@@ -339,8 +348,9 @@ fn advice_by_cause(comparison: &Comparison, difference: &Difference) -> String {
                 .to_owned()
         }
         Cause::Kernel(Owner::Program) => {
-            "Have the custom operation add in a fixed order, without float atomics; until then its \
-             `promise_deterministic` is not true."
+            "Compare the numbers that the program gives it: time, a count, an unseeded number? If they agree, have the \
+             custom operation add in a fixed order, without float atomics; until then its `promise_deterministic` is not \
+             true."
                 .to_owned()
         }
         Cause::Environment => "Run both on the same device, driver, build and settings: bits are guaranteed from run to run, \
