@@ -11,6 +11,7 @@ mod comparison;
 mod contrast;
 mod grid;
 mod marks;
+mod meeting;
 mod pass;
 mod resume;
 mod source;
@@ -45,8 +46,7 @@ use std::rc::Rc;
 /// When a file is not a recording, or damaged. A file that was cut is compared as far as it goes.
 pub fn compare(first: &Path, second: &Path) -> Result<Comparison, Error> {
     let paths = [first.to_owned(), second.to_owned()];
-    if let Some(resume) = resume(&paths)? {
-        let renamed = resume.renamed.clone();
+    if let Some((resume, renamed)) = resume(&paths)? {
         let pass = Pass::run(&paths, &renamed, Some(Rc::new(resume)))?;
         return comparison(paths, &renamed, pass);
     }

@@ -7,7 +7,7 @@ use super::comparison::{Affected, Compared, Length, Spread, StateDifference};
 use super::contrast::{Contrast, agree, contrast, described};
 use super::grid::{Cell, Grid};
 use super::marks::Marks;
-use super::resume::{Meeting, Resume};
+use super::meeting::{Meeting, Resume};
 use super::source::{Renamed, Source};
 use crate::error::Error;
 use crate::reader::Ending;
@@ -337,7 +337,7 @@ impl Pass {
         let is_older = operands.len() == one.inputs.len()
             && one.inputs.iter().zip(&other.inputs).any(|(a, b)| a.origin.is_none() || b.origin.is_none());
         let is_first_step = |resume: &Rc<Resume>| {
-            resume.threads.get(&thread).is_some_and(|meeting| one.place.step == meeting.first_step())
+            resume.threads.get(&thread).is_some_and(|meeting| one.place.step == meeting.step.step)
         };
         let reads_loaded = is_older && self.resume.as_ref().is_some_and(is_first_step);
         let mut found = First { contrast, operations, operands, after_state, reads_loaded };

@@ -1,7 +1,7 @@
 //! The records of one side, with the threads' numbers of the first.
 
 use super::contrast::is_data;
-use super::resume::Resume;
+use super::meeting::Resume;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::reader::{Ending, Reader};
