@@ -58,22 +58,40 @@ fn thread_key(block: u64, thread: u64, epoch: u64) -> u64 {
     (block + 1) << 32 | thread << 21 | (epoch & EPOCH)
 }
 
-/// An access that conflicts with an earlier one: the kind, and the other's key.
-fn touch(cell: &mut Cell, me: u64, write: bool) -> Option<(Kind, u64)> {
-    let conflict = |other: u64| {
-        if other == 0 {
-            None
+/// An access that conflicts with an earlier one.
+struct Race {
+    kind: Kind,
+    /// The key of who made the earlier one.
+    other: u64,
+    /// Whether both write, and nobody has read between them.
+    of_writes: bool,
+}
+
+/// A write after another's: a race unless both write the same bytes, which is known when it has happened.
+struct Rewrite {
+    race: Race,
+    /// Address and length in the arena.
+    bytes: (usize, usize),
+    before: Vec<u8>,
+}
+
+/// Marks an access to one byte.
+fn touch(cell: &mut Cell, me: u64, write: bool) -> Option<Race> {
+    let conflict = |other: u64, of_writes| {
+        let kind = if other == 0 {
+            return None;
         } else if other >> 32 != me >> 32 {
-            Some((Kind::BlockRace, other))
+            Kind::BlockRace
         } else if other & EPOCH == me & EPOCH && other & THREAD != me & THREAD {
-            Some((Kind::ThreadRace, other))
+            Kind::ThreadRace
         } else {
-            None
-        }
+            return None;
+        };
+        Some(Race { kind, other, of_writes })
     };
-    let mut found = conflict(cell.writer);
+    let mut found = conflict(cell.writer, write);
     if write {
-        found = found.or_else(|| conflict(cell.reader));
+        found = conflict(cell.reader, false).or(found);
         cell.writer = me;
     } else if cell.reader == 0 || cell.reader >> 32 == me >> 32 {
         let others = cell.reader != 0 && cell.reader & EPOCH == me & EPOCH && cell.reader & THREAD != me & THREAD;
@@ -106,6 +124,8 @@ pub struct Checker {
     block: u64,
     thread: u64,
     epoch: u64,
+    /// The last access, if it is one.
+    rewrite: Option<Rewrite>,
     /// Whether an access was outside every buffer.
     pub illegal: bool,
     pub bytes_read: u64,
@@ -184,6 +204,7 @@ impl Checker {
             block: 0,
             thread: 0,
             epoch: 0,
+            rewrite: None,
             illegal: false,
             bytes_read: 0,
             bytes_written: 0,
@@ -231,7 +252,8 @@ impl Checker {
     }
 
     /// Writes what the kernel wrote back to the device's memory.
-    pub fn finish(self) {
+    pub fn finish(mut self) {
+        self.compare_rewrite();
         self.check_constants();
         let base = self.base();
         for region in self.regions.iter().filter(|region| region.stored) {
@@ -252,10 +274,12 @@ impl Checker {
     }
 
     pub fn enter_block(&mut self, block: u64) {
+        self.compare_rewrite();
         (self.block, self.epoch) = (block, 0);
     }
 
     pub fn enter_thread(&mut self, thread: u64, stack: (usize, usize)) {
+        self.compare_rewrite();
         (self.thread, self.stack) = (thread, stack);
     }
 
@@ -281,6 +305,7 @@ impl Checker {
 
     /// Checks an access before it happens.
     pub fn access(&mut self, address: usize, size: usize, write: bool) -> Verdict {
+        self.compare_rewrite();
         let me = thread_key(self.block, self.thread, self.epoch);
         let offset = address.wrapping_sub(self.base());
         // Of the arena `ALIGNMENT` bytes lie before its base and behind its end; what follows may be shared memory.
@@ -326,11 +351,35 @@ impl Checker {
                 format!("reads {size} bytes at {} that nobody wrote", self.name(address))
             });
         }
-        let race = self.cells[at..at + size].iter_mut().filter_map(|cell| touch(cell, me, write)).next();
-        if let Some((kind, other)) = race {
-            self.race(kind, other, write, || self.name(address));
+        let races = self.cells[at..at + size].iter_mut().filter_map(|cell| touch(cell, me, write));
+        // Over all bytes, so that each is marked; one with a read before one without.
+        let race = races.reduce(|first, race| if first.of_writes && !race.of_writes { race } else { first });
+        match race {
+            Some(race) if race.of_writes => {
+                let start = self.base() + offset;
+                // SAFETY: the bytes are inside a region, which the arena holds.
+                let before = unsafe { std::slice::from_raw_parts(start as *const u8, size) }.to_vec();
+                self.rewrite = Some(Rewrite { race, bytes: (start, size), before });
+            }
+            Some(race) => self.race(&race, write, || self.name(address)),
+            None => {}
         }
         Verdict::Continue
+    }
+
+    /// Says whether the last access has written other bytes than the one before it.
+    ///
+    /// The order of two writes of the same bytes shows in nothing, and compute-sanitizer calls it a note.
+    fn compare_rewrite(&mut self) {
+        let Some(Rewrite { race, bytes: (start, size), before }) = self.rewrite.take() else { return };
+        // SAFETY: as where it was taken.
+        let after = unsafe { std::slice::from_raw_parts(start as *const u8, size) };
+        if after != before {
+            let offset = start - self.base();
+            let holds = |region: &&Region| (region.start..region.start + region.length).contains(&offset);
+            let region = self.regions.iter().find(holds).expect("it was found before the access");
+            self.race(&race, true, || self.name(region.address + offset - region.start));
+        }
     }
 
     fn access_shared(&mut self, offset: usize, size: usize, write: bool, me: u64) -> Verdict {
@@ -357,8 +406,8 @@ impl Checker {
             }
             touch(cell, me, write)
         });
-        if let Some((kind, other)) = race.last() {
-            self.race(kind, other, write, || format!("byte {offset} of shared memory"));
+        if let Some(race) = race.last() {
+            self.race(&race, write, || format!("byte {offset} of shared memory"));
         }
         Verdict::Continue
     }
@@ -398,7 +447,7 @@ impl Checker {
         });
     }
 
-    fn race(&self, kind: Kind, other: u64, write: bool, place: impl FnOnce() -> String) {
+    fn race(&self, &Race { kind, other, .. }: &Race, write: bool, place: impl FnOnce() -> String) {
         let verb = if write { "writes" } else { "reads" };
         self.found(kind, || {
             let what = match kind {

@@ -82,6 +82,24 @@ fault!(
     "which block (0, 0, 0) used"
 );
 
+// Of the 63 writes after the first, each is after another thread's.
+fault!(
+    flag_of_many_values,
+    flag_of_many_values_mended,
+    Kind::ThreadRace,
+    0,
+    "thread (1, 0, 0) writes byte 0 of buffer 1",
+    "which thread (0, 0, 0) used without a barrier between"
+);
+fault!(
+    flag_read_beside,
+    flag_read_beside_mended,
+    Kind::ThreadRace,
+    0,
+    "thread (63, 0, 0) reads byte 0 of buffer 1",
+    "which thread (62, 0, 0) used without a barrier between"
+);
+
 #[test]
 fn atomic_add() {
     let refusal = launch("atomic_add", include_str!("faults/atomic_add.cu")).expect_err("an atomic is refused");
