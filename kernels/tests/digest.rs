@@ -3,7 +3,7 @@
 use crate::harness::*;
 use burn_deterministic_kernels::device::Machine;
 use burn_deterministic_kernels::digest::reference::{digest, mix, terms};
-use burn_deterministic_kernels::digest::{MAX_BYTES, Plan, Problem, launch, most_tensors, plan::plan};
+use burn_deterministic_kernels::digest::{MAX_BYTES, Plan, Problem, launch, most_tensors, plan::plan, width};
 use cubecl::ir::{ElemType, IntKind, UIntKind};
 use cubecl::std::tensor::TensorHandle;
 
@@ -44,8 +44,14 @@ fn every_length_matches_the_reference() {
         let length = tensor.shape()[0] / 4;
         TensorHandle::new_contiguous(vec![length], tensor.handle, I32)
     });
+    let tensors: Vec<TensorHandle> = tensors.collect();
     let want: Vec<[u32; 4]> = data.iter().map(|data| digest(data)).collect();
-    assert_eq!(digests(tensors.collect()), want);
+    assert_eq!(digests(tensors.clone()), want);
+    // Word by word beside others, in vectors alone.
+    assert!([1, 4].map(|width_of| data.iter().any(|data| width(data.len()) == width_of)) == [true; 2]);
+    for (tensor, want) in tensors.into_iter().zip(want) {
+        assert_eq!(digests(vec![tensor]), [want]);
+    }
 }
 
 #[test]
@@ -54,26 +60,29 @@ fn every_plan_gives_the_same_digests() {
     let lengths = [0, 1, 257, 3 * 256 * 5 + 1, 100_003];
     let data = lengths.map(|words| bytes(4 * words));
     let want: Vec<[u32; 4]> = data.iter().map(|data| digest(data)).collect();
-    let plans = Plan::candidates(&Problem { words: 100_003 });
+    let plans = Plan::candidates(&Problem { vectors: 100_003 });
     assert!([true, false].map(|adds| plans.iter().any(|plan| plan.adds == adds)) == [true; 2], "{plans:?}");
+    let whole = bytes(4 * 100_004);
     for plan in plans {
         let tensors = data.iter().map(|data| upload(&client, data, &[data.len()], U8)).collect();
         assert_eq!(digests_by(tensors, Some(plan)), want, "{plan:?}");
+        let tensor = upload(&client, &whole, &[whole.len()], U8);
+        assert_eq!(digests_by(vec![tensor], Some(plan)), [digest(&whole)], "{plan:?} in vectors");
     }
 }
 
 #[test]
 fn planned_digests_are_taken() {
     let most = MAX_BYTES / 4;
-    for words in (0..32).map(|bit| 1 << bit).chain([0, most]) {
-        let problem = Problem { words };
+    for vectors in (0..32).map(|bit| 1 << bit).chain([0, most]) {
+        let problem = Problem { vectors };
         for machine in [Machine::Gpu, Machine::Software] {
             let plan = plan(&problem, machine);
-            assert_eq!(plan.refuses(&problem).is_none(), words <= most, "{plan:?} for {problem:?}");
-            assert_eq!(Plan::candidates(&problem).contains(&plan), words <= most, "{plan:?}");
+            assert_eq!(plan.refuses(&problem).is_none(), vectors <= most, "{plan:?} for {problem:?}");
+            assert_eq!(Plan::candidates(&problem).contains(&plan), vectors <= most, "{plan:?}");
         }
     }
-    let refused = |cubes, words| Plan { cubes, adds: true }.refuses(&Problem { words }).is_some();
+    let refused = |cubes, vectors| Plan { cubes, adds: true }.refuses(&Problem { vectors }).is_some();
     assert!(refused(0, 1) && refused(257, 1) && refused(1, most) && refused(256, most + 1));
 }
 
@@ -127,7 +136,8 @@ fn any_change_is_another_digest() {
     }
     let mut swapped = data.clone();
     swapped.swap(0, 4);
-    assert_ne!(digest(&swapped), original, "two elements change places");
+    let changed = digest(&swapped);
+    assert!((0..4).all(|lane| changed[lane] != original[lane]), "two elements change places: {changed:x?}");
     assert_ne!(digest(&[0; 4]), digest(&[0; 8]), "a zero more");
     assert_ne!(digest(&[]), digest(&[0]), "nothing and a zero");
 }

@@ -6,16 +6,17 @@ use cubecl::prelude::*;
 /// Units of a cube.
 const UNITS: u32 = crate::grid::UNITS;
 
-/// Cube `(x, t)` sums the terms of its words of tensor `t`, of which `lengths[t]` words count, the last one under `masks[t]`.
-/// With `adds` it writes one sum, `partials[t, x, ..]`, else one for each unit, `partials[t, x, u, ..]`.
+/// Cube `(x, t)` sums the terms of its vectors of words of tensor `t`, of which `lengths[t]` vectors count, the last one under
+/// `masks[t]`, which covers whole vectors of more than one word. With `adds` it writes one sum, `partials[t, x, ..]`, else one for each unit, `partials[t, x, u, ..]`.
 #[cube(launch_unchecked)]
-pub fn digest(
-    tensors: &Sequence<OwnedTensor<u32>>,
+pub fn digest<N: Size>(
+    tensors: &Sequence<OwnedTensor<Vector<u32, N>>>,
     partials: &mut [u32],
     lengths: Sequence<u32>,
     masks: Sequence<u32>,
     #[comptime] adds: bool,
 ) {
+    let width = N::value();
     let mut first = 0u32;
     let mut second = 0u32;
     let mut third = 0u32;
@@ -27,14 +28,21 @@ pub fn digest(
             let mask = masks[t];
             let mut i = CUBE_POS_X * UNITS + UNIT_POS_X;
             while i < length {
-                let word = tensors[t][i as usize];
-                let x = select(i + 1 == length, word & mask, word);
-                let m = mix(i ^ comptime!(K[0]));
-                let term = mix(x + m);
-                first += term;
-                second += mix((term ^ rotated(m, 8u32)) + comptime!(K[1]));
-                third += mix((term ^ rotated(m, 16u32)) + comptime!(K[2]));
-                fourth += mix((term ^ rotated(m, 24u32)) + comptime!(K[3]));
+                let words = tensors[t][i as usize];
+                #[unroll]
+                for lane in 0..width {
+                    let mut x = words.extract(lane);
+                    if comptime!(width == 1) {
+                        x = select(i + 1 == length, x & mask, x);
+                    }
+                    let place = i * comptime!(width as u32) + comptime!(lane as u32);
+                    let m = mix(place ^ comptime!(K[0]));
+                    let t0 = mix(x + m);
+                    first += t0;
+                    second += t0 * rotated(m, 8u32);
+                    third += t0 * rotated(m, 16u32);
+                    fourth += t0 * rotated(m, 24u32);
+                }
                 i += CUBE_COUNT_X * UNITS;
             }
         }

@@ -9,20 +9,22 @@
 //! ```text
 //! m      = mix(i ^ K[0])
 //! t[0]   = mix(x + m)
-//! t[l]   = mix((t[0] ^ rotate_left(m, 8 l)) + K[l])       l = 1, 2, 3
+//! t[l]   = t[0] rotate_left(m, 8 l)       l = 1, 2, 3
 //! digest[l] = sum of t[l] over all words + mix(number of bytes ^ K[l])
 //! ```
 //!
 //! Sums of integers have no order, so a plan may split the words in any way. `t[0]` is a bijection of `x` at every `i`: two
-//! tensors of one size that differ in one word have different digests. Other differences are missed with a probability of
-//! 2^-128. It is no cryptographic hash: who wants two tensors of one digest can make them.
+//! tensors of one size that differ in one word have different digests. Lanes 1 to 3 weigh its values by place, as multilinear
+//! hashing does (J. L. Carter, M. N. Wegman, Universal classes of hash functions, 1979): a difference in two words is missed with
+//! a probability of 2^-49 at most, by the two places, and one in many words with about 2^-128. It is no cryptographic hash:
+//! who wants two tensors of one digest can make them.
 //!
 //! Shapes and dtypes take no part.
 //!
 //! # Layout
 //!
 //! `launch` takes up to [`most_tensors`] tensors. A cube sums the terms of a part of the words of one tensor: cube `x` of `X` has
-//! the words `256 (x + X j) + u`, `j = 0, 1, ..`, for unit `u`. `partials[tensors, X, 4]` are u32, or
+//! the vectors `256 (x + X j) + u`, `j = 0, 1, ..`, for unit `u`; a vector is [`width`] words, 1 or 4. `partials[tensors, X, 4]` are u32, or
 //! `partials[tensors, X, 256, 4]` by a [plan] under which cubes do not add their units' sums; the host sums them.
 
 mod kernel;
@@ -38,11 +40,14 @@ use cubecl::ir::UIntKind;
 use cubecl::prelude::*;
 use cubecl::server::Handle;
 use cubecl::std::tensor::{TensorHandle, into_contiguous};
-use plan::{MAX_WORDS, UNITS};
+use plan::{MAX_VECTORS, UNITS};
 pub use plan::{Plan, Problem};
 use reference::{LANES, finish};
 
 const KERNEL: &str = "digest";
+
+/// Words of a vector, where a unit reads more than one at once.
+const VECTOR: usize = 4;
 
 /// Tensors of a launch at most, on a device that binds so many buffers.
 const MAX_TENSORS: usize = 16;
@@ -61,8 +66,13 @@ pub struct Partials {
     parts: usize,
 }
 
-/// Bytes of a tensor at most: more are more words a unit than any plan takes.
-pub const MAX_BYTES: usize = MAX_WORDS * size_of::<u32>();
+/// Bytes of a tensor at most: more may be more vectors a unit than any plan takes.
+pub const MAX_BYTES: usize = MAX_VECTORS * size_of::<u32>();
+
+/// The words that a unit reads at once of a tensor of so many bytes: 4 if they fill whole vectors of 4, else 1.
+pub fn width(bytes: usize) -> usize {
+    if bytes.is_multiple_of(VECTOR * size_of::<u32>()) { VECTOR } else { 1 }
+}
 
 /// How many tensors [`launch`] takes: a power of two.
 pub fn most_tensors(client: &Client) -> usize {
@@ -71,7 +81,7 @@ pub fn most_tensors(client: &Client) -> usize {
 }
 
 /// Launches the digests of `tensors` by `plan`, or by the one that [`plan::plan`] chooses; no plan changes them. Waits for
-/// nothing. A tensor that is not contiguous is copied.
+/// nothing. A tensor that is not contiguous is copied. Four words are read at once if all tensors have that [`width`].
 ///
 /// # Errors
 ///
@@ -86,6 +96,8 @@ pub fn launch(client: &Client, tensors: Vec<TensorHandle>, plan: Option<Plan>) -
     device::require_units(client, KERNEL, UNITS as u32)?;
     let word = ElemType::UInt(UIntKind::U32);
     let (mut inputs, mut lengths, mut masks) = (SequenceArg::new(), SequenceArg::new(), SequenceArg::new());
+    let sizes = tensors.iter().map(|tensor| tensor.shape().iter().product::<usize>() * tensor.dtype.size());
+    let width = sizes.map(width).min().expect("there is a tensor");
     let (mut bytes, mut longest, mut first) = (Vec::new(), 0, None);
     for tensor in tensors {
         let elements = checked_elements(KERNEL, tensor.shape())?;
@@ -97,7 +109,7 @@ pub fn launch(client: &Client, tensors: Vec<TensorHandle>, plan: Option<Plan>) -
         let length = size.div_ceil(size_of::<u32>());
         let handle = match elements {
             // A kernel binds no empty buffer, and reads nothing of this one.
-            0 => words(client, 1),
+            0 => words(client, width),
             _ if is_contiguous(tensor.shape(), tensor.strides()) => tensor.handle,
             _ => {
                 let dtype = tensor.dtype;
@@ -105,8 +117,8 @@ pub fn launch(client: &Client, tensors: Vec<TensorHandle>, plan: Option<Plan>) -
             }
         };
         first.get_or_insert_with(|| handle.clone());
-        inputs.push(TensorHandle::new_contiguous(vec![length.max(1)], handle, word).into_arg());
-        lengths.push(length as u32);
+        inputs.push(TensorHandle::new_contiguous(vec![length.max(width)], handle, word).into_arg());
+        lengths.push((length / width) as u32);
         masks.push(match size % size_of::<u32>() {
             0 => u32::MAX,
             rest => (1u32 << (8 * rest)) - 1,
@@ -117,23 +129,26 @@ pub fn launch(client: &Client, tensors: Vec<TensorHandle>, plan: Option<Plan>) -
     // A kernel for each power of two, in place of one for each number of tensors. No cube reads what is added.
     let added = bytes.len().next_power_of_two() - bytes.len();
     for _ in 0..added {
-        inputs.push(TensorHandle::new_contiguous(vec![1], first.clone().expect("there is a tensor"), word).into_arg());
+        inputs.push(
+            TensorHandle::new_contiguous(vec![width], first.clone().expect("there is a tensor"), word).into_arg(),
+        );
         lengths.push(0u32);
         masks.push(0u32);
     }
-    let problem = Problem { words: longest };
+    let problem = Problem { vectors: longest / width };
     let plan = plan.unwrap_or_else(|| plan::plan(&problem, Machine::of(client)));
     require_plan(KERNEL, plan.refuses(&problem))?;
     let parts = plan.parts();
     let partials = bytes.len() * parts * LANES;
     let handle = words(client, partials);
-    // SAFETY: a unit reads words below the length of its tensor; a buffer of fewer bytes than its words have is
-    // allocated in whole words. Unit 0 to 3 of a cube write the cube's four places of `partials`, or each unit its own four.
+    // SAFETY: a unit reads vectors below the length of its tensor; a buffer of fewer bytes than its words have is
+    // allocated in whole words, and vectors of more words are whole. Unit 0 to 3 of a cube write the cube's four places of `partials`, or each unit its own four.
     unsafe {
         kernel::digest::launch_unchecked(
             client,
             CubeCount::Static(plan.cubes as u32, bytes.len() as u32, 1),
             CubeDim::new_1d(UNITS as u32),
+            width,
             inputs,
             words_arg(&handle, partials),
             lengths,
@@ -148,11 +163,6 @@ impl Partials {
     /// What to read from the device, for [`digests`](Self::digests).
     pub fn handle(&self) -> Handle {
         self.handle.clone()
-    }
-
-    /// How many tensors have a digest.
-    pub fn tensors(&self) -> usize {
-        self.bytes.len()
     }
 
     /// The digest of each tensor, from the bytes of [`handle`](Self::handle).

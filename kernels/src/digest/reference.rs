@@ -19,7 +19,7 @@ pub fn mix(mut x: u32) -> u32 {
 pub fn terms(i: u32, x: u32) -> [u32; LANES] {
     let m = mix(i ^ K[0]);
     let first = mix(x.wrapping_add(m));
-    let term = |lane: usize| mix((first ^ m.rotate_left(8 * lane as u32)).wrapping_add(K[lane]));
+    let term = |lane: u32| first.wrapping_mul(m.rotate_left(8 * lane));
     [first, term(1), term(2), term(3)]
 }
 
