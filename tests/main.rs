@@ -59,6 +59,7 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("observed_fault", recordings::programs::observed_fault),
     ("observed_training", recordings::programs::observed_training),
     ("custom_fault", recordings::programs::custom_fault),
+    ("overwritten", recordings::overwrite::overwritten),
     ("race", recordings::programs::race),
     ("normalised", recordings::programs::normalised),
     ("recorded_batches", recordings::programs::batches),

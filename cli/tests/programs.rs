@@ -40,6 +40,7 @@ fn operation(number: u64, step: u64, name: &str, inputs: Vec<u64>, value: u32) -
         parameters: String::new(),
         inputs: inputs.into_iter().map(input).collect(),
         outputs: vec![Output { shape: vec![2], dtype: "f32".into(), digest, parameter: None }],
+        operands_after: Vec::new(),
         kernels: vec!["burn_cubecl::kernel".into()],
         draws: Vec::new(),
         error: None,

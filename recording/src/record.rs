@@ -83,6 +83,9 @@ pub struct Operation {
     pub inputs: Vec<Tensor>,
     /// The results.
     pub outputs: Vec<Output>,
+    /// Of a custom operation, what its [operands](Self::inputs) held after it, by operand: its kernels may write where they
+    /// should read. `None` where the operand is no more or the digest is unknown; empty for other operations.
+    pub operands_after: Vec<Option<Digest>>,
     /// The kernels that it launched, in order, by their paths in Rust: those that compute, not those of the digest.
     pub kernels: Vec<String>,
     /// The random numbers that it drew, where they came from a seed.
@@ -120,6 +123,8 @@ pub struct Place {
     pub batch: Option<u64>,
     /// The labels in force, outermost first.
     pub labels: Vec<String>,
+    /// Where in the program's source the innermost label, `step` or `epoch` in force begins: `src/main.rs:57`.
+    pub source: Option<String>,
     /// What kind of work.
     pub phase: Phase,
 }
@@ -206,7 +211,7 @@ pub struct StateTensor {
 #[serde(transparent)]
 pub struct Digest(pub [u32; 4]);
 
-/// `step 3, epoch 0, batch 3, backward, block 3 > attention`.
+/// `step 3, epoch 0, batch 3, backward, block 3 > attention, at src/main.rs:57`.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let numbers = [("step", self.step), ("epoch", self.epoch), ("batch", self.batch)];
@@ -218,7 +223,10 @@ impl fmt::Display for Place {
             Phase::Backward => "backward",
             Phase::Update => "update",
         })?;
-        if self.labels.is_empty() { Ok(()) } else { write!(f, ", {}", self.labels.join(" > ")) }
+        if !self.labels.is_empty() {
+            write!(f, ", {}", self.labels.join(" > "))?;
+        }
+        self.source.iter().try_for_each(|source| write!(f, ", at {source}"))
     }
 }
 

@@ -1,22 +1,15 @@
 //! What a program says about the place where it is.
 
 use burn_ir::TensorId;
+use core::panic::Location;
 
 /// What a program says.
 #[derive(Clone, Debug)]
 pub(super) enum Mark {
-    /// The name of what follows.
-    Label(String),
-    /// The innermost label ends.
-    LabelEnds,
-    /// A step begins.
-    Step(u64),
-    /// The step ends.
-    StepEnds,
-    /// An epoch begins.
-    Epoch(u64),
-    /// The epoch ends.
-    EpochEnds,
+    /// A part of the program begins.
+    Begins(Part, &'static Location<'static>),
+    /// The innermost part of this kind ends.
+    Ends(PartKind),
     /// A step begins, on a batch of a loader.
     Batch { epoch: u64, batch: u64 },
     /// A loader's pass ends, and the step on its last batch.
@@ -25,6 +18,32 @@ pub(super) enum Mark {
     Parameters(Vec<Named>),
     /// The process ends.
     ProcessEnds,
+}
+
+/// A part of a program that it names or numbers.
+#[derive(Clone, Debug)]
+pub(super) enum Part {
+    Label(String),
+    Step(u64),
+    Epoch(u64),
+}
+
+/// What a [`Part`] is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum PartKind {
+    Label,
+    Step,
+    Epoch,
+}
+
+impl Part {
+    pub(super) fn kind(&self) -> PartKind {
+        match self {
+            Self::Label(_) => PartKind::Label,
+            Self::Step(_) => PartKind::Step,
+            Self::Epoch(_) => PartKind::Epoch,
+        }
+    }
 }
 
 /// A parameter or buffer of a module.

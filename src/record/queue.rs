@@ -1,6 +1,7 @@
 //! The operations of one thread on a device.
 
 use super::count;
+use super::mark::PartKind;
 use burn_deterministic_recording::{Phase, Place, Record, Thread};
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -10,6 +11,8 @@ pub(super) struct Queue {
     pub(super) number: u32,
     operations: Arc<AtomicU64>,
     pub(super) place: Place,
+    /// The parts of the program in force, and where each begins.
+    parts: Vec<(PartKind, String)>,
     /// What the present step began with.
     pub(super) step: Option<Begun>,
     /// Whether the program has ever said where a step begins.
@@ -45,6 +48,7 @@ impl Queue {
             number,
             operations,
             place: Place::default(),
+            parts: Vec::new(),
             step: None,
             says_steps: false,
             last_step: None,
@@ -56,6 +60,24 @@ impl Queue {
             before_batch: 0,
         };
         (queue, Record::Thread(Thread { number }))
+    }
+
+    /// A part of the program begins at `source`.
+    pub(super) fn part_begins(&mut self, kind: PartKind, source: String) {
+        self.parts.push((kind, source));
+        self.set_source();
+    }
+
+    /// The innermost part of this kind ends.
+    pub(super) fn part_ends(&mut self, kind: PartKind) {
+        if let Some(innermost) = self.parts.iter().rposition(|&(part, _)| part == kind) {
+            self.parts.remove(innermost);
+        }
+        self.set_source();
+    }
+
+    fn set_source(&mut self) {
+        self.place.source = self.parts.last().map(|(_, source)| source.clone());
     }
 
     /// The next operation's number.

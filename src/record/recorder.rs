@@ -264,6 +264,9 @@ impl Run {
             }
             let in_full = recorder.each_operation();
             recorder.receive(operation.inputs(), handles, in_full, &mut received);
+            if in_full && catalogue::is_custom(operation) {
+                recorder.digests.launch();
+            }
             in_full
         });
         context::with(|context| context.kernels = in_full.then(Vec::new));
@@ -399,8 +402,11 @@ impl Recorder {
             self.live.remove(&input.id);
         }
         if in_full {
+            let is_custom = catalogue::is_custom(operation);
+            // Behind those of the results.
+            digests.extend(operation.inputs().filter(|_| is_custom).map(|input| self.digest(input, handles)));
             let record = Operation {
-                is_custom: catalogue::is_custom(operation),
+                is_custom,
                 inputs,
                 outputs,
                 kernels: ran.kernels.iter().map(|&kernel| kernel.to_owned()).collect(),
@@ -490,6 +496,7 @@ impl Recorder {
             parameters: String::new(),
             inputs: Vec::new(),
             outputs: Vec::new(),
+            operands_after: Vec::new(),
             kernels: Vec::new(),
             draws: Vec::new(),
             error: None,

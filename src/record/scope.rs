@@ -1,7 +1,7 @@
 //! What a program says about the place where it is.
 
 use super::issue::issue;
-use super::mark::{Mark, Named};
+use super::mark::{Mark, Named, Part, PartKind};
 use super::writer::is_recording;
 use burn_core::module::{Module, ModuleVisitor, Param, ParameterValue};
 use burn_core::tensor::{Bool, Int, Tensor};
@@ -10,31 +10,36 @@ use burn_dispatch::{BackendTensor, DispatchTensorKind};
 use burn_fusion::FusionTensor;
 use burn_ir::TensorId;
 use core::marker::PhantomData;
+use core::panic::Location;
 
 /// A part of a program: a labelled one, a step or an epoch. It ends when this is dropped.
 #[must_use = "what it says holds until it is dropped; `let _ = ..` drops it at once"]
 #[derive(Debug)]
 pub struct Scope {
-    ends: Option<Mark>,
+    ends: Option<PartKind>,
     /// Of one thread.
     _thread: PhantomData<*const ()>,
 }
 
 impl Scope {
-    fn new(begins: impl FnOnce() -> Mark, ends: Mark) -> Self {
-        let recording = is_recording();
-        if recording {
-            issue(&begins());
-        }
-        Self { ends: recording.then_some(ends), _thread: PhantomData }
+    #[track_caller]
+    fn new(part: impl FnOnce() -> Part) -> Self {
+        let source = Location::caller();
+        let ends = is_recording().then(|| {
+            let part = part();
+            let kind = part.kind();
+            issue(&Mark::Begins(part, source));
+            kind
+        });
+        Self { ends, _thread: PhantomData }
     }
 }
 
 impl Drop for Scope {
     fn drop(&mut self) {
         // A panic that unwinds may come from the device, whose queue this would run.
-        if let Some(mark) = self.ends.take().filter(|_| !std::thread::panicking()) {
-            issue(&mark);
+        if let Some(kind) = self.ends.take().filter(|_| !std::thread::panicking()) {
+            issue(&Mark::Ends(kind));
         }
     }
 }
@@ -48,8 +53,9 @@ impl Drop for Scope {
 /// ```
 ///
 /// Where nothing is recorded it does nothing.
+#[track_caller]
 pub fn label(name: impl Into<String>) -> Scope {
-    Scope::new(|| Mark::Label(name.into()), Mark::LabelEnds)
+    Scope::new(|| Part::Label(name.into()))
 }
 
 /// Says that a step of a training begins, in a recording; it ends when the result is dropped, and the tensors that then
@@ -67,16 +73,18 @@ pub fn label(name: impl Into<String>) -> Scope {
 /// `step` within it names it and those after it. Without either, each backward pass is of a step, which ends at the first
 /// operation that is not element-wise after its update, or when the next backward pass begins: an optimizer whose updates
 /// contain matrix products (Muon) needs `step`. Where nothing is recorded it does nothing.
+#[track_caller]
 pub fn step(number: u64) -> Scope {
-    Scope::new(|| Mark::Step(number), Mark::StepEnds)
+    Scope::new(|| Part::Step(number))
 }
 
 /// Says that an epoch begins, in a recording; it ends when the result is dropped.
 ///
 /// A loop over the batches of this crate's [`DataLoader`](crate::data::DataLoader) needs none. Where nothing is recorded it does
 /// nothing.
+#[track_caller]
 pub fn epoch(number: u64) -> Scope {
-    Scope::new(|| Mark::Epoch(number), Mark::EpochEnds)
+    Scope::new(|| Part::Epoch(number))
 }
 
 /// The steps of a loop over the batches of a loader.

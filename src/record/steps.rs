@@ -5,7 +5,7 @@
 //! the first element-wise operation after a backward pass that consumes a tensor from before the step. Where none does, the step
 //! ends when the next backward pass begins.
 
-use super::mark::{Mark, Named};
+use super::mark::{Mark, Named, Part, PartKind};
 use super::queue::{Begun, Queue};
 use super::recorder::{Handles, Live, Recorder, Role, extents, is_of_update};
 use burn_backend::StreamId;
@@ -53,23 +53,14 @@ impl Recorder {
     pub(super) fn mark(&mut self, mark: &Mark, handles: &Handles) {
         let step = self.queue().step;
         match mark {
-            Mark::Label(label) => self.queue().place.labels.push(label.clone()),
-            Mark::LabelEnds => {
-                self.queue().place.labels.pop();
+            Mark::Begins(part, source) => {
+                self.begins(part, handles);
+                self.queue().part_begins(part.kind(), format!("{}:{}", source.file(), source.line()));
             }
-            Mark::Step(number) => {
-                self.first_state(handles);
-                let queue = self.queue();
-                queue.place.step = Some(*number);
-                queue.place.phase = Phase::Forward;
-                // A batch's step ends with the batch, and the next batch is the next step.
-                queue.step = step.or(Some(Begun::Step));
-                queue.next_batch = number + 1;
+            Mark::Ends(kind) => {
+                self.ends(*kind, handles);
+                self.queue().part_ends(*kind);
             }
-            Mark::StepEnds if step == Some(Begun::Step) => self.step_ends(handles),
-            Mark::StepEnds => {}
-            Mark::Epoch(epoch) => self.queue().place.epoch = Some(*epoch),
-            Mark::EpochEnds => self.queue().place.epoch = None,
             Mark::Batch { epoch, batch } => {
                 match step {
                     Some(Begun::Batch) => self.step_ends(handles),
@@ -115,6 +106,33 @@ impl Recorder {
                 }
             }
             Mark::ProcessEnds => {}
+        }
+    }
+
+    fn begins(&mut self, part: &Part, handles: &Handles) {
+        match part {
+            Part::Label(label) => self.queue().place.labels.push(label.clone()),
+            Part::Step(number) => {
+                self.first_state(handles);
+                let queue = self.queue();
+                queue.place.step = Some(*number);
+                queue.place.phase = Phase::Forward;
+                // A batch's step ends with the batch, and the next batch is the next step.
+                queue.step = queue.step.or(Some(Begun::Step));
+                queue.next_batch = number + 1;
+            }
+            Part::Epoch(epoch) => self.queue().place.epoch = Some(*epoch),
+        }
+    }
+
+    fn ends(&mut self, kind: PartKind, handles: &Handles) {
+        match kind {
+            PartKind::Label => {
+                self.queue().place.labels.pop();
+            }
+            PartKind::Step if self.queue().step == Some(Begun::Step) => self.step_ends(handles),
+            PartKind::Step => {}
+            PartKind::Epoch => self.queue().place.epoch = None,
         }
     }
 
@@ -164,6 +182,8 @@ impl Recorder {
             });
         }
         self.record(Record::State(State { thread, operations, place, tensors }), None, digests);
+        // What waits is in use, and the next update would copy it before it writes.
+        self.digests.launch();
         self.send_step();
     }
 }

@@ -16,7 +16,16 @@ use std::thread;
 /// Digests to be read.
 pub(super) struct Pending {
     pub(super) client: Option<Client>,
-    pub(super) launched: Vec<Partials>,
+    pub(super) launched: Vec<Launched>,
+    /// How many.
+    pub(super) digests: usize,
+}
+
+/// A launch.
+pub(super) struct Launched {
+    pub(super) partials: Partials,
+    /// The number of each tensor's digest.
+    pub(super) numbers: Vec<usize>,
 }
 
 /// A record, and where in it which of the digests belong.
@@ -24,7 +33,7 @@ pub(super) struct Incomplete {
     pub(super) record: Record,
     /// Whose parameters belong in it.
     pub(super) operation: Option<OperationIr>,
-    /// By output or tensor of the record.
+    /// By output, and then operand, or by tensor of the record.
     pub(super) digests: Vec<Option<usize>>,
 }
 
@@ -147,30 +156,35 @@ pub(super) fn say(what: &str) {
 
 impl Pending {
     fn wait(self) -> Vec<Option<[u32; 4]>> {
-        let Some(client) = self.client else { return Vec::new() };
-        let of = |partials: &Partials, bytes: &[u8]| partials.digests(bytes).into_iter().map(Some).collect::<Vec<_>>();
-        match client.read(self.launched.iter().map(Partials::handle).collect()) {
-            Ok(bytes) => self.launched.iter().zip(&bytes).flat_map(|(partials, bytes)| of(partials, bytes)).collect(),
+        let mut digests = vec![None; self.digests];
+        let Some(client) = self.client else { return digests };
+        let mut fill = |launched: &Launched, bytes: &[u8]| {
+            let read = launched.partials.digests(bytes);
+            launched.numbers.iter().zip(read).for_each(|(&number, digest)| digests[number] = Some(digest));
+        };
+        match client.read(self.launched.iter().map(|launched| launched.partials.handle()).collect()) {
+            Ok(bytes) => self.launched.iter().zip(&bytes).for_each(|(launched, bytes)| fill(launched, bytes)),
             // One tensor that was never written fails them all. The program learns of it at its next read, and the record
             // stays without its digest.
-            Err(_) => { self.launched.iter() }
-                .flat_map(|partials| match client.read_one(partials.handle()) {
-                    Ok(bytes) => of(partials, &bytes),
-                    Err(_) => vec![None; partials.tensors()],
-                })
-                .collect(),
+            Err(_) => { self.launched.iter() }.for_each(|launched| {
+                if let Ok(bytes) = client.read_one(launched.partials.handle()) {
+                    fill(launched, &bytes);
+                }
+            }),
         }
+        digests
     }
 }
 
 impl Incomplete {
     fn complete(self, read: &[Option<[u32; 4]>]) -> Record {
         let mut record = self.record;
-        let digests = self.digests.iter().map(|number| read.get((*number)?).copied().flatten().map(Digest));
+        let mut digests = self.digests.iter().map(|number| read.get((*number)?).copied().flatten().map(Digest));
         match &mut record {
             Record::Operation(operation) => {
                 operation.parameters = self.operation.as_ref().map(parameters::of).unwrap_or_default();
-                operation.outputs.iter_mut().zip(digests).for_each(|(output, digest)| output.digest = digest);
+                operation.outputs.iter_mut().zip(&mut digests).for_each(|(output, digest)| output.digest = digest);
+                operation.operands_after = digests.collect();
             }
             Record::State(state) => {
                 state.tensors.iter_mut().zip(digests).for_each(|(tensor, digest)| tensor.digest = digest);

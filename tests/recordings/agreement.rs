@@ -98,6 +98,11 @@ fn an_operation_has_its_place() {
     let products = || operations.iter().filter(|operation| operation.name == "float_matmul");
     let labels: Vec<_> = products().map(|product| product.place.labels.join(" > ")).collect();
     assert_eq!(labels[..3], ["encoder", "decoder", ""], "two layers forward, then backward");
+    // Forward in a label's part of the program, backward in the step's.
+    let sources: Vec<_> = products().filter_map(|product| product.place.source.as_deref()).collect();
+    assert!(sources.len() == products().count() && sources.iter().all(|source| source.contains("programs.rs:")));
+    let [encoder, decoder, backward] = sources[..3] else { panic!("{sources:?}") };
+    assert!(encoder != decoder && ![encoder, decoder].contains(&backward), "{sources:?}");
     let phases: BTreeSet<_> = products().map(|product| product.place.phase as u8).collect();
     assert_eq!(phases, [Phase::Forward as u8, Phase::Backward as u8].into());
     let weights: Vec<_> = products().filter_map(|product| product.inputs.get(1)?.parameter.as_deref()).collect();

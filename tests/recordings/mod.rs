@@ -3,6 +3,7 @@
 mod agreement;
 pub mod failures;
 mod faults;
+pub mod overwrite;
 pub mod programs;
 pub mod unmarked;
 

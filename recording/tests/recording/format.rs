@@ -158,10 +158,10 @@ fn text() -> impl Strategy<Value = String> {
 
 prop_compose! {
     fn place()(step: Option<u64>, epoch: Option<u64>, batch: Option<u64>, labels in prop::collection::vec(text(), 0..3),
-        phase in 0..3_usize) -> burn_deterministic_recording::Place
+        source in prop::option::of(text()), phase in 0..3_usize) -> burn_deterministic_recording::Place
     {
         use burn_deterministic_recording::{Phase, Place};
-        Place { step, epoch, batch, labels, phase: [Phase::Forward, Phase::Backward, Phase::Update][phase] }
+        Place { step, epoch, batch, labels, source, phase: [Phase::Forward, Phase::Backward, Phase::Update][phase] }
     }
 }
 
@@ -178,7 +178,8 @@ prop_compose! {
         let draws = draw.map(|(key, stream)| Draw { key, stream }).into_iter().collect();
         Record::Operation(Operation {
             thread, number, place, name, is_custom: false,
-            parameters, inputs: vec![input], outputs: vec![output], kernels: vec![path],
+            parameters, inputs: vec![input], outputs: vec![output], operands_after: vec![digest.map(Digest)],
+            kernels: vec![path],
             draws, error,
         })
     }

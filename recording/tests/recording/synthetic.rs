@@ -32,7 +32,7 @@ pub fn header(level: Level) -> Header {
 /// The place of an operation of `step`.
 pub fn place(step: Option<u64>, phase: Phase, label: &str) -> Place {
     let labels = if label.is_empty() { Vec::new() } else { label.split('/').map(str::to_owned).collect() };
-    Place { step, epoch: step.map(|_| 0), batch: step, labels, phase }
+    Place { step, epoch: step.map(|_| 0), batch: step, labels, source: None, phase }
 }
 
 /// An operand that is a result of thread 0.
@@ -54,6 +54,7 @@ pub fn operation(number: u64, place: Place, name: &str, inputs: Vec<Tensor>, val
         parameters: String::new(),
         inputs,
         outputs: vec![output],
+        operands_after: Vec::new(),
         kernels,
         draws: Vec::new(),
         error: None,
