@@ -224,6 +224,8 @@ pub struct StateDifference {
     pub thread: u32,
     /// The step.
     pub place: Place,
+    /// The step in the second recording, where it has another number.
+    pub other_place: Option<Place>,
     /// How many operations the thread had issued in each run.
     pub operations: [u64; 2],
     /// How many tensors were compared.

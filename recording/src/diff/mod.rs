@@ -78,10 +78,13 @@ fn comparison(paths: [PathBuf; 2], renamed: &Renamed, mut pass: Pass) -> Result<
         }
         first => match &pass.state {
             Some(state) => {
-                let cause = match state.operations {
+                let cause = match (state.operations, &state.other_place) {
                     _ if pass.resumed_differs => Cause::Resumed { named: true },
-                    [one, other] if one != other => {
+                    ([one, other], _) if one != other => {
                         Cause::Program(format!("{one} operations in the first, {other} in the second"))
+                    }
+                    (_, Some(other)) => {
+                        Cause::Program(format!("a step is {} in the first, {other} in the second", state.place))
                     }
                     _ if pass.overwritten => Cause::Overwritten,
                     _ => Cause::NotRecorded,

@@ -381,8 +381,8 @@ impl Pass {
             None => true,
         });
         let tensors = Tensors { pairs, only: [first, second.into_values().collect()] };
-        let is_other = operations[0] != operations[1] || one.place.step != other.place.step;
-        self.compare_tensors(one.thread, &one.place, operations, tensors, is_other);
+        let places = [&one.place, &other.place];
+        self.compare_tensors(one.thread, places, operations, tensors);
     }
 
     /// Compares what a run was resumed with.
@@ -393,13 +393,15 @@ impl Pass {
         only[1 - meeting.side].extend(&meeting.missing);
         // Both as the run counts them that was not interrupted.
         let operations = [meeting.begin[1 - meeting.side]; 2];
-        self.compare_tensors(thread, after, operations, Tensors { pairs, only }, false);
+        self.compare_tensors(thread, [after; 2], operations, Tensors { pairs, only });
         self.resumed_differs = self.state.is_some();
     }
 
-    /// Compares the tensors of two states. `is_other` where the states differ besides.
-    fn compare_tensors(&mut self, thread: u32, place: &Place, operations: [u64; 2], tensors: Tensors, is_other: bool) {
+    /// Compares the tensors of two states.
+    fn compare_tensors(&mut self, thread: u32, places: [&Place; 2], operations: [u64; 2], tensors: Tensors) {
         let Tensors { pairs, only } = tensors;
+        let [place, other_place] = places;
+        let other_place = (place.step != other_place.step).then(|| other_place.clone());
         let step = place.step;
         self.compared.states += 1;
         self.compared.steps += u64::from(step.is_some());
@@ -445,10 +447,10 @@ impl Pass {
         let counts = self.spread.steps.entry(step).or_default();
         counts.tensors += tensors;
         counts.tensors_differing += differing;
-        if self.state.is_none() && (differing > 0 || is_other) {
+        if self.state.is_none() && (differing > 0 || operations[0] != operations[1] || other_place.is_some()) {
             names.truncate(KEPT_TENSORS);
             let place = place.clone();
-            self.state = Some(StateDifference { thread, place, operations, tensors, differing, names });
+            self.state = Some(StateDifference { thread, place, other_place, operations, tensors, differing, names });
         }
     }
 

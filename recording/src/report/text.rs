@@ -180,7 +180,7 @@ fn affected(f: &mut Formatter<'_>, name: &str, operations: &[Affected]) -> fmt::
 }
 
 fn write_state(f: &mut Formatter<'_>, state: &StateDifference) -> fmt::Result {
-    let StateDifference { thread, place, operations: [one, other], tensors, differing, names } = state;
+    let StateDifference { thread, place, operations: [one, other], tensors, differing, names, .. } = state;
     writeln!(f, "\nfirst state that differs")?;
     line(f, "after", &format!("{place}, of thread {thread}"))?;
     let names = if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) };

@@ -201,6 +201,28 @@ impl Synthetic {
         change(found.expect("the operation is recorded"));
     }
 
+    /// The places of all operations and states.
+    pub fn places(&mut self) -> impl Iterator<Item = &mut Place> {
+        self.records.iter_mut().filter_map(|record| match record {
+            Record::Operation(Operation { place, .. }) | Record::State(State { place, .. }) => Some(place),
+            _ => None,
+        })
+    }
+
+    /// Numbers the steps, and the batches, from `first` on instead of 0.
+    pub fn count_from(&mut self, first: u64) {
+        for place in self.places() {
+            place.step = place.step.map(|step| step + first);
+            place.batch = place.batch.map(|batch| batch + first);
+        }
+    }
+
+    /// The number of the first step.
+    pub fn first_step(&self) -> u64 {
+        let mut places = self.clone();
+        places.places().find_map(|place| place.step).expect("a step")
+    }
+
     /// Gives a result of thread 0 another value, and all that is computed from it.
     pub fn corrupt(&mut self, number: u64) {
         let mut changed = vec![Origin { operation: number, output: 0 }];
