@@ -1,7 +1,7 @@
 //! A run that was resumed from a checkpoint, and one that was not interrupted.
 
 use crate::synthetic::{
-    SETUP, STEP, Synthetic, cause, compared, digest, in_turn, operand, operation, place, shard, training,
+    SETUP, STEP, Synthetic, cause, compared, digest, in_turn, of, operand, operation, place, shard, training,
 };
 use burn_deterministic_recording::diff::{Cause, Comparison, Outcome, Owner, Resumed};
 use burn_deterministic_recording::report::html;
@@ -186,13 +186,14 @@ fn a_running_mean_that_was_saved_late_is_named() {
     each(&whole, &late, |comparison, side, _| {
         assert_eq!(cause(comparison).0, &Cause::Resumed { named: true }, "{comparison}");
         assert_eq!(names(comparison), (Some(RESUMED - 1), vec![MEAN]));
-        assert_eq!(comparison.spread.parameters[MEAN], Some(Some(RESUMED - 1)));
+        assert_eq!(comparison.spread.parameters[MEAN], Some(of(RESUMED - 1)));
         let (own, other) = (which(side), which(1 - side));
         let text = comparison.to_string();
         let verdict = format!("DIFFERENT: the runs part where the {own} was resumed, before step 3\n");
         assert!(text.contains(&verdict), "{text}");
         let text = flat(comparison);
-        let why = format!("What the {own} run resumed with is not what the {other} had after step 2: {MEAN}.");
+        let why =
+            format!("What the {own} run resumed with is not what the {other} had after step 2 (epoch 0): {MEAN}.");
         assert!(text.contains(&why), "{text}");
         assert!(text.contains("`burn_deterministic::checkpoint::Checkpoint`"), "{text}");
     });

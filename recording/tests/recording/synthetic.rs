@@ -1,6 +1,6 @@
 //! Recordings of no program: a training of two layers, whose operations are made up.
 
-use burn_deterministic_recording::diff::{Cause, Comparison, compare};
+use burn_deterministic_recording::diff::{Cause, Comparison, Step, compare};
 use burn_deterministic_recording::{
     Digest, Draw, Environment, Header, Level, Operation, Origin, Output, Phase, Place, Record, State, StateTensor,
     Tensor, Thread, Writer,
@@ -58,6 +58,11 @@ pub fn operation(number: u64, place: Place, name: &str, inputs: Vec<Tensor>, val
         draws: Vec::new(),
         error: None,
     }
+}
+
+/// A step of epoch 0.
+pub fn of(step: u64) -> Step {
+    Step { epoch: Some(0), number: Some(step) }
 }
 
 /// What a program that issued these numbers of operations writes last.
