@@ -4,6 +4,7 @@ use super::grid::Picture;
 use crate::environment::{Environment, EnvironmentDifference};
 use crate::reader::Ending;
 use crate::record::{Digest, Header, Operation, Place, Tensor};
+use core::fmt;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -124,6 +125,8 @@ pub struct Length {
     pub operations: [u64; 2],
     /// How many states it recorded.
     pub states: [u64; 2],
+    /// The first operation that the program recorded alone.
+    pub next: Option<Affected>,
 }
 
 /// The first difference in the order of execution.
@@ -133,6 +136,11 @@ pub struct Difference {
     pub cause: Cause,
     /// The operation in both recordings; `None` for a difference of states that no recorded operation explains.
     pub operation: Option<OperationPair>,
+    /// Custom operations that may have written into an operand after it was made, or into the tensor of the state: the last ones
+    /// between. What a custom operation writes besides its results is not recorded.
+    pub suspects: Vec<Affected>,
+    /// The parameter that an upload without a name replaces, as far as the states around it tell.
+    pub replaced: Option<String>,
 }
 
 /// Why a result differs.
@@ -217,6 +225,15 @@ pub struct Operand {
     pub producer: Option<Box<(Operation, Vec<Operand>)>>,
 }
 
+/// A step. Programs number them through, or anew in each epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Step {
+    /// Its epoch.
+    pub epoch: Option<u64>,
+    /// Its number; `None` between steps.
+    pub number: Option<u64>,
+}
+
 /// The first state that differs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StateDifference {
@@ -224,6 +241,10 @@ pub struct StateDifference {
     pub thread: u32,
     /// The step.
     pub place: Place,
+    /// The step in the second recording, where it has another number.
+    pub other_place: Option<Place>,
+    /// The least and the greatest number of a step that was compared, up to this one.
+    pub steps: [u64; 2],
     /// How many operations the thread had issued in each run.
     pub operations: [u64; 2],
     /// How many tensors were compared.
@@ -238,15 +259,15 @@ pub struct StateDifference {
 #[derive(Clone, Debug, Default)]
 pub struct Spread {
     /// By step.
-    pub steps: BTreeMap<Option<u64>, StepSpread>,
+    pub steps: BTreeMap<Step, StepSpread>,
     /// The first operations whose result differs because an operand does.
     pub first: Vec<Affected>,
     /// Operations whose operands agree and whose results differ, or which differ otherwise, after the first difference.
     pub others: Vec<Affected>,
     /// How many those are.
     pub others_count: u64,
-    /// Parameters by path: the first step after which each differs, if it does (outer), and if a step is known (inner).
-    pub parameters: BTreeMap<String, Option<Option<u64>>>,
+    /// Parameters by path: the first step after which each differs, if it does.
+    pub parameters: BTreeMap<String, Option<Step>>,
     /// Operations that are in one recording alone, because the programs differ or one ended before.
     pub only: [u64; 2],
     /// Tensors without a name that are part of a state in one recording alone.
@@ -267,7 +288,7 @@ pub struct StepSpread {
 }
 
 /// An operation that differs.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Affected {
     /// Its thread.
     pub thread: u32,
@@ -299,6 +320,24 @@ impl Comparison {
             Outcome::Differ(difference) => Some(difference),
             _ => None,
         }
+    }
+}
+
+impl Step {
+    /// That of a place.
+    pub fn of(place: &Place) -> Self {
+        Self { epoch: place.epoch, number: place.step }
+    }
+}
+
+/// `step 3 (epoch 1)`.
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.number {
+            Some(number) => write!(f, "step {number}")?,
+            None => f.write_str("no step")?,
+        }
+        self.epoch.map_or(Ok(()), |epoch| write!(f, " (epoch {epoch})"))
     }
 }
 

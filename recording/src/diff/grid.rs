@@ -1,10 +1,12 @@
 //! Counts by step and row, on a grid of a bounded size.
 
+use super::comparison::Step;
+
 /// Counts by step and row. With more steps or rows than the grid has, neighbours share a column or a row.
 #[derive(Clone, Debug)]
 pub struct Picture {
     /// The first step of each column.
-    pub steps: Vec<Option<u64>>,
+    pub steps: Vec<Step>,
     /// The name of each row, where rows have names and none share one.
     pub rows: Vec<String>,
     /// By column, then by row; columns may end early.
@@ -32,7 +34,7 @@ pub struct Cell {
 pub(super) struct Grid {
     limits: [usize; 2],
     scales: [usize; 2],
-    steps: Vec<Option<u64>>,
+    steps: Vec<Step>,
     cells: Vec<Vec<Cell>>,
     /// In steps and rows.
     first: Option<(usize, usize)>,
@@ -63,7 +65,7 @@ impl Grid {
     }
 
     /// Adds to a cell: `column` counts the steps, in the order in which they begin.
-    pub(super) fn add(&mut self, column: usize, step: Option<u64>, row: usize, cell: Cell) {
+    pub(super) fn add(&mut self, column: usize, step: Step, row: usize, cell: Cell) {
         while column / self.scales[0] >= self.limits[0] {
             self.scales[0] *= 2;
             self.cells = merged(&self.cells, |one, other| {
@@ -126,16 +128,17 @@ mod tests {
 
     #[test]
     fn neighbours_share_cells_when_the_grid_is_full() {
+        let of = |number| Step { epoch: None, number: Some(number) };
         let mut grid = Grid::new(4, 2);
         for step in 0..10 {
             for row in 0..5 {
-                grid.add(step, Some(100 + step as u64), row, if row == 3 { Cell::DIFFERING } else { Cell::SAME });
+                grid.add(step, of(100 + step as u64), row, if row == 3 { Cell::DIFFERING } else { Cell::SAME });
             }
         }
         grid.mark(9, 3);
         let picture = grid.picture(vec!["a".into()]);
         assert_eq!((picture.steps_of_column, picture.items_of_row), (4, 4));
-        assert_eq!(picture.steps, [Some(100), Some(104), Some(108)]);
+        assert_eq!(picture.steps, [100, 104, 108].map(of));
         assert_eq!(picture.first, Some((2, 0)));
         assert!(picture.rows.is_empty(), "rows share names");
         let cell = |same, differing| Cell { same, differing, only: [0; 2] };

@@ -6,6 +6,7 @@
 //! more for each result while the threads of both are matched, what waits for its counterpart, and, where one run was resumed, a
 //! few states.
 
+mod around;
 mod cause;
 mod comparison;
 mod contrast;
@@ -13,13 +14,14 @@ mod grid;
 mod marks;
 mod meeting;
 mod pass;
+mod pictures;
 mod resume;
 mod source;
 mod threads;
 
 pub use comparison::{
     Affected, Cause, Compared, Comparison, Difference, Length, Operand, OperationPair, Outcome, Owner, Resumed, Side,
-    Spread, StateDifference, StepSpread,
+    Spread, StateDifference, Step, StepSpread,
 };
 pub use grid::{Cell, Picture};
 
@@ -62,6 +64,7 @@ pub fn compare(first: &Path, second: &Path) -> Result<Comparison, Error> {
 }
 
 fn comparison(paths: [PathBuf; 2], renamed: &Renamed, mut pass: Pass) -> Result<Comparison, Error> {
+    let first = pass.first.take();
     let environments = environments(&pass.sources);
     let environment = differences(&pass.sources, &environments);
     let circumstances = Circumstances {
@@ -69,25 +72,54 @@ fn comparison(paths: [PathBuf; 2], renamed: &Renamed, mut pass: Pass) -> Result<
         environment: environment.iter().any(|difference| difference.name != "seed"),
         same_uploads: pass.sources[0].counts.uploads == pass.sources[1].counts.uploads,
     };
-    let outcome = match pass.first.take() {
+    let open_first = || {
+        let resume = pass.resume.clone().filter(|resume| resume.side == 0).map(|resume| (resume, 0));
+        Source::open(&paths[0], &Renamed::new(), resume)
+    };
+    let outcome = match first {
         // A state that differs before says that something happened which is not recorded.
         Some(first) if !first.after_state => {
             let cause = cause(&first, &circumstances);
+            let one = &first.operations[0];
+            let made = one.inputs.iter().filter_map(|input| Some(input.origin?.operation)).min();
+            let may_be_written = match cause {
+                Cause::Kernel(_) | Cause::KernelChoice | Cause::Environment if !one.is_custom => made,
+                _ => None,
+            };
+            let suspects = match may_be_written {
+                Some(made) => around::custom_operations(open_first()?, one.thread, made + 1..one.number)?,
+                None => Vec::new(),
+            };
+            let is_named = one.outputs.first().is_some_and(|output| output.parameter.is_some());
+            let replaced = match cause {
+                Cause::Data { .. } if !is_named => around::replaced(open_first()?, one)?,
+                _ => None,
+            };
             let operation = Some(pair(&paths, renamed, first, &pass)?);
-            Outcome::Differ(Box::new(Difference { cause, operation }))
+            Outcome::Differ(Box::new(Difference { cause, operation, suspects, replaced }))
         }
         first => match &pass.state {
             Some(state) => {
-                let cause = match state.operations {
+                let cause = match (state.operations, &state.other_place) {
                     _ if pass.resumed_differs => Cause::Resumed { named: true },
-                    [one, other] if one != other => {
+                    ([one, other], _) if one != other => {
                         Cause::Program(format!("{one} operations in the first, {other} in the second"))
                     }
-                    _ if pass.overwritten => Cause::Overwritten,
+                    (_, Some(other)) => {
+                        Cause::Program(format!("a step is {} in the first, {other} in the second", state.place))
+                    }
+                    _ if pass.overwritten.is_some() => Cause::Overwritten,
                     _ => Cause::NotRecorded,
                 };
                 let operation = first.map(|first| pair(&paths, renamed, first, &pass)).transpose()?;
-                Outcome::Differ(Box::new(Difference { cause, operation }))
+                let suspects = match (pass.overwritten, &cause) {
+                    (Some(origin), Cause::Overwritten) => {
+                        let numbers = origin.operation + 1..state.operations[0];
+                        around::custom_operations(open_first()?, state.thread, numbers)?
+                    }
+                    _ => Vec::new(),
+                };
+                Outcome::Differ(Box::new(Difference { cause, operation, suspects, replaced: None }))
             }
             None => unchanged(&pass),
         },
@@ -114,6 +146,7 @@ fn comparison(paths: [PathBuf; 2], renamed: &Renamed, mut pass: Pass) -> Result<
             last_step,
         }
     };
+    let [operations, parameters] = pass.pictures.finish();
     let [first, second] = paths;
     let sides = [side(first, 0), side(second, 1)];
     Ok(Comparison {
@@ -126,8 +159,8 @@ fn comparison(paths: [PathBuf; 2], renamed: &Renamed, mut pass: Pass) -> Result<
         state: pass.state,
         uncompared: pass.uncompared,
         spread: pass.spread,
-        operations: pass.operations.picture(Vec::new()),
-        parameters: pass.parameters.picture(pass.rows),
+        operations,
+        parameters,
     })
 }
 

@@ -3,11 +3,12 @@
 //! Records are read from the side that is behind, and each thread's are paired in their order. What has no counterpart yet
 //! waits.
 
-use super::comparison::{Affected, Compared, Length, Spread, StateDifference};
+use super::comparison::{Affected, Compared, Length, Spread, StateDifference, Step};
 use super::contrast::{Contrast, agree, contrast, described};
-use super::grid::{Cell, Grid};
+use super::grid::Cell;
 use super::marks::Marks;
 use super::meeting::{Meeting, Resume};
+use super::pictures::Pictures;
 use super::source::{Renamed, Source};
 use crate::error::Error;
 use crate::reader::Ending;
@@ -29,26 +30,22 @@ pub(super) struct Pass {
     pub(super) state: Option<StateDifference>,
     /// Whether that is what a run was resumed with.
     pub(super) resumed_differs: bool,
-    /// Whether the first state that differs holds a tensor whose operation gave the same result.
-    pub(super) overwritten: bool,
+    /// The first tensor of the first state that differs whose operation gave the same result.
+    pub(super) overwritten: Option<Origin>,
     pub(super) compared: Compared,
     pub(super) spread: Spread,
     pub(super) length: Option<Length>,
     /// Threads of which nothing is recorded, and which issued other numbers of operations.
     pub(super) uncompared: Vec<Length>,
     pub(super) marks: Marks,
-    pub(super) operations: Grid,
-    pub(super) parameters: Grid,
-    pub(super) rows: Vec<String>,
+    pub(super) pictures: Pictures,
     /// Where one run was resumed.
     pub(super) resume: Option<Rc<Resume>>,
     lanes: BTreeMap<u32, Lane>,
     waiting: [usize; 2],
     ended: [bool; 2],
-    columns: HashMap<Option<u64>, usize>,
-    /// Operations of each step so far.
-    heights: HashMap<Option<u64>, usize>,
-    row_of: HashMap<String, usize>,
+    /// The least and the greatest number of a step so far.
+    steps: Option<[u64; 2]>,
 }
 
 /// The first difference of operations.
@@ -81,6 +78,8 @@ struct Lane {
     operations: [u64; 2],
     /// How many operations each side issued, as far as is known.
     issued: [u64; 2],
+    /// The first operation without a counterpart.
+    alone: Option<Affected>,
 }
 
 enum Item {
@@ -104,22 +103,18 @@ impl Pass {
             first: None,
             state: None,
             resumed_differs: false,
-            overwritten: false,
+            overwritten: None,
             compared: Compared::default(),
             spread: Spread::default(),
             length: None,
             uncompared: Vec::new(),
             marks: Marks::default(),
-            operations: Grid::new(240, 120),
-            parameters: Grid::new(240, 48),
-            rows: Vec::new(),
+            pictures: Pictures::new(),
             resume: resume.clone(),
             lanes: BTreeMap::new(),
             waiting: [0; 2],
             ended: [false; 2],
-            columns: HashMap::new(),
-            heights: HashMap::new(),
-            row_of: HashMap::new(),
+            steps: None,
         };
         for (thread, meeting) in resume.iter().flat_map(|resume| resume.reached()) {
             pass.compare_loaded(thread, meeting);
@@ -255,9 +250,12 @@ impl Pass {
     fn alone(&mut self, side: usize, operation: &Operation) {
         let lane = self.lanes.entry(operation.thread).or_default();
         if lane.parted || self.sources[0].header.level == self.sources[1].header.level {
+            // One that waited for a counterpart comes here after those that did not.
+            if lane.alone.as_ref().is_none_or(|first| operation.number < first.number) {
+                lane.alone = Some(Affected::new(operation));
+            }
             self.spread.only[side] += 1;
-            let (column, row) = self.cell(operation.place.step);
-            self.operations.add(column, operation.place.step, row, Cell::only(side));
+            self.pictures.operation(Step::of(&operation.place), Some(Cell::only(side)));
         }
     }
 
@@ -298,17 +296,15 @@ impl Pass {
         let unknown = !changed && results.contains(&None);
         self.compared.other_kernels += u64::from(!changed && !unknown && one.kernels != other.kernels);
         self.compared.operations += 1;
-        let step = one.place.step;
-        let (column, row) = self.cell(step);
-        if !unknown {
-            self.operations.add(column, step, row, if changed { Cell::DIFFERING } else { Cell::SAME });
-        }
+        let step = Step::of(&one.place);
+        let cell = if changed { Cell::DIFFERING } else { Cell::SAME };
+        let cell = self.pictures.operation(step, Some(cell).filter(|_| !unknown));
         let counts = self.spread.steps.entry(step).or_default();
         counts.compared += 1;
         counts.differing += u64::from(changed);
         for (output, same) in one.outputs.iter().zip(results) {
             if let (Some(path), Some(same)) = (&output.parameter, same) {
-                self.parameter(path.clone(), step, same);
+                self.parameter(path, step, same);
             }
         }
         // An operand that is unknown may be what differs: alone it excuses what comes after a difference.
@@ -323,7 +319,7 @@ impl Pass {
                 self.spread.first.push(Affected::new(one));
             }
         } else if found != Contrast::Same {
-            self.operations.mark(column, row);
+            self.pictures.mark(cell);
             self.difference(operations, found, operands);
         }
     }
@@ -337,7 +333,7 @@ impl Pass {
         let is_older = operands.len() == one.inputs.len()
             && one.inputs.iter().zip(&other.inputs).any(|(a, b)| a.origin.is_none() || b.origin.is_none());
         let is_first_step = |resume: &Rc<Resume>| {
-            resume.threads.get(&thread).is_some_and(|meeting| one.place.step == meeting.step.step)
+            resume.threads.get(&thread).is_some_and(|meeting| Step::of(&one.place) == Step::of(&meeting.step))
         };
         let reads_loaded = is_older && self.resume.as_ref().is_some_and(is_first_step);
         let mut found = First { contrast, operations, operands, after_state, reads_loaded };
@@ -381,8 +377,12 @@ impl Pass {
             None => true,
         });
         let tensors = Tensors { pairs, only: [first, second.into_values().collect()] };
-        let is_other = operations[0] != operations[1] || one.place.step != other.place.step;
-        self.compare_tensors(one.thread, &one.place, operations, tensors, is_other);
+        if let Some(number) = one.place.step {
+            let [least, greatest] = self.steps.unwrap_or([number; 2]);
+            self.steps = Some([least.min(number), greatest.max(number)]);
+        }
+        let places = [&one.place, &other.place];
+        self.compare_tensors(one.thread, places, operations, tensors);
     }
 
     /// Compares what a run was resumed with.
@@ -393,16 +393,18 @@ impl Pass {
         only[1 - meeting.side].extend(&meeting.missing);
         // Both as the run counts them that was not interrupted.
         let operations = [meeting.begin[1 - meeting.side]; 2];
-        self.compare_tensors(thread, after, operations, Tensors { pairs, only }, false);
+        self.compare_tensors(thread, [after; 2], operations, Tensors { pairs, only });
         self.resumed_differs = self.state.is_some();
     }
 
-    /// Compares the tensors of two states. `is_other` where the states differ besides.
-    fn compare_tensors(&mut self, thread: u32, place: &Place, operations: [u64; 2], tensors: Tensors, is_other: bool) {
+    /// Compares the tensors of two states.
+    fn compare_tensors(&mut self, thread: u32, places: [&Place; 2], operations: [u64; 2], tensors: Tensors) {
         let Tensors { pairs, only } = tensors;
-        let step = place.step;
+        let [place, other_place] = places;
+        let other_place = (place.step != other_place.step).then(|| other_place.clone());
+        let step = Step::of(place);
         self.compared.states += 1;
-        self.compared.steps += u64::from(step.is_some());
+        self.compared.steps += u64::from(step.number.is_some());
         let mut names = Vec::new();
         let (mut tensors, mut differing) = (0, 0);
         for &[a, b] in &pairs {
@@ -416,12 +418,11 @@ impl Pass {
             tensors += 1;
             if a.origin == b.origin {
                 if !same && self.state.is_none() && self.marks.same(thread, a.origin) == Some(true) {
-                    self.overwritten = true;
+                    self.overwritten.get_or_insert(a.origin);
                 }
                 self.marks.set(thread, a.origin, same);
             }
-            let name = a.parameter.clone().unwrap_or_default();
-            self.parameter(name, step, same);
+            self.parameter(a.parameter.as_deref().unwrap_or_default(), step, same);
             if !same {
                 differing += 1;
                 names.push(a.parameter.clone().unwrap_or_else(|| described(&a.shape, &a.dtype)));
@@ -445,10 +446,13 @@ impl Pass {
         let counts = self.spread.steps.entry(step).or_default();
         counts.tensors += tensors;
         counts.tensors_differing += differing;
-        if self.state.is_none() && (differing > 0 || is_other) {
+        if self.state.is_none() && (differing > 0 || operations[0] != operations[1] || other_place.is_some()) {
             names.truncate(KEPT_TENSORS);
             let place = place.clone();
-            self.state = Some(StateDifference { thread, place, operations, tensors, differing, names });
+            // What comes before the first step is recorded with step 0.
+            let steps = self.steps.unwrap_or([0; 2]);
+            self.state =
+                Some(StateDifference { thread, place, other_place, steps, operations, tensors, differing, names });
         }
     }
 
@@ -461,36 +465,14 @@ impl Pass {
     }
 
     /// A value of a parameter, or of a tensor without a name.
-    fn parameter(&mut self, name: String, step: Option<u64>, same: bool) {
-        let next = self.rows.len();
-        let row = *self.row_of.entry(name.clone()).or_insert(next);
-        if row == next {
-            self.rows.push(if name.is_empty() { "tensors without a name".to_owned() } else { name.clone() });
-        }
-        let column = self.column(step);
-        self.parameters.add(column, step, row, if same { Cell::SAME } else { Cell::DIFFERING });
-        if !same {
-            self.parameters.mark(column, row);
-        }
+    fn parameter(&mut self, name: &str, step: Step, same: bool) {
+        self.pictures.parameter(name, step, same);
         if !name.is_empty() {
-            let since = self.spread.parameters.entry(name).or_default();
+            let since = self.spread.parameters.entry(name.to_owned()).or_default();
             if !same {
                 since.get_or_insert(step);
             }
         }
-    }
-
-    fn column(&mut self, step: Option<u64>) -> usize {
-        let next = self.columns.len();
-        *self.columns.entry(step).or_insert(next)
-    }
-
-    /// Column and row of the next operation of a step.
-    fn cell(&mut self, step: Option<u64>) -> (usize, usize) {
-        let height = self.heights.entry(step).or_default();
-        let row = *height;
-        *height += 1;
-        (self.column(step), row)
     }
 
     /// Both files are read.
@@ -512,7 +494,7 @@ impl Pass {
         // A side has all that it ever will have, and the other one has more.
         let differ = |[one, other]: [u64; 2]| one < other && exact[0] || other < one && exact[1];
         for (&thread, lane) in &self.lanes {
-            let length = Length { thread, operations: lane.issued, states: lane.states };
+            let length = Length { thread, operations: lane.issued, states: lane.states, next: lane.alone.clone() };
             if lane.states == [0; 2] && lane.operations == [0; 2] {
                 self.uncompared.extend(differ(length.operations).then_some(length));
             } else if self.length.is_none() && (differ(length.operations) || differ(length.states)) {

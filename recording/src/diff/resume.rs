@@ -10,7 +10,9 @@
 
 use super::meeting::{Meeting, Resume};
 use super::source::{Renamed, Source};
+use super::threads;
 use crate::error::Error;
+use crate::reader::Ending;
 use crate::record::{Digest, Origin, Place, Record, State, StateTensor};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -52,64 +54,126 @@ struct Before {
 }
 
 /// Finds out which run was resumed, and where, and threads of the second recording whose numbers are others in the first; `None`
-/// where both begin with the same step.
+/// where both begin with the same steps.
 pub(super) fn resume(paths: &[PathBuf; 2]) -> Result<Option<(Resume, Renamed)>, Error> {
-    let begins = |path| -> Result<Option<(Position, u32)>, Error> {
-        let threads = beginnings(path, false)?;
-        Ok(threads.iter().filter_map(|(&thread, beginning)| Some((beginning.position()?, thread))).min())
-    };
-    let [Some((one, one_thread)), Some((other, other_thread))] = [begins(&paths[0])?, begins(&paths[1])?] else {
+    let begins = |path| -> Result<Option<Position>, Error> { Ok(first(&Beginnings::read(path, false)?.positions())) };
+    let begins = [begins(&paths[0])?, begins(&paths[1])?];
+    if begins.contains(&None) || begins[0] == begins[1] {
         return Ok(None);
-    };
-    if one == other || !one.is_like(&other) {
+    }
+    // Threads begin in any order, so the first that was found may be another one in each run.
+    let threads = [Beginnings::read(&paths[0], true)?, Beginnings::read(&paths[1], true)?];
+    let unpaired = unpaired(paths, &threads)?;
+    let [Some(one), Some(other)] = unpaired.each_ref().map(first) else { return Ok(None) };
+    if !one.is_like(&other) {
         return Ok(None);
     }
     let side = usize::from(one < other);
-    let mut resumed = beginnings(&paths[side], true)?;
-    resumed.retain(|_, beginning| beginning.position().is_some());
     // A single thread that trains may have another number in each run.
     let mut renamed = Renamed::new();
-    if resumed.len() == 1 && one_thread != other_thread {
-        renamed.extend([(one_thread, other_thread), (other_thread, one_thread)]);
+    let [one, other] = unpaired.each_ref().map(|threads| threads.iter().min_by_key(|(_, begin)| **begin));
+    if let (Some((&one, _)), Some((&other, _)), 1) = (one, other, unpaired[side].len())
+        && one != other
+    {
+        renamed.extend([(one, other), (other, one)]);
     }
     let none = Renamed::new();
     let of = |side: usize| if side == 0 { &none } else { &renamed };
-    let resumed = resumed.into_iter().map(|(thread, beginning)| (*of(side).get(&thread).unwrap_or(&thread), beginning));
-    let resumed: BTreeMap<u32, Beginning> = resumed.collect();
+    let resumed = unpaired[side].keys().map(|thread| {
+        let number = *of(side).get(thread).unwrap_or(thread);
+        (number, &threads[side].threads[thread])
+    });
+    let resumed: BTreeMap<u32, &Beginning> = resumed.collect();
     let others = before(&paths[1 - side], of(1 - side), &resumed)?;
     let meeting =
-        |(thread, resumed): (&u32, &Beginning)| Some((*thread, Meeting::new(side, resumed, others.get(thread)?)?));
+        |(thread, resumed): (&u32, &&Beginning)| Some((*thread, Meeting::new(side, resumed, others.get(thread)?)?));
     let threads: BTreeMap<u32, Meeting> = resumed.iter().filter_map(meeting).collect();
     Ok((!threads.is_empty()).then_some((Resume { side, threads }, renamed)))
 }
 
-/// How threads begin: `all`, or as many as it takes to know with which step the recording begins.
-fn beginnings(path: &Path, all: bool) -> Result<BTreeMap<u32, Beginning>, Error> {
-    let mut threads: BTreeMap<u32, Beginning> = BTreeMap::new();
-    let mut source = Source::open(path, &Renamed::new(), None)?;
-    while let Some(record) = source.next()? {
-        match record {
-            Record::Operation(operation) if operation.place.step.is_some() => {
-                let beginning = threads.entry(operation.thread).or_default();
-                beginning.operation.get_or_insert((operation.number, operation.place));
+/// Where threads begin, by their numbers.
+type Positions = BTreeMap<u32, Position>;
+
+fn first(positions: &Positions) -> Option<Position> {
+    positions.values().min().copied()
+}
+
+/// Where the threads of each run begin that begin elsewhere in the other run: at another step, and from other values.
+fn unpaired(paths: &[PathBuf; 2], threads: &[Beginnings; 2]) -> Result<[Positions; 2], Error> {
+    let mut unpaired = threads.each_ref().map(Beginnings::positions);
+    let mut pair = |is_pair: &dyn Fn(u32, u32) -> bool| {
+        let [ones, others] = unpaired.each_ref().map(|threads| threads.keys().copied().collect::<Vec<_>>());
+        for one in ones {
+            let mut others = others.iter().filter(|other| unpaired[1].contains_key(other) && is_pair(one, **other));
+            // Of several, the one with the same number.
+            let found = others.clone().find(|other| **other == one).or_else(|| others.next()).copied();
+            if let Some(other) = found {
+                unpaired[0].remove(&one);
+                unpaired[1].remove(&other);
             }
-            Record::State(state) => {
-                let states = &mut threads.entry(state.thread).or_default().states;
-                if states.len() < 2 {
-                    states.push(state);
-                }
-                if states.len() == 2 && !all {
-                    break;
-                }
-            }
-            _ => {}
         }
+    };
+    let [ones, others] = threads.each_ref().map(|side| |thread: u32| &side.threads[&thread]);
+    pair(&|one, other| ones(one).position() == others(other).position());
+    // A program may count from another number in each run, without any checkpoint.
+    pair(&|one, other| ones(one).is_from_same_values(others(other)));
+    if threads.iter().any(|side| side.is_cut) && unpaired.iter().all(|threads| !threads.is_empty()) {
+        // The counterpart of a thread may have been cut before its first step.
+        let renamed = threads::matched(paths)?;
+        let is_beginning = |side: usize, thread: u32| {
+            let Beginnings { threads, is_cut } = &threads[side];
+            *is_cut && threads.get(&thread).is_some_and(|thread| thread.position().is_none())
+        };
+        let [ones, others] = &mut unpaired;
+        let number = |other: u32| renamed.get(&other).copied().unwrap_or(other);
+        let second: HashMap<u32, u32> = threads[1].threads.keys().map(|&other| (number(other), other)).collect();
+        ones.retain(|one, _| !second.get(one).is_some_and(|&other| is_beginning(1, other)));
+        others.retain(|&other, _| !is_beginning(0, number(other)));
     }
-    Ok(threads)
+    Ok(unpaired)
+}
+
+/// How the threads of a recording begin.
+struct Beginnings {
+    threads: BTreeMap<u32, Beginning>,
+    is_cut: bool,
+}
+
+impl Beginnings {
+    /// `all` threads, or as many as it takes to know a step with which the recording begins.
+    fn read(path: &Path, all: bool) -> Result<Self, Error> {
+        let mut threads: BTreeMap<u32, Beginning> = BTreeMap::new();
+        let mut source = Source::open(path, &Renamed::new(), None)?;
+        while let Some(record) = source.next()? {
+            match record {
+                Record::Thread(thread) => drop(threads.entry(thread.number).or_default()),
+                Record::Operation(operation) if operation.place.step.is_some() => {
+                    let beginning = threads.entry(operation.thread).or_default();
+                    beginning.operation.get_or_insert((operation.number, operation.place));
+                }
+                Record::State(state) => {
+                    let states = &mut threads.entry(state.thread).or_default().states;
+                    if states.len() < 2 {
+                        states.push(state);
+                    }
+                    if states.len() == 2 && !all {
+                        break;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(Self { threads, is_cut: source.ending() == Some(Ending::Cut) })
+    }
+
+    /// Of the threads that have a step.
+    fn positions(&self) -> Positions {
+        self.threads.iter().filter_map(|(&thread, beginning)| Some((thread, beginning.position()?))).collect()
+    }
 }
 
 /// What the threads of the run that was not interrupted have before the other run was resumed.
-fn before(path: &Path, renamed: &Renamed, resumed: &BTreeMap<u32, Beginning>) -> Result<BTreeMap<u32, Before>, Error> {
+fn before(path: &Path, renamed: &Renamed, resumed: &BTreeMap<u32, &Beginning>) -> Result<BTreeMap<u32, Before>, Error> {
     let mut threads: BTreeMap<u32, Before> = BTreeMap::new();
     let mut source = Source::open(path, renamed, None)?;
     while let Some(record) = source.next()? {
@@ -118,7 +182,8 @@ fn before(path: &Path, renamed: &Renamed, resumed: &BTreeMap<u32, Beginning>) ->
             Record::State(state) => (state.thread, &state.place),
             _ => continue,
         };
-        let (position, Some(end)) = (Position::of(place), resumed.get(&number).and_then(Beginning::position)) else {
+        let (position, Some(end)) = (Position::of(place), resumed.get(&number).and_then(|resumed| resumed.position()))
+        else {
             continue;
         };
         let thread = threads.entry(number).or_default();
@@ -177,6 +242,18 @@ impl Beginning {
 
     fn position(&self) -> Option<Position> {
         Position::of(self.place()?)
+    }
+
+    /// Whether the first steps of both begin with the same tensors, as far as these are known.
+    fn is_from_same_values(&self, other: &Self) -> bool {
+        let (Some(one), Some(other)) = (self.initial(), other.initial()) else { return false };
+        let form = |tensor: &StateTensor| (tensor.origin, tensor.shape.clone(), tensor.dtype.clone());
+        let pairs = || one.tensors.iter().zip(&other.tensors);
+        let known = || pairs().filter_map(|(one, other)| Some((one.digest?, other.digest?)));
+        (one.operations, one.tensors.len()) == (other.operations, other.tensors.len())
+            && pairs().all(|(one, other)| form(one) == form(other))
+            && known().all(|(one, other)| one == other)
+            && known().count() > 0
     }
 }
 

@@ -207,7 +207,7 @@ fn spread(page: &mut String, comparison: &Comparison) {
             numbers.map(|number| format!("<td class=\"number\">{number}</td>"));
         let bar =
             format!("<td style=\"width:30%\"><span class=\"bar\" style=\"width:{:.1}%\"></span></td>", share * 100.0);
-        let step = escaped(&words::step(**step));
+        let step = escaped(&step.to_string());
         let _ = writeln!(page, "<tr><td>{step}</td>{compared}{differing}{bar}{tensors}{tensors_differing}</tr>");
     }
     page.push_str("</table>\n");
@@ -221,7 +221,7 @@ fn spread(page: &mut String, comparison: &Comparison) {
         let title = format!("{} of {} parameters differ", parameters.len(), spread.parameters.len());
         let _ = writeln!(page, "<h3>{title}</h3>\n<table>");
         for (path, since) in parameters {
-            row(page, path, &[format!("from {} on", words::step(since))]);
+            row(page, path, &[format!("from {since} on")]);
         }
         page.push_str("</table>\n");
     }

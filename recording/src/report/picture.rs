@@ -60,7 +60,7 @@ pub(super) fn svg(picture: &Picture, what: &str, mark: Option<&str>, wide: bool)
             only: [sum.only[0] + cell.only[0], sum.only[1] + cell.only[1]],
         });
         let x = left + width * column as f64;
-        let step = words::step(picture.steps[column]);
+        let step = picture.steps[column];
         let _ = write!(
             svg,
             r#"<rect class="hover" x="{x:.1}" y="{top}" width="{width:.1}" height="{:.1}"><title>{step}: {} the same, {} different{}</title></rect>"#,
@@ -78,7 +78,7 @@ pub(super) fn svg(picture: &Picture, what: &str, mark: Option<&str>, wide: bool)
     let every = columns.div_ceil(12).max((44.0 / width).ceil() as usize);
     for column in (0..columns).step_by(every) {
         let x = left + width * (column as f64 + 0.5);
-        let label = picture.steps[column].map_or_else(|| "setup".to_owned(), words::grouped);
+        let label = picture.steps[column].number.map_or_else(|| "setup".to_owned(), words::grouped);
         let _ = write!(
             svg,
             r#"<text class="tick" x="{x:.1}" y="{:.1}" text-anchor="middle">{label}</text>"#,

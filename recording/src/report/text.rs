@@ -1,7 +1,7 @@
 //! A comparison as text.
 
 use super::words;
-use crate::diff::{Affected, Comparison, OperationPair, Outcome, StateDifference, StepSpread};
+use crate::diff::{Affected, Comparison, OperationPair, Outcome, StateDifference, Step, StepSpread};
 use core::fmt::{self, Formatter};
 
 /// Steps of which the spread is shown.
@@ -128,7 +128,7 @@ impl Comparison {
             return Ok(());
         }
         writeln!(f, "\nhow it spreads")?;
-        for (step, counts) in steps.iter().take(STEPS) {
+        for (index, (step, counts)) in steps.iter().take(STEPS).enumerate() {
             let mut parts = Vec::new();
             for (differing, all, what) in [
                 (counts.differing, counts.compared, "operations"),
@@ -138,11 +138,11 @@ impl Comparison {
                     parts.push(format!("{} of {} {what} differ", words::grouped(differing), words::grouped(all)));
                 }
             }
-            line(f, &words::step(**step), &parts.join(", "))?;
+            line(f, if index == 0 { "steps" } else { "" }, &format!("{step}: {}", parts.join(", ")))?;
         }
         if steps.len() > STEPS {
-            let last = steps.last().and_then(|(step, _)| **step);
-            line(f, "", &format!("and later steps, {} in all, up to {}", steps.len(), words::step(last)))?;
+            let last = steps.last().map_or_else(Step::default, |(step, _)| **step);
+            line(f, "", &format!("and later steps, {} in all, up to {last}", steps.len()))?;
         }
         affected(f, "then", &spread.first)?;
         affected(f, "also", &spread.others)?;
@@ -155,7 +155,7 @@ impl Comparison {
             let all = spread.parameters.len();
             line(f, "parameters", &format!("{} of {all} differ", parameters.len()))?;
             for (path, since) in parameters.iter().take(STEPS) {
-                line(f, "", &format!("{path}, from {} on", words::step(*since)))?;
+                line(f, "", &format!("{path}, from {since} on"))?;
             }
             if parameters.len() > STEPS {
                 line(f, "", &format!("and {} more", parameters.len() - STEPS))?;
@@ -180,7 +180,7 @@ fn affected(f: &mut Formatter<'_>, name: &str, operations: &[Affected]) -> fmt::
 }
 
 fn write_state(f: &mut Formatter<'_>, state: &StateDifference) -> fmt::Result {
-    let StateDifference { thread, place, operations: [one, other], tensors, differing, names } = state;
+    let StateDifference { thread, place, operations: [one, other], tensors, differing, names, .. } = state;
     writeln!(f, "\nfirst state that differs")?;
     line(f, "after", &format!("{place}, of thread {thread}"))?;
     let names = if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) };

@@ -1,6 +1,8 @@
 //! What is said of a comparison, in text and page alike.
 
-use crate::diff::{Cause, Comparison, Difference, Length, Operand, OperationPair, Outcome, Owner, Resumed, Side};
+use crate::diff::{
+    Affected, Cause, Comparison, Difference, Length, Operand, OperationPair, Outcome, Owner, Resumed, Side, Step,
+};
 use crate::reader::Ending;
 use crate::record::{Draw, Level, Operation, Tensor};
 
@@ -69,9 +71,9 @@ fn resumed_at(resumed: &Resumed) -> String {
 
 /// Where one run was resumed and the other was not, if the difference is in the first step after that.
 fn first_step_resumed<'a>(comparison: &'a Comparison, difference: &Difference) -> Option<&'a Resumed> {
-    let operation = difference.operation.as_ref().map(|pair| pair.operations[0].place.step);
-    let step = operation.or_else(|| comparison.state.as_ref().map(|state| state.place.step));
-    comparison.resumed.as_ref().filter(|resumed| step == Some(Some(resumed.step)))
+    let operation = difference.operation.as_ref().map(|pair| &pair.operations[0].place);
+    let place = operation.or(comparison.state.as_ref().map(|state| &state.place))?;
+    comparison.resumed.as_ref().filter(|resumed| (place.epoch, place.step) == (resumed.epoch, Some(resumed.step)))
 }
 
 /// Results of which it is not known whether they agree.
@@ -90,20 +92,33 @@ fn cut(comparison: &Comparison) -> String {
     }
 }
 
-fn longer(Length { thread, operations: [one, other], states }: &Length) -> String {
+fn longer(Length { thread, operations: [one, other], states, next }: &Length) -> String {
     if one == other {
         let [one, other] = states.map(grouped);
         return format!("thread {thread} ends {one} steps in the first program, {other} in the second");
     }
     let side = usize::from(one < other);
     let (short, long) = (*one.min(other), *one.max(other));
+    let next = next.as_ref().map_or_else(String::new, |next| format!(", from {} on", listed_operation(next)));
     format!(
-        "thread {thread} ends after {} operations in the {} program, and has {} in the {}",
+        "thread {thread} ends after {} operations in the {} program, and has {} in the {}{next}",
         grouped(short),
         ordinal(1 - side),
         grouped(long),
         ordinal(side)
     )
+}
+
+/// ``12 `float_sum` (step 3, epoch 0, forward)``.
+fn listed_operation(Affected { number, name, place, .. }: &Affected) -> String {
+    format!("{} `{name}` ({place})", grouped(*number))
+}
+
+/// Custom operations, one after another.
+fn custom(suspects: &[Affected]) -> String {
+    let listed: Vec<String> = suspects.iter().map(listed_operation).collect();
+    let plural = if listed.len() == 1 { "" } else { "s" };
+    format!("the custom operation{plural} {}", listed.join(", "))
 }
 
 /// Threads that could not be compared.
@@ -136,6 +151,10 @@ fn title(comparison: &Comparison, difference: &Difference) -> String {
         Cause::Kernel(Owner::Burn) => {
             format!("{name} is not repeatable, or autotune chose other settings: the same operands gave another result")
         }
+        Cause::Kernel(Owner::Library | Owner::Unknown) if !difference.suspects.is_empty() => {
+            let custom = custom(&difference.suspects);
+            format!("{name} gave another result, and {custom} may have written into its operands")
+        }
         Cause::Kernel(_) => format!("{name} is not repeatable: the same operands gave another result"),
         Cause::Environment => format!("{name} gave another result in another environment"),
         Cause::Overwritten => "a tensor changed after its operation had computed it".to_owned(),
@@ -164,7 +183,11 @@ pub(super) fn why(comparison: &Comparison, difference: &Difference) -> String {
         }
         Cause::Data { reordered } => {
             let parameter = pair.and_then(|pair| pair.operations[0].outputs.first()?.parameter.clone());
-            let what = parameter.map_or_else(|| "data".to_owned(), |path| format!("values for the parameter {path}"));
+            let what = match (parameter, &difference.replaced) {
+                (Some(path), _) => format!("values for the parameter {path}"),
+                (None, Some(path)) => format!("values, it seems for the parameter {path}, which no later state has"),
+                (None, None) => "data".to_owned(),
+            };
             let all = if *reordered { " All uploads together are the same: their order is not." } else { "" };
             format!("The host uploaded other {what}; no device was at work.{all}")
         }
@@ -237,7 +260,7 @@ pub(super) fn why(comparison: &Comparison, difference: &Difference) -> String {
         Cause::Resumed { named: true } => {
             let [own, other] = comparison.resumed.map_or([1, 0], |resumed| [resumed.side, 1 - resumed.side]).map(ordinal);
             let state = comparison.state.as_ref();
-            let after = state.map_or_else(String::new, |state| format!(" after {}", step(state.place.step)));
+            let after = state.map_or_else(String::new, |state| format!(" after {}", Step::of(&state.place)));
             let names = state.map_or_else(String::new, |state| listed(&state.names, state.differing));
             format!("What the {own} run resumed with is not what the {other} had{after}: {names}.")
         }
@@ -257,6 +280,13 @@ pub(super) fn why(comparison: &Comparison, difference: &Difference) -> String {
         None => "older than the recording",
     };
     let matters = matches!(difference.cause, Cause::Kernel(_) | Cause::KernelChoice | Cause::Environment);
+    if !difference.suspects.is_empty() {
+        why.push_str(&format!(
+            " Between the operation that made such a tensor and its use ran {}: what a custom operation writes besides its \
+             results is not recorded.",
+            custom(&difference.suspects)
+        ));
+    }
     if unknown > 0 && matters {
         why.push_str(&format!(
             " But {unknown} of its operands are unknown, because they are {older} or their digests were lost, and may \
@@ -337,6 +367,11 @@ fn advice_by_cause(comparison: &Comparison, difference: &Difference) -> String {
              by measurement."
                 .to_owned()
         }
+        Cause::Overwritten | Cause::Kernel(Owner::Library | Owner::Unknown) if !difference.suspects.is_empty() => {
+            "See that the kernels of the custom operation write into its results alone, and within their bounds. Without it, \
+             does the program differ from run to run?"
+                .to_owned()
+        }
         Cause::KernelChoice | Cause::Kernel(Owner::Library | Owner::Burn) => {
             "Run the program with `Determinism::default().rerun(2)`, which compares every operation with itself; if it finds \
              this operation on another device too, report it to burn-deterministic."
@@ -363,10 +398,8 @@ fn advice_by_cause(comparison: &Comparison, difference: &Difference) -> String {
             .to_owned(),
         Cause::Overwritten => "Look for a kernel that writes out of bounds, and check the device's memory.".to_owned(),
         Cause::NotRecorded => {
-            // What comes before the first step is recorded with step 0.
-            let last = comparison.state.as_ref().map(|state| state.place.step.unwrap_or(0));
-            let first = comparison.resumed.map_or(0, |resumed| resumed.step);
-            let level = last.map_or_else(|| "operations".to_owned(), |last| format!("operations:{first}-{last}"));
+            let level = |&[first, last]: &[u64; 2]| format!("operations:{}-{last}", comparison.resumed.map_or(0, |_| first));
+            let level = comparison.state.as_ref().map_or_else(|| "operations".to_owned(), |state| level(&state.steps));
             format!("Record the operations of two runs with `BURN_DETERMINISTIC_RECORD_LEVEL={level}`, and compare these.")
         }
     }
@@ -461,9 +494,4 @@ pub(super) fn grouped(number: u64) -> String {
 pub(super) fn short(digest: impl ToString) -> String {
     let digest = digest.to_string();
     format!("{}..{}", &digest[..8], &digest[digest.len() - 4..])
-}
-
-/// A step, or where there is none.
-pub(super) fn step(step: Option<u64>) -> String {
-    step.map_or_else(|| "no step".to_owned(), |step| format!("step {}", grouped(step)))
 }

@@ -46,7 +46,8 @@ fn a_program_that_ends_earlier_is_a_difference() {
     assert_eq!((comparison.same(), comparison.spread.only), (Some(false), [8, 0]));
     let text = comparison.to_string();
     assert!(
-        text.contains("thread 0 ends after 26 operations in the second program, and has 34 in the first"),
+        text.contains("thread 0 ends after 26 operations in the second program, and has 34 in the first, from 26 `upload` (step 3, epoch 0, \
+             batch 3, forward) on"),
         "{text}"
     );
 

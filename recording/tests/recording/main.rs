@@ -1,5 +1,7 @@
 //! The format of a recording, and the comparison of two.
 
+mod around;
+mod epochs;
 mod format;
 mod lengths;
 mod outcomes;

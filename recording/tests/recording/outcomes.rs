@@ -1,6 +1,6 @@
 //! Each kind of difference of operations is told from the others.
 
-use crate::synthetic::{SETUP, STEP, Synthetic, cause, compared, digest, operand, training};
+use crate::synthetic::{SETUP, STEP, Synthetic, cause, compared, digest, of, operand, training};
 use burn_deterministic_recording::diff::{Cause, Outcome, Owner};
 use burn_deterministic_recording::{Digest, Level, Origin, Record};
 
@@ -56,14 +56,14 @@ fn what_is_computed_from_a_difference_is_counted_by_step() {
     let mut second = first.clone();
     second.corrupt(number(1, 5));
     let spread = compared(&first, &second).spread;
-    let differing = |step| spread.steps[&Some(step)].differing;
+    let differing = |step| spread.steps[&of(step)].differing;
     assert_eq!([differing(0), differing(1), differing(2), differing(3)], [0, 2, 6, 6]);
-    assert_eq!(spread.steps[&Some(2)].tensors_differing, 2);
+    assert_eq!(spread.steps[&of(2)].tensors_differing, 2);
     assert_eq!((spread.first.len(), spread.others_count), (12, 0));
     assert_eq!((spread.first[0].number, spread.first[0].name.as_str()), (number(1, 6), "float_sub"));
     assert_eq!(spread.first[0].parameter.as_deref(), Some("fc1.weight"));
-    assert_eq!(spread.parameters["fc1.weight"], Some(Some(1)));
-    assert_eq!(spread.parameters["fc2.weight"], Some(Some(2)));
+    assert_eq!(spread.parameters["fc1.weight"], Some(of(1)));
+    assert_eq!(spread.parameters["fc2.weight"], Some(of(2)));
 }
 
 #[test]
@@ -316,7 +316,7 @@ fn a_difference_that_goes_away_is_found() {
     second.change(number(1, 2), |operation| operation.outputs[0].digest = Some(Digest([0; 4])));
     let comparison = compared(&first, &second);
     assert_eq!(cause(&comparison).1, Some(number(1, 2)));
-    assert_eq!((comparison.spread.steps[&Some(1)].differing, comparison.state), (1, None));
+    assert_eq!((comparison.spread.steps[&of(1)].differing, comparison.state), (1, None));
 }
 
 #[test]
@@ -347,7 +347,7 @@ fn each_of_many_results_has_its_own_digest() {
         let comparison = compared(&first, &second);
         let pair = comparison.difference().expect("one").operation.as_ref().expect("one");
         assert_eq!((pair.operations[0].number, &pair.outputs[..]), (number(0, 2), &[output as usize][..]));
-        assert_eq!(comparison.spread.steps[&Some(0)].differing, expected);
+        assert_eq!(comparison.spread.steps[&crate::synthetic::of(0)].differing, expected);
         assert_eq!(comparison.spread.others_count, 0, "operation 4 reads what differs");
     }
 }

@@ -26,10 +26,15 @@ impl Chance {
 
 const STEPS: u64 = 2;
 
-/// Trainings in threads, of which some do the same for a while.
+/// Trainings in threads, of which some do the same for a while, and some begin at a later step.
 fn threads(chance: &mut Chance) -> Vec<Synthetic> {
     let count = 1 + chance.below(4);
-    (0..count as u64).map(|seed| shard(STEPS, [0, 0, 1, 3, 12][chance.below(5)], seed)).collect()
+    let mut thread = |seed| {
+        let mut thread = shard(STEPS, [0, 0, 1, 3, 12][chance.below(5)], seed);
+        thread.count_from([0, 0, 0, 5, 100][chance.below(5)]);
+        thread
+    };
+    (0..count as u64).map(&mut thread).collect()
 }
 
 /// A run of these threads: numbered in any order, with records in any order.
@@ -102,6 +107,7 @@ fn each_of_many_differences_is_named() {
     for seed in 0..200 {
         let mut chance = Chance(seed);
         let mut threads = threads(&mut chance);
+        let steps: Vec<u64> = threads.iter().map(Synthetic::first_step).collect();
         let (first, order) = run(&threads, &mut chance);
         let faulty = chance.below(threads.len());
         let number = chance.below((SETUP + STEPS * STEP) as usize) as u64;
@@ -122,7 +128,7 @@ fn each_of_many_differences_is_named() {
         let state = comparison.state.as_ref().unwrap_or_else(|| panic!("seed {seed}: {comparison}"));
         assert_eq!(
             (state.thread, state.place.step),
-            (thread, Some(number.saturating_sub(SETUP) / STEP)),
+            (thread, Some(steps[faulty] + number.saturating_sub(SETUP) / STEP)),
             "seed {seed}"
         );
     }

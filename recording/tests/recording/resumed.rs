@@ -1,6 +1,8 @@
 //! A run that was resumed from a checkpoint, and one that was not interrupted.
 
-use crate::synthetic::{SETUP, STEP, Synthetic, cause, compared, digest, operand, operation, place, training};
+use crate::synthetic::{
+    SETUP, STEP, Synthetic, cause, compared, digest, in_turn, of, operand, operation, place, shard, training,
+};
 use burn_deterministic_recording::diff::{Cause, Comparison, Outcome, Owner, Resumed};
 use burn_deterministic_recording::report::html;
 use burn_deterministic_recording::{Level, Operation, Origin, Phase, Place, Record, State, StateTensor, Thread};
@@ -184,13 +186,14 @@ fn a_running_mean_that_was_saved_late_is_named() {
     each(&whole, &late, |comparison, side, _| {
         assert_eq!(cause(comparison).0, &Cause::Resumed { named: true }, "{comparison}");
         assert_eq!(names(comparison), (Some(RESUMED - 1), vec![MEAN]));
-        assert_eq!(comparison.spread.parameters[MEAN], Some(Some(RESUMED - 1)));
+        assert_eq!(comparison.spread.parameters[MEAN], Some(of(RESUMED - 1)));
         let (own, other) = (which(side), which(1 - side));
         let text = comparison.to_string();
         let verdict = format!("DIFFERENT: the runs part where the {own} was resumed, before step 3\n");
         assert!(text.contains(&verdict), "{text}");
         let text = flat(comparison);
-        let why = format!("What the {own} run resumed with is not what the {other} had after step 2: {MEAN}.");
+        let why =
+            format!("What the {own} run resumed with is not what the {other} had after step 2 (epoch 0): {MEAN}.");
         assert!(text.contains(&why), "{text}");
         assert!(text.contains("`burn_deterministic::checkpoint::Checkpoint`"), "{text}");
     });
@@ -599,4 +602,45 @@ fn a_first_state_that_has_its_step_already_is_what_the_run_was_resumed_with() {
         assert_eq!(cause(comparison).0, &Cause::Resumed { named: true }, "{comparison}");
         assert_eq!(names(comparison), (Some(RESUMED - 1), vec![MEAN]));
     });
+}
+
+#[test]
+fn a_run_that_counts_from_another_number_was_not_resumed() {
+    let whole = whole(STEPS);
+    let mut other = whole.clone();
+    other.count_from(RESUMED);
+    each(&whole, &other, |comparison, side, _| {
+        assert_eq!(comparison.resumed, None, "{comparison}");
+        let Cause::Program(what) = cause(comparison).0 else { panic!("{comparison}") };
+        let steps = if side == 1 { ["step 0", "step 3"] } else { ["step 3", "step 0"] };
+        let [first, second] = steps.map(|step| format!("{step}, epoch 0, batch"));
+        assert!(what.contains(&first) && what.contains(&second), "{what}");
+    });
+}
+
+/// A thread beside the training, whose steps begin at another number, and which one run may lack.
+#[test]
+fn a_thread_that_begins_at_a_later_step_was_not_resumed() {
+    let training = training(STEPS, Level::Operations);
+    let mut late = shard(STEPS, 0, 5);
+    late.count_from(10);
+    for (first, second) in [
+        (vec![training.clone(), late.clone()], vec![late.clone(), training.clone()]),
+        (vec![training.clone(), late.clone(), late.clone()], vec![late.clone(), late.clone(), training.clone()]),
+    ] {
+        for weights in [false, true] {
+            let [first, second] = [&first, &second].map(|threads| {
+                let together = in_turn(threads);
+                if weights { together.weights_only() } else { together }
+            });
+            let comparison = compared(&first, &second);
+            assert!(matches!(comparison.outcome, Outcome::Same), "{comparison}");
+            assert_eq!(comparison.resumed, None);
+        }
+    }
+    // The second run was killed before its first thread had begun.
+    let mut killed = late;
+    killed.records.pop();
+    let comparison = compared(&in_turn(&[training, killed.clone()]), &killed);
+    assert_eq!((comparison.resumed, comparison.same()), (None, Some(true)), "{comparison}");
 }

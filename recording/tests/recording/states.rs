@@ -1,6 +1,6 @@
 //! Recordings of states, and of states with operations of some steps.
 
-use crate::synthetic::{Synthetic, cause, compared, training};
+use crate::synthetic::{Synthetic, cause, compared, of, training};
 use burn_deterministic_recording::diff::{Cause, Outcome};
 use burn_deterministic_recording::report::html;
 use burn_deterministic_recording::{Digest, Level, Origin, Record, State, StateTensor};
@@ -35,7 +35,7 @@ fn the_first_step_that_differs_is_found_by_states() {
     assert_eq!((state.place.step, state.differing, state.tensors), (Some(3), 2, 2));
     let text = comparison.to_string();
     assert!(text.contains("BURN_DETERMINISTIC_RECORD_LEVEL=operations:0-3"), "{text}");
-    assert_eq!(comparison.spread.parameters["fc1.weight"], Some(Some(3)));
+    assert_eq!(comparison.spread.parameters["fc1.weight"], Some(of(3)));
     // One with operations, one without: states are compared.
     let comparison = compared(&first.weights_only(), &second);
     assert_eq!(cause(&comparison).0, &Cause::NotRecorded);

@@ -1,6 +1,6 @@
 //! Recordings of no program: a training of two layers, whose operations are made up.
 
-use burn_deterministic_recording::diff::{Cause, Comparison, compare};
+use burn_deterministic_recording::diff::{Cause, Comparison, Step, compare};
 use burn_deterministic_recording::{
     Digest, Draw, Environment, Header, Level, Operation, Origin, Output, Phase, Place, Record, State, StateTensor,
     Tensor, Thread, Writer,
@@ -59,6 +59,11 @@ pub fn operation(number: u64, place: Place, name: &str, inputs: Vec<Tensor>, val
         draws: Vec::new(),
         error: None,
     }
+}
+
+/// A step of epoch 0.
+pub fn of(step: u64) -> Step {
+    Step { epoch: Some(0), number: Some(step) }
 }
 
 /// What a program that issued these numbers of operations writes last.
@@ -200,6 +205,28 @@ impl Synthetic {
             _ => None,
         });
         change(found.expect("the operation is recorded"));
+    }
+
+    /// The places of all operations and states.
+    pub fn places(&mut self) -> impl Iterator<Item = &mut Place> {
+        self.records.iter_mut().filter_map(|record| match record {
+            Record::Operation(Operation { place, .. }) | Record::State(State { place, .. }) => Some(place),
+            _ => None,
+        })
+    }
+
+    /// Numbers the steps, and the batches, from `first` on instead of 0.
+    pub fn count_from(&mut self, first: u64) {
+        for place in self.places() {
+            place.step = place.step.map(|step| step + first);
+            place.batch = place.batch.map(|batch| batch + first);
+        }
+    }
+
+    /// The number of the first step.
+    pub fn first_step(&self) -> u64 {
+        let mut places = self.clone();
+        places.places().find_map(|place| place.step).expect("a step")
     }
 
     /// Gives a result of thread 0 another value, and all that is computed from it.
