@@ -19,18 +19,14 @@ pub(super) fn cause(first: &First, circumstances: &Circumstances) -> Cause {
         Contrast::Program(what) => Cause::Program(what.clone()),
         Contrast::Parameters => Cause::Parameters,
         Contrast::Failure(side) => Cause::Failure { side: *side },
-        Contrast::Same | Contrast::Results(_) if one.name == Operation::UPLOAD => {
-            Cause::Data { reordered: circumstances.same_uploads }
-        }
-        Contrast::Same | Contrast::Results(_) if one.name == Operation::RECEIVE => {
-            Cause::Received { reordered: circumstances.same_uploads }
-        }
-        Contrast::Same | Contrast::Results(_) if one.draws != other.draws => Cause::Seed,
-        Contrast::Same | Contrast::Results(_) if one.draws.is_empty() && is_random(one) => Cause::Unseeded,
-        Contrast::Same | Contrast::Results(_) if circumstances.environment => Cause::Environment,
-        Contrast::Same | Contrast::Results(_) if one.kernels != other.kernels => Cause::KernelChoice,
-        Contrast::Same | Contrast::Results(_) if first.reads_loaded => Cause::Resumed { named: false },
-        Contrast::Same | Contrast::Results(_) => Cause::Kernel(owner(one)),
+        _ if one.name == Operation::UPLOAD => Cause::Data { reordered: circumstances.same_uploads },
+        _ if one.name == Operation::RECEIVE => Cause::Received { reordered: circumstances.same_uploads },
+        _ if one.draws != other.draws => Cause::Seed,
+        _ if one.draws.is_empty() && is_random(one) => Cause::Unseeded,
+        _ if circumstances.environment => Cause::Environment,
+        _ if one.kernels != other.kernels => Cause::KernelChoice,
+        _ if first.reads_loaded => Cause::Resumed { named: false },
+        _ => Cause::Kernel(owner(one)),
     }
 }
 

@@ -210,6 +210,8 @@ pub struct OperationPair {
     pub operands: [Vec<Operand>; 2],
     /// Indices of the results that differ.
     pub outputs: Vec<usize>,
+    /// Indices of the operands that were the same before the operation and differ after it.
+    pub overwritten: Vec<usize>,
 }
 
 /// An operand, and where it came from.

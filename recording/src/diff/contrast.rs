@@ -15,6 +15,8 @@ pub(super) enum Contrast {
     Failure(usize),
     /// It has other results: these.
     Results(Vec<usize>),
+    /// It left other values in an operand.
+    Operands,
 }
 
 /// Compares two operations but for the origins of their operands. What comes first here decides.
@@ -56,6 +58,15 @@ pub(super) fn agree([one, other]: [&Operation; 2], output: usize) -> Option<bool
         return Some(failed == [true; 2]);
     }
     Some(a.digest? == b.digest?)
+}
+
+/// The operands that were the same before a custom operation and differ after it.
+pub(super) fn overwritten([one, other]: [&Operation; 2], operands: &[Option<bool>]) -> Vec<usize> {
+    let differs = |operand: &usize| {
+        let [a, b] = [one, other].map(|operation| operation.operands_after.get(*operand).copied().flatten());
+        operands[*operand] == Some(true) && a.zip(b).is_some_and(|(a, b)| a != b)
+    };
+    (0..operands.len()).filter(differs).collect()
 }
 
 /// Whether an operation's result is made elsewhere: by the host, or by another thread.

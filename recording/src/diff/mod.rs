@@ -29,7 +29,7 @@ use crate::environment::{Environment, EnvironmentDifference};
 use crate::error::Error;
 use crate::record::{Operation, Origin, Tensor};
 use cause::{Circumstances, cause};
-use contrast::{Contrast, agree};
+use contrast::{Contrast, agree, overwritten};
 use pass::{First, Pass};
 use resume::resume;
 use source::{Counts, Found, Renamed, Source};
@@ -220,12 +220,14 @@ fn pair(paths: &[PathBuf; 2], renamed: &Renamed, first: First, pass: &Pass) -> R
         let found = [parents, open()?.find(*thread, &grandparents)?];
         let mut operands = operands(*thread, inputs, &found, pass);
         for (operand, same) in operands.iter_mut().zip(&first.operands) {
-            operand.same = operand.same.or(*same);
+            // As it was before the operation.
+            operand.same = same.or(operand.same);
         }
         Ok(operands)
     };
     let operands = [of(0)?, of(1)?];
-    Ok(OperationPair { operations: first.operations, operands, outputs })
+    let overwritten = overwritten(first.operations.each_ref(), &first.operands);
+    Ok(OperationPair { operations: first.operations, operands, outputs, overwritten })
 }
 
 fn origins(inputs: &[Tensor]) -> HashSet<Origin> {

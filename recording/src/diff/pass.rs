@@ -4,7 +4,7 @@
 //! waits.
 
 use super::comparison::{Affected, Compared, Length, Spread, StateDifference, Step};
-use super::contrast::{Contrast, agree, contrast, described};
+use super::contrast::{Contrast, agree, contrast, described, overwritten};
 use super::grid::Cell;
 use super::marks::Marks;
 use super::meeting::{Meeting, Resume};
@@ -292,7 +292,14 @@ impl Pass {
                 self.marks.set(thread, Origin { operation: one.number, output }, same);
             }
         }
-        let changed = results.contains(&Some(false));
+        let overwritten = overwritten([one, other], &operands);
+        for origin in overwritten.iter().filter_map(|&operand| one.inputs[operand].origin) {
+            self.marks.set(thread, origin, false);
+        }
+        if found == Contrast::Same && !overwritten.is_empty() {
+            found = Contrast::Operands;
+        }
+        let changed = results.contains(&Some(false)) || found == Contrast::Operands;
         let unknown = !changed && results.contains(&None);
         self.compared.other_kernels += u64::from(!changed && !unknown && one.kernels != other.kernels);
         self.compared.operations += 1;

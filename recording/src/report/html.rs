@@ -176,7 +176,10 @@ fn operation(page: &mut String, pair: &OperationPair) {
         let _ = writeln!(page, "<h3>Operands{of}</h3>\n<table>");
         for (index, operand) in pair.operands[side].iter().enumerate() {
             let same = words::same(operand);
-            let word = format!("<span class=\"{}-word\">{}</span>", same.to_lowercase(), same.to_lowercase());
+            let mut word = format!("<span class=\"{}-word\">{}</span>", same.to_lowercase(), same.to_lowercase());
+            if pair.overwritten.contains(&index) {
+                word.push_str(", <span class=\"different-word\">different</span> after the operation");
+            }
             let digest = operand.digest.map_or_else(|| "-".to_owned(), |digest| digest.to_string());
             let cells = [
                 escaped(&words::tensor(&operand.tensor)),

@@ -99,7 +99,8 @@ fn operation(f: &mut Formatter<'_>, pair: &OperationPair) -> fmt::Result {
             let digest = operand.digest.map_or_else(String::new, |digest| format!(" {}", words::short(digest)));
             let which = if is_other { format!(" in the {}", words::ordinal(side)) } else { String::new() };
             let [tensor, origin] = [words::tensor(&operand.tensor), words::origin(operand)];
-            let text = format!("{tensor}: {}{digest}, {origin}{which}", words::same(operand));
+            let after = if pair.overwritten.contains(&index) { ", DIFFERENT after the operation" } else { "" };
+            let text = format!("{tensor}: {}{after}{digest}, {origin}{which}", words::same(operand));
             line(f, &format!("operand {index}"), &text)?;
         }
     }

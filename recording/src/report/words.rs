@@ -155,6 +155,9 @@ fn title(comparison: &Comparison, difference: &Difference) -> String {
             let custom = custom(&difference.suspects);
             format!("{name} gave another result, and {custom} may have written into its operands")
         }
+        Cause::Kernel(_) if difference.operation.as_ref().is_some_and(|pair| !pair.overwritten.is_empty()) => {
+            format!("{name} wrote into an operand, which holds other values after it")
+        }
         Cause::Kernel(_) => format!("{name} is not repeatable: the same operands gave another result"),
         Cause::Environment => format!("{name} gave another result in another environment"),
         Cause::Overwritten => "a tensor changed after its operation had computed it".to_owned(),
@@ -216,6 +219,11 @@ pub(super) fn why(comparison: &Comparison, difference: &Difference) -> String {
         Cause::KernelChoice => {
             "The operands agree, the kernels do not: a kernel was chosen by measurement (autotune), or by the memory that \
              was free."
+                .to_owned()
+        }
+        Cause::Kernel(_) if pair.is_some_and(|pair| !pair.overwritten.is_empty()) => {
+            "The operands agree before the operation, and not after it: a kernel wrote where it should only read. What reads \
+             them later gives other results."
                 .to_owned()
         }
         Cause::Kernel(owner) => format!(
@@ -282,8 +290,8 @@ pub(super) fn why(comparison: &Comparison, difference: &Difference) -> String {
     let matters = matches!(difference.cause, Cause::Kernel(_) | Cause::KernelChoice | Cause::Environment);
     if !difference.suspects.is_empty() {
         why.push_str(&format!(
-            " Between the operation that made such a tensor and its use ran {}: what a custom operation writes besides its \
-             results is not recorded.",
+            " Between the operation that made such a tensor and its use ran {}: what a custom operation writes into \
+             tensors that it is not given is not recorded.",
             custom(&difference.suspects)
         ));
     }
@@ -381,6 +389,9 @@ fn advice_by_cause(comparison: &Comparison, difference: &Difference) -> String {
             "Look at what the program computes with this operation on the host, and report it to burn-deterministic if it is \
              Burn's."
                 .to_owned()
+        }
+        Cause::Kernel(_) if difference.operation.as_ref().is_some_and(|pair| !pair.overwritten.is_empty()) => {
+            "Have the kernels of the custom operation write into its results alone, or name what they write as a result.".to_owned()
         }
         Cause::Kernel(Owner::Program) => {
             "Compare the numbers that the program gives it: time, a count, an unseeded number? If they agree, have the \

@@ -5,6 +5,7 @@ mod epochs;
 mod format;
 mod lengths;
 mod outcomes;
+mod overwritten;
 mod page;
 mod repeats;
 mod resumed;
