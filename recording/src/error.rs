@@ -10,12 +10,22 @@ pub enum Error {
     /// The file system refused.
     #[error("{doing} {}: {reason}", path.display())]
     Io {
-        /// `opening`, `reading`, `creating` or `writing`.
+        /// `opening`, `reading`, `creating`, `locking` or `writing`.
         doing: &'static str,
         /// The file.
         path: PathBuf,
         /// What it said. The text has it, so it is no `source`.
         reason: io::Error,
+    },
+    /// Another process, or another writer of this one, writes the file.
+    #[error(
+        "{} is being written by another process; a child process inherits BURN_DETERMINISTIC_RECORD: start it without that \
+         variable, or with another file",
+        path.display()
+    )]
+    Locked {
+        /// The file.
+        path: PathBuf,
     },
     /// The file does not begin with [`MAGIC`](crate::MAGIC).
     #[error("{} is not a recording: it does not begin with {:?}", path.display(), "burn-deterministic recording")]

@@ -5,7 +5,7 @@ use crate::record::Record;
 use crate::{MAGIC, VERSION};
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
-use std::fs::File;
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -26,18 +26,35 @@ pub struct Writer {
 const CHUNK: usize = 256 << 10;
 
 impl Writer {
-    /// Creates the file at `path`, and the folders above it. A file that is there is overwritten.
+    /// Creates the file at `path`, and the folders above it. A file that is there is overwritten. It is locked until the writer is
+    /// dropped, on file systems that have locks.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`].
+    /// [`Error::Io`], and [`Error::Locked`] for a file that another writer writes.
     pub fn create(path: impl Into<PathBuf>) -> Result<Self, Error> {
         let path = path.into();
         let io = |doing, reason| Error::Io { doing, path: path.clone(), reason };
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             std::fs::create_dir_all(folder).map_err(|error| io("creating the folder of", error))?;
         }
-        let mut file = File::create(&path).map_err(|error| io("creating", error))?;
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            // Another process may be writing it.
+            .truncate(false)
+            .open(&path)
+            .map_err(|error| io("creating", error))?;
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => return Err(Error::Locked { path }),
+            Err(TryLockError::Error(error)) if error.kind() != io::ErrorKind::Unsupported => {
+                return Err(io("locking", error));
+            }
+            _ => {}
+        }
+        if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+            file.set_len(0).map_err(|error| io("creating", error))?;
+        }
         let head = [&MAGIC[..], &VERSION.to_le_bytes()].concat();
         file.write_all(&head).map_err(|error| io("writing", error))?;
         Ok(Self { path, file, records: Vec::new(), failed: false })

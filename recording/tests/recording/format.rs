@@ -47,6 +47,23 @@ fn a_writer_that_is_dropped_leaves_a_file_that_is_cut() {
     assert_eq!((read.records, read.ending), (written.records[..1].to_vec(), Ending::Cut));
 }
 
+/// As by a child process that inherits the variable which names the file.
+#[test]
+fn a_file_has_one_writer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a");
+    let written = synthetic::training(2, Level::Weights);
+    let mut writer = Writer::create(&path).expect("a file");
+    writer.write(&Record::Header(written.header.clone())).expect("a header");
+    writer.flush().expect("a flush");
+    let error = Writer::create(&path).err().expect("the file is being written");
+    assert!(matches!(error, Error::Locked { .. }), "{error}");
+    assert!(error.to_string().contains("without that variable"), "{error}");
+    writer.finish().expect("an end");
+    assert_eq!(Recording::read(&path).expect("a recording").header, written.header);
+    Writer::create(&path).expect("nobody writes it any more");
+}
+
 /// Where the chunks of a file end, by its lengths.
 fn chunks(file: &[u8]) -> Vec<usize> {
     let mut ends = Vec::new();
