@@ -28,7 +28,7 @@ impl Strides {
 /// A tensor whose axes before, at and after a range of axes each collapse into one.
 pub(crate) struct AxisView {
     handle: Handle,
-    dtype: ElemType,
+    pub(crate) dtype: ElemType,
     elements: usize,
     pub(crate) strides: [u32; 3],
 }
@@ -42,7 +42,8 @@ impl AxisView {
         axes: Range<usize>,
     ) -> Result<Self, KernelError> {
         let elements = checked_elements(kernel, tensor.shape())?;
-        let tensor = match collapse_all(&tensor, &axes) {
+        let collapsed = |tensor: &TensorHandle| collapsed_strides(tensor.shape(), tensor.strides(), &axes);
+        let tensor = match collapsed(&tensor) {
             None if elements > 0 => {
                 let dtype = tensor.dtype;
                 into_contiguous(client, tensor.binding(), dtype)
@@ -50,7 +51,7 @@ impl AxisView {
             _ => tensor,
         };
         // A contiguous tensor always collapses, so the default is taken only without elements, when nothing is read.
-        let strides = collapse_all(&tensor, &axes).unwrap_or_default();
+        let strides = collapsed(&tensor).unwrap_or_default();
         Ok(Self { handle: tensor.handle, dtype: tensor.dtype, elements, strides })
     }
 
@@ -240,8 +241,8 @@ pub(crate) fn broadcast_strides(shape: &[usize], strides: &[usize], wanted: &[us
     Some(broadcast)
 }
 
-fn collapse_all(tensor: &TensorHandle, axes: &Range<usize>) -> Option<[u32; 3]> {
-    let (shape, strides) = (tensor.shape(), tensor.strides());
+/// The strides of the axes before `axes`, in it and after it, if each of the three collapses to one axis.
+fn collapsed_strides(shape: &[usize], strides: &[usize], axes: &Range<usize>) -> Option<[u32; 3]> {
     let part = |range: Range<usize>| match join(range, shape, &[strides])[..] {
         [] => Some(0),
         [(_, axis)] => Some(strides[axis]),
