@@ -1,12 +1,10 @@
 //! Checks operands, and launches products.
 
 use super::kernel;
-use super::plan::{self, CubeTile, Plan, Problem, Vectors};
-use crate::buffer::unwritten;
-use crate::device::{self, Machine};
+use super::plan::{CubeTile, Plan, Problem, Vectors};
+use crate::device;
 use crate::dtype::{accumulator, supported};
-use crate::error::require_plan;
-use crate::order::{BLOCK, parts};
+use crate::order::BLOCK;
 use crate::view::{broadcast_strides, largest_offset, transposed, vector_width, with_layout};
 use crate::{KernelError, grid};
 use cubecl::prelude::*;
@@ -19,17 +17,17 @@ const BLOCKS_A_LAUNCH: usize = grid::MAX_ITERATIONS / (BLOCK + 3 * (BLOCK / Cube
 /// Indices are 32 bits, and those of the last tile or block run past the edge before they are clamped.
 const MAX_ELEMENTS: usize = u32::MAX as usize - BLOCK;
 
-const NAME: &str = "matmul";
+pub(super) const NAME: &str = "matmul";
 
 /// Checked operands: batch axes broadcast by strides of 0, and merged into the rows where `rhs` is the same for all.
 pub(super) struct Operands {
     lhs: TensorHandle,
     rhs: TensorHandle,
-    output_shape: Vec<usize>,
+    pub output_shape: Vec<usize>,
     /// The type the chains run in.
-    accumulator: ElemType,
+    pub accumulator: ElemType,
     /// What the plan looks at.
-    problem: Problem,
+    pub problem: Problem,
 }
 
 impl Operands {
@@ -100,32 +98,8 @@ impl Operands {
         Ok(Self { lhs, rhs, output_shape, accumulator, problem })
     }
 
-    /// Launches the given plan, or the one that [`plan::plan`] chooses.
-    pub fn launch(self, client: &Client, plan: Option<Plan>) -> Result<TensorHandle, KernelError> {
-        let problem = self.problem;
-        let dtype = self.lhs.dtype;
-        let outputs = self.output_shape.iter().product::<usize>();
-        if outputs == 0 || problem.k == 0 {
-            let zeros = client.create_from_slice(&vec![0; (outputs * dtype.size()).max(1)]);
-            return Ok(TensorHandle::new_contiguous(self.output_shape, zeros, dtype));
-        }
-        let plan = plan.unwrap_or_else(|| plan::plan(&problem, Machine::of(client)));
-        require_plan(NAME, plan.refuses(&problem))?;
-        let count = plan.parts(&problem);
-        let output = unwritten(client, self.output_shape.clone(), dtype);
-        // A sum of blocks is kept in the accumulator type until it is complete.
-        if count == 1 && (problem.blocks() == 1 || dtype == self.accumulator) {
-            self.launch_blocks(client, plan, output.clone())?;
-            return Ok(output);
-        }
-        let workspace = unwritten(client, vec![count, outputs], self.accumulator);
-        self.launch_blocks(client, plan, workspace.clone())?;
-        parts::chain(client, NAME, workspace, count, &output, true)?;
-        Ok(output)
-    }
-
     /// Writes the sums of blocks, `[parts, .., m, n]`, to `target`: every block its own part, or one part.
-    fn launch_blocks(self, client: &Client, plan: Plan, target: TensorHandle) -> Result<(), KernelError> {
+    pub fn launch(self, client: &Client, plan: Plan, target: TensorHandle) -> Result<(), KernelError> {
         let problem = &self.problem;
         let n = problem.n as u32;
         let (lhs, rhs, vectors, [row, column]) = match plan.swap {
