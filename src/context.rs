@@ -14,8 +14,8 @@
 //! block ran         stage
 //! ```
 //!
-//! What outlives a block is kept where it is used: queues (`route::pending`), plans (`route::plans`), failed tensors
-//! (`route::coverage`), and the streams that a thread draws for (`random::threads`).
+//! What outlives a block is kept where it is used: queues (`route::pending`), execution plans (`route::execution_plans`),
+//! failed tensors (`route::coverage`), and the streams that a thread draws for (`random::threads`).
 
 use burn_ir::TensorId;
 use core::cell::RefCell;

@@ -8,7 +8,7 @@
 use crate::error::Error;
 use crate::settings::is_op_determinism_enabled;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 /// A custom operation that the program has promised to be deterministic.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,14 +53,14 @@ pub fn promise_deterministic(operation: impl Into<String>, reason: impl Into<Str
     if is_op_determinism_enabled() {
         return Err(Error::PromisedTooLate { operation });
     }
-    let mut promises = PROMISES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut promises = PROMISES.lock().unwrap_or_else(PoisonError::into_inner);
     promises.insert(operation.clone(), Promise { operation, reason, uses: 0 });
     Ok(())
 }
 
 /// What this program has promised, by the operations' ids in ascending order.
 pub fn promises() -> Vec<Promise> {
-    PROMISES.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).values().cloned().collect()
+    PROMISES.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
 }
 
 /// Whether the custom operation of this id, or a [remote](REMOTE) device, may run, and if so counts it.
@@ -77,7 +77,7 @@ pub(crate) fn keeps_kernel(path: &str) -> bool {
 }
 
 fn keeps_one(is_promised: impl Fn(&str) -> bool) -> bool {
-    let mut promises = PROMISES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut promises = PROMISES.lock().unwrap_or_else(PoisonError::into_inner);
     let kept = promises.values_mut().find(|promise| is_promised(&promise.operation));
     kept.map(|promise| promise.uses += 1).is_some()
 }

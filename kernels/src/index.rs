@@ -12,17 +12,17 @@ use cubecl::ir::{IntKind, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
-/// The type of a tensor of indices, or of counts: i32, i64 or u32.
-pub(crate) fn index_type(
+/// Refuses indices, or counts, of another type than i32, i64 or u32.
+pub(crate) fn require_indices(
     client: &Client,
     kernel: &'static str,
     indices: &TensorHandle,
-) -> Result<ElemType, KernelError> {
+) -> Result<(), KernelError> {
     const REMEDY: &str = "index and count with i32, i64 or u32, whichever the device has";
     let dtype = indices.dtype;
     match dtype {
         ElemType::Int(IntKind::I32 | IntKind::I64) | ElemType::UInt(UIntKind::U32) => {
-            supported(client, kernel, dtype, REMEDY).map(|()| dtype)
+            supported(client, kernel, dtype, REMEDY)
         }
         _ => Err(KernelError::Dtype { kernel, dtype, remedy: REMEDY }),
     }
@@ -75,54 +75,35 @@ pub(crate) fn tuple_axes(kernel: &'static str, tensor: &[usize], indices: &[usiz
     }
 }
 
-/// Indices as `[outer, positions, inner]`, each of which names a row.
-pub(crate) struct Indices {
-    pub(crate) view: AxisView,
-    pub(crate) dtype: ElemType,
-}
-
-impl Indices {
-    /// Indices whose positions are along `axis`; if that is their only one, they are the same for every `outer` and `inner`.
-    pub(crate) fn along(
-        client: &Client,
-        kernel: &'static str,
-        indices: TensorHandle,
-        axis: usize,
-    ) -> Result<Self, KernelError> {
-        let dtype = index_type(client, kernel, &indices)?;
-        Ok(Self { view: AxisView::new(client, kernel, indices, axis..axis + 1)?, dtype })
-    }
-
-    /// The row-major rows that the tuples of `indices[.., k]` name in a tensor whose first `k` axes have these `sizes`,
-    /// one for each tuple: the product of the sizes for a tuple that names none.
-    pub(crate) fn of_tuples(
-        client: &Client,
-        kernel: &'static str,
-        indices: TensorHandle,
-        sizes: &[usize],
-    ) -> Result<Self, KernelError> {
-        let tuples = Tuples::new(client, kernel, indices, sizes)?;
-        let rows = unwritten(client, vec![tuples.count], U32);
-        if tuples.count > 0 {
-            let (count, dim) = grid(tuples.count);
-            // SAFETY: units stop at the number of tuples, which is the length of `rows`; the view covers every index.
-            unsafe {
-                tuple_rows_kernel::launch_unchecked(
-                    client,
-                    count,
-                    dim,
-                    tuples.view.buffer(),
-                    rows.clone().into_arg().into_buffer_arg(),
-                    tuples.count as u32,
-                    tuples.stride,
-                    tuples.part_stride,
-                    tuples.sizes,
-                    tuples.dtype,
-                );
-            }
+/// The row-major rows that the tuples of `indices[.., k]` name in a tensor whose first `k` axes have these `sizes`, one for
+/// each tuple: the product of the sizes for a tuple that names none.
+pub(crate) fn tuple_rows(
+    client: &Client,
+    kernel: &'static str,
+    indices: TensorHandle,
+    sizes: &[usize],
+) -> Result<TensorHandle, KernelError> {
+    let tuples = Tuples::new(client, kernel, indices, sizes)?;
+    let rows = unwritten(client, vec![tuples.count], U32);
+    if tuples.count > 0 {
+        let (count, dim) = grid(tuples.count);
+        // SAFETY: units stop at the number of tuples, which is the length of `rows`; the view covers every index.
+        unsafe {
+            tuple_rows_kernel::launch_unchecked(
+                client,
+                count,
+                dim,
+                tuples.view.buffer(),
+                rows.clone().into_arg().into_buffer_arg(),
+                tuples.count as u32,
+                tuples.stride,
+                tuples.part_stride,
+                tuples.sizes,
+                tuples.view.dtype,
+            );
         }
-        Self::along(client, kernel, rows, 0)
     }
+    Ok(rows)
 }
 
 /// Tuples of indices, of which part `j` counts along an axis of size `sizes[j]`: `indices[.., k]`, or with one size also
@@ -133,7 +114,6 @@ pub(crate) struct Tuples {
     pub(crate) stride: u32,
     pub(crate) part_stride: u32,
     pub(crate) sizes: SequenceArg<u32>,
-    pub(crate) dtype: ElemType,
 }
 
 impl Tuples {
@@ -143,14 +123,14 @@ impl Tuples {
         indices: TensorHandle,
         sizes: &[usize],
     ) -> Result<Self, KernelError> {
-        let dtype = index_type(client, kernel, &indices)?;
+        require_indices(client, kernel, &indices)?;
         let axes = indices.shape().len() - usize::from(sizes.len() > 1);
         let count = indices.shape().iter().product::<usize>() / sizes.len();
         let view = AxisView::new(client, kernel, indices, 0..axes)?;
         let [_, stride, part_stride] = view.strides;
         let mut arguments = SequenceArg::new();
         sizes.iter().for_each(|&size| arguments.push(size as u32));
-        Ok(Self { view, count, stride, part_stride, sizes: arguments, dtype })
+        Ok(Self { view, count, stride, part_stride, sizes: arguments })
     }
 }
 

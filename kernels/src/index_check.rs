@@ -101,7 +101,7 @@ pub fn check(client: &Client, indices: TensorHandle, sizes: &[usize], flag: Flag
             indices.part_stride,
             indices.sizes,
             flag.number(),
-            indices.dtype,
+            indices.view.dtype,
         );
     }
     Ok(())

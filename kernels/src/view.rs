@@ -28,7 +28,7 @@ impl Strides {
 /// A tensor whose axes before, at and after a range of axes each collapse into one.
 pub(crate) struct AxisView {
     handle: Handle,
-    dtype: ElemType,
+    pub(crate) dtype: ElemType,
     elements: usize,
     pub(crate) strides: [u32; 3],
 }
@@ -42,7 +42,8 @@ impl AxisView {
         axes: Range<usize>,
     ) -> Result<Self, KernelError> {
         let elements = checked_elements(kernel, tensor.shape())?;
-        let tensor = match collapse_all(&tensor, &axes) {
+        let collapsed = |tensor: &TensorHandle| collapsed_strides(tensor.shape(), tensor.strides(), &axes);
+        let tensor = match collapsed(&tensor) {
             None if elements > 0 => {
                 let dtype = tensor.dtype;
                 into_contiguous(client, tensor.binding(), dtype)
@@ -50,7 +51,7 @@ impl AxisView {
             _ => tensor,
         };
         // A contiguous tensor always collapses, so the default is taken only without elements, when nothing is read.
-        let strides = collapse_all(&tensor, &axes).unwrap_or_default();
+        let strides = collapsed(&tensor).unwrap_or_default();
         Ok(Self { handle: tensor.handle, dtype: tensor.dtype, elements, strides })
     }
 
@@ -173,22 +174,27 @@ pub(crate) fn require_shape(
     }
 }
 
-/// Whether an axis of this stride can be read in aligned vectors of `width` elements: neighbours are adjacent in
-/// memory, and every line along it begins at a multiple of `width`, its distances from others being `others`.
-pub(crate) fn is_dense_in_vectors(width: usize, stride: usize, others: impl IntoIterator<Item = usize>) -> bool {
-    stride == 1 && others.into_iter().all(|other| other.is_multiple_of(width))
+/// Whether an axis of this length and stride can be read in aligned vectors of `width` elements: neighbours are adjacent in
+/// memory, nothing is left of a line along it, and every line begins at a multiple of `width`, its distances from others being
+/// `others`.
+pub(crate) fn is_in_vectors(
+    width: usize,
+    length: usize,
+    stride: usize,
+    others: impl IntoIterator<Item = usize>,
+) -> bool {
+    stride == 1 && length.is_multiple_of(width) && others.into_iter().all(|other| other.is_multiple_of(width))
 }
 
-/// The elements of `dtype` that a unit reads at once along an axis of this length and stride: 4 where all lines along it are
-/// [aligned vectors](is_dense_in_vectors) of four elements of 4 bytes, without a rest, else 1.
+/// The elements of `dtype` that a unit reads at once along an axis of this length and stride: 4 where it [is in
+/// vectors](is_in_vectors) of four elements of 4 bytes, else 1.
 pub(crate) fn vector_width(
     dtype: ElemType,
     length: usize,
     stride: usize,
     others: impl IntoIterator<Item = usize>,
 ) -> usize {
-    let whole = dtype.size() == 4 && length.is_multiple_of(4);
-    if whole && is_dense_in_vectors(4, stride, others) { 4 } else { 1 }
+    if dtype.size() == 4 && is_in_vectors(4, length, stride, others) { 4 } else { 1 }
 }
 
 /// Joins axes of `shape`, in row-major order, where one stride covers two neighbours in every operand: `(size, last)`
@@ -240,8 +246,8 @@ pub(crate) fn broadcast_strides(shape: &[usize], strides: &[usize], wanted: &[us
     Some(broadcast)
 }
 
-fn collapse_all(tensor: &TensorHandle, axes: &Range<usize>) -> Option<[u32; 3]> {
-    let (shape, strides) = (tensor.shape(), tensor.strides());
+/// The strides of the axes before `axes`, in it and after it, if each of the three collapses to one axis.
+fn collapsed_strides(shape: &[usize], strides: &[usize], axes: &Range<usize>) -> Option<[u32; 3]> {
     let part = |range: Range<usize>| match join(range, shape, &[strides])[..] {
         [] => Some(0),
         [(_, axis)] => Some(strides[axis]),
@@ -253,7 +259,7 @@ fn collapse_all(tensor: &TensorHandle, axes: &Range<usize>) -> Option<[u32; 3]> 
 
 #[cfg(test)]
 mod tests {
-    use super::{broadcast_strides, is_dense_in_vectors, join, largest_offset, vector_width};
+    use super::{broadcast_strides, is_in_vectors, join, largest_offset, vector_width};
     use cubecl::ir::{ElemType, FloatKind};
 
     #[test]
@@ -288,9 +294,10 @@ mod tests {
 
     #[test]
     fn vectors_are_aligned() {
-        assert!(is_dense_in_vectors(4, 1, [8, 12]));
-        assert!(!is_dense_in_vectors(4, 1, [8, 6]));
-        assert!(!is_dense_in_vectors(4, 2, [8]));
+        assert!(is_in_vectors(4, 8, 1, [8, 12]));
+        assert!(!is_in_vectors(4, 6, 1, [8, 12]));
+        assert!(!is_in_vectors(4, 8, 1, [8, 6]));
+        assert!(!is_in_vectors(4, 8, 2, [8]));
     }
 
     #[test]

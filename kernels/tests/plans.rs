@@ -49,13 +49,12 @@ pub fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static st
     let split = product::Plan { tile: product::CubeTile::Direct { rows: 16, columns: 8 }, swap: false, split: true };
     let params = ConvolutionParams { stride: [1], padding: [(0, 0)], dilation: [1], groups: 1 };
     let forward = convolution::Problem {
-        kernel: "test",
         pass: Pass::ToOutput,
         rank: params.stride.len(),
         geometry: convolution::Geometry::new("test", &[outer, 2, 9], &[3, 2, 3], &params).expect("it fits"),
     };
     let operands = convolution::Operands { source: floats(&[outer, 2, 9]), other: floats(&[3, 2, 3]), bias: None };
-    let weight = convolution::Plan::Weight { tile: UnitTile { rows: 8, columns: 8 }, span: 1 };
+    let weight = convolution::Plan::Weight { tile: UnitTile { rows: 8, columns: 8 }, span: 1, units: 64 };
     let unchained = scan::Plan { chained: 0 };
     let sorted = sort::Plan::Select(sort::plan::Selection { slots: 1, chunk: 64 });
     let updated = scatter::Plan::Privatised;
@@ -84,7 +83,7 @@ pub fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static st
         ),
         ("search", "reduce::argmax", search(client, Extreme::Max, rows(), 1, I32, false, Some(totals)).err()),
         ("matmul", "matmul", matmul::matmul(client, rows(), floats(&[8, 3]), Some(split)).err()),
-        ("run_pass", "test", convolution::run_pass(client, &forward, operands, Some(weight)).err()),
+        ("run_pass", "test", convolution::run_pass(client, "test", &forward, operands, Some(weight)).err()),
         ("scan", "scan::cumsum", scan::scan(client, scan::Operation::Sum, rows(), 1, Some(unchained)).err()),
         ("sort", "sort::sort", sort::sort(client, rows(), ascending, Some(sorted)).err()),
         (

@@ -8,9 +8,9 @@ pub(crate) const WINDOWS: &str =
 pub(crate) const ELEMENTWISE: &str =
     "one unit computes an output element from the elements at its position, in one expression";
 pub(crate) const ELEMENTARY: &str = "one unit computes an output element from the elements at its position, in one expression; refused in f64 on wgpu, where drivers compute something else";
-pub(crate) const POOL: &str = "one unit computes an output element, and walks its window in row-major order";
+pub(crate) const POOL: &str = "one unit computes an output element, and reads its window in row-major order";
 pub(crate) const ADAPTIVE_POOL: &str =
-    "one unit computes an output element, and walks its window in row-major order; a 1x1 output is `reduce::mean`";
+    "one unit computes an output element, and reads its window in row-major order; a 1x1 output is `reduce::mean`";
 pub(crate) const INTERPOLATE: &str =
     "one unit computes an output element from a fixed window of taps; the strategy is named, so nothing is measured";
 pub(crate) const RECURRENCE: &str =

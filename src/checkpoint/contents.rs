@@ -1,7 +1,8 @@
 //! Everything that a checkpoint holds, without the program that took it.
 
 use super::item::{Content, Item, each_scalar};
-use super::{Checkpoint, Part, value};
+use super::part::Part;
+use super::{Checkpoint, value};
 use ciborium::Value;
 
 impl Checkpoint {

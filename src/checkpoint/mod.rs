@@ -102,6 +102,8 @@ mod folder;
 mod item;
 mod module;
 mod optimizer;
+mod part;
+mod resume;
 mod scalar;
 mod tensor;
 mod value;
@@ -117,21 +119,19 @@ pub use writer::CheckpointWriter;
 
 use crate::backend::check_indices;
 use crate::environment::{self, DeviceKey};
-use crate::random::{RandomState, random_state, restore_random_state};
+use crate::random::{RandomState, random_state};
 use crate::record::name_parameters;
 use burn_core::module::Module;
-use burn_deterministic_recording::{Environment, EnvironmentDifference};
+use burn_deterministic_recording::Environment;
 use burn_optim::lr_scheduler::LrSchedulerRecord;
 use module::ModuleState;
 use optimizer::OptimizerState;
-use scalar::Scalars;
+use part::Part;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use tensor::Stored;
 
 /// The state of a training between two steps: parts, each under a name.
 ///
@@ -149,14 +149,6 @@ pub struct Checkpoint {
     taken_in: Option<Environment>,
     /// The devices of the modules that were read or restored.
     devices: BTreeSet<DeviceKey>,
-}
-
-#[derive(Clone, Serialize, Deserialize)]
-enum Part {
-    Module(ModuleState),
-    Optimizer(OptimizerState),
-    Scheduler(Scalars),
-    Value(ciborium::Value),
 }
 
 /// What stands in a file before the bytes of the tensors.
@@ -380,84 +372,6 @@ impl Checkpoint {
         value::restore(name, &value)
     }
 
-    /// Ends the restoring: makes the calling thread draw random numbers from where the saved one stood, and returns the
-    /// number of steps taken.
-    ///
-    /// What the program draws before this call makes no difference. Other threads that draw are the program's to
-    /// restore: save the [`random_state`] of each as a value.
-    ///
-    /// # Errors
-    ///
-    /// - [`Error::OtherVersions`] when other versions of this crate or of Burn took the checkpoint,
-    /// - [`Error::Unrestored`] when there are parts that were not restored,
-    /// - [`Error::Random`] when the thread has entered more or fewer random streams than the saved one.
-    pub fn resume(self) -> Result<u64, Error> {
-        self.check_versions()?;
-        self.resume_across_versions()
-    }
-
-    /// As [`resume`](Self::resume), and an error in another [environment](Self::environment) than the checkpoint was taken in:
-    /// for a training that must end with the same bits, and may move from machine to machine.
-    ///
-    /// # Errors
-    ///
-    /// As of [`resume`](Self::resume), and [`Error::OtherEnvironment`] with what differs. Nothing has been restored then.
-    pub fn resume_in_same_environment(self) -> Result<u64, Error> {
-        self.check_versions()?;
-        self.check_restored()?;
-        let differences = self.differences();
-        if !differences.is_empty() {
-            return Err(Error::OtherEnvironment { checkpoint: self.to_string(), differences });
-        }
-        self.restore_random()
-    }
-
-    /// As [`resume`](Self::resume), also where [other versions](Self::written_by) took the checkpoint: the training can
-    /// then end with other bits than under either version alone. Its later checkpoints name the present versions.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unrestored`] and [`Error::Random`], as of [`resume`](Self::resume).
-    pub fn resume_across_versions(self) -> Result<u64, Error> {
-        self.check_restored()?;
-        let differences = self.differences();
-        if !differences.is_empty() {
-            // A closed standard error must not end the training.
-            let _ = writeln!(
-                std::io::stderr(),
-                "burn-deterministic: warning, {self} was taken in another environment, and what follows can have other \
-                 bits; then against now: {}",
-                error::joined(&differences)
-            );
-        }
-        self.restore_random()
-    }
-
-    fn check_versions(&self) -> Result<(), Error> {
-        match self.written_by == Versions::current() {
-            true => Ok(()),
-            false => Err(Error::OtherVersions { checkpoint: self.to_string(), written_by: self.written_by.clone() }),
-        }
-    }
-
-    fn check_restored(&self) -> Result<(), Error> {
-        match self.parts.is_empty() {
-            true => Ok(()),
-            false => Err(Error::Unrestored { checkpoint: self.to_string(), parts: self.names() }),
-        }
-    }
-
-    /// What differs between the environment of a loaded checkpoint and the present one.
-    fn differences(&self) -> Vec<EnvironmentDifference> {
-        let now = || environment::of(&self.devices);
-        self.taken_in.as_ref().map(|then| then.differences(&now())).unwrap_or_default()
-    }
-
-    fn restore_random(self) -> Result<u64, Error> {
-        restore_random_state(&self.random)?;
-        Ok(self.step)
-    }
-
     fn take(&mut self, name: &str, is_wanted: impl Fn(&Part) -> bool) -> Option<Part> {
         if self.parts.get(name).is_some_and(is_wanted) { self.parts.remove(name) } else { None }
     }
@@ -485,32 +399,5 @@ impl fmt::Display for Checkpoint {
 impl fmt::Debug for Checkpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}, with {}", self.names())
-    }
-}
-
-impl Part {
-    fn kind(&self) -> &'static str {
-        match self {
-            Self::Module(_) => "module",
-            Self::Optimizer(_) => "optimizer",
-            Self::Scheduler(_) => "scheduler",
-            Self::Value(_) => "value",
-        }
-    }
-
-    fn tensors(&self) -> Box<dyn Iterator<Item = &Stored> + '_> {
-        match self {
-            Self::Module(state) => Box::new(state.tensors()),
-            Self::Optimizer(state) => Box::new(state.tensors()),
-            Self::Scheduler(_) | Self::Value(_) => Box::new(std::iter::empty()),
-        }
-    }
-
-    fn tensors_mut(&mut self) -> Box<dyn Iterator<Item = &mut Stored> + '_> {
-        match self {
-            Self::Module(state) => Box::new(state.tensors_mut()),
-            Self::Optimizer(state) => Box::new(state.tensors_mut()),
-            Self::Scheduler(_) | Self::Value(_) => Box::new(std::iter::empty()),
-        }
     }
 }

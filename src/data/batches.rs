@@ -36,7 +36,7 @@ pub struct Batches<I, O> {
 /// Where the batches of a pass come from.
 enum Source<I, O> {
     /// The calling thread makes each when it is asked for.
-    Here(Box<Here<I, O>>),
+    Caller(Box<Caller<I, O>>),
     /// Workers make them.
     Workers(Workers<I, O>),
     /// No worker could be started, or nothing may be read.
@@ -44,14 +44,15 @@ enum Source<I, O> {
     Ended,
 }
 
-struct Here<I, O> {
+/// The thread that asks for a batch makes it.
+struct Caller<I, O> {
     batching: Batching<I, O>,
     cutter: Cutter<I>,
     /// The run that comes next.
     run: usize,
 }
 
-impl<I: 'static, O> Here<I, O> {
+impl<I: 'static, O> Caller<I, O> {
     fn next(&mut self) -> Option<Loaded<O>> {
         loop {
             let cut = self.cutter.cut();
@@ -84,7 +85,7 @@ impl<I: Send + 'static, O: Send + 'static> Batches<I, O> {
         // A pass of nothing needs no threads to say so.
         let (source, reading) = match (reading, workers.min(pass.runs())) {
             (Err(failure), _) => (Source::Failed(failure), None),
-            (Ok(reading), 0) => (Source::Here(Box::new(Here { batching, cutter, run: 0 })), reading),
+            (Ok(reading), 0) => (Source::Caller(Box::new(Caller { batching, cutter, run: 0 })), reading),
             (Ok(reading), _) => {
                 let started = Workers::start(batching, cutter, workers, prefetch);
                 (started.map_or_else(Source::Failed, Source::Workers), reading)
@@ -111,7 +112,7 @@ impl<I: Send + 'static, O: Send + 'static> Batches<I, O> {
 
     fn load(&mut self) -> Option<Loaded<O>> {
         match &mut self.source {
-            Source::Here(here) => here.next(),
+            Source::Caller(caller) => caller.next(),
             Source::Workers(workers) => workers.next(),
             Source::Failed(failure) => Some(Err(failure.clone())),
             Source::Ended => None,

@@ -2,7 +2,7 @@
 
 use super::identity::Identity;
 use serde::{Deserialize, Serialize};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A batch of an epoch of a loader.
 ///
@@ -85,6 +85,6 @@ impl Progression {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // Every change is a whole one.
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::error::LoadError;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The slices of one loader that have a pass at the moment.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ impl Slices {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Range<usize>>> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

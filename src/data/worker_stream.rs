@@ -3,7 +3,7 @@
 use crate::random::unseed;
 use crate::record;
 use burn_backend::StreamId;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A stream of Burn's for one worker at a time.
 ///
@@ -15,7 +15,7 @@ pub(super) struct WorkerStream(StreamId);
 static LEFT: Mutex<Vec<StreamId>> = Mutex::new(Vec::new());
 
 fn left() -> MutexGuard<'static, Vec<StreamId>> {
-    LEFT.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    LEFT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl WorkerStream {

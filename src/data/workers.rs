@@ -9,7 +9,7 @@ use super::worker_stream::WorkerStream;
 use crate::random::begun;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 /// Threads at work on a pass. Dropping it ends and joins them: each finishes the sample or the batch it is at.
@@ -46,7 +46,7 @@ struct State<I, O> {
     /// Workers that wait for something to do.
     idle: usize,
     /// The panic that a worker ended with, which ends the pass.
-    death: Option<LoadError>,
+    panicked: Option<LoadError>,
 }
 
 enum Batch<I, O> {
@@ -88,7 +88,7 @@ impl<I: Send + 'static, O: Send + 'static> Workers<I, O> {
                 handed: 0,
                 batches: VecDeque::new(),
                 idle: 0,
-                death: None,
+                panicked: None,
             }),
             made: Condvar::new(),
             work: Condvar::new(),
@@ -108,7 +108,7 @@ impl<I: Send + 'static, O: Send + 'static> Workers<I, O> {
         Ok(started)
     }
 
-    /// Waits for the next batch, if there is one, or for the death of a worker.
+    /// Waits for the next batch, if there is one, or for the panic of a worker.
     pub(super) fn next(&mut self) -> Option<Loaded<O>> {
         let shared = &*self.shared;
         let mut state = shared.state();
@@ -123,15 +123,15 @@ impl<I: Send + 'static, O: Send + 'static> Workers<I, O> {
                 None if shared.is_done(&state) => break,
                 None => {}
             }
-            if let Some(death) = state.death.take() {
-                return Some(Err(death));
+            if let Some(panicked) = state.panicked.take() {
+                return Some(Err(panicked));
             }
-            state = shared.made.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+            state = shared.made.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         drop(state);
         // A worker that has made its last batch may still panic.
         self.end();
-        self.shared.state().death.take().map(Err)
+        self.shared.state().panicked.take().map(Err)
     }
 }
 
@@ -203,7 +203,7 @@ impl<I: Send + 'static, O: Send + 'static> Shared<I, O> {
                 return Some(Task::Whole(number));
             }
             state.idle += 1;
-            state = self.work.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+            state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
             state.idle -= 1;
         }
     }
@@ -272,7 +272,7 @@ impl<I, O> Shared<I, O> {
     /// Ends the pass with the panic of a worker. The first panic is reported.
     fn die(&self, worker: usize, panic: String) {
         let mut state = self.state();
-        state.death.get_or_insert(LoadError::WorkerPanic { epoch: self.batching.pass.epoch, worker, panic });
+        state.panicked.get_or_insert(LoadError::WorkerPanic { epoch: self.batching.pass.epoch, worker, panic });
         self.end(&state);
         drop(state);
         self.made.notify_one();
@@ -281,6 +281,6 @@ impl<I, O> Shared<I, O> {
     fn state(&self) -> MutexGuard<'_, State<I, O>> {
         // None of the user's code runs under the lock. What panics there all the same ends the pass, so the state that it
         // leaves is not used to make batches.
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -22,7 +22,7 @@ use burn_cubecl::{CubeBackend, CubeDevice};
 use burn_ir::TensorId;
 use core::sync::atomic::{AtomicBool, Ordering};
 use cubecl::device::CpuDevice;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The seed planted: the first digits of pi, which no program is likely to choose.
 const PLANTED: u64 = 0x243F_6A88_85A3_08D3;
@@ -44,7 +44,7 @@ static STATE: Mutex<Option<State>> = Mutex::new(None);
 static IN_USE: AtomicBool = AtomicBool::new(false);
 
 fn with_state<T>(body: impl FnOnce(&mut State) -> T) -> T {
-    let mut state: MutexGuard<_> = STATE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut state: MutexGuard<_> = STATE.lock().unwrap_or_else(PoisonError::into_inner);
     body(state.get_or_insert_default())
 }
 
@@ -115,7 +115,7 @@ pub(super) fn honour(
 fn program_seed(device: &CubeDevice) -> Option<Source> {
     // One at a time: between two calls of a generator another thread could draw.
     static ASKING: Mutex<()> = Mutex::new(());
-    let _asking = ASKING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _asking = ASKING.lock().unwrap_or_else(PoisonError::into_inner);
     let found = drawn(device);
     plant();
     let planted = drawn(device);

@@ -13,7 +13,7 @@ use burn_cubecl::{CubeDevice, fusion::FusionCubeRuntime};
 use burn_fusion::client::GlobalFusionClient;
 use burn_ir::TensorId;
 use cubecl::device::CpuDevice;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The current value of burn-fusion's counter.
 pub(super) fn now() -> TensorId {
@@ -44,7 +44,7 @@ struct Counter {
 impl Counter {
     fn with<T>(body: impl FnOnce(&mut Self) -> T) -> T {
         static COUNTER: Mutex<Option<Counter>> = Mutex::new(None);
-        let mut counter = COUNTER.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut counter = COUNTER.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || Self { client: GlobalFusionClient::new(CubeDevice::Cpu(CpuDevice)), taken: 0 };
         body(counter.get_or_insert_with(new))
     }
@@ -59,7 +59,7 @@ impl Counter {
 static UNASKED: Mutex<Vec<StreamId>> = Mutex::new(Vec::new());
 
 fn unasked() -> MutexGuard<'static, Vec<StreamId>> {
-    UNASKED.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    UNASKED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether `stream` is run by this crate, and not because the program waits: then an index out of range is reported later.

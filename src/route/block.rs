@@ -3,7 +3,7 @@
 use super::bind::bind;
 use super::elementwise::Sequence;
 use super::rerun::repeated;
-use super::{coverage, interpret, plans};
+use super::{coverage, execution_plans, interpret};
 use crate::backend::{OutOfRange, out_of_range};
 use crate::catalogue;
 use crate::context;
@@ -160,7 +160,7 @@ impl FusedOperation for Block {
     /// When an operation is refused: Burn turns the panic into an error of the tensors the block was to write.
     fn run(&mut self, context: &mut Context<CubeFusionHandle>, fallback: &dyn Fn(usize) -> Box<dyn FallbackOperation>) {
         if let [OperationIr::Custom(custom)] = &self.operations[..]
-            && custom.id == plans::EXCHANGE
+            && custom.id == execution_plans::EXCHANGE
         {
             // Whatever else is refused.
             fallback(0).run(context);

@@ -2,7 +2,7 @@
 
 use super::block::{Block, Work};
 use super::elementwise::Sequence;
-use super::{coverage, plans};
+use super::{coverage, execution_plans};
 use crate::device::note_use;
 use crate::exit;
 use burn_cubecl::CubeDevice;
@@ -22,10 +22,10 @@ impl OptimizationProvider for RouteProvider {
     type Operation = Block;
 
     fn fuser(&self, device: &CubeDevice) -> CubeFuser {
-        let device = plans::device_of_server(device);
+        let device = execution_plans::device_of_server(device);
         let is_first_use = note_use(&device);
         coverage::covered();
-        plans::queue_made(&device);
+        execution_plans::queue_made(&device);
         let fuser = RouteFuser::new(device.clone());
         if is_first_use {
             exit::wait_for(&device);
@@ -77,7 +77,7 @@ impl OperationFuser<CubeOptimization> for RouteFuser {
 
     fn finish(&mut self) -> CubeOptimization {
         let operations = core::mem::take(&mut self.operations);
-        plans::made(&operations, &self.device);
+        execution_plans::made(&operations, &self.device);
         let work = match self.sequence.take() {
             Some(sequence) => Work::Elementwise(Box::new(sequence.finish())),
             None => Work::Operations,

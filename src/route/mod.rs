@@ -15,10 +15,10 @@ mod configuration;
 mod coverage;
 mod custom;
 mod elementwise;
+mod execution_plans;
 mod fuser;
 mod interpret;
 mod pending;
-mod plans;
 mod quantized;
 mod rerun;
 

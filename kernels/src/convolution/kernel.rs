@@ -14,6 +14,7 @@ pub(super) const SPATIAL: usize = 3;
 
 /// One number a spatial axis.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
 pub struct Spatial {
     /// Along depth.
     pub d: u32,
@@ -44,6 +45,19 @@ impl Spatial {
         let rows = value / self.w;
         let d = rows / self.h;
         Spatial { d, h: rows - d * self.h, w: value - rows * self.w }
+    }
+
+    /// The next place, row-major, of those with these sizes.
+    pub fn advance(&mut self, sizes: &Spatial) {
+        self.w += 1;
+        if self.w == sizes.w {
+            self.w = 0u32.runtime();
+            self.h += 1;
+        }
+        if self.h == sizes.h {
+            self.h = 0u32.runtime();
+            self.d += 1;
+        }
     }
 }
 
@@ -192,13 +206,40 @@ fn target_of(unit: u32, target: &Spatial, maps: &IndexMaps, #[comptime] phased: 
     }
 }
 
+/// Adds a block's chain of an element to the sum of the blocks before it, which is kept in the output, unless it is the `first`
+/// or `single`, and to the `last` block's sum the bias of the element's channel.
+#[allow(clippy::collapsible_if, reason = "the outer condition is decided when the kernel is compiled")]
+#[cube]
+pub(super) fn store<E: Float, A: Float, O: Float>(
+    output: &mut Tensor<O>,
+    at: u32,
+    chain: A,
+    first: bool,
+    last: bool,
+    bias: ComptimeOption<&[E]>,
+    channel: u32,
+    #[comptime] single: bool,
+) {
+    let mut total = chain;
+    if comptime!(!single) {
+        if !first {
+            total += A::cast_from(output[at as usize]);
+        }
+    }
+    #[comptime]
+    let value = match bias {
+        ComptimeOption::Some(bias) => select(last, total + A::cast_from(bias[channel as usize]), total),
+        ComptimeOption::None => total,
+    };
+    output[at as usize] = O::cast_from(value);
+}
+
 /// One chain of blocks of [`BLOCK`] terms an output element, over the taps it meets row-major ascending, then source
 /// channels ascending; a tap outside the source reads +0. A launch computes some of the `blocks` and adds them, one by
 /// one, to what the launch before left in `output`; after its last block an element gets its bias.
 ///
 /// `output` is `[batch, groups, target channels, d, h, w]`, contiguous. A unit owns one spatial position of `tile.rows`
 /// target channels of `tile.columns` batch entries: all of them meet the same taps.
-#[allow(clippy::collapsible_if, reason = "the outer condition is decided when the kernel is compiled")]
 #[cube(launch_unchecked)]
 pub fn convolve<E: Float, A: Float, O: Float>(
     source: &Tensor<E>,
@@ -334,15 +375,7 @@ pub fn convolve<E: Float, A: Float, O: Float>(
                 left -= to - from;
                 from = 0u32.runtime();
             }
-            at.w += 1;
-            if at.w == met.w {
-                at.w = 0u32.runtime();
-                at.h += 1;
-            }
-            if at.h == met.h {
-                at.h = 0u32.runtime();
-                at.d += 1;
-            }
+            at.advance(&met);
         }
 
         #[unroll]
@@ -353,21 +386,17 @@ pub fn convolve<E: Float, A: Float, O: Float>(
                 let entry = first_batch + i as u32;
                 if stored && channel < channels && entry < batch {
                     let at = ((entry * groups + group) * channels + channel) * positions + position;
-                    let mut total = acc[j * tile_batch + i];
-                    if comptime!(!single) {
-                        if index > 0 {
-                            total += A::cast_from(output[at as usize]);
-                        }
-                    }
-                    #[comptime]
-                    let value = match bias {
-                        ComptimeOption::Some(bias) => {
-                            let sum = total + A::cast_from(bias[(group * channels + channel) as usize]);
-                            select(index + 1 == end_block, sum, total)
-                        }
-                        ComptimeOption::None => total,
-                    };
-                    output[at as usize] = O::cast_from(value);
+                    let chain = acc[j * tile_batch + i];
+                    store::<E, A, O>(
+                        output,
+                        at,
+                        chain,
+                        index == 0,
+                        index + 1 == end_block,
+                        bias,
+                        group * channels + channel,
+                        single,
+                    );
                 }
             }
         }

@@ -9,7 +9,7 @@ use super::weight_kernel::{self, RoundLaunch};
 use crate::buffer::{dense, unwritten};
 use crate::dtype::float_accumulator;
 use crate::error::require_plan;
-use crate::order::parts;
+use crate::order::parts::{self, Bias};
 use crate::view::require_shape;
 use crate::{KernelError, device, device::Machine, grid};
 use cubecl::ir::ElemType;
@@ -28,20 +28,22 @@ pub struct Operands {
 
 /// One pass by a plan of the caller's choice, or by that of [`plan::plan`]; no plan changes the result.
 ///
+/// `kernel` is the operation, as errors name it.
+///
 /// # Errors
 ///
 /// Refuses operands that do not have the geometry's shapes, element types the device does not compute, and a plan that
 /// is [refused](Plan::refuses).
 pub fn run_pass(
     client: &Client,
+    kernel: &'static str,
     problem: &Problem,
     operands: Operands,
     plan: Option<Plan>,
 ) -> Result<TensorHandle, KernelError> {
-    let launch = Launch { client, problem };
+    let launch = Launch { client, kernel, problem };
     let plan = plan.unwrap_or_else(|| plan::plan(problem, Machine::of(client)));
-    require_plan(problem.kernel, plan.refuses(problem))?;
-    device::require_units(client, problem.kernel, launch.cube_units())?;
+    require_plan(kernel, plan.refuses(problem))?;
     match plan {
         Plan::Activations { .. } | Plan::Tiled { .. } => launch.activations(operands, plan),
         Plan::Weight { span, .. } | Plan::TiledWeight { span, .. } => launch.weight(operands, plan, span),
@@ -62,6 +64,7 @@ struct Activations {
 
 struct Launch<'a> {
     client: &'a Client,
+    kernel: &'static str,
     problem: &'a Problem,
 }
 
@@ -69,7 +72,8 @@ impl Launch<'_> {
     /// Both passes between activations.
     fn activations(&self, operands: Operands, plan: Plan) -> Result<TensorHandle, KernelError> {
         let Operands { source, other: weight, bias } = operands;
-        let Problem { kernel, rank, pass, geometry } = *self.problem;
+        let Self { kernel, .. } = *self;
+        let Problem { rank, pass, geometry } = *self.problem;
         let Geometry { groups, axes, .. } = geometry;
         let transposed = pass == Pass::ToInput;
         let (input, output) = (geometry.input_shape(rank), geometry.output_shape(rank));
@@ -105,12 +109,14 @@ impl Launch<'_> {
             Plan::Tiled { tile, split: false } => {
                 self.totals(pass, |pass, totals| self.tiled(pass, totals, tile, false))
             }
-            Plan::Activations { tile } => self.totals(pass, |pass, totals| self.direct(pass, totals, tile)),
+            Plan::Activations { tile, units } => {
+                self.totals(pass, |pass, totals| self.direct(pass, totals, tile, units))
+            }
             Plan::Weight { .. } | Plan::TiledWeight { .. } => unreachable!("refused"),
         }
     }
 
-    /// Has `write` walk all blocks of the chains, and rounds their totals, which between blocks are kept in the type they are
+    /// Has `write` compute all blocks of the chains, and rounds their totals, which between blocks are kept in the type they are
     /// computed in.
     fn totals(
         &self,
@@ -124,16 +130,16 @@ impl Launch<'_> {
         }
         let totals = unwritten(self.client, result.shape().to_vec(), sum);
         write(pass, totals.clone())?;
-        parts::chain(self.client, self.problem.kernel, totals, 1, &result, true)?;
+        parts::chain(self.client, self.kernel, totals, 1, None, &result, true)?;
         Ok(result)
     }
 
     /// A tile of results a unit.
-    fn direct(&self, pass: Activations, totals: TensorHandle, tile: UnitTile) -> Result<(), KernelError> {
+    fn direct(&self, pass: Activations, totals: TensorHandle, tile: UnitTile, of_cube: u32) -> Result<(), KernelError> {
         let Activations { source, weight, bias, sum, inside, .. } = pass;
         let Problem { geometry: Geometry { batch, groups, axes, .. }, .. } = *self.problem;
         let tiles = groups * self.problem.channels().div_ceil(tile.rows) * batch.div_ceil(tile.columns);
-        let (units, count, dim) = self.grid(self.problem.positions() * tiles)?;
+        let (units, count, dim) = self.grid(self.problem.positions() * tiles, of_cube)?;
         let blocks = self.problem.blocks();
         let dtypes = [source.dtype, sum, totals.dtype];
         let variant = Variant { tile, phased: self.problem.phased(), inside, single: blocks == 1 };
@@ -164,42 +170,22 @@ impl Launch<'_> {
 
     /// A tile of results a cube, of which each block of the chains gets cubes of its own.
     fn tiled_parts(&self, mut pass: Activations, tile: CubeTile) -> Result<TensorHandle, KernelError> {
-        let Problem { kernel, geometry: Geometry { groups, .. }, .. } = *self.problem;
         let (result, sum, bias) = (pass.result.clone(), pass.sum, pass.bias.take());
         let (elements, count) = (result.shape().iter().product::<usize>(), self.problem.blocks());
         let blocks = unwritten(self.client, vec![count, elements], sum);
         // The kernel finds its part by itself.
         let first = TensorHandle::new_contiguous(result.shape().clone(), blocks.handle.clone(), sum);
         self.tiled(pass, first, tile, true)?;
-        device::require_units(self.client, kernel, grid::UNITS)?;
-        let (cubes, dim) = grid::grid(elements);
-        let channels = groups * self.problem.channels();
-        let positions = result.shape()[2..].iter().product::<usize>();
-        // SAFETY: a unit below `elements` reads one element of each part and of the bias, which has one a channel, and
-        // writes one of the result.
-        unsafe {
-            tiled_kernel::add_parts::launch_unchecked(
-                self.client,
-                cubes,
-                dim,
-                blocks.into_arg().into_buffer_arg(),
-                bias.map(|bias| bias.into_arg().into_buffer_arg()).into(),
-                result.clone().into_arg().into_buffer_arg(),
-                elements as u32,
-                count as u32,
-                channels as u32,
-                positions as u32,
-                [result.dtype, sum],
-            );
-        }
+        let bias = bias.map(|values| Bias { values, positions: result.shape()[2..].iter().product() });
+        parts::chain(self.client, self.kernel, blocks, count, bias, &result, true)?;
         Ok(result)
     }
 
     /// Packs the weight, then computes a tile of results a cube: all blocks of their chains, or each in a part of its own.
     fn tiled(&self, pass: Activations, totals: TensorHandle, tile: CubeTile, split: bool) -> Result<(), KernelError> {
         let Activations { source, weight, bias, sum, inside, .. } = pass;
-        let Problem { kernel, geometry, .. } = *self.problem;
-        let Geometry { groups, axes, .. } = geometry;
+        let Self { kernel, .. } = *self;
+        let Geometry { groups, axes, .. } = self.problem.geometry;
         let sources = self.problem.source_channels();
         device::require_units(self.client, kernel, tile.units())?;
         device::require_shared_memory(self.client, kernel, tile.staged() * sum.size())?;
@@ -242,7 +228,7 @@ impl Launch<'_> {
 
     /// A weight as [`tiled_kernel::convolve_tiled`] reads it.
     fn packed(&self, weight: &TensorHandle, sum: ElemType) -> Result<TensorHandle, KernelError> {
-        device::require_units(self.client, self.problem.kernel, grid::UNITS)?;
+        device::require_units(self.client, self.kernel, grid::UNITS)?;
         let elements = self.problem.packed();
         let packed = unwritten(self.client, vec![elements], sum);
         let (cubes, dim) = grid::grid(elements);
@@ -265,7 +251,8 @@ impl Launch<'_> {
     /// The pass to the weight: rounds of `span` blocks.
     fn weight(&self, operands: Operands, plan: Plan, span: usize) -> Result<TensorHandle, KernelError> {
         let Operands { source: input, other: gradient, bias } = operands;
-        let Problem { kernel, rank, geometry, .. } = *self.problem;
+        let Self { kernel, .. } = *self;
+        let Problem { rank, geometry, .. } = *self.problem;
         let Geometry { groups, inputs, outputs, axes, .. } = geometry;
         if bias.is_some() {
             return Err(self.refuse("a weight gradient has no bias".into()));
@@ -289,18 +276,41 @@ impl Launch<'_> {
             _ => unwritten(self.client, shape, sum),
         };
         let (input, gradient) = (view_data(input, groups), view_data(gradient, groups));
+        let dtypes = [dtype, sum, scratch.dtype];
         for first in (0..blocks).step_by(span) {
             let of_round = span.min(blocks - first);
             let slot = usize::from(first > 0);
             let round = RoundLaunch::new(first as u32, slot as u32);
             match plan {
                 Plan::TiledWeight { tile, .. } => {
-                    let dtypes = [dtype, sum, scratch.dtype];
-                    self.weight_tiled(&input, &gradient, &scratch, round, tile, of_round, dtypes)?;
+                    device::require_units(self.client, kernel, tile.units())?;
+                    device::require_shared_memory(self.client, kernel, tile.staged() * sum.size())?;
+                    let [rows, columns] = tile.extent();
+                    let cubes = of_round * tile.weight_cubes(self.problem);
+                    // SAFETY: channels and positions are clamped to the operands, whose shapes are checked, and staged tiles
+                    // are indexed below their sizes by construction; a cube below `cubes` writes its own elements of the
+                    // scratch memory.
+                    unsafe {
+                        tiled_weight_kernel::weight_gradient_tiled::launch_unchecked(
+                            self.client,
+                            grid::cubes(cubes),
+                            CubeDim::new_1d(tile.units()),
+                            input.clone().into_arg(),
+                            gradient.clone().into_arg(),
+                            scratch.clone().into_arg(),
+                            maps(axes, false),
+                            round,
+                            cubes as u32,
+                            tile,
+                            inside,
+                            outputs.is_multiple_of(rows) && inputs.is_multiple_of(columns),
+                            dtypes,
+                        );
+                    }
                 }
-                Plan::Weight { tile, .. } => {
+                Plan::Weight { tile, units: of_cube, .. } => {
                     let lanes = groups * outputs.div_ceil(tile.rows) * inputs.div_ceil(tile.columns);
-                    let (units, count, dim) = self.grid(of_round * lanes * taps.iter().product::<usize>())?;
+                    let (units, count, dim) = self.grid(of_round * lanes * taps.iter().product::<usize>(), of_cube)?;
                     // SAFETY: a unit below `units` owns a tap and a tile of channels; it reads positions inside the
                     // operands, whose shapes are checked, and writes its own elements of the scratch memory.
                     unsafe {
@@ -316,7 +326,7 @@ impl Launch<'_> {
                             units,
                             tile,
                             inside,
-                            [dtype, sum, scratch.dtype],
+                            dtypes,
                         );
                     }
                 }
@@ -324,62 +334,20 @@ impl Launch<'_> {
             }
             if blocks > 1 {
                 let last = first + of_round == blocks;
-                parts::chain(self.client, kernel, scratch.clone(), slot + of_round, &result, last)?;
+                parts::chain(self.client, kernel, scratch.clone(), slot + of_round, None, &result, last)?;
             }
         }
         Ok(result)
     }
 
-    /// A round of `of_round` blocks from shared memory.
-    #[allow(clippy::too_many_arguments, reason = "what the caller has prepared for any plan")]
-    fn weight_tiled(
-        &self,
-        input: &TensorHandle,
-        gradient: &TensorHandle,
-        scratch: &TensorHandle,
-        round: RoundLaunch,
-        tile: CubeTile,
-        of_round: usize,
-        dtypes: [ElemType; 3],
-    ) -> Result<(), KernelError> {
-        let Problem { kernel, geometry: Geometry { inputs, outputs, axes, .. }, .. } = *self.problem;
-        device::require_units(self.client, kernel, tile.units())?;
-        device::require_shared_memory(self.client, kernel, tile.staged() * dtypes[1].size())?;
-        let [rows, columns] = tile.extent();
-        let cubes = of_round * tile.weight_cubes(self.problem);
-        // SAFETY: channels and positions are clamped to the operands, whose shapes are checked, and staged tiles are indexed
-        // below their sizes by construction; a cube below `cubes` writes its own elements of the scratch memory.
-        unsafe {
-            tiled_weight_kernel::weight_gradient_tiled::launch_unchecked(
-                self.client,
-                grid::cubes(cubes),
-                CubeDim::new_1d(tile.units()),
-                input.clone().into_arg(),
-                gradient.clone().into_arg(),
-                scratch.clone().into_arg(),
-                maps(axes, false),
-                round,
-                cubes as u32,
-                tile,
-                axes.iter().all(Axis::inputs_inside),
-                outputs.is_multiple_of(rows) && inputs.is_multiple_of(columns),
-                dtypes,
-            );
-        }
-        Ok(())
-    }
-
-    fn cube_units(&self) -> u32 {
-        plan::cube_units(Machine::of(self.client))
-    }
-
-    /// The grid of `units` units, if 32-bit indices count them.
-    fn grid(&self, units: usize) -> Result<(u32, CubeCount, CubeDim), KernelError> {
-        plan::grid(units, self.cube_units()).ok_or_else(|| self.refuse(format!("{units} units, want less than 2^31")))
+    /// The grid of `units` units in cubes of `of_cube`, if the device has those and 32-bit indices count the units.
+    fn grid(&self, units: usize, of_cube: u32) -> Result<(u32, CubeCount, CubeDim), KernelError> {
+        device::require_units(self.client, self.kernel, of_cube)?;
+        plan::grid(units, of_cube).ok_or_else(|| self.refuse(format!("{units} units, want less than 2^31")))
     }
 
     fn refuse(&self, reason: String) -> KernelError {
-        KernelError::Shape { kernel: self.problem.kernel, reason }
+        KernelError::Shape { kernel: self.kernel, reason }
     }
 }
 

@@ -88,8 +88,8 @@ pub fn forward<const N: usize>(
 ) -> Result<TensorHandle, KernelError> {
     let kernel = "convolution::forward";
     let geometry = Geometry::new(kernel, input.shape(), weight.shape(), params)?;
-    let problem = Problem { kernel, pass: Pass::ToOutput, rank: N, geometry };
-    run_pass(client, &problem, Operands { source: input, other: weight, bias }, None)
+    let problem = Problem { pass: Pass::ToOutput, rank: N, geometry };
+    run_pass(client, kernel, &problem, Operands { source: input, other: weight, bias }, None)
 }
 
 /// The gradient of `input_shape` from the gradient of a convolution's output.
@@ -106,8 +106,8 @@ pub fn input_gradient<const N: usize>(
 ) -> Result<TensorHandle, KernelError> {
     let kernel = "convolution::input_gradient";
     let geometry = Geometry::new(kernel, input_shape, weight.shape(), params)?;
-    let problem = Problem { kernel, pass: Pass::ToInput, rank: N, geometry };
-    run_pass(client, &problem, Operands { source: output_gradient, other: weight, bias: None }, None)
+    let problem = Problem { pass: Pass::ToInput, rank: N, geometry };
+    run_pass(client, kernel, &problem, Operands { source: output_gradient, other: weight, bias: None }, None)
 }
 
 /// The gradient of `weight_shape` from a convolution's input and the gradient of its output.
@@ -124,8 +124,8 @@ pub fn weight_gradient<const N: usize>(
 ) -> Result<TensorHandle, KernelError> {
     let kernel = "convolution::weight_gradient";
     let geometry = Geometry::new(kernel, input.shape(), weight_shape, params)?;
-    let problem = Problem { kernel, pass: Pass::ToWeight, rank: N, geometry };
-    run_pass(client, &problem, Operands { source: input, other: output_gradient, bias: None }, None)
+    let problem = Problem { pass: Pass::ToWeight, rank: N, geometry };
+    run_pass(client, kernel, &problem, Operands { source: input, other: output_gradient, bias: None }, None)
 }
 
 /// The transposed convolution of `input` `[batch, c_in, spatial..]` with `weight` `[c_in, c_out / groups, taps..]`, plus
@@ -143,6 +143,6 @@ pub fn transposed_forward<const N: usize>(
 ) -> Result<TensorHandle, KernelError> {
     let kernel = "convolution::transposed_forward";
     let geometry = Geometry::transposed(kernel, input.shape(), weight.shape(), params)?;
-    let problem = Problem { kernel, pass: Pass::ToInput, rank: N, geometry };
-    run_pass(client, &problem, Operands { source: input, other: weight, bias }, None)
+    let problem = Problem { pass: Pass::ToInput, rank: N, geometry };
+    run_pass(client, kernel, &problem, Operands { source: input, other: weight, bias }, None)
 }

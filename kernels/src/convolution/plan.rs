@@ -2,18 +2,10 @@
 
 use super::shape::{Axis, Geometry};
 use crate::device::Machine;
-use crate::grid::{MAX_CUBES_PER_AXIS, MAX_ITERATIONS, cubes};
+use crate::grid::{MAX_CUBES_PER_AXIS, MAX_ITERATIONS, UNITS, cubes};
 use crate::order::BLOCK;
 use cubecl::prelude::*;
 use std::ops::Range;
-
-/// Units in a cube: on a software driver few enough that a small layer still spreads over its cores.
-pub(super) fn cube_units(machine: Machine) -> u32 {
-    match machine {
-        Machine::Software => 32,
-        Machine::Gpu => 64,
-    }
-}
 
 /// Which operand of `output = convolution(input, weight)` is computed from the two others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,8 +24,6 @@ pub(super) const PACKED: u32 = 32;
 /// A pass as the plan sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Problem {
-    /// The operation, as errors name it.
-    pub kernel: &'static str,
     /// Which operand is computed.
     pub pass: Pass,
     /// Spatial axes of the operands, up to 3.
@@ -185,6 +175,8 @@ pub enum Plan {
     Activations {
         /// The results of one unit.
         tile: UnitTile,
+        /// Units of a cube.
+        units: u32,
     },
     /// [`Pass::ToOutput`] and [`Pass::ToInput`], over one or more terms: a packed copy of the weight, and both operands staged
     /// in shared memory.
@@ -202,6 +194,8 @@ pub enum Plan {
         tile: UnitTile,
         /// Blocks of a round, `1 ..= min(blocks, MAX_SPAN)`.
         span: usize,
+        /// Units of a cube.
+        units: u32,
     },
     /// [`Pass::ToWeight`]: the same rounds, both operands staged in shared memory.
     TiledWeight {
@@ -211,6 +205,12 @@ pub enum Plan {
         span: usize,
     },
 }
+
+/// Units of a cube whose units share nothing.
+const CUBE_UNITS: u32 = 64;
+
+/// The same on a software driver: few enough that a small layer still spreads over its cores.
+const CUBE_UNITS_SOFTWARE: u32 = 32;
 
 /// Most blocks of a round: a unit of the kernel that adds them loops over them all, after the total.
 pub const MAX_SPAN: usize = MAX_ITERATIONS - 1;
@@ -228,8 +228,8 @@ const SCRATCH: usize = 1 << 20;
 const TILED_SCRATCH: usize = 1 << 24;
 
 impl Plan {
-    /// Every plan that applies: every tile, of a unit and of a cube, split or not, and for a weight gradient with rounds of one block,
-    /// of two, and of all that fit.
+    /// Every plan that applies: every tile, of a unit and of a cube, split or not, for a weight gradient with rounds of one block, of
+    /// two, and of all that fit; every other tile of a unit with the cubes of a software driver, and those that are chosen.
     pub fn candidates(problem: &Problem) -> Vec<Self> {
         let spans = |scratch| {
             let widest = widest_span(problem, scratch);
@@ -238,15 +238,22 @@ impl Plan {
             spans.dedup();
             spans
         };
-        let plans = |tile| match problem.pass {
-            Pass::ToOutput | Pass::ToInput => vec![Self::Activations { tile }],
-            Pass::ToWeight => spans(SCRATCH).into_iter().map(|span| Self::Weight { tile, span }).collect(),
+        let plans = |(tile, units)| match problem.pass {
+            Pass::ToOutput | Pass::ToInput => vec![Self::Activations { tile, units }],
+            Pass::ToWeight => spans(SCRATCH).into_iter().map(|span| Self::Weight { tile, span, units }).collect(),
         };
+        let of_units = UnitTile::ALL.into_iter().zip([CUBE_UNITS_SOFTWARE, CUBE_UNITS].into_iter().cycle());
         let tiled = CubeTile::ALL.into_iter().flat_map(|tile| [false, true].map(|split| Self::Tiled { tile, split }));
         let of_tile = |tile| spans(TILED_SCRATCH).into_iter().map(move |span| Self::TiledWeight { tile, span });
         let tiled = tiled.chain(CubeTile::WEIGHT.into_iter().flat_map(of_tile));
         let tiled = tiled.filter(|plan| plan.refuses(problem).is_none());
-        UnitTile::ALL.into_iter().flat_map(plans).chain(tiled).collect()
+        let mut plans: Vec<Self> = of_units.flat_map(plans).chain(tiled).collect();
+        for chosen in [Machine::Software, Machine::Gpu].map(|machine| plan(problem, machine)) {
+            if !plans.contains(&chosen) {
+                plans.push(chosen);
+            }
+        }
+        plans
     }
 
     /// Why this plan does not apply to `problem`, if it does not.
@@ -255,7 +262,12 @@ impl Plan {
         let wanted = match *self {
             Self::Activations { .. } | Self::Tiled { .. } if to_weight => "an activation to compute",
             Self::Weight { .. } | Self::TiledWeight { .. } if !to_weight => "a weight gradient",
-            Self::Activations { tile } | Self::Weight { tile, .. } if !UnitTile::ALL.contains(&tile) => "a known tile",
+            Self::Activations { tile, .. } | Self::Weight { tile, .. } if !UnitTile::ALL.contains(&tile) => {
+                "a known tile"
+            }
+            Self::Activations { units, .. } | Self::Weight { units, .. } if !(1..=UNITS).contains(&units) => {
+                "1 to 256 units a cube"
+            }
             Self::Tiled { tile, .. } if !CubeTile::ALL.contains(&tile) => "a known tile",
             Self::TiledWeight { tile, .. } if !CubeTile::WEIGHT.contains(&tile) => "a known tile",
             Self::Weight { span, .. } | Self::TiledWeight { span, .. } if !spans(problem, span) => {
@@ -300,12 +312,20 @@ pub fn plan(problem: &Problem, machine: Machine) -> Plan {
     {
         return tiled;
     }
+    let units = match machine {
+        Machine::Software => CUBE_UNITS_SOFTWARE,
+        Machine::Gpu => CUBE_UNITS,
+    };
     match problem.pass {
-        Pass::ToOutput => Plan::Activations { tile: tile(g.outputs, g.batch, g.inputs, extent(|axis| axis.output)) },
-        Pass::ToInput => Plan::Activations { tile: tile(g.inputs, g.batch, g.outputs, extent(|axis| axis.input)) },
+        Pass::ToOutput => {
+            Plan::Activations { tile: tile(g.outputs, g.batch, g.inputs, extent(|axis| axis.output)), units }
+        }
+        Pass::ToInput => {
+            Plan::Activations { tile: tile(g.inputs, g.batch, g.outputs, extent(|axis| axis.input)), units }
+        }
         Pass::ToWeight => {
             let span = widest_span(problem, SCRATCH);
-            Plan::Weight { tile: tile(g.outputs, g.inputs, BLOCK, span * extent(|axis| axis.taps)), span }
+            Plan::Weight { tile: tile(g.outputs, g.inputs, BLOCK, span * extent(|axis| axis.taps)), span, units }
         }
     }
 }

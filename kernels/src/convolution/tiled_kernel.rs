@@ -1,7 +1,7 @@
 //! The device side of the passes between activations for a GPU: a product in shared memory, over terms that are never
 //! written down (implicit GEMM), on the views of [`kernel`](super::kernel).
 
-use super::kernel::{IndexMaps, SPATIAL, Spatial, Taps, phases_of};
+use super::kernel::{IndexMaps, SPATIAL, Spatial, Taps, phases_of, store};
 use super::plan::{CubeTile, PACKED};
 use crate::arithmetic::multiply_add;
 use crate::order::BLOCK_TERMS;
@@ -134,7 +134,6 @@ fn one_step<A: Float>(
 /// contiguous, seen without its first axis. Part `p` is block `first_block + p` of each chain; a launch of one part continues
 /// the sums of the launch before. A loop over blocks would keep the places of all results in registers. A cube stages [`DEPTH`] source channels of one tap at a time; each unit fetches
 /// those of one column, four in a vector.
-#[allow(clippy::collapsible_if, reason = "the outer condition is decided when the kernel is compiled")]
 #[cube(launch_unchecked)]
 pub fn convolve_tiled<E: Float, A: Float, O: Float>(
     source: &Tensor<E>,
@@ -300,15 +299,7 @@ pub fn convolve_tiled<E: Float, A: Float, O: Float>(
         }
         left -= to - from;
         from = 0u32.runtime();
-        at.w += 1;
-        if at.w == met.w {
-            at.w = 0u32.runtime();
-            at.h += 1;
-        }
-        if at.h == met.h {
-            at.h = 0u32.runtime();
-            at.d += 1;
-        }
+        at.advance(&met);
     }
 
     #[unroll]
@@ -329,50 +320,18 @@ pub fn convolve_tiled<E: Float, A: Float, O: Float>(
             let channel = row_tile * rows + (i / 4 * comptime!(tile.side_rows) + unit_row) * 4 + i % 4;
             if stored && channel < channels {
                 let at = (image * channels + channel) * positions + position;
-                let mut total = acc[comptime!((i * edge + j) as usize)];
-                if comptime!(!single) {
-                    if index > 0 {
-                        total += A::cast_from(output[at as usize]);
-                    }
-                }
-                #[comptime]
-                let value = match bias {
-                    ComptimeOption::Some(bias) => {
-                        let sum = total + A::cast_from(bias[(group * channels + channel) as usize]);
-                        select(index + 1 == end_block, sum, total)
-                    }
-                    ComptimeOption::None => total,
-                };
-                output[at as usize] = O::cast_from(value);
+                let chain = acc[comptime!((i * edge + j) as usize)];
+                store::<E, A, O>(
+                    output,
+                    at,
+                    chain,
+                    index == 0,
+                    index + 1 == end_block,
+                    bias,
+                    group * channels + channel,
+                    single,
+                );
             }
         }
     }
-}
-
-/// Chains `parts`, `[count, elements]`, ascending, adds the bias of an element's channel and rounds once.
-#[cube(launch_unchecked)]
-pub fn add_parts<E: Float, A: Float>(
-    parts: &[A],
-    bias: ComptimeOption<&[E]>,
-    output: &mut [E],
-    elements: u32,
-    count: u32,
-    channels: u32,
-    positions: u32,
-    #[define(E, A)] _dtypes: [ElemType; 2],
-) {
-    let unit = ABSOLUTE_POS as u32;
-    if unit >= elements {
-        terminate!();
-    }
-    let mut total = parts[unit as usize];
-    for part in 1..count {
-        total += parts[(part * elements + unit) as usize];
-    }
-    #[comptime]
-    let value = match bias {
-        ComptimeOption::Some(bias) => total + A::cast_from(bias[(unit / positions % channels) as usize]),
-        ComptimeOption::None => total,
-    };
-    output[unit as usize] = E::cast_from(value);
 }

@@ -1,9 +1,9 @@
 //! The device side of the pass to a weight for a GPU: a product in shared memory, on the views of
 //! [`kernel`](super::kernel).
 
-use super::kernel::{IndexMaps, SPATIAL, Spatial};
+use super::kernel::{IndexMaps, Spatial};
 use super::plan::CubeTile;
-use super::weight_kernel::Round;
+use super::weight_kernel::{Extents, Round};
 use crate::arithmetic::multiply_add;
 use crate::order::BLOCK_TERMS;
 use cubecl::prelude::*;
@@ -101,15 +101,8 @@ pub fn weight_gradient_tiled<E: Float, A: Float, O: Float>(
     // Groups of four channels between two fetches of a unit.
     let apart = comptime!(units / DEPTH);
 
-    let groups = input.shape(1) as u32;
-    let inputs = input.shape(2) as u32;
-    let outputs = gradient.shape(2) as u32;
-    let taps = Spatial {
-        d: blocks.shape(SPATIAL + 1) as u32,
-        h: blocks.shape(SPATIAL + 2) as u32,
-        w: blocks.shape(SPATIAL + 3) as u32,
-    };
-    let tap_count = taps.d * taps.h * taps.w;
+    let extents = Extents::of::<E, O>(input, gradient, blocks);
+    let (groups, inputs, outputs, tap_count) = (extents.groups, extents.inputs, extents.outputs, extents.tap_count);
     let input_tiles = inputs.div_ceil(columns);
     let output_tiles = outputs.div_ceil(rows);
 
@@ -123,17 +116,16 @@ pub fn weight_gradient_tiled<E: Float, A: Float, O: Float>(
     let tap = of_outputs - of_taps * tap_count;
     let of_round = of_taps / groups;
     let group = of_taps - of_round * groups;
-    let tap_at = taps.split(tap);
+    let tap_at = extents.taps.split(tap);
 
-    let positions = Spatial::shape::<E>(gradient);
+    let positions = extents.positions;
     let lengths = Spatial::shape::<E>(input);
     let input_strides = Spatial::strides::<E>(input);
     let gradient_strides = Spatial::strides::<E>(gradient);
     let input_channel = input.stride(2) as u32;
     let gradient_channel = gradient.stride(2) as u32;
-    let terms = gradient.shape(0) as u32 * positions.d * positions.h * positions.w;
     let begin = (round.first + of_round) * BLOCK_TERMS;
-    let end = min(begin + BLOCK_TERMS, terms);
+    let end = min(begin + BLOCK_TERMS, extents.terms);
     // Where a sum with one of these wraps below zero no input position exists.
     let (ahead_d, ahead_h, ahead_w) = (maps.d.ahead(tap_at.d), maps.h.ahead(tap_at.h), maps.w.ahead(tap_at.w));
 

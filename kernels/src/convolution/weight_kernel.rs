@@ -15,6 +15,43 @@ pub struct Round {
     pub slot: u32,
 }
 
+/// The extents of a weight's gradient, and of what it is summed over.
+#[derive(CubeType)]
+pub(super) struct Extents {
+    pub groups: u32,
+    /// Input channels and output channels of a group.
+    pub inputs: u32,
+    pub outputs: u32,
+    pub taps: Spatial,
+    pub tap_count: u32,
+    /// Output positions.
+    pub positions: Spatial,
+    /// Batch entries times output positions.
+    pub terms: u32,
+}
+
+#[cube]
+impl Extents {
+    /// `blocks` is `[slots, groups, output channels, input channels, taps]`.
+    pub fn of<E: Float, O: Float>(input: &Tensor<E>, gradient: &Tensor<E>, blocks: &mut Tensor<O>) -> Extents {
+        let taps = Spatial {
+            d: blocks.shape(SPATIAL + 1) as u32,
+            h: blocks.shape(SPATIAL + 2) as u32,
+            w: blocks.shape(SPATIAL + 3) as u32,
+        };
+        let positions = Spatial::shape::<E>(gradient);
+        Extents {
+            groups: input.shape(1) as u32,
+            inputs: input.shape(2) as u32,
+            outputs: gradient.shape(2) as u32,
+            taps,
+            tap_count: taps.d * taps.h * taps.w,
+            positions,
+            terms: gradient.shape(0) as u32 * positions.d * positions.h * positions.w,
+        }
+    }
+}
+
 /// One chain a block of [`BLOCK_TERMS`] of a weight's gradient, over batch entries and output positions ascending;
 /// a tap outside the input reads +0, where not all lie `inside`.
 ///
@@ -38,15 +75,8 @@ pub fn weight_gradient_blocks<E: Float, A: Float, O: Float>(
     if unit >= units {
         terminate!();
     }
-    let groups = input.shape(1) as u32;
-    let inputs = input.shape(2) as u32;
-    let outputs = gradient.shape(2) as u32;
-    let taps = Spatial {
-        d: blocks.shape(SPATIAL + 1) as u32,
-        h: blocks.shape(SPATIAL + 2) as u32,
-        w: blocks.shape(SPATIAL + 3) as u32,
-    };
-    let tap_count = taps.d * taps.h * taps.w;
+    let extents = Extents::of::<E, O>(input, gradient, blocks);
+    let (groups, inputs, outputs, tap_count) = (extents.groups, extents.inputs, extents.outputs, extents.tap_count);
     let input_tiles = inputs.div_ceil(comptime!(tile_inputs as u32));
     let output_tiles = outputs.div_ceil(comptime!(tile_outputs as u32));
 
@@ -60,7 +90,7 @@ pub fn weight_gradient_blocks<E: Float, A: Float, O: Float>(
     let group = part - of_round * groups;
     let block = round.first + of_round;
     let slot = round.slot + of_round;
-    let tap_at = taps.split(tap);
+    let tap_at = extents.taps.split(tap);
 
     let mut input_base = Array::<u32>::new(tile_inputs);
     let mut gradient_base = Array::<u32>::new(tile_outputs);
@@ -81,16 +111,15 @@ pub fn weight_gradient_blocks<E: Float, A: Float, O: Float>(
     }
 
     // Sizes and strides are read before the loops, as above.
-    let positions = Spatial::shape::<E>(gradient);
+    let positions = extents.positions;
     let lengths = Spatial::shape::<E>(input);
     let input_strides = Spatial::strides::<E>(input);
     let gradient_strides = Spatial::strides::<E>(gradient);
     let input_entry = input.stride(0) as u32;
     let gradient_entry = gradient.stride(0) as u32;
     let (stride_d, stride_h) = (maps.d.stride, maps.h.stride);
-    let terms = gradient.shape(0) as u32 * positions.d * positions.h * positions.w;
     let begin = block * BLOCK_TERMS;
-    let end = min(begin + BLOCK_TERMS, terms);
+    let end = min(begin + BLOCK_TERMS, extents.terms);
     // Where a sum with one of these wraps below zero no input position exists.
     let (ahead_d, ahead_h, ahead_w) = (maps.d.ahead(tap_at.d), maps.h.ahead(tap_at.h), maps.w.ahead(tap_at.w));
     let stride_w = maps.w.stride;

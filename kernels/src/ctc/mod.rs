@@ -34,7 +34,7 @@ use crate::device::require_units;
 use crate::dtype::float_accumulator;
 use crate::error::require_shapes;
 use crate::grid::{UNITS, axis_grids, grid};
-use crate::index::index_type;
+use crate::index::require_indices;
 use crate::view::{AxisView, checked_elements, require_shape};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -91,7 +91,8 @@ pub fn gradient(client: &Client, operands: Operands, blank: usize) -> Result<Ten
     }
     let accumulator = float_accumulator(client, KERNEL, &[&scores, &gradient, &alpha, &beta, &loss])?;
     let dtypes = [scores.dtype, accumulator];
-    let index_types = [index_type(client, KERNEL, &targets)?, index_type(client, KERNEL, &lengths)?];
+    require_indices(client, KERNEL, &targets)?;
+    require_indices(client, KERNEL, &lengths)?;
     require_units(client, KERNEL, UNITS)?;
     let shape = scores.shape().to_vec();
     let linked = checked_elements(KERNEL, &[batch, kernel::words_a_target(labels as u32) as usize])?;
@@ -125,7 +126,7 @@ pub fn gradient(client: &Client, operands: Operands, blank: usize) -> Result<Ten
             lengths.strides(),
             loss.strides(),
             blank as u32,
-            [index_types[0], index_types[1], dtypes[0]],
+            [targets.dtype, lengths.dtype, dtypes[0]],
         );
     }
     for (count, dim, unit) in axis_grids(steps, batch, classes) {

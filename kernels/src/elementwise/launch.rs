@@ -4,7 +4,7 @@ use super::kernel::{self, Axis, AxisLaunch, Form, InputsLaunch, OutputsLaunch, R
 use super::program::Program;
 use crate::buffer::unwritten;
 use crate::dtype::U32;
-use crate::view::{broadcast_strides, checked_elements, is_contiguous, is_dense_in_vectors, join};
+use crate::view::{broadcast_strides, checked_elements, is_contiguous, is_in_vectors, join};
 use crate::{KernelError, device, grid};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -171,11 +171,10 @@ fn reading(shape: &[usize], strides: &[usize], width: usize) -> Reading {
         return Reading::Linear;
     }
     let innermost = shape.len() - 1;
-    let is_whole = shape[innermost].is_multiple_of(width);
-    let dense = is_dense_in_vectors(width, strides[innermost], strides[..innermost].iter().copied());
-    match strides[innermost] {
-        0 if is_whole => Reading::Broadcast,
-        _ if is_whole && dense => Reading::Row,
+    let others = strides[..innermost].iter().copied();
+    match (shape[innermost], strides[innermost]) {
+        (length, 0) if length.is_multiple_of(width) => Reading::Broadcast,
+        (length, stride) if is_in_vectors(width, length, stride, others) => Reading::Row,
         _ => Reading::Strided,
     }
 }

@@ -10,7 +10,7 @@ use crate::device::require_units;
 use crate::dtype::{U32, supported};
 use crate::error::require_shapes;
 use crate::grid::{UNITS, UnitPlace, axis_grids};
-use crate::index::{Indices, row_of, tuple_axes};
+use crate::index::{require_indices, row_of, tuple_axes, tuple_rows};
 use crate::index_check::{Flag, check};
 use crate::view::{AxisView, Strides, StridesLaunch, checked_elements, vector_width};
 use cubecl::prelude::*;
@@ -37,8 +37,8 @@ pub fn gather(
         format!("indices {to:?} into tensor {from:?} along axis {dim}, want equal other axes")
     })?;
     let shape = to.to_vec();
-    let read = Read { kernel: KERNEL, axes: dim..dim + 1, shape, positions: dim..dim + 1, flag };
-    read.run(client, tensor, indices, |indices| Indices::along(client, KERNEL, indices, dim))
+    let read = Read { kernel: KERNEL, axes: dim..dim + 1, along: Some(dim), shape, positions: dim..dim + 1, flag };
+    read.run(client, tensor, indices)
 }
 
 /// The rows of `tensor` along `dim` that the one-dimensional `indices` name, in their order.
@@ -61,8 +61,8 @@ pub fn select(
     }
     let mut shape = tensor.shape().to_vec();
     shape[dim] = indices.shape()[0];
-    let read = Read { kernel: KERNEL, axes: dim..dim + 1, shape, positions: dim..dim + 1, flag };
-    read.run(client, tensor, indices, |indices| Indices::along(client, KERNEL, indices, 0))
+    let read = Read { kernel: KERNEL, axes: dim..dim + 1, along: Some(0), shape, positions: dim..dim + 1, flag };
+    read.run(client, tensor, indices)
 }
 
 /// The slices of `tensor` that the tuples along the last axis of `indices[.., k]` name by their position in the first
@@ -81,30 +81,24 @@ pub fn gather_nd(
     let batch = tuple_axes(KERNEL, tensor.shape(), indices.shape())?;
     let parts = indices.shape()[batch];
     let shape: Vec<usize> = indices.shape()[..batch].iter().chain(&tensor.shape()[parts..]).copied().collect();
-    let sizes = tensor.shape()[..parts].to_vec();
-    let read = Read { kernel: KERNEL, axes: 0..parts, shape, positions: 0..batch, flag };
-    read.run(client, tensor, indices, |indices| Indices::of_tuples(client, KERNEL, indices, &sizes))
+    let read = Read { kernel: KERNEL, axes: 0..parts, along: None, shape, positions: 0..batch, flag };
+    read.run(client, tensor, indices)
 }
 
 /// A read along `axes` of a tensor into a result of `shape`, whose axes `positions` are those of the indices.
 struct Read<'a> {
     kernel: &'static str,
     axes: Range<usize>,
+    /// The axis of the indices whose places are positions: none where they are tuples.
+    along: Option<usize>,
     shape: Vec<usize>,
     positions: Range<usize>,
     flag: Option<Flag<'a>>,
 }
 
 impl Read<'_> {
-    /// `view` makes the indices numbers of rows, in the extents of the result.
-    fn run(
-        self,
-        client: &Client,
-        tensor: TensorHandle,
-        indices: TensorHandle,
-        view: impl FnOnce(TensorHandle) -> Result<Indices, KernelError>,
-    ) -> Result<TensorHandle, KernelError> {
-        let Self { kernel, axes, shape, positions, flag } = self;
+    fn run(self, client: &Client, tensor: TensorHandle, indices: TensorHandle) -> Result<TensorHandle, KernelError> {
+        let Self { kernel, axes, along, shape, positions, flag } = self;
         let dtype = tensor.dtype;
         require_units(client, kernel, UNITS)?;
         supported(client, kernel, dtype, "read f64, f32, f16, bf16 or an integer type that the device has")?;
@@ -120,9 +114,14 @@ impl Read<'_> {
             flag.map_or(Ok(()), |flag| check(client, indices, &tensor.shape()[axes], flag))?;
             return Ok(output);
         }
-        let indices = view(indices)?;
+        require_indices(client, kernel, &indices)?;
+        let (indices, axis) = match along {
+            Some(axis) => (indices, axis),
+            None => (tuple_rows(client, kernel, indices, &tensor.shape()[axes.clone()])?, 0),
+        };
+        let indices = AxisView::new(client, kernel, indices, axis..axis + 1)?;
         let tensor = AxisView::new(client, kernel, tensor, axes)?;
-        let launch = Launch { tensor, types: [dtype, indices.dtype], indices: indices.view, extents, flag };
+        let launch = Launch { tensor, types: [dtype, indices.dtype], indices, extents, flag };
         match launch.slice_width() {
             1 => launch.elements(client, &output),
             width => launch.slices(client, &output, width),

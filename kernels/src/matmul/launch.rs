@@ -1,13 +1,11 @@
 //! Checks operands, and launches products.
 
 use super::kernel;
-use super::plan::{self, CubeTile, Plan, Problem, Vectors};
-use crate::buffer::unwritten;
-use crate::device::{self, Machine};
+use super::plan::{CubeTile, Plan, Problem, Vectors};
+use crate::device;
 use crate::dtype::{accumulator, supported};
-use crate::error::require_plan;
-use crate::order::{BLOCK, parts};
-use crate::view::{largest_offset, transposed, vector_width, with_layout};
+use crate::order::BLOCK;
+use crate::view::{broadcast_strides, largest_offset, transposed, vector_width, with_layout};
 use crate::{KernelError, grid};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -19,19 +17,29 @@ const BLOCKS_A_LAUNCH: usize = grid::MAX_ITERATIONS / (BLOCK + 3 * (BLOCK / Cube
 /// Indices are 32 bits, and those of the last tile or block run past the edge before they are clamped.
 const MAX_ELEMENTS: usize = u32::MAX as usize - BLOCK;
 
-const NAME: &str = "matmul";
+pub(super) const NAME: &str = "matmul";
 
 /// Checked operands: batch axes broadcast by strides of 0, and merged into the rows where `rhs` is the same for all.
 pub(super) struct Operands {
     lhs: TensorHandle,
     rhs: TensorHandle,
-    output_shape: Vec<usize>,
-    accumulator: ElemType,
+    pub output_shape: Vec<usize>,
+    /// The type the chains run in.
+    pub accumulator: ElemType,
+    /// What the plan looks at.
+    pub problem: Problem,
 }
 
 impl Operands {
     pub fn new(client: &Client, lhs: TensorHandle, rhs: TensorHandle) -> Result<Self, KernelError> {
-        let accumulator = accumulator_of(client, &lhs, &rhs)?;
+        if lhs.dtype != rhs.dtype {
+            return Err(KernelError::Dtype {
+                kernel: NAME,
+                dtype: rhs.dtype,
+                remedy: "cast both operands to one type",
+            });
+        }
+        supported(client, NAME, lhs.dtype, "cast to f32, or to i32 for integers")?;
         let refuse = |what: &str| KernelError::Shape {
             kernel: NAME,
             reason: format!("{what}, got lhs {:?} and rhs {:?}", lhs.shape(), rhs.shape()),
@@ -40,23 +48,23 @@ impl Operands {
         if rank < 2 || rhs.shape().len() != rank {
             return Err(refuse("operands need the same rank of at least 2"));
         }
-        let (m, k) = (lhs.shape()[rank - 2], lhs.shape()[rank - 1]);
-        let n = rhs.shape()[rank - 1];
-        if rhs.shape()[rank - 2] != k {
+        let (batch, rows, columns) = (rank - 2, rank - 2, rank - 1);
+        let (m, k, n) = (lhs.shape()[rows], lhs.shape()[columns], rhs.shape()[columns]);
+        if rhs.shape()[rows] != k {
             return Err(refuse("columns of lhs and rows of rhs must agree"));
         }
-        let mut output_shape = Vec::with_capacity(rank);
-        for axis in 0..rank - 2 {
-            output_shape.push(match (lhs.shape()[axis], rhs.shape()[axis]) {
-                (l, r) if l == r => l,
-                (1, r) => r,
-                (l, 1) => l,
-                _ => return Err(refuse("batch axes must agree or be 1")),
-            });
-        }
-        output_shape.extend([m, n]);
-        let lhs = broadcast_batch(lhs, &output_shape);
-        let rhs = broadcast_batch(rhs, &output_shape);
+        let wider = |(&l, &r): (&usize, &usize)| if l == 1 { r } else { l };
+        let batches: Vec<usize> = lhs.shape()[..batch].iter().zip(&rhs.shape()[..batch]).map(wider).collect();
+        let broadcast = |tensor: &TensorHandle| {
+            let (shape, strides) = (tensor.shape(), tensor.strides());
+            let of_batches = broadcast_strides(&shape[..batch], &strides[..batch], &batches)?;
+            let shape = [&batches[..], &shape[batch..]].concat();
+            Some(with_layout(tensor.clone(), shape, [&of_batches[..], &strides[batch..]].concat()))
+        };
+        let (Some(lhs), Some(rhs)) = (broadcast(&lhs), broadcast(&rhs)) else {
+            return Err(refuse("batch axes must agree or be 1"));
+        };
+        let output_shape = [&batches[..], &[m, n]].concat();
         let reach = |tensor: &TensorHandle| largest_offset(tensor.shape(), tensor.strides()).saturating_add(1);
         let extents =
             [("lhs", reach(&lhs)), ("rhs", reach(&rhs)), ("the result", output_shape.iter().product()), ("k", k)];
@@ -68,57 +76,31 @@ impl Operands {
                 });
             }
         }
+        let accumulator = accumulator(lhs.dtype);
         let (lhs, rhs) = merge_batch_into_rows(lhs, rhs);
-        Ok(Self { lhs, rhs, output_shape, accumulator })
-    }
-
-    /// What the plan looks at: the merged operands.
-    fn problem(&self) -> Problem {
-        let (lhs, rhs) = (self.lhs.shape(), self.rhs.shape());
-        let rank = lhs.len();
-        Problem {
-            batch: lhs[..rank - 2].iter().product(),
-            m: lhs[rank - 2],
-            k: lhs[rank - 1],
-            n: rhs[rank - 1],
-            accumulator: self.accumulator.size(),
-            vectors: vectors_of(&self.lhs, &self.rhs),
-            swapped_vectors: vectors_of(&transposed(self.rhs.clone()), &transposed(self.lhs.clone())),
-        }
-    }
-
-    /// Launches the given plan, or the one that [`plan::plan`] chooses.
-    pub fn launch(self, client: &Client, plan: Option<Plan>) -> Result<TensorHandle, KernelError> {
-        let problem = self.problem();
-        let dtype = self.lhs.dtype;
-        let outputs = self.output_shape.iter().product::<usize>();
-        if outputs == 0 || problem.k == 0 {
-            let zeros = client.create_from_slice(&vec![0; (outputs * dtype.size()).max(1)]);
-            return Ok(TensorHandle::new_contiguous(self.output_shape, zeros, dtype));
-        }
-        let plan = plan.unwrap_or_else(|| plan::plan(&problem, Machine::of(client)));
-        require_plan(NAME, plan.refuses(&problem))?;
-        let count = plan.parts(&problem);
-        let output = unwritten(client, self.output_shape.clone(), dtype);
-        // A sum of blocks is kept in the accumulator type until it is complete.
-        if count == 1 && (problem.blocks() == 1 || dtype == self.accumulator) {
-            self.launch_blocks(client, plan, &problem, output.clone())?;
-            return Ok(output);
-        }
-        let workspace = unwritten(client, vec![count, outputs], self.accumulator);
-        self.launch_blocks(client, plan, &problem, workspace.clone())?;
-        parts::chain(client, NAME, workspace, count, &output, true)?;
-        Ok(output)
+        let rank = lhs.shape().len();
+        let (rows, columns) = (rank - 2, rank - 1);
+        let steps = reads_vectors(&lhs, columns) && reads_vectors(&rhs, rows);
+        let vectors = |columns: bool| match columns {
+            true => Vectors::Columns,
+            false if steps => Vectors::Steps,
+            false => Vectors::None,
+        };
+        let problem = Problem {
+            batch: lhs.shape()[..rows].iter().product(),
+            m: lhs.shape()[rows],
+            k,
+            n,
+            accumulator: accumulator.size(),
+            vectors: vectors(reads_vectors(&rhs, columns)),
+            swapped_vectors: vectors(reads_vectors(&lhs, rows)),
+        };
+        Ok(Self { lhs, rhs, output_shape, accumulator, problem })
     }
 
     /// Writes the sums of blocks, `[parts, .., m, n]`, to `target`: every block its own part, or one part.
-    fn launch_blocks(
-        self,
-        client: &Client,
-        plan: Plan,
-        problem: &Problem,
-        target: TensorHandle,
-    ) -> Result<(), KernelError> {
+    pub fn launch(self, client: &Client, plan: Plan, target: TensorHandle) -> Result<(), KernelError> {
+        let problem = &self.problem;
         let n = problem.n as u32;
         let (lhs, rhs, vectors, [row, column]) = match plan.swap {
             true => (transposed(self.rhs), transposed(self.lhs), problem.swapped_vectors, [1, n]),
@@ -210,42 +192,11 @@ impl Operands {
     }
 }
 
-/// The type the chains run in, or a refusal.
-fn accumulator_of(client: &Client, lhs: &TensorHandle, rhs: &TensorHandle) -> Result<ElemType, KernelError> {
-    if lhs.dtype != rhs.dtype {
-        return Err(KernelError::Dtype { kernel: NAME, dtype: rhs.dtype, remedy: "cast both operands to one type" });
-    }
-    supported(client, NAME, lhs.dtype, "cast to f32, or to i32 for integers")?;
-    Ok(accumulator(lhs.dtype))
-}
-
-/// The axis along which `lhs` and `rhs` can be read in [vectors](vector_width).
-fn vectors_of(lhs: &TensorHandle, rhs: &TensorHandle) -> Vectors {
-    let along = |tensor: &TensorHandle, axis: usize| {
-        let (shape, strides) = (tensor.shape(), tensor.strides());
-        let others = (0..shape.len()).filter(|&other| other != axis && shape[other] > 1);
-        vector_width(tensor.dtype, shape[axis], strides[axis], others.map(|other| strides[other])) > 1
-    };
-    let rank = lhs.shape().len();
-    if along(rhs, rank - 1) {
-        Vectors::Columns
-    } else if along(rhs, rank - 2) && along(lhs, rank - 1) {
-        Vectors::Steps
-    } else {
-        Vectors::None
-    }
-}
-
-/// Repeats batch axes of extent 1 by a stride of 0.
-fn broadcast_batch(tensor: TensorHandle, output_shape: &[usize]) -> TensorHandle {
-    let rank = output_shape.len();
-    let (mut shape, mut strides) = (tensor.shape().to_vec(), tensor.strides().to_vec());
-    for axis in 0..rank - 2 {
-        if shape[axis] == 1 {
-            (shape[axis], strides[axis]) = (output_shape[axis], 0);
-        }
-    }
-    with_layout(tensor, shape, strides)
+/// Whether a unit can read a tensor along `axis` in [vectors](vector_width).
+fn reads_vectors(tensor: &TensorHandle, axis: usize) -> bool {
+    let (shape, strides) = (tensor.shape(), tensor.strides());
+    let others = (0..shape.len()).filter(|&other| other != axis && shape[other] > 1);
+    vector_width(tensor.dtype, shape[axis], strides[axis], others.map(|other| strides[other])) > 1
 }
 
 /// Makes `[b, m, k] x [same for all b, k, n]` one product `[b * m, k] x [k, n]` where the strides of `lhs` allow it.

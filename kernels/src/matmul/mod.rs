@@ -31,9 +31,13 @@ pub mod plan;
 pub mod reference;
 
 use crate::KernelError;
+use crate::buffer::unwritten;
+use crate::device::Machine;
+use crate::error::require_plan;
+use crate::order::parts;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
-use launch::Operands;
+use launch::{NAME, Operands};
 use plan::Plan;
 
 /// `lhs x rhs`, launched by `plan`, or by the one that [`plan::plan`] chooses; no plan changes the result.
@@ -52,5 +56,26 @@ pub fn matmul(
     rhs: TensorHandle,
     plan: Option<Plan>,
 ) -> Result<TensorHandle, KernelError> {
-    Operands::new(client, lhs, rhs)?.launch(client, plan)
+    let dtype = lhs.dtype;
+    let operands = Operands::new(client, lhs, rhs)?;
+    let Operands { problem, accumulator, .. } = operands;
+    let shape = operands.output_shape.clone();
+    let outputs = shape.iter().product::<usize>();
+    if outputs == 0 || problem.k == 0 {
+        let zeros = client.create_from_slice(&vec![0; (outputs * dtype.size()).max(1)]);
+        return Ok(TensorHandle::new_contiguous(shape, zeros, dtype));
+    }
+    let plan = plan.unwrap_or_else(|| plan::plan(&problem, Machine::of(client)));
+    require_plan(NAME, plan.refuses(&problem))?;
+    let count = plan.parts(&problem);
+    let output = unwritten(client, shape, dtype);
+    // A sum of blocks is kept in the accumulator type until it is complete.
+    if count == 1 && (problem.blocks() == 1 || dtype == accumulator) {
+        operands.launch(client, plan, output.clone())?;
+        return Ok(output);
+    }
+    let workspace = unwritten(client, vec![count, outputs], accumulator);
+    operands.launch(client, plan, workspace.clone())?;
+    parts::chain(client, NAME, workspace, count, None, &output, true)?;
+    Ok(output)
 }

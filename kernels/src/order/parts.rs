@@ -6,14 +6,17 @@ use crate::grid::{UNITS, grid};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
-/// Chains `parts[count, elements]`, ascending: into part 0, or if it is the `last` chain, into `output[elements]`, with one
-/// rounding.
+/// Chains `parts[count, elements]`, ascending: into part 0, or if it is the `last` chain, plus the `bias` of an element's channel,
+/// into `output[elements]`, with one rounding. Elements are `[.., channels, positions]`.
 #[cube(launch_unchecked)]
 fn chain_parts<A: Numeric, O: Numeric>(
     parts: &mut [A],
+    bias: ComptimeOption<&[O]>,
     output: &mut [O],
     elements: u32,
     count: u32,
+    channels: u32,
+    positions: u32,
     #[comptime] last: bool,
     #[define(A, O)] _dtypes: [ElemType; 2],
 ) {
@@ -26,19 +29,31 @@ fn chain_parts<A: Numeric, O: Numeric>(
         total += parts[(part * elements + unit) as usize];
     }
     if comptime!(last) {
-        output[unit as usize] = O::cast_from(total);
+        #[comptime]
+        let value = match bias {
+            ComptimeOption::Some(bias) => total + A::cast_from(bias[(unit / positions % channels) as usize]),
+            ComptimeOption::None => total,
+        };
+        output[unit as usize] = O::cast_from(value);
     } else {
         parts[unit as usize] = total;
     }
 }
 
+/// A value for each channel of a result whose elements are `[.., channels, positions]`.
+pub(crate) struct Bias {
+    pub(crate) values: TensorHandle,
+    pub(crate) positions: usize,
+}
+
 /// Chains the first `count` of some parts, as many elements each as `output` has: into part 0, or if they are the `last` ones
-/// into `output`.
+/// into `output`, with a bias if there is one.
 pub(crate) fn chain(
     client: &Client,
     kernel: &'static str,
     parts: TensorHandle,
     count: usize,
+    bias: Option<Bias>,
     output: &TensorHandle,
     last: bool,
 ) -> Result<(), KernelError> {
@@ -46,17 +61,21 @@ pub(crate) fn chain(
     let elements = output.shape().iter().product::<usize>();
     let (cubes, dim) = grid(elements);
     let dtypes = [parts.dtype, output.dtype];
-    // SAFETY: a unit below `elements` reads one element of each part, and writes one of the first part or of the output,
-    // which have as many.
+    let [channels, positions] = bias.as_ref().map_or([1, 1], |bias| [bias.values.shape()[0], bias.positions]);
+    // SAFETY: a unit below `elements` reads one element of each part and of the bias, which has one for each channel, and
+    // writes one of the first part or of the output, which have as many.
     unsafe {
         chain_parts::launch_unchecked(
             client,
             cubes,
             dim,
             parts.into_arg().into_buffer_arg(),
+            bias.map(|bias| bias.values.into_arg().into_buffer_arg()).into(),
             output.clone().into_arg().into_buffer_arg(),
             elements as u32,
             count as u32,
+            channels as u32,
+            positions as u32,
             last,
             dtypes,
         );

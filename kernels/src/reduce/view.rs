@@ -1,7 +1,7 @@
 //! How the elements of a reduction lie in memory.
 
 use crate::order::{COLUMNS, COLUMNS_BLOCK as BLOCK};
-use crate::view::{is_dense_in_vectors, join};
+use crate::view::{is_in_vectors, join};
 use cubecl::prelude::*;
 
 /// The elements of a reduction as two times two nested loops; strides count elements.
@@ -82,17 +82,16 @@ impl View {
     /// begin at a multiple of four, and a block has a row at least, and whole vectors in its last one.
     pub fn has_elements_in_vectors(&self) -> bool {
         let outputs = [self.outer_stride as usize, self.inner_stride as usize];
-        let dense = is_dense_in_vectors(4, self.axis_stride as usize, outputs) && self.axis_inner == self.axis;
+        let in_vectors = is_in_vectors(4, self.axis as usize, self.axis_stride as usize, outputs);
         let last_block = self.axis - (self.blocks() - 1) * BLOCK;
-        dense && self.axis.is_multiple_of(4) && last_block >= COLUMNS
+        in_vectors && self.axis_inner == self.axis && last_block >= COLUMNS
     }
 
     /// The view with vectors of four neighbouring outputs in place of elements: they are adjacent in memory, from a multiple of
     /// four on, at each step along the axis. `None` where they are not.
     pub fn in_vectors_of_outputs(&self) -> Option<Self> {
         let others = [self.outer_stride, self.axis_outer_stride, self.axis_stride].map(|stride| stride as usize);
-        let dense = is_dense_in_vectors(4, self.inner_stride as usize, others) && self.inner.is_multiple_of(4);
-        dense.then_some(Self {
+        is_in_vectors(4, self.inner as usize, self.inner_stride as usize, others).then_some(Self {
             outputs: self.outputs / 4,
             inner: self.inner / 4,
             outer_stride: self.outer_stride / 4,

@@ -50,7 +50,7 @@ impl Scatter<'_> {
                     dim,
                     width,
                     self.tensor.buffer(),
-                    self.indices.view.buffer(),
+                    self.indices.buffer(),
                     self.values.buffer(),
                     output.clone().into_arg().into_buffer_arg(),
                     self.layout(outer, inner, width),

@@ -9,7 +9,7 @@ use crate::device::require_units;
 use crate::dtype::{accumulator, supported};
 use crate::error::require_shapes;
 use crate::grid::UNITS;
-use crate::index::{Indices, tuple_axes};
+use crate::index::{require_indices, tuple_axes, tuple_rows};
 use crate::view::{AxisView, Strides, axis_length};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -62,10 +62,8 @@ impl Addressing {
 
     /// The axes of the tensor that indices count along, and those of the values that positions run over. Refuses shapes
     /// that do not fit together.
-    fn axes(self, operands: &Operands) -> Result<[Range<usize>; 2], KernelError> {
+    fn axes(self, tensor: &[usize], indices: &[usize], values: &[usize]) -> Result<[Range<usize>; 2], KernelError> {
         let kernel = self.name();
-        let [tensor, indices, values] =
-            [&operands.tensor, &operands.indices, &operands.values].map(|operand| operand.shape().as_slice());
         let refuse = |reason: String| Err(KernelError::Shape { kernel, reason });
         let axis = match self {
             Self::Elements { dim } | Self::Rows { dim } => dim,
@@ -120,7 +118,7 @@ pub(super) struct Scatter<'a> {
     pub problem: Problem,
     pub tensor: AxisView,
     pub values: AxisView,
-    pub indices: Indices,
+    pub indices: AxisView,
     /// The types of the tensor, of its accumulator, and of the indices.
     pub types: [ElemType; 3],
     original: TensorHandle,
@@ -135,23 +133,25 @@ impl<'a> Scatter<'a> {
         update: Update,
     ) -> Result<Self, KernelError> {
         let kernel = addressing.name();
-        let [tensor_axes, value_axes] = addressing.axes(&operands)?;
         let Operands { tensor, indices, values } = operands;
+        let [tensor_axes, value_axes] = addressing.axes(tensor.shape(), indices.shape(), values.shape())?;
         let dtype = tensor.dtype;
         require_shapes(kernel, values.dtype == dtype, || {
             format!("values are {}, the tensor they update is {dtype}", values.dtype)
         })?;
         require_units(client, kernel, UNITS)?;
         supported(client, kernel, dtype, "update f64, f32, f16, bf16 or an integer type that the device has")?;
-        let (indices, indexed) = match addressing {
-            Addressing::Elements { dim } => (Indices::along(client, kernel, indices, dim)?, Indexed::Value),
-            Addressing::Rows { .. } => (Indices::along(client, kernel, indices, 0)?, Indexed::Position),
-            Addressing::Batches => (Indices::along(client, kernel, indices, 1)?, Indexed::Batch),
-            Addressing::Tuples => {
-                (Indices::of_tuples(client, kernel, indices, &tensor.shape()[tensor_axes.clone()])?, Indexed::Position)
-            }
+        require_indices(client, kernel, &indices)?;
+        let sizes = &tensor.shape()[tensor_axes.clone()];
+        let (indices, axis, indexed) = match addressing {
+            Addressing::Elements { dim } => (indices, dim, Indexed::Value),
+            Addressing::Rows { .. } => (indices, 0, Indexed::Position),
+            Addressing::Batches => (indices, 1, Indexed::Batch),
+            Addressing::Tuples => (tuple_rows(client, kernel, indices, sizes)?, 0, Indexed::Position),
         };
         let product = |shape: &[usize]| shape.iter().product::<usize>();
+        // Indices of one axis are the same for every `outer` and `inner`.
+        let indices = AxisView::new(client, kernel, indices, axis..axis + 1)?;
         let problem = Problem {
             outer: product(&tensor.shape()[..tensor_axes.start]),
             rows: product(&tensor.shape()[tensor_axes.clone()]),
@@ -206,6 +206,6 @@ impl<'a> Scatter<'a> {
         let Problem { rows, positions, .. } = self.problem;
         let [tensor, values] = [&self.tensor, &self.values].map(|view| view.vector_strides(width as u32));
         let [outer, rows, positions, inner] = [outer, rows, positions, inner].map(|extent| extent as u32);
-        LayoutLaunch::new(outer, rows, positions, inner, tensor, self.indices.view.strides(), values)
+        LayoutLaunch::new(outer, rows, positions, inner, tensor, self.indices.strides(), values)
     }
 }

@@ -111,7 +111,7 @@ impl Scatter<'_> {
                     count,
                     dim,
                     width,
-                    self.indices.view.buffer(),
+                    self.indices.buffer(),
                     self.values.buffer(),
                     totals.clone().into_arg().into_buffer_arg(),
                     self.layout(outer, inner, width),

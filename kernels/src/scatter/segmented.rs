@@ -209,7 +209,7 @@ impl Scatter<'_> {
     /// The sources, sorted by destination.
     pub(super) fn sort(&self, plan: radix_sort::Plan) -> Sorted {
         let keyed = self.problem.keyed();
-        let indices = &self.indices.view;
+        let indices = &self.indices;
         let keys = match keyed.outer || keyed.inner {
             true => self.destinations(),
             // Without other axes the sort reads the indices themselves.
@@ -230,7 +230,7 @@ impl Scatter<'_> {
                     self.client,
                     count,
                     dim,
-                    self.indices.view.buffer(),
+                    self.indices.buffer(),
                     words_arg(&keys, length),
                     self.layout(outer, inner, 1),
                     unit,

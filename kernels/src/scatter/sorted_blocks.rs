@@ -135,7 +135,7 @@ impl Scatter<'_> {
                 CubeDim::new_1d(SORT_UNITS),
                 width,
                 self.tensor.buffer(),
-                self.indices.view.buffer(),
+                self.indices.buffer(),
                 self.values.buffer(),
                 totals.clone().into_arg().into_buffer_arg(),
                 output.clone().into_arg().into_buffer_arg(),

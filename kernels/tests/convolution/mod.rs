@@ -74,7 +74,7 @@ impl<const N: usize> Case<N> {
     }
 
     fn problem(&self, pass: Pass) -> Problem {
-        Problem { kernel: "test", pass, rank: N, geometry: self.geometry }
+        Problem { pass, rank: N, geometry: self.geometry }
     }
 
     /// What the reference computes, and the operands of the same pass on the device.

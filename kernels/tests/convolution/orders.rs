@@ -112,21 +112,21 @@ fn transposed_convolutions_match_reference() {
         assert_eq!(y.shape()[..], output_shape);
         assert_bits(&download(&client, y), &reference::input_gradient(&g, fma, &x, &w, Some(&bias)));
 
-        let problem = |pass: Pass| Problem { kernel: "test", pass, rank: params.stride.len(), geometry: g };
+        let problem = |pass: Pass| Problem { pass, rank: params.stride.len(), geometry: g };
         let operands = Operands { source: up(&dy, &output_shape), other: up(&w, &weight_shape), bias: None };
-        let dx = run_pass(&client, &problem(Pass::ToOutput), operands, None).unwrap();
+        let dx = run_pass(&client, "test", &problem(Pass::ToOutput), operands, None).unwrap();
         assert_eq!(dx.shape()[..], input_shape);
         assert_bits(&download(&client, dx), &reference::forward(&g, fma, &dy, &w, None));
 
         for plan in Plan::candidates(&problem(Pass::ToInput)) {
             let (source, other) = (up(&x, &input_shape), up(&w, &weight_shape));
             let operands = Operands { source, other, bias: Some(up(&bias, &output_shape[1..2])) };
-            let y = run_pass(&client, &problem(Pass::ToInput), operands, Some(plan)).unwrap();
+            let y = run_pass(&client, "test", &problem(Pass::ToInput), operands, Some(plan)).unwrap();
             assert_bits(&download(&client, y), &reference::input_gradient(&g, fma, &x, &w, Some(&bias)));
         }
 
         let operands = Operands { source: up(&dy, &output_shape), other: up(&x, &input_shape), bias: None };
-        let dw = run_pass(&client, &problem(Pass::ToWeight), operands, None).unwrap();
+        let dw = run_pass(&client, "test", &problem(Pass::ToWeight), operands, None).unwrap();
         assert_bits(&download(&client, dw), &reference::weight_gradient(&g, fma, &dy, &x));
     }
 }

@@ -37,7 +37,7 @@ fn check_plans<const N: usize>(case: Case<N>) {
         }
         for plan in plans {
             let (_, operands) = case.pass(pass);
-            let got = run_pass(&case.client, &problem, operands, Some(plan)).expect("a plan that applies");
+            let got = run_pass(&case.client, "test", &problem, operands, Some(plan)).expect("a plan that applies");
             assert_bits(&download(&case.client, got), &want);
         }
     }
@@ -86,18 +86,28 @@ fn every_plan_gives_the_bits_of_the_reference_in_chains_longer_than_a_launch() {
 fn a_plan_that_does_not_apply_is_refused() {
     let case = Case::new(&[3, 2, 601], &[3, 2, 3], uniform::<1>(1, (1, 1), 1, 1));
     let tile = UnitTile { rows: 8, columns: 8 };
-    let activations = |rows, columns| Plan::Activations { tile: UnitTile { rows, columns } };
+    let activations = |rows, columns| Plan::Activations { tile: UnitTile { rows, columns }, units: 64 };
     for (pass, plan, wanted) in [
-        (Pass::ToOutput, Plan::Weight { tile, span: 1 }, "a weight gradient"),
+        (Pass::ToOutput, Plan::Weight { tile, span: 1, units: 64 }, "a weight gradient"),
         (Pass::ToInput, activations(0, 8), "a known tile"),
         (Pass::ToInput, activations(3, 8), "a known tile"),
         (Pass::ToWeight, activations(8, 8), "an activation to compute"),
-        (Pass::ToWeight, Plan::Weight { tile, span: 0 }, "rounds of one block to all, of fewer than 2^32 sums"),
-        (Pass::ToWeight, Plan::Weight { tile, span: 3 }, "rounds of one block to all, of fewer than 2^32 sums"),
+        (
+            Pass::ToWeight,
+            Plan::Weight { tile, span: 0, units: 64 },
+            "rounds of one block to all, of fewer than 2^32 sums",
+        ),
+        (
+            Pass::ToWeight,
+            Plan::Weight { tile, span: 3, units: 64 },
+            "rounds of one block to all, of fewer than 2^32 sums",
+        ),
+        (Pass::ToOutput, Plan::Activations { tile, units: 0 }, "1 to 256 units a cube"),
+        (Pass::ToWeight, Plan::Weight { tile, span: 1, units: 257 }, "1 to 256 units a cube"),
         (Pass::ToOutput, Plan::Tiled { tile: CubeTile::ALL[0], split: true }, "blocks to split"),
     ] {
         let problem = case.problem(pass);
-        let refused = run_pass(&case.client, &problem, case.pass(pass).1, Some(plan)).unwrap_err().to_string();
+        let refused = run_pass(&case.client, "test", &problem, case.pass(pass).1, Some(plan)).unwrap_err().to_string();
         assert_eq!(refused, format!("test: {plan:?} for {problem:?}, want {wanted}"));
     }
 }
@@ -108,13 +118,13 @@ fn a_round_of_2_to_the_32_sums_is_refused() {
     let params = uniform::<1>(1, (0, 0), 1, 1);
     let weight = [1 << 15, 1 << 15, 1];
     let problem = Problem {
-        kernel: "test",
         pass: Pass::ToWeight,
         rank: params.stride.len(),
         geometry: Geometry::new("test", &[1, 1 << 15, 4096], &weight, &params).expect("it fits"),
     };
     assert_eq!(problem.blocks(), 4);
-    let refused = |span| Plan::Weight { tile: UnitTile { rows: 8, columns: 8 }, span }.refuses(&problem).is_some();
+    let refused =
+        |span| Plan::Weight { tile: UnitTile { rows: 8, columns: 8 }, span, units: 64 }.refuses(&problem).is_some();
     assert_eq!([1, 2, 3].map(refused), [false, false, true]);
     for plan in Plan::candidates(&problem) {
         assert_eq!(plan.refuses(&problem), None, "{plan:?}");
@@ -130,13 +140,12 @@ fn plans_are_pinned() {
         let params = ConvolutionParams { stride: [1; 2], padding: [(1, 1); 2], dilation: [1; 2], groups };
         [Pass::ToOutput, Pass::ToInput, Pass::ToWeight].map(|pass| {
             let problem = Problem {
-                kernel: "test",
                 pass,
                 rank: params.stride.len(),
                 geometry: Geometry::new("test", input, weight, &params).expect("operands that fit together"),
             };
             [Machine::Software, Machine::Gpu].map(|machine| match plan::plan(&problem, machine) {
-                Plan::Activations { tile } | Plan::Weight { tile, .. } => (tile.rows, tile.columns),
+                Plan::Activations { tile, .. } | Plan::Weight { tile, .. } => (tile.rows, tile.columns),
                 Plan::Tiled { tile, .. } | Plan::TiledWeight { tile, .. } => tile.extent().into(),
             })
         })

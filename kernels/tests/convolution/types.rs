@@ -44,7 +44,7 @@ fn check_half<const N: usize>(mut case: Case<N>, half: Half) {
                 Pass::ToWeight => Operands { source: input, other: gradient, bias: None },
             };
             println!("{plan:?}");
-            let got = run_pass(&case.client, &problem, operands, Some(plan)).expect("a plan that applies");
+            let got = run_pass(&case.client, "test", &problem, operands, Some(plan)).expect("a plan that applies");
             assert_bits(&half.download(&case.client, got), &want);
         }
     }

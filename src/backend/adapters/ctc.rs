@@ -1,10 +1,11 @@
 //! The gradient of the CTC loss.
 
-use super::indices::note;
+use super::indices::flagged;
 use super::{Output, operand, run};
 use burn_backend::TensorMetadata;
 use burn_cubecl::tensor::CubeTensor;
 use burn_deterministic_kernels::ctc;
+use burn_deterministic_kernels::index_check::check;
 
 /// The operands of a gradient, with what the loss's recurrences have left.
 pub(in crate::backend) struct Operands {
@@ -49,7 +50,8 @@ pub(in crate::backend) fn gradient(of: Operands, blank: usize, plain: impl FnOnc
                 loss: operand(&of.loss),
             };
             let result = ctc::gradient(client, kernel_operands, blank)?;
-            note(OPERATION, &operands, &of.targets, targets, &[of.log_probs.shape()[2]])?;
+            let classes = [of.log_probs.shape()[2]];
+            flagged(OPERATION, &operands, &of.targets, &classes, |flag| check(client, targets, &classes, flag))?;
             Ok(result)
         },
         plain,

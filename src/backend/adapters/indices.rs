@@ -17,13 +17,12 @@ use burn_backend::ops::IntTensorOps;
 use burn_backend::{DeviceId, ExecutionError, StreamId, TensorData, read_sync};
 use burn_cubecl::{CubeBackend, CubeDevice, fusion::FusionCubeRuntime, tensor::CubeTensor};
 use burn_deterministic_kernels::KernelError;
-use burn_deterministic_kernels::index_check::{Flag, Flags, check, first_outside};
+use burn_deterministic_kernels::index_check::{Flag, Flags, first_outside};
 use burn_fusion::client::GlobalFusionClient;
 use burn_ir::TensorId;
 use core::sync::atomic::{AtomicUsize, Ordering};
-use cubecl::std::tensor::TensorHandle;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Operations of one thread and device whose flags have not been read, at most.
 const FLAGS: usize = 64;
@@ -74,18 +73,6 @@ static SPARE: Mutex<Vec<(DeviceId, Flags)>> = Mutex::new(Vec::new());
 
 /// Spare flags that are kept.
 const MAX_SPARE: usize = 16;
-
-/// Has the `indices` of an operation, of which its kernels read `handle`, checked for axes of these `sizes` (see [`check`]).
-pub(super) fn note(
-    operation: &'static str,
-    operands: &[&CubeTensor],
-    indices: &CubeTensor,
-    handle: TensorHandle,
-    sizes: &[usize],
-) -> Result<(), KernelError> {
-    let client = indices.device.client();
-    flagged(operation, operands, indices, sizes, |flag| check(&client, handle, sizes, flag))
-}
 
 /// Runs `body`, which sets the flag if one of the `indices` of an operation is not in these `sizes`.
 pub(super) fn flagged<T>(
@@ -189,14 +176,14 @@ where
 }
 
 fn ledgers() -> MutexGuard<'static, Ledgers> {
-    LEDGERS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    LEDGERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Hands `body` this thread's ledger. The others stay free meanwhile: `body` may wait for the device.
 fn with_ledger<T>(device: &CubeDevice, body: impl FnOnce(&mut Ledger) -> T) -> T {
     let key = (device.to_id(), StreamId::current());
     let ledger = ledgers().entry(key).or_default().clone();
-    let result = at_work(key, &mut ledger.lock().unwrap_or_else(|poisoned| poisoned.into_inner()), body);
+    let result = at_work(key, &mut ledger.lock().unwrap_or_else(PoisonError::into_inner), body);
     forget_closed(key, ledger);
     result
 }
@@ -227,13 +214,13 @@ fn at_work<T>(key: (DeviceId, StreamId), ledger: &mut Ledger, body: impl FnOnce(
 
 /// Flags of the device for a ledger that has none.
 fn spare(device: &CubeDevice) -> Option<Flags> {
-    let mut spare = SPARE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
     let of_device = spare.iter().position(|(of, _)| *of == device.to_id())?;
     Some(spare.swap_remove(of_device).1)
 }
 
 fn keep_spare(device: DeviceId, flags: Option<Flags>) {
-    let mut spare = SPARE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
     if spare.len() < MAX_SPARE {
         spare.extend(flags.map(|flags| (device, flags)));
     }

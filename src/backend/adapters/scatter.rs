@@ -1,10 +1,11 @@
 //! Indexed updates and indexed reads.
 
-use super::indices::{flagged, note};
+use super::indices::flagged;
 use super::{Output, operand, run};
 use burn_backend::{Shape, TensorMetadata, tensor::IndexingUpdateOp};
 use burn_cubecl::tensor::CubeTensor;
 use burn_deterministic_kernels::gather;
+use burn_deterministic_kernels::index_check::check;
 use burn_deterministic_kernels::scatter::{self, Addressing, Operands, Update};
 
 /// Updates a tensor at indices with values: `[tensor, indices, values]`.
@@ -29,7 +30,7 @@ pub(in crate::backend) fn at_indices(
                 Addressing::Batches => vec![tensor.shape()[1]],
                 Addressing::Tuples => addressed(tensor, indices),
             };
-            note(operation, &[tensor, indices, values], indices, at, &sizes)?;
+            flagged(operation, &[tensor, indices, values], indices, &sizes, |flag| check(client, at, &sizes, flag))?;
             Ok(result)
         },
         || plain(operands.clone()),

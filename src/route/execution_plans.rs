@@ -3,7 +3,7 @@
 //! Burn keeps a plan for every sequence of operations that it has seen, and never drops one. A random operation is part
 //! of a plan with the parameters of its distribution, and so is the order in which tensors are dropped: a program that
 //! anneals a rate, or drops the values of a hash map, makes new plans for ever. Each takes memory, and each makes the
-//! search for a plan slower: it walks through all plans that begin with an operation of the same kind.
+//! search for a plan slower: it reads all plans that begin with an operation of the same kind.
 //!
 //! burn-fusion 0.22.1 has a bound of its own (`max_explorations`), past which it runs what it has no plan for on the plain
 //! backend, and no other way to drop plans. They are a field of the server that runs a device's operations, whose type is
@@ -40,7 +40,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 /// Plans, and queues, that are made before an exchange at least.
 const MIN_MADE: usize = 1 << 8;
@@ -168,7 +168,7 @@ impl Server {
 /// Exchanges the state of the device's server for a new one without plans.
 fn exchange(device: &CubeDevice) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let nowhere = CubeDevice::Cuda(CudaDevice::new(NOWHERE));
     let new = Client::new(nowhere.clone());
     let server = server(Client::new(device.clone()));
