@@ -38,8 +38,8 @@ pub(crate) struct Context {
     pub in_method: bool,
     /// Whether CubeCL has told of a launch since this was last cleared.
     pub kernel_seen: bool,
-    /// The kernels that an operation launches, where they are recorded.
-    pub kernels: Option<Vec<&'static str>>,
+    /// What an operation launches, where it is recorded.
+    pub launches: Option<Launches>,
 }
 
 impl Context {
@@ -53,9 +53,18 @@ impl Context {
             repeated: None,
             in_method: false,
             kernel_seen: false,
-            kernels: None,
+            launches: None,
         }
     }
+}
+
+/// What an operation launches.
+#[derive(Default)]
+pub(crate) struct Launches {
+    /// The kernels.
+    pub kernels: Vec<&'static str>,
+    /// The plans of those that have some.
+    pub plans: Vec<String>,
 }
 
 /// Where a thread is in a block.

@@ -42,6 +42,7 @@ fn operation(number: u64, step: u64, name: &str, inputs: Vec<u64>, value: u32) -
         outputs: vec![Output { shape: vec![2], dtype: "f32".into(), digest, parameter: None }],
         operands_after: Vec::new(),
         kernels: vec!["burn_cubecl::kernel".into()],
+        plans: Vec::new(),
         draws: Vec::new(),
         error: None,
     }

@@ -62,8 +62,3 @@ pub(crate) fn require_shapes(
 ) -> Result<(), KernelError> {
     if fit { Ok(()) } else { Err(KernelError::Shape { kernel, reason: reason() }) }
 }
-
-/// Refuses a plan for the reason why it does not apply, if there is one.
-pub(crate) fn require_plan(kernel: &'static str, refusal: Option<String>) -> Result<(), KernelError> {
-    refusal.map_or(Ok(()), |reason| Err(KernelError::Plan { kernel, reason }))
-}

@@ -8,6 +8,7 @@ use crate::device;
 use crate::environment::environment;
 use crate::exit;
 use crate::random::{note_seeds, run_on};
+use burn_deterministic_kernels::planned;
 use core::time::Duration;
 use std::collections::BTreeSet;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -21,6 +22,7 @@ static SEEDS: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
 pub(crate) fn begin(prepared: Prepared) {
     exit::first(end);
     note_seeds(note_seed);
+    planned::observe(recorder::planned);
     prepared.begin();
 }
 

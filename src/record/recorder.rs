@@ -6,12 +6,13 @@ use super::mark::Mark;
 use super::queue::Queue;
 use super::writer::{Incomplete, is_recording, level, write};
 use crate::catalogue;
-use crate::context;
+use crate::context::{self, Launches};
 use burn_backend::{DType, Shape, StreamId};
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_deterministic_recording::{Draw, Level, Operation, Origin, Output, Phase, Record, Tensor};
 use burn_fusion::custom::HandleContainer;
 use burn_ir::{BaseOperationIr, FloatOperationIr, NumericOperationIr, OperationIr, TensorId, TensorIr, TensorStatus};
+use core::fmt::Debug;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -168,13 +169,13 @@ impl Together {
                 written.extend(operation.outputs().map(|output| output.id));
             }
         });
-        context::with(|context| context.kernels = in_full.then(Vec::new));
+        context::with(|context| context.launches = in_full.then(Launches::default));
         Some(Self { operations, written, received, in_full })
     }
 
     /// Notes what the operations have written. Frees what only the recording needs.
     pub(crate) fn end(self, handles: &mut Handles) {
-        let kernels = launched_kernels();
+        let launches = launches();
         with(|recorder| {
             for operation in &self.operations {
                 if let OperationIr::Drop(tensor) = operation {
@@ -184,7 +185,7 @@ impl Together {
                 if begins_backward_pass(operation) {
                     recorder.backward_pass(handles);
                 }
-                let ran = Ran { draws: &[], error: None, kernels: &kernels };
+                let ran = Ran { draws: &[], error: None, launches: &launches };
                 recorder.after(operation, handles, self.in_full, &self.received, ran);
             }
             recorder.send_many();
@@ -206,15 +207,24 @@ const COPY: &str = "CubeTensor::copy::Copy";
 /// Notes that a kernel was launched.
 pub(crate) fn launched(kernel: &'static str) {
     context::with(|context| {
-        if let Some(kernels) = context.kernels.as_mut().filter(|_| !kernel.contains(COPY)) {
-            kernels.push(kernel);
+        if let Some(launches) = context.launches.as_mut().filter(|_| !kernel.contains(COPY)) {
+            launches.kernels.push(kernel);
         }
     });
 }
 
-/// The kernels launched since an operation began, where they are recorded.
-fn launched_kernels() -> Vec<&'static str> {
-    context::with(|context| context.kernels.take()).unwrap_or_default()
+/// Notes the plan of a launch.
+pub(super) fn planned(kernel: &'static str, plan: &dyn Debug) {
+    context::with(|context| {
+        if let Some(launches) = context.launches.as_mut() {
+            launches.plans.push(format!("{kernel}: {plan:?}"));
+        }
+    });
+}
+
+/// What was launched since an operation began, where it is recorded.
+fn launches() -> Launches {
+    context::with(|context| context.launches.take()).unwrap_or_default()
 }
 
 /// Notes the tensor that `operation` frees, if it does.
@@ -244,7 +254,7 @@ pub(crate) struct Run {
 struct Ran<'a> {
     draws: &'a [context::Draw],
     error: Option<String>,
-    kernels: &'a [&'static str],
+    launches: &'a Launches,
 }
 
 impl Run {
@@ -269,7 +279,7 @@ impl Run {
             }
             in_full
         });
-        context::with(|context| context.kernels = in_full.then(Vec::new));
+        context::with(|context| context.launches = in_full.then(Launches::default));
         Some(Self { received, in_full })
     }
 
@@ -281,9 +291,9 @@ impl Run {
         draws: &[context::Draw],
         error: Option<String>,
     ) {
-        let kernels = launched_kernels();
+        let launches = launches();
         with(|recorder| {
-            let ran = Ran { draws, error, kernels: &kernels };
+            let ran = Ran { draws, error, launches: &launches };
             recorder.after(operation, handles, self.in_full, &self.received, ran);
             recorder.send_many();
         });
@@ -409,7 +419,8 @@ impl Recorder {
                 is_custom,
                 inputs,
                 outputs,
-                kernels: ran.kernels.iter().map(|&kernel| kernel.to_owned()).collect(),
+                kernels: ran.launches.kernels.iter().map(|&kernel| kernel.to_owned()).collect(),
+                plans: ran.launches.plans.clone(),
                 draws: ran.draws.iter().map(drawn).collect(),
                 error: ran.error,
                 ..self.operation(number, name(operation))
@@ -498,6 +509,7 @@ impl Recorder {
             outputs: Vec::new(),
             operands_after: Vec::new(),
             kernels: Vec::new(),
+            plans: Vec::new(),
             draws: Vec::new(),
             error: None,
         }

@@ -114,6 +114,33 @@ fn an_operation_has_its_place() {
     assert_eq!(last.place.phase, Phase::Update);
 }
 
+#[test]
+fn an_operation_has_its_kernels_and_their_plans() {
+    let folder = Folder::new();
+    let file = folder.path().join("file");
+    recorded(Program::new("fault"), &file, "operations").run();
+    let operations = read(file).records.into_iter().filter_map(|record| match record {
+        Record::Operation(operation) => Some(operation),
+        _ => None,
+    });
+    let (mut products, mut uploads) = (0, 0);
+    for operation in operations {
+        match operation.name.as_str() {
+            "float_matmul" => {
+                products += 1;
+                assert!(operation.kernels.iter().any(|kernel| kernel.contains("matmul")), "{operation:?}");
+                assert!(operation.plans.iter().any(|plan| plan.starts_with("matmul: ")), "{operation:?}");
+            }
+            "upload" => {
+                uploads += 1;
+                assert!(operation.kernels.is_empty() && operation.plans.is_empty(), "{operation:?}");
+            }
+            _ => {}
+        }
+    }
+    assert!(products > 0 && uploads > 0);
+}
+
 /// Steps of a loader's batches, also with workers.
 #[test]
 fn a_batch_is_a_step() {

@@ -8,8 +8,8 @@ use super::tiled_weight_kernel;
 use super::weight_kernel::{self, RoundLaunch};
 use crate::buffer::{dense, unwritten};
 use crate::dtype::float_accumulator;
-use crate::error::require_plan;
 use crate::order::parts::{self, Bias};
+use crate::planned::require_plan;
 use crate::view::require_shape;
 use crate::{KernelError, device, device::Machine, grid};
 use cubecl::ir::ElemType;
@@ -43,7 +43,7 @@ pub fn run_pass(
 ) -> Result<TensorHandle, KernelError> {
     let launch = Launch { client, kernel, problem };
     let plan = plan.unwrap_or_else(|| plan::plan(problem, Machine::of(client)));
-    require_plan(kernel, plan.refuses(problem))?;
+    require_plan(kernel, &plan, plan.refuses(problem))?;
     match plan {
         Plan::Activations { .. } | Plan::Tiled { .. } => launch.activations(operands, plan),
         Plan::Weight { span, .. } | Plan::TiledWeight { span, .. } => launch.weight(operands, plan, span),

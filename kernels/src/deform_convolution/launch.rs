@@ -7,8 +7,8 @@ use crate::buffer::{dense, unwritten};
 use crate::coarsening::{self, Plan, Problem};
 use crate::device::Machine;
 use crate::dtype::{U32, float_accumulator};
-use crate::error::require_plan;
 use crate::grid::{UNITS, grid};
+use crate::planned::require_plan;
 use crate::scatter::{self, Addressing, Update};
 use crate::view::transposed;
 use crate::{KernelError, device, matmul, reduce};
@@ -46,7 +46,7 @@ impl<'a> Pass<'a> {
         };
         let plan = plan.unwrap_or_else(|| coarsening::plan(&problem, Machine::of(client)));
         if problem.elements > 0 {
-            require_plan(kernel, plan.refuses(&problem))?;
+            require_plan(kernel, &plan, plan.refuses(&problem))?;
         }
         Ok(Self { client, geometry, dtype: input.dtype, accumulator, plan })
     }

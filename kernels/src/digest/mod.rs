@@ -34,7 +34,7 @@ pub mod reference;
 use crate::KernelError;
 use crate::buffer::{words, words_arg};
 use crate::device::{self, Machine};
-use crate::error::require_plan;
+use crate::planned::require_plan;
 use crate::view::{checked_elements, is_contiguous};
 use cubecl::ir::UIntKind;
 use cubecl::prelude::*;
@@ -137,7 +137,7 @@ pub fn launch(client: &Client, tensors: Vec<TensorHandle>, plan: Option<Plan>) -
     }
     let problem = Problem { vectors: longest / width };
     let plan = plan.unwrap_or_else(|| plan::plan(&problem, Machine::of(client)));
-    require_plan(KERNEL, plan.refuses(&problem))?;
+    require_plan(KERNEL, &plan, plan.refuses(&problem))?;
     let parts = plan.parts();
     let partials = bytes.len() * parts * LANES;
     let handle = words(client, partials);

@@ -53,8 +53,8 @@ use crate::buffer::unwritten;
 use crate::coarsening::{self, Plan, Problem};
 use crate::device::{Machine, require_units};
 use crate::dtype::float_accumulator;
-use crate::error::require_plan;
 use crate::grid::{UNITS, axis_grids};
+use crate::planned::require_plan;
 use crate::view::{AxisView, addressable, require_shape};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -95,7 +95,7 @@ pub fn sample(
     }
     let problem = Problem { elements: units, shared: channels, iterations: 1 };
     let plan = plan.unwrap_or_else(|| coarsening::plan(&problem, Machine::of(client)));
-    require_plan(KERNEL, plan.refuses(&problem))?;
+    require_plan(KERNEL, &plan, plan.refuses(&problem))?;
     let span = plan.span;
     let numbers = AxisView::new(client, KERNEL, places, 1..3)?;
     for (count, dim, unit) in axis_grids(batch, channels.div_ceil(span), rows * columns) {

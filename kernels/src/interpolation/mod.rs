@@ -30,8 +30,8 @@ use crate::buffer::unwritten;
 use crate::coarsening;
 use crate::device::{Machine, require_units};
 use crate::dtype::float_accumulator;
-use crate::error::require_plan;
 use crate::grid::{MAX_ITERATIONS, UNITS, grid};
+use crate::planned::require_plan;
 use crate::view::{addressable, require_shape};
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
@@ -81,7 +81,7 @@ pub fn input_gradient(
     let problem = Problem { nearest: matches!(filter, Filter::Nearest | Filter::NearestExact), images };
     let plan = plan.unwrap_or_else(|| plan::plan(&problem, Machine::of(client)));
     if elements > 0 {
-        require_plan(KERNEL, plan.refuses(&problem))?;
+        require_plan(KERNEL, &plan, plan.refuses(&problem))?;
     }
     if let Plan::Joint(images) = plan {
         return Ok(joint(client, output_gradient, input_shape, [&down, &across], [dtype, accumulator], images.span));

@@ -33,8 +33,8 @@ pub mod reference;
 use crate::KernelError;
 use crate::buffer::unwritten;
 use crate::device::Machine;
-use crate::error::require_plan;
 use crate::order::parts;
+use crate::planned::require_plan;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use launch::{NAME, Operands};
@@ -66,7 +66,7 @@ pub fn matmul(
         return Ok(TensorHandle::new_contiguous(shape, zeros, dtype));
     }
     let plan = plan.unwrap_or_else(|| plan::plan(&problem, Machine::of(client)));
-    require_plan(NAME, plan.refuses(&problem))?;
+    require_plan(NAME, &plan, plan.refuses(&problem))?;
     let count = plan.parts(&problem);
     let output = unwritten(client, shape, dtype);
     // A sum of blocks is kept in the accumulator type until it is complete.

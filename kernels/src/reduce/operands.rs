@@ -3,7 +3,8 @@
 use super::plan::{self, Plan, Problem};
 use crate::KernelError;
 use crate::device::Machine;
-use crate::error::{require_plan, require_shapes};
+use crate::error::require_shapes;
+use crate::planned::require_plan;
 use crate::view::{axis_length, checked_elements, is_reached};
 use cubecl::prelude::*;
 use cubecl::std::tensor::{TensorHandle, into_contiguous};
@@ -33,7 +34,7 @@ pub(super) fn checked(
     problem: &Problem,
 ) -> Result<Plan, KernelError> {
     let plan = plan.unwrap_or_else(|| plan::plan(problem, Machine::of(client)));
-    require_plan(kernel, plan.refuses(problem))?;
+    require_plan(kernel, &plan, plan.refuses(problem))?;
     Ok(plan)
 }
 

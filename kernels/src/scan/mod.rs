@@ -48,8 +48,8 @@ use crate::KernelError;
 use crate::buffer::unwritten;
 use crate::device::{Machine, require_units};
 use crate::dtype::supported;
-use crate::error::require_plan;
 use crate::grid::UNITS;
+use crate::planned::require_plan;
 use crate::view::{AxisView, axis_length, checked_elements};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -112,7 +112,7 @@ pub fn scan(
     }
     let problem = Problem { outer: shape[..axis].iter().product(), length, inner: shape[axis + 1..].iter().product() };
     let plan = plan.unwrap_or_else(|| plan::plan(&problem, Machine::of(client)));
-    require_plan(name, plan.refuses(&problem))?;
+    require_plan(name, &plan, plan.refuses(&problem))?;
     let output = unwritten(client, shape, dtype);
     let input = AxisView::new(client, name, input, axis..axis + 1)?;
     let launch = Launch { client, operation, problem, types: [dtype, accumulator, key] };

@@ -57,7 +57,7 @@ pub use update::Update;
 
 use crate::KernelError;
 use crate::device::Machine;
-use crate::error::require_plan;
+use crate::planned::require_plan;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use operands::Scatter;
@@ -82,13 +82,11 @@ pub fn update(
         return Ok(scatter.copy());
     }
     let kernel = addressing.name();
-    let plan = match plan {
-        Some(plan) => require_plan(kernel, plan.refuses(&problem)).map(|()| plan)?,
-        None => plan::plan(&problem, Machine::of(client)).ok_or_else(|| {
-            let reason = format!("{problem:?} has more values than a launch takes; update in several calls");
-            KernelError::Plan { kernel, reason }
-        })?,
+    let Some(plan) = plan.or_else(|| plan::plan(&problem, Machine::of(client))) else {
+        let reason = format!("{problem:?} has more values than a launch takes; update in several calls");
+        return Err(KernelError::Plan { kernel, reason });
     };
+    require_plan(kernel, &plan, plan.refuses(&problem))?;
     Ok(match plan {
         Plan::BruteForce => scatter.brute_force(),
         Plan::Privatised => scatter.privatised(),

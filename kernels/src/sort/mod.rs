@@ -41,9 +41,10 @@ use crate::KernelError;
 use crate::buffer::unwritten;
 use crate::device::{Machine, require_units};
 use crate::dtype::U32;
-use crate::error::{require_plan, require_shapes};
+use crate::error::require_shapes;
 use crate::grid::UNITS;
 use crate::index::require_counts;
+use crate::planned::require_plan;
 use crate::view::{AxisView, axis_length, checked_elements};
 pub use comparison::Direction;
 use comparison::form;
@@ -100,7 +101,7 @@ pub fn sort(
     let plan = plan.unwrap_or_else(|| plan::plan(&problem, Machine::of(client)));
     let is_empty = elements == 0 || kept == 0;
     if !is_empty {
-        require_plan(KERNEL, plan.refuses(&problem))?;
+        require_plan(KERNEL, &plan, plan.refuses(&problem))?;
     }
     shape[axis] = kept;
     let wanted = Wanted { values, indices: index.is_some() };

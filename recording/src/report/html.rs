@@ -145,6 +145,9 @@ fn operation(page: &mut String, pair: &OperationPair) {
     line("place", pair.operations.each_ref().map(|operation| escaped(&operation.place.to_string())));
     line("parameters", pair.operations.each_ref().map(|operation| with_code(&words::parameters(operation))));
     line("kernels", pair.operations.each_ref().map(|operation| code(&words::kernels(operation))));
+    if pair.operations.iter().any(|operation| !operation.plans.is_empty()) {
+        line("plans", pair.operations.each_ref().map(|operation| code(&words::plans(operation))));
+    }
     let draws = pair.operations.each_ref().map(|operation| {
         let draws: Vec<String> =
             operation.draws.iter().map(|draw| format!("key {:016x}, stream {}", draw.key, draw.stream)).collect();

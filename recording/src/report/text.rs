@@ -116,7 +116,8 @@ fn operation(f: &mut Formatter<'_>, pair: &OperationPair) -> fmt::Result {
         }
     };
     both("parameters", words::parameters, !one.parameters.is_empty())?;
-    both("kernels", words::kernels, true)
+    both("kernels", words::kernels, true)?;
+    both("plans", words::plans, !one.plans.is_empty())
 }
 
 impl Comparison {

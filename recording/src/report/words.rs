@@ -478,6 +478,11 @@ pub(super) fn kernels(operation: &Operation) -> String {
     if operation.kernels.is_empty() { "none recorded".to_owned() } else { operation.kernels.join(", ") }
 }
 
+/// The plans of the kernels.
+pub(super) fn plans(operation: &Operation) -> String {
+    if operation.plans.is_empty() { "none recorded".to_owned() } else { operation.plans.join(", ") }
+}
+
 /// The number of an operation, and its thread.
 pub(super) fn number(operation: &Operation) -> String {
     format!("{} of thread {}", grouped(operation.number), operation.thread)

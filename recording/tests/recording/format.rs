@@ -197,6 +197,7 @@ prop_compose! {
             thread, number, place, name, is_custom: false,
             parameters, inputs: vec![input], outputs: vec![output], operands_after: vec![digest.map(Digest)],
             kernels: vec![path],
+            plans: error.clone().into_iter().collect(),
             draws, error,
         })
     }

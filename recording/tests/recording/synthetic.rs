@@ -56,6 +56,7 @@ pub fn operation(number: u64, place: Place, name: &str, inputs: Vec<Tensor>, val
         outputs: vec![output],
         operands_after: Vec::new(),
         kernels,
+        plans: Vec::new(),
         draws: Vec::new(),
         error: None,
     }
