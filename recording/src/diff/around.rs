@@ -10,6 +10,9 @@ use std::collections::{BTreeMap, VecDeque};
 /// So many custom operations are kept by name, the last ones.
 const KEPT: usize = 4;
 
+/// A recorder computes the digests of so many results together at most, after the last of them.
+pub(super) const TOGETHER: u64 = 16;
+
 /// The custom operations of a thread with these numbers.
 pub(super) fn custom_operations(mut source: Source, thread: u32, numbers: Range<u64>) -> Result<Vec<Affected>, Error> {
     let mut found = VecDeque::new();

@@ -17,6 +17,7 @@ mod pass;
 mod pictures;
 mod resume;
 mod source;
+mod states;
 mod threads;
 
 pub use comparison::{
@@ -87,7 +88,9 @@ fn comparison(paths: [PathBuf; 2], renamed: &Renamed, mut pass: Pass) -> Result<
                 _ => None,
             };
             let suspects = match may_be_written {
-                Some(made) => around::custom_operations(open_first()?, one.thread, made + 1..one.number)?,
+                Some(made) => {
+                    around::custom_operations(open_first()?, one.thread, made + 1..one.number + around::TOGETHER)?
+                }
                 None => Vec::new(),
             };
             let is_named = one.outputs.first().is_some_and(|output| output.parameter.is_some());

@@ -137,7 +137,10 @@ pub(super) fn uncompared(threads: &[Length]) -> String {
 fn title(comparison: &Comparison, difference: &Difference) -> String {
     let name = difference.operation.as_ref().map_or_else(String::new, |pair| format!("`{}`", pair.operations[0].name));
     match &difference.cause {
-        Cause::Program(_) => "the programs differ".to_owned(),
+        Cause::Program(_) => match &difference.operation {
+            Some(pair) => format!("the programs differ from operation {} on", number(&pair.operations[0])),
+            None => "the programs differ".to_owned(),
+        },
         Cause::Parameters => format!("a parameter of {name} differs that is no tensor"),
         Cause::Data { reordered: true } => "the data come in another order".to_owned(),
         Cause::Data { reordered: false } => "the data differ".to_owned(),
@@ -153,7 +156,7 @@ fn title(comparison: &Comparison, difference: &Difference) -> String {
         }
         Cause::Kernel(Owner::Library | Owner::Unknown) if !difference.suspects.is_empty() => {
             let custom = custom(&difference.suspects);
-            format!("{name} gave another result, and {custom} may have written into its operands")
+            format!("{name} gave another result, and {custom} may have written into what it reads or has written")
         }
         Cause::Kernel(_) => format!("{name} is not repeatable: the same operands gave another result"),
         Cause::Environment => format!("{name} gave another result in another environment"),
@@ -282,8 +285,8 @@ pub(super) fn why(comparison: &Comparison, difference: &Difference) -> String {
     let matters = matches!(difference.cause, Cause::Kernel(_) | Cause::KernelChoice | Cause::Environment);
     if !difference.suspects.is_empty() {
         why.push_str(&format!(
-            " Between the operation that made such a tensor and its use ran {}: what a custom operation writes besides its \
-             results is not recorded.",
+            " But near it ran {}: what a custom operation writes besides its results is not recorded, and may be part of \
+             what is recorded of other operations.",
             custom(&difference.suspects)
         ));
     }
@@ -333,7 +336,8 @@ fn advice_by_cause(comparison: &Comparison, difference: &Difference) -> String {
     let is_custom = difference.operation.as_ref().is_some_and(|pair| pair.operations[0].is_custom);
     match &difference.cause {
         Cause::Program(_) => "Compare the builds and arguments of the two. If these are the same, look for a branch on time, \
-                              on the order of threads, on an unseeded number or on a value read from a tensor."
+                              on the order of threads or of a hash map, on an unseeded number or on a value read from a \
+                              tensor."
             .to_owned(),
         Cause::Parameters => "Look at how the program computes it: from time, an unseeded number, or a value read from a \
                               tensor?"
