@@ -189,15 +189,17 @@ fn what_differs(comparison: &Comparison) -> String {
     };
     let [one, other] = state.operations;
     let step = Step::of(&state.place);
+    // After another number of operations tensors without a name may have no counterpart.
+    let weights = if state.tensors > 0 { "; the weights agree" } else { "" };
     match (step.number, &state.other_place) {
         (None, _) if state.differing == 0 && one != other => {
-            format!("one run has {one} operations before the first step and the other {other}; the weights agree")
+            format!("one run has {one} operations before the first step and the other {other}{weights}")
         }
         (Some(_), _) if state.differing == 0 && one != other => {
-            format!("one run has {one} operations up to {step} and the other {other}; the weights agree")
+            format!("one run has {one} operations up to {step} and the other {other}{weights}")
         }
         (_, Some(other)) if state.differing == 0 => {
-            format!("a step is {step} in one run and {} in the other; the weights agree", Step::of(other))
+            format!("a step is {step} in one run and {} in the other{weights}", Step::of(other))
         }
         (Some(_), _) => format!("the weights differ after {step}, and agree before"),
         (None, _) => "the weights differ before the first step".to_owned(),
