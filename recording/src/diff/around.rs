@@ -7,31 +7,38 @@ use crate::record::{Operation, Record, StateTensor};
 use core::ops::Range;
 use std::collections::{BTreeMap, VecDeque};
 
-/// So many custom operations are kept by name, the last ones.
-const KEPT: usize = 4;
+/// So many custom operations are kept by name on each side of an operation, the nearest ones.
+const KEPT: usize = 3;
 
 /// A recorder computes the digests of so many results together at most, after the last of them.
 pub(super) const TOGETHER: u64 = 16;
 
-/// The custom operations of a thread with these numbers.
-pub(super) fn custom_operations(mut source: Source, thread: u32, numbers: Range<u64>) -> Result<Vec<Affected>, Error> {
-    let mut found = VecDeque::new();
+/// The custom operations of a thread with these numbers that are nearest to the operation `to`.
+pub(super) fn custom_operations(
+    mut source: Source,
+    thread: u32,
+    numbers: Range<u64>,
+    to: u64,
+) -> Result<Vec<Affected>, Error> {
+    let (mut before, mut after) = (VecDeque::new(), Vec::new());
     while let Some(record) = source.next()? {
         let Record::Operation(operation) = record else { continue };
         if operation.thread != thread || operation.number < numbers.start {
             continue;
         }
-        if operation.number >= numbers.end {
+        if operation.number >= numbers.end || after.len() == KEPT {
             break;
         }
-        if operation.is_custom {
-            found.push_back(Affected::new(&operation));
-            if found.len() > KEPT {
-                found.pop_front();
+        if operation.is_custom && operation.number > to {
+            after.push(Affected::new(&operation));
+        } else if operation.is_custom {
+            before.push_back(Affected::new(&operation));
+            if before.len() > KEPT {
+                before.pop_front();
             }
         }
     }
-    Ok(found.into())
+    Ok(before.into_iter().chain(after).collect())
 }
 
 /// The parameter whose value an upload without a name replaces, if only one may be it: of its shape and dtype, written in the

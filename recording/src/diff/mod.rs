@@ -144,7 +144,7 @@ fn by_operation(
     if may_be_overwritten {
         let made = one.inputs.iter().filter_map(|input| Some(input.origin?.operation)).min().unwrap_or(one.number);
         let near = made + 1..one.number + around::TOGETHER;
-        suspects = around::custom_operations(records(paths, pass)?, one.thread, near)?;
+        suspects = around::custom_operations(records(paths, pass)?, one.thread, near, one.number)?;
     }
     let is_named = one.outputs.first().is_some_and(|output| output.parameter.is_some());
     let mut replaced = None;
@@ -172,7 +172,7 @@ fn by_state(
         (_, Some(other), _) => Cause::Program(format!("a step is {} in the first, {other} in the second", state.place)),
         ([end, _], None, Some(origin)) => {
             let since = origin.operation + 1..end;
-            suspects = around::custom_operations(records(paths, pass)?, state.thread, since)?;
+            suspects = around::custom_operations(records(paths, pass)?, state.thread, since, end)?;
             Cause::Overwritten
         }
         _ => Cause::NotRecorded,

@@ -77,6 +77,19 @@ fn a_custom_operation_right_after_the_difference_is_a_suspect() {
 }
 
 #[test]
+fn of_many_custom_operations_the_nearest_are_suspects() {
+    let mut first = training(4, Level::Operations);
+    for index in 0..8 {
+        first.change(number(index), |operation| operation.is_custom = index != 3);
+    }
+    let mut second = first.clone();
+    second.corrupt(number(3));
+    let numbers: Vec<u64> = suspects(&compared(&first, &second)).into_iter().map(|(number, _)| number).collect();
+    // The oldest of its operands is an update of the step before.
+    assert_eq!(numbers, [0, 1, 2, 4, 5, 6].map(number));
+}
+
+#[test]
 fn a_custom_operation_after_an_overwritten_tensor_was_made_is_a_suspect() {
     let first = with_custom(7);
     let mut second = first.clone();
