@@ -29,6 +29,7 @@ mod examples;
 mod lifetime;
 mod operations;
 mod order;
+mod planted;
 mod process;
 mod programs;
 mod random;
@@ -64,6 +65,8 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("normalised", recordings::programs::normalised),
     ("recorded_batches", recordings::programs::batches),
     ("copied", recordings::programs::copied),
+    ("planted", planted::programs::planted),
+    ("clobbered", planted::programs::clobbered),
     ("unmarked", recordings::unmarked::unmarked),
     ("unwritable", recordings::failures::unwritable),
     ("too_late_to_record", recordings::failures::too_late),

@@ -3,8 +3,14 @@
 use crate::output::print_bytes;
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
-use std::io::{self, Read};
+use std::io::Read;
 use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+use tempfile::NamedTempFile;
+
+/// How long what a program prints waits to be passed on, at most.
+const INTERVAL: Duration = Duration::from_millis(20);
 
 /// A program that runs. It is ended where nobody waits for its end any more.
 struct Running(Child);
@@ -17,8 +23,8 @@ impl Drop for Running {
     }
 }
 
-/// Runs a program with these arguments and variables to its end, which must be a success. Its stdin is empty. Its stdout is
-/// passed on as it comes, and returned.
+/// Runs a program with these arguments and variables to its end, which must be a success. Its stdin is empty. What it has
+/// printed by then is passed on as it comes, and returned; processes that it leaves are not waited for.
 ///
 /// # Errors
 ///
@@ -29,22 +35,22 @@ pub fn run(command: &[OsString], variables: &[(&str, OsString)]) -> Result<Strin
     let mut child = Command::new(program);
     child.args(arguments).envs(variables.iter().map(|(name, value)| (name, value)));
     // The first run would take all of a stdin, and the others none.
-    child.stdin(Stdio::null()).stdout(Stdio::piped());
+    // A file has an end, where a pipe has none as long as a process that the program has left holds it.
+    let file = NamedTempFile::new().context("creating a file for what the program prints")?;
+    let mut source = file.reopen().context("opening the file of what the program prints")?;
+    child.stdin(Stdio::null()).stdout(file.into_file());
     let mut child = Running(child.spawn().with_context(|| format!("starting `{spelled}`"))?);
-    let mut source = child.0.stdout.take().context("its stdout is a pipe")?;
     let mut stdout = Vec::new();
-    let mut buffer = [0; 4096];
-    loop {
-        let count = match source.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error).with_context(|| format!("reading what `{spelled}` prints")),
-        };
-        stdout.extend_from_slice(&buffer[..count]);
-        print_bytes(&buffer[..count])?;
-    }
-    let status = child.0.wait().with_context(|| format!("waiting for `{spelled}`"))?;
+    let status = loop {
+        let status = child.0.try_wait().with_context(|| format!("waiting for `{spelled}`"))?;
+        let begin = stdout.len();
+        source.read_to_end(&mut stdout).with_context(|| format!("reading what `{spelled}` prints"))?;
+        print_bytes(&stdout[begin..])?;
+        match status {
+            Some(status) => break status,
+            None => thread::sleep(INTERVAL),
+        }
+    };
     if !status.success() {
         bail!("`{spelled}` failed: {status}");
     }

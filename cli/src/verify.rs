@@ -6,7 +6,7 @@ use crate::diff::write_page;
 use crate::output::{note, print};
 use crate::program::spelled;
 use anyhow::{Context, Result, bail};
-use burn_deterministic_recording::diff::{Cause, Comparison, Outcome};
+use burn_deterministic_recording::diff::{Comparison, Outcome, Step};
 use clap::Args;
 use programs::{Programs, Run, compared};
 use std::ffi::OsString;
@@ -84,7 +84,7 @@ fn verify(options: &Options, programs: &Programs) -> Result<(bool, Option<Compar
     let earliest = comparisons
         .iter()
         .filter(differing)
-        .min_by_key(|comparison| reach(comparison).map_or((1, 0), |step| (0, step)));
+        .min_by_key(|comparison| comparison.state.as_ref().map_or((1, Step::default()), |s| (0, Step::of(&s.place))));
     let agreeing = comparisons.iter().find(|comparison| comparison.same() == Some(true));
     match (earliest, agreeing) {
         (Some(comparison), _) => print(format_args!("\nDIFFERENT: {}\n", what_differs(comparison)))?,
@@ -143,7 +143,7 @@ fn search(
             Some(true) => agreeing = Some(comparison),
             Some(false) => {
                 // A step after those whose operations were recorded: once more, up to it.
-                let unexplained = comparison.difference().is_some_and(|found| found.cause == Cause::NotRecorded);
+                let unexplained = comparison.difference().is_some_and(|found| found.operation.is_none());
                 let later = reach(&comparison).filter(|&later| last.is_some_and(|last| later > last));
                 if let Some(later) = later.filter(|_| unexplained && number < count) {
                     (last, first) = (Some(later), None);
@@ -172,10 +172,10 @@ fn search(
     Ok((false, weights.or(agreeing)))
 }
 
-/// The step whose operations have the first difference of the weights. What comes before the first step is recorded with
-/// step 0. `None` where no state differs.
+/// The greatest number of a step up to the first state that differs: the operations of these steps have the difference. `None`
+/// where no state differs.
 fn reach(comparison: &Comparison) -> Option<u64> {
-    comparison.state.as_ref().map(|state| state.place.step.unwrap_or(0))
+    comparison.state.as_ref().map(|state| state.steps[1])
 }
 
 fn what_differs(comparison: &Comparison) -> String {
@@ -188,15 +188,20 @@ fn what_differs(comparison: &Comparison) -> String {
         };
     };
     let [one, other] = state.operations;
-    match state.place.step {
-        _ if state.differing == 0 && one != other => {
-            let place = state
-                .place
-                .step
-                .map_or_else(|| "before the first step".to_owned(), |step| format!("up to step {step}"));
-            format!("one run has {one} operations {place} and the other {other}; the weights agree")
+    let step = Step::of(&state.place);
+    // After another number of operations tensors without a name may have no counterpart.
+    let weights = if state.tensors > 0 { "; the weights agree" } else { "" };
+    match (step.number, &state.other_place) {
+        (None, _) if state.differing == 0 && one != other => {
+            format!("one run has {one} operations before the first step and the other {other}{weights}")
         }
-        Some(step) => format!("the weights differ after step {step}, and agree before"),
-        None => "the weights differ before the first step".to_owned(),
+        (Some(_), _) if state.differing == 0 && one != other => {
+            format!("one run has {one} operations up to {step} and the other {other}{weights}")
+        }
+        (_, Some(other)) if state.differing == 0 => {
+            format!("a step is {step} in one run and {} in the other{weights}", Step::of(other))
+        }
+        (Some(_), _) => format!("the weights differ after {step}, and agree before"),
+        (None, _) => "the weights differ before the first step".to_owned(),
     }
 }

@@ -11,7 +11,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Steps of the program.
 const STEPS: u64 = 4;
@@ -19,11 +19,14 @@ const STEPS: u64 = 4;
 /// What [`program`] does.
 const BEHAVIOUR: &str = "TEST_PROGRAM";
 
+/// A file for the number of a process that [`program`] leaves.
+const PROCESS: &str = "TEST_PROCESS";
+
 /// A file with a line for each run.
 const RUNS: &str = "TEST_RUNS";
 
 /// An operation with one result of two numbers.
-fn operation(number: u64, step: u64, name: &str, inputs: Vec<u64>, value: u32) -> Operation {
+fn operation(number: u64, place: &Place, name: &str, inputs: Vec<u64>, value: u32) -> Operation {
     let input = |operation| Tensor {
         origin: Some(Origin { operation, output: 0 }),
         shape: vec![2],
@@ -34,7 +37,7 @@ fn operation(number: u64, step: u64, name: &str, inputs: Vec<u64>, value: u32) -
     Operation {
         thread: 0,
         number,
-        place: Place { step: Some(step), ..Place::default() },
+        place: place.clone(),
         name: name.into(),
         is_custom: false,
         parameters: String::new(),
@@ -84,6 +87,14 @@ fn program() {
     if behaviour == "records nothing" {
         return;
     }
+    if behaviour == "leaves a process" {
+        // It holds the program's stdout.
+        let mut process = Command::new("sh");
+        process
+            .args(["-c", "echo begin; sleep 100 2> /dev/null & echo $! >> \"$0\"; echo end"])
+            .arg(env::var(PROCESS).expect("a file"));
+        assert!(process.status().expect("a shell").success());
+    }
     if behaviour == "prints for ever" {
         fs::write(&runs, std::process::id().to_string()).expect("a file");
         for _ in 0..6000 {
@@ -100,13 +111,15 @@ fn program() {
         "never"
         | "goes on"
         | "digest alone"
+        | "leaves a process"
+        | "counts from another number"
         | "no steps"
         | "second run is cut"
         | "second run is empty"
         | "longer"
         | "lost" => false,
-        "from step 2 on" | "no steps, differs" | "before the first step" => true,
-        "in weights alone" => is_weights,
+        "from step 2 on" | "epochs, from step 2 on" | "no steps, differs" | "before the first step" => true,
+        "in weights alone" | "another operation, later" => is_weights,
         "third run" => run >= 2,
         other => panic!("{other}"),
     };
@@ -125,31 +138,43 @@ fn program() {
         return finish(writer, 0);
     }
     let first_step = if behaviour == "before the first step" { 0 } else { 2 };
+    // From a checkpoint that the first run has left.
+    let start = if behaviour == "goes on" && run > 0 { 2 } else { 0 };
     // What the training begins with.
-    if steps && is_weights {
-        let value = if first_step == 0 { value } else { 0 };
+    if steps && (is_weights || behaviour == "counts from another number") {
+        let value = if first_step == 0 { value } else { start as u32 };
         let place = Place::default();
         let state = State { thread: 0, operations: 0, place, tensors: vec![tensor(0, value)] };
         writer.write(&Record::State(state)).expect("a state");
     }
-    // From a checkpoint that the first run has left.
-    let start = if behaviour == "goes on" && run > 0 { 2 } else { 0 };
     for step in start..STEPS {
         let value = if step >= first_step { value } else { 0 };
+        let mut place = Place { step: Some(step), ..Place::default() };
+        if behaviour.starts_with("epochs") {
+            (place.epoch, place.step) = (Some(step / 2), Some(step % 2));
+        } else if behaviour == "counts from another number" {
+            place.step = Some(step + 7 * u64::from(run));
+        }
         let is_recorded = match level {
-            Level::OperationsOf { last, .. } => step <= last,
+            Level::OperationsOf { last, .. } => place.step <= Some(last),
             Level::Operations => true,
             _ => false,
         };
+        let is_later = behaviour == "another operation, later" && !is_weights && step == STEPS - 1 && run % 2 == 1;
         if is_recorded {
-            let upload = operation(2 * step, step, "upload", vec![], 0);
-            writer.write(&Record::Operation(upload)).expect("an operation");
-            let sum = operation(2 * step + 1, step, "float_scatter_add", vec![2 * step], value);
-            writer.write(&Record::Operation(sum)).expect("an operation");
+            let mut operations = vec![
+                operation(2 * step, &place, "upload", vec![], 0),
+                operation(2 * step + 1, &place, "float_scatter_add", vec![2 * step], value),
+            ];
+            operations.extend(is_later.then(|| operation(2 * step + 2, &place, "float_exp", vec![2 * step], 0)));
+            for operation in operations {
+                writer.write(&Record::Operation(operation)).expect("an operation");
+            }
         }
         if steps {
-            let place = Place { step: Some(step), phase: Phase::Update, ..Place::default() };
-            let more = u64::from(behaviour == "longer" && is_weights && step >= 1) * u64::from(run);
+            let place = Place { phase: Phase::Update, ..place };
+            let more =
+                u64::from(behaviour == "longer" && is_weights && step >= 1) * u64::from(run) + u64::from(is_later);
             let mut tensor = tensor(2 * step + 1, value);
             tensor.digest = tensor.digest.filter(|_| behaviour != "lost" || step != 1);
             let state = State { thread: 0, operations: 2 * step + 2 + more, place, tensors: vec![tensor] };
@@ -338,6 +363,47 @@ fn runs_that_differ_in_their_operations_alone_are_said_to() {
     assert!(stdout.contains(expected), "{stdout}");
     assert!(stdout.contains("tensors     0 of 1 differ\n"), "{stdout}");
     assert!(!stdout.contains("burn-deterministic verify"), "it is at work: {stdout}");
+}
+
+#[test]
+fn steps_that_are_numbered_anew_are_named_with_their_epoch() {
+    let (status, stdout, stderr) = verify("epochs, from step 2 on", &["--runs", "2"]);
+    assert_eq!(status, 1, "{stdout}{stderr}");
+    assert!(stdout.contains("the weights differ after step 0 (epoch 1), and agree before"), "{stdout}");
+    assert!(stderr.contains("with operations:0-1\n"), "those of the epoch before too: {stderr}");
+    assert!(stdout.contains("operation   5 of thread 0 `float_scatter_add`"), "{stdout}");
+}
+
+#[test]
+fn runs_that_count_their_steps_from_other_numbers_are_other_programs() {
+    let (status, stdout, stderr) = verify("counts from another number", &["--runs", "2", "--more-runs", "2"]);
+    assert_eq!(status, 1, "{stdout}{stderr}");
+    assert!(stdout.contains("a step is step 0 in one run and step 7 in the other; the weights agree"), "{stdout}");
+    assert!(stdout.contains("DIFFERENT: the programs differ"), "{stdout}");
+}
+
+#[test]
+fn another_operation_after_those_that_were_recorded_is_named() {
+    let (status, stdout, stderr) = verify("another operation, later", &["--runs", "2"]);
+    assert_eq!(status, 1, "{stdout}{stderr}");
+    assert!(stderr.contains("with operations:0-2") && stderr.contains("with operations:0-3"), "{stderr}");
+    assert!(stdout.contains("operation   8 of thread 0 `float_exp`"), "{stdout}");
+}
+
+#[test]
+fn a_process_that_the_program_leaves_is_not_waited_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let process = folder.path().join("process");
+    let mut verify = command_of("leaves a process", &["verify"], &["--runs", "2"], &folder.path().join("runs"));
+    let begin = Instant::now();
+    let output = verify.env(PROCESS, &process).output().expect("the command");
+    let elapsed = begin.elapsed();
+    let left = fs::read_to_string(&process).expect("the numbers of processes");
+    Command::new("kill").args(left.lines()).status().expect("a command");
+    let stdout = String::from_utf8(output.stdout).expect("text");
+    assert_eq!(output.status.code(), Some(0), "{stdout}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(elapsed < Duration::from_secs(60), "{elapsed:?}");
+    assert_eq!((stdout.matches("begin\nend\n").count(), stdout.matches("\ndigest: ").count()), (2, 3), "{stdout}");
 }
 
 #[test]

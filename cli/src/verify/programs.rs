@@ -3,7 +3,7 @@
 use crate::program::{run, spelled};
 use anyhow::{Context, Result, bail};
 use burn_deterministic_recording::Ending;
-use burn_deterministic_recording::diff::{Comparison, compare};
+use burn_deterministic_recording::diff::{Comparison, Step, compare};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -67,9 +67,9 @@ pub fn compared(first: &Run, second: &Run) -> Result<Comparison> {
     if let Some(resumed) = comparison.resumed {
         let name = [first, second].map(|run| &run.name)[resumed.side];
         bail!(
-            "{name} began at step {}, from what an earlier run has left: give each run a folder of its own, or have the program \
+            "{name} began at {}, from what an earlier run has left: give each run a folder of its own, or have the program \
              begin anew",
-            resumed.step
+            Step { epoch: resumed.epoch, number: Some(resumed.step) }
         );
     }
     let records = |side: usize| comparison.sides[side].operations + comparison.sides[side].states;

@@ -136,8 +136,8 @@ pub struct Difference {
     pub cause: Cause,
     /// The operation in both recordings; `None` for a difference of states that no recorded operation explains.
     pub operation: Option<OperationPair>,
-    /// Custom operations that may have written into an operand after it was made, or into the tensor of the state: the last ones
-    /// between. What a custom operation writes besides its results is not recorded.
+    /// Custom operations that may have written into an operand or a result, or into the tensor of the state, before its digest was
+    /// computed: some of them. What a custom operation writes besides its results is not recorded.
     pub suspects: Vec<Affected>,
     /// The parameter that an upload without a name replaces, as far as the states around it tell.
     pub replaced: Option<String>,

@@ -17,6 +17,7 @@ mod pass;
 mod pictures;
 mod resume;
 mod source;
+mod states;
 mod threads;
 
 pub use comparison::{
@@ -41,7 +42,7 @@ use std::rc::Rc;
 ///
 /// It reads each file once, and its first two steps before that. Where something differs it reads them again: for threads that
 /// have other numbers, and for the operations that made the operands of the first difference. Where one begins at a later step
-/// than the other, it reads them once more to find out [where they meet](Resumed).
+/// than the other, it reads them to their ends first, to find out whether that run was resumed and [where they meet](Resumed).
 ///
 /// # Errors
 ///
@@ -72,57 +73,11 @@ fn comparison(paths: [PathBuf; 2], renamed: &Renamed, mut pass: Pass) -> Result<
         environment: environment.iter().any(|difference| difference.name != "seed"),
         same_uploads: pass.sources[0].counts.uploads == pass.sources[1].counts.uploads,
     };
-    let open_first = || {
-        let resume = pass.resume.clone().filter(|resume| resume.side == 0).map(|resume| (resume, 0));
-        Source::open(&paths[0], &Renamed::new(), resume)
-    };
-    let outcome = match first {
+    let outcome = match (first, &pass.state) {
+        (Some(first), _) if !first.after_state => by_operation(&paths, renamed, first, &circumstances, &pass)?,
         // A state that differs before says that something happened which is not recorded.
-        Some(first) if !first.after_state => {
-            let cause = cause(&first, &circumstances);
-            let one = &first.operations[0];
-            let made = one.inputs.iter().filter_map(|input| Some(input.origin?.operation)).min();
-            let may_be_written = match cause {
-                Cause::Kernel(_) | Cause::KernelChoice | Cause::Environment if !one.is_custom => made,
-                _ => None,
-            };
-            let suspects = match may_be_written {
-                Some(made) => around::custom_operations(open_first()?, one.thread, made + 1..one.number)?,
-                None => Vec::new(),
-            };
-            let is_named = one.outputs.first().is_some_and(|output| output.parameter.is_some());
-            let replaced = match cause {
-                Cause::Data { .. } if !is_named => around::replaced(open_first()?, one)?,
-                _ => None,
-            };
-            let operation = Some(pair(&paths, renamed, first, &pass)?);
-            Outcome::Differ(Box::new(Difference { cause, operation, suspects, replaced }))
-        }
-        first => match &pass.state {
-            Some(state) => {
-                let cause = match (state.operations, &state.other_place) {
-                    _ if pass.resumed_differs => Cause::Resumed { named: true },
-                    ([one, other], _) if one != other => {
-                        Cause::Program(format!("{one} operations in the first, {other} in the second"))
-                    }
-                    (_, Some(other)) => {
-                        Cause::Program(format!("a step is {} in the first, {other} in the second", state.place))
-                    }
-                    _ if pass.overwritten.is_some() => Cause::Overwritten,
-                    _ => Cause::NotRecorded,
-                };
-                let operation = first.map(|first| pair(&paths, renamed, first, &pass)).transpose()?;
-                let suspects = match (pass.overwritten, &cause) {
-                    (Some(origin), Cause::Overwritten) => {
-                        let numbers = origin.operation + 1..state.operations[0];
-                        around::custom_operations(open_first()?, state.thread, numbers)?
-                    }
-                    _ => Vec::new(),
-                };
-                Outcome::Differ(Box::new(Difference { cause, operation, suspects, replaced: None }))
-            }
-            None => unchanged(&pass),
-        },
+        (first, Some(state)) => by_state(&paths, renamed, first, state, &pass)?,
+        (_, None) => unchanged(&pass),
     };
     let [one, other] = &pass.sources;
     let mut headers = [one.header.clone(), other.header.clone()].into_iter().zip(environments);
@@ -162,6 +117,64 @@ fn comparison(paths: [PathBuf; 2], renamed: &Renamed, mut pass: Pass) -> Result<
         operations,
         parameters,
     })
+}
+
+/// The records of the first recording, as they are compared.
+fn records(paths: &[PathBuf; 2], pass: &Pass) -> Result<Source, Error> {
+    let resume = pass.resume.clone().filter(|resume| resume.side == 0).map(|resume| (resume, 0));
+    Source::open(&paths[0], &Renamed::new(), resume)
+}
+
+/// What becomes of two recordings of which `first` is the first difference.
+fn by_operation(
+    paths: &[PathBuf; 2],
+    renamed: &Renamed,
+    first: First,
+    circumstances: &Circumstances,
+    pass: &Pass,
+) -> Result<Outcome, Error> {
+    let cause = cause(&first, circumstances);
+    let one = &first.operations[0];
+    let may_be_overwritten =
+        matches!(cause, Cause::Kernel(_) | Cause::KernelChoice | Cause::Environment) && !one.is_custom;
+    let made = one.inputs.iter().filter_map(|input| Some(input.origin?.operation)).min();
+    let mut suspects = Vec::new();
+    if let Some(made) = made.filter(|_| may_be_overwritten) {
+        suspects = around::custom_operations(records(paths, pass)?, one.thread, made + 1..one.number)?;
+    }
+    let is_named = one.outputs.first().is_some_and(|output| output.parameter.is_some());
+    let mut replaced = None;
+    if matches!(cause, Cause::Data { .. }) && !is_named {
+        replaced = around::replaced(records(paths, pass)?, one)?;
+    }
+    let operation = Some(pair(paths, renamed, first, pass)?);
+    Ok(Outcome::Differ(Box::new(Difference { cause, operation, suspects, replaced })))
+}
+
+/// What becomes of two recordings of which `state` differs before any operation that is recorded, or without one.
+fn by_state(
+    paths: &[PathBuf; 2],
+    renamed: &Renamed,
+    first: Option<First>,
+    state: &StateDifference,
+    pass: &Pass,
+) -> Result<Outcome, Error> {
+    let mut suspects = Vec::new();
+    let cause = match (state.operations, &state.other_place, pass.overwritten) {
+        _ if pass.resumed_differs => Cause::Resumed { named: true },
+        ([one, other], ..) if one != other => {
+            Cause::Program(format!("{one} operations in the first, {other} in the second"))
+        }
+        (_, Some(other), _) => Cause::Program(format!("a step is {} in the first, {other} in the second", state.place)),
+        ([end, _], None, Some(origin)) => {
+            let since = origin.operation + 1..end;
+            suspects = around::custom_operations(records(paths, pass)?, state.thread, since)?;
+            Cause::Overwritten
+        }
+        _ => Cause::NotRecorded,
+    };
+    let operation = first.map(|first| pair(paths, renamed, first, pass)).transpose()?;
+    Ok(Outcome::Differ(Box::new(Difference { cause, operation, suspects, replaced: None })))
 }
 
 /// What becomes of two recordings in which nothing differs.

@@ -10,10 +10,11 @@ use super::marks::Marks;
 use super::meeting::{Meeting, Resume};
 use super::pictures::Pictures;
 use super::source::{Renamed, Source};
+use super::states::Tensors;
 use crate::error::Error;
 use crate::reader::Ending;
 use crate::record::{Operation, Origin, Place, Record, State, StateTensor};
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -85,13 +86,6 @@ struct Lane {
 enum Item {
     Operation(Box<Operation>),
     State(State),
-}
-
-/// The tensors of two states.
-struct Tensors<'a> {
-    pairs: Vec<[&'a StateTensor; 2]>,
-    /// Those of one state alone.
-    only: [Vec<&'a StateTensor>; 2],
 }
 
 impl Pass {
@@ -274,9 +268,10 @@ impl Pass {
                 (Some(a), Some(b)) if a == b => self.marks.same(thread, a),
                 (Some(a), Some(b)) => {
                     if !matches!(found, Contrast::Program(_)) {
-                        let by = |origin: Origin| format!("result {} of operation {}", origin.output, origin.operation);
-                        let what = format!("operand {index} is {} in the first, {} in the second", by(a), by(b));
-                        found = Contrast::Program(what);
+                        let [first, second] = [made(one, index, a), made(other, index, b)];
+                        found = Contrast::Program(format!(
+                            "operand {index} is {first} in the first, {second} in the second"
+                        ));
                     }
                     None
                 }
@@ -363,27 +358,7 @@ impl Pass {
 
     fn compare_states(&mut self, [one, other]: [State; 2]) {
         let operations = [one.operations, other.operations];
-        let mut second: BTreeMap<Origin, &StateTensor> = other.tensors.iter().map(|t| (t.origin, t)).collect();
-        let mut pairs: Vec<[&StateTensor; 2]> = Vec::new();
-        let mut first = Vec::new();
-        for tensor in &one.tensors {
-            match second.remove(&tensor.origin) {
-                Some(counterpart) => pairs.push([tensor, counterpart]),
-                None => first.push(tensor),
-            }
-        }
-        // After another number of operations, parameters have other origins.
-        let mut named: HashMap<&str, &StateTensor> =
-            second.values().filter_map(|tensor| Some((tensor.parameter.as_deref()?, *tensor))).collect();
-        first.retain(|tensor| match tensor.parameter.as_deref().and_then(|path| named.remove(path)) {
-            Some(counterpart) => {
-                second.remove(&counterpart.origin);
-                pairs.push([tensor, counterpart]);
-                false
-            }
-            None => true,
-        });
-        let tensors = Tensors { pairs, only: [first, second.into_values().collect()] };
+        let tensors = Tensors::of(&one, &other);
         if let Some(number) = one.place.step {
             let [least, greatest] = self.steps.unwrap_or([number; 2]);
             self.steps = Some([least.min(number), greatest.max(number)]);
@@ -440,10 +415,11 @@ impl Pass {
         let paths = pairs.iter().flatten().filter_map(|tensor| tensor.parameter.as_deref());
         let paired: HashSet<&str> = paths.filter(|_| self.resume.is_some()).collect();
         // Tensors without a name may live longer in one run, as batches that a loader has ready.
-        for (side, tensors) in only.into_iter().enumerate() {
+        for (side, alone) in only.into_iter().enumerate() {
             let is_named = |t: &&StateTensor| t.parameter.as_deref().is_some_and(|path| !paired.contains(path));
-            let (with_name, without): (Vec<_>, Vec<_>) = tensors.into_iter().partition(is_named);
+            let (with_name, without): (Vec<_>, Vec<_>) = alone.into_iter().partition(is_named);
             self.spread.only_tensors[side] += without.len() as u64;
+            tensors += with_name.len() as u64;
             differing += with_name.len() as u64;
             let which = ["first", "second"][side];
             names.extend(
@@ -509,6 +485,13 @@ impl Pass {
             }
         }
     }
+}
+
+/// What an operand is: the parameter, if it is one, and the result of which operation.
+fn made(operation: &Operation, operand: usize, Origin { operation: number, output }: Origin) -> String {
+    let parameter = &operation.inputs[operand].parameter;
+    let parameter = parameter.as_ref().map_or_else(String::new, |path| format!("parameter {path}, "));
+    format!("{parameter}result {output} of operation {number}")
 }
 
 impl Item {

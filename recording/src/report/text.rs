@@ -76,7 +76,7 @@ fn operation(f: &mut Formatter<'_>, pair: &OperationPair) -> fmt::Result {
     let [one, other] = &pair.operations;
     let is_other = words::is_other(pair);
     line(f, "operation", &format!("{} `{}`", words::number(one), one.name))?;
-    if is_other {
+    if (one.number, &one.name) != (other.number, &other.name) {
         line(f, "", &format!("{} `{}` in the second", words::number(other), other.name))?;
     }
     line(f, "place", &one.place.to_string())?;

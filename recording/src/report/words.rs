@@ -137,7 +137,10 @@ pub(super) fn uncompared(threads: &[Length]) -> String {
 fn title(comparison: &Comparison, difference: &Difference) -> String {
     let name = difference.operation.as_ref().map_or_else(String::new, |pair| format!("`{}`", pair.operations[0].name));
     match &difference.cause {
-        Cause::Program(_) => "the programs differ".to_owned(),
+        Cause::Program(_) => match &difference.operation {
+            Some(pair) => format!("the programs differ from operation {} on", number(&pair.operations[0])),
+            None => "the programs differ".to_owned(),
+        },
         Cause::Parameters => format!("a parameter of {name} differs that is no tensor"),
         Cause::Data { reordered: true } => "the data come in another order".to_owned(),
         Cause::Data { reordered: false } => "the data differ".to_owned(),
@@ -341,7 +344,8 @@ fn advice_by_cause(comparison: &Comparison, difference: &Difference) -> String {
     let is_custom = difference.operation.as_ref().is_some_and(|pair| pair.operations[0].is_custom);
     match &difference.cause {
         Cause::Program(_) => "Compare the builds and arguments of the two. If these are the same, look for a branch on time, \
-                              on the order of threads, on an unseeded number or on a value read from a tensor."
+                              on the order of threads or of a hash map, on an unseeded number or on a value read from a \
+                              tensor."
             .to_owned(),
         Cause::Parameters => "Look at how the program computes it: from time, an unseeded number, or a value read from a \
                               tensor?"

@@ -47,23 +47,34 @@ fn a_custom_operation_after_an_operand_was_made_is_a_suspect() {
 }
 
 #[test]
-fn a_custom_operation_before_the_operands_or_after_the_difference_is_none() {
-    // Operands of 4 are 3 and 2, of 5 4 and 0.
-    for (custom, differs) in [(1, 4), (6, 5)] {
-        let first = with_custom(custom);
-        let mut second = first.clone();
-        second.corrupt(number(differs));
-        let comparison = compared(&first, &second);
-        assert_eq!(cause(&comparison).1, Some(number(differs)));
-        assert_eq!(suspects(&comparison), []);
-        assert!(comparison.to_string().contains("is not repeatable"), "{comparison}");
-    }
+fn a_custom_operation_before_the_operands_is_none() {
+    // Operands of 4 are 3 and 2.
+    let first = with_custom(1);
+    let mut second = first.clone();
+    second.corrupt(number(4));
+    let comparison = compared(&first, &second);
+    assert_eq!(cause(&comparison).1, Some(number(4)));
+    assert_eq!(suspects(&comparison), []);
+    assert!(comparison.to_string().contains("is not repeatable"), "{comparison}");
     // Of one that differs itself there is no other.
     let first = with_custom(2);
     let mut second = first.clone();
     second.corrupt(number(2));
     let comparison = compared(&first, &second);
     assert_eq!((cause(&comparison).0, suspects(&comparison)), (&Cause::Kernel(Owner::Program), vec![]));
+}
+
+#[test]
+fn of_many_custom_operations_the_last_are_suspects() {
+    let mut first = training(4, Level::Operations);
+    for index in 0..8 {
+        first.change(number(index), |operation| operation.is_custom = index != 5);
+    }
+    let mut second = first.clone();
+    second.corrupt(number(5));
+    let numbers: Vec<u64> = suspects(&compared(&first, &second)).into_iter().map(|(number, _)| number).collect();
+    // The older of its operands is the step's batch.
+    assert_eq!(numbers, [1, 2, 3, 4].map(number));
 }
 
 #[test]

@@ -142,3 +142,36 @@ fn a_digest_that_was_lost_is_neither_equal_nor_different() {
     assert!(matches!(comparison.outcome, Outcome::Nothing), "{comparison}");
     assert!(comparison.to_string().contains("NOTHING COMPARED: 6 digests were lost"), "{comparison}");
 }
+
+/// Where one run has more operations before, its tensors have other origins: those of other tensors of the other run.
+#[test]
+fn after_another_number_of_operations_tensors_are_those_of_one_name() {
+    for names in [true, false] {
+        let mut first = training(3, Level::Weights);
+        for (step, state) in (0..).zip(states(&mut first)) {
+            state.tensors[1].shape = vec![10];
+            let after = state.tensors[1].origin.operation;
+            state.tensors.push(StateTensor { origin: Origin { operation: after + 1, output: 0 }, ..moment(step) });
+            if !names {
+                state.tensors.iter_mut().for_each(|tensor| tensor.parameter = None);
+            }
+        }
+        let mut second = first.clone();
+        for state in states(&mut second).into_iter().skip(1) {
+            state.operations += 1;
+            state.tensors.iter_mut().for_each(|tensor| tensor.origin.operation += 1);
+        }
+        let comparison = compared(&first, &second);
+        assert!(matches!(cause(&comparison).0, Cause::Program(_)), "{comparison}");
+        let state = comparison.state.as_ref().expect("a state");
+        assert_eq!((state.place.step, state.differing, state.tensors), (Some(1), 0, 3), "{comparison}");
+        assert_eq!(comparison.spread.only_tensors, [0; 2]);
+        // One of another path.
+        for state in states(&mut second).into_iter().filter(|_| names) {
+            state.tensors[0].parameter = Some("fc3.weight".into());
+        }
+        let comparison = compared(&first, &second);
+        let state = comparison.state.as_ref().expect("a state");
+        assert!(state.differing <= state.tensors, "{comparison}");
+    }
+}
