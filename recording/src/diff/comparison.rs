@@ -1,10 +1,10 @@
 //! What a comparison finds.
 
 use super::grid::Picture;
+use super::step::Step;
 use crate::environment::{Environment, EnvironmentDifference};
 use crate::reader::Ending;
 use crate::record::{Digest, Header, Operation, Place, Tensor};
-use core::fmt;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -227,15 +227,6 @@ pub struct Operand {
     pub producer: Option<Box<(Operation, Vec<Operand>)>>,
 }
 
-/// A step. Programs number them through, or anew in each epoch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Step {
-    /// Its epoch.
-    pub epoch: Option<u64>,
-    /// Its number; `None` between steps.
-    pub number: Option<u64>,
-}
-
 /// The first state that differs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StateDifference {
@@ -322,24 +313,6 @@ impl Comparison {
             Outcome::Differ(difference) => Some(difference),
             _ => None,
         }
-    }
-}
-
-impl Step {
-    /// That of a place.
-    pub fn of(place: &Place) -> Self {
-        Self { epoch: place.epoch, number: place.step }
-    }
-}
-
-/// `step 3 (epoch 1)`.
-impl fmt::Display for Step {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.number {
-            Some(number) => write!(f, "step {number}")?,
-            None => f.write_str("no step")?,
-        }
-        self.epoch.map_or(Ok(()), |epoch| write!(f, " (epoch {epoch})"))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Counts by step and row, on a grid of a bounded size.
 
-use super::comparison::Step;
+use super::step::Step;
 
 /// Counts by step and row. With more steps or rows than the grid has, neighbours share a column or a row.
 #[derive(Clone, Debug)]

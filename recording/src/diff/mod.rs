@@ -18,13 +18,15 @@ mod pictures;
 mod resume;
 mod source;
 mod states;
+mod step;
 mod threads;
 
 pub use comparison::{
     Affected, Cause, Compared, Comparison, Difference, Length, Operand, OperationPair, Outcome, Owner, Resumed, Side,
-    Spread, StateDifference, Step, StepSpread,
+    Spread, StateDifference, StepSpread,
 };
 pub use grid::{Cell, Picture};
+pub use step::Step;
 
 use crate::environment::{Environment, EnvironmentDifference};
 use crate::error::Error;

@@ -3,7 +3,7 @@
 //! Records are read from the side that is behind, and each thread's are paired in their order. What has no counterpart yet
 //! waits.
 
-use super::comparison::{Affected, Compared, Length, Spread, StateDifference, Step};
+use super::comparison::{Affected, Compared, Length, Spread, StateDifference};
 use super::contrast::{Contrast, agree, contrast, described, overwritten};
 use super::grid::Cell;
 use super::marks::Marks;
@@ -11,6 +11,7 @@ use super::meeting::{Meeting, Resume};
 use super::pictures::Pictures;
 use super::source::{Renamed, Source};
 use super::states::Tensors;
+use super::step::Step;
 use crate::error::Error;
 use crate::reader::Ending;
 use crate::record::{Operation, Origin, Place, Record, State, StateTensor};

@@ -1,7 +1,7 @@
 //! Operations and parameters by step, in the making.
 
-use super::comparison::Step;
 use super::grid::{Cell, Grid, Picture};
+use super::step::Step;
 use std::collections::HashMap;
 
 /// Steps are columns, in the order in which they begin.
