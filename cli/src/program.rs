@@ -3,14 +3,17 @@
 use crate::output::print_bytes;
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
-use std::io::Read;
+use std::io::{self, Read};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
-use std::time::Duration;
-use tempfile::NamedTempFile;
+use std::time::{Duration, Instant};
 
-/// How long what a program prints waits to be passed on, at most.
+/// How often a program that prints nothing is asked whether it has ended.
 const INTERVAL: Duration = Duration::from_millis(20);
+
+/// How long what is left in a pipe is read where a process that the program has left holds the pipe open.
+const REST: Duration = Duration::from_secs(1);
 
 /// A program that runs. It is ended where nobody waits for its end any more.
 struct Running(Child);
@@ -23,8 +26,8 @@ impl Drop for Running {
     }
 }
 
-/// Runs a program with these arguments and variables to its end, which must be a success. Its stdin is empty. What it has
-/// printed by then is passed on as it comes, and returned; processes that it leaves are not waited for.
+/// Runs a program with these arguments and variables to its end, which must be a success. Its stdin is empty. What it
+/// prints until its end is passed on as it comes, and returned; processes that it leaves are not waited for.
 ///
 /// # Errors
 ///
@@ -35,26 +38,54 @@ pub fn run(command: &[OsString], variables: &[(&str, OsString)]) -> Result<Strin
     let mut child = Command::new(program);
     child.args(arguments).envs(variables.iter().map(|(name, value)| (name, value)));
     // The first run would take all of a stdin, and the others none.
-    // A file has an end, where a pipe has none as long as a process that the program has left holds it.
-    let file = NamedTempFile::new().context("creating a file for what the program prints")?;
-    let mut source = file.reopen().context("opening the file of what the program prints")?;
-    child.stdin(Stdio::null()).stdout(file.into_file());
+    child.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = Running(child.spawn().with_context(|| format!("starting `{spelled}`"))?);
-    let mut stdout = Vec::new();
-    let status = loop {
-        let status = child.0.try_wait().with_context(|| format!("waiting for `{spelled}`"))?;
-        let begin = stdout.len();
-        source.read_to_end(&mut stdout).with_context(|| format!("reading what `{spelled}` prints"))?;
-        print_bytes(&stdout[begin..])?;
-        match status {
-            Some(status) => break status,
-            None => thread::sleep(INTERVAL),
+    let chunks = chunks(child.0.stdout.take().context("its stdout is a pipe")?);
+    let (mut stdout, mut ended) = (Vec::new(), None);
+    loop {
+        match chunks.recv_timeout(INTERVAL) {
+            Ok(chunk) => {
+                let chunk = chunk.with_context(|| format!("reading what `{spelled}` prints"))?;
+                print_bytes(&chunk)?;
+                stdout.extend(chunk);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
         }
-    };
+        if ended.is_none() && child.0.try_wait().with_context(|| format!("waiting for `{spelled}`"))?.is_some() {
+            ended = Some(Instant::now());
+        }
+        if ended.is_some_and(|ended| ended.elapsed() >= REST) {
+            break;
+        }
+    }
+    let status = child.0.wait().with_context(|| format!("waiting for `{spelled}`"))?;
     if !status.success() {
         bail!("`{spelled}` failed: {status}");
     }
     Ok(String::from_utf8_lossy(&stdout).into_owned())
+}
+
+/// What comes from a pipe until its end, read by a thread of its own: the end does not come as long as any process holds the
+/// pipe.
+fn chunks(mut pipe: impl Read + Send + 'static) -> Receiver<io::Result<Vec<u8>>> {
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        loop {
+            let chunk = match pipe.read(&mut buffer) {
+                Ok(0) => return,
+                Ok(count) => Ok(buffer[..count].to_vec()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => Err(error),
+            };
+            let is_last = chunk.is_err();
+            if sender.send(chunk).is_err() || is_last {
+                return;
+            }
+        }
+    });
+    receiver
 }
 
 /// A command as one would type it, nearly.

@@ -8,6 +8,7 @@ use crate::memory;
 use crate::module::{Index, Kernel};
 use crate::report::{self, Kind};
 use std::ffi::c_void;
+use std::ops::Range;
 
 /// Bytes around each buffer in the arena.
 const ROOM: usize = 64 << 10;
@@ -72,6 +73,8 @@ struct Rewrite {
     race: Race,
     /// Address and length in the arena.
     bytes: (usize, usize),
+    /// The cells of the bytes.
+    cells: Range<usize>,
     before: Vec<u8>,
 }
 
@@ -359,7 +362,7 @@ impl Checker {
                 let start = self.base() + offset;
                 // SAFETY: the bytes are inside a region, which the arena holds.
                 let before = unsafe { std::slice::from_raw_parts(start as *const u8, size) }.to_vec();
-                self.rewrite = Some(Rewrite { race, bytes: (start, size), before });
+                self.rewrite = Some(Rewrite { race, bytes: (start, size), cells: at..at + size, before });
             }
             Some(race) => self.race(&race, write, || self.name(address)),
             None => {}
@@ -371,7 +374,7 @@ impl Checker {
     ///
     /// The order of two writes of the same bytes shows in nothing, and compute-sanitizer calls it a note.
     fn compare_rewrite(&mut self) {
-        let Some(Rewrite { race, bytes: (start, size), before }) = self.rewrite.take() else { return };
+        let Some(Rewrite { race, bytes: (start, size), cells, before }) = self.rewrite.take() else { return };
         // SAFETY: as where it was taken.
         let after = unsafe { std::slice::from_raw_parts(start as *const u8, size) };
         if after != before {
@@ -379,7 +382,11 @@ impl Checker {
             let holds = |region: &&Region| (region.start..region.start + region.length).contains(&offset);
             let region = self.regions.iter().find(holds).expect("it was found before the access");
             self.race(&race, true, || self.name(region.address + offset - region.start));
+            return;
         }
+        // Each of them may be the last: whoever writes or reads next, does so after another one.
+        let many = if let Kind::BlockRace = race.kind { MANY_BLOCKS } else { MANY_THREADS };
+        self.cells[cells].iter_mut().for_each(|cell| cell.writer |= many);
     }
 
     fn access_shared(&mut self, offset: usize, size: usize, write: bool, me: u64) -> Verdict {
@@ -451,12 +458,12 @@ impl Checker {
         let verb = if write { "writes" } else { "reads" };
         self.found(kind, || {
             let what = match kind {
-                Kind::BlockRace if other & MANY_BLOCKS == MANY_BLOCKS => "other blocks read".to_string(),
+                Kind::BlockRace if other & MANY_BLOCKS == MANY_BLOCKS => "other blocks used".to_string(),
                 Kind::BlockRace => {
                     let Index { x, y, z } = self.grid.place((other >> 32) - 1);
                     format!("block ({x}, {y}, {z}) used")
                 }
-                _ if other & THREAD == MANY_THREADS => "other threads read without a barrier between".to_string(),
+                _ if other & THREAD == MANY_THREADS => "other threads used without a barrier between".to_string(),
                 _ => {
                     let Index { x, y, z } = self.block_size.place((other & THREAD) >> 21);
                     format!("thread ({x}, {y}, {z}) used without a barrier between")

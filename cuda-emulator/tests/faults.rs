@@ -92,12 +92,20 @@ fault!(
     "which thread (0, 0, 0) used without a barrier between"
 );
 fault!(
+    flag_written_again,
+    flag_written_again_mended,
+    Kind::ThreadRace,
+    0,
+    "thread (63, 0, 0) writes byte 0 of buffer 1",
+    "which other threads used without a barrier between"
+);
+fault!(
     flag_read_beside,
     flag_read_beside_mended,
     Kind::ThreadRace,
     0,
     "thread (63, 0, 0) reads byte 0 of buffer 1",
-    "which thread (62, 0, 0) used without a barrier between"
+    "which other threads used without a barrier between"
 );
 
 #[test]

@@ -1,4 +1,4 @@
-//! The plans that launches take: one that does not apply is refused, and an observer is told of the others.
+//! The plans of launches: one that does not apply is refused, and an observer is told of the others.
 
 use crate::KernelError;
 use core::fmt::Debug;
@@ -9,7 +9,8 @@ pub type Observer = fn(kernel: &'static str, plan: &dyn Debug);
 
 static OBSERVER: OnceLock<Observer> = OnceLock::new();
 
-/// Tells `observer` of each plan that a launch takes from now on, in the whole process. The first observer stays.
+/// Tells `observer` of each plan that is chosen and applies from now on, in the whole process; the launch may still be refused.
+/// The first observer stays.
 pub fn observe(observer: Observer) {
     let _ = OBSERVER.set(observer);
 }

@@ -10,7 +10,7 @@ pub enum Error {
     /// The file system refused.
     #[error("{doing} {}: {reason}", path.display())]
     Io {
-        /// `opening`, `reading`, `creating`, `locking` or `writing`.
+        /// `opening`, `reading`, `creating` or `writing`.
         doing: &'static str,
         /// The file.
         path: PathBuf,
@@ -19,7 +19,7 @@ pub enum Error {
     },
     /// Another process, or another writer of this one, writes the file.
     #[error(
-        "{} is being written by another process; a child process inherits BURN_DETERMINISTIC_RECORD: start it without that \
+        "{} is being written already, here or by another process; a child process inherits BURN_DETERMINISTIC_RECORD: start it without that \
          variable, or with another file",
         path.display()
     )]

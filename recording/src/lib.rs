@@ -38,7 +38,7 @@ pub use record::{
 pub use writer::Writer;
 
 /// The version of the file that this crate writes, and the only one that it reads.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The first bytes of a file.
 pub const MAGIC: &[u8; 29] = b"burn-deterministic recording\n";

@@ -88,7 +88,7 @@ pub struct Operation {
     pub operands_after: Vec<Option<Digest>>,
     /// The kernels that it launched, in order, by their paths in Rust: those that compute, not those of the digest.
     pub kernels: Vec<String>,
-    /// The plans of those that have several, in order: `scatter: BruteForce`. Of the kernels of this project's packages alone.
+    /// The plans of those that have several, in order: `scatter::scatter: BruteForce`. Of the kernels of this project's packages alone.
     pub plans: Vec<String>,
     /// The random numbers that it drew, where they came from a seed.
     pub draws: Vec<Draw>,

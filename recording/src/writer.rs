@@ -45,14 +45,12 @@ impl Writer {
             .truncate(false)
             .open(&path)
             .map_err(|error| io("creating", error))?;
-        match file.try_lock() {
-            Err(TryLockError::WouldBlock) => return Err(Error::Locked { path }),
-            Err(TryLockError::Error(error)) if error.kind() != io::ErrorKind::Unsupported => {
-                return Err(io("locking", error));
-            }
-            _ => {}
-        }
+        // Not a device or a pipe.
         if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+            // Other errors are those of file systems without locks.
+            if let Err(TryLockError::WouldBlock) = file.try_lock() {
+                return Err(Error::Locked { path });
+            }
             file.set_len(0).map_err(|error| io("creating", error))?;
         }
         let head = [&MAGIC[..], &VERSION.to_le_bytes()].concat();

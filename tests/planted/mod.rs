@@ -24,7 +24,7 @@ fn run_here(kernels: &str) -> bool {
     !is_missing
 }
 
-/// Two runs that differ.
+/// Two runs that differ, not by what Burn's autotune chose in each.
 fn differing(program: &str, arguments: &[&str]) -> Comparison {
     for _ in 0..PAIRS {
         let folder = Folder::new();
@@ -34,11 +34,14 @@ fn differing(program: &str, arguments: &[&str]) -> Comparison {
             program.env("BURN_DETERMINISTIC_RECORD", file).env("BURN_DETERMINISTIC_RECORD_LEVEL", "operations").run();
         }
         let comparison = compare(&files[0], &files[1]).expect("two recordings");
-        if comparison.same() != Some(true) {
+        let is_tuned = |cause: &Cause| matches!(cause, Cause::KernelChoice | Cause::Kernel(Owner::Burn));
+        if comparison.same() != Some(true)
+            && !comparison.difference().is_some_and(|difference| is_tuned(&difference.cause))
+        {
             return comparison;
         }
     }
-    panic!("{PAIRS} pairs of runs agree");
+    panic!("{PAIRS} pairs of runs agree, or differ by autotune alone");
 }
 
 /// The cause, and the operation.

@@ -114,6 +114,17 @@ fn an_operation_has_its_place() {
     assert_eq!(last.place.phase, Phase::Update);
 }
 
+/// Recordings of one version can be compared.
+#[test]
+fn another_digest_is_another_version() {
+    let digest = burn_deterministic_kernels::digest::reference::digest(b"burn-deterministic");
+    assert_eq!(
+        (burn_deterministic_recording::VERSION, digest),
+        (2, [0x3fc8_2844, 0xb610_8079, 0x88d9_235a, 0xe34f_9d62]),
+        "another digest needs another version"
+    );
+}
+
 #[test]
 fn an_operation_has_its_kernels_and_their_plans() {
     let folder = Folder::new();

@@ -142,7 +142,7 @@ pub fn launch(client: &Client, tensors: Vec<TensorHandle>, plan: Option<Plan>) -
     let partials = bytes.len() * parts * LANES;
     let handle = words(client, partials);
     // SAFETY: a unit reads vectors below the length of its tensor; a buffer of fewer bytes than its words have is
-    // allocated in whole words, and vectors of more words are whole. Unit 0 to 3 of a cube write the cube's four places of `partials`, or each unit its own four.
+    // allocated in whole words, and a tensor that is read in vectors of 4 has whole ones. Unit 0 to 3 of a cube write the cube's four places of `partials`, or each unit its own four.
     unsafe {
         kernel::digest::launch_unchecked(
             client,

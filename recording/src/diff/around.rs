@@ -38,7 +38,7 @@ pub(super) fn replaced(mut source: Source, upload: &Operation) -> Result<Option<
     let is_like = |tensor: &StateTensor| (&tensor.shape, &tensor.dtype) == (&values.shape, &values.dtype);
     // Those of the last step before, and whether a later state has them.
     let mut candidates: BTreeMap<String, bool> = BTreeMap::new();
-    let mut is_first = true;
+    let (mut is_first, mut has_later) = (true, false);
     while let Some(record) = source.next()? {
         let Record::State(state) = record else { continue };
         if state.thread != upload.thread {
@@ -49,6 +49,7 @@ pub(super) fn replaced(mut source: Source, upload: &Operation) -> Result<Option<
             // What a training begins with has parameters, too, that no step writes.
             candidates = if is_first { BTreeMap::new() } else { named.map(|path| (path, false)).collect() };
         } else {
+            has_later = true;
             for path in named {
                 candidates.entry(path).and_modify(|is_written| *is_written = true);
             }
@@ -56,5 +57,5 @@ pub(super) fn replaced(mut source: Source, upload: &Operation) -> Result<Option<
         is_first = false;
     }
     candidates.retain(|_, is_written| !*is_written);
-    Ok(candidates.pop_first().map(|(path, _)| path).filter(|_| candidates.is_empty()))
+    Ok(candidates.pop_first().map(|(path, _)| path).filter(|_| has_later && candidates.is_empty()))
 }

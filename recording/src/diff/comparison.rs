@@ -137,7 +137,7 @@ pub struct Difference {
     /// The operation in both recordings; `None` for a difference of states that no recorded operation explains.
     pub operation: Option<OperationPair>,
     /// Custom operations that may have written into an operand or a result, or into the tensor of the state, before its digest was
-    /// computed: some of them. What a custom operation writes besides its results is not recorded.
+    /// computed: some of them. What it writes into tensors that are neither its operands nor its results is not recorded.
     pub suspects: Vec<Affected>,
     /// The parameter that an upload without a name replaces, as far as the states around it tell.
     pub replaced: Option<String>,

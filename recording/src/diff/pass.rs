@@ -384,7 +384,7 @@ impl Pass {
     fn compare_tensors(&mut self, thread: u32, places: [&Place; 2], operations: [u64; 2], tensors: Tensors) {
         let Tensors { pairs, only } = tensors;
         let [place, other_place] = places;
-        let other_place = (place.step != other_place.step).then(|| other_place.clone());
+        let other_place = (Step::of(place) != Step::of(other_place)).then(|| other_place.clone());
         let step = Step::of(place);
         self.compared.states += 1;
         self.compared.steps += u64::from(step.number.is_some());

@@ -53,8 +53,9 @@ impl<'a> Tensors<'a> {
             pairs.extend(ones.into_iter().zip(others).map(|(one, other)| [one, other]));
         }
         let named = |state: &'a State| state.tensors.iter().filter_map(|t| Some((t.parameter.as_deref()?, t)));
-        let mut second: BTreeMap<&str, &StateTensor> = named(other).collect();
-        for (path, tensor) in named(one) {
+        // Of several tensors of one path the last is the parameter.
+        let [first, mut second] = [one, other].map(|state| named(state).collect::<BTreeMap<&str, &StateTensor>>());
+        for (path, tensor) in first {
             match second.remove(path) {
                 Some(counterpart) => pairs.push([tensor, counterpart]),
                 None => only[0].push(tensor),

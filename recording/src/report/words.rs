@@ -156,7 +156,7 @@ fn title(comparison: &Comparison, difference: &Difference) -> String {
         }
         Cause::Kernel(Owner::Library | Owner::Unknown) if !difference.suspects.is_empty() => {
             let custom = custom(&difference.suspects);
-            format!("{name} gave another result, and {custom} may have written into its operands")
+            format!("{name} is not repeatable, or {custom} has written into its operands")
         }
         Cause::Kernel(_) if difference.operation.as_ref().is_some_and(|pair| !pair.overwritten.is_empty()) => {
             format!("{name} wrote into an operand, which holds other values after it")
@@ -293,8 +293,8 @@ pub(super) fn why(comparison: &Comparison, difference: &Difference) -> String {
     let matters = matches!(difference.cause, Cause::Kernel(_) | Cause::KernelChoice | Cause::Environment);
     if !difference.suspects.is_empty() {
         why.push_str(&format!(
-            " Between the operation that made such a tensor and its use ran {}: what a custom operation writes into \
-             tensors that it is not given is not recorded.",
+            " Between the operation that made the tensor and its use ran {}: what a custom operation writes into tensors \
+             that are neither its operands nor its results is not recorded.",
             custom(&difference.suspects)
         ));
     }
@@ -380,8 +380,9 @@ fn advice_by_cause(comparison: &Comparison, difference: &Difference) -> String {
                 .to_owned()
         }
         Cause::Overwritten | Cause::Kernel(Owner::Library | Owner::Unknown) if !difference.suspects.is_empty() => {
-            "See that the kernels of the custom operation write into its results alone, and within their bounds. Without it, \
-             does the program differ from run to run?"
+            "See that the kernels of the custom operation write into its results alone, and within their bounds. If the program \
+             differs from run to run without it, run that with `Determinism::default().rerun(2)`, which compares every operation \
+             with itself, and report it to burn-deterministic."
                 .to_owned()
         }
         Cause::KernelChoice | Cause::Kernel(Owner::Library | Owner::Burn) => {

@@ -40,8 +40,7 @@ fn a_custom_operation_after_an_operand_was_made_is_a_suspect() {
     assert_eq!(suspects(&comparison), [(number(1), "tests::overwrite")]);
     let text = flat(&comparison);
     let custom = "the custom operation 19 `tests::overwrite` (step 2, epoch 0, batch 2, forward, dropout)";
-    let title =
-        format!("DIFFERENT: `float_scatter_add` gave another result, and {custom} may have written into its operands");
+    let title = format!("DIFFERENT: `float_scatter_add` is not repeatable, or {custom} has written into its operands");
     assert!(text.contains(&title), "{text}");
     assert!(text.contains("See that the kernels of the custom operation write into its results alone"), "{text}");
 }
@@ -119,6 +118,17 @@ fn with_upload(lost: &[&str]) -> Synthetic {
         }
     }
     training
+}
+
+/// Nor is what nobody could have written any more.
+#[test]
+fn an_upload_after_the_last_step_replaces_no_parameter() {
+    let mut first = with_upload(&["fc2.weight"]);
+    first.records.retain(|record| !matches!(record, Record::State(state) if state.place.step >= Some(2)));
+    let mut second = first.clone();
+    second.corrupt(number(7));
+    let text = flat(&compared(&first, &second));
+    assert!(text.contains("The host uploaded other data;"), "{text}");
 }
 
 #[test]
