@@ -126,7 +126,7 @@ pub struct Length {
     /// How many states it recorded.
     pub states: [u64; 2],
     /// The first operation that the program recorded alone.
-    pub next: Option<Affected>,
+    pub next: Option<Box<Affected>>,
 }
 
 /// The first difference in the order of execution.

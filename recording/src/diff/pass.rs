@@ -478,7 +478,8 @@ impl Pass {
         // A side has all that it ever will have, and the other one has more.
         let differ = |[one, other]: [u64; 2]| one < other && exact[0] || other < one && exact[1];
         for (&thread, lane) in &self.lanes {
-            let length = Length { thread, operations: lane.issued, states: lane.states, next: lane.alone.clone() };
+            let length =
+                Length { thread, operations: lane.issued, states: lane.states, next: lane.alone.clone().map(Box::new) };
             if lane.states == [0; 2] && lane.operations == [0; 2] {
                 self.uncompared.extend(differ(length.operations).then_some(length));
             } else if self.length.is_none() && (differ(length.operations) || differ(length.states)) {
