@@ -71,8 +71,10 @@ struct Race {
 /// A write after another's: a race unless both write the same bytes, which is known when it has happened.
 struct Rewrite {
     race: Race,
-    /// Address and length in the arena.
-    bytes: (usize, usize),
+    /// The device's address.
+    address: usize,
+    /// Address in the arena.
+    start: usize,
     /// The cells of the bytes.
     cells: Range<usize>,
     before: Vec<u8>,
@@ -362,7 +364,7 @@ impl Checker {
                 let start = self.base() + offset;
                 // SAFETY: the bytes are inside a region, which the arena holds.
                 let before = unsafe { std::slice::from_raw_parts(start as *const u8, size) }.to_vec();
-                self.rewrite = Some(Rewrite { race, bytes: (start, size), cells: at..at + size, before });
+                self.rewrite = Some(Rewrite { race, address, start, cells: at..at + size, before });
             }
             Some(race) => self.race(&race, write, || self.name(address)),
             None => {}
@@ -374,14 +376,11 @@ impl Checker {
     ///
     /// The order of two writes of the same bytes shows in nothing, and compute-sanitizer calls it a note.
     fn compare_rewrite(&mut self) {
-        let Some(Rewrite { race, bytes: (start, size), cells, before }) = self.rewrite.take() else { return };
+        let Some(Rewrite { race, address, start, cells, before }) = self.rewrite.take() else { return };
         // SAFETY: as where it was taken.
-        let after = unsafe { std::slice::from_raw_parts(start as *const u8, size) };
+        let after = unsafe { std::slice::from_raw_parts(start as *const u8, before.len()) };
         if after != before {
-            let offset = start - self.base();
-            let holds = |region: &&Region| (region.start..region.start + region.length).contains(&offset);
-            let region = self.regions.iter().find(holds).expect("it was found before the access");
-            self.race(&race, true, || self.name(region.address + offset - region.start));
+            self.race(&race, true, || self.name(address));
             return;
         }
         // Each of them may be the last: whoever writes or reads next, does so after another one.

@@ -114,6 +114,11 @@ fn listed_operation(Affected { number, name, place, .. }: &Affected) -> String {
     format!("{} `{name}` ({place})", grouped(*number))
 }
 
+/// Whether the operation wrote into an operand.
+fn overwrites(difference: &Difference) -> bool {
+    difference.operation.as_ref().is_some_and(|pair| !pair.overwritten.is_empty())
+}
+
 /// Custom operations, one after another.
 fn custom(suspects: &[Affected]) -> String {
     let listed: Vec<String> = suspects.iter().map(listed_operation).collect();
@@ -158,7 +163,7 @@ fn title(comparison: &Comparison, difference: &Difference) -> String {
             let custom = custom(&difference.suspects);
             format!("{name} is not repeatable, or {custom} has written into its operands")
         }
-        Cause::Kernel(_) if difference.operation.as_ref().is_some_and(|pair| !pair.overwritten.is_empty()) => {
+        Cause::Kernel(_) if overwrites(difference) => {
             format!("{name} wrote into an operand, which holds other values after it")
         }
         Cause::Kernel(_) => format!("{name} is not repeatable: the same operands gave another result"),
@@ -224,7 +229,7 @@ pub(super) fn why(comparison: &Comparison, difference: &Difference) -> String {
              was free."
                 .to_owned()
         }
-        Cause::Kernel(_) if pair.is_some_and(|pair| !pair.overwritten.is_empty()) => {
+        Cause::Kernel(_) if overwrites(difference) => {
             "The operands agree before the operation, and not after it: a kernel wrote where it should only read. What reads \
              them later gives other results."
                 .to_owned()
@@ -395,7 +400,7 @@ fn advice_by_cause(comparison: &Comparison, difference: &Difference) -> String {
              Burn's."
                 .to_owned()
         }
-        Cause::Kernel(_) if difference.operation.as_ref().is_some_and(|pair| !pair.overwritten.is_empty()) => {
+        Cause::Kernel(_) if overwrites(difference) => {
             "Have the kernels of the custom operation write into its results alone, or name what they write as a result.".to_owned()
         }
         Cause::Kernel(Owner::Program) => {
