@@ -23,6 +23,7 @@ mod record;
 mod route;
 mod settings;
 mod violation;
+mod worker_streams;
 
 pub use backend::Deterministic;
 pub use burn_deterministic_kernels::arithmetic::MultiplyAdd;

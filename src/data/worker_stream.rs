@@ -1,7 +1,7 @@
 //! Burn's streams of workers.
 
 use crate::random::unseed;
-use crate::record;
+use crate::worker_streams;
 use burn_backend::StreamId;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -23,7 +23,7 @@ impl WorkerStream {
         let taken = left().pop();
         Self(taken.unwrap_or_else(|| {
             let stream = StreamId::allocate();
-            record::leave_out(stream);
+            worker_streams::add(stream);
             stream
         }))
     }

@@ -15,7 +15,6 @@ mod count;
 mod digests;
 mod end;
 mod issue;
-mod left_out;
 mod mark;
 mod parameters;
 mod queue;
@@ -29,7 +28,6 @@ pub use scope::{Scope, epoch, label, name_parameters, step};
 
 pub(crate) use end::begin;
 pub(crate) use issue::MARK;
-pub(crate) use left_out::leave_out;
 pub(crate) use recorder::{Run, Together, each_operation, ends_step, freed, launched};
 pub(crate) use scope::Steps;
 pub(crate) use settings::of_environment;

@@ -1,12 +1,12 @@
 //! What a device's thread knows of the operations that run on it.
 
 use super::digests::Digests;
-use super::left_out::is_left_out;
 use super::mark::Mark;
 use super::queue::Queue;
 use super::writer::{Incomplete, is_recording, level, write};
 use crate::catalogue;
 use crate::context::{self, Launches};
+use crate::worker_streams;
 use burn_backend::{DType, Shape, StreamId};
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_deterministic_recording::{Draw, Level, Operation, Origin, Output, Phase, Record, Tensor};
@@ -109,7 +109,7 @@ pub(super) fn extents(shape: &Shape) -> Vec<u64> {
 
 /// Whether the operations of the thread at work are recorded.
 fn records() -> bool {
-    is_recording() && !is_left_out(StreamId::current())
+    is_recording() && !worker_streams::contains(StreamId::current())
 }
 
 /// Whether each operation of the thread at work is recorded, with digests of its results.

@@ -142,27 +142,34 @@ fn the_backend_itself_tells_at_the_next_read_or_sync() {
     B::sync(&device).expect("the index is inside");
 }
 
-/// A thread that ends without a read.
+/// Threads that end without a read: one with flags of its own, and one with flags that another thread has used.
 pub fn told_by_another_thread() {
     enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
     let device = Device::default();
-    let thread = std::thread::spawn({
+    // The selection runs when the next operation comes.
+    let selects = |row: i32, reads: bool| {
         let device = device.clone();
-        move || {
-            let rows = Tensor::<1, Int>::from_data([0, 3], &device);
-            let chosen = matrix(&device).select(0, rows);
-            // The selection runs when the next operation comes.
-            drop(chosen + 1.0);
+        let thread = std::thread::spawn(move || {
+            let next = matrix(&device).select(0, Tensor::<1, Int>::from_data([0, row], &device)) + 1.0;
+            if reads {
+                next.into_data();
+            }
             // What is kept for the thread is dropped after its end.
             set_random_seed(1);
-        }
-    });
-    thread.join().expect("it issues operations only");
+        });
+        thread.join().expect("no index is told to the thread that has it");
+    };
     set_random_seed(2);
     let sum = || matrix(&device).sum();
-    let text = sum().try_into_data().expect_err("a thread that cannot tell any more got an index").to_string();
-    assert!(text.contains("`float_select`") && text.contains("index 3"), "{text}");
-    assert_eq!(sum().into_scalar::<f32>(), 21.0, "it is told once");
+    for flags_are_spare in [false, true] {
+        if flags_are_spare {
+            selects(1, true);
+        }
+        selects(3, false);
+        let text = sum().try_into_data().expect_err("a thread that cannot tell any more got an index").to_string();
+        assert!(text.contains("`float_select`") && text.contains("index 3"), "{text}");
+        assert_eq!(sum().into_scalar::<f32>(), 21.0, "it is told once");
+    }
 }
 
 #[test]

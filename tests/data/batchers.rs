@@ -217,14 +217,18 @@ pub fn batches_tell_of_indices() {
     for workers in [1, 2, 8] {
         let builder = DataLoaderBuilder::new("train", Selects).batch_size(4).num_workers(workers);
         let loader = builder.set_device(device.clone()).build(Indices);
-        for (number, batch) in loader.batches().enumerate() {
+        let check = |number: usize, batch: Result<Tensor<2>, LoadError>| {
             let read = batch.expect("made").try_into_data();
             assert_eq!(read.is_err(), number == 5, "{workers} workers, batch {number}");
             if let Err(error) = read {
                 let text = error.to_string();
                 assert!(text.contains("`float_select`") && text.contains("index 3, at [1]"), "{text}");
             }
-        }
+        };
+        loader.batches().enumerate().for_each(|(number, batch)| check(number, batch));
+        // All have been made when the last is read first.
+        let batches: Vec<_> = loader.batches().enumerate().collect();
+        batches.into_iter().rev().for_each(|(number, batch)| check(number, batch));
     }
 }
 

@@ -5,7 +5,8 @@
 //!
 //! A thread may end without having waited. So a thread that waits also reads the flags that other threads have left, and
 //! gets their error once; the other thread gets it too, if it still asks. Not so under
-//! [`Determinism::seed_threads`](crate::Determinism::seed_threads), where threads have nothing to do with each other.
+//! [`Determinism::seed_threads`](crate::Determinism::seed_threads), where threads have nothing to do with each other, and not where
+//! a batch of a loader's is waited for: that tells of its own indices.
 
 use crate::backend::reads::copy_at_once;
 use crate::backend::refused::describe;
@@ -13,6 +14,7 @@ use crate::context;
 use crate::device;
 use crate::error::{Error, index_of};
 use crate::settings::determinism;
+use crate::worker_streams;
 use burn_backend::ops::IntTensorOps;
 use burn_backend::{DeviceId, ExecutionError, StreamId, TensorData, read_sync};
 use burn_cubecl::{CubeBackend, CubeDevice, fusion::FusionCubeRuntime, tensor::CubeTensor};
@@ -114,7 +116,7 @@ pub(crate) fn out_of_range(device: &CubeDevice, waits: bool) -> Option<OutOfRang
         ledger.found.take()
     });
     match own {
-        None if waits && determinism().thread_seed.is_none() => of_another_thread(device),
+        None if waits && asks_for_others() => of_another_thread(device),
         own => own,
     }
 }
@@ -139,6 +141,11 @@ pub(crate) fn check_indices() -> Result<(), Error> {
     Ok(())
 }
 
+/// Whether a wait of the thread at work is told what other threads have left.
+fn asks_for_others() -> bool {
+    determinism().thread_seed.is_none() && !worker_streams::contains(StreamId::current())
+}
+
 /// What another thread's operations have left, once. Its results carry no error from here: their thread may be at work.
 fn of_another_thread(device: &CubeDevice) -> Option<OutOfRange> {
     let device_id = device.to_id();
@@ -147,7 +154,9 @@ fn of_another_thread(device: &CubeDevice) -> Option<OutOfRange> {
     others.into_iter().find_map(|(key, ledger)| {
         // One in use is read by its own thread, or another time.
         let found = at_work(key, &mut *ledger.try_lock().ok()?, |ledger| {
-            ledger.look(device);
+            // On the other thread's stream, after what it has launched: flags that a third thread made are ordered after
+            // nothing else.
+            key.1.executes(|| ledger.look(device));
             let found = ledger.found.clone().filter(|_| !ledger.given_to_another)?;
             ledger.given_to_another = true;
             Some(found)
