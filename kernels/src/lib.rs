@@ -31,6 +31,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`error`], [`arithmetic`], [`device`] | refusals; float arithmetic that no compiler contracts; GPU or software driver, limits |
+//! | [`function`] | elementary functions with equal bits on every device |
 //! | [`known_answer`] | what a device's arithmetic makes of questions with known answers |
 //! | `dtype`, `buffer`, `grid`, `view`, `index` | element types and sortable keys; memory; launch grids; strided views; what an index names |
 //! | [`order`] | the three orders of summation, their references, a table of who uses which, and the chain over parts |
@@ -54,6 +55,7 @@ mod dtype;
 pub mod elementwise;
 pub mod error;
 pub mod fourier;
+pub mod function;
 pub mod gather;
 pub mod grid;
 pub mod grid_sample;

@@ -3,7 +3,7 @@
 use crate::harness::*;
 use crate::skip::skip;
 use burn_deterministic_kernels::KernelError;
-use burn_deterministic_kernels::arithmetic::MultiplyAdd;
+use burn_deterministic_kernels::arithmetic::{MultiplyAdd, Products};
 use burn_deterministic_kernels::coarsening::Plan;
 use burn_deterministic_kernels::deform_convolution::*;
 use burn_deterministic_kernels::matmul::reference::matmul;
@@ -88,16 +88,16 @@ impl Case {
         let Self { client, geometry, fma, .. } = self;
         let params = &geometry.params;
         let bias = upload(client, &self.bias, &[self.bias.len()], F32);
-        let y = forward(client, operands, Some(bias), params, None).expect("a forward pass");
+        let y = forward(client, Products::Native, operands, Some(bias), params, None).expect("a forward pass");
         assert_eq!(y.shape()[..], geometry.output_shape());
         assert_bits(&download(client, y), &reference::forward(geometry, *fma, &self.host(), Some(&self.bias)));
         let want = reference::forward(geometry, *fma, &self.host(), None);
         for plan in [None, Some(Plan { span: 1 }), Some(Plan { span: 2 }), Some(Plan { span: 1000 })] {
-            let unbiased = forward(client, operands, None, params, plan).expect("a forward pass");
+            let unbiased = forward(client, Products::Native, operands, None, params, plan).expect("a forward pass");
             assert_bits(&download(client, unbiased), &want);
         }
 
-        let got = backward(client, operands, gradient, params).expect("a backward pass");
+        let got = backward(client, Products::Native, operands, gradient, params).expect("a backward pass");
         let want = reference::backward(geometry, *fma, &self.host(), &self.gradient);
         for (got, shape) in [&got.input, &got.offset, &got.weight].into_iter().zip(&self.shapes) {
             assert_eq!(got.shape()[..], shape[..]);
@@ -195,12 +195,12 @@ fn half_types_round_columns_and_results_once() {
         weight: up(&case.weight, weight),
         mask: None,
     };
-    let columns = rounded(&reference::columns(&case.geometry, case.fma, &case.host()));
+    let columns = rounded(&reference::columns(&case.geometry, &case.host()));
     let [_, outputs, rows, across] = case.geometry.output_shape();
     let extents = [outputs, 3 * 6, rows * across];
     let products = columns.chunks(extents[1] * extents[2]);
     let want: Vec<f32> = products.flat_map(|part| matmul(&case.weight, part, extents, case.fma)).collect();
-    let y = forward(&client, &operands, None, &case.geometry.params, None).expect("a forward pass");
+    let y = forward(&client, Products::Native, &operands, None, &case.geometry.params, None).expect("a forward pass");
     assert_eq!(download::<f16>(&client, y), halves(&want));
 }
 
@@ -224,7 +224,8 @@ fn more_columns_than_one_axis_of_a_grid_holds() {
     let mut case = Case::new([1, 17, 1], [1000, 1000], [1, 1], DeformParams { padding: [0, 0], ..params(1, 1) });
     case.offset.fill(0.5);
     case.mask = None;
-    let y = forward(&case.client, &case.operands(), None, &case.geometry.params, None).expect("a forward pass");
+    let y = forward(&case.client, Products::Native, &case.operands(), None, &case.geometry.params, None)
+        .expect("a forward pass");
     assert_bits(&download(&case.client, y), &reference::forward(&case.geometry, case.fma, &case.host(), None));
 }
 
@@ -234,7 +235,7 @@ fn operands_that_do_not_fit_are_refused() {
     let up = |shape: &[usize]| upload(&client, &vec![0.0f32; shape.iter().product()], shape, F32);
     let refused = |input: &[usize], offset: &[usize], weight: &[usize], params: DeformParams| {
         let operands = Operands { input: up(input), offset: up(offset), weight: up(weight), mask: None };
-        match forward(&client, &operands, None, &params, None) {
+        match forward(&client, Products::Native, &operands, None, &params, None) {
             Err(KernelError::Shape { kernel: "deform_convolution::forward", reason }) => reason,
             other => panic!("{:?}", other.map(|y| y.shape().to_vec())),
         }

@@ -38,7 +38,7 @@ fn check(shape: [usize; 4], grid: &[f32], [rows, columns]: [usize; 2], params: S
     }
     let [batch, channels, ..] = shape;
     let values = random_values(1, shape.iter().product());
-    let want = reference::sample(&values, shape, grid, rows * columns, params, multiply_add_of(&client));
+    let want = reference::sample(&values, shape, grid, rows * columns, params);
     let input = upload(&client, &values, &shape, F32);
     let places = upload(&client, grid, &[batch, rows, columns, 2], F32);
     let problem = coarsening::Problem { elements: want.len(), shared: channels, iterations: 1 };
@@ -114,8 +114,7 @@ fn half_types_round_once() {
         let input = upload(&client, &values, &[1, 3, 5, 4], dtype);
         let places = upload(&client, &grid, &[1, 6, 7, 2], dtype);
         let got = sample(&client, input, places, params, None).expect("samples");
-        let fma = multiply_add_of(&client);
-        let want = reference::sample(&widened(&values), [1, 3, 5, 4], &widened(&grid), 42, params, fma);
+        let want = reference::sample(&widened(&values), [1, 3, 5, 4], &widened(&grid), 42, params);
         assert_eq!(
             download::<f16>(&client, got),
             want.into_iter().map(f16::from_f32).collect::<Vec<_>>(),

@@ -1,7 +1,7 @@
 //! Upload, download and comparison by bits.
 
 use crate::device::default_device;
-use burn_deterministic_kernels::arithmetic::MultiplyAdd;
+use burn_deterministic_kernels::arithmetic::{MultiplyAdd, Products};
 use burn_deterministic_kernels::known_answer::{self, Arithmetic, Rounding};
 use cubecl::ir::{ElemType, FloatKind, IntKind};
 use cubecl::prelude::*;
@@ -12,6 +12,9 @@ use rand_chacha::ChaCha8Rng;
 
 pub const F32: ElemType = ElemType::Float(FloatKind::F32);
 pub const I32: ElemType = ElemType::Int(IntKind::I32);
+
+/// Both ways to add a product.
+pub const PRODUCTS: [Products; 2] = [Products::Native, Products::Rounded];
 
 /// The device that the tests run on.
 ///

@@ -19,7 +19,7 @@ fn check(batch: usize, channels: usize, input: [usize; 2], output: [usize; 2], f
     let client = client();
     let values = random_values(1, batch * channels * output[0] * output[1]);
     let shape = [batch, channels, output[0], output[1]];
-    let want = reference::input_gradient(&values, input, output, filter, align_corners, multiply_add_of(&client));
+    let want = reference::input_gradient(&values, input, output, filter, align_corners);
     let input_shape = [batch, channels, input[0], input[1]];
     let gradient = upload(&client, &values, &shape, F32);
     // An empty gradient says nothing of how many images there are.
@@ -45,7 +45,7 @@ fn check(batch: usize, channels: usize, input: [usize; 2], output: [usize; 2], f
             values[image * rows * columns + column * rows + row]
         })
         .collect();
-    let want = reference::input_gradient(&in_order, input, output, filter, align_corners, multiply_add_of(&client));
+    let want = reference::input_gradient(&in_order, input, output, filter, align_corners);
     let got = input_gradient(&client, swapped, &input_shape, filter, align_corners, None).expect("a gradient");
     if !values.is_empty() {
         assert_bits(&download(&client, got), &want);
@@ -74,7 +74,7 @@ fn half_types_round_once() {
     for filter in FILTERS {
         let gradient = upload(&client, &values, &[1, 1, 9, 13], dtype);
         let got = input_gradient(&client, gradient, &[1, 1, 4, 5], filter, false, None).expect("a gradient");
-        let want = reference::input_gradient(&widened, [4, 5], [9, 13], filter, false, multiply_add_of(&client));
+        let want = reference::input_gradient(&widened, [4, 5], [9, 13], filter, false);
         assert_eq!(download::<f16>(&client, got), want.into_iter().map(f16::from_f32).collect::<Vec<_>>());
     }
 }

@@ -17,6 +17,7 @@ mod digest;
 mod elementwise;
 mod faults;
 mod fourier;
+mod function;
 mod gather;
 mod grid_sample;
 mod harness;

@@ -3,6 +3,7 @@
 use crate::harness::*;
 use crate::skip::skip;
 use burn_deterministic_kernels::KernelError;
+use burn_deterministic_kernels::arithmetic::Products;
 use burn_deterministic_kernels::device::Machine;
 use burn_deterministic_kernels::matmul::plan::{CubeTile, MAX_PARTS, Plan, Problem, Vectors, plan};
 use burn_deterministic_kernels::matmul::{self, reference};
@@ -58,7 +59,7 @@ fn bits(values: &[f32]) -> Vec<u32> {
 }
 
 fn product(client: &Client, lhs: TensorHandle, rhs: TensorHandle) -> Vec<f32> {
-    download(client, matmul::matmul(client, lhs, rhs, None).expect("a valid product"))
+    download(client, matmul::matmul(client, Products::Native, lhs, rhs, None).expect("a valid product"))
 }
 
 #[test]
@@ -89,10 +90,12 @@ fn equals_reference_on_every_shape() {
     for (seed, [m, k, n]) in shapes.into_iter().enumerate() {
         let a = random_values(seed as u64, m * k);
         let b = random_values(100 + seed as u64, k * n);
-        let out = matmul::matmul(&client, upload(&client, &a, &[m, k], F32), upload(&client, &b, &[k, n], F32), None);
-        let out = out.expect("a valid product");
-        assert_eq!(&out.shape()[..], [m, n]);
-        assert_bits(&download(&client, out), &reference::matmul(&a, &b, [m, k, n], fma));
+        for products in PRODUCTS {
+            let (lhs, rhs) = (upload(&client, &a, &[m, k], F32), upload(&client, &b, &[k, n], F32));
+            let out = matmul::matmul(&client, products, lhs, rhs, None).expect("a valid product");
+            assert_eq!(&out.shape()[..], [m, n]);
+            assert_bits(&download(&client, out), &reference::matmul(&a, &b, [m, k, n], fma.of(products)));
+        }
     }
 }
 
@@ -103,18 +106,21 @@ fn check_plans(seed: u64, [m, k, n]: [usize; 3]) {
     let fma = multiply_add_of(&client);
     let a = random_values(7 + seed, m * k);
     let b = random_values(17 + seed, k * n);
-    let want = reference::matmul(&a, &b, [m, k, n], fma);
+    let want = PRODUCTS.map(|products| bits(&reference::matmul(&a, &b, [m, k, n], fma.of(products))));
     let lhs = upload(&client, &a, &[m, k], F32);
     let rhs = upload(&client, &b, &[k, n], F32);
     let lhs_t = view(&upload(&client, &transpose(&a, m, k), &[k, m], F32), &[m, k], &[1, m]);
     let rhs_t = view(&upload(&client, &transpose(&b, k, n), &[n, k], F32), &[k, n], &[1, k]);
     let pairs = [(&lhs, &rhs), (&lhs_t, &rhs_t), (&lhs, &rhs_t)];
     for plan in plans([m, k, n]) {
-        for (lhs, rhs) in pairs {
-            let out = matmul::matmul(&client, lhs.clone(), rhs.clone(), Some(plan)).expect("a valid product");
+        for ((lhs, rhs), (products, want)) in
+            pairs.iter().flat_map(|pair| PRODUCTS.iter().zip(&want).map(move |of| (*pair, of)))
+        {
+            let out =
+                matmul::matmul(&client, *products, lhs.clone(), rhs.clone(), Some(plan)).expect("a valid product");
             let got = download::<f32>(&client, out);
             let strides = (lhs.strides(), rhs.strides());
-            assert_eq!(bits(&got), bits(&want), "{plan:?} on {m}x{k}x{n}, strides {strides:?}");
+            assert_eq!(&bits(&got), want, "{plan:?} on {m}x{k}x{n}, {products:?}, strides {strides:?}");
         }
     }
 }
@@ -154,7 +160,8 @@ fn units_with_tiles_of_their_own_match_the_reference() {
         let want: Vec<f32> = products.flat_map(|(a, b)| reference::matmul(a, b, [m, k, n], fma)).collect();
         let plans = plans([m, k, n]).into_iter().filter(|plan| matches!(plan.tile, CubeTile::Separate { .. }));
         for plan in plans.map(Some).chain([None]) {
-            let out = matmul::matmul(&client, lhs.clone(), rhs.clone(), plan).expect("a valid product");
+            let out =
+                matmul::matmul(&client, Products::Native, lhs.clone(), rhs.clone(), plan).expect("a valid product");
             assert_eq!(bits(&download(&client, out)), bits(&want), "{plan:?} on {batch} times {m}x{k}x{n}");
         }
     }
@@ -244,7 +251,7 @@ fn batches_broadcast_and_merge() {
             let (x, y) = (offset(lhs_batch) * m * k, offset(rhs_batch) * k * n);
             want.extend(reference::matmul(&a[x..x + m * k], &b[y..y + k * n], [m, k, n], fma));
         }
-        let out = matmul::matmul(&client, lhs, rhs, None).expect("a valid product");
+        let out = matmul::matmul(&client, Products::Native, lhs, rhs, None).expect("a valid product");
         assert_eq!(&out.shape()[..], [out_batch[0], out_batch[1], m, n]);
         assert_bits(&download(&client, out), &want);
     }
@@ -295,7 +302,8 @@ fn the_end_of_a_long_chain_counts() {
     let (lhs, rhs) = (upload(&client, &floats(&a), &[m, k], F32), upload(&client, &floats(&b), &[k, n], F32));
     assert_bits(&product(&client, lhs.clone(), rhs.clone()), &want);
     for plan in plans([m, k, n]) {
-        let out = matmul::matmul(&client, lhs.clone(), rhs.clone(), Some(plan)).expect("a valid product");
+        let out =
+            matmul::matmul(&client, Products::Native, lhs.clone(), rhs.clone(), Some(plan)).expect("a valid product");
         assert_eq!(bits(&download(&client, out)), bits(&want), "{plan:?}");
     }
     let dtype = ElemType::Float(FloatKind::F16);
@@ -304,7 +312,7 @@ fn the_end_of_a_long_chain_counts() {
         ends[k - 1] = f16::from_f32(3.0);
         let (lhs, rhs) = (upload(&client, &ends, &[1, k], dtype), upload(&client, &ends, &[k, 1], dtype));
         let plan = Plan { tile: FLAT, swap: false, split: false };
-        let out = matmul::matmul(&client, lhs, rhs, Some(plan)).expect("a valid product");
+        let out = matmul::matmul(&client, Products::Native, lhs, rhs, Some(plan)).expect("a valid product");
         assert_eq!(download::<f16>(&client, out), [f16::from_f32(9.0)]);
     } else {
         skip("the device has no f16");
@@ -340,7 +348,7 @@ fn integers_wrap() {
             .collect();
         for plan in plans([m, k, n]).into_iter().filter(|plan| plan.tile == DIRECT || plan.tile == SMALL) {
             let (lhs, rhs) = (upload(&client, &a, &[m, k], I32), upload(&client, &b, &[k, n], I32));
-            let out = matmul::matmul(&client, lhs, rhs, Some(plan)).expect("a valid product");
+            let out = matmul::matmul(&client, Products::Native, lhs, rhs, Some(plan)).expect("a valid product");
             assert_eq!(download::<i32>(&client, out), want, "{plan:?}");
         }
     }
@@ -356,7 +364,9 @@ fn half_rounds_once() {
         let (a, b) = (half(random_values(120 + seed as u64, m * k)), half(random_values(130, k * n)));
         let (lhs, rhs) = (upload(&client, &a, &[m, k], dtype), upload(&client, &b, &[k, n], dtype));
         if !client.properties().supports_type(dtype) {
-            let refused = matmul::matmul(&client, lhs, rhs, None).map(|_| ()).expect_err("no f16 on this device");
+            let refused = matmul::matmul(&client, Products::Native, lhs, rhs, None)
+                .map(|_| ())
+                .expect_err("no f16 on this device");
             assert!(matches!(refused, KernelError::Dtype { .. }), "{refused}");
             skip("the device has no f16");
             continue;
@@ -366,7 +376,8 @@ fn half_rounds_once() {
         let want: Vec<u16> = want.into_iter().map(|value| f16::from_f32(value).to_bits()).collect();
         for split in [false, true].into_iter().filter(|split| !split || k > BLOCK) {
             let plan = Plan { tile: DIRECT, swap: false, split };
-            let out = matmul::matmul(&client, lhs.clone(), rhs.clone(), Some(plan)).expect("a valid product");
+            let out = matmul::matmul(&client, Products::Native, lhs.clone(), rhs.clone(), Some(plan))
+                .expect("a valid product");
             let got: Vec<u16> = download::<f16>(&client, out).into_iter().map(f16::to_bits).collect();
             assert_eq!(got, want, "{plan:?} on {m}x{k}x{n}");
         }
@@ -381,7 +392,7 @@ fn double_is_a_chain_of_doubles() {
     let wide = |seed, len| random_values(seed, len).into_iter().map(|x| f64::from(x) / 3.0).collect::<Vec<_>>();
     let (a, b) = (wide(140, m * k), wide(141, k * n));
     let (lhs, rhs) = (upload(&client, &a, &[m, k], dtype), upload(&client, &b, &[k, n], dtype));
-    let out = match matmul::matmul(&client, lhs, rhs, None) {
+    let out = match matmul::matmul(&client, Products::Native, lhs, rhs, None) {
         Ok(out) => download::<f64>(&client, out),
         Err(refused) => return assert!(matches!(refused, KernelError::Dtype { .. }), "{refused}"),
     };
@@ -441,7 +452,8 @@ fn a_plan_that_does_not_apply_is_an_error() {
     let zeros = |shape: &[usize]| upload(&client, &vec![0.0f32; shape.iter().product()], shape, F32);
     let whole = Plan { tile: DIRECT, swap: false, split: false };
     let text = |plan: Plan| {
-        let refused = matmul::matmul(&client, zeros(&[2, BLOCK]), zeros(&[BLOCK, 3]), Some(plan)).unwrap_err();
+        let refused =
+            matmul::matmul(&client, Products::Native, zeros(&[2, BLOCK]), zeros(&[BLOCK, 3]), Some(plan)).unwrap_err();
         assert!(matches!(refused, KernelError::Plan { kernel: "matmul", .. }), "{refused}");
         refused.to_string()
     };
@@ -472,7 +484,10 @@ fn refusals_name_the_shapes() {
     let client = client();
     let zeros = |shape: &[usize]| upload(&client, &vec![0.0f32; shape.iter().product()], shape, F32);
     let refusal = |lhs: &[usize], rhs: &[usize]| {
-        matmul::matmul(&client, zeros(lhs), zeros(rhs), None).map(|_| ()).expect_err("a refusal").to_string()
+        matmul::matmul(&client, Products::Native, zeros(lhs), zeros(rhs), None)
+            .map(|_| ())
+            .expect_err("a refusal")
+            .to_string()
     };
     for (lhs, rhs, reason) in [
         (&[2, 3][..], &[4, 2][..], "columns of lhs and rows of rhs must agree"),
@@ -488,8 +503,12 @@ fn refusals_name_the_shapes() {
     }
     let one = zeros(&[1, 1]);
     let (row, column) = (view(&one, &[1, 1 << 32], &[0, 0]), view(&one, &[1 << 32, 1], &[0, 0]));
-    let text = matmul::matmul(&client, row, column, None).map(|_| ()).expect_err("a refusal").to_string();
+    let text =
+        matmul::matmul(&client, Products::Native, row, column, None).map(|_| ()).expect_err("a refusal").to_string();
     assert!(text.contains("k reaches over 4294967296 elements"), "{text}");
     let integers = upload(&client, &[0i32; 4], &[2, 2], I32);
-    assert!(matches!(matmul::matmul(&client, zeros(&[2, 2]), integers, None), Err(KernelError::Dtype { .. })));
+    assert!(matches!(
+        matmul::matmul(&client, Products::Native, zeros(&[2, 2]), integers, None),
+        Err(KernelError::Dtype { .. })
+    ));
 }

@@ -2,6 +2,7 @@
 
 use crate::harness::*;
 use burn_deterministic_kernels::KernelError;
+use burn_deterministic_kernels::arithmetic::Products;
 use burn_deterministic_kernels::coarsening;
 use burn_deterministic_kernels::convolution::{self, ConvolutionParams, Pass, UnitTile};
 use burn_deterministic_kernels::deform_convolution::{self, DeformParams};
@@ -52,6 +53,7 @@ pub fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static st
         pass: Pass::ToOutput,
         rank: params.stride.len(),
         geometry: convolution::Geometry::new("test", &[outer, 2, 9], &[3, 2, 3], &params).expect("it fits"),
+        products: Products::Native,
     };
     let operands = convolution::Operands { source: floats(&[outer, 2, 9]), other: floats(&[3, 2, 3]), bias: None };
     let weight = convolution::Plan::Weight { tile: UnitTile { rows: 8, columns: 8 }, span: 1, units: 64 };
@@ -82,7 +84,7 @@ pub fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static st
             reduce::reduce_program(client, reduce::Operation::Sum, computed, &[1], Some(totals)).err(),
         ),
         ("search", "reduce::argmax", search(client, Extreme::Max, rows(), 1, I32, false, Some(totals)).err()),
-        ("matmul", "matmul", matmul::matmul(client, rows(), floats(&[8, 3]), Some(split)).err()),
+        ("matmul", "matmul", matmul::matmul(client, Products::Native, rows(), floats(&[8, 3]), Some(split)).err()),
         ("run_pass", "test", convolution::run_pass(client, "test", &forward, operands, Some(weight)).err()),
         ("scan", "scan::cumsum", scan::scan(client, scan::Operation::Sum, rows(), 1, Some(unchained)).err()),
         ("sort", "sort::sort", sort::sort(client, rows(), ascending, Some(sorted)).err()),
@@ -143,7 +145,7 @@ pub fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static st
         (
             "forward",
             "deform_convolution::forward",
-            deform_convolution::forward(client, &points, None, &deformed, Some(nothing)).err(),
+            deform_convolution::forward(client, Products::Native, &points, None, &deformed, Some(nothing)).err(),
         ),
         (
             "input_gradient",
@@ -211,7 +213,7 @@ fn where_no_plan_applies_that_is_the_error() {
         ("scan::cumsum", scan::cumsum(&client, floats(scanned), 0).err()),
         ("sort::sort", sort::sort(&client, floats(sorted), ascending, None).err()),
         ("scatter::scatter", Some(many)),
-        ("matmul", matmul::matmul(&client, products(0), products(1), None).err()),
+        ("matmul", matmul::matmul(&client, Products::Native, products(0), products(1), None).err()),
     ] {
         let named = matches!(&error, Some(KernelError::Plan { kernel, .. }) if *kernel == family);
         assert!(named, "{family}: {error:?}, want `Plan`");

@@ -3,7 +3,6 @@
 use crate::harness::*;
 use crate::skip::skip;
 use burn_deterministic_kernels::KernelError;
-use burn_deterministic_kernels::arithmetic::MultiplyAdd;
 use burn_deterministic_kernels::random::{Distribution, Key, Source, Stream, draw, reference};
 use cubecl::ir::features::TypeUsage;
 use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
@@ -70,8 +69,7 @@ fn download_integers(client: &Client, tensor: TensorHandle) -> Vec<i64> {
 fn assert_floats(client: &Client, shape: &[usize], dtype: ElemType, source: Source, distribution: Distribution) {
     let elements = shape.iter().product::<usize>() as u64;
     let got = download_floats(client, draw(client, shape, dtype, source, distribution).unwrap());
-    let fma = multiply_add_of(client);
-    assert_bits(&got, &reference::floats(source, distribution, dtype, 0..elements, fma).unwrap());
+    assert_bits(&got, &reference::floats(source, distribution, dtype, 0..elements).unwrap());
 }
 
 #[track_caller]
@@ -296,27 +294,25 @@ fn normal_numbers_are_those_of_box_and_muller() {
     let edges = |k: u32| [(1 << k) - 1, 1 << k, 3 << k, !(1 << k), u32::MAX >> k];
     let edges: Vec<u32> = (0..31).flat_map(edges).collect();
     let pairs: Vec<(u32, u32)> = random.chain(edges.iter().flat_map(|&a| edges.iter().map(move |&b| (a, b)))).collect();
-    for fma in [MultiplyAdd::Fused, MultiplyAdd::Unfused] {
-        let (mut worst, mut least, mut greatest) = (0.0f64, f32::MAX, 0.0f32);
-        for &(a, b) in &pairs {
-            let u = (f64::from(a & 0x3FFF_FFFF) + 0.5) / 2f64.powi(30);
-            let angle = f64::from((b | 1).cast_signed()) / 2f64.powi(31) * core::f64::consts::FRAC_PI_4;
-            let radius = (-2.0 * u.ln()).sqrt();
-            let sign = if a >> 31 == 1 { -1.0 } else { 1.0 };
-            let mut want = [sign * radius * angle.cos(), radius * angle.sin()];
-            if a >> 30 & 1 == 1 {
-                want.reverse();
-            }
-            for (got, want) in reference::standard_normals(a, b, fma).into_iter().zip(want) {
-                worst = worst.max((f64::from(got) / want - 1.0).abs());
-                (least, greatest) = (least.min(got.abs()), greatest.max(got.abs()));
-            }
+    let (mut worst, mut least, mut greatest) = (0.0f64, f32::MAX, 0.0f32);
+    for &(a, b) in &pairs {
+        let u = (f64::from(a & 0x3FFF_FFFF) + 0.5) / 2f64.powi(30);
+        let angle = f64::from((b | 1).cast_signed()) / 2f64.powi(31) * core::f64::consts::FRAC_PI_4;
+        let radius = (-2.0 * u.ln()).sqrt();
+        let sign = if a >> 31 == 1 { -1.0 } else { 1.0 };
+        let mut want = [sign * radius * angle.cos(), radius * angle.sin()];
+        if a >> 30 & 1 == 1 {
+            want.reverse();
         }
-        // A few roundings of 6e-8 each, and 7e-8 by the polynomials.
-        assert!(worst < 5e-7, "{fma:?}: relative error {worst:e}");
-        // Both are among the edges: no pair of words makes a smaller or a greater one.
-        assert_eq!((least, greatest), (1.1161179e-14, 6.5555415), "{fma:?}");
+        for (got, want) in reference::standard_normals(a, b).into_iter().zip(want) {
+            worst = worst.max((f64::from(got) / want - 1.0).abs());
+            (least, greatest) = (least.min(got.abs()), greatest.max(got.abs()));
+        }
     }
+    // A few roundings of 6e-8 each, and 7e-8 by the polynomials.
+    assert!(worst < 5e-7, "relative error {worst:e}");
+    // Both are among the edges: no pair of words makes a smaller or a greater one.
+    assert_eq!((least, greatest), (1.1161179e-14, 6.5555415));
 }
 
 #[test]
@@ -324,20 +320,17 @@ fn normal_numbers_are_symmetric() {
     let mut rng = chacha(source(31, 0));
     for _ in 0..10_000 {
         let (a, b) = (rng.next_u32(), rng.next_u32());
-        for fma in [MultiplyAdd::Fused, MultiplyAdd::Unfused] {
-            let normals = |a, b| reference::standard_normals(a, b, fma);
-            let [x, y] = normals(a & 0x3FFF_FFFF, b);
-            assert_eq!(normals(a & 0x3FFF_FFFF | 1 << 31, b), [-x, y]);
-            assert_eq!(normals(a & 0x3FFF_FFFF, !b), [x, -y]);
-            assert_eq!(normals(a & 0x3FFF_FFFF | 1 << 30, b), [y, x]);
-        }
+        let [x, y] = reference::standard_normals(a & 0x3FFF_FFFF, b);
+        assert_eq!(reference::standard_normals(a & 0x3FFF_FFFF | 1 << 31, b), [-x, y]);
+        assert_eq!(reference::standard_normals(a & 0x3FFF_FFFF, !b), [x, -y]);
+        assert_eq!(reference::standard_normals(a & 0x3FFF_FFFF | 1 << 30, b), [y, x]);
     }
 }
 
 #[test]
 fn any_range_of_elements_can_be_computed_on_the_host() {
     for distribution in [UNIT, STANDARD_NORMAL, Distribution::Bernoulli { probability: 0.5 }] {
-        let floats = |range| reference::floats(source(4, 2), distribution, F32, range, MultiplyAdd::Fused).unwrap();
+        let floats = |range| reference::floats(source(4, 2), distribution, F32, range).unwrap();
         let whole = floats(0..100);
         for (start, end) in [(0, 0), (0, 1), (1, 1), (1, 2), (1, 4), (15, 17), (16, 33), (31, 99)] {
             assert_bits(&floats(start..end), &whole[start as usize..end as usize]);
@@ -469,22 +462,14 @@ fn value_stability() {
     assert_eq!(wide, [7405683835501541046, 7082093463309957204, 289064404699603253]);
     assert_eq!(read_integers(I32, Distribution::Bernoulli { probability: 0.5 }), [0, 1, 1, 0, 0, 1, 0, 0]);
 
-    // Four of the eight from the twentieth on differ in the last bit between the two meanings of a multiply-add.
     let first =
         [0xbed7_337e, 0x3dd2_0bb4, 0x3eb2_b6fb, 0xbde4_a517, 0x3f10_2350, 0xbfc5_eb05, 0xbe5b_a378, 0xbf0f_d677];
-    let fused =
-        [0x3e9d_e09b, 0x3f67_f084, 0x3f4e_c56b, 0x3e60_6cce, 0xc039_2183, 0x3f17_77e9, 0xbebd_ac93, 0xbfe2_4c3b];
-    let unfused =
+    let twentieth =
         [0x3e9d_e09b, 0x3f67_f084, 0x3f4e_c56c, 0x3e60_6ccf, 0xc039_2182, 0x3f17_77e8, 0xbebd_ac93, 0xbfe2_4c3b];
-    for (fma, twentieth) in [(MultiplyAdd::Fused, fused), (MultiplyAdd::Unfused, unfused)] {
-        let first = first.map(f32::from_bits);
-        let twentieth = twentieth.map(f32::from_bits);
-        assert_bits(&reference::floats(at, STANDARD_NORMAL, F32, 0..8, fma).unwrap(), &first);
-        assert_bits(&reference::floats(at, STANDARD_NORMAL, F32, 20..28, fma).unwrap(), &twentieth);
-        if multiply_add_of(&client) == fma {
-            let drawn = download_floats(&client, draw(&client, &[28], F32, at, STANDARD_NORMAL).unwrap());
-            assert_bits(&drawn[..8], &first);
-            assert_bits(&drawn[20..], &twentieth);
-        }
-    }
+    let (first, twentieth) = (first.map(f32::from_bits), twentieth.map(f32::from_bits));
+    assert_bits(&reference::floats(at, STANDARD_NORMAL, F32, 0..8).unwrap(), &first);
+    assert_bits(&reference::floats(at, STANDARD_NORMAL, F32, 20..28).unwrap(), &twentieth);
+    let drawn = download_floats(&client, draw(&client, &[28], F32, at, STANDARD_NORMAL).unwrap());
+    assert_bits(&drawn[..8], &first);
+    assert_bits(&drawn[20..], &twentieth);
 }

@@ -1,6 +1,7 @@
 //! Convolutions, transposed convolutions and their gradients.
 
 use crate::case::{Case, FLOATS, tensor};
+use burn_deterministic_kernels::arithmetic::Products;
 use burn_deterministic_kernels::convolution::{
     ConvolutionParams, TransposedParams, forward, input_gradient, transposed_forward, weight_gradient,
 };
@@ -74,22 +75,36 @@ fn of(layer: Layer, dtype: ElemType) -> Vec<Case> {
     let mut cases = vec![
         layer.case("forward", dtype).runs(move |client| {
             let bias = Some(tensor(client, &[layer.outputs], dtype));
-            forward(client, tensor(client, &input, dtype), tensor(client, &weight, dtype), bias, &params)
+            forward(
+                client,
+                Products::Native,
+                tensor(client, &input, dtype),
+                tensor(client, &weight, dtype),
+                bias,
+                &params,
+            )
         }),
         layer.case("input gradient", dtype).runs(move |client| {
             let gradient = tensor(client, &output, dtype);
-            input_gradient(client, gradient, tensor(client, &weight, dtype), &input, &params)
+            input_gradient(client, Products::Native, gradient, tensor(client, &weight, dtype), &input, &params)
         }),
         layer.case("weight gradient", dtype).runs(move |client| {
             let gradient = tensor(client, &output, dtype);
-            weight_gradient(client, tensor(client, &input, dtype), gradient, &weight, &params)
+            weight_gradient(client, Products::Native, tensor(client, &input, dtype), gradient, &weight, &params)
         }),
     ];
     if layer.label == "resnet block" {
         let params =
             TransposedParams { stride: [2; 2], padding: [1; 2], padding_out: [1; 2], dilation: [1; 2], groups: 1 };
         cases.push(layer.case("transposed", dtype).runs(move |client| {
-            transposed_forward(client, tensor(client, &input, dtype), tensor(client, &weight, dtype), None, &params)
+            transposed_forward(
+                client,
+                Products::Native,
+                tensor(client, &input, dtype),
+                tensor(client, &weight, dtype),
+                None,
+                &params,
+            )
         }));
     }
     cases

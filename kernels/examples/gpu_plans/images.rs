@@ -1,6 +1,7 @@
 //! What reads images at places: sampling, resizing, deformable convolution; and the gradient of the CTC loss.
 
 use crate::case::{Case, F32, FLOATS, indices, tensor};
+use burn_deterministic_kernels::arithmetic::Products;
 use burn_deterministic_kernels::deform_convolution::{self, DeformParams};
 use burn_deterministic_kernels::grid_sample::{self, Padding, SampleParams, sample};
 use burn_deterministic_kernels::interpolation::{input_gradient, weights::Filter};
@@ -59,9 +60,16 @@ fn deformed(pass: &'static str, dtype: ElemType) -> Case {
         match pass {
             "forward" => {
                 let bias = Some(tensor(client, &[64], dtype));
-                deform_convolution::forward(client, &operands, bias, &params, None).map(|_| ())
+                deform_convolution::forward(client, Products::Native, &operands, bias, &params, None).map(|_| ())
             }
-            _ => deform_convolution::backward(client, &operands, tensor(client, &image, dtype), &params).map(|_| ()),
+            _ => deform_convolution::backward(
+                client,
+                Products::Native,
+                &operands,
+                tensor(client, &image, dtype),
+                &params,
+            )
+            .map(|_| ()),
         }
     })
 }

@@ -1,6 +1,7 @@
 //! Matrix products.
 
 use crate::case::{Case, F32, FLOATS, tensor, transposed};
+use burn_deterministic_kernels::arithmetic::Products;
 use burn_deterministic_kernels::matmul::matmul;
 use cubecl::ir::ElemType;
 
@@ -20,18 +21,16 @@ pub fn cases() -> Vec<Case> {
     let mut cases: Vec<Case> =
         FLOATS.into_iter().flat_map(|dtype| sizes.map(|(label, sizes)| case(label, sizes, dtype))).collect();
     let [m, k, n] = [4096; 3];
-    cases.push(
-        base("large, lhs transposed", [m, k, n], F32)
-            .runs(move |client| matmul(client, transposed(client, [m, k], F32), tensor(client, &[k, n], F32), None)),
-    );
-    cases.push(
-        base("large, rhs transposed", [m, k, n], F32)
-            .runs(move |client| matmul(client, tensor(client, &[m, k], F32), transposed(client, [k, n], F32), None)),
-    );
+    cases.push(base("large, lhs transposed", [m, k, n], F32).runs(move |client| {
+        matmul(client, Products::Native, transposed(client, [m, k], F32), tensor(client, &[k, n], F32), None)
+    }));
+    cases.push(base("large, rhs transposed", [m, k, n], F32).runs(move |client| {
+        matmul(client, Products::Native, tensor(client, &[m, k], F32), transposed(client, [k, n], F32), None)
+    }));
     let (batch, [m, k, n]) = (64, [512, 64, 512]);
     let batched = Case::new("matmul", "batched", F32, format!("{batch} x [{m}, {k}] x [{k}, {n}]"));
     cases.push(batched.flops(2 * batch * m * k * n).elements(batch * (m * k + k * n + m * n)).runs(move |client| {
-        matmul(client, tensor(client, &[batch, m, k], F32), tensor(client, &[batch, k, n], F32), None)
+        matmul(client, Products::Native, tensor(client, &[batch, m, k], F32), tensor(client, &[batch, k, n], F32), None)
     }));
     cases
 }
@@ -43,6 +42,7 @@ fn base(label: &str, [m, k, n]: Sizes, dtype: ElemType) -> Case {
 
 fn case(label: &str, sizes: Sizes, dtype: ElemType) -> Case {
     let [m, k, n] = sizes;
-    base(label, sizes, dtype)
-        .runs(move |client| matmul(client, tensor(client, &[m, k], dtype), tensor(client, &[k, n], dtype), None))
+    base(label, sizes, dtype).runs(move |client| {
+        matmul(client, Products::Native, tensor(client, &[m, k], dtype), tensor(client, &[k, n], dtype), None)
+    })
 }

@@ -5,7 +5,7 @@
 //! Only strides differ between layouts, so every layout runs the same code.
 
 use super::plan::UnitTile;
-use crate::arithmetic::multiply_add;
+use crate::arithmetic::{Products, accumulate};
 use crate::order::BLOCK;
 use cubecl::prelude::*;
 
@@ -125,6 +125,8 @@ pub struct Variant {
     pub inside: bool,
     /// Whether every chain is one block.
     pub single: bool,
+    /// How products are added.
+    pub products: Products,
 }
 
 /// The taps that one target position meets, along one spatial axis.
@@ -255,6 +257,7 @@ pub fn convolve<E: Float, A: Float, O: Float>(
     let phased = comptime!(variant.phased);
     let inside = comptime!(variant.inside);
     let single = comptime!(variant.single);
+    let products = comptime!(variant.products);
     let tile_channels = comptime!(variant.tile.rows);
     let tile_batch = comptime!(variant.tile.columns);
     let block = comptime!(BLOCK as u32);
@@ -365,7 +368,7 @@ pub fn convolve<E: Float, A: Float, O: Float>(
                     #[unroll]
                     for i in 0..tile_batch {
                         let k = comptime!(j * tile_batch + i);
-                        acc[k] = multiply_add::<A>(x[i], y, acc[k]);
+                        acc[k] = accumulate::<A>(x[i], y, acc[k], products);
                     }
                 }
                 source_at += source_step;

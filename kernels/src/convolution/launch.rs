@@ -73,7 +73,7 @@ impl Launch<'_> {
     fn activations(&self, operands: Operands, plan: Plan) -> Result<TensorHandle, KernelError> {
         let Operands { source, other: weight, bias } = operands;
         let Self { kernel, .. } = *self;
-        let Problem { rank, pass, geometry } = *self.problem;
+        let Problem { rank, pass, geometry, .. } = *self.problem;
         let Geometry { groups, axes, .. } = geometry;
         let transposed = pass == Pass::ToInput;
         let (input, output) = (geometry.input_shape(rank), geometry.output_shape(rank));
@@ -142,7 +142,8 @@ impl Launch<'_> {
         let (units, count, dim) = self.grid(self.problem.positions() * tiles, of_cube)?;
         let blocks = self.problem.blocks();
         let dtypes = [source.dtype, sum, totals.dtype];
-        let variant = Variant { tile, phased: self.problem.phased(), inside, single: blocks == 1 };
+        let products = self.problem.products;
+        let variant = Variant { tile, phased: self.problem.phased(), inside, single: blocks == 1, products };
         for launch in plan::launches(blocks, self.problem.source_channels()) {
             let bias = bias.clone().map(|bias| bias.into_arg().into_buffer_arg());
             // SAFETY: a unit below `units` owns a position and a tile of channels and batch entries; it reads taps and
@@ -197,6 +198,7 @@ impl Launch<'_> {
             inside,
             whole: sources.is_multiple_of(CubeTile::DEPTH as usize),
             single: split || blocks == 1,
+            products: self.problem.products,
         };
         let taps = axes.map(|axis| axis.taps as u32);
         let cubes = tile.cubes(self.problem) * if split { blocks } else { 1 };
@@ -252,7 +254,7 @@ impl Launch<'_> {
     fn weight(&self, operands: Operands, plan: Plan, span: usize) -> Result<TensorHandle, KernelError> {
         let Operands { source: input, other: gradient, bias } = operands;
         let Self { kernel, .. } = *self;
-        let Problem { rank, geometry, .. } = *self.problem;
+        let Problem { rank, geometry, products, .. } = *self.problem;
         let Geometry { groups, inputs, outputs, axes, .. } = geometry;
         if bias.is_some() {
             return Err(self.refuse("a weight gradient has no bias".into()));
@@ -304,6 +306,7 @@ impl Launch<'_> {
                             tile,
                             inside,
                             outputs.is_multiple_of(rows) && inputs.is_multiple_of(columns),
+                            products,
                             dtypes,
                         );
                     }
@@ -326,6 +329,7 @@ impl Launch<'_> {
                             units,
                             tile,
                             inside,
+                            products,
                             dtypes,
                         );
                     }

@@ -7,11 +7,12 @@
 //! ```text
 //! total = block(0)                            block(q):  acc = +0
 //! for q in 1 .. ceil(P / 1024):                          for p in q*1024 .. min((q+1)*1024, P):
-//!     total = total + block(q)                               acc = multiply_add(u[p], v[p], acc)
+//!     total = total + block(q)                               acc = u[p] * v[p] + acc
 //! ```
 //!
-//! with these terms, `k` over the taps row-major ascending, channels of one group ascending, and per axis
-//! `i = o * stride + k * dilation - padding`:
+//! where each product is rounded before it is added, or the device's `fma` adds it, as the caller's [`Products`] say,
+//! and with these terms, `k` over the taps row-major ascending, channels of one group ascending, and per axis `i = o *
+//! stride + k * dilation - padding`:
 //!
 //! ```text
 //! element                      p ascending over              u[p] * v[p]
@@ -25,10 +26,10 @@
 //! input gradient with a stride is one convolution of stride 1 for each phase of `i` modulo the stride, and other taps
 //! are no terms of it.
 //!
-//! **Outside is +0.** A term whose `i` (or `o`) lies outside the tensor reads +0 for it and is a term like any other, as
-//! if the tensor were padded. An infinite or NaN weight (or `dy`, in a weight gradient) that meets the padding therefore
-//! gives NaN. Where all values are finite such a term can only turn an accumulator of -0 into +0, and -0 arises only
-//! where a fused multiply-add underflows.
+//! **Outside is +0.** A term whose `i` (or `o`) lies outside the tensor reads +0 for it and is a term like any other,
+//! as if the tensor were padded. An infinite or NaN weight (or `dy`, in a weight gradient) that meets the padding
+//! therefore gives NaN. Where all values are finite such a term can only turn an accumulator of -0 into +0, and -0
+//! arises only where a fused multiply-add underflows.
 //!
 //! Terms depend on the shape of a sample, on the parameters and, in a weight gradient, on the number of samples; blocks
 //! on the number of terms alone. Forward passes and input gradients of a sample do not depend on its batch.
@@ -39,22 +40,22 @@
 //! # Cost
 //!
 //! The direct number of multiply-adds, those with padding included, and those of a tile beyond the last channel, batch
-//! entry or position: by the tile that is chosen at most twice as many along each of the two, hence at most four times. An
-//! input gradient with a stride also computes positions beyond the last one of a phase, less than twice as many along each
-//! axis.
+//! entry or position: by the tile that is chosen at most twice as many along each of the two, hence at most four times.
+//! An input gradient with a stride also computes positions beyond the last one of a phase, less than twice as many
+//! along each axis.
 //!
-//! Where both sides have 16 channels and more, a GPU multiplies from shared memory (implicit GEMM): a cube stages 16 terms of
-//! its channels and of its columns, and a unit computes 8 x 8 or 4 x 4 results of them. Its weights are a copy whose target
-//! channels are contiguous, made by a launch before. Otherwise operands are read through their strides, and not copied, but
-//! for a bias that is not dense.
+//! Where both sides have 16 channels and more, a GPU multiplies from shared memory (implicit GEMM): a cube stages 16
+//! terms of its channels and of its columns, and a unit computes 8 x 8 or 4 x 4 results of them. Its weights are a copy
+//! whose target channels are contiguous, made by a launch before. Otherwise operands are read through their strides,
+//! and not copied, but for a bias that is not dense.
 //!
 //! A forward pass or input gradient takes one launch for every 19 to 58 blocks of a chain, by the number of channels
-//! ([`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS)), or from shared memory one for every block. Of several blocks the totals of half types are kept in `f32`, in as
-//! many elements as the result has, and one more launch rounds them. Where results are few for a GPU each block gets cubes
-//! of its own, and as many sums of an element as it has blocks, at most 2^24 in all, are kept until one more launch adds
-//! them. A weight gradient of several blocks takes two launches for each round of blocks that are computed side by side. Their
-//! totals take at most 2^20 elements of scratch memory, from shared memory 2^24, or one per weight if that is more, and the
-//! running totals one per weight.
+//! ([`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS)), or from shared memory one for every block. Of several blocks the
+//! totals of half types are kept in `f32`, in as many elements as the result has, and one more launch rounds them.
+//! Where results are few for a GPU each block gets cubes of its own, and as many sums of an element as it has blocks,
+//! at most 2^24 in all, are kept until one more launch adds them. A weight gradient of several blocks takes two
+//! launches for each round of blocks that are computed side by side. Their totals take at most 2^20 elements of scratch
+//! memory, from shared memory 2^24, or one per weight if that is more, and the running totals one per weight.
 
 mod kernel;
 mod launch;
@@ -70,6 +71,7 @@ pub use plan::{CubeTile, Pass, Plan, Problem, UnitTile};
 pub use shape::{Axis, ConvolutionParams, Geometry, TransposedParams};
 
 use crate::KernelError;
+use crate::arithmetic::Products;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
@@ -81,6 +83,7 @@ use cubecl::std::tensor::TensorHandle;
 /// Refuses operands that do not fit together, more than 2^31 elements, and element types the device does not compute.
 pub fn forward<const N: usize>(
     client: &Client,
+    products: Products,
     input: TensorHandle,
     weight: TensorHandle,
     bias: Option<TensorHandle>,
@@ -88,7 +91,7 @@ pub fn forward<const N: usize>(
 ) -> Result<TensorHandle, KernelError> {
     let kernel = "convolution::forward";
     let geometry = Geometry::new(kernel, input.shape(), weight.shape(), params)?;
-    let problem = Problem { pass: Pass::ToOutput, rank: N, geometry };
+    let problem = Problem { pass: Pass::ToOutput, rank: N, geometry, products };
     run_pass(client, kernel, &problem, Operands { source: input, other: weight, bias }, None)
 }
 
@@ -99,6 +102,7 @@ pub fn forward<const N: usize>(
 /// As [`forward`].
 pub fn input_gradient<const N: usize>(
     client: &Client,
+    products: Products,
     output_gradient: TensorHandle,
     weight: TensorHandle,
     input_shape: &[usize],
@@ -106,7 +110,7 @@ pub fn input_gradient<const N: usize>(
 ) -> Result<TensorHandle, KernelError> {
     let kernel = "convolution::input_gradient";
     let geometry = Geometry::new(kernel, input_shape, weight.shape(), params)?;
-    let problem = Problem { pass: Pass::ToInput, rank: N, geometry };
+    let problem = Problem { pass: Pass::ToInput, rank: N, geometry, products };
     run_pass(client, kernel, &problem, Operands { source: output_gradient, other: weight, bias: None }, None)
 }
 
@@ -117,6 +121,7 @@ pub fn input_gradient<const N: usize>(
 /// As [`forward`].
 pub fn weight_gradient<const N: usize>(
     client: &Client,
+    products: Products,
     input: TensorHandle,
     output_gradient: TensorHandle,
     weight_shape: &[usize],
@@ -124,18 +129,19 @@ pub fn weight_gradient<const N: usize>(
 ) -> Result<TensorHandle, KernelError> {
     let kernel = "convolution::weight_gradient";
     let geometry = Geometry::new(kernel, input.shape(), weight_shape, params)?;
-    let problem = Problem { pass: Pass::ToWeight, rank: N, geometry };
+    let problem = Problem { pass: Pass::ToWeight, rank: N, geometry, products };
     run_pass(client, kernel, &problem, Operands { source: input, other: output_gradient, bias: None }, None)
 }
 
-/// The transposed convolution of `input` `[batch, c_in, spatial..]` with `weight` `[c_in, c_out / groups, taps..]`, plus
-/// `bias` `[c_out]`: `[batch, c_out, positions..]`.
+/// The transposed convolution of `input` `[batch, c_in, spatial..]` with `weight` `[c_in, c_out / groups, taps..]`,
+/// plus `bias` `[c_out]`: `[batch, c_out, positions..]`.
 ///
 /// # Errors
 ///
 /// As [`forward`].
 pub fn transposed_forward<const N: usize>(
     client: &Client,
+    products: Products,
     input: TensorHandle,
     weight: TensorHandle,
     bias: Option<TensorHandle>,
@@ -143,6 +149,6 @@ pub fn transposed_forward<const N: usize>(
 ) -> Result<TensorHandle, KernelError> {
     let kernel = "convolution::transposed_forward";
     let geometry = Geometry::transposed(kernel, input.shape(), weight.shape(), params)?;
-    let problem = Problem { pass: Pass::ToInput, rank: N, geometry };
+    let problem = Problem { pass: Pass::ToInput, rank: N, geometry, products };
     run_pass(client, kernel, &problem, Operands { source: input, other: weight, bias }, None)
 }

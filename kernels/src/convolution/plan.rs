@@ -1,6 +1,7 @@
 //! Launch geometry. Nothing here can change a result: see the contract in [`super`].
 
 use super::shape::{Axis, Geometry};
+use crate::arithmetic::Products;
 use crate::device::Machine;
 use crate::grid::{MAX_CUBES_PER_AXIS, MAX_ITERATIONS, UNITS, cubes};
 use crate::order::BLOCK;
@@ -30,6 +31,8 @@ pub struct Problem {
     pub rank: usize,
     /// The convolution.
     pub geometry: Geometry,
+    /// How products are added.
+    pub products: Products,
 }
 
 impl Problem {

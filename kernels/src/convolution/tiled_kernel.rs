@@ -3,7 +3,7 @@
 
 use super::kernel::{IndexMaps, SPATIAL, Spatial, Taps, phases_of, store};
 use super::plan::{CubeTile, PACKED};
-use crate::arithmetic::multiply_add;
+use crate::arithmetic::{Products, accumulate};
 use crate::order::BLOCK_TERMS;
 use cubecl::prelude::*;
 
@@ -23,6 +23,8 @@ pub struct TiledVariant {
     pub whole: bool,
     /// Whether a block opens the sum of an element, in place of continuing it.
     pub single: bool,
+    /// How products are added.
+    pub products: Products,
 }
 
 /// Copies `weight`, `[groups, target channels, source channels, d, h, w]`, to `[groups, d, h, w, source channels, rows]`:
@@ -81,6 +83,7 @@ fn four_steps<A: Float>(
     unit_row: u32,
     unit_column: u32,
     #[comptime] tile: CubeTile,
+    #[comptime] products: Products,
     #[comptime] whole: bool,
 ) {
     let side_rows = comptime!(tile.side_rows);
@@ -93,10 +96,11 @@ fn four_steps<A: Float>(
     }
     #[unroll]
     for s in 0..4u32 {
+        let at = (quad * 4 + s) * comptime!(side_rows * tile.vectors) + unit_row;
         if comptime!(whole) {
-            one_step::<A>(weights, &x, acc, (quad * 4 + s) * comptime!(side_rows * tile.vectors) + unit_row, s, tile);
+            one_step::<A>(weights, &x, acc, at, s, tile, products);
         } else if s < left {
-            one_step::<A>(weights, &x, acc, (quad * 4 + s) * comptime!(side_rows * tile.vectors) + unit_row, s, tile);
+            one_step::<A>(weights, &x, acc, at, s, tile, products);
         }
     }
 }
@@ -110,6 +114,7 @@ fn one_step<A: Float>(
     weight_at: u32,
     #[comptime] s: u32,
     #[comptime] tile: CubeTile,
+    #[comptime] products: Products,
 ) {
     let edge = comptime!(tile.vectors * 4);
     #[unroll]
@@ -121,7 +126,7 @@ fn one_step<A: Float>(
             for j in 0..edge {
                 let at = comptime!(((v * 4 + i) * edge + j) as usize);
                 let value = x[j as usize].extract(comptime!(s as usize));
-                acc[at] = multiply_add::<A>(value, y.extract(comptime!(i as usize)), acc[at]);
+                acc[at] = accumulate::<A>(value, y.extract(comptime!(i as usize)), acc[at], products);
             }
         }
     }
@@ -155,6 +160,7 @@ pub fn convolve_tiled<E: Float, A: Float, O: Float>(
     let inside = comptime!(variant.inside);
     let whole = comptime!(variant.whole);
     let single = comptime!(variant.single);
+    let products = comptime!(variant.products);
     let edge = comptime!(tile.vectors * 4);
     let rows = comptime!(tile.side_rows * edge);
     let columns = comptime!(tile.side_columns * edge);
@@ -284,16 +290,27 @@ pub fn convolve_tiled<E: Float, A: Float, O: Float>(
             sync_cube();
             if comptime!(whole) {
                 for quad in 0..comptime!(DEPTH / 4) {
-                    four_steps::<A>(&weights, &sources, &mut acc, quad, 4, unit_row, unit_column, tile, true);
+                    four_steps::<A>(&weights, &sources, &mut acc, quad, 4, unit_row, unit_column, tile, products, true);
                 }
             } else {
                 let steps = min(to - first, DEPTH);
                 let (quads, rest) = (steps / 4, steps % 4);
                 for quad in 0..quads {
-                    four_steps::<A>(&weights, &sources, &mut acc, quad, 4, unit_row, unit_column, tile, true);
+                    four_steps::<A>(&weights, &sources, &mut acc, quad, 4, unit_row, unit_column, tile, products, true);
                 }
                 if rest > 0 {
-                    four_steps::<A>(&weights, &sources, &mut acc, quads, rest, unit_row, unit_column, tile, false);
+                    four_steps::<A>(
+                        &weights,
+                        &sources,
+                        &mut acc,
+                        quads,
+                        rest,
+                        unit_row,
+                        unit_column,
+                        tile,
+                        products,
+                        false,
+                    );
                 }
             }
         }

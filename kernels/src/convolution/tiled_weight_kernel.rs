@@ -4,7 +4,7 @@
 use super::kernel::{IndexMaps, Spatial};
 use super::plan::CubeTile;
 use super::weight_kernel::{Extents, Round};
-use crate::arithmetic::multiply_add;
+use crate::arithmetic::{Products, accumulate};
 use crate::order::BLOCK_TERMS;
 use cubecl::prelude::*;
 
@@ -40,6 +40,7 @@ fn one_step<A: Float>(
     unit_row: u32,
     unit_column: u32,
     #[comptime] tile: CubeTile,
+    #[comptime] products: Products,
 ) {
     let edge = comptime!(tile.vectors * 4);
     let row_pitch = comptime!(tile.side_rows * tile.vectors + 1);
@@ -60,7 +61,7 @@ fn one_step<A: Float>(
                 for j in 0..4u32 {
                     let at = comptime!(((v * 4 + i) * edge + w * 4 + j) as usize);
                     let value = x[w as usize].extract(comptime!(j as usize));
-                    acc[at] = multiply_add::<A>(value, y.extract(comptime!(i as usize)), acc[at]);
+                    acc[at] = accumulate::<A>(value, y.extract(comptime!(i as usize)), acc[at], products);
                 }
             }
         }
@@ -84,6 +85,7 @@ pub fn weight_gradient_tiled<E: Float, A: Float, O: Float>(
     #[comptime] tile: CubeTile,
     #[comptime] inside: bool,
     #[comptime] whole: bool,
+    #[comptime] products: Products,
     #[define(E, A, O)] _dtypes: [ElemType; 3],
 ) {
     if CUBE_POS as u32 >= cubes {
@@ -206,11 +208,11 @@ pub fn weight_gradient_tiled<E: Float, A: Float, O: Float>(
         if index > 0 {
             if ahead <= end {
                 for p in 0..DEPTH {
-                    one_step::<A>(&gradient_stage, &input_stage, &mut acc, p, unit_row, unit_column, tile);
+                    one_step::<A>(&gradient_stage, &input_stage, &mut acc, p, unit_row, unit_column, tile, products);
                 }
             } else {
                 for p in 0..end + DEPTH - ahead {
-                    one_step::<A>(&gradient_stage, &input_stage, &mut acc, p, unit_row, unit_column, tile);
+                    one_step::<A>(&gradient_stage, &input_stage, &mut acc, p, unit_row, unit_column, tile, products);
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use super::kernel::{IndexMaps, SPATIAL, Spatial};
 use super::plan::UnitTile;
-use crate::arithmetic::multiply_add;
+use crate::arithmetic::{Products, accumulate};
 use crate::order::BLOCK_TERMS;
 use cubecl::prelude::*;
 
@@ -67,6 +67,7 @@ pub fn weight_gradient_blocks<E: Float, A: Float, O: Float>(
     units: u32,
     #[comptime] tile: UnitTile,
     #[comptime] inside: bool,
+    #[comptime] products: Products,
     #[define(E, A, O)] _dtypes: [ElemType; 3],
 ) {
     let tile_outputs = comptime!(tile.rows);
@@ -161,7 +162,7 @@ pub fn weight_gradient_blocks<E: Float, A: Float, O: Float>(
                 #[unroll]
                 for i in 0..tile_inputs {
                     let k = comptime!(j * tile_inputs + i);
-                    acc[k] = multiply_add::<A>(x[i], y, acc[k]);
+                    acc[k] = accumulate::<A>(x[i], y, acc[k], products);
                 }
             }
             gradient_at += gradient_strides.w;

@@ -1,6 +1,7 @@
 //! The device side.
 
 use crate::arithmetic::multiply_rounded;
+use crate::function::exponential::exp_of;
 use crate::grid::UnitPlace;
 use crate::index::row_of;
 use crate::order::BLOCK_TERMS;
@@ -97,7 +98,7 @@ pub(super) fn probabilities<F: Float, A: Float>(
         terminate!();
     }
     let counted = step < links[(entry * words_a_target(extent.labels)) as usize];
-    let exponential = A::cast_from(scores[score_strides.offset(step, entry, class)].exp());
+    let exponential = A::cast_from(exp_of::<F>(scores[score_strides.offset(step, entry, class)]));
     let probability = multiply_rounded::<A>(exponential, A::cast_from(gradient[gradient_strides.offset(0, entry, 0)]));
     output[unit.index()] = select(counted, F::cast_from(probability), F::new(0.0));
 }
@@ -152,7 +153,7 @@ pub(super) fn subtract_posteriors<F: Float, A: Float>(
         let both = A::cast_from(alpha[alpha_strides.offset(step, entry, at)])
             + A::cast_from(beta[beta_strides.offset(step, entry, at)]);
         let exponent = rounded::<F, A>(rounded::<F, A>(rounded::<F, A>(both) - score) + loss);
-        let value = multiply_rounded::<A>(A::cast_from(F::cast_from(exponent).exp()), negative);
+        let value = multiply_rounded::<A>(A::cast_from(exp_of::<F>(F::cast_from(exponent))), negative);
         let value = rounded::<F, A>(value);
         if has_partial && at / BLOCK_TERMS == block {
             partial += value;

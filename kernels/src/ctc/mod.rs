@@ -15,8 +15,8 @@
 //! ```
 //!
 //! each operation rounded on its own, and zero at steps beyond the input's length and where the loss is infinite. Half
-//! types round each of them to the type, but for the sums, which are of `f32`. The exponential function is the
-//! device's.
+//! types round each of them to the type, but for the sums, which are of `f32`. The exponential function is that of
+//! [`function`](crate::function), for f64 the device's.
 //!
 //! A label that is no class adds nothing.
 //!

@@ -1,5 +1,6 @@
 //! The order contract in plain Rust: f32, and half types as the f32s that they hold.
 
+use crate::function::reference::exponential;
 use crate::order::reference::blocked_sparse;
 
 /// The operands of [`gradient`](super::gradient), dense.
@@ -25,8 +26,9 @@ pub struct Dense<'a> {
     pub loss: &'a [f32],
 }
 
-/// The gradient by the scores, with the device's `exp` of the type, and `round`ing to the type: for f32 the value itself.
-pub fn gradient(of: &Dense, mut exp: impl FnMut(f32) -> f32, round: impl Fn(f32) -> f32) -> Vec<f32> {
+/// The gradient by the scores, `round`ing to the type: for f32 the value itself.
+pub fn gradient(of: &Dense, round: impl Fn(f32) -> f32) -> Vec<f32> {
+    let exp = |x: f32| round(exponential::exp(x));
     let [steps, batch, classes, length] = of.shape;
     let labels = 2 * length + 1;
     let mut result = Vec::with_capacity(steps * batch * classes);

@@ -3,6 +3,7 @@
 use super::kernel::{self, SizesLaunch};
 use super::operands::{Gradients, Operands};
 use super::shape::Geometry;
+use crate::arithmetic::Products;
 use crate::buffer::{dense, unwritten};
 use crate::coarsening::{self, Plan, Problem};
 use crate::device::Machine;
@@ -18,6 +19,7 @@ use cubecl::std::tensor::TensorHandle;
 /// One deformable convolution on one device.
 pub(super) struct Pass<'a> {
     client: &'a Client,
+    products: Products,
     geometry: Geometry,
     dtype: ElemType,
     accumulator: ElemType,
@@ -30,6 +32,7 @@ impl<'a> Pass<'a> {
     pub fn new(
         client: &'a Client,
         kernel: &'static str,
+        products: Products,
         geometry: Geometry,
         operands: &Operands,
         other: Option<&TensorHandle>,
@@ -48,13 +51,14 @@ impl<'a> Pass<'a> {
         if problem.elements > 0 {
             require_plan(kernel, &plan, plan.refuses(&problem))?;
         }
-        Ok(Self { client, geometry, dtype: input.dtype, accumulator, plan })
+        Ok(Self { client, products, geometry, dtype: input.dtype, accumulator, plan })
     }
 
     /// The convolution, plus `bias`.
     pub fn forward(&self, operands: &Operands, bias: Option<TensorHandle>) -> Result<TensorHandle, KernelError> {
         let shape = self.geometry.output_shape().to_vec();
-        let product = matmul::matmul(self.client, self.weight(&operands.weight), self.columns(operands), None)?;
+        let product =
+            matmul::matmul(self.client, self.products, self.weight(&operands.weight), self.columns(operands), None)?;
         let product = with_shape(product, shape.clone());
         let Some(bias) = bias else { return Ok(product) };
         let output = unwritten(self.client, shape.clone(), self.dtype);
@@ -87,11 +91,13 @@ impl<'a> Pass<'a> {
         let gradient = dense(self.client, gradient);
         let gradient = with_shape(gradient, vec![batch, groups, outputs / groups, self.geometry.area()]);
 
-        let products = matmul::matmul(self.client, gradient.clone(), transposed(self.columns(operands)), None)?;
+        let products =
+            matmul::matmul(self.client, self.products, gradient.clone(), transposed(self.columns(operands)), None)?;
         let weight = reduce::sum(self.client, products, &[0])?;
         let weight = with_shape(weight, vec![outputs, channels / groups, taps[0], taps[1]]);
 
-        let columns = matmul::matmul(self.client, transposed(self.weight(&operands.weight)), gradient, None)?;
+        let columns =
+            matmul::matmul(self.client, self.products, transposed(self.weight(&operands.weight)), gradient, None)?;
         let (offset, mask) = self.place_gradients(operands, &columns);
         Ok(Gradients {
             input: self.input_gradient(operands, &columns)?,

@@ -72,19 +72,19 @@ impl Place {
         std::array::from_fn(|n| self.corner(g, n).map_or(0.0, |at| channel[at]))
     }
 
-    fn sample(&self, fma: MultiplyAdd, v: [f32; 4]) -> f32 {
+    fn sample(&self, v: [f32; 4]) -> f32 {
         match self.inside {
-            true => (0..4).fold(0.0, |acc, n| fma.apply(self.weight(n), v[n], acc)),
+            true => (0..4).fold(0.0, |acc, n| self.weight(n) * v[n] + acc),
             false => 0.0,
         }
     }
 
-    fn slopes(&self, fma: MultiplyAdd, v: [f32; 4]) -> [f32; 2] {
+    fn slopes(&self, v: [f32; 4]) -> [f32; 2] {
         let [down, right] = self.l;
         match self.near {
             true => [
-                fma.apply(right, v[3] - v[1], (1.0 - right) * (v[2] - v[0])),
-                fma.apply(down, v[3] - v[2], (1.0 - down) * (v[1] - v[0])),
+                right * (v[3] - v[1]) + ((1.0 - right) * (v[2] - v[0])),
+                down * (v[3] - v[2]) + ((1.0 - down) * (v[1] - v[0])),
             ],
             false => [0.0; 2],
         }
@@ -102,7 +102,7 @@ fn mask_of(g: &Geometry, x: &Operands, b: usize, group: usize, k: usize, o: usiz
 }
 
 /// `[batch, channels, taps, positions]`.
-pub fn columns(g: &Geometry, fma: MultiplyAdd, x: &Operands) -> Vec<f32> {
+pub fn columns(g: &Geometry, x: &Operands) -> Vec<f32> {
     let mut columns = Vec::new();
     for at in 0..g.batch * g.channels * g.kernel_size() * g.area() {
         let (rest, o) = (at / g.area(), at % g.area());
@@ -110,7 +110,7 @@ pub fn columns(g: &Geometry, fma: MultiplyAdd, x: &Operands) -> Vec<f32> {
         let (b, c) = (rest / g.channels, rest % g.channels);
         let group = c / g.group_channels();
         let place = Place::of(g, x, b, group, k, o);
-        let sample = place.sample(fma, place.corners(g, channel(g, x.input, b, c)));
+        let sample = place.sample(place.corners(g, channel(g, x.input, b, c)));
         columns.push(mask_of(g, x, b, group, k, o).map_or(sample, |mask| mask * sample));
     }
     columns
@@ -118,7 +118,7 @@ pub fn columns(g: &Geometry, fma: MultiplyAdd, x: &Operands) -> Vec<f32> {
 
 /// `[batch, output channels, positions]`.
 pub fn forward(g: &Geometry, fma: MultiplyAdd, x: &Operands, bias: Option<&[f32]>) -> Vec<f32> {
-    let columns = columns(g, fma, x);
+    let columns = columns(g, x);
     let (groups, extents) = product(g);
     let [m, k, n] = extents;
     let mut result = Vec::new();
@@ -133,7 +133,7 @@ pub fn forward(g: &Geometry, fma: MultiplyAdd, x: &Operands, bias: Option<&[f32]
 
 /// The gradients from that of the output.
 pub fn backward(g: &Geometry, fma: MultiplyAdd, x: &Operands, gradient: &[f32]) -> Gradients {
-    let samples = columns(g, fma, x);
+    let samples = columns(g, x);
     let (groups, [m, k, n]) = product(g);
     let mut products = Vec::new();
     let mut columns = Vec::new();
@@ -148,11 +148,11 @@ pub fn backward(g: &Geometry, fma: MultiplyAdd, x: &Operands, gradient: &[f32]) 
         let of_images: Vec<f32> = (0..g.batch).map(|b| products[b * groups + at / (m * k)][at % (m * k)]).collect();
         reduce::reference::sum(&of_images)
     });
-    let (offset, mask) = place_gradients(g, fma, x, &columns);
+    let (offset, mask) = place_gradients(g, x, &columns);
     Gradients { input: input_gradient(g, x, &columns), offset, weight: weight.collect(), mask }
 }
 
-fn place_gradients(g: &Geometry, fma: MultiplyAdd, x: &Operands, columns: &[f32]) -> (Vec<f32>, Vec<f32>) {
+fn place_gradients(g: &Geometry, x: &Operands, columns: &[f32]) -> (Vec<f32>, Vec<f32>) {
     let (mut offsets, mut masks) = (Vec::new(), Vec::new());
     for at in 0..g.batch * g.params.offset_groups * g.kernel_size() {
         let (rest, k) = (at / g.kernel_size(), at % g.kernel_size());
@@ -164,9 +164,9 @@ fn place_gradients(g: &Geometry, fma: MultiplyAdd, x: &Operands, columns: &[f32]
             for c in group * g.group_channels()..(group + 1) * g.group_channels() {
                 let v = place.corners(g, channel(g, x.input, b, c));
                 let d = columns[((b * g.channels + c) * g.kernel_size() + k) * g.area() + o];
-                let slope = place.slopes(fma, v);
-                slopes = [fma.apply(slope[0], d, slopes[0]), fma.apply(slope[1], d, slopes[1])];
-                mask = fma.apply(place.sample(fma, v), d, mask);
+                let slope = place.slopes(v);
+                slopes = [slope[0] * d + slopes[0], slope[1] * d + slopes[1]];
+                mask += place.sample(v) * d;
             }
             let factor = mask_of(g, x, b, group, k, o);
             for axis in 0..2 {

@@ -9,6 +9,7 @@ use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
 pub(crate) const F32: ElemType = ElemType::Float(FloatKind::F32);
+pub(crate) const F64: ElemType = ElemType::Float(FloatKind::F64);
 /// The type of positions, keys and counters.
 pub(crate) const U32: ElemType = ElemType::UInt(UIntKind::U32);
 

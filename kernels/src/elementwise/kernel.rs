@@ -2,6 +2,7 @@
 
 use super::program::{Binary, Comparison, Condition, Instruction, IntBinary, Logic, Program, Unary, Value};
 use crate::arithmetic::opaque;
+use crate::function::{exponential, trigonometric};
 use cubecl::prelude::*;
 use std::sync::Arc;
 
@@ -54,8 +55,8 @@ impl Axis {
     }
 }
 
-/// The inputs of a program, in its order, for units that compute `N` elements. Those that are [read](Form::words) in vectors
-/// are in lists of their own.
+/// The inputs of a program, in its order, for units that compute `N` elements. Those that are [read](Form::words) in
+/// vectors are in lists of their own.
 #[derive(CubeType, CubeLaunch)]
 pub struct Inputs<B: Int, N: Size> {
     words: Sequence<OwnedTensor<u32>>,
@@ -279,7 +280,7 @@ fn evaluate(
             }
             Instruction::ToInt(x) => {
                 let x = value(inputs, scalars, &words, x);
-                words.push(u32::reinterpret(i32::cast_from(f32::reinterpret(x))) ^ zero);
+                words.push(to_int(x) ^ zero);
             }
             Instruction::Select(mask, a, b) => {
                 let mask = condition(condition_inputs, &conditions, mask);
@@ -321,6 +322,17 @@ fn evaluate(
         }
     }
     Evaluated { words, conditions }
+}
+
+/// The float with these bits, truncated to an i32; beyond i32 the nearest one, and 0 of a NaN, which devices convert
+/// each in its own way.
+#[cube]
+fn to_int(bits: u32) -> u32 {
+    let magnitude = bits & 0x7fff_ffffu32;
+    let truncated = u32::reinterpret(i32::cast_from(f32::reinterpret(bits)));
+    let beyond = select(bits == magnitude, 0x7fff_ffffu32, 0x8000_0000u32);
+    // From 2^31 on, and from infinity on.
+    select(magnitude < 0x4f00_0000u32, truncated, select(magnitude > 0x7f80_0000u32, 0u32, beyond))
 }
 
 /// The bits of `x`, behind the barrier of [`opaque`].
@@ -369,12 +381,22 @@ fn unary(x: f32, #[comptime] function: Unary) -> f32 {
         Unary::Absolute => x.abs(),
         Unary::Reciprocal => x.recip(),
         Unary::SquareRoot => x.sqrt(),
-        Unary::Exponential => x.exp(),
-        Unary::Logarithm => x.ln(),
-        Unary::HyperbolicTangent => x.tanh(),
-        Unary::Sine => x.sin(),
-        Unary::Cosine => x.cos(),
-        Unary::Erf => Erf::erf(x),
+        Unary::Exponential => exponential::exp(x),
+        Unary::Logarithm => exponential::log(x),
+        Unary::LogarithmOfOnePlus => exponential::log1p(x),
+        Unary::HyperbolicSine => exponential::sinh(x),
+        Unary::HyperbolicCosine => exponential::cosh(x),
+        Unary::HyperbolicTangent => exponential::tanh(x),
+        Unary::HyperbolicArcSine => exponential::asinh(x),
+        Unary::HyperbolicArcCosine => exponential::acosh(x),
+        Unary::HyperbolicArcTangent => exponential::atanh(x),
+        Unary::Sine => trigonometric::sin(x),
+        Unary::Cosine => trigonometric::cos(x),
+        Unary::Tangent => trigonometric::tan(x),
+        Unary::ArcSine => trigonometric::asin(x),
+        Unary::ArcCosine => trigonometric::acos(x),
+        Unary::ArcTangent => trigonometric::atan(x),
+        Unary::Erf => trigonometric::erf(x),
         Unary::Floor => x.floor(),
         Unary::Ceiling => x.ceil(),
         Unary::Round => x.round(),
@@ -389,6 +411,8 @@ fn binary(a: f32, b: f32, #[comptime] function: Binary) -> f32 {
         Binary::Subtract => a - b,
         Binary::Multiply => a * b,
         Binary::Divide => a / b,
+        Binary::Power => exponential::powf(a, b),
+        Binary::ArcTangent => trigonometric::atan2(a, b),
     }
 }
 

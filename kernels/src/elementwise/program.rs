@@ -31,17 +31,37 @@ pub enum Unary {
     Reciprocal,
     /// The square root.
     SquareRoot,
-    /// The exponential function, as the device computes it.
+    /// The [exponential function](crate::function::exponential).
     Exponential,
-    /// The natural logarithm, as the device computes it.
+    /// The natural logarithm.
     Logarithm,
-    /// The hyperbolic tangent, as the device computes it.
+    /// `log(1 + x)`, exact near 0.
+    LogarithmOfOnePlus,
+    /// The hyperbolic sine.
+    HyperbolicSine,
+    /// The hyperbolic cosine.
+    HyperbolicCosine,
+    /// The hyperbolic tangent.
     HyperbolicTangent,
-    /// The sine, as the device computes it.
+    /// The inverse hyperbolic sine.
+    HyperbolicArcSine,
+    /// The inverse hyperbolic cosine.
+    HyperbolicArcCosine,
+    /// The inverse hyperbolic tangent.
+    HyperbolicArcTangent,
+    /// The [sine](crate::function::trigonometric).
     Sine,
-    /// The cosine, as the device computes it.
+    /// The cosine.
     Cosine,
-    /// The error function, as the device or CubeCL computes it.
+    /// The tangent.
+    Tangent,
+    /// The inverse sine.
+    ArcSine,
+    /// The inverse cosine.
+    ArcCosine,
+    /// The inverse tangent.
+    ArcTangent,
+    /// The error function.
     Erf,
     /// The largest integer that is at most `x`.
     Floor,
@@ -81,6 +101,10 @@ pub enum Binary {
     Multiply,
     /// `a / b`
     Divide,
+    /// `a` to the power of `b`: C99's `pow`.
+    Power,
+    /// The angle of the point `(b, a)`: C99's `atan2(a, b)`.
+    ArcTangent,
 }
 
 /// A comparison of two floats, false with a NaN, or of two integers.
@@ -120,7 +144,7 @@ pub enum Instruction {
     IntBinary(IntBinary, Value, Value),
     /// A float of an integer, rounded to nearest even.
     ToFloat(Value),
-    /// An integer of a float, truncated. The result of a NaN or of a float beyond i32 is the device's.
+    /// An integer of a float, truncated; the nearest i32 of a float beyond them, and 0 of a NaN.
     ToInt(Value),
     /// The word `if condition { a } else { b }`.
     Select(Condition, Value, Value),
@@ -174,12 +198,26 @@ impl Program {
         Condition::Result(self.conditions - 1)
     }
 
+    /// Adds `x` within `min ..= max`: `y = if x < min { min } else { x }`, then `if y > max { max } else { y }`. A NaN
+    /// stays.
+    pub fn clamp(&mut self, x: Value, min: Value, max: Value) -> Value {
+        let below = self.condition(Instruction::Compare(Comparison::Less, x, min));
+        let raised = self.word(Instruction::Select(below, min, x));
+        let above = self.condition(Instruction::Compare(Comparison::Greater, raised, max));
+        self.word(Instruction::Select(above, max, raised))
+    }
+
     fn push(&mut self, instruction: Instruction) {
         let (values, conditions) = instruction.operands();
         let exists = values.iter().all(|value| !matches!(value, Value::Result(index) if *index >= self.words))
             && conditions.iter().all(|value| !matches!(value, Condition::Result(index) if *index >= self.conditions));
         assert!(exists, "{instruction:?} reads a result that does not exist yet");
         self.instructions.push(instruction);
+    }
+
+    /// How many instructions give a word.
+    pub fn words(&self) -> usize {
+        self.words
     }
 
     /// Writes the word `index` to the next word output.

@@ -1,9 +1,7 @@
 //! The same program in plain Rust, one instruction after the other.
-//!
-//! Functions that every device computes in its own way (the exponential function, the logarithm and so on) are the host
-//! library's: programs with them have no reference bits.
 
 use super::program::{Binary, Comparison, Condition, Instruction, IntBinary, Logic, Program, Unary, Value};
+use crate::function::reference as function;
 
 /// The word outputs and the condition outputs for one element.
 pub fn run(program: &Program, inputs: &[u32], conditions: &[bool], scalars: &[u32]) -> (Vec<u32>, Vec<bool>) {
@@ -50,25 +48,27 @@ fn unary(function: Unary, x: f32) -> f32 {
         Unary::Absolute => x.abs(),
         Unary::Reciprocal => 1.0 / x,
         Unary::SquareRoot => x.sqrt(),
-        Unary::Exponential => x.exp(),
-        Unary::Logarithm => x.ln(),
-        Unary::HyperbolicTangent => x.tanh(),
-        Unary::Sine => x.sin(),
-        Unary::Cosine => x.cos(),
-        Unary::Erf => error_function(x),
+        Unary::Exponential => function::exponential::exp(x),
+        Unary::Logarithm => function::exponential::log(x),
+        Unary::LogarithmOfOnePlus => function::exponential::log1p(x),
+        Unary::HyperbolicSine => function::exponential::sinh(x),
+        Unary::HyperbolicCosine => function::exponential::cosh(x),
+        Unary::HyperbolicTangent => function::exponential::tanh(x),
+        Unary::HyperbolicArcSine => function::exponential::asinh(x),
+        Unary::HyperbolicArcCosine => function::exponential::acosh(x),
+        Unary::HyperbolicArcTangent => function::exponential::atanh(x),
+        Unary::Sine => function::trigonometric::sin(x),
+        Unary::Cosine => function::trigonometric::cos(x),
+        Unary::Tangent => function::trigonometric::tan(x),
+        Unary::ArcSine => function::trigonometric::asin(x),
+        Unary::ArcCosine => function::trigonometric::acos(x),
+        Unary::ArcTangent => function::trigonometric::atan(x),
+        Unary::Erf => function::trigonometric::erf(x),
         Unary::Floor => x.floor(),
         Unary::Ceiling => x.ceil(),
         Unary::Round => x.round_ties_even(),
         Unary::Truncate => x.trunc(),
     }
-}
-
-/// Abramowitz and Stegun, 7.1.26.
-fn error_function(x: f32) -> f32 {
-    let t = 1.0 / (1.0 + 0.3275911 * x.abs());
-    let polynomial = [1.0614054_f32, -1.4531521, 1.4214138, -0.28449672, 0.2548296];
-    let tail = polynomial.into_iter().fold(0.0, |sum, coefficient| (sum + coefficient) * t);
-    (1.0 - tail * (-x * x).exp()).copysign(x)
 }
 
 fn binary(function: Binary, a: f32, b: f32) -> f32 {
@@ -77,6 +77,8 @@ fn binary(function: Binary, a: f32, b: f32) -> f32 {
         Binary::Subtract => a - b,
         Binary::Multiply => a * b,
         Binary::Divide => a / b,
+        Binary::Power => function::exponential::powf(a, b),
+        Binary::ArcTangent => function::trigonometric::atan2(a, b),
     }
 }
 

@@ -8,12 +8,12 @@
 //!
 //! ```text
 //! w = the rounded cosine and sine of 2 pi j / (2 m), the sine negated in the forward direction
-//! t.re = fma(-w.im, b.im, round(w.re * b.re));  t.im = fma(w.im, b.re, round(w.re * b.im))
+//! t.re = -w.im * b.im + w.re * b.re;  t.im = w.im * b.re + w.re * b.im
 //!     where a = x[q, j], b = x[q + n / (2 m), j] with x of shape [n / m, m]
 //! y[q, j] = a + t;  y[q, j + m] = a - t              y of shape [n / (2 m), 2 m], 0 <= q < n / (2 m), 0 <= j < m
 //! ```
 //!
-//! `fma` is the [multiply-add](crate::arithmetic), and `round` a rounded product. [`forward`] pads the signal with +0
+//! Every product is rounded before it is added. [`forward`] pads the signal with +0
 //! to `n` values, has imaginary parts of +0, and gives the first `n / 2 + 1` values. [`inverse`] pads the half spectrum
 //! with +0 to `n / 2 + 1` values, mirrors and conjugates it for the second half, and gives the real parts, each
 //! multiplied by `1 / n`. Half types are computed in f32, with one rounding at the end.

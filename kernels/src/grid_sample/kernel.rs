@@ -1,7 +1,8 @@
 //! The device side: one unit a point of up to `span` channels.
 
 use super::params::{Filter, PEAK, Padding, SINE, SampleParams};
-use crate::arithmetic::{multiply_add, multiply_rounded};
+use crate::arithmetic::{held, multiply_add, multiply_rounded};
+use crate::dtype::F32;
 use crate::grid::UnitPlace;
 use crate::view::Strides;
 use cubecl::prelude::*;
@@ -25,6 +26,9 @@ fn reflected<A: Float>(p: A, length: A, #[comptime] align_corners: bool) -> A {
     let is_point = span <= A::new(0.0);
     let span = select(is_point, A::new(1.0), span);
     let period = span + span;
+    // A coordinate ends with a sum, which a compiler may not join with this one.
+    let elem = elem_type_of::<A>();
+    let p = if comptime!(elem == F32) { A::cast_from(held(f32::cast_from(p))) } else { p };
     let distance = (p - low).abs();
     let turns = (distance / period).floor();
     let rest = multiply_add::<A>(A::new(0.0) - turns, period, distance);

@@ -2,18 +2,18 @@
 //!
 //! # Order contract
 //!
-//! `fma` is the [multiply-add](crate::arithmetic), `round(a * b)` a rounded product. A point of the grid is `(g_x,
-//! g_y)`: across, then down. Along an axis of `n` pixels, `g` in -1..=1 becomes the coordinate
+//! Every product is rounded before it is added. A point of the grid is `(g_x, g_y)`: across, then down. Along an axis
+//! of `n` pixels, `g` in -1..=1 becomes the coordinate
 //!
 //! ```text
-//! p = round((g + 1) * (n - 1)) * 0.5              corners aligned: -1 and 1 are the centres of the outer pixels
-//! p = fma(round((g + 1) * n), 0.5, -0.5)          otherwise: their outer edges
+//! p = (g + 1) * (n - 1) * 0.5                   corners aligned: -1 and 1 are the centres of the outer pixels
+//! p = (g + 1) * n * 0.5 - 0.5                  otherwise: their outer edges
 //! ```
 //!
 //! and where the padding reflects, with `low, span` = `0, n - 1` or `-0.5, n`:
 //!
 //! ```text
-//! d = |p - low|;  r = fma(-floor(d / (2 span)), 2 span, d);  p = (span - |r - span|) + low      p = low if span = 0
+//! d = |p - low|;  r = -floor(d / (2 span)) * 2 span + d;  p = (span - |r - span|) + low      p = low if span = 0
 //! ```
 //!
 //! Then `p` is clamped to `-8..=n + 8`, beyond which results do not change. [`Filter::Nearest`] reads the pixel nearest
@@ -23,11 +23,11 @@
 //! ```text
 //! Linear    1 - u, u
 //! Cubic     far(1 + u), near(u), near(1 - u), far(2 - u)                 Keys' cubic (1981), a = -0.75
-//!           near(x) = fma(fma(1.25, x, -2.25), round(x * x), 1);  far(x) = fma(fma(fma(-0.75, x, 3.75), x, -6), x, 3)
+//!           near(x) = (1.25 x - 2.25) * (x * x) + 1;  far(x) = ((-0.75 x + 3.75) * x - 6) * x + 3
 //! Lanczos3  s(2 + u), s(1 + u), s(u), s(1 - u), s(2 - u), s(3 - u), each divided by their sum in that order
 //! value = acc = +0; for each row ascending {
-//!             line = +0; for each column ascending { line = fma(w_x, pixel, line) }
-//!             acc = fma(w_y, line, acc) }
+//!             line = +0; for each column ascending { line = w_x * pixel + line }
+//!             acc = w_y * line + acc }
 //! ```
 //!
 //! A pixel outside the image is +0, or that of the padding: on the border, or mirrored at the centres of the outer
@@ -59,14 +59,14 @@ use crate::view::{AxisView, addressable, require_shape};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
-/// Samples `input` `[batch, channels, height, width]` at the points `places` `[batch, rows, columns, 2]`:
-/// `[batch, channels, rows, columns]`. Launched by `plan`, or by the one that [`coarsening::plan`] chooses over the channels;
-/// no plan changes the result.
+/// Samples `input` `[batch, channels, height, width]` at the points `places` `[batch, rows, columns, 2]`: `[batch,
+/// channels, rows, columns]`. Launched by `plan`, or by the one that [`coarsening::plan`] chooses over the channels; no
+/// plan changes the result.
 ///
 /// # Errors
 ///
-/// Refuses shapes that do not fit together, images without pixels, more than 2^31 elements, element types the device does
-/// not compute, and a plan that does not apply ([`KernelError::Plan`]).
+/// Refuses shapes that do not fit together, images without pixels, more than 2^31 elements, element types the device
+/// does not compute, and a plan that does not apply ([`KernelError::Plan`]).
 pub fn sample(
     client: &Client,
     input: TensorHandle,

@@ -4,11 +4,11 @@
 //!
 //! Resizing is separable: along each axis, output `o` is the sum of inputs `i` with the weights `w[i, o]` of
 //! [`weights`], which depend on the two lengths alone. The gradient is a chain over the outputs that read an input, in
-//! ascending order, along the height and then along the width; `fma` is the [multiply-add](crate::arithmetic).
+//! ascending order, along the height and then along the width. Every product is rounded before it is added.
 //!
 //! ```text
-//! rows[b, c, i_y, o_x] = acc = +0; for o_y that read i_y ascending { acc = fma(w[i_y, o_y], dy[b, c, o_y, o_x], acc) }
-//! gradient[b, c, i_y, i_x] = acc = +0; for o_x that read i_x ascending { acc = fma(w[i_x, o_x], rows[b, c, i_y, o_x], acc) }
+//! rows[b, c, i_y, o_x] = acc = +0; for o_y that read i_y ascending { acc = w[i_y, o_y] * dy[b, c, o_y, o_x] + acc }
+//! gradient[b, c, i_y, i_x] = acc = +0; for o_x that read i_x ascending { acc = w[i_x, o_x] * rows[b, c, i_y, o_x] + acc }
 //! ```
 //!
 //! An output reads every input in its window of taps, those with a weight of zero too. Half types keep chains and
@@ -39,13 +39,13 @@ use cubecl::std::tensor::TensorHandle;
 use plan::{Plan, Problem};
 use weights::{AxisWeights, Filter};
 
-/// The gradient of `input_shape` `[batch, channels, height, width]` from that of the resized images, launched by `plan`, or
-/// by the one that [`plan::plan`] chooses; no plan changes the result.
+/// The gradient of `input_shape` `[batch, channels, height, width]` from that of the resized images, launched by
+/// `plan`, or by the one that [`plan::plan`] chooses; no plan changes the result.
 ///
 /// # Errors
 ///
-/// Refuses shapes that do not fit together or have no pixels to resize, more than 2^31 elements, element types the device
-/// does not compute, and a plan that does not apply ([`KernelError::Plan`]).
+/// Refuses shapes that do not fit together or have no pixels to resize, more than 2^31 elements, element types the
+/// device does not compute, and a plan that does not apply ([`KernelError::Plan`]).
 pub fn input_gradient(
     client: &Client,
     output_gradient: TensorHandle,

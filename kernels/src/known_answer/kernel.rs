@@ -2,7 +2,7 @@
 //! is asked for; so a kernel has no branches, and compiles fast.
 
 use super::questions::{F32_OPERATIONS, Operation, Question};
-use crate::arithmetic::{multiply_add, multiply_rounded, product};
+use crate::arithmetic::{Products, accumulate, multiply_rounded, product};
 use cubecl::ir::ElemType;
 use cubecl::prelude::*;
 use cubecl::server::{Handle, ServerError};
@@ -10,20 +10,20 @@ use cubecl::server::{Handle, ServerError};
 /// Units of the one cube, at least as many as questions.
 const UNITS: u32 = 128;
 
-/// `operands[units, 3]` to `answers[units, 9]`, in the order of [`F32_OPERATIONS`], without column 7.
+/// `operands[units, 3]` to `answers[units, 10]`, in the order of [`F32_OPERATIONS`], without column 7.
 #[cube(launch_unchecked)]
 fn answer_f32(operands: &[f32], answers: &mut [u32]) {
     let unit = UNIT_POS_X as usize;
     let a = operands[unit * 3];
     let b = operands[unit * 3 + 1];
     let c = operands[unit * 3 + 2];
-    let first = unit * 9;
+    let first = unit * 10;
     answers[first] = u32::reinterpret(a + b);
     answers[first + 1] = u32::reinterpret(a - b);
     answers[first + 2] = u32::reinterpret(product(a, b));
     answers[first + 3] = u32::reinterpret(a / b);
     answers[first + 4] = u32::reinterpret(a.sqrt());
-    answers[first + 5] = u32::reinterpret(multiply_add::<f32>(a, b, c));
+    answers[first + 5] = u32::reinterpret(accumulate::<f32>(a, b, c, Products::Native));
     answers[first + 6] = u32::reinterpret(multiply_rounded::<f32>(a, b));
     answers[first + 8] = u32::cast_from(a < b)
         + (u32::cast_from(a <= b) << 1u32)
@@ -31,6 +31,7 @@ fn answer_f32(operands: &[f32], answers: &mut [u32]) {
         + (u32::cast_from(a != b) << 3u32)
         + (u32::cast_from(a > b) << 4u32)
         + (u32::cast_from(a >= b) << 5u32);
+    answers[first + 9] = u32::reinterpret(f32::cast_from(i32::reinterpret(u32::reinterpret(a))));
 }
 
 /// Column 7 of the answers. A compiler contracts a product that only one sum uses: this kernel has no other use of it.
@@ -38,7 +39,7 @@ fn answer_f32(operands: &[f32], answers: &mut [u32]) {
 fn answer_rounded_then_added(operands: &[f32], answers: &mut [u32]) {
     let unit = UNIT_POS_X as usize;
     let rounded = multiply_rounded::<f32>(operands[unit * 3], operands[unit * 3 + 1]);
-    answers[unit * 9 + 7] = u32::reinterpret(rounded + operands[unit * 3 + 2]);
+    answers[unit * 10 + 7] = u32::reinterpret(rounded + operands[unit * 3 + 2]);
 }
 
 /// `narrowed[unit]` from `wide[unit]`, and `widened[unit]` from `half[unit]`.

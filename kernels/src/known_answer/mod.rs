@@ -1,7 +1,7 @@
 //! Known-answer test of a device's arithmetic.
 //!
-//! [`ask`] has the device compute the questions of [`questions`], a few operations on a few numbers; [`judge`] compares its
-//! answers with constants. What the kernels and their references rely on must be right:
+//! [`ask`] has the device compute the questions of [`questions`], a few operations on a few numbers; [`judge`] compares
+//! its answers with constants. What the kernels and their references rely on must be right:
 //!
 //! - `+`, `-`, `*` and `multiply_rounded` round to nearest, ties to even;
 //! - no compiler contracts a `multiply_rounded` with the sum that follows;
@@ -9,9 +9,10 @@
 //! - signed zeros have IEEE 754's signs, a constant -0 is one, and `<`, `<=`, `==`, `>` and `>=` with NaN are false;
 //! - casts between f32 and the half types the device stores are exact where they can be.
 //!
-//! What Vulkan and WebGPU leave to the device is recorded in [`Arithmetic`], and no failure: the meaning of `fma`, subnormal
-//! numbers, the last bits of `/` and `sqrt` (at most [`MAX_ULP`] from the nearest float), `!=` with NaN, and the rounding of
-//! narrowing casts.
+//! What Vulkan and WebGPU leave to the device is recorded in [`Arithmetic`], and no failure: the meaning of `fma`,
+//! subnormal numbers, the last bits of `/` and `sqrt` (at most [`MAX_ULP`] from the nearest float), `!=` with NaN, and
+//! the rounding of narrowing casts. [`require_exact`] leaves the device only the meaning of `fma` and `!=` with NaN:
+//! what no kernel uses whose bits are to be equal on every device.
 
 mod kernel;
 mod questions;
@@ -134,6 +135,29 @@ pub fn judge(answers: &Answers) -> Result<Arithmetic, WrongAnswer> {
     })
 }
 
+/// Requires of answers that [`judge`] has passed that quotients, square roots, casts and subnormal numbers are IEEE
+/// 754's too.
+///
+/// # Errors
+///
+/// The first answer that is not.
+pub fn require_exact(answers: &Answers) -> Result<(), WrongAnswer> {
+    let tables = [
+        (questions::F32, Some(&answers.f32)),
+        (questions::F16, answers.f16.as_ref()),
+        (questions::BF16, answers.bf16.as_ref()),
+    ];
+    let answered = tables.into_iter().filter_map(|(questions, answers)| Some(questions.iter().zip(answers?)));
+    for (question, &got) in answered.flatten() {
+        if let Expected::Subnormal(bits) | Expected::Nearest { bits, .. } = question.expected
+            && got != bits
+        {
+            return Err(question.wrong(&Expected::Bits(bits), got));
+        }
+    }
+    Ok(())
+}
+
 /// What the answers of one table say of the operations that are left to the device.
 struct Record {
     multiply_add: Option<MultiplyAdd>,
@@ -200,12 +224,7 @@ impl Record {
         };
         match right {
             true => Ok(()),
-            false => Err(WrongAnswer {
-                test: question.operation.spelled(),
-                operands: question.spelled_operands(),
-                expected: question.expected.to_string(),
-                got: format!("{got:#010x}"),
-            }),
+            false => Err(question.wrong(&question.expected, got)),
         }
     }
 
@@ -214,6 +233,17 @@ impl Record {
             questions::Operation::Divide => &mut self.division,
             questions::Operation::SquareRoot => &mut self.square_root,
             _ => &mut self.narrowing,
+        }
+    }
+}
+
+impl Question {
+    fn wrong(&self, expected: &Expected, got: u32) -> WrongAnswer {
+        WrongAnswer {
+            test: self.operation.spelled(),
+            operands: self.spelled_operands(),
+            expected: expected.to_string(),
+            got: format!("{got:#010x}"),
         }
     }
 }
@@ -271,6 +301,7 @@ mod tests {
                 bf16: Some(casts),
             };
             assert_eq!(judge(&right(fma)), Ok(expected));
+            assert_eq!(require_exact(&right(fma)), Ok(()));
         }
         let without = Answers { f16: None, bf16: None, ..right(MultiplyAdd::Fused) };
         let judged = judge(&without).expect("right answers");
@@ -309,6 +340,8 @@ mod tests {
         answers.f32[divided] += 2;
         let judged = judge(&answers).expect("within the bound");
         assert_eq!((judged.division, judged.square_root), (Rounding::Approximate, Rounding::NearestEven));
+        let wrong = require_exact(&answers).expect_err("not the nearest");
+        assert_eq!((wrong.test, wrong.expected), ("a / b", format!("{:#010x}", answers.f32[divided] - 2)));
         answers.f32[divided] += MAX_ULP;
         judge(&answers).expect_err("too far");
 
@@ -319,6 +352,7 @@ mod tests {
         for (index, _) in questions::F32.iter().enumerate().filter(|(_, question)| subnormal(question)) {
             answers.f32[index] = 0;
         }
+        require_exact(&answers).expect_err("flushed");
         assert_eq!(judge(&answers).map(|judged| judged.subnormals), Ok(Subnormals::Flushed));
     }
 

@@ -16,6 +16,8 @@ pub(super) enum Operation {
     MultiplyRounded,
     RoundedThenAdded,
     Compare,
+    /// `a` as an i32, cast to f32.
+    FromInteger,
     /// A cast of `a` from f32 to the half type.
     Narrow,
     /// A cast of `a` from the half type to f32.
@@ -23,7 +25,7 @@ pub(super) enum Operation {
 }
 
 /// Operations on f32, in the order of the kernel's answers.
-pub(super) const F32_OPERATIONS: [Operation; 9] = [
+pub(super) const F32_OPERATIONS: [Operation; 10] = [
     Operation::Add,
     Operation::Subtract,
     Operation::Multiply,
@@ -33,6 +35,7 @@ pub(super) const F32_OPERATIONS: [Operation; 9] = [
     Operation::MultiplyRounded,
     Operation::RoundedThenAdded,
     Operation::Compare,
+    Operation::FromInteger,
 ];
 
 impl Operation {
@@ -47,6 +50,7 @@ impl Operation {
             Self::MultiplyRounded => "multiply_rounded(a, b)",
             Self::RoundedThenAdded => "multiply_rounded(a, b) + c",
             Self::Compare => "a < b, a <= b, a == b, a != b, a > b, a >= b, from the lowest bit on,",
+            Self::FromInteger => "a cast of an i32 to f32",
             Self::Narrow => "a cast from f32",
             Self::Widen => "a cast to f32",
         }
@@ -80,7 +84,9 @@ impl Question {
     pub(super) fn spelled_operands(&self) -> String {
         let [a, b, c] = self.operands;
         match self.operation {
-            Operation::SquareRoot | Operation::Narrow | Operation::Widen => format!("a = {a:#010x}"),
+            Operation::SquareRoot | Operation::FromInteger | Operation::Narrow | Operation::Widen => {
+                format!("a = {a:#010x}")
+            }
             Operation::MultiplyAdd | Operation::RoundedThenAdded => {
                 format!("a = {a:#010x}, b = {b:#010x}, c = {c:#010x}")
             }
@@ -225,6 +231,13 @@ pub(super) const F32: &[Question] = &[
     ask(Operation::Compare, [NAN, NAN, 0], Expected::Unordered),
     ask(Operation::Compare, [ONE, NAN, 0], Expected::Unordered),
     ask(Operation::Compare, [NAN, INFINITY, 0], Expected::Unordered),
+    // 2^24 + 1 and 2^24 + 3, ties; their negative; 2^25 + 5 and 2^25 + 7; 2^31 - 1.
+    nearest(Operation::FromInteger, 0x0100_0001, 0, 0x4b80_0000),
+    nearest(Operation::FromInteger, 0x0100_0003, 0, 0x4b80_0002),
+    nearest(Operation::FromInteger, 0xfeff_ffff, 0, 0xcb80_0000),
+    nearest(Operation::FromInteger, 0x0200_0005, 0, 0x4c00_0001),
+    nearest(Operation::FromInteger, 0x0200_0007, 0, 0x4c00_0002),
+    nearest(Operation::FromInteger, 0x7fff_ffff, 0, 0x4f00_0000),
 ];
 
 const fn narrow(a: u32, exact: u32) -> Question {
@@ -303,6 +316,7 @@ mod tests {
             Operation::MultiplyAdd => fma.apply(a, b, c),
             Operation::RoundedThenAdded => a * b + c,
             Operation::Compare => return compared(a, b),
+            Operation::FromInteger => question.operands[0].cast_signed() as f32,
             Operation::Narrow | Operation::Widen => unreachable!("a question on halves"),
         };
         result.to_bits()

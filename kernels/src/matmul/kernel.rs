@@ -4,7 +4,7 @@
 //! `k` or one for all; `output_row` and `output_column` are the strides of its last two axes.
 
 use super::plan::CubeTile;
-use crate::arithmetic::multiply_add;
+use crate::arithmetic::{Products, accumulate};
 use crate::order::BLOCK_TERMS;
 use cubecl::prelude::*;
 
@@ -16,10 +16,13 @@ const DEPTH: u32 = CubeTile::DEPTH;
 
 /// `acc + a * b`: the step of every chain.
 ///
-/// Integers have no fused multiply-add; they wrap, so their order cannot show.
+/// Integers have no `products`; they wrap, so their order cannot show.
 #[cube]
-fn step<A: Numeric>(a: A, b: A, acc: A, #[comptime] integer: bool) -> A {
-    if comptime!(integer) { acc + a * b } else { multiply_add::<A>(a, b, acc) }
+fn step<A: Numeric>(a: A, b: A, acc: A, #[comptime] products: Option<Products>) -> A {
+    match products {
+        None => acc + a * b,
+        Some(products) => accumulate::<A>(a, b, acc, products),
+    }
 }
 
 /// The blocks of `k` of a launch: part `p` has `span` of them, from `first + p * span` on.
@@ -152,7 +155,7 @@ pub fn direct<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
     #[comptime] separate: bool,
     #[comptime] across: bool,
     #[comptime] single: bool,
-    #[comptime] integer: bool,
+    #[comptime] products: Option<Products>,
     #[define(I, A, O)] _dtypes: [ElemType; 3],
 ) {
     // Its tile, and which of the units that share it.
@@ -222,7 +225,7 @@ pub fn direct<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
                     #[unroll]
                     for c in 0..columns {
                         let i = comptime!((r * columns + c) as usize);
-                        acc[i] = step::<A>(a, b[comptime!((c * depth) as usize + s)], acc[i], integer);
+                        acc[i] = step::<A>(a, b[comptime!((c * depth) as usize + s)], acc[i], products);
                     }
                 }
             }
@@ -284,7 +287,7 @@ fn outer_product<A: Numeric>(
     unit_column: u32,
     #[comptime] side: u32,
     #[comptime] vectors: u32,
-    #[comptime] integer: bool,
+    #[comptime] products: Option<Products>,
 ) {
     let mut b = Array::<Vector<A, Const<4>>>::new(comptime!(vectors as usize));
     #[unroll]
@@ -303,7 +306,7 @@ fn outer_product<A: Numeric>(
                     let at = comptime!((((v * 4 + i) * vectors + w) * 4 + j) as usize);
                     let x = a.extract(comptime!(i as usize));
                     let y = b[w as usize].extract(comptime!(j as usize));
-                    acc[at] = step::<A>(x, y, acc[at], integer);
+                    acc[at] = step::<A>(x, y, acc[at], products);
                 }
             }
         }
@@ -328,7 +331,7 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric>(
     #[comptime] lhs_k_first: bool,
     #[comptime] rhs_k_first: bool,
     #[comptime] single: bool,
-    #[comptime] integer: bool,
+    #[comptime] products: Option<Products>,
     #[define(I, A, O)] _dtypes: [ElemType; 3],
 ) {
     if CUBE_POS as u32 >= tiles {
@@ -405,7 +408,7 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric>(
                             unit_column,
                             side,
                             vectors,
-                            integer,
+                            products,
                         );
                     }
                 } else {
@@ -419,7 +422,7 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric>(
                             unit_column,
                             side,
                             vectors,
-                            integer,
+                            products,
                         );
                     }
                 }

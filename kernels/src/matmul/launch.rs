@@ -2,6 +2,7 @@
 
 use super::kernel;
 use super::plan::{CubeTile, Plan, Problem, Vectors};
+use crate::arithmetic::Products;
 use crate::device;
 use crate::dtype::{accumulator, supported};
 use crate::order::BLOCK;
@@ -26,12 +27,14 @@ pub(super) struct Operands {
     pub output_shape: Vec<usize>,
     /// The type the chains run in.
     pub accumulator: ElemType,
+    /// How floats are multiplied.
+    products: Products,
     /// What the plan looks at.
     pub problem: Problem,
 }
 
 impl Operands {
-    pub fn new(client: &Client, lhs: TensorHandle, rhs: TensorHandle) -> Result<Self, KernelError> {
+    pub fn new(client: &Client, products: Products, lhs: TensorHandle, rhs: TensorHandle) -> Result<Self, KernelError> {
         if lhs.dtype != rhs.dtype {
             return Err(KernelError::Dtype {
                 kernel: NAME,
@@ -95,7 +98,7 @@ impl Operands {
             vectors: vectors(reads_vectors(&rhs, columns)),
             swapped_vectors: vectors(reads_vectors(&lhs, rows)),
         };
-        Ok(Self { lhs, rhs, output_shape, accumulator, problem })
+        Ok(Self { lhs, rhs, output_shape, accumulator, products, problem })
     }
 
     /// Writes the sums of blocks, `[parts, .., m, n]`, to `target`: every block its own part, or one part.
@@ -115,7 +118,7 @@ impl Operands {
         let (tiles, cubes) = (plan.tiles(problem) as u32, plan.cubes(problem));
         device::require_units(client, NAME, plan.tile.units())?;
         device::require_shared_memory(client, NAME, plan.tile.staged() * self.accumulator.size())?;
-        let integer = !matches!(self.accumulator, ElemType::Float(_));
+        let products = matches!(self.accumulator, ElemType::Float(_)).then_some(self.products);
         let dtypes = [lhs.dtype, self.accumulator, target.dtype];
         let inner = |tensor: &TensorHandle| {
             let strides = tensor.strides();
@@ -160,7 +163,7 @@ impl Operands {
                         matches!(plan.tile, CubeTile::Separate { .. }),
                         vectors == Vectors::Columns,
                         single,
-                        integer,
+                        products,
                         dtypes,
                     );
                 },
@@ -182,7 +185,7 @@ impl Operands {
                         lhs_k < lhs_row,
                         rhs_k < rhs_column,
                         single,
-                        integer,
+                        products,
                         dtypes,
                     );
                 },

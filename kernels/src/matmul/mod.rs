@@ -2,27 +2,27 @@
 //!
 //! # Order contract
 //!
-//! The [blocked order](crate::order) over `k`, with `fma` for `+`, for every output element, whatever the batch,
-//! strides, device and plan:
+//! The [blocked order](crate::order) over `k`, with a multiply-add for `+`, for every output element, whatever the
+//! batch, strides, device and plan:
 //!
 //! ```text
 //! total = block(0)                            block(q):  acc = +0
 //! for q in 1 .. ceil(k / BLOCK):                         for p in q*BLOCK .. min((q+1)*BLOCK, k):
-//!     total = total + block(q)                               acc = fma(a[i,p], b[p,j], acc)
+//!     total = total + block(q)                               acc = a[i,p] * b[p,j] + acc
 //! out[i,j] = round(total)                                return acc
 //! ```
 //!
-//! with [`BLOCK`](crate::order::BLOCK) = 1024 and `fma` the device's [multiply-add](crate::arithmetic); `k = 0` gives
-//! zeros. Everything is in the accumulator type: f32 for f16, bf16 and f32, f64 for f64, and `round` is the one
-//! rounding of a half result. Integers wrap. No tensor cores, no TF32.
+//! with [`BLOCK`](crate::order::BLOCK) = 1024. Each product is rounded before it is added, or the device's `fma` adds
+//! it, as the caller's [`Products`] say; `k = 0` gives zeros. Everything is in the accumulator type: f32 for f16, bf16
+//! and f32, f64 for f64, and `round` is the one rounding of a half result. Integers wrap. No tensor cores, no TF32.
 //!
 //! The blocks exist so that a long `k` with few outputs (a weight gradient) runs in parallel; they also bound the
 //! length of a chain, and with it the error, by `BLOCK + k / BLOCK` steps instead of `k`.
 //!
 //! # Cost
 //!
-//! `m n k` multiply-adds. Operands are read in place through any strides, broadcast ones included. A `k` longer than
-//! a unit may loop in one launch ([`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS)) takes one launch for every 49 blocks,
+//! `m n k` multiply-adds. Operands are read in place through any strides, broadcast ones included. A `k` longer than a
+//! unit may loop in one launch ([`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS)) takes one launch for every 49 blocks,
 //! unless it is split.
 
 mod kernel;
@@ -31,6 +31,7 @@ pub mod plan;
 pub mod reference;
 
 use crate::KernelError;
+use crate::arithmetic::Products;
 use crate::buffer::unwritten;
 use crate::device::Machine;
 use crate::order::parts;
@@ -40,7 +41,8 @@ use cubecl::std::tensor::TensorHandle;
 use launch::{NAME, Operands};
 use plan::Plan;
 
-/// `lhs x rhs`, launched by `plan`, or by the one that [`plan::plan`] chooses; no plan changes the result.
+/// `lhs x rhs`, of `products` where they are floats, launched by `plan`, or by the one that [`plan::plan`] chooses; no
+/// plan changes the result.
 ///
 /// Operands have equal rank of at least two and equal element type; each batch axis has equal extents, or is 1 in one
 /// operand and broadcast.
@@ -52,12 +54,13 @@ use plan::Plan;
 /// whose cubes or shared memory the device does not have.
 pub fn matmul(
     client: &Client,
+    products: Products,
     lhs: TensorHandle,
     rhs: TensorHandle,
     plan: Option<Plan>,
 ) -> Result<TensorHandle, KernelError> {
     let dtype = lhs.dtype;
-    let operands = Operands::new(client, lhs, rhs)?;
+    let operands = Operands::new(client, products, lhs, rhs)?;
     let Operands { problem, accumulator, .. } = operands;
     let shape = operands.output_shape.clone();
     let outputs = shape.iter().product::<usize>();

@@ -19,19 +19,19 @@
 //!
 //! | family | terms of one output | order | an absent term | depends on | independent of the batch |
 //! |---|---|---|---|---|---|
-//! | [`matmul`](crate::matmul) | `fma` over `k` | blocked, each block from +0 | - | `k` | yes |
-//! | [`convolution`](crate::convolution), forward and input gradient | `fma` over (tap, channel) | blocked, each block from +0 | reads +0 | taps, channels of a group | yes |
-//! | [`convolution`](crate::convolution), weight gradient | `fma` over (sample, position) | blocked, each block from +0 | reads +0 | samples, positions | sums over the batch |
-//! | [`deform_convolution`](crate::deform_convolution), forward | `fma` over (channel, tap) | blocked, each block from +0 | reads +0 | taps, channels of a group | yes |
-//! | [`deform_convolution`](crate::deform_convolution), weight gradient | `fma` over the positions of a sample, then the samples' products | blocked; the products columns | reads +0 | positions, samples | sums over the batch |
+//! | [`matmul`](crate::matmul) | products over `k` | blocked, each block from +0 | - | `k` | yes |
+//! | [`convolution`](crate::convolution), forward and input gradient | products over (tap, channel) | blocked, each block from +0 | reads +0 | taps, channels of a group | yes |
+//! | [`convolution`](crate::convolution), weight gradient | products over (sample, position) | blocked, each block from +0 | reads +0 | samples, positions | sums over the batch |
+//! | [`deform_convolution`](crate::deform_convolution), forward | products over (channel, tap) | blocked, each block from +0 | reads +0 | taps, channels of a group | yes |
+//! | [`deform_convolution`](crate::deform_convolution), weight gradient | products over the positions of a sample, then the samples' products | blocked; the products columns | reads +0 | positions, samples | sums over the batch |
 //! | [`deform_convolution`](crate::deform_convolution), input gradient | values that samples around one element add to it, one corner after the other | blocked by source position | is left out | source positions (tap, position) | yes |
-//! | [`deform_convolution`](crate::deform_convolution), offset and mask gradient | `fma` over the channels of an offset group | chain from +0 | - | channels | yes |
+//! | [`deform_convolution`](crate::deform_convolution), offset and mask gradient | products over the channels of an offset group | chain from +0 | - | channels | yes |
 //! | [`reduce`](crate::reduce) sums, products, means | elements of the reduced axes | columns | - | `n` | yes, unless the batch is reduced |
 //! | [`scan`](crate::scan) sums, products | elements up to each one | blocked; each prefix is that of its own length | - | the element's position | yes |
 //! | [`scatter`](crate::scatter) updates | values of one destination | blocked by source position | is left out | source positions | yes along an axis of the sample; not `scatter_nd` |
 //! | attention, composed by the caller | scores, exponentials, values | `matmul`'s, `reduce`'s, `matmul`'s | - | width, keys | yes |
-//! | [`grid_sample`](crate::grid_sample) | `fma` over the filter's taps | a chain over rows of chains over columns | reads +0 | the filter | yes |
-//! | [`interpolation`](crate::interpolation), the gradient | `fma` over the outputs that read an input | a chain along the height, then one along the width | is left out | the lengths of the axis | yes |
+//! | [`grid_sample`](crate::grid_sample) | products over the filter's taps | a chain over rows of chains over columns | reads +0 | the filter | yes |
+//! | [`interpolation`](crate::interpolation), the gradient | products over the outputs that read an input | a chain along the height, then one along the width | is left out | the lengths of the axis | yes |
 //! | [`ctc`](crate::ctc) gradient | labels of one class | blocked | is left out | labels | yes |
 //! | [`fourier`](crate::fourier) | values of one signal | radix-2 butterflies (Stockham) | reads +0 | `n` | yes |
 //!

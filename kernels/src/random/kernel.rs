@@ -3,7 +3,7 @@
 use super::box_muller::{COSINE, LOGARITHM, ROOT, ROOT_ESTIMATE, SINE, TO_NEAREST_POWER};
 use super::source::{BLOCK_WORDS, Source};
 use super::transform::{Kind, Transform};
-use crate::arithmetic::{multiply_add, multiply_rounded};
+use crate::arithmetic::{horner, multiply_add, multiply_rounded};
 use cubecl::prelude::*;
 
 /// The first state of ChaCha but for its constants: twelve words.
@@ -215,18 +215,6 @@ fn standard_normals(block: &mut Array<u32>) {
         block[2 * pair] = select(swap, along, across);
         block[2 * pair + 1] = select(swap, across, along);
     }
-}
-
-/// A polynomial by Horner's rule, from the highest coefficient.
-#[cube]
-fn horner<const TERMS: usize>(x: f32, #[comptime] coefficients: [f32; TERMS]) -> f32 {
-    let last = comptime!(TERMS - 1);
-    let mut sum = f32::new(comptime!(coefficients[last]));
-    #[unroll]
-    for k in 0..last {
-        sum = multiply_add::<f32>(sum, x, f32::new(comptime!(coefficients[last - 1 - k])));
-    }
-    sum
 }
 
 /// The words of block `origin.block + unit`.

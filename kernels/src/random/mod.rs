@@ -16,16 +16,16 @@
 //! four words  x = sum of 2^(32k) word[4i+k], k = 0..4    integers, of more
 //! ```
 //!
-//! and turns them into a value. `fma` is the device's [`MultiplyAdd`](crate::arithmetic::MultiplyAdd), every line is
-//! one rounding unless it says exact, and `f32(n)` converts an integer below `2^31`, to nearest.
+//! and turns them into a value. Every operation is one rounding unless it says exact, and `f32(n)` converts an integer
+//! below `2^31`, to nearest.
 //!
 //! ```text
 //! bits       u32: w
 //! uniform    u = (f32(w >> 8) - bias) * scale          exact; bias 0 and scale 2^-24
-//!            v = fma(u, span, origin)                  span = f32(high - low), origin = f32(low)
+//!            v = u * span + origin                     span = f32(high - low), origin = f32(low)
 //!            clamp v to [min, max], round to the dtype
 //! normal     z = the number of the pair, in the order of `reference::standard_normals`
-//!            v = fma(z, std, mean), round to the dtype
+//!            v = z * std + mean, round to the dtype
 //! bernoulli  1 if w < round(p * 2^32), else 0
 //! integers   low + floor(x * (high - low) / 2^(32 words)), exact
 //! ```
@@ -36,21 +36,21 @@
 //!   length and `origin` the middle. `low == high` gives that value, rounded to the dtype.
 //! * **Normal**: the transform of G. E. P. Box and M. E. Muller ("A note on the generation of random normal deviates",
 //!   1958). 30 bits of `a` make the radius `sqrt(-2 ln u)`, `b` makes the angle within a quarter of the circle, and the
-//!   two highest bits of `a` choose the quarter. The logarithm, the root, the cosine and the sine are polynomials, spelled
-//!   out: there is no division, square root or transcendental function of the device in it. `z` is symmetric: complementing
-//!   `b`, or the highest bit of `a`, changes the sign of one of the two numbers and no other bit. `z` is never 0, and
-//!   `|z| <= 6.5555415`, which is `sqrt(62 ln 2)`. Its relative error is below 5e-7 everywhere, tails included (measured
-//!   2.6e-7; the test compares with float64). `std == 0` gives `mean`.
+//!   two highest bits of `a` choose the quarter. The logarithm, the root, the cosine and the sine are polynomials,
+//!   spelled out: there is no division, square root or transcendental function of the device in it. `z` is symmetric:
+//!   complementing `b`, or the highest bit of `a`, changes the sign of one of the two numbers and no other bit. `z` is
+//!   never 0, and `|z| <= 6.5555415`, which is `sqrt(62 ln 2)`. Its relative error is below 5e-7 everywhere, tails
+//!   included (measured 2.6e-7; the test compares with float64). `std == 0` gives `mean`.
 //! * **Bernoulli**: `p = 0` is never true and `p = 1` always; `p` is rounded to a multiple of `2^-32`.
 //! * **Integers**: the multiplication of D. Lemire ("Fast random integer generation in an interval", 2019), without the
-//!   rejection, which would move the words of later elements. The probability of a value differs from `1 / (high - low)`
-//!   by a relative `(high - low) / 2^(32 words)` at most, and not at all where `high - low` is a power of two. With one
-//!   word that is `2^-16`, for `2^16` values; a test of counts would take 10^13 draws to see it. The words, and so the
-//!   values, depend on the range and not on the dtype.
+//!   rejection, which would move the words of later elements. The probability of a value differs from `1 / (high -
+//!   low)` by a relative `(high - low) / 2^(32 words)` at most, and not at all where `high - low` is a power of two.
+//!   With one word that is `2^-16`, for `2^16` values; a test of counts would take 10^13 draws to see it. The words,
+//!   and so the values, depend on the range and not on the dtype.
 //! * f16 and bf16 are computed in f32 and rounded once.
 //!
-//! Integer results are equal on every device. Float results are equal wherever `fma` means the same and `+`, `-` are
-//! rounded to nearest; values that would be subnormal are outside the contract.
+//! Results are equal on every device that rounds `+`, `-` and `*` to nearest; floats that would be subnormal are
+//! outside the contract.
 //!
 //! # Cost
 //!

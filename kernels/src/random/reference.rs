@@ -5,7 +5,6 @@ use super::distribution::Distribution;
 use super::source::{BLOCK_WORDS, Source};
 use super::transform::{Rounding, Transform};
 use crate::KernelError;
-use crate::arithmetic::MultiplyAdd;
 use cubecl::ir::ElemType;
 use std::ops::Range;
 
@@ -56,7 +55,6 @@ pub fn floats(
     distribution: Distribution,
     dtype: ElemType,
     elements: Range<u64>,
-    fma: MultiplyAdd,
 ) -> Result<Vec<f32>, KernelError> {
     let transform = Transform::new(distribution, dtype)?;
     let Some(rounding) = Rounding::of(dtype) else {
@@ -66,14 +64,14 @@ pub fn floats(
     let values = match transform {
         Transform::Uniform(u) => of_words(&|word| {
             let unit = ((word >> 8) as i32 - u.bias) as f32 * u.scale;
-            fma.apply(unit, u.span, u.origin).max(u.min).min(u.max)
+            (unit * u.span + u.origin).max(u.min).min(u.max)
         }),
         Transform::Normal { mean, std } => {
             let pairs = elements.start / 2..elements.end.div_ceil(2);
             let words: Vec<u32> = words(source, 2 * pairs.start..2 * pairs.end).collect();
-            let standard = words.chunks_exact(2).flat_map(|pair| standard_normals(pair[0], pair[1], fma));
+            let standard = words.chunks_exact(2).flat_map(|pair| standard_normals(pair[0], pair[1]));
             let asked = standard.skip((elements.start % 2) as usize).take((elements.end - elements.start) as usize);
-            asked.map(|z| fma.apply(z, std, mean)).collect()
+            asked.map(|z| z * std + mean).collect()
         }
         Transform::Bernoulli { threshold } => of_words(&|word| f32::from(u64::from(word) < threshold)),
         Transform::Bits | Transform::Integers { .. } => unreachable!("refused for float types by Transform::new"),
@@ -117,33 +115,33 @@ pub fn integers(
 ///
 /// With `u = (a mod 2^30 + 1/2) / 2^30`, they are `sqrt(-2 ln u)` times the cosine and the sine of an angle that is
 /// uniform between -pi/4 and pi/4, by `b`; the two highest bits of `a` turn it into each of the four quarters.
-pub fn standard_normals(a: u32, b: u32, fma: MultiplyAdd) -> [f32; 2] {
+pub fn standard_normals(a: u32, b: u32) -> [f32; 2] {
     // u = odd / 2^31 = (1 + f) / 2^exponent, 1 + f in [sqrt(1/2), sqrt(2)). Of 2^32 (1 + f) the 2^32 is shifted out.
     let twice_odd = (a << 2) | 2;
     let bits = ((twice_odd >> 1) as i32 as f32).to_bits();
     let exponent = 127 + 31 - ((bits + TO_NEAREST_POWER) >> 23);
     let f = (twice_odd << exponent) as i32 as f32 * 2f32.powi(-32);
     // s = -log2(u).
-    let s = fma.apply(f, horner(f, &LOGARITHM, fma), exponent as f32);
+    let s = f * horner(f, &LOGARITHM) + exponent as f32;
 
     // sqrt(s), as s times the reciprocal root, and one step of Newton's method.
     let estimate = f32::from_bits(ROOT_ESTIMATE - (s.to_bits() >> 1));
-    let reciprocal = estimate * horner(s * estimate * estimate, &ROOT, fma);
+    let reciprocal = estimate * horner(s * estimate * estimate, &ROOT);
     let root = s * reciprocal;
-    let rest = fma.apply(-root, root, s);
-    let radius = fma.apply(rest, reciprocal * 0.5, root);
+    let rest = -root * root + s;
+    let radius = rest * (reciprocal * 0.5) + root;
 
     let x = (b | 1) as i32 as f32 * 2f32.powi(-31);
     let square = x * x;
-    let across = radius * horner(square, &COSINE, fma);
-    let along = radius * x * horner(square, &SINE, fma);
+    let across = radius * horner(square, &COSINE);
+    let along = radius * x * horner(square, &SINE);
 
     let across = if a >> 31 == 1 { -across } else { across };
     if a >> 30 & 1 == 1 { [along, across] } else { [across, along] }
 }
 
 /// A polynomial by Horner's rule, from the highest coefficient.
-fn horner(x: f32, coefficients: &[f32], fma: MultiplyAdd) -> f32 {
-    let sum = coefficients.iter().rev().copied().reduce(|sum, c| fma.apply(sum, x, c));
+fn horner(x: f32, coefficients: &[f32]) -> f32 {
+    let sum = coefficients.iter().rev().copied().reduce(|sum, c| sum * x + c);
     sum.expect("a polynomial has coefficients")
 }

@@ -37,7 +37,7 @@ pub(super) enum Transform {
     },
 }
 
-/// `clamp(fma((f32(w >> 8) - bias) * scale, span, origin), min, max)`.
+/// `clamp((f32(w >> 8) - bias) * scale * span + origin, min, max)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Uniform {
     pub bias: i32,

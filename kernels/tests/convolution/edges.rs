@@ -66,7 +66,8 @@ fn signs_of_zero_follow_the_reference() {
     let bare = |fma| reference::forward(&case.geometry, fma, &case.input, &case.weight, None);
     assert_bits(&bare(MultiplyAdd::Fused), &[0.0, -0.0]);
     assert_bits(&bare(MultiplyAdd::Unfused), &[0.0, 0.0]);
-    let y = forward(&case.client, case.device_input(), case.device_weight(), None, &case.params).unwrap();
+    let y =
+        forward(&case.client, Products::Native, case.device_input(), case.device_weight(), None, &case.params).unwrap();
     assert_bits(&download(&case.client, y), &bare(case.fma));
 }
 
@@ -76,29 +77,31 @@ fn operands_that_do_not_fit_are_refused() {
     let tensor = |shape: &[usize]| upload(&client, &vec![0f32; shape.iter().product()], shape, F32);
     let refusal = |result: Result<TensorHandle, KernelError>| result.map(|_| ()).unwrap_err().to_string();
     let params = uniform::<2>(1, (0, 0), 1, 1);
-    let got = forward(&client, tensor(&[1, 3, 4, 4]), tensor(&[2, 4, 3, 3]), None, &params);
+    let got = forward(&client, Products::Native, tensor(&[1, 3, 4, 4]), tensor(&[2, 4, 3, 3]), None, &params);
     assert_eq!(refusal(got), "convolution::forward: input [1, 3, 4, 4], want 4 channels and 2 spatial axes");
-    let got = forward(&client, tensor(&[1, 3, 2, 4]), tensor(&[2, 3, 3, 3]), None, &params);
+    let got = forward(&client, Products::Native, tensor(&[1, 3, 2, 4]), tensor(&[2, 3, 3, 3]), None, &params);
     assert_eq!(
         refusal(got),
         "convolution::forward: spatial axis 0: a kernel that reaches over 3 positions does not fit 2"
     );
-    let got = forward(&client, tensor(&[1, 3, 4, 4]), tensor(&[2, 3, 3, 3]), Some(tensor(&[3])), &params);
+    let got =
+        forward(&client, Products::Native, tensor(&[1, 3, 4, 4]), tensor(&[2, 3, 3, 3]), Some(tensor(&[3])), &params);
     assert_eq!(refusal(got), "convolution::forward: bias [3], want [2]");
-    let got = input_gradient(&client, tensor(&[1, 2, 4, 4]), tensor(&[2, 3, 3, 3]), &[1, 3, 4, 4], &params);
+    let got =
+        input_gradient(&client, Products::Native, tensor(&[1, 2, 4, 4]), tensor(&[2, 3, 3, 3]), &[1, 3, 4, 4], &params);
     assert_eq!(refusal(got), "convolution::input_gradient: output gradient [1, 2, 4, 4], want [1, 2, 2, 2]");
     let integers = upload(&client, &[0i32; 16], &[1, 1, 4, 4], I32);
     let kernel = upload(&client, &[0i32; 1], &[1, 1, 1, 1], I32);
-    let got = forward(&client, integers, kernel, None, &params);
+    let got = forward(&client, Products::Native, integers, kernel, None, &params);
     assert_eq!(refusal(got), "convolution::forward: no fixed-order kernel for i32; convert to f32, f64, f16 or bf16");
     let far = vec![1usize << 33, 16, 4, 1];
     let far = TensorHandle::new(client.create_from_slice(&[0; 64]), vec![2, 1, 4, 4], far, F32);
-    let got = forward(&client, far, tensor(&[1, 1, 3, 3]), None, &params);
+    let got = forward(&client, Products::Native, far, tensor(&[1, 1, 3, 3]), None, &params);
     assert_eq!(
         refusal(got),
         "convolution::forward: an operand [2, 1, 4, 4] with strides [8589934592, 16, 4, 1] reaches over 2^32 elements"
     );
     let strided = uniform::<2>(0, (0, 0), 1, 1);
-    let got = forward(&client, tensor(&[1, 3, 4, 4]), tensor(&[2, 3, 3, 3]), None, &strided);
+    let got = forward(&client, Products::Native, tensor(&[1, 3, 4, 4]), tensor(&[2, 3, 3, 3]), None, &strided);
     assert_eq!(refusal(got), "convolution::forward: spatial axis 0: stride 0 and dilation 1 must not be zero");
 }

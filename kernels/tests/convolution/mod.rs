@@ -8,7 +8,7 @@ mod types;
 use crate::harness::*;
 use crate::skip::skip;
 use burn_deterministic_kernels::KernelError;
-use burn_deterministic_kernels::arithmetic::MultiplyAdd;
+use burn_deterministic_kernels::arithmetic::{MultiplyAdd, Products};
 use burn_deterministic_kernels::convolution::*;
 use burn_deterministic_kernels::device::Machine;
 use burn_deterministic_kernels::order::BLOCK;
@@ -20,6 +20,7 @@ use half::f16;
 /// A convolution's operands on the host, its device, and its geometry.
 struct Case<const N: usize> {
     client: Client,
+    products: Products,
     fma: MultiplyAdd,
     params: ConvolutionParams<N>,
     geometry: Geometry,
@@ -39,6 +40,7 @@ impl<const N: usize> Case<N> {
         let output_shape = geometry.output_shape(N);
         let values = |seed, shape: &[usize]| random_values(seed, shape.iter().product());
         Self {
+            products: Products::Native,
             fma: multiply_add_of(&client),
             client,
             params,
@@ -51,6 +53,11 @@ impl<const N: usize> Case<N> {
             weight_shape: weight.to_vec(),
             output_shape,
         }
+    }
+
+    /// The same case with rounded products.
+    fn rounded(self) -> Self {
+        Self { products: Products::Rounded, fma: self.fma.of(Products::Rounded), ..self }
     }
 
     fn upload(&self, values: &[f32], shape: &[usize]) -> TensorHandle {
@@ -74,7 +81,7 @@ impl<const N: usize> Case<N> {
     }
 
     fn problem(&self, pass: Pass) -> Problem {
-        Problem { pass, rank: N, geometry: self.geometry }
+        Problem { pass, rank: N, geometry: self.geometry, products: self.products }
     }
 
     /// What the reference computes, and the operands of the same pass on the device.
@@ -109,12 +116,13 @@ impl<const N: usize> Case<N> {
 
     /// The three operations on the device, for operands laid out by the caller.
     fn device(&self, input: TensorHandle, weight: TensorHandle, gradient: TensorHandle) -> [Vec<f32>; 3] {
-        let (client, params) = (&self.client, &self.params);
+        let (client, products, params) = (&self.client, self.products, &self.params);
         let bias = Some(self.device_bias());
-        let y = forward(client, input.clone(), weight.clone(), bias, params).expect("a forward pass");
-        let dx =
-            input_gradient(client, gradient.clone(), weight, &self.input_shape, params).expect("an input gradient");
-        let dw = weight_gradient(client, input, gradient, &self.weight_shape, params).expect("a weight gradient");
+        let y = forward(client, products, input.clone(), weight.clone(), bias, params).expect("a forward pass");
+        let dx = input_gradient(client, products, gradient.clone(), weight, &self.input_shape, params)
+            .expect("an input gradient");
+        let dw =
+            weight_gradient(client, products, input, gradient, &self.weight_shape, params).expect("a weight gradient");
         assert_eq!(y.shape()[..], self.output_shape);
         assert_eq!(dx.shape()[..], self.input_shape);
         assert_eq!(dw.shape()[..], self.weight_shape);

@@ -108,11 +108,19 @@ fn transposed_convolutions_match_reference() {
         let up = |values: &[f32], shape: &[usize]| upload(&client, values, shape, F32);
 
         let device_bias = Some(up(&bias, &output_shape[1..2]));
-        let y = transposed_forward(&client, up(&x, &input_shape), up(&w, &weight_shape), device_bias, &params).unwrap();
+        let y = transposed_forward(
+            &client,
+            Products::Native,
+            up(&x, &input_shape),
+            up(&w, &weight_shape),
+            device_bias,
+            &params,
+        )
+        .unwrap();
         assert_eq!(y.shape()[..], output_shape);
         assert_bits(&download(&client, y), &reference::input_gradient(&g, fma, &x, &w, Some(&bias)));
 
-        let problem = |pass: Pass| Problem { pass, rank: params.stride.len(), geometry: g };
+        let problem = |pass: Pass| Problem { pass, rank: params.stride.len(), geometry: g, products: Products::Native };
         let operands = Operands { source: up(&dy, &output_shape), other: up(&w, &weight_shape), bias: None };
         let dx = run_pass(&client, "test", &problem(Pass::ToOutput), operands, None).unwrap();
         assert_eq!(dx.shape()[..], input_shape);
@@ -163,8 +171,9 @@ fn a_sample_does_not_depend_on_its_batch() {
             let input = part(&case.input, &case.input_shape, first, batch);
             let gradient = part(&case.gradient, &case.output_shape, first, batch);
             let shape = input.shape().to_vec();
-            let y = forward(client, input, case.device_weight(), Some(case.device_bias()), &params).unwrap();
-            let dx = input_gradient(client, gradient, case.device_weight(), &shape, &params).unwrap();
+            let y = forward(client, Products::Native, input, case.device_weight(), Some(case.device_bias()), &params)
+                .unwrap();
+            let dx = input_gradient(client, Products::Native, gradient, case.device_weight(), &shape, &params).unwrap();
             for (got, want) in [y, dx].into_iter().zip(&whole) {
                 let got: Vec<f32> = download(client, got);
                 let sample = want.len() / 64;

@@ -82,6 +82,17 @@ fn every_plan_gives_the_bits_of_the_reference_in_chains_longer_than_a_launch() {
     check_plans(Case::new(&[5, 70_001, 2], &[5, 70_001, 2], uniform::<1>(1, (0, 1), 1, 1)));
 }
 
+/// Small and large tiles, of units and of cubes.
+#[test]
+fn every_plan_rounds_products_where_it_is_asked_to() {
+    let case = Case::new(&[5, 32, 6, 7], &[48, 32, 3, 3], uniform::<2>(1, (1, 1), 1, 1));
+    let native = case.forward();
+    let hazard = case.fma == MultiplyAdd::Fused;
+    let case = case.rounded();
+    assert_eq!(native != case.forward(), hazard, "the two differ where the device fuses");
+    check_plans(case);
+}
+
 #[test]
 fn a_plan_that_does_not_apply_is_refused() {
     let case = Case::new(&[3, 2, 601], &[3, 2, 3], uniform::<1>(1, (1, 1), 1, 1));
@@ -121,6 +132,7 @@ fn a_round_of_2_to_the_32_sums_is_refused() {
         pass: Pass::ToWeight,
         rank: params.stride.len(),
         geometry: Geometry::new("test", &[1, 1 << 15, 4096], &weight, &params).expect("it fits"),
+        products: Products::Native,
     };
     assert_eq!(problem.blocks(), 4);
     let refused =
@@ -143,6 +155,7 @@ fn plans_are_pinned() {
                 pass,
                 rank: params.stride.len(),
                 geometry: Geometry::new("test", input, weight, &params).expect("operands that fit together"),
+                products: Products::Native,
             };
             [Machine::Software, Machine::Gpu].map(|machine| match plan::plan(&problem, machine) {
                 Plan::Activations { tile, .. } | Plan::Weight { tile, .. } => (tile.rows, tile.columns),

@@ -17,7 +17,8 @@ fn half_types_keep_long_chains_in_full() {
     let input = upload(&client, &vec![f16::ONE; channels], &[1, channels, 1], dtype);
     let weight = upload(&client, &weight, &[1, channels, 1], dtype);
     let bias = upload(&client, &[f16::from_f32(0.5)], &[1], dtype);
-    let y = forward(&client, input, weight, Some(bias), &uniform::<1>(1, (0, 0), 1, 1)).expect("a forward pass");
+    let y = forward(&client, Products::Native, input, weight, Some(bias), &uniform::<1>(1, (0, 0), 1, 1))
+        .expect("a forward pass");
     assert_eq!(download::<f16>(&client, y), [f16::from_f32(1.5 + 2f32.powi(-10))]);
 }
 
@@ -110,7 +111,8 @@ fn double_precision_accumulates_in_itself() {
         upload(&case.client, &values, shape, f64s)
     };
     let (input, weight) = (up(&case.input, &case.input_shape), up(&case.weight, &case.weight_shape));
-    let y: Vec<f64> = download(&case.client, forward(&case.client, input, weight, None, &case.params).unwrap());
+    let y: Vec<f64> =
+        download(&case.client, forward(&case.client, Products::Native, input, weight, None, &case.params).unwrap());
     let single = reference::forward(&case.geometry, case.fma, &case.input, &case.weight, None);
     let near = y.iter().zip(&single).all(|(double, &single)| (double - f64::from(single)).abs() < 1e-4);
     assert!(near && y.iter().zip(&single).any(|(double, &single)| *double != f64::from(single)));
