@@ -7,10 +7,14 @@ use crate::record;
 use crate::route;
 use crate::settings::{Determinism, Guarantee, Installation};
 use burn_core::tensor::Device;
+use std::env;
 
 /// Makes every tensor operation of this process deterministic, on every CUDA, ROCm, Metal, Vulkan and WebGPU device.
 ///
 /// Call it once, at the start of `main`, before the first tensor is made. Calling it again with the same settings is fine.
+///
+/// The environment variable `BURN_DETERMINISTIC_GUARANTEE` (`run-to-run` or `gpu-to-gpu`) comes before
+/// [`Determinism::guarantee`].
 ///
 /// On Unix the process waits at its end for what has been submitted to the devices, for a minute at most: some drivers crash
 /// if they compile a kernel then.
@@ -21,29 +25,31 @@ use burn_core::tensor::Device;
 ///   environment,
 /// - [`Error::TooLate`] when a tensor has already been made,
 /// - [`Error::AlreadyEnabled`] when it is enabled with other settings,
-/// - [`Error::Guarantee`] when `settings` asks for more than can be given,
 /// - [`Error::Configuration`] when a Burn setting would send operations around the deterministic kernels,
+/// - [`Error::Variable`] when `BURN_DETERMINISTIC_GUARANTEE` is neither of its values,
 /// - [`Error::Registry`] when Burn's registry does not take the route,
 /// - [`Error::Observes`] after [`observe`](crate::observe()),
 /// - [`Error::Record`] when a [recording](Determinism::record) cannot be written.
 ///
 /// After an error nothing is enabled; of Burn's settings, the number of blocks it explores may have been fixed.
 pub fn enable_op_determinism(settings: Determinism) -> Result<(), Error> {
+    // Who runs the program decides, not who wrote it.
+    let settings = match guarantee_of_environment()? {
+        Some(guarantee) => settings.guarantee(guarantee),
+        None => settings,
+    };
     let installation = Installation::begin();
     match installation.enabled() {
         Some(enabled) if enabled == settings => return Ok(()),
         Some(enabled) => return Err(Error::AlreadyEnabled { enabled, requested: settings }),
         None => {}
     }
-    if settings.guarantee > Guarantee::RunToRun {
-        return Err(Error::Guarantee { requested: settings.guarantee });
-    }
     device::check("enable_op_determinism", &Device::default())?;
     if installation.observes() {
         return Err(Error::Observes);
     }
     route::require_first()?;
-    // Who runs the program decides, not who wrote it: `burn-deterministic verify` says where it reads.
+    // `burn-deterministic verify` says where it reads.
     let recording = record::of_environment()?.or_else(|| settings.record.clone());
     let prepare = |(path, level)| record::prepare(path, level, true, environment_under(Some(&settings)));
     let recording = recording.map(prepare).transpose()?;
@@ -53,4 +59,18 @@ pub fn enable_op_determinism(settings: Determinism) -> Result<(), Error> {
     }
     installation.finish(settings);
     Ok(())
+}
+
+/// What `BURN_DETERMINISTIC_GUARANTEE` asks for.
+fn guarantee_of_environment() -> Result<Option<Guarantee>, Error> {
+    const NAME: &str = "BURN_DETERMINISTIC_GUARANTEE";
+    let Some(value) = env::var_os(NAME).filter(|value| !value.is_empty()) else { return Ok(None) };
+    match value.to_str() {
+        Some("run-to-run") => Ok(Some(Guarantee::RunToRun)),
+        Some("gpu-to-gpu") => Ok(Some(Guarantee::GpuToGpu)),
+        _ => {
+            let value = value.to_string_lossy().into_owned();
+            Err(Error::Variable { name: NAME, value, expected: "`run-to-run` or `gpu-to-gpu`" })
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! One error type. Each variant says what happened, where, why, and what to do now.
 
-use crate::settings::{Determinism, Guarantee};
+use crate::settings::Determinism;
 use burn_backend::{DType, Shape};
 use std::borrow::Cow;
 
@@ -42,16 +42,6 @@ pub enum Error {
     Record {
         /// Why.
         reason: String,
-    },
-
-    /// The guarantee asked for is stronger than the kernels can give.
-    #[error(
-        "the guarantee {requested:?} cannot be given: not every kernel computes the same bits on every device; \
-         ask for `Guarantee::RunToRun`"
-    )]
-    Guarantee {
-        /// The guarantee asked for.
-        requested: Guarantee,
     },
 
     /// A device does not pass through the deterministic backend.
@@ -125,6 +115,17 @@ pub enum Error {
         effect: &'static str,
         /// What to do now.
         remedy: &'static str,
+    },
+
+    /// An environment variable of this crate's has a value that means nothing.
+    #[error("the environment variable `{name}` is `{value}`; set it to {expected}, or unset it")]
+    Variable {
+        /// Its name.
+        name: &'static str,
+        /// Its value.
+        value: String,
+        /// What it may be.
+        expected: &'static str,
     },
 
     /// Burn's optimization registry refused the installation.
@@ -239,6 +240,24 @@ pub enum Error {
         /// The device.
         device: String,
         /// The operation of the known-answer test, `multiply_rounded(a, b) + c`.
+        test: &'static str,
+        /// Its operands, as bits.
+        operands: String,
+        /// The right answer, as bits.
+        expected: String,
+        /// What the device answers, as bits.
+        got: String,
+    },
+
+    /// A device computes otherwise than the others under [`Guarantee::GpuToGpu`](crate::Guarantee::GpuToGpu).
+    #[error(
+        "device {device} cannot give `GpuToGpu`: `{test}` of {operands} is {got}, where IEEE 754 has {expected}; a program would end \
+         with other bits on it than on other devices, so no operation runs; ask for `Guarantee::RunToRun`, or use another device"
+    )]
+    Inexact {
+        /// The device.
+        device: String,
+        /// The operation of the known-answer test, `a / b`.
         test: &'static str,
         /// Its operands, as bits.
         operands: String,

@@ -8,14 +8,32 @@
 
 use crate::device;
 use crate::error::Error;
+use crate::settings::{Guarantee, determinism};
 use burn_backend::DeviceId;
 use burn_core::tensor::Device;
 use burn_cubecl::CubeDevice;
-use burn_deterministic_kernels::known_answer::{Arithmetic, WrongAnswer, ask, judge};
+use burn_deterministic_kernels::known_answer::{Arithmetic, WrongAnswer, ask, judge, require_exact};
 use core::iter::successors;
 use std::sync::OnceLock;
 
 type Verdict = Result<Arithmetic, Error>;
+
+/// What was found out about a device.
+struct Verdicts {
+    /// For [`Guarantee::RunToRun`].
+    run_to_run: Verdict,
+    /// For [`Guarantee::GpuToGpu`], which also asks for what Vulkan leaves to the device.
+    gpu_to_gpu: Verdict,
+}
+
+impl Verdicts {
+    fn of(&self, guarantee: Guarantee) -> &Verdict {
+        match guarantee {
+            Guarantee::RunToRun => &self.run_to_run,
+            Guarantee::GpuToGpu => &self.gpu_to_gpu,
+        }
+    }
+}
 
 /// What a device's arithmetic is: how `fma` rounds, what becomes of subnormal numbers, how exact `/` and `sqrt` are, and
 /// what casts of half types do. Two runs can have equal bits only on devices that agree in it.
@@ -29,14 +47,36 @@ type Verdict = Result<Arithmetic, Error>;
 /// - [`Error::Device`] when it cannot be asked.
 pub fn device_arithmetic(device: &Device) -> Result<Arithmetic, Error> {
     device::check("device_arithmetic", device)?;
-    of(&device::cube(device)).clone()
+    arithmetic_of(&device::cube(device)).clone()
 }
 
-/// The verdict on a device.
+/// What a device's arithmetic is, whatever the guarantee.
+pub(crate) fn arithmetic_of(device: &CubeDevice) -> &'static Verdict {
+    &verdicts(device).run_to_run
+}
+
+/// Requires that programs on `device` can have `guarantee`.
+///
+/// Opens the device, and waits for it the first time.
+///
+/// # Errors
+///
+/// Those of [`device_arithmetic`], and [`Error::Inexact`] when its quotients, square roots, casts or subnormal numbers are not IEEE
+/// 754's, for [`Guarantee::GpuToGpu`].
+pub fn require_guarantee(device: &Device, guarantee: Guarantee) -> Result<(), Error> {
+    device::check("require_guarantee", device)?;
+    verdicts(&device::cube(device)).of(guarantee).clone().map(|_| ())
+}
+
+/// The verdict on a device, for the guarantee in force.
 pub(crate) fn of(device: &CubeDevice) -> &'static Verdict {
+    verdicts(device).of(determinism().guarantee)
+}
+
+fn verdicts(device: &CubeDevice) -> &'static Verdicts {
     let id = device.to_id();
     let known = entries().find(|entry| entry.device == id);
-    known.map_or_else(|| keep(id, examine(device)), |entry| &entry.verdict)
+    known.map_or_else(|| keep(id, examine(device)), |entry| &entry.verdicts)
 }
 
 /// The devices that have been asked.
@@ -54,39 +94,57 @@ static FIRST: OnceLock<Box<Entry>> = OnceLock::new();
 
 struct Entry {
     device: DeviceId,
-    verdict: Verdict,
+    verdicts: Verdicts,
     next: OnceLock<Box<Entry>>,
 }
 
 /// Adds a verdict to the list, and returns it, or the one that another thread has added for the device meanwhile.
-fn keep(device: DeviceId, verdict: Verdict) -> &'static Verdict {
-    let mut entry = Box::new(Entry { device, verdict, next: OnceLock::new() });
+fn keep(device: DeviceId, verdicts: Verdicts) -> &'static Verdicts {
+    let mut entry = Box::new(Entry { device, verdicts, next: OnceLock::new() });
     let mut place = &FIRST;
     loop {
         let refused = place.set(entry).err();
         let present = place.get().expect("this thread or another has set it");
         match refused {
             Some(refused) if present.device != device => (entry, place) = (refused, &present.next),
-            _ => return &present.verdict,
+            _ => return &present.verdicts,
         }
     }
 }
 
-fn examine(device: &CubeDevice) -> Verdict {
-    let answers = ask(&device.client()).map_err(|error| Error::Device {
-        device: format!("{device:?}"),
-        reason: format!("it could not be asked what its arithmetic is: {error}"),
-    })?;
+fn examine(device: &CubeDevice) -> Verdicts {
+    let answers = match ask(&device.client()) {
+        Ok(answers) => answers,
+        Err(error) => {
+            let reason = format!("it could not be asked what its arithmetic is: {error}");
+            let failed = Err(Error::Device { device: format!("{device:?}"), reason });
+            return Verdicts { run_to_run: failed.clone(), gpu_to_gpu: failed };
+        }
+    };
     let judged = judge(&answers);
     #[cfg(all(test, any(feature = "wgpu", feature = "cuda", feature = "rocm")))]
     let judged = tests::with_planted_fault(judged);
-    judged.map_err(|WrongAnswer { test, operands, expected, got, .. }| Error::Arithmetic {
-        device: format!("{device:?}"),
+    let device = format!("{device:?}");
+    let wrong = |WrongAnswer { test, operands, expected, got, .. }| Error::Arithmetic {
+        device: device.clone(),
         test,
         operands,
         expected,
         got,
-    })
+    };
+    let inexact = |WrongAnswer { test, operands, expected, got, .. }| Error::Inexact {
+        device: device.clone(),
+        test,
+        operands,
+        expected,
+        got,
+    };
+    let run_to_run = judged.map_err(wrong);
+    let gpu_to_gpu = run_to_run.clone().and_then(|arithmetic| {
+        require_exact(&answers).map_err(inexact)?;
+        Ok(arithmetic)
+    });
+    Verdicts { run_to_run, gpu_to_gpu }
 }
 
 #[cfg(all(test, any(feature = "wgpu", feature = "cuda", feature = "rocm")))]

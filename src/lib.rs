@@ -36,7 +36,7 @@ pub use enable::enable_op_determinism;
 pub use environment::{device_environment, devices, environment};
 pub use error::{Error, Refusal};
 pub use initialize::initialize;
-pub use known_answer::device_arithmetic;
+pub use known_answer::{device_arithmetic, require_guarantee};
 pub use observe::observe;
 pub use promise::{Promise, promise_deterministic, promises};
 pub use random::{

@@ -54,26 +54,26 @@ impl Determinism {
     /// [`set_random_seed`](crate::set_random_seed) with `seed` first. Without it such a draw is a violation,
     /// [`Error::Unseeded`](crate::Error::Unseeded).
     ///
-    /// For programs in which threads have nothing to do with each other, above all tests, of which each runs in a thread
-    /// of its own: two such threads draw the **same** numbers. Not for pools of threads (rayon, tokio): which task runs on
-    /// which thread changes from run to run, and with it the numbers. `Device::seed` has no effect then. Where threads work
-    /// together, give each
-    /// [a stream](crate::RandomStream::enter). Draws on [`Deterministic`](crate::Deterministic) itself, below the tensor API,
-    /// take no part: seed their thread.
+    /// For programs in which threads have nothing to do with each other, above all tests, of which each runs in a
+    /// thread of its own: two such threads draw the **same** numbers. Not for pools of threads (rayon, tokio): which
+    /// task runs on which thread changes from run to run, and with it the numbers. `Device::seed` has no effect then.
+    /// Where threads work together, give each [a stream](crate::RandomStream::enter). Draws on
+    /// [`Deterministic`](crate::Deterministic) itself, below the tensor API, take no part: seed their thread.
     pub fn seed_threads(self, seed: u64) -> Self {
         Self { thread_seed: Some(seed), ..self }
     }
 
-    /// Records what the program computes, in the file at `path`, which is overwritten: for
-    /// [`Level::Weights`] a digest of each tensor that lives at the end of a step, for the other levels also each operation
-    /// with its operands, its kernels and a digest of each result.
+    /// Records what the program computes, in the file at `path`, which is overwritten: for [`Level::Weights`] a digest
+    /// of each tensor that lives at the end of a step, for the other levels also each operation with its operands, its
+    /// kernels and a digest of each result.
     ///
-    /// `burn-deterministic diff` compares two such files, and names the first operation that differs; `docs/debugging.md`
-    /// shows how. [`step`](crate::step), [`label`](crate::label()) and [`name_parameters`](crate::name_parameters) say where
-    /// in the program an operation is.
+    /// `burn-deterministic diff` compares two such files, and names the first operation that differs;
+    /// `docs/debugging.md` shows how. [`step`](crate::step), [`label`](crate::label()) and
+    /// [`name_parameters`](crate::name_parameters) say where in the program an operation is.
     ///
     /// The environment variables `BURN_DETERMINISTIC_RECORD=FILE` and
-    /// `BURN_DETERMINISTIC_RECORD_LEVEL=weights|operations|operations:FIRST-LAST` do the same, and come before the settings.
+    /// `BURN_DETERMINISTIC_RECORD_LEVEL=weights|operations|operations:FIRST-LAST` do the same, and come before the
+    /// settings.
     ///
     /// The bits of the program do not change.
     pub fn record(self, path: impl Into<PathBuf>, level: Level) -> Self {
@@ -88,7 +88,18 @@ pub enum Guarantee {
     /// The same program on the same device model, with the same driver and the same build.
     #[default]
     RunToRun,
-    /// Any device that passes the known-answer test. Not available yet: asking for it is an error.
+    /// The same program on any device whose arithmetic is IEEE 754's: on others every operation of Burn's stream is
+    /// [`Error::Inexact`](crate::Error::Inexact). [`require_guarantee`](crate::require_guarantee) tells beforehand.
+    ///
+    /// Products are rounded before they are added, also in matrix products and convolutions, whose long chains take up
+    /// to twice as many instructions on a GPU. Refused are arithmetic in other types than f32, but for sums and
+    /// products of half types in our kernels, which compute in f32; and operations whose kernels are Burn's and whose
+    /// bits are the device's: remainders and cross products of floats, interpolation but for nearest neighbours, the
+    /// CTC loss, quantization.
+    ///
+    /// Not covered are the bits of a NaN, max pools of NaNs, and what a driver makes of a division of integers by zero
+    /// or a shift by a word and more. The program must do the same on every device: what it draws, and the operations
+    /// that it issues.
     GpuToGpu,
 }
 
@@ -100,8 +111,8 @@ pub enum OnViolation {
     #[default]
     Error,
     /// It runs on Burn's plain backend, and a warning on standard error names it, once for each text. For porting a
-    /// program: the run is not deterministic. What the plain backend cannot run either stays an error: an element type that
-    /// the device does not have, or operands that a Fourier transform does not take.
+    /// program: the run is not deterministic. What the plain backend cannot run either stays an error: an element type
+    /// that the device does not have, or operands that a Fourier transform does not take.
     Warn,
 }
 

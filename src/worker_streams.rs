@@ -1,8 +1,8 @@
 //! The streams of Burn's that loaders' workers have.
 //!
-//! Any worker may take any batch, and nobody waits for a worker: what its stream computes belongs to whoever uses the batch. So its
-//! operations are not recorded (what they upload is, where another thread first uses it), and it is told of no other
-//! thread's index errors.
+//! Any worker may take any batch, and nobody waits for a worker: what its stream computes belongs to whoever uses the
+//! batch. So its operations are not recorded (what they upload is, where another thread first uses it), and it is told
+//! of no other thread's index errors.
 
 use burn_backend::StreamId;
 use std::sync::Mutex;

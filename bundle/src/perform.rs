@@ -18,6 +18,9 @@ use crate::programs::Folders;
 use crate::report::{Outcome, PLANS_HEADER, Verdict, benchmark_rows, benchmark_table, plan_rows};
 use crate::stage::{Program, SANITIZED, Stage, Work};
 
+/// What a device says that has not the arithmetic of the others.
+const REFUSED: &str = "cannot give `GpuToGpu`";
+
 /// The exit status of compute-sanitizer where it has found something.
 const FOUND: &str = "86";
 
@@ -212,11 +215,15 @@ impl Performer<'_> {
             return Ok(out_of_time(format!("0 of {count} trainings"), String::new()));
         };
         let known = goldens.get(&driver);
-        let mut runs = self.trained_twice(&trainings)?.into_iter();
+        let everywhere = goldens.get(golden::EVERY_DEVICE);
+        let mut runs = self.trained(&trainings)?.into_iter();
         let (mut done, mut faults, mut matched) = (0, 0, 0);
-        let mut section = format!("Driver: `{driver}`\n\n| training | digest | |\n|---|---|---|\n");
+        let mut section = format!("Driver: `{driver}`\n\n| training | digest | | `GpuToGpu` |\n|---|---|---|---|\n");
         for training in &trainings {
-            let (Some(Some(one)), Some(Some(other))) = (runs.next(), runs.next()) else { continue };
+            let (Some(Some(one)), Some(Some(other)), Some(Some(portable))) = (runs.next(), runs.next(), runs.next())
+            else {
+                continue;
+            };
             done += 1;
             let expected = known.and_then(|known| known.get(training));
             let (shown, remark, is_fault) = match (one, other, expected) {
@@ -231,9 +238,15 @@ impl Performer<'_> {
                 }
                 (Err(error), _, _) | (_, Err(error), _) => (String::new(), format!("**FAILED**: {error}"), true),
             };
-            faults += usize::from(is_fault);
-            section += &format!("| `{training}` | `{shown}` | {remark} |\n");
-            println!("  {training}: {shown} {remark}");
+            let (portable, is_other) = match (portable, everywhere.and_then(|known| known.get(training))) {
+                (Ok(digest), Some(golden)) if digest == *golden => ("that of every device".to_owned(), false),
+                (Ok(digest), _) => (format!("**DIFFERS** from that of every device: {digest}"), true),
+                (Err(error), _) if error == REFUSED => ("refused".to_owned(), false),
+                (Err(error), _) => (format!("**FAILED**: {error}"), true),
+            };
+            faults += usize::from(is_fault || is_other);
+            section += &format!("| `{training}` | `{shown}` | {remark} | {portable} |\n");
+            println!("  {training}: {shown} {remark}; GpuToGpu: {portable}");
         }
         let detail = match count - done {
             0 => format!(
@@ -250,17 +263,21 @@ impl Performer<'_> {
         })
     }
 
-    /// The digests of two runs of each training, the second with threads that prepare samples; nothing where time ran out.
-    fn trained_twice(&self, trainings: &[String]) -> Result<Vec<Option<Result<String, String>>>> {
+    /// The digests of three runs of each training, the second with threads that prepare samples, the third under
+    /// `Guarantee::GpuToGpu`; nothing where time ran out.
+    fn trained(&self, trainings: &[String]) -> Result<Vec<Option<Result<String, String>>>> {
         let mut tasks = Vec::new();
-        for (training, workers) in trainings.iter().flat_map(|training| [(training, "0"), (training, "2")]) {
+        const RUNS: [(&str, &str); 3] = [("0", "run-to-run"), ("2", "run-to-run"), ("2", "gpu-to-gpu")];
+        for (training, (workers, guarantee)) in trainings.iter().flat_map(|training| RUNS.map(|run| (training, run))) {
             let mut words = training.split(' ');
             let name = words.next().unwrap_or_default();
-            let out = self.folders.work().join(format!("{name}-{workers}"));
+            let out = self.folders.work().join(format!("{name}-{workers}-{guarantee}"));
             let out = out.to_str().context("the folder of the results has a name that is no text")?;
             let arguments: Vec<_> = words.chain(["--workers", workers, "--out", out]).collect();
-            let log = self.folders.log(&format!("{}.{name}.{workers}-workers", self.stage.name));
-            tasks.push(Task { command: self.suite_program(name, &arguments)?, log });
+            let log = self.folders.log(&format!("{}.{name}.{workers}-workers.{guarantee}", self.stage.name));
+            let mut command = self.suite_program(name, &arguments)?;
+            command.env("BURN_DETERMINISTIC_GUARANTEE", guarantee);
+            tasks.push(Task { command, log });
         }
         let logs: Vec<_> = tasks.iter().map(|task| task.log.clone()).collect();
         let ends = self.run_all(tasks)?;
@@ -269,6 +286,7 @@ impl Performer<'_> {
             match (end, golden::reported(&text, "digest")) {
                 (End::OutOfTime, _) => None,
                 (_, Some(digest)) if end.is_success() => Some(Ok(digest.to_owned())),
+                _ if text.contains(REFUSED) => Some(Err(REFUSED.to_owned())),
                 _ => Some(Err(last_line(&text))),
             }
         };

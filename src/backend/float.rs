@@ -1,14 +1,13 @@
 //! Float tensors.
 
 use super::adapters::scatter::kind;
-use super::forward::{adapted, elementary, elementary_function, forward};
+use super::forward::{adapted, forward, run_to_run};
 use super::{Deterministic, adapters};
 use burn_backend::ops::{BoolTensorOps, FloatTensorOps, GridSampleOptions};
 use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IndexingUpdateOp, IntTensor};
-use burn_backend::{
-    BoolDType, Distribution, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData, TensorMetadata,
-};
+use burn_backend::{BoolDType, Distribution, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData};
 use burn_cubecl::CubeBackend;
+use burn_deterministic_kernels::elementwise::{Binary, Unary};
 use burn_deterministic_kernels::reduce::{self, extreme::Extreme};
 use burn_deterministic_kernels::scan;
 use burn_deterministic_kernels::scatter::Addressing;
@@ -50,20 +49,6 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
 
     forward! {
         ELEMENTWISE:
-        fn float_into_int(tensor: FloatTensor<Self>, out_dtype: IntDType) -> IntTensor<Self>;
-        fn float_add(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_add_scalar(lhs: FloatTensor<Self>, rhs: Scalar) -> FloatTensor<Self>;
-        fn float_clamp(tensor: FloatTensor<Self>, min: Scalar, max: Scalar) -> FloatTensor<Self>;
-        fn float_sub(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_sub_scalar(lhs: FloatTensor<Self>, rhs: Scalar) -> FloatTensor<Self>;
-        fn float_mul(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_mul_scalar(lhs: FloatTensor<Self>, rhs: Scalar) -> FloatTensor<Self>;
-        fn float_div(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_div_scalar(lhs: FloatTensor<Self>, rhs: Scalar) -> FloatTensor<Self>;
-        fn float_remainder(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_remainder_scalar(lhs: FloatTensor<Self>, rhs: Scalar) -> FloatTensor<Self>;
-        fn float_cross(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>, dim: usize) -> FloatTensor<Self>;
-        fn float_recip(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
         fn float_mask_where(
             tensor: FloatTensor<Self>,
             mask: BoolTensor<Self>,
@@ -85,7 +70,6 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
         fn float_lower_equal(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>, out_dtype: BoolDType) -> BoolTensor<Self>;
         fn float_lower_equal_elem(lhs: FloatTensor<Self>, rhs: Scalar, out_dtype: BoolDType) -> BoolTensor<Self>;
         fn float_cast(tensor: FloatTensor<Self>, dtype: FloatDType) -> FloatTensor<Self>;
-        fn float_sqrt(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
         fn float_abs(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
         fn float_round(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
         fn float_floor(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
@@ -96,35 +80,58 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
         fn float_is_inf(tensor: FloatTensor<Self>, out_dtype: BoolDType) -> BoolTensor<Self>;
     }
 
-    elementary! {
-        ELEMENTARY:
-        fn float_exp(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_log(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_log1p(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_powf_scalar_impl(tensor: FloatTensor<Self>, value: Scalar) -> FloatTensor<Self>;
-        fn float_cos(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_sin(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_tan(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_cosh(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_sinh(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_tanh(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_acos(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_acosh(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_asin(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_asinh(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_atan(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_atanh(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_erf(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
+    run_to_run! {
+        ARITHMETIC, exact_in_f32:
+        fn float_add(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self>;
+        fn float_add_scalar(lhs: FloatTensor<Self>, rhs: Scalar) -> FloatTensor<Self>;
+        fn float_sub(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self>;
+        fn float_sub_scalar(lhs: FloatTensor<Self>, rhs: Scalar) -> FloatTensor<Self>;
+        fn float_mul(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self>;
+        fn float_mul_scalar(lhs: FloatTensor<Self>, rhs: Scalar) -> FloatTensor<Self>;
+        fn float_div(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self>;
+        fn float_div_scalar(lhs: FloatTensor<Self>, rhs: Scalar) -> FloatTensor<Self>;
+        fn float_recip(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
+        fn float_sqrt(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
     }
 
-    fn float_powf(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self> {
-        let shape = lhs.shape().broadcast(&rhs.shape()).expect("Burn checks that shapes broadcast");
-        elementary_function("float_powf", lhs, shape, |lhs| CubeBackend::float_powf(lhs, rhs))
+    run_to_run! {
+        PRODUCTS, only_run_to_run:
+        fn float_remainder(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self>;
+        fn float_remainder_scalar(lhs: FloatTensor<Self>, rhs: Scalar) -> FloatTensor<Self>;
+        fn float_cross(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>, dim: usize) -> FloatTensor<Self>;
     }
 
-    fn float_atan2(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self> {
-        let shape = lhs.shape().broadcast(&rhs.shape()).expect("Burn checks that shapes broadcast");
-        elementary_function("float_atan2", lhs, shape, |lhs| CubeBackend::float_atan2(lhs, rhs))
+    adapted! {
+        adapters::elementwise::unary:
+        fn float_exp(tensor: FloatTensor<Self>) -> FloatTensor<Self> = Unary::Exponential;
+        fn float_log(tensor: FloatTensor<Self>) -> FloatTensor<Self> = Unary::Logarithm;
+        fn float_log1p(tensor: FloatTensor<Self>) -> FloatTensor<Self> = Unary::LogarithmOfOnePlus;
+        fn float_cos(tensor: FloatTensor<Self>) -> FloatTensor<Self> = Unary::Cosine;
+        fn float_sin(tensor: FloatTensor<Self>) -> FloatTensor<Self> = Unary::Sine;
+        fn float_tan(tensor: FloatTensor<Self>) -> FloatTensor<Self> = Unary::Tangent;
+        fn float_cosh(tensor: FloatTensor<Self>) -> FloatTensor<Self> = Unary::HyperbolicCosine;
+        fn float_sinh(tensor: FloatTensor<Self>) -> FloatTensor<Self> = Unary::HyperbolicSine;
+        fn float_tanh(tensor: FloatTensor<Self>) -> FloatTensor<Self> = Unary::HyperbolicTangent;
+        fn float_acos(tensor: FloatTensor<Self>) -> FloatTensor<Self> = Unary::ArcCosine;
+        fn float_acosh(tensor: FloatTensor<Self>) -> FloatTensor<Self> = Unary::HyperbolicArcCosine;
+        fn float_asin(tensor: FloatTensor<Self>) -> FloatTensor<Self> = Unary::ArcSine;
+        fn float_asinh(tensor: FloatTensor<Self>) -> FloatTensor<Self> = Unary::HyperbolicArcSine;
+        fn float_atan(tensor: FloatTensor<Self>) -> FloatTensor<Self> = Unary::ArcTangent;
+        fn float_atanh(tensor: FloatTensor<Self>) -> FloatTensor<Self> = Unary::HyperbolicArcTangent;
+        fn float_erf(tensor: FloatTensor<Self>) -> FloatTensor<Self> = Unary::Erf;
+
+        adapters::elementwise::binary:
+        fn float_powf(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self> = Binary::Power;
+        fn float_atan2(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self> = Binary::ArcTangent;
+
+        adapters::elementwise::clamp:
+        fn float_clamp(tensor: FloatTensor<Self>, min: Scalar, max: Scalar) -> FloatTensor<Self>;
+
+        adapters::elementwise::into_int:
+        fn float_into_int(tensor: FloatTensor<Self>, out_dtype: IntDType) -> IntTensor<Self>;
+
+        adapters::elementwise::with_scalar:
+        fn float_powf_scalar_impl(tensor: FloatTensor<Self>, value: Scalar) -> FloatTensor<Self> = Binary::Power;
     }
 
     adapted! {

@@ -3,8 +3,8 @@
 use super::refused::{poison, refuse};
 use crate::context::in_method;
 use crate::error::Error;
-use burn_backend::{DType, Shape};
-use burn_cubecl::CubeDevice;
+use crate::settings::{Guarantee, determinism};
+use burn_backend::{DType, TensorMetadata};
 use burn_cubecl::tensor::CubeTensor;
 
 /// Methods that run on the inner backend unchanged, after the [reason](crate::catalogue::reason) that is safe.
@@ -17,8 +17,65 @@ macro_rules! forward {
     )+};
 }
 
-/// Methods that are one kernel, after the [adapter](super::adapters) that runs it. What an adapter of several kernels is
-/// to run stands behind the method.
+/// Methods that run on the inner backend under [`Guarantee::RunToRun`], after the [reason](crate::catalogue::reason)
+/// that is safe, and are refused under [`Guarantee::GpuToGpu`], by one of the functions below: their kernels' bits are
+/// the device's.
+macro_rules! run_to_run {
+    ($reason:ident, $refusal:ident: $(
+        fn $method:ident($tensor:ident: $type:ty $(, $argument:ident: $argument_type:ty)* $(,)?) -> $output:ty;
+    )+) => {$(
+        fn $method($tensor: $type $(, $argument: $argument_type)*) -> $output {
+            const _: &str = crate::catalogue::reason::$reason;
+            let operand = $tensor.clone();
+            let plain = || burn_cubecl::CubeBackend::$method($tensor $(, $argument)*);
+            crate::backend::forward::$refusal(stringify!($method), &operand, plain)
+        }
+    )+};
+}
+
+/// Runs `plain`, a kernel of Burn's with bits of the device's, or refuses it under [`Guarantee::GpuToGpu`].
+pub(super) fn only_run_to_run(
+    operation: &'static str,
+    operand: &CubeTensor,
+    plain: impl FnOnce() -> CubeTensor,
+) -> CubeTensor {
+    let reason = "its kernel is Burn's, and its bits are the device's";
+    or_refused(operation, operand, (reason, "ask for `Guarantee::RunToRun`"), plain)
+}
+
+/// Runs `plain`, an arithmetic operation, or refuses it under [`Guarantee::GpuToGpu`] in types other than f32, whose
+/// arithmetic no device is asked for.
+pub(super) fn exact_in_f32(
+    operation: &'static str,
+    operand: &CubeTensor,
+    plain: impl FnOnce() -> CubeTensor,
+) -> CubeTensor {
+    if operand.dtype == DType::F32 {
+        return in_method(plain);
+    }
+    let reason = "arithmetic in this type has equal bits on every device in f32 alone";
+    or_refused(operation, operand, (reason, "cast to f32, or ask for `Guarantee::RunToRun`"), plain)
+}
+
+fn or_refused(
+    operation: &'static str,
+    operand: &CubeTensor,
+    why: (&str, &str),
+    plain: impl FnOnce() -> CubeTensor,
+) -> CubeTensor {
+    // Run in any case: a refused result has its shape and dtype.
+    let result = in_method(plain);
+    match determinism().guarantee {
+        Guarantee::RunToRun => result,
+        Guarantee::GpuToGpu => {
+            let poisoned = |error: &Error| poison(error, &result.device, result.shape(), result.dtype);
+            refuse(operation, &[operand], why, || result.clone(), poisoned)
+        }
+    }
+}
+
+/// Methods that are one kernel, after the [adapter](super::adapters) that runs it. What an adapter of several kernels
+/// is to run stands behind the method.
 ///
 /// The adapter gets the method's name, the kernel, the method's arguments and the inner backend's method, for
 /// [`OnViolation::Warn`](crate::OnViolation::Warn).
@@ -39,36 +96,4 @@ macro_rules! adapted {
     )+)+};
 }
 
-/// Elementary functions of a tensor, forwarded in every dtype in which the device's compiler has them.
-macro_rules! elementary {
-    ($reason:ident: $(
-        fn $method:ident($tensor:ident: $type:ty $(, $argument:ident: $argument_type:ty)*) -> $output:ty;
-    )+) => {$(
-        fn $method($tensor: $type $(, $argument: $argument_type)*) -> $output {
-            const _: &str = crate::catalogue::reason::$reason;
-            let shape = $tensor.shape();
-            crate::backend::forward::elementary_function(stringify!($method), $tensor, shape, |tensor| {
-                burn_cubecl::CubeBackend::$method(tensor $(, $argument)*)
-            })
-        }
-    )+};
-}
-
-/// Runs `plain`, an elementary function of `tensor` whose result has `shape`, where the device computes it.
-pub(super) fn elementary_function(
-    method: &'static str,
-    tensor: CubeTensor,
-    shape: Shape,
-    plain: impl FnOnce(CubeTensor) -> CubeTensor,
-) -> CubeTensor {
-    if tensor.dtype != DType::F64 || !matches!(tensor.device, CubeDevice::Wgpu(_)) {
-        return in_method(|| plain(tensor));
-    }
-    let reason = "SPIR-V has its elementary functions in 16 and 32 bits, and drivers compute something else in 64";
-    let remedy = "cast the tensor to f32";
-    let (operand, device) = (tensor.clone(), tensor.device.clone());
-    let poisoned = |error: &Error| poison(error, &device, shape, DType::F64);
-    refuse(method, &[&operand], (reason, remedy), || plain(tensor), poisoned)
-}
-
-pub(super) use {adapted, elementary, forward};
+pub(super) use {adapted, forward, run_to_run};

@@ -1,14 +1,15 @@
 //! Operations of layers.
 
-use super::forward::{adapted, forward};
+use super::forward::{adapted, forward, only_run_to_run, run_to_run};
 use super::refused::{poison, refuse};
 use super::{Deterministic, adapters};
 use crate::context::in_method;
+use crate::settings::{Guarantee, determinism};
 use burn_backend::ops::attention::attention_fallback;
 use burn_backend::ops::ctc::ctc_grad_from_alpha_beta_default;
 use burn_backend::ops::{
     AttentionModuleOptions, ConvOptions, ConvTransposeOptions, DeformConv2dBackward, DeformConvOptions,
-    InterpolateOptions, MaxPool2dBackward, MaxPool2dWithIndices, ModuleOps,
+    InterpolateMode, InterpolateOptions, MaxPool2dBackward, MaxPool2dWithIndices, ModuleOps,
 };
 use burn_backend::tensor::{BoolTensor, FloatTensor, IntTensor};
 use burn_backend::{IntDType, Shape, TensorMetadata};
@@ -219,6 +220,11 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
         // Burn's default strategy measures two others and takes the faster one.
         let strategy = InterpolateStrategy::Specific(cubek_interpolate::InterpolateStrategy::MaximizeThroughput);
         let result = in_method(|| interpolate::interpolate(x.clone(), output_size, options.clone(), strategy));
+        let result = match options.mode {
+            // It copies elements.
+            InterpolateMode::Nearest | InterpolateMode::NearestExact => result,
+            _ => result.map(|result| only_run_to_run("interpolate", &x, || result)),
+        };
         result.unwrap_or_else(|error| {
             refuse(
                 "interpolate",
@@ -259,7 +265,7 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
     ///
     /// `dot` is a [product](burn_deterministic_kernels::matmul), in the blocked order, and `sum` a
     /// [sum](burn_deterministic_kernels::reduce), in the columns order (see [`burn_deterministic_kernels::order`]). Each
-    /// step is rounded on its own, to the operands' dtype. `exp`, `tanh` and the divisions are the device's.
+    /// step is rounded on its own, to the operands' dtype. `exp` and `tanh` are [functions](burn_deterministic_kernels::function) of f32.
     ///
     /// A query that is masked from every key gives zeros. The value of a masked key has the probability zero, so that an
     /// infinite or NaN value gives NaN. Where a score of a query is NaN or +inf, its results are NaN.
@@ -274,8 +280,8 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
         attention_fallback::<Self>(query, key, value, mask, attn_bias, options)
     }
 
-    forward! {
-        RECURRENCE:
+    run_to_run! {
+        RECURRENCE, only_run_to_run:
         fn ctc_loss(
             log_probs: FloatTensor<Self>,
             targets: IntTensor<Self>,
@@ -303,6 +309,9 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
             let (input_lengths, target_lengths) = (input_lengths.clone(), target_lengths.clone());
             || CubeBackend::ctc_loss_backward(log_probs, targets, input_lengths, target_lengths, grad_loss, blank)
         };
+        if determinism().guarantee == Guarantee::GpuToGpu {
+            return only_run_to_run("ctc_loss_backward", &log_probs.clone(), plain);
+        }
         let (alpha, beta, loss) = in_method(|| {
             ctc_alpha_beta(log_probs.clone(), targets.clone(), input_lengths.clone(), target_lengths, blank)
         });

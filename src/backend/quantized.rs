@@ -1,8 +1,7 @@
 //! Quantized tensors.
 
 use super::Deterministic;
-use super::forward::forward;
-use crate::context::in_method;
+use super::forward::{forward, only_run_to_run, run_to_run};
 use burn_backend::ops::{FloatTensorOps, QTensorOps};
 use burn_backend::quantization::{QuantScheme, QuantizationParametersPrimitive};
 use burn_backend::tensor::{Device, FloatTensor, QuantizedTensor};
@@ -26,8 +25,8 @@ impl QTensorOps<Self> for Deterministic<CubeBackend> {
         fn q_permute(tensor: QuantizedTensor<Self>, axes: &[usize]) -> QuantizedTensor<Self>;
     }
 
-    forward! {
-        ELEMENTWISE:
+    run_to_run! {
+        PRODUCTS, only_run_to_run:
         fn dequantize(tensor: QuantizedTensor<Self>, dtype: FloatDType) -> FloatTensor<Self>;
     }
 
@@ -37,7 +36,9 @@ impl QTensorOps<Self> for Deterministic<CubeBackend> {
         qparams: QuantizationParametersPrimitive<Self>,
     ) -> QuantizedTensor<Self> {
         let QuantizationParametersPrimitive { scales, global } = qparams;
-        in_method(|| CubeBackend::quantize(tensor, scheme, QuantizationParametersPrimitive { scales, global }))
+        let operand = tensor.clone();
+        let plain = || CubeBackend::quantize(tensor, scheme, QuantizationParametersPrimitive { scales, global });
+        only_run_to_run("quantize", &operand, plain)
     }
 
     fn q_flip(tensor: QuantizedTensor<Self>, axes: &[usize]) -> QuantizedTensor<Self> {

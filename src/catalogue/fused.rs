@@ -10,6 +10,8 @@ pub(crate) enum Fused {
     Unary(Unary),
     /// A function of two f32.
     Binary(Binary),
+    /// An f32 within two others.
+    Clamp,
     /// A function of two i32.
     Int(IntBinary),
     /// `-x`, of an i32.
@@ -53,7 +55,19 @@ pub(crate) fn fused(method: &str) -> Option<Fused> {
         "float_exp" => Fused::Unary(Unary::Exponential),
         "float_log" => Fused::Unary(Unary::Logarithm),
         "float_sqrt" => Fused::Unary(Unary::SquareRoot),
+        "float_log1p" => Fused::Unary(Unary::LogarithmOfOnePlus),
+        "float_sinh" => Fused::Unary(Unary::HyperbolicSine),
+        "float_cosh" => Fused::Unary(Unary::HyperbolicCosine),
         "float_tanh" => Fused::Unary(Unary::HyperbolicTangent),
+        "float_asinh" => Fused::Unary(Unary::HyperbolicArcSine),
+        "float_acosh" => Fused::Unary(Unary::HyperbolicArcCosine),
+        "float_atanh" => Fused::Unary(Unary::HyperbolicArcTangent),
+        "float_tan" => Fused::Unary(Unary::Tangent),
+        "float_asin" => Fused::Unary(Unary::ArcSine),
+        "float_acos" => Fused::Unary(Unary::ArcCosine),
+        "float_atan" => Fused::Unary(Unary::ArcTangent),
+        "float_atan2" => Fused::Binary(Binary::ArcTangent),
+        "float_powf" => Fused::Binary(Binary::Power),
         "float_sin" => Fused::Unary(Unary::Sine),
         "float_cos" => Fused::Unary(Unary::Cosine),
         "float_erf" => Fused::Unary(Unary::Erf),
@@ -61,6 +75,7 @@ pub(crate) fn fused(method: &str) -> Option<Fused> {
         "float_ceil" => Fused::Unary(Unary::Ceiling),
         "float_round" => Fused::Unary(Unary::Round),
         "float_trunc" => Fused::Unary(Unary::Truncate),
+        "float_clamp" => Fused::Clamp,
         "float_equal" | "float_equal_elem" => Fused::Compare(F32, Comparison::Equal),
         "float_greater" | "float_greater_elem" => Fused::Compare(F32, Comparison::Greater),
         "float_greater_equal" | "float_greater_equal_elem" => Fused::Compare(F32, Comparison::GreaterEqual),

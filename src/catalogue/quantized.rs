@@ -6,13 +6,13 @@ use super::reason;
 /// The methods of `QTensorOps`.
 pub(super) const QUANTIZED: &[Entry] = &[
     forwarded("q_from_data", reason::TRANSFER),
-    forwarded("quantize", reason::ELEMENTWISE),
+    forwarded("quantize", reason::PRODUCTS),
     composed(
         "quantize_dynamic",
         "`float_abs`, `float_max`, `float_max_dim`, `float_mean`, `float_mean_dim`, `float_min`, `float_min_dim`, `float_neg`, \
          `float_reshape`, `quantize`",
     ),
-    forwarded("dequantize", reason::ELEMENTWISE),
+    forwarded("dequantize", reason::PRODUCTS),
     forwarded("q_to_device", reason::TRANSFER),
     forwarded("q_reshape", reason::MOVEMENT),
     forwarded("q_into_data", reason::TRANSFER),

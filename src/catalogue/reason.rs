@@ -7,14 +7,13 @@ pub(crate) const WINDOWS: &str =
     "a view, without a kernel; `gather::select` where the strides of the view would mislead Burn's kernels";
 pub(crate) const ELEMENTWISE: &str =
     "one unit computes an output element from the elements at its position, in one expression";
-pub(crate) const ELEMENTARY: &str = "one unit computes an output element from the elements at its position, in one expression; refused in f64 on wgpu, where drivers compute something else";
+pub(crate) const ARITHMETIC: &str = "one unit computes an output element from the elements at its position, in one expression; refused under `GpuToGpu` in other types than f32";
+pub(crate) const PRODUCTS: &str = "one unit computes an output element from the elements at its position, in one expression; refused under `GpuToGpu`, since compilers may contract it";
 pub(crate) const POOL: &str = "one unit computes an output element, and reads its window in row-major order";
 pub(crate) const ADAPTIVE_POOL: &str =
     "one unit computes an output element, and reads its window in row-major order; a 1x1 output is `reduce::mean`";
-pub(crate) const INTERPOLATE: &str =
-    "one unit computes an output element from a fixed window of taps; the strategy is named, so nothing is measured";
-pub(crate) const RECURRENCE: &str =
-    "one cube runs a sequence step by step, with a barrier between the steps and one writer for each element";
+pub(crate) const INTERPOLATE: &str = "one unit computes an output element from a fixed window of taps; the strategy is named, so nothing is measured; refused under `GpuToGpu`, but for nearest neighbours";
+pub(crate) const RECURRENCE: &str = "one cube runs a sequence step by step, with a barrier between the steps and one writer for each element; refused under `GpuToGpu`, since its exponentials are the device's";
 pub(crate) const HAS_CTC: &str = "answers that `ctc_loss_backward` exists, as Burn's stream takes for granted";
 pub(crate) const MANAGEMENT: &str = "manages the device and computes nothing";
 pub(crate) const REPLAY: &str = "repeats the launches that were captured, random streams included";

@@ -213,10 +213,10 @@ fn the_kernels_that_a_body_reaches_are_found() {
 fn forwarded_groups_give_the_reason_of_the_table() {
     let reasons = include_str!("reason.rs");
     for (section, (_, _, implementation)) in TRAITS.iter().zip(SOURCES) {
-        let groups = ["forward! {", "elementary! {"].map(|macro_call| implementation.split(macro_call).skip(1));
+        let groups = ["forward! {", "run_to_run! {"].map(|macro_call| implementation.split(macro_call).skip(1));
         for group in groups.into_iter().flatten() {
             let group = &group[..group.find("\n    }\n").expect("a group ends")];
-            let name = group.split(':').next().expect("a group starts with its reason").trim();
+            let name = group.split([':', ',']).next().expect("a group starts with its reason").trim();
             let declaration = format!("const {name}: &str =");
             let at = reasons.find(&declaration).unwrap_or_else(|| panic!("reason.rs has no {name}"));
             let text = reasons[at..].split('"').nth(1).expect("a reason is a literal");

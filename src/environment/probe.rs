@@ -70,7 +70,7 @@ fn ask(device: &CubeDevice) -> Environment {
     let types = TYPES.iter().filter(|(_, elem)| client.properties().supports_type(*elem)).map(|(name, _)| *name);
     facts.set("types", types.collect::<Vec<_>>().join(" "));
     // Before NVRTC is looked for: the questions are the first kernel that it compiles.
-    facts.set("arithmetic", verdict(known_answer::of(device)));
+    facts.set("arithmetic", verdict(known_answer::arithmetic_of(device)));
     facts.set("driver", driver::of(device, identity));
     if let (CubeDevice::Cuda(_), Some(nvrtc)) = (device, driver::nvrtc()) {
         facts.set("nvrtc", nvrtc);

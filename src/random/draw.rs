@@ -1,13 +1,14 @@
 //! What a random operation draws.
 
-use super::thread::{Source, Thread};
+use super::thread::{DeviceNumber, Source, Thread};
 use super::{device_seed, repeat, seeded_only, threads};
 use crate::context::{self, Draw};
+use crate::device;
 use crate::error::Error;
 use crate::settings::{OnViolation, determinism};
-use burn_backend::{DType, Shape, StreamId};
+use burn_backend::{DType, DeviceId, Shape, StreamId};
 use burn_cubecl::CubeDevice;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// What operations draw from that come neither over Burn's stream nor from a thread with a stream.
 static BACKEND: Mutex<Option<Source>> = Mutex::new(None);
@@ -47,6 +48,7 @@ fn draw(operation: &'static str, shape: &Shape, dtype: DType, device: &CubeDevic
     if let (Some(position), None, OnViolation::Error) = (position, thread_seed, determinism().on_violation) {
         device_seed::honour(operation, shape, dtype, position, device)?;
     }
+    let number = number_of(device);
     let of_thread = {
         let mut threads = threads::lock();
         let thread = match thread_seed {
@@ -60,12 +62,21 @@ fn draw(operation: &'static str, shape: &Shape, dtype: DType, device: &CubeDevic
         {
             return Err(Error::Uncounted { operation, device: format!("{device:?}") });
         }
-        thread.and_then(|thread| thread.draw(position, device.to_id()))
+        thread.and_then(|thread| thread.draw(position, number))
     };
     let drawn = of_thread.or_else(|| {
         let mut backend = BACKEND.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(backend.as_mut().filter(|_| position.is_none())?.draw(device.to_id()))
+        Some(backend.as_mut().filter(|_| position.is_none())?.draw(number))
     });
-    let device = || format!("{device:?}");
-    drawn.ok_or_else(|| Error::Unseeded { operation, shape: shape.clone(), dtype, device: device() })
+    drawn.ok_or_else(|| Error::Unseeded { operation, shape: shape.clone(), dtype, device: format!("{device:?}") })
+}
+
+/// The device's number in the streams.
+fn number_of(device: &CubeDevice) -> DeviceNumber {
+    static DEFAULT: OnceLock<Option<CubeDevice>> = OnceLock::new();
+    if DEFAULT.get_or_init(device::default_cube).as_ref() == Some(device) {
+        return 0;
+    }
+    let DeviceId { type_id, index_id } = device.to_id();
+    (u32::from(type_id) << 16 | u32::from(index_id)) + 1
 }

@@ -67,12 +67,13 @@ use serde::{Deserialize, Serialize};
 /// All numbers are words of ChaCha8 under that key, each source with a 64-bit stream number of ChaCha's own:
 ///
 /// ```text
-///                                                 high 32 bits                       low 32 bits
-/// the n-th random operation on a device, from 0   device type << 16 | device index   n
-/// rng()                                           0xFFFF_FFFF                        0
+///                                                 high 32 bits            low 32 bits
+/// the n-th random operation on a device, from 0   the device's number     n
+/// rng()                                           0xFFFF_FFFF             0
 /// ```
 ///
-/// The device's type and index are those of Burn's `DeviceId`. Operations are counted from where the stream was
+/// The number of `Device::default()` is 0, whatever device that is: a program that uses no other draws the same numbers on all.
+/// Another device has `(type << 16 | index) + 1`, with the type and index of Burn's `DeviceId`. Operations are counted from where the stream was
 /// entered or the seed was set, on each device apart. From 2^32 operations on the low bits begin again under the key
 /// `derive_key("burn-deterministic 1 later operations of a stream", key || n / 2^32)`. Which words an element of a tensor
 /// takes, and how they become a value, is in the documentation of the package `burn-deterministic-kernels`, module

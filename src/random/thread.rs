@@ -1,6 +1,5 @@
 //! What a thread draws from, and how much it has drawn.
 
-use burn_backend::DeviceId;
 use burn_ir::TensorId;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -17,11 +16,14 @@ pub(super) struct Source {
     draws: Vec<Draws>,
 }
 
+/// A device's number in the streams: 0 for the default device, so that a program draws the same on any; else one more than
+/// `type << 16 | index` of Burn's `DeviceId`.
+pub(super) type DeviceNumber = u32;
+
 /// How many operations have drawn on a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Draws {
-    device_type: u16,
-    device_index: u16,
+    device: DeviceNumber,
     operations: u64,
 }
 
@@ -46,19 +48,14 @@ impl Source {
     }
 
     /// The key, and ChaCha's stream of the next operation on `device`.
-    pub(super) fn draw(&mut self, device: DeviceId) -> ([u8; 32], u64) {
-        let DeviceId { type_id: device_type, index_id: device_index } = device;
-        let at = self
-            .draws
-            .binary_search_by_key(&(device_type, device_index), |draws| (draws.device_type, draws.device_index));
-        let at = at.unwrap_or_else(|at| {
-            self.draws.insert(at, Draws { device_type, device_index, operations: 0 });
+    pub(super) fn draw(&mut self, device: DeviceNumber) -> ([u8; 32], u64) {
+        let at = self.draws.binary_search_by_key(&device, |draws| draws.device).unwrap_or_else(|at| {
+            self.draws.insert(at, Draws { device, operations: 0 });
             at
         });
         let operation = self.draws[at].operations;
         self.draws[at].operations += 1;
-        let device = (u64::from(device_type) << 16) | u64::from(device_index);
-        (self.key_of(operation >> 32), (device << 32) | (operation & u64::from(u32::MAX)))
+        (self.key_of(operation >> 32), (u64::from(device) << 32) | (operation & u64::from(u32::MAX)))
     }
 
     /// The key of the operations `turn * 2^32` and later: ChaCha's stream number holds the low 32 bits only.
@@ -256,7 +253,7 @@ impl Thread {
     }
 
     /// The next draw on `device` from what held at `position`; from what holds now, where there is no position.
-    pub(super) fn draw(&mut self, position: Option<TensorId>, device: DeviceId) -> Option<([u8; 32], u64)> {
+    pub(super) fn draw(&mut self, position: Option<TensorId>, device: DeviceNumber) -> Option<([u8; 32], u64)> {
         let source = match position {
             Some(position) => self.at(position)?,
             None => self.current()?,
@@ -269,7 +266,7 @@ impl Thread {
 mod tests {
     use super::*;
 
-    const DEVICE: DeviceId = DeviceId { type_id: 3, index_id: 1 };
+    const DEVICE: DeviceNumber = 3 << 16 | 1;
 
     fn key(number: u8) -> [u8; 32] {
         [number; 32]

@@ -177,6 +177,11 @@ impl Sequence {
                 let [a, b] = self.words(&inputs, &scalars, F32)?;
                 self.word(out, F32, Instruction::Binary(function, a, b))
             }
+            Fused::Clamp => {
+                let [x, min, max] = self.words(&inputs, &scalars, F32)?;
+                let clamped = Arc::make_mut(&mut self.program).clamp(x, min, max);
+                self.tensor(out, F32, clamped)
+            }
             Fused::Int(function) => {
                 let [a, b] = self.words(&inputs, &scalars, I32)?;
                 self.word(out, I32, Instruction::IntBinary(function, a, b))
@@ -250,11 +255,16 @@ impl Sequence {
 
     /// Adds an instruction whose result is the tensor `out` of `dtype`.
     fn word(&mut self, out: &TensorIr, dtype: DType, instruction: Instruction) -> Option<()> {
+        let word = Arc::make_mut(&mut self.program).word(instruction);
+        self.tensor(out, dtype, word)
+    }
+
+    /// Makes a word of the program the tensor `out` of `dtype`.
+    fn tensor(&mut self, out: &TensorIr, dtype: DType, word: Value) -> Option<()> {
         if out.dtype != dtype || out.shape != self.shape {
             return None;
         }
-        let place = Place::Word(Arc::make_mut(&mut self.program).word(instruction));
-        self.result(out, place)
+        self.result(out, Place::Word(word))
     }
 
     /// Adds an instruction whose result is the bool tensor `out`.

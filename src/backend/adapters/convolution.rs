@@ -1,6 +1,6 @@
 //! Convolutions.
 
-use super::{Output, operand, run};
+use super::{Output, operand, products, run};
 use burn_backend::TensorMetadata;
 use burn_backend::ops::conv::{calculate_conv_output_shape, calculate_conv_transpose_output_shape};
 use burn_backend::ops::{ConvOptions, ConvTransposeOptions};
@@ -26,7 +26,7 @@ pub(in crate::backend) fn forward<const N: usize>(
         Output::like(&x, shape),
         |client| {
             let bias = bias.as_ref().map(operand);
-            convolution::forward(client, operand(&x), operand(&weight), bias, &params(&options))
+            convolution::forward(client, products(), operand(&x), operand(&weight), bias, &params(&options))
         },
         || plain(x.clone(), weight.clone(), bias.clone(), options.clone()),
     )
@@ -46,7 +46,14 @@ pub(in crate::backend) fn input_gradient<const N: usize>(
         &[&x, &weight, &gradient],
         Output::like(&x, x.shape()),
         |client| {
-            convolution::input_gradient(client, operand(&gradient), operand(&weight), &x.shape(), &params(&options))
+            convolution::input_gradient(
+                client,
+                products(),
+                operand(&gradient),
+                operand(&weight),
+                &x.shape(),
+                &params(&options),
+            )
         },
         || plain(x.clone(), weight.clone(), gradient.clone(), options.clone()),
     )
@@ -66,7 +73,14 @@ pub(in crate::backend) fn weight_gradient<const N: usize>(
         &[&x, &weight, &gradient],
         Output::like(&weight, weight.shape()),
         |client| {
-            convolution::weight_gradient(client, operand(&x), operand(&gradient), &weight.shape(), &params(&options))
+            convolution::weight_gradient(
+                client,
+                products(),
+                operand(&x),
+                operand(&gradient),
+                &weight.shape(),
+                &params(&options),
+            )
         },
         || plain(x.clone(), weight.clone(), gradient.clone(), options.clone()),
     )
@@ -105,7 +119,7 @@ pub(in crate::backend) fn transposed<const N: usize>(
         Output::like(&x, shape),
         |client| {
             let bias = bias.as_ref().map(operand);
-            convolution::transposed_forward(client, operand(&x), operand(&weight), bias, &params)
+            convolution::transposed_forward(client, products(), operand(&x), operand(&weight), bias, &params)
         },
         || plain(x.clone(), weight.clone(), bias.clone(), options.clone()),
     )

@@ -1,6 +1,6 @@
 //! Deformable convolutions.
 
-use super::{Output, Outputs, operand, run};
+use super::{Output, Outputs, operand, products, run};
 use crate::backend::Deterministic;
 use crate::error::Error;
 use burn_backend::ops::{DeformConv2dBackward, DeformConvOptions, ModuleOps};
@@ -50,7 +50,7 @@ pub(in crate::backend) fn forward(operands: Operands, options: DeformConvOptions
         Output::like(x, Shape::new([batch, weight.shape()[0], height, width])),
         |client| {
             let bias = bias.as_ref().map(operand);
-            deform_convolution::forward(client, &operands.of_kernel(), bias, &params(&options), None)
+            deform_convolution::forward(client, products(), &operands.of_kernel(), bias, &params(&options), None)
         },
         || {
             let [x, offset, weight] = [x, offset, weight].map(Clone::clone);
@@ -72,8 +72,13 @@ pub(in crate::backend) fn backward(
         &operands,
         |client| {
             let gradient = operand(&gradient);
-            let gradients =
-                deform_convolution::backward(client, &operands.of_kernel(), gradient.clone(), &params(&options))?;
+            let gradients = deform_convolution::backward(
+                client,
+                products(),
+                &operands.of_kernel(),
+                gradient.clone(),
+                &params(&options),
+            )?;
             let by_bias = operands.bias.is_some().then(|| deform_convolution::bias_gradient(client, gradient));
             Ok((gradients, by_bias.transpose()?))
         },

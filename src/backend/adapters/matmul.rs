@@ -1,6 +1,6 @@
 //! Matrix products.
 
-use super::{Output, operand, run};
+use super::{Output, operand, products, run};
 use burn_backend::TensorMetadata;
 use burn_cubecl::tensor::CubeTensor;
 use burn_deterministic_kernels::matmul;
@@ -19,7 +19,7 @@ pub(in crate::backend) fn product(
         operation,
         &[&lhs, &rhs],
         Output::like(&lhs, shape),
-        |client| matmul::matmul(client, operand(&lhs), operand(&rhs), None),
+        |client| matmul::matmul(client, products(), operand(&lhs), operand(&rhs), None),
         || plain(lhs.clone(), rhs.clone()),
     )
 }

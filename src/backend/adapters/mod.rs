@@ -7,6 +7,7 @@
 pub(super) mod convolution;
 pub(super) mod ctc;
 pub(super) mod deform_convolution;
+pub(super) mod elementwise;
 pub(crate) mod fourier;
 pub(crate) mod indices;
 pub(super) mod matmul;
@@ -18,13 +19,15 @@ pub(super) mod scatter;
 pub(super) mod sort;
 pub(super) mod windows;
 
-use super::refused::{describe, poison, refused};
+use super::refused::{describe, poison, refuse, refused};
 use crate::context::{in_method, on_the_stream};
 use crate::error::{Error, Refusal};
 use crate::known_answer;
+use crate::settings::{Guarantee, determinism};
 use burn_backend::{DType, Shape};
 use burn_cubecl::{CubeDevice, kernel::untile, tensor::CubeTensor};
 use burn_deterministic_kernels::KernelError;
+use burn_deterministic_kernels::arithmetic::Products;
 use cubecl::client::Client;
 use cubecl::std::tensor::TensorHandle;
 
@@ -110,6 +113,13 @@ fn run<O: Outputs>(
     {
         return refused(error.clone(), plain, |error| outputs.poisoned(error));
     }
+    if determinism().guarantee == Guarantee::GpuToGpu && operands.iter().any(|operand| operand.dtype == DType::F64) {
+        let why = (
+            "f64 is not among the types whose bits are equal on every device",
+            "cast to f32, or ask for `Guarantee::RunToRun`",
+        );
+        return refuse(operation, operands, why, plain, |error| outputs.poisoned(error));
+    }
     let client = device.client();
     match kernels(&client) {
         Ok(results) => outputs.of(&client, results),
@@ -117,6 +127,14 @@ fn run<O: Outputs>(
             let refusal = refusal(operation, operands, device, error);
             refused(refusal.into(), plain, |error| outputs.poisoned(error))
         }
+    }
+}
+
+/// How chains of products are added, by the guarantee in force.
+fn products() -> Products {
+    match determinism().guarantee {
+        Guarantee::RunToRun => Products::Native,
+        Guarantee::GpuToGpu => Products::Rounded,
     }
 }
 

@@ -8,6 +8,7 @@ const ADAPTERS: &[(&str, &str)] = &[
     ("convolution", include_str!("../../backend/adapters/convolution.rs")),
     ("ctc", include_str!("../../backend/adapters/ctc.rs")),
     ("deform_convolution", include_str!("../../backend/adapters/deform_convolution.rs")),
+    ("elementwise", include_str!("../../backend/adapters/elementwise.rs")),
     ("indices", include_str!("../../backend/adapters/indices.rs")),
     ("matmul", include_str!("../../backend/adapters/matmul.rs")),
     ("random", include_str!("../../backend/adapters/random.rs")),
@@ -19,7 +20,7 @@ const ADAPTERS: &[(&str, &str)] = &[
     ("windows", include_str!("../../backend/adapters/windows.rs")),
 ];
 
-/// The methods that the source of an implementation has, each with its body. That of a line of `forward!` or `elementary!`
+/// The methods that the source of an implementation has, each with its body. That of a line of `forward!` or `run_to_run!`
 /// is the call of the inner backend, that of a line of `adapted!` the call of the adapter and of the inner backend.
 pub(super) fn bodies(source: &str) -> BTreeMap<String, String> {
     let source = without_comments(source);
@@ -27,7 +28,7 @@ pub(super) fn bodies(source: &str) -> BTreeMap<String, String> {
     // The items of the `impl` end at a brace behind four blanks.
     for item in source.split_inclusive("\n    }\n") {
         let group =
-            ["forward", "elementary", "adapted"].iter().find_map(|name| item.find(&format!("    {name}! {{\n")));
+            ["forward", "run_to_run", "adapted"].iter().find_map(|name| item.find(&format!("    {name}! {{\n")));
         let Some(group) = group else {
             let Some((name, rest)) = function(item) else { continue };
             let body = rest.find(" {\n").map_or("", |body| &rest[body..]);
