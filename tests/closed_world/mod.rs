@@ -3,6 +3,7 @@
 pub mod configuration;
 pub mod coverage;
 pub mod custom;
+pub mod guarantee;
 pub mod indices;
 pub mod refusals;
 pub mod several_devices;

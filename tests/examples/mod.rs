@@ -1,5 +1,6 @@
 //! Every example, trained twice in processes of its own, ends in the same weights, tensor by tensor. On the CUDA emulator,
-//! where an example's digest is recorded, it is trained once: the record is of another process, without workers.
+//! where an example's digest is recorded, it is trained once: the record is of another process, without workers. With
+//! `Guarantee::GpuToGpu` each is trained once more, to the digest of every device.
 //!
 //! The examples are part of this binary, so that they need not be built one by one: each of theirs takes a linker's time.
 
@@ -7,6 +8,7 @@ pub mod golden;
 mod learner;
 mod resume;
 
+use crate::closed_world::guarantee::is_given;
 use crate::driver;
 use crate::process::{Folder, Load, Program};
 use anyhow::Result;
@@ -84,6 +86,12 @@ fn train_alike(name: &str, arguments: &[&str], runs: usize) {
 /// Trains as far as `short` says, twice; with the feature `heavy` ten times, and to the end twice. To the end the emulator
 /// would take hours.
 fn trains_alike(name: &str, short: &[&str]) {
+    if is_given() {
+        let arguments = [short, &["--workers", "2"]].concat();
+        let folder = Folder::new();
+        let program = training(name, &arguments, &folder).env("BURN_DETERMINISTIC_GUARANTEE", "gpu-to-gpu");
+        golden::check_on(golden::EVERY_DEVICE, &spelled(name, short), program.run().digest());
+    }
     if driver::is_emulator() && golden::is_recorded(&spelled(name, short)) {
         let digest = training(name, &[short, &["--workers", "2"]].concat(), &Folder::new()).run().digest().to_owned();
         golden::check(&spelled(name, short), &digest);

@@ -15,17 +15,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-/// Where the words of a stream's `operation`-th draw on the default device come from.
+/// Where the words of a stream's `operation`-th draw on the default device come from, whatever that is.
 pub fn source(stream: &RandomStream, operation: u32) -> Source {
-    let device = crate::cube_device().to_id();
-    source_on(device.type_id, device.index_id, stream, operation)
-}
-
-/// The same on any device.
-pub fn source_on(device_type: u16, device_index: u16, stream: &RandomStream, operation: u32) -> Source {
-    let device = (u64::from(device_type) << 16) | u64::from(device_index);
-    let number = random::Stream((device << 32) | u64::from(operation));
-    Source { key: (*stream.key()).into(), stream: number, block: 0 }
+    Source { key: (*stream.key()).into(), stream: random::Stream(operation.into()), block: 0 }
 }
 
 const LOW: i64 = -2_000_000_000;
@@ -97,9 +89,9 @@ fn keys_and_words_stay() {
     assert_eq!(RandomStream::from_key(*root.key()), root);
     let mut rng = root.rng();
     assert_eq!([(); 4].map(|()| rng.next_u32()), [79_123_999, 3_386_003_628, 3_842_745_846, 1_475_216_502]);
-    let first = expected_from(source_on(0, 0, &root, 0));
+    let first = expected_from(source(&root, 0));
     assert_eq!(first[..4], [1_037_760_697, 1_026_491_260, -241_988_156, 1_830_294_902]);
-    let second = expected_from(source_on(0, 0, &root, 1));
+    let second = expected_from(source(&root, 1));
     assert_eq!(second[..4], [-1_718_155_260, 804_755_374, -162_277_489, 629_556_269]);
 }
 
