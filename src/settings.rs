@@ -94,7 +94,7 @@ pub enum Guarantee {
     /// Products are rounded before they are added, also in matrix products and convolutions, whose long chains take up
     /// to twice as many instructions on a GPU. Refused are arithmetic in other types than f32, but for sums and
     /// products of half types in our kernels, which compute in f32; and operations whose kernels are Burn's and whose
-    /// bits are the device's: remainders and cross products of floats, interpolation but for nearest neighbours, the
+    /// bits are the device's: remainders and cross products of floats, interpolation, the
     /// CTC loss, quantization.
     ///
     /// Not covered are the bits of a NaN, max pools of NaNs, and what a driver makes of a division of integers by zero

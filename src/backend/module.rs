@@ -9,7 +9,7 @@ use burn_backend::ops::attention::attention_fallback;
 use burn_backend::ops::ctc::ctc_grad_from_alpha_beta_default;
 use burn_backend::ops::{
     AttentionModuleOptions, ConvOptions, ConvTransposeOptions, DeformConv2dBackward, DeformConvOptions,
-    InterpolateMode, InterpolateOptions, MaxPool2dBackward, MaxPool2dWithIndices, ModuleOps,
+    InterpolateOptions, MaxPool2dBackward, MaxPool2dWithIndices, ModuleOps,
 };
 use burn_backend::tensor::{BoolTensor, FloatTensor, IntTensor};
 use burn_backend::{IntDType, Shape, TensorMetadata};
@@ -220,11 +220,8 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
         // Burn's default strategy measures two others and takes the faster one.
         let strategy = InterpolateStrategy::Specific(cubek_interpolate::InterpolateStrategy::MaximizeThroughput);
         let result = in_method(|| interpolate::interpolate(x.clone(), output_size, options.clone(), strategy));
-        let result = match options.mode {
-            // It copies elements.
-            InterpolateMode::Nearest | InterpolateMode::NearestExact => result,
-            _ => result.map(|result| only_run_to_run("interpolate", &x, || result)),
-        };
+        // Nearest neighbours too: they are taken times a weight of 1, and added to +0, which drivers may leave out.
+        let result = result.map(|result| only_run_to_run("interpolate", &x, || result));
         result.unwrap_or_else(|error| {
             refuse(
                 "interpolate",

@@ -76,6 +76,8 @@ pub fn refused_on_every_device() {
     };
     let resized = |mode| interpolate(x(), InterpolateOptions::new(mode).with_output_size([8, 8]));
     told("interpolate", resized(InterpolateMode::Bilinear));
+    // On CUDA it makes +0 of -0, on lavapipe it does not.
+    told("interpolate", resized(InterpolateMode::Nearest));
     told("float_remainder", x().remainder(x() + 2.0));
     told("float_remainder_scalar", x().remainder_scalar(2.0));
     let y = || x().slice([0..1, 0..1, 0..4, 0..3]);
@@ -89,10 +91,6 @@ pub fn refused_on_every_device() {
         told("float_mul_scalar", x().cast(FloatDType::F64) * 2.0);
         told("float_matmul", x().cast(FloatDType::F64).matmul(x().cast(FloatDType::F64)));
     }
-    let copied = interpolate(x() * -0.0, InterpolateOptions::new(InterpolateMode::Nearest).with_output_size([8, 8]));
-    let signs = (x() * -0.0).into_data().iter::<f32>().filter(|x| x.is_sign_negative()).count();
-    let copied = copied.into_data().iter::<f32>().filter(|x| x.is_sign_negative()).count();
-    assert_eq!(copied, 4 * signs, "zeros keep their signs");
     for computed in [x().exp(), x().clamp(-0.5, 0.5), x() / 3.0, x().powf(x().abs()), x().matmul(x())] {
         computed.try_into_data().expect("it has the bits of every device");
     }
