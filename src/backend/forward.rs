@@ -26,9 +26,8 @@ macro_rules! run_to_run {
     )+) => {$(
         fn $method($tensor: $type $(, $argument: $argument_type)*) -> $output {
             const _: &str = crate::catalogue::reason::$reason;
-            let operand = $tensor.clone();
-            let plain = || burn_cubecl::CubeBackend::$method($tensor $(, $argument)*);
-            crate::backend::forward::$refusal(stringify!($method), &operand, plain)
+            let plain = |$tensor: $type| burn_cubecl::CubeBackend::$method($tensor $(, $argument)*);
+            crate::backend::forward::$refusal(stringify!($method), $tensor, plain)
         }
     )+};
 }
@@ -36,8 +35,8 @@ macro_rules! run_to_run {
 /// Runs `plain`, a kernel of Burn's with bits of the device's, or refuses it under [`Guarantee::GpuToGpu`].
 pub(super) fn only_run_to_run(
     operation: &'static str,
-    operand: &CubeTensor,
-    plain: impl FnOnce() -> CubeTensor,
+    operand: CubeTensor,
+    plain: impl FnOnce(CubeTensor) -> CubeTensor,
 ) -> CubeTensor {
     let reason = "its kernel is Burn's, and its bits are the device's";
     or_refused(operation, operand, (reason, "ask for `Guarantee::RunToRun`"), plain)
@@ -47,31 +46,30 @@ pub(super) fn only_run_to_run(
 /// arithmetic no device is asked for.
 pub(super) fn exact_in_f32(
     operation: &'static str,
-    operand: &CubeTensor,
-    plain: impl FnOnce() -> CubeTensor,
+    operand: CubeTensor,
+    plain: impl FnOnce(CubeTensor) -> CubeTensor,
 ) -> CubeTensor {
     if operand.dtype == DType::F32 {
-        return in_method(plain);
+        return in_method(|| plain(operand));
     }
     let reason = "arithmetic in this type has equal bits on every device in f32 alone";
     or_refused(operation, operand, (reason, "cast to f32, or ask for `Guarantee::RunToRun`"), plain)
 }
 
+/// Nobody else holds the operand of what runs: Burn may compute in its memory.
 fn or_refused(
     operation: &'static str,
-    operand: &CubeTensor,
+    operand: CubeTensor,
     why: (&str, &str),
-    plain: impl FnOnce() -> CubeTensor,
+    plain: impl FnOnce(CubeTensor) -> CubeTensor,
 ) -> CubeTensor {
-    // Run in any case: a refused result has its shape and dtype.
-    let result = in_method(plain);
-    match determinism().guarantee {
-        Guarantee::RunToRun => result,
-        Guarantee::GpuToGpu => {
-            let poisoned = |error: &Error| poison(error, &result.device, result.shape(), result.dtype);
-            refuse(operation, &[operand], why, || result.clone(), poisoned)
-        }
+    if determinism().guarantee == Guarantee::RunToRun {
+        return in_method(|| plain(operand));
     }
+    // Run in any case: a refused result has its shape and dtype.
+    let result = in_method(|| plain(operand.clone()));
+    let poisoned = |error: &Error| poison(error, &result.device, result.shape(), result.dtype);
+    refuse(operation, &[&operand], why, || result.clone(), poisoned)
 }
 
 /// Methods that are one kernel, after the [adapter](super::adapters) that runs it. What an adapter of several kernels

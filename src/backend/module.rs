@@ -221,7 +221,7 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
         let strategy = InterpolateStrategy::Specific(cubek_interpolate::InterpolateStrategy::MaximizeThroughput);
         let result = in_method(|| interpolate::interpolate(x.clone(), output_size, options.clone(), strategy));
         // Nearest neighbours too: they are taken times a weight of 1, and added to +0, which drivers may leave out.
-        let result = result.map(|result| only_run_to_run("interpolate", &x, || result));
+        let result = result.map(|result| only_run_to_run("interpolate", x.clone(), |_| result));
         result.unwrap_or_else(|error| {
             refuse(
                 "interpolate",
@@ -307,7 +307,7 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
             || CubeBackend::ctc_loss_backward(log_probs, targets, input_lengths, target_lengths, grad_loss, blank)
         };
         if determinism().guarantee == Guarantee::GpuToGpu {
-            return only_run_to_run("ctc_loss_backward", &log_probs.clone(), plain);
+            return only_run_to_run("ctc_loss_backward", log_probs.clone(), |_| plain());
         }
         let (alpha, beta, loss) = in_method(|| {
             ctc_alpha_beta(log_probs.clone(), targets.clone(), input_lengths.clone(), target_lengths, blank)

@@ -36,9 +36,9 @@ impl QTensorOps<Self> for Deterministic<CubeBackend> {
         qparams: QuantizationParametersPrimitive<Self>,
     ) -> QuantizedTensor<Self> {
         let QuantizationParametersPrimitive { scales, global } = qparams;
-        let operand = tensor.clone();
-        let plain = || CubeBackend::quantize(tensor, scheme, QuantizationParametersPrimitive { scales, global });
-        only_run_to_run("quantize", &operand, plain)
+        only_run_to_run("quantize", tensor, |tensor| {
+            CubeBackend::quantize(tensor, scheme, QuantizationParametersPrimitive { scales, global })
+        })
     }
 
     fn q_flip(tensor: QuantizedTensor<Self>, axes: &[usize]) -> QuantizedTensor<Self> {

@@ -78,8 +78,7 @@ pub(in crate::backend) fn into_int(
 ) -> CubeTensor {
     let shape = tensor.shape();
     if tensor.dtype == DType::F64 || out_dtype != IntDType::I32 {
-        let operand = tensor.clone();
-        return only_run_to_run(operation, &operand, || plain(tensor, out_dtype));
+        return only_run_to_run(operation, tensor, |tensor| plain(tensor, out_dtype));
     }
     let work = Work { dtype: Some(DType::I32), ..Work::of(Instruction::ToInt(Value::Input(0)), &[]) };
     compute(operation, work, [tensor], shape, |[tensor]| plain(tensor, out_dtype))
