@@ -35,6 +35,7 @@
 //! | [`known_answer`] | what a device's arithmetic makes of questions with known answers |
 //! | `dtype`, `buffer`, `grid`, `view`, `index` | element types and sortable keys; memory; launch grids; strided views; what an index names |
 //! | [`order`] | the three orders of summation, their references, a table of who uses which, and the chain over parts |
+//! | `outer_product` | the core of products in shared memory |
 //! | [`planned`] | refuses plans that do not apply, tells an observer of the others |
 //! | [`coarsening`] | how many elements that share index work a unit computes |
 //! | [`radix_sort`] | stable sort of keys with their positions, CSR row offsets |
@@ -65,6 +66,7 @@ pub mod interpolation;
 pub mod known_answer;
 pub mod matmul;
 pub mod order;
+mod outer_product;
 pub mod planned;
 pub mod radix_sort;
 pub mod random;

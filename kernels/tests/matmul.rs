@@ -22,9 +22,9 @@ const ROWS: CubeTile = CubeTile::Direct { rows: 1, columns: 8 };
 const FEW_ROWS: CubeTile = CubeTile::Direct { rows: 1, columns: 4 };
 const ONE: CubeTile = CubeTile::Separate { side: 1 };
 const FOUR: CubeTile = CubeTile::Separate { side: 4 };
-const LARGE: CubeTile = CubeTile::Tiled { side: 16, vectors: 2 };
-const MIDDLE: CubeTile = CubeTile::Tiled { side: 16, vectors: 1 };
-const SMALL: CubeTile = CubeTile::Tiled { side: 8, vectors: 1 };
+const LARGE: CubeTile = CubeTile::Tiled { sides: [16; 2], vectors: 2 };
+const MIDDLE: CubeTile = CubeTile::Tiled { sides: [16; 2], vectors: 1 };
+const SMALL: CubeTile = CubeTile::Tiled { sides: [8; 2], vectors: 1 };
 
 /// One product of `[m, k] x [k, n]` of f32, which single elements are read of.
 fn problem([m, k, n]: [usize; 3]) -> Problem {
@@ -460,14 +460,17 @@ fn a_plan_that_does_not_apply_is_an_error() {
     assert!(text(Plan { split: true, ..whole }).ends_with("want 2 to 60000 blocks to split"));
     let columns = Plan { tile: CubeTile::Direct { rows: 2, columns: 6 }, ..whole };
     assert!(text(columns).ends_with("want rows, and columns in vectors"));
-    let staged = Plan { tile: CubeTile::Tiled { side: 24, vectors: 1 }, ..whole };
-    assert!(text(staged).ends_with("want as many vectors to stage for each unit"));
+    let staged = [[16, 12], [6, 16], [4, 8], [0, 8]].map(|sides| CubeTile::Tiled { sides, vectors: 1 });
+    for tile in staged.into_iter().chain([CubeTile::Tiled { sides: [8; 2], vectors: 2 }]) {
+        let text = text(Plan { tile, ..whole });
+        assert!(text.ends_with("want units in fours and eights along its edges, and enough to stage it"), "{text}");
+    }
     for tile in [
         CubeTile::Direct { rows: 16, columns: 12 },
         CubeTile::Direct { rows: 1 << 16, columns: 1 << 16 },
         CubeTile::Direct { rows: u32::MAX, columns: 4 },
-        CubeTile::Tiled { side: 16, vectors: 3 },
-        CubeTile::Tiled { side: 16, vectors: 1 << 28 },
+        CubeTile::Tiled { sides: [16; 2], vectors: 3 },
+        CubeTile::Tiled { sides: [16; 2], vectors: 1 << 28 },
     ] {
         assert!(text(Plan { tile, ..whole }).ends_with("want at most 128 outputs a unit"), "{tile:?}");
     }

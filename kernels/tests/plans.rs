@@ -57,7 +57,7 @@ pub fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static st
     };
     let operands = convolution::Operands { source: floats(&[outer, 2, 9]), other: floats(&[3, 2, 3]), bias: None };
     let weight = convolution::Plan::Weight { tile: UnitTile { rows: 8, columns: 8 }, span: 1, units: 64 };
-    let unchained = scan::Plan { chained: 0 };
+    let unchained = scan::Plan { staged: false, chained: 0 };
     let sorted = sort::Plan::Select(sort::plan::Selection { slots: 1, chunk: 64 });
     let updated = scatter::Plan::Privatised;
     let ascending = Sorting { axis: 1, direction: Direction::Ascending, kept: None, values: true, index: None };

@@ -256,9 +256,12 @@ fn empty_tensors_and_refusals() {
     }
     let refused = scan::cumsum(&client, upload(&client, &[1f32], &[1], F32), 1).unwrap_err();
     assert!(matches!(&refused, KernelError::Shape { .. }), "{refused}");
-    let unchained = Plan { chained: 0 };
+    let unchained = Plan { staged: false, chained: 0 };
     let refused = scan::scan(&client, Operation::Sum, upload(&client, &[1f32], &[1], F32), 0, Some(unchained));
-    assert_eq!(refused.unwrap_err().to_string(), "scan::cumsum: Plan { chained: 0 }, want 1 to 59998 chained");
+    assert_eq!(
+        refused.unwrap_err().to_string(),
+        "scan::cumsum: Plan { staged: false, chained: 0 }, want 1 to 59998 chained"
+    );
     let unknown = TensorHandle::new_contiguous(vec![1], client.empty(4), ElemType::Bool);
     assert!(matches!(scan::cumsum(&client, unknown, 0), Err(KernelError::Dtype { .. })));
 }
@@ -284,4 +287,11 @@ fn planned_scans_are_taken() {
 fn plans_are_pinned() {
     let chained = |length| plan(&Problem { outer: 1, length, inner: 1 }, Machine::Gpu).chained;
     assert_eq!([1, 1024, 1025, 5000, MOST].map(chained), [1, 1, 2, 5, 59_998]);
+    let staged = |length, inner, machine| plan(&Problem { outer: 3, length, inner }, machine).staged;
+    assert!(staged(64, 1, Machine::Gpu) && !staged(63, 1, Machine::Gpu), "short lines are near each other");
+    assert!(!staged(1024, 2, Machine::Gpu), "neighbours go along columns by themselves");
+    assert!(!staged(1024, 1, Machine::Software));
+    let staged = Plan { staged: true, chained: 1 };
+    let refusal = staged.refuses(&Problem { outer: 1, length: 1024, inner: 2 }).expect("a refusal");
+    assert!(refusal.ends_with("want lines whose elements are neighbours"), "{refusal}");
 }

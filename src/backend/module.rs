@@ -132,6 +132,26 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
             options: ConvTransposeOptions<3>,
         ) -> FloatTensor<Self>;
 
+        adapters::convolution::transposed_weight_gradient:
+        fn conv_transpose1d_weight_backward(
+            x: FloatTensor<Self>,
+            weight: FloatTensor<Self>,
+            output_grad: FloatTensor<Self>,
+            options: ConvTransposeOptions<1>,
+        ) -> FloatTensor<Self>;
+        fn conv_transpose2d_weight_backward(
+            x: FloatTensor<Self>,
+            weight: FloatTensor<Self>,
+            output_grad: FloatTensor<Self>,
+            options: ConvTransposeOptions<2>,
+        ) -> FloatTensor<Self>;
+        fn conv_transpose3d_weight_backward(
+            x: FloatTensor<Self>,
+            weight: FloatTensor<Self>,
+            output_grad: FloatTensor<Self>,
+            options: ConvTransposeOptions<3>,
+        ) -> FloatTensor<Self>;
+
         adapters::resample::interpolate_backward:
         fn interpolate_backward(
             x: FloatTensor<Self>,

@@ -40,24 +40,15 @@ pub(super) const MODULE: &[Entry] = &[
     composed("conv3d_bias_backward", "`float_swap_dims`, `float_reshape`, `float_sum_dim`"),
     kernel("conv_transpose1d", "convolution::transposed_forward"),
     composed("conv_transpose1d_x_backward", "`conv1d`, `float_slice`"),
-    composed(
-        "conv_transpose1d_weight_backward",
-        "`float_zeros`, `float_swap_dims`, `conv1d`, `float_slice`, `float_slice_assign`",
-    ),
+    kernel("conv_transpose1d_weight_backward", "convolution::transposed_weight_gradient"),
     composed("conv_transpose1d_bias_backward", "`float_swap_dims`, `float_reshape`, `float_sum_dim`"),
     kernel("conv_transpose2d", "convolution::transposed_forward"),
     composed("conv_transpose2d_x_backward", "`conv2d`, `float_slice`"),
-    composed(
-        "conv_transpose2d_weight_backward",
-        "`float_zeros`, `float_swap_dims`, `conv2d`, `float_slice`, `float_slice_assign`",
-    ),
+    kernel("conv_transpose2d_weight_backward", "convolution::transposed_weight_gradient"),
     composed("conv_transpose2d_bias_backward", "`float_swap_dims`, `float_reshape`, `float_sum_dim`"),
     kernel("conv_transpose3d", "convolution::transposed_forward"),
     composed("conv_transpose3d_x_backward", "`conv3d`, `float_slice`"),
-    composed(
-        "conv_transpose3d_weight_backward",
-        "`float_zeros`, `float_swap_dims`, `conv3d`, `float_slice`, `float_slice_assign`",
-    ),
+    kernel("conv_transpose3d_weight_backward", "convolution::transposed_weight_gradient"),
     composed("conv_transpose3d_bias_backward", "`float_swap_dims`, `float_reshape`, `float_sum_dim`"),
     composed(
         "unfold4d",

@@ -20,6 +20,7 @@
 //! input_gradient[b, ci, i]     (k in phase with i, co)       dy[b, co, o] * w[co, ci, k]
 //! weight_gradient[co, ci, k]   (b, o row-major)              x[b, ci, i] * dy[b, co, o]
 //! transposed_forward           as input_gradient of dy = x; then total, or total + bias
+//! transposed_weight_gradient   as weight_gradient of x = dy and dy = x
 //! ```
 //!
 //! A tap is in phase with `i` where `(i + padding - k * dilation) / stride` is a whole number `o` along each axis: an
@@ -151,4 +152,23 @@ pub fn transposed_forward<const N: usize>(
     let geometry = Geometry::transposed(kernel, input.shape(), weight.shape(), params)?;
     let problem = Problem { pass: Pass::ToInput, rank: N, geometry, products };
     run_pass(client, kernel, &problem, Operands { source: input, other: weight, bias }, None)
+}
+
+/// The gradient of `weight_shape` from a transposed convolution's input and the gradient of its output.
+///
+/// # Errors
+///
+/// As [`forward`].
+pub fn transposed_weight_gradient<const N: usize>(
+    client: &Client,
+    products: Products,
+    input: TensorHandle,
+    output_gradient: TensorHandle,
+    weight_shape: &[usize],
+    params: &TransposedParams<N>,
+) -> Result<TensorHandle, KernelError> {
+    let kernel = "convolution::transposed_weight_gradient";
+    let geometry = Geometry::transposed(kernel, input.shape(), weight_shape, params)?;
+    let problem = Problem { pass: Pass::ToWeight, rank: N, geometry, products };
+    run_pass(client, kernel, &problem, Operands { source: output_gradient, other: input, bias: None }, None)
 }

@@ -4,8 +4,9 @@
 use super::kernel::{IndexMaps, Spatial};
 use super::plan::CubeTile;
 use super::weight_kernel::{Extents, Round};
-use crate::arithmetic::{Products, accumulate};
+use crate::arithmetic::Products;
 use crate::order::BLOCK_TERMS;
+use crate::outer_product::{Tiles, multiply};
 use cubecl::prelude::*;
 
 /// Steps of a chain that a cube stages at a time.
@@ -28,44 +29,6 @@ fn fetch<E: Float, A: Float>(
         four.insert(comptime!(i as usize), A::cast_from(tensor[(at + channel * stride) as usize]));
     }
     four
-}
-
-/// Step `p` of the staged ones for the results of a unit.
-#[cube]
-fn one_step<A: Float>(
-    gradients: &Shared<[Vector<A, Const<4>>]>,
-    inputs: &Shared<[Vector<A, Const<4>>]>,
-    acc: &mut Array<A>,
-    p: u32,
-    unit_row: u32,
-    unit_column: u32,
-    #[comptime] tile: CubeTile,
-    #[comptime] products: Products,
-) {
-    let edge = comptime!(tile.vectors * 4);
-    let row_pitch = comptime!(tile.side_rows * tile.vectors + 1);
-    let column_pitch = comptime!(tile.side_columns * tile.vectors + 1);
-    let mut x = Array::<Vector<A, Const<4>>>::new(comptime!(tile.vectors as usize));
-    #[unroll]
-    for w in 0..tile.vectors {
-        x[w as usize] = inputs[(p * column_pitch + w * comptime!(tile.side_columns) + unit_column) as usize];
-    }
-    #[unroll]
-    for v in 0..tile.vectors {
-        let y = gradients[(p * row_pitch + v * comptime!(tile.side_rows) + unit_row) as usize];
-        #[unroll]
-        for i in 0..4u32 {
-            #[unroll]
-            for w in 0..tile.vectors {
-                #[unroll]
-                for j in 0..4u32 {
-                    let at = comptime!(((v * 4 + i) * edge + w * 4 + j) as usize);
-                    let value = x[w as usize].extract(comptime!(j as usize));
-                    acc[at] = accumulate::<A>(value, y.extract(comptime!(i as usize)), acc[at], products);
-                }
-            }
-        }
-    }
 }
 
 /// The chains of [`weight_gradient_blocks`](super::weight_kernel::weight_gradient_blocks), of a tile of output channels and
@@ -134,12 +97,19 @@ pub fn weight_gradient_tiled<E: Float, A: Float, O: Float>(
     // What this unit fetches: a position of each stage, and every `apart`th group of four channels.
     let fetch_step = UNIT_POS % DEPTH;
     let fetch_four = UNIT_POS / DEPTH;
-    let unit_row = UNIT_POS / comptime!(tile.side_columns);
+    // Remainders that change nothing tell the compiler that addresses in shared memory do not wrap.
+    let unit_row = UNIT_POS / comptime!(tile.side_columns) % comptime!(tile.side_rows);
     let unit_column = UNIT_POS % comptime!(tile.side_columns);
     let mut gradient_stage = Shared::<[Vector<A, Const<4>>]>::new_slice(comptime!((row_pitch * DEPTH) as usize));
     let mut input_stage = Shared::<[Vector<A, Const<4>>]>::new_slice(comptime!((column_pitch * DEPTH) as usize));
     let mut gradient_next = Array::<Vector<A, Const<4>>>::new(comptime!(row_fetches as usize));
     let mut input_next = Array::<Vector<A, Const<4>>>::new(comptime!(column_fetches as usize));
+    let staged = comptime!(Tiles {
+        vectors: tile.vectors,
+        sides: [tile.side_rows, tile.side_columns],
+        pitches: [row_pitch, column_pitch],
+        products: Some(products),
+    });
     let mut acc = Array::<A>::new(comptime!((edge * edge) as usize));
     #[unroll]
     for k in 0..edge * edge {
@@ -206,15 +176,8 @@ pub fn weight_gradient_tiled<E: Float, A: Float, O: Float>(
             }
         }
         if index > 0 {
-            if ahead <= end {
-                for p in 0..DEPTH {
-                    one_step::<A>(&gradient_stage, &input_stage, &mut acc, p, unit_row, unit_column, tile, products);
-                }
-            } else {
-                for p in 0..end + DEPTH - ahead {
-                    one_step::<A>(&gradient_stage, &input_stage, &mut acc, p, unit_row, unit_column, tile, products);
-                }
-            }
+            let left = end + DEPTH - ahead;
+            multiply::<A>(&gradient_stage, &input_stage, &mut acc, unit_row, unit_column, left, DEPTH, staged);
         }
     }
 

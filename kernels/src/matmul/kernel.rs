@@ -1,29 +1,16 @@
-//! The device side: two ways to hold the accumulators, one chain.
+//! The device side: what the kernels have in common, and the one without shared memory.
 //!
 //! `lhs` is `[.., m, k]`, `rhs` `[.., k, n]` and the output `[parts, .., m, n]`, dense, with a part for each block of
 //! `k` or one for all; `output_row` and `output_column` are the strides of its last two axes.
 
 use super::plan::CubeTile;
-use crate::arithmetic::{Products, accumulate};
+use crate::arithmetic::Products;
 use crate::order::BLOCK_TERMS;
+use crate::outer_product::step;
 use cubecl::prelude::*;
 
 /// Units of a direct cube.
 const UNITS: u32 = CubeTile::DIRECT_UNITS;
-
-/// Steps of `k` that a tiled cube stages.
-const DEPTH: u32 = CubeTile::DEPTH;
-
-/// `acc + a * b`: the step of every chain.
-///
-/// Integers have no `products`; they wrap, so their order cannot show.
-#[cube]
-fn step<A: Numeric>(a: A, b: A, acc: A, #[comptime] products: Option<Products>) -> A {
-    match products {
-        None => acc + a * b,
-        Some(products) => accumulate::<A>(a, b, acc, products),
-    }
-}
 
 /// The blocks of `k` of a launch: part `p` has `span` of them, from `first + p * span` on.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
@@ -36,39 +23,40 @@ pub struct Blocks {
 
 /// Which tile of which matrix is computed, and over which blocks of `k`.
 #[derive(CubeType)]
-struct Place {
+pub(super) struct Place {
     /// Tile row and tile column.
-    row: u32,
-    column: u32,
+    pub row: u32,
+    pub column: u32,
     /// Offset of the output matrix.
-    output: u32,
+    pub output: u32,
     /// Blocks `first .. end` of `k`.
-    first: u32,
-    end: u32,
+    pub first: u32,
+    pub end: u32,
     /// The block whose chain opens the sum in the output; the others continue it.
-    opening: u32,
+    pub opening: u32,
     /// Offsets of the operands' matrices.
-    lhs: u32,
-    rhs: u32,
+    pub lhs: u32,
+    pub rhs: u32,
 }
 
 /// Tiles are numbered tile row first, then tile column, batch, part; each part has an output of its own. Tiles that
 /// follow each other share a stripe of `rhs`, the larger of a direct cube's two stripes, while it is in the cache.
 #[cube]
-fn place<L: CubePrimitive, R: CubePrimitive>(
+pub(super) fn place<L: CubePrimitive, R: CubePrimitive>(
     lhs: &Tensor<L>,
     rhs: &Tensor<R>,
     tile: u32,
     spans: &Blocks,
+    m: u32,
+    k: u32,
+    n: u32,
     #[comptime] tile_m: u32,
     #[comptime] tile_n: u32,
 ) -> Place {
     let rank = lhs.rank();
-    let m = lhs.shape(rank - 2) as u32;
-    let n = rhs.shape(rank - 1) as u32;
     let tiles_m = m.div_ceil(tile_m);
     let tiles_n = n.div_ceil(tile_n);
-    let blocks = (lhs.shape(rank - 1) as u32).div_ceil(BLOCK_TERMS);
+    let blocks = k.div_ceil(BLOCK_TERMS);
     let mut batches = 1u32;
     for axis in 0..rank - 2 {
         batches *= lhs.shape(axis) as u32;
@@ -111,7 +99,7 @@ fn place<L: CubePrimitive, R: CubePrimitive>(
     reason = "the first condition is known when the kernel is compiled, the second when it runs"
 )]
 #[cube]
-fn store<A: Numeric, O: Numeric, N: Size>(
+pub(super) fn store<A: Numeric, O: Numeric, N: Size>(
     output: &mut [Vector<O, N>],
     at: u32,
     chains: Vector<A, N>,
@@ -177,11 +165,11 @@ pub fn direct<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
     let group = comptime!(if across { rhs_width } else { 1 });
     let groups = comptime!(columns / group);
 
-    let place = place::<Vector<I, L>, Vector<I, R>>(lhs, rhs, tile, &spans, rows, comptime!(columns * units));
     let rank = lhs.rank();
     let m = lhs.shape(rank - 2) as u32;
     let k = lhs.shape(rank - 1) as u32;
     let n = rhs.shape(rank - 1) as u32;
+    let place = place::<Vector<I, L>, Vector<I, R>>(lhs, rhs, tile, &spans, m, k, n, rows, comptime!(columns * units));
     let lhs_step = lhs.stride(rank - 1) as u32 * depth / lhs_width;
     let rhs_step = rhs.stride(rank - 2) as u32 * depth / rhs_width;
     let row = place.row * rows;
@@ -244,200 +232,6 @@ pub fn direct<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
                     }
                     let at = (place.output + i * output_row + j * output_column) / output_width;
                     store::<A, O, S>(output, at, chains, index == place.opening, single);
-                }
-            }
-        }
-    }
-}
-
-/// Four neighbours across a tile, at one `k`. Those beyond the edge repeat the last one and are never stored.
-#[cube]
-fn fetch<I: Numeric, A: Numeric>(
-    matrix: &Tensor<I>,
-    offset: u32,
-    across: u32,
-    across_extent: u32,
-    across_stride: u32,
-) -> Vector<A, Const<4>> {
-    let mut four = Vector::<A, Const<4>>::new(A::from_int(0));
-    #[unroll]
-    for i in 0..4u32 {
-        let at = offset + min(across + i, across_extent - 1) * across_stride;
-        four.insert(comptime!(i as usize), A::cast_from(matrix[at as usize]));
-    }
-    four
-}
-
-/// The place of `slot` in a staged tile: (group of four across the tile, step along `k`).
-///
-/// Consecutive units read along `k` where `k` is the contiguous axis of the operand, across it otherwise.
-#[cube]
-fn slot_at(slot: u32, #[comptime] groups: u32, #[comptime] k_first: bool) -> (u32, u32) {
-    if comptime!(k_first) { (slot / DEPTH, slot % DEPTH) } else { (slot % groups, slot / groups) }
-}
-
-/// One step of `k` for the outputs of a unit, from the staged tiles.
-#[cube]
-fn outer_product<A: Numeric>(
-    lhs_stage: &Shared<[Vector<A, Const<4>>]>,
-    rhs_stage: &Shared<[Vector<A, Const<4>>]>,
-    acc: &mut Array<A>,
-    stage_row: u32,
-    unit_row: u32,
-    unit_column: u32,
-    #[comptime] side: u32,
-    #[comptime] vectors: u32,
-    #[comptime] products: Option<Products>,
-) {
-    let mut b = Array::<Vector<A, Const<4>>>::new(comptime!(vectors as usize));
-    #[unroll]
-    for w in 0..vectors {
-        b[w as usize] = rhs_stage[(stage_row + w * side + unit_column) as usize];
-    }
-    #[unroll]
-    for v in 0..vectors {
-        let a = lhs_stage[(stage_row + v * side + unit_row) as usize];
-        #[unroll]
-        for i in 0..4u32 {
-            #[unroll]
-            for w in 0..vectors {
-                #[unroll]
-                for j in 0..4u32 {
-                    let at = comptime!((((v * 4 + i) * vectors + w) * 4 + j) as usize);
-                    let x = a.extract(comptime!(i as usize));
-                    let y = b[w as usize].extract(comptime!(j as usize));
-                    acc[at] = step::<A>(x, y, acc[at], products);
-                }
-            }
-        }
-    }
-}
-
-/// Tiles of both operands staged in shared memory, `side x side` units, each owning `vectors x vectors` blocks of 4 x 4.
-///
-/// The next tiles are fetched to registers while the staged ones are multiplied. A last tile shorter than [`DEPTH`]
-/// ends its loop early: no padding enters a chain.
-#[cube(launch_unchecked)]
-pub fn tiled<I: Numeric, A: Numeric, O: Numeric>(
-    lhs: &Tensor<I>,
-    rhs: &Tensor<I>,
-    output: &mut [Vector<O, Const<1>>],
-    tiles: u32,
-    spans: Blocks,
-    output_row: u32,
-    output_column: u32,
-    #[comptime] side: u32,
-    #[comptime] vectors: u32,
-    #[comptime] lhs_k_first: bool,
-    #[comptime] rhs_k_first: bool,
-    #[comptime] single: bool,
-    #[comptime] products: Option<Products>,
-    #[define(I, A, O)] _dtypes: [ElemType; 3],
-) {
-    if CUBE_POS as u32 >= tiles {
-        terminate!();
-    }
-    let tile = comptime!(side * vectors * 4);
-    let groups = comptime!(side * vectors);
-    // One more slot a row keeps stores along `k` off each other's shared-memory banks.
-    let pitch = comptime!(side * vectors + 1);
-    let fetches = comptime!(groups * DEPTH / (side * side));
-    let place = place::<I, I>(lhs, rhs, CUBE_POS as u32, &spans, tile, tile);
-    let rank = lhs.rank();
-    let m = lhs.shape(rank - 2) as u32;
-    let k = lhs.shape(rank - 1) as u32;
-    let n = rhs.shape(rank - 1) as u32;
-    let lhs_row = lhs.stride(rank - 2) as u32;
-    let lhs_k = lhs.stride(rank - 1) as u32;
-    let rhs_k = rhs.stride(rank - 2) as u32;
-    let rhs_column = rhs.stride(rank - 1) as u32;
-    let unit_row = UNIT_POS / side;
-    let unit_column = UNIT_POS % side;
-    let row = place.row * tile;
-    let column = place.column * tile;
-
-    let mut lhs_stage = Shared::<[Vector<A, Const<4>>]>::new_slice(comptime!((pitch * DEPTH) as usize));
-    let mut rhs_stage = Shared::<[Vector<A, Const<4>>]>::new_slice(comptime!((pitch * DEPTH) as usize));
-    let mut lhs_next = Array::<Vector<A, Const<4>>>::new(comptime!(fetches as usize));
-    let mut rhs_next = Array::<Vector<A, Const<4>>>::new(comptime!(fetches as usize));
-    let mut acc = Array::<A>::new(comptime!((vectors * vectors * 16) as usize));
-
-    for index in place.first..place.end {
-        #[unroll]
-        for i in 0..vectors * vectors * 16 {
-            acc[i as usize] = A::from_int(0);
-        }
-        let stop = min((index + 1) * BLOCK_TERMS, k);
-        let tiles = (stop - index * BLOCK_TERMS).div_ceil(DEPTH);
-        // The first round only fetches; every later one stages what was fetched, fetches ahead and multiplies.
-        for round in 0..tiles + 1 {
-            let ahead = index * BLOCK_TERMS + round * DEPTH;
-            if round > 0 {
-                sync_cube();
-                #[unroll]
-                for f in 0..fetches {
-                    let slot = f * (side * side) + UNIT_POS;
-                    let (four, p) = slot_at(slot, groups, lhs_k_first);
-                    lhs_stage[(p * pitch + four) as usize] = lhs_next[f as usize];
-                    let (four, p) = slot_at(slot, groups, rhs_k_first);
-                    rhs_stage[(p * pitch + four) as usize] = rhs_next[f as usize];
-                }
-                sync_cube();
-            }
-            if ahead < stop {
-                #[unroll]
-                for f in 0..fetches {
-                    let slot = f * (side * side) + UNIT_POS;
-                    let (four, p) = slot_at(slot, groups, lhs_k_first);
-                    let offset = place.lhs + min(ahead + p, k - 1) * lhs_k;
-                    lhs_next[f as usize] = fetch::<I, A>(lhs, offset, row + four * 4, m, lhs_row);
-                    let (four, p) = slot_at(slot, groups, rhs_k_first);
-                    let offset = place.rhs + min(ahead + p, k - 1) * rhs_k;
-                    rhs_next[f as usize] = fetch::<I, A>(rhs, offset, column + four * 4, n, rhs_column);
-                }
-            }
-            if round > 0 {
-                if ahead <= stop {
-                    for p in 0..DEPTH {
-                        outer_product::<A>(
-                            &lhs_stage,
-                            &rhs_stage,
-                            &mut acc,
-                            p * pitch,
-                            unit_row,
-                            unit_column,
-                            side,
-                            vectors,
-                            products,
-                        );
-                    }
-                } else {
-                    for p in 0..stop + DEPTH - ahead {
-                        outer_product::<A>(
-                            &lhs_stage,
-                            &rhs_stage,
-                            &mut acc,
-                            p * pitch,
-                            unit_row,
-                            unit_column,
-                            side,
-                            vectors,
-                            products,
-                        );
-                    }
-                }
-            }
-        }
-        #[unroll]
-        for r in 0..vectors * 4 {
-            #[unroll]
-            for c in 0..vectors * 4 {
-                let i = row + (r / 4 * side + unit_row) * 4 + r % 4;
-                let j = column + (c / 4 * side + unit_column) * 4 + c % 4;
-                if i < m && j < n {
-                    let at = place.output + i * output_row + j * output_column;
-                    let chain = Vector::<A, Const<1>>::new(acc[comptime!((r * vectors * 4 + c) as usize)]);
-                    store::<A, O, Const<1>>(output, at, chain, index == place.opening, single);
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 use super::kernel;
 use super::plan::{CubeTile, Plan, Problem, Vectors};
+use super::tiled_kernel;
 use crate::arithmetic::Products;
 use crate::device;
 use crate::dtype::{accumulator, supported};
@@ -11,9 +12,8 @@ use crate::{KernelError, grid};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
-/// Blocks of `k` of a unit in one launch. The tiled kernel has most iterations: a block is a round for each
-/// [`CubeTile::DEPTH`] steps and two more, and a round is an iteration, its steps, and an end of each of its two loops.
-const BLOCKS_A_LAUNCH: usize = grid::MAX_ITERATIONS / (BLOCK + 3 * (BLOCK / CubeTile::DEPTH as usize + 2));
+/// Blocks of `k` of a unit without shared memory in one launch: a block is an iteration for each step, and two more.
+const BLOCKS_A_LAUNCH: usize = grid::MAX_ITERATIONS / (BLOCK + 2);
 
 /// Indices are 32 bits, and those of the last tile or block run past the edge before they are clamped.
 const MAX_ELEMENTS: usize = u32::MAX as usize - BLOCK;
@@ -125,13 +125,33 @@ impl Operands {
             [strides[strides.len() - 2], strides[strides.len() - 1]]
         };
         let ([lhs_row, lhs_k], [rhs_k, rhs_column]) = (inner(&lhs), inner(&rhs));
-        let (blocks, span) = if plan.split { (1, 1) } else { (problem.blocks(), BLOCKS_A_LAUNCH) };
+        let (blocks, span) = match plan.tile {
+            _ if plan.split => (1, 1),
+            CubeTile::Tiled { .. } => (problem.blocks(), 1),
+            CubeTile::Direct { .. } | CubeTile::Separate { .. } => (problem.blocks(), BLOCKS_A_LAUNCH),
+        };
         let single = blocks == 1;
-        let lhs_width = if vectors == Vectors::Steps { 4 } else { 1 };
-        let rhs_width = if vectors == Vectors::None { 1 } else { 4 };
-        let output_width = match vectors {
-            Vectors::Columns => vector_width(target.dtype, rhs.shape()[rhs.shape().len() - 1], column as usize, []),
-            Vectors::Steps | Vectors::None => 1,
+        let [rows_axis, columns_axis] = [lhs.shape().len() - 2, lhs.shape().len() - 1];
+        let (lhs_along_k, rhs_along_k) = (lhs_k < lhs_row, rhs_k < rhs_column);
+        let width = |reads: bool| if reads { 4 } else { 1 };
+        let (lhs_width, rhs_width) = match plan.tile {
+            CubeTile::Tiled { .. } => (
+                width(reads_vectors(&lhs, if lhs_along_k { columns_axis } else { rows_axis })),
+                width(reads_vectors(&rhs, if rhs_along_k { rows_axis } else { columns_axis })),
+            ),
+            _ => (width(vectors == Vectors::Steps), width(vectors != Vectors::None)),
+        };
+        let stores = matches!(plan.tile, CubeTile::Tiled { .. }) || vectors == Vectors::Columns;
+        let output_width = match stores {
+            true => vector_width(target.dtype, rhs.shape()[columns_axis], column as usize, []),
+            false => 1,
+        };
+        let [m, k, n] = [lhs.shape()[rows_axis], problem.k, rhs.shape()[columns_axis]].map(|size| size as u32);
+        let [lhs_strides, rhs_strides] =
+            [[lhs_row, lhs_k], [rhs_k, rhs_column]].map(|strides| strides.map(|s| s as u32));
+        let sizes = || {
+            let ([lhs_row, lhs_k], [rhs_k, rhs_column]) = (lhs_strides, rhs_strides);
+            tiled_kernel::SizesLaunch::new(m, k, n, lhs_row, lhs_k, rhs_k, rhs_column, row, column)
         };
         // Launches that follow each other continue the sums in `target`.
         for first in (0..blocks).step_by(span) {
@@ -168,22 +188,24 @@ impl Operands {
                     );
                 },
                 // SAFETY: as above; the staged tiles are indexed below `pitch * depth` by construction.
-                CubeTile::Tiled { side, vectors } => unsafe {
-                    kernel::tiled::launch_unchecked(
+                CubeTile::Tiled { sides, vectors } => unsafe {
+                    tiled_kernel::tiled::launch_unchecked(
                         client,
                         count,
                         dim,
+                        lhs_width,
+                        rhs_width,
+                        output_width,
                         lhs.into_arg(),
                         rhs.into_arg(),
                         target,
                         tiles,
                         blocks,
-                        row,
-                        column,
-                        side,
+                        sizes(),
+                        sides,
                         vectors,
-                        lhs_k < lhs_row,
-                        rhs_k < rhs_column,
+                        lhs_along_k,
+                        rhs_along_k,
                         single,
                         products,
                         dtypes,

@@ -21,14 +21,15 @@
 //!
 //! # Cost
 //!
-//! `m n k` multiply-adds. Operands are read in place through any strides, broadcast ones included. A `k` longer than a
-//! unit may loop in one launch ([`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS)) takes one launch for every 49 blocks,
-//! unless it is split.
+//! `m n k` multiply-adds. Operands are read in place through any strides, broadcast ones included. Unless
+//! `k` is split, a launch from shared memory has one block of it, and one without 58
+//! ([`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS)): later ones read the sums of those before.
 
 mod kernel;
 mod launch;
 pub mod plan;
 pub mod reference;
+mod tiled_kernel;
 
 use crate::KernelError;
 use crate::arithmetic::Products;

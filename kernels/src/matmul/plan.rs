@@ -62,11 +62,11 @@ pub enum CubeTile {
         /// Rows and columns of a unit.
         side: u32,
     },
-    /// Both operands staged in shared memory, [`CubeTile::DEPTH`] steps of `k` at a time: `side x side` units a cube, a
-    /// unit owns `4 vectors x 4 vectors` outputs.
+    /// Both operands staged in shared memory, [`CubeTile::DEPTH`] steps of `k` at a time: a unit owns `4 vectors x 4
+    /// vectors` outputs.
     Tiled {
-        /// Units along each edge of the tile.
-        side: u32,
+        /// Units along the rows and along the columns of the tile.
+        sides: [u32; 2],
         /// Blocks of 4 outputs of a unit along each edge.
         vectors: u32,
     },
@@ -93,10 +93,19 @@ impl CubeTile {
         Self::Direct { rows: 1, columns: 4 },
         Self::Separate { side: 1 },
         Self::Separate { side: 4 },
-        Self::Tiled { side: 16, vectors: 2 },
-        Self::Tiled { side: 16, vectors: 1 },
-        Self::Tiled { side: 8, vectors: 1 },
+        Self::LARGE,
+        Self::MIDDLE,
+        Self::SMALL,
     ];
+
+    /// 128 x 128 outputs of 256 units.
+    const LARGE: Self = Self::Tiled { sides: [16; 2], vectors: 2 };
+
+    /// 64 x 64 outputs of 256 units.
+    const MIDDLE: Self = Self::Tiled { sides: [16; 2], vectors: 1 };
+
+    /// 32 x 32 outputs of 64 units.
+    const SMALL: Self = Self::Tiled { sides: [8; 2], vectors: 1 };
 
     /// What a tile has to be, if it is not.
     fn unmet(self) -> Option<&'static str> {
@@ -107,10 +116,13 @@ impl CubeTile {
                 Some("rows, and columns in vectors")
             }
             Self::Separate { side: 0 } => Some("rows and columns"),
-            Self::Tiled { side, vectors }
-                if side == 0 || vectors == 0 || !(vectors * Self::DEPTH).is_multiple_of(side) =>
+            // In a warp 4 units are along the rows, and 8 along the columns. 4 x 4 elements are staged by a unit.
+            Self::Tiled { sides: [rows, columns], vectors }
+                if vectors == 0
+                    || !(rows.is_multiple_of(4) && columns.is_multiple_of(8))
+                    || rows.saturating_mul(columns) < (rows + columns).saturating_mul(vectors * Self::DEPTH / 4) =>
             {
-                Some("as many vectors to stage for each unit")
+                Some("units in fours and eights along its edges, and enough to stage it")
             }
             _ => None,
         }
@@ -130,7 +142,7 @@ impl CubeTile {
         match self {
             Self::Direct { rows, columns } => [rows as usize, (columns * Self::DIRECT_UNITS) as usize],
             Self::Separate { side } => [side as usize; 2],
-            Self::Tiled { side, vectors } => [(side * vectors * 4) as usize; 2],
+            Self::Tiled { sides, vectors } => sides.map(|side| (side * vectors * 4) as usize),
         }
     }
 
@@ -138,7 +150,7 @@ impl CubeTile {
     pub fn units(self) -> u32 {
         match self {
             Self::Direct { .. } | Self::Separate { .. } => Self::DIRECT_UNITS,
-            Self::Tiled { side, .. } => side * side,
+            Self::Tiled { sides: [rows, columns], .. } => rows * columns,
         }
     }
 
@@ -146,8 +158,10 @@ impl CubeTile {
     pub(super) fn staged(self) -> usize {
         match self {
             Self::Direct { .. } | Self::Separate { .. } => 0,
-            // Two operands, and a slot of four more a row.
-            Self::Tiled { side, vectors } => (2 * (side * vectors + 1) * Self::DEPTH * 4) as usize,
+            // A slot of four more a row.
+            Self::Tiled { sides, vectors } => {
+                sides.map(|side| ((side * vectors + 1) * Self::DEPTH * 4) as usize).iter().sum()
+            }
         }
     }
 
@@ -255,14 +269,11 @@ pub fn plan(problem: &Problem, machine: Machine) -> Plan {
             }
         }
         Machine::Gpu => {
-            let large = CubeTile::Tiled { side: 16, vectors: 2 };
-            let middle = CubeTile::Tiled { side: 16, vectors: 1 };
-            let small = CubeTile::Tiled { side: 8, vectors: 1 };
             // The large tile of 8-byte accumulators would not fit 32 KiB of shared memory.
-            let tile = [large, middle]
+            let tile = [CubeTile::LARGE, CubeTile::MIDDLE]
                 .into_iter()
-                .find(|&tile| tile.tiles(batch, m, n) >= enough && (tile != large || accumulator <= 4))
-                .unwrap_or(small);
+                .find(|&tile| tile.tiles(batch, m, n) >= enough && (tile != CubeTile::LARGE || accumulator <= 4))
+                .unwrap_or(CubeTile::SMALL);
             (tile, false)
         }
     };

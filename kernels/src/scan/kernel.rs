@@ -13,20 +13,20 @@ use cubecl::prelude::*;
 /// `tensor[outer, length, inner]` in blocks of [`BLOCK_TERMS`] elements along the axis.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 pub(super) struct Extents {
-    length: u32,
+    pub length: u32,
     inner: u32,
 }
 
 #[cube]
 impl Extents {
     /// Blocks of one line.
-    fn blocks(&self) -> u32 {
+    pub fn blocks(&self) -> u32 {
         self.length.div_ceil(BLOCK_TERMS)
     }
 }
 
 /// Elements that a unit reads before it goes on with its chain, so that it waits for memory once for all of them.
-const AHEAD: u32 = 8;
+pub(super) const AHEAD: u32 = 8;
 
 /// What an element is compared by.
 #[cube]
@@ -38,7 +38,7 @@ fn key<A: Numeric, K: Numeric>(value: A, #[comptime] operation: Operation) -> K 
 
 /// `left + right` of the order contract.
 #[cube]
-fn combine<A: Numeric, K: Numeric>(left: A, right: A, #[comptime] operation: Operation) -> A {
+pub(super) fn combine<A: Numeric, K: Numeric>(left: A, right: A, #[comptime] operation: Operation) -> A {
     match comptime!(operation) {
         Operation::Sum => left + right,
         Operation::Prod => left * right,
@@ -63,10 +63,16 @@ fn read_ahead<F: Numeric, A: Numeric>(
     }
 }
 
-/// The result where a chain has come to `local`, and the block before ended with the result `before`.
+/// The result where the chain of a block has come to `local`, and the block before it, if it is not the first one, ended
+/// with the result `before`.
 #[cube]
-fn after<A: Numeric, K: Numeric>(before: A, local: A, block: u32, #[comptime] operation: Operation) -> A {
-    if block == 0 { local } else { combine::<A, K>(before, local, operation) }
+pub(super) fn after<A: Numeric, K: Numeric>(
+    before: A,
+    local: A,
+    is_first: bool,
+    #[comptime] operation: Operation,
+) -> A {
+    if is_first { local } else { combine::<A, K>(before, local, operation) }
 }
 
 /// A unit a block of a line: the last value of its chain, in `totals[outer, blocks, inner]`.
@@ -153,7 +159,8 @@ pub(super) fn scan_blocks<F: Numeric, A: Numeric, K: Numeric>(
     let first = outer * extents.length * extents.inner + inner;
     let end = min(start + BLOCK_TERMS, extents.length);
     let mut local = A::cast_from(input[strides.offset(outer, start, inner)]);
-    output[(first + start * extents.inner) as usize] = F::cast_from(after::<A, K>(before, local, block, operation));
+    output[(first + start * extents.inner) as usize] =
+        F::cast_from(after::<A, K>(before, local, block == 0, operation));
     let mut at = start + 1;
     let mut ahead = Array::<A>::new(comptime!(AHEAD as usize));
     for _ in 0..(end - at) / AHEAD {
@@ -161,7 +168,7 @@ pub(super) fn scan_blocks<F: Numeric, A: Numeric, K: Numeric>(
         #[unroll]
         for nth in 0..AHEAD {
             local = combine::<A, K>(local, ahead[comptime!(nth as usize)], operation);
-            let result = after::<A, K>(before, local, block, operation);
+            let result = after::<A, K>(before, local, block == 0, operation);
             output[(first + (at + nth) * extents.inner) as usize] = F::cast_from(result);
         }
         at += AHEAD;
@@ -169,7 +176,7 @@ pub(super) fn scan_blocks<F: Numeric, A: Numeric, K: Numeric>(
     for at in at..end {
         let value = A::cast_from(input[strides.offset(outer, at, inner)]);
         local = combine::<A, K>(local, value, operation);
-        let result = after::<A, K>(before, local, block, operation);
+        let result = after::<A, K>(before, local, block == 0, operation);
         output[(first + at * extents.inner) as usize] = F::cast_from(result);
     }
 }

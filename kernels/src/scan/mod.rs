@@ -32,8 +32,9 @@
 //!
 //! Reduce-then-scan (Dotsenko et al., "Fast scan algorithms on graphics processors", 2008): a unit a block reduces it, a unit a
 //! line chains the blocks' totals, a unit a block scans it. Two reads and one write an element, and two launches and one for
-//! every [`chained`](Plan::chained) blocks of a line begun; one read and one launch where a line has one block. An axis has at
-//! most 2^30 elements.
+//! every [`chained`](Plan::chained) blocks of a line begun; one read and one launch where a line has one block. Along the last
+//! axis a GPU reads eight blocks side by side, stretch by stretch, through shared memory ([`staged`](Plan::staged)). An axis has
+//! at most 2^30 elements.
 //!
 //! Guarantee: run to run for everything; the same bits on every device for integers, `Min` and `Max`, and for `Sum`
 //! and `Prod` where the device rounds correctly, keeps subnormals and does not reassociate.
@@ -43,6 +44,7 @@ mod launch;
 mod operation;
 pub mod plan;
 pub mod reference;
+mod staged_kernel;
 
 use crate::KernelError;
 use crate::buffer::unwritten;
@@ -116,6 +118,6 @@ pub fn scan(
     let output = unwritten(client, shape, dtype);
     let input = AxisView::new(client, name, input, axis..axis + 1)?;
     let launch = Launch { client, operation, problem, types: [dtype, accumulator, key] };
-    launch.run(&input, &output, plan.chained);
+    launch.run(&input, &output, plan)?;
     Ok(output)
 }

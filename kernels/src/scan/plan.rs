@@ -31,6 +31,9 @@ impl Problem {
 /// How a scan is launched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Plan {
+    /// Whether the units of a cube read the elements of several blocks side by side, for lines whose elements are
+    /// neighbours: `inner` is 1. Else a unit reads its own block.
+    pub staged: bool,
     /// Blocks whose totals one launch chains, at most 59,998.
     pub chained: usize,
 }
@@ -38,7 +41,9 @@ pub struct Plan {
 impl Plan {
     /// Every plan that applies to `problem`.
     pub fn candidates(problem: &Problem) -> Vec<Self> {
-        [plan(problem, Machine::Gpu), Self { chained: 2 }]
+        let Self { chained, .. } = plan(problem, Machine::Gpu);
+        [(false, chained), (true, chained), (false, 2), (true, 2)]
+            .map(|(staged, chained)| Self { staged, chained })
             .into_iter()
             .filter(|plan| plan.refuses(problem).is_none())
             .collect()
@@ -49,14 +54,22 @@ impl Plan {
         if !(1..=MOST_CHAINED).contains(&self.chained) {
             return Some(format!("{self:?}, want 1 to {MOST_CHAINED} chained"));
         }
+        if self.staged && problem.inner != 1 {
+            return Some(format!("{self:?} of {problem:?}, want lines whose elements are neighbours"));
+        }
         let length = problem.length;
         (length > MOST_ELEMENTS)
             .then(|| format!("{self:?} of {length} elements along the axis, want at most {MOST_ELEMENTS}"))
     }
 }
 
-/// The plan for `problem`: as few launches as chain the totals, on every machine. It [applies](Plan::refuses), unless no plan
-/// does.
-pub fn plan(problem: &Problem, _machine: Machine) -> Plan {
-    Plan { chained: problem.blocks().clamp(1, MOST_CHAINED) }
+/// Elements of a line from which on a unit's own block is far from its neighbour's.
+const FAR: usize = 64;
+
+/// The plan for `problem`: as few launches as chain the totals. It [applies](Plan::refuses), unless no plan does.
+///
+/// A software driver gains nothing from neighbours that read neighbours.
+pub fn plan(problem: &Problem, machine: Machine) -> Plan {
+    let staged = machine == Machine::Gpu && problem.inner == 1 && problem.length >= FAR;
+    Plan { staged, chained: problem.blocks().clamp(1, MOST_CHAINED) }
 }

@@ -133,8 +133,10 @@ fn transposed_convolutions_match_reference() {
             assert_bits(&download(&client, y), &reference::input_gradient(&g, fma, &x, &w, Some(&bias)));
         }
 
-        let operands = Operands { source: up(&dy, &output_shape), other: up(&x, &input_shape), bias: None };
-        let dw = run_pass(&client, "test", &problem(Pass::ToWeight), operands, None).unwrap();
+        let (device_x, device_dy) = (up(&x, &input_shape), up(&dy, &output_shape));
+        let dw =
+            transposed_weight_gradient(&client, Products::Native, device_x, device_dy, &weight_shape, &params).unwrap();
+        assert_eq!(dw.shape()[..], weight_shape);
         assert_bits(&download(&client, dw), &reference::weight_gradient(&g, fma, &dy, &x));
     }
 }

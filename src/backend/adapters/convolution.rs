@@ -106,22 +106,49 @@ pub(in crate::backend) fn transposed<const N: usize>(
         *groups,
     )
     .unwrap_or_else(|_| x.shape());
-    let params = TransposedParams {
-        stride: *stride,
-        padding: *padding,
-        padding_out: *padding_out,
-        dilation: *dilation,
-        groups: *groups,
-    };
     run(
         operation,
         &operands(&x, &weight, bias.as_ref()),
         Output::like(&x, shape),
         |client| {
             let bias = bias.as_ref().map(operand);
-            convolution::transposed_forward(client, products(), operand(&x), operand(&weight), bias, &params)
+            convolution::transposed_forward(
+                client,
+                products(),
+                operand(&x),
+                operand(&weight),
+                bias,
+                &transposed_params(&options),
+            )
         },
         || plain(x.clone(), weight.clone(), bias.clone(), options.clone()),
+    )
+}
+
+/// The gradient of a transposed convolution's weight.
+pub(in crate::backend) fn transposed_weight_gradient<const N: usize>(
+    operation: &'static str,
+    x: CubeTensor,
+    weight: CubeTensor,
+    gradient: CubeTensor,
+    options: ConvTransposeOptions<N>,
+    plain: impl FnOnce(CubeTensor, CubeTensor, CubeTensor, ConvTransposeOptions<N>) -> CubeTensor,
+) -> CubeTensor {
+    run(
+        operation,
+        &[&x, &weight, &gradient],
+        Output::like(&weight, weight.shape()),
+        |client| {
+            convolution::transposed_weight_gradient(
+                client,
+                products(),
+                operand(&x),
+                operand(&gradient),
+                &weight.shape(),
+                &transposed_params(&options),
+            )
+        },
+        || plain(x.clone(), weight.clone(), gradient.clone(), options.clone()),
     )
 }
 
@@ -129,6 +156,16 @@ fn params<const N: usize>(options: &ConvOptions<N>) -> ConvolutionParams<N> {
     ConvolutionParams {
         stride: options.stride,
         padding: options.padding,
+        dilation: options.dilation,
+        groups: options.groups,
+    }
+}
+
+fn transposed_params<const N: usize>(options: &ConvTransposeOptions<N>) -> TransposedParams<N> {
+    TransposedParams {
+        stride: options.stride,
+        padding: options.padding,
+        padding_out: options.padding_out,
         dilation: options.dilation,
         groups: options.groups,
     }
