@@ -12,6 +12,8 @@ mod enable;
 mod environment;
 mod error;
 mod exit;
+#[cfg(doctest)]
+mod guides;
 mod initialize;
 mod known_answer;
 mod module;

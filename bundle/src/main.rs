@@ -10,6 +10,10 @@ mod child;
 mod golden;
 mod libtest;
 mod machine;
+#[cfg(test)]
+#[allow(dead_code, reason = "each package's tests read a part of what it reads")]
+#[path = "../../xtask/src/markdown.rs"]
+mod markdown;
 mod parts;
 mod perform;
 mod programs;
@@ -135,4 +139,23 @@ fn perform(stage: Stage, budget: Duration, machine: &Machine, folders: &Folders)
     let started = Instant::now();
     let result = Performer { machine, folders, stage, deadline: started + budget }.perform();
     Row { name: stage.name.to_owned(), took: started.elapsed(), budget, result }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn the_commands_of_the_documentation_exist() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package lies in the repository");
+        let commands = markdown::commands_of(root, "./run");
+        assert!(!commands.is_empty(), "CONTRIBUTING.md starts it");
+        for (file, words) in commands {
+            let parsed = Options::try_parse_from(std::iter::once("run").chain(words.iter().map(String::as_str)));
+            if let Err(error) = parsed {
+                panic!("{}: `run {}`: {error}", file.display(), words.join(" "));
+            }
+        }
+    }
 }

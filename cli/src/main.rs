@@ -2,7 +2,13 @@
 //! does not.
 
 mod diff;
+#[cfg(test)]
+mod documentation;
 mod info;
+#[cfg(test)]
+#[allow(dead_code, reason = "each package's tests read a part of what it reads")]
+#[path = "../../xtask/src/markdown.rs"]
+mod markdown;
 mod output;
 mod program;
 mod sweep;

@@ -7,12 +7,17 @@ mod apt;
 mod bench;
 mod bundle;
 mod device;
+#[cfg(test)]
+mod documentation;
 mod emulator;
 mod environment;
 mod inspect;
 mod jobs;
 mod lint;
 mod llvm;
+#[cfg(test)]
+#[allow(dead_code, reason = "other packages' tests use the rest")]
+mod markdown;
 mod record;
 mod remedy;
 mod runtime;

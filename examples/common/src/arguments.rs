@@ -87,3 +87,22 @@ fn positive(number: &str) -> Result<usize, String> {
         Err(error) => Err(error.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::markdown::commands_of;
+    use std::path::Path;
+
+    #[test]
+    fn the_commands_of_the_documentation_exist() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let commands = commands_of(&root, "target/release/examples/");
+        assert!(!commands.is_empty(), "examples/README.md starts them");
+        for (file, words) in commands {
+            if let Err(error) = Arguments::from_words(words.iter().map(String::as_str)) {
+                panic!("{}: `{}`: {error}", file.display(), words.join(" "));
+            }
+        }
+    }
+}

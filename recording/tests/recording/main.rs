@@ -1,6 +1,7 @@
 //! The format of a recording, and the comparison of two.
 
 mod around;
+mod description;
 mod epochs;
 mod format;
 mod lengths;
@@ -9,6 +10,8 @@ mod overwritten;
 mod page;
 mod repeats;
 mod resumed;
+#[path = "../../../kernels/tests/skip.rs"]
+mod skip;
 mod states;
 mod synthetic;
 mod threads;
