@@ -545,6 +545,8 @@ extern "C" fn cuLaunchKernel(
         eprintln!("cuda-emulator: cuLaunchKernel: {error}");
         return FILE_NOT_FOUND;
     }
+    let launched = || count::LAUNCHES.load(Ordering::Relaxed);
+    let kernel = kernel.as_ref().filter(|_| settings().run.is_none_or(|most| launched() < most));
     let Some(kernel) = kernel else {
         count::add(&count::LAUNCHES, 1);
         return SUCCESS;

@@ -34,6 +34,8 @@ pub struct Settings {
     pub check: bool,
     /// `CUDA_EMULATOR_NULL`: whether kernels are neither compiled nor run.
     pub null: bool,
+    /// `CUDA_EMULATOR_RUN`: how many launches run.
+    pub run: Option<u64>,
     /// `CUDA_EMULATOR_COUNT`: where launches, copies and barriers are counted.
     pub count: Option<Counts>,
     /// `CUDA_EMULATOR_CACHE`: the folder of compiled kernels.
@@ -54,12 +56,10 @@ impl Settings {
     /// Where a variable has a value that it cannot have.
     pub fn from_environment() -> Self {
         Self {
-            seed: text("SEED").map(|seed| {
-                seed.parse()
-                    .unwrap_or_else(|_| panic!("CUDA_EMULATOR_SEED is {seed:?}: want an integer from 0 to 2^64 - 1"))
-            }),
+            seed: number("SEED"),
             check: flag("CHECK"),
             null: flag("NULL"),
+            run: number("RUN"),
             count: text("COUNT").map(|place| match place.as_str() {
                 "1" => Counts::Stderr,
                 path => Counts::File(path.into()),
@@ -83,6 +83,13 @@ fn text(name: &str) -> Option<String> {
 /// Whether a list of devices begins with device 0. CUDA's driver reads it up to the first device that does not exist.
 fn is_first(list: &str) -> bool {
     list.split(',').next().is_some_and(|device| device.trim() == "0")
+}
+
+fn number(name: &str) -> Option<u64> {
+    let parse = |text: String| {
+        text.parse().unwrap_or_else(|_| panic!("CUDA_EMULATOR_{name} is {text:?}: want an integer from 0 to 2^64 - 1"))
+    };
+    text(name).map(parse)
 }
 
 fn flag(name: &str) -> bool {

@@ -7,7 +7,7 @@ use crate::arithmetic::Products;
 use crate::device;
 use crate::dtype::{accumulator, supported};
 use crate::order::BLOCK;
-use crate::view::{broadcast_strides, largest_offset, transposed, vector_width, with_layout};
+use crate::view::{broadcast_strides, is_in_vectors, largest_offset, transposed, vector_width, with_layout};
 use crate::{KernelError, grid};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -134,17 +134,24 @@ impl Operands {
         let [rows_axis, columns_axis] = [lhs.shape().len() - 2, lhs.shape().len() - 1];
         let (lhs_along_k, rhs_along_k) = (lhs_k < lhs_row, rhs_k < rhs_column);
         let width = |reads: bool| if reads { 4 } else { 1 };
-        let (lhs_width, rhs_width) = match plan.tile {
-            CubeTile::Tiled { .. } => (
-                width(reads_vectors(&lhs, if lhs_along_k { columns_axis } else { rows_axis })),
-                width(reads_vectors(&rhs, if rhs_along_k { rows_axis } else { columns_axis })),
-            ),
-            _ => (width(vectors == Vectors::Steps), width(vectors != Vectors::None)),
-        };
-        let stores = matches!(plan.tile, CubeTile::Tiled { .. }) || vectors == Vectors::Columns;
-        let output_width = match stores {
-            true => vector_width(target.dtype, rhs.shape()[columns_axis], column as usize, []),
-            false => 1,
+        let [lhs_width, rhs_width, output_width] = match plan.tile {
+            CubeTile::Tiled { .. } => [
+                width(reads_fours(&lhs, if lhs_along_k { columns_axis } else { rows_axis })),
+                width(reads_fours(&rhs, if rhs_along_k { rows_axis } else { columns_axis })),
+                width(
+                    matches!(target.dtype.size(), 2 | 4)
+                        && is_in_vectors(4, rhs.shape()[columns_axis], column as usize, []),
+                ),
+            ],
+            _ => {
+                let columns = rhs.shape()[columns_axis];
+                let stored = vector_width(target.dtype, columns, column as usize, []);
+                [
+                    width(vectors == Vectors::Steps),
+                    width(vectors != Vectors::None),
+                    if vectors == Vectors::Columns { stored } else { 1 },
+                ]
+            }
         };
         let [m, k, n] = [lhs.shape()[rows_axis], problem.k, rhs.shape()[columns_axis]].map(|size| size as u32);
         let [lhs_strides, rhs_strides] =
@@ -219,9 +226,14 @@ impl Operands {
 
 /// Whether a unit can read a tensor along `axis` in [vectors](vector_width).
 fn reads_vectors(tensor: &TensorHandle, axis: usize) -> bool {
+    tensor.dtype.size() == 4 && reads_fours(tensor, axis)
+}
+
+/// The same for half types too.
+fn reads_fours(tensor: &TensorHandle, axis: usize) -> bool {
     let (shape, strides) = (tensor.shape(), tensor.strides());
-    let others = (0..shape.len()).filter(|&other| other != axis && shape[other] > 1);
-    vector_width(tensor.dtype, shape[axis], strides[axis], others.map(|other| strides[other])) > 1
+    let others = (0..shape.len()).filter(|&other| other != axis && shape[other] > 1).map(|other| strides[other]);
+    matches!(tensor.dtype.size(), 2 | 4) && is_in_vectors(4, shape[axis], strides[axis], others)
 }
 
 /// Makes `[b, m, k] x [same for all b, k, n]` one product `[b * m, k] x [k, n]` where the strides of `lhs` allow it.
