@@ -66,6 +66,7 @@ pub mod known_answer;
 pub mod matmul;
 pub mod order;
 pub mod planned;
+pub mod pool;
 pub mod radix_sort;
 pub mod random;
 pub mod reduce;

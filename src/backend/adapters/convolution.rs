@@ -106,13 +106,7 @@ pub(in crate::backend) fn transposed<const N: usize>(
         *groups,
     )
     .unwrap_or_else(|_| x.shape());
-    let params = TransposedParams {
-        stride: *stride,
-        padding: *padding,
-        padding_out: *padding_out,
-        dilation: *dilation,
-        groups: *groups,
-    };
+    let params = transposed_params(&options);
     run(
         operation,
         &operands(&x, &weight, bias.as_ref()),
@@ -125,10 +119,22 @@ pub(in crate::backend) fn transposed<const N: usize>(
     )
 }
 
-fn params<const N: usize>(options: &ConvOptions<N>) -> ConvolutionParams<N> {
+/// The parameters, as the kernels name them.
+pub(crate) fn params<const N: usize>(options: &ConvOptions<N>) -> ConvolutionParams<N> {
     ConvolutionParams {
         stride: options.stride,
         padding: options.padding,
+        dilation: options.dilation,
+        groups: options.groups,
+    }
+}
+
+/// [`params`] of a transposed convolution.
+pub(crate) fn transposed_params<const N: usize>(options: &ConvTransposeOptions<N>) -> TransposedParams<N> {
+    TransposedParams {
+        stride: options.stride,
+        padding: options.padding,
+        padding_out: options.padding_out,
         dilation: options.dilation,
         groups: options.groups,
     }
