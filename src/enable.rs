@@ -1,5 +1,6 @@
 //! The one-time installation: [`enable_op_determinism`].
 
+use crate::check;
 use crate::device;
 use crate::environment::environment_under;
 use crate::error::Error;
@@ -14,7 +15,8 @@ use std::env;
 /// Call it once, at the start of `main`, before the first tensor is made. Calling it again with the same settings is fine.
 ///
 /// The environment variable `BURN_DETERMINISTIC_GUARANTEE` (`run-to-run` or `gpu-to-gpu`) comes before
-/// [`Determinism::guarantee`].
+/// [`Determinism::guarantee`], `BURN_DETERMINISTIC_REFERENCE` (a number) before
+/// [`Determinism::check_against_reference`].
 ///
 /// On Unix the process waits at its end for what has been submitted to the devices, for a minute at most: some drivers crash
 /// if they compile a kernel then.
@@ -26,7 +28,9 @@ use std::env;
 /// - [`Error::TooLate`] when a tensor has already been made,
 /// - [`Error::AlreadyEnabled`] when it is enabled with other settings,
 /// - [`Error::Configuration`] when a Burn setting would send operations around the deterministic kernels,
-/// - [`Error::Variable`] when `BURN_DETERMINISTIC_GUARANTEE` is neither of its values,
+/// - [`Error::Variable`] when `BURN_DETERMINISTIC_GUARANTEE` is neither of its values, or
+///   `BURN_DETERMINISTIC_REFERENCE` no number,
+/// - [`Error::ReferenceNeedsGpuToGpu`] when operations are to be checked under another guarantee,
 /// - [`Error::Registry`] when Burn's registry does not take the route,
 /// - [`Error::Observes`] after [`observe`](crate::observe()),
 /// - [`Error::Record`] when a [recording](Determinism::record) cannot be written.
@@ -38,6 +42,13 @@ pub fn enable_op_determinism(settings: Determinism) -> Result<(), Error> {
         Some(guarantee) => settings.guarantee(guarantee),
         None => settings,
     };
+    let settings = match check::of_environment()? {
+        Some(every) => settings.check_against_reference(every),
+        None => settings,
+    };
+    if settings.reference > 0 && settings.guarantee != Guarantee::GpuToGpu {
+        return Err(Error::ReferenceNeedsGpuToGpu);
+    }
     let installation = Installation::begin();
     match installation.enabled() {
         Some(enabled) if enabled == settings => return Ok(()),
@@ -54,6 +65,9 @@ pub fn enable_op_determinism(settings: Determinism) -> Result<(), Error> {
     let prepare = |(path, level)| record::prepare(path, level, true, environment_under(Some(&settings)));
     let recording = recording.map(prepare).transpose()?;
     route::install()?;
+    if settings.reference > 0 {
+        check::report_at_exit();
+    }
     if let Some(recording) = recording {
         record::begin(recording);
     }

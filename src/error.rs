@@ -324,6 +324,42 @@ pub enum Error {
         again: String,
     },
 
+    /// An operation gave other bits than its reference ([`Determinism::check_against_reference`]).
+    #[error(
+        "`{operation}` (operands {operands}; device {device}) gave other bits than the plain-Rust reference of its \
+         order: {got} at {index:?} of {:?} {}, where the reference has {expected}; the device or its driver computes \
+         wrongly, or the kernel has a defect: run the program on another device, and report what differs with this text",
+        &shape[..],
+        dtype.name()
+    )]
+    NotReference {
+        /// The operation, by the name of its method in burn-backend; with the others of its kernel where it shares one.
+        operation: String,
+        /// Shapes and dtypes of the operands, `[2, 3] f32, [3] i32`.
+        operands: String,
+        /// The device it ran on.
+        device: String,
+        /// The shape of the first result that differs.
+        shape: Shape,
+        /// The dtype of that result.
+        dtype: DType,
+        /// The first position of that result, in row-major order, where the bits differ.
+        index: Vec<usize>,
+        /// The device's element as hexadecimal bits.
+        got: String,
+        /// The reference's element as hexadecimal bits.
+        expected: String,
+    },
+
+    /// Operations are to be [checked](Determinism::check_against_reference) under another guarantee than
+    /// [`Guarantee::GpuToGpu`](crate::Guarantee::GpuToGpu).
+    #[error(
+        "operations can be checked against their references under `Guarantee::GpuToGpu` alone, for under `RunToRun` \
+         the device's `fma` is part of a result; add `.guarantee(Guarantee::GpuToGpu)` to the settings, or set \
+         `BURN_DETERMINISTIC_GUARANTEE=gpu-to-gpu`"
+    )]
+    ReferenceNeedsGpuToGpu,
+
     /// An operation got an index that is outside its axis.
     #[error(
         "`{operation}` (operands {operands}; device {device}) got the index {index}, at {position:?} of its indices, for \

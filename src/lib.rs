@@ -2,6 +2,7 @@
 
 pub mod backend;
 pub mod catalogue;
+mod check;
 pub mod checkpoint;
 mod compare;
 mod context;
@@ -22,6 +23,7 @@ mod panic;
 mod promise;
 mod random;
 mod record;
+mod reference;
 mod route;
 mod settings;
 mod violation;
@@ -31,6 +33,7 @@ pub use backend::Deterministic;
 pub use burn_deterministic_kernels::arithmetic::MultiplyAdd;
 pub use burn_deterministic_kernels::known_answer::{Arithmetic, Casts, Rounding, Subnormals};
 pub use burn_deterministic_recording::{Environment, EnvironmentDifference, Level};
+pub use check::{ReferenceCheck, Unchecked, reference_check};
 pub use compare::{Comparison, Difference, ElementDifference, Form, TensorDifference, compare};
 pub use device::covers;
 pub use digest::{Digest, digest, digests, try_digest};

@@ -17,6 +17,8 @@ pub struct Determinism {
     pub(crate) runs: u32,
     pub(crate) thread_seed: Option<u64>,
     pub(crate) record: Option<(PathBuf, Level)>,
+    /// How many operations there are to one that is checked; 0 stands for none.
+    pub(crate) reference: u32,
 }
 
 impl Determinism {
@@ -48,6 +50,22 @@ impl Determinism {
     /// so that nothing is computed in place.
     pub fn rerun(self, runs: u32) -> Self {
         Self { runs: if runs < 2 { 0 } else { runs }, ..self }
+    }
+
+    /// Computes every `every`-th operation of Burn's stream a second time, on the host, by the plain-Rust references of
+    /// the kernels' orders, on the operands as the device has them, and compares the bits of the results; 1 means each
+    /// operation, 0 none, which is the default. The environment variable `BURN_DETERMINISTIC_REFERENCE=EVERY` comes
+    /// before it.
+    ///
+    /// It tells which of two devices that disagree is wrong. A difference is a violation,
+    /// [`Error::NotReference`](crate::Error::NotReference). [`reference_check`](crate::reference_check()) counts what
+    /// was checked, and names what has no reference. The bits of a program do not change. Element-wise operations that
+    /// share a kernel are checked together, by what lives on after it. Any NaN equals any other, and of pools any zero.
+    ///
+    /// It needs [`Guarantee::GpuToGpu`]: under the other the device's `fma` is part of a result, and enabling is an
+    /// error. Each checked operation waits for the device, and runs on one core of the host.
+    pub fn check_against_reference(self, every: u32) -> Self {
+        Self { reference: every, ..self }
     }
 
     /// Seeds every thread that draws random numbers before it has a seed or a stream of its own, as if it had called
@@ -97,9 +115,9 @@ pub enum Guarantee {
     /// bits are the device's: remainders and cross products of floats, interpolation, the
     /// CTC loss, quantization.
     ///
-    /// Not covered are the bits of a NaN, max pools of NaNs, and what a driver makes of a division of integers by zero
-    /// or a shift by a word and more. The program must do the same on every device: what it draws, and the operations
-    /// that it issues.
+    /// Not covered are the bits of a NaN, max pools of NaNs, the sign of a zero that a pool makes, and what a driver
+    /// makes of a division of integers by zero or a shift by a word and more. The program must do the same on every
+    /// device: what it draws, and the operations that it issues.
     GpuToGpu,
 }
 
@@ -182,6 +200,7 @@ pub(crate) fn determinism() -> &'static Determinism {
         runs: 0,
         thread_seed: None,
         record: None,
+        reference: 0,
     };
     enabled().unwrap_or(&DEFAULT)
 }

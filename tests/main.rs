@@ -34,6 +34,7 @@ mod process;
 mod programs;
 mod random;
 mod recordings;
+mod reference;
 mod repeatability;
 #[path = "../kernels/tests/skip.rs"]
 mod skip;
@@ -127,6 +128,11 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("told_by_another_thread", closed_world::indices::told_by_another_thread),
     ("told_after_a_state_is_taken", closed_world::indices::told_after_a_state_is_taken),
     ("not_told_by_a_full_run", closed_world::indices::not_told_by_a_full_run),
+    ("checked_operations", reference::programs::operations),
+    ("checked_random_programs", reference::programs::random),
+    ("checked_training", reference::programs::training),
+    ("checked_run_to_run", reference::programs::run_to_run),
+    ("checked_by_a_wrong_variable", reference::programs::wrong_variable),
     ("product_of_nothing", closed_world::coverage::product_of_nothing),
     ("reseeding", closed_world::coverage::reseeding),
     ("steady_memory", closed_world::coverage::steady_memory),

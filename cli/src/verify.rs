@@ -1,6 +1,7 @@
 //! `burn-deterministic verify`.
 
 mod programs;
+mod reference;
 
 use crate::diff::write_page;
 use crate::output::{note, print};
@@ -37,6 +38,13 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 
+    /// Run the program once instead, with `GpuToGpu`, and compare the result of every EVERY-th operation (1: of each)
+    /// with that of its plain-Rust reference: whether the device computes rightly
+    #[arg(long, value_name = "EVERY", num_args = 0..=1, default_missing_value = "1")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(conflicts_with_all = ["runs", "more_runs", "record_dir", "html"])]
+    against_reference: Option<u32>,
+
     /// The program and its arguments, after `--`
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
@@ -44,6 +52,9 @@ pub struct Options {
 
 /// Runs a program several times: status 0 where all runs agree, 1 where they do not, 2 where that could not be found out.
 pub fn run(options: &Options) -> Result<ExitCode> {
+    if let Some(every) = options.against_reference {
+        return reference::check(&options.command, every);
+    }
     let temporary = tempfile::tempdir().context("creating a folder for the recordings")?;
     let folder = options.record_dir.as_deref().unwrap_or(temporary.path());
     let programs = Programs { command: &options.command, folder: std::path::absolute(folder)? };

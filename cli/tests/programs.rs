@@ -78,6 +78,19 @@ fn program() {
         println!("\ntest accuracy: {}\nloss {}", 0.9 + seed / 100.0, 1.0 / seed);
         return;
     }
+    if let Ok(report) = env::var("BURN_DETERMINISTIC_REFERENCE_REPORT") {
+        let checks = ["GUARANTEE", "REFERENCE"].map(|name| env::var(format!("BURN_DETERMINISTIC_{name}")));
+        let every = if behaviour == "every tenth" { "10" } else { "1" };
+        assert_eq!(checks, ["gpu-to-gpu", every].map(|value| Ok(value.to_owned())));
+        let text = match &*behaviour {
+            "differs from a reference" => "checked\tfloat_exp\t2\ndifferent\t`float_exp` (device A) differs\nend\n",
+            "reports nothing" => return,
+            _ => "checked\tfloat_exp\t2\nchecked\tconv2d\t1\nunchecked\tinterpolate\trefused\t4\nend\n",
+        };
+        fs::write(report, text).expect("a file");
+        assert!(!behaviour.contains("differs"), "as a read does of what differs");
+        return;
+    }
     let runs = env::var(RUNS).expect("a file");
     let run = fs::read_to_string(&runs).unwrap_or_default().lines().count() as u32;
     fs::write(&runs, "run\n".repeat(run as usize + 1)).expect("a file");
@@ -458,4 +471,31 @@ fn a_file_that_is_not_there_is_said_once() {
     let stderr = String::from_utf8(output.stderr).expect("text");
     assert!(output.status.code() == Some(2) && stderr.matches("none").count() == 1, "{stderr}");
     assert_eq!(stderr.matches("os error 2").count(), 1, "{stderr}");
+}
+
+#[test]
+fn a_program_is_checked_against_references() {
+    let (status, stdout, stderr) = verify("agrees with references", &["--against-reference"]);
+    assert_eq!(status, 0, "{stdout}{stderr}");
+    let expected = "\nEQUAL: 3 operations of 2 kinds checked, all equal\nnot checked: interpolate, 4 times: refused\n";
+    assert!(stdout.ends_with(expected), "{stdout}");
+    let (status, stdout, stderr) = verify("every tenth", &["--against-reference", "10"]);
+    assert_eq!(status, 0, "{stdout}{stderr}");
+}
+
+#[test]
+fn a_device_that_differs_from_a_reference_is_named() {
+    let (status, stdout, stderr) = verify("differs from a reference", &["--against-reference"]);
+    assert_eq!(status, 1, "{stdout}{stderr}");
+    assert!(
+        stdout.contains("\nDIFFERENT: `float_exp` (device A) differs\n2 operations of 1 kinds checked\n"),
+        "{stdout}"
+    );
+}
+
+#[test]
+fn a_program_that_reports_no_check_was_not_checked() {
+    let (status, stdout, stderr) = verify("reports nothing", &["--against-reference"]);
+    assert_eq!(status, 2, "{stdout}{stderr}");
+    assert!(stderr.contains("reported nothing: it must call `burn_deterministic::enable_op_determinism`"), "{stderr}");
 }

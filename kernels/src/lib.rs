@@ -68,6 +68,7 @@ pub mod matmul;
 pub mod order;
 mod outer_product;
 pub mod planned;
+pub mod pool;
 pub mod radix_sort;
 pub mod random;
 pub mod reduce;

@@ -8,7 +8,7 @@
 //! - refused.
 
 mod activation;
-mod adapters;
+pub(crate) mod adapters;
 mod boolean;
 mod distributed;
 mod float;

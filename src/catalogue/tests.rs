@@ -49,6 +49,41 @@ fn batch_invariance_is_told_of_every_operation_once() {
     assert_eq!(told, operations.collect::<BTreeSet<_>>());
 }
 
+/// The references have what [`Deterministic`](crate::Deterministic) has, and leave to Burn's default bodies what it
+/// leaves to them.
+#[test]
+fn the_references_override_what_the_implementation_overrides() {
+    const REFERENCES: &[(&str, &str)] = &[
+        ("FloatTensorOps", include_str!("../reference/float.rs")),
+        ("IntTensorOps", include_str!("../reference/integer.rs")),
+        ("BoolTensorOps", include_str!("../reference/boolean.rs")),
+        ("ModuleOps", include_str!("../reference/module.rs")),
+        ("ActivationOps", include_str!("../reference/uncomputed.rs")),
+        ("QTensorOps", include_str!("../reference/uncomputed.rs")),
+        ("TransactionOps", include_str!("../reference/uncomputed.rs")),
+        ("DistributedOps", include_str!("../reference/uncomputed.rs")),
+    ];
+    for (name, references) in REFERENCES {
+        let section = TRAITS.iter().find(|section| section.name == *name).expect("a trait");
+        let (_, _, implementation) = SOURCES.iter().find(|(of, ..)| of == name).expect("a trait");
+        let overridden: BTreeSet<&str> = {
+            let bodies = implementation::bodies(implementation);
+            section.entries.iter().map(|entry| entry.method).filter(|method| bodies.contains_key(*method)).collect()
+        };
+        // `fn name(`, lists of names, `fn name, name;`, the same before a ` = ..`, and those of convolutions, `2: name,
+        // name;`.
+        let lines = references.lines().map(|line| line.trim_start().trim_start_matches("async "));
+        let defining = lines.filter(|line| line.starts_with("fn ") || line.starts_with(|c: char| c.is_ascii_digit()));
+        let words = defining.flat_map(|line| {
+            let names = line.split(['(', '=']).next().unwrap_or_default();
+            names.split(|c: char| !c.is_alphanumeric() && c != '_')
+        });
+        let words: BTreeSet<&str> = words.collect();
+        let methods = section.entries.iter().map(|entry| entry.method);
+        assert_eq!(methods.filter(|method| words.contains(method)).collect::<BTreeSet<_>>(), overridden, "{name}");
+    }
+}
+
 #[test]
 fn every_stream_operation_names_an_entry() {
     let source = include_str!("operation.rs");

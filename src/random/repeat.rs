@@ -3,10 +3,11 @@
 use crate::context::{self, Draw, Repeated};
 use core::mem;
 
-/// Runs `body` with the streams that `draws` has, in their order; what it draws beyond them is added.
+/// Runs `body` with the streams that `draws` has, in their order; what it draws beyond them is added, here and where
+/// this is called in another `repeatable`.
 pub(crate) fn repeatable<T>(draws: &mut Vec<Draw>, body: impl FnOnce() -> T) -> T {
-    let repeated = Repeated { draws: mem::take(draws), next: 0 };
-    context::scoped(
+    let (known, repeated) = (draws.len(), Repeated { draws: mem::take(draws), next: 0 });
+    let result = context::scoped(
         |context| &mut context.repeated,
         Some(repeated),
         || {
@@ -16,7 +17,14 @@ pub(crate) fn repeatable<T>(draws: &mut Vec<Draw>, body: impl FnOnce() -> T) -> 
             }
             result
         },
-    )
+    );
+    context::with(|context| {
+        if let Some(outer) = &mut context.repeated {
+            outer.draws.extend_from_slice(&draws[known..]);
+            outer.next += draws.len() - known;
+        }
+    });
+    result
 }
 
 /// The stream that the operation being repeated drew here before; else that of `draw`, remembered.
@@ -62,5 +70,12 @@ mod tests {
         assert_eq!(first, [Ok(1), Ok(2)]);
         assert_eq!(repeatable(&mut draws, || [draw(), draw()]), first);
         assert_eq!(draw(), Ok(3), "outside of it streams go on");
+        let (mut inner, mut outer) = (Vec::new(), Vec::new());
+        repeatable(&mut outer, || {
+            repeatable(&mut inner, &mut draw).expect("it draws");
+            repeatable(&mut inner, &mut draw)
+        })
+        .expect("it draws");
+        assert_eq!((&inner, outer.len()), (&outer, 1), "drawn once, told to both");
     }
 }

@@ -1,5 +1,6 @@
 //! A block of Burn's operation stream, and how it runs.
 
+use super::against_reference::checked;
 use super::bind::bind;
 use super::elementwise::Sequence;
 use super::rerun::repeated;
@@ -104,17 +105,17 @@ impl Block {
         context: &mut Context<CubeFusionHandle>,
         fallback: &dyn Fn(usize) -> Box<dyn FallbackOperation>,
     ) {
-        let bound = || self.operations[operations.clone()].iter().map(|operation| bind(operation, context)).collect();
-        let recorded = record::Together::begin(bound, &context.handles);
+        let bound = |context: &Context<_>| {
+            self.operations[operations.clone()].iter().map(|operation| bind(operation, context)).collect::<Vec<_>>()
+        };
+        let recorded = record::Together::begin(|| bound(context), &context.handles);
         match sequence.refused(&self.device, context) {
-            None => repeated(
-                &self.device,
-                context,
-                |context| sequence.work(context),
-                |context| {
+            None => checked(&self.device, context, bound, |context| {
+                let work = |context: &Context<_>| sequence.work(context);
+                repeated(&self.device, context, work, |context| {
                     coverage::launching(|| sequence.run(&self.device, context));
-                },
-            ),
+                });
+            }),
             Some(error) => {
                 violated(&error);
                 operations.for_each(|index| fallback(index).run(context));

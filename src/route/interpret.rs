@@ -1,5 +1,6 @@
 //! One operation of Burn's stream on the deterministic backend.
 
+use super::against_reference::checked;
 use super::bind::bind;
 use super::custom::{self, Known};
 use super::rerun::{Work, operands, repeated};
@@ -66,10 +67,17 @@ pub(super) fn run(
         outputs: operation.outputs().cloned().collect(),
     };
     recorded(&operation, context, |context| {
-        repeated(device, context, work, |context| match runs_plain {
-            true => plain().run(context),
-            false => on_the_backend(&operation, device, context),
-        });
+        checked(
+            device,
+            context,
+            |_| vec![operation.clone()],
+            |context| {
+                repeated(device, context, work, |context| match runs_plain {
+                    true => plain().run(context),
+                    false => on_the_backend(&operation, device, context),
+                });
+            },
+        );
     });
 }
 

@@ -9,6 +9,7 @@
 //!                 \____________________ coverage observer ____________________/
 //! ```
 
+mod against_reference;
 mod bind;
 mod block;
 mod configuration;

@@ -72,7 +72,7 @@ fn register(held: &[Held], context: &mut Context<CubeFusionHandle>) {
 /// # Panics
 ///
 /// When the device cannot read them back.
-fn data(tensor: &TensorIr, context: &Context<CubeFusionHandle>) -> Option<TensorData> {
+pub(super) fn data(tensor: &TensorIr, context: &Context<CubeFusionHandle>) -> Option<TensorData> {
     let (_, handle) = held(tensor, context)?;
     let handle = TensorHandle { handle, shape: tensor.shape.clone() };
     let data = match tensor.dtype {

@@ -41,7 +41,7 @@ use Operation::*;
 
 /// One step: its operands are the `left`-th and `right`-th matrix so far, counted round and round.
 #[derive(Debug, Clone)]
-struct Step {
+pub struct Step {
     operation: Operation,
     left: usize,
     right: usize,
@@ -152,7 +152,7 @@ fn apply(step: &Step, left: Matrix, right: &Matrix) -> Matrix {
 }
 
 /// Runs a program and reads every matrix; under stress if there is a seed for it.
-fn outputs(program: &[Step], stress: Option<u64>, device: &Device) -> Vec<TensorData> {
+pub fn outputs(program: &[Step], stress: Option<u64>, device: &Device) -> Vec<TensorData> {
     set_random_seed(60);
     let mut stress = stress.map(|seed| Stress::new(seed, device));
     let mut matrices = vec![
@@ -171,24 +171,35 @@ fn outputs(program: &[Step], stress: Option<u64>, device: &Device) -> Vec<Tensor
     matrices.into_iter().map(Tensor::into_data).collect()
 }
 
-#[test]
-fn random_programs_agree_under_stress() {
-    let device = crate::deterministic_device();
-    let config = Config { cases: PROGRAMS, failure_persistence: None, max_shrink_iters: 200, ..Config::default() };
+/// Hands so many programs to `body`, the same ones each time.
+///
+/// # Panics
+///
+/// With the shortest program found for which `body` panics.
+pub fn for_each(programs: u32, body: impl Fn(&[Step])) {
+    let config = Config { cases: programs, failure_persistence: None, max_shrink_iters: 200, ..Config::default() };
     let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
     let programs = prop::collection::vec(step(), 5..=50);
     let agreed = runner.run(&programs, |program| {
-        let quiet = outputs(&program, None, &device);
-        let seed = program.len() as u64;
-        let stressed = beside_others(&device, || outputs(&program, Some(seed), &device));
-        for (index, (quiet, stressed)) in quiet.iter().zip(&stressed).enumerate() {
-            assert_same(&format!("matrix {index}"), quiet, stressed);
-        }
+        body(&program);
         Ok(())
     });
     if let Err(failure) = agreed {
         panic!("{failure}");
     }
+}
+
+#[test]
+fn random_programs_agree_under_stress() {
+    let device = crate::deterministic_device();
+    for_each(PROGRAMS, |program| {
+        let quiet = outputs(program, None, &device);
+        let seed = program.len() as u64;
+        let stressed = beside_others(&device, || outputs(program, Some(seed), &device));
+        for (index, (quiet, stressed)) in quiet.iter().zip(&stressed).enumerate() {
+            assert_same(&format!("matrix {index}"), quiet, stressed);
+        }
+    });
 }
 
 /// Programs of any use to the test above: that they are not all zeros, infinities and NaNs.

@@ -42,7 +42,8 @@ pub fn run(program: &Program, inputs: &[u32], conditions: &[bool], scalars: &[u3
     )
 }
 
-fn unary(function: Unary, x: f32) -> f32 {
+/// A function of an f32.
+pub fn unary(function: Unary, x: f32) -> f32 {
     match function {
         Unary::Negate => -x,
         Unary::Absolute => x.abs(),
@@ -71,7 +72,8 @@ fn unary(function: Unary, x: f32) -> f32 {
     }
 }
 
-fn binary(function: Binary, a: f32, b: f32) -> f32 {
+/// A function of two f32.
+pub fn binary(function: Binary, a: f32, b: f32) -> f32 {
     match function {
         Binary::Add => a + b,
         Binary::Subtract => a - b,
@@ -93,7 +95,8 @@ fn int_binary(function: IntBinary, a: i32, b: i32) -> i32 {
     }
 }
 
-fn compare<T: PartialOrd>(comparison: Comparison, a: T, b: T) -> bool {
+/// A comparison.
+pub fn compare<T: PartialOrd>(comparison: Comparison, a: T, b: T) -> bool {
     match comparison {
         Comparison::Equal => a == b,
         Comparison::Greater => a > b,

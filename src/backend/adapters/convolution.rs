@@ -152,7 +152,8 @@ pub(in crate::backend) fn transposed_weight_gradient<const N: usize>(
     )
 }
 
-fn params<const N: usize>(options: &ConvOptions<N>) -> ConvolutionParams<N> {
+/// The parameters, as the kernels name them.
+pub(crate) fn params<const N: usize>(options: &ConvOptions<N>) -> ConvolutionParams<N> {
     ConvolutionParams {
         stride: options.stride,
         padding: options.padding,
@@ -161,7 +162,8 @@ fn params<const N: usize>(options: &ConvOptions<N>) -> ConvolutionParams<N> {
     }
 }
 
-fn transposed_params<const N: usize>(options: &ConvTransposeOptions<N>) -> TransposedParams<N> {
+/// [`params`] of a transposed convolution.
+pub(crate) fn transposed_params<const N: usize>(options: &ConvTransposeOptions<N>) -> TransposedParams<N> {
     TransposedParams {
         stride: options.stride,
         padding: options.padding,

@@ -126,7 +126,8 @@ impl Outputs for &Operands {
     }
 }
 
-fn params(options: &DeformConvOptions<2>) -> DeformParams {
+/// The parameters, as the kernels name them.
+pub(crate) fn params(options: &DeformConvOptions<2>) -> DeformParams {
     let DeformConvOptions { stride, padding, dilation, weight_groups, offset_groups } = options.clone();
     DeformParams { stride, padding, dilation, weight_groups, offset_groups }
 }

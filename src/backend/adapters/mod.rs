@@ -4,19 +4,19 @@
 //! expects, and turns the kernel's error into a refusal. Its arguments are the name of the operation, the kernel where
 //! there is a choice, the arguments of Burn's method, and the inner backend's method `plain`.
 
-pub(super) mod convolution;
+pub(crate) mod convolution;
 pub(super) mod ctc;
-pub(super) mod deform_convolution;
+pub(crate) mod deform_convolution;
 pub(super) mod elementwise;
 pub(crate) mod fourier;
 pub(crate) mod indices;
 pub(super) mod matmul;
-pub(super) mod random;
+pub(crate) mod random;
 pub(super) mod reduce;
-pub(super) mod resample;
+pub(crate) mod resample;
 pub(super) mod scan;
-pub(super) mod scatter;
-pub(super) mod sort;
+pub(crate) mod scatter;
+pub(crate) mod sort;
 pub(super) mod windows;
 
 use super::refused::{describe, poison, refuse, refused};

@@ -8,7 +8,7 @@ use burn_cubecl::{CubeDevice, tensor::CubeTensor};
 use burn_deterministic_kernels::random::{self, Source, Stream};
 
 /// The kernels' name of a distribution of floats.
-pub(in crate::backend) fn floats(distribution: Distribution) -> random::Distribution {
+pub(crate) fn floats(distribution: Distribution) -> random::Distribution {
     match distribution {
         Distribution::Default => random::Distribution::Uniform { low: 0.0, high: 1.0 },
         Distribution::Uniform(low, high) => random::Distribution::Uniform { low, high },
@@ -19,7 +19,7 @@ pub(in crate::backend) fn floats(distribution: Distribution) -> random::Distribu
 
 /// The kernels' name of a distribution of integers, which take the whole numbers a uniform range holds; `None` for a
 /// normal distribution, which has no integer form.
-pub(in crate::backend) fn integers(distribution: Distribution) -> Option<random::Distribution> {
+pub(crate) fn integers(distribution: Distribution) -> Option<random::Distribution> {
     match distribution {
         Distribution::Default => Some(random::Distribution::Integers { low: 0, high: 255 }),
         Distribution::Uniform(low, high) => {

@@ -16,13 +16,7 @@ pub(in crate::backend) fn interpolate_backward(
     options: InterpolateOptions,
     plain: impl FnOnce(CubeTensor, CubeTensor, [usize; 2], InterpolateOptions) -> CubeTensor,
 ) -> CubeTensor {
-    let filter = match options.mode {
-        InterpolateMode::Nearest => weights::Filter::Nearest,
-        InterpolateMode::NearestExact => weights::Filter::NearestExact,
-        InterpolateMode::Bilinear => weights::Filter::Linear,
-        InterpolateMode::Bicubic => weights::Filter::Cubic,
-        InterpolateMode::Lanczos3 => weights::Filter::Lanczos3,
-    };
+    let filter = filter(options.mode.clone());
     run(
         operation,
         &[&x, &gradient],
@@ -42,20 +36,7 @@ pub(in crate::backend) fn grid_sample(
     options: GridSampleOptions,
     plain: impl FnOnce(CubeTensor, CubeTensor, GridSampleOptions) -> CubeTensor,
 ) -> CubeTensor {
-    let params = SampleParams {
-        filter: match options.mode {
-            InterpolateMode::Nearest | InterpolateMode::NearestExact => grid_sample::Filter::Nearest,
-            InterpolateMode::Bilinear => grid_sample::Filter::Linear,
-            InterpolateMode::Bicubic => grid_sample::Filter::Cubic,
-            InterpolateMode::Lanczos3 => grid_sample::Filter::Lanczos3,
-        },
-        padding: match options.padding_mode {
-            GridSamplePaddingMode::Zeros => Padding::Zeros,
-            GridSamplePaddingMode::Border => Padding::Border,
-            GridSamplePaddingMode::Reflection => Padding::Reflection,
-        },
-        align_corners: options.align_corners,
-    };
+    let params = sample_params(&options);
     // Operands of other ranks are the kernel's to refuse.
     let shape = match (&tensor.shape()[..], &grid.shape()[..]) {
         (&[_, channels, ..], &[batch, height, width, _]) => Shape::new([batch, channels, height, width]),
@@ -68,4 +49,33 @@ pub(in crate::backend) fn grid_sample(
         |client| grid_sample::sample(client, operand(&tensor), operand(&grid), params, None),
         || plain(tensor.clone(), grid.clone(), options.clone()),
     )
+}
+
+/// The filter of a resized image, as the kernels name it.
+pub(crate) fn filter(mode: InterpolateMode) -> weights::Filter {
+    match mode {
+        InterpolateMode::Nearest => weights::Filter::Nearest,
+        InterpolateMode::NearestExact => weights::Filter::NearestExact,
+        InterpolateMode::Bilinear => weights::Filter::Linear,
+        InterpolateMode::Bicubic => weights::Filter::Cubic,
+        InterpolateMode::Lanczos3 => weights::Filter::Lanczos3,
+    }
+}
+
+/// How a grid samples, as the kernels name it.
+pub(crate) fn sample_params(options: &GridSampleOptions) -> SampleParams {
+    SampleParams {
+        filter: match options.mode {
+            InterpolateMode::Nearest | InterpolateMode::NearestExact => grid_sample::Filter::Nearest,
+            InterpolateMode::Bilinear => grid_sample::Filter::Linear,
+            InterpolateMode::Bicubic => grid_sample::Filter::Cubic,
+            InterpolateMode::Lanczos3 => grid_sample::Filter::Lanczos3,
+        },
+        padding: match options.padding_mode {
+            GridSamplePaddingMode::Zeros => Padding::Zeros,
+            GridSamplePaddingMode::Border => Padding::Border,
+            GridSamplePaddingMode::Reflection => Padding::Reflection,
+        },
+        align_corners: options.align_corners,
+    }
 }

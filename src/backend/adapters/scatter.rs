@@ -121,7 +121,7 @@ pub(in crate::backend) fn gather_nd(
 }
 
 /// What an update does, as the kernels name it.
-pub(in crate::backend) fn kind(operation: IndexingUpdateOp) -> Update {
+pub(crate) fn kind(operation: IndexingUpdateOp) -> Update {
     match operation {
         IndexingUpdateOp::Assign => Update::Assign,
         IndexingUpdateOp::Add => Update::Add,

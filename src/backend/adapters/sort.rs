@@ -15,8 +15,7 @@ pub(in crate::backend) struct Order {
 /// Whether all elements are to be in descending order.
 impl From<bool> for Order {
     fn from(descending: bool) -> Self {
-        let direction = if descending { Direction::Descending } else { Direction::Ascending };
-        Self { direction, kept: None }
+        Self { direction: direction(descending), kept: None }
     }
 }
 
@@ -25,6 +24,11 @@ impl From<usize> for Order {
     fn from(k: usize) -> Self {
         Self { direction: Direction::Descending, kept: Some(k) }
     }
+}
+
+/// The direction, as the kernels name it.
+pub(crate) fn direction(descending: bool) -> Direction {
+    if descending { Direction::Descending } else { Direction::Ascending }
 }
 
 /// The elements along `axis` in order.

@@ -1,0 +1,14 @@
+//! The windows of pools.
+
+/// How windows step over an image, rows before columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Window {
+    /// Pixels of a window.
+    pub kernel_size: [usize; 2],
+    /// From one window to the next.
+    pub stride: [usize; 2],
+    /// Pixels outside the image, on each side.
+    pub padding: [usize; 2],
+    /// From one pixel of a window to the next.
+    pub dilation: [usize; 2],
+}

@@ -1,0 +1,98 @@
+//! Programs whose operations are checked.
+
+use crate::accuracy::differentiable::upstream;
+use crate::operations::{self, Operation};
+use crate::process::report;
+use crate::programs;
+use crate::repeatability::random_programs;
+use burn::prelude::*;
+use burn_deterministic::{
+    Determinism, Error, Guarantee, Unchecked, enable_op_determinism, is_op_determinism_enabled, reference_check,
+    set_random_seed,
+};
+
+const RANDOM_PROGRAMS: u32 = if cfg!(feature = "heavy") { 10_000 } else { 40 };
+
+/// Enables what the environment asks for.
+fn enable() {
+    enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
+}
+
+/// Reports how many operations were checked, of how many kinds, and the others.
+fn report_check() {
+    let check = reference_check();
+    assert_eq!(check.different, None);
+    report("checked", check.checked.values().sum::<u64>());
+    report("kinds", check.checked.len());
+    let unchecked =
+        { check.unchecked.iter() }.map(|Unchecked { operation, reason, .. }| format!("{operation}: {reason}"));
+    report("unchecked", unchecked.collect::<Vec<_>>().join("; "));
+}
+
+/// Reads a tensor, which may carry the refusal of an operation, and no other error.
+fn read(operation: &Operation, tensor: Tensor<1>) {
+    if let Err(error) = tensor.try_into_data() {
+        let text = error.to_string();
+        assert!(text.contains("was refused"), "{}: {text}", operation.name);
+    }
+}
+
+/// Every differentiable operation, and its gradients.
+pub fn operations() {
+    enable();
+    set_random_seed(3);
+    let device = Device::default().autodiff();
+    macro_rules! groups {
+        ($($name:ident: $group:ident;)*) => {
+            [$(&*operations::$group),*]
+        };
+    }
+    for operation in operations::for_each_group!(groups).into_iter().flatten() {
+        let load = |values: &TensorData| Tensor::<1>::from_data(values.clone(), &device).require_grad();
+        let operands: Vec<_> = operation.operands.iter().map(load).collect();
+        let results = operation.run(&operands);
+        let weights = Tensor::<1>::from_data(upstream(1, results.dims()[0]).as_slice(), &device);
+        let gradients = (results.clone() * weights).sum().backward();
+        read(operation, results.inner());
+        operands
+            .iter()
+            .for_each(|operand| read(operation, operand.grad(&gradients).expect("every operand takes part")));
+    }
+    report_check();
+}
+
+/// Random programs.
+pub fn random() {
+    enable();
+    let device = Device::default();
+    random_programs::for_each(RANDOM_PROGRAMS, |program| {
+        random_programs::outputs(program, None, &device);
+    });
+    report_check();
+}
+
+/// A short training.
+pub fn training() {
+    enable();
+    set_random_seed(812);
+    report("digest", programs::mlp::train_for(&Device::default().autodiff(), 2));
+    report_check();
+}
+
+/// Under the default guarantee.
+pub fn run_to_run() {
+    let settings = Determinism::default().check_against_reference(1);
+    assert_eq!(enable_op_determinism(settings.clone()), Err(Error::ReferenceNeedsGpuToGpu));
+    assert!(!is_op_determinism_enabled());
+    assert_eq!(enable_op_determinism(settings.clone().check_against_reference(0)), Ok(()));
+    assert_eq!(settings.guarantee(Guarantee::GpuToGpu).check_against_reference(0), {
+        Determinism::default().guarantee(Guarantee::GpuToGpu)
+    });
+}
+
+/// With a variable that is no number.
+pub fn wrong_variable() {
+    let error = enable_op_determinism(Determinism::default()).expect_err("the variable is no number");
+    let text = error.to_string();
+    assert!(text.contains("`BURN_DETERMINISTIC_REFERENCE` is `often`"), "{text}");
+}
