@@ -65,12 +65,9 @@ macro_rules! convolutions {
 
 impl ModuleOps<Self> for Reference {
     convolutions! {
-        1: conv1d, conv1d_x_backward, conv1d_weight_backward, conv_transpose1d,
-           conv_transpose1d_weight_backward;
-        2: conv2d, conv2d_x_backward, conv2d_weight_backward, conv_transpose2d,
-           conv_transpose2d_weight_backward;
-        3: conv3d, conv3d_x_backward, conv3d_weight_backward, conv_transpose3d,
-           conv_transpose3d_weight_backward;
+        1: conv1d, conv1d_x_backward, conv1d_weight_backward, conv_transpose1d, conv_transpose1d_weight_backward;
+        2: conv2d, conv2d_x_backward, conv2d_weight_backward, conv_transpose2d, conv_transpose2d_weight_backward;
+        3: conv3d, conv3d_x_backward, conv3d_weight_backward, conv_transpose3d, conv_transpose3d_weight_backward;
     }
 
     fn deform_conv2d(

@@ -126,7 +126,7 @@ fn loops(text: &mut String, rows: &[Row<'_>]) {
     text.push_str(
         "\n## Hot loops
 
-The innermost loop with the most float arithmetic, and of those the longest: its instructions on sm_90, by how often they occur in
+The innermost loop with the most float arithmetic, and of those the shortest: its instructions on sm_90, by how often they occur in
 its code.
 
 | case | kernel | instructions | which |

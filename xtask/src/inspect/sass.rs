@@ -1,5 +1,6 @@
 //! What nvdisasm prints of a kernel: instructions, and the loops among them.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -70,14 +71,15 @@ impl Listing {
         &self.instructions
     }
 
-    /// The innermost loop with the most float arithmetic, and of those the longest.
+    /// The innermost loop with the most float arithmetic, and of those the shortest: another one that has as much is for what is
+    /// left over at the end.
     pub fn hot_loop(&self) -> Option<&[Instruction]> {
         let contains = |outer: &Range<usize>, inner: &Range<usize>| {
             outer != inner && outer.start <= inner.start && inner.end <= outer.end
         };
         let innermost = self.loops.iter().filter(|outer| !self.loops.iter().any(|inner| contains(outer, inner)));
         let bodies = innermost.map(|range| &self.instructions[range.clone()]);
-        bodies.max_by_key(|body| (body.iter().filter(|i| i.is_float_arithmetic()).count(), body.len()))
+        bodies.max_by_key(|body| (body.iter().filter(|i| i.is_float_arithmetic()).count(), Reverse(body.len())))
     }
 
     /// How many instructions have this opcode.
