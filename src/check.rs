@@ -5,6 +5,7 @@ use crate::exit;
 use std::collections::BTreeMap;
 use std::env;
 use std::fmt::Write as _;
+use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -65,7 +66,7 @@ pub fn reference_check() -> ReferenceCheck {
     }
 }
 
-/// Counts an operation that agreed, or differed.
+/// Counts an operation that was compared.
 pub(crate) fn count_checked(operation: &str) {
     *counts().checked.entry(operation.to_owned()).or_default() += 1;
 }
@@ -105,7 +106,10 @@ pub(crate) fn report_at_exit() {
 
 extern "C" fn write_report() {
     let Some(path) = env::var_os(REPORT) else { return };
-    if let Err(error) = std::fs::write(&path, report(&reference_check())) {
+    // Appended at once: programs that this one starts report to the same file.
+    let file = OpenOptions::new().create(true).append(true).open(&path);
+    let report = report(&reference_check());
+    if let Err(error) = file.and_then(|mut file| file.write_all(report.as_bytes())) {
         let _ = writeln!(std::io::stderr(), "burn-deterministic: writing {}: {error}", path.display());
     }
 }

@@ -12,14 +12,15 @@ use std::env;
 
 /// Makes every tensor operation of this process deterministic, on every CUDA, ROCm, Metal, Vulkan and WebGPU device.
 ///
-/// Call it once, at the start of `main`, before the first tensor is made. Calling it again with the same settings is fine.
+/// Call it once, at the start of `main`, before the first tensor is made. Calling it again with the same settings is
+/// fine.
 ///
 /// The environment variable `BURN_DETERMINISTIC_GUARANTEE` (`run-to-run` or `gpu-to-gpu`) comes before
 /// [`Determinism::guarantee`], `BURN_DETERMINISTIC_REFERENCE` (a number) before
 /// [`Determinism::check_against_reference`].
 ///
-/// On Unix the process waits at its end for what has been submitted to the devices, for a minute at most: some drivers crash
-/// if they compile a kernel then.
+/// On Unix the process waits at its end for what has been submitted to the devices, for a minute at most: some drivers
+/// crash if they compile a kernel then.
 ///
 /// # Errors
 ///

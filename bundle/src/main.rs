@@ -1,7 +1,7 @@
 //! `run`: tries burn-deterministic on a machine with an NVIDIA GPU that has neither Rust nor this repository.
 //!
-//! It lies in the folder that `cargo xtask bundle` makes, beside the programs it runs, and writes one report. A stage that
-//! fails, or runs out of its time, does not stop those after it.
+//! It lies in the folder that `cargo xtask bundle` makes, beside the programs it runs, and writes one report. A stage
+//! that fails, or runs out of its time, does not stop those after it.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("the bundle is for Linux");
@@ -45,7 +45,8 @@ struct Options {
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
 
-    /// The folder for report.md, report.json, goldens.json and logs.txt; what earlier calls have left there of other stages stays
+    /// The folder for report.md, report.json, goldens.json and logs.txt; what earlier calls have left there of other
+    /// stages stays
     #[arg(long, default_value = "report")]
     out: PathBuf,
 

@@ -1,5 +1,5 @@
-//! `burn-deterministic`: whether a program gives the same bits in each run, and if not, which operation is the first that
-//! does not.
+//! `burn-deterministic`: whether a program gives the same bits in each run, and if not, which operation is the first
+//! that does not.
 
 mod diff;
 #[cfg(test)]

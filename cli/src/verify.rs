@@ -16,10 +16,11 @@ use std::process::ExitCode;
 
 /// Options of `burn-deterministic verify`.
 ///
-/// The program calls `enable_op_determinism` or, on Burn's own kernels, `observe()`. It is run with its weights recorded after
-/// each step. Where they differ, it is run again with operations recorded up to the step that differed, until two runs
-/// differ there too, and the first operation that differs is shown. Where no step is recorded, operations are compared instead.
-/// A line `digest: ..` that the program prints, in hexadecimal, is compared as well. The program's stdin is empty.
+/// The program calls `enable_op_determinism` or, on Burn's own kernels, `observe()`. It is run with its weights
+/// recorded after each step. Where they differ, it is run again with operations recorded up to the step that differed,
+/// until two runs differ there too, and the first operation that differs is shown. Where no step is recorded,
+/// operations are compared instead. A line `digest: ..` that the program prints, in hexadecimal, is compared as well.
+/// The program's stdin is empty.
 #[derive(Args)]
 pub struct Options {
     /// How many times to run the program
@@ -50,7 +51,8 @@ pub struct Options {
     command: Vec<OsString>,
 }
 
-/// Runs a program several times: status 0 where all runs agree, 1 where they do not, 2 where that could not be found out.
+/// Runs a program several times: status 0 where all runs agree, 1 where they do not, 2 where that could not be found
+/// out.
 pub fn run(options: &Options) -> Result<ExitCode> {
     if let Some(every) = options.against_reference {
         return reference::check(&options.command, every);
@@ -183,8 +185,8 @@ fn search(
     Ok((false, weights.or(agreeing)))
 }
 
-/// The greatest number of a step up to the first state that differs: the operations of these steps have the difference. `None`
-/// where no state differs.
+/// The greatest number of a step up to the first state that differs: the operations of these steps have the difference.
+/// `None` where no state differs.
 fn reach(comparison: &Comparison) -> Option<u64> {
     comparison.state.as_ref().map(|state| state.steps[1])
 }

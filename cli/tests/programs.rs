@@ -1,5 +1,5 @@
-//! The commands that run programs, and `diff`, as a user runs them. The program is [`program`], which computes nothing, and
-//! writes what a training would record.
+//! The commands that run programs, and `diff`, as a user runs them. The program is [`program`], which computes nothing,
+//! and writes what a training would record.
 
 use burn_deterministic_recording::{
     Digest, Environment, Header, Level, Operation, Origin, Output, Phase, Place, Record, State, StateTensor, Tensor,
@@ -477,7 +477,7 @@ fn a_file_that_is_not_there_is_said_once() {
 fn a_program_is_checked_against_references() {
     let (status, stdout, stderr) = verify("agrees with references", &["--against-reference"]);
     assert_eq!(status, 0, "{stdout}{stderr}");
-    let expected = "\nEQUAL: 3 operations of 2 kinds checked, all equal\nnot checked: interpolate, 4 times: refused\n";
+    let expected = "\nEQUAL WHERE CHECKED: 3 operations of 2 kinds checked, all equal\nnot checked: interpolate, 4 times: refused\n";
     assert!(stdout.ends_with(expected), "{stdout}");
     let (status, stdout, stderr) = verify("every tenth", &["--against-reference", "10"]);
     assert_eq!(status, 0, "{stdout}{stderr}");

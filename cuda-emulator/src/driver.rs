@@ -1,4 +1,5 @@
-//! The functions of libcuda that cudarc and CubeCL call. Every call is done when it returns: streams and events have no queue.
+//! The functions of libcuda that cudarc and CubeCL call. Every call is done when it returns: streams and events have no
+//! queue.
 
 use crate::grid::{self, Launch};
 use crate::memory::{self, CAPACITY};
@@ -498,7 +499,8 @@ fn fits(extent: Index, most: Index) -> bool {
     extent.size() > 0 && extent.x <= most.x && extent.y <= most.y && extent.z <= most.z
 }
 
-/// Whether every pointer of a launch is as aligned as its type; where not, a finding says so. A GPU traps at the first access.
+/// Whether every pointer of a launch is as aligned as its type; where not, a finding says so. A GPU traps at the first
+/// access.
 ///
 /// # Safety
 ///

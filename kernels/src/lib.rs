@@ -1,20 +1,22 @@
 //! Fixed-order CubeCL kernels for `burn-deterministic`.
 //!
 //! Every family states its **order contract** at the top of its module: which floating-point operations make up one
-//! output element, in which order, as a function of logical shapes, parameters, dtype and, where operands select the terms
-//! (indices, labels, offsets), of those. Where it computes, its `reference` module is the same contract in plain Rust, and
-//! the tests require equal bits of the two.
+//! output element, in which order, as a function of logical shapes, parameters, dtype and, where operands select the
+//! terms (indices, labels, offsets), of those. Where it computes, its `reference` module is the same contract in plain
+//! Rust, and the tests require equal bits of the two.
 //!
 //! Where a family has several kernels or launches for one contract, its `plan` module has them as data: `Problem` is
-//! what a plan may depend on, `plan(&Problem, Machine)` chooses, `Plan::candidates(&Problem)` lists a plan of each kind that
-//! applies, with edge geometries, and `Plan::refuses(&Problem)` says why one does not. Every plan gives the same bits. A
-//! function takes an `Option<Plan>` as its last parameter, and without one chooses it. A plan that does not apply is
-//! [`KernelError::Plan`], and so is a problem to which none applies: `plan` then chooses one that does not, or, of [`scatter`],
-//! none. The plans of [`radix_sort`] are part of those of sorts and updates, and [`coarsening`] is the plan of several families.
+//! what a plan may depend on, `plan(&Problem, Machine)` chooses, `Plan::candidates(&Problem)` lists a plan of each kind
+//! that applies, with edge geometries, and `Plan::refuses(&Problem)` says why one does not. Every plan gives the same
+//! bits. A function takes an `Option<Plan>` as its last parameter, and without one chooses it. A plan that does not
+//! apply is [`KernelError::Plan`], and so is a problem to which none applies: `plan` then chooses one that does not,
+//! or, of [`scatter`], none. The plans of [`radix_sort`] are part of those of sorts and updates, and [`coarsening`] is
+//! the plan of several families.
 //!
-//! Where a result has no element, no kernel of the family is launched. A reduction of no elements and a product with `k = 0`
-//! are filled with a constant, and an update without values is a copy. In these cases no plan is looked at, except that
-//! [`convolution`] refuses one that does not apply to a problem of any size; a convolution of no terms is launched as any other.
+//! Where a result has no element, no kernel of the family is launched. A reduction of no elements and a product with `k
+//! = 0` are filled with a constant, and an update without values is a copy. In these cases no plan is looked at, except
+//! that [`convolution`] refuses one that does not apply to a problem of any size; a convolution of no terms is launched
+//! as any other.
 //!
 //! Kernels are written in CubeCL, and named in its words: a **unit** is a thread, a **cube** a block of threads, a
 //! **plane** a warp. A **line** is the elements along an axis at fixed other indices, a **block** of an order its
@@ -22,11 +24,11 @@
 //!
 //! # Layers
 //!
-//! Imports go one way. Families import the modules above them in this table, and of each other what the other's `mod.rs`
-//! exports, never its inside. In a family, `mod.rs` imports the other files and no file imports `mod.rs`: it has the order
-//! contract and the public functions; `launch.rs` launches, `kernel.rs` is the device side, `plan.rs` has the plans, and
-//! `reference.rs` is the contract in plain Rust. A family of one straight sequence of launches has them in `mod.rs`, and
-//! one with a file for each plan has launch and kernel there.
+//! Imports go one way. Families import the modules above them in this table, and of each other what the other's
+//! `mod.rs` exports, never its inside. In a family, `mod.rs` imports the other files and no file imports `mod.rs`: it
+//! has the order contract and the public functions; `launch.rs` launches, `kernel.rs` is the device side, `plan.rs` has
+//! the plans, and `reference.rs` is the contract in plain Rust. A family of one straight sequence of launches has them
+//! in `mod.rs`, and one with a file for each plan has launch and kernel there.
 //!
 //! | module | what it is |
 //! |---|---|

@@ -1,13 +1,15 @@
 //! The core of products in shared memory: steps of the chains of a unit's results, from staged tiles of both operands.
 //!
-//! A tile is `[steps, fours]` in vectors of four neighbours, with `pitch` vectors from step to step. A unit owns `vectors x
-//! vectors` blocks of 4 x 4 results, `side` vectors apart along each edge; result `(i, j)` is at `i * 4 vectors + j`.
+//! A tile is `[steps, fours]` in vectors of four neighbours, with a pitch of so many vectors from step to step. A unit
+//! owns `vectors x vectors` blocks of 4 x 4 results, so many vectors apart along each edge; result `(i, j)` is at `i *
+//! 4 vectors + j`.
 
 use crate::arithmetic::{Products, accumulate};
 use cubecl::prelude::*;
 
-/// Steps whose code follows each other, with constants for their addresses in shared memory. Of more, NVIDIA's compiler reads
-/// so many ahead that a unit with 8 x 8 results takes more than 128 registers, and a multiprocessor holds half as many units.
+/// Steps whose code follows each other, with constants for their addresses in shared memory. Of more, NVIDIA's compiler
+/// reads so many ahead that a unit with 8 x 8 results takes more than 128 registers, and a multiprocessor holds half as
+/// many units.
 pub(crate) const UNROLLED: u32 = 2;
 
 /// `acc + a * b`: the step of every chain.
@@ -27,7 +29,7 @@ pub(crate) struct Tiles {
     /// Blocks of 4 results of a unit along each edge.
     pub vectors: u32,
     /// Vectors between two blocks of a unit, along the rows and along the columns.
-    pub sides: [u32; 2],
+    pub apart: [u32; 2],
     /// Vectors from step to step of `lhs` and of `rhs`.
     pub pitches: [u32; 2],
     /// How products are added.
@@ -48,11 +50,11 @@ fn one_step<A: Numeric>(
     let mut b = Array::<Vector<A, Const<4>>>::new(comptime!(vectors as usize));
     #[unroll]
     for w in 0..vectors {
-        b[w as usize] = rhs[(rhs_at + w * comptime!(tiles.sides[1])) as usize];
+        b[w as usize] = rhs[(rhs_at + w * comptime!(tiles.apart[1])) as usize];
     }
     #[unroll]
     for v in 0..vectors {
-        let a = lhs[(lhs_at + v * comptime!(tiles.sides[0])) as usize];
+        let a = lhs[(lhs_at + v * comptime!(tiles.apart[0])) as usize];
         #[unroll]
         for i in 0..4u32 {
             #[unroll]

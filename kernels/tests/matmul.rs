@@ -99,7 +99,8 @@ fn equals_reference_on_every_shape() {
     }
 }
 
-/// A product by every plan, contiguous and transposed. A process compiles its kernels one by one: each shape has a test of its own.
+/// A product by every plan, contiguous and transposed. A process compiles its kernels one by one: each shape has a test
+/// of its own.
 #[track_caller]
 fn check_plans(seed: u64, [m, k, n]: [usize; 3]) {
     let client = client();
@@ -111,7 +112,7 @@ fn check_plans(seed: u64, [m, k, n]: [usize; 3]) {
     let rhs = upload(&client, &b, &[k, n], F32);
     let lhs_t = view(&upload(&client, &transpose(&a, m, k), &[k, m], F32), &[m, k], &[1, m]);
     let rhs_t = view(&upload(&client, &transpose(&b, k, n), &[n, k], F32), &[k, n], &[1, k]);
-    let pairs = [(&lhs, &rhs), (&lhs_t, &rhs_t), (&lhs, &rhs_t)];
+    let pairs = [(&lhs, &rhs), (&lhs_t, &rhs_t), (&lhs, &rhs_t), (&lhs_t, &rhs)];
     for plan in plans([m, k, n]) {
         for ((lhs, rhs), (products, want)) in
             pairs.iter().flat_map(|pair| PRODUCTS.iter().zip(&want).map(move |of| (*pair, of)))
@@ -257,6 +258,36 @@ fn batches_broadcast_and_merge() {
     }
 }
 
+/// Matrices after the first one begin at whole vectors, and a batch of one is repeated by a stride of 0.
+#[test]
+fn batches_in_whole_vectors_match_the_reference_under_every_tile() {
+    let client = client();
+    let fma = multiply_add_of(&client);
+    let (batch, [m, k, n]) = (3, [20, 24, 36]);
+    let (a, b) = (random_values(71, batch * m * k), random_values(72, batch * k * n));
+    let lhs = upload(&client, &a, &[batch, m, k], F32);
+    let rhs = upload(&client, &b, &[batch, k, n], F32);
+    let repeated = upload(&client, &b[..k * n], &[1, k, n], F32);
+    // Rows that do not continue each other, so that the batch is not merged into them.
+    let apart = view(&lhs, &[batch, m - 1, k], &[m * k, k, 1]);
+    for tile in [DIRECT, LARGE, MIDDLE, SMALL] {
+        let plan = Some(Plan { tile, swap: false, split: false });
+        let product = |lhs: &TensorHandle, rhs: &TensorHandle| {
+            let out = matmul::matmul(&client, Products::Native, lhs.clone(), rhs.clone(), plan);
+            download::<f32>(&client, out.expect("a valid product"))
+        };
+        let want = |rows: usize, of_rhs: fn(usize) -> usize| {
+            let matrices = (0..batch).flat_map(|at| {
+                let (a, b) = (&a[at * m * k..][..rows * k], &b[of_rhs(at) * k * n..][..k * n]);
+                reference::matmul(a, b, [rows, k, n], fma)
+            });
+            matrices.collect::<Vec<_>>()
+        };
+        assert_bits(&product(&lhs, &rhs), &want(m, |at| at));
+        assert_bits(&product(&apart, &repeated), &want(m - 1, |_| 0));
+    }
+}
+
 /// A batch repeated by a stride of 0 must not be mistaken for rows that continue each other.
 #[test]
 fn strides_do_not_show() {
@@ -360,7 +391,9 @@ fn half_rounds_once() {
     let client = client();
     let dtype = ElemType::Float(FloatKind::F16);
     let half = |values: Vec<f32>| values.into_iter().map(f16::from_f32).collect::<Vec<_>>();
-    for (seed, [m, k, n]) in [[18, 40, 20], [5, 2 * BLOCK + 11, 6]].into_iter().enumerate() {
+    for (seed, [m, k, n]) in
+        [[20, 40, 36], [18, 39, 21], [5, 2 * BLOCK + 11, 6], [12, BLOCK + 8, 8]].into_iter().enumerate()
+    {
         let (a, b) = (half(random_values(120 + seed as u64, m * k)), half(random_values(130, k * n)));
         let (lhs, rhs) = (upload(&client, &a, &[m, k], dtype), upload(&client, &b, &[k, n], dtype));
         if !client.properties().supports_type(dtype) {
@@ -374,12 +407,15 @@ fn half_rounds_once() {
         let widen = |values: &[f16]| values.iter().map(|value| value.to_f32()).collect::<Vec<_>>();
         let want = reference::matmul(&widen(&a), &widen(&b), [m, k, n], multiply_add_of(&client));
         let want: Vec<u16> = want.into_iter().map(|value| f16::from_f32(value).to_bits()).collect();
-        for split in [false, true].into_iter().filter(|split| !split || k > BLOCK) {
-            let plan = Plan { tile: DIRECT, swap: false, split };
-            let out = matmul::matmul(&client, Products::Native, lhs.clone(), rhs.clone(), Some(plan))
-                .expect("a valid product");
-            let got: Vec<u16> = download::<f16>(&client, out).into_iter().map(f16::to_bits).collect();
-            assert_eq!(got, want, "{plan:?} on {m}x{k}x{n}");
+        let lhs_t = view(&upload(&client, &transpose(&a, m, k), &[k, m], dtype), &[m, k], &[1, m]);
+        let rhs_t = view(&upload(&client, &transpose(&b, k, n), &[n, k], dtype), &[k, n], &[1, k]);
+        for plan in plans([m, k, n]) {
+            for (lhs, rhs) in [(&lhs, &rhs), (&lhs_t, &rhs_t), (&lhs, &rhs_t), (&lhs_t, &rhs)] {
+                let out = matmul::matmul(&client, Products::Native, lhs.clone(), rhs.clone(), Some(plan))
+                    .expect("a valid product");
+                let got: Vec<u16> = download::<f16>(&client, out).into_iter().map(f16::to_bits).collect();
+                assert_eq!(got, want, "{plan:?} on {m}x{k}x{n}, strides {:?}, {:?}", lhs.strides(), rhs.strides());
+            }
         }
     }
 }
@@ -461,6 +497,10 @@ fn a_plan_that_does_not_apply_is_an_error() {
     let columns = Plan { tile: CubeTile::Direct { rows: 2, columns: 6 }, ..whole };
     assert!(text(columns).ends_with("want rows, and columns in vectors"));
     let staged = [[16, 12], [6, 16], [4, 8], [0, 8]].map(|sides| CubeTile::Tiled { sides, vectors: 1 });
+    for sides in [[1 << 26; 2], [u32::MAX - 3, 8], [64, 32]] {
+        let text = text(Plan { tile: CubeTile::Tiled { sides, vectors: 1 }, ..whole });
+        assert!(text.ends_with("want at most 1024 units"), "{text}");
+    }
     for tile in staged.into_iter().chain([CubeTile::Tiled { sides: [8; 2], vectors: 2 }]) {
         let text = text(Plan { tile, ..whole });
         assert!(text.ends_with("want units in fours and eights along its edges, and enough to stage it"), "{text}");

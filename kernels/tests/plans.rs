@@ -187,7 +187,8 @@ fn without_a_result_only_convolutions_look_at_the_plan() {
     }
 }
 
-/// More than any plan takes: few elements in memory, read at every position. Of reductions and convolutions some plan applies to whatever 32-bit indices reach.
+/// More than any plan takes: few elements in memory, read at every position. Of reductions and convolutions some plan
+/// applies to whatever 32-bit indices reach.
 #[test]
 fn where_no_plan_applies_that_is_the_error() {
     let client = client();

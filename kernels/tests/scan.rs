@@ -110,7 +110,17 @@ fn padding_does_not_change_a_prefix() {
 #[test]
 fn many_lines_match_the_reference() {
     let client = client();
-    for shape in [[5, 131, 1], [3, 70, 5], [1, 200, 67], [2, 1, 9], [70_000, 3, 1], [1, 3, 70_000], [300, 129, 2]] {
+    for shape in [
+        [5, 131, 1],
+        [5, 2100, 1],
+        [11, 1025, 1],
+        [3, 70, 5],
+        [1, 200, 67],
+        [2, 1, 9],
+        [70_000, 3, 1],
+        [1, 3, 70_000],
+        [300, 129, 2],
+    ] {
         for operation in [Operation::Sum, Operation::Max] {
             check(&client, operation, shape);
         }
@@ -201,46 +211,49 @@ fn layouts_do_not_reach_a_result() {
 #[test]
 fn other_types() {
     let client = client();
-    // Three blocks of a line.
-    let shape = [3, 2100, 2];
+    // Three blocks of a line: of lines side by side, and of lines one after the other.
+    [[3, 2100, 2], [6, 2100, 1]].into_iter().for_each(|shape| other_types_of(&client, shape));
+}
+
+fn other_types_of(client: &Client, shape: [usize; 3]) {
     let raw: Vec<i32> = (0..12_600).map(|i: i32| (i.wrapping_mul(0x9e37_79b9u32 as i32)) >> 3).collect();
     for plan in plans(shape) {
-        let run = |operation, input| scan::scan(&client, operation, input, 1, Some(plan));
-        let sum = run(Operation::Sum, upload(&client, &raw, &shape, I32)).unwrap();
-        assert_eq!(download::<i32>(&client, sum), expected(&raw, shape, i32::wrapping_add));
-        let product = run(Operation::Prod, upload(&client, &raw, &shape, I32)).unwrap();
-        assert_eq!(download::<i32>(&client, product), expected(&raw, shape, i32::wrapping_mul));
-        let least = run(Operation::Min, upload(&client, &raw, &shape, I32)).unwrap();
-        assert_eq!(download::<i32>(&client, least), expected(&raw, shape, i32::min));
+        let run = |operation, input| scan::scan(client, operation, input, 1, Some(plan));
+        let sum = run(Operation::Sum, upload(client, &raw, &shape, I32)).unwrap();
+        assert_eq!(download::<i32>(client, sum), expected(&raw, shape, i32::wrapping_add));
+        let product = run(Operation::Prod, upload(client, &raw, &shape, I32)).unwrap();
+        assert_eq!(download::<i32>(client, product), expected(&raw, shape, i32::wrapping_mul));
+        let least = run(Operation::Min, upload(client, &raw, &shape, I32)).unwrap();
+        assert_eq!(download::<i32>(client, least), expected(&raw, shape, i32::min));
         let words: Vec<u32> = raw.iter().map(|&value| value as u32).collect();
-        let most = run(Operation::Max, upload(&client, &words, &shape, U32)).unwrap();
-        assert_eq!(download::<u32>(&client, most), expected(&words, shape, u32::max));
+        let most = run(Operation::Max, upload(client, &words, &shape, U32)).unwrap();
+        assert_eq!(download::<u32>(client, most), expected(&words, shape, u32::max));
         let supports = |dtype: ElemType| client.properties().supports_type(dtype);
         if supports(I64) {
             let wide: Vec<i64> = raw.iter().map(|&value| i64::from(value) << 20).collect();
-            let sum = run(Operation::Sum, upload(&client, &wide, &shape, I64)).unwrap();
-            assert_eq!(download::<i64>(&client, sum), expected(&wide, shape, i64::wrapping_add));
-            let most = run(Operation::Max, upload(&client, &wide, &shape, I64)).unwrap();
-            assert_eq!(download::<i64>(&client, most), expected(&wide, shape, i64::max));
+            let sum = run(Operation::Sum, upload(client, &wide, &shape, I64)).unwrap();
+            assert_eq!(download::<i64>(client, sum), expected(&wide, shape, i64::wrapping_add));
+            let most = run(Operation::Max, upload(client, &wide, &shape, I64)).unwrap();
+            assert_eq!(download::<i64>(client, most), expected(&wide, shape, i64::max));
         } else {
             skip("the device has no i64");
         }
         if supports(F16) {
             let halves: Vec<f16> = random_values(4, 12_600).into_iter().map(f16::from_f32).collect();
             let floats: Vec<f32> = halves.iter().map(|value| value.to_f32()).collect();
-            let sum = run(Operation::Sum, upload(&client, &halves, &shape, F16)).unwrap();
+            let sum = run(Operation::Sum, upload(client, &halves, &shape, F16)).unwrap();
             let want: Vec<f16> = expected(&floats, shape, |a, b| a + b).into_iter().map(f16::from_f32).collect();
-            assert_eq!(download::<f16>(&client, sum), want);
-            let most = run(Operation::Max, upload(&client, &halves, &shape, F16)).unwrap();
+            assert_eq!(download::<f16>(client, sum), want);
+            let most = run(Operation::Max, upload(client, &halves, &shape, F16)).unwrap();
             let want: Vec<f16> = expected(&floats, shape, reference::larger).into_iter().map(f16::from_f32).collect();
-            assert_eq!(download::<f16>(&client, most), want);
+            assert_eq!(download::<f16>(client, most), want);
         } else {
             skip("the device has no f16");
         }
         if supports(F64) {
             let doubles: Vec<f64> = random_values(4, 12_600).into_iter().map(f64::from).collect();
-            let sum = run(Operation::Sum, upload(&client, &doubles, &shape, F64)).unwrap();
-            assert_eq!(download::<f64>(&client, sum), expected(&doubles, shape, |a, b| a + b));
+            let sum = run(Operation::Sum, upload(client, &doubles, &shape, F64)).unwrap();
+            assert_eq!(download::<f64>(client, sum), expected(&doubles, shape, |a, b| a + b));
         } else {
             skip("the device has no f64");
         }

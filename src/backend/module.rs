@@ -281,11 +281,12 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
     /// ```
     ///
     /// `dot` is a [product](burn_deterministic_kernels::matmul), in the blocked order, and `sum` a
-    /// [sum](burn_deterministic_kernels::reduce), in the columns order (see [`burn_deterministic_kernels::order`]). Each
-    /// step is rounded on its own, to the operands' dtype. `exp` and `tanh` are [functions](burn_deterministic_kernels::function) of f32.
+    /// [sum](burn_deterministic_kernels::reduce), in the columns order (see [`burn_deterministic_kernels::order`]).
+    /// Each step is rounded on its own, to the operands' dtype. `exp` and `tanh` are
+    /// [functions](burn_deterministic_kernels::function) of f32.
     ///
-    /// A query that is masked from every key gives zeros. The value of a masked key has the probability zero, so that an
-    /// infinite or NaN value gives NaN. Where a score of a query is NaN or +inf, its results are NaN.
+    /// A query that is masked from every key gives zeros. The value of a masked key has the probability zero, so that
+    /// an infinite or NaN value gives NaN. Where a score of a query is NaN or +inf, its results are NaN.
     fn attention(
         query: FloatTensor<Self>,
         key: FloatTensor<Self>,

@@ -161,8 +161,8 @@ fn the_implementation_does_what_the_table_says() {
     }
 }
 
-/// Methods whose default body sends its work to a thread of Burn's, with what that thread calls and the file in which it
-/// does: no call leads there.
+/// Methods whose default body sends its work to a thread of Burn's, with what that thread calls and the file in which
+/// it does: no call leads there.
 const SENT: (&[&str], &str, &str) = (
     &[
         "start_communication_server",

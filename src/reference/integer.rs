@@ -81,7 +81,7 @@ impl IntTensorOps<Self> for Reference {
         fn int_mul, int_mul_scalar = |_, a, b| a.wrapping_mul(b);
         fn int_div, int_div_scalar = |_, a, b| a / divisor(b);
         fn int_remainder, int_remainder_scalar = |_, a, b| floored_remainder(a, divisor(b));
-        fn int_powi, int_powi_scalar_impl = |_, a, b| i128::from((a as u64).wrapping_pow(b as u32));
+        fn int_powi, int_powi_scalar_impl = |_, a, b| i128::from((a as u64).wrapping_pow(exponent(b)));
         fn bitwise_and, bitwise_and_scalar = |_, a, b| a & b;
         fn bitwise_or, bitwise_or_scalar = |_, a, b| a | b;
         fn bitwise_xor, bitwise_xor_scalar = |_, a, b| a ^ b;
@@ -102,7 +102,7 @@ impl IntTensorOps<Self> for Reference {
     methods! {
         reduce:
         fn int_sum, int_sum_dim = |_, line| line.iter().sum();
-        fn int_prod, int_prod_dim = |dtype, line| line.iter().fold(1, |a, b| wrapped(dtype, a * b));
+        fn int_prod, int_prod_dim = |dtype, line| line.iter().fold(1i128, |a, b| wrapped(dtype, a.wrapping_mul(*b)));
         fn int_max, int_max_dim = |_, line| some(line.iter().copied().max());
         fn int_min, int_min_dim = |_, line| some(line.iter().copied().min());
         fn int_max_abs, int_max_abs_dim = |dtype, line| some(line.iter().map(|x| wrapped(dtype, x.abs())).max());
@@ -291,6 +291,11 @@ fn some(extreme: Option<i128>) -> i128 {
 /// What a driver makes of a division by zero is its own.
 fn divisor(value: i128) -> i128 {
     if value == 0 { not_checked("a division of integers by zero") } else { value }
+}
+
+/// What Burn's kernel makes of a negative exponent is its own.
+fn exponent(value: i128) -> u32 {
+    u32::try_from(value).unwrap_or_else(|_| not_checked("a power of integers with a negative exponent"))
 }
 
 /// What a driver makes of a shift by a word and more is its own.

@@ -7,6 +7,7 @@ use super::rerun::{data, operands};
 use crate::catalogue;
 use crate::check;
 use crate::error::{Error, index_of};
+use crate::panic;
 use crate::random::repeatable;
 use crate::reference::{Host, NotChecked, Reference, not_checked, tensor_of};
 use crate::settings::determinism;
@@ -18,8 +19,9 @@ use burn_cubecl_fusion::CubeFusionHandle;
 use burn_fusion::stream::Context;
 use burn_ir::{BaseOperationIr, CustomOpIr, HandleKind, IrVisitorMut, OperationIr, TensorId, TensorIr, TensorStatus};
 use burn_router::TensorInterpreter;
+use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// Operations so far.
@@ -74,34 +76,71 @@ fn compared(
         }))
     });
     if let Err(payload) = result {
-        match payload.downcast::<NotChecked>() {
-            Ok(reason) => return count_unchecked(operations, operation, reason.0),
-            Err(payload) => resume_unwind(payload),
-        }
+        // A reference that fails says nothing about the device: the program goes on, and is told.
+        let reason = match payload.downcast::<NotChecked>() {
+            Ok(reason) => reason.0.to_owned(),
+            Err(payload) => format!("{FAILED}: {}", panic::text(&*payload).unwrap_or("a panic")),
+        };
+        return count_unchecked(operations, operation, &reason);
     }
-    operations.iter().for_each(|operation| check::count_checked(catalogue::name(operation)));
+    let mut compared = BTreeSet::new();
+    let mut found = None;
     for (number, operation) in operations.iter().enumerate() {
         for output in operation.outputs() {
             // Nothing is written where an operand carries an error, or where nobody needs it.
             let Some(data) = data(output, context) else { continue };
-            if let Some(difference) = difference(operation, &Host::from_data(&data, device), &tensors[&output.id]) {
-                let error = difference.error(operations, number, device);
-                check::note_difference(&error);
-                violated(&error);
-                return;
-            }
+            compared.insert(output.id);
+            let difference = difference(operation, &Host::from_data(&data, device), &tensors[&output.id]);
+            found = found.or_else(|| difference.map(|difference| difference.error(operations, number, device)));
         }
     }
+    // What a result that was compared depends on was checked with it.
+    for operation in operations.iter().rev() {
+        if operation.outputs().any(|output| compared.contains(&output.id)) {
+            compared.extend(operation.inputs().map(|input| input.id));
+            check::count_checked(catalogue::name(operation));
+        } else {
+            check::count_unchecked(catalogue::name(operation), "no result of it was left to compare".to_owned());
+        }
+    }
+    if let Some(error) = found {
+        check::note_difference(&error);
+        violated(&error);
+    }
 }
+
+/// Counts operations that do not come to be checked, where the process checks.
+pub(super) fn not_reached<'a>(operations: impl IntoIterator<Item = &'a OperationIr>) {
+    if determinism().reference > 0 {
+        let computing = operations.into_iter().filter(|operation| catalogue::computes(operation));
+        computing.for_each(|of| check::count_unchecked(catalogue::name(of), "refused".to_owned()));
+    }
+}
+
+/// How the reason begins why an operation was not checked whose reference failed.
+const FAILED: &str = "the reference failed";
 
 /// What the references have computed, and their operands.
 type Tensors = BTreeMap<TensorId, Host>;
 
 /// Whether one of the next so many operations is to be checked.
 fn is_turn(operations: usize, every: u32) -> bool {
-    let (operations, every) = (operations as u64, u64::from(every));
+    let operations = operations as u64;
     let before = OPERATIONS.fetch_add(operations, Ordering::Relaxed);
-    before.next_multiple_of(every) < before + operations
+    has_turn(before..before + operations, every.into())
+}
+
+/// Whether one of the operations with these numbers is to be checked: of each `every` that follow each other one, at a
+/// place that varies. At the same place it would be the same operation of each step of a training.
+fn has_turn(mut numbers: Range<u64>, every: u64) -> bool {
+    // The first output of SplitMix64 from the seed `window`.
+    let place = |window: u64| {
+        let z = window.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % every
+    };
+    numbers.any(|number| number % every == place(number / every))
 }
 
 /// `operation`, which frees no operand.
@@ -202,23 +241,23 @@ fn count_unchecked(operations: &[OperationIr], without: usize, reason: &str) {
     }
 }
 
-/// The first element in which a device and the reference differ.
+/// The first element in which a device and the reference differ, its bits on both.
 #[derive(Debug, PartialEq)]
 struct Difference {
     tensor: Host,
     index: Vec<usize>,
-    got: u64,
-    expected: u64,
+    got: String,
+    expected: String,
 }
 
 fn difference(operation: &OperationIr, got: &Host, expected: &Host) -> Option<Difference> {
     let dtype = expected.dtype();
     let is_pool = catalogue::name(operation).contains("_pool");
-    assert_eq!(
-        (got.shape(), got.dtype()),
-        (expected.shape(), dtype),
-        "a reference has the shape and dtype of a result"
-    );
+    if (got.shape(), got.dtype()) != (expected.shape(), dtype) {
+        let spelled = |tensor: &Host| format!("a tensor {:?} {}", &tensor.shape()[..], tensor.dtype().name());
+        let (got, tensor, expected) = (spelled(got), expected.clone(), spelled(expected));
+        return Some(Difference { index: vec![], got, expected, tensor });
+    }
     let agree = |&(&a, &b): &(&u64, &u64)| {
         // The sign of a zero of a pool is the driver's.
         let are_zeros = is_pool && [a, b].iter().all(|&bits| is_zero(dtype, bits));
@@ -227,7 +266,8 @@ fn difference(operation: &OperationIr, got: &Host, expected: &Host) -> Option<Di
     let mut elements = got.bits().iter().zip(expected.bits());
     let position = elements.position(|pair| !agree(&pair))?;
     let index = index_of(position, &expected.shape());
-    Some(Difference { index, got: got.bits()[position], expected: expected.bits()[position], tensor: expected.clone() })
+    let spelled = |tensor: &Host| format!("0x{:0width$x}", tensor.bits()[position], width = 2 * dtype.size());
+    Some(Difference { index, got: spelled(got), expected: spelled(expected), tensor: expected.clone() })
 }
 
 /// Whether these are the bits of a NaN.
@@ -265,7 +305,6 @@ impl Difference {
             false => format!("{name}, in one kernel with {}", others.join(", ")),
         };
         let dtype = self.tensor.dtype();
-        let bits = |bits: u64| format!("0x{bits:0width$x}", width = 2 * dtype.size());
         Error::NotReference {
             operation,
             operands: operands(operations[number].inputs()),
@@ -273,15 +312,15 @@ impl Difference {
             shape: self.tensor.shape(),
             dtype,
             index: self.index,
-            got: bits(self.got),
-            expected: bits(self.expected),
+            got: self.got,
+            expected: self.expected,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Host, difference, is_turn};
+    use super::{Host, difference, has_turn};
     use burn_backend::{DType, TensorData};
     use burn_cubecl::CubeDevice;
     use burn_ir::{FloatOperationIr, OperationIr, TensorId, TensorIr, TensorStatus, UnaryOpIr};
@@ -305,14 +344,27 @@ mod tests {
         assert_eq!(difference(&[1.0, nans[0]], &[1.0, nans[1]]), None);
         for (one, other) in [(0.0, -0.0), (1.0, 1.0 + f32::EPSILON), (f32::NAN, f32::INFINITY)] {
             let found = difference(&[1.0, one], &[1.0, other]).expect("they differ");
-            assert_eq!((found.index, found.got), (vec![0, 1], one.to_bits().into()));
+            assert_eq!((found.index, found.got), (vec![0, 1], format!("0x{:08x}", one.to_bits())));
         }
     }
 
     #[test]
-    fn every_third_operation_has_its_turn() {
-        let turns: Vec<bool> = [1, 1, 1, 1, 3, 2, 0, 1].map(|operations| is_turn(operations, 3)).to_vec();
-        assert_eq!(turns, [true, false, false, true, true, false, false, true]);
+    fn one_operation_of_three_has_its_turn() {
+        let turns: Vec<u64> = (0..3000).filter(|&number| has_turn(number..number + 1, 3)).collect();
+        assert_eq!(turns.iter().map(|number| number / 3).collect::<Vec<_>>(), (0..1000).collect::<Vec<_>>());
+        for place in 0..3 {
+            let count = turns.iter().filter(|&number| number % 3 == place).count();
+            assert!((250..420).contains(&count), "{count} of 1000 at place {place}");
+        }
+        assert!((0..100).all(|number| has_turn(number..number + 1, 1)));
+        assert!((0..100).all(|number| has_turn(number..number + 5, 3)), "three that follow each other have one");
+        assert!(!has_turn(7..7, 1), "nothing computes");
+    }
+
+    #[test]
+    fn another_shape_is_a_difference() {
+        let found = difference(&exponential(), &host(&[1.0]), &host(&[1.0, 2.0])).expect("they differ");
+        assert_eq!((found.got.as_str(), found.expected.as_str()), ("a tensor [1, 1] f32", "a tensor [1, 2] f32"));
     }
 }
 

@@ -1,6 +1,6 @@
 //! A block of Burn's operation stream, and how it runs.
 
-use super::against_reference::checked;
+use super::against_reference::{checked, not_reached};
 use super::bind::bind;
 use super::elementwise::Sequence;
 use super::rerun::repeated;
@@ -56,13 +56,14 @@ impl Block {
         }
     }
 
-    /// Refuses a device whose arithmetic is not what the kernels rely on. True where the settings let that pass: then the block
-    /// runs on the plain backend.
+    /// Refuses a device whose arithmetic is not what the kernels rely on. True where the settings let that pass: then
+    /// the block runs on the plain backend.
     fn check_arithmetic(&self) -> bool {
         // A graph of kernels that is captured may hold no other kernel; the next block asks.
         if !self.client.is_capturing()
             && let Err(error) = known_answer::of(&self.device)
         {
+            not_reached(&self.operations);
             violated(error);
             return true;
         }
@@ -117,6 +118,7 @@ impl Block {
                 });
             }),
             Some(error) => {
+                not_reached(&self.operations[operations.clone()]);
                 violated(&error);
                 operations.for_each(|index| fallback(index).run(context));
             }

@@ -1,6 +1,6 @@
 //! One operation of Burn's stream on the deterministic backend.
 
-use super::against_reference::checked;
+use super::against_reference::{checked, not_reached};
 use super::bind::bind;
 use super::custom::{self, Known};
 use super::rerun::{Work, operands, repeated};
@@ -49,6 +49,7 @@ pub(super) fn run(
     let runs_plain = match refused_on_the_stream(&operation) {
         None => false,
         Some(method) => {
+            not_reached([&operation]);
             violated(&Error::from(refusal(method, &operation, device)));
             true
         }
@@ -59,6 +60,7 @@ pub(super) fn run(
             _ => false,
         };
     if !runs_plain && let Some(dtype) = unsupported_dtype(&operation, device) {
+        not_reached([&operation]);
         panic!("{}", Error::from(unsupported(dtype, &operation, device)));
     }
     let work = |_: &Context<_>| Work {

@@ -35,8 +35,8 @@ pub(super) fn repeated(
         return body(context);
     }
     let work = work(context);
-    // A second handle on each operand: a run consumes the first one, and operations write in place only into tensors with
-    // one handle.
+    // A second handle on each operand: a run consumes the first one, and operations write in place only into tensors
+    // with one handle.
     let operands: Vec<_> = { work.inputs.iter() }.filter_map(|tensor| held(tensor, context)).collect();
     let mut draws = Vec::new();
     repeatable(&mut draws, || body(context));

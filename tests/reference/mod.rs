@@ -91,7 +91,8 @@ fn every_third_operation_alone() {
     };
     let ((none, digest), (all, of_all), (some, of_some)) = (program("0"), program("1"), program("3"));
     assert_eq!((&digest, &digest), (&of_all, &of_some), "checks change nothing");
-    assert!(none == 0 && some > 0 && some < all, "{none}, {some}, {all}");
+    // Of three that follow each other one is chosen, and with it those that share its kernel.
+    assert!(none == 0 && 3 * some + 3 > all && some < all, "{none}, {some}, {all}");
 }
 
 #[test]

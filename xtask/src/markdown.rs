@@ -58,8 +58,8 @@ impl Markdown {
         Self { prose, blocks }
     }
 
-    /// The commands of the blocks for a shell, as words: without comments, variables that are set for one command, and the
-    /// `eval` around one.
+    /// The commands of the blocks for a shell, as words: without comments, variables that are set for one command, and
+    /// the `eval` around one.
     pub fn commands(&self) -> Vec<Vec<String>> {
         let lines = self.blocks.iter().filter(|(language, _)| language == "sh").flat_map(|(_, lines)| lines);
         lines.map(|line| command(line)).filter(|words| !words.is_empty()).collect()

@@ -23,8 +23,8 @@ struct Unchecked {
     count: u64,
 }
 
-/// Runs the program once: status 0 where every result has the bits of its reference, 1 where one has not, 2 where that
-/// could not be found out.
+/// Runs the program once: status 0 where every result that was compared has the bits of its reference, 1 where one has
+/// not, 2 where that could not be found out: the program failed, nothing was compared, or a reference failed.
 pub fn check(command: &[OsString], every: u32) -> Result<ExitCode> {
     let folder = tempfile::tempdir().context("creating a folder for the report")?;
     let file = folder.path().join("report");
@@ -54,7 +54,11 @@ pub fn check(command: &[OsString], every: u32) -> Result<ExitCode> {
     if report.checked.is_empty() {
         bail!("`{}` ran no operation that was checked", spelled(command));
     }
-    print(format_args!("\nEQUAL: {report}"))?;
+    if let Some(Unchecked { operation, reason, .. }) = report.failed() {
+        bail!("`{operation}` was not checked: {reason}; this is a defect of burn-deterministic\n{report}");
+    }
+    let verdict = if report.unchecked.is_empty() { "EQUAL" } else { "EQUAL WHERE CHECKED" };
+    print(format_args!("\n{verdict}: {report}"))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -70,12 +74,23 @@ impl Report {
                     let (operation, reason, count) = (operation.to_owned(), reason.to_owned(), count(times)?);
                     report.unchecked.push(Unchecked { operation, reason, count });
                 }
-                ["different", error] => report.different = Some(error.to_owned()),
-                ["end"] => return Ok(report),
+                ["different", error] => {
+                    report.different.get_or_insert_with(|| error.to_owned());
+                }
+                // That of another process may follow.
+                ["end"] => {}
                 _ => bail!("`{line}` is of another version of burn-deterministic"),
             }
         }
-        bail!("the report has no end: the program was killed as it wrote it")
+        if text.lines().last() != Some("end") {
+            bail!("the report has no end: the program was killed as it wrote it");
+        }
+        Ok(report)
+    }
+
+    /// The first operation whose reference failed.
+    fn failed(&self) -> Option<&Unchecked> {
+        self.unchecked.iter().find(|unchecked| unchecked.reason.starts_with("the reference failed"))
     }
 }
 
@@ -105,6 +120,11 @@ mod tests {
             different: Some("`float_add` differs".into()),
         };
         assert_eq!(Report::of(text).expect("a report"), expected);
+        let of_two = Report::of(&format!("checked\tfloat_mul\t1\nend\n{text}")).expect("two reports");
+        assert_eq!(
+            (of_two.checked.len(), of_two.different, of_two.unchecked),
+            (2, expected.different, expected.unchecked)
+        );
         for cut in ["", "checked\tfloat_add\t3\n", "checked\tfloat_add\tx\nend\n", "other\nend\n"] {
             assert!(Report::of(cut).is_err(), "{cut}");
         }

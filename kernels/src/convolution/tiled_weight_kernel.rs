@@ -31,12 +31,12 @@ fn fetch<E: Float, A: Float>(
     four
 }
 
-/// The chains of [`weight_gradient_blocks`](super::weight_kernel::weight_gradient_blocks), of a tile of output channels and
-/// input channels at one tap a cube.
+/// The chains of [`weight_gradient_blocks`](super::weight_kernel::weight_gradient_blocks), of a tile of output channels
+/// and input channels at one tap a cube.
 ///
-/// `blocks` is `[slots, groups, output channels, input channels, taps]`, contiguous. A cube stages [`DEPTH`] positions at a
-/// time; consecutive units fetch consecutive positions, four channels each. The next positions are fetched to registers
-/// while the staged ones are multiplied.
+/// `blocks` is `[slots, groups, output channels, input channels, taps]`, contiguous. A cube stages [`DEPTH`] positions
+/// at a time; consecutive units fetch consecutive positions, four channels each. The next positions are fetched to
+/// registers while the staged ones are multiplied.
 #[cube(launch_unchecked)]
 pub fn weight_gradient_tiled<E: Float, A: Float, O: Float>(
     input: &Tensor<E>,
@@ -106,7 +106,7 @@ pub fn weight_gradient_tiled<E: Float, A: Float, O: Float>(
     let mut input_next = Array::<Vector<A, Const<4>>>::new(comptime!(column_fetches as usize));
     let staged = comptime!(Tiles {
         vectors: tile.vectors,
-        sides: [tile.side_rows, tile.side_columns],
+        apart: [tile.side_rows, tile.side_columns],
         pitches: [row_pitch, column_pitch],
         products: Some(products),
     });

@@ -90,8 +90,8 @@ pub(super) fn place<L: CubePrimitive, R: CubePrimitive>(
     }
 }
 
-/// Adds a block's chains of neighbouring outputs, a vector of them, to the sums of the blocks before it, which are kept in the
-/// output.
+/// Adds a block's chains of neighbouring outputs, a vector of them, to the sums of the blocks before it, which are kept
+/// in the output.
 ///
 /// Where each part has a `single` block nothing is read back: a driver for a CPU reads even what a branch skips.
 #[allow(
@@ -122,8 +122,8 @@ pub(super) fn store<A: Numeric, O: Numeric, N: Size>(
     }
 }
 
-/// Register tiles without shared memory: each unit owns `rows x columns` outputs, side by side along the columns with those of
-/// its cube's other units, or `separate` from them.
+/// Register tiles without shared memory: each unit owns `rows x columns` outputs, side by side along the columns with
+/// those of its cube's other units, or `separate` from them.
 ///
 /// Vectors of `rhs` are along the columns (`across`) or else along `k`, as those of `lhs` are; vectors of outputs are
 /// along the columns. Consecutive units own consecutive vectors across the columns, or consecutive columns, so a

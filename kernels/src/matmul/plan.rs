@@ -48,16 +48,16 @@ pub enum Vectors {
 /// How one cube holds its outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CubeTile {
-    /// Registers only: a unit owns `rows x columns` outputs, [`CubeTile::DIRECT_UNITS`] units a cube along the columns. It
-    /// reads the [vectors](Vectors) that the operands offer.
+    /// Registers only: a unit owns `rows x columns` outputs, [`CubeTile::DIRECT_UNITS`] units a cube along the columns.
+    /// It reads the [vectors](Vectors) that the operands offer.
     Direct {
         /// Rows of a unit.
         rows: u32,
         /// Columns of a unit, a multiple of four.
         columns: u32,
     },
-    /// Registers only, for a product with few outputs: each of [`CubeTile::DIRECT_UNITS`] units a cube has a tile of its own,
-    /// so that the lanes of a software driver compute other products or blocks of `k` side by side.
+    /// Registers only, for a product with few outputs: each of [`CubeTile::DIRECT_UNITS`] units a cube has a tile of
+    /// its own, so that the lanes of a software driver compute other products or blocks of `k` side by side.
     Separate {
         /// Rows and columns of a unit.
         side: u32,
@@ -81,6 +81,9 @@ impl CubeTile {
 
     /// Most outputs of a unit: it has a register or two for each, and its kernel is unrolled over them.
     pub const MOST_OUTPUTS: u32 = 128;
+
+    /// Most units of a cube that any device has.
+    const MOST_UNITS: u32 = 1024;
 
     /// Every tile of a plan.
     const ALL: [Self; 12] = [
@@ -116,11 +119,14 @@ impl CubeTile {
                 Some("rows, and columns in vectors")
             }
             Self::Separate { side: 0 } => Some("rows and columns"),
-            // In a warp 4 units are along the rows, and 8 along the columns. 4 x 4 elements are staged by a unit.
+            Self::Tiled { sides: [rows, columns], .. } if rows.saturating_mul(columns) > Self::MOST_UNITS => {
+                Some("at most 1024 units")
+            }
+            // Of 32 units 4 are along the rows, and 8 along the columns. A unit stages 4 x 4 elements.
             Self::Tiled { sides: [rows, columns], vectors }
                 if vectors == 0
                     || !(rows.is_multiple_of(4) && columns.is_multiple_of(8))
-                    || rows.saturating_mul(columns) < (rows + columns).saturating_mul(vectors * Self::DEPTH / 4) =>
+                    || rows * columns < rows.saturating_add(columns).saturating_mul(vectors * Self::DEPTH / 4) =>
             {
                 Some("units in fours and eights along its edges, and enough to stage it")
             }

@@ -1,5 +1,5 @@
-//! The device side of tiles in shared memory: one block of each chain, in a launch or part of its own. Shapes are those of
-//! [`kernel`](super::kernel).
+//! The device side of tiles in shared memory: one block of each chain, in a launch or part of its own. Shapes are those
+//! of [`kernel`](super::kernel).
 
 use super::kernel::{Blocks, place, store};
 use super::plan::CubeTile;
@@ -11,12 +11,12 @@ use cubecl::prelude::*;
 /// Steps of `k` that a cube stages.
 const DEPTH: u32 = CubeTile::DEPTH;
 
-/// More than any tile has. A remainder that changes nothing tells the compiler that addresses in shared memory do not wrap, so
-/// that it adds constants to one of them.
+/// More than any tile has. A remainder that changes nothing tells the compiler that addresses in shared memory do not
+/// wrap, so that it adds constants to one of them.
 const SLOTS: u32 = 1 << 16;
 
-/// Sizes and strides of a product. Arguments of a launch are at hand, where those of a tensor are read from memory and kept
-/// in registers.
+/// Sizes and strides of a product. Arguments of a launch are at hand, where those of a tensor are read from memory and
+/// kept in registers.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 pub struct Sizes {
     /// Rows of the output.
@@ -39,12 +39,13 @@ pub struct Sizes {
     pub output_column: u32,
 }
 
-/// Where the share of a unit begins: unit `nth` of the `groups * DEPTH / 4` that fetch an operand has 4 x 4 elements, four
-/// places across the tile and four steps of `k`. Returns the first of the places, in fours, and the first of the steps.
+/// Where the share of a unit begins: unit `nth` of the `groups * DEPTH / 4` that fetch an operand has 4 x 4 elements,
+/// four places across the tile and four steps of `k`. Returns the first of the places, in fours, and the first of the
+/// steps.
 ///
-/// `starts` are the offsets of the four places in vectors. Units that follow each other read along `k` where that is the
-/// contiguous axis of the operand (`along_k`), across it otherwise. Places beyond the edge repeat the last ones, whose
-/// results are not stored.
+/// `starts` are the offsets of the four places in vectors. Units that follow each other read along `k` where that is
+/// the contiguous axis of the operand (`along_k`), across it otherwise. Places beyond the edge repeat the last ones,
+/// whose results are not stored.
 #[cube]
 fn share<W: Size>(
     starts: &mut Array<u32>,
@@ -73,8 +74,8 @@ fn share<W: Size>(
     (four, quad * 4)
 }
 
-/// Fetches the share of a unit from step `at` on: the four places at each of four steps. Steps past the end of `k` repeat
-/// the last ones, and are not multiplied.
+/// Fetches the share of a unit from step `at` on: the four places at each of four steps. Steps past the end of `k`
+/// repeat the last ones, and are not multiplied.
 #[cube]
 fn fetch<I: Numeric, A: Numeric, W: Size>(
     matrix: &Tensor<Vector<I, W>>,
@@ -123,12 +124,14 @@ fn fetch<I: Numeric, A: Numeric, W: Size>(
     }
 }
 
-/// Tiles of both operands staged in shared memory, of `sides[0] x sides[1]` units, each owning `vectors x vectors` blocks of 4 x 4.
+/// Tiles of both operands staged in shared memory, of `sides[0] x sides[1]` units, each owning `vectors x vectors`
+/// blocks of 4 x 4.
 ///
-/// The next tiles are fetched to registers while the staged ones are multiplied: those of `lhs` by
-/// the first `4 sides[0] vectors` units, those of `rhs` by the `4 sides[1] vectors` after them. A last tile shorter than [`DEPTH`] ends its loop early: no padding enters
-/// a chain. Vectors of an operand are along its contiguous axis, those of the output along its columns. A part has one
-/// block: a loop over blocks would keep the places of all outputs in registers.
+/// The next tiles are fetched to registers while the staged ones are multiplied: those of `lhs` by the first `4
+/// sides[0] vectors` units, those of `rhs` by the `4 sides[1] vectors` after them. A last tile shorter than [`DEPTH`]
+/// ends its loop early: no padding enters a chain. Vectors of an operand are along its contiguous axis, those of the
+/// output along its columns. A part has one block: a loop over blocks would keep the places of all outputs in
+/// registers.
 #[cube(launch_unchecked)]
 pub fn tiled<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
     lhs: &Tensor<Vector<I, L>>,
@@ -164,12 +167,12 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
         place::<Vector<I, L>, Vector<I, R>>(lhs, rhs, CUBE_POS as u32, &spans, m, k, n, tile_rows, tile_columns);
     let row = place.row * tile_rows;
     let column = place.column * tile_columns;
-    // 4 x 8 units in a row read few vectors of either operand.
+    // Of 32 units that follow each other 4 are along the rows and 8 along the columns: they read few vectors.
     let (of_units, unit) = (UNIT_POS / 32, UNIT_POS % 32);
     let unit_row = (of_units / comptime!(side_columns / 8) * 4 + unit / 8) % side_rows;
     let unit_column = (of_units % comptime!(side_columns / 8) * 8 + unit % 8) % side_columns;
 
-    let staged = comptime!(Tiles { vectors, sides, pitches: [lhs_pitch, rhs_pitch], products });
+    let staged = comptime!(Tiles { vectors, apart: sides, pitches: [lhs_pitch, rhs_pitch], products });
 
     let mut lhs_stage = Shared::<[Vector<A, Const<4>>]>::new_slice(comptime!((lhs_pitch * DEPTH) as usize));
     let mut rhs_stage = Shared::<[Vector<A, Const<4>>]>::new_slice(comptime!((rhs_pitch * DEPTH) as usize));

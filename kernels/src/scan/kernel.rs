@@ -1,7 +1,7 @@
 //! The three kernels of a scan: reduce each block, chain the blocks' totals, scan each block.
 //!
-//! `input[outer, length, inner]` is read through its strides; `output[outer, length, inner]` and `totals[outer, blocks, inner]`
-//! are contiguous, with `blocks = ceil(length / 1024)`.
+//! `input[outer, length, inner]` is read through its strides; `output[outer, length, inner]` and `totals[outer, blocks,
+//! inner]` are contiguous, with `blocks = ceil(length / 1024)`.
 
 use super::operation::Operation;
 use crate::dtype::key::{KeyFor, float_key};
@@ -63,8 +63,8 @@ fn read_ahead<F: Numeric, A: Numeric>(
     }
 }
 
-/// The result where the chain of a block has come to `local`, and the block before it, if it is not the first one, ended
-/// with the result `before`.
+/// The result where the chain of a block has come to `local`, and the block before it, if it is not the first one,
+/// ended with the result `before`.
 #[cube]
 pub(super) fn after<A: Numeric, K: Numeric>(
     before: A,
@@ -110,8 +110,8 @@ pub(super) fn reduce_blocks<F: Numeric, A: Numeric, K: Numeric>(
     totals[unit.index()] = local;
 }
 
-/// A unit a line: makes of the totals of the blocks `first_block .. end_block` the results at their last elements, those
-/// before being made already.
+/// A unit a line: makes of the totals of the blocks `first_block .. end_block` the results at their last elements,
+/// those before being made already.
 #[cube(launch_unchecked)]
 pub(super) fn chain_totals<A: Numeric, K: Numeric>(
     totals: &mut [A],

@@ -77,8 +77,8 @@ impl Launch<'_> {
 
     fn reduce_staged(&self, input: &AxisView, totals: &Totals) {
         let count = totals.length.div_ceil(ROWS as usize);
-        // SAFETY: cubes stop at `count`, and their rows at the number of blocks, the length of `totals`; elements past the
-        // end of a line are not read.
+        // SAFETY: cubes stop at `count`, and their rows at the number of blocks, the length of `totals`; elements past
+        // the end of a line are not read.
         unsafe {
             staged_kernel::reduce_staged::launch_unchecked(
                 self.client,

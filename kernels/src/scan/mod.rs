@@ -12,8 +12,8 @@
 //!            y[s-1] + local[i]        in the others
 //! ```
 //!
-//! with `+` standing for the operation. The order of a result depends on its position alone: what follows it, padding for
-//! one, does not change it. A cumulative sum of non-negative numbers is monotone.
+//! with `+` standing for the operation. The order of a result depends on its position alone: what follows it, padding
+//! for one, does not change it. A cumulative sum of non-negative numbers is monotone.
 //!
 //! | operation | `left + right` | the grouping matters |
 //! |---|---|---|
@@ -30,11 +30,11 @@
 //!
 //! # Cost
 //!
-//! Reduce-then-scan (Dotsenko et al., "Fast scan algorithms on graphics processors", 2008): a unit a block reduces it, a unit a
-//! line chains the blocks' totals, a unit a block scans it. Two reads and one write an element, and two launches and one for
-//! every [`chained`](Plan::chained) blocks of a line begun; one read and one launch where a line has one block. Along the last
-//! axis a GPU reads eight blocks side by side, stretch by stretch, through shared memory ([`staged`](Plan::staged)). An axis has
-//! at most 2^30 elements.
+//! Reduce-then-scan (Dotsenko et al., "Fast scan algorithms on graphics processors", 2008): a unit a block reduces it,
+//! a unit a line chains the blocks' totals, a unit a block scans it. Two reads and one write an element, and two
+//! launches and one for every [`chained`](Plan::chained) blocks of a line begun; one read and one launch where a line
+//! has one block. Along the last axis a GPU reads eight blocks side by side, stretch by stretch, through shared memory
+//! ([`staged`](Plan::staged)). An axis has at most 2^30 elements.
 //!
 //! Guarantee: run to run for everything; the same bits on every device for integers, `Min` and `Max`, and for `Sum`
 //! and `Prod` where the device rounds correctly, keeps subnormals and does not reassociate.
@@ -89,8 +89,8 @@ functions_of_operations! {
 ///
 /// # Errors
 ///
-/// An axis the tensor does not have, a tensor that 32-bit indices do not reach, an axis of more than 2^30 elements or a plan
-/// that does not apply ([`KernelError::Plan`]), or an element type without a kernel on this device.
+/// An axis the tensor does not have, a tensor that 32-bit indices do not reach, an axis of more than 2^30 elements or a
+/// plan that does not apply ([`KernelError::Plan`]), or an element type without a kernel on this device.
 pub fn scan(
     client: &Client,
     operation: Operation,

@@ -1,7 +1,9 @@
-//! The kernels of a scan along the last axis for a GPU: a cube reads stretches of several blocks side by side, so that neighbours
-//! read neighbours, and a unit a block goes along its row in shared memory. Chains are those of [`kernel`](super::kernel).
+//! The kernels of a scan along the last axis for a GPU: a cube reads stretches of several blocks side by side, so that
+//! neighbours read neighbours, and a unit a block goes along its row in shared memory. Chains are those of
+//! [`kernel`](super::kernel).
 //!
-//! `input[outer, length]` is read through its strides; `output[outer, length]` and `totals[outer, blocks]` are contiguous.
+//! `input[outer, length]` is read through its strides; `output[outer, length]` and `totals[outer, blocks]` are
+//! contiguous.
 
 use super::kernel::{AHEAD, Extents, after, combine};
 use super::operation::Operation;
@@ -55,7 +57,8 @@ impl Rows {
     }
 }
 
-/// Reads the share of a unit: of each row the elements from `from` on. Elements past the end of a line repeat the last one.
+/// Reads the share of a unit: of each row the elements from `from` on. Elements past the end of a line repeat the last
+/// one.
 #[cube]
 fn fetch<F: Numeric, A: Numeric>(input: &[F], next: &mut Array<A>, strides: &Strides, rows: &Rows, from: u32) {
     #[unroll]
@@ -81,8 +84,8 @@ fn put<A: Numeric>(stage: &mut Shared<[A]>, next: &Array<A>) {
     }
 }
 
-/// The chain of a block over one stretch of it, from `local` on; where the results are wanted (`keeps`) they take the place
-/// of the elements.
+/// The chain of a block over one stretch of it, from `local` on; where the results are wanted (`keeps`) they take the
+/// place of the elements.
 #[cube]
 fn along<A: Numeric, K: Numeric>(
     stage: &mut Shared<[A]>,

@@ -1,8 +1,8 @@
 //! Adapters: from Burn's tensors to the operands of the kernels and back. One file a kernel family.
 //!
-//! A function of these files runs one kernel of burn-deterministic-kernels, gives its result the shape and dtype that Burn
-//! expects, and turns the kernel's error into a refusal. Its arguments are the name of the operation, the kernel where
-//! there is a choice, the arguments of Burn's method, and the inner backend's method `plain`.
+//! A function of these files runs one kernel of burn-deterministic-kernels, gives its result the shape and dtype that
+//! Burn expects, and turns the kernel's error into a refusal. Its arguments are the name of the operation, the kernel
+//! where there is a choice, the arguments of Burn's method, and the inner backend's method `plain`.
 
 pub(crate) mod convolution;
 pub(super) mod ctc;

@@ -71,8 +71,8 @@ impl Listing {
         &self.instructions
     }
 
-    /// The innermost loop with the most float arithmetic, and of those the shortest: another one that has as much is for what is
-    /// left over at the end.
+    /// The innermost loop with the most float arithmetic, and of those the shortest: another one that has as much is
+    /// for what is left over at the end.
     pub fn hot_loop(&self) -> Option<&[Instruction]> {
         let contains = |outer: &Range<usize>, inner: &Range<usize>| {
             outer != inner && outer.start <= inner.start && inner.end <= outer.end
