@@ -550,6 +550,9 @@ extern "C" fn cuLaunchKernel(
     let launched = || count::LAUNCHES.load(Ordering::Relaxed);
     let kernel = kernel.as_ref().filter(|_| settings().run.is_none_or(|most| launched() < most));
     let Some(kernel) = kernel else {
+        if settings().run == Some(launched()) {
+            eprintln!("cuda-emulator: no launch runs from here on (CUDA_EMULATOR_RUN); results are what was in memory");
+        }
         count::add(&count::LAUNCHES, 1);
         return SUCCESS;
     };
