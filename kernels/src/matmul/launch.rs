@@ -133,31 +133,27 @@ impl Operands {
         let single = blocks == 1;
         let [rows_axis, columns_axis] = [lhs.shape().len() - 2, lhs.shape().len() - 1];
         let (lhs_along_k, rhs_along_k) = (lhs_k < lhs_row, rhs_k < rhs_column);
+        let columns_stored = (rhs.shape()[columns_axis], column as usize);
         let width = |reads: bool| if reads { 4 } else { 1 };
         let [lhs_width, rhs_width, output_width] = match plan.tile {
             CubeTile::Tiled { .. } => [
                 width(reads_fours(&lhs, if lhs_along_k { columns_axis } else { rows_axis })),
                 width(reads_fours(&rhs, if rhs_along_k { rows_axis } else { columns_axis })),
-                width(
-                    matches!(target.dtype.size(), 2 | 4)
-                        && is_in_vectors(4, rhs.shape()[columns_axis], column as usize, []),
-                ),
+                width(is_in_fours(target.dtype, columns_stored, [])),
             ],
-            _ => {
-                let columns = rhs.shape()[columns_axis];
-                let stored = vector_width(target.dtype, columns, column as usize, []);
-                [
-                    width(vectors == Vectors::Steps),
-                    width(vectors != Vectors::None),
-                    if vectors == Vectors::Columns { stored } else { 1 },
-                ]
-            }
+            CubeTile::Direct { .. } | CubeTile::Separate { .. } => [
+                width(vectors == Vectors::Steps),
+                width(vectors != Vectors::None),
+                match vectors {
+                    Vectors::Columns => vector_width(target.dtype, columns_stored.0, columns_stored.1, []),
+                    Vectors::Steps | Vectors::None => 1,
+                },
+            ],
         };
-        let [m, k, n] = [lhs.shape()[rows_axis], problem.k, rhs.shape()[columns_axis]].map(|size| size as u32);
-        let [lhs_strides, rhs_strides] =
-            [[lhs_row, lhs_k], [rhs_k, rhs_column]].map(|strides| strides.map(|s| s as u32));
         let sizes = || {
-            let ([lhs_row, lhs_k], [rhs_k, rhs_column]) = (lhs_strides, rhs_strides);
+            let sizes = [lhs.shape()[rows_axis], problem.k, rhs.shape()[columns_axis]];
+            let [m, k, n] = sizes.map(|size| size as u32);
+            let [lhs_row, lhs_k, rhs_k, rhs_column] = [lhs_row, lhs_k, rhs_k, rhs_column].map(|stride| stride as u32);
             tiled_kernel::SizesLaunch::new(m, k, n, lhs_row, lhs_k, rhs_k, rhs_column, row, column)
         };
         // Launches that follow each other continue the sums in `target`.
@@ -233,7 +229,13 @@ fn reads_vectors(tensor: &TensorHandle, axis: usize) -> bool {
 fn reads_fours(tensor: &TensorHandle, axis: usize) -> bool {
     let (shape, strides) = (tensor.shape(), tensor.strides());
     let others = (0..shape.len()).filter(|&other| other != axis && shape[other] > 1).map(|other| strides[other]);
-    matches!(tensor.dtype.size(), 2 | 4) && is_in_vectors(4, shape[axis], strides[axis], others)
+    is_in_fours(tensor.dtype, (shape[axis], strides[axis]), others)
+}
+
+/// Whether elements of `dtype`, of two or four bytes, [are in vectors](is_in_vectors) of four along an axis of this
+/// length and stride.
+fn is_in_fours(dtype: ElemType, (length, stride): (usize, usize), others: impl IntoIterator<Item = usize>) -> bool {
+    matches!(dtype.size(), 2 | 4) && is_in_vectors(4, length, stride, others)
 }
 
 /// Makes `[b, m, k] x [same for all b, k, n]` one product `[b * m, k] x [k, n]` where the strides of `lhs` allow it.
