@@ -19,7 +19,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::ExitStatus;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Times that a training is killed before it is left to end.
 const KILLS: usize = if cfg!(feature = "heavy") { 20 } else { 3 };
@@ -229,29 +229,42 @@ pub fn endless_writes() {
     }
 }
 
+/// The files in a folder that a writer has begun and not ended.
+fn unfinished_files(folder: &Path) -> usize {
+    let entries = std::fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("an entry"));
+    entries.filter(|entry| entry.file_name().to_string_lossy().ends_with(".writing")).count()
+}
+
+/// Every second kill waits for an unfinished file: kills at fixed times can all fall between two writes.
 #[test]
 fn a_kill_during_a_write_leaves_a_whole_file() {
     let folder = Folder::new();
     let mut unfinished = 0;
-    for kill in 0..KILLED_WRITES {
+    let mut kill = 0;
+    while kill < KILLED_WRITES || unfinished == 0 {
+        assert!(kill < 20 * KILLED_WRITES, "of {kill} kills, none fell into a write");
         let mut child = Program::new("endless_writes").env(FOLDER, folder.path()).start();
         let lines = BufReader::new(child.stdout.take().expect("its output is piped")).lines();
         let mut lines = lines.map_while(Result::ok);
         lines.by_ref().find(|line| line.starts_with("wrote: ")).expect("a first write");
-        thread::sleep(Duration::from_millis(11 * (kill % 16) as u64));
+        if kill.is_multiple_of(2) {
+            let deadline = Instant::now() + Duration::from_secs(60);
+            while unfinished_files(folder.path()) == 0 {
+                assert!(Instant::now() < deadline, "the child writes nothing");
+                thread::sleep(Duration::from_micros(100));
+            }
+        } else {
+            thread::sleep(Duration::from_millis(11 * (kill % 16) as u64));
+        }
         child.kill().expect("an endless child");
         assert!(is_killed(child.wait().expect("the child's end")), "an endless child ends by a kill alone");
-        let left = || {
-            let entries = std::fs::read_dir(folder.path()).expect("the folder").map(|entry| entry.expect("an entry"));
-            entries.filter(|entry| entry.file_name().to_string_lossy().ends_with(".writing")).count()
-        };
-        let before = left();
+        let before = unfinished_files(folder.path());
         unfinished += before;
         let checkpoints = Checkpoints::open(folder.path()).expect("the folder");
         text_step(checkpoints.latest().expect("a whole file").expect("a file"));
-        assert_eq!(left(), before, "a reader removes nothing");
+        assert_eq!(unfinished_files(folder.path()), before, "a reader removes nothing");
         CheckpointWriter::open(folder.path()).expect("the folder of a dead writer");
-        assert_eq!(left(), 0, "unfinished files after the folder was opened for writing");
+        assert_eq!(unfinished_files(folder.path()), 0, "unfinished files after the folder was opened for writing");
+        kill += 1;
     }
-    assert!(unfinished > 0, "no kill fell into a write");
 }
