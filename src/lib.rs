@@ -26,6 +26,7 @@ mod record;
 mod reference;
 mod route;
 mod settings;
+pub mod shards;
 mod violation;
 mod worker_streams;
 

@@ -36,6 +36,7 @@ mod random;
 mod recordings;
 mod reference;
 mod repeatability;
+mod shards;
 #[path = "../kernels/tests/skip.rs"]
 mod skip;
 mod weights;
@@ -153,6 +154,7 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("once", repeatability::rerun::once),
     ("two_threads_of_a_process", random::seeds::two_threads_of_a_process),
     ("threads_with_one_seed", random::seeds::threads_with_one_seed),
+    ("sharded", shards::training::sharded),
     ("interrupted", random::seeds::interrupted),
     ("state_before_a_device_is_up", random::seeds::state_before_a_device_is_up),
     ("initialize_too_early", random::initialize::initialize_too_early),

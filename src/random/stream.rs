@@ -59,6 +59,7 @@ use serde::{Deserialize, Serialize};
 /// "batch"        random tensor operations of a batcher       data::DataLoaderBuilder::random
 /// "augment"      random numbers of a sample                  data::Pipeline::augment
 /// "initialize"   initial values of parameters                initialize
+/// "shard"        what a shard of a batch draws               shards::Shards::step
 /// ```
 ///
 /// and what is forked from there on is in the documentation of each. A program may compute such a key itself, and make
@@ -138,8 +139,17 @@ impl RandomStream {
     ///
     /// Operations belong to the stream that was entered when they were issued, not when a device runs them.
     pub fn enter(&self) -> EnteredStream {
+        self.enter_source(Source::new(self.key))
+    }
+
+    /// [`enter`](Self::enter), where operations are numbered as on the default device, whichever device they are on.
+    pub(crate) fn enter_on_any_device(&self) -> EnteredStream {
+        self.enter_source(Source::on_any_device(self.key))
+    }
+
+    fn enter_source(&self, source: Source) -> EnteredStream {
         let thread = StreamId::current();
-        let guard = change(thread, |thread| thread.enter(Source::new(self.key)));
+        let guard = change(thread, |thread| thread.enter(source));
         EnteredStream { thread, guard, _not_send: PhantomData }
     }
 

@@ -14,6 +14,9 @@ pub(super) struct Source {
     key: [u8; 32],
     /// By device, ascending.
     draws: Vec<Draws>,
+    /// Whether all devices count as number 0.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    any_device: bool,
 }
 
 /// A device's number in the streams: 0 for the default device, so that a program draws the same on any; else one more than
@@ -35,7 +38,12 @@ pub(super) fn key_of_seed(seed: u64) -> [u8; 32] {
 impl Source {
     /// Nothing drawn yet.
     pub(super) fn new(key: [u8; 32]) -> Self {
-        Self { key, draws: Vec::new() }
+        Self { key, draws: Vec::new(), any_device: false }
+    }
+
+    /// Nothing drawn yet, and all devices count as number 0.
+    pub(super) fn on_any_device(key: [u8; 32]) -> Self {
+        Self { any_device: true, ..Self::new(key) }
     }
 
     /// What a thread of this seed draws from, nothing drawn yet.
@@ -49,6 +57,7 @@ impl Source {
 
     /// The key, and ChaCha's stream of the next operation on `device`.
     pub(super) fn draw(&mut self, device: DeviceNumber) -> ([u8; 32], u64) {
+        let device = if self.any_device { 0 } else { device };
         let at = self.draws.binary_search_by_key(&device, |draws| draws.device).unwrap_or_else(|at| {
             self.draws.insert(at, Draws { device, operations: 0 });
             at

@@ -1,0 +1,99 @@
+//! Why a batch could not be computed in shards.
+
+/// Why the devices or the shards of a training cannot be used, or what failed in a step. After an error the model is as it
+/// was before the step.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There are no shards, no devices, or more devices than shards.
+    #[error("{shards} shards on {devices} devices: want at least one device, and at least as many shards as devices")]
+    Count {
+        /// The number of shards.
+        shards: usize,
+        /// The number of devices.
+        devices: usize,
+    },
+
+    /// A device was given twice.
+    #[error("{device} is given twice; give each device once: one computes several shards in turn")]
+    Twice {
+        /// The device.
+        device: String,
+    },
+
+    /// A device does not run on the deterministic backend.
+    #[error("{reason}")]
+    NotCovered {
+        /// The device, and what to use instead.
+        reason: String,
+    },
+
+    /// Two devices are of different kinds, under a guarantee that holds on one.
+    #[error(
+        "{first} and {other} differ ({difference}): what a shard computes would depend on the device it is on; use \
+         devices of one kind, or ask for the same bits on all devices \
+         (`Determinism::default().guarantee(Guarantee::GpuToGpu)`)"
+    )]
+    Kinds {
+        /// The first device.
+        first: String,
+        /// One that differs.
+        other: String,
+        /// In what.
+        difference: String,
+    },
+
+    /// The model is not on the first device.
+    #[error(
+        "the model is on {model}, and the first device of the shards is {first}: make the model on \
+         `shards.device()`"
+    )]
+    Model {
+        /// Where the model is.
+        model: String,
+        /// Where it should be.
+        first: String,
+    },
+
+    /// A step was given more parts than there are shards.
+    #[error("a step was given {parts} parts of a batch, and there are {shards} shards; give each shard one part")]
+    Parts {
+        /// The number of parts.
+        parts: usize,
+        /// The number of shards.
+        shards: usize,
+    },
+
+    /// A step was given no samples.
+    #[error("step {step} was given no samples; end the epoch before it")]
+    Empty {
+        /// The step.
+        step: u64,
+    },
+
+    /// A shard has panicked, or its device has failed.
+    #[error("shard {shard} of step {step} failed on {device}: {reason}; no parameter has changed in this step")]
+    Shard {
+        /// The step.
+        step: u64,
+        /// The shard.
+        shard: usize,
+        /// Its device.
+        device: String,
+        /// The text of the panic.
+        reason: String,
+    },
+
+    /// A tensor could not be copied between two devices.
+    #[error("step {step}: {what} could not be read from {device}: {reason}; no parameter has changed in this step")]
+    Copy {
+        /// The step.
+        step: u64,
+        /// What was to be copied.
+        what: &'static str,
+        /// Where it is.
+        device: String,
+        /// The device's error.
+        reason: String,
+    },
+}

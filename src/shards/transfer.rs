@@ -1,0 +1,62 @@
+//! Copies of tensors by way of the host, many in one read.
+
+use burn_backend::TensorData;
+use burn_core::module::ParamId;
+use burn_core::tensor::kind;
+use burn_core::tensor::{Device, Tensor, Transaction};
+use std::collections::HashMap;
+
+/// Tensors to be read together.
+#[derive(Default)]
+pub(super) struct Reads {
+    transaction: Transaction,
+    ids: Vec<ParamId>,
+}
+
+/// Their values.
+#[derive(Default)]
+pub(super) struct Copied(HashMap<ParamId, TensorData>);
+
+impl Reads {
+    /// Adds a tensor, if there is none of this id yet.
+    pub(super) fn add<const D: usize, K: kind::Transaction>(
+        &mut self,
+        id: ParamId,
+        tensor: impl FnOnce() -> Tensor<D, K>,
+    ) {
+        if !self.ids.contains(&id) {
+            self.transaction = core::mem::take(&mut self.transaction).register(tensor());
+            self.ids.push(id);
+        }
+    }
+
+    /// Reads them, and waits for the device once.
+    ///
+    /// # Errors
+    ///
+    /// The device's.
+    pub(super) fn execute(self) -> Result<Copied, String> {
+        if self.ids.is_empty() {
+            return Ok(Copied::default());
+        }
+        let values = self.transaction.try_execute().map_err(|error| error.to_string())?;
+        Ok(Copied(self.ids.into_iter().zip(values).collect()))
+    }
+}
+
+impl Copied {
+    pub(super) fn contains(&self, id: ParamId) -> bool {
+        self.0.contains_key(&id)
+    }
+
+    /// The tensor of an id, on `device`.
+    ///
+    /// # Panics
+    ///
+    /// When none of this id was read.
+    pub(super) fn put<const D: usize, K: kind::Basic>(&self, id: ParamId, device: &Device) -> Tensor<D, K> {
+        let data = self.0[&id].clone();
+        let dtype = data.dtype();
+        Tensor::from_data(data, (device, dtype))
+    }
+}

@@ -1,0 +1,89 @@
+//! What cannot be computed in shards is an error, and the model is as it was.
+
+use super::devices_of_one_kind;
+use super::training::{Everything, part, shard};
+use crate::deterministic_device;
+use burn::optim::GradientsParams;
+use burn::prelude::*;
+use burn_deterministic::shards::{Error, Part, Shards};
+use burn_deterministic::{digest, initialize, set_random_seed};
+
+#[test]
+fn devices_and_counts_that_do_not_fit() {
+    let device = deterministic_device();
+    let new = |count, devices: &[&Device]| Shards::new(count, devices.iter().copied().cloned()).err();
+    assert_eq!(new(0, &[&device]), Some(Error::Count { shards: 0, devices: 1 }));
+    assert_eq!(new(8, &[]), Some(Error::Count { shards: 8, devices: 0 }));
+    assert!(matches!(new(8, &[&device, &device.clone().autodiff()]), Some(Error::Twice { .. })));
+    assert_eq!(new(1, &[&device, &device]), Some(Error::Count { shards: 1, devices: 2 }));
+    let error = new(8, &[&device, &Device::flex()]).expect("flex is not covered").to_string();
+    assert!(error.contains("does not run on the deterministic backend"), "{error}");
+}
+
+#[test]
+fn steps_that_cannot_be_computed() {
+    set_random_seed(812);
+    let device = deterministic_device().autodiff();
+    let mut shards = Shards::new(2, [device.clone()]).expect("a device");
+    let model = initialize(Everything::new(&device)).expect("a seed");
+    let before = digest(&model);
+    let parts = |count: usize| (0..count).filter_map(|number| part(0, number, &device)).collect::<Vec<_>>();
+    let error =
+        |result: Result<_, Error>| result.map(|_: burn_deterministic::shards::Step<_>| ()).expect_err("refused");
+
+    assert_eq!(error(shards.step(0, &model, parts(3), shard)), Error::Parts { parts: 3, shards: 2 });
+    assert_eq!(error(shards.step(4, &model, Vec::new(), shard)), Error::Empty { step: 4 });
+    let nothing = parts(1).into_iter().map(|part| Part { samples: 0, ..part }).collect();
+    assert_eq!(error(shards.step(4, &model, nothing, shard)), Error::Empty { step: 4 });
+    let elsewhere = Everything::new(&Device::flex().autodiff());
+    assert!(matches!(error(shards.step(0, &elsewhere, parts(2), shard)), Error::Model { .. }));
+    assert_eq!(digest(&model), before);
+}
+
+#[test]
+fn a_shard_that_fails_is_named_and_nothing_is_applied() {
+    set_random_seed(812);
+    let first = deterministic_device().autodiff();
+    for count in [1, 2] {
+        let devices = devices_of_one_kind(count);
+        if devices.len() < count {
+            crate::skip::skip(format!("{count} devices: there are {}", devices.len()));
+            return;
+        }
+        let mut shards = Shards::new(4, devices).expect("devices of one kind");
+        let model = initialize(Everything::new(&first)).expect("a seed");
+        let before = digest(&model);
+        let parts: Vec<_> = (0..4)
+            .filter_map(|number| {
+                let Part { samples, batch } = part(0, number, shards.device_of(number))?;
+                Some(Part { samples, batch: (number, batch) })
+            })
+            .collect();
+        let failed = shards.step(7, &model, parts, |model, (number, batch)| -> (GradientsParams, ()) {
+            assert!(number != 2, "no room for the activations");
+            (shard(model, batch).0, ())
+        });
+        let error = failed.map(|_| ()).expect_err("shard 2 panics").to_string();
+        for part in ["shard 2 of step 7", "no room for the activations", "no parameter has changed"] {
+            assert!(error.contains(part), "{error}\nlacks\n{part}");
+        }
+        assert_eq!(digest(&model), before, "running states are as they were");
+        let parts = (0..4).filter_map(|number| part(0, number, shards.device_of(number))).collect();
+        shards.step(7, &model, parts, shard).expect("the devices are of use afterwards");
+    }
+}
+
+#[test]
+fn items_are_dealt_to_shards_by_position() {
+    let device = deterministic_device();
+    let shards = Shards::new(3, [device]).expect("a device");
+    let sizes = |items: Vec<Result<usize, &'static str>>| {
+        let steps = shards.steps(items, |&item| item);
+        let sizes = steps.map(|step| step.map(|parts| parts.iter().map(|part| part.samples).collect::<Vec<_>>()));
+        sizes.collect::<Vec<_>>()
+    };
+    assert_eq!(sizes((1..=7).map(Ok).collect()), [Ok(vec![1, 2, 3]), Ok(vec![4, 5, 6]), Ok(vec![7])]);
+    assert_eq!(sizes((1..=3).map(Ok).collect()), [Ok(vec![1, 2, 3])]);
+    assert_eq!(sizes(vec![]), []);
+    assert_eq!(sizes(vec![Ok(1), Ok(2), Ok(3), Ok(4), Err("disk"), Ok(5)]), [Ok(vec![1, 2, 3]), Err("disk")]);
+}
