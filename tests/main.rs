@@ -143,6 +143,7 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("told_in_training", closed_world::indices::told_in_training),
     ("batches_tell_of_indices", data::batchers::batches_tell_of_indices),
     ("unseeded_batches", data::batchers::unseeded_batches),
+    ("killed_loader", data::kill::killed_loader),
     ("unknown_custom", closed_world::custom::unknown_custom),
     ("warned_custom", closed_world::custom::warned_custom),
     ("promised_custom", closed_world::custom::promised_custom),

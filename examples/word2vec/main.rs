@@ -121,8 +121,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         .num_workers(arguments.workers)
         .set_device(device.clone())
         .build_pipeline(samples(train));
+    // The same strangers after each epoch, so that losses can be compared.
     let test = DataLoaderBuilder::new("test", SampleBatcher)
         .batch_size(test_size)
+        .fixed_epoch()
         .set_device(device.clone().without_autodiff())
         .build_pipeline(samples(test));
 
@@ -136,7 +138,6 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         model = checkpoint.module("model", model)?;
         optimizer = checkpoint.optimizer("optimizer", optimizer, &model)?;
         train.resume_at(&checkpoint.value("train")?)?;
-        test.resume_at(&checkpoint.value("test")?)?;
         checkpoint.resume()?;
     }
     while run.epoch(steps)? {
@@ -149,8 +150,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
                 checkpoint
                     .with_module("model", &model)?
                     .with_optimizer("optimizer", &optimizer, &model)?
-                    .with_value("train", &train.position())?
-                    .with_value("test", &test.position())
+                    .with_value("train", &train.position())
             })?;
         }
         let batch = test.batches().next().context("there are pairs to test with")??;

@@ -21,9 +21,11 @@ pub struct Batches<I, O> {
     epoch: usize,
     /// The batch that comes next.
     batch: usize,
-    /// Places in the order, and how many of them are behind us.
-    places: usize,
+    /// Places in the order where they are counted, and how many of them are behind us.
+    places: Option<usize>,
     processed: usize,
+    /// Whether the last batch has been handed out.
+    ended: bool,
     /// This pass, by its number, of the loader's.
     number: u64,
     progression: Arc<Progression>,
@@ -80,8 +82,8 @@ impl<I: Send + 'static, O: Send + 'static> Batches<I, O> {
         reading: Result<Option<Reading>, LoadError>,
     ) -> Self {
         let pass = &batching.pass;
-        let (places, processed) = (pass.order.len(), pass.start);
-        let cutter = Cutter::new(pass, start, batching.batch_size);
+        let (places, processed) = (pass.is_counted().then(|| pass.order.len()), pass.start);
+        let cutter = Cutter::new(pass, start, batching.batch_size, batching.drop_last);
         // A pass of nothing needs no threads to say so.
         let (source, reading) = match (reading, workers.min(pass.runs())) {
             (Err(failure), _) => (Source::Failed(failure), None),
@@ -98,6 +100,7 @@ impl<I: Send + 'static, O: Send + 'static> Batches<I, O> {
             batch,
             places,
             processed,
+            ended: false,
             number,
             progression,
             _reading: reading,
@@ -105,9 +108,11 @@ impl<I: Send + 'static, O: Send + 'static> Batches<I, O> {
         }
     }
 
-    /// The items processed are places of the epoch's order, so samples that a filter left out count.
+    /// The items processed are places of the epoch's order, so samples that a filter or `drop_last` left out count. Of
+    /// a stream, whose length nobody knows, the total is one more than these, up to the last batch.
     pub fn progress(&self) -> Progress {
-        Progress::new(self.processed, self.places, Some("items".to_owned()))
+        let total = self.places.unwrap_or(self.processed + usize::from(!self.ended));
+        Progress::new(self.processed, total, Some("items".to_owned()))
     }
 
     fn load(&mut self) -> Option<Loaded<O>> {
@@ -136,9 +141,10 @@ impl<I: Send + 'static, O: Send + 'static> Iterator for Batches<I, O> {
             Err(failure) => return Some(Err(failure)),
         };
         self.processed = processed;
+        self.ended = last;
         self.batch += 1;
         let next = match last {
-            true => Cursor { epoch: self.epoch + 1, batch: 0 },
+            true => Cursor { epoch: self.progression.after(self.epoch), batch: 0 },
             false => Cursor { epoch: self.epoch, batch: self.batch },
         };
         self.progression.advance(self.number, next);

@@ -3,7 +3,7 @@
 use super::cut::Cut;
 use super::error::LoadError;
 use super::panic::{caught, discard};
-use super::pass::{Pass, Run};
+use super::pass::{End, Pass, Run};
 use crate::random::RandomStream;
 use burn_core::data::dataloader::batcher::Batcher;
 use burn_core::tensor::Device;
@@ -26,6 +26,7 @@ pub(super) struct Batching<I, O> {
     /// The batch of the epoch with which the pass starts.
     pub(super) first: usize,
     pub(super) batch_size: usize,
+    pub(super) drop_last: bool,
     pub(super) batcher: Arc<dyn Batcher<I, O>>,
     pub(super) device: Device,
     /// Forked by its number, what the batcher's random operations draw from.
@@ -40,14 +41,15 @@ impl<I: 'static, O> Batching<I, O> {
 
     /// The batch that a run is, where none is left out.
     pub(super) fn whole(&self, number: usize, run: Run<I>) -> Result<Cut<I>, LoadError> {
-        let Run { items, places, failure } = run;
+        let Run { items, places, end } = run;
         let last = number + 1 == self.pass.runs();
-        match failure {
-            Some(failure) => {
+        match end {
+            Some(End::Failed(failure)) => {
                 discard(items, true);
                 Err(failure)
             }
-            None => Ok(Cut { batch: self.first + number, items, places, last }),
+            // A stream is cut.
+            _ => Ok(Cut { batch: self.first + number, items, places, last }),
         }
     }
 
@@ -61,14 +63,12 @@ impl<I: 'static, O> Batching<I, O> {
         let made = made.map_err(|panic| LoadError::Batcher {
             epoch: self.pass.epoch,
             batch,
-            samples: places.iter().map(|&place| self.pass.order.sample(place)).collect(),
+            samples: places.iter().map(|place| place.sample).collect(),
             panic,
         })?;
+        let after = places.last().map_or(0, |place| place.place + 1);
         // Where samples are left out, those behind the last batch are too.
-        let processed = match places.last() {
-            Some(&place) if !last => place + 1,
-            _ => self.pass.order.len(),
-        };
+        let processed = if last && self.pass.is_counted() { self.pass.order.len() } else { after };
         Ok(Load { batch: made, processed, last })
     }
 }

@@ -14,7 +14,8 @@ pub enum LoadError {
     Dataset {
         /// The epoch, from 0.
         epoch: usize,
-        /// The sample's index in the dataset.
+        /// The sample's index in the dataset; with `take`, `skip` or `repeat` that in the whole pipeline, and of a stream
+        /// how many items were read before it.
         sample: usize,
         /// The dataset's error.
         reason: String,
@@ -28,9 +29,10 @@ pub enum LoadError {
     Sample {
         /// The epoch, from 0.
         epoch: usize,
-        /// The sample's index in the dataset.
+        /// The sample's index in the dataset; with `take`, `skip` or `repeat` that in the whole pipeline, and of a stream
+        /// how many items were read before it.
         sample: usize,
-        /// What panicked: `the dataset`, or the function and its place in the pipeline.
+        /// What panicked: `the dataset`, or the function and its place in the pipeline; or either of a zipped one.
         stage: String,
         /// The text of the panic.
         panic: String,
@@ -70,7 +72,7 @@ pub enum LoadError {
         epoch: usize,
         /// The batch, from 0.
         batch: usize,
-        /// The indices in the dataset of the samples it was given.
+        /// The indices of the samples it was given, as in [`LoadError::Sample`].
         samples: Vec<usize>,
         /// The text of the panic.
         panic: String,

@@ -3,10 +3,11 @@
 use super::batches::{Batches, BurnBatches};
 use super::batching::Batching;
 use super::error::LoadError;
-use super::identity::Identity;
-use super::pass::{Order, Pass};
+use super::identity::{Identity, Samples};
+use super::pass::Pass;
 use super::pipeline::Pipeline;
 use super::position::{Cursor, Position, Progression};
+use super::sampler::Sampler;
 use super::slices::{Reading, Slices};
 use crate::device;
 use crate::random::RandomStream;
@@ -22,10 +23,11 @@ use std::sync::Arc;
 ///
 /// It is a [`DataLoader`](BurnDataLoader) of Burn. Its `iter` is [`batches`](Self::batches), with errors as Burn's
 /// `DatasetError`; burn-train stops on one and returns it. `to_device` is a view of the same loader: what it hands out
-/// counts in [`position`](Self::position) of both. `slice` is a loader of its own, of samples `start..end` of the dataset
-/// before shuffling, with the same random numbers for each sample, and a shuffle among them. Two slices of one loader
-/// cannot be read at once ([`LoadError::SeveralDevices`]): burn-train takes one for each device, and sums their gradients in
-/// no fixed order.
+/// counts in [`position`](Self::position) of both. `slice` is a loader of its own, of samples `start..end` of the
+/// dataset before shuffling, with the same random numbers for each sample, and a shuffle among them; a loader that
+/// draws [`weighted`](super::DataLoaderBuilder::weighted) samples, or reads a [stream](Pipeline::shards), panics. Two
+/// slices of one loader cannot be read at once ([`LoadError::SeveralDevices`]): burn-train takes one for each device,
+/// and sums their gradients in no fixed order.
 ///
 /// Where determinism is enabled, a pass on a device that is not [covered](crate::covers) begins with
 /// [`LoadError::Device`].
@@ -34,10 +36,11 @@ pub struct DataLoader<I, O> {
     pub(super) pipeline: Pipeline<I>,
     /// The samples of a slice.
     pub(super) samples: Option<Range<usize>>,
-    pub(super) shuffle: Option<RandomStream>,
+    pub(super) sampler: Sampler,
     pub(super) random: Option<RandomStream>,
     pub(super) batcher: Arc<dyn Batcher<I, O>>,
     pub(super) batch_size: usize,
+    pub(super) drop_last: bool,
     pub(super) workers: usize,
     pub(super) prefetch: usize,
     pub(super) device: Device,
@@ -52,7 +55,7 @@ impl<I, O> Clone for DataLoader<I, O> {
             name: self.name.clone(),
             pipeline: self.pipeline.clone(),
             samples: self.samples.clone(),
-            shuffle: self.shuffle.clone(),
+            sampler: self.sampler.clone(),
             random: self.random.clone(),
             batcher: self.batcher.clone(),
             device: self.device.clone(),
@@ -67,26 +70,28 @@ impl<I: Send + 'static, O: Send + 'static> DataLoader<I, O> {
     /// The next pass: one epoch's batches, or those from where [`resume_at`](Self::resume_at) or
     /// [`start_at`](Self::start_at) says.
     ///
-    /// The first pass is epoch 0, and each is one epoch after the one before it, be that at its end or not.
+    /// The first pass is epoch 0, and each is one epoch after the one before it, be that at its end or not; with
+    /// [`fixed_epoch`](super::DataLoaderBuilder::fixed_epoch) it is that epoch again.
     pub fn batches(&self) -> Batches<I, O> {
         let samples = self.samples();
         let (number, start) = self.progression.begin();
-        let of_slice = |stream: &RandomStream| stream.fork_index(start.epoch as u64).fork_index(samples.start as u64);
         let draws = self.random.clone().or_else(|| RandomStream::current().ok());
-        let draws = draws.map(|stream| of_slice(&stream.internal("batch").fork(&self.name)));
-        let order = match &self.shuffle {
-            Some(stream) => Order::shuffled(samples.clone(), &of_slice(&stream.internal("shuffle"))),
-            None => Order::of_dataset(samples.clone()),
-        };
-        // Where a filter leaves samples out, only the filter knows where a batch starts.
-        let first = match self.pipeline.filters() {
-            true => 0,
-            false => start.batch.saturating_mul(self.batch_size).min(order.len()),
-        };
+        let draws = draws.map(|stream| {
+            let stream = stream.internal("batch").fork(&self.name);
+            stream.fork_index(start.epoch as u64).fork_index(samples.start as u64)
+        });
         let batching = Batching {
-            pass: Pass::new(self.pipeline.clone(), self.name.clone(), start.epoch, order, first, self.batch_size),
+            pass: Pass::new(
+                self.pipeline.clone(),
+                self.name.clone(),
+                (start.epoch, start.batch),
+                (&self.sampler, samples.clone()),
+                self.batch_size,
+                self.drop_last,
+            ),
             first: start.batch,
             batch_size: self.batch_size,
+            drop_last: self.drop_last,
             batcher: self.batcher.clone(),
             device: self.device.clone(),
             draws,
@@ -143,17 +148,22 @@ impl<I: 'static, O> DataLoader<I, O> {
     fn identity(&self) -> Identity {
         Identity {
             name: self.name.to_string(),
-            samples: self.samples(),
+            samples: match self.pipeline.stream_shards() {
+                Some(shards) => Samples::Shards(shards),
+                None => Samples::Range(self.samples()),
+            },
             batch_size: self.batch_size,
-            shuffle: self.shuffle.clone(),
+            drop_last: self.drop_last,
+            fixed_epoch: self.progression.is_fixed(),
+            sampling: self.sampler.identity(),
             random: self.random.clone(),
             functions: self.pipeline.functions().to_vec(),
         }
     }
 
-    /// The indices of the samples in the dataset.
+    /// The indices of the samples in the dataset; of a stream none.
     fn samples(&self) -> Range<usize> {
-        self.samples.clone().unwrap_or_else(|| 0..self.pipeline.len())
+        self.samples.clone().unwrap_or_else(|| 0..self.pipeline.len().unwrap_or(0))
     }
 }
 
@@ -163,7 +173,7 @@ impl<I: Send + 'static, O: Send + 'static> BurnDataLoader<O> for DataLoader<I, O
     }
 
     fn num_items(&self) -> usize {
-        self.samples().len()
+        self.sampler.len(&self.samples())
     }
 
     fn to_device(&self, device: &Device) -> Arc<dyn BurnDataLoader<O>> {
@@ -173,12 +183,18 @@ impl<I: Send + 'static, O: Send + 'static> BurnDataLoader<O> for DataLoader<I, O
     fn slice(&self, start: usize, end: usize) -> Arc<dyn BurnDataLoader<O>> {
         let samples = self.samples();
         assert!(
+            self.pipeline.len().is_some() && !matches!(self.sampler, Sampler::Weighted { .. }),
+            "a slice of the loader `{}`, which draws weighted samples or reads a stream: train on one device \
+             (`burn::train::ExecutionStrategy::SingleDevice(device)`), or give each part a loader of its own",
+            self.name
+        );
+        assert!(
             start <= end && end <= samples.len(),
             "the slice {start}..{end} of a loader of {} samples",
             samples.len()
         );
         let samples = Some(samples.start + start..samples.start + end);
-        let progression = Arc::new(Progression::at(self.progression.start()));
+        let progression = Arc::new(Progression::at(self.progression.start(), self.progression.is_fixed()));
         Arc::new(Self { samples, progression, ..self.clone() })
     }
 }

@@ -33,17 +33,34 @@
 //!
 //! # What decides a batch
 //!
-//! The seeds, the loader's name, the epoch, the samples' indices in the dataset and the batch size. Nothing is drawn in
-//! the order in which samples are made: the order of epoch `e` has a [`RandomStream`](crate::RandomStream) forked from the
-//! shuffle's by `e`, and what [`augment`](Pipeline::augment) does to sample `i` in epoch `e` has one forked from its own by
-//! its place in the pipeline, the loader's name, `e` and `i`. A seed stands for the root of its streams, wherever a stream
-//! is asked for.
+//! The seeds, the loader's name, the epoch, the samples' indices in the dataset, the batch size and
+//! [`drop_last`](DataLoaderBuilder::drop_last). Nothing is drawn in the order in which samples are made: the order of
+//! epoch `e` has a [`RandomStream`](crate::RandomStream) forked from the shuffle's by `e`, and what
+//! [`augment`](Pipeline::augment) does to sample `i` in epoch `e` has one forked from its own by its place in the
+//! pipeline, the loader's name, `e` and `i`. A seed stands for the root of its streams, wherever a stream is asked for.
 //!
 //! So loaders that have one seed draw different numbers where their names differ (`"train"`, `"valid"`), whatever other
 //! loaders the program has, and whichever it makes first.
 //!
-//! In each epoch the samples are put in order (shuffled, or as they are in the dataset), made, filtered, and those that
-//! are left are cut into batches in that order; the last batch may be smaller.
+//! In each epoch the samples are put in order, made, filtered, and those that are left are cut into batches in that
+//! order; the last batch may be smaller, or dropped. The order is the dataset's, or one of these:
+//!
+//! | order | samples of an epoch | memory |
+//! |---|---|---|
+//! | [`shuffle`](DataLoaderBuilder::shuffle) | each once | 8 bytes for each |
+//! | [`shuffle_window`](DataLoaderBuilder::shuffle_window) | each once, not far from its place | a window |
+//! | [`weighted`](DataLoaderBuilder::weighted) | drawn with replacement, by weight | 8 bytes for each draw and each weight |
+//!
+//! # Datasets and streams
+//!
+//! A dataset gives any sample by its index; it need not fit in memory, if its `get` reads a file. A stream
+//! ([`Pipeline::shards`]) is read from its start to its end: files of lines, archives, a generator. Whatever worker
+//! reads an item, it is the same one at the same place. A stream keeps a window in memory, resumes by reading what is
+//! before the position, and cannot be sliced.
+//!
+//! # Sequences of unequal lengths
+//!
+//! [`pad_sequences`] makes one matrix of them in a batcher, and a mask.
 //!
 //! # Workers
 //!
@@ -58,10 +75,12 @@
 //!
 //! # Epochs and positions
 //!
-//! Each [`batches`](DataLoader::batches), and each `iter` of Burn's trait, is the next epoch, from 0.
+//! Each [`batches`](DataLoader::batches), and each `iter` of Burn's trait, is the next epoch, from 0. For an evaluation
+//! whose results are to be compared, [`fixed_epoch`](DataLoaderBuilder::fixed_epoch) makes each pass the same one.
 //! [`position`](DataLoader::position) says which batch comes next, and [`resume_at`](DataLoader::resume_at) starts the
 //! next pass there, in the same process or in another. It refuses the position of a loader with another name, length,
-//! batch size, pipeline or seed. Each loader has a position of its own: a program with two resumes both.
+//! batch size, `drop_last`, `fixed_epoch`, order, pipeline or seed. Each loader has a position of its own: a program
+//! with two resumes both.
 //!
 //! # Failures
 //!
@@ -79,11 +98,17 @@ mod error;
 mod identity;
 mod interleave;
 mod loader;
+mod padding;
 mod panic;
 mod pass;
 mod pipeline;
 mod position;
+mod sampler;
 mod slices;
+mod stage;
+mod stream;
+mod weights;
+mod windows;
 mod worker_stream;
 mod workers;
 
@@ -92,5 +117,6 @@ pub use builder::DataLoaderBuilder;
 pub use error::LoadError;
 pub use interleave::Interleaved;
 pub use loader::DataLoader;
+pub use padding::{PadTo, Padded, pad_sequences};
 pub use pipeline::Pipeline;
 pub use position::Position;

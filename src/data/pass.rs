@@ -1,10 +1,11 @@
-//! One pass over the samples: their order, and the runs of consecutive ones that are made at a time.
+//! One pass over the samples: the runs of consecutive ones that are made at a time.
 
 use super::error::LoadError;
 use super::panic::caught;
-use super::pipeline::{Pipeline, Place, Sample};
-use crate::random::RandomStream;
-use rand_core::Rng;
+use super::pipeline::Pipeline;
+use super::sampler::{Order, Sampler};
+use super::stage::{Asked, Made};
+use std::any::Any;
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,109 +22,125 @@ pub(super) struct Pass<I> {
     pub(super) order: Order,
     /// The place in the order at which the pass starts.
     pub(super) start: usize,
+    /// The place in the order before which it ends, which an incomplete last batch may be behind.
+    pub(super) end: usize,
     /// Places in a run.
     pub(super) run: usize,
+    /// Of a stream, what it is read with.
+    reader: Option<Box<dyn Any + Send + Sync>>,
 }
 
-/// Which samples, in which order.
-pub(super) struct Order {
-    samples: Range<usize>,
-    /// Their order, where it is not the dataset's.
-    shuffled: Option<Vec<usize>>,
-}
-
-/// The samples of a run that passed the filters, and where in the order each is.
+/// The samples of a run that passed the filters.
 pub(super) struct Run<I> {
     pub(super) items: Vec<I>,
-    pub(super) places: Vec<usize>,
+    pub(super) places: Vec<Place>,
     /// Why the run ends early.
-    pub(super) failure: Option<LoadError>,
+    pub(super) end: Option<End>,
 }
 
-impl Order {
-    /// The samples as they are in the dataset.
-    pub(super) fn of_dataset(samples: Range<usize>) -> Self {
-        Self { samples, shuffled: None }
-    }
+/// Where a sample is.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    /// In the order.
+    pub(super) place: usize,
+    /// In the dataset or the stream.
+    pub(super) sample: usize,
+}
 
-    /// The samples in the order that [`shuffle`](super::DataLoaderBuilder::shuffle) states, with its epoch's stream.
-    pub(super) fn shuffled(samples: Range<usize>, stream: &RandomStream) -> Self {
-        let mut rng = stream.rng();
-        let mut shuffled: Vec<usize> = samples.clone().collect();
-        for last in (1..shuffled.len()).rev() {
-            let other = (u128::from(rng.next_u64()) * (last as u128 + 1)) >> 64;
-            shuffled.swap(last, other as usize);
-        }
-        Self { samples, shuffled: Some(shuffled) }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.samples.len()
-    }
-
-    /// The index in the dataset of the sample at a place.
-    pub(super) fn sample(&self, place: usize) -> usize {
-        self.shuffled.as_ref().map_or(self.samples.start + place, |shuffled| shuffled[place])
-    }
+pub(super) enum End {
+    Failed(LoadError),
+    /// The stream has no more than so many samples.
+    OfStream(usize),
 }
 
 impl<I: 'static> Pass<I> {
-    /// A pass from place `start` on. A run is a batch, or a part of one where samples may be left out.
+    /// The pass of an epoch from a batch on. A run is a batch, or a part of one where samples may be left out.
     pub(super) fn new(
         pipeline: Pipeline<I>,
         loader: Arc<str>,
-        epoch: usize,
-        order: Order,
-        start: usize,
+        (epoch, batch): (usize, usize),
+        (sampler, samples): (&Sampler, Range<usize>),
         batch_size: usize,
+        drop_last: bool,
     ) -> Self {
-        let run = match pipeline.filters() {
-            true => batch_size.div_ceil(batch_size.div_ceil(RUN)),
-            false => batch_size,
+        let order = match pipeline.len() {
+            Some(_) => sampler.order(samples, epoch),
+            None => Order::Stream,
         };
-        Self { pipeline, loader, epoch, order, start, run }
+        let fixed = are_batches_fixed(&pipeline);
+        // Where a filter leaves samples out, only the filter knows where a batch starts.
+        let start = match pipeline.filters() {
+            true => 0,
+            false => batch.saturating_mul(batch_size).min(order.len()),
+        };
+        let run = if fixed { batch_size } else { batch_size.div_ceil(batch_size.div_ceil(RUN)) };
+        let end = if fixed && drop_last { order.len() - order.len() % batch_size } else { order.len() };
+        let reader = pipeline.open(sampler, epoch, start, run);
+        Self { pipeline, loader, epoch, order, start, end, run, reader }
     }
 
-    /// The number of runs.
+    /// Whether each batch is made of as many consecutive places. It is not where a filter leaves samples out, and of
+    /// the last batches of a stream nobody knows.
+    pub(super) fn are_batches_fixed(&self) -> bool {
+        are_batches_fixed(&self.pipeline)
+    }
+
+    /// Whether the number of places is known: of all but streams.
+    pub(super) fn is_counted(&self) -> bool {
+        !matches!(self.order, Order::Stream)
+    }
+
+    /// The number of runs; of a stream more than there can be.
     pub(super) fn runs(&self) -> usize {
-        self.order.len().saturating_sub(self.start).div_ceil(self.run)
+        self.end.saturating_sub(self.start).div_ceil(self.run)
     }
 
     /// Makes the samples of a run, until one fails or `cancelled`.
     pub(super) fn make(&self, run: usize, cancelled: impl Fn() -> bool) -> Run<I> {
         let start = self.start + run * self.run;
-        let places = start..self.order.len().min(start + self.run);
-        let mut made = Run { items: Vec::with_capacity(places.len()), places: Vec::new(), failure: None };
+        let places = start..self.end.min(start + self.run);
+        let mut made = Run { items: Vec::with_capacity(places.len()), places: Vec::new(), end: None };
         made.places.reserve_exact(places.len());
-        let (sample, at) = (Cell::new(0), Cell::new(None));
+        let asked = Asked::new(&self.loader, self.epoch, self.reader.as_deref(), &cancelled);
+        let asked_for = Cell::new(0);
+        // What a stream has at a place is known when it was read.
+        let sample = || if self.is_counted() { asked_for.get() } else { asked.number.get() };
         let outcome = caught(|| {
             for place in places {
                 if cancelled() {
                     break;
                 }
-                sample.set(self.order.sample(place));
-                let asked = Sample { loader: &self.loader, epoch: self.epoch, index: sample.get(), place: &at };
+                let index = self.order.sample(place);
+                asked_for.set(index);
+                asked.number.set(self.order.number(place, index));
                 // The text of the dataset's error comes from the dataset's code, which may panic too.
-                let item = self.pipeline.sample(&asked).map_err(|error| error.to_string())?;
-                if let Some(item) = item {
-                    made.items.push(item);
-                    made.places.push(place);
+                match self.pipeline.sample(index, &asked).map_err(|error| error.to_string())? {
+                    Made::Sample(item) => {
+                        made.items.push(item);
+                        made.places.push(Place { place, sample: sample() });
+                    }
+                    Made::LeftOut => {}
+                    Made::End(samples) => {
+                        made.end = Some(End::OfStream(samples));
+                        break;
+                    }
                 }
             }
             Ok(())
         });
-        let (epoch, sample) = (self.epoch, sample.get());
-        made.failure = match outcome {
-            Ok(Ok(())) => None,
-            Ok(Err(reason)) => Some(LoadError::Dataset { epoch, sample, reason }),
+        let (epoch, sample) = (self.epoch, sample());
+        match outcome {
+            Ok(Ok(())) => {}
+            Ok(Err(reason)) => made.end = Some(End::Failed(LoadError::Dataset { epoch, sample, reason })),
             Err(panic) => {
-                let stage = match at.get() {
-                    None => "the dataset".to_owned(),
-                    Some(Place { function, number }) => format!("`{function}` (function {number} of the pipeline)"),
-                };
-                Some(LoadError::Sample { epoch, sample, stage, panic })
+                let stage = asked.running();
+                made.end = Some(End::Failed(LoadError::Sample { epoch, sample, stage, panic }));
             }
-        };
+        }
         made
     }
+}
+
+fn are_batches_fixed<I: 'static>(pipeline: &Pipeline<I>) -> bool {
+    !pipeline.filters() && pipeline.len().is_some()
 }

@@ -10,9 +10,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// [`DataLoader::resume_at`](super::DataLoader::resume_at) takes it. With serde it goes into a checkpoint:
 /// `checkpoint.with_value("train", &loader.position())`.
 ///
-/// It also holds what decides the loader's batches: its name, the range of its samples, the batch size, the streams of
-/// `shuffle` and `random`, and the functions of its pipeline in order, with the streams of the augmentations. Neither the
-/// number of workers nor that of prefetched batches is part of it: both may change.
+/// It also holds what decides the loader's batches: its name, the range of its samples or the number of its shards, the
+/// batch size, `drop_last`, `fixed_epoch`, its order (`shuffle`, `shuffle_window` or `weighted`) with the stream and a
+/// digest of the weights, the stream of `random`, and the functions of its pipeline in order, with the streams of the
+/// augmentations. Neither the number of workers nor that of prefetched batches is part of it: both may change.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Position {
     /// The epoch, from 0.
@@ -31,7 +32,11 @@ pub(super) struct Cursor {
 
 /// How far a loader and its views on other devices have come.
 #[derive(Debug, Default)]
-pub(super) struct Progression(Mutex<State>);
+pub(super) struct Progression {
+    /// Whether each pass is the epoch of the one before.
+    fixed: bool,
+    state: Mutex<State>,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -44,9 +49,18 @@ struct State {
 }
 
 impl Progression {
-    /// One whose next pass starts at `start`.
-    pub(super) fn at(start: Cursor) -> Self {
-        Self(Mutex::new(State { start, reached: start, passes: 0 }))
+    /// One whose next pass starts at `start`, and whose epoch is `fixed` or not.
+    pub(super) fn at(start: Cursor, fixed: bool) -> Self {
+        Self { fixed, state: Mutex::new(State { start, reached: start, passes: 0 }) }
+    }
+
+    pub(super) fn is_fixed(&self) -> bool {
+        self.fixed
+    }
+
+    /// The epoch of the pass after one of `epoch`.
+    pub(super) fn after(&self, epoch: usize) -> usize {
+        if self.fixed { epoch } else { epoch + 1 }
     }
 
     pub(super) fn reached(&self) -> Cursor {
@@ -69,7 +83,7 @@ impl Progression {
     pub(super) fn begin(&self) -> (u64, Cursor) {
         let mut state = self.state();
         let start = state.start;
-        state.start = Cursor { epoch: start.epoch + 1, batch: 0 };
+        state.start = Cursor { epoch: self.after(start.epoch), batch: 0 };
         state.reached = start;
         state.passes += 1;
         (state.passes, start)
@@ -85,6 +99,6 @@ impl Progression {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // Every change is a whole one.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

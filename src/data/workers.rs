@@ -35,7 +35,7 @@ struct Shared<I, O> {
 struct State<I, O> {
     /// Runs that have been taken on.
     runs_taken: usize,
-    /// Where samples are left out: the last of those runs, from the first that has not been cut; `None` for those at
+    /// Where batches are cut: the last of those runs, from the first that has not been cut; `None` for those at
     /// work.
     runs: VecDeque<Option<Run<I>>>,
     cutter: Cutter<I>,
@@ -59,7 +59,7 @@ enum Batch<I, O> {
 
 /// What a worker takes on. Batches are numbered from the first of the pass.
 enum Task<I> {
-    /// The samples of a run, some of which may be left out.
+    /// The samples of a run, of which batches are cut.
     Samples(usize),
     /// A run that is a batch.
     Whole(usize),
@@ -192,10 +192,10 @@ impl<I: Send + 'static, O: Send + 'static> Shared<I, O> {
                 return Some(Task::Batch(state.handed + behind, cut));
             }
             let held = state.runs.len() + state.batches.len() * self.runs_of_batch;
-            if state.runs_taken < self.batching.pass.runs() && held < self.window {
+            if !self.has_taken_all(&state) && held < self.window {
                 state.runs_taken += 1;
                 let number = state.runs_taken - 1;
-                if self.batching.pass.pipeline.filters() {
+                if !self.batching.pass.are_batches_fixed() {
                     state.runs.push_back(None);
                     return Some(Task::Samples(number));
                 }
@@ -258,7 +258,13 @@ impl<I: 'static, O> Shared<I, O> {
 
     /// Whether there is nothing to come.
     fn is_done(&self, state: &State<I, O>) -> bool {
-        state.runs_taken == self.batching.pass.runs() && state.runs.is_empty() && state.batches.is_empty()
+        self.has_taken_all(state) && state.runs.is_empty() && state.batches.is_empty()
+    }
+
+    /// Whether no run is to be taken on any more: where the stream has ended, or a sample has failed, those behind are
+    /// empty.
+    fn has_taken_all(&self, state: &State<I, O>) -> bool {
+        state.runs_taken == self.batching.pass.runs() || state.cutter.has_all()
     }
 }
 

@@ -55,10 +55,13 @@ use serde::{Deserialize, Serialize};
 /// coincide with a program's forks, whatever their names. Its uses are
 ///
 /// ```text
-/// "shuffle"      the order of an epoch                       data::DataLoaderBuilder::shuffle
-/// "batch"        random tensor operations of a batcher       data::DataLoaderBuilder::random
-/// "augment"      random numbers of a sample                  data::Pipeline::augment
-/// "initialize"   initial values of parameters                initialize
+/// "shuffle"          the order of an epoch                   data::DataLoaderBuilder::shuffle
+/// "shuffle_window"   the order of a window of samples        data::DataLoaderBuilder::shuffle_window
+/// "shards"           the order of a stream's shards          data::DataLoaderBuilder::shuffle_window
+/// "weighted"         the samples of an epoch, by weight      data::DataLoaderBuilder::weighted
+/// "batch"            random tensor operations of a batcher   data::DataLoaderBuilder::random
+/// "augment"          random numbers of a sample              data::Pipeline::augment
+/// "initialize"       initial values of parameters            initialize
 /// "shard"        what a shard of a batch draws               shards::Shards::step
 /// ```
 ///

@@ -91,11 +91,11 @@ fn a_position_of_another_loader_is_refused() {
         (builder().batch_size(4).build_pipeline(samples()), &["its batch size was 8, and is 4"]),
         (
             builder().shuffle(8).build_pipeline(samples()),
-            &[&format!("the stream of its `shuffle` was the key {}, and is the key {}", key(9), key(8))],
+            &[&format!("its order was `shuffle` with the key {}, and is `shuffle` with the key {}", key(9), key(8))],
         ),
         (
             DataLoaderBuilder::new("train", Collect).random(4).batch_size(8).build_pipeline(samples()),
-            &[&format!("the stream of its `shuffle` was the key {}, and is none", key(9))],
+            &[&format!("its order was `shuffle` with the key {}, and is the dataset's", key(9))],
         ),
         (
             builder().random(5).build_pipeline(samples()),
