@@ -62,7 +62,7 @@ use serde::{Deserialize, Serialize};
 /// "batch"            random tensor operations of a batcher   data::DataLoaderBuilder::random
 /// "augment"          random numbers of a sample              data::Pipeline::augment
 /// "initialize"       initial values of parameters            initialize
-/// "shard"        what a shard of a batch draws               shards::Shards::step
+/// "shard"            what a shard of a batch draws           shards::Shards::step
 /// ```
 ///
 /// and what is forked from there on is in the documentation of each. A program may compute such a key itself, and make
