@@ -40,7 +40,8 @@ pub fn loader(stage: &str, workers: usize, longest: u64) -> Loader {
             (number, rng.next_u64())
         })
     };
-    let keep = |&(number, _): &Sample| number % 7 != 3;
+    // 12 of 103 are left out, and 91 are no multiple of the batch size.
+    let keep = |&(number, _): &Sample| number % 9 != 3;
     match stage {
         "drop_last" => builder().shuffle(9).drop_last(true).build_pipeline(drawn(numbers(103))),
         "drop_last_filter" => builder().shuffle(9).drop_last(true).build_pipeline(drawn(numbers(103)).filter(keep)),
