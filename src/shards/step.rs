@@ -2,7 +2,7 @@
 
 use super::error::Error;
 use super::replica::{Facts, Snapshot, for_shard};
-use super::terms::Terms;
+use super::terms::{Terms, scaled};
 use super::transfer::Copied;
 use super::tree::Tree;
 use super::{Part, Shards};
@@ -33,8 +33,7 @@ impl<O> Step<O> {
         for (shard, (output, weight)) in self.outputs.iter().zip(&self.weights).enumerate() {
             let value = tensor(output).without_autodiff();
             let value = if value.device() == self.device { value } else { value.to_device(&self.device) };
-            let scaled = if *weight == 1.0 { value } else { value.mul_scalar(*weight) };
-            tree.add(shard, scaled, |left, right| left + right);
+            tree.add(shard, scaled(value, *weight), |left, right| left + right);
         }
         tree.fold(|left, right| left + right).expect("a step has at least one shard")
     }
@@ -86,7 +85,7 @@ impl<R> Common<'_, R> {
         M: Module,
         R: Fn(&M, B) -> (GradientsParams, O),
     {
-        let module = snapshot.put(module, &device.clone().without_autodiff());
+        let module = snapshot.put(module, &inner(device));
         let (tree, outputs) = self.compute(&module, parts, device)?;
         let nodes = tree.into_nodes().map(|(first, length, terms)| {
             let copied = terms.read(&module).map_err(|reason| self.unreadable("the gradients", device, reason))?;
@@ -110,7 +109,7 @@ type Node = (usize, usize, Copied);
 
 /// A device as an error spells it.
 pub(super) fn spelled(device: &Device) -> String {
-    format!("{:?}", device.clone().without_autodiff())
+    format!("{:?}", inner(device))
 }
 
 impl Shards {

@@ -1,13 +1,18 @@
 //! What a shard contributes to a step: the gradients of its parameters and its running states, scaled, and sums of them.
 
 use super::transfer::{Copied, Reads};
-use burn_core::module::{Module, ModuleVisitor, Param, ParamId};
+use burn_core::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn_core::tensor::{Device, Tensor};
 use burn_optim::GradientsParams;
 use std::collections::HashSet;
 
 /// Tensors without autodiff by id, all on one device: gradients by parameter, and the values of running states by theirs.
-pub(super) struct Terms(pub(super) GradientsParams);
+pub(super) struct Terms(GradientsParams);
+
+/// `weight * tensor`. A weight of 1 changes no bit.
+pub(super) fn scaled<const D: usize>(tensor: Tensor<D>, weight: f64) -> Tensor<D> {
+    if weight == 1.0 { tensor } else { tensor.mul_scalar(weight) }
+}
 
 /// What is done for each float parameter and running state of a module.
 trait Each {
@@ -32,7 +37,7 @@ fn for_each<M: Module>(module: &M, each: &mut impl Each) {
 
 impl Terms {
     /// `weight * gradient` of each parameter that has one, and `weight * value` of each running state of `module`, a
-    /// module without autodiff that holds what a shard's forward pass made of them. A weight of 1 changes no bit.
+    /// module without autodiff that holds what a shard's forward pass made of them.
     pub(super) fn of<M: Module>(
         module: &M,
         gradients: GradientsParams,
@@ -51,8 +56,7 @@ impl Terms {
                     false => self.terms.remove::<D>(param.id),
                 };
                 if let Some(value) = value {
-                    let scaled = if self.weight == 1.0 { value } else { value.mul_scalar(self.weight) };
-                    self.terms.register(param.id, scaled);
+                    self.terms.register(param.id, scaled(value, self.weight));
                 }
             }
         }
@@ -116,7 +120,6 @@ impl Terms {
 
     /// Takes the running states out, and gives them to `module`, a module with autodiff; what is left are gradients.
     pub(super) fn settle<M: Module>(self, module: &M, states: &HashSet<ParamId>) -> GradientsParams {
-        use burn_core::module::ModuleMapper;
         /// A running state shares its value with its clones: what a mapper gives a clone, the module has.
         struct Give<'a>(GradientsParams, &'a HashSet<ParamId>);
         impl ModuleMapper for Give<'_> {

@@ -4,13 +4,14 @@ use burn_backend::TensorData;
 use burn_core::module::ParamId;
 use burn_core::tensor::kind;
 use burn_core::tensor::{Device, Tensor, Transaction};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Tensors to be read together.
 #[derive(Default)]
 pub(super) struct Reads {
     transaction: Transaction,
     ids: Vec<ParamId>,
+    seen: HashSet<ParamId>,
 }
 
 /// Their values.
@@ -24,7 +25,7 @@ impl Reads {
         id: ParamId,
         tensor: impl FnOnce() -> Tensor<D, K>,
     ) {
-        if !self.ids.contains(&id) {
+        if self.seen.insert(id) {
             self.transaction = core::mem::take(&mut self.transaction).register(tensor());
             self.ids.push(id);
         }
