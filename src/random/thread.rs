@@ -103,6 +103,8 @@ pub(super) struct Thread {
     seed_of_device: Option<Number>,
     /// Threads of the operating system that have this state and live.
     pub(super) users: usize,
+    /// Of all threads of the operating system that came to have a state, the number of the last that has this one.
+    pub(super) last_user: u64,
     /// The position in the program from which on a source holds, ascending.
     changes: Vec<(TensorId, Option<Number>)>,
     /// The position up to which every operation has been counted.

@@ -7,6 +7,7 @@ use crate::settings::determinism;
 use burn_backend::StreamId;
 use core::cell::RefCell;
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 /// By Burn's stream, which is how an operation that runs on the device's thread knows the thread that issued it.
@@ -24,7 +25,10 @@ pub(super) fn with_thread<T>(stream: StreamId, body: impl FnOnce(&mut Thread) ->
     let is_new = touch(stream);
     let mut threads = lock();
     let thread = threads.entry(stream).or_insert_with(|| Thread::new(seed.map(Source::of_seed)));
-    thread.users += usize::from(is_new);
+    if is_new {
+        thread.users += 1;
+        thread.last_user = USERS.fetch_add(1, Ordering::Relaxed);
+    }
     body(thread)
 }
 
@@ -54,6 +58,9 @@ pub(super) fn settle(stream: StreamId) -> Result<(), Error> {
     with_thread(stream, |thread| thread.settle(position));
     Ok(())
 }
+
+/// How many threads of the operating system have come to have a state.
+static USERS: AtomicU64 = AtomicU64::new(0);
 
 /// Streams that no live thread of the operating system uses.
 static ENDED: Mutex<Vec<StreamId>> = Mutex::new(Vec::new());
@@ -92,17 +99,18 @@ fn forget() {
     let ended = core::mem::take(&mut *ENDED.lock().unwrap_or_else(PoisonError::into_inner));
     for stream in ended {
         // A stream of workers may be in use again. Where a device fails, reads of its tensors return the error.
-        let ran = || position::run_unasked(stream, || position::run_queued(stream));
-        if !is_unused(stream) || ran().is_err() {
+        let Some(last_user) = last_user(stream) else { continue };
+        if position::run_unasked(stream, || position::run_queued(stream)).is_err() {
             continue;
         }
-        let mut threads = lock();
-        if threads.get(&stream).is_some_and(|thread| thread.users == 0) {
-            threads.remove(&stream);
+        // Another worker may have come and gone meanwhile, and left operations in the queue.
+        if self::last_user(stream) == Some(last_user) {
+            lock().remove(&stream);
         }
     }
 }
 
-fn is_unused(stream: StreamId) -> bool {
-    lock().get(&stream).is_some_and(|thread| thread.users == 0)
+/// The number of the last thread of the operating system that had the state of `stream`, if none has it now.
+fn last_user(stream: StreamId) -> Option<u64> {
+    lock().get(&stream).filter(|thread| thread.users == 0).map(|thread| thread.last_user)
 }

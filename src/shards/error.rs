@@ -1,5 +1,7 @@
 //! Why a batch could not be computed in shards.
 
+use burn_core::tensor::Device;
+
 /// Why the devices or the shards of a training cannot be used, or what failed in a step. After an error the model is as it
 /// was before the step.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -96,4 +98,9 @@ pub enum Error {
         /// The device's error.
         reason: String,
     },
+}
+
+/// A device as an error spells it.
+pub(super) fn spelled(device: &Device) -> String {
+    format!("{:?}", device.clone().without_autodiff())
 }

@@ -89,6 +89,7 @@ use crate::settings::{Guarantee, determinism};
 use burn_backend::StreamId;
 use burn_core::module::Module;
 use burn_core::tensor::Device;
+use error::spelled;
 
 /// The shards of a training, and the devices that compute them.
 pub struct Shards {
@@ -123,14 +124,14 @@ impl Shards {
         for (number, device) in devices.iter().enumerate() {
             device::check("Shards::new", device).map_err(|error| Error::NotCovered { reason: error.to_string() })?;
             if devices[..number].contains(device) {
-                return Err(Error::Twice { device: step::spelled(device) });
+                return Err(Error::Twice { device: spelled(device) });
             }
         }
         if determinism().guarantee == Guarantee::RunToRun {
             let first = device_environment(&devices[0]);
             for other in &devices[1..] {
                 if let Some(difference) = first.differences(&device_environment(other)).first() {
-                    let [first, other] = [&devices[0], other].map(step::spelled);
+                    let [first, other] = [&devices[0], other].map(spelled);
                     return Err(Error::Kinds { first, other, difference: difference.to_string() });
                 }
             }

@@ -1,6 +1,6 @@
 //! One step of a training, computed in shards.
 
-use super::error::Error;
+use super::error::{Error, spelled};
 use super::replica::{Facts, Snapshot, for_shard};
 use super::terms::{Terms, scaled};
 use super::transfer::Copied;
@@ -106,11 +106,6 @@ impl<R> Common<'_, R> {
 
 /// A sum on the host: first shard, number of shards, values.
 type Node = (usize, usize, Copied);
-
-/// A device as an error spells it.
-pub(super) fn spelled(device: &Device) -> String {
-    format!("{:?}", inner(device))
-}
 
 impl Shards {
     /// Computes the gradients of `model` over one batch, given in `parts`: part `s` is shard `s`, and there may be fewer

@@ -10,6 +10,8 @@ use burn::prelude::*;
 use burn::tensor::Distribution;
 use burn_deterministic::data::{DataLoader, DataLoaderBuilder, LoadError, Pipeline};
 use burn_deterministic::{Determinism, RandomStream, enable_op_determinism, set_random_seed};
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -170,10 +172,26 @@ fn a_worker_draws_from_nothing_of_an_earlier_one() {
         batch[0].take().expect("a tensor").try_into_data()
     };
     for _ in 0..10 {
-        assert!(draw(true).is_ok());
+        draw(true).expect("a seed");
         let text = draw(false).expect_err("no seed").to_string();
         assert!(text.contains("no seed is set in its thread"), "{text}");
     }
+    // A thread that takes a seed drops the states of streams whose workers have ended: never one that a later worker has.
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                set_random_seed(1);
+            }
+        });
+        let seeded = std::panic::catch_unwind(AssertUnwindSafe(|| {
+            for _ in 0..300 {
+                draw(true).expect("a seed");
+            }
+        }));
+        done.store(true, Ordering::Relaxed);
+        seeded.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
 }
 
 pub fn unseeded_batches() {
