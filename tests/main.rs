@@ -27,6 +27,7 @@ mod driver;
 mod environment;
 mod examples;
 mod lifetime;
+mod one_kind;
 mod operations;
 mod order;
 mod planted;
@@ -156,6 +157,8 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("two_threads_of_a_process", random::seeds::two_threads_of_a_process),
     ("threads_with_one_seed", random::seeds::threads_with_one_seed),
     ("sharded", shards::training::sharded),
+    ("sharded_learner", shards::learner::sharded_learner),
+    ("sharded_model", shards::models::sharded_model),
     ("interrupted", random::seeds::interrupted),
     ("state_before_a_device_is_up", random::seeds::state_before_a_device_is_up),
     ("initialize_too_early", random::initialize::initialize_too_early),

@@ -1,14 +1,14 @@
 //! Trains a perceptron on real handwritten digits with burn-train's `Learner`, which has the loop: metrics, early
-//! stopping, a learning rate that falls, gradients accumulated and clipped, and checkpoints. Keras's `fit` with callbacks.
+//! stopping, a learning rate that falls, clipped gradients, and checkpoints. Keras's `fit` with callbacks. Each step is
+//! computed in four shards, on one device or several.
 //!
-//! `cargo run --release --features wgpu --example digits_learner` prints the same digest every time.
+//! `cargo run --release --features wgpu --example digits_learner` prints the same digest every time, and with
+//! `--devices 4` too.
 //!
-//! burn-train takes its checkpoints once an epoch. They hold neither where the random numbers stand nor what early
-//! stopping has seen, so nothing here depends on the first (see [`Step`]), and the second is read again from its logs
-//! (see [`Stopping`]).
+//! burn-train takes its checkpoints once an epoch. They hold neither where the random numbers stand, on which a step in
+//! shards does not depend, nor what early stopping has seen, which is read again from its logs (see [`Stopping`]).
 
 use anyhow::{Result, anyhow, ensure};
-use burn::data::dataloader::batcher::Batcher;
 use burn::grad_clipping::GradientClippingConfig;
 use burn::lr_scheduler::exponential::ExponentialLrSchedulerConfig;
 use burn::module::Module;
@@ -24,17 +24,15 @@ use burn::train::{
     ClassificationOutput, EarlyStoppingStrategy, InferenceStep, Learner, MetricEarlyStoppingStrategy,
     StoppingCondition, SupervisedTraining, TrainOutput, TrainStep,
 };
-use burn_deterministic::data::{DataLoaderBuilder, Pipeline};
-use burn_deterministic::{
-    Determinism, RandomStream, digest, enable_op_determinism, initialize, observe, set_random_seed,
-};
-use examples_common::{Arguments, Bar, Batch, Digit, DigitBatcher, Digits, Run};
-use rand::RngExt;
+use burn_deterministic::data::DataLoaderBuilder;
+use burn_deterministic::shards::Shards;
+use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize, observe, set_random_seed};
+use examples_common::{Arguments, Bar, Batch, DigitBatcher, Digits, Run};
 use std::fs;
 use std::path::Path;
 
-/// Batches whose gradients make one step of the optimizer.
-const ACCUMULATED: usize = 2;
+/// Parts of a step, each of them a batch.
+const SHARDS: usize = 4;
 /// Epochs without a smaller validation loss after which training stops.
 const PATIENCE: usize = 3;
 
@@ -70,30 +68,11 @@ impl Classifier {
     }
 }
 
-/// A batch, and what dropout draws from: a stream of the samples that are in it, which is the same whether the epochs
-/// before were trained in this process or in another.
-struct Step {
-    batch: Batch,
-    draws: RandomStream,
-}
-
-/// Makes steps of digits, each with a number drawn for it in this epoch.
-struct StepBatcher;
-
-impl Batcher<(Digit, u64), Step> for StepBatcher {
-    fn batch(&self, samples: Vec<(Digit, u64)>, device: &Device) -> Step {
-        let draws = RandomStream::from_seed(samples[0].1).fork("dropout");
-        let digits = samples.into_iter().map(|(digit, _)| digit).collect();
-        Step { batch: DigitBatcher.batch(digits, device), draws }
-    }
-}
-
 impl TrainStep for Classifier {
-    type Input = Step;
+    type Input = Batch;
     type Output = ClassificationOutput;
 
-    fn step(&self, Step { batch, draws }: Step) -> TrainOutput<ClassificationOutput> {
-        let _draws = draws.enter();
+    fn step(&self, batch: Batch) -> TrainOutput<ClassificationOutput> {
         let output = self.classify(batch);
         TrainOutput::new(self, output.loss.backward(), output)
     }
@@ -150,17 +129,17 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         enable_op_determinism(Determinism::default())?;
         set_random_seed(arguments.seed);
     }
-    let device = arguments.device();
+    let shards = Shards::new(SHARDS, arguments.devices()?)?;
+    let device = shards.device().clone();
     let (train, test) = Digits::load(arguments.dataset)?;
     let (train, valid) = train.split(10);
-    let batch_size = arguments.batch_size.unwrap_or(32);
+    let batch_size = arguments.batch_size.unwrap_or(16);
     let learning_rate = arguments.learning_rate.unwrap_or(1e-2);
-    let samples = Pipeline::new(train).augment(arguments.seed, |digit: Digit, random| (digit, random.random::<u64>()));
-    let train = DataLoaderBuilder::new("train", StepBatcher)
+    let train = DataLoaderBuilder::new("train", DigitBatcher)
         .shuffle(arguments.seed)
         .batch_size(batch_size)
         .num_workers(arguments.workers)
-        .build_pipeline(samples);
+        .build(train);
     let valid = DataLoaderBuilder::new("valid", DigitBatcher)
         .batch_size(batch_size)
         .num_workers(arguments.workers)
@@ -183,7 +162,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let folder = run.folder()?;
     let mut training = SupervisedTraining::new(&folder, train.clone(), valid)
         .metrics((AccuracyMetric::new(), LossMetric::new()))
-        .grads_accumulation(ACCUMULATED)
+        .with_training_strategy(shards.strategy(Batch::samples))
         .early_stopping(Stopping { strategy: stopping, seen: 0 })
         .with_default_checkpointers()
         .with_checkpointing_strategy(KeepLastNCheckpoints::new(3))

@@ -28,7 +28,8 @@ pub(super) struct Batching<I, O> {
     pub(super) batch_size: usize,
     pub(super) drop_last: bool,
     pub(super) batcher: Arc<dyn Batcher<I, O>>,
-    pub(super) device: Device,
+    /// In turn those of the batches of the epoch.
+    pub(super) devices: Arc<[Device]>,
     /// Forked by its number, what the batcher's random operations draw from.
     pub(super) draws: Option<RandomStream>,
 }
@@ -57,8 +58,8 @@ impl<I: 'static, O> Batching<I, O> {
     pub(super) fn load(&self, cut: Result<Cut<I>, LoadError>) -> Loaded<O> {
         let Cut { batch, items, places, last } = cut?;
         let made = caught(|| {
-            let _draws = self.draws.as_ref().map(|draws| draws.fork_index(batch as u64).enter());
-            self.batcher.batch(items, &self.device)
+            let _draws = self.draws.as_ref().map(|draws| draws.fork_index(batch as u64).enter_on_any_device());
+            self.batcher.batch(items, &self.devices[batch % self.devices.len()])
         });
         let made = made.map_err(|panic| LoadError::Batcher {
             epoch: self.pass.epoch,

@@ -22,7 +22,8 @@ pub struct DataLoaderBuilder<I, O> {
     fixed_epoch: bool,
     workers: usize,
     prefetch: Option<usize>,
-    device: Option<Device>,
+    /// In turn those of the batches of an epoch; none is the default device.
+    devices: Vec<Device>,
 }
 
 impl<I: Send + 'static, O: Send + 'static> DataLoaderBuilder<I, O> {
@@ -45,7 +46,7 @@ impl<I: Send + 'static, O: Send + 'static> DataLoaderBuilder<I, O> {
             fixed_epoch: false,
             workers: 0,
             prefetch: None,
-            device: None,
+            devices: Vec::new(),
         }
     }
 
@@ -171,7 +172,21 @@ impl<I: Send + 'static, O: Send + 'static> DataLoaderBuilder<I, O> {
 
     /// The device that the batcher is given.
     pub fn set_device(self, device: Device) -> Self {
-        Self { device: Some(device), ..self }
+        Self { devices: vec![device], ..self }
+    }
+
+    /// The devices that the batcher is given: batch `b` of an epoch is made on `devices[b % devices.len()]`. Its random
+    /// operations draw the same on any device.
+    ///
+    /// With the devices of [shards](crate::shards::Shards::devices) each batch is where its shard is.
+    ///
+    /// # Panics
+    ///
+    /// When there are none.
+    pub fn set_devices(self, devices: impl IntoIterator<Item = Device>) -> Self {
+        let devices: Vec<Device> = devices.into_iter().collect();
+        assert!(!devices.is_empty(), "`set_devices` of a loader with no devices: give at least one");
+        Self { devices, ..self }
     }
 
     /// The loader of a dataset's items as they are.
@@ -190,7 +205,7 @@ impl<I: Send + 'static, O: Send + 'static> DataLoaderBuilder<I, O> {
     /// With [`weighted`](Self::weighted), when there is not one weight for each sample; and with that or
     /// [`shuffle`](Self::shuffle), when the samples are a [stream](Pipeline::shards)'s.
     pub fn build_pipeline(self, pipeline: Pipeline<I>) -> Arc<DataLoader<I, O>> {
-        let Self { name, batcher, sampler, random, batch_size, drop_last, fixed_epoch, workers, prefetch, device } =
+        let Self { name, batcher, sampler, random, batch_size, drop_last, fixed_epoch, workers, prefetch, devices } =
             self;
         match (&sampler, pipeline.len()) {
             (Sampler::Weighted { weights, .. }, Some(samples)) => assert!(
@@ -215,7 +230,7 @@ impl<I: Send + 'static, O: Send + 'static> DataLoaderBuilder<I, O> {
             drop_last,
             workers,
             prefetch: prefetch.unwrap_or(workers.saturating_mul(2)),
-            device: device.unwrap_or_default(),
+            devices: if devices.is_empty() { Arc::new([Device::default()]) } else { devices.into() },
             progression: Arc::new(Progression::at(Cursor::default(), fixed_epoch)),
             slices: Arc::default(),
         })

@@ -50,8 +50,9 @@ pub enum LoadError {
         "the slices {first:?} and {second:?} of the loader `{loader}` are read at once, as burn-train does to train on several \
          devices (`MultiDeviceOptim::OptimMainDevice` adds gradients in the order in which devices finish, \
          `MultiDeviceOptim::OptimSharded` deals parameters to devices by random ids, and no order of an all-reduce is \
-         fixed): the weights would differ from run to run; train on one device \
-         (`burn::train::ExecutionStrategy::SingleDevice(device)`), or read one slice after the other"
+         fixed): the weights would differ from run to run; train in shards \
+         (`.with_training_strategy(burn_deterministic::shards::Shards::new(8, devices)?.strategy(..))`), \
+         or read one slice after the other"
     )]
     SeveralDevices {
         /// The loader's name.

@@ -2,6 +2,7 @@
 
 use super::batches::{Batches, BurnBatches};
 use super::batching::Batching;
+use super::dealing::devices_of_view;
 use super::error::LoadError;
 use super::identity::{Identity, Samples};
 use super::pass::Pass;
@@ -22,12 +23,12 @@ use std::sync::Arc;
 /// makes it.
 ///
 /// It is a [`DataLoader`](BurnDataLoader) of Burn. Its `iter` is [`batches`](Self::batches), with errors as Burn's
-/// `DatasetError`; burn-train stops on one and returns it. `to_device` is a view of the same loader: what it hands out
-/// counts in [`position`](Self::position) of both. `slice` is a loader of its own, of samples `start..end` of the
+/// `DatasetError`; burn-train stops on one and returns it. `to_device` is a view of the same loader that makes all
+/// batches on one device: what it hands out counts in [`position`](Self::position) of both. `slice` is a loader of its own, of samples `start..end` of the
 /// dataset before shuffling, with the same random numbers for each sample, and a shuffle among them; a loader that
 /// draws [`weighted`](super::DataLoaderBuilder::weighted) samples, or reads a [stream](Pipeline::shards), panics. Two
 /// slices of one loader cannot be read at once ([`LoadError::SeveralDevices`]): burn-train takes one for each device,
-/// and sums their gradients in no fixed order.
+/// and sums their gradients in no fixed order; [`Shards`](crate::shards::Shards) sums them in one.
 ///
 /// Where determinism is enabled, a pass on a device that is not [covered](crate::covers) begins with
 /// [`LoadError::Device`].
@@ -43,7 +44,8 @@ pub struct DataLoader<I, O> {
     pub(super) drop_last: bool,
     pub(super) workers: usize,
     pub(super) prefetch: usize,
-    pub(super) device: Device,
+    /// In turn those of the batches of an epoch.
+    pub(super) devices: Arc<[Device]>,
     pub(super) progression: Arc<Progression>,
     /// Of this loader and of those it is a slice of.
     pub(super) slices: Arc<Slices>,
@@ -58,7 +60,7 @@ impl<I, O> Clone for DataLoader<I, O> {
             sampler: self.sampler.clone(),
             random: self.random.clone(),
             batcher: self.batcher.clone(),
-            device: self.device.clone(),
+            devices: self.devices.clone(),
             progression: self.progression.clone(),
             slices: self.slices.clone(),
             ..*self
@@ -93,7 +95,7 @@ impl<I: Send + 'static, O: Send + 'static> DataLoader<I, O> {
             batch_size: self.batch_size,
             drop_last: self.drop_last,
             batcher: self.batcher.clone(),
-            device: self.device.clone(),
+            devices: self.devices.clone(),
             draws,
         };
         let reading = self.read(samples);
@@ -103,8 +105,10 @@ impl<I: Send + 'static, O: Send + 'static> DataLoader<I, O> {
     /// Starts a pass of these samples, where the device and other passes permit one.
     fn read(&self, samples: Range<usize>) -> Result<Option<Reading>, LoadError> {
         if is_op_determinism_enabled() {
-            device::check("DataLoader::batches", &self.device)
-                .map_err(|error| LoadError::Device { reason: error.to_string() })?;
+            for device in self.devices.iter() {
+                device::check("DataLoader::batches", device)
+                    .map_err(|error| LoadError::Device { reason: error.to_string() })?;
+            }
         }
         self.samples.as_ref().map(|_| self.slices.read(&self.name, samples)).transpose()
     }
@@ -177,7 +181,7 @@ impl<I: Send + 'static, O: Send + 'static> BurnDataLoader<O> for DataLoader<I, O
     }
 
     fn to_device(&self, device: &Device) -> Arc<dyn BurnDataLoader<O>> {
-        Arc::new(Self { device: device.clone(), ..self.clone() })
+        Arc::new(Self { devices: devices_of_view(device), ..self.clone() })
     }
 
     fn slice(&self, start: usize, end: usize) -> Arc<dyn BurnDataLoader<O>> {

@@ -94,6 +94,7 @@ mod batches;
 mod batching;
 mod builder;
 mod cut;
+mod dealing;
 mod error;
 mod identity;
 mod interleave;
@@ -114,6 +115,8 @@ mod workers;
 
 pub use batches::Batches;
 pub use builder::DataLoaderBuilder;
+#[cfg(feature = "train")]
+pub(crate) use dealing::deal;
 pub use error::LoadError;
 pub use interleave::Interleaved;
 pub use loader::DataLoader;

@@ -57,6 +57,13 @@ pub enum Error {
         first: String,
     },
 
+    /// A loader that burn-train trains with makes its batches on one device, and there are several.
+    #[error(
+        "the training loader is not a `burn_deterministic::data::DataLoader`, which makes each batch on the device of its \
+         shard: build it with `burn_deterministic::data::DataLoaderBuilder`, or train on one device"
+    )]
+    Loader,
+
     /// A step was given more parts than there are shards.
     #[error("a step was given {parts} parts of a batch, and there are {shards} shards; give each shard one part")]
     Parts {
@@ -74,7 +81,10 @@ pub enum Error {
     },
 
     /// A shard has panicked, or its device has failed.
-    #[error("shard {shard} of step {step} failed on {device}: {reason}; no parameter has changed in this step")]
+    #[error(
+        "shard {shard} of step {step} failed on {device}: {reason}; no parameter has changed in this step (where a \
+         tensor is lost: is each batch on its shard's device, `Shards::device_of`?)"
+    )]
     Shard {
         /// The step.
         step: u64,
@@ -87,7 +97,10 @@ pub enum Error {
     },
 
     /// A tensor could not be copied between two devices.
-    #[error("step {step}: {what} could not be read from {device}: {reason}; no parameter has changed in this step")]
+    #[error(
+        "step {step}: {what} could not be read from {device}: {reason}; no parameter has changed in this step (where \
+         a tensor is lost: is each batch on its shard's device, `Shards::device_of`?)"
+    )]
     Copy {
         /// The step.
         step: u64,

@@ -76,6 +76,8 @@
 mod error;
 mod replica;
 mod step;
+#[cfg(feature = "train")]
+mod strategy;
 mod terms;
 mod transfer;
 mod tree;
@@ -159,6 +161,11 @@ impl Shards {
         &self.devices[self.place_of(shard)]
     }
 
+    /// The device of each shard, by shard, with autodiff: those of a loader whose batches are the shards of steps.
+    pub fn devices(&self) -> Vec<Device> {
+        (0..self.count).map(|shard| self.device_of(shard).clone()).collect()
+    }
+
     /// The number of the device that computes a shard.
     fn place_of(&self, shard: usize) -> usize {
         assert!(shard < self.count, "shard {shard} of {}", self.count);
@@ -168,12 +175,17 @@ impl Shards {
     /// Cuts what an iterator gives into the parts of steps, as many in each as there are shards, and fewer in the last one.
     /// `samples` gives the number of samples in an item. After an error there is nothing.
     ///
-    /// The items of a [loader](crate::data::DataLoader) of batches of 16 make steps of 128 samples in 8 shards.
-    pub fn steps<B, E>(
+    /// The items of a [loader](crate::data::DataLoader) of batches of 16 make steps of 128 samples in 8 shards. A loader
+    /// with the [devices](Self::devices) of the shards makes each where it is wanted.
+    pub fn steps<B, E, I, S>(
         &self,
-        items: impl IntoIterator<Item = Result<B, E>>,
-        samples: impl Fn(&B) -> usize,
-    ) -> impl Iterator<Item = Result<Vec<Part<B>>, E>> {
+        items: I,
+        samples: S,
+    ) -> impl Iterator<Item = Result<Vec<Part<B>>, E>> + use<B, E, I, S>
+    where
+        I: IntoIterator<Item = Result<B, E>>,
+        S: Fn(&B) -> usize,
+    {
         let (count, mut items) = (self.count, items.into_iter().fuse());
         let mut failed = false;
         core::iter::from_fn(move || {

@@ -1,10 +1,12 @@
 //! Copies of tensors by way of the host, many in one read.
 
+use crate::panic::text;
 use burn_backend::TensorData;
 use burn_core::module::ParamId;
 use burn_core::tensor::kind;
 use burn_core::tensor::{Device, Tensor, Transaction};
 use std::collections::{HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Tensors to be read together.
 #[derive(Default)]
@@ -35,12 +37,14 @@ impl Reads {
     ///
     /// # Errors
     ///
-    /// The device's.
+    /// The device's; and the text of the panic with which Burn tells of a tensor that was computed from one of another device.
     pub(super) fn execute(self) -> Result<Copied, String> {
         if self.ids.is_empty() {
             return Ok(Copied::default());
         }
-        let values = self.transaction.try_execute().map_err(|error| error.to_string())?;
+        let values = catch_unwind(AssertUnwindSafe(|| self.transaction.try_execute()));
+        let values = values.map_err(|panic| text(&*panic).unwrap_or("a panic without a text").to_owned())?;
+        let values = values.map_err(|error| error.to_string())?;
         Ok(Copied(self.ids.into_iter().zip(values).collect()))
     }
 }

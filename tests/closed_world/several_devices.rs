@@ -87,7 +87,7 @@ fn they_are_refused_by_name() {
     for strategy in ["main", "sharded"] {
         let output = Program::new("several_devices").arguments(&[strategy]).run();
         let error = output.reported("error");
-        assert!(error.contains("OptimMainDevice") && error.contains("SingleDevice(device)"), "{error}");
+        assert!(error.contains("OptimMainDevice") && error.contains("Shards::new"), "{error}");
     }
     let output = Program::new("several_devices").arguments(&["single"]).run();
     assert!(!output.stdout().contains("error: "), "{output}");

@@ -439,7 +439,7 @@ fn two_slices_cannot_be_read_at_once() {
     read.next().expect("a batch").expect("numbers");
     assert!(first.iter().all(|batch| batch.is_ok()), "one slice may have two passes");
     let error = second.iter().next().expect("an error").expect_err("the first slice is being read").to_string();
-    for part in ["0..20 and 20..50", "`train`", "OptimMainDevice", "SingleDevice"] {
+    for part in ["0..20 and 20..50", "`train`", "OptimMainDevice", "Shards::new"] {
         assert!(error.contains(part), "{error}\nlacks\n{part}");
     }
     drop(read);

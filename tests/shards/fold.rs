@@ -1,8 +1,8 @@
 //! What a step computes, against the shards computed one by one.
 
-use super::devices_of_one_kind;
 use super::training::{Everything, part, shard};
 use crate::deterministic_device;
+use crate::one_kind::devices_of_one_kind;
 use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::nn::{Linear, LinearConfig};
 use burn::optim::GradientsParams;

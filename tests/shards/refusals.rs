@@ -1,8 +1,8 @@
 //! What cannot be computed in shards is an error, and the model is as it was.
 
-use super::devices_of_one_kind;
 use super::training::{Everything, part, shard};
 use crate::deterministic_device;
+use crate::one_kind::devices_of_one_kind;
 use burn::optim::GradientsParams;
 use burn::prelude::*;
 use burn_deterministic::shards::{Error, Part, Shards};
@@ -71,6 +71,26 @@ fn a_shard_that_fails_is_named_and_nothing_is_applied() {
         let parts = (0..4).filter_map(|number| part(0, number, shards.device_of(number))).collect();
         shards.step(7, &model, parts, shard).expect("the devices are of use afterwards");
     }
+}
+
+#[test]
+fn a_batch_on_another_device_than_its_shard_is_an_error() {
+    set_random_seed(812);
+    let first = deterministic_device().autodiff();
+    let devices = devices_of_one_kind(2);
+    if devices.len() < 2 {
+        crate::skip::skip("2 devices: there is 1".to_owned());
+        return;
+    }
+    let mut shards = Shards::new(4, devices).expect("devices of one kind");
+    let model = initialize(Everything::new(&first)).expect("a seed");
+    let before = digest(&model);
+    let parts = (0..4).filter_map(|number| part(0, number, &first)).collect();
+    let error = shards.step(3, &model, parts, shard).map(|_| ()).expect_err("shards 2 and 3 have batches elsewhere");
+    assert!(error.to_string().contains("on its shard's device"), "{error}");
+    assert_eq!(digest(&model), before);
+    let parts = (0..4).filter_map(|number| part(0, number, shards.device_of(number))).collect();
+    shards.step(3, &model, parts, shard).expect("the devices are of use afterwards");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Whole trainings on one device and on several.
 
-use super::devices_of_one_kind;
+use crate::one_kind::devices_of_one_kind;
 use crate::process::{self, Folder, Program, arguments};
 use crate::repeatability::threads::OnDrop;
 use burn::grad_clipping::GradientClippingConfig;
@@ -154,9 +154,9 @@ pub fn sharded() {
     process::report("digest", digest(&model));
 }
 
-/// A run on so many devices; `None` where there are fewer.
-fn run_on(count: usize, prepare: impl FnOnce(Program) -> Program) -> Option<process::Output> {
-    let output = prepare(Program::new("sharded").arguments(&[&count.to_string()])).run();
+/// A program that trains on as many devices as its argument says; `None` where there are fewer.
+pub fn run_on(name: &str, count: usize, prepare: impl FnOnce(Program) -> Program) -> Option<process::Output> {
+    let output = prepare(Program::new(name).arguments(&[&count.to_string()])).run();
     let there: usize = output.reported("devices").parse().expect("a number");
     if there < count {
         crate::skip::skip(format!("{count} devices: there are {there}"));
@@ -167,11 +167,11 @@ fn run_on(count: usize, prepare: impl FnOnce(Program) -> Program) -> Option<proc
 
 #[test]
 fn any_number_of_devices_ends_in_the_same_bits() {
-    let one = run_on(1, |program| program).expect("a device");
+    let one = run_on("sharded", 1, |program| program).expect("a device");
     for count in 2..=4 {
         for loaded in [false, true] {
             let prepare = |program: Program| if loaded { program.env(LOADED, "1") } else { program };
-            let Some(several) = run_on(count, prepare) else { return };
+            let Some(several) = run_on("sharded", count, prepare) else { return };
             several.assert_digest(&one);
             assert_eq!(several.reported("losses"), one.reported("losses"), "{count} devices");
         }
@@ -180,11 +180,13 @@ fn any_number_of_devices_ends_in_the_same_bits() {
 
 #[test]
 fn a_training_on_four_devices_goes_on_on_any_number() {
-    let whole = run_on(1, |program| program).expect("a device");
+    let whole = run_on("sharded", 1, |program| program).expect("a device");
     for (first, then) in [(4, 1), (1, 2)] {
         let folder = Folder::new();
         let on = |count, until| {
-            run_on(count, |program: Program| program.env(FOLDER, folder.path()).env(UNTIL, format!("{until}")))
+            run_on("sharded", count, |program: Program| {
+                program.env(FOLDER, folder.path()).env(UNTIL, format!("{until}"))
+            })
         };
         let Some(_) = on(first, 5) else { return };
         let Some(resumed) = on(then, STEPS) else { return };

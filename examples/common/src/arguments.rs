@@ -1,7 +1,10 @@
 //! The command line that all examples have.
 
+use anyhow::{Result, ensure};
 use burn::prelude::*;
-use clap::{Parser, ValueEnum};
+use burn_deterministic::{covers, device_environment};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, ValueEnum};
 use std::path::PathBuf;
 
 /// Trains a model, prints the digest of its weights, and leaves a plot of the loss and the weights in a folder.
@@ -28,6 +31,10 @@ pub struct Arguments {
     /// Threads that prepare samples; the weights do not depend on it.
     #[arg(long, default_value_t = 0)]
     pub workers: usize,
+    /// Devices to train on, in the examples that train on several: the first of the default device's kind. The weights do not
+    /// depend on it.
+    #[arg(long, default_value_t = 1, value_parser = positive)]
+    pub devices: usize,
     /// The handwritten digits to train on, in the examples that do.
     #[arg(long, value_enum, default_value_t)]
     pub dataset: DigitSet,
@@ -70,13 +77,43 @@ impl Arguments {
         Self::try_parse_from(std::iter::once("example").chain(words))
     }
 
-    /// The default device, for training; with the seed of plain Burn, for `--plain`.
+    /// The default device, for training; with the seed of plain Burn, for `--plain`. Ends the process with a message where
+    /// `--devices` wants several.
     pub fn device(&self) -> Device {
-        let device = Device::default().autodiff();
+        if self.devices > 1 {
+            let text = "this example trains on one device; `digits_learner` trains on several";
+            Self::command().error(ErrorKind::ArgumentConflict, text).exit();
+        }
+        self.seeded(Device::default())
+    }
+
+    /// The devices for training; with the seed of plain Burn, for `--plain`.
+    ///
+    /// # Errors
+    ///
+    /// When there are fewer.
+    pub fn devices(&self) -> Result<Vec<Device>> {
+        let first = Device::default();
+        if self.devices == 1 {
+            return Ok(vec![self.seeded(first)]);
+        }
+        let kind = device_environment(&first);
+        let is_alike = |device: &Device| covers(device) && kind.differences(&device_environment(device)).is_empty();
+        let alike: Vec<_> = burn_deterministic::devices().into_iter().filter(is_alike).collect();
+        ensure!(
+            self.devices <= alike.len(),
+            "`--devices {}` and {} devices like {first:?}: {alike:?}",
+            self.devices,
+            alike.len()
+        );
+        Ok(alike.into_iter().take(self.devices).map(|device| self.seeded(device)).collect())
+    }
+
+    fn seeded(&self, device: Device) -> Device {
         if self.plain {
             device.seed(self.seed);
         }
-        device
+        device.autodiff()
     }
 }
 

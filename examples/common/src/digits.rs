@@ -114,6 +114,13 @@ pub struct Batch {
     pub labels: Tensor<1, Int>,
 }
 
+impl Batch {
+    /// `n`.
+    pub fn samples(&self) -> usize {
+        self.labels.dims()[0]
+    }
+}
+
 /// Puts digits on a device.
 #[derive(Clone, Copy, Debug)]
 pub struct DigitBatcher;
