@@ -7,11 +7,14 @@
 mod agreement;
 #[path = "../../kernels/tests/device.rs"]
 mod device;
+mod devices;
 mod growth;
 mod loading;
 mod measure;
 #[path = "../../examples/digits_convnet/model.rs"]
 mod model;
+#[path = "../../tests/one_kind.rs"]
+mod one_kind;
 mod operations;
 mod programs;
 mod side;
@@ -45,6 +48,13 @@ struct Arguments {
     /// Train in this process and print the measurements. For the processes that the benchmark starts.
     #[arg(long, hide = true)]
     train: Option<Side>,
+    /// Train with burn-train's `Learner` in this process and print the steps of a second. For the processes that the benchmark
+    /// starts.
+    #[arg(long, hide = true)]
+    learn: Option<Side>,
+    /// The devices of `--learn`.
+    #[arg(long, hide = true, default_value_t = 1)]
+    devices: usize,
     /// Run programs in this process as standard input says. For the processes that the benchmark starts.
     #[arg(long, hide = true)]
     serve: Option<Side>,
@@ -57,6 +67,9 @@ fn main() -> Result<()> {
     let arguments = Arguments::parse();
     if let Some(side) = arguments.train {
         return training::train(side);
+    }
+    if let Some(side) = arguments.learn {
+        return devices::train(side, arguments.devices);
     }
     if let Some(side) = arguments.serve {
         return programs::serve(side);
@@ -78,6 +91,9 @@ fn main() -> Result<()> {
     let trains = arguments.trainings > 0 && arguments.part.is_none();
     if trains && training::NAMES.into_iter().any(|name| table.wants(name)) {
         training::compare(&mut table, arguments.trainings)?;
+    }
+    if trains && devices::is_wanted(&mut table) {
+        devices::compare(&mut table, arguments.trainings)?;
     }
     loading::compare(&mut table, arguments.samples);
     operations::compare(&mut table, arguments.samples);
