@@ -9,7 +9,8 @@ use crate::record::{self, Extent, Recorded};
 use crate::report::{self, Kind};
 use crate::settings::settings;
 use crate::{count, exit};
-use std::ffi::{CStr, OsStr, c_char, c_int, c_uint, c_void};
+use std::cell::Cell;
+use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_uint, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr;
@@ -21,6 +22,7 @@ const INVALID_VALUE: c_int = 1;
 const OUT_OF_MEMORY: c_int = 2;
 const NO_DEVICE: c_int = 100;
 const INVALID_DEVICE: c_int = 101;
+const INVALID_CONTEXT: c_int = 201;
 const FILE_NOT_FOUND: c_int = 301;
 const NOT_FOUND: c_int = 500;
 const ILLEGAL_ADDRESS: c_int = 700;
@@ -28,7 +30,7 @@ const MISALIGNED_ADDRESS: c_int = 716;
 
 const NAME: &CStr = c"CUDA emulator on the CPU (sm_90)";
 
-/// A handle that has nothing behind it: there is one context, and streams have no queue.
+/// A handle that has nothing behind it: streams have no queue.
 const HANDLE: *mut c_void = ptr::dangling_mut::<u64>().cast();
 
 /// Writes a result to where the caller wants it.
@@ -46,6 +48,7 @@ extern "C" fn cuGetErrorName(error: c_int, name: *mut *const c_char) -> c_int {
         OUT_OF_MEMORY => c"CUDA_ERROR_OUT_OF_MEMORY",
         NO_DEVICE => c"CUDA_ERROR_NO_DEVICE",
         INVALID_DEVICE => c"CUDA_ERROR_INVALID_DEVICE",
+        INVALID_CONTEXT => c"CUDA_ERROR_INVALID_CONTEXT",
         FILE_NOT_FOUND => c"CUDA_ERROR_FILE_NOT_FOUND",
         NOT_FOUND => c"CUDA_ERROR_NOT_FOUND",
         ILLEGAL_ADDRESS => c"CUDA_ERROR_ILLEGAL_ADDRESS",
@@ -61,8 +64,13 @@ extern "C" fn cuGetErrorString(error: c_int, text: *mut *const c_char) -> c_int 
         SUCCESS => c"no error",
         INVALID_VALUE => c"invalid argument, or memory that is not allocated (CUDA emulator)",
         OUT_OF_MEMORY => c"out of memory (CUDA emulator: 16 GiB)",
-        NO_DEVICE => c"no device (CUDA emulator: CUDA_VISIBLE_DEVICES does not begin with device 0)",
-        INVALID_DEVICE => c"invalid device ordinal (CUDA emulator: there is device 0)",
+        NO_DEVICE => {
+            c"no device (CUDA emulator: CUDA_VISIBLE_DEVICES does not begin with a device that exists, or names one twice)"
+        }
+        INVALID_DEVICE => {
+            c"invalid device ordinal (CUDA emulator: CUDA_EMULATOR_DEVICES and CUDA_VISIBLE_DEVICES give the number of devices)"
+        }
+        INVALID_CONTEXT => c"not a context of a device that is visible (CUDA emulator)",
         FILE_NOT_FOUND => c"the compiled kernel cannot be loaded (CUDA emulator: see standard error)",
         NOT_FOUND => c"the library has no such kernel (CUDA emulator: see standard error)",
         ILLEGAL_ADDRESS => c"an access outside every buffer (CUDA emulator: see its finding)",
@@ -75,7 +83,7 @@ extern "C" fn cuGetErrorString(error: c_int, text: *mut *const c_char) -> c_int 
 #[unsafe(no_mangle)]
 extern "C" fn cuInit(_flags: c_uint) -> c_int {
     exit::prepare();
-    if settings().visible { SUCCESS } else { NO_DEVICE }
+    if settings().visible.is_empty() { NO_DEVICE } else { SUCCESS }
 }
 
 #[unsafe(no_mangle)]
@@ -85,22 +93,33 @@ extern "C" fn cuDriverGetVersion(version: *mut c_int) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn cuDeviceGetCount(count: *mut c_int) -> c_int {
-    give(count, c_int::from(settings().visible))
+    give(count, settings().visible.len() as c_int)
 }
 
+/// Calls `body` with the number of a device that programs see by its ordinal.
+fn with_device(ordinal: c_int, body: impl FnOnce(usize) -> c_int) -> c_int {
+    let settings = settings();
+    let number = usize::try_from(ordinal).ok().and_then(|ordinal| settings.visible.get(ordinal));
+    number.map_or(INVALID_DEVICE, |number| body(*number))
+}
+
+/// A device's handle is its ordinal.
 #[unsafe(no_mangle)]
 extern "C" fn cuDeviceGet(device: *mut c_int, ordinal: c_int) -> c_int {
-    if ordinal == 0 && settings().visible { give(device, 0) } else { INVALID_DEVICE }
+    with_device(ordinal, |_| give(device, ordinal))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cuDeviceGetName(name: *mut c_char, length: c_int, _device: c_int) -> c_int {
-    copy_text(NAME, name, length)
+extern "C" fn cuDeviceGetName(name: *mut c_char, length: c_int, device: c_int) -> c_int {
+    with_device(device, |_| copy_text(NAME, name, length))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cuDeviceGetPCIBusId(id: *mut c_char, length: c_int, _device: c_int) -> c_int {
-    copy_text(c"0000:00:00.0", id, length)
+extern "C" fn cuDeviceGetPCIBusId(id: *mut c_char, length: c_int, device: c_int) -> c_int {
+    with_device(device, |number| {
+        let text = CString::new(format!("0000:{number:02x}:00.0")).expect("it has no NUL");
+        copy_text(&text, id, length)
+    })
 }
 
 fn copy_text(text: &CStr, out: *mut c_char, length: c_int) -> c_int {
@@ -115,8 +134,8 @@ fn copy_text(text: &CStr, out: *mut c_char, length: c_int) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cuDeviceTotalMem_v2(bytes: *mut usize, _device: c_int) -> c_int {
-    give(bytes, CAPACITY)
+extern "C" fn cuDeviceTotalMem_v2(bytes: *mut usize, device: c_int) -> c_int {
+    with_device(device, |_| give(bytes, CAPACITY))
 }
 
 /// The most threads of a block, and along its axes.
@@ -132,7 +151,7 @@ const MAX_SHARED: u32 = 227 << 10;
 
 /// Those of an H100, as far as CubeCL asks.
 #[unsafe(no_mangle)]
-extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, _device: c_int) -> c_int {
+extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, device: c_int) -> c_int {
     let is = match attribute {
         1 => MAX_THREADS as c_int,
         2 => MAX_BLOCK.x as c_int,
@@ -154,27 +173,43 @@ extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, _device:
             return INVALID_VALUE;
         }
     };
-    give(value, is)
+    with_device(device, |_| give(value, is))
+}
+
+thread_local! {
+    /// The thread's current context; null where it has none.
+    static CURRENT: Cell<*mut c_void> = const { Cell::new(ptr::null_mut()) };
+}
+
+/// The handle of the context of a device, which has nothing behind it.
+fn context_of(device: c_int) -> *mut c_void {
+    ptr::without_provenance_mut(device as usize + 1)
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cuDevicePrimaryCtxRetain(context: *mut *mut c_void, _device: c_int) -> c_int {
-    give(context, HANDLE)
+extern "C" fn cuDevicePrimaryCtxRetain(context: *mut *mut c_void, device: c_int) -> c_int {
+    with_device(device, |_| give(context, context_of(device)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cuDevicePrimaryCtxRelease_v2(_device: c_int) -> c_int {
-    SUCCESS
+extern "C" fn cuDevicePrimaryCtxRelease_v2(device: c_int) -> c_int {
+    with_device(device, |_| SUCCESS)
 }
 
+/// Null leaves the thread without a context.
 #[unsafe(no_mangle)]
-extern "C" fn cuCtxSetCurrent(_context: *mut c_void) -> c_int {
+extern "C" fn cuCtxSetCurrent(context: *mut c_void) -> c_int {
+    let mut devices = 0..settings().visible.len() as c_int;
+    if !context.is_null() && !devices.any(|device| context_of(device) == context) {
+        return INVALID_CONTEXT;
+    }
+    CURRENT.set(context);
     SUCCESS
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cuCtxGetCurrent(context: *mut *mut c_void) -> c_int {
-    give(context, HANDLE)
+    give(context, CURRENT.get())
 }
 
 #[unsafe(no_mangle)]

@@ -1,9 +1,13 @@
 //! The settings of the emulator, from the environment.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::env;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
+
+/// The most devices that `CUDA_EMULATOR_DEVICES` may ask for.
+const MOST_DEVICES: usize = 16;
 
 /// What becomes of the findings of the checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,8 +48,8 @@ pub struct Settings {
     pub sources: Option<PathBuf>,
     /// `CUDA_EMULATOR_REPORT`: what becomes of findings.
     pub findings: Findings,
-    /// `CUDA_VISIBLE_DEVICES`: whether programs see the device.
-    pub visible: bool,
+    /// `CUDA_EMULATOR_DEVICES` and `CUDA_VISIBLE_DEVICES`: the numbers of the devices that programs see, in their order.
+    pub visible: Vec<usize>,
 }
 
 impl Settings {
@@ -67,7 +71,10 @@ impl Settings {
             cache: text("CACHE").map_or_else(|| env::temp_dir().join("cuda-emulator"), PathBuf::from),
             sources: text("SOURCES").map(PathBuf::from),
             findings: text("REPORT").map_or(Findings::Fail, |path| Findings::File(path.into())),
-            visible: env::var_os("CUDA_VISIBLE_DEVICES").is_none_or(|list| is_first(&list.to_string_lossy())),
+            visible: match env::var_os("CUDA_VISIBLE_DEVICES") {
+                Some(list) => listed(&list.to_string_lossy(), devices()),
+                None => (0..devices()).collect(),
+            },
         }
     }
 }
@@ -80,9 +87,21 @@ fn text(name: &str) -> Option<String> {
     Some(value).filter(|value| !value.is_empty())
 }
 
-/// Whether a list of devices begins with device 0. CUDA's driver reads it up to the first device that does not exist.
-fn is_first(list: &str) -> bool {
-    list.split(',').next().is_some_and(|device| device.trim() == "0")
+/// The number of devices.
+fn devices() -> usize {
+    text("DEVICES").map_or(1, |text| {
+        let number = text.parse().ok().filter(|number| (1..=MOST_DEVICES).contains(number));
+        number.unwrap_or_else(|| panic!("CUDA_EMULATOR_DEVICES is {text:?}: want an integer from 1 to {MOST_DEVICES}"))
+    })
+}
+
+/// The devices of a list, of `count` that exist. As CUDA's driver does, it reads the list up to the first device that does
+/// not exist, and returns none where one is named twice.
+fn listed(list: &str, count: usize) -> Vec<usize> {
+    let existing = |entry: &str| (0..count).find(|device| device.to_string() == entry.trim());
+    let devices: Vec<_> = list.split(',').map_while(existing).collect();
+    let distinct: BTreeSet<_> = devices.iter().collect();
+    if distinct.len() == devices.len() { devices } else { Vec::new() }
 }
 
 fn number(name: &str) -> Option<u64> {
@@ -122,11 +141,31 @@ pub(crate) fn settings() -> Arc<Settings> {
 
 #[cfg(test)]
 mod tests {
-    use super::is_first;
+    use super::listed;
 
     #[test]
-    fn the_device_is_visible_where_the_list_begins_with_it() {
-        assert!(["0", " 0", "0,1", "0,-1"].into_iter().all(is_first));
-        assert!(!["", "-1", "1", "1,0", "-1,0", "00", "GPU-0"].into_iter().any(is_first));
+    fn one_device_is_visible_where_the_list_begins_with_it() {
+        for list in ["0", " 0", "0,1", "0,-1"] {
+            assert_eq!(listed(list, 1), [0], "{list:?}");
+        }
+        for list in ["", "-1", "1", "1,0", "-1,0", "00", "+0", "GPU-0"] {
+            assert!(listed(list, 1).is_empty(), "{list:?}");
+        }
+    }
+
+    #[test]
+    fn a_list_is_read_up_to_the_first_device_that_does_not_exist() {
+        assert_eq!(listed("0,1", 4), [0, 1]);
+        assert_eq!(listed("3, 1,0,2", 4), [3, 1, 0, 2]);
+        assert_eq!(listed("2,4,1", 4), [2]);
+        assert_eq!(listed("0,2,-1,1", 4), [0, 2]);
+        assert_eq!(listed("15,10", 16), [15, 10]);
+        assert!(listed("4,0", 4).is_empty());
+    }
+
+    #[test]
+    fn a_list_that_names_a_device_twice_shows_none() {
+        assert!(listed("1,1", 4).is_empty() && listed("0,1,2,0", 4).is_empty());
+        assert_eq!(listed("0,1,-1,0", 4), [0, 1]);
     }
 }

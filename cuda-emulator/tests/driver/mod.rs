@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 use cuda_emulator::{Findings, Settings, with_settings};
-use std::ffi::{CString, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr;
 
 unsafe extern "C" {
@@ -24,6 +24,10 @@ unsafe extern "C" {
     fn cuInit(flags: c_uint) -> c_int;
     fn cuDeviceGetCount(count: *mut c_int) -> c_int;
     fn cuDeviceGet(device: *mut c_int, ordinal: c_int) -> c_int;
+    fn cuDeviceGetPCIBusId(id: *mut c_char, length: c_int, device: c_int) -> c_int;
+    fn cuDevicePrimaryCtxRetain(context: *mut *mut c_void, device: c_int) -> c_int;
+    fn cuCtxSetCurrent(context: *mut c_void) -> c_int;
+    fn cuCtxGetCurrent(context: *mut *mut c_void) -> c_int;
     fn cuModuleLoadData(module: *mut *mut c_void, image: *const c_void) -> c_int;
     fn cuModuleGetFunction(function: *mut *mut c_void, module: *mut c_void, name: *const c_char) -> c_int;
     fn cuFuncSetAttribute(function: *mut c_void, attribute: c_int, value: c_int) -> c_int;
@@ -64,15 +68,57 @@ pub fn settings(seed: Option<u64>, check: bool) -> Settings {
     Settings { seed, check, null: false, findings: Findings::Keep, ..Settings::from_environment() }
 }
 
-/// What `cuInit` and `cuDeviceGet` return, and the number of devices.
-pub fn devices(settings: Settings) -> (c_int, c_int, c_int) {
-    let (mut count, mut device) = (-1, -1);
+/// What `cuInit` returns, and the number of devices.
+pub fn devices(settings: Settings) -> (c_int, c_int) {
+    let mut count = -1;
     // SAFETY: each call gets a place for its result.
     with_settings(settings, || unsafe {
         let status = cuInit(0);
         assert_eq!(cuDeviceGetCount(&mut count), 0);
-        (status, cuDeviceGet(&mut device, 0), count)
+        (status, count)
     })
+}
+
+/// The device of an ordinal, or the status.
+pub fn device(ordinal: c_int) -> Result<c_int, c_int> {
+    let mut device = -1;
+    // SAFETY: the call gets a place for its result.
+    let status = unsafe { cuDeviceGet(&mut device, ordinal) };
+    if status == 0 { Ok(device) } else { Err(status) }
+}
+
+/// A device's identifier on the PCI bus, or the status.
+pub fn bus_id(device: c_int) -> Result<String, c_int> {
+    let mut id = [0u8; 13];
+    // SAFETY: the call gets a place of the length that it is told.
+    let status = unsafe { cuDeviceGetPCIBusId(id.as_mut_ptr().cast(), id.len() as c_int, device) };
+    if status != 0 {
+        return Err(status);
+    }
+    let text = CStr::from_bytes_until_nul(&id).expect("a text ends in NUL");
+    Ok(text.to_str().expect("it is ASCII").to_owned())
+}
+
+/// A device's context, or the status.
+pub fn context(device: c_int) -> Result<*mut c_void, c_int> {
+    let mut context = ptr::null_mut();
+    // SAFETY: the call gets a place for its result.
+    let status = unsafe { cuDevicePrimaryCtxRetain(&mut context, device) };
+    if status == 0 { Ok(context) } else { Err(status) }
+}
+
+/// The status of a change of the thread's context.
+pub fn set_context(context: *mut c_void) -> c_int {
+    // SAFETY: the emulator follows no context's handle.
+    unsafe { cuCtxSetCurrent(context) }
+}
+
+/// The thread's context.
+pub fn current_context() -> *mut c_void {
+    let mut context = ptr::dangling_mut::<u8>().cast();
+    // SAFETY: the call gets a place for its result.
+    assert_eq!(unsafe { cuCtxGetCurrent(&mut context) }, 0);
+    context
 }
 
 fn log(program: *mut c_void) -> String {
