@@ -36,8 +36,9 @@ pub fn prepare() -> Result<Environment> {
     // CubeCL wants a toolkit to be there, and the emulator reads none of its headers.
     environment.set("CUDA_PATH", toolkit);
     environment.set("CUDA_EMULATOR_CACHE", folder.join("kernels"));
-    // A shell that was led to Vulkan before hides it.
-    environment.set("CUDA_VISIBLE_DEVICES", "0");
+    // Tests train on up to four. A shell that was led to Vulkan before hides them.
+    environment.set("CUDA_EMULATOR_DEVICES", "4");
+    environment.set("CUDA_VISIBLE_DEVICES", "0,1,2,3");
     Ok(environment)
 }
 

@@ -30,7 +30,8 @@ pub struct Options {
 }
 
 /// Tests of the suite that run on the emulator too, where the user has not chosen a device; all of them with `--heavy`.
-const EMULATED: [&str; 3] = ["batch_invariance::", "order::", "repeatability::run_to_run"];
+const EMULATED: [&str; 5] =
+    ["batch_invariance::", "order::", "repeatability::run_to_run", "shards::models::", "shards::training::"];
 
 /// Tests of the suite that run there under [`SCHEDULES`]: the short trainings of the examples, against their goldens.
 const SHUFFLED: [&str; 1] = ["ends_in_the_same_weights"];

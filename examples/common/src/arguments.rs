@@ -102,7 +102,7 @@ impl Arguments {
         let alike: Vec<_> = burn_deterministic::devices().into_iter().filter(is_alike).collect();
         ensure!(
             self.devices <= alike.len(),
-            "`--devices {}` and {} devices like {first:?}: {alike:?}",
+            "`--devices {}`: this machine has {} of the kind of {first:?}, {alike:?}; give at most as many",
             self.devices,
             alike.len()
         );
