@@ -42,7 +42,7 @@ pub(super) const DISTRIBUTED: &[Entry] = &[
     refused(
         "all_reduce",
         "collectives add the devices' tensors in the order the communication library chooses",
-        "train in shards (`burn_deterministic::shards`), which add gradients in a fixed order on any number of devices",
+        "train in shards (the module shards), which add gradients in a fixed order on any number of devices",
     ),
     forwarded("sync_collective", reason::MANAGEMENT),
     composed("comm_device", "nothing: the tensor's device"),
