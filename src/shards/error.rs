@@ -30,6 +30,16 @@ pub enum Error {
         reason: String,
     },
 
+    /// A device has gradient checkpointing.
+    #[error(
+        "{device} has gradient checkpointing (`Device::gradient_checkpointing`), which steps in shards lack: give the device \
+         without it, and more shards where memory is short"
+    )]
+    GradientCheckpointing {
+        /// The device.
+        device: String,
+    },
+
     /// Two devices are of different kinds, under a guarantee that holds on one.
     #[error(
         "{first} and {other} differ ({difference}): what a shard computes would depend on the device it is on; use \

@@ -116,7 +116,7 @@ impl Shards {
     ///
     /// # Errors
     ///
-    /// [`Error::Count`], [`Error::Twice`], [`Error::NotCovered`] for a device that does not run on the deterministic
+    /// [`Error::Count`], [`Error::Twice`], [`Error::GradientCheckpointing`], [`Error::NotCovered`] for a device that does not run on the deterministic
     /// backend, and [`Error::Kinds`].
     pub fn new(count: usize, devices: impl IntoIterator<Item = Device>) -> Result<Self, Error> {
         let devices: Vec<Device> = devices.into_iter().map(Device::autodiff).collect();
@@ -125,6 +125,10 @@ impl Shards {
         }
         for (number, device) in devices.iter().enumerate() {
             device::check("Shards::new", device).map_err(|error| Error::NotCovered { reason: error.to_string() })?;
+            // Copies of a model are made without it, and Burn mixes no tensors with and without.
+            if device.gradient_checkpointing_strategy() != Some(Default::default()) {
+                return Err(Error::GradientCheckpointing { device: spelled(device) });
+            }
             if devices[..number].contains(device) {
                 return Err(Error::Twice { device: spelled(device) });
             }

@@ -93,7 +93,8 @@ impl Snapshot {
                 param.map(|_| value)
             }
         }
-        module.map(&mut Mapper { values: &self.0, device })
+        // Tensors that are no parameters, constants of an encoding, say, are seen by `to_device` alone. The others are there.
+        module.map(&mut Mapper { values: &self.0, device }).to_device(device)
     }
 }
 

@@ -27,7 +27,7 @@ impl Shards {
     ///
     /// The training loader makes each batch on the device of its shard. With several devices it is a
     /// [`DataLoader`](crate::data::DataLoader), or hands `to_device` on to one. `SupervisedTraining::gradient_checkpointing`
-    /// has no effect on a strategy: give [`new`](Self::new) devices with `Device::gradient_checkpointing`.
+    /// has no effect on a strategy.
     ///
     /// # Errors
     ///

@@ -16,6 +16,8 @@ fn devices_and_counts_that_do_not_fit() {
     assert_eq!(new(8, &[]), Some(Error::Count { shards: 8, devices: 0 }));
     assert!(matches!(new(8, &[&device, &device.clone().autodiff()]), Some(Error::Twice { .. })));
     assert_eq!(new(1, &[&device, &device]), Some(Error::Count { shards: 1, devices: 2 }));
+    let checkpointing = device.clone().autodiff().gradient_checkpointing();
+    assert!(matches!(new(8, &[&checkpointing]), Some(Error::GradientCheckpointing { .. })));
     let error = new(8, &[&device, &Device::flex()]).expect("flex is not covered").to_string();
     assert!(error.contains("does not run on the deterministic backend"), "{error}");
 }

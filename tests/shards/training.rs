@@ -7,7 +7,10 @@ use burn::grad_clipping::GradientClippingConfig;
 use burn::module::{Module, Param};
 use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::loss::CrossEntropyLossConfig;
-use burn::nn::{BatchNorm, BatchNormConfig, Dropout, DropoutConfig, Embedding, EmbeddingConfig, Linear, LinearConfig};
+use burn::nn::{
+    BatchNorm, BatchNormConfig, Dropout, DropoutConfig, Embedding, EmbeddingConfig, Linear, LinearConfig,
+    PositionalEncoding, PositionalEncodingConfig,
+};
 use burn::optim::{AdamConfig, GradientsParams};
 use burn::prelude::*;
 use burn::tensor::{Distribution, activation};
@@ -29,7 +32,7 @@ const UNTIL: &str = "BURN_DETERMINISTIC_SHARDS_UNTIL";
 /// Set, other threads compute meanwhile, and shards wait.
 const LOADED: &str = "BURN_DETERMINISTIC_SHARDS_LOADED";
 
-/// A convolution with batch norm and dropout, and noise; a frozen layer; and classes that are named by an embedding whose
+/// A convolution with batch norm and dropout, and noise; a frozen layer; a constant; and classes that are named by an embedding whose
 /// weight is also that of the last layer.
 #[derive(Module, Debug)]
 pub struct Everything {
@@ -37,6 +40,7 @@ pub struct Everything {
     norm: BatchNorm,
     dropout: Dropout,
     frozen: Linear,
+    positions: PositionalEncoding,
     classes: Embedding,
     logits: Param<Tensor<2>>,
 }
@@ -49,6 +53,7 @@ impl Everything {
             norm: BatchNormConfig::new(4).init(device),
             dropout: DropoutConfig::new(0.3).init(),
             frozen: LinearConfig::new(4 * 36, 10).init(device).freeze(),
+            positions: PositionalEncodingConfig::new(10).with_max_sequence_size(4).init(device),
             logits: classes.weight.clone(),
             classes,
         }
@@ -63,7 +68,8 @@ impl Everything {
     pub fn forward(&self, images: Tensor<4>, hints: Tensor<2, Int>) -> Tensor<2> {
         let noise = Tensor::random(images.dims(), Distribution::Normal(0.0, 0.1), &images.device());
         let x = activation::relu(self.norm.forward(self.conv.forward(images + noise)));
-        let x = self.frozen.forward(self.dropout.forward(x.flatten(1, 3)));
+        let x = self.frozen.forward(self.dropout.forward(x.flatten::<2>(1, 3)));
+        let x = self.positions.forward(x.unsqueeze_dim::<3>(1)).squeeze_dim::<2>(1);
         let x = x + self.classes.forward(hints).squeeze_dim::<2>(1);
         x.matmul(self.logits.val().transpose())
     }
