@@ -54,11 +54,11 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let device = Device::new(Runtime::Emulator, Environment::default());
     let mut programs: BTreeMap<_, _> = options.programs.iter().cloned().collect();
     for mut build in builds(&device, &programs) {
-        programs.extend(workspace::built(&mut build)?);
+        programs.extend(workspace::built(&mut build)?.into_iter().map(|program| (program.name, program.path)));
     }
     let mut runner = workspace::cargo("build");
     let runner = workspace::built(runner.args(["--release", "--package", "bundle"]))?;
-    let runner = runner.get("run").context("Cargo has built no program `run`")?.clone();
+    let runner = workspace::path_of(&runner, "run")?;
 
     let folder = options.out.clone().map_or_else(|| workspace::target().map(|target| target.join("bundle")), Ok)?;
     clear(&folder)?;
@@ -68,7 +68,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         let program = programs.get(name).with_context(|| format!("Cargo has built no program `{name}`"))?;
         pack(program, &packed.join(name))?;
     }
-    strip(&runner, &folder.join("run"))?;
+    strip(runner, &folder.join("run"))?;
     let goldens = workspace::root().join("tests/goldens/examples.json");
     fs::copy(&goldens, folder.join("goldens.json")).with_context(|| format!("copying {}", goldens.display()))?;
     fs::write(folder.join("about.txt"), about(&device)?).context("writing about.txt")?;

@@ -1,5 +1,7 @@
-//! Commands side by side: what each prints goes to a file, and is shown when it has ended.
+//! Commands side by side: what each prints goes to a file, and is shown when it has ended. What failed is told again at the
+//! end, so that a log of which only the end is kept names it.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::num::NonZero;
@@ -25,22 +27,69 @@ impl Job {
         Self { name: name.into(), commands }
     }
 
-    /// Runs it, with what its commands print in `file`, and says whether all succeeded.
-    fn run(&mut self, file: &Path) -> Result<bool> {
+    /// Runs it, with what its commands print in `file`, and returns those that failed, with their status.
+    fn run(&mut self, file: &Path) -> Result<Vec<String>> {
         let log = File::create(file).with_context(|| format!("creating {}", file.display()))?;
         let copy = || log.try_clone().with_context(|| format!("opening {}", file.display()));
-        let mut is_good = true;
+        let mut failed = Vec::new();
         for command in &mut self.commands {
             command.stdin(Stdio::null()).stdout(copy()?).stderr(copy()?);
             let status = command.status().with_context(|| format!("starting {}", spelled(command)))?;
-            is_good &= status.success();
+            if !status.success() {
+                failed.push(format!("{}: {status}", spelled(command)));
+            }
         }
-        Ok(is_good)
+        Ok(failed)
     }
 }
 
-/// Runs jobs in their order, as many at a time as there are cores, with their files in `folder`. Says whether all succeeded,
-/// and at the end which did not.
+/// A job that failed.
+#[derive(Debug)]
+struct Failure {
+    job: String,
+    /// The commands that failed, with their status.
+    commands: Vec<String>,
+    /// What says why, of all that the job printed.
+    excerpt: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "failed: {}", self.job)?;
+        for command in &self.commands {
+            writeln!(f, "  {command}")?;
+        }
+        write!(f, "{}", self.excerpt)
+    }
+}
+
+/// Lines of a test, or of the end of a job that names no test, that [`excerpt`] keeps.
+const LINES: usize = 40;
+
+/// What the tests that failed printed, by their `---- name stdout ----`; without such the end of all that was printed.
+fn excerpt(printed: &str) -> String {
+    let mut kept = String::new();
+    let mut left = 0;
+    for line in printed.lines() {
+        if line.starts_with("---- ") && line.ends_with(" ----") {
+            left = LINES;
+        } else if line == "failures:" || line.starts_with("test result: ") {
+            left = 0;
+        }
+        if left > 0 {
+            left -= 1;
+            kept += &format!("{line}\n");
+        }
+    }
+    if kept.is_empty() {
+        let lines: Vec<_> = printed.lines().collect();
+        lines[lines.len().saturating_sub(LINES)..].iter().for_each(|line| kept += &format!("{line}\n"));
+    }
+    kept
+}
+
+/// Runs jobs in their order, as many at a time as there are cores, with their files in `folder`. Prints what failed to the
+/// standard error, and says whether all succeeded.
 ///
 /// # Errors
 ///
@@ -55,25 +104,25 @@ pub fn run(jobs: Vec<Job>, folder: &Path) -> Result<bool> {
         ended.collect::<Vec<_>>()
     });
     let mut failed = Vec::new();
-    for names in ended {
-        failed.extend(names?);
+    for failures in ended {
+        failed.extend(failures?);
     }
-    for name in &failed {
-        eprintln!("failed: {name}");
+    for failure in &failed {
+        eprintln!("\n{failure}");
     }
     Ok(failed.is_empty())
 }
 
-/// Runs the jobs that are left, and returns the names of those that failed.
-fn work(queue: &Mutex<impl Iterator<Item = Job>>, folder: &Path) -> Result<Vec<String>> {
+/// Runs the jobs that are left, and returns those that failed.
+fn work(queue: &Mutex<impl Iterator<Item = Job>>, folder: &Path) -> Result<Vec<Failure>> {
     let mut failed = Vec::new();
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
     while let Some(mut job) = next() {
         eprintln!("started: {}", job.name);
         let started = Instant::now();
         let file = folder.join(format!("{}.txt", job.name.replace([' ', ',', ':'], "-")));
-        let is_good = job.run(&file).with_context(|| job.name.clone())?;
-        let how = if is_good { "ended" } else { "FAILED" };
+        let commands = job.run(&file).with_context(|| job.name.clone())?;
+        let how = if commands.is_empty() { "ended" } else { "FAILED" };
         let printed = fs::read(&file).with_context(|| format!("reading {}", file.display()))?;
         // Under one lock, so that two jobs do not mix their lines.
         let mut out = io::stdout().lock();
@@ -81,8 +130,9 @@ fn work(queue: &Mutex<impl Iterator<Item = Job>>, folder: &Path) -> Result<Vec<S
             .and_then(|()| out.write_all(&printed))
             .and_then(|()| out.flush())
             .context("passing output on")?;
-        if !is_good {
-            failed.push(job.name);
+        if !commands.is_empty() {
+            let excerpt = excerpt(&String::from_utf8_lossy(&printed));
+            failed.push(Failure { job: job.name, commands, excerpt });
         }
     }
     Ok(failed)
@@ -111,5 +161,26 @@ mod tests {
         let missing = run(vec![Job::new("third", vec![Command::new("/no/such")])], &folder);
         assert!(format!("{:#}", missing.expect_err("it is not there")).contains("/no/such"));
         let _ = fs::remove_dir_all(&folder);
+    }
+
+    #[test]
+    fn a_failure_is_told_with_its_command_and_the_tests_that_failed() {
+        let folder = std::env::temp_dir().join(format!("xtask-{}-excerpts", std::process::id()));
+        fs::create_dir_all(&folder).expect("a temporary folder");
+        let script = "echo test a ... ok; echo; echo failures:; echo; echo ---- b stdout ----; echo off by one; echo; \
+                      echo failures:; echo '    b'; echo; echo test result: FAILED.; exit 101";
+        let queue = Mutex::new(vec![Job::new("tests", vec![shell(script)])].into_iter());
+        let failed = work(&queue, &folder).expect("there is a shell");
+        let told = failed[0].to_string();
+        assert!(told.starts_with("failed: tests\n  sh -c "), "{told}");
+        assert!(told.ends_with("exit status: 101\n---- b stdout ----\noff by one\n\n"), "{told}");
+        let _ = fs::remove_dir_all(&folder);
+    }
+
+    #[test]
+    fn of_a_job_that_names_no_test_the_end_is_told() {
+        let printed: String = (0..100).map(|line| format!("line {line}\n")).collect();
+        let kept = excerpt(&printed);
+        assert_eq!((kept.lines().count(), kept.lines().next()), (LINES, Some("line 60")));
     }
 }

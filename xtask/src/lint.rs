@@ -51,7 +51,7 @@ fn require(is_there: bool, name: &str, component: &str, skips: &Skips, strict: b
 /// With the features that tests have without a GPU: the code of two runtimes, and nothing that is compiled only for this.
 fn clippy() -> Command {
     let mut clippy = Device::new(Runtime::Wgpu, Environment::default()).cargo("clippy");
-    clippy.args(["--release", "--all-targets", "--", "--deny", "warnings"]);
+    clippy.args(["--all-targets", "--", "--deny", "warnings"]);
     clippy
 }
 
@@ -74,7 +74,7 @@ fn packages(heavy: bool) -> impl Iterator<Item = Command> {
     let with_burn = ALONE_WITH_BURN.into_iter().filter(move |_| heavy);
     ALONE.into_iter().chain(with_burn).map(|arguments| {
         let mut check = workspace::cargo("check");
-        check.args(["--release", "--package"]).args(arguments);
+        check.arg("--package").args(arguments);
         check
     })
 }
@@ -105,7 +105,7 @@ mod tests {
     fn clippy_reads_all_that_the_tests_compile() {
         let clippy = clippy();
         let features = Device::new(Runtime::Wgpu, Environment::default()).features();
-        let all = format!("clippy --workspace --features {features} --release --all-targets -- --deny warnings");
+        let all = format!("clippy --workspace --features {features} --all-targets -- --deny warnings");
         assert_eq!(workspace::arguments(&clippy), all);
         let skips_llvm = clippy.get_envs().any(|(name, _)| name == "DOCS_RS");
         assert_eq!((features.contains("cuda-nvrtc"), skips_llvm), (HAS_EMULATOR, HAS_EMULATOR));
@@ -147,9 +147,6 @@ mod tests {
             (ALONE.len(), ALONE.len() + ALONE_WITH_BURN.len())
         );
         let recording = packages(false).nth(1).expect("there are several");
-        assert_eq!(
-            workspace::arguments(&recording),
-            "check --release --package burn-deterministic-recording --all-targets"
-        );
+        assert_eq!(workspace::arguments(&recording), "check --package burn-deterministic-recording --all-targets");
     }
 }

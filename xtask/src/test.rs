@@ -1,15 +1,18 @@
 //! `cargo xtask test`.
 
+use std::collections::BTreeSet;
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 
 use crate::device::{self, Device, Wanted};
 use crate::environment::Environment;
 use crate::jobs::{self, Job};
 use crate::runtime::{HAS_EMULATOR, Runtime};
-use crate::{bundle, emulator, inspect, lint, skips::Skips, workspace};
+use crate::skips::Skips;
+use crate::workspace::Program;
+use crate::{bundle, emulator, inspect, lint, workspace};
 
 /// Options of `cargo xtask test`.
 #[derive(Args)]
@@ -46,45 +49,25 @@ const CHECKED: [&str; 5] = ["gather::", "index_check::", "matmul::strides", "red
 /// order compute the right bits in it.
 const SEED: &str = "1";
 
-/// Checks the formatting, which takes a second, then runs every test, all in one profile and one feature set; then Clippy,
-/// and a check of packages by themselves, which compile the dependencies anew.
+/// Tests of the suite that take minutes, by a part of their names: only with `--heavy`.
+const LONG: [&str; 1] = ["recordings::faults::plain_burns_scatter_add"];
+
+/// Checks the formatting, which takes a second; builds every test, all in one profile and one feature set; then runs them, as
+/// many programs at a time as there are cores, beside Clippy and a check of packages by themselves.
 ///
 /// Where the user has not chosen a device and a software driver is found, the kernels' tests and a part of the suite run on
-/// the CUDA emulator too, beside these checks. All tests include that of `cargo xtask inspect`, whose compiler is fetched for
-/// it.
+/// the CUDA emulator too. All tests include that of `cargo xtask inspect`, whose compiler is fetched for it.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let skips = Skips::new()?;
     let mut is_good = lint::check_format(&skips, options.strict)?;
     let device = device::find(options.wanted)?;
-    if options.filter.is_none() {
+    if options.filter.is_some() {
+        is_good &= run_on(&device, commands(options, &device), &skips, options)?;
+    } else {
         inspect::prepare_tests();
-    }
-    is_good &= run_on(&device, commands(options, &device), &skips, options)?;
-    if options.filter.is_none() {
+        let (jobs, has_all) = jobs(&device, &skips, options)?;
         // To the end even past a failure, which hides nothing of the others.
-        let (mut builds, has_all) = lint::commands(&skips, options.strict, options.heavy)?;
-        is_good &= has_all;
-        let mut jobs = Vec::new();
-        let lacks = |what: &str, error: anyhow::Error| skips.add(what, &format!("{error:#}"), options.strict);
-        if options.wanted.is_any() && device.runtime() == Runtime::Wgpu && HAS_EMULATOR {
-            match emulator::compiler() {
-                Ok(()) => {
-                    let emulator = device::find(Wanted::device(Runtime::Emulator))?;
-                    jobs.extend(emulated(&emulator, &skips, options)?);
-                }
-                Err(error) => is_good &= lacks("tests on the emulator", error)?,
-            }
-            if options.heavy {
-                match emulator::compiler().and_then(|()| bundle::require_tools()) {
-                    Ok(()) => builds.push(bundle::trial()?),
-                    Err(error) => is_good &= lacks("bundle on the emulator", error)?,
-                }
-            }
-        }
-        // One after another, because Cargo builds in each of them.
-        let name = if options.heavy { "Clippy, packages, bundle" } else { "Clippy and packages" };
-        jobs.insert(0, Job::new(name, builds));
-        is_good &= jobs::run(jobs, &workspace::target()?.join("test-logs"))?;
+        is_good &= has_all & jobs::run(jobs, &workspace::target()?.join("test-logs"))?;
     }
     skips.print()?;
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -106,8 +89,8 @@ fn run_on(device: &Device, mut commands: Vec<Command>, skips: &Skips, options: &
     Ok(is_good)
 }
 
-/// Every test, without the examples: the suite has them, Clippy reads them, and a linker takes minutes for all. Cargo runs
-/// documentation's tests in a command of their own.
+/// Tests by name, without the examples: the suite has them, Clippy reads them, and a linker takes minutes for all. Cargo
+/// runs documentation's tests in a command of their own.
 fn commands(options: &Options, device: &Device) -> Vec<Command> {
     let targets = ["--tests", "--doc"].into_iter();
     let of = |target| {
@@ -128,43 +111,112 @@ fn tests(device: &Device, options: &Options) -> Command {
     command
 }
 
-/// The kernels' tests, some of them again with memory checked, [`EMULATED`] of the suite, all under [`SEED`], and [`SHUFFLED`]
-/// under each schedule. Programs, not Cargo's commands, which would wait for a build at work beside them.
-fn emulated(emulator: &Device, skips: &Skips, options: &Options) -> Result<Vec<Job>> {
-    let built = workspace::built(tests(emulator, options).args(["--no-run", "--test", "kernels", "--test", "suite"]))?;
-    let program = |name: &str, folder: &str, environment: &Environment| {
-        let mut program =
-            Command::new(built.get(name).with_context(|| format!("Cargo has built no program `{name}`"))?);
-        // As Cargo would.
+/// Every test and check, those that take longest first. Whether all is there that has to be.
+fn jobs(device: &Device, skips: &Skips, options: &Options) -> Result<(Vec<Job>, bool)> {
+    let built = workspace::built(tests(device, options).args(["--no-run", "--tests"]))?;
+    let (mut builds, mut is_good) = lint::commands(skips, options.strict, options.heavy)?;
+    let programs = Programs { built: &built, skips, options };
+    let mut jobs = Vec::new();
+    let mut lacks = |what: &str, error: anyhow::Error| {
+        is_good &= skips.add(what, &format!("{error:#}"), options.strict)?;
+        anyhow::Ok(())
+    };
+    if options.wanted.is_any() && device.runtime() == Runtime::Wgpu && HAS_EMULATOR {
+        match emulator::compiler() {
+            Ok(()) => jobs = programs.emulated(&device::find(Wanted::device(Runtime::Emulator))?)?,
+            Err(error) => lacks("tests on the emulator", error)?,
+        }
+        if options.heavy {
+            match emulator::compiler().and_then(|()| bundle::require_tools()) {
+                Ok(()) => builds.push(bundle::trial()?),
+                Err(error) => lacks("bundle on the emulator", error)?,
+            }
+        }
+    }
+    let mut suite = Vec::new();
+    let mut kernels = Vec::new();
+    // Under Cargo, which tells tests of their package and of the programs beside them.
+    let mut others = Vec::new();
+    for (_, environment) in device.schedules() {
+        let mut tests_of_suite = programs.program("suite", ".", &environment)?;
+        if !options.heavy {
+            tests_of_suite.args(LONG.iter().flat_map(|name| ["--skip", name]));
+        }
+        suite.push(tests_of_suite);
+        kernels.push(programs.program("kernels", "kernels", &environment)?);
+        for mut tests in other_tests(device, options, &built) {
+            environment.apply(&mut tests);
+            skips.apply(&mut tests, options.strict);
+            others.push(tests);
+        }
+    }
+    // One after another, because Cargo builds in each of them.
+    others.append(&mut builds);
+    let first = [Job::new("suite", suite), Job::new("other tests, Clippy and packages", others)];
+    jobs.splice(0..0, first.into_iter().chain([Job::new("kernels", kernels)]));
+    Ok((jobs, is_good))
+}
+
+/// All tests but the kernels' and the suite, and those of the documentation.
+fn other_tests(device: &Device, options: &Options, built: &[Program]) -> [Command; 2] {
+    let mut tests = [tests(device, options), tests(device, options)];
+    tests[0].args(["--no-fail-fast", "--lib", "--bins"]);
+    let of_tests = built.iter().filter(|program| program.kind == "test").map(|program| &*program.name);
+    for name in of_tests.filter(|name| !["kernels", "suite"].contains(name)).collect::<BTreeSet<_>>() {
+        tests[0].args(["--test", name]);
+    }
+    tests[1].args(["--no-fail-fast", "--doc"]);
+    tests
+}
+
+/// Programs that Cargo has built, to be run without it: Cargo's commands wait for a build at work beside them.
+struct Programs<'a> {
+    built: &'a [Program],
+    skips: &'a Skips,
+    options: &'a Options,
+}
+
+impl Programs<'_> {
+    /// A program in a folder, as Cargo would run it.
+    fn program(&self, name: &str, folder: &str, environment: &Environment) -> Result<Command> {
+        let mut program = Command::new(workspace::path_of(self.built, name)?);
         program.current_dir(workspace::root().join(folder));
         environment.apply(&mut program);
-        skips.apply(&mut program, options.strict);
-        anyhow::Ok(program)
-    };
-    let [(_, environment), ..] = &emulator.schedules()[..] else { unreachable!("there is one") };
-    let seeded = |name: &str, folder: &str| {
-        let mut program = program(name, folder, environment)?;
-        program.env("CUDA_EMULATOR_SEED", SEED);
-        anyhow::Ok(program)
-    };
-    let mut checked = seeded("kernels", "kernels")?;
-    checked.env("CUDA_EMULATOR_CHECK", "1");
-    let mut suite = seeded("suite", ".")?;
-    if !options.heavy {
-        checked.args(CHECKED);
-        suite.args(EMULATED);
+        self.skips.apply(&mut program, self.options.strict);
+        Ok(program)
     }
-    let mut jobs = vec![
-        Job::new("kernels on the emulator", vec![seeded("kernels", "kernels")?]),
-        Job::new("kernels on the emulator, checked", vec![checked]),
-        Job::new("suite on the emulator", vec![suite]),
-    ];
-    for (schedule, environment) in emulator.clone().under(SCHEDULES).schedules() {
-        let mut trainings = program("suite", ".", &environment)?;
-        trainings.args(SHUFFLED);
-        jobs.push(Job::new(format!("trainings on the emulator, {}", schedule.unwrap_or_default()), vec![trainings]));
+
+    /// The kernels' tests, some of them again with memory checked, [`EMULATED`] of the suite, all under [`SEED`], and
+    /// [`SHUFFLED`] under each schedule.
+    fn emulated(&self, emulator: &Device) -> Result<Vec<Job>> {
+        let [(_, environment), ..] = &emulator.schedules()[..] else { unreachable!("there is one") };
+        let seeded = |name: &str, folder: &str| {
+            let mut program = self.program(name, folder, environment)?;
+            program.env("CUDA_EMULATOR_SEED", SEED);
+            anyhow::Ok(program)
+        };
+        let mut checked = seeded("kernels", "kernels")?;
+        checked.env("CUDA_EMULATOR_CHECK", "1");
+        let mut suite = seeded("suite", ".")?;
+        if !self.options.heavy {
+            checked.args(CHECKED);
+            suite.args(EMULATED);
+        }
+        let mut jobs = vec![
+            Job::new("kernels on the emulator", vec![seeded("kernels", "kernels")?]),
+            Job::new("suite on the emulator", vec![suite]),
+            Job::new("kernels on the emulator, checked", vec![checked]),
+        ];
+        for (schedule, environment) in emulator.clone().under(SCHEDULES).schedules() {
+            let mut trainings = self.program("suite", ".", &environment)?;
+            trainings.args(SHUFFLED);
+            jobs.push(Job::new(
+                format!("trainings on the emulator, {}", schedule.unwrap_or_default()),
+                vec![trainings],
+            ));
+        }
+        Ok(jobs)
     }
-    Ok(jobs)
 }
 
 #[cfg(test)]
@@ -179,6 +231,12 @@ mod tests {
             |options: &Options| commands(options, &device).iter().map(workspace::arguments).collect::<Vec<_>>();
         let options = Options { filter: None, wanted: Wanted::device(Runtime::Vulkan), heavy: false, strict: false };
         assert_eq!(spelled(&options), [format!("{all} --no-fail-fast --tests"), format!("{all} --no-fail-fast --doc")]);
+        let program = |name: &str, kind: &str| Program { name: name.into(), kind: kind.into(), path: "/t".into() };
+        let built =
+            [program("kernels", "test"), program("faults", "test"), program("burn", "lib"), program("suite", "test")];
+        let others = other_tests(&device, &options, &built).map(|command| workspace::arguments(&command));
+        let of_others = "--no-fail-fast --lib --bins --test faults";
+        assert_eq!(others, [format!("{all} {of_others}"), format!("{all} --no-fail-fast --doc")]);
         let options = Options { filter: Some("matmul".to_owned()), heavy: true, strict: true, ..options };
         assert_eq!(spelled(&options)[0], format!("{all} --features heavy --no-fail-fast --tests matmul"));
     }

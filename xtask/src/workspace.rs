@@ -1,6 +1,5 @@
 //! The workspace's folders, and Cargo run in it.
 
-use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -57,8 +56,18 @@ pub fn succeed(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// The programs that a Cargo command has built or found up to date, by target.
-pub fn built(build: &mut Command) -> Result<BTreeMap<String, PathBuf>> {
+/// A program that Cargo has built.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Program {
+    /// The name of its target.
+    pub name: String,
+    /// Cargo's word for the kind of its target: `lib`, `bin`, `test`, `example`, `bench`.
+    pub kind: String,
+    pub path: PathBuf,
+}
+
+/// The programs that a Cargo command has built or found up to date.
+pub fn built(build: &mut Command) -> Result<Vec<Program>> {
     build.arg("--message-format=json-render-diagnostics");
     let spelled = spelled(build);
     let output = build.stderr(Stdio::inherit()).output().with_context(|| format!("starting {spelled}"))?;
@@ -68,12 +77,20 @@ pub fn built(build: &mut Command) -> Result<BTreeMap<String, PathBuf>> {
     Ok(executables(&messages))
 }
 
+/// The path of a program by its name.
+pub fn path_of<'a>(programs: &'a [Program], name: &str) -> Result<&'a Path> {
+    let program = programs.iter().find(|program| program.name == name);
+    program.map(|program| &*program.path).with_context(|| format!("Cargo has built no program `{name}`"))
+}
+
 /// The programs that Cargo's messages name.
-fn executables(messages: &str) -> BTreeMap<String, PathBuf> {
+fn executables(messages: &str) -> Vec<Program> {
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let named = messages.filter_map(|message| {
         let path = message.get("executable")?.as_str()?.into();
-        Some((message.get("target")?.get("name")?.as_str()?.to_owned(), path))
+        let target = message.get("target")?;
+        let text = |value: &serde_json::Value| Some(value.as_str()?.to_owned());
+        Some(Program { name: text(target.get("name")?)?, kind: text(target.get("kind")?.get(0)?)?, path })
     });
     named.collect()
 }
@@ -106,9 +123,10 @@ mod tests {
         let messages = concat!(
             r#"{"reason":"compiler-artifact","target":{"name":"serde"},"executable":null}"#,
             "\n",
-            r#"{"reason":"compiler-artifact","target":{"name":"suite"},"executable":"/t/suite-12"}"#,
+            r#"{"reason":"compiler-artifact","target":{"kind":["test"],"name":"suite"},"executable":"/t/suite-12"}"#,
             "\nrunning\n",
         );
-        assert_eq!(executables(messages), BTreeMap::from([("suite".to_owned(), "/t/suite-12".into())]));
+        let suite = Program { name: "suite".to_owned(), kind: "test".to_owned(), path: "/t/suite-12".into() };
+        assert_eq!(executables(messages), [suite]);
     }
 }
