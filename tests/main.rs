@@ -143,6 +143,7 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("told_late", closed_world::indices::told_late),
     ("told_in_training", closed_world::indices::told_in_training),
     ("batches_tell_of_indices", data::batchers::batches_tell_of_indices),
+    ("no_room_for_a_worker", data::workers::no_room_for_a_worker),
     ("unseeded_batches", data::batchers::unseeded_batches),
     ("killed_loader", data::kill::killed_loader),
     ("unknown_custom", closed_world::custom::unknown_custom),

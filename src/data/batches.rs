@@ -1,7 +1,7 @@
 //! The batches of one pass.
 
 use super::batching::{Batching, Load, Loaded};
-use super::cut::Cutter;
+use super::cut::{Cut, Cutter};
 use super::error::LoadError;
 use super::panic::discard;
 use super::position::{Cursor, Progression};
@@ -52,14 +52,18 @@ struct Caller<I, O> {
     cutter: Cutter<I>,
     /// The run that comes next.
     run: usize,
+    /// What has been cut, and not been made yet: kept where a sample that is dropped panics.
+    cut: Option<Result<Cut<I>, LoadError>>,
 }
 
 impl<I: 'static, O> Caller<I, O> {
     fn next(&mut self) -> Option<Loaded<O>> {
         loop {
-            let cut = self.cutter.cut();
-            discard(std::mem::take(&mut self.cutter.discarded), matches!(cut, Some(Err(_))));
-            if let Some(cut) = cut {
+            if self.cut.is_none() {
+                self.cut = self.cutter.cut();
+            }
+            discard(std::mem::take(&mut self.cutter.discarded), matches!(self.cut, Some(Err(_))));
+            if let Some(cut) = self.cut.take() {
                 return Some(self.batching.load(cut));
             }
             if !self.cutter.wants() {
@@ -79,31 +83,48 @@ impl<I: Send + 'static, O: Send + 'static> Batches<I, O> {
         (workers, prefetch): (usize, usize),
         number: u64,
         progression: Arc<Progression>,
-        reading: Result<Option<Reading>, LoadError>,
+        reading: Option<Reading>,
     ) -> Self {
         let pass = &batching.pass;
         let (places, processed) = (pass.is_counted().then(|| pass.order.len()), pass.start);
         let cutter = Cutter::new(pass, start, batching.batch_size, batching.drop_last);
         // A pass of nothing needs no threads to say so.
-        let (source, reading) = match (reading, workers.min(pass.runs())) {
-            (Err(failure), _) => (Source::Failed(failure), None),
-            (Ok(reading), 0) => (Source::Caller(Box::new(Caller { batching, cutter, run: 0 })), reading),
-            (Ok(reading), _) => {
-                let started = Workers::start(batching, cutter, workers, prefetch);
-                (started.map_or_else(Source::Failed, Source::Workers), reading)
-            }
+        let source = match workers.min(pass.runs()) {
+            0 => Source::Caller(Box::new(Caller { batching, cutter, run: 0, cut: None })),
+            _ => Workers::start(batching, cutter, workers, prefetch).map_or_else(Source::Failed, Source::Workers),
         };
-        let (epoch, batch) = (start.epoch, start.batch);
         Self {
             source,
-            epoch,
-            batch,
+            epoch: start.epoch,
+            batch: start.batch,
             places,
             processed,
             ended: false,
             number,
             progression,
             _reading: reading,
+            steps: Steps::default(),
+        }
+    }
+
+    /// Nothing but the reason for which there is no pass from `start` on, of so many places where they are counted.
+    pub(super) fn refused(
+        failure: LoadError,
+        start: Cursor,
+        places: Option<usize>,
+        progression: Arc<Progression>,
+    ) -> Self {
+        Self {
+            source: Source::Failed(failure),
+            epoch: start.epoch,
+            batch: start.batch,
+            places,
+            processed: 0,
+            ended: false,
+            // Passes are numbered from 1.
+            number: 0,
+            progression,
+            _reading: None,
             steps: Steps::default(),
         }
     }

@@ -2,8 +2,9 @@
 
 use super::cut::Cut;
 use super::error::LoadError;
-use super::panic::{caught, discard};
+use super::panic::discard;
 use super::pass::{End, Pass, Run};
+use crate::panic::caught;
 use crate::random::RandomStream;
 use burn_core::data::dataloader::batcher::Batcher;
 use burn_core::tensor::Device;

@@ -73,21 +73,30 @@ impl<I: Send + 'static, O: Send + 'static> DataLoader<I, O> {
     /// [`start_at`](Self::start_at) says.
     ///
     /// The first pass is epoch 0, and each is one epoch after the one before it, be that at its end or not; with
-    /// [`fixed_epoch`](super::DataLoaderBuilder::fixed_epoch) it is that epoch again.
+    /// [`fixed_epoch`](super::DataLoaderBuilder::fixed_epoch) it is that epoch again. One that is refused, with
+    /// [`LoadError::Device`] or [`LoadError::SeveralDevices`], is none: the next one starts where it was to start.
     pub fn batches(&self) -> Batches<I, O> {
         let samples = self.samples();
+        let reading = match self.read(samples.clone()) {
+            Ok(reading) => reading,
+            Err(failure) => {
+                let places = self.pipeline.len().map(|_| self.sampler.len(&samples));
+                return Batches::refused(failure, self.progression.start(), places, self.progression.clone());
+            }
+        };
         let (number, start) = self.progression.begin();
+        let first = samples.start;
         let draws = self.random.clone().or_else(|| RandomStream::current().ok());
         let draws = draws.map(|stream| {
             let stream = stream.internal("batch").fork(&self.name);
-            stream.fork_index(start.epoch as u64).fork_index(samples.start as u64)
+            stream.fork_index(start.epoch as u64).fork_index(first as u64)
         });
         let batching = Batching {
             pass: Pass::new(
                 self.pipeline.clone(),
                 self.name.clone(),
                 (start.epoch, start.batch),
-                (&self.sampler, samples.clone()),
+                (&self.sampler, samples),
                 self.batch_size,
                 self.drop_last,
             ),
@@ -98,7 +107,6 @@ impl<I: Send + 'static, O: Send + 'static> DataLoader<I, O> {
             devices: self.devices.clone(),
             draws,
         };
-        let reading = self.read(samples);
         Batches::new(batching, start, (self.workers, self.prefetch), number, self.progression.clone(), reading)
     }
 

@@ -1,10 +1,10 @@
 //! One pass over the samples: the runs of consecutive ones that are made at a time.
 
 use super::error::LoadError;
-use super::panic::caught;
 use super::pipeline::Pipeline;
 use super::sampler::{Order, Sampler};
 use super::stage::{Asked, Made};
+use crate::panic::caught;
 use std::any::Any;
 use std::cell::Cell;
 use std::ops::Range;
@@ -71,7 +71,7 @@ impl<I: 'static> Pass<I> {
         // Where a filter leaves samples out, only the filter knows where a batch starts.
         let start = match pipeline.filters() {
             true => 0,
-            false => batch.saturating_mul(batch_size).min(order.len()),
+            false => batch.saturating_mul(batch_size).min(order.last_start()),
         };
         let run = if fixed { batch_size } else { batch_size.div_ceil(batch_size.div_ceil(RUN)) };
         let end = if fixed && drop_last { order.len() - order.len() % batch_size } else { order.len() };
@@ -97,12 +97,14 @@ impl<I: 'static> Pass<I> {
 
     /// Makes the samples of a run, until one fails or `cancelled`.
     pub(super) fn make(&self, run: usize, cancelled: impl Fn() -> bool) -> Run<I> {
-        let start = self.start + run * self.run;
-        let places = start..self.end.min(start + self.run);
+        // A stream may be asked for places up to the last number that there is.
+        let start = self.start.saturating_add(run.saturating_mul(self.run));
+        let places = start..self.end.min(start.saturating_add(self.run));
         let mut made = Run { items: Vec::with_capacity(places.len()), places: Vec::new(), end: None };
         made.places.reserve_exact(places.len());
         let asked = Asked::new(&self.loader, self.epoch, self.reader.as_deref(), &cancelled);
         let asked_for = Cell::new(0);
+        let mut held = None;
         // What a stream has at a place is known when it was read.
         let sample = || if self.is_counted() { asked_for.get() } else { asked.number.get() };
         let outcome = caught(|| {
@@ -110,7 +112,7 @@ impl<I: 'static> Pass<I> {
                 if cancelled() {
                     break;
                 }
-                let index = self.order.sample(place);
+                let index = self.order.sample(place, &mut held);
                 asked_for.set(index);
                 asked.number.set(self.order.number(place, index));
                 // The text of the dataset's error comes from the dataset's code, which may panic too.

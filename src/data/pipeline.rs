@@ -67,8 +67,9 @@ impl<I: 'static> Pipeline<I> {
     /// - A batch is handed out when the next sample has been read, because the last one must be known to be the last.
     /// - Its loader cannot be sliced; [`num_items`](burn_core::data::dataloader::DataLoader::num_items) is 0, and
     ///   progress has one item more than were processed, up to the last batch.
-    /// - An error of `open` or of an item ends the pass with [`LoadError::Dataset`](super::LoadError::Dataset), in
-    ///   place of the first batch that needs it. Of a window that is to be shuffled, every sample does.
+    /// - An error of `open` or of an item, or a panic of either, ends the pass with
+    ///   [`LoadError::Dataset`](super::LoadError::Dataset), in place of the first batch that needs it. Of a window that is
+    ///   to be shuffled, every sample does.
     pub fn shards<S, T, E>(
         shards: impl IntoIterator<Item = S>,
         open: impl Fn(&S) -> Result<T, E> + Send + Sync + 'static,

@@ -60,7 +60,7 @@ impl Progression {
 
     /// The epoch of the pass after one of `epoch`.
     pub(super) fn after(&self, epoch: usize) -> usize {
-        if self.fixed { epoch } else { epoch + 1 }
+        if self.fixed { epoch } else { epoch.saturating_add(1) }
     }
 
     pub(super) fn reached(&self) -> Cursor {

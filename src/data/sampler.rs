@@ -2,7 +2,7 @@
 
 use super::identity::Sampling;
 use super::weights::Weights;
-use super::windows::{Windows, shuffle};
+use super::windows::{Held, Windows, shuffle};
 use crate::random::RandomStream;
 use std::ops::Range;
 use std::sync::Arc;
@@ -118,12 +118,22 @@ impl Order {
         }
     }
 
-    /// The index in the dataset of the sample at a place. Of a stream it is the place, until the sample has been read.
-    pub(super) fn sample(&self, place: usize) -> usize {
+    /// The last place at which a pass may start. Of a stream there is one more: only who asks for it learns how many
+    /// there are.
+    pub(super) fn last_start(&self) -> usize {
+        match self {
+            Self::Stream => usize::MAX - 1,
+            _ => self.len(),
+        }
+    }
+
+    /// The index in the dataset of the sample at a place. Of a stream it is the place, until the sample has been read. Who
+    /// asks for one place after another keeps `held`.
+    pub(super) fn sample(&self, place: usize, held: &mut Held) -> usize {
         match self {
             Self::Sequential(samples) => samples.start + place,
             Self::Shuffled(samples) | Self::Drawn(samples) => samples[place],
-            Self::Windows(samples, windows) => samples.start + windows.sample(place, samples.len()),
+            Self::Windows(samples, windows) => samples.start + windows.sample(place, samples.len(), held),
             Self::Stream => place,
         }
     }

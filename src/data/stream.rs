@@ -1,14 +1,14 @@
 //! Streams: shards whose items are read from their start to their end.
 
-use super::panic::caught;
 use super::sampler::Sampler;
 use super::stage::{Asked, Made, Stage};
 use super::windows::Windows;
+use crate::panic::caught;
 use burn_core::data::dataset::DatasetError;
 use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt::Display;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Items, or why there are no more.
 type Items<I> = Box<dyn Iterator<Item = Result<I, String>> + Send>;
@@ -63,7 +63,8 @@ impl<I: Send + 'static> OpenStream for Stream<I> {
             length: windows.as_ref().map_or(run, Windows::length),
             windows,
             start,
-            state: Mutex::new(State { items: Box::new(items), read: 0, windows: VecDeque::new(), end: None }),
+            state: Mutex::new(State { items: Some(Box::new(items)), read: 0, windows: VecDeque::new(), end: None }),
+            has_read: Condvar::new(),
         })
     }
 }
@@ -99,11 +100,15 @@ struct Reader<I> {
     windows: Option<Windows>,
     /// The first place that is asked for.
     start: usize,
+    /// None of the user's code runs under its lock.
     state: Mutex<State<I>>,
+    /// A window has been read, or there is no more.
+    has_read: Condvar,
 }
 
 struct State<I> {
-    items: Items<I>,
+    /// What is still to be read; `None` while a worker reads.
+    items: Option<Items<I>>,
     /// Items that have been read.
     read: usize,
     /// Windows that have been read and not wholly taken.
@@ -140,14 +145,21 @@ enum Taken<I> {
 impl<I> Reader<I> {
     /// Takes the item at a place.
     fn take(&self, place: usize, cancelled: impl Fn() -> bool) -> Taken<I> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        while state.end.is_none() && state.read <= place {
-            // A window that was read in part is none: its items must not be taken for those after it.
-            if let Err(panic) = caught(|| self.read(&mut state, &cancelled)) {
-                state.end = Some(End::Failed(format!("reading panicked: {panic}")));
+        let mut state = self.state();
+        loop {
+            if let Some(taken) = self.taken(&mut state, place) {
+                return taken;
             }
+            state = match state.items.take() {
+                Some(items) => self.read(state, items, &cancelled),
+                None => self.has_read.wait(state).unwrap_or_else(PoisonError::into_inner),
+            };
         }
-        let State { read, windows, end, .. } = &mut *state;
+    }
+
+    /// What is at a place, if that has been read, or the end of the stream.
+    fn taken(&self, state: &mut State<I>, place: usize) -> Option<Taken<I>> {
+        let State { read, windows, end, .. } = state;
         let within = place % self.length;
         let at = windows.iter().position(|window| window.first == place - within && within < window.items.len());
         if let Some(at) = at {
@@ -159,56 +171,78 @@ impl<I> Reader<I> {
             if window.left == 0 {
                 windows.remove(at);
             }
-            return Taken::Item(number, item);
+            return Some(Taken::Item(number, item));
         }
         match end {
-            Some(End::Failed(reason)) => Taken::Failed(*read, reason.clone()),
-            _ => Taken::End(*read),
+            Some(End::Failed(reason)) => Some(Taken::Failed(*read, reason.clone())),
+            Some(End::Whole) => Some(Taken::End(*read)),
+            None => {
+                assert!(place >= *read, "place {place} of {read} is asked for again, or lies before the first");
+                None
+            }
         }
     }
 
-    /// Reads a window.
-    fn read(&self, state: &mut State<I>, cancelled: impl Fn() -> bool) {
+    /// Reads a window, without the lock.
+    fn read<'a>(
+        &'a self,
+        state: MutexGuard<'a, State<I>>,
+        mut source: Items<I>,
+        cancelled: impl Fn() -> bool,
+    ) -> MutexGuard<'a, State<I>> {
         let first = state.read;
+        drop(state);
         let unasked = self.start.saturating_sub(first);
-        let mut items = Vec::new();
-        for within in 0..self.length {
+        let is_unasked = unasked >= self.length;
+        let (mut items, mut read, mut end) = (Vec::new(), 0, None);
+        while read < self.length && end.is_none() {
             if cancelled() {
                 // Nobody takes any more.
-                state.end = Some(End::Failed("the pass is over".to_owned()));
-                return;
+                end = Some(End::Failed("the pass is over".to_owned()));
+                break;
             }
-            match state.items.next() {
+            // Of a window that begins before the start, the order may put any item behind it.
+            let is_dropped = is_unasked || self.windows.is_none() && read < unasked;
+            let next = caught(|| source.next().map(|item| item.map(|item| Some(item).filter(|_| !is_dropped))));
+            match next.unwrap_or_else(|panic| Some(Err(format!("reading panicked: {panic}")))) {
                 Some(Ok(item)) => {
-                    state.read += 1;
-                    // Of a window that begins before the start, the order may put any item behind it.
-                    let dropped = unasked >= self.length || self.windows.is_none() && within < unasked;
-                    items.push(Some(item).filter(|_| !dropped));
+                    read += 1;
+                    if !is_unasked {
+                        items.push(item);
+                    }
                 }
-                Some(Err(reason)) => {
-                    state.end = Some(End::Failed(reason));
-                    break;
-                }
-                None => {
-                    state.end = Some(End::Whole);
-                    break;
-                }
+                Some(Err(reason)) => end = Some(End::Failed(reason)),
+                None => end = Some(End::Whole),
             }
         }
-        let failed = matches!(state.end, Some(End::Failed(_)));
-        let order = match &self.windows {
-            // The order depends on how many there are.
-            Some(_) if failed => return,
-            Some(windows) => Some(windows.order(first / self.length, items.len())),
-            None => None,
+        let failed = matches!(end, Some(End::Failed(_)));
+        // The order depends on how many there are.
+        let is_lost = failed && self.windows.is_some();
+        let (window, dropped) = match items.len() > unasked && !is_lost {
+            true => {
+                let order = self.windows.as_ref().map(|windows| windows.order(first / self.length, items.len()));
+                let before = order.iter().flat_map(|order| &order[..unasked]);
+                let before: Vec<Option<I>> = before.map(|&item| items[item].take()).collect();
+                let left = items.len() - unasked;
+                (Some(Window { first, items, order, left }), before)
+            }
+            false => (None, items),
         };
-        let unasked = unasked.min(items.len());
-        for &number in order.iter().flat_map(|order| &order[..unasked]) {
-            items[number] = None;
+        if let Err(panic) = caught(|| drop(dropped))
+            && !failed
+        {
+            end = Some(End::Failed(format!("reading panicked: {panic}")));
         }
-        let left = items.len() - unasked;
-        if left > 0 {
-            state.windows.push_back(Window { first, items, order, left });
-        }
+        let mut state = self.state();
+        state.read += read;
+        state.windows.extend(window);
+        state.end = end;
+        state.items = Some(source);
+        self.has_read.notify_all();
+        state
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<I>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -13,6 +13,9 @@ pub(super) fn shuffle(samples: &mut [usize], stream: &RandomStream) {
     }
 }
 
+/// The order of a window, with its number.
+pub(super) type Held = Option<(usize, Arc<[usize]>)>;
+
 /// Windows of consecutive samples, each shuffled by a stream of its own.
 #[derive(Debug)]
 pub(super) struct Windows {
@@ -20,7 +23,7 @@ pub(super) struct Windows {
     stream: RandomStream,
     length: usize,
     /// The window that was asked for last: consecutive places are asked for at about the same time.
-    last: Mutex<Option<(usize, Arc<[usize]>)>>,
+    last: Mutex<Held>,
 }
 
 impl Windows {
@@ -41,19 +44,50 @@ impl Windows {
         order
     }
 
-    /// The sample at a place, of `samples`.
-    pub(super) fn sample(&self, place: usize, samples: usize) -> usize {
+    /// The sample at a place, of `samples`. Who asks for one place after another keeps the order in `held`: where workers are
+    /// at two windows, each asks once for its own, and not with every sample for the one that the other has replaced.
+    pub(super) fn sample(&self, place: usize, samples: usize, held: &mut Held) -> usize {
         let (window, within) = (place / self.length, place % self.length);
         let first = window * self.length;
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let order = match &*last {
-            Some((number, order)) if *number == window => order.clone(),
-            _ => {
-                let order: Arc<[usize]> = self.order(window, self.length.min(samples - first)).into();
-                *last = Some((window, order.clone()));
-                order
-            }
+        let order = match held.take() {
+            Some((number, order)) if number == window => order,
+            _ => self.shared(window, self.length.min(samples - first)),
         };
-        first + order[within]
+        let sample = first + order[within];
+        *held = Some((window, order));
+        sample
+    }
+
+    /// The order of a window that has `length` samples, which nobody computes anew who asks for it at about the same time.
+    fn shared(&self, window: usize, length: usize) -> Arc<[usize]> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((number, order)) = &*last
+            && *number == window
+        {
+            return order.clone();
+        }
+        let order: Arc<[usize]> = self.order(window, length).into();
+        *last = Some((window, order.clone()));
+        order
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two workers, each at a window of its own, sample by sample.
+    #[test]
+    fn who_keeps_an_order_asks_for_it_once() {
+        let windows = Windows::new(RandomStream::from_seed(3), 50);
+        let (mut one, mut other): (Held, Held) = (None, None);
+        let mut kept: Option<[Arc<[usize]>; 2]> = None;
+        for place in 0..50 {
+            windows.sample(place, 100, &mut one);
+            windows.sample(50 + place, 100, &mut other);
+            let [one, other] = [&one, &other].map(|held| held.as_ref().expect("it was asked for").1.clone());
+            let [first, second] = kept.get_or_insert_with(|| [one.clone(), other.clone()]);
+            assert!(Arc::ptr_eq(first, &one) && Arc::ptr_eq(second, &other), "an order was computed anew");
+        }
     }
 }

@@ -3,9 +3,10 @@
 use super::batching::{Batching, Loaded};
 use super::cut::{Cut, Cutter};
 use super::error::LoadError;
-use super::panic::{caught, discard};
+use super::panic::discard;
 use super::pass::Run;
 use super::worker_stream::WorkerStream;
+use crate::panic::caught;
 use crate::random::begun;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -210,6 +211,10 @@ impl<I: Send + 'static, O: Send + 'static> Shared<I, O> {
 
     /// Puts a run in its place, and cuts what batches can be cut.
     fn put_samples(&self, number: usize, run: Run<I>) {
+        if self.is_over() {
+            // It may end where the pass did, which is no failure of its own.
+            return discard(run.items, true);
+        }
         let mut state = self.state();
         let behind = number + state.runs.len() - state.runs_taken;
         state.runs[behind] = Some(run);

@@ -106,17 +106,45 @@ pub enum Error {
         reason: String,
     },
 
+    /// The system gave no thread for a device.
+    #[error(
+        "step {step}: no thread could be started for {device}: {reason}; no parameter has changed in this step; end other \
+         threads, or use fewer devices"
+    )]
+    Thread {
+        /// The step.
+        step: u64,
+        /// The device.
+        device: String,
+        /// The system's error.
+        reason: String,
+    },
+
+    /// What shards have returned could not be added.
+    #[error(
+        "step {step}: the gradients of two shards could not be added on {device}: {reason}; no parameter has changed in \
+         this step; have each shard return gradients of the shapes of its parameters"
+    )]
+    Sum {
+        /// The step.
+        step: u64,
+        /// Where they were to be added.
+        device: String,
+        /// The text of the panic.
+        reason: String,
+    },
+
     /// A tensor could not be copied between two devices.
     #[error(
-        "step {step}: {what} could not be read from {device}: {reason}; no parameter has changed in this step (where \
-         a tensor is lost: is each batch on its shard's device, `Shards::device_of`?)"
+        "step {step}: {what} could not be read from {device}, or written to it: {reason}; no parameter has changed in this \
+         step (where a tensor is lost: is each batch on its shard's device, `Shards::device_of`?)"
     )]
     Copy {
         /// The step.
         step: u64,
         /// What was to be copied.
         what: &'static str,
-        /// Where it is.
+        /// The device.
         device: String,
         /// The device's error.
         reason: String,

@@ -6,12 +6,11 @@ use super::terms::{Terms, scaled};
 use super::transfer::Copied;
 use super::tree::Tree;
 use super::{Part, Shards};
-use crate::panic::text;
+use crate::panic::caught;
 use crate::random::RandomStream;
 use burn_core::module::Module;
 use burn_core::tensor::{Device, Tensor};
 use burn_optim::GradientsParams;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
 /// What a step has computed.
@@ -48,6 +47,10 @@ struct Common<'a, R> {
     run: &'a R,
 }
 
+/// What is copied between devices. What an earlier step has issued for the model may fail where this one reads it.
+const MODEL: &str = "the model, as earlier steps have left it,";
+const GRADIENTS: &str = "the gradients";
+
 /// The parts of one device, with their shards and weights.
 type Parts<B> = Vec<(usize, f64, B)>;
 
@@ -60,14 +63,15 @@ impl<R> Common<'_, R> {
     {
         let (mut tree, mut outputs) = (Tree::default(), Vec::with_capacity(parts.len()));
         for (shard, weight, batch) in parts {
-            let computed = catch_unwind(AssertUnwindSafe(|| {
+            let computed = caught(|| {
                 let _draws = self.draws.as_ref().map(|draws| draws.fork_index(shard as u64).enter_on_any_device());
                 let replica = for_shard(module, self.facts);
                 let (gradients, output) = (self.run)(&replica, batch);
                 (Terms::of(&replica.valid(), gradients, &self.facts.states, weight), output)
-            }));
-            let (terms, output) = computed.map_err(|panic| self.failed(shard, device, &*panic))?;
-            tree.add(shard, terms, |left, right| left.plus(right, module));
+            });
+            let (terms, output) = computed.map_err(|reason| self.failed(shard, device, reason))?;
+            let added = caught(|| tree.add(shard, terms, |left, right| left.plus(right, module)));
+            added.map_err(|reason| self.unsummed(device, reason))?;
             outputs.push(output);
         }
         Ok((tree, outputs))
@@ -85,22 +89,30 @@ impl<R> Common<'_, R> {
         M: Module,
         R: Fn(&M, B) -> (GradientsParams, O),
     {
-        let module = snapshot.put(module, &inner(device));
+        let module = caught(|| snapshot.put(module, &inner(device)));
+        let module = module.map_err(|reason| self.uncopied(MODEL, device, reason))?;
         let (tree, outputs) = self.compute(&module, parts, device)?;
         let nodes = tree.into_nodes().map(|(first, length, terms)| {
-            let copied = terms.read(&module).map_err(|reason| self.unreadable("the gradients", device, reason))?;
+            let copied = terms.read(&module).map_err(|reason| self.uncopied(GRADIENTS, device, reason))?;
             Ok((first, length, copied))
         });
         Ok((nodes.collect::<Result<_, _>>()?, outputs))
     }
 
-    fn failed(&self, shard: usize, device: &Device, panic: &(dyn std::any::Any + Send)) -> Error {
-        let reason = text(panic).unwrap_or("a panic without a text").to_owned();
+    fn failed(&self, shard: usize, device: &Device, reason: String) -> Error {
         Error::Shard { step: self.number, shard, device: spelled(device), reason }
     }
 
-    fn unreadable(&self, what: &'static str, device: &Device, reason: String) -> Error {
+    fn unsummed(&self, device: &Device, reason: String) -> Error {
+        Error::Sum { step: self.number, device: spelled(device), reason }
+    }
+
+    fn uncopied(&self, what: &'static str, device: &Device, reason: String) -> Error {
         Error::Copy { step: self.number, what, device: spelled(device), reason }
+    }
+
+    fn without_thread(&self, device: &Device, reason: String) -> Error {
+        Error::Thread { step: self.number, device: spelled(device), reason }
     }
 }
 
@@ -123,8 +135,12 @@ impl Shards {
     ///
     /// # Errors
     ///
-    /// [`Error::Parts`], [`Error::Empty`], [`Error::Model`], and [`Error::Shard`] or [`Error::Copy`] for the first shard
-    /// that fails. The model is then as it was.
+    /// [`Error::Parts`], [`Error::Empty`], [`Error::Model`], [`Error::Thread`], [`Error::Sum`], and [`Error::Shard`] or
+    /// [`Error::Copy`] for the first shard that fails. The model is then as it was.
+    ///
+    /// A device may fail at an operation after the call that issued it, and tells of it where something is read. With one
+    /// device nothing is, so it is the program's next read that fails. With several, each step reads the model first: what
+    /// failed on the first device then ends the step after, as an [`Error::Copy`] of the model as earlier steps have left it.
     pub fn step<M, B, O, R>(&mut self, step: u64, model: &M, parts: Vec<Part<B>>, run: R) -> Result<Step<O>, Error>
     where
         M: Module,
@@ -151,7 +167,7 @@ impl Shards {
         let others: Vec<_> = others.filter(|(_, parts)| !parts.is_empty()).collect();
         let snapshot = match others.is_empty() {
             true => None,
-            false => Some(Snapshot::read(&module).map_err(|why| common.unreadable("the model", first, why))?),
+            false => Some(Snapshot::read(&module).map_err(|why| common.uncopied(MODEL, first, why))?),
         };
         let (tree, outputs) = thread::scope(|scope| {
             let started = others.into_iter().map(|((device, stream), parts)| {
@@ -159,22 +175,25 @@ impl Shards {
                 let module = model.valid();
                 let work = move || stream.executes(|| common.compute_on(module, snapshot, parts, device));
                 let named = thread::Builder::new().name(format!("shards on {}", spelled(device)));
-                named.spawn_scoped(scope, work).expect("the system has room for a thread for each device")
+                let started = named.spawn_scoped(scope, work);
+                started.map_err(|error| common.without_thread(device, error.to_string()))
             });
-            let started: Vec<_> = started.collect();
+            let started: Vec<_> = started.collect::<Result<_, _>>()?;
             let own = common.compute(&module, own, first);
             let computed: Vec<_> = started.into_iter().map(|thread| thread.join()).collect();
             let (mut tree, mut outputs) = own?;
             for of_device in computed {
                 let (nodes, more) = of_device.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
                 for (from, length, copied) in nodes {
-                    tree.insert(from, length, Terms::put(&copied, &inner(first), &module));
+                    let terms = caught(|| Terms::put(&copied, &inner(first), &module));
+                    tree.insert(from, length, terms.map_err(|why| common.uncopied(GRADIENTS, first, why))?);
                 }
                 outputs.extend(more);
             }
             Ok::<_, Error>((tree, outputs))
         })?;
-        let folded = tree.fold(|left, right| left.plus(right, &module)).expect("at least one shard has a part");
+        let folded = caught(|| tree.fold(|left, right| left.plus(right, &module)));
+        let folded = folded.map_err(|reason| common.unsummed(first, reason))?.expect("at least one shard has a part");
         let gradients = folded.settle(model, &facts.states);
         Ok(Step { gradients, outputs, weights, device: inner(first) })
     }

@@ -1,12 +1,11 @@
 //! Copies of tensors by way of the host, many in one read.
 
-use crate::panic::text;
+use crate::panic::caught;
 use burn_backend::TensorData;
 use burn_core::module::ParamId;
 use burn_core::tensor::kind;
 use burn_core::tensor::{Device, Tensor, Transaction};
 use std::collections::{HashMap, HashSet};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Tensors to be read together.
 #[derive(Default)]
@@ -42,8 +41,7 @@ impl Reads {
         if self.ids.is_empty() {
             return Ok(Copied::default());
         }
-        let values = catch_unwind(AssertUnwindSafe(|| self.transaction.try_execute()));
-        let values = values.map_err(|panic| text(&*panic).unwrap_or("a panic without a text").to_owned())?;
+        let values = caught(|| self.transaction.try_execute())?;
         let values = values.map_err(|error| error.to_string())?;
         Ok(Copied(self.ids.into_iter().zip(values).collect()))
     }

@@ -446,6 +446,35 @@ fn two_slices_cannot_be_read_at_once() {
     assert!(second.iter().all(|batch| batch.is_ok()), "one after the other");
 }
 
+/// What is refused is no pass: the next one is of the same epoch.
+#[test]
+fn a_refused_pass_uses_up_no_epoch() {
+    crate::deterministic_device();
+    let build = || DataLoaderBuilder::new("train", Collect).shuffle(6).batch_size(4).build(Numbers(50));
+    let load = |slice: &dyn BurnDataLoader<Vec<usize>>| {
+        slice.iter().flat_map(|batch| batch.expect("numbers")).collect::<Vec<usize>>()
+    };
+    let loader = build();
+    let [first, second] = [(0, 20), (20, 50)].map(|(start, end)| loader.slice(start, end));
+    let mut read = first.iter();
+    read.next().expect("a batch").expect("numbers");
+    for _ in 0..2 {
+        let mut refused = second.iter();
+        assert!(refused.next().expect("an error").is_err() && !refused.progress().is_completed());
+    }
+    drop(read);
+    assert_eq!(load(&*second), load(&*build().slice(20, 50)));
+
+    loader.start_at(2, 3);
+    let elsewhere = loader.to_device(&Device::flex());
+    let error = elsewhere.iter().next().expect("an error").expect_err("flex is not covered").to_string();
+    assert!(error.contains("does not run on the deterministic backend"), "{error}");
+    assert_eq!(at(&loader), (2, 3));
+    let expected = build();
+    expected.start_at(2, 3);
+    assert_eq!(pass(&loader), pass(&expected));
+}
+
 #[test]
 fn a_view_on_another_device_is_the_same_loader() {
     struct Where;

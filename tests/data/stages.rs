@@ -1,10 +1,10 @@
 //! Every stage of a loader: the same batches with any number of workers, and from any position.
 
-use crate::data::loader::{Collect, WORKERS, at, dawdle, failing, numbers, pass};
+use crate::data::loader::{Collect, Numbers, WORKERS, at, dawdle, failing, numbers, pass};
 use burn::data::dataloader::batcher::Batcher;
 use burn::data::dataset::transform::{SamplerDataset, SamplerDatasetOptions};
 use burn::prelude::*;
-use burn_deterministic::data::{DataLoader, DataLoaderBuilder, LoadError, PadTo, Pipeline, pad_sequences};
+use burn_deterministic::data::{DataLoader, DataLoaderBuilder, Interleaved, LoadError, PadTo, Pipeline, pad_sequences};
 use rand::{Rng, RngExt};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,19 +14,23 @@ pub type Sample = (usize, u64);
 pub type Loader = Arc<DataLoader<Sample, Vec<Sample>>>;
 
 /// What a stage is of, by its name.
-pub const STAGES: [&str; 14] = [
+pub const STAGES: [&str; 18] = [
     "drop_last",
     "drop_last_filter",
     "fixed_epoch",
+    "fixed_epoch_stream",
+    "interleaved",
     "take_skip_repeat",
     "repeat_filter",
     "zip",
     "shuffle_window",
     "shuffle_window_filter",
     "weighted",
+    "weighted_filter",
     "padded",
     "stream",
     "stream_drop_last",
+    "stream_drop_last_filter",
     "stream_shuffle_window",
     "stream_filter",
 ];
@@ -46,6 +50,12 @@ pub fn loader(stage: &str, workers: usize, longest: u64) -> Loader {
         "drop_last" => builder().shuffle(9).drop_last(true).build_pipeline(drawn(numbers(103))),
         "drop_last_filter" => builder().shuffle(9).drop_last(true).build_pipeline(drawn(numbers(103)).filter(keep)),
         "fixed_epoch" => builder().shuffle(9).fixed_epoch().build_pipeline(drawn(numbers(103))),
+        "fixed_epoch_stream" => builder().shuffle_window(9, 20).fixed_epoch().build_pipeline(drawn(shards())),
+        "interleaved" => {
+            let datasets = [Numbers(40), Numbers(0), Numbers(1), Numbers(62)];
+            let samples = Pipeline::new(Interleaved::new(datasets)).map(|number| number);
+            builder().shuffle(9).build_pipeline(drawn(samples))
+        }
         "take_skip_repeat" => {
             let samples = drawn(numbers(103)).skip(5).take(31).repeat(3);
             builder().shuffle(9).build_pipeline(samples)
@@ -61,12 +71,19 @@ pub fn loader(stage: &str, workers: usize, longest: u64) -> Loader {
             let weights = (0..103).map(|number| f64::from(number % 5));
             builder().weighted(9, weights, 99).build_pipeline(drawn(numbers(103)))
         }
+        "weighted_filter" => {
+            let weights = (0..103).map(|number| f64::from(number % 5));
+            builder().weighted(9, weights, 99).build_pipeline(drawn(numbers(103)).filter(keep))
+        }
         "padded" => {
             let builder = DataLoaderBuilder::new("train", Pads).shuffle(9).batch_size(8).num_workers(workers);
             builder.build_pipeline(drawn(numbers(103)))
         }
         "stream" => builder().build_pipeline(drawn(shards())),
         "stream_drop_last" => builder().drop_last(true).build_pipeline(drawn(shards())),
+        "stream_drop_last_filter" => {
+            builder().drop_last(true).build_pipeline(drawn(shards()).filter(|&(number, _)| number % 9 > 1))
+        }
         "stream_shuffle_window" => builder().shuffle_window(9, 20).build_pipeline(drawn(shards())),
         "stream_filter" => builder().shuffle_window(9, 20).build_pipeline(drawn(shards()).filter(keep)),
         unknown => panic!("no stage {unknown}"),
@@ -117,7 +134,7 @@ fn every_stage_resumes_at_any_batch() {
     for stage in STAGES {
         let whole = loader(stage, 0, 0);
         let epochs = [pass(&whole), pass(&whole)];
-        let fixed = stage == "fixed_epoch";
+        let fixed = stage.starts_with("fixed_epoch");
         assert_eq!(epochs[0] == epochs[1], fixed, "{stage}");
         for workers in WORKERS {
             // A fixed epoch that is started at another is fixed there.
@@ -133,7 +150,7 @@ fn every_stage_resumes_at_any_batch() {
                         assert_eq!(pass(&resumed), epochs[1], "{stage}: the next pass is whole");
                     }
                 }
-                for batch in [batches.len(), batches.len() + 1, usize::MAX / 16] {
+                for batch in [batches.len(), batches.len() + 1, usize::MAX / 16, usize::MAX / 8, usize::MAX] {
                     let resumed = loader(stage, workers, 0);
                     resumed.start_at(epoch, batch);
                     let (loaded, error) = failing(&resumed);

@@ -1,13 +1,17 @@
 //! Workers of the data loader that panic where nothing of the user's is expected to: the trainer is told, and soon.
 
-use crate::data::loader::{WORKERS, failing, numbers};
+use crate::data::loader::{Collect, WORKERS, failing, numbers};
+use crate::data::stream::is_set;
+use crate::process::Program;
 use burn::data::dataloader::batcher::Batcher;
 use burn::data::dataset::{Dataset, DatasetError};
 use burn::prelude::*;
 use burn_deterministic::data::{DataLoaderBuilder, LoadError, Pipeline};
+use std::convert::Infallible;
 use std::fmt;
-use std::panic::{catch_unwind, panic_any};
-use std::sync::mpsc;
+use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -85,6 +89,67 @@ fn a_worker_that_dies_at_the_end_is_an_error() {
     let here = catch_unwind(|| loader(0).batches().next());
     let panic = here.expect_err("a panic of this thread");
     assert_eq!(panic.downcast_ref::<String>().expect("its text"), "bomb 2 went off");
+}
+
+/// One worker dies while the other reads items 4 and 5 of a stream, and stops between them: no failure of its own. Both have
+/// ended when the program asks.
+#[test]
+fn what_a_worker_leaves_half_read_is_no_failure() {
+    let error = within_patience(|| {
+        let is_read = Arc::new(AtomicBool::new(false));
+        let reads = is_read.clone();
+        let items = Pipeline::shards([()], move |()| {
+            let reads = reads.clone();
+            Ok((0..).map(move |item| {
+                if item == 4 {
+                    reads.store(true, Ordering::SeqCst);
+                    thread::sleep(Duration::from_millis(200));
+                }
+                Ok::<usize, Infallible>(item)
+            }))
+        });
+        let reads = is_read.clone();
+        let samples = items.map(|number| Bomb { number, armed: number == 1 });
+        let samples = samples.filter(move |bomb| bomb.number != 3 || is_set(&reads));
+        let loader = DataLoaderBuilder::new("train", Disarm).batch_size(2).num_workers(2).build_pipeline(samples);
+        loader.start_at(0, 1);
+        let mut batches = loader.batches();
+        assert!(is_set(&is_read));
+        thread::sleep(Duration::from_millis(500));
+        batches.next().expect("an error").expect_err("a worker has died")
+    });
+    let LoadError::WorkerPanic { panic, .. } = &error else { panic!("{error}") };
+    assert_eq!(panic, "bomb 1 went off");
+}
+
+/// Without workers it is a panic of this thread, which may catch it and go on.
+#[test]
+fn a_sample_that_panics_when_dropped_takes_no_batch_with_it() {
+    for (length, expected) in
+        [(5, vec![vec![4]]), (8, vec![vec![4, 5, 6, 7]]), (10, vec![vec![4, 5, 6, 7], vec![8, 9]])]
+    {
+        let samples = bombs(length, 2).filter(|_| true);
+        let loader = DataLoaderBuilder::new("train", Disarm).batch_size(4).build_pipeline(samples);
+        loader.start_at(0, 1);
+        let mut batches = loader.batches();
+        let panic = catch_unwind(AssertUnwindSafe(|| batches.next())).expect_err("a panic of this thread");
+        assert_eq!(panic.downcast_ref::<String>().expect("its text"), "bomb 2 went off");
+        assert_eq!(batches.map(|batch| batch.expect("made")).collect::<Vec<_>>(), expected);
+    }
+}
+
+/// In a process whose threads ask for more memory than there is.
+pub fn no_room_for_a_worker() {
+    let loader = DataLoaderBuilder::new("train", Collect).num_workers(2).build_pipeline(numbers(5));
+    let (loaded, error) = failing(&loader);
+    assert!(loaded.is_empty());
+    let LoadError::Worker { worker: 0, .. } = &error else { panic!("{error}") };
+    assert!(error.to_string().contains("ask for fewer with `num_workers`"), "{error}");
+}
+
+#[test]
+fn a_worker_that_cannot_be_started_is_an_error() {
+    Program::new("no_room_for_a_worker").env("RUST_MIN_STACK", (1u64 << 60).to_string()).run();
 }
 
 /// The samples that were made before the failure are dropped.

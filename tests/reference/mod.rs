@@ -7,6 +7,7 @@ use crate::closed_world::guarantee::is_given;
 use crate::process::{Folder, Output, Program};
 use std::collections::BTreeSet;
 use std::fs;
+use std::thread;
 
 /// Of the differentiable operations and their gradients, those without a checked result, and why.
 const UNCHECKED: &[&str] = &[
@@ -16,6 +17,9 @@ const UNCHECKED: &[&str] = &[
     "float_remainder: refused, or failed",
     "interpolate: refused, or failed",
 ];
+
+/// Random programs, in up to eight processes where there are many.
+const RANDOM_PROGRAMS: u32 = if cfg!(feature = "heavy") { 10_000 } else { 40 };
 
 /// Those of the random programs.
 const UNCHECKED_OF_RANDOM_PROGRAMS: &[&str] = &[];
@@ -50,10 +54,21 @@ fn random_programs_have_the_bits_of_their_references() {
     if !is_given() {
         return;
     }
-    let output = checked("checked_random_programs").run();
-    output.assert_quiet();
-    assert_eq!(unchecked(&output), UNCHECKED_OF_RANDOM_PROGRAMS.iter().copied().collect(), "{output}");
-    assert!(number(&output, "checked") > 8_000 && number(&output, "kinds") > 40, "{output}");
+    let processes =
+        if cfg!(feature = "heavy") { thread::available_parallelism().map_or(2, usize::from).min(8) as u32 } else { 1 };
+    thread::scope(|scope| {
+        for process in 0..processes {
+            let [first, end] = [process, process + 1].map(|process| RANDOM_PROGRAMS * process / processes);
+            scope.spawn(move || {
+                let program = checked("checked_random_programs").arguments(&[&first.to_string(), &end.to_string()]);
+                let output = program.run();
+                output.assert_quiet();
+                assert_eq!(unchecked(&output), UNCHECKED_OF_RANDOM_PROGRAMS.iter().copied().collect(), "{output}");
+                assert!(number(&output, "checked") > 200 * u64::from(end - first), "{output}");
+                assert!(number(&output, "kinds") > 40, "{output}");
+            });
+        }
+    });
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::accuracy::differentiable::upstream;
 use crate::operations::{self, Operation};
-use crate::process::report;
+use crate::process::{self, report};
 use crate::programs;
 use crate::repeatability::random_programs;
 use burn::prelude::*;
@@ -10,8 +10,6 @@ use burn_deterministic::{
     Determinism, Error, Guarantee, Unchecked, enable_op_determinism, is_op_determinism_enabled, reference_check,
     set_random_seed,
 };
-
-const RANDOM_PROGRAMS: u32 = if cfg!(feature = "heavy") { 10_000 } else { 40 };
 
 /// Enables what the environment asks for.
 fn enable() {
@@ -61,11 +59,20 @@ pub fn operations() {
     report_check();
 }
 
-/// Random programs.
+/// Random programs, from the number that the first argument says up to the one that the second says. Any share of them can
+/// be run by hand, in as many processes and on as many machines as there are, with `$suite` the test binary:
+///
+/// ```sh
+/// export BURN_DETERMINISTIC_PROGRAM=checked_random_programs BURN_DETERMINISTIC_ARGUMENTS=$'2500\n5000'
+/// export BURN_DETERMINISTIC_GUARANTEE=gpu-to-gpu BURN_DETERMINISTIC_REFERENCE=1
+/// $suite --exact program --nocapture
+/// ```
 pub fn random() {
+    let numbers: Vec<u32> = process::arguments().iter().map(|number| number.parse().expect("a number")).collect();
+    let [first, end] = numbers[..] else { panic!("{numbers:?}: give the first number, and the one after the last") };
     enable();
     let device = Device::default();
-    random_programs::for_each(RANDOM_PROGRAMS, |program| {
+    random_programs::for_each(first..end, |program| {
         random_programs::outputs(program, None, &device);
     });
     report_check();

@@ -3,7 +3,8 @@
 use super::training::{Everything, part, shard};
 use crate::deterministic_device;
 use crate::one_kind::devices_of_one_kind;
-use burn::optim::GradientsParams;
+use burn::nn::{Linear, LinearConfig};
+use burn::optim::{GradientsParams, SgdConfig};
 use burn::prelude::*;
 use burn_deterministic::shards::{Error, Part, Shards};
 use burn_deterministic::{digest, initialize, set_random_seed};
@@ -72,6 +73,58 @@ fn a_shard_that_fails_is_named_and_nothing_is_applied() {
         assert_eq!(digest(&model), before, "running states are as they were");
         let parts = (0..4).filter_map(|number| part(0, number, shards.device_of(number))).collect();
         shards.step(7, &model, parts, shard).expect("the devices are of use afterwards");
+    }
+}
+
+/// Burn panics where it is to add them.
+#[test]
+fn gradients_of_other_shapes_are_an_error() {
+    set_random_seed(812);
+    let device = deterministic_device().autodiff();
+    let mut shards = Shards::new(2, [device.clone()]).expect("a device");
+    let model = initialize(LinearConfig::new(3, 2).init(&device)).expect("a seed");
+    let parts = (0..2).map(|number| Part { samples: 1, batch: number }).collect();
+    let added = shards.step(5, &model, parts, |model: &Linear, number: usize| {
+        let mut gradients = GradientsParams::new();
+        gradients.register(model.weight.id, Tensor::<2>::ones([3 + number, 2], &deterministic_device()));
+        (gradients, ())
+    });
+    let error = added.map(|_| ()).expect_err("of 3 and of 4 rows");
+    assert!(matches!(error, Error::Sum { step: 5, .. }), "{error}");
+    for part in ["gradients of two shards", "no parameter has changed"] {
+        assert!(error.to_string().contains(part), "{error}\nlacks\n{part}");
+    }
+}
+
+/// Nothing reads on the first device before the next step does.
+#[test]
+fn a_failure_that_the_next_step_reads_is_one_of_an_earlier_step() {
+    set_random_seed(812);
+    let first = deterministic_device();
+    let devices = devices_of_one_kind(2);
+    if devices.len() < 2 {
+        crate::skip::skip("2 devices: there is 1".to_owned());
+        return;
+    }
+    let mut shards = Shards::new(2, devices).expect("devices of one kind");
+    let mut model = initialize(LinearConfig::new(3, 2).init(&first.clone().autodiff())).expect("a seed");
+    let parts = || (0..2).map(|shard| Part { samples: 1, batch: shard }).collect::<Vec<_>>();
+    let mut step = |number, model: &Linear| {
+        shards.step(number, model, parts(), |model: &Linear, shard: usize| {
+            let weight = model.weight.val().inner();
+            // Row 3 of three, on the first device.
+            let rows = if shard == 0 { [0, 1, 3] } else { [0, 1, 2] };
+            let rows = Tensor::<1, Int>::from_data(rows, &weight.device());
+            let mut gradients = GradientsParams::new();
+            gradients.register(model.weight.id, weight.select(0, rows));
+            (gradients, ())
+        })
+    };
+    let gradients = step(6, &model).expect("nothing has read the result").gradients;
+    model = SgdConfig::new().init().step(0.1, model, gradients);
+    let error = step(7, &model).map(|_| ()).expect_err("step 7 reads the model").to_string();
+    for part in ["step 7: the model, as earlier steps have left it,", "float_select"] {
+        assert!(error.contains(part), "{error}\nlacks\n{part}");
     }
 }
 
