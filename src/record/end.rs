@@ -1,6 +1,7 @@
 //! The beginning and the end of a recording.
 
 use super::issue::issue_on;
+use super::launches;
 use super::mark::Mark;
 use super::recorder;
 use super::writer::{self, Prepared, is_recording, say};
@@ -22,7 +23,7 @@ static SEEDS: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
 pub(crate) fn begin(prepared: Prepared) {
     exit::first(end);
     note_seeds(note_seed);
-    planned::observe(recorder::planned);
+    planned::observe(launches::planned);
     prepared.begin();
 }
 

@@ -15,6 +15,8 @@ mod count;
 mod digests;
 mod end;
 mod issue;
+mod kinds;
+mod launches;
 mod mark;
 mod parameters;
 mod queue;
@@ -28,7 +30,8 @@ pub use scope::{Scope, epoch, label, name_parameters, step};
 
 pub(crate) use end::begin;
 pub(crate) use issue::MARK;
-pub(crate) use recorder::{Run, Together, each_operation, ends_step, freed, launched};
+pub(crate) use launches::launched;
+pub(crate) use recorder::{Run, Together, each_operation, ends_step, freed};
 pub(crate) use scope::Steps;
 pub(crate) use settings::of_environment;
 pub(crate) use writer::{is_recording, prepare};

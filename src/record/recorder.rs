@@ -1,6 +1,8 @@
 //! What a device's thread knows of the operations that run on it.
 
 use super::digests::Digests;
+use super::kinds::{adds, begins_backward_pass, drawn, is_elementwise, name};
+use super::launches::launches;
 use super::mark::Mark;
 use super::queue::Queue;
 use super::writer::{Incomplete, is_recording, level, write};
@@ -9,10 +11,9 @@ use crate::context::{self, Launches};
 use crate::worker_streams;
 use burn_backend::{DType, Shape, StreamId};
 use burn_cubecl_fusion::CubeFusionHandle;
-use burn_deterministic_recording::{Draw, Level, Operation, Origin, Output, Phase, Record, Tensor};
+use burn_deterministic_recording::{Level, Operation, Origin, Output, Phase, Record, Tensor};
 use burn_fusion::custom::HandleContainer;
-use burn_ir::{BaseOperationIr, FloatOperationIr, NumericOperationIr, OperationIr, TensorId, TensorIr, TensorStatus};
-use core::fmt::Debug;
+use burn_ir::{OperationIr, TensorId, TensorIr, TensorStatus};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -198,33 +199,6 @@ impl Together {
             last.for_each(|input| drop(handles.remove_handle(input.id)));
         }
     }
-}
-
-/// Burn copies a tensor before it writes into it if someone else still holds the buffer, be it the queue of a launch: whether it
-/// does depends on time, and changes no bit.
-const COPY: &str = "CubeTensor::copy::Copy";
-
-/// Notes that a kernel was launched.
-pub(crate) fn launched(kernel: &'static str) {
-    context::with(|context| {
-        if let Some(launches) = context.launches.as_mut().filter(|_| !kernel.contains(COPY)) {
-            launches.kernels.push(kernel);
-        }
-    });
-}
-
-/// Notes the plan of a launch.
-pub(super) fn planned(kernel: &'static str, plan: &dyn Debug) {
-    context::with(|context| {
-        if let Some(launches) = context.launches.as_mut() {
-            launches.plans.push(format!("{kernel}: {plan:?}"));
-        }
-    });
-}
-
-/// What was launched since an operation began, where it is recorded.
-fn launches() -> Launches {
-    context::with(|context| context.launches.take()).unwrap_or_default()
 }
 
 /// Notes the tensor that `operation` frees, if it does.
@@ -596,39 +570,4 @@ fn output(tensor: &TensorIr, parameter: Option<&str>) -> Output {
         digest: None,
         parameter: parameter.map(str::to_owned),
     }
-}
-
-fn name(operation: &OperationIr) -> &str {
-    match operation {
-        OperationIr::Init(_) => Operation::UPLOAD,
-        operation => catalogue::name(operation),
-    }
-}
-
-/// Whether `operation` begins a backward pass: burn-autodiff makes the gradient of a loss of one element so.
-fn begins_backward_pass(operation: &OperationIr) -> bool {
-    match operation {
-        OperationIr::BaseFloat(BaseOperationIr::Ones(ones)) => ones.out.shape.num_elements() == 1,
-        _ => false,
-    }
-}
-
-/// Whether the results of `operation` may be an update's: element-wise operations of floats, reductions and movements of data.
-fn is_elementwise(operation: &OperationIr) -> bool {
-    match operation {
-        OperationIr::Float(_, operation) => !matches!(operation, FloatOperationIr::Matmul(_)),
-        OperationIr::NumericFloat(..) | OperationIr::BaseFloat(_) => true,
-        _ => false,
-    }
-}
-
-/// Whether `operation` adds or subtracts two tensors.
-fn adds(operation: &OperationIr) -> bool {
-    matches!(operation, OperationIr::NumericFloat(_, NumericOperationIr::Add(_) | NumericOperationIr::Sub(_)))
-}
-
-fn drawn((key, stream): &context::Draw) -> Draw {
-    let hash = blake3::hash(key);
-    let first: [u8; 8] = hash.as_bytes()[..8].try_into().expect("a hash has 32 bytes");
-    Draw { key: u64::from_le_bytes(first), stream: *stream }
 }

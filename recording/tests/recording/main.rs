@@ -10,6 +10,7 @@ mod overwritten;
 mod page;
 mod repeats;
 mod resumed;
+mod resumed_steps;
 #[path = "../../../kernels/tests/skip.rs"]
 mod skip;
 mod states;
