@@ -1,5 +1,9 @@
 //! Fused element-wise programs against their reference.
 
+mod halves;
+mod integers;
+mod remainder;
+
 use crate::harness::*;
 use crate::skip::skip;
 use burn_deterministic_kernels::device::Machine;

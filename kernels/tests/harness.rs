@@ -2,7 +2,7 @@
 
 use crate::device::default_device;
 use burn_deterministic_kernels::arithmetic::{MultiplyAdd, Products};
-use burn_deterministic_kernels::known_answer::{self, Arithmetic, Rounding};
+use burn_deterministic_kernels::known_answer::{self, Arithmetic, Rounding, Subnormals};
 use cubecl::ir::{ElemType, FloatKind, IntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -44,6 +44,11 @@ pub fn multiply_add_of(client: &Client) -> MultiplyAdd {
 pub fn divides_like_the_host(client: &Client) -> bool {
     let Arithmetic { division, square_root, .. } = arithmetic_of(client);
     [division, square_root] == [Rounding::NearestEven; 2]
+}
+
+/// What the device makes of subnormal numbers.
+pub fn subnormals_of(client: &Client) -> Subnormals {
+    arithmetic_of(client).subnormals
 }
 
 /// A contiguous device tensor of any plain element type.

@@ -1,11 +1,13 @@
 //! Float tensors.
 
 use super::adapters::scatter::kind;
-use super::forward::{adapted, forward, run_to_run};
+use super::forward::{adapted, forward};
 use super::{Deterministic, adapters};
 use burn_backend::ops::{BoolTensorOps, FloatTensorOps, GridSampleOptions};
 use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IndexingUpdateOp, IntTensor};
-use burn_backend::{BoolDType, Distribution, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData};
+use burn_backend::{
+    BoolDType, Distribution, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData, TensorMetadata,
+};
 use burn_cubecl::CubeBackend;
 use burn_deterministic_kernels::elementwise::{Binary, Unary};
 use burn_deterministic_kernels::reduce::{self, extreme::Extreme};
@@ -69,7 +71,6 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
         fn float_lower_elem(lhs: FloatTensor<Self>, rhs: Scalar, out_dtype: BoolDType) -> BoolTensor<Self>;
         fn float_lower_equal(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>, out_dtype: BoolDType) -> BoolTensor<Self>;
         fn float_lower_equal_elem(lhs: FloatTensor<Self>, rhs: Scalar, out_dtype: BoolDType) -> BoolTensor<Self>;
-        fn float_cast(tensor: FloatTensor<Self>, dtype: FloatDType) -> FloatTensor<Self>;
         fn float_abs(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
         fn float_round(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
         fn float_floor(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
@@ -80,29 +81,10 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
         fn float_is_inf(tensor: FloatTensor<Self>, out_dtype: BoolDType) -> BoolTensor<Self>;
     }
 
-    run_to_run! {
-        ARITHMETIC, exact_in_f32:
-        fn float_add(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_add_scalar(lhs: FloatTensor<Self>, rhs: Scalar) -> FloatTensor<Self>;
-        fn float_sub(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_sub_scalar(lhs: FloatTensor<Self>, rhs: Scalar) -> FloatTensor<Self>;
-        fn float_mul(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_mul_scalar(lhs: FloatTensor<Self>, rhs: Scalar) -> FloatTensor<Self>;
-        fn float_div(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_div_scalar(lhs: FloatTensor<Self>, rhs: Scalar) -> FloatTensor<Self>;
-        fn float_recip(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_sqrt(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
-    }
-
-    run_to_run! {
-        PRODUCTS, only_run_to_run:
-        fn float_remainder(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_remainder_scalar(lhs: FloatTensor<Self>, rhs: Scalar) -> FloatTensor<Self>;
-        fn float_cross(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>, dim: usize) -> FloatTensor<Self>;
-    }
-
     adapted! {
         adapters::elementwise::unary:
+        fn float_recip(tensor: FloatTensor<Self>) -> FloatTensor<Self> = Unary::Reciprocal;
+        fn float_sqrt(tensor: FloatTensor<Self>) -> FloatTensor<Self> = Unary::SquareRoot;
         fn float_exp(tensor: FloatTensor<Self>) -> FloatTensor<Self> = Unary::Exponential;
         fn float_log(tensor: FloatTensor<Self>) -> FloatTensor<Self> = Unary::Logarithm;
         fn float_log1p(tensor: FloatTensor<Self>) -> FloatTensor<Self> = Unary::LogarithmOfOnePlus;
@@ -121,6 +103,11 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
         fn float_erf(tensor: FloatTensor<Self>) -> FloatTensor<Self> = Unary::Erf;
 
         adapters::elementwise::binary:
+        fn float_add(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self> = Binary::Add;
+        fn float_sub(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self> = Binary::Subtract;
+        fn float_mul(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self> = Binary::Multiply;
+        fn float_div(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self> = Binary::Divide;
+        fn float_remainder(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self> = Binary::Remainder;
         fn float_powf(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self> = Binary::Power;
         fn float_atan2(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self> = Binary::ArcTangent;
 
@@ -130,7 +117,15 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
         adapters::elementwise::into_int:
         fn float_into_int(tensor: FloatTensor<Self>, out_dtype: IntDType) -> IntTensor<Self>;
 
+        adapters::elementwise::cast:
+        fn float_cast(tensor: FloatTensor<Self>, dtype: FloatDType) -> FloatTensor<Self>;
+
         adapters::elementwise::with_scalar:
+        fn float_add_scalar(lhs: FloatTensor<Self>, rhs: Scalar) -> FloatTensor<Self> = Binary::Add;
+        fn float_sub_scalar(lhs: FloatTensor<Self>, rhs: Scalar) -> FloatTensor<Self> = Binary::Subtract;
+        fn float_mul_scalar(lhs: FloatTensor<Self>, rhs: Scalar) -> FloatTensor<Self> = Binary::Multiply;
+        fn float_div_scalar(lhs: FloatTensor<Self>, rhs: Scalar) -> FloatTensor<Self> = Binary::Divide;
+        fn float_remainder_scalar(lhs: FloatTensor<Self>, rhs: Scalar) -> FloatTensor<Self> = Binary::Remainder;
         fn float_powf_scalar_impl(tensor: FloatTensor<Self>, value: Scalar) -> FloatTensor<Self> = Binary::Power;
     }
 
@@ -281,6 +276,27 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
         let plain = || CubeBackend::float_random(shape.clone(), distribution, device, dtype);
         let floats = adapters::random::floats(distribution);
         adapters::random::draw("float_random", floats, device, shape.clone(), dtype.into(), plain)
+    }
+
+    /// With `d = a * next(b) - next(a) * b`, of which each product is rounded, it is `next(d)`: `next` moves every element of
+    /// the axis one place down, and the first to the end.
+    fn float_cross(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> {
+        assert_eq!(
+            (lhs.shape()[dim], rhs.shape()[dim]),
+            (3, 3),
+            "a cross product is one of three elements on axis {dim}"
+        );
+        let next = |tensor: FloatTensor<Self>| {
+            let part = |start, end| {
+                let mut slices = vec![Slice::full(); tensor.rank()];
+                slices[dim] = Slice::new(start, Some(end), 1);
+                Self::float_slice(tensor.clone(), &slices)
+            };
+            Self::float_cat(vec![part(1, 3), part(0, 1)], dim)
+        };
+        let left = Self::float_mul(lhs.clone(), next(rhs.clone()));
+        let right = Self::float_mul(next(lhs), rhs);
+        next(Self::float_sub(left, right))
     }
 
     fn float_empty(shape: Shape, device: &Device<Self>, dtype: FloatDType) -> FloatTensor<Self> {

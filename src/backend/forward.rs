@@ -4,7 +4,7 @@ use super::refused::{poison, refuse};
 use crate::context::in_method;
 use crate::error::Error;
 use crate::settings::{Guarantee, determinism};
-use burn_backend::{DType, TensorMetadata};
+use burn_backend::TensorMetadata;
 use burn_cubecl::tensor::CubeTensor;
 
 /// Methods that run on the inner backend unchanged, after the [reason](crate::catalogue::reason) that is safe.
@@ -18,8 +18,8 @@ macro_rules! forward {
 }
 
 /// Methods that run on the inner backend under [`Guarantee::RunToRun`], after the [reason](crate::catalogue::reason)
-/// that is safe, and are refused under [`Guarantee::GpuToGpu`], by one of the functions below: their kernels' bits are
-/// the device's.
+/// that is safe, and are refused under [`Guarantee::GpuToGpu`], by the function below: their kernels' bits are the
+/// device's.
 macro_rules! run_to_run {
     ($reason:ident, $refusal:ident: $(
         fn $method:ident($tensor:ident: $type:ty $(, $argument:ident: $argument_type:ty)* $(,)?) -> $output:ty;
@@ -39,37 +39,33 @@ pub(super) fn only_run_to_run(
     plain: impl FnOnce(CubeTensor) -> CubeTensor,
 ) -> CubeTensor {
     let reason = "its kernel is Burn's, and its bits are the device's";
-    or_refused(operation, operand, (reason, "ask for `Guarantee::RunToRun`"), plain)
+    or_refused(operation, [operand], (reason, "ask for `Guarantee::RunToRun`"), |[operand]| plain(operand))
 }
 
-/// Runs `plain`, an arithmetic operation, or refuses it under [`Guarantee::GpuToGpu`] in types other than f32, whose
-/// arithmetic no device is asked for.
-pub(super) fn exact_in_f32(
+/// Runs `plain`, an operation on f64, or refuses it under [`Guarantee::GpuToGpu`]: no device is asked how it rounds f64.
+pub(super) fn f64_run_to_run<const N: usize>(
     operation: &'static str,
-    operand: CubeTensor,
-    plain: impl FnOnce(CubeTensor) -> CubeTensor,
+    operands: [CubeTensor; N],
+    plain: impl FnOnce([CubeTensor; N]) -> CubeTensor,
 ) -> CubeTensor {
-    if operand.dtype == DType::F32 {
-        return in_method(|| plain(operand));
-    }
-    let reason = "arithmetic in this type has equal bits on every device in f32 alone";
-    or_refused(operation, operand, (reason, "cast to f32, or ask for `Guarantee::RunToRun`"), plain)
+    let why = ("no device is asked how it rounds f64", "cast to f32, or ask for `Guarantee::RunToRun`");
+    or_refused(operation, operands, why, plain)
 }
 
-/// Nobody else holds the operand of what runs: Burn may compute in its memory.
-fn or_refused(
+/// Nobody else holds the operands of what runs: Burn may compute in their memory.
+fn or_refused<const N: usize>(
     operation: &'static str,
-    operand: CubeTensor,
+    operands: [CubeTensor; N],
     why: (&str, &str),
-    plain: impl FnOnce(CubeTensor) -> CubeTensor,
+    plain: impl FnOnce([CubeTensor; N]) -> CubeTensor,
 ) -> CubeTensor {
     if determinism().guarantee == Guarantee::RunToRun {
-        return in_method(|| plain(operand));
+        return in_method(|| plain(operands));
     }
     // Run in any case: a refused result has its shape and dtype.
-    let result = in_method(|| plain(operand.clone()));
+    let result = in_method(|| plain(operands.clone()));
     let poisoned = |error: &Error| poison(error, &result.device, result.shape(), result.dtype);
-    refuse(operation, &[&operand], why, || result.clone(), poisoned)
+    refuse(operation, &operands.each_ref(), why, || result.clone(), poisoned)
 }
 
 /// Methods that are one kernel, after the [adapter](super::adapters) that runs it. What an adapter of several kernels

@@ -1,36 +1,47 @@
 //! Operations that share a kernel.
 
-use burn_backend::DType::{self, F32, I32};
 use burn_deterministic_kernels::elementwise::{Binary, Comparison, IntBinary, Logic, Unary};
 use burn_deterministic_kernels::reduce;
 
-/// What a method computes in the fused kernel of `elementwise`. Its second operand may be a scalar.
+/// The numbers of an operation.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    /// f32, f16 or bf16.
+    Float,
+    /// i32.
+    Int,
+}
+
+/// What a method computes in the fused kernel of `elementwise`. Its second operand may be a scalar. A float is an f32, an f16
+/// or a bf16; the result of the half types is rounded to them.
 pub(crate) enum Fused {
-    /// A function of an f32.
+    /// A function of a float.
     Unary(Unary),
-    /// A function of two f32.
+    /// A function of two floats.
     Binary(Binary),
-    /// An f32 within two others.
+    /// A float within two others.
     Clamp,
+    /// A float of one type as one of another.
+    Cast,
     /// A function of two i32.
     Int(IntBinary),
     /// `-x`, of an i32.
     IntNegate,
     /// `!x`, of an i32.
     IntNot,
-    /// A comparison of two elements of this dtype.
-    Compare(DType, Comparison),
-    /// An element of this dtype, or another one where a mask is set.
-    Mask(DType),
+    /// A comparison of two elements of this kind.
+    Compare(Kind, Comparison),
+    /// An element of this kind, or another one where a mask is set.
+    Mask(Kind),
     /// A function of two bools.
     Logic(Logic),
     /// `!x`, of a bool.
     Not,
-    /// An f32 cut to an i32.
+    /// A float cut to an i32.
     FloatToInt,
-    /// An i32 rounded to an f32.
+    /// An i32 rounded to an f32, and that to a half type.
     IntToFloat,
-    /// A bool as 0 or 1, an f32.
+    /// A bool as 0 or 1, a float.
     BoolToFloat,
     /// A bool as 0 or 1, an i32.
     BoolToInt,
@@ -38,17 +49,15 @@ pub(crate) enum Fused {
     Reduction(reduce::Operation),
 }
 
-/// What a method computes in the fused kernel, if its f32, i32 or bool form on Burn's stream runs there together with its
+/// What a method computes in the fused kernel, if its f32, f16, bf16, i32 or bool form on Burn's stream runs there together with its
 /// neighbours.
-///
-/// Divisions, remainders, shifts and powers of ints do not: what becomes of a division by zero or a shift by more than a
-/// word is the driver's, and need not be the same beside other operations.
 pub(crate) fn fused(method: &str) -> Option<Fused> {
     let fused = match method {
         "float_add" | "float_add_scalar" => Fused::Binary(Binary::Add),
         "float_sub" | "float_sub_scalar" => Fused::Binary(Binary::Subtract),
         "float_mul" | "float_mul_scalar" => Fused::Binary(Binary::Multiply),
         "float_div" | "float_div_scalar" => Fused::Binary(Binary::Divide),
+        "float_remainder" | "float_remainder_scalar" => Fused::Binary(Binary::Remainder),
         "float_abs" => Fused::Unary(Unary::Absolute),
         "float_neg" => Fused::Unary(Unary::Negate),
         "float_recip" => Fused::Unary(Unary::Reciprocal),
@@ -75,28 +84,34 @@ pub(crate) fn fused(method: &str) -> Option<Fused> {
         "float_ceil" => Fused::Unary(Unary::Ceiling),
         "float_round" => Fused::Unary(Unary::Round),
         "float_trunc" => Fused::Unary(Unary::Truncate),
+        "float_cast" => Fused::Cast,
         "float_clamp" => Fused::Clamp,
-        "float_equal" | "float_equal_elem" => Fused::Compare(F32, Comparison::Equal),
-        "float_greater" | "float_greater_elem" => Fused::Compare(F32, Comparison::Greater),
-        "float_greater_equal" | "float_greater_equal_elem" => Fused::Compare(F32, Comparison::GreaterEqual),
-        "float_lower" | "float_lower_elem" => Fused::Compare(F32, Comparison::Less),
-        "float_lower_equal" | "float_lower_equal_elem" => Fused::Compare(F32, Comparison::LessEqual),
-        "float_mask_where" | "float_mask_fill" => Fused::Mask(F32),
+        "float_equal" | "float_equal_elem" => Fused::Compare(Kind::Float, Comparison::Equal),
+        "float_greater" | "float_greater_elem" => Fused::Compare(Kind::Float, Comparison::Greater),
+        "float_greater_equal" | "float_greater_equal_elem" => Fused::Compare(Kind::Float, Comparison::GreaterEqual),
+        "float_lower" | "float_lower_elem" => Fused::Compare(Kind::Float, Comparison::Less),
+        "float_lower_equal" | "float_lower_equal_elem" => Fused::Compare(Kind::Float, Comparison::LessEqual),
+        "float_mask_where" | "float_mask_fill" => Fused::Mask(Kind::Float),
         "float_into_int" => Fused::FloatToInt,
         "int_add" | "int_add_scalar" => Fused::Int(IntBinary::Add),
         "int_sub" | "int_sub_scalar" => Fused::Int(IntBinary::Subtract),
         "int_mul" | "int_mul_scalar" => Fused::Int(IntBinary::Multiply),
+        "int_div" | "int_div_scalar" => Fused::Int(IntBinary::Divide),
+        "int_remainder" | "int_remainder_scalar" => Fused::Int(IntBinary::Remainder),
+        "int_powi" | "int_powi_scalar" => Fused::Int(IntBinary::Power),
+        "bitwise_left_shift" | "bitwise_left_shift_scalar" => Fused::Int(IntBinary::ShiftLeft),
+        "bitwise_right_shift" | "bitwise_right_shift_scalar" => Fused::Int(IntBinary::ShiftRight),
         "bitwise_and" | "bitwise_and_scalar" => Fused::Int(IntBinary::And),
         "bitwise_or" | "bitwise_or_scalar" => Fused::Int(IntBinary::Or),
         "bitwise_xor" | "bitwise_xor_scalar" => Fused::Int(IntBinary::Xor),
         "int_neg" => Fused::IntNegate,
         "bitwise_not" => Fused::IntNot,
-        "int_equal" | "int_equal_elem" => Fused::Compare(I32, Comparison::Equal),
-        "int_greater" | "int_greater_elem" => Fused::Compare(I32, Comparison::Greater),
-        "int_greater_equal" | "int_greater_equal_elem" => Fused::Compare(I32, Comparison::GreaterEqual),
-        "int_lower" | "int_lower_elem" => Fused::Compare(I32, Comparison::Less),
-        "int_lower_equal" | "int_lower_equal_elem" => Fused::Compare(I32, Comparison::LessEqual),
-        "int_mask_where" | "int_mask_fill" => Fused::Mask(I32),
+        "int_equal" | "int_equal_elem" => Fused::Compare(Kind::Int, Comparison::Equal),
+        "int_greater" | "int_greater_elem" => Fused::Compare(Kind::Int, Comparison::Greater),
+        "int_greater_equal" | "int_greater_equal_elem" => Fused::Compare(Kind::Int, Comparison::GreaterEqual),
+        "int_lower" | "int_lower_elem" => Fused::Compare(Kind::Int, Comparison::Less),
+        "int_lower_equal" | "int_lower_equal_elem" => Fused::Compare(Kind::Int, Comparison::LessEqual),
+        "int_mask_where" | "int_mask_fill" => Fused::Mask(Kind::Int),
         "int_into_float" => Fused::IntToFloat,
         "bool_and" => Fused::Logic(Logic::And),
         "bool_or" => Fused::Logic(Logic::Or),

@@ -21,7 +21,7 @@ mod stream;
 mod tests;
 
 pub use entry::{Entry, Route, Section};
-pub(crate) use fused::{Fused, fused};
+pub(crate) use fused::{Fused, Kind, fused};
 pub use operation::operation;
 pub(crate) use operation::{computes, is_custom, name};
 
@@ -70,7 +70,7 @@ pub fn markdown() -> String {
          function of the data: one thread, one order.\n\
          - **forwarded**: the inner backend's method, or an answer that computes nothing, with the reason that is safe.\n\
          - **refused**: an error, with the reason and what to do instead.\n\n\
-         A star marks operations whose f32, i32 or bool form on Burn's stream runs in the fused kernel `elementwise::run`, together \
+         A star marks operations whose f32, f16, bf16, i32 or bool form on Burn's stream runs in the fused kernel `elementwise::run`, together \
          with its neighbours and with the bits of a kernel each. Two stars mark f32 reductions that may end such a sequence \
          (`reduce::reduce_program`), with the bits they have by themselves.\n\n\
          | trait | methods | kernel | composed | forwarded | refused |\n|---|---|---|---|---|---|\n",

@@ -7,7 +7,6 @@ pub(crate) const WINDOWS: &str =
     "a view, without a kernel; `gather::select` where the strides of the view would mislead Burn's kernels";
 pub(crate) const ELEMENTWISE: &str =
     "one unit computes an output element from the elements at its position, in one expression";
-pub(crate) const ARITHMETIC: &str = "one unit computes an output element from the elements at its position, in one expression; refused under `GpuToGpu` in other types than f32";
 pub(crate) const PRODUCTS: &str = "one unit computes an output element from the elements at its position, in one expression; refused under `GpuToGpu`, since compilers may contract it";
 pub(crate) const POOL: &str = "one unit computes an output element, and reads its window in row-major order";
 pub(crate) const ADAPTIVE_POOL: &str =

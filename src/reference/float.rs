@@ -28,8 +28,7 @@ use crate::backend::adapters::sort::direction;
 macro_rules! methods {
     (unary: $(fn $method:ident = $function:ident;)+) => {$(
         fn $method(tensor: Host) -> Host {
-            tensor.require_f32();
-            tensor.map(DType::F32, |bits| of_float(elementwise::unary(Unary::$function, float(bits))))
+            of_each(&tensor, |x| elementwise::unary(Unary::$function, x))
         }
     )+};
     (binary: $(fn $method:ident = $function:ident;)+) => {$(
@@ -111,6 +110,7 @@ impl FloatTensorOps<Self> for Reference {
         fn float_sub = Subtract;
         fn float_mul = Multiply;
         fn float_div = Divide;
+        fn float_remainder = Remainder;
         fn float_powf = Power;
         fn float_atan2 = ArcTangent;
     }
@@ -121,7 +121,7 @@ impl FloatTensorOps<Self> for Reference {
         fn float_sub_scalar = Subtract;
         fn float_mul_scalar = Multiply;
         fn float_div_scalar = Divide;
-        fn float_powf_scalar_impl = Power;
+        fn float_remainder_scalar = Remainder;
     }
 
     methods! {
@@ -211,33 +211,34 @@ impl FloatTensorOps<Self> for Reference {
         if out_dtype != IntDType::I32 {
             not_checked("no reference in this type of integers");
         }
-        tensor.require_f32();
-        tensor.map(DType::I32, |bits| (float(bits) as i32).cast_unsigned().into())
+        let of = tensor.dtype();
+        tensor.map(DType::I32, |bits| (widened(bits, of) as i32).cast_unsigned().into())
     }
 
     fn float_sign(tensor: Host) -> Host {
-        tensor.require_f32();
-        let sign = |x: f32| if x == 0.0 || x.is_nan() { 0.0 } else { 1f32.copysign(x) };
-        tensor.map(DType::F32, |bits| of_float(sign(float(bits))))
+        of_each(&tensor, |x| if x == 0.0 || x.is_nan() { 0.0 } else { 1f32.copysign(x) })
     }
 
     fn float_is_nan(tensor: Host, out_dtype: BoolDType) -> Host {
-        tensor.require_f32();
-        tensor.map(out_dtype.into(), |bits| float(bits).is_nan().into())
+        let of = tensor.dtype();
+        tensor.map(out_dtype.into(), |bits| widened(bits, of).is_nan().into())
     }
 
     fn float_is_inf(tensor: Host, out_dtype: BoolDType) -> Host {
-        tensor.require_f32();
-        tensor.map(out_dtype.into(), |bits| float(bits).is_infinite().into())
+        let of = tensor.dtype();
+        tensor.map(out_dtype.into(), |bits| widened(bits, of).is_infinite().into())
     }
 
     fn float_clamp(tensor: Host, min: Scalar, max: Scalar) -> Host {
-        tensor.require_f32();
         let mut program = Program::default();
         program.clamp(Value::Input(0), Value::Scalar(0), Value::Scalar(1));
         program.output_word(program.words() - 1);
         let limits = [min, max].map(|limit| limit.elem::<f32>().to_bits());
-        tensor.map(DType::F32, |bits| elementwise::run(&program, &[bits as u32], &[], &limits).0[0].into())
+        of_each(&tensor, |x| f32::from_bits(elementwise::run(&program, &[x.to_bits()], &[], &limits).0[0]))
+    }
+
+    fn float_powf_scalar_impl(tensor: Host, value: Scalar) -> Host {
+        of_each(&tensor, |x| elementwise::binary(Binary::Power, x, value.elem()))
     }
 
     fn float_matmul(lhs: Host, rhs: Host) -> Host {
@@ -330,32 +331,40 @@ impl FloatTensorOps<Self> for Reference {
         nonzero(&tensor, out_dtype).over(&[dim], super::boolean::all)
     }
 
-    fn float_remainder(_lhs: Host, _rhs: Host) -> Host {
-        not_checked("refused under `GpuToGpu`")
+    fn float_cross(lhs: Host, rhs: Host, dim: usize) -> Host {
+        let next = |tensor: Host| {
+            let part = |start, end| {
+                let mut slices = vec![Slice::full(); tensor.rank()];
+                slices[dim] = Slice::new(start, Some(end), 1);
+                tensor.slice(&slices)
+            };
+            Host::cat(&[part(1, 3), part(0, 1)], dim)
+        };
+        let left = Self::float_mul(lhs.clone(), next(rhs.clone()));
+        let right = Self::float_mul(next(lhs), rhs);
+        next(Self::float_sub(left, right))
     }
+}
 
-    fn float_remainder_scalar(_lhs: Host, _rhs: Scalar) -> Host {
-        not_checked("refused under `GpuToGpu`")
-    }
-
-    fn float_cross(_lhs: Host, _rhs: Host, _dim: usize) -> Host {
-        not_checked("refused under `GpuToGpu`")
-    }
+/// A function of each element, computed in f32 and rounded once to the type.
+fn of_each(tensor: &Host, function: impl Fn(f32) -> f32) -> Host {
+    let of = tensor.dtype();
+    tensor.map(of, |bits| rounded(function(widened(bits, of)), of))
 }
 
 fn binary(function: Binary, lhs: &Host, rhs: &Host) -> Host {
-    lhs.require_f32();
-    lhs.zip(rhs, DType::F32, |a, b| of_float(elementwise::binary(function, float(a), float(b))))
+    let of = lhs.dtype();
+    lhs.zip(rhs, of, |a, b| rounded(elementwise::binary(function, widened(a, of), widened(b, of)), of))
 }
 
 fn compare(comparison: Comparison, lhs: &Host, rhs: &Host, out_dtype: BoolDType) -> Host {
-    lhs.require_f32();
-    lhs.zip(rhs, out_dtype.into(), |a, b| elementwise::compare(comparison, float(a), float(b)).into())
+    let of = lhs.dtype();
+    lhs.zip(rhs, out_dtype.into(), |a, b| elementwise::compare(comparison, widened(a, of), widened(b, of)).into())
 }
 
 fn nonzero(tensor: &Host, out_dtype: BoolDType) -> Host {
-    tensor.require_f32();
-    tensor.map(out_dtype.into(), |bits| (float(bits) != 0.0).into())
+    let of = tensor.dtype();
+    tensor.map(out_dtype.into(), |bits| (widened(bits, of) != 0.0).into())
 }
 
 /// A number as a tensor of one element that broadcasts with `tensor`, in its dtype.
@@ -363,18 +372,13 @@ fn number(tensor: &Host, value: Scalar) -> Host {
     tensor.of_bits(Shape::from(vec![1; tensor.rank()]), vec![rounded_scalar(value, tensor.dtype())])
 }
 
-/// The bits of the float of a type that is nearest to a number.
+/// The bits of a number as an f32, and that rounded to a type.
 fn rounded_scalar(value: Scalar, dtype: DType) -> u64 {
-    match dtype {
-        DType::F32 => of_float(value.elem()),
-        DType::F16 => f16::from_f64(value.elem()).to_bits().into(),
-        DType::BF16 => bf16::from_f64(value.elem()).to_bits().into(),
-        _ => not_checked("no reference in this type of floats"),
-    }
+    rounded(value.elem(), dtype)
 }
 
 /// The bits of the nearest float of a type.
-fn rounded(value: f32, dtype: DType) -> u64 {
+pub(super) fn rounded(value: f32, dtype: DType) -> u64 {
     match dtype {
         DType::F32 => of_float(value),
         DType::F16 => f16::from_f32(value).to_bits().into(),

@@ -1,6 +1,6 @@
 //! Int tensors. Results wrap.
 
-use super::host::{Host, int, of_float, of_int};
+use super::host::{Host, int, of_int};
 use super::limits::not_checked;
 use super::moves::moves;
 use super::{Reference, boolean, float, places, random};
@@ -12,6 +12,7 @@ use burn_backend::{
     TensorMetadata,
 };
 use burn_cubecl::CubeDevice;
+use burn_deterministic_kernels::elementwise::{IntBinary, reference as elementwise};
 use burn_deterministic_kernels::reduce::extreme::Extreme;
 use burn_deterministic_kernels::scan::Operation as Scan;
 use burn_deterministic_kernels::scatter::Addressing;
@@ -79,14 +80,14 @@ impl IntTensorOps<Self> for Reference {
         fn int_add, int_add_scalar = |_, a, b| a + b;
         fn int_sub, int_sub_scalar = |_, a, b| a - b;
         fn int_mul, int_mul_scalar = |_, a, b| a.wrapping_mul(b);
-        fn int_div, int_div_scalar = |_, a, b| a / divisor(b);
-        fn int_remainder, int_remainder_scalar = |_, a, b| floored_remainder(a, divisor(b));
-        fn int_powi, int_powi_scalar_impl = |_, a, b| i128::from((a as u64).wrapping_pow(exponent(b)));
+        fn int_div, int_div_scalar = |dtype, a, b| function(IntBinary::Divide, dtype, a, b);
+        fn int_remainder, int_remainder_scalar = |dtype, a, b| function(IntBinary::Remainder, dtype, a, b);
+        fn int_powi, int_powi_scalar_impl = |dtype, a, b| function(IntBinary::Power, dtype, a, b);
         fn bitwise_and, bitwise_and_scalar = |_, a, b| a & b;
         fn bitwise_or, bitwise_or_scalar = |_, a, b| a | b;
         fn bitwise_xor, bitwise_xor_scalar = |_, a, b| a ^ b;
-        fn bitwise_left_shift, bitwise_left_shift_scalar = |dtype, a, b| a << shift(dtype, b);
-        fn bitwise_right_shift, bitwise_right_shift_scalar = |dtype, a, b| a >> shift(dtype, b);
+        fn bitwise_left_shift, bitwise_left_shift_scalar = |dtype, a, b| function(IntBinary::ShiftLeft, dtype, a, b);
+        fn bitwise_right_shift, bitwise_right_shift_scalar = |dtype, a, b| function(IntBinary::ShiftRight, dtype, a, b);
     }
 
     methods! {
@@ -117,7 +118,9 @@ impl IntTensorOps<Self> for Reference {
     }
 
     fn int_mean_dim(tensor: Host, dim: usize) -> Host {
-        let mean = |dtype, line: &[i128]| wrapped(dtype, line.iter().sum()) / divisor(line.len() as i128);
+        let mean = |dtype, line: &[i128]| {
+            function(IntBinary::Divide, dtype, wrapped(dtype, line.iter().sum()), line.len() as i128)
+        };
         tensor.over(&[dim], reduction(tensor.dtype(), mean))
     }
 
@@ -143,11 +146,11 @@ impl IntTensorOps<Self> for Reference {
     }
 
     fn int_into_float(tensor: Host, out_dtype: FloatDType) -> Host {
-        if out_dtype != FloatDType::F32 {
+        let (of, to) = (tensor.dtype(), DType::from(out_dtype));
+        if to != DType::F32 && of != DType::I32 {
             not_checked("no reference in this type of floats");
         }
-        let of = tensor.dtype();
-        tensor.map(DType::F32, |bits| of_float(int(of, bits) as f32))
+        tensor.map(to, |bits| float::rounded(int(of, bits) as f32, to))
     }
 
     fn int_cast(tensor: Host, dtype: IntDType) -> Host {
@@ -288,26 +291,7 @@ fn some(extreme: Option<i128>) -> i128 {
     extreme.unwrap_or_else(|| not_checked("an extreme of no elements"))
 }
 
-/// What a driver makes of a division by zero is its own.
-fn divisor(value: i128) -> i128 {
-    if value == 0 { not_checked("a division of integers by zero") } else { value }
-}
-
-/// What Burn's kernel makes of a negative exponent is its own.
-fn exponent(value: i128) -> u32 {
-    u32::try_from(value).unwrap_or_else(|_| not_checked("a power of integers with a negative exponent"))
-}
-
-/// What a driver makes of a shift by a word and more is its own.
-fn shift(dtype: DType, places: i128) -> u32 {
-    match u32::try_from(places) {
-        Ok(places) if (places as usize) < 8 * dtype.size() => places,
-        _ => not_checked("a shift by a word and more"),
-    }
-}
-
-/// What is left of a division that rounds down.
-fn floored_remainder(a: i128, b: i128) -> i128 {
-    let rest = a % b;
-    if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest }
+/// A function of two integers of a type.
+fn function(function: IntBinary, dtype: DType, a: i128, b: i128) -> i128 {
+    elementwise::int_binary(function, a, b, 8 * dtype.size() as u32)
 }

@@ -1,21 +1,22 @@
 //! Element-wise fusion: a sequence of element-wise operations as one kernel.
 //!
-//! A sequence takes f32, i32 and bool operations whose results have one shape, and may end in a sum, a product or a mean of one
+//! A sequence takes operations of f32, of one half type, of i32 and of bools whose results have one shape, and may end in a sum, a product or a mean of one
 //! of them. The kernel families promise that sharing a kernel changes no bit, so where a sequence begins and ends, which Burn
 //! decides by what it has cached, does not matter.
 
 use super::interpret::taken;
 use super::rerun::{Work, operands};
-use crate::catalogue::{self, Fused, fused};
+use crate::backend::adapters::elementwise::{half, scalar_bits};
+use crate::catalogue::{self, Fused, Kind, fused};
 use crate::error::{Error, Refusal};
-use burn_backend::DType::{F32, I32};
+use burn_backend::DType::{BF16, F16, F32, I32};
 use burn_backend::cubecl::dtype_to_elem_type;
 use burn_backend::{BoolStore, DType, Scalar, Shape};
 use burn_cubecl::kernel::untile;
 use burn_cubecl::{CubeBackend, CubeDevice, tensor::CubeTensor};
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_deterministic_kernels::elementwise::{
-    Comparison, Condition, Instruction, IntBinary, Operands, Program, Value, run,
+    Comparison, Condition, Half, Instruction, IntBinary, Operands, Program, Value, run,
 };
 use burn_deterministic_kernels::reduce;
 use burn_fusion::stream::{Context, ScalarId};
@@ -45,6 +46,8 @@ pub(super) struct Sequence {
     /// Results that live on after the sequence, in program order.
     results: Vec<(TensorId, Place, DType)>,
     condition_dtype: Option<DType>,
+    /// The half type of its tensors, where it has some.
+    half: Option<Half>,
     max_tensors: usize,
     reduction: Option<Reduction>,
     /// The operations' methods, for error texts.
@@ -93,6 +96,7 @@ impl Sequence {
             places: HashMap::new(),
             results: Vec::new(),
             condition_dtype: None,
+            half: None,
             max_tensors,
             reduction: None,
             methods: Vec::new(),
@@ -144,9 +148,12 @@ impl Sequence {
     /// Closes the sequence: what lives on after it becomes the outputs of the program.
     pub(super) fn finish(mut self) -> Self {
         let program = Arc::make_mut(&mut self.program);
-        for (_, place, _) in &self.results {
+        for (_, place, dtype) in &self.results {
             match place {
-                Place::Word(Value::Result(index)) => program.output_word(*index),
+                Place::Word(Value::Result(index)) => match half(*dtype) {
+                    Some(half) => program.output_half(*index, half),
+                    None => program.output_word(*index),
+                },
                 Place::Condition(Condition::Result(index)) => program.output_condition(*index),
                 Place::Word(_) | Place::Condition(_) => unreachable!("results are results of instructions"),
             }
@@ -170,17 +177,27 @@ impl Sequence {
         let out = operation.outputs().next()?;
         match meaning {
             Fused::Unary(function) => {
-                let [x] = self.words(&inputs, &scalars, F32)?;
-                self.word(out, F32, Instruction::Unary(function, x))
+                let dtype = float_of(inputs.first()?)?;
+                let [x] = self.words(&inputs, &scalars, dtype)?;
+                self.float(out, dtype, Instruction::Unary(function, x))
             }
             Fused::Binary(function) => {
-                let [a, b] = self.words(&inputs, &scalars, F32)?;
-                self.word(out, F32, Instruction::Binary(function, a, b))
+                let dtype = float_of(inputs.first()?)?;
+                let [a, b] = self.words(&inputs, &scalars, dtype)?;
+                self.float(out, dtype, Instruction::Binary(function, a, b))
             }
             Fused::Clamp => {
-                let [x, min, max] = self.words(&inputs, &scalars, F32)?;
+                let dtype = float_of(inputs.first()?)?;
+                let [x, min, max] = self.words(&inputs, &scalars, dtype)?;
                 let clamped = Arc::make_mut(&mut self.program).clamp(x, min, max);
-                self.tensor(out, F32, clamped)
+                self.tensor(out, dtype, clamped)
+            }
+            Fused::Cast => {
+                let (from, to) = (float_of(inputs.first()?)?, float_of(out)?);
+                // Widening is exact: what it gives is a number of the type that it comes from.
+                let half = half(to).or(half(from))?;
+                let [x] = self.words(&inputs, &scalars, from)?;
+                self.word(out, to, Instruction::Unary(half.rounding(), x))
             }
             Fused::Int(function) => {
                 let [a, b] = self.words(&inputs, &scalars, I32)?;
@@ -194,12 +211,14 @@ impl Sequence {
                 let ([x], ones) = (self.words(&inputs, &scalars, I32)?, self.bits(u32::MAX));
                 self.word(out, I32, Instruction::IntBinary(IntBinary::Xor, x, ones))
             }
-            Fused::Compare(dtype, comparison) => {
+            Fused::Compare(kind, comparison) => {
+                let dtype = kind.dtype(inputs.first()?)?;
                 let [a, b] = self.words(&inputs, &scalars, dtype)?;
                 self.condition(out, comparing(dtype, comparison, a, b))
             }
-            Fused::Mask(dtype) => {
+            Fused::Mask(kind) => {
                 let [kept, mask, masked @ ..] = &inputs[..] else { return None };
+                let dtype = kind.dtype(kept)?;
                 let mask = self.condition_of(mask)?;
                 let [masked] = self.words(masked, &scalars, dtype)?;
                 let kept = self.word_of(kept, dtype)?;
@@ -214,16 +233,17 @@ impl Sequence {
                 self.condition(out, Instruction::Not(mask))
             }
             Fused::FloatToInt => {
-                let [x] = self.words(&inputs, &scalars, F32)?;
+                let dtype = float_of(inputs.first()?)?;
+                let [x] = self.words(&inputs, &scalars, dtype)?;
                 self.word(out, I32, Instruction::ToInt(x))
             }
             Fused::IntToFloat => {
                 let [x] = self.words(&inputs, &scalars, I32)?;
-                self.word(out, F32, Instruction::ToFloat(x))
+                self.float(out, float_of(out)?, Instruction::ToFloat(x))
             }
             Fused::BoolToFloat => {
                 let [mask] = self.conditions(&inputs)?;
-                self.word(out, F32, Instruction::Indicator(mask))
+                self.word(out, float_of(out)?, Instruction::Indicator(mask))
             }
             Fused::BoolToInt => {
                 let [mask] = self.conditions(&inputs)?;
@@ -244,13 +264,21 @@ impl Sequence {
         // An operand alone is not worth a kernel of its own: the reduction by itself has one that is compiled already.
         let &Place::Word(Value::Result(word)) = self.places.get(&input.id)? else { return None };
         let short = self.program.instructions().len() <= MAX_REDUCED_INSTRUCTIONS;
-        if !short || input.dtype != F32 || out.dtype != F32 || input.shape != self.shape {
+        if !short || self.half.is_some() || input.dtype != F32 || out.dtype != F32 || input.shape != self.shape {
             return None;
         }
         self.place_of(input)?;
         let axes = reduced_axes(operation, self.shape.num_dims())?;
         self.reduction = Some(Reduction { operation: reduction, word, axes, out: out.id });
         Some(())
+    }
+
+    /// Adds an instruction whose result, rounded to `dtype`, is the float tensor `out`.
+    fn float(&mut self, out: &TensorIr, dtype: DType, instruction: Instruction) -> Option<()> {
+        let program = Arc::make_mut(&mut self.program);
+        let exact = program.word(instruction);
+        let word = half(dtype).map_or(exact, |half| program.rounded(exact, half));
+        self.tensor(out, dtype, word)
     }
 
     /// Adds an instruction whose result is the tensor `out` of `dtype`.
@@ -264,6 +292,7 @@ impl Sequence {
         if out.dtype != dtype || out.shape != self.shape {
             return None;
         }
+        self.agree_on_half(dtype)?;
         self.result(out, Place::Word(word))
     }
 
@@ -310,6 +339,7 @@ impl Sequence {
         if tensor.dtype != dtype {
             return None;
         }
+        self.agree_on_half(dtype)?;
         match self.place_of(tensor) {
             Some(Place::Word(value)) => Some(value),
             Some(Place::Condition(_)) => None,
@@ -358,6 +388,12 @@ impl Sequence {
     fn bits(&mut self, bits: u32) -> Value {
         self.scalars.push(ScalarOperand::Bits(bits));
         Value::Scalar(self.scalars.len() - 1)
+    }
+
+    /// All tensors of half types are of one.
+    fn agree_on_half(&mut self, dtype: DType) -> Option<()> {
+        let Some(half) = half(dtype) else { return Some(()) };
+        (*self.half.get_or_insert(half) == half).then_some(())
     }
 
     /// All bool tensors of a sequence are stored alike, as 0 and 1 in an unsigned integer.
@@ -438,8 +474,10 @@ impl Sequence {
         let (results, reduced) =
             results.unwrap_or_else(|error| panic!("{} on {device:?}: {error}", self.methods.join(", ")));
         let (mut words, mut conditions) = (results.words.into_iter(), results.conditions.into_iter());
+        let mut halves = results.halves.into_iter();
         for (id, place, dtype) in &self.results {
             let result = match place {
+                Place::Word(_) if half(*dtype).is_some() => halves.next(),
                 Place::Word(_) => words.next(),
                 Place::Condition(_) => conditions.next(),
             };
@@ -472,7 +510,7 @@ impl ScalarOperand {
     /// When the number is not an i32; the operation by itself panics as well.
     fn bits(self, context: &Context<CubeFusionHandle>) -> u32 {
         match self {
-            Self::Given(id, F32) => float(context.scalars[&id]).to_bits(),
+            Self::Given(id, dtype @ (F32 | F16 | BF16)) => scalar_bits(context.scalars[&id].into(), dtype),
             Self::Given(id, dtype) => {
                 let scalar = InputScalar::new(Scalar::from(context.scalars[&id]), dtype_to_elem_type(dtype));
                 u32::from_ne_bytes(scalar.as_bytes().try_into().expect("a word has four bytes"))
@@ -482,13 +520,18 @@ impl ScalarOperand {
     }
 }
 
-/// A scalar operand, rounded to f32.
-fn float(scalar: ScalarIr) -> f32 {
-    match scalar {
-        ScalarIr::Float(value) => value as f32,
-        ScalarIr::Int(value) => value as f32,
-        ScalarIr::UInt(value) => value as f32,
-        ScalarIr::Bool(value) => f32::from(u8::from(value)),
+/// The type of a float tensor that kernels compute.
+fn float_of(tensor: &TensorIr) -> Option<DType> {
+    matches!(tensor.dtype, F32 | F16 | BF16).then_some(tensor.dtype)
+}
+
+impl Kind {
+    /// The dtype of a tensor of this kind, if a sequence takes it.
+    fn dtype(self, tensor: &TensorIr) -> Option<DType> {
+        match self {
+            Self::Float => float_of(tensor),
+            Self::Int => (tensor.dtype == I32).then_some(I32),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The device side: the program is known when the kernel is compiled, so it unrolls to straight code.
 
-use super::program::{Binary, Comparison, Condition, Instruction, IntBinary, Logic, Program, Unary, Value};
+use super::program::{Binary, Comparison, Condition, Instruction, Logic, Program, Unary, Value};
+use super::{integer, remainder, rounding};
 use crate::arithmetic::opaque;
 use crate::function::{exponential, trigonometric};
 use cubecl::prelude::*;
@@ -55,12 +56,21 @@ impl Axis {
     }
 }
 
+/// A word operand: how it is read, and whether it is of a half type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Word {
+    pub reading: Reading,
+    pub is_half: bool,
+}
+
 /// The inputs of a program, in its order, for units that compute `N` elements. Those that are [read](Form::words) in
-/// vectors are in lists of their own.
+/// vectors are in lists of their own, and so are those of a half type, `H`.
 #[derive(CubeType, CubeLaunch)]
-pub struct Inputs<B: Int, N: Size> {
+pub struct Inputs<B: Int, H: Float, N: Size> {
     words: Sequence<OwnedTensor<u32>>,
     word_vectors: Sequence<OwnedTensor<Vector<u32, N>>>,
+    halves: Sequence<OwnedTensor<H>>,
+    half_vectors: Sequence<OwnedTensor<Vector<H, N>>>,
     conditions: Sequence<OwnedTensor<B>>,
     condition_vectors: Sequence<OwnedTensor<Vector<B, N>>>,
     scalars: Sequence<u32>,
@@ -71,24 +81,27 @@ pub struct Inputs<B: Int, N: Size> {
 
 /// The outputs of a program, dense, in its order.
 #[derive(CubeType, CubeLaunch)]
-pub struct Outputs<B: Int, N: Size> {
+pub struct Outputs<B: Int, H: Float, N: Size> {
     words: Sequence<OwnedTensor<Vector<u32, N>>>,
+    halves: Sequence<OwnedTensor<Vector<H, N>>>,
     conditions: Sequence<OwnedTensor<Vector<B, N>>>,
 }
 
-impl<B: Int, N: Size> InputsLaunch<B, N> {
+impl<B: Int, H: Float, N: Size> InputsLaunch<B, H, N> {
     /// Of no program.
     pub fn none() -> Self {
         let (words, word_vectors) = (SequenceArg::new(), SequenceArg::new());
+        let (halves, half_vectors) = (SequenceArg::new(), SequenceArg::new());
         let (conditions, condition_vectors) = (SequenceArg::new(), SequenceArg::new());
-        Self::new(words, word_vectors, conditions, condition_vectors, SequenceArg::new(), SequenceArg::new(), 0)
+        let (scalars, axes) = (SequenceArg::new(), SequenceArg::new());
+        Self::new(words, word_vectors, halves, half_vectors, conditions, condition_vectors, scalars, axes, 0)
     }
 }
 
-impl<B: Int, N: Size> OutputsLaunch<B, N> {
+impl<B: Int, H: Float, N: Size> OutputsLaunch<B, H, N> {
     /// Of no program.
     pub fn none() -> Self {
-        Self::new(SequenceArg::new(), SequenceArg::new())
+        Self::new(SequenceArg::new(), SequenceArg::new(), SequenceArg::new())
     }
 }
 
@@ -96,44 +109,49 @@ impl<B: Int, N: Size> OutputsLaunch<B, N> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Form {
     pub program: Arc<Program>,
-    pub words: Vec<Reading>,
+    pub words: Vec<Word>,
     pub conditions: Vec<Reading>,
 }
 
 /// One unit computes a vector of neighbouring elements.
 #[cube(launch_unchecked)]
-pub fn elementwise<B: Int, N: Size>(
-    inputs: &Inputs<B, N>,
-    outputs: &mut Outputs<B, N>,
+pub fn elementwise<B: Int, H: Float, N: Size>(
+    inputs: &Inputs<B, H, N>,
+    outputs: &mut Outputs<B, H, N>,
     vectors: u32,
     #[comptime] form: Form,
-    #[define(B)] _condition_dtype: ElemType,
+    #[define(B, H)] _dtypes: [ElemType; 2],
 ) {
     let at = ABSOLUTE_POS as u32;
     if at >= vectors {
         terminate!();
     }
-    compute::<B, N>(inputs, outputs, at, form);
+    compute::<B, H, N>(inputs, outputs, at, form);
 }
 
 /// Computes the vector `at` of elements, and writes the outputs. Returns the word that is reduced, if any.
 #[cube]
-pub fn compute<B: Int, N: Size>(
-    inputs: &Inputs<B, N>,
-    outputs: &mut Outputs<B, N>,
+pub fn compute<B: Int, H: Float, N: Size>(
+    inputs: &Inputs<B, H, N>,
+    outputs: &mut Outputs<B, H, N>,
     at: u32,
     #[comptime] form: Form,
 ) -> Vector<u32, N> {
     let program = comptime!(form.program.clone());
-    let word_readings = comptime!(form.words.clone());
+    let word_operands = comptime!(form.words.clone());
     let condition_readings = comptime!(form.conditions.clone());
     let width = N::value();
     let mut words = Sequence::<Vector<u32, N>>::new();
     #[unroll]
-    for i in 0..comptime!(word_readings.len()) {
-        let reading = comptime!(word_readings[i]);
-        let index = comptime!(index_among(&word_readings, i));
-        words.push(read::<u32, N>(&inputs.words, &inputs.word_vectors, &inputs.axes, at, index, reading));
+    for i in 0..comptime!(word_operands.len()) {
+        let reading = comptime!(word_operands[i].reading);
+        let index = comptime!(index_among_words(&word_operands, i));
+        if comptime!(word_operands[i].is_half) {
+            let halves = read::<H, N>(&inputs.halves, &inputs.half_vectors, &inputs.axes, at, index, reading);
+            words.push(widened::<H, N>(halves));
+        } else {
+            words.push(read::<u32, N>(&inputs.words, &inputs.word_vectors, &inputs.axes, at, index, reading));
+        }
     }
     let mut conditions = Sequence::<Vector<B, N>>::new();
     #[unroll]
@@ -154,6 +172,11 @@ pub fn compute<B: Int, N: Size>(
     for _ in 0..comptime!(program.word_outputs().len()) {
         word_results.push(Vector::<u32, N>::empty());
     }
+    let mut half_results = Sequence::<Vector<H, N>>::new();
+    #[unroll]
+    for _ in 0..comptime!(program.half_outputs().len()) {
+        half_results.push(Vector::<H, N>::empty());
+    }
     let mut condition_results = Sequence::<Vector<B, N>>::new();
     #[unroll]
     for _ in 0..comptime!(program.condition_outputs().len()) {
@@ -164,7 +187,7 @@ pub fn compute<B: Int, N: Size>(
     for lane in 0..width {
         let mut lane_words = Sequence::<u32>::new();
         #[unroll]
-        for i in 0..comptime!(word_readings.len()) {
+        for i in 0..comptime!(word_operands.len()) {
             lane_words.push(words[i].extract(lane));
         }
         let mut lane_conditions = Sequence::<bool>::new();
@@ -178,6 +201,12 @@ pub fn compute<B: Int, N: Size>(
             let index = comptime!(program.word_outputs()[i]);
             let result = word_results.index_mut(i);
             result.insert(lane, results.words[index]);
+        }
+        #[unroll]
+        for i in 0..comptime!(program.half_outputs().len()) {
+            let index = comptime!(program.half_outputs()[i]);
+            let result = half_results.index_mut(i);
+            result.insert(lane, H::cast_from(f32::reinterpret(results.words[index])));
         }
         #[unroll]
         for i in 0..comptime!(program.condition_outputs().len()) {
@@ -197,6 +226,11 @@ pub fn compute<B: Int, N: Size>(
         output[at as usize] = word_results[i];
     }
     #[unroll]
+    for i in 0..comptime!(program.half_outputs().len()) {
+        let output = outputs.halves.index_mut(i);
+        output[at as usize] = half_results[i];
+    }
+    #[unroll]
     for i in 0..comptime!(program.condition_outputs().len()) {
         let output = outputs.conditions.index_mut(i);
         output[at as usize] = condition_results[i];
@@ -207,6 +241,24 @@ pub fn compute<B: Int, N: Size>(
 /// The index of operand `i` in its list, of vectors or of single elements.
 fn index_among(readings: &[Reading], i: usize) -> usize {
     readings[..i].iter().filter(|reading| reading.is_vector() == readings[i].is_vector()).count()
+}
+
+/// The index of word operand `i` in its list, of vectors or of single elements, of words or of a half type.
+fn index_among_words(operands: &[Word], i: usize) -> usize {
+    let list = |operand: &Word| (operand.reading.is_vector(), operand.is_half);
+    operands[..i].iter().filter(|operand| list(operand) == list(&operands[i])).count()
+}
+
+/// The bits of numbers of a half type as f32.
+#[cube]
+fn widened<H: Float, N: Size>(halves: Vector<H, N>) -> Vector<u32, N> {
+    let width = N::value();
+    let mut words = Vector::<u32, N>::empty();
+    #[unroll]
+    for lane in 0..width {
+        words.insert(lane, u32::reinterpret(f32::cast_from(halves.extract(lane))));
+    }
+    words
 }
 
 /// The elements of an operand for the vector `at` of results.
@@ -272,7 +324,7 @@ fn evaluate(
             Instruction::IntBinary(function, a, b) => {
                 let a = value(inputs, scalars, &words, a);
                 let b = value(inputs, scalars, &words, b);
-                words.push(int_binary(a, b, function));
+                words.push(integer::binary::<i32, u32>(a, b, function, 32u32));
             }
             Instruction::ToFloat(x) => {
                 let x = value(inputs, scalars, &words, x);
@@ -343,7 +395,7 @@ fn opaque_bits(x: f32, zero: u32) -> u32 {
 
 /// The offset in `tensor` of element `element` of the program's shape.
 #[cube]
-fn offset<T: CubePrimitive>(tensor: &OwnedTensor<T>, axes: &Sequence<Axis>, element: u32) -> usize {
+pub(super) fn offset<T: CubePrimitive>(tensor: &OwnedTensor<T>, axes: &Sequence<Axis>, element: u32) -> usize {
     let rank = comptime!(axes.len());
     let mut rest = element;
     let mut offset = 0;
@@ -401,6 +453,8 @@ fn unary(x: f32, #[comptime] function: Unary) -> f32 {
         Unary::Ceiling => x.ceil(),
         Unary::Round => x.round(),
         Unary::Truncate => x.trunc(),
+        Unary::ToF16 => rounding::to_f16(x),
+        Unary::ToBf16 => rounding::to_bf16(x),
     }
 }
 
@@ -413,19 +467,7 @@ fn binary(a: f32, b: f32, #[comptime] function: Binary) -> f32 {
         Binary::Divide => a / b,
         Binary::Power => exponential::powf(a, b),
         Binary::ArcTangent => trigonometric::atan2(a, b),
-    }
-}
-
-/// Unsigned, because a signed sum that does not fit is undefined in C; the bits are the same.
-#[cube]
-fn int_binary(a: u32, b: u32, #[comptime] function: IntBinary) -> u32 {
-    match function {
-        IntBinary::Add => a + b,
-        IntBinary::Subtract => a - b,
-        IntBinary::Multiply => a * b,
-        IntBinary::And => a & b,
-        IntBinary::Or => a | b,
-        IntBinary::Xor => a ^ b,
+        Binary::Remainder => remainder::remainder(a, b),
     }
 }
 

@@ -1,9 +1,9 @@
 //! Binds a program to its operands, and launches it.
 
-use super::kernel::{self, Axis, AxisLaunch, Form, InputsLaunch, OutputsLaunch, Reading};
-use super::program::Program;
+use super::kernel::{self, Axis, AxisLaunch, Form, InputsLaunch, OutputsLaunch, Reading, Word};
+use super::program::{Half, Program};
 use crate::buffer::unwritten;
-use crate::dtype::U32;
+use crate::dtype::{F32, U32};
 use crate::view::{broadcast_strides, checked_elements, is_contiguous, is_in_vectors, join};
 use crate::{KernelError, device, grid};
 use cubecl::prelude::*;
@@ -16,7 +16,7 @@ const KERNEL: &str = "elementwise";
 /// The operands of one launch of a [`Program`].
 #[derive(Debug)]
 pub struct Operands {
-    /// f32 and i32 tensors, by the index that [`Value::Input`](super::Value::Input) names.
+    /// f32 and i32 tensors, and tensors of one half type, which are read as f32, by the index that [`Value::Input`](super::Value::Input) names.
     pub words: Vec<TensorHandle>,
     /// Bool tensors in their storage type, by the index that [`Condition::Input`](super::Condition::Input) names.
     pub conditions: Vec<TensorHandle>,
@@ -29,6 +29,8 @@ pub struct Operands {
 pub struct Results {
     /// Words, called u32: the program knows which are floats, and which integers.
     pub words: Vec<TensorHandle>,
+    /// Tensors of the program's half type.
+    pub halves: Vec<TensorHandle>,
     /// Bool tensors in the storage type asked for.
     pub conditions: Vec<TensorHandle>,
 }
@@ -41,6 +43,8 @@ pub(crate) struct Bound {
     shape: Vec<usize>,
     elements: usize,
     condition_dtype: ElemType,
+    /// The half type of operands and results, if there is one.
+    half: Option<Half>,
     results: Results,
 }
 
@@ -53,13 +57,17 @@ impl Bound {
         condition_dtype: ElemType,
     ) -> Result<Self, KernelError> {
         let elements = checked_elements(KERNEL, shape)?;
+        let half = half_type(program, &operands)?;
         let output = |dtype: ElemType| unwritten(client, shape.to_vec(), dtype);
         let results = Results {
             words: program.word_outputs().iter().map(|_| output(U32)).collect(),
+            halves: { half.iter() }
+                .flat_map(|half| program.half_outputs().iter().map(|_| output(half.dtype())))
+                .collect(),
             conditions: program.condition_outputs().iter().map(|_| output(condition_dtype)).collect(),
         };
         let (operands, shape) = operands.broadcast(shape)?.joined(shape);
-        Ok(Self { program: program.clone(), operands, shape, elements, condition_dtype, results })
+        Ok(Self { program: program.clone(), operands, shape, elements, condition_dtype, half, results })
     }
 
     /// The memory for the results.
@@ -95,7 +103,7 @@ impl Bound {
                 outputs,
                 vectors as u32,
                 form,
-                self.condition_dtype,
+                [self.condition_dtype, self.half.map_or(F32, Half::dtype)],
             );
         }
         Ok(())
@@ -114,20 +122,38 @@ impl Bound {
     }
 
     /// The arguments of a kernel whose units compute `width` elements at a time, of which the elements are a multiple.
-    pub(crate) fn arguments<B: Int, N: Size>(&self, width: usize) -> (InputsLaunch<B, N>, OutputsLaunch<B, N>, Form) {
+    pub(crate) fn arguments<B: Int, H: Float, N: Size>(
+        &self,
+        width: usize,
+    ) -> (InputsLaunch<B, H, N>, OutputsLaunch<B, H, N>, Form) {
         let Self { operands, results, .. } = self;
-        let mut words = self.readings(width);
-        let conditions = words.split_off(operands.words.len());
+        let mut readings = self.readings(width);
+        let conditions = readings.split_off(operands.words.len());
+        let is_half = |operand: &TensorHandle| Half::of(operand.dtype).is_some();
+        let words: Vec<_> = { operands.words.iter().zip(readings) }
+            .map(|(operand, reading)| Word { reading, is_half: is_half(operand) })
+            .collect();
+        let words_in = |in_vectors: bool, is_half: bool| {
+            let list = operands
+                .words
+                .iter()
+                .zip(&words)
+                .filter(move |(_, word)| word.reading.is_vector() == in_vectors && word.is_half == is_half);
+            list.map(|(operand, _)| operand)
+        };
         let inputs = InputsLaunch::new(
-            sequence(chosen(&operands.words, &words, false)),
-            sequence(chosen(&operands.words, &words, true)),
+            sequence(words_in(false, false)),
+            sequence(words_in(true, false)),
+            sequence(words_in(false, true)),
+            sequence(words_in(true, true)),
             sequence(chosen(&operands.conditions, &conditions, false)),
             sequence(chosen(&operands.conditions, &conditions, true)),
             scalars(&operands.scalars),
             axes(&self.shape),
             0,
         );
-        let outputs = OutputsLaunch::new(sequence(&results.words), sequence(&results.conditions));
+        let outputs =
+            OutputsLaunch::new(sequence(&results.words), sequence(&results.halves), sequence(&results.conditions));
         (inputs, outputs, Form { program: self.program.clone(), words, conditions })
     }
 }
@@ -163,6 +189,20 @@ impl Operands {
         };
         (Self { words: all(self.words), conditions: all(self.conditions), scalars: self.scalars }, sizes)
     }
+}
+
+/// The one half type of a program's outputs and of its operands.
+fn half_type(program: &Program, operands: &Operands) -> Result<Option<Half>, KernelError> {
+    let mut found = program.half();
+    for half in operands.words.iter().filter_map(|operand| Half::of(operand.dtype)) {
+        let first = *found.get_or_insert(half);
+        if first != half {
+            let reason =
+                format!("operands or results of {} and of {}, want one half type", first.dtype(), half.dtype());
+            return Err(KernelError::Shape { kernel: KERNEL, reason });
+        }
+    }
+    Ok(found)
 }
 
 /// How `width` elements of a tensor with `strides` are read; the axes of `shape` are joined.

@@ -7,10 +7,21 @@
 //! whatever the program: the value of an element does not depend on which operations share a kernel, and a sequence of
 //! operations may be cut anywhere. A select keeps every bit of the word it chooses.
 //!
+//! f16 and bf16 are computed in f32, and each operation is rounded once to the type, to nearest, ties to even: `r =
+//! round(op(a, b))`, by integers, so that no device's cast decides. Of sums, differences, products, quotients and square
+//! roots that is the nearest number of the half type to the exact result: f32 has 24 digits, at least `2 p + 2` of types
+//! of p = 11 and p = 8 digits, so that no result is so near to a tie of the half type that its f32 is the tie (S. A.
+//! Figueroa, "When is double rounding innocuous?", 1995). A subnormal result of p digits has an f32 of 16 digits more,
+//! which is enough for the quotient of two numbers of 8 digits, and exact for a product.
+//!
+//! The remainder of floats is exact, by integers, but for the one sum that gives it the divisor's sign.
+//!
 //! Compilers would merge them (`a * b + c` to a fused multiply-add, `a * b + a * c` to `a * (b + c)`, `x * c1 * c2` to
 //! one product). So each float result passes through an optimisation barrier: its bits are combined by exclusive or
 //! with a zero that only the launch knows. The cost is one integer instruction; element-wise kernels wait for memory.
-//! Integer instructions are exact and wrap: kernels compute them unsigned, whose overflow every language defines.
+//! Integer instructions are exact and wrap: kernels compute them unsigned, whose overflow every language defines. Those that
+//! languages leave undefined have one result, of every type: what is divided by 0 gives 0, the least integer divided by -1
+//! itself, a shift by as many bits as the type has or more 0, or -1 where a negative number goes to the right.
 //!
 //! # Layout
 //!
@@ -20,15 +31,20 @@
 //! Granlund and P. L. Montgomery, "Division by Invariant Integers using Multiplication", 1994), since drivers divide lane
 //! by lane.
 
+mod integer;
+mod integers;
 mod kernel;
 mod launch;
 mod program;
 pub mod reference;
+mod remainder;
+mod rounding;
 
+pub use integers::of_integers;
 pub(crate) use kernel::{Form, Inputs, InputsLaunch, Outputs, OutputsLaunch, compute};
 pub(crate) use launch::Bound;
 pub use launch::{Operands, Results};
-pub use program::{Binary, Comparison, Condition, Instruction, IntBinary, Logic, Program, Unary, Value};
+pub use program::{Binary, Comparison, Condition, Half, Instruction, IntBinary, Logic, Program, Unary, Value};
 
 use crate::KernelError;
 use cubecl::prelude::*;
@@ -40,7 +56,8 @@ use std::sync::Arc;
 ///
 /// # Errors
 ///
-/// [`KernelError::Shape`] when an operand does not broadcast to `shape`, or `shape` has more than `u32::MAX` elements;
+/// [`KernelError::Shape`] when an operand does not broadcast to `shape`, `shape` has more than `u32::MAX` elements, or operands
+/// and outputs are of two half types;
 /// [`KernelError::Device`] when the device has no cubes of [`UNITS`](crate::grid::UNITS) units.
 pub fn run(
     client: &Client,

@@ -1,5 +1,44 @@
 //! What an element-wise kernel computes.
 
+use cubecl::ir::{ElemType, FloatKind};
+
+/// A float type of 16 bits. A kernel reads its numbers as f32, which is exact, and writes those that an instruction
+/// [rounded](Self::rounding) to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Half {
+    /// 5 bits of exponent, 11 digits.
+    F16,
+    /// 8 bits of exponent, 8 digits.
+    Bf16,
+}
+
+impl Half {
+    /// The half type that this is, if it is one.
+    pub fn of(dtype: ElemType) -> Option<Self> {
+        match dtype {
+            ElemType::Float(FloatKind::F16) => Some(Self::F16),
+            ElemType::Float(FloatKind::BF16) => Some(Self::Bf16),
+            _ => None,
+        }
+    }
+
+    /// The type of its elements in memory.
+    pub fn dtype(self) -> ElemType {
+        match self {
+            Self::F16 => ElemType::Float(FloatKind::F16),
+            Self::Bf16 => ElemType::Float(FloatKind::BF16),
+        }
+    }
+
+    /// The function that rounds to it.
+    pub fn rounding(self) -> Unary {
+        match self {
+            Self::F16 => Unary::ToF16,
+            Self::Bf16 => Unary::ToBf16,
+        }
+    }
+}
+
 /// Where a word comes from: 32 bits that an instruction reads as an f32 or an i32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Value {
@@ -71,9 +110,13 @@ pub enum Unary {
     Round,
     /// The integer part.
     Truncate,
+    /// The nearest f16, ties to even.
+    ToF16,
+    /// The nearest bf16, ties to even.
+    ToBf16,
 }
 
-/// A function of two i32, which wraps.
+/// A function of two integers, which wraps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IntBinary {
     /// `a + b`
@@ -88,6 +131,17 @@ pub enum IntBinary {
     Or,
     /// `a ^ b`
     Xor,
+    /// `a / b`, cut to an integer; 0 where `b` is 0.
+    Divide,
+    /// What is left of a division that rounds down, with the sign of `b`; 0 where `b` is 0.
+    Remainder,
+    /// `a << b`; 0 where `b` is negative, or as many bits as the type has or more.
+    ShiftLeft,
+    /// `a >> b`, which keeps the sign of `a`; 0, or -1 of a negative `a`, where `b` is negative, or as many bits as the
+    /// type has or more.
+    ShiftRight,
+    /// `a` to the power of `b`; of a negative `b` what 1 divided by the power of `-b` is cut to, and 0 where `a` is 0.
+    Power,
 }
 
 /// A function of two floats.
@@ -105,6 +159,8 @@ pub enum Binary {
     Power,
     /// The angle of the point `(b, a)`: C99's `atan2(a, b)`.
     ArcTangent,
+    /// What is left of `a` by a division by `b` that rounds down, with the sign of `b`: Python's `%`.
+    Remainder,
 }
 
 /// A comparison of two floats, false with a NaN, or of two integers.
@@ -167,6 +223,8 @@ pub enum Instruction {
 pub struct Program {
     instructions: Vec<Instruction>,
     word_outputs: Vec<usize>,
+    half_outputs: Vec<usize>,
+    half: Option<Half>,
     condition_outputs: Vec<usize>,
     reduced: Option<usize>,
     words: usize,
@@ -207,6 +265,11 @@ impl Program {
         self.word(Instruction::Select(above, max, raised))
     }
 
+    /// Adds the number of a half type that is nearest to the float `x`.
+    pub fn rounded(&mut self, x: Value, half: Half) -> Value {
+        self.word(Instruction::Unary(half.rounding(), x))
+    }
+
     fn push(&mut self, instruction: Instruction) {
         let (values, conditions) = instruction.operands();
         let exists = values.iter().all(|value| !matches!(value, Value::Result(index) if *index >= self.words))
@@ -223,6 +286,16 @@ impl Program {
     /// Writes the word `index` to the next word output.
     pub fn output_word(&mut self, index: usize) {
         self.word_outputs.push(index);
+    }
+
+    /// Writes the word `index`, a number of this type, to the next half output.
+    ///
+    /// # Panics
+    ///
+    /// When another half output has another type.
+    pub fn output_half(&mut self, index: usize, half: Half) {
+        assert_eq!(*self.half.get_or_insert(half), half, "a program has half outputs of one type");
+        self.half_outputs.push(index);
     }
 
     /// Writes the condition `index` to the next condition output.
@@ -243,6 +316,16 @@ impl Program {
     /// The words that are written, in order of output.
     pub fn word_outputs(&self) -> &[usize] {
         &self.word_outputs
+    }
+
+    /// The words that are written in the type [`half`](Self::half), in order of output.
+    pub fn half_outputs(&self) -> &[usize] {
+        &self.half_outputs
+    }
+
+    /// The type of half outputs, where there are some.
+    pub fn half(&self) -> Option<Half> {
+        self.half
     }
 
     /// The word that is reduced.

@@ -2,8 +2,10 @@
 
 use super::program::{Binary, Comparison, Condition, Instruction, IntBinary, Logic, Program, Unary, Value};
 use crate::function::reference as function;
+use half::{bf16, f16};
 
-/// The word outputs and the condition outputs for one element.
+/// The word outputs and the condition outputs for one element. `inputs` of a half type are the bits of their numbers as f32,
+/// and half outputs follow the word outputs in the same form.
 pub fn run(program: &Program, inputs: &[u32], conditions: &[bool], scalars: &[u32]) -> (Vec<u32>, Vec<bool>) {
     let mut words: Vec<u32> = Vec::new();
     let mut flags: Vec<bool> = Vec::new();
@@ -22,7 +24,9 @@ pub fn run(program: &Program, inputs: &[u32], conditions: &[bool], scalars: &[u3
         match *instruction {
             Instruction::Unary(function, x) => words.push(unary(function, float(x)).to_bits()),
             Instruction::Binary(function, a, b) => words.push(binary(function, float(a), float(b)).to_bits()),
-            Instruction::IntBinary(function, a, b) => words.push(int_binary(function, int(a), int(b)).cast_unsigned()),
+            Instruction::IntBinary(function, a, b) => {
+                words.push(int_binary(function, int(a).into(), int(b).into(), i32::BITS) as u32);
+            }
             Instruction::ToFloat(x) => words.push((int(x) as f32).to_bits()),
             Instruction::ToInt(x) => words.push((float(x) as i32).cast_unsigned()),
             Instruction::Select(mask, a, b) => words.push(if flag(mask) { word(a) } else { word(b) }),
@@ -37,7 +41,7 @@ pub fn run(program: &Program, inputs: &[u32], conditions: &[bool], scalars: &[u3
         }
     }
     (
-        program.word_outputs().iter().map(|index| words[*index]).collect(),
+        program.word_outputs().iter().chain(program.half_outputs()).map(|index| words[*index]).collect(),
         program.condition_outputs().iter().map(|index| flags[*index]).collect(),
     )
 }
@@ -69,6 +73,8 @@ pub fn unary(function: Unary, x: f32) -> f32 {
         Unary::Ceiling => x.ceil(),
         Unary::Round => x.round_ties_even(),
         Unary::Truncate => x.trunc(),
+        Unary::ToF16 => f16::from_f32(x).to_f32(),
+        Unary::ToBf16 => bf16::from_f32(x).to_f32(),
     }
 }
 
@@ -81,17 +87,58 @@ pub fn binary(function: Binary, a: f32, b: f32) -> f32 {
         Binary::Divide => a / b,
         Binary::Power => function::exponential::powf(a, b),
         Binary::ArcTangent => function::trigonometric::atan2(a, b),
+        Binary::Remainder => remainder(a, b),
     }
 }
 
-fn int_binary(function: IntBinary, a: i32, b: i32) -> i32 {
+/// What is left of a division that rounds down: Rust's `%` is exact.
+fn remainder(a: f32, b: f32) -> f32 {
+    let rest = a % b;
+    if rest == 0.0 {
+        return 0f32.copysign(b);
+    }
+    if rest.is_sign_negative() != b.is_sign_negative() { rest + b } else { rest }
+}
+
+/// A function of two integers of `bits` bits; the lowest so many of the result are the integer.
+pub fn int_binary(function: IntBinary, a: i128, b: i128, bits: u32) -> i128 {
+    let places = u32::try_from(b).unwrap_or(bits).min(bits);
     match function {
-        IntBinary::Add => a.wrapping_add(b),
-        IntBinary::Subtract => a.wrapping_sub(b),
+        IntBinary::Add => a + b,
+        IntBinary::Subtract => a - b,
         IntBinary::Multiply => a.wrapping_mul(b),
         IntBinary::And => a & b,
         IntBinary::Or => a | b,
         IntBinary::Xor => a ^ b,
+        IntBinary::Divide if b == 0 => 0,
+        IntBinary::Divide => a / b,
+        IntBinary::Remainder if b == 0 => 0,
+        IntBinary::Remainder => {
+            let rest = a % b;
+            if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest }
+        }
+        IntBinary::ShiftLeft => a << places,
+        IntBinary::ShiftRight => a >> places,
+        IntBinary::Power => power(a, b),
+    }
+}
+
+/// Its lowest 64 bits.
+fn power(a: i128, b: i128) -> i128 {
+    if b >= 0 {
+        let (mut product, mut factor, mut rest) = (1u64, a as u64, b);
+        while rest > 0 {
+            product = if rest & 1 == 1 { product.wrapping_mul(factor) } else { product };
+            factor = factor.wrapping_mul(factor);
+            rest >>= 1;
+        }
+        return product.into();
+    }
+    match a {
+        1 => 1,
+        -1 if b & 1 == 0 => 1,
+        -1 => -1,
+        _ => 0,
     }
 }
 

@@ -21,7 +21,7 @@
 //! Their polynomials are minimax fits of `kernels/fit`. Cost: 29 operations for `exp`, 41 for `log`, 52 for `tanh` and
 //! `sin`, 45 for `erf`, all without a branch that is taken often.
 
-mod constants;
+pub(crate) mod constants;
 pub(crate) mod exponential;
 pub mod reference;
 pub(crate) mod trigonometric;

@@ -25,8 +25,8 @@ pub(super) enum First<'a> {
 /// The arguments of a kernel that reads either: it binds both, whichever it reads.
 struct Sources<B: Int, N: Size> {
     stored: TensorHandle,
-    inputs: InputsLaunch<B, N>,
-    outputs: OutputsLaunch<B, N>,
+    inputs: InputsLaunch<B, f32, N>,
+    outputs: OutputsLaunch<B, f32, N>,
     source: Source,
     condition_dtype: ElemType,
 }

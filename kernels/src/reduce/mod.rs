@@ -57,7 +57,7 @@ pub use operation::Operation;
 
 use crate::KernelError;
 use crate::dtype::F32;
-use crate::elementwise::{self, Bound, Operands, Program, Results};
+use crate::elementwise::{self, Bound, Half, Operands, Program, Results};
 use crate::error::require_shapes;
 use cubecl::ir::{ElemType, IntKind};
 use cubecl::prelude::*;
@@ -182,7 +182,10 @@ pub fn reduce_program(
     let plan = checked(client, name, plan, &problem)?;
     let accumulator = accumulator_of(client, operation, F32)?;
     let passes = Passes { operation, accumulator, dtype: F32, view: problem.view, plan };
-    if !plan.fuses {
+    // The kernels of reductions read no half types.
+    let has_halves =
+        input.program.half().is_some() || input.operands.words.iter().any(|operand| Half::of(operand.dtype).is_some());
+    if !plan.fuses || has_halves {
         let (results, word) = written(client, input, reduced)?;
         let word = if in_place { word } else { with_reduced_last(client, word, axes) };
         let reduced = passes.run(client, First::Stored(&word))?;

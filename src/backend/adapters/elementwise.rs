@@ -2,19 +2,43 @@
 //! stream `route::elementwise` runs them with their neighbours.
 
 use super::{Output, operand, run};
-use crate::backend::Deterministic;
-use crate::backend::forward::only_run_to_run;
+use crate::backend::forward::{f64_run_to_run, only_run_to_run};
 use crate::backend::refused::{poison, refuse};
 use crate::context::in_method;
 use crate::error::Error;
 use crate::settings::{Guarantee, determinism};
-use burn_backend::ops::FloatTensorOps;
+use burn_backend::cubecl::dtype_to_elem_type;
 use burn_backend::{DType, FloatDType, IntDType, Scalar, Shape, TensorMetadata};
+use burn_cubecl::CubeDevice;
 use burn_cubecl::tensor::CubeTensor;
-use burn_cubecl::{CubeBackend, CubeDevice};
-use burn_deterministic_kernels::elementwise::{self, Binary, Instruction, Operands, Program, Unary, Value};
+use burn_deterministic_kernels::elementwise::{
+    self, Binary, Half, Instruction, IntBinary, Operands, Program, Unary, Value,
+};
+use burn_std::{bf16, f16};
 use cubecl::ir::{ElemType, UIntKind};
+use cubecl::prelude::InputScalar;
+use cubecl::std::tensor::TensorHandle;
 use std::sync::Arc;
+
+/// The half type that this is, if it is one.
+pub(crate) fn half(dtype: DType) -> Option<Half> {
+    match dtype {
+        DType::F16 => Some(Half::F16),
+        DType::BF16 => Some(Half::Bf16),
+        _ => None,
+    }
+}
+
+/// The bits of a number as an f32, rounded to that and then, where `dtype` is a half type, to it: Burn's own order.
+pub(crate) fn scalar_bits(scalar: Scalar, dtype: DType) -> u32 {
+    let value: f32 = scalar.elem();
+    let rounded = match dtype {
+        DType::F16 => f16::from_f32(value).to_f32(),
+        DType::BF16 => bf16::from_f32(value).to_f32(),
+        _ => value,
+    };
+    rounded.to_bits()
+}
 
 /// A function of each element.
 pub(in crate::backend) fn unary(
@@ -24,8 +48,20 @@ pub(in crate::backend) fn unary(
     plain: impl FnOnce(CubeTensor) -> CubeTensor,
 ) -> CubeTensor {
     let shape = tensor.shape();
-    let work = Work::of(Instruction::Unary(function, Value::Input(0)), &[]);
+    let f64 = match function {
+        Unary::Reciprocal | Unary::SquareRoot => Double::Rounded,
+        _ => Double::Elementary,
+    };
+    let work = Work { f64, ..Work::of(Instruction::Unary(function, Value::Input(0)), &[]) };
     compute(operation, work, [tensor], shape, |[tensor]| plain(tensor))
+}
+
+/// Whether the device has functions of its own for f64.
+fn of_binary(function: Binary) -> Double {
+    match function {
+        Binary::Power | Binary::ArcTangent => Double::Elementary,
+        _ => Double::Rounded,
+    }
 }
 
 /// A function of two elements, whose tensors broadcast.
@@ -37,11 +73,12 @@ pub(in crate::backend) fn binary(
     plain: impl FnOnce(CubeTensor, CubeTensor) -> CubeTensor,
 ) -> CubeTensor {
     let shape = lhs.shape().broadcast(&rhs.shape()).expect("Burn checks that shapes broadcast");
-    let work = Work::of(Instruction::Binary(function, Value::Input(0), Value::Input(1)), &[]);
+    let instruction = Instruction::Binary(function, Value::Input(0), Value::Input(1));
+    let work = Work { f64: of_binary(function), ..Work::of(instruction, &[]) };
     compute(operation, work, [lhs, rhs], shape, |[lhs, rhs]| plain(lhs, rhs))
 }
 
-/// A function of each element and a number, which is rounded to f32.
+/// A function of each element and a number, which is rounded to the tensor's type, but the exponent of a power to f32.
 pub(in crate::backend) fn with_scalar(
     operation: &'static str,
     function: Binary,
@@ -50,8 +87,90 @@ pub(in crate::backend) fn with_scalar(
     plain: impl FnOnce(CubeTensor, Scalar) -> CubeTensor,
 ) -> CubeTensor {
     let shape = tensor.shape();
-    let work = Work::of(Instruction::Binary(function, Value::Input(0), Value::Scalar(0)), &[scalar]);
+    let dtype = if function == Binary::Power { DType::F32 } else { tensor.dtype };
+    let instruction = Instruction::Binary(function, Value::Input(0), Value::Scalar(0));
+    let work = Work { f64: of_binary(function), ..Work::of(instruction, &[scalar_bits(scalar, dtype)]) };
     compute(operation, work, [tensor], shape, |[tensor]| plain(tensor, scalar))
+}
+
+/// Each element as a float of another type; a half type's are rounded once.
+pub(in crate::backend) fn cast(
+    operation: &'static str,
+    tensor: CubeTensor,
+    dtype: FloatDType,
+    plain: fn(CubeTensor, FloatDType) -> CubeTensor,
+) -> CubeTensor {
+    let (from, to) = (tensor.dtype, DType::from(dtype));
+    let half = match (half(from), half(to)) {
+        (None, Some(half)) if from == DType::F32 => half,
+        (Some(half), None) if to == DType::F32 => half,
+        (Some(from), Some(to)) if from != to => {
+            let wide = cast(operation, tensor, FloatDType::F32, plain);
+            return cast(operation, wide, dtype, plain);
+        }
+        // Of f64, or of one type to the same.
+        _ => return in_method(|| plain(tensor, dtype)),
+    };
+    let shape = tensor.shape();
+    let work = Work { result: Some(to), ..Work::of(Instruction::Unary(half.rounding(), Value::Input(0)), &[]) };
+    compute(operation, work, [tensor], shape, |[tensor]| plain(tensor, dtype))
+}
+
+/// Each i32 as an f32, and that rounded to a half type; integers of other types and other floats as the inner backend has
+/// them.
+pub(in crate::backend) fn from_int(
+    operation: &'static str,
+    tensor: CubeTensor,
+    out_dtype: FloatDType,
+    plain: impl FnOnce(CubeTensor, FloatDType) -> CubeTensor,
+) -> CubeTensor {
+    let to = DType::from(out_dtype);
+    if tensor.dtype != DType::I32 || half(to).is_none() {
+        return in_method(|| plain(tensor, out_dtype));
+    }
+    let shape = tensor.shape();
+    let work = Work { result: Some(to), ..Work::of(Instruction::ToFloat(Value::Input(0)), &[]) };
+    compute(operation, work, [tensor], shape, |[tensor]| plain(tensor, out_dtype))
+}
+
+/// A function of two integers, whose tensors broadcast.
+pub(in crate::backend) fn integers(
+    operation: &'static str,
+    function: IntBinary,
+    lhs: CubeTensor,
+    rhs: CubeTensor,
+    plain: impl FnOnce(CubeTensor, CubeTensor) -> CubeTensor,
+) -> CubeTensor {
+    let shape = lhs.shape().broadcast(&rhs.shape()).expect("Burn checks that shapes broadcast");
+    run(
+        operation,
+        &[&lhs, &rhs],
+        Output::like(&lhs, shape.clone()),
+        |client| elementwise::of_integers(client, function, operand(&lhs), operand(&rhs), &shape),
+        || plain(lhs.clone(), rhs.clone()),
+    )
+}
+
+/// A function of each integer and a number, which is one of the tensor's type.
+pub(in crate::backend) fn integers_with_scalar(
+    operation: &'static str,
+    function: IntBinary,
+    tensor: CubeTensor,
+    scalar: Scalar,
+    plain: impl FnOnce(CubeTensor, Scalar) -> CubeTensor,
+) -> CubeTensor {
+    let (shape, dtype) = (tensor.shape(), dtype_to_elem_type(tensor.dtype));
+    run(
+        operation,
+        &[&tensor],
+        Output::like(&tensor, shape.clone()),
+        |client| {
+            let number = client.create_from_slice(InputScalar::new(scalar, dtype).as_bytes());
+            let number = TensorHandle::new_contiguous(vec![1], number, dtype);
+            elementwise::of_integers(client, function, operand(&tensor), number, &shape)
+        },
+        || plain(tensor.clone(), scalar),
+    )
 }
 
 /// Each element within `min ..= max`, which are rounded to f32; a NaN stays.
@@ -65,7 +184,8 @@ pub(in crate::backend) fn clamp(
     let shape = tensor.shape();
     let mut program = Program::default();
     program.clamp(Value::Input(0), Value::Scalar(0), Value::Scalar(1));
-    let work = Work { elementary: false, ..Work::new(program, &[min, max]) };
+    let limits = [min, max].map(|limit| scalar_bits(limit, DType::F32));
+    let work = Work { f64: Double::Exact, ..Work::new(program, &limits) };
     compute(operation, work, [tensor], shape, |[tensor]| plain(tensor, min, max))
 }
 
@@ -80,37 +200,58 @@ pub(in crate::backend) fn into_int(
     if tensor.dtype == DType::F64 || out_dtype != IntDType::I32 {
         return only_run_to_run(operation, tensor, |tensor| plain(tensor, out_dtype));
     }
-    let work = Work { dtype: Some(DType::I32), ..Work::of(Instruction::ToInt(Value::Input(0)), &[]) };
+    let work = Work { result: Some(DType::I32), ..Work::of(Instruction::ToInt(Value::Input(0)), &[]) };
     compute(operation, work, [tensor], shape, |[tensor]| plain(tensor, out_dtype))
+}
+
+/// What the inner backend's kernel makes of f64.
+enum Double {
+    /// What every device makes of it.
+    Exact,
+    /// One operation, rounded by the device.
+    Rounded,
+    /// A function that the device's compiler has, or has not.
+    Elementary,
 }
 
 /// What a kernel computes.
 struct Work {
+    /// Its last word is the result.
     program: Program,
     scalars: Vec<u32>,
-    /// Whether the device has a function of its own for f64.
-    elementary: bool,
+    f64: Double,
     /// The dtype of the result, if it is not that of the operands.
-    dtype: Option<DType>,
+    result: Option<DType>,
 }
 
 impl Work {
-    /// Of a program whose last word is the result.
-    fn new(mut program: Program, scalars: &[Scalar]) -> Self {
-        program.output_word(program.words() - 1);
-        let scalars = scalars.iter().map(|scalar| scalar.elem::<f32>().to_bits()).collect();
-        Self { program, scalars, elementary: true, dtype: None }
+    fn new(program: Program, scalars: &[u32]) -> Self {
+        Self { program, scalars: scalars.to_vec(), f64: Double::Elementary, result: None }
     }
 
-    fn of(instruction: Instruction, scalars: &[Scalar]) -> Self {
+    fn of(instruction: Instruction, scalars: &[u32]) -> Self {
         let mut program = Program::default();
         program.word(instruction);
         Self::new(program, scalars)
     }
+
+    /// The program that writes its last word as `dtype`, rounded where that is a half type.
+    fn writing(self, dtype: DType) -> Program {
+        let mut program = self.program;
+        let last = program.words() - 1;
+        match half(dtype) {
+            None => program.output_word(last),
+            Some(half) => {
+                program.rounded(Value::Result(last), half);
+                program.output_half(last + 1, half);
+            }
+        }
+        program
+    }
 }
 
-/// Runs a program on tensors of f32, or of half types as f32, which are rounded once. The inner backend computes f64,
-/// where it can.
+/// Runs a program on tensors of f32, of i32, or of half types, which are computed in f32 and rounded once. The inner backend
+/// computes f64, where it can.
 fn compute<const N: usize>(
     operation: &'static str,
     work: Work,
@@ -118,33 +259,33 @@ fn compute<const N: usize>(
     shape: Shape,
     plain: impl FnOnce([CubeTensor; N]) -> CubeTensor,
 ) -> CubeTensor {
-    let dtype = tensors[0].dtype;
-    match dtype {
-        DType::F32 => run(
-            operation,
-            &tensors.each_ref(),
-            Output { dtype: work.dtype.unwrap_or(dtype), ..Output::like(&tensors[0], shape.clone()) },
-            |client| {
-                let Work { program, scalars, .. } = work;
-                let operands = Operands { words: tensors.iter().map(operand).collect(), conditions: vec![], scalars };
-                let conditions = ElemType::UInt(UIntKind::U32);
-                let results = elementwise::run(client, &Arc::new(program), &shape, operands, conditions)?;
-                Ok(results.words.into_iter().next().expect("the program has one output"))
-            },
-            || plain(tensors.clone()),
-        ),
-        DType::F64 if work.elementary => of_f64(operation, tensors, shape, plain),
-        DType::F64 => in_method(|| plain(tensors)),
-        half => {
-            let wide = tensors.map(|tensor| Deterministic::<CubeBackend>::float_cast(tensor, FloatDType::F32));
-            let is_float = work.dtype.is_none();
-            let result = compute(operation, work, wide, shape, plain);
-            match is_float {
-                true => Deterministic::<CubeBackend>::float_cast(result, half.into()),
-                false => result,
-            }
-        }
+    if tensors[0].dtype == DType::F64 {
+        return match work.f64 {
+            Double::Exact => in_method(|| plain(tensors)),
+            Double::Rounded => f64_run_to_run(operation, tensors, plain),
+            Double::Elementary => of_f64(operation, tensors, shape, plain),
+        };
     }
+    let output = Output::like(&tensors[0], shape.clone());
+    let output = Output { dtype: work.result.unwrap_or(output.dtype), ..output };
+    let dtype = output.dtype;
+    run(
+        operation,
+        &tensors.each_ref(),
+        output,
+        |client| {
+            let operands = Operands {
+                words: tensors.iter().map(operand).collect(),
+                conditions: vec![],
+                scalars: work.scalars.clone(),
+            };
+            let conditions = ElemType::UInt(UIntKind::U32);
+            let results = elementwise::run(client, &Arc::new(work.writing(dtype)), &shape, operands, conditions)?;
+            let mut results = results.words.into_iter().chain(results.halves);
+            Ok(results.next().expect("the program has one output"))
+        },
+        || plain(tensors.clone()),
+    )
 }
 
 /// Has the inner backend compute a function of f64, where the device's compiler has it.

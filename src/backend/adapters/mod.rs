@@ -7,7 +7,7 @@
 pub(crate) mod convolution;
 pub(super) mod ctc;
 pub(crate) mod deform_convolution;
-pub(super) mod elementwise;
+pub(crate) mod elementwise;
 pub(crate) mod fourier;
 pub(crate) mod indices;
 pub(super) mod matmul;

@@ -37,8 +37,8 @@ fn begun_or_stepped<A: Numeric>(
 #[cube(launch_unchecked)]
 pub fn reduce_four_elements<I: Numeric, A: Numeric, O: Numeric, B: Int>(
     stored: &[Vector<I, Const<4>>],
-    inputs: &Inputs<B, Const<4>>,
-    outputs: &mut Outputs<B, Const<4>>,
+    inputs: &Inputs<B, f32, Const<4>>,
+    outputs: &mut Outputs<B, f32, Const<4>>,
     output: &mut [O],
     view: View,
     blocks: u32,

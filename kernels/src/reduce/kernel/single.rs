@@ -24,8 +24,8 @@ pub struct Form {
 #[cube]
 fn column<I: Numeric, A: Numeric, B: Int, N: Size>(
     stored: &[Vector<I, N>],
-    inputs: &Inputs<B, N>,
-    outputs: &mut Outputs<B, N>,
+    inputs: &Inputs<B, f32, N>,
+    outputs: &mut Outputs<B, f32, N>,
     base: u32,
     first: u32,
     rows: u32,
@@ -70,8 +70,8 @@ fn column<I: Numeric, A: Numeric, B: Int, N: Size>(
 #[cube(launch_unchecked)]
 pub fn reduce_single<I: Numeric, A: Numeric, O: Numeric, B: Int, N: Size>(
     stored: &[Vector<I, N>],
-    inputs: &Inputs<B, N>,
-    outputs: &mut Outputs<B, N>,
+    inputs: &Inputs<B, f32, N>,
+    outputs: &mut Outputs<B, f32, N>,
     output: &mut [O],
     view: View,
     blocks: u32,

@@ -18,8 +18,8 @@ pub enum Source {
 #[cube]
 pub(super) fn elements<I: Numeric, A: Numeric, B: Int, N: Size>(
     stored: &[Vector<I, N>],
-    inputs: &Inputs<B, N>,
-    outputs: &mut Outputs<B, N>,
+    inputs: &Inputs<B, f32, N>,
+    outputs: &mut Outputs<B, f32, N>,
     at: u32,
     #[comptime] operation: Operation,
     #[comptime] source: Source,
@@ -27,7 +27,7 @@ pub(super) fn elements<I: Numeric, A: Numeric, B: Int, N: Size>(
     match source {
         Source::Stored => lift_lanes::<I, A, N>(stored[at as usize], operation),
         Source::Computed(form) => {
-            let words = compute::<B, N>(inputs, outputs, at, form);
+            let words = compute::<B, f32, N>(inputs, outputs, at, form);
             lift_lanes::<f32, A, N>(Vector::<f32, N>::reinterpret(words), operation)
         }
     }
