@@ -110,14 +110,12 @@ pub enum Guarantee {
     /// [`Error::Inexact`](crate::Error::Inexact). [`require_guarantee`](crate::require_guarantee) tells beforehand.
     ///
     /// Products are rounded before they are added, also in matrix products and convolutions, whose long chains take up
-    /// to twice as many instructions on a GPU. Refused are arithmetic in other types than f32, but for sums and
-    /// products of half types in our kernels, which compute in f32; and operations whose kernels are Burn's and whose
-    /// bits are the device's: remainders and cross products of floats, interpolation, the
-    /// CTC loss, quantization.
+    /// to twice as many instructions on a GPU. f16 and bf16 are computed in f32, and each operation is rounded once.
+    /// Refused are arithmetic in f64, casts of floats to other integers than i32, and operations whose kernels are
+    /// Burn's and whose bits are the device's: interpolation, the CTC loss, quantization.
     ///
-    /// Not covered are the bits of a NaN, max pools of NaNs, the sign of a zero that a pool makes, and what a driver
-    /// makes of a division of integers by zero or a shift by a word and more. The program must do the same on every
-    /// device: what it draws, and the operations that it issues.
+    /// Not covered are the bits of a NaN, max pools of NaNs, and the sign of a zero that a pool makes. The program must
+    /// do the same on every device: what it draws, and the operations that it issues.
     GpuToGpu,
 }
 

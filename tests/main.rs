@@ -132,6 +132,7 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("not_told_by_a_full_run", closed_world::indices::not_told_by_a_full_run),
     ("checked_operations", reference::programs::operations),
     ("checked_random_programs", reference::programs::random),
+    ("checked_arithmetic", reference::programs::arithmetic),
     ("checked_training", reference::programs::training),
     ("checked_run_to_run", reference::programs::run_to_run),
     ("checked_by_a_wrong_variable", reference::programs::wrong_variable),

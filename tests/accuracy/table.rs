@@ -38,7 +38,6 @@ impl Entry {
 const OWN: &str = "two roundings, of the polynomial and of its argument, next to 1";
 const SINES: &str = "Burn's kernel takes the driver's sine: WGSL allows it an error of 2^-11, whatever its size";
 const ROUNDINGS: &str = "several roundings one after the other";
-const MULTIPLE: &str = "next to a multiple of the divisor a rounding leads to the other end of the range";
 const NEAR_ONE: &str = "where one element has nearly the whole share, the logarithm is that of a sum near one";
 const FORMULA: &str = "Burn's formula is the derivative of the approximation by `tanh`, which is right to three digits";
 const PLACES: &str = "the places between elements are rounded, and reflected ones again";
@@ -54,7 +53,6 @@ pub const FUNCTIONS: &[Entry] = &[
     Entry::new("hypot", [Some(2.7), Some(2.7)], ROUNDINGS),
     Entry::new("log_sigmoid", [Some(1.8), Some(1.8)], ROUNDINGS),
     Entry::new("mish", [Some(1.6), Some(1.6)], ROUNDINGS),
-    Entry::new("remainder", [Some(19.0), Some(19.0)], MULTIPLE),
     Entry::new("sigmoid", [Some(2.4), Some(2.4)], ROUNDINGS),
     Entry::new("silu", [Some(2.0), Some(2.0)], ROUNDINGS),
     Entry::new("softsign", [Some(1.7), Some(1.7)], ROUNDINGS),

@@ -78,20 +78,34 @@ pub fn refused_on_every_device() {
     told("interpolate", resized(InterpolateMode::Bilinear));
     // On CUDA it makes +0 of -0, on lavapipe it does not.
     told("interpolate", resized(InterpolateMode::Nearest));
-    told("float_remainder", x().remainder(x() + 2.0));
-    told("float_remainder_scalar", x().remainder_scalar(2.0));
-    let y = || x().slice([0..1, 0..1, 0..4, 0..3]);
-    told("float_cross", y().cross(y(), 3));
-    let halves = || x().cast(FloatDType::F16);
-    if device.supports_dtype(DType::F16) {
-        told("float_add", halves() + halves());
-        halves().matmul(halves()).exp().try_into_data().expect("they are computed in f32");
+    for (dtype, half) in [(DType::F16, FloatDType::F16), (DType::BF16, FloatDType::BF16)] {
+        let halves = || x().cast(half);
+        if device.supports_dtype(dtype) {
+            halves().matmul(halves()).exp().try_into_data().expect("they are computed in f32");
+            for computed in [halves() + halves(), halves() / 3.0, halves().recip(), halves().remainder(halves())] {
+                computed.try_into_data().expect("it is computed in f32, and rounded");
+            }
+        }
     }
     if device.supports_dtype(DType::F64) {
-        told("float_mul_scalar", x().cast(FloatDType::F64) * 2.0);
+        let long = || x().cast(FloatDType::F64);
+        told("float_mul_scalar", long() * 2.0);
+        told("float_add", long() + long());
+        told("float_sqrt", long().sqrt());
+        told("float_remainder", long().remainder(long()));
         told("float_matmul", x().cast(FloatDType::F64).matmul(x().cast(FloatDType::F64)));
     }
-    for computed in [x().exp(), x().clamp(-0.5, 0.5), x() / 3.0, x().powf(x().abs()), x().matmul(x())] {
+    let y = || x().slice([0..1, 0..1, 0..4, 0..3]);
+    for computed in [
+        x().exp(),
+        x().clamp(-0.5, 0.5),
+        x() / 3.0,
+        x().powf(x().abs()),
+        x().matmul(x()),
+        x().remainder(x() + 2.0),
+        x().remainder_scalar(2.0),
+        y().cross(y(), 3),
+    ] {
         computed.try_into_data().expect("it has the bits of every device");
     }
 }

@@ -1,6 +1,7 @@
 //! Operations that share a kernel have the bits of a kernel each.
 
 use crate::bits::{assert_same, floats, indices};
+use crate::skip::skip;
 use burn::prelude::*;
 use burn_backend::ops::{BoolTensorOps, FloatTensorOps, IntTensorOps};
 use burn_backend::tensor::{BoolTensor, FloatTensor, IntTensor};
@@ -63,6 +64,8 @@ fn float_operations_beside_others_have_the_bits_of_their_own_kernels() {
         ("sub", a.clone() - b.clone(), B::float_sub(p.clone(), q.clone())),
         ("mul", a.clone() * b.clone(), B::float_mul(p.clone(), q.clone())),
         ("div", a.clone() / b.clone(), B::float_div(p.clone(), q.clone())),
+        ("remainder", a.clone().remainder(b.clone()), B::float_remainder(p.clone(), q.clone())),
+        ("remainder_scalar", a.clone().remainder_scalar(-0.7), B::float_remainder_scalar(p.clone(), (-0.7).into())),
         ("mul_scalar", a.clone() * 1.1, B::float_mul_scalar(p.clone(), 1.1.into())),
         ("abs", a.clone().abs(), B::float_abs(p.clone())),
         ("neg", -a.clone(), B::float_neg(p.clone())),
@@ -102,6 +105,50 @@ fn float_operations_beside_others_have_the_bits_of_their_own_kernels() {
 }
 
 #[test]
+fn half_operations_beside_others_have_the_bits_of_their_own_kernels() {
+    let device = crate::deterministic_device();
+    let [x, y] = pairs(&edges());
+    let data = |values: &[f32]| TensorData::new(values.to_vec(), [values.len()]);
+    for (dtype, half) in [(DType::F16, FloatDType::F16), (DType::BF16, FloatDType::BF16)] {
+        if !device.supports_dtype(dtype) {
+            skip(format_args!("the device has no {dtype:?}"));
+            continue;
+        }
+        let [a, b] = [&x, &y].map(|values| Tensor::<1>::from_data(data(values), &device).cast(half));
+        let below = |values: &[f32]| B::float_cast(B::float_from_data(data(values), &crate::cube_device()), half);
+        let (p, q) = (below(&x), below(&y));
+        // One run: nothing is read between the operations.
+        let sum = a.clone() * b.clone() + a.clone();
+        let alone = B::float_add(B::float_mul(p.clone(), q.clone()), p.clone());
+        let scaled = sum.clone() * 0.1 - b.clone().recip();
+        let scaled_alone = B::float_sub(B::float_mul_scalar(alone.clone(), 0.1.into()), B::float_recip(q.clone()));
+        let store: BoolDType = a.clone().equal(b.clone()).dtype().into();
+        let chosen = scaled.clone().mask_where(sum.clone().greater(b.clone()), a.clone().remainder(b.clone()));
+        let mask = B::float_greater(alone.clone(), q.clone(), store);
+        let chosen_alone = B::float_mask_where(scaled_alone.clone(), mask, B::float_remainder(p.clone(), q.clone()));
+        let read = |tensor: FloatTensor<B>| read_sync(B::float_into_data(tensor)).expect("computed");
+        let whole = a.clone().int();
+        let exponential = a.clone().clamp(-3.0, 3.0).exp();
+        let exponential_alone = B::float_exp(B::float_clamp(p.clone(), (-3).into(), 3.into()));
+        let root = a.clone().abs().sqrt().cast(FloatDType::F32);
+        let root_alone = B::float_cast(B::float_sqrt(B::float_abs(p.clone())), FloatDType::F32);
+        for (what, fused, alone) in [
+            ("a sum of a product", sum, alone),
+            ("a difference", scaled, scaled_alone),
+            ("a choice", chosen, chosen_alone),
+            ("an exponential", exponential, exponential_alone),
+            ("a root, widened", root, root_alone),
+        ] {
+            let fused = fused.into_data();
+            let alone = read(alone);
+            assert_eq!(fused.dtype(), alone.dtype(), "{what}");
+            assert_same(what, &one_nan(&alone.convert::<f32>()), &one_nan(&fused.convert::<f32>()));
+        }
+        same("into_int", whole, read_sync(B::int_into_data(B::float_into_int(p, IntDType::I32))).expect("computed"));
+    }
+}
+
+#[test]
 fn int_operations_beside_others_have_the_bits_of_their_own_kernels() {
     let device = crate::deterministic_device();
     let [x, y] = pairs(&whole_edges());
@@ -120,6 +167,16 @@ fn int_operations_beside_others_have_the_bits_of_their_own_kernels() {
         ("sub_scalar", a.clone() - i32::MIN, B::int_sub_scalar(p.clone(), i32::MIN.into())),
         ("mul_scalar", a.clone() * -3, B::int_mul_scalar(p.clone(), (-3).into())),
         ("neg", -a.clone(), B::int_neg(p.clone())),
+        ("div", a.clone() / b.clone(), B::int_div(p.clone(), q.clone())),
+        ("div_scalar", a.clone() / 0, B::int_div_scalar(p.clone(), 0.into())),
+        ("remainder", a.clone().remainder(b.clone()), B::int_remainder(p.clone(), q.clone())),
+        ("powi", a.clone().powi(b.clone()), B::int_powi(p.clone(), q.clone())),
+        ("powi_scalar", a.clone().powi_scalar(3), B::int_powi_scalar(p.clone(), 3.into())),
+        ("left_shift", a.clone().bitwise_left_shift(b.clone()), B::bitwise_left_shift(p.clone(), q.clone())),
+        ("right_shift", a.clone().bitwise_right_shift(b.clone()), B::bitwise_right_shift(p.clone(), q.clone())),
+        ("right_shift_scalar", a.clone().bitwise_right_shift_scalar(40), {
+            B::bitwise_right_shift_scalar(p.clone(), 40.into())
+        }),
         ("and", a.clone().bitwise_and(b.clone()), B::bitwise_and(p.clone(), q.clone())),
         ("or", a.clone().bitwise_or(b.clone()), B::bitwise_or(p.clone(), q.clone())),
         ("xor", a.clone().bitwise_xor(b.clone()), B::bitwise_xor(p.clone(), q.clone())),

@@ -10,13 +10,8 @@ use std::fs;
 use std::thread;
 
 /// Of the differentiable operations and their gradients, those without a checked result, and why.
-const UNCHECKED: &[&str] = &[
-    "ctc_loss: refused, or failed",
-    "ctc_loss_backward: refused, or failed",
-    "float_cross: refused, or failed",
-    "float_remainder: refused, or failed",
-    "interpolate: refused, or failed",
-];
+const UNCHECKED: &[&str] =
+    &["ctc_loss: refused, or failed", "ctc_loss_backward: refused, or failed", "interpolate: refused, or failed"];
 
 /// Random programs, in up to eight processes where there are many.
 const RANDOM_PROGRAMS: u32 = if cfg!(feature = "heavy") { 10_000 } else { 40 };
@@ -69,6 +64,17 @@ fn random_programs_have_the_bits_of_their_references() {
             });
         }
     });
+}
+
+#[test]
+fn halves_and_integers_have_the_bits_of_their_references() {
+    if !is_given() {
+        return;
+    }
+    let output = checked("checked_arithmetic").run();
+    output.assert_quiet();
+    assert_eq!(unchecked(&output), BTreeSet::new(), "{output}");
+    assert!(number(&output, "checked") > 30 && number(&output, "kinds") > 20, "{output}");
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! Programs whose operations are checked.
 
 use crate::accuracy::differentiable::upstream;
+use crate::bits::floats;
 use crate::operations::{self, Operation};
 use crate::process::{self, report};
 use crate::programs;
 use crate::repeatability::random_programs;
 use burn::prelude::*;
+use burn::tensor::{DType, FloatDType};
 use burn_deterministic::{
     Determinism, Error, Guarantee, Unchecked, enable_op_determinism, is_op_determinism_enabled, reference_check,
     set_random_seed,
@@ -76,6 +78,57 @@ pub fn random() {
         random_programs::outputs(program, None, &device);
     });
     report_check();
+}
+
+/// Arithmetic in half types where the device has them, and of integers for which a device has no answer.
+pub fn arithmetic() {
+    enable();
+    let device = Device::default();
+    for (dtype, half) in [(DType::F16, FloatDType::F16), (DType::BF16, FloatDType::BF16)] {
+        if device.supports_dtype(dtype) {
+            halves(half, &device);
+        }
+    }
+    let values = [0, 1, -1, 2, 3, -7, 31, 32, -32, 100, i32::MAX, i32::MIN];
+    let [a, b] = [[12, 1], [1, 12]].map(|shape| {
+        Tensor::<2, Int>::from_data(TensorData::new(values.to_vec(), shape), &device)
+            .repeat(&[12 / shape[0], 12 / shape[1]])
+    });
+    let results = [
+        a.clone() / b.clone(),
+        a.clone().remainder(b.clone()),
+        a.clone().powi(b.clone()),
+        a.clone().bitwise_left_shift(b.clone()),
+        a.clone().bitwise_right_shift(b.clone()),
+        a.clone() / 0,
+        a.clone().remainder_scalar(0),
+        a.clone().bitwise_left_shift_scalar(32),
+        a.bitwise_right_shift_scalar(33),
+    ];
+    results.into_iter().for_each(|result| drop(result.into_data()));
+    report_check();
+}
+
+fn halves(half: FloatDType, device: &Device) {
+    let x = Tensor::<2>::from_data(floats([33, 21]), device).cast(half);
+    let y = x.clone().flip([0, 1]) * 3.0;
+    let chain = (x.clone() * y.clone() + x.clone()) * 0.1 - y.clone().recip();
+    let [u, v] = [x.clone(), y.clone()].map(|operand| operand.slice([0..33, 0..3]));
+    let results = [
+        chain.clone() / (y.clone().abs() + 0.5),
+        chain.clone().mask_where(x.clone().greater(y.clone()), x.clone().remainder(y.clone())),
+        x.clone().mask_fill(y.clone().lower_elem(0.1), 0.3),
+        (x.clone() + 4.0).sqrt().log(),
+        x.clone().clamp(-0.7, 0.9).exp().tanh(),
+        (x.clone().abs() + 0.1).powf_scalar(1.7),
+        x.clone().max_pair(y.clone()).sign() - 0.7,
+        x.clone().floor() + y.clone().round() * -x.clone(),
+        u.cross(v, 1),
+        x.clone().int().float().cast(half) / 3.0,
+        x.cast(FloatDType::F32) * 0.1,
+        y.cast(FloatDType::F32).cast(half),
+    ];
+    results.into_iter().for_each(|result| drop(result.into_data()));
 }
 
 /// A short training.

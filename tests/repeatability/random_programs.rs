@@ -5,7 +5,7 @@ use crate::repeatability::stress::{Stress, beside_others};
 use burn::prelude::*;
 use burn::tensor::module::{avg_pool1d, conv1d, max_pool1d};
 use burn::tensor::ops::{AvgPoolOptions, ConvOptions, MaxPoolOptions};
-use burn::tensor::{Distribution, IndexingUpdateOp, activation};
+use burn::tensor::{DType, Distribution, FloatDType, IndexingUpdateOp, activation};
 use burn_deterministic::set_random_seed;
 use proptest::prelude::*;
 use proptest::sample;
@@ -36,7 +36,7 @@ operations! {
     Add Divide Tanh Exp Transpose Matmul SumRows MeanColumns
     Product LargestOfRows Softmax Slice SliceAssign Flip Concatenate Repeat
     Scatter ScatterProduct SelectAssign Select Gather CumulativeSum Sort MaskWhere
-    Integers Normal Dropout Convolution AveragePool MaxPool Gradient
+    Integers Quotients Remainder Halves Normal Dropout Convolution AveragePool MaxPool Gradient
 }
 
 use Operation::*;
@@ -76,6 +76,12 @@ fn gradient(table: &Matrix, factors: &Matrix) -> Matrix {
     let upstream = Tensor::from_inner(fitted(factors, [2 * rows, 5]));
     let gradients = (looked_up.matmul(weights).tanh() * upstream).sum().backward();
     table.grad(&gradients).expect("the loss depends on the table")
+}
+
+/// A half type that the device has, or else f32.
+fn half(device: &Device) -> FloatDType {
+    let halves = [(DType::BF16, FloatDType::BF16), (DType::F16, FloatDType::F16)];
+    halves.into_iter().find(|(dtype, _)| device.supports_dtype(*dtype)).map_or(FloatDType::F32, |(_, half)| half)
 }
 
 fn apply(step: &Step, left: Matrix, right: &Matrix) -> Matrix {
@@ -129,6 +135,18 @@ fn apply(step: &Step, left: Matrix, right: &Matrix) -> Matrix {
             left.clone().mask_where(left.greater(other.clone()), other)
         }
         Integers => (left * 100.0).int().bitwise_xor_scalar(n as i64).float() / 64.0,
+        Quotients => {
+            // Zeros and negative numbers among the divisors.
+            let (n, m) = ((left * 100.0).int(), (fitted(right, [rows, columns]) * 4.0).int());
+            (n.clone() / m.clone() + n.remainder(m)).float() / 64.0
+        }
+        Remainder => left.remainder(fitted(right, [rows, columns]).abs() + 0.5),
+        Halves => {
+            let half = half(&device);
+            let [a, b] = [left, fitted(right, [rows, columns])].map(|operand| operand.cast(half));
+            let sum = a.clone() * b.clone() + a * 0.1;
+            (sum / (b.abs() + 0.5)).cast(FloatDType::F32)
+        }
         Normal => left * Tensor::random([rows, columns], Distribution::Normal(0.0, 1.0), &device),
         Dropout => {
             let kept = Tensor::<2>::random([rows, columns], Distribution::Bernoulli(0.7), &device);

@@ -64,13 +64,13 @@ pub struct Word {
 }
 
 /// The inputs of a program, in its order, for units that compute `N` elements. Those that are [read](Form::words) in
-/// vectors are in lists of their own, and so are those of a half type, `H`.
+/// vectors are in lists of their own, and so are those of a half type, `F`.
 #[derive(CubeType, CubeLaunch)]
-pub struct Inputs<B: Int, H: Float, N: Size> {
+pub struct Inputs<B: Int, F: Float, N: Size> {
     words: Sequence<OwnedTensor<u32>>,
     word_vectors: Sequence<OwnedTensor<Vector<u32, N>>>,
-    halves: Sequence<OwnedTensor<H>>,
-    half_vectors: Sequence<OwnedTensor<Vector<H, N>>>,
+    halves: Sequence<OwnedTensor<F>>,
+    half_vectors: Sequence<OwnedTensor<Vector<F, N>>>,
     conditions: Sequence<OwnedTensor<B>>,
     condition_vectors: Sequence<OwnedTensor<Vector<B, N>>>,
     scalars: Sequence<u32>,
@@ -81,13 +81,13 @@ pub struct Inputs<B: Int, H: Float, N: Size> {
 
 /// The outputs of a program, dense, in its order.
 #[derive(CubeType, CubeLaunch)]
-pub struct Outputs<B: Int, H: Float, N: Size> {
+pub struct Outputs<B: Int, F: Float, N: Size> {
     words: Sequence<OwnedTensor<Vector<u32, N>>>,
-    halves: Sequence<OwnedTensor<Vector<H, N>>>,
+    halves: Sequence<OwnedTensor<Vector<F, N>>>,
     conditions: Sequence<OwnedTensor<Vector<B, N>>>,
 }
 
-impl<B: Int, H: Float, N: Size> InputsLaunch<B, H, N> {
+impl<B: Int, F: Float, N: Size> InputsLaunch<B, F, N> {
     /// Of no program.
     pub fn none() -> Self {
         let (words, word_vectors) = (SequenceArg::new(), SequenceArg::new());
@@ -98,7 +98,7 @@ impl<B: Int, H: Float, N: Size> InputsLaunch<B, H, N> {
     }
 }
 
-impl<B: Int, H: Float, N: Size> OutputsLaunch<B, H, N> {
+impl<B: Int, F: Float, N: Size> OutputsLaunch<B, F, N> {
     /// Of no program.
     pub fn none() -> Self {
         Self::new(SequenceArg::new(), SequenceArg::new(), SequenceArg::new())
@@ -115,25 +115,25 @@ pub struct Form {
 
 /// One unit computes a vector of neighbouring elements.
 #[cube(launch_unchecked)]
-pub fn elementwise<B: Int, H: Float, N: Size>(
-    inputs: &Inputs<B, H, N>,
-    outputs: &mut Outputs<B, H, N>,
+pub fn elementwise<B: Int, F: Float, N: Size>(
+    inputs: &Inputs<B, F, N>,
+    outputs: &mut Outputs<B, F, N>,
     vectors: u32,
     #[comptime] form: Form,
-    #[define(B, H)] _dtypes: [ElemType; 2],
+    #[define(B, F)] _dtypes: [ElemType; 2],
 ) {
     let at = ABSOLUTE_POS as u32;
     if at >= vectors {
         terminate!();
     }
-    compute::<B, H, N>(inputs, outputs, at, form);
+    compute::<B, F, N>(inputs, outputs, at, form);
 }
 
 /// Computes the vector `at` of elements, and writes the outputs. Returns the word that is reduced, if any.
 #[cube]
-pub fn compute<B: Int, H: Float, N: Size>(
-    inputs: &Inputs<B, H, N>,
-    outputs: &mut Outputs<B, H, N>,
+pub fn compute<B: Int, F: Float, N: Size>(
+    inputs: &Inputs<B, F, N>,
+    outputs: &mut Outputs<B, F, N>,
     at: u32,
     #[comptime] form: Form,
 ) -> Vector<u32, N> {
@@ -147,8 +147,8 @@ pub fn compute<B: Int, H: Float, N: Size>(
         let reading = comptime!(word_operands[i].reading);
         let index = comptime!(index_among_words(&word_operands, i));
         if comptime!(word_operands[i].is_half) {
-            let halves = read::<H, N>(&inputs.halves, &inputs.half_vectors, &inputs.axes, at, index, reading);
-            words.push(widened::<H, N>(halves));
+            let halves = read::<F, N>(&inputs.halves, &inputs.half_vectors, &inputs.axes, at, index, reading);
+            words.push(widened::<F, N>(halves));
         } else {
             words.push(read::<u32, N>(&inputs.words, &inputs.word_vectors, &inputs.axes, at, index, reading));
         }
@@ -172,10 +172,10 @@ pub fn compute<B: Int, H: Float, N: Size>(
     for _ in 0..comptime!(program.word_outputs().len()) {
         word_results.push(Vector::<u32, N>::empty());
     }
-    let mut half_results = Sequence::<Vector<H, N>>::new();
+    let mut half_results = Sequence::<Vector<F, N>>::new();
     #[unroll]
     for _ in 0..comptime!(program.half_outputs().len()) {
-        half_results.push(Vector::<H, N>::empty());
+        half_results.push(Vector::<F, N>::empty());
     }
     let mut condition_results = Sequence::<Vector<B, N>>::new();
     #[unroll]
@@ -206,7 +206,7 @@ pub fn compute<B: Int, H: Float, N: Size>(
         for i in 0..comptime!(program.half_outputs().len()) {
             let index = comptime!(program.half_outputs()[i]);
             let result = half_results.index_mut(i);
-            result.insert(lane, H::cast_from(f32::reinterpret(results.words[index])));
+            result.insert(lane, F::cast_from(f32::reinterpret(results.words[index])));
         }
         #[unroll]
         for i in 0..comptime!(program.condition_outputs().len()) {
@@ -251,7 +251,7 @@ fn index_among_words(operands: &[Word], i: usize) -> usize {
 
 /// The bits of numbers of a half type as f32.
 #[cube]
-fn widened<H: Float, N: Size>(halves: Vector<H, N>) -> Vector<u32, N> {
+fn widened<F: Float, N: Size>(halves: Vector<F, N>) -> Vector<u32, N> {
     let width = N::value();
     let mut words = Vector::<u32, N>::empty();
     #[unroll]

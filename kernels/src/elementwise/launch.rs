@@ -61,9 +61,7 @@ impl Bound {
         let output = |dtype: ElemType| unwritten(client, shape.to_vec(), dtype);
         let results = Results {
             words: program.word_outputs().iter().map(|_| output(U32)).collect(),
-            halves: { half.iter() }
-                .flat_map(|half| program.half_outputs().iter().map(|_| output(half.dtype())))
-                .collect(),
+            halves: half.map_or(vec![], |half| program.half_outputs().iter().map(|_| output(half.dtype())).collect()),
             conditions: program.condition_outputs().iter().map(|_| output(condition_dtype)).collect(),
         };
         let (operands, shape) = operands.broadcast(shape)?.joined(shape);
@@ -122,10 +120,10 @@ impl Bound {
     }
 
     /// The arguments of a kernel whose units compute `width` elements at a time, of which the elements are a multiple.
-    pub(crate) fn arguments<B: Int, H: Float, N: Size>(
+    pub(crate) fn arguments<B: Int, F: Float, N: Size>(
         &self,
         width: usize,
-    ) -> (InputsLaunch<B, H, N>, OutputsLaunch<B, H, N>, Form) {
+    ) -> (InputsLaunch<B, F, N>, OutputsLaunch<B, F, N>, Form) {
         let Self { operands, results, .. } = self;
         let mut readings = self.readings(width);
         let conditions = readings.split_off(operands.words.len());
