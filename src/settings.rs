@@ -112,7 +112,7 @@ pub enum Guarantee {
     /// Products are rounded before they are added, also in matrix products and convolutions, whose long chains take up
     /// to twice as many instructions on a GPU. f16 and bf16 are computed in f32, and each operation is rounded once.
     /// Refused are arithmetic in f64, casts of floats to other integers than i32, and operations whose kernels are
-    /// Burn's and whose bits are the device's: interpolation, the CTC loss, quantization.
+    /// Burn's and whose bits are the device's: the CTC loss, quantization.
     ///
     /// Not covered are the bits of a NaN, max pools of NaNs, and the sign of a zero that a pool makes. The program must
     /// do the same on every device: what it draws, and the operations that it issues.

@@ -98,7 +98,7 @@ pub(crate) fn tuple_rows(
                 tuples.count as u32,
                 tuples.stride,
                 tuples.part_stride,
-                tuples.sizes,
+                tuples.sizes(),
                 tuples.view.dtype,
             );
         }
@@ -113,7 +113,7 @@ pub(crate) struct Tuples {
     pub(crate) count: usize,
     pub(crate) stride: u32,
     pub(crate) part_stride: u32,
-    pub(crate) sizes: SequenceArg<u32>,
+    sizes: Vec<u32>,
 }
 
 impl Tuples {
@@ -128,9 +128,15 @@ impl Tuples {
         let count = indices.shape().iter().product::<usize>() / sizes.len();
         let view = AxisView::new(client, kernel, indices, 0..axes)?;
         let [_, stride, part_stride] = view.strides;
-        let mut arguments = SequenceArg::new();
-        sizes.iter().for_each(|&size| arguments.push(size as u32));
-        Ok(Self { view, count, stride, part_stride, sizes: arguments })
+        let sizes = sizes.iter().map(|&size| size as u32).collect();
+        Ok(Self { view, count, stride, part_stride, sizes })
+    }
+
+    /// The argument for the sizes.
+    pub(crate) fn sizes(&self) -> SequenceArg<u32> {
+        let mut argument = SequenceArg::new();
+        self.sizes.iter().for_each(|&size| argument.push(size));
+        argument
     }
 }
 
@@ -149,17 +155,29 @@ fn tuple_rows_kernel<I: Int>(
     if unit >= tuples {
         terminate!();
     }
+    let (row, count, inside) = row_of_tuple::<I>(indices, unit * tuple_stride, part_stride, &sizes);
+    rows[unit as usize] = select(inside, row, count);
+}
+
+/// The row-major row that the tuple from `indices[first]` on names in axes of these `sizes`, the number of rows, and whether
+/// there is such a row.
+#[cube]
+pub(crate) fn row_of_tuple<I: Int>(
+    indices: &[I],
+    first: u32,
+    part_stride: u32,
+    sizes: &Sequence<u32>,
+) -> (u32, u32, bool) {
     let mut row = 0u32;
     let mut count = 1u32;
     let mut inside = true;
     #[unroll]
     for part in 0..sizes.len() {
         let size = sizes[part];
-        let offset = unit * tuple_stride + comptime!(part as u32) * part_stride;
-        let at = row_of::<I>(indices[offset as usize], size);
+        let at = row_of::<I>(indices[(first + comptime!(part as u32) * part_stride) as usize], size);
         inside = inside && at < size;
         row = row * size + at;
         count *= size;
     }
-    rows[unit as usize] = select(inside, row, count);
+    (row, count, inside)
 }

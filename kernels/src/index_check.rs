@@ -99,7 +99,7 @@ pub fn check(client: &Client, indices: TensorHandle, sizes: &[usize], flag: Flag
             units as u32,
             indices.stride,
             indices.part_stride,
-            indices.sizes,
+            indices.sizes(),
             flag.number(),
             indices.view.dtype,
         );

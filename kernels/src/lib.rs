@@ -77,6 +77,7 @@ pub mod reduce;
 pub mod scan;
 pub mod scatter;
 pub mod sort;
+mod tables;
 mod view;
 
 pub use error::KernelError;

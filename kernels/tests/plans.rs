@@ -58,7 +58,8 @@ pub fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static st
     let operands = convolution::Operands { source: floats(&[outer, 2, 9]), other: floats(&[3, 2, 3]), bias: None };
     let weight = convolution::Plan::Weight { tile: UnitTile { rows: 8, columns: 8 }, span: 1, units: 64 };
     let unchained = scan::Plan { staged: false, chained: 0 };
-    let sorted = sort::Plan::Select(sort::plan::Selection { slots: 1, chunk: 64 });
+    let sorted =
+        sort::Plan::Select(sort::plan::Selection { slots: 1, chunk: 64, selector: sort::plan::Selector::Unit });
     let updated = scatter::Plan::Privatised;
     let ascending = Sorting { axis: 1, direction: Direction::Ascending, kept: None, values: true, index: None };
     let max = Update::Max;
@@ -159,6 +160,11 @@ pub fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static st
                 Some(joint),
             )
             .err(),
+        ),
+        (
+            "resize",
+            "interpolation::resize",
+            interpolation::resize(client, image(), [3, 3], weights::Filter::Linear, false, Some(nothing)).err(),
         ),
     ]
 }

@@ -6,7 +6,9 @@ use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::device::Machine;
 use burn_deterministic_kernels::radix_sort;
 use burn_deterministic_kernels::sort::reference::{self, float_order};
-use burn_deterministic_kernels::sort::{Direction, Plan, Problem, Sorting, plan, plan::Selection, sort};
+use burn_deterministic_kernels::sort::{
+    Direction, Plan, Problem, Sorting, plan, plan::Selection, plan::Selector, sort,
+};
 use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -210,10 +212,14 @@ fn the_largest_match_the_reference() {
 #[test]
 fn elements_that_nothing_comes_after_fill_their_slots() {
     let client = client();
-    for length in [33, 64, 200] {
+    let by_units = Selection { slots: 4, chunk: 32, selector: Selector::Unit };
+    let by_cubes = Selection { slots: 4, chunk: 64, selector: Selector::Cube };
+    for (length, selection) in
+        [33, 64, 200].map(|length| (length, by_units)).into_iter().chain([64, 65, 200].map(|length| (length, by_cubes)))
+    {
         let mut zeros = vec![0u32; 2 * length];
         zeros[length + length / 2] = 7;
-        let selection = Plan::Select(Selection { slots: 4, chunk: 32 });
+        let selection = Plan::Select(selection);
         let input = upload(&client, &zeros, &[2, length], U32);
         let (largest, indices) = sort(&client, input, largest_of(4), Some(selection)).unwrap();
         assert_eq!(download::<u32>(&client, largest), [0, 0, 0, 0, 7, 0, 0, 0]);
@@ -289,12 +295,17 @@ fn check_type<T: bytemuck::Pod + PartialEq + std::fmt::Debug>(
         assert_eq!(download::<i32>(&client, indices), at);
     }
     let (want, at) = expected(&values, shape, 6, Direction::Descending, compare);
-    let selection = Plan::Select(Selection { slots: 8, chunk: 20 });
-    let input = upload(&client, &values, &shape, dtype);
-    let (largest, indices) = sort(&client, input, largest_of(6), Some(selection)).unwrap();
-    let largest = download::<T>(&client, largest);
-    assert!(bytemuck::cast_slice::<T, u8>(&largest) == bytemuck::cast_slice::<T, u8>(&want), "largest");
-    assert_eq!(download::<i32>(&client, indices), at);
+    let by_units = Selection { slots: 8, chunk: 20, selector: Selector::Unit };
+    let lines = [12, 200, 1];
+    let (of_lines, at_of_lines) = expected(&values, lines, 6, Direction::Descending, compare);
+    let by_cubes = Selection { slots: 8, chunk: 68, selector: Selector::Cube };
+    for (shape, want, at, selection) in [(shape, want, at, by_units), (lines, of_lines, at_of_lines, by_cubes)] {
+        let input = upload(&client, &values, &shape, dtype);
+        let (largest, indices) = sort(&client, input, largest_of(6), Some(Plan::Select(selection))).unwrap();
+        let largest = download::<T>(&client, largest);
+        assert!(bytemuck::cast_slice::<T, u8>(&largest) == bytemuck::cast_slice::<T, u8>(&want), "largest");
+        assert_eq!(download::<i32>(&client, indices), at);
+    }
 }
 
 /// A third of the draws are small, so that there are equal ones and ones that differ in one word only.
@@ -338,7 +349,7 @@ fn empty_tensors_and_refusals() {
     let long = || upload(&client, &vec![1f32; 70_000], &[70_000], F32);
     let refused = sort(&client, long(), up, Some(Plan::Rank));
     assert!(matches!(refused, Err(KernelError::Plan { .. })));
-    let few = Plan::Select(Selection { slots: 4, chunk: 64 });
+    let few = Plan::Select(Selection { slots: 4, chunk: 64, selector: Selector::Unit });
     let refused = sort(&client, long(), Sorting { kept: Some(5), ..up }, Some(few));
     assert!(matches!(refused, Err(KernelError::Plan { .. })));
     if client.properties().supports_type(I16) {
@@ -375,19 +386,76 @@ fn planned_sorts_are_taken() {
 #[test]
 fn a_selection_that_does_not_apply_is_refused() {
     let problem = Problem { outer: 1, length: 1 << 12, inner: 1, kept: 5, bits: 32, two_words: false };
-    let refused = |slots, chunk| Plan::Select(Selection { slots, chunk }).refuses(&problem).is_some();
+    let refused = |slots, chunk, selector, problem: &Problem| {
+        Plan::Select(Selection { slots, chunk, selector }).refuses(problem).is_some()
+    };
     for (slots, chunk) in [(5, 10), (64, 2 * 64), (5, (1 << 14))] {
-        assert!(!refused(slots, chunk), "{slots} slots, chunks of {chunk}");
+        assert!(!refused(slots, chunk, Selector::Unit, &problem), "{slots} slots, chunks of {chunk}");
     }
-    for (slots, chunk) in [
-        (4, 64),
-        (5, 9),
-        (64 + 1, 1 << 12),
-        (5, (1 << 14) + 1),
-        (5, 1 << 32),
-        (1 << 63, 1 << 12),
-        (usize::MAX, usize::MAX),
-    ] {
-        assert!(refused(slots, chunk), "{slots} slots, chunks of {chunk}");
+    for (slots, chunk) in [(8, 64), (32, 64), (8, 1 << 20)] {
+        assert!(!refused(slots, chunk, Selector::Cube, &problem), "{slots} slots, chunks of {chunk}");
     }
+    for selector in [Selector::Unit, Selector::Cube] {
+        for (slots, chunk) in [
+            (4, 64),
+            (5, 9),
+            (64 + 1, 1 << 12),
+            (5, (1 << 20) + 1),
+            (5, 1 << 32),
+            (1 << 63, 1 << 12),
+            (usize::MAX, usize::MAX),
+        ] {
+            assert!(refused(slots, chunk, selector, &problem), "{selector:?}, {slots} slots, chunks of {chunk}");
+        }
+    }
+    assert!(refused(5, (1 << 14) + 1, Selector::Unit, &problem));
+    // Slots that are no power of two, more than a unit has registers for, chunks and lines with no element for some of the
+    // units, and lines beside others.
+    for (slots, chunk) in [(6, 64), (64, 128), (8, 63)] {
+        assert!(refused(slots, chunk, Selector::Cube, &problem), "{slots} slots, chunks of {chunk}");
+    }
+    assert!(refused(8, 64, Selector::Cube, &Problem { length: 63, ..problem }));
+    assert!(refused(8, 64, Selector::Cube, &Problem { inner: 2, ..problem }));
+}
+
+/// Units of a cube have every 64th vector of a line, so that equal elements meet in another order than that of their indices.
+#[test]
+fn equal_elements_keep_their_order_in_a_selection() {
+    let client = client();
+    for (length, kept) in [(300, 7), (5000, 32), (5001, 1)] {
+        let values: Vec<f32> = (0..2 * length).map(|at| if at % 64 == 63 { 1.0 } else { 0.0 }).collect();
+        let shape = [2, length, 1];
+        for direction in DIRECTIONS {
+            let (want, at) = expected(&values, shape, kept, direction, f32_order());
+            let plans = plans(shape, kept, 32, false);
+            let by_cubes = |plan: &Plan| matches!(plan, Plan::Select(Selection { selector: Selector::Cube, .. }));
+            assert!(plans.iter().any(by_cubes), "no selection by cubes among {plans:?}");
+            for plan in plans.into_iter().filter(|plan| matches!(plan, Plan::Select(_))) {
+                println!("{direction:?} {kept} of {shape:?} by {plan:?}");
+                let input = upload(&client, &values, &shape, F32);
+                let sorting = Sorting { kept: Some(kept), ..all(direction) };
+                let (first, indices) = sort(&client, input, sorting, Some(plan)).unwrap();
+                assert_bits(&download(&client, first), &want);
+                assert_eq!(download::<i32>(&client, indices), at);
+            }
+        }
+    }
+}
+
+#[test]
+fn few_long_lines_are_selected_from_by_cubes_on_a_gpu() {
+    let planned = |outer, length, inner, kept, machine| {
+        let problem = Problem { outer, length, inner, kept, bits: 32, two_words: false };
+        match plan::plan(&problem, machine) {
+            Plan::Select(selection) => Some(selection.selector),
+            _ => None,
+        }
+    };
+    for (outer, length, kept) in [(1024, 1000, 5), (1, 1 << 20, 32), (4096, 50_257, 5), (1, 128, 1), (8192, 128, 8)] {
+        assert_eq!(planned(outer, length, 1, kept, Machine::Gpu), Some(Selector::Cube), "{kept} of {outer} x {length}");
+        assert_eq!(planned(outer, length, 1, kept, Machine::Software), Some(Selector::Unit));
+        assert_eq!(planned(outer, length, 2, kept, Machine::Gpu), Some(Selector::Unit));
+    }
+    assert_eq!(planned(1024, 127, 1, 5, Machine::Gpu), Some(Selector::Unit));
+    assert_eq!(planned(1 << 20, 128, 1, 5, Machine::Gpu), Some(Selector::Unit));
 }

@@ -15,7 +15,6 @@ use burn_backend::tensor::{BoolTensor, FloatTensor, IntTensor};
 use burn_backend::{IntDType, Shape, TensorMetadata};
 use burn_cubecl::CubeBackend;
 use burn_cubecl::kernel::ctc::ctc_alpha_beta;
-use burn_cubecl::kernel::interpolate::{self, InterpolateStrategy};
 use burn_deterministic_kernels::reduce;
 
 impl ModuleOps<Self> for Deterministic<CubeBackend> {
@@ -152,6 +151,9 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
             options: ConvTransposeOptions<3>,
         ) -> FloatTensor<Self>;
 
+        adapters::resample::interpolate:
+        fn interpolate(x: FloatTensor<Self>, output_size: [usize; 2], options: InterpolateOptions) -> FloatTensor<Self>;
+
         adapters::resample::interpolate_backward:
         fn interpolate_backward(
             x: FloatTensor<Self>,
@@ -234,27 +236,6 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
             )
         });
         MaxPool2dBackward { x_grad }
-    }
-
-    fn interpolate(x: FloatTensor<Self>, output_size: [usize; 2], options: InterpolateOptions) -> FloatTensor<Self> {
-        // Burn's default strategy measures two others and takes the faster one.
-        let strategy = InterpolateStrategy::Specific(cubek_interpolate::InterpolateStrategy::MaximizeThroughput);
-        let result = in_method(|| interpolate::interpolate(x.clone(), output_size, options.clone(), strategy));
-        // Nearest neighbours too: they are taken times a weight of 1, and added to +0, which drivers may leave out.
-        let result = result.map(|result| only_run_to_run("interpolate", x.clone(), |_| result));
-        result.unwrap_or_else(|error| {
-            refuse(
-                "interpolate",
-                &[&x],
-                (&error.to_string(), "check the shapes"),
-                || CubeBackend::interpolate(x.clone(), output_size, options),
-                |error| {
-                    let [batch, channels, ..] = x.shape().dims::<4>();
-                    let [height, width] = output_size;
-                    poison(error, &x.device, Shape::new([batch, channels, height, width]), x.dtype)
-                },
-            )
-        })
     }
 
     /// Scaled dot-product attention: `softmax(Q K^T scale + bias) V`, with masks and capped scores (Vaswani et al.,

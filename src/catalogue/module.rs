@@ -71,7 +71,7 @@ pub(super) const MODULE: &[Entry] = &[
     forwarded("max_pool2d", reason::POOL),
     forwarded("max_pool2d_with_indices", reason::POOL),
     forwarded("max_pool2d_with_indices_backward", reason::POOL),
-    forwarded("interpolate", reason::INTERPOLATE),
+    kernel("interpolate", "interpolation::resize"),
     kernel("interpolate_backward", "interpolation::input_gradient"),
     composed(
         "attention",

@@ -221,8 +221,16 @@ impl ModuleOps<Self> for Reference {
         MaxPool2dBackward { x_grad: x.of_floats(x.shape(), values) }
     }
 
-    fn interpolate(_x: Host, _output_size: [usize; 2], _options: InterpolateOptions) -> Host {
-        not_checked("refused under `GpuToGpu`")
+    fn interpolate(x: Host, output_size: [usize; 2], options: InterpolateOptions) -> Host {
+        let [batch, channels, height, width] = x.shape().dims();
+        let [rows, columns] = output_size;
+        if height * width == 0 && rows * columns > 0 {
+            not_checked("shapes that the kernel refuses");
+        }
+        let filter = resample::filter(options.mode);
+        let (image, align_corners) = ([height, width], options.align_corners);
+        let values = interpolation::reference::resize(&x.floats(), image, output_size, filter, align_corners);
+        x.of_floats(Shape::new([batch, channels, rows, columns]), values)
     }
 
     fn interpolate_backward(x: Host, grad: Host, _output_size: [usize; 2], options: InterpolateOptions) -> Host {

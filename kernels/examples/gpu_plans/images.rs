@@ -4,7 +4,7 @@ use crate::case::{Case, F32, FLOATS, indices, tensor};
 use burn_deterministic_kernels::arithmetic::Products;
 use burn_deterministic_kernels::deform_convolution::{self, DeformParams};
 use burn_deterministic_kernels::grid_sample::{self, Padding, SampleParams, sample};
-use burn_deterministic_kernels::interpolation::{input_gradient, weights::Filter};
+use burn_deterministic_kernels::interpolation::{input_gradient, resize, weights::Filter};
 use burn_deterministic_kernels::{KernelError, ctc};
 use cubecl::ir::ElemType;
 use cubecl::prelude::*;
@@ -16,7 +16,9 @@ pub fn cases() -> Vec<Case> {
     }
     for filter in [Filter::Nearest, Filter::Linear, Filter::Cubic] {
         cases.extend(FLOATS.map(|dtype| resized(filter, dtype)));
+        cases.extend(FLOATS.map(|dtype| resize_gradient(filter, dtype)));
     }
+    cases.push(resized(Filter::Lanczos3, F32));
     cases.extend(FLOATS.into_iter().flat_map(|dtype| [deformed("forward", dtype), deformed("backward", dtype)]));
     cases.extend(FLOATS.map(loss));
     cases
@@ -33,6 +35,15 @@ fn sampled(filter: grid_sample::Filter, dtype: ElemType) -> Case {
 }
 
 fn resized(filter: Filter, dtype: ElemType) -> Case {
+    let (image, larger) = ([32, 64, 28, 28], [32, 64, 56, 56]);
+    let label = format!("resize, {}", format!("{filter:?}").to_lowercase());
+    let size = |shape: [usize; 4]| shape.iter().product::<usize>();
+    let case = Case::new("interpolation", label, dtype, format!("{image:?} to {larger:?}"));
+    case.elements(size(image) + size(larger))
+        .runs(move |client| resize(client, tensor(client, &image, dtype), [56, 56], filter, false, None))
+}
+
+fn resize_gradient(filter: Filter, dtype: ElemType) -> Case {
     let (image, larger) = ([32, 64, 28, 28], [32, 64, 56, 56]);
     let label = format!("input gradient, {}", format!("{filter:?}").to_lowercase());
     let size = |shape: [usize; 4]| shape.iter().product::<usize>();

@@ -58,14 +58,20 @@ fn sorts() -> Vec<Case> {
             .indices(all(lines))
             .runs(move |client| sort(client, tensor(client, &lines, F32), indices, None)),
     );
-    for (label, shape, kept) in [("top 5 of lines", [4096, 50_257], 5), ("top 32 of a line", [1, 1 << 20], 32)] {
+    let largest = [
+        ("top 5 of lines", [4096, 50_257], 5),
+        ("top 5 of short lines", [1024, 1000], 5),
+        ("top 5 of many short lines", [1 << 18, 128], 5),
+        ("top 32 of a line", [1, 1 << 20], 32),
+    ];
+    for (label, shape, kept) in largest {
         let results = shape[0] * kept;
-        let largest = Sorting { axis, direction: Direction::Descending, kept: Some(kept), values: true, index };
+        let first = Sorting { axis, direction: Direction::Descending, kept: Some(kept), values: true, index };
         cases.push(
             base(label, shape, F32)
                 .elements(results)
                 .indices(results)
-                .runs(move |client| sort(client, tensor(client, &shape, F32), largest, None)),
+                .runs(move |client| sort(client, tensor(client, &shape, F32), first, None)),
         );
     }
     cases

@@ -18,12 +18,12 @@
 //! with +0 to `n / 2 + 1` values, mirrors and conjugates it for the second half, and gives the real parts, each
 //! multiplied by `1 / n`. Half types are computed in f32, with one rounding at the end.
 //!
-//! The cosines and sines are the host's, computed in f64: [`twiddles`].
+//! The cosines and sines are computed on the host, in f64 by their series: [`twiddles`].
 //!
 //! # Cost
 //!
 //! `log2(n) + 2` launches, one more forward and one for operands that are not dense, and four copies of the lines in
-//! f32 (f64 for f64) as scratch memory.
+//! f32 (f64 for f64) as scratch memory. The table of cosines and sines is kept on the device.
 
 mod kernel;
 pub mod reference;
@@ -36,9 +36,11 @@ use crate::buffer::unwritten;
 use crate::device::require_units;
 use crate::dtype::float_accumulator;
 use crate::grid::{UNITS, grid};
+use crate::tables::{Table, Tables};
 use crate::view::{addressable, require_shape};
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
+use cubecl::server::Handle;
 use cubecl::std::tensor::{TensorHandle, into_contiguous};
 
 /// From time to frequency, or back.
@@ -86,6 +88,18 @@ pub fn inverse(
     let [real, _] = transform.combined(lines, Direction::Inverse);
     Ok(transform.collected(&real, n, 1.0 / n as f32, transform.dtype))
 }
+
+/// The table for transforms of `n` values, in the type in which they are computed.
+#[derive(Clone)]
+struct Twiddles([Handle; 1]);
+
+impl Table for Twiddles {
+    fn buffers(&self) -> &[Handle] {
+        &self.0
+    }
+}
+
+static TWIDDLES: Tables<(usize, ElemType), Twiddles> = Tables::new();
 
 /// Transforms of `n` values for each line of a tensor `[outer, axis, inner]`.
 struct Transform<'a> {
@@ -180,12 +194,7 @@ impl<'a> Transform<'a> {
         if units == 0 {
             return lines;
         }
-        let table = twiddles(self.n);
-        let bytes = match self.accumulator {
-            ElemType::Float(FloatKind::F64) => bytemuck::cast_slice(&table).to_vec(),
-            _ => bytemuck::cast_slice(&table.iter().map(|&w| w as f32).collect::<Vec<_>>()).to_vec(),
-        };
-        let twiddles = self.client.create_from_slice(&bytes);
+        let table = TWIDDLES.get(self.client, (self.n, self.accumulator), || self.twiddles());
         let mut m = 1;
         while m < self.n {
             let combined = self.parts();
@@ -200,7 +209,7 @@ impl<'a> Transform<'a> {
                     dim,
                     real.into_arg().into_buffer_arg(),
                     imaginary.into_arg().into_buffer_arg(),
-                    BufferArg::from_raw_parts(twiddles.clone(), table.len()),
+                    BufferArg::from_raw_parts(table.0[0].clone(), self.n),
                     combined[0].clone().into_arg().into_buffer_arg(),
                     combined[1].clone().into_arg().into_buffer_arg(),
                     m as u32,
@@ -214,6 +223,17 @@ impl<'a> Transform<'a> {
             m *= 2;
         }
         lines
+    }
+
+    fn twiddles(&self) -> Twiddles {
+        let table = twiddles(self.n);
+        Twiddles([match self.accumulator {
+            ElemType::Float(FloatKind::F64) => self.client.create_from_slice(bytemuck::cast_slice(&table)),
+            _ => {
+                let rounded: Vec<f32> = table.iter().map(|&w| w as f32).collect();
+                self.client.create_from_slice(bytemuck::cast_slice(&rounded))
+            }
+        }])
     }
 
     /// The first `length` values of each line, along the axis of the operand.

@@ -1,21 +1,22 @@
 //! Indexed reads: `gather`, `select` and `gather_nd`. No arithmetic, so no order.
 //!
 //! An index outside its axis, a negative one among them, reads zero, and sets the [flag](crate::index_check) that a caller
-//! gives. One launch; tensor and indices are read in place where their other axes collapse to one before and
-//! one after the indexed ones.
+//! gives. One launch, of tuples too: each unit reads the tuple of its slice. Tensor and indices are read in place where
+//! their other axes collapse to one before and one after the indexed ones.
+
+mod kernel;
 
 use crate::KernelError;
-use crate::buffer::{unwritten, words_arg};
+use crate::buffer::unwritten;
 use crate::device::require_units;
-use crate::dtype::{U32, supported};
+use crate::dtype::supported;
 use crate::error::require_shapes;
-use crate::grid::{UNITS, UnitPlace, axis_grids};
-use crate::index::{require_indices, row_of, tuple_axes, tuple_rows};
+use crate::grid::{UNITS, axis_grids};
+use crate::index::{Tuples, require_indices, tuple_axes};
 use crate::index_check::{Flag, check};
-use crate::view::{AxisView, Strides, StridesLaunch, checked_elements, vector_width};
+use crate::view::{AxisView, StridesLaunch, checked_elements, vector_width};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
-use std::ops::Range;
 
 /// Reads `tensor` at `indices` along `dim`: `indices`, and so the result, has the shape of `tensor` but for `dim`.
 ///
@@ -37,7 +38,7 @@ pub fn gather(
         format!("indices {to:?} into tensor {from:?} along axis {dim}, want equal other axes")
     })?;
     let shape = to.to_vec();
-    let read = Read { kernel: KERNEL, axes: dim..dim + 1, along: Some(dim), shape, positions: dim..dim + 1, flag };
+    let read = Read { kernel: KERNEL, dim, along: dim, shape, flag };
     read.run(client, tensor, indices)
 }
 
@@ -61,7 +62,7 @@ pub fn select(
     }
     let mut shape = tensor.shape().to_vec();
     shape[dim] = indices.shape()[0];
-    let read = Read { kernel: KERNEL, axes: dim..dim + 1, along: Some(0), shape, positions: dim..dim + 1, flag };
+    let read = Read { kernel: KERNEL, dim, along: 0, shape, flag };
     read.run(client, tensor, indices)
 }
 
@@ -81,46 +82,85 @@ pub fn gather_nd(
     let batch = tuple_axes(KERNEL, tensor.shape(), indices.shape())?;
     let parts = indices.shape()[batch];
     let shape: Vec<usize> = indices.shape()[..batch].iter().chain(&tensor.shape()[parts..]).copied().collect();
-    let read = Read { kernel: KERNEL, axes: 0..parts, along: None, shape, positions: 0..batch, flag };
-    read.run(client, tensor, indices)
+    let sizes = tensor.shape()[..parts].to_vec();
+    let (positions, inner) = (shape[..batch].iter().product(), shape[batch..].iter().product());
+    let output = made(client, KERNEL, shape, tensor.dtype)?;
+    if positions * inner == 0 {
+        flag.map_or(Ok(()), |flag| check(client, indices, &sizes, flag))?;
+        return Ok(output);
+    }
+    let indices = Tuples::new(client, KERNEL, indices, &sizes)?;
+    let types = [tensor.dtype, indices.view.dtype];
+    let tensor = AxisView::new(client, KERNEL, tensor, 0..parts)?;
+    let width = tensor.vector_width(inner);
+    for (count, dim, unit) in axis_grids(1, positions, inner / width) {
+        // SAFETY: units stop at the number of vectors of the result; the kernel reads the tensor only at rows that exist,
+        // which its view covers in vectors, each part of a tuple is in the view of the indices, and a flag is in its buffer.
+        unsafe {
+            kernel::gather_tuples::launch_unchecked(
+                client,
+                count,
+                dim,
+                width,
+                tensor.buffer(),
+                indices.view.buffer(),
+                output.clone().into_arg().into_buffer_arg(),
+                unit,
+                indices.sizes(),
+                tensor.vector_strides(width as u32),
+                indices.stride,
+                indices.part_stride,
+                flag.map(Flag::buffer).into(),
+                flag.map_or(0, Flag::number),
+                types,
+            );
+        }
+    }
+    Ok(output)
 }
 
-/// A read along `axes` of a tensor into a result of `shape`, whose axes `positions` are those of the indices.
+/// The unwritten result of a read, if the device has its type and indices reach its elements.
+fn made(
+    client: &Client,
+    kernel: &'static str,
+    shape: Vec<usize>,
+    dtype: ElemType,
+) -> Result<TensorHandle, KernelError> {
+    require_units(client, kernel, UNITS)?;
+    supported(client, kernel, dtype, "read f64, f32, f16, bf16 or an integer type that the device has")?;
+    checked_elements(kernel, &shape)?;
+    Ok(unwritten(client, shape, dtype))
+}
+
+/// A read along `dim` of a tensor into a result of `shape`.
 struct Read<'a> {
     kernel: &'static str,
-    axes: Range<usize>,
-    /// The axis of the indices whose places are positions: none where they are tuples.
-    along: Option<usize>,
+    dim: usize,
+    /// The axis of the indices whose places are positions.
+    along: usize,
     shape: Vec<usize>,
-    positions: Range<usize>,
     flag: Option<Flag<'a>>,
 }
 
 impl Read<'_> {
     fn run(self, client: &Client, tensor: TensorHandle, indices: TensorHandle) -> Result<TensorHandle, KernelError> {
-        let Self { kernel, axes, along, shape, positions, flag } = self;
+        let Self { kernel, dim, along, shape, flag } = self;
         let dtype = tensor.dtype;
-        require_units(client, kernel, UNITS)?;
-        supported(client, kernel, dtype, "read f64, f32, f16, bf16 or an integer type that the device has")?;
-        let elements = checked_elements(kernel, &shape)?;
         let extents = Extents {
-            outer: shape[..positions.start].iter().product(),
-            rows: tensor.shape()[axes.clone()].iter().product(),
-            positions: shape[positions.clone()].iter().product(),
-            inner: shape[positions.end..].iter().product(),
+            outer: shape[..dim].iter().product(),
+            rows: tensor.shape()[dim],
+            positions: shape[dim],
+            inner: shape[dim + 1..].iter().product(),
         };
-        let output = unwritten(client, shape, dtype);
-        if elements == 0 {
-            flag.map_or(Ok(()), |flag| check(client, indices, &tensor.shape()[axes], flag))?;
+        let is_empty = shape.contains(&0);
+        let output = made(client, kernel, shape, dtype)?;
+        if is_empty {
+            flag.map_or(Ok(()), |flag| check(client, indices, &[extents.rows], flag))?;
             return Ok(output);
         }
         require_indices(client, kernel, &indices)?;
-        let (indices, axis) = match along {
-            Some(axis) => (indices, axis),
-            None => (tuple_rows(client, kernel, indices, &tensor.shape()[axes.clone()])?, 0),
-        };
-        let indices = AxisView::new(client, kernel, indices, axis..axis + 1)?;
-        let tensor = AxisView::new(client, kernel, tensor, axes)?;
+        let indices = AxisView::new(client, kernel, indices, along..along + 1)?;
+        let tensor = AxisView::new(client, kernel, tensor, dim..dim + 1)?;
         let launch = Launch { tensor, types: [dtype, indices.dtype], indices, extents, flag };
         match launch.slice_width() {
             1 => launch.elements(client, &output),
@@ -149,14 +189,6 @@ struct Launch<'a> {
 }
 
 impl Launch<'_> {
-    /// The buffer of flags, the place in it, and whether a kernel sets it: one that does not binds something else.
-    fn flag(&self, client: &Client) -> (BufferArg, u32, bool) {
-        match self.flag {
-            Some(flag) => (flag.buffer(), flag.number(), true),
-            None => (words_arg(&unwritten(client, vec![1], U32).handle, 1), 0, false),
-        }
-    }
-
     /// The width of vectors along the inner axis, where one index names all elements of a vector.
     fn slice_width(&self) -> usize {
         if self.indices.strides[2] == 0 { self.tensor.vector_width(self.extents.inner) } else { 1 }
@@ -165,11 +197,10 @@ impl Launch<'_> {
     fn slices(&self, client: &Client, output: &TensorHandle, width: usize) {
         let extents = Extents { inner: self.extents.inner / width, ..self.extents };
         for (count, dim, unit) in axis_grids(extents.outer, extents.positions, extents.inner) {
-            let (flags, flag, has_flag) = self.flag(client);
             // SAFETY: units stop at the number of vectors of the result; the kernel reads the tensor only at rows below
             // `rows`, which its view covers in vectors, and a flag is in its buffer.
             unsafe {
-                gather_slices::launch_unchecked(
+                kernel::gather_slices::launch_unchecked(
                     client,
                     count,
                     dim,
@@ -181,9 +212,8 @@ impl Launch<'_> {
                     extents.rows as u32,
                     self.tensor.vector_strides(width as u32),
                     self.indices.strides(),
-                    flags,
-                    flag,
-                    has_flag,
+                    self.flag.map(Flag::buffer).into(),
+                    self.flag.map_or(0, Flag::number),
                     self.types,
                 );
             }
@@ -203,10 +233,9 @@ impl Launch<'_> {
             false => (Extents { inner: extents.inner / width, ..*extents }, AxisView::vector_strides),
         };
         for (count, dim, unit) in axis_grids(extents.outer, extents.positions, extents.inner) {
-            let (flags, flag, has_flag) = self.flag(client);
             // SAFETY: as above, with a vector of indices for each of the result.
             unsafe {
-                gather_elements::launch_unchecked(
+                kernel::gather_elements::launch_unchecked(
                     client,
                     count,
                     dim,
@@ -218,84 +247,12 @@ impl Launch<'_> {
                     extents.rows as u32,
                     self.tensor.strides(),
                     strides(indices, width as u32),
-                    flags,
-                    flag,
-                    has_flag,
+                    self.flag.map(Flag::buffer).into(),
+                    self.flag.map_or(0, Flag::number),
                     along_axis,
                     self.types,
                 );
             }
         }
     }
-}
-
-/// A unit a vector of `output[outer, positions, inner]`, whose elements have one index: the vector of
-/// `tensor[outer, rows, inner]` at that row. `indices[outer, positions, inner]`, read through its strides. A row that does not
-/// exist sets `flags[flag]`, if the read `has_flag`.
-#[cube(launch_unchecked)]
-fn gather_slices<F: Numeric, I: Int, N: Size>(
-    tensor: &[Vector<F, N>],
-    indices: &[I],
-    output: &mut [Vector<F, N>],
-    unit: UnitPlace,
-    rows: u32,
-    tensor_strides: Strides,
-    index_strides: Strides,
-    flags: &mut [u32],
-    flag: u32,
-    #[comptime] has_flag: bool,
-    #[define(F, I)] _dtypes: [ElemType; 2],
-) {
-    let (outer, source, inner) = (unit.outer(), unit.axis(), unit.inner());
-    if !unit.exists() {
-        terminate!();
-    }
-    let row = row_of::<I>(indices[index_strides.offset(outer, source, inner)], rows);
-    let mut value = Vector::<F, N>::new(F::from_int(0));
-    if row < rows {
-        value = tensor[tensor_strides.offset(outer, row, inner)];
-    } else if comptime!(has_flag) {
-        flags[flag as usize] = 1u32;
-    }
-    output[unit.index()] = value;
-}
-
-/// A unit a vector of `output[outer, positions, inner]`, along the positions or the inner axis: the element of
-/// `tensor[outer, rows, inner]` at each one's row. `indices[outer, positions, inner]` is read in vectors too. The flag is set as by [`gather_slices`].
-#[cube(launch_unchecked)]
-fn gather_elements<F: Numeric, I: Int, N: Size>(
-    tensor: &[F],
-    indices: &[Vector<I, N>],
-    output: &mut [Vector<F, N>],
-    unit: UnitPlace,
-    rows: u32,
-    tensor_strides: Strides,
-    index_strides: Strides,
-    flags: &mut [u32],
-    flag: u32,
-    #[comptime] has_flag: bool,
-    #[comptime] along_axis: bool,
-    #[define(F, I)] _dtypes: [ElemType; 2],
-) {
-    let (outer, source, inner) = (unit.outer(), unit.axis(), unit.inner());
-    if !unit.exists() {
-        terminate!();
-    }
-    let index = indices[index_strides.offset(outer, source, inner)];
-    let width = N::value();
-    let mut values = Vector::<F, N>::empty();
-    #[unroll]
-    for lane in 0..width {
-        let row = row_of::<I>(index.extract(lane), rows);
-        let column =
-            if comptime!(along_axis) { inner } else { inner * comptime!(width as u32) + comptime!(lane as u32) };
-        let mut value = F::from_int(0);
-        if row < rows {
-            value = tensor[tensor_strides.offset(outer, row, column)];
-        } else if comptime!(has_flag) {
-            flags[flag as usize] = 1u32;
-        }
-        values.insert(lane, value);
-    }
-    output[unit.index()] = values;
 }

@@ -1,29 +1,40 @@
-//! The gradient of resizing images.
+//! Resizing images, and its gradient.
 //!
 //! # Order contract
 //!
 //! Resizing is separable: along each axis, output `o` is the sum of inputs `i` with the weights `w[i, o]` of
-//! [`weights`], which depend on the two lengths alone. The gradient is a chain over the outputs that read an input, in
-//! ascending order, along the height and then along the width. Every product is rounded before it is added.
+//! [`weights`], which depend on the two lengths alone. [`resize`] is a chain over the inputs that an output reads, in ascending
+//! order, along the width and then along the height; the nearest filters move the one that they read, with every bit. The gradient
+//! is a chain over the outputs that read an input, in ascending order, along the height and then along the width. Every product is
+//! rounded before it is added.
 //!
 //! ```text
+//! line[b, c, i_y, o_x] = acc = +0; for i_x that o_x reads ascending { acc = w[i_x, o_x] * x[b, c, i_y, i_x] + acc }
+//! y[b, c, o_y, o_x] = acc = +0; for i_y that o_y reads ascending { acc = w[i_y, o_y] * line[b, c, i_y, o_x] + acc }
+//!
 //! rows[b, c, i_y, o_x] = acc = +0; for o_y that read i_y ascending { acc = w[i_y, o_y] * dy[b, c, o_y, o_x] + acc }
 //! gradient[b, c, i_y, i_x] = acc = +0; for o_x that read i_x ascending { acc = w[i_x, o_x] * rows[b, c, i_y, o_x] + acc }
 //! ```
 //!
-//! An output reads every input in its window of taps, those with a weight of zero too. Half types keep chains and
+//! An output reads every input in its window of taps, those with a weight of zero too. Half types keep chains, `line` and
 //! `rows` in f32, with one rounding at the end.
 //!
 //! # Cost
 //!
-//! Two launches, a chain of about `taps * output / input` steps an element in each, and `rows` as scratch memory; one
-//! launch for the nearest filters. An input that more than [`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS) outputs of
+//! `resize` is one launch, `(taps + 1) * taps` products an element. The gradient has two, a chain of about `taps * output / input`
+//! steps an element in each, and `rows` as scratch memory; one launch for the nearest filters. The tables of weights are kept on
+//! the device. An input that more than [`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS) outputs of
 //! an axis read is refused.
 
 mod kernel;
 pub mod plan;
 pub mod reference;
+mod resize;
+mod resize_kernel;
+mod tables;
 pub mod weights;
+
+pub use resize::resize;
 
 use crate::KernelError;
 use crate::buffer::unwritten;
@@ -33,11 +44,11 @@ use crate::dtype::float_accumulator;
 use crate::grid::{MAX_ITERATIONS, UNITS, grid};
 use crate::planned::require_plan;
 use crate::view::{addressable, require_shape};
-use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use plan::{Plan, Problem};
-use weights::{AxisWeights, Filter};
+use tables::{Axis, ByInput};
+use weights::Filter;
 
 /// The gradient of `input_shape` `[batch, channels, height, width]` from that of the resized images, launched by
 /// `plan`, or by the one that [`plan::plan`] chooses; no plan changes the result.
@@ -69,14 +80,15 @@ pub fn input_gradient(
     let accumulator = float_accumulator(client, KERNEL, &[&output_gradient])?;
     require_units(client, KERNEL, UNITS)?;
     let dtype = output_gradient.dtype;
-    let tables = [(height, rows), (width, columns)].map(|(i, o)| AxisWeights::new(i, o, filter, align_corners));
-    if let Some(longest) = tables.iter().map(AxisWeights::longest).max().filter(|&longest| longest > MAX_ITERATIONS) {
+    let tables = [(height, rows), (width, columns)]
+        .map(|(input, output)| ByInput::of(client, Axis { input, output, filter, align_corners, accumulator }));
+    if let Some(longest) = tables.iter().map(|table| table.longest).max().filter(|&longest| longest > MAX_ITERATIONS) {
         return refuse(format!("{longest} outputs of an axis read one input, want at most {MAX_ITERATIONS}"));
     }
     let [down, across] = tables;
     let elements = input_shape.iter().product();
     // A loop over columns around one over rows, each with an iteration to leave it.
-    let iterations = across.longest() * (down.longest() + 3) + 3;
+    let iterations = across.longest * (down.longest + 3) + 3;
     let images = coarsening::Problem { elements, shared: batch * channels, iterations };
     let problem = Problem { nearest: matches!(filter, Filter::Nearest | Filter::NearestExact), images };
     let plan = plan.unwrap_or_else(|| plan::plan(&problem, Machine::of(client)));
@@ -95,7 +107,7 @@ fn joint(
     client: &Client,
     source: TensorHandle,
     input_shape: &[usize],
-    [down, across]: [&AxisWeights; 2],
+    [down, across]: [&ByInput; 2],
     dtypes: [ElemType; 2],
     span: usize,
 ) -> TensorHandle {
@@ -105,11 +117,6 @@ fn joint(
     }
     let images = input_shape[0] * input_shape[1];
     let units = images.div_ceil(span) * input_shape[2] * input_shape[3];
-    let offsets = |table: &AxisWeights| {
-        let handle = client.create_from_slice(bytemuck::cast_slice(&table.offsets));
-        // SAFETY: the buffer is made with this length.
-        unsafe { BufferArg::from_raw_parts(handle, table.offsets.len()) }
-    };
     let (count, dim) = grid(units);
     // SAFETY: a unit below `units` owns an element of the output in each of its images, of which it leaves out those
     // that do not exist; the offsets lie within the source's axes.
@@ -119,8 +126,8 @@ fn joint(
             count,
             dim,
             source.into_arg(),
-            offsets(down),
-            offsets(across),
+            down.offsets(),
+            across.offsets(),
             output.clone().into_arg(),
             units as u32,
             span as u32,
@@ -135,10 +142,10 @@ fn along<const AXIS: usize>(
     client: &Client,
     source: TensorHandle,
     length: usize,
-    table: &AxisWeights,
+    table: &ByInput,
     dtypes: [ElemType; 3],
 ) -> TensorHandle {
-    let [_, accumulator, result] = dtypes;
+    let [_, _, result] = dtypes;
     let mut shape = source.shape().to_vec();
     shape[AXIS] = length;
     let units: usize = shape.iter().product();
@@ -146,15 +153,6 @@ fn along<const AXIS: usize>(
     if units == 0 {
         return output;
     }
-    let weights = match accumulator {
-        ElemType::Float(FloatKind::F64) => bytemuck::cast_slice(&table.weights).to_vec(),
-        _ => bytemuck::cast_slice(&table.weights.iter().map(|&weight| weight as f32).collect::<Vec<_>>()).to_vec(),
-    };
-    let buffer = |bytes: &[u8], length: usize, size: usize| {
-        let handle = client.create_from_slice(if length == 0 { &[0; 8][..size] } else { bytes });
-        // SAFETY: the buffer is made with this length.
-        unsafe { BufferArg::from_raw_parts(handle, length.max(1)) }
-    };
     let (count, dim) = grid(units);
     // SAFETY: a unit below `units` owns an element of the output; the table's windows lie within the source's axis, and
     // its offsets within its weights.
@@ -164,9 +162,9 @@ fn along<const AXIS: usize>(
             count,
             dim,
             source.into_arg(),
-            buffer(bytemuck::cast_slice(&table.offsets), table.offsets.len(), 4),
-            buffer(bytemuck::cast_slice(&table.first), table.first.len(), 4),
-            buffer(&weights, table.weights.len(), accumulator.size()),
+            table.offsets(),
+            table.first(),
+            table.weights(),
             output.clone().into_arg(),
             units as u32,
             AXIS,

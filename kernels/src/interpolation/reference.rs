@@ -1,6 +1,37 @@
 //! The same order in plain Rust: the specification.
 
-use super::weights::{AxisWeights, Filter};
+use super::weights::{AxisWeights, Filter, Windows};
+
+/// `[images, height, width]` as `[images, rows, columns]`, both contiguous.
+pub fn resize(
+    input: &[f32],
+    [height, width]: [usize; 2],
+    [rows, columns]: [usize; 2],
+    filter: Filter,
+    align_corners: bool,
+) -> Vec<f32> {
+    let images = input.len() / (height * width).max(1);
+    let down = Windows::new(height, rows, filter, align_corners);
+    let across = Windows::new(width, columns, filter, align_corners);
+    let window = |table: &Windows, o: usize| -> Vec<(usize, f32)> {
+        let [first, count] = table.inputs[o].map(|n| n as usize);
+        let weights = &table.weights[o * filter.taps()..][..count];
+        (first..).zip(weights.iter().map(|&weight| weight as f32)).collect()
+    };
+    let mut result = Vec::new();
+    for image in 0..images {
+        let image = &input[image * height * width..][..height * width];
+        for (y, x) in (0..rows).flat_map(|y| (0..columns).map(move |x| (y, x))) {
+            let (down, across) = (window(&down, y), window(&across, x));
+            let line = |i: usize| across.iter().fold(0.0, |acc, &(at, weight)| weight * image[i * width + at] + acc);
+            result.push(match filter {
+                Filter::Nearest | Filter::NearestExact => image[down[0].0 * width + across[0].0],
+                _ => down.iter().fold(0.0, |acc, &(i, weight)| weight * line(i) + acc),
+            });
+        }
+    }
+    result
+}
 
 /// The gradient of `[images, height, width]` from that of `[images, rows, columns]`, both contiguous.
 pub fn input_gradient(

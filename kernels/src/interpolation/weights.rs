@@ -1,4 +1,5 @@
-//! The weights with which the outputs of a resized axis read its inputs: a sparse matrix of `n` inputs and `m` outputs.
+//! The weights with which the outputs of a resized axis read its inputs: a sparse matrix of `n` inputs and `m` outputs, by output
+//! for [`resize`](super::resize), by input for its gradient.
 //!
 //! Output `o` has the input coordinate `x`, an exact fraction:
 //!
@@ -35,6 +36,12 @@ pub enum Filter {
 }
 
 impl Filter {
+    /// Inputs that an output reads along an axis, at most.
+    pub(super) fn taps(self) -> usize {
+        let (before, after) = self.reach();
+        (before + 1 + after) as usize
+    }
+
     /// Taps before and after the input at or before the coordinate.
     fn reach(self) -> (i64, i64) {
         match self {
@@ -57,8 +64,9 @@ impl Filter {
             Self::Lanczos3 if x == 0.0 => 1.0,
             Self::Lanczos3 => {
                 // sin(3 u) = sin(u) * (3 - 4 sin(u)^2), with u = pi x / 3.
-                let square = sine_of_turn(x / 3.0).powi(2);
-                square * (3.0 - 4.0 * square) / (3.0 * (PI * x / 3.0).powi(2))
+                let (sine, u) = (sine_of_turn(x / 3.0), PI * x / 3.0);
+                let square = sine * sine;
+                square * (3.0 - 4.0 * square) / (3.0 * (u * u))
             }
         }
     }
@@ -109,6 +117,29 @@ impl AxisWeights {
     /// The most outputs that read one input.
     pub fn longest(&self) -> usize {
         self.offsets.windows(2).map(|offsets| (offsets[1] - offsets[0]) as usize).max().unwrap_or(0)
+    }
+}
+
+/// The weights by output: the inputs that one reads are consecutive.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Windows {
+    /// `[m, 2]`: the first input that output `o` reads, and how many.
+    pub inputs: Vec<[u32; 2]>,
+    /// `[m, taps]`: their weights, ascending, and zeros after the last one.
+    pub weights: Vec<f64>,
+}
+
+impl Windows {
+    /// The table of an axis resized from `input` to `output`.
+    pub fn new(input: usize, output: usize, filter: Filter, align_corners: bool) -> Self {
+        let (mut inputs, mut weights) = (Vec::new(), Vec::new());
+        for o in 0..output {
+            let taps = window(input, output, filter, align_corners, o);
+            inputs.push([taps[0].0 as u32, taps.len() as u32]);
+            let padding = filter.taps() - taps.len();
+            weights.extend(taps.into_iter().map(|(_, weight)| weight).chain(vec![0.0; padding]));
+        }
+        Self { inputs, weights }
     }
 }
 

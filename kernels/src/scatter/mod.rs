@@ -37,7 +37,7 @@
 //! | `BruteForce` | one unit per destination; it reads every index of its column | `e n` | none | 1 |
 //! | `Privatised` | one unit per block of positions and column, with a total of its own for each row; `Add` only | `m + b e` | `b e` totals | 2 |
 //! | `SortedBlocks` | a cube per block of positions and column, or block alone where columns share indices: sorts the block by row in shared memory, then one unit per row reduces its run; `Add` only, or one block | `m + b e` | `b e` totals, none for one block | 1 or 2 |
-//! | `Segmented` | sort by destination, CSR row offsets, then one unit per destination reduces its segment | `m + e` | 16 bytes a key, a total for every 16 keys, for fewer beyond 2^20 positions | 3 or 4 a radix pass, and 2 to 5 |
+//! | `Segmented` | sort by destination, CSR row offsets, then one unit per destination reduces its segment | `m + e` | 16 bytes a key, a total for every 16 keys, for fewer beyond 2^20 positions | 3 or 4 a radix pass, and 2 to 5 (3 for a tensor of one axis) |
 //!
 //! No unit loops more than [`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS) times in a launch; a plan that would is refused.
 

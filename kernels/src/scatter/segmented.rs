@@ -62,8 +62,86 @@ fn destinations<I: Int>(
     keys[unit.index()] = select(row < layout.rows, destination, none);
 }
 
-/// A unit a window of `shortest` sorted places: where the run of at least as many sources that begins in it begins and
-/// ends, as `runs[2 * window]` and `runs[2 * window + 1]`, or [`NONE`] twice.
+/// Where the run of at least `shortest` sources that begins in a window begins and ends, or [`NONE`] twice.
+#[cube]
+fn run_of(
+    keys: &[u32],
+    sources: &[u32],
+    layout: &Layout,
+    window: u32,
+    rows: u32,
+    length: u32,
+    shortest: u32,
+    #[comptime] keyed: Keyed,
+) -> (u32, u32) {
+    let mut begin = NONE.runtime();
+    let mut end = NONE.runtime();
+    for nth in 0..shortest {
+        let place = window * shortest + nth;
+        let last = place + shortest - 1;
+        // Most places fail the first question, which two loads answer.
+        let key = keys[min(place, length - 1) as usize];
+        if last < length && keys[min(last, length - 1) as usize] == key && key < rows {
+            let block = block_of(sources[place as usize], layout, keyed);
+            let before = select(place == 0, 0u32, place - 1);
+            let begins = place == 0
+                || keys[before as usize] != key
+                || block_of(sources[before as usize], layout, keyed) != block;
+            if begins && block_of(sources[last as usize], layout, keyed) == block {
+                begin = place;
+                // The first place after the run, by bisection.
+                let mut low = last + 1;
+                let mut high = min(place + BLOCK_TERMS, length);
+                while low < high {
+                    let middle = low + (high - low) / 2;
+                    let within =
+                        keys[middle as usize] == key && block_of(sources[middle as usize], layout, keyed) == block;
+                    low = select(within, middle + 1, low);
+                    high = select(within, high, middle);
+                }
+                end = low;
+            }
+        }
+    }
+    (begin, end)
+}
+
+/// Writes the total of a window's run, `begin..end`, at a place of the axes that are not keyed.
+#[cube]
+fn reduce_run<F: Numeric, A: Numeric, N: Size>(
+    sources: &[u32],
+    values: &[Vector<F, N>],
+    totals: &mut [Vector<A, N>],
+    layout: &Layout,
+    window: u32,
+    begin: u32,
+    end: u32,
+    outer: u32,
+    inner: u32,
+    #[comptime] form: Form,
+    #[comptime] keyed: Keyed,
+) {
+    let first = sources[begin as usize];
+    let mut outer = outer;
+    let mut inner = inner;
+    if comptime!(keyed.inner) {
+        inner = first % layout.inner;
+    }
+    if comptime!(keyed.outer) {
+        let line = if comptime!(keyed.inner) { first / layout.inner } else { first };
+        outer = line / layout.positions;
+    }
+    let position = position_of(first, layout, keyed);
+    let mut total = Vector::cast_from(values[layout.values.offset(outer, position, inner)]);
+    for place in begin + 1..end {
+        let position = position_of(sources[place as usize], layout, keyed);
+        let value = Vector::cast_from(values[layout.values.offset(outer, position, inner)]);
+        total = combine_lanes::<A, N>(total, value, form);
+    }
+    totals[total_of(window, outer, inner, layout, keyed)] = total;
+}
+
+/// A unit a window of `shortest` sorted places: [its run](run_of), as `runs[2 * window]` and `runs[2 * window + 1]`.
 #[cube(launch_unchecked)]
 fn find_runs(
     keys: &[u32],
@@ -79,35 +157,7 @@ fn find_runs(
     if window >= length.div_ceil(shortest) {
         terminate!();
     }
-    let mut begin = NONE.runtime();
-    let mut end = NONE.runtime();
-    for nth in 0..shortest {
-        let place = window * shortest + nth;
-        let last = place + shortest - 1;
-        // Most places fail the first question, which two loads answer.
-        let key = keys[min(place, length - 1) as usize];
-        if last < length && keys[min(last, length - 1) as usize] == key && key < rows {
-            let block = block_of(sources[place as usize], &layout, keyed);
-            let before = select(place == 0, 0u32, place - 1);
-            let begins = place == 0
-                || keys[before as usize] != key
-                || block_of(sources[before as usize], &layout, keyed) != block;
-            if begins && block_of(sources[last as usize], &layout, keyed) == block {
-                begin = place;
-                // The first place after the run, by bisection.
-                let mut low = last + 1;
-                let mut high = min(place + BLOCK_TERMS, length);
-                while low < high {
-                    let middle = low + (high - low) / 2;
-                    let within =
-                        keys[middle as usize] == key && block_of(sources[middle as usize], &layout, keyed) == block;
-                    low = select(within, middle + 1, low);
-                    high = select(within, high, middle);
-                }
-                end = low;
-            }
-        }
-    }
+    let (begin, end) = run_of(keys, sources, &layout, window, rows, length, shortest, keyed);
     runs[(window * 2) as usize] = begin;
     runs[(window * 2 + 1) as usize] = end;
 }
@@ -125,28 +175,42 @@ fn reduce_runs<F: Numeric, A: Numeric, N: Size>(
     #[comptime] keyed: Keyed,
     #[define(F, A)] _types: [ElemType; 2],
 ) {
-    let (mut outer, window, mut inner) = (unit.outer(), unit.axis(), unit.inner());
+    let (outer, window, inner) = (unit.outer(), unit.axis(), unit.inner());
     if !unit.exists() {
         terminate!();
     }
     let begin = runs[(window * 2) as usize];
     if begin != NONE {
-        let first = sources[begin as usize];
-        if comptime!(keyed.inner) {
-            inner = first % layout.inner;
-        }
-        if comptime!(keyed.outer) {
-            let line = if comptime!(keyed.inner) { first / layout.inner } else { first };
-            outer = line / layout.positions;
-        }
-        let position = position_of(first, &layout, keyed);
-        let mut total = Vector::cast_from(values[layout.values.offset(outer, position, inner)]);
-        for place in begin + 1..runs[(window * 2 + 1) as usize] {
-            let position = position_of(sources[place as usize], &layout, keyed);
-            let value = Vector::cast_from(values[layout.values.offset(outer, position, inner)]);
-            total = combine_lanes::<A, N>(total, value, form);
-        }
-        totals[total_of(window, outer, inner, &layout, keyed)] = total;
+        let end = runs[(window * 2 + 1) as usize];
+        reduce_run::<F, A, N>(sources, values, totals, &layout, window, begin, end, outer, inner, form, keyed);
+    }
+}
+
+/// [`find_runs`] and [`reduce_runs`] in one, where all axes are keyed or have one element.
+#[cube(launch_unchecked)]
+fn find_and_reduce_runs<F: Numeric, A: Numeric, N: Size>(
+    keys: &[u32],
+    sources: &[u32],
+    runs: &mut [u32],
+    values: &[Vector<F, N>],
+    totals: &mut [Vector<A, N>],
+    layout: Layout,
+    rows: u32,
+    length: u32,
+    shortest: u32,
+    #[comptime] form: Form,
+    #[comptime] keyed: Keyed,
+    #[define(F, A)] _types: [ElemType; 2],
+) {
+    let window = ABSOLUTE_POS as u32;
+    if window >= length.div_ceil(shortest) {
+        terminate!();
+    }
+    let (begin, end) = run_of(keys, sources, &layout, window, rows, length, shortest, keyed);
+    runs[(window * 2) as usize] = begin;
+    runs[(window * 2 + 1) as usize] = end;
+    if begin != NONE {
+        reduce_run::<F, A, N>(sources, values, totals, &layout, window, begin, end, 0u32, 0u32, form, keyed);
     }
 }
 
@@ -258,27 +322,48 @@ impl Scatter<'_> {
         let runs = words(client, 2 * windows);
         // Without windows no total is read, but a vector has to be there to bind.
         let totals = unwritten(client, vec![windows.max(1), columns * width], accumulator);
+        let together = columns == 1;
         if windows > 0 {
             let (count, dim) = grid(windows);
-            // SAFETY: units stop at the number of windows, of which each has two words in `runs`; places stay below
-            // `length`.
+            // SAFETY: units stop at the number of windows, of which each has two words in `runs`, and, with one column, a
+            // total; places stay below `length`, and the sources of a run are positions of values.
             unsafe {
-                find_runs::launch_unchecked(
-                    client,
-                    count,
-                    dim,
-                    words_arg(&sorted.keys, length),
-                    words_arg(&sorted.positions, length),
-                    words_arg(&runs, 2 * windows),
-                    self.layout(outer, problem.inner, 1),
-                    rows as u32,
-                    length as u32,
-                    shortest as u32,
-                    keyed,
-                );
+                match together {
+                    true => find_and_reduce_runs::launch_unchecked(
+                        client,
+                        count,
+                        dim,
+                        width,
+                        words_arg(&sorted.keys, length),
+                        words_arg(&sorted.positions, length),
+                        words_arg(&runs, 2 * windows),
+                        self.values.buffer(),
+                        totals.clone().into_arg().into_buffer_arg(),
+                        self.layout(outer, inner, width),
+                        rows as u32,
+                        length as u32,
+                        shortest as u32,
+                        form,
+                        keyed,
+                        [storage, accumulator],
+                    ),
+                    false => find_runs::launch_unchecked(
+                        client,
+                        count,
+                        dim,
+                        words_arg(&sorted.keys, length),
+                        words_arg(&sorted.positions, length),
+                        words_arg(&runs, 2 * windows),
+                        self.layout(outer, problem.inner, 1),
+                        rows as u32,
+                        length as u32,
+                        shortest as u32,
+                        keyed,
+                    ),
+                }
             }
         }
-        for (count, dim, unit) in axis_grids(run_outer, windows, run_inner) {
+        for (count, dim, unit) in axis_grids(run_outer, if together { 0 } else { windows }, run_inner) {
             // SAFETY: units stop at the number of windows and columns, of which each has a total; the sources of a run are
             // positions of values.
             unsafe {

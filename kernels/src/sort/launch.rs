@@ -1,15 +1,41 @@
 //! The launches of enumeration sorts, selections, and radix sorts of all lines together.
 
 use super::comparison::Form;
+use super::cube_selection_kernel::{self, ChunksLaunch};
 use super::kernel::{self, ExtentsLaunch, Wanted};
-use super::plan::{Problem, Selection};
+use super::plan::{Problem, Selection, Selector};
+use super::selection_kernel;
 use crate::buffer::{words, words_arg};
-use crate::grid::{axis_grids, grid};
+use crate::grid::{axis_grids, cubes, grid};
 use crate::radix_sort::{self, Keys};
 use crate::view::AxisView;
 use cubecl::prelude::*;
 use cubecl::server::Handle;
 use cubecl::std::tensor::TensorHandle;
+
+/// Words on the device, and how many.
+type Words = (Handle, usize);
+
+/// One launch of a selection, over all lines: what chunks of the `positions` of a line keep.
+struct Pass<'a> {
+    selection: Selection,
+    positions: usize,
+    chunks: usize,
+    /// The indices at the positions; the positions themselves in the first pass.
+    candidates: Option<&'a Words>,
+    /// Where the indices that are kept go; into the result in the last pass.
+    left: Option<&'a Words>,
+}
+
+impl Pass<'_> {
+    fn candidates(&self) -> Option<BufferArg> {
+        self.candidates.map(|(handle, length)| words_arg(handle, *length))
+    }
+
+    fn left(&self) -> Option<BufferArg> {
+        self.left.map(|(handle, length)| words_arg(handle, *length))
+    }
+}
 
 /// The launches of one sort.
 pub(super) struct Launch<'a> {
@@ -114,62 +140,94 @@ impl Launch<'_> {
         }
     }
 
-    pub(super) fn select(
-        &self,
-        input: &AxisView,
-        (values, indices): &(TensorHandle, TensorHandle),
-        selection: Selection,
-    ) {
+    pub(super) fn select(&self, input: &AxisView, outputs: &(TensorHandle, TensorHandle), selection: Selection) {
         let Problem { outer, length, inner, .. } = self.problem;
-        let Selection { slots, chunk } = selection;
-        let group = selection.group(length);
-        // Chunks and groups have whole vectors.
-        let whole = chunk.is_multiple_of(4) && group.is_multiple_of(4);
-        let width = if inner == 1 && whole { input.axis_vector_width(length) } else { 1 };
         let mut positions = length;
-        // The first pass reads no candidates, and the last one leaves none, but a binding has to be there.
-        let (mut candidates, mut candidates_length) = (words(self.client, 1), 1);
+        let mut candidates = None;
         loop {
-            let chunks = positions.div_ceil(chunk);
-            let last = chunks == 1;
-            let left_length = if last { 1 } else { outer * chunks * slots * inner };
-            let left = words(self.client, left_length);
-            for (count, dim, unit) in axis_grids(outer, chunks, inner) {
-                // SAFETY: units stop at the number of chunks, each of which has its slots in `left`, or the last ones of
-                // a line in the outputs; candidates are positions of their line, which the view covers. A line has at
-                // least as many elements as are kept, so that their slots are filled.
-                unsafe {
-                    kernel::keep_first::launch_unchecked(
-                        self.client,
-                        count,
-                        dim,
-                        if positions == length { width } else { 1 },
-                        input.buffer(),
-                        words_arg(&candidates, candidates_length),
-                        words_arg(&left, left_length),
-                        values.clone().into_arg().into_buffer_arg(),
-                        indices.clone().into_arg().into_buffer_arg(),
-                        self.extents(),
-                        unit,
-                        input.strides(),
-                        positions as u32,
-                        chunk as u32,
-                        group as u32,
-                        slots as u32,
-                        positions == length,
-                        last,
-                        self.wanted,
-                        self.form,
-                        self.types,
-                    );
-                }
+            let chunks = positions.div_ceil(selection.chunk);
+            let left = (chunks > 1).then(|| {
+                let length = outer * chunks * selection.slots * inner;
+                (words(self.client, length), length)
+            });
+            let pass = Pass { selection, positions, chunks, candidates: candidates.as_ref(), left: left.as_ref() };
+            match selection.selector {
+                Selector::Unit => self.select_by_units(input, outputs, &pass),
+                Selector::Cube => self.select_by_cubes(input, outputs, &pass),
             }
-            if last {
+            if left.is_none() {
                 return;
             }
-            (candidates, candidates_length) = (left, left_length);
-            positions = chunks * slots;
+            candidates = left;
+            positions = chunks * selection.slots;
         }
+    }
+
+    fn select_by_units(&self, input: &AxisView, (values, indices): &(TensorHandle, TensorHandle), pass: &Pass<'_>) {
+        let Problem { outer, length, inner, .. } = self.problem;
+        let Selection { slots, chunk, .. } = pass.selection;
+        let group = pass.selection.group(length);
+        for (count, dim, unit) in axis_grids(outer, pass.chunks, inner) {
+            // SAFETY: units stop at the number of chunks, each of which has its slots in `left`, or the last ones of
+            // a line in the outputs; candidates are positions of their line, which the view covers. A line has at
+            // least as many elements as are kept, so that their slots are filled.
+            unsafe {
+                selection_kernel::keep_first::launch_unchecked(
+                    self.client,
+                    count,
+                    dim,
+                    self.width(input, pass, group),
+                    input.buffer(),
+                    pass.candidates().into(),
+                    pass.left().into(),
+                    values.clone().into_arg().into_buffer_arg(),
+                    indices.clone().into_arg().into_buffer_arg(),
+                    self.extents(),
+                    unit,
+                    input.strides(),
+                    pass.positions as u32,
+                    chunk as u32,
+                    group as u32,
+                    slots as u32,
+                    self.wanted,
+                    self.form,
+                    self.types,
+                );
+            }
+        }
+    }
+
+    fn select_by_cubes(&self, input: &AxisView, (values, indices): &(TensorHandle, TensorHandle), pass: &Pass<'_>) {
+        let Selection { slots, chunk, .. } = pass.selection;
+        let count = self.problem.outer * pass.chunks;
+        // SAFETY: cubes stop at the number of chunks; as above of their slots, their candidates and the outputs.
+        unsafe {
+            cube_selection_kernel::keep_first_by_cubes::launch_unchecked(
+                self.client,
+                cubes(count),
+                CubeDim::new_1d(cube_selection_kernel::UNITS),
+                self.width(input, pass, 4),
+                input.buffer(),
+                pass.candidates().into(),
+                pass.left().into(),
+                values.clone().into_arg().into_buffer_arg(),
+                indices.clone().into_arg().into_buffer_arg(),
+                input.strides(),
+                ChunksLaunch::new(pass.positions as u32, chunk as u32, self.problem.kept as u32, count as u32),
+                slots as u32,
+                pass.selection.shared_words(self.form.wide),
+                self.wanted,
+                self.form,
+                self.types,
+            );
+        }
+    }
+
+    /// The width of vectors in which a pass reads the lines: chunks and groups have whole ones.
+    fn width(&self, input: &AxisView, pass: &Pass<'_>, group: usize) -> usize {
+        let whole = pass.selection.chunk.is_multiple_of(4) && group.is_multiple_of(4);
+        let in_vectors = pass.candidates.is_none() && self.problem.inner == 1 && whole;
+        if in_vectors { input.axis_vector_width(self.problem.length) } else { 1 }
     }
 
     /// `keys[p] = of[positions[p]]`.

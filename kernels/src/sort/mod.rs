@@ -23,8 +23,9 @@
 //! * **Enumeration sort** for short lines: the rank of an element is the number of elements that come before it. One launch,
 //!   `length / 8` reads for each element.
 //! * **Selection** for `k <= 32` and at most half the line: each chunk of a line keeps its first `k` elements; what was
-//!   kept is cut into chunks again, until there is one. Little more than one read for each element in all, since of each group
-//!   of neighbours only the first competes until the groups are chosen (Gaihre et al., "Dr. Top-k", 2021).
+//!   kept is cut into chunks again, until there is one. A unit has a chunk: little more than one read for each element in all,
+//!   since of each group of neighbours only the first competes until the groups are chosen (Gaihre et al., "Dr. Top-k", 2021).
+//!   Or a cube has one, on a GPU, where units would be too few: one launch for lines of up to 2048 elements.
 //! * **Radix sort** of all lines together for the others: stable passes by the digits of the elements' values, the lowest
 //!   first, then by those of the line's number. `O(elements)` a pass; four passes for 32-bit types from 2^17 elements on and up
 //!   to eight for fewer, twice as many for 64-bit types, and one or two for the lines. 16 to 20 bytes of scratch an element.
@@ -32,14 +33,16 @@
 //! Guarantee: the same bits on every device.
 
 mod comparison;
+mod cube_selection_kernel;
 mod kernel;
 mod launch;
 pub mod plan;
 pub mod reference;
+mod selection_kernel;
 
 use crate::KernelError;
 use crate::buffer::unwritten;
-use crate::device::{Machine, require_units};
+use crate::device::{Machine, require_shared_memory, require_units};
 use crate::dtype::U32;
 use crate::error::require_shapes;
 use crate::grid::UNITS;
@@ -102,6 +105,9 @@ pub fn sort(
     let is_empty = elements == 0 || kept == 0;
     if !is_empty {
         require_plan(KERNEL, &plan, plan.refuses(&problem))?;
+    }
+    if let Plan::Select(selection) = plan {
+        require_shared_memory(client, KERNEL, size_of::<u32>() * selection.shared_words(form.wide))?;
     }
     shape[axis] = kept;
     let wanted = Wanted { values, indices: index.is_some() };

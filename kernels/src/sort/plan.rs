@@ -16,6 +16,15 @@ const MOST_SLOTS: usize = 64;
 /// Longest chunk of a line that one unit selects from.
 const LONGEST_CHUNK: usize = 1 << 14;
 
+/// Units that select together: at least one element of a chunk for each, and as many elements as for one.
+pub(super) const UNITS_OF_CUBE: usize = 64;
+
+/// Shortest line of which a cube is planned to select.
+const SHORTEST_OF_CUBE: usize = 2 * UNITS_OF_CUBE;
+
+/// Elements of a chunk from which a cube is busy with reading: eight vectors a unit.
+const CHUNK_OF_CUBE: usize = 32 * UNITS_OF_CUBE;
+
 /// At most this many comparisons: ranked.
 const FEW_COMPARISONS: usize = 1 << 24;
 
@@ -53,6 +62,16 @@ impl Problem {
     }
 }
 
+/// What selects from one chunk of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Selector {
+    /// A unit, which keeps the elements in its registers.
+    Unit,
+    /// A cube of 64 units, each of which keeps the first elements of its share: two lists are made one, in shared memory, until
+    /// one list is left. For lines that are not strided against each other (an inner extent of 1).
+    Cube,
+}
+
 /// The geometry of a selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Selection {
@@ -60,14 +79,25 @@ pub struct Selection {
     pub slots: usize,
     /// Elements of a chunk.
     pub chunk: usize,
+    /// What selects from a chunk.
+    pub selector: Selector,
 }
 
 impl Selection {
-    /// The geometry that keeps `kept` of `elements`.
-    fn new(kept: usize, elements: usize, machine: Machine) -> Self {
+    /// The geometry that is planned for `problem` on `machine`.
+    fn new(problem: &Problem, machine: Machine) -> Self {
+        let Problem { outer, length, inner, kept, .. } = *problem;
+        let elements = problem.elements();
+        // A unit reads a line in one go, far from its neighbours. That is fast where there are many more lines than a GPU has units.
+        let few = outer <= 64 * length;
+        if machine == Machine::Gpu && inner == 1 && length >= SHORTEST_OF_CUBE && few {
+            let chunk = (elements / (1 << 11)).clamp(CHUNK_OF_CUBE, LONGEST_CHUNK * UNITS_OF_CUBE).next_multiple_of(4);
+            return Self { slots: kept.next_power_of_two(), chunk, selector: Selector::Cube };
+        }
         // The longer a chunk is, the more seldom an element displaces one that is in a slot.
         let units = if machine == Machine::Gpu { 1 << 14 } else { 1 << 9 };
-        Self { slots: kept, chunk: (elements / units).clamp(32 * kept, LONGEST_CHUNK).next_multiple_of(4) }
+        let chunk = (elements / units).clamp(32 * kept, LONGEST_CHUNK).next_multiple_of(4);
+        Self { slots: kept, chunk, selector: Selector::Unit }
     }
 
     /// Neighbours that make up a group. A chunk is read in groups, and of each only its first element in order competes for a
@@ -75,6 +105,15 @@ impl Selection {
     /// about as many groups as elements that are read again, which makes their sum the smallest.
     pub(super) fn group(&self, length: usize) -> usize {
         (self.chunk.min(length) / self.slots.max(1)).isqrt().max(1).next_multiple_of(4)
+    }
+
+    /// Words of shared memory that a cube has for the lists of its units.
+    pub(super) fn shared_words(&self, two_words: bool) -> usize {
+        let of_entry = if two_words { 3 } else { 2 };
+        match self.selector {
+            Selector::Unit => 0,
+            Selector::Cube => of_entry * self.slots * UNITS_OF_CUBE,
+        }
     }
 
     /// Loop iterations of the unit that has the most of them.
@@ -85,17 +124,35 @@ impl Selection {
     }
 
     fn refuses(&self, problem: &Problem) -> Option<String> {
-        let Problem { kept, length, .. } = *problem;
-        if self.slots > MOST_SLOTS || self.chunk > LONGEST_CHUNK {
-            return Some(format!("{self:?}, want at most {MOST_SLOTS} slots, and chunks of {LONGEST_CHUNK}"));
+        let Problem { kept, length, inner, .. } = *problem;
+        let (most, longest) = match self.selector {
+            Selector::Unit => (MOST_SLOTS, LONGEST_CHUNK),
+            Selector::Cube => (MOST_SELECTED, LONGEST_CHUNK * UNITS_OF_CUBE),
+        };
+        if self.slots > most || self.chunk > longest {
+            return Some(format!("{self:?}, want at most {most} slots, and chunks of {longest}"));
         }
         // The first elements of a line are among those its chunks keep, and chunks become fewer.
         if self.slots < kept || 2 * self.slots > self.chunk {
             return Some(format!("the first {kept} by {self:?}, want at least {kept} slots, and chunks twice as long"));
         }
-        let iterations = self.iterations(length);
-        (iterations >= MAX_ITERATIONS)
-            .then(|| format!("{self:?} of {length} elements loops {iterations} times, want less than {MAX_ITERATIONS}"))
+        match self.selector {
+            Selector::Unit => {
+                let iterations = self.iterations(length);
+                (iterations >= MAX_ITERATIONS).then(|| {
+                    format!("{self:?} of {length} elements loops {iterations} times, want less than {MAX_ITERATIONS}")
+                })
+            }
+            Selector::Cube => {
+                let fits = self.slots.is_power_of_two() && self.chunk.min(length) >= UNITS_OF_CUBE && inner == 1;
+                (!fits).then(|| {
+                    format!(
+                        "{self:?} of {length} elements beside {inner} others, want a power of two of slots, and lines and \
+                         chunks of at least {UNITS_OF_CUBE} elements beside no other"
+                    )
+                })
+            }
+        }
     }
 }
 
@@ -144,9 +201,13 @@ fn selections(problem: &Problem) -> Vec<Selection> {
         return vec![];
     }
     let slots = kept.next_power_of_two();
-    let edges = [(slots, 2 * slots), (slots, 100 * slots), (slots + 3, 5 * slots + 3)];
-    let edges = edges.map(|(slots, chunk)| Selection { slots, chunk });
-    let chosen = [Machine::Gpu, Machine::Software].map(|machine| Selection::new(kept, problem.elements(), machine));
+    let by_units =
+        [(slots, 2 * slots), (slots, 100 * slots), (slots + 3, 5 * slots + 3)].map(|edge| (edge, Selector::Unit));
+    let by_cubes = [(slots, UNITS_OF_CUBE.max(2 * slots)), (slots, 100 * slots), (slots, 101 * slots)]
+        .map(|edge| (edge, Selector::Cube));
+    let edges = by_units.into_iter().chain(by_cubes);
+    let edges = edges.map(|((slots, chunk), selector)| Selection { slots, chunk, selector });
+    let chosen = [Machine::Gpu, Machine::Software].map(|machine| Selection::new(problem, machine));
     let mut selections: Vec<Selection> = chosen.into_iter().chain(edges).collect();
     selections.dedup();
     selections
@@ -158,7 +219,7 @@ pub fn plan(problem: &Problem, machine: Machine) -> Plan {
     let elements = problem.elements();
     let ranked = if two_words { 2 * MOST_RANKED } else { MOST_RANKED };
     if kept <= MOST_SELECTED && 2 * kept <= length {
-        Plan::Select(Selection::new(kept, elements, machine))
+        Plan::Select(Selection::new(problem, machine))
     } else if length <= ranked || (length <= 2048 && elements.saturating_mul(length) <= FEW_COMPARISONS) {
         Plan::Rank
     } else {

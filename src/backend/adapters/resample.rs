@@ -1,4 +1,4 @@
-//! Interpolation: the gradient of resizing an image, and sampling it at the points of a grid.
+//! Interpolation: resizing an image, its gradient, and sampling it at the points of a grid.
 
 use super::{Output, operand, run};
 use burn_backend::ops::{GridSampleOptions, GridSamplePaddingMode, InterpolateMode, InterpolateOptions};
@@ -6,6 +6,29 @@ use burn_backend::{Shape, TensorMetadata};
 use burn_cubecl::tensor::CubeTensor;
 use burn_deterministic_kernels::grid_sample::{self, Padding, SampleParams};
 use burn_deterministic_kernels::interpolation::{self, weights};
+
+/// Resizes the image `x`, `[batch, channels, height, width]`.
+pub(in crate::backend) fn interpolate(
+    operation: &'static str,
+    x: CubeTensor,
+    output_size: [usize; 2],
+    options: InterpolateOptions,
+    plain: impl FnOnce(CubeTensor, [usize; 2], InterpolateOptions) -> CubeTensor,
+) -> CubeTensor {
+    let filter = filter(options.mode.clone());
+    // Operands of other ranks are the kernel's to refuse.
+    let shape = match x.shape()[..] {
+        [batch, channels, ..] => Shape::new([batch, channels, output_size[0], output_size[1]]),
+        _ => x.shape(),
+    };
+    run(
+        operation,
+        &[&x],
+        Output::like(&x, shape),
+        |client| interpolation::resize(client, operand(&x), output_size, filter, options.align_corners, None),
+        || plain(x.clone(), output_size, options.clone()),
+    )
+}
 
 /// The gradient of resizing by the image `x`, `[batch, channels, height, width]`.
 pub(in crate::backend) fn interpolate_backward(

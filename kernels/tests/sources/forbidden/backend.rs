@@ -9,8 +9,6 @@ use syn::{Path, UseTree};
 const KERNELS: &[(&str, &str)] = &[
     ("burn_cubecl::kernel::untile", "copies a tiled tensor, and computes nothing"),
     ("burn_cubecl::kernel::ctc::ctc_alpha_beta", "a recurrence step by step, with one writer for each element"),
-    ("burn_cubecl::kernel::interpolate", "the forward pass only, with a strategy that is named"),
-    ("burn_cubecl::kernel::interpolate::InterpolateStrategy", "to name that strategy"),
 ];
 
 /// Paths as they are spelled, those of `use` in full.
