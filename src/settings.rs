@@ -60,7 +60,7 @@ impl Determinism {
     /// It tells which of two devices that disagree is wrong. A difference is a violation,
     /// [`Error::NotReference`](crate::Error::NotReference). [`reference_check`](crate::reference_check()) counts what
     /// was checked, and names what has no reference. The bits of a program do not change. Element-wise operations that
-    /// share a kernel are checked together, by what lives on after it. Any NaN equals any other, and of pools any zero.
+    /// share a kernel are checked together, by what lives on after it. Any NaN equals any other.
     ///
     /// It needs [`Guarantee::GpuToGpu`]: under the other the device's `fma` is part of a result, and enabling is an
     /// error. Each checked operation waits for the device, and runs on one core of the host.
@@ -111,11 +111,11 @@ pub enum Guarantee {
     ///
     /// Products are rounded before they are added, also in matrix products and convolutions, whose long chains take up
     /// to twice as many instructions on a GPU. f16 and bf16 are computed in f32, and each operation is rounded once.
-    /// Refused are arithmetic in f64, casts of floats to other integers than i32, and operations whose kernels are
-    /// Burn's and whose bits are the device's: the CTC loss, quantization.
+    /// Refused are arithmetic in f64, casts of floats to other integers than i32, and quantization, whose kernels are
+    /// Burn's and whose bits are the device's.
     ///
-    /// Not covered are the bits of a NaN, max pools of NaNs, and the sign of a zero that a pool makes. The program must
-    /// do the same on every device: what it draws, and the operations that it issues.
+    /// Not covered are the bits of a NaN. The program must do the same on every device: what it draws, and the operations
+    /// that it issues.
     GpuToGpu,
 }
 

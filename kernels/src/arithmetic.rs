@@ -76,6 +76,12 @@ pub(crate) fn negative_zero<F: Numeric>() -> F {
     F::cast_from(f32::reinterpret(0x8000_0000u32))
 }
 
+/// The float -inf, which no compiler knows: those of shaders take no infinite constant.
+#[cube]
+pub(crate) fn negative_infinity() -> f32 {
+    f32::reinterpret(0xff80_0000u32 ^ (CUBE_COUNT_X >> 31))
+}
+
 /// `a * b`, to which nothing may be added. The known-answer test asks what the device makes of it.
 #[cube]
 pub(crate) fn product(a: f32, b: f32) -> f32 {

@@ -26,6 +26,7 @@ mod interpolation;
 mod known_answer;
 mod matmul;
 mod plans;
+mod pool;
 mod radix_sort;
 mod random;
 mod reduce;

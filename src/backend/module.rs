@@ -1,12 +1,10 @@
 //! Operations of layers.
 
-use super::forward::{adapted, forward, only_run_to_run, run_to_run};
+use super::forward::{adapted, only_run_to_run};
 use super::refused::{poison, refuse};
 use super::{Deterministic, adapters};
 use crate::context::in_method;
-use crate::settings::{Guarantee, determinism};
 use burn_backend::ops::attention::attention_fallback;
-use burn_backend::ops::ctc::ctc_grad_from_alpha_beta_default;
 use burn_backend::ops::{
     AttentionModuleOptions, ConvOptions, ConvTransposeOptions, DeformConv2dBackward, DeformConvOptions,
     InterpolateOptions, MaxPool2dBackward, MaxPool2dWithIndices, ModuleOps,
@@ -14,42 +12,9 @@ use burn_backend::ops::{
 use burn_backend::tensor::{BoolTensor, FloatTensor, IntTensor};
 use burn_backend::{IntDType, Shape, TensorMetadata};
 use burn_cubecl::CubeBackend;
-use burn_cubecl::kernel::ctc::ctc_alpha_beta;
-use burn_deterministic_kernels::reduce;
+use burn_deterministic_kernels::pool::Window;
 
 impl ModuleOps<Self> for Deterministic<CubeBackend> {
-    forward! {
-        POOL:
-        fn avg_pool2d(
-            x: FloatTensor<Self>,
-            kernel_size: [usize; 2],
-            stride: [usize; 2],
-            padding: [usize; 2],
-            count_include_pad: bool,
-            ceil_mode: bool,
-        ) -> FloatTensor<Self>;
-        fn avg_pool2d_backward(
-            x: FloatTensor<Self>,
-            grad: FloatTensor<Self>,
-            kernel_size: [usize; 2],
-            stride: [usize; 2],
-            padding: [usize; 2],
-            count_include_pad: bool,
-            ceil_mode: bool,
-        ) -> FloatTensor<Self>;
-        fn adaptive_avg_pool2d_backward(x: FloatTensor<Self>, grad: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn adaptive_avg_pool3d(x: FloatTensor<Self>, output_size: [usize; 3]) -> FloatTensor<Self>;
-        fn adaptive_avg_pool3d_backward(x: FloatTensor<Self>, grad: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn max_pool2d(
-            x: FloatTensor<Self>,
-            kernel_size: [usize; 2],
-            stride: [usize; 2],
-            padding: [usize; 2],
-            dilation: [usize; 2],
-            ceil_mode: bool,
-        ) -> FloatTensor<Self>;
-    }
-
     adapted! {
         adapters::convolution::forward:
         fn conv1d(
@@ -154,6 +119,66 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
         adapters::resample::interpolate:
         fn interpolate(x: FloatTensor<Self>, output_size: [usize; 2], options: InterpolateOptions) -> FloatTensor<Self>;
 
+        adapters::pool::average:
+        fn avg_pool2d(
+            x: FloatTensor<Self>,
+            kernel_size: [usize; 2],
+            stride: [usize; 2],
+            padding: [usize; 2],
+            count_include_pad: bool,
+            ceil_mode: bool,
+        ) -> FloatTensor<Self>;
+
+        adapters::pool::average_gradient:
+        fn avg_pool2d_backward(
+            x: FloatTensor<Self>,
+            grad: FloatTensor<Self>,
+            kernel_size: [usize; 2],
+            stride: [usize; 2],
+            padding: [usize; 2],
+            count_include_pad: bool,
+            ceil_mode: bool,
+        ) -> FloatTensor<Self>;
+
+        adapters::pool::adaptive_average:
+        fn adaptive_avg_pool2d(x: FloatTensor<Self>, output_size: [usize; 2]) -> FloatTensor<Self>;
+        fn adaptive_avg_pool3d(x: FloatTensor<Self>, output_size: [usize; 3]) -> FloatTensor<Self>;
+
+        adapters::pool::adaptive_average_gradient_2d:
+        fn adaptive_avg_pool2d_backward(x: FloatTensor<Self>, grad: FloatTensor<Self>) -> FloatTensor<Self>;
+
+        adapters::pool::adaptive_average_gradient_3d:
+        fn adaptive_avg_pool3d_backward(x: FloatTensor<Self>, grad: FloatTensor<Self>) -> FloatTensor<Self>;
+
+        adapters::pool::maximum:
+        fn max_pool2d(
+            x: FloatTensor<Self>,
+            kernel_size: [usize; 2],
+            stride: [usize; 2],
+            padding: [usize; 2],
+            dilation: [usize; 2],
+            ceil_mode: bool,
+        ) -> FloatTensor<Self>;
+
+        adapters::ctc::loss:
+        fn ctc_loss(
+            log_probs: FloatTensor<Self>,
+            targets: IntTensor<Self>,
+            input_lengths: IntTensor<Self>,
+            target_lengths: IntTensor<Self>,
+            blank: usize,
+        ) -> FloatTensor<Self>;
+
+        adapters::ctc::gradient:
+        fn ctc_loss_backward(
+            log_probs: FloatTensor<Self>,
+            targets: IntTensor<Self>,
+            input_lengths: IntTensor<Self>,
+            target_lengths: IntTensor<Self>,
+            grad_loss: FloatTensor<Self>,
+            blank: usize,
+        ) -> FloatTensor<Self>;
+
         adapters::resample::interpolate_backward:
         fn interpolate_backward(
             x: FloatTensor<Self>,
@@ -188,16 +213,6 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
         adapters::deform_convolution::backward(operands, output_grad, options)
     }
 
-    fn adaptive_avg_pool2d(x: FloatTensor<Self>, output_size: [usize; 2]) -> FloatTensor<Self> {
-        match output_size {
-            // Burn hands this one to a tuned reduction.
-            [1, 1] => adapters::reduce::over("adaptive_avg_pool2d", reduce::mean, x, &[2, 3], |x, _| {
-                CubeBackend::adaptive_avg_pool2d(x, output_size)
-            }),
-            _ => in_method(|| CubeBackend::adaptive_avg_pool2d(x, output_size)),
-        }
-    }
-
     fn max_pool2d_with_indices(
         x: FloatTensor<Self>,
         kernel_size: [usize; 2],
@@ -207,9 +222,27 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
         ceil_mode: bool,
         indices_dtype: IntDType,
     ) -> MaxPool2dWithIndices<Self> {
-        let MaxPool2dWithIndices { output, indices } = in_method(|| {
-            CubeBackend::max_pool2d_with_indices(x, kernel_size, stride, padding, dilation, ceil_mode, indices_dtype)
-        });
+        let window = Window { kernel_size, stride, padding, dilation };
+        let plain = |x| {
+            let MaxPool2dWithIndices { output, indices } = CubeBackend::max_pool2d_with_indices(
+                x,
+                kernel_size,
+                stride,
+                padding,
+                dilation,
+                ceil_mode,
+                indices_dtype,
+            );
+            (output, indices)
+        };
+        let (output, indices) = adapters::pool::maximum_with_indices(
+            "max_pool2d_with_indices",
+            x,
+            &window,
+            ceil_mode,
+            indices_dtype,
+            plain,
+        );
         MaxPool2dWithIndices { output, indices }
     }
 
@@ -223,8 +256,9 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
         output_grad: FloatTensor<Self>,
         indices: IntTensor<Self>,
     ) -> MaxPool2dBackward<Self> {
-        let MaxPool2dBackward { x_grad } = in_method(|| {
-            CubeBackend::max_pool2d_with_indices_backward(
+        let window = Window { kernel_size, stride, padding, dilation };
+        let plain = |x, output_grad, indices| {
+            let MaxPool2dBackward { x_grad } = CubeBackend::max_pool2d_with_indices_backward(
                 x,
                 kernel_size,
                 stride,
@@ -233,8 +267,17 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
                 ceil_mode,
                 output_grad,
                 indices,
-            )
-        });
+            );
+            x_grad
+        };
+        let x_grad = adapters::pool::maximum_gradient(
+            "max_pool2d_with_indices_backward",
+            x,
+            &window,
+            output_grad,
+            indices,
+            plain,
+        );
         MaxPool2dBackward { x_grad }
     }
 
@@ -279,54 +322,8 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
         attention_fallback::<Self>(query, key, value, mask, attn_bias, options)
     }
 
-    run_to_run! {
-        RECURRENCE, only_run_to_run:
-        fn ctc_loss(
-            log_probs: FloatTensor<Self>,
-            targets: IntTensor<Self>,
-            input_lengths: IntTensor<Self>,
-            target_lengths: IntTensor<Self>,
-            blank: usize,
-        ) -> FloatTensor<Self>;
-    }
-
     fn has_ctc_loss_backward() -> bool {
         // Burn's stream asks the inner backend, so that the gradient arrives here as one operation.
         true
-    }
-
-    fn ctc_loss_backward(
-        log_probs: FloatTensor<Self>,
-        targets: IntTensor<Self>,
-        input_lengths: IntTensor<Self>,
-        target_lengths: IntTensor<Self>,
-        grad_loss: FloatTensor<Self>,
-        blank: usize,
-    ) -> FloatTensor<Self> {
-        let plain = {
-            let (log_probs, targets, grad_loss) = (log_probs.clone(), targets.clone(), grad_loss.clone());
-            let (input_lengths, target_lengths) = (input_lengths.clone(), target_lengths.clone());
-            || CubeBackend::ctc_loss_backward(log_probs, targets, input_lengths, target_lengths, grad_loss, blank)
-        };
-        if determinism().guarantee == Guarantee::GpuToGpu {
-            return only_run_to_run("ctc_loss_backward", log_probs.clone(), |_| plain());
-        }
-        let (alpha, beta, loss) = in_method(|| {
-            ctc_alpha_beta(log_probs.clone(), targets.clone(), input_lengths.clone(), target_lengths, blank)
-        });
-        if !adapters::ctc::takes(&targets) {
-            return ctc_grad_from_alpha_beta_default::<Self>(
-                log_probs,
-                targets,
-                input_lengths,
-                grad_loss,
-                alpha,
-                beta,
-                loss,
-                blank,
-            );
-        }
-        let operands = adapters::ctc::Operands { log_probs, targets, input_lengths, grad_loss, alpha, beta, loss };
-        adapters::ctc::gradient(operands, blank, plain)
     }
 }

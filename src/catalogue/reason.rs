@@ -8,10 +8,6 @@ pub(crate) const WINDOWS: &str =
 pub(crate) const ELEMENTWISE: &str =
     "one unit computes an output element from the elements at its position, in one expression";
 pub(crate) const PRODUCTS: &str = "one unit computes an output element from the elements at its position, in one expression; refused under `GpuToGpu`, since compilers may contract it";
-pub(crate) const POOL: &str = "one unit computes an output element, and reads its window in row-major order";
-pub(crate) const ADAPTIVE_POOL: &str =
-    "one unit computes an output element, and reads its window in row-major order; a 1x1 output is `reduce::mean`";
-pub(crate) const RECURRENCE: &str = "one cube runs a sequence step by step, with a barrier between the steps and one writer for each element; refused under `GpuToGpu`, since its exponentials are the device's";
 pub(crate) const HAS_CTC: &str = "answers that `ctc_loss_backward` exists, as Burn's stream takes for granted";
 pub(crate) const MANAGEMENT: &str = "manages the device and computes nothing";
 pub(crate) const REPLAY: &str = "repeats the launches that were captured, random streams included";

@@ -16,7 +16,7 @@ use burn_deterministic_kernels::arithmetic::MultiplyAdd::Unfused;
 use burn_deterministic_kernels::convolution::{Geometry, reference as convolution};
 use burn_deterministic_kernels::deform_convolution::{self, reference as deform_convolution_reference};
 use burn_deterministic_kernels::pool::{self, Window};
-use burn_deterministic_kernels::{KernelError, interpolation, reduce};
+use burn_deterministic_kernels::{KernelError, ctc, interpolation, reduce};
 
 /// Convolutions over one to three axes.
 macro_rules! convolutions {
@@ -193,8 +193,7 @@ impl ModuleOps<Self> for Reference {
         let window = Window { kernel_size, stride, padding, dilation };
         let [batch, channels, height, width] = x.shape().dims();
         let output = pooled([height, width], &window, ceil_mode);
-        let (values, indices) = pool::reference::maximum(&x.floats(), [height, width], output, &window)
-            .unwrap_or_else(|| not_checked("a maximum of NaNs"));
+        let (values, indices) = pool::reference::maximum(&x.floats(), [height, width], output, &window);
         let shape = Shape::new([batch, channels, output[0], output[1]]);
         let indices = indices.into_iter().map(|index| index as u64).collect();
         MaxPool2dWithIndices {
@@ -253,8 +252,10 @@ impl ModuleOps<Self> for Reference {
         attention_fallback::<Self>(query, key, value, mask, attn_bias, options)
     }
 
-    fn ctc_loss(_log_probs: Host, _targets: Host, _input_lengths: Host, _target_lengths: Host, _blank: usize) -> Host {
-        not_checked("refused under `GpuToGpu`")
+    fn ctc_loss(log_probs: Host, targets: Host, input_lengths: Host, target_lengths: Host, blank: usize) -> Host {
+        let losses = Sequences::of(&log_probs, &targets, &input_lengths, &target_lengths)
+            .of_reference(blank, |of| ctc::reference::variables(of).loss);
+        log_probs.of_floats(input_lengths.shape(), losses)
     }
 
     fn has_ctc_loss_backward() -> bool {
@@ -262,14 +263,17 @@ impl ModuleOps<Self> for Reference {
     }
 
     fn ctc_loss_backward(
-        _log_probs: Host,
-        _targets: Host,
-        _input_lengths: Host,
-        _target_lengths: Host,
-        _grad_loss: Host,
-        _blank: usize,
+        log_probs: Host,
+        targets: Host,
+        input_lengths: Host,
+        target_lengths: Host,
+        grad_loss: Host,
+        blank: usize,
     ) -> Host {
-        not_checked("refused under `GpuToGpu`")
+        let gradient = Sequences::of(&log_probs, &targets, &input_lengths, &target_lengths).of_reference(blank, |of| {
+            ctc::reference::gradient(of, &ctc::reference::variables(of), &grad_loss.floats())
+        });
+        log_probs.of_floats(log_probs.shape(), gradient)
     }
 }
 
@@ -320,5 +324,37 @@ impl Deformed {
         let mask = values(&self.mask);
         let (input, offset, weight) = (&input[..], &offset[..], &weight[..]);
         function(&deform_convolution_reference::Operands { input, offset, weight, mask: mask.as_deref() })
+    }
+}
+
+/// The operands of a CTC loss.
+struct Sequences {
+    shape: [usize; 4],
+    scores: Vec<f32>,
+    targets: Vec<i32>,
+    input_lengths: Vec<i32>,
+    target_lengths: Vec<i32>,
+}
+
+impl Sequences {
+    fn of(log_probs: &Host, targets: &Host, input_lengths: &Host, target_lengths: &Host) -> Self {
+        let [steps, batch, classes] = log_probs.shape().dims();
+        // What 32 bits do not hold is no class, and longer than everything.
+        let ints = |tensor: &Host| -> Vec<i32> {
+            let held = |int: i128| int.clamp(i32::MIN.into(), i32::MAX.into()) as i32;
+            tensor.ints().into_iter().map(held).collect()
+        };
+        Self {
+            shape: [steps, batch, classes, targets.shape()[1]],
+            scores: log_probs.floats(),
+            targets: ints(targets),
+            input_lengths: ints(input_lengths),
+            target_lengths: ints(target_lengths),
+        }
+    }
+
+    fn of_reference<T>(&self, blank: usize, function: impl FnOnce(&ctc::reference::Dense) -> T) -> T {
+        let Self { shape, scores, targets, input_lengths, target_lengths } = self;
+        function(&ctc::reference::Dense { shape: *shape, blank, scores, targets, input_lengths, target_lengths })
     }
 }

@@ -134,12 +134,16 @@ fn functions_of_infinities_and_large_numbers_follow_c99() {
     assert_values(load([1.0, -1.0, 2.0]).atanh(), &[INF, -INF, NAN]);
 }
 
-/// Padding is left out of a pool, and is no zero. Burn's kernel starts from the lowest finite value.
+/// Padding is left out of a pool, and is no zero. A NaN is above all, zeros tie.
 #[test]
-fn a_pool_has_no_negative_infinity() {
+fn a_pool_has_no_padding() {
     let pool = MaxPoolOptions::new([3, 3]).with_stride([1, 1]).with_padding([1, 1]);
-    assert_values(max_pool2d(load([-2.0]).reshape([1, 1, 1, 1]), pool.clone()), &[-2.0]);
-    assert_values(max_pool2d(load([-INF]).reshape([1, 1, 1, 1]), pool), &[f32::MIN]);
+    for (value, other, maximum) in
+        [(-2.0, -3.0, -2.0), (-INF, -INF, -INF), (NAN, INF, NAN), (-0.0, 0.0, -0.0), (0.0, -0.0, 0.0)]
+    {
+        let pooled = max_pool2d(load([value, other]).reshape([1, 1, 1, 2]), pool.clone());
+        assert_values(pooled.reshape([2]), &[maximum; 2]);
+    }
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn maximum_pools_name_the_elements_that_the_cpu_names() {
     assert_same("indices of max_pool2d", &indices(&Device::flex()), &ours);
 }
 
-/// Burn leaves open which element a window with a NaN in it names, and backends differ: one result is what is asked for.
+/// Burn leaves open which element a window with a NaN in it names, and backends differ: here it is the first NaN.
 #[test]
 fn maximum_pools_of_nan_have_one_result() {
     let device = deterministic_device().autodiff();

@@ -10,7 +10,7 @@ use std::fs;
 use std::thread;
 
 /// Of the differentiable operations and their gradients, those without a checked result, and why.
-const UNCHECKED: &[&str] = &["ctc_loss: refused, or failed", "ctc_loss_backward: refused, or failed"];
+const UNCHECKED: &[&str] = &[];
 
 /// Random programs, in up to eight processes where there are many.
 const RANDOM_PROGRAMS: u32 = if cfg!(feature = "heavy") { 10_000 } else { 40 };

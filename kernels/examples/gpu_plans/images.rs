@@ -1,13 +1,24 @@
-//! What reads images at places: sampling, resizing, deformable convolution; and the gradient of the CTC loss.
+//! What reads images at places: sampling, resizing, deformable convolution, pools; and the CTC loss.
 
-use crate::case::{Case, F32, FLOATS, indices, tensor};
+use crate::case::{Case, F32, FLOATS, I32, indices, tensor};
 use burn_deterministic_kernels::arithmetic::Products;
 use burn_deterministic_kernels::deform_convolution::{self, DeformParams};
 use burn_deterministic_kernels::grid_sample::{self, Padding, SampleParams, sample};
 use burn_deterministic_kernels::interpolation::{input_gradient, resize, weights::Filter};
+use burn_deterministic_kernels::pool::{self, Window};
 use burn_deterministic_kernels::{KernelError, ctc};
 use cubecl::ir::ElemType;
 use cubecl::prelude::*;
+
+const POOLS: [&str; 7] = [
+    "average",
+    "average gradient",
+    "adaptive average",
+    "adaptive average gradient",
+    "maximum",
+    "maximum, with indices",
+    "maximum gradient, by indices",
+];
 
 pub fn cases() -> Vec<Case> {
     let mut cases: Vec<Case> = FLOATS.into_iter().map(|dtype| sampled(grid_sample::Filter::Linear, dtype)).collect();
@@ -20,7 +31,13 @@ pub fn cases() -> Vec<Case> {
     }
     cases.push(resized(Filter::Lanczos3, F32));
     cases.extend(FLOATS.into_iter().flat_map(|dtype| [deformed("forward", dtype), deformed("backward", dtype)]));
-    cases.extend(FLOATS.map(loss));
+    for pass in POOLS {
+        cases.extend(FLOATS.map(|dtype| pooled(pass, dtype)));
+    }
+    cases.extend(FLOATS.into_iter().flat_map(pooled_in_planes));
+    for pass in ["loss", "variables", "gradient"] {
+        cases.extend(FLOATS.map(|dtype| loss(pass, dtype)));
+    }
     cases
 }
 
@@ -85,26 +102,79 @@ fn deformed(pass: &'static str, dtype: ElemType) -> Case {
     })
 }
 
-fn loss(dtype: ElemType) -> Case {
+/// Pools of a convolutional network, two to one along each axis; adaptive ones to 7 x 7.
+fn pooled(pass: &'static str, dtype: ElemType) -> Case {
+    let (image, half, seventh) = ([32, 64, 56, 56], [32, 64, 28, 28], [32, 64, 7, 7]);
+    let window = Window { kernel_size: [2; 2], stride: [2; 2], padding: [0; 2], dilation: [1; 2] };
+    let size = |shape: [usize; 4]| shape.iter().product::<usize>();
+    let output = if pass.starts_with("adaptive") { seventh } else { half };
+    let case = Case::new("pool", pass, dtype, format!("{image:?} to {output:?}"));
+    let case = case.elements(size(image) + size(output));
+    let case = if pass.contains("index") { case.indices(size(output)) } else { case };
+    case.runs(move |client: &Client| -> Result<(), KernelError> {
+        let of = |shape: [usize; 4]| tensor(client, &shape, dtype);
+        let windows = [half[2], half[3]];
+        let pixels = [image[2], image[3]];
+        match pass {
+            "average" => pool::average(client, of(image), windows, &window, true).map(|_| ()),
+            "average gradient" => pool::average_gradient(client, of(half), pixels, &window, true).map(|_| ()),
+            "adaptive average" => pool::adaptive_average(client, of(image), [7, 7]).map(|_| ()),
+            "adaptive average gradient" => pool::adaptive_average_gradient(client, of(seventh), pixels).map(|_| ()),
+            "maximum" => pool::maximum(client, of(image), windows, &window).map(|_| ()),
+            "maximum, with indices" => pool::maximum_with_indices(client, of(image), windows, &window, I32).map(|_| ()),
+            _ => {
+                let indices = indices(client, &half, pixels[0] * pixels[1]);
+                pool::maximum_gradient(client, of(half), indices, pixels, &window).map(|_| ())
+            }
+        }
+    })
+}
+
+/// An adaptive average of volumes, and its gradient.
+fn pooled_in_planes(dtype: ElemType) -> Vec<Case> {
+    let (volume, output) = ([4, 32, 16, 16, 16], [4, 32, 4, 4, 4]);
+    let size = |shape: [usize; 5]| shape.iter().product::<usize>();
+    let case = |pass| {
+        let case = Case::new("pool", pass, dtype, format!("{volume:?} to {output:?}"));
+        case.elements(size(volume) + size(output))
+    };
+    vec![
+        case("adaptive average in planes")
+            .runs(move |client| pool::adaptive_average(client, tensor(client, &volume, dtype), [4; 3])),
+        case("adaptive average gradient in planes")
+            .runs(move |client| pool::adaptive_average_gradient(client, tensor(client, &output, dtype), [16; 3])),
+    ]
+}
+
+fn loss(pass: &'static str, dtype: ElemType) -> Case {
     let (steps, batch, classes, length) = (256, 64, 64, 32);
     let (wide, labels) = ([steps, batch, classes], [steps, batch, 2 * length + 1]);
     let size = |shape: [usize; 3]| shape.iter().product::<usize>();
-    let case = Case::new(
-        "ctc",
-        "gradient",
-        dtype,
-        format!("{steps} steps, batch {batch}, {classes} classes, targets of {length}"),
-    );
-    case.elements(2 * size(wide) + 2 * size(labels)).indices(batch * (length + 1)).runs(move |client: &Client| {
+    let case =
+        Case::new("ctc", pass, dtype, format!("{steps} steps, batch {batch}, {classes} classes, targets of {length}"));
+    let elements = match pass {
+        "loss" => size(wide),
+        "variables" => size(wide) + 2 * size(labels),
+        _ => 2 * size(wide) + 2 * size(labels),
+    };
+    case.elements(elements).indices(batch * (length + 2)).runs(move |client: &Client| -> Result<(), KernelError> {
         let operands = ctc::Operands {
             scores: tensor(client, &wide, dtype),
             targets: indices(client, &[batch, length], classes),
-            lengths: indices(client, &[batch], length + 1),
-            gradient: tensor(client, &[batch], dtype),
-            alpha: tensor(client, &labels, dtype),
-            beta: tensor(client, &labels, dtype),
-            loss: tensor(client, &[batch], dtype),
+            input_lengths: indices(client, &[batch], steps + 1),
+            target_lengths: indices(client, &[batch], length + 1),
         };
-        ctc::gradient(client, operands, 0)
+        match pass {
+            "loss" => ctc::loss(client, operands, 0).map(|_| ()),
+            "variables" => ctc::variables(client, operands, 0).map(|_| ()),
+            _ => {
+                let variables = ctc::Variables {
+                    alpha: tensor(client, &labels, F32),
+                    beta: tensor(client, &labels, F32),
+                    loss: tensor(client, &[batch], F32),
+                };
+                ctc::gradient(client, operands, variables, tensor(client, &[batch], dtype), 0).map(|_| ())
+            }
+        }
     })
 }

@@ -1,6 +1,6 @@
 //! The device side.
 
-use crate::arithmetic::multiply_rounded;
+use crate::arithmetic::{multiply_rounded, negative_infinity};
 use crate::function::exponential::exp_of;
 use crate::grid::UnitPlace;
 use crate::index::row_of;
@@ -11,10 +11,10 @@ use cubecl::prelude::*;
 /// The extents of `scores[steps, batch, classes]`, and the labels of a target with their blanks.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 pub(super) struct Extent {
-    steps: u32,
-    batch: u32,
-    classes: u32,
-    labels: u32,
+    pub(super) steps: u32,
+    pub(super) batch: u32,
+    pub(super) classes: u32,
+    pub(super) labels: u32,
 }
 
 /// The words of a target in `links[batch, 1 + 2 labels]`: the number of steps with a gradient; for each label its class
@@ -27,7 +27,14 @@ pub(super) fn words_a_target(labels: u32) -> u32 {
 
 /// The class of a label, or the number of classes if it is none.
 #[cube]
-fn class_of<I: Int>(targets: &[I], strides: &Strides, target: u32, label: u32, blank: u32, classes: u32) -> u32 {
+pub(super) fn class_of<I: Int>(
+    targets: &[I],
+    strides: &Strides,
+    target: u32,
+    label: u32,
+    blank: u32,
+    classes: u32,
+) -> u32 {
     let mut class = blank;
     if label % 2 == 1 {
         class = row_of::<I>(targets[strides.offset(0, target, label / 2)], classes);
@@ -35,20 +42,26 @@ fn class_of<I: Int>(targets: &[I], strides: &Strides, target: u32, label: u32, b
     class
 }
 
+/// How many steps or labels of `most` count. Of a length above it these do, of a negative one none.
+#[cube]
+pub(super) fn counted<J: Int>(length: J, most: u32) -> u32 {
+    select(length < J::from_int(0), 0u32, row_of::<J>(length, most))
+}
+
 /// One unit a label: writes its words of `links`. Operands are `targets[batch, length]`, `lengths[batch]`,
 /// `loss[batch]`.
 #[cube(launch_unchecked)]
-pub(super) fn link_labels<I: Int, J: Int, F: Float>(
+pub(super) fn link_labels<I: Int, J: Int, A: Float>(
     targets: &[I],
     lengths: &[J],
-    loss: &[F],
+    loss: &[A],
     links: &mut [u32],
     extent: Extent,
     target_strides: Strides,
     length_strides: Strides,
     loss_strides: Strides,
     blank: u32,
-    #[define(I, J, F)] _dtypes: [ElemType; 3],
+    #[define(I, J, A)] _dtypes: [ElemType; 3],
 ) {
     let unit = ABSOLUTE_POS as u32;
     let labels = extent.labels;
@@ -72,15 +85,19 @@ pub(super) fn link_labels<I: Int, J: Int, F: Float>(
     links[(first + 1 + labels + label) as usize] = next;
     if label == 0 {
         let length = lengths[length_strides.offset(0, target, 0)];
-        // As many as there are, where the input is longer.
-        let counted = select(length < J::from_int(0), 0u32, row_of::<J>(length, extent.steps));
+        let counted = counted::<J>(length, extent.steps);
         let reachable = !bool::cast_from(loss[loss_strides.offset(0, target, 0)].is_inf());
         links[first as usize] = select(reachable, counted, 0u32);
     }
 }
 
-/// One unit an element of `output[steps, batch, classes]`: `round(exp(score) * gradient)`, or zero at a step without a
-/// gradient.
+/// `exp(score) * gradient`, rounded.
+#[cube]
+fn probability<F: Float, A: Float>(score: F, gradient: F) -> A {
+    multiply_rounded::<A>(exp_of::<A>(A::cast_from(score)), A::cast_from(gradient))
+}
+
+/// One unit an element of `output[steps, batch, classes]`: `exp(score) * gradient`, or zero at a step without a gradient.
 #[cube(launch_unchecked)]
 pub(super) fn probabilities<F: Float, A: Float>(
     scores: &[F],
@@ -98,26 +115,20 @@ pub(super) fn probabilities<F: Float, A: Float>(
         terminate!();
     }
     let counted = step < links[(entry * words_a_target(extent.labels)) as usize];
-    let exponential = A::cast_from(exp_of::<F>(scores[score_strides.offset(step, entry, class)]));
-    let probability = multiply_rounded::<A>(exponential, A::cast_from(gradient[gradient_strides.offset(0, entry, 0)]));
+    let score = scores[score_strides.offset(step, entry, class)];
+    let probability = probability::<F, A>(score, gradient[gradient_strides.offset(0, entry, 0)]);
     output[unit.index()] = select(counted, F::cast_from(probability), F::new(0.0));
 }
 
-/// `a`, rounded to `F`.
-#[cube]
-fn rounded<F: Float, A: Float>(a: A) -> A {
-    A::cast_from(F::cast_from(a))
-}
-
 /// One unit a label and step: that of the first label of a class adds the terms of all labels of the class to the
-/// element of `output[steps, batch, classes]`. `alpha` and `beta` are `[steps, batch, labels]`, `loss` and `gradient`
-/// `[batch]`.
+/// probability of the class, in `output[steps, batch, classes]`. `alpha` and `beta` are `[steps, batch, labels]`, `loss`
+/// and `gradient` `[batch]`.
 #[cube(launch_unchecked)]
 pub(super) fn subtract_posteriors<F: Float, A: Float>(
     scores: &[F],
-    alpha: &[F],
-    beta: &[F],
-    loss: &[F],
+    alpha: &[A],
+    beta: &[A],
+    loss: &[A],
     gradient: &[F],
     links: &[u32],
     output: &mut [F],
@@ -139,9 +150,11 @@ pub(super) fn subtract_posteriors<F: Float, A: Float>(
     if class >= extent.classes || step >= links[first as usize] {
         terminate!();
     }
-    let score = A::cast_from(scores[score_strides.offset(step, entry, class)]);
-    let loss = A::cast_from(loss[loss_strides.offset(0, entry, 0)]);
-    let negative = -A::cast_from(gradient[gradient_strides.offset(0, entry, 0)]);
+    let score = scores[score_strides.offset(step, entry, class)];
+    let gradient = gradient[gradient_strides.offset(0, entry, 0)];
+    let loss = loss[loss_strides.offset(0, entry, 0)];
+    let negative = -A::cast_from(gradient);
+    let unreached = A::cast_from(negative_infinity());
     // The reduction of the current block of labels, and of the blocks before it.
     let mut block = label / BLOCK_TERMS;
     let mut partial = A::new(0.0);
@@ -150,25 +163,26 @@ pub(super) fn subtract_posteriors<F: Float, A: Float>(
     let mut has_total = false;
     let mut at = label;
     while at < extent.labels {
-        let both = A::cast_from(alpha[alpha_strides.offset(step, entry, at)])
-            + A::cast_from(beta[beta_strides.offset(step, entry, at)]);
-        let exponent = rounded::<F, A>(rounded::<F, A>(rounded::<F, A>(both) - score) + loss);
-        let value = multiply_rounded::<A>(A::cast_from(exp_of::<F>(F::cast_from(exponent))), negative);
-        let value = rounded::<F, A>(value);
-        if has_partial && at / BLOCK_TERMS == block {
-            partial += value;
-        } else {
-            if has_partial {
-                total = select(has_total, total + partial, partial);
-                has_total = true;
+        let both = alpha[alpha_strides.offset(step, entry, at)] + beta[beta_strides.offset(step, entry, at)];
+        if both != unreached {
+            let value = multiply_rounded::<A>(exp_of::<A>((both - A::cast_from(score)) + loss), negative);
+            if has_partial && at / BLOCK_TERMS == block {
+                partial += value;
+            } else {
+                if has_partial {
+                    total = select(has_total, total + partial, partial);
+                    has_total = true;
+                }
+                partial = value;
+                block = at / BLOCK_TERMS;
+                has_partial = true;
             }
-            partial = value;
-            block = at / BLOCK_TERMS;
-            has_partial = true;
         }
         at = links[(first + 1 + extent.labels + at) as usize];
     }
-    let sum = select(has_total, total + partial, partial);
-    let element = ((step * extent.batch + entry) * extent.classes + class) as usize;
-    output[element] = F::cast_from(A::cast_from(output[element]) + sum);
+    if has_partial {
+        let sum = select(has_total, total + partial, partial);
+        let element = ((step * extent.batch + entry) * extent.classes + class) as usize;
+        output[element] = F::cast_from(probability::<F, A>(score, gradient) + sum);
+    }
 }

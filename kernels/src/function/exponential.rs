@@ -15,6 +15,13 @@ pub(crate) fn exp_of<F: Float>(x: F) -> F {
     if comptime!(elem == F64) { x.exp() } else { F::cast_from(exp(f32::cast_from(x))) }
 }
 
+/// [`log1p`] of f32, and of f64 as the device has it.
+#[cube]
+pub(crate) fn log1p_of<F: Float>(x: F) -> F {
+    let elem = elem_type_of::<F>();
+    if comptime!(elem == F64) { x.log1p() } else { F::cast_from(log1p(f32::cast_from(x))) }
+}
+
 #[cube]
 pub(crate) fn exp(x: f32) -> f32 {
     let bits = u32::reinterpret(x);

@@ -1,6 +1,6 @@
 //! The orders in which this crate adds, multiplies and accumulates.
 //!
-//! Sums of any length have one of three. Transforms and short filters (`fourier`, `grid_sample`, `interpolation`) state
+//! Sums of any length have one of three. Transforms, recurrences and short filters (`fourier`, `ctc`, `grid_sample`, `interpolation`) state
 //! theirs in their own module. `+` is the family's operation; `x[0..n]` are the terms of one output element in ascending
 //! order of their logical position.
 //!
@@ -32,17 +32,18 @@
 //! | attention, composed by the caller | scores, exponentials, values | `matmul`'s, `reduce`'s, `matmul`'s | - | width, keys | yes |
 //! | [`grid_sample`](crate::grid_sample) | products over the filter's taps | a chain over rows of chains over columns | reads +0 | the filter | yes |
 //! | [`interpolation`](crate::interpolation), the gradient | products over the outputs that read an input | a chain along the height, then one along the width | is left out | the lengths of the axis | yes |
+//! | [`pool`](crate::pool) averages, and the gradients of all | pixels of a window, windows that have a pixel | chain from +0 | is left out | the window, the lengths of the axes | yes |
 //! | [`ctc`](crate::ctc) gradient | labels of one class | blocked | is left out | labels | yes |
 //! | [`fourier`](crate::fourier) | values of one signal | radix-2 butterflies (Stockham) | reads +0 | `n` | yes |
 //!
 //! The last column says whether a result is a function of one sample, whatever its batch; which operations of Burn
-//! promise that is listed in `docs/operations.md`, and so is what is forwarded to Burn's own kernels (pools,
-//! `interpolate`, the CTC loss), which add in Burn's order. Element-wise operations, comparisons, sorts, gathers and
+//! promise that is listed in `docs/operations.md`, and so is what is forwarded to Burn's own kernels
+//! (`interpolate`), which add in Burn's order. Element-wise operations, comparisons, sorts, gathers and
 //! random numbers have no order to choose.
 //!
 //! An order is a function of logical shapes, parameters and dtype and, where operands select the terms (indices, labels,
 //! offsets), of those: never of the device, the memory layout, the launch or the values that are summed. A plan may change
-//! none of it. Half types accumulate in f32 and are rounded once an operation, but in `ctc`, `deform_convolution` and
+//! none of it. Half types accumulate in f32 and are rounded once an operation, but in `deform_convolution` and
 //! attention, which round between their steps; integers wrap. A mean is the sum, then one division by `n`.
 
 pub(crate) mod parts;

@@ -1,8 +1,8 @@
-//! The orders of pools in plain Rust.
+//! The orders of pools in plain Rust: f32, and half types as the f32s that they hold, before the rounding.
 //!
 //! Operands are contiguous and row-major: planes `[.., height, width]`, of which each is pooled by itself.
 
-use super::window::Window;
+use super::window::{Window, shared};
 use std::ops::Range;
 
 /// The averages of windows.
@@ -62,7 +62,7 @@ fn counted(o: usize, input: usize, window: &Window, axis: usize, count_include_p
     let (first, padding) = (o * window.stride[axis], window.padding[axis]);
     let end = first + window.kernel_size[axis];
     let inside = first.saturating_sub(padding)..end.saturating_sub(padding).min(input);
-    let count = if count_include_pad { end.min(input + 2 * padding) - first } else { inside.len() };
+    let count = if count_include_pad { end.min(input + 2 * padding).saturating_sub(first) } else { inside.len() };
     (inside, count)
 }
 
@@ -113,35 +113,36 @@ pub fn adaptive_gradient(gradient: &[f32], input: [usize; 3], output: [usize; 3]
     result
 }
 
-/// The maxima of windows, and their indices in the plane. `None` of a NaN, of which a driver may make one thing or
-/// another.
+/// The maxima of windows, and their indices in the plane.
 pub fn maximum(
     x: &[f32],
     [height, width]: [usize; 2],
     [rows, columns]: [usize; 2],
     window: &Window,
-) -> Option<(Vec<f32>, Vec<usize>)> {
+) -> (Vec<f32>, Vec<usize>) {
     let (mut values, mut indices) = (Vec::new(), Vec::new());
     for plane in planes(x, height * width) {
         for (row, column) in pairs(0..rows, 0..columns) {
-            let (mut largest, mut index) = (f32::MIN, 0);
+            let mut found: Option<usize> = None;
             for (i, j) in pairs(0..window.kernel_size[0], 0..window.kernel_size[1]) {
                 let y = (row * window.stride[0] + i * window.dilation[0]).checked_sub(window.padding[0]);
                 let x = (column * window.stride[1] + j * window.dilation[1]).checked_sub(window.padding[1]);
                 let (Some(y), Some(x)) = (y.filter(|&y| y < height), x.filter(|&x| x < width)) else { continue };
-                let value = plane[y * width + x];
-                if value.is_nan() {
-                    return None;
-                }
-                if value > largest {
-                    (largest, index) = (value, y * width + x);
+                let at = y * width + x;
+                if found.is_none_or(|found| is_above(plane[at], plane[found])) {
+                    found = Some(at);
                 }
             }
-            values.push(largest);
-            indices.push(index);
+            values.push(found.map_or(f32::NEG_INFINITY, |at| plane[at]));
+            indices.push(found.unwrap_or(0));
         }
     }
-    Some((values, indices))
+    (values, indices)
+}
+
+/// Whether a maximum is `a` where it was `b`.
+fn is_above(a: f32, b: f32) -> bool {
+    a > b || (a.is_nan() && !b.is_nan())
 }
 
 /// The gradient of [`maximum`] from that of its values, and from its indices.
@@ -152,25 +153,26 @@ pub fn maximum_gradient(
     [rows, columns]: [usize; 2],
     window: &Window,
 ) -> Vec<f32> {
-    // The windows that Burn's kernel looks at.
-    let near = |axis: usize, at: usize, windows: usize| {
-        let [at, padding, stride] = [at, window.padding[axis], window.stride[axis]].map(|n| n as i64);
-        let reach = (window.dilation[axis] * window.kernel_size[axis]) as i64 - stride;
-        let first = ((at + padding - reach) / stride).max(0) as usize;
-        first..(first + reach.max(0) as usize).min(windows - 1) + 1
+    let reaching = |axis: usize, pixel: usize, windows: usize| {
+        let reach = window.dilation[axis] * (window.kernel_size[axis] - 1) + 1;
+        let place = pixel + window.padding[axis];
+        (0..windows).filter(move |o| (o * window.stride[axis]..o * window.stride[axis] + reach).contains(&place))
     };
+    let by_rows: Vec<Vec<usize>> = (0..height).map(|y| reaching(0, y, rows).collect()).collect();
+    let by_columns: Vec<Vec<usize>> = (0..width).map(|x| reaching(1, x, columns).collect()).collect();
     let mut result = Vec::new();
-    for (plane, indices) in planes(gradient, rows * columns).zip(indices.chunks(rows * columns)) {
+    for (plane, indices) in planes(gradient, rows * columns).zip(planes(indices, rows * columns)) {
         for (y, x) in pairs(0..height, 0..width) {
-            let windows = pairs(near(0, y, rows), near(1, x, columns)).map(|(row, column)| row * columns + column);
-            let terms = windows.map(|at| if indices[at] == y * width + x { plane[at] } else { 0.0 });
+            let windows =
+                by_rows[y].iter().flat_map(|row| by_columns[x].iter().map(move |column| row * columns + column));
+            let terms = windows.filter(|&at| indices[at] == y * width + x).map(|at| plane[at]);
             result.push(terms.fold(0.0, |sum, term| sum + term));
         }
     }
     result
 }
 
-fn planes(x: &[f32], size: usize) -> impl Iterator<Item = &[f32]> {
+fn planes<T>(x: &[T], size: usize) -> impl Iterator<Item = &[T]> {
     x.chunks(size.max(1))
 }
 
@@ -186,9 +188,4 @@ fn triples([depth, rows, columns]: [Range<usize>; 3]) -> impl Iterator<Item = [u
 
 fn position([d, h, w]: [usize; 3], [_, height, width]: [usize; 3]) -> usize {
     (d * height + h) * width + w
-}
-
-/// The input positions of window `o` of so many.
-fn shared(o: usize, input: usize, windows: usize) -> Range<usize> {
-    o * input / windows..((o + 1) * input).div_ceil(windows).min(input)
 }

@@ -1,5 +1,7 @@
 //! The windows of pools.
 
+use std::ops::Range;
+
 /// How windows step over an image, rows before columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Window {
@@ -11,4 +13,9 @@ pub struct Window {
     pub padding: [usize; 2],
     /// From one pixel of a window to the next.
     pub dilation: [usize; 2],
+}
+
+/// The pixels of window `o` of so many, which share the pixels of an axis out.
+pub(super) fn shared(o: usize, pixels: usize, windows: usize) -> Range<usize> {
+    o * pixels / windows..((o + 1) * pixels).div_ceil(windows).min(pixels)
 }

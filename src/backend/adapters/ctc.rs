@@ -1,59 +1,81 @@
-//! The gradient of the CTC loss.
+//! The CTC loss and its gradient.
 
 use super::indices::flagged;
 use super::{Output, operand, run};
-use burn_backend::TensorMetadata;
+use burn_backend::{Shape, TensorMetadata};
 use burn_cubecl::tensor::CubeTensor;
 use burn_deterministic_kernels::ctc;
 use burn_deterministic_kernels::index_check::check;
 
-/// The operands of a gradient, with what the loss's recurrences have left.
-pub(in crate::backend) struct Operands {
-    /// The scores.
-    pub log_probs: CubeTensor,
-    /// The labels.
-    pub targets: CubeTensor,
-    /// The steps of each input.
-    pub input_lengths: CubeTensor,
-    /// The gradient of each loss.
-    pub grad_loss: CubeTensor,
-    /// The recurrence from the first step.
-    pub alpha: CubeTensor,
-    /// The recurrence from the last step.
-    pub beta: CubeTensor,
-    /// The losses.
-    pub loss: CubeTensor,
-}
-
-/// Whether the kernel takes targets of this length.
-pub(in crate::backend) fn takes(targets: &CubeTensor) -> bool {
-    2 * targets.shape()[1] < ctc::MOST_LABELS
+/// The losses of a batch.
+pub(in crate::backend) fn loss(
+    operation: &'static str,
+    log_probs: CubeTensor,
+    targets: CubeTensor,
+    input_lengths: CubeTensor,
+    target_lengths: CubeTensor,
+    blank: usize,
+    plain: impl FnOnce(CubeTensor, CubeTensor, CubeTensor, CubeTensor, usize) -> CubeTensor,
+) -> CubeTensor {
+    let operands = [&log_probs, &targets, &input_lengths, &target_lengths];
+    let [_, batch, classes] = log_probs.shape().dims();
+    run(
+        operation,
+        &operands,
+        Output::like(&log_probs, Shape::new([batch])),
+        |client| {
+            let losses = ctc::loss(client, sequences(operands), blank)?;
+            let sizes = [classes];
+            flagged(operation, &operands, &targets, &sizes, |flag| check(client, operand(&targets), &sizes, flag))?;
+            Ok(losses)
+        },
+        || plain(log_probs.clone(), targets.clone(), input_lengths.clone(), target_lengths.clone(), blank),
+    )
 }
 
 /// The gradient by the scores.
-pub(in crate::backend) fn gradient(of: Operands, blank: usize, plain: impl FnOnce() -> CubeTensor) -> CubeTensor {
-    const OPERATION: &str = "ctc_loss_backward";
-    let operands = [&of.log_probs, &of.targets, &of.input_lengths, &of.grad_loss];
+#[allow(clippy::too_many_arguments)]
+pub(in crate::backend) fn gradient(
+    operation: &'static str,
+    log_probs: CubeTensor,
+    targets: CubeTensor,
+    input_lengths: CubeTensor,
+    target_lengths: CubeTensor,
+    grad_loss: CubeTensor,
+    blank: usize,
+    plain: impl FnOnce(CubeTensor, CubeTensor, CubeTensor, CubeTensor, CubeTensor, usize) -> CubeTensor,
+) -> CubeTensor {
+    let operands = [&log_probs, &targets, &input_lengths, &target_lengths];
+    let classes = log_probs.shape()[2];
     run(
-        OPERATION,
-        &operands,
-        Output::like(&of.log_probs, of.log_probs.shape()),
+        operation,
+        &[&log_probs, &targets, &input_lengths, &target_lengths, &grad_loss],
+        Output::like(&log_probs, log_probs.shape()),
         |client| {
-            let targets = operand(&of.targets);
-            let kernel_operands = ctc::Operands {
-                scores: operand(&of.log_probs),
-                targets: targets.clone(),
-                lengths: operand(&of.input_lengths),
-                gradient: operand(&of.grad_loss),
-                alpha: operand(&of.alpha),
-                beta: operand(&of.beta),
-                loss: operand(&of.loss),
-            };
-            let result = ctc::gradient(client, kernel_operands, blank)?;
-            let classes = [of.log_probs.shape()[2]];
-            flagged(OPERATION, &operands, &of.targets, &classes, |flag| check(client, targets, &classes, flag))?;
+            let variables = ctc::variables(client, sequences(operands), blank)?;
+            let result = ctc::gradient(client, sequences(operands), variables, operand(&grad_loss), blank)?;
+            let sizes = [classes];
+            flagged(operation, &operands, &targets, &sizes, |flag| check(client, operand(&targets), &sizes, flag))?;
             Ok(result)
         },
-        plain,
+        || {
+            plain(
+                log_probs.clone(),
+                targets.clone(),
+                input_lengths.clone(),
+                target_lengths.clone(),
+                grad_loss.clone(),
+                blank,
+            )
+        },
     )
+}
+
+fn sequences([scores, targets, input_lengths, target_lengths]: [&CubeTensor; 4]) -> ctc::Operands {
+    ctc::Operands {
+        scores: operand(scores),
+        targets: operand(targets),
+        input_lengths: operand(input_lengths),
+        target_lengths: operand(target_lengths),
+    }
 }

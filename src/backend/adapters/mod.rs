@@ -11,6 +11,7 @@ pub(crate) mod elementwise;
 pub(crate) mod fourier;
 pub(crate) mod indices;
 pub(super) mod matmul;
+pub(super) mod pool;
 pub(crate) mod random;
 pub(super) mod reduce;
 pub(crate) mod resample;

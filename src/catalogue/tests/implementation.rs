@@ -11,6 +11,7 @@ const ADAPTERS: &[(&str, &str)] = &[
     ("elementwise", include_str!("../../backend/adapters/elementwise.rs")),
     ("indices", include_str!("../../backend/adapters/indices.rs")),
     ("matmul", include_str!("../../backend/adapters/matmul.rs")),
+    ("pool", include_str!("../../backend/adapters/pool.rs")),
     ("random", include_str!("../../backend/adapters/random.rs")),
     ("reduce", include_str!("../../backend/adapters/reduce.rs")),
     ("resample", include_str!("../../backend/adapters/resample.rs")),

@@ -6,10 +6,7 @@ use syn::{Path, UseTree};
 
 /// Kernels of Burn's that the backend calls by itself, and why each is safe. What it forwards to methods of Burn's backend
 /// is in the catalogue.
-const KERNELS: &[(&str, &str)] = &[
-    ("burn_cubecl::kernel::untile", "copies a tiled tensor, and computes nothing"),
-    ("burn_cubecl::kernel::ctc::ctc_alpha_beta", "a recurrence step by step, with one writer for each element"),
-];
+const KERNELS: &[(&str, &str)] = &[("burn_cubecl::kernel::untile", "copies a tiled tensor, and computes nothing")];
 
 /// Paths as they are spelled, those of `use` in full.
 #[derive(Default)]
