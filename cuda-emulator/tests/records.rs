@@ -8,7 +8,7 @@ use std::fs;
 use std::path::PathBuf;
 
 const SOURCE: &str = r#"
-extern "C" __global__ void __launch_bounds__(4) doubled(const float* in, float* out, unsigned n, unsigned m) {
+extern "C" __global__ void __launch_bounds__(4) doubled(const float* in, float* out, unsigned lengths) {
     out[threadIdx.x] = 2.0f * in[threadIdx.x];
 }
 "#;

@@ -178,12 +178,23 @@ impl Run<'_> {
     }
 }
 
+/// How many parameters kernel `name` of a source declares.
+fn parameters(source: &str, name: &str) -> usize {
+    let (_, declared) = source.split_once(&format!(" {name}(")).expect("the source has the kernel");
+    let (list, _) = declared.split_once(')').expect("a list of parameters ends");
+    if list.trim().is_empty() { 0 } else { list.split(',').count() }
+}
+
 /// A kernel, compiled and loaded.
-pub struct Function(*mut c_void);
+pub struct Function {
+    handle: *mut c_void,
+    parameters: usize,
+}
 
 impl Function {
     /// Kernel `name` of a source, compiled with the settings of the calling thread; or the compiler's log.
     pub fn load(source: &str, name: &str) -> Result<Self, String> {
+        let parameters = parameters(source, name);
         let source = CString::new(source).expect("a source has no NUL");
         let name = CString::new(name).expect("a name has no NUL");
         let (mut program, mut module, mut function) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
@@ -201,28 +212,42 @@ impl Function {
             assert_eq!(cuModuleLoadData(&mut module, ptx.as_ptr().cast()), 0);
             assert_eq!(cuModuleGetFunction(&mut function, module, name.as_ptr()), 0);
         }
-        Ok(Self(function))
+        Ok(Self { handle: function, parameters })
     }
 
     /// The status of the request for so many bytes of shared memory a block.
     pub fn ask_for_shared(&self, bytes: c_int) -> c_int {
         const MAX_DYNAMIC_SHARED: c_int = 8;
         // SAFETY: the function is loaded.
-        unsafe { cuFuncSetAttribute(self.0, MAX_DYNAMIC_SHARED, bytes) }
+        unsafe { cuFuncSetAttribute(self.handle, MAX_DYNAMIC_SHARED, bytes) }
     }
 
-    /// The status of a launch.
+    /// The status of a launch. A launch reads an argument for each parameter of the kernel, so that their number must
+    /// agree.
     ///
     /// # Safety
     ///
-    /// `arguments` are those of the kernel.
+    /// `arguments` are of the types of the kernel's parameters.
     pub unsafe fn launch(&self, grid: [u32; 3], block: [u32; 3], shared: u32, arguments: &mut [*mut c_void]) -> c_int {
+        assert_eq!(arguments.len(), self.parameters, "arguments, and parameters of the kernel");
         let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (grid, block);
         let (stream, extra) = (ptr::null_mut(), ptr::null_mut());
         let arguments = arguments.as_mut_ptr();
         // SAFETY: the caller's promise.
         unsafe {
-            cuLaunchKernel(self.0, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, arguments, extra)
+            cuLaunchKernel(
+                self.handle,
+                grid_x,
+                grid_y,
+                grid_z,
+                block_x,
+                block_y,
+                block_z,
+                shared,
+                stream,
+                arguments,
+                extra,
+            )
         }
     }
 }
