@@ -1,7 +1,8 @@
 //! Known answers: a device whose arithmetic is not what the kernels rely on is refused.
 //!
 //! A device is asked once, before its first block of Burn's stream runs, and before the first kernel of this crate's that
-//! runs below the tensor API (see [`burn_deterministic_kernels::known_answer`]). Nothing is locked meanwhile: a thread that
+//! runs below the tensor API (see [`burn_deterministic_kernels::known_answer`]); before its first operation under
+//! [`Guarantee::GpuToGpu`] it is asked for functions too. Nothing is locked meanwhile: a thread that
 //! asks waits for the device, whose own thread may be about to ask too. Then both do, and the first verdict stays.
 //!
 //! Each block, and each kernel below the tensor API, looks the verdict up.
@@ -12,8 +13,11 @@ use crate::settings::{Guarantee, determinism};
 use burn_backend::DeviceId;
 use burn_core::tensor::Device;
 use burn_cubecl::CubeDevice;
-use burn_deterministic_kernels::known_answer::{Arithmetic, WrongAnswer, ask, judge, require_exact};
-use core::iter::successors;
+use burn_deterministic_kernels::append_only::AppendOnly;
+use burn_deterministic_kernels::known_answer::{
+    Arithmetic, WrongAnswer, ask, ask_functions, judge, judge_functions, require_exact,
+};
+use core::fmt::Display;
 use std::sync::OnceLock;
 
 type Verdict = Result<Arithmetic, Error>;
@@ -22,15 +26,22 @@ type Verdict = Result<Arithmetic, Error>;
 struct Verdicts {
     /// For [`Guarantee::RunToRun`].
     run_to_run: Verdict,
-    /// For [`Guarantee::GpuToGpu`], which also asks for what Vulkan leaves to the device.
-    gpu_to_gpu: Verdict,
+    /// The same, where what Vulkan leaves to the device is exact.
+    exact: Verdict,
+    /// For [`Guarantee::GpuToGpu`], which also asks for sums and functions, when it is wanted.
+    gpu_to_gpu: OnceLock<Verdict>,
 }
 
 impl Verdicts {
-    fn of(&self, guarantee: Guarantee) -> &Verdict {
+    fn of(&self, guarantee: Guarantee, device: &CubeDevice) -> &Verdict {
         match guarantee {
             Guarantee::RunToRun => &self.run_to_run,
-            Guarantee::GpuToGpu => &self.gpu_to_gpu,
+            Guarantee::GpuToGpu => self.gpu_to_gpu.get().unwrap_or_else(|| {
+                // Not `get_or_init`, which would have other threads wait for this one.
+                let verdict = self.exact.clone().and_then(|arithmetic| examine_functions(device).map(|()| arithmetic));
+                let _ = self.gpu_to_gpu.set(verdict);
+                self.gpu_to_gpu.get().expect("this thread or another has set it")
+            }),
         }
     }
 }
@@ -61,90 +72,70 @@ pub(crate) fn arithmetic_of(device: &CubeDevice) -> &'static Verdict {
 ///
 /// # Errors
 ///
-/// Those of [`device_arithmetic`], and [`Error::Inexact`] when its quotients, square roots, casts or subnormal numbers are not IEEE
-/// 754's, for [`Guarantee::GpuToGpu`].
+/// Those of [`device_arithmetic`], and [`Error::Inexact`], for [`Guarantee::GpuToGpu`], when its casts, its subnormal numbers, the
+/// quotients and square roots of kernels, sums or functions have other bits than IEEE 754's and the references'.
 pub fn require_guarantee(device: &Device, guarantee: Guarantee) -> Result<(), Error> {
     device::check("require_guarantee", device)?;
-    verdicts(&device::cube(device)).of(guarantee).clone().map(|_| ())
+    let device = device::cube(device);
+    verdicts(&device).of(guarantee, &device).clone().map(|_| ())
 }
 
 /// The verdict on a device, for the guarantee in force.
 pub(crate) fn of(device: &CubeDevice) -> &'static Verdict {
-    verdicts(device).of(determinism().guarantee)
+    verdicts(device).of(determinism().guarantee, device)
 }
+
+/// The verdicts so far.
+static VERDICTS: AppendOnly<DeviceId, Verdicts> = AppendOnly::new();
 
 fn verdicts(device: &CubeDevice) -> &'static Verdicts {
     let id = device.to_id();
-    let known = entries().find(|entry| entry.device == id);
-    known.map_or_else(|| keep(id, examine(device)), |entry| &entry.verdicts)
+    VERDICTS.get(&id).unwrap_or_else(|| VERDICTS.keep(id, examine(device)))
 }
 
 /// The devices that have been asked.
 pub(crate) fn asked() -> Vec<CubeDevice> {
-    entries().map(|entry| CubeDevice::from_id(entry.device)).collect()
-}
-
-/// The verdicts so far.
-fn entries() -> impl Iterator<Item = &'static Entry> {
-    successors(FIRST.get(), |entry| entry.next.get()).map(|entry| &**entry)
-}
-
-/// A list of verdicts that only grows, so that it is read without a lock.
-static FIRST: OnceLock<Box<Entry>> = OnceLock::new();
-
-struct Entry {
-    device: DeviceId,
-    verdicts: Verdicts,
-    next: OnceLock<Box<Entry>>,
-}
-
-/// Adds a verdict to the list, and returns it, or the one that another thread has added for the device meanwhile.
-fn keep(device: DeviceId, verdicts: Verdicts) -> &'static Verdicts {
-    let mut entry = Box::new(Entry { device, verdicts, next: OnceLock::new() });
-    let mut place = &FIRST;
-    loop {
-        let refused = place.set(entry).err();
-        let present = place.get().expect("this thread or another has set it");
-        match refused {
-            Some(refused) if present.device != device => (entry, place) = (refused, &present.next),
-            _ => return &present.verdicts,
-        }
-    }
+    VERDICTS.iter().map(|(device, _)| CubeDevice::from_id(*device)).collect()
 }
 
 fn examine(device: &CubeDevice) -> Verdicts {
     let answers = match ask(&device.client()) {
         Ok(answers) => answers,
         Err(error) => {
-            let reason = format!("it could not be asked what its arithmetic is: {error}");
-            let failed = Err(Error::Device { device: format!("{device:?}"), reason });
-            return Verdicts { run_to_run: failed.clone(), gpu_to_gpu: failed };
+            let failed = Err(not_asked(device, error));
+            return Verdicts { run_to_run: failed.clone(), exact: failed, gpu_to_gpu: OnceLock::new() };
         }
     };
     let judged = judge(&answers);
     #[cfg(all(test, any(feature = "wgpu", feature = "cuda", feature = "rocm")))]
     let judged = tests::with_planted_fault(judged);
-    let device = format!("{device:?}");
-    let wrong = |WrongAnswer { test, operands, expected, got, .. }| Error::Arithmetic {
-        device: device.clone(),
+    let run_to_run = judged.map_err(|WrongAnswer { test, operands, expected, got, .. }| Error::Arithmetic {
+        device: format!("{device:?}"),
         test,
         operands,
         expected,
         got,
-    };
-    let inexact = |WrongAnswer { test, operands, expected, got, .. }| Error::Inexact {
-        device: device.clone(),
-        test,
-        operands,
-        expected,
-        got,
-    };
-    let run_to_run = judged.map_err(wrong);
-    let gpu_to_gpu = run_to_run.clone().and_then(|arithmetic| {
-        require_exact(&answers).map_err(inexact)?;
+    });
+    let exact = run_to_run.clone().and_then(|arithmetic| {
+        require_exact(&answers).map_err(|wrong| inexact(device, wrong))?;
         Ok(arithmetic)
     });
-    Verdicts { run_to_run, gpu_to_gpu }
+    Verdicts { run_to_run, exact, gpu_to_gpu: OnceLock::new() }
+}
+
+/// Asks for sums and functions.
+fn examine_functions(device: &CubeDevice) -> Result<(), Error> {
+    let answers = ask_functions(&device.client()).map_err(|error| not_asked(device, error))?;
+    judge_functions(&answers).map_err(|wrong| inexact(device, wrong))
+}
+
+fn not_asked(device: &CubeDevice, error: impl Display) -> Error {
+    let reason = format!("it could not be asked what its arithmetic is: {error}");
+    Error::Device { device: format!("{device:?}"), reason }
+}
+
+fn inexact(device: &CubeDevice, WrongAnswer { test, operands, expected, got, .. }: WrongAnswer) -> Error {
+    Error::Inexact { device: format!("{device:?}"), test, operands, expected, got }
 }
 
 #[cfg(all(test, any(feature = "wgpu", feature = "cuda", feature = "rocm")))]

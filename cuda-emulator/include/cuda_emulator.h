@@ -38,7 +38,13 @@ EMULATOR_EXPORT EMULATOR_UNCHECKED void emulator_image(const char **begin, const
 #define threadIdx emulator_state.thread
 #define blockIdx emulator_state.block
 #define blockDim emulator_state.block_size
+#ifdef CUDA_EMULATOR_NARROW_GRID
+// As CUDA's compiler knows.
+static inline uint3 emulator_grid() { uint3 grid = emulator_state.grid_size; grid.x &= 0x7fffffff; return grid; }
+#define gridDim emulator_grid()
+#else
 #define gridDim emulator_state.grid_size
+#endif
 #define warpSize 32
 #define __syncthreads() emulator_state.barrier(emulator_state.context, __LINE__)
 static inline void __threadfence() {}
@@ -95,10 +101,22 @@ int abs(int);
 EMULATOR_FLOAT(exp) EMULATOR_FLOAT(exp2) EMULATOR_FLOAT(expm1) EMULATOR_FLOAT(log) EMULATOR_FLOAT(log2) EMULATOR_FLOAT(log1p) EMULATOR_FLOAT(erf)
 EMULATOR_FLOAT(sin) EMULATOR_FLOAT(cos) EMULATOR_FLOAT(tan) EMULATOR_FLOAT(asin) EMULATOR_FLOAT(acos) EMULATOR_FLOAT(atan)
 EMULATOR_FLOAT(sinh) EMULATOR_FLOAT(cosh) EMULATOR_FLOAT(tanh) EMULATOR_FLOAT(asinh) EMULATOR_FLOAT(acosh) EMULATOR_FLOAT(atanh)
-EMULATOR_FLOAT(sqrt) EMULATOR_FLOAT(floor) EMULATOR_FLOAT(ceil) EMULATOR_FLOAT(trunc) EMULATOR_FLOAT(rint) EMULATOR_FLOAT(round) EMULATOR_FLOAT(fabs)
+#ifdef CUDA_EMULATOR_RECIPROCALS
+static inline float sqrt(float x) { return 1.0f / (1.0f / sqrtf(x)); }
+template <class A, class B> static inline auto emulator_quotient(A a, B b) -> decltype(a / b) { return a / b; }
+static inline float emulator_quotient(float a, float b) { return a * (1.0f / b); }
+#else
+EMULATOR_FLOAT(sqrt)
+#endif
+EMULATOR_FLOAT(floor) EMULATOR_FLOAT(ceil) EMULATOR_FLOAT(trunc) EMULATOR_FLOAT(rint) EMULATOR_FLOAT(round) EMULATOR_FLOAT(fabs)
 #define EMULATOR_FLOAT2(n) static inline float n(float x, float y) { return n##f(x, y); }
 EMULATOR_FLOAT2(pow) EMULATOR_FLOAT2(fmod) EMULATOR_FLOAT2(atan2) EMULATOR_FLOAT2(hypot) EMULATOR_FLOAT2(copysign)
+#ifdef CUDA_EMULATOR_FMA_IS_A_SUM
+// Contracted again, with a sum that follows where it adds -0.
+static inline float fma(float a, float b, float c) { return a * b + c; }
+#else
 static inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+#endif
 static inline float abs(float x) { return __builtin_fabsf(x); }
 static inline double abs(double x) { return __builtin_fabs(x); }
 static inline long long abs(long long x) { return x < 0 ? -x : x; }

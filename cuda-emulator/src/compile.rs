@@ -2,8 +2,8 @@
 //! processor.
 
 use crate::count;
-use crate::settings::Settings;
-use crate::source::translate;
+use crate::settings::{Arithmetic, Settings};
+use crate::source::{translate, with_quotients_by_reciprocals};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -13,19 +13,39 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const HEADER: &str = include_str!("../include/cuda_emulator.h");
 
-/// IEEE arithmetic as it is written: no contraction, no fast-math. An element of a local array that nothing was assigned to
-/// holds a pattern, as new memory does, in place of what lay there.
+/// An element of a local array that nothing was assigned to holds a pattern, as new memory does, in place of what lay there.
 const OPTIONS: &[&str] = &[
     "-std=c++17",
     "-O2",
     "-w",
     "-fPIC",
     "-fvisibility=hidden",
-    "-ffp-contract=off",
     "-fno-strict-aliasing",
     "-ftrivial-auto-var-init=pattern",
     "-march=native",
 ];
+
+/// What arithmetic is compiled to. CUDA's compiler knows that a grid is narrower than 2^31, so that a zero which kernels take from its
+/// width hides nothing from it: neither does it from a planted fault.
+fn arithmetic(arithmetic: Arithmetic) -> Result<&'static [&'static str], String> {
+    match arithmetic {
+        Arithmetic::AsWritten | Arithmetic::Flushed | Arithmetic::Approximate => Ok(&["-ffp-contract=off"]),
+        Arithmetic::Contracted | Arithmetic::Fast if !compiler()?.split_whitespace().any(|flag| flag == "fma") => {
+            Err("contracted and fast arithmetic need a processor with fused multiply-add".to_owned())
+        }
+        Arithmetic::Contracted => {
+            Ok(&["-ffp-contract=fast", "-DCUDA_EMULATOR_FMA_IS_A_SUM", "-DCUDA_EMULATOR_NARROW_GRID"])
+        }
+        Arithmetic::Reassociated => Ok(&[
+            "-ffp-contract=off",
+            "-fassociative-math",
+            "-fno-signed-zeros",
+            "-fno-trapping-math",
+            "-DCUDA_EMULATOR_NARROW_GRID",
+        ]),
+        Arithmetic::Fast => Ok(&["-ffast-math", "-DCUDA_EMULATOR_FMA_IS_A_SUM", "-DCUDA_EMULATOR_NARROW_GRID"]),
+    }
+}
 
 /// With these g++ calls a function before each access to memory.
 const CHECKED: &[&str] = &["-fsanitize=thread", "-DCUDA_EMULATOR_CHECK"];
@@ -36,9 +56,12 @@ const CHECKED: &[&str] = &["-fsanitize=thread", "-DCUDA_EMULATOR_CHECK"];
 ///
 /// What is not emulated, the compiler's log, or why the folder cannot be written.
 pub fn compile(source: &str, settings: &Settings) -> Result<PathBuf, String> {
-    let translated = translate(source)?;
+    let translated = match settings.arithmetic {
+        Arithmetic::Approximate => with_quotients_by_reciprocals(&translate(source)?),
+        _ => translate(source)?,
+    };
     let checked = if settings.check { CHECKED } else { &[] };
-    let options = [OPTIONS, checked].concat();
+    let options = [OPTIONS, arithmetic(settings.arithmetic)?, checked].concat();
     let key = [compiler()?, HEADER, &translated, &options.join(" ")].iter().fold(
         blake3::Hasher::new(),
         |mut hasher, part| {

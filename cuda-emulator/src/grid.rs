@@ -4,7 +4,8 @@ use crate::check::{Checker, Verdict};
 use crate::count;
 use crate::module::{Index, Kernel, State};
 use crate::schedule::Schedule;
-use crate::settings::settings;
+use crate::settings::{Arithmetic, settings};
+use crate::subnormals::Flushed;
 use corosensei::stack::{DefaultStack, Stack};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use std::ffi::{c_uint, c_ulong, c_void};
@@ -127,6 +128,8 @@ pub unsafe fn launch(launch: &Launch) -> Result<(), IllegalAddress> {
             access: Some(access),
         };
     }
+    // SAFETY: blocks, threads and checks are counted in integers.
+    let flushed = (settings.arithmetic == Arithmetic::Flushed).then(|| unsafe { Flushed::begin() });
     let mut order: Vec<u32> = (0..block.size() as u32).collect();
     let (first, step) = schedule.blocks(grid.size().max(1));
     for turn in 0..grid.size() {
@@ -153,6 +156,7 @@ pub unsafe fn launch(launch: &Launch) -> Result<(), IllegalAddress> {
             }
         }
     }
+    drop(flushed);
     drop(pointers);
     // SAFETY: the fibers have ended: nobody else refers to it.
     match unsafe { (*running).checker.take() } {

@@ -15,6 +15,7 @@ mod report;
 mod schedule;
 mod settings;
 mod source;
+mod subnormals;
 
 pub use report::{Finding, Kind, findings_of};
-pub use settings::{Counts, Findings, Settings, with_settings};
+pub use settings::{Arithmetic, Counts, Findings, Settings, with_settings};

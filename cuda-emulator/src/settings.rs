@@ -29,6 +29,35 @@ pub enum Counts {
     File(PathBuf),
 }
 
+/// What the arithmetic of kernels is compiled to: that of CUDA, or a fault that is planted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// One rounding for each operation that is written.
+    #[default]
+    AsWritten,
+    /// Products are contracted with the sums that follow.
+    Contracted,
+    /// Subnormal numbers are taken for zero, as operands and as results.
+    Flushed,
+    /// Sums and products are regrouped.
+    Reassociated,
+    /// Quotients and square roots of f32 are products with reciprocals.
+    Approximate,
+    /// All that g++'s `-ffast-math` allows.
+    Fast,
+}
+
+impl Arithmetic {
+    /// The planted faults, by the names that the variable has for them.
+    pub const PLANTED: [(&str, Self); 5] = [
+        ("contracted", Self::Contracted),
+        ("flushed", Self::Flushed),
+        ("reassociated", Self::Reassociated),
+        ("approximate", Self::Approximate),
+        ("fast", Self::Fast),
+    ];
+}
+
 /// The settings of the emulator; the README has the environment variables that set them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -38,6 +67,8 @@ pub struct Settings {
     pub check: bool,
     /// `CUDA_EMULATOR_NULL`: whether kernels are neither compiled nor run.
     pub null: bool,
+    /// `CUDA_EMULATOR_ARITHMETIC`: what the arithmetic of kernels is.
+    pub arithmetic: Arithmetic,
     /// `CUDA_EMULATOR_RUN`: how many launches run.
     pub run: Option<u64>,
     /// `CUDA_EMULATOR_COUNT`: where launches, copies and barriers are counted.
@@ -63,6 +94,7 @@ impl Settings {
             seed: number("SEED"),
             check: flag("CHECK"),
             null: flag("NULL"),
+            arithmetic: text("ARITHMETIC").map_or_else(Arithmetic::default, |name| arithmetic(&name)),
             run: number("RUN"),
             count: text("COUNT").map(|place| match place.as_str() {
                 "1" => Counts::Stderr,
@@ -77,6 +109,13 @@ impl Settings {
             },
         }
     }
+}
+
+/// The arithmetic of this name.
+fn arithmetic(name: &str) -> Arithmetic {
+    let planted = Arithmetic::PLANTED.into_iter().find(|(planted, _)| *planted == name);
+    let names = || Arithmetic::PLANTED.map(|(planted, _)| planted).join(", ");
+    planted.unwrap_or_else(|| panic!("CUDA_EMULATOR_ARITHMETIC is {name:?}: want one of {}, or nothing", names())).1
 }
 
 /// A variable that is set and not empty.
@@ -141,7 +180,18 @@ pub(crate) fn settings() -> Arc<Settings> {
 
 #[cfg(test)]
 mod tests {
-    use super::listed;
+    use super::{Arithmetic, arithmetic, listed};
+
+    #[test]
+    fn planted_arithmetic_has_a_name() {
+        assert_eq!(arithmetic("flushed"), Arithmetic::Flushed);
+        let refused = std::panic::catch_unwind(|| arithmetic("Flushed")).expect_err("no such arithmetic");
+        let text = refused.downcast_ref::<String>().expect("a text");
+        for part in ["CUDA_EMULATOR_ARITHMETIC is \"Flushed\"", "contracted, flushed, reassociated, approximate, fast"]
+        {
+            assert!(text.contains(part), "{text}");
+        }
+    }
 
     #[test]
     fn one_device_is_visible_where_the_list_begins_with_it() {

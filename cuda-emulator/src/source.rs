@@ -38,6 +38,40 @@ pub fn translate(source: &str) -> Result<String, String> {
     Ok(out)
 }
 
+/// A translated source whose quotients and square roots of f32 are products with reciprocals; those of other types stay.
+pub fn with_quotients_by_reciprocals(translated: &str) -> String {
+    let mut out = String::from("#define CUDA_EMULATOR_RECIPROCALS\n");
+    for line in translated.lines() {
+        out.push_str(&by_reciprocals(line));
+        out.push('\n');
+    }
+    out
+}
+
+/// A line with `emulator_quotient(a, b)` for each `a / b` of two words.
+fn by_reciprocals(line: &str) -> String {
+    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.');
+    let mut out = String::new();
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once(" / ") {
+        let begin = before.rfind(|c| !is_word(c)).map_or(0, |at| at + 1);
+        let end = after.find(|c| !is_word(c)).unwrap_or(after.len());
+        match begin < before.len() && end > 0 {
+            true => {
+                let (kept, dividend) = before.split_at(begin);
+                out.push_str(&format!("{kept}emulator_quotient({dividend}, {})", &after[..end]));
+                rest = &after[end..];
+            }
+            false => {
+                out.push_str(before);
+                out.push_str(" / ");
+                rest = after;
+            }
+        }
+    }
+    out + rest
+}
+
 fn without_comments(source: &str) -> String {
     source.lines().map(|line| line.split("//").next().unwrap_or("")).collect::<Vec<_>>().join("\n")
 }
@@ -171,7 +205,19 @@ fn split(list: &str) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Entry, entries, is_constant, translate, with_shared_memory};
+    use super::{Entry, by_reciprocals, entries, is_constant, translate, with_shared_memory};
+
+    #[test]
+    fn quotients_are_found() {
+        for (line, expected) in [
+            ("float const x_1 = a_2 / b_3;", "float const x_1 = emulator_quotient(a_2, b_3);"),
+            ("y[i] = v.x / 3.0f + 1 / z;", "y[i] = emulator_quotient(v.x, 3.0f) + emulator_quotient(1, z);"),
+            ("y = (a + b) / c;", "y = (a + b) / c;"),
+            ("y = a * b;", "y = a * b;"),
+        ] {
+            assert_eq!(by_reciprocals(line), expected);
+        }
+    }
 
     #[test]
     fn kernels_and_their_parameters_are_found() {

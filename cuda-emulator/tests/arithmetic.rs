@@ -2,19 +2,11 @@
 
 mod driver;
 
-use driver::{Run, settings};
+use driver::settings;
 use half::{bf16, f16};
 
-/// The results of an expression of `x`, an element of the input, and `i`, its index; of type unsigned or float.
 fn evaluate(name: &str, expression: &str, input: &[f32]) -> Vec<u32> {
-    let source = format!(
-        "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\ntypedef signed char int8_t; typedef unsigned char uint8_t; typedef short int16_t; typedef int int32_t; typedef unsigned int uint32_t; typedef long long int64_t;\n\
-         extern \"C\" __global__ void {name}(float const* input, unsigned* output, unsigned lengths) {{\n\
-         unsigned i = blockIdx.x; float x = input[i]; output[i] = {expression}; }}"
-    );
-    let run =
-        Run { source: &source, name, blocks: input.len() as u32, threads: 1, shared: 0, input, output: input.len() };
-    run.with(settings(None, false)).unwrap_or_else(|log| panic!("{log}")).0
+    driver::evaluate(settings(None, false), name, expression, input)
 }
 
 /// Values around every step of the 16-bit types: ties, their neighbours, subnormals, and what overflows.

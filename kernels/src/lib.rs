@@ -33,8 +33,10 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`error`], [`arithmetic`], [`device`] | refusals; float arithmetic that no compiler contracts; GPU or software driver, limits |
+//! | [`quotient`] | quotients and square roots that are correctly rounded on every device |
 //! | [`function`] | elementary functions with equal bits on every device |
-//! | [`known_answer`] | what a device's arithmetic makes of questions with known answers |
+//! | [`append_only`] | what is kept of each device |
+//! | [`known_answer`] | what a device's arithmetic makes of questions with known answers, and what a kernel does about it |
 //! | `dtype`, `buffer`, `grid`, `view`, `index` | element types and sortable keys; memory; launch grids; strided views; what an index names |
 //! | [`order`] | the three orders of summation, their references, a table of who uses which, and the chain over parts |
 //! | `outer_product` | the core of products in shared memory |
@@ -46,6 +48,7 @@
 //! This crate knows nothing of Burn. Operands are [`TensorHandle`](cubecl::std::tensor::TensorHandle)s with any
 //! strides; results are newly allocated and contiguous.
 
+pub mod append_only;
 pub mod arithmetic;
 mod buffer;
 pub mod coarsening;
@@ -71,6 +74,7 @@ pub mod order;
 mod outer_product;
 pub mod planned;
 pub mod pool;
+pub mod quotient;
 pub mod radix_sort;
 pub mod random;
 pub mod reduce;

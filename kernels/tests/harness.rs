@@ -40,10 +40,10 @@ pub fn multiply_add_of(client: &Client) -> MultiplyAdd {
     arithmetic_of(client).multiply_add
 }
 
-/// Whether quotients and square roots have the host's bits. Vulkan leaves their last bits to the device.
+/// Whether quotients and square roots have the host's bits: not where they are a device's own and it flushes subnormal numbers.
 pub fn divides_like_the_host(client: &Client) -> bool {
     let Arithmetic { division, square_root, .. } = arithmetic_of(client);
-    [division, square_root] == [Rounding::NearestEven; 2]
+    ![division, square_root].contains(&Rounding::Approximate)
 }
 
 /// What the device makes of subnormal numbers.

@@ -27,6 +27,7 @@ mod known_answer;
 mod matmul;
 mod plans;
 mod pool;
+mod quotient;
 mod radix_sort;
 mod random;
 mod reduce;

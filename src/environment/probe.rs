@@ -134,5 +134,6 @@ fn rounding(rounding: Rounding) -> &'static str {
     match rounding {
         Rounding::NearestEven => "nearest",
         Rounding::Approximate => "approximate",
+        Rounding::Corrected => "corrected",
     }
 }

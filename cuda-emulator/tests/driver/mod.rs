@@ -133,6 +133,18 @@ fn log(program: *mut c_void) -> String {
     }
 }
 
+/// The results of an expression of `x`, an element of the input, and `i`, its index; of type unsigned or float.
+pub fn evaluate(settings: Settings, name: &str, expression: &str, input: &[f32]) -> Vec<u32> {
+    let source = format!(
+        "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\ntypedef signed char int8_t; typedef unsigned char uint8_t; typedef short int16_t; typedef int int32_t; typedef unsigned int uint32_t; typedef long long int64_t;\n\
+         extern \"C\" __global__ void {name}(float const* input, unsigned* output, unsigned lengths) {{\n\
+         unsigned i = blockIdx.x; float x = input[i]; output[i] = {expression}; }}"
+    );
+    let run =
+        Run { source: &source, name, blocks: input.len() as u32, threads: 1, shared: 0, input, output: input.len() };
+    run.with(settings).unwrap_or_else(|log| panic!("{log}")).0
+}
+
 impl Run<'_> {
     /// The output's bits after the launch, and the launch's status; or the compiler's log.
     pub fn with(&self, settings: Settings) -> Result<(Vec<u32>, c_int), String> {

@@ -5,7 +5,7 @@ use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::elementwise::{
     Binary, Comparison, Instruction, IntBinary, Operands, Program, Unary, Value, run,
 };
-use burn_deterministic_kernels::known_answer::ask;
+use burn_deterministic_kernels::known_answer::{ask, ask_functions};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use std::sync::Arc;
@@ -56,6 +56,8 @@ pub fn cases() -> Vec<Case> {
         // What comes back is no answer where kernels are not run.
         Case::new("known_answer", "questions", F32, "a few")
             .runs(|client| -> Result<_, KernelError> { Ok(ask(client)) }),
+        Case::new("known_answer", "functions", F32, "64 arguments")
+            .runs(|client| -> Result<_, KernelError> { Ok(ask_functions(client)) }),
     ];
     for unary in UNARIES {
         let label = format!("{unary:?}").to_lowercase();

@@ -4,6 +4,7 @@ use super::program::{Binary, Comparison, Condition, Instruction, Logic, Program,
 use super::{integer, remainder, rounding};
 use crate::arithmetic::opaque;
 use crate::function::{exponential, trigonometric};
+use crate::quotient::{Quotients, divide, sqrt};
 use cubecl::prelude::*;
 use std::sync::Arc;
 
@@ -105,12 +106,13 @@ impl<B: Int, F: Float, N: Size> OutputsLaunch<B, F, N> {
     }
 }
 
-/// A program, and how it reads its operands.
+/// A program, how it reads its operands, and which quotients it has.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Form {
     pub program: Arc<Program>,
     pub words: Vec<Word>,
     pub conditions: Vec<Reading>,
+    pub quotients: Quotients,
 }
 
 /// One unit computes a vector of neighbouring elements.
@@ -195,7 +197,14 @@ pub fn compute<B: Int, F: Float, N: Size>(
         for i in 0..comptime!(condition_readings.len()) {
             lane_conditions.push(conditions[i].extract(lane) != B::from_int(0));
         }
-        let results = evaluate(&lane_words, &lane_conditions, &scalars, inputs.zero, comptime!(program.clone()));
+        let results = evaluate(
+            &lane_words,
+            &lane_conditions,
+            &scalars,
+            inputs.zero,
+            comptime!(program.clone()),
+            comptime!(form.quotients),
+        );
         #[unroll]
         for i in 0..comptime!(program.word_outputs().len()) {
             let index = comptime!(program.word_outputs()[i]);
@@ -304,6 +313,7 @@ fn evaluate(
     scalars: &Sequence<u32>,
     zero: u32,
     #[comptime] program: Arc<Program>,
+    #[comptime] quotients: Quotients,
 ) -> Evaluated {
     let mut words = Sequence::<u32>::new();
     let mut conditions = Sequence::<bool>::new();
@@ -314,12 +324,13 @@ fn evaluate(
         match instruction {
             Instruction::Unary(function, x) => {
                 let x = value(inputs, scalars, &words, x);
-                words.push(opaque_bits(unary(f32::reinterpret(x), function), zero));
+                words.push(opaque_bits(unary(f32::reinterpret(x), function, quotients), zero));
             }
             Instruction::Binary(function, a, b) => {
                 let a = value(inputs, scalars, &words, a);
                 let b = value(inputs, scalars, &words, b);
-                words.push(opaque_bits(binary(f32::reinterpret(a), f32::reinterpret(b), function), zero));
+                let result = binary(f32::reinterpret(a), f32::reinterpret(b), function, quotients);
+                words.push(opaque_bits(result, zero));
             }
             Instruction::IntBinary(function, a, b) => {
                 let a = value(inputs, scalars, &words, a);
@@ -427,27 +438,27 @@ fn condition(inputs: &Sequence<bool>, results: &Sequence<bool>, #[comptime] cond
 }
 
 #[cube]
-fn unary(x: f32, #[comptime] function: Unary) -> f32 {
+fn unary(x: f32, #[comptime] function: Unary, #[comptime] quotients: Quotients) -> f32 {
     match function {
         Unary::Negate => -x,
         Unary::Absolute => x.abs(),
-        Unary::Reciprocal => x.recip(),
-        Unary::SquareRoot => x.sqrt(),
+        Unary::Reciprocal => divide::<f32>(f32::new(1.0), x, quotients),
+        Unary::SquareRoot => sqrt(x, quotients),
         Unary::Exponential => exponential::exp(x),
         Unary::Logarithm => exponential::log(x),
         Unary::LogarithmOfOnePlus => exponential::log1p(x),
         Unary::HyperbolicSine => exponential::sinh(x),
         Unary::HyperbolicCosine => exponential::cosh(x),
-        Unary::HyperbolicTangent => exponential::tanh(x),
-        Unary::HyperbolicArcSine => exponential::asinh(x),
-        Unary::HyperbolicArcCosine => exponential::acosh(x),
-        Unary::HyperbolicArcTangent => exponential::atanh(x),
+        Unary::HyperbolicTangent => exponential::tanh(x, quotients),
+        Unary::HyperbolicArcSine => exponential::asinh(x, quotients),
+        Unary::HyperbolicArcCosine => exponential::acosh(x, quotients),
+        Unary::HyperbolicArcTangent => exponential::atanh(x, quotients),
         Unary::Sine => trigonometric::sin(x),
         Unary::Cosine => trigonometric::cos(x),
-        Unary::Tangent => trigonometric::tan(x),
-        Unary::ArcSine => trigonometric::asin(x),
-        Unary::ArcCosine => trigonometric::acos(x),
-        Unary::ArcTangent => trigonometric::atan(x),
+        Unary::Tangent => trigonometric::tan(x, quotients),
+        Unary::ArcSine => trigonometric::asin(x, quotients),
+        Unary::ArcCosine => trigonometric::acos(x, quotients),
+        Unary::ArcTangent => trigonometric::atan(x, quotients),
         Unary::Erf => trigonometric::erf(x),
         Unary::Floor => x.floor(),
         Unary::Ceiling => x.ceil(),
@@ -459,14 +470,14 @@ fn unary(x: f32, #[comptime] function: Unary) -> f32 {
 }
 
 #[cube]
-fn binary(a: f32, b: f32, #[comptime] function: Binary) -> f32 {
+fn binary(a: f32, b: f32, #[comptime] function: Binary, #[comptime] quotients: Quotients) -> f32 {
     match function {
         Binary::Add => a + b,
         Binary::Subtract => a - b,
         Binary::Multiply => a * b,
-        Binary::Divide => a / b,
+        Binary::Divide => divide::<f32>(a, b, quotients),
         Binary::Power => exponential::powf(a, b),
-        Binary::ArcTangent => trigonometric::atan2(a, b),
+        Binary::ArcTangent => trigonometric::atan2(a, b, quotients),
         Binary::Remainder => remainder::remainder(a, b),
     }
 }

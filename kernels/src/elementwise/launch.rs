@@ -4,6 +4,8 @@ use super::kernel::{self, Axis, AxisLaunch, Form, InputsLaunch, OutputsLaunch, R
 use super::program::{Half, Program};
 use crate::buffer::unwritten;
 use crate::dtype::{F32, U32};
+use crate::known_answer;
+use crate::quotient::Quotients;
 use crate::view::{broadcast_strides, checked_elements, is_contiguous, is_in_vectors, join};
 use crate::{KernelError, device, grid};
 use cubecl::prelude::*;
@@ -45,6 +47,7 @@ pub(crate) struct Bound {
     condition_dtype: ElemType,
     /// The half type of operands and results, if there is one.
     half: Option<Half>,
+    quotients: Quotients,
     results: Results,
 }
 
@@ -65,7 +68,8 @@ impl Bound {
             conditions: program.condition_outputs().iter().map(|_| output(condition_dtype)).collect(),
         };
         let (operands, shape) = operands.broadcast(shape)?.joined(shape);
-        Ok(Self { program: program.clone(), operands, shape, elements, condition_dtype, half, results })
+        let quotients = if program.divides() { known_answer::quotients(client) } else { Quotients::Device };
+        Ok(Self { program: program.clone(), operands, shape, elements, condition_dtype, half, quotients, results })
     }
 
     /// The memory for the results.
@@ -152,7 +156,8 @@ impl Bound {
         );
         let outputs =
             OutputsLaunch::new(sequence(&results.words), sequence(&results.halves), sequence(&results.conditions));
-        (inputs, outputs, Form { program: self.program.clone(), words, conditions })
+        let form = Form { program: self.program.clone(), words, conditions, quotients: self.quotients };
+        (inputs, outputs, form)
     }
 }
 

@@ -116,6 +116,40 @@ pub enum Unary {
     ToBf16,
 }
 
+impl Unary {
+    /// Whether a quotient or a square root is part of it.
+    fn divides(self) -> bool {
+        match self {
+            Self::Reciprocal
+            | Self::SquareRoot
+            | Self::HyperbolicTangent
+            | Self::HyperbolicArcSine
+            | Self::HyperbolicArcCosine
+            | Self::HyperbolicArcTangent
+            | Self::Tangent
+            | Self::ArcSine
+            | Self::ArcCosine
+            | Self::ArcTangent => true,
+            Self::Negate
+            | Self::Absolute
+            | Self::Exponential
+            | Self::Logarithm
+            | Self::LogarithmOfOnePlus
+            | Self::HyperbolicSine
+            | Self::HyperbolicCosine
+            | Self::Sine
+            | Self::Cosine
+            | Self::Erf
+            | Self::Floor
+            | Self::Ceiling
+            | Self::Round
+            | Self::Truncate
+            | Self::ToF16
+            | Self::ToBf16 => false,
+        }
+    }
+}
+
 /// A function of two integers, which wraps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IntBinary {
@@ -331,6 +365,18 @@ impl Program {
     /// The word that is reduced.
     pub fn reduced(&self) -> Option<usize> {
         self.reduced
+    }
+
+    /// Whether an instruction divides, or takes a square root.
+    pub(super) fn divides(&self) -> bool {
+        self.instructions.iter().any(|instruction| match instruction {
+            Instruction::Unary(function, _) => function.divides(),
+            Instruction::Binary(function, ..) => match function {
+                Binary::Divide | Binary::ArcTangent => true,
+                Binary::Add | Binary::Subtract | Binary::Multiply | Binary::Power | Binary::Remainder => false,
+            },
+            _ => false,
+        })
     }
 
     /// The conditions that are written, in order of output.

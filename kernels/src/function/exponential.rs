@@ -6,6 +6,7 @@ use super::constants::{INFINITY, MAGNITUDE, NAN, ONE, SHIFT, SIGN};
 use super::{add, constant, div, float_of, is_negative, mul, sub, times};
 use crate::arithmetic::horner;
 use crate::dtype::F64;
+use crate::quotient::{Quotients, sqrt};
 use cubecl::prelude::*;
 
 /// [`exp`] of any float type: of a half type as f32, and of f64 as the device has it.
@@ -91,7 +92,7 @@ pub(crate) fn log1p(x: f32) -> f32 {
 }
 
 #[cube]
-pub(crate) fn tanh(x: f32) -> f32 {
+pub(crate) fn tanh(x: f32, #[comptime] quotients: Quotients) -> f32 {
     let bits = u32::reinterpret(x);
     let magnitude = bits & MAGNITUDE;
     let a = f32::reinterpret(magnitude);
@@ -102,7 +103,8 @@ pub(crate) fn tanh(x: f32) -> f32 {
     let s = add(r, mul(mul(r, r), horner(r, EXP)));
     let scale = f32::reinterpret(k + ONE);
     let m = mul(s, scale);
-    let quotient = div(add(sub(scale, f32::new(7.0)), m), times(add(add(scale, f32::new(1.0)), m), 4.0f32));
+    let dividend = add(sub(scale, f32::new(7.0)), m);
+    let quotient = div(dividend, times(add(add(scale, f32::new(1.0)), m), 4.0f32), quotients);
     let large = u32::reinterpret(add(quotient, f32::new(0.75f32)));
 
     let u = mul(a, a);
@@ -178,7 +180,7 @@ fn units(x: f32) -> u32 {
 }
 
 #[cube]
-fn log_of_sum(a: f32, s: f32) -> f32 {
+fn log_of_sum(a: f32, s: f32, #[comptime] quotients: Quotients) -> f32 {
     let magnitude = u32::reinterpret(a);
     let far = magnitude >= 0x4600_0000u32;
     let s = select(far, a, s);
@@ -187,7 +189,7 @@ fn log_of_sum(a: f32, s: f32) -> f32 {
     let an = select(near, a, f32::new(0.0));
     let sn = select(near, s, f32::new(0.0));
     let product = units(an - sn) * (units(an) + units(sn));
-    let c = div(times(float_of(product), 1.7763568e-15f32), mul(s, sum));
+    let c = div(times(float_of(product), 1.7763568e-15f32), mul(s, sum), quotients);
 
     // 2 a may be above all finite numbers.
     let e = (select(far, magnitude + 0x0080_0000u32, u32::reinterpret(sum)) - 0x3f40_0000u32) & 0xff80_0000u32;
@@ -199,13 +201,13 @@ fn log_of_sum(a: f32, s: f32) -> f32 {
 }
 
 #[cube]
-pub(crate) fn asinh(x: f32) -> f32 {
+pub(crate) fn asinh(x: f32, #[comptime] quotients: Quotients) -> f32 {
     let bits = u32::reinterpret(x);
     let magnitude = bits & MAGNITUDE;
     let a = f32::reinterpret(magnitude);
     let u = mul(a, a);
     let small = u32::reinterpret(add(a, mul(mul(a, u), horner(u, ASINH))));
-    let large = u32::reinterpret(log_of_sum(a, add(u, f32::new(1.0)).sqrt()));
+    let large = u32::reinterpret(log_of_sum(a, sqrt(add(u, f32::new(1.0)), quotients), quotients));
     let y = select(magnitude < 0x3f00_0000u32, small, large);
     let y = select(magnitude < 0x3980_0000u32, magnitude, y);
     let y = select(magnitude == INFINITY, INFINITY, y);
@@ -219,11 +221,11 @@ fn whole_of(bits: u32) -> u32 {
 }
 
 #[cube]
-pub(crate) fn acosh(x: f32) -> f32 {
+pub(crate) fn acosh(x: f32, #[comptime] quotients: Quotients) -> f32 {
     let bits = u32::reinterpret(x);
     let t = sub(x, f32::new(1.0));
     let double = add(t, t);
-    let r = double.sqrt();
+    let r = sqrt(double, quotients);
     let (r_bits, double_bits) = (u32::reinterpret(r), u32::reinterpret(double));
     let whole = whole_of(r_bits);
     let exponent = r_bits & INFINITY;
@@ -233,14 +235,14 @@ pub(crate) fn acosh(x: f32) -> f32 {
     let slope = sub(f32::new(1.4571f32), times(f32::reinterpret((whole & 0x007f_ffffu32) | ONE), 0.5f32));
     let c = mul(mul(float_of(rest), slope), f32::reinterpret(exponent - comptime!(47u32 << 23)));
     let small = u32::reinterpret(add(r, add(c, mul(mul(r, t), horner(t, ACOSH)))));
-    let large = u32::reinterpret(log_of_sum(x, mul(t, x + f32::new(1.0)).sqrt()));
+    let large = u32::reinterpret(log_of_sum(x, sqrt(mul(t, x + f32::new(1.0)), quotients), quotients));
     let y = select(bits < 0x3fc0_0000u32, small, large);
     let y = select(bits == INFINITY, INFINITY, y);
     f32::reinterpret(select(bits - ONE > comptime!(INFINITY - ONE), NAN, y))
 }
 
 #[cube]
-pub(crate) fn atanh(x: f32) -> f32 {
+pub(crate) fn atanh(x: f32, #[comptime] quotients: Quotients) -> f32 {
     let bits = u32::reinterpret(x);
     let magnitude = bits & MAGNITUDE;
     let a = f32::reinterpret(magnitude);
@@ -253,7 +255,7 @@ pub(crate) fn atanh(x: f32) -> f32 {
     let bound = u32::reinterpret(times(f32::reinterpret(d), 1.5f32));
     let up = select(u32::reinterpret(add(a, f32::new(1.0))) >= bound, 0x0080_0000u32, 0u32);
     let d = f32::reinterpret(d + up);
-    let f = div(add(a, sub(f32::new(1.0), d)), d);
+    let f = div(add(a, sub(f32::new(1.0), d)), d, quotients);
     let large = u32::reinterpret(times(log_of_parts(k + up, f), 0.5f32));
     let y = select(magnitude < 0x3f00_0000u32, small, large);
     let y = select(magnitude < 0x3980_0000u32, magnitude, y);

@@ -1,8 +1,8 @@
 //! Elementary functions of f32, with equal bits on every device.
 //!
 //! A function is the lines of its [`reference`]: sums, rounded products and quotients of f32 (one division at most, one
-//! square root in `asin`, `acos`, `asinh` and `acosh`), and operations on the bits. Each of these has one result on
-//! every device that passes the [known-answer test](crate::known_answer) for equal bits. No function of the device, of
+//! square root in `asin`, `acos`, `asinh` and `acosh`), and operations on the bits. Each of these has one result, quotients
+//! and roots by [`quotient`](crate::quotient), on every device that passes the [known-answer test](crate::known_answer) for equal bits. No function of the device, of
 //! CUDA's library or of a shader compiler is used.
 //!
 //! - A NaN, and an argument outside the domain, gives the NaN `0x7fc0_0000`. Infinities and signed zeros are those of
@@ -27,6 +27,7 @@ pub mod reference;
 pub(crate) mod trigonometric;
 
 use crate::arithmetic::{held, multiply_rounded};
+use crate::quotient::{Quotients, divide};
 use cubecl::prelude::*;
 
 /// A constant of a kernel.
@@ -55,8 +56,8 @@ fn sub(a: f32, b: f32) -> f32 {
 
 /// `a / b`
 #[cube]
-fn div(a: f32, b: f32) -> f32 {
-    held(a / b)
+fn div(a: f32, b: f32, #[comptime] quotients: Quotients) -> f32 {
+    held(divide::<f32>(a, b, quotients))
 }
 
 /// `a * b`, rounded.

@@ -6,6 +6,7 @@ use super::constants::trigonometric::*;
 use super::constants::{INFINITY, MAGNITUDE, NAN, NORMAL, ONE, SIGN};
 use super::{add, constant, div, float_of, mul, sub, times};
 use crate::arithmetic::{horner, multiply_add};
+use crate::quotient::{Quotients, sqrt};
 use cubecl::prelude::*;
 
 /// Towards zero, below 2^31 in magnitude.
@@ -154,7 +155,7 @@ fn short(x: f32) -> f32 {
 }
 
 #[cube]
-pub(crate) fn tan(x: f32) -> f32 {
+pub(crate) fn tan(x: f32, #[comptime] quotients: Quotients) -> f32 {
     let bits = u32::reinterpret(x);
     let magnitude = bits & MAGNITUDE;
     let r = reduced(magnitude);
@@ -174,7 +175,7 @@ pub(crate) fn tan(x: f32) -> f32 {
     let divisor = add(below, add(below_low, below_tail));
     let head_of_divisor = short(divisor);
     let second = add(add(sub(below, head_of_divisor), below_low), below_tail);
-    let inverse = div(f32::new(1.0), divisor);
+    let inverse = div(f32::new(1.0), divisor, quotients);
     let head = short(mul(add(above, add(above_low, above_tail)), inverse));
     let remainder = sub(add(add(sub(above, mul(head, head_of_divisor)), above_low), above_tail), mul(head, second));
     let quotient = add(head, mul(remainder, inverse));
@@ -233,12 +234,12 @@ fn arc_tail(t: f32) -> f32 {
 }
 
 #[cube]
-pub(crate) fn atan(x: f32) -> f32 {
+pub(crate) fn atan(x: f32, #[comptime] quotients: Quotients) -> f32 {
     let bits = u32::reinterpret(x);
     let magnitude = bits & MAGNITUDE;
     let a = f32::reinterpret(magnitude);
     let inverse = magnitude > ONE;
-    let q = div(select(inverse, f32::new(1.0), a), select(inverse, a, f32::new(1.0)));
+    let q = div(select(inverse, f32::new(1.0), a), select(inverse, a, f32::new(1.0)), quotients);
     let q_bits = u32::reinterpret(q);
     // 1 - q a for a in (1, 2): minus the product of the mantissas modulo 2^32, in units of 2^-47.
     let product = (q_bits - 0x3e80_0000u32) * (magnitude - 0x3f00_0000u32);
@@ -289,7 +290,7 @@ fn quotient_error(n: u32, d: u32, ratio: u32) -> f32 {
 }
 
 #[cube]
-pub(crate) fn atan2(y: f32, x: f32) -> f32 {
+pub(crate) fn atan2(y: f32, x: f32, #[comptime] quotients: Quotients) -> f32 {
     let (y_bits, x_bits) = (u32::reinterpret(y), u32::reinterpret(x));
     let y_magnitude = y_bits & MAGNITUDE;
     let x_magnitude = x_bits & MAGNITUDE;
@@ -299,7 +300,7 @@ pub(crate) fn atan2(y: f32, x: f32) -> f32 {
     let below = select(steep, y_magnitude, x_magnitude);
     let n = normalised(above);
     let d = normalised(below);
-    let ratio = div(f32::reinterpret(n.mantissa), f32::reinterpret(d.mantissa));
+    let ratio = div(f32::reinterpret(n.mantissa), f32::reinterpret(d.mantissa), quotients);
     let ratio_bits = u32::reinterpret(ratio);
     let exponent = ratio_bits >> 23u32;
     let low = quotient_error(n.mantissa, d.mantissa, ratio_bits);
@@ -333,11 +334,11 @@ struct SineArc {
 }
 
 #[cube]
-fn sine_arc(magnitude: u32) -> SineArc {
+fn sine_arc(magnitude: u32, #[comptime] quotients: Quotients) -> SineArc {
     let a = f32::reinterpret(select(magnitude > ONE, 0u32, magnitude));
     let outer = magnitude > 0x3f00_0000u32;
     let w = times(sub(f32::new(1.0), a), 0.5f32);
-    let root = w.sqrt();
+    let root = sqrt(w, quotients);
     // w - root^2 in integers modulo 2^32, root = mantissa * 2^(exponent - 150).
     let root_bits = u32::reinterpret(root);
     let w_bits = u32::reinterpret(w);
@@ -356,10 +357,10 @@ fn sine_arc(magnitude: u32) -> SineArc {
 }
 
 #[cube]
-pub(crate) fn asin(x: f32) -> f32 {
+pub(crate) fn asin(x: f32, #[comptime] quotients: Quotients) -> f32 {
     let bits = u32::reinterpret(x);
     let magnitude = bits & MAGNITUDE;
-    let arc = sine_arc(magnitude);
+    let arc = sine_arc(magnitude, quotients);
     let minus = select(arc.outer, SIGN, 0u32);
     let base = select(arc.outer, constant(HALF_PI_HEAD), f32::new(0.0));
     let base_low = select(arc.outer, constant(HALF_PI_REST), f32::new(0.0));
@@ -369,10 +370,10 @@ pub(crate) fn asin(x: f32) -> f32 {
 }
 
 #[cube]
-pub(crate) fn acos(x: f32) -> f32 {
+pub(crate) fn acos(x: f32, #[comptime] quotients: Quotients) -> f32 {
     let bits = u32::reinterpret(x);
     let magnitude = bits & MAGNITUDE;
-    let arc = sine_arc(magnitude);
+    let arc = sine_arc(magnitude, quotients);
     let left = bits & SIGN != 0u32;
     let minus = select((left && arc.outer) || (!left && !arc.outer), SIGN, 0u32);
     let far = select(left, constant(PI_HEAD), f32::new(0.0));

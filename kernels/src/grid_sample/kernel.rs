@@ -4,6 +4,7 @@ use super::params::{Filter, PEAK, Padding, SINE, SampleParams};
 use crate::arithmetic::{held, multiply_add, multiply_rounded};
 use crate::dtype::F32;
 use crate::grid::UnitPlace;
+use crate::quotient::{Quotients, divide};
 use crate::view::Strides;
 use cubecl::prelude::*;
 
@@ -20,7 +21,7 @@ fn coordinate<A: Float>(number: A, length: A, #[comptime] align_corners: bool) -
 
 /// The coordinate within the image of which `p` is a mirror image.
 #[cube]
-fn reflected<A: Float>(p: A, length: A, #[comptime] align_corners: bool) -> A {
+fn reflected<A: Float>(p: A, length: A, #[comptime] align_corners: bool, #[comptime] quotients: Quotients) -> A {
     let low = A::new(comptime!(if align_corners { 0.0 } else { -0.5 }));
     let span = if comptime!(align_corners) { length - A::new(1.0) } else { length };
     let is_point = span <= A::new(0.0);
@@ -30,7 +31,7 @@ fn reflected<A: Float>(p: A, length: A, #[comptime] align_corners: bool) -> A {
     let elem = elem_type_of::<A>();
     let p = if comptime!(elem == F32) { A::cast_from(held(f32::cast_from(p))) } else { p };
     let distance = (p - low).abs();
-    let turns = (distance / period).floor();
+    let turns = divide::<A>(distance, period, quotients).floor();
     let rest = multiply_add::<A>(A::new(0.0) - turns, period, distance);
     let mirrored = (span - (rest - span).abs()) + low;
     // A NaN stays a NaN.
@@ -72,7 +73,7 @@ fn far<A: Float>(x: A) -> A {
 // An iterator does not exist in a kernel.
 #[allow(clippy::needless_range_loop)]
 #[cube]
-fn lobes<A: Float>(x: A) -> A {
+fn lobes<A: Float>(x: A, #[comptime] quotients: Quotients) -> A {
     let turn = multiply_rounded::<A>(x, A::new(comptime!(1.0f32 / 3.0)));
     let u = max(min(turn, A::new(1.0) - turn), A::new(0.0));
     let v = multiply_rounded::<A>(u, u);
@@ -86,13 +87,13 @@ fn lobes<A: Float>(x: A) -> A {
     let product = multiply_rounded::<A>(square, multiply_add::<A>(A::new(-4.0), square, A::new(3.0)));
     let is_zero = turn < A::new(1e-6);
     let turn = select(is_zero, A::new(1.0), turn);
-    let ratio = product / multiply_rounded::<A>(turn, turn);
+    let ratio = divide::<A>(product, multiply_rounded::<A>(turn, turn), quotients);
     select(is_zero, A::new(comptime!(PEAK)), ratio)
 }
 
 /// The weights of the taps of a filter at a distance of `u` from the tap at or before the point.
 #[cube]
-fn weights<A: Float>(u: A, #[comptime] filter: Filter) -> Sequence<A> {
+fn weights<A: Float>(u: A, #[comptime] filter: Filter, #[comptime] quotients: Quotients) -> Sequence<A> {
     let mut weights = Sequence::<A>::new();
     let one = A::new(1.0);
     let rest = one - u;
@@ -110,19 +111,19 @@ fn weights<A: Float>(u: A, #[comptime] filter: Filter) -> Sequence<A> {
         }
         Filter::Lanczos3 => {
             let two = A::new(2.0);
-            let a = lobes::<A>(two + u);
-            let b = lobes::<A>(one + u);
-            let c = lobes::<A>(u);
-            let d = lobes::<A>(rest);
-            let e = lobes::<A>(two - u);
-            let f = lobes::<A>(A::new(3.0) - u);
+            let a = lobes::<A>(two + u, quotients);
+            let b = lobes::<A>(one + u, quotients);
+            let c = lobes::<A>(u, quotients);
+            let d = lobes::<A>(rest, quotients);
+            let e = lobes::<A>(two - u, quotients);
+            let f = lobes::<A>(A::new(3.0) - u, quotients);
             let sum = ((((a + b) + c) + d) + e) + f;
-            weights.push(a / sum);
-            weights.push(b / sum);
-            weights.push(c / sum);
-            weights.push(d / sum);
-            weights.push(e / sum);
-            weights.push(f / sum);
+            weights.push(divide::<A>(a, sum, quotients));
+            weights.push(divide::<A>(b, sum, quotients));
+            weights.push(divide::<A>(c, sum, quotients));
+            weights.push(divide::<A>(d, sum, quotients));
+            weights.push(divide::<A>(e, sum, quotients));
+            weights.push(divide::<A>(f, sum, quotients));
         }
     }
     weights
@@ -156,6 +157,7 @@ pub fn sample<E: Float, A: Float>(
     unit: UnitPlace,
     strides: Strides,
     #[comptime] params: SampleParams,
+    #[comptime] quotients: Quotients,
     #[define(E, A)] _dtypes: [ElemType; 2],
 ) {
     let (entry, nth_span, place) = (unit.outer(), unit.axis(), unit.inner());
@@ -173,8 +175,8 @@ pub fn sample<E: Float, A: Float>(
     let mut y = coordinate::<A>(number_y, length_y, comptime!(params.align_corners));
     let mut x = coordinate::<A>(number_x, length_x, comptime!(params.align_corners));
     if comptime!(params.padding == Padding::Reflection) {
-        y = reflected::<A>(y, length_y, comptime!(params.align_corners));
-        x = reflected::<A>(x, length_x, comptime!(params.align_corners));
+        y = reflected::<A>(y, length_y, comptime!(params.align_corners), quotients);
+        x = reflected::<A>(x, length_x, comptime!(params.align_corners), quotients);
     }
     let not_a_number = bool::cast_from(y.is_nan()) || bool::cast_from(x.is_nan());
     let unplaced = y + x;
@@ -183,8 +185,8 @@ pub fn sample<E: Float, A: Float>(
     x = min(max(x, A::new(-8.0)), length_x + margin);
     let (first_y, u_y) = first_tap::<A>(y, comptime!(params.filter));
     let (first_x, u_x) = first_tap::<A>(x, comptime!(params.filter));
-    let weights_y = weights::<A>(u_y, comptime!(params.filter));
-    let weights_x = weights::<A>(u_x, comptime!(params.filter));
+    let weights_y = weights::<A>(u_y, comptime!(params.filter), quotients);
+    let weights_x = weights::<A>(u_x, comptime!(params.filter), quotients);
 
     let mut rows_at = Sequence::<u32>::new();
     let mut columns_at = Sequence::<u32>::new();

@@ -54,7 +54,9 @@ use crate::coarsening::{self, Plan, Problem};
 use crate::device::{Machine, require_units};
 use crate::dtype::float_accumulator;
 use crate::grid::{UNITS, axis_grids};
+use crate::known_answer;
 use crate::planned::require_plan;
+use crate::quotient::Quotients;
 use crate::view::{AxisView, addressable, require_shape};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -97,6 +99,8 @@ pub fn sample(
     let plan = plan.unwrap_or_else(|| coarsening::plan(&problem, Machine::of(client)));
     require_plan(KERNEL, &plan, plan.refuses(&problem))?;
     let span = plan.span;
+    let divides = params.filter == Filter::Lanczos3 || params.padding == Padding::Reflection;
+    let quotients = if divides { known_answer::quotients(client) } else { Quotients::Device };
     let numbers = AxisView::new(client, KERNEL, places, 1..3)?;
     for (count, dim, unit) in axis_grids(batch, channels.div_ceil(span), rows * columns) {
         // SAFETY: a unit owns an element of the output in each of its channels, of which it leaves out
@@ -115,6 +119,7 @@ pub fn sample(
                 unit,
                 numbers.strides(),
                 params,
+                quotients,
                 [dtype, accumulator],
             );
         }

@@ -3,6 +3,7 @@
 
 use super::questions::{F32_OPERATIONS, Operation, Question};
 use crate::arithmetic::{Products, accumulate, multiply_rounded, product};
+use crate::quotient::{Quotients, corrected_quotient, corrected_root, divide, sqrt};
 use cubecl::ir::ElemType;
 use cubecl::prelude::*;
 use cubecl::server::{Handle, ServerError};
@@ -10,19 +11,22 @@ use cubecl::server::{Handle, ServerError};
 /// Units of the one cube, at least as many as questions.
 const UNITS: u32 = 128;
 
-/// `operands[units, 3]` to `answers[units, 10]`, in the order of [`F32_OPERATIONS`], without column 7.
+/// Columns of the answers: those of [`F32_OPERATIONS`], then the corrected quotient and the corrected root.
+const COLUMNS: usize = F32_OPERATIONS.len() + 2;
+
+/// `operands[units, 3]` to `answers[units, COLUMNS]`, in the order of [`F32_OPERATIONS`], without column 7.
 #[cube(launch_unchecked)]
 fn answer_f32(operands: &[f32], answers: &mut [u32]) {
     let unit = UNIT_POS_X as usize;
     let a = operands[unit * 3];
     let b = operands[unit * 3 + 1];
     let c = operands[unit * 3 + 2];
-    let first = unit * 10;
+    let first = unit * comptime!(COLUMNS);
     answers[first] = u32::reinterpret(a + b);
     answers[first + 1] = u32::reinterpret(a - b);
     answers[first + 2] = u32::reinterpret(product(a, b));
-    answers[first + 3] = u32::reinterpret(a / b);
-    answers[first + 4] = u32::reinterpret(a.sqrt());
+    answers[first + 3] = u32::reinterpret(divide::<f32>(a, b, Quotients::Device));
+    answers[first + 4] = u32::reinterpret(sqrt(a, Quotients::Device));
     answers[first + 5] = u32::reinterpret(accumulate::<f32>(a, b, c, Products::Native));
     answers[first + 6] = u32::reinterpret(multiply_rounded::<f32>(a, b));
     answers[first + 8] = u32::cast_from(a < b)
@@ -32,6 +36,8 @@ fn answer_f32(operands: &[f32], answers: &mut [u32]) {
         + (u32::cast_from(a > b) << 4u32)
         + (u32::cast_from(a >= b) << 5u32);
     answers[first + 9] = u32::reinterpret(f32::cast_from(i32::reinterpret(u32::reinterpret(a))));
+    answers[first + 10] = u32::reinterpret(corrected_quotient(a, b, 0i32));
+    answers[first + 11] = u32::reinterpret(corrected_root(a, 0i32));
 }
 
 /// Column 7 of the answers. A compiler contracts a product that only one sum uses: this kernel has no other use of it.
@@ -39,7 +45,7 @@ fn answer_f32(operands: &[f32], answers: &mut [u32]) {
 fn answer_rounded_then_added(operands: &[f32], answers: &mut [u32]) {
     let unit = UNIT_POS_X as usize;
     let rounded = multiply_rounded::<f32>(operands[unit * 3], operands[unit * 3 + 1]);
-    answers[unit * 10 + 7] = u32::reinterpret(rounded + operands[unit * 3 + 2]);
+    answers[unit * comptime!(COLUMNS) + 7] = u32::reinterpret(rounded + operands[unit * 3 + 2]);
 }
 
 /// `narrowed[unit]` from `wide[unit]`, and `widened[unit]` from `half[unit]`.
@@ -56,17 +62,17 @@ fn answer_halves<H: Float>(
     widened[unit] = f32::cast_from(half[unit]);
 }
 
-/// The answers to questions on f32.
-pub(super) fn ask_f32(client: &Client, questions: &[Question]) -> Result<Vec<u32>, ServerError> {
+/// The answers to questions on f32, and the corrected ones to those on quotients and roots; for others these are the same.
+pub(super) fn ask_f32(client: &Client, questions: &[Question]) -> Result<(Vec<u32>, Vec<u32>), ServerError> {
     let units = UNITS as usize;
     assert!(questions.len() <= units, "{} questions for {units} units", questions.len());
     let mut operands: Vec<u32> = questions.iter().flat_map(|question| question.operands).collect();
     operands.resize(units * 3, 0);
-    let answers = client.empty(units * F32_OPERATIONS.len() * 4);
-    let count = units * F32_OPERATIONS.len();
+    let count = units * COLUMNS;
+    let answers = client.empty(count * 4);
     let operands_on_device = client.create_from_slice(bytemuck::cast_slice(&operands));
     let (cubes, cube) = (CubeCount::Static(1, 1, 1), CubeDim::new_1d(UNITS));
-    // SAFETY: units 0 to 127 read 3 operands and write 8 answers and 1 answer each, and the buffers hold those of 128 units.
+    // SAFETY: units 0 to 127 read 3 operands and write 11 answers and 1 answer each, and the buffers hold those of 128 units.
     unsafe {
         let [from, to] = [(operands_on_device, operands.len()), (answers.clone(), count)];
         let arguments = || [&from, &to].map(|(buffer, length)| BufferArg::from_raw_parts(buffer.clone(), *length));
@@ -77,8 +83,16 @@ pub(super) fn ask_f32(client: &Client, questions: &[Question]) -> Result<Vec<u32
     }
     let answers: Vec<u32> = read(client, answers)?;
     let place = |operation| F32_OPERATIONS.iter().position(|known| *known == operation).expect("an f32 operation");
-    let rows = answers.chunks(F32_OPERATIONS.len());
-    Ok(questions.iter().zip(rows).map(|(question, row)| row[place(question.operation)]).collect())
+    let corrected = |operation| match operation {
+        Operation::Divide => F32_OPERATIONS.len(),
+        Operation::SquareRoot => F32_OPERATIONS.len() + 1,
+        _ => place(operation),
+    };
+    let rows = || questions.iter().zip(answers.chunks(COLUMNS));
+    Ok((
+        rows().map(|(question, row)| row[place(question.operation)]).collect(),
+        rows().map(|(question, row)| row[corrected(question.operation)]).collect(),
+    ))
 }
 
 /// The answers to questions on a half type that the device stores.
@@ -110,7 +124,7 @@ pub(super) fn ask_halves(client: &Client, dtype: ElemType, questions: &[Question
     Ok(questions.iter().enumerate().map(answer).collect())
 }
 
-fn read<T: bytemuck::AnyBitPattern>(client: &Client, buffer: Handle) -> Result<Vec<T>, ServerError> {
+pub(super) fn read<T: bytemuck::AnyBitPattern>(client: &Client, buffer: Handle) -> Result<Vec<T>, ServerError> {
     let bytes = client.read_one(buffer)?;
     Ok(bytes.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect())
 }

@@ -12,18 +12,30 @@
 //! What Vulkan and WebGPU leave to the device is recorded in [`Arithmetic`], and no failure: the meaning of `fma`,
 //! subnormal numbers, the last bits of `/` and `sqrt` (at most [`MAX_ULP`] from the nearest float), `!=` with NaN, and
 //! the rounding of narrowing casts. [`require_exact`] leaves the device only the meaning of `fma` and `!=` with NaN:
-//! what no kernel uses whose bits are to be equal on every device.
+//! what no kernel uses whose bits are to be equal on every device. [`ask_functions`] asks it for sums and for the
+//! elementary functions too.
+//!
+//! Quotients and square roots that are off are no reason to refuse a device whose others kernels can
+//! [correct](crate::quotient): [`quotients`] says which ones a kernel has on a device. It is asked once, before the first
+//! launch of a kernel that divides.
 
+mod functions;
 mod kernel;
 mod questions;
+mod wrong;
 
+use crate::append_only::AppendOnly;
 use crate::arithmetic::MultiplyAdd;
+use crate::quotient::Quotients;
+use core::any::TypeId;
 use core::fmt;
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
 use cubecl::server::ServerError;
+pub use functions::FunctionAnswers;
 pub use questions::MAX_ULP;
 use questions::{Expected, Question};
+pub use wrong::WrongAnswer;
 
 /// What a device that passes the test makes of the operations whose result is left to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,9 +45,9 @@ pub struct Arithmetic {
     pub multiply_add: MultiplyAdd,
     /// Subnormal f32 numbers, as operands and as results of `+`, `-`, `*` and `fma`.
     pub subnormals: Subnormals,
-    /// The rounding of `/`.
+    /// The rounding of `/` in kernels.
     pub division: Rounding,
-    /// The rounding of `sqrt`.
+    /// The rounding of `sqrt` in kernels.
     pub square_root: Rounding,
     /// Whether `a != b` is true where one is NaN, as IEEE 754 says; all other comparisons with NaN are false.
     pub nan_is_unequal: bool,
@@ -72,31 +84,22 @@ pub enum Rounding {
     NearestEven,
     /// Another one nearby.
     Approximate,
-}
-
-/// A wrong answer.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{test} of {operands} is {got}, want {expected}")]
-pub struct WrongAnswer {
-    /// The operation: `multiply_rounded(a, b) + c`.
-    pub test: &'static str,
-    /// Its operands, as bits.
-    pub operands: String,
-    /// The right answer as bits, or the right answers.
-    pub expected: String,
-    /// The device's answer as bits.
-    pub got: String,
+    /// The nearest, which kernels [find](crate::quotient) from what the device gives.
+    Corrected,
 }
 
 /// A device's answers, in the order of the questions, each as bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answers {
     f32: Vec<u32>,
+    /// The same, with corrected quotients and square roots.
+    corrected: Vec<u32>,
     f16: Option<Vec<u32>>,
     bf16: Option<Vec<u32>>,
 }
 
-/// Has the device compute the answers, and waits for them: two launches, and one for each half type that it stores.
+/// Has the device compute the answers, and waits for them: two launches, and one for each half type that it stores. The
+/// first answers decide which [`quotients`] kernels have on it.
 ///
 /// # Errors
 ///
@@ -107,11 +110,81 @@ pub fn ask(client: &Client) -> Result<Answers, ServerError> {
         let stored = client.properties().supports_type(dtype);
         stored.then(|| kernel::ask_halves(client, dtype, questions)).transpose()
     };
-    Ok(Answers {
-        f32: kernel::ask_f32(client, questions::F32)?,
+    let (f32, corrected) = kernel::ask_f32(client, questions::F32)?;
+    let answers = Answers {
+        f32,
+        corrected,
         f16: halves(FloatKind::F16, questions::F16)?,
         bf16: halves(FloatKind::BF16, questions::BF16)?,
-    })
+    };
+    QUOTIENTS.keep(key(client), needed(&answers));
+    Ok(answers)
+}
+
+/// Has the device compute sums and the elementary functions of arguments that are edges, and waits for it: one launch, with
+/// the [`quotients`] that kernels have on it.
+///
+/// # Errors
+///
+/// When the device fails.
+pub fn ask_functions(client: &Client) -> Result<FunctionAnswers, ServerError> {
+    functions::ask(client, quotients(client))
+}
+
+/// Compares the answers with those of the references.
+///
+/// # Errors
+///
+/// The first wrong answer.
+pub fn judge_functions(answers: &FunctionAnswers) -> Result<(), WrongAnswer> {
+    functions::judge(answers)
+}
+
+/// What kernels have on each device.
+static QUOTIENTS: AppendOnly<DeviceKey, Quotients> = AppendOnly::new();
+
+/// A device: its runtime's type, the kind and the number that the runtime has for it.
+type DeviceKey = (TypeId, u16, u16);
+
+fn key(client: &Client) -> DeviceKey {
+    let id = client.service_id();
+    (id.service, id.device.type_id, id.device.index_id)
+}
+
+/// Which quotients and square roots kernels have on a device: its own where they are exact, else corrected ones where
+/// these are. Asks the device the first time, and waits for it.
+///
+/// Where it fails, it has corrected ones, which are right wherever its own are, and it is asked again.
+pub fn quotients(client: &Client) -> Quotients {
+    let known = || QUOTIENTS.get(&key(client)).copied();
+    known().or_else(|| ask(client).ok().and_then(|_| known())).unwrap_or(Quotients::Corrected)
+}
+
+/// Takes a device that has not been asked for one of these quotients: for programs that show which kernels a GPU gets,
+/// and have none to ask.
+pub fn assume_quotients(client: &Client, quotients: Quotients) {
+    QUOTIENTS.keep(key(client), quotients);
+}
+
+/// Which quotients and roots a device that gave these answers needs.
+fn needed(answers: &Answers) -> Quotients {
+    let subnormal = |question: &Question| matches!(question.expected, Expected::Subnormal(_));
+    let flushes = first_inexact(&answers.f32, subnormal).is_some();
+    match (inexact_quotient(&answers.f32), inexact_quotient(&answers.corrected)) {
+        (Some(_), None) if !flushes => Quotients::Corrected,
+        _ => Quotients::Device,
+    }
+}
+
+/// The first answer on quotients and square roots that is not the nearest float.
+fn inexact_quotient(answers: &[u32]) -> Option<(&'static Question, u32)> {
+    first_inexact(answers, |question| question.operation.divides())
+}
+
+/// The first answer, to a chosen question on f32, that is not IEEE 754's.
+fn first_inexact(answers: &[u32], chosen: fn(&Question) -> bool) -> Option<(&'static Question, u32)> {
+    let answered = questions::F32.iter().zip(answers.iter().copied()).filter(|(question, _)| chosen(question));
+    answered.into_iter().find(|(question, got)| question.exact().is_some_and(|bits| !questions::alike(bits, *got)))
 }
 
 /// Compares the answers with the right ones.
@@ -124,35 +197,41 @@ pub fn judge(answers: &Answers) -> Result<Arithmetic, WrongAnswer> {
     let casts = |questions: &[Question], answers: &Option<Vec<u32>>| {
         answers.as_ref().map(|answers| judge_all(questions, answers).map(|record| record.casts())).transpose()
     };
+    let corrected = needed(answers) == Quotients::Corrected;
+    let rounding = |devices: Rounding| if corrected { Rounding::Corrected } else { devices };
     Ok(Arithmetic {
         multiply_add: full.multiply_add.expect("the table asks for a multiply-add"),
         subnormals: full.subnormals.expect("the table asks for subnormal numbers"),
-        division: full.division,
-        square_root: full.square_root,
+        division: rounding(full.division),
+        square_root: rounding(full.square_root),
         nan_is_unequal: full.nan_is_unequal,
         f16: casts(questions::F16, &answers.f16)?,
         bf16: casts(questions::BF16, &answers.bf16)?,
     })
 }
 
-/// Requires of answers that [`judge`] has passed that quotients, square roots, casts and subnormal numbers are IEEE
-/// 754's too.
+/// Requires of answers that [`judge`] has passed that casts, subnormal numbers, and the quotients and square roots of
+/// kernels are IEEE 754's too.
 ///
 /// # Errors
 ///
 /// The first answer that is not.
 pub fn require_exact(answers: &Answers) -> Result<(), WrongAnswer> {
+    let corrected = inexact_quotient(&answers.f32).is_some();
     let tables = [
-        (questions::F32, Some(&answers.f32)),
+        (questions::F32, Some(if corrected { &answers.corrected } else { &answers.f32 })),
         (questions::F16, answers.f16.as_ref()),
         (questions::BF16, answers.bf16.as_ref()),
     ];
     let answered = tables.into_iter().filter_map(|(questions, answers)| Some(questions.iter().zip(answers?)));
     for (question, &got) in answered.flatten() {
-        if let Expected::Subnormal(bits) | Expected::Nearest { bits, .. } = question.expected
-            && got != bits
+        if let Some(bits) = question.exact()
+            && !questions::alike(bits, got)
         {
-            return Err(question.wrong(&Expected::Bits(bits), got));
+            let wrong = question.wrong(&Expected::Bits(bits), got);
+            let test =
+                if corrected && question.operation.divides() { question.operation.corrected() } else { wrong.test };
+            return Err(WrongAnswer { test, ..wrong });
         }
     }
     Ok(())
@@ -217,6 +296,7 @@ impl Record {
                 }
                 got.abs_diff(bits) <= within
             }
+            Expected::Exact(_) => true,
             Expected::Unordered => {
                 self.nan_is_unequal &= got == questions::UNORDERED;
                 got == questions::UNORDERED || got == 0
@@ -238,6 +318,14 @@ impl Record {
 }
 
 impl Question {
+    /// The answer of an exact device, where [`judge`] passes others.
+    fn exact(&self) -> Option<u32> {
+        match self.expected {
+            Expected::Subnormal(bits) | Expected::Nearest { bits, .. } | Expected::Exact(bits) => Some(bits),
+            Expected::Bits(_) | Expected::MultiplyAdd { .. } | Expected::Unordered => None,
+        }
+    }
+
     fn wrong(&self, expected: &Expected, got: u32) -> WrongAnswer {
         WrongAnswer {
             test: self.operation.spelled(),
@@ -251,7 +339,7 @@ impl Question {
 impl fmt::Display for Expected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Bits(bits) => write!(f, "{bits:#010x}"),
+            Self::Bits(bits) | Self::Exact(bits) => write!(f, "{bits:#010x}"),
             Self::MultiplyAdd { fused, unfused } => {
                 write!(f, "{fused:#010x} (one rounding) or {unfused:#010x} (two), the same way each time")
             }
@@ -271,7 +359,8 @@ mod tests {
     fn right(fma: MultiplyAdd) -> Answers {
         let all = |questions: &[Question]| -> Vec<u32> {
             let answer = |question: &Question| match question.expected {
-                Expected::Bits(bits) | Expected::Subnormal(bits) | Expected::Nearest { bits, .. } => bits,
+                Expected::Bits(bits) | Expected::Subnormal(bits) => bits,
+                Expected::Nearest { bits, .. } | Expected::Exact(bits) => bits,
                 Expected::Unordered => questions::UNORDERED,
                 Expected::MultiplyAdd { fused, unfused } => match fma {
                     MultiplyAdd::Fused => fused,
@@ -280,7 +369,8 @@ mod tests {
             };
             questions.iter().map(answer).collect()
         };
-        Answers { f32: all(questions::F32), f16: Some(all(questions::F16)), bf16: Some(all(questions::BF16)) }
+        let f32 = all(questions::F32);
+        Answers { corrected: f32.clone(), f32, f16: Some(all(questions::F16)), bf16: Some(all(questions::BF16)) }
     }
 
     fn find(questions: &[Question], wanted: impl Fn(&Question) -> bool) -> usize {
@@ -301,7 +391,7 @@ mod tests {
                 bf16: Some(casts),
             };
             assert_eq!(judge(&right(fma)), Ok(expected));
-            assert_eq!(require_exact(&right(fma)), Ok(()));
+            assert_eq!((require_exact(&right(fma)), needed(&right(fma))), (Ok(()), Quotients::Device));
         }
         let without = Answers { f16: None, bf16: None, ..right(MultiplyAdd::Fused) };
         let judged = judge(&without).expect("right answers");
@@ -314,6 +404,15 @@ mod tests {
         let answers = right(MultiplyAdd::Fused);
         for (index, question) in questions::F32.iter().enumerate() {
             let mut wrong = answers.clone();
+            if let Expected::Exact(_) = question.expected {
+                wrong.f32[index] ^= 1 << 21;
+                judge(&wrong).expect("left to the device");
+                require_exact(&wrong).expect("corrected");
+                wrong.corrected[index] ^= 1 << 21;
+                let found = require_exact(&wrong).expect_err("a wrong answer, corrected to a wrong one");
+                assert_eq!((found.test, found.operands), (question.operation.corrected(), question.spelled_operands()));
+                continue;
+            }
             // 2^21 ULP of a float that is not zero; a zero becomes none.
             wrong.f32[index] ^= 1 << 21;
             let found = judge(&wrong).expect_err("a wrong answer");
@@ -339,9 +438,14 @@ mod tests {
         let divided = find(questions::F32, |question| question.operation == Operation::Divide);
         answers.f32[divided] += 2;
         let judged = judge(&answers).expect("within the bound");
+        assert_eq!((judged.division, judged.square_root), (Rounding::Corrected, Rounding::Corrected));
+        assert_eq!((needed(&answers), require_exact(&answers)), (Quotients::Corrected, Ok(())));
+        answers.corrected[divided] += 2;
+        let judged = judge(&answers).expect("within the bound");
         assert_eq!((judged.division, judged.square_root), (Rounding::Approximate, Rounding::NearestEven));
+        assert_eq!(needed(&answers), Quotients::Device);
         let wrong = require_exact(&answers).expect_err("not the nearest");
-        assert_eq!((wrong.test, wrong.expected), ("a / b", format!("{:#010x}", answers.f32[divided] - 2)));
+        assert_eq!((wrong.test, wrong.expected), ("a / b, corrected,", format!("{:#010x}", answers.f32[divided] - 2)));
         answers.f32[divided] += MAX_ULP;
         judge(&answers).expect_err("too far");
 
@@ -353,6 +457,8 @@ mod tests {
             answers.f32[index] = 0;
         }
         require_exact(&answers).expect_err("flushed");
+        answers.f32[divided] += 2;
+        assert_eq!(needed(&answers), Quotients::Device, "a device that flushes has its own");
         assert_eq!(judge(&answers).map(|judged| judged.subnormals), Ok(Subnormals::Flushed));
     }
 

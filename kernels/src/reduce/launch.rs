@@ -5,9 +5,11 @@ use super::kernel::{four_elements, single};
 use super::operation::Operation;
 use super::plan::{Cube, Pass, Plan};
 use super::view::{View, ViewLaunch};
-use crate::dtype::U32;
+use crate::dtype::{F32, U32};
 use crate::elementwise::{Bound, InputsLaunch, OutputsLaunch};
+use crate::known_answer;
 use crate::order::COLUMNS;
+use crate::quotient::Quotients;
 use crate::{KernelError, buffer, grid};
 use cubecl::prelude::*;
 use cubecl::server::Handle;
@@ -124,6 +126,14 @@ impl Launch {
         grid::cubes((self.view.outputs as usize * self.view.blocks() as usize).div_ceil(width as usize))
     }
 
+    /// Only a mean divides floats.
+    fn quotients(&self, client: &Client) -> Quotients {
+        match self.operation {
+            Operation::Mean if self.accumulator == F32 => known_answer::quotients(client),
+            _ => Quotients::Device,
+        }
+    }
+
     fn divisor(&self) -> InputScalar {
         InputScalar::new(self.divisor, self.accumulator)
     }
@@ -133,7 +143,7 @@ impl Launch {
         let Sources { stored, inputs, outputs, source, condition_dtype } = first.sources(client, lanes, target.dtype);
         let dtypes = [stored.dtype, self.accumulator, target.dtype, condition_dtype];
         let split = self.view.axis_inner != self.view.axis;
-        let form = single::Form { cube, split, operation: self.operation, source };
+        let form = single::Form { cube, split, operation: self.operation, quotients: self.quotients(client), source };
         // SAFETY: a unit writes only where its output and block exist, at a place of its own, and reads only elements
         // of the view, in whole vectors, which `stored` covers, or numbers the elements of a program's shape: `reduced_shape` bounds the
         // last of them. Each element is read once, and what a program writes for it goes to a place of its own.
@@ -174,6 +184,7 @@ impl Launch {
                 self.divisor(),
                 width,
                 self.operation,
+                self.quotients(client),
                 source,
                 dtypes,
             );

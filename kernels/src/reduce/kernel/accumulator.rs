@@ -1,6 +1,7 @@
 //! The arithmetic of reductions: elements to accumulators, a step of a chain, accumulators to results.
 
 use crate::dtype::key::{float_key, float_of_key};
+use crate::quotient::{Quotients, divide};
 use crate::reduce::operation::Operation;
 use cubecl::prelude::*;
 
@@ -53,11 +54,16 @@ pub(super) fn step_lanes<A: Numeric, N: Size>(
 
 /// The result of an accumulator: divided, narrowed, or the float of its key.
 #[cube]
-pub(super) fn lower<A: Numeric, O: Numeric>(value: A, divisor: A, #[comptime] operation: Operation) -> O {
+pub(super) fn lower<A: Numeric, O: Numeric>(
+    value: A,
+    divisor: A,
+    #[comptime] operation: Operation,
+    #[comptime] quotients: Quotients,
+) -> O {
     let from = elem_type_of::<A>();
     let to = elem_type_of::<O>();
     match comptime!(operation) {
-        Operation::Mean => O::cast_from(value / divisor),
+        Operation::Mean => O::cast_from(divide::<A>(value, divisor, quotients)),
         Operation::Max | Operation::Min | Operation::MaxAbs => {
             if comptime!(from.is_int() && to.is_float()) {
                 float_of_key::<A, O>(value)

@@ -5,6 +5,7 @@ use super::accumulator::{lower, step, step_lanes};
 use super::source::{Source, elements};
 use crate::elementwise::{Inputs, Outputs};
 use crate::order::{COLUMNS, COLUMNS_BLOCK};
+use crate::quotient::Quotients;
 use crate::reduce::operation::Operation;
 use crate::reduce::view::View;
 use cubecl::prelude::*;
@@ -45,6 +46,7 @@ pub fn reduce_four_elements<I: Numeric, A: Numeric, O: Numeric, B: Int>(
     divisor: InputScalar,
     #[comptime] width: u32,
     #[comptime] operation: Operation,
+    #[comptime] quotients: Quotients,
     #[comptime] source: Source,
     #[define(I, A, O, B)] _dtypes: [ElemType; 4],
 ) {
@@ -124,5 +126,5 @@ pub fn reduce_four_elements<I: Numeric, A: Numeric, O: Numeric, B: Int>(
         let chain = chains[comptime!((c / 4) as usize)].extract(comptime!((c % 4) as usize));
         total = step::<A>(total, chain, operation);
     }
-    output[(out * blocks + block) as usize] = lower::<A, O>(total, divisor.get::<A>(), operation);
+    output[(out * blocks + block) as usize] = lower::<A, O>(total, divisor.get::<A>(), operation, quotients);
 }

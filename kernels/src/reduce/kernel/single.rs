@@ -5,6 +5,7 @@ use super::accumulator::{lower, step_lanes};
 use super::source::{Source, elements};
 use crate::elementwise::{Inputs, Outputs};
 use crate::order::{COLUMNS, COLUMNS_BLOCK};
+use crate::quotient::Quotients;
 use crate::reduce::operation::Operation;
 use crate::reduce::plan::Cube;
 use crate::reduce::view::View;
@@ -17,6 +18,7 @@ pub struct Form {
     /// Whether the axis is two nested loops, not one.
     pub split: bool,
     pub operation: Operation,
+    pub quotients: Quotients,
     pub source: Source,
 }
 
@@ -113,7 +115,16 @@ pub fn reduce_single<I: Numeric, A: Numeric, O: Numeric, B: Int, N: Size>(
                 );
                 totals = step_lanes::<A, N>(totals, next, operation);
             }
-            write::<A, O, N>(output, totals, out, block, blocks, divisor.get::<A>(), operation);
+            write::<A, O, N>(
+                output,
+                totals,
+                out,
+                block,
+                blocks,
+                divisor.get::<A>(),
+                operation,
+                comptime!(form.quotients),
+            );
         }
     } else {
         let mut shared = Shared::<[Vector<A, N>]>::new_slice(comptime!((COLUMNS * width) as usize));
@@ -140,7 +151,16 @@ pub fn reduce_single<I: Numeric, A: Numeric, O: Numeric, B: Int, N: Size>(
             for c in 1..columns {
                 totals = step_lanes::<A, N>(totals, shared[(c * width + UNIT_POS_X) as usize], operation);
             }
-            write::<A, O, N>(output, totals, out, block, blocks, divisor.get::<A>(), operation);
+            write::<A, O, N>(
+                output,
+                totals,
+                out,
+                block,
+                blocks,
+                divisor.get::<A>(),
+                operation,
+                comptime!(form.quotients),
+            );
         }
     }
 }
@@ -155,11 +175,12 @@ fn write<A: Numeric, O: Numeric, N: Size>(
     blocks: u32,
     divisor: A,
     #[comptime] operation: Operation,
+    #[comptime] quotients: Quotients,
 ) {
     let lanes = N::value();
     #[unroll]
     for lane in 0..lanes {
         let place = (out * comptime!(lanes as u32) + comptime!(lane as u32)) * blocks + block;
-        output[place as usize] = lower::<A, O>(totals.extract(lane), divisor, operation);
+        output[place as usize] = lower::<A, O>(totals.extract(lane), divisor, operation, quotients);
     }
 }

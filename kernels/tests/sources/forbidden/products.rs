@@ -1,5 +1,5 @@
 //! Float products in `#[cube]` functions: CubeCL and drivers contract one that feeds a sum, so that all are spelled in
-//! `arithmetic.rs`.
+//! `arithmetic.rs`. Float quotients and square roots: a device may round them otherwise, so that all are spelled in `quotient.rs`.
 
 use super::{assert_excepted, sources};
 use quote::ToTokens;
@@ -15,6 +15,9 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("step: a * b", "of integers: floats take the other branch, which is `multiply_add`"),
 ];
 
+/// The operators and functions that give a quotient or a root, by what they are called.
+const DIVIDING_METHODS: [&str; 3] = ["sqrt", "recip", "inverse_sqrt"];
+
 /// What the declarations of all files say of types.
 #[derive(Default)]
 struct Declared {
@@ -26,7 +29,7 @@ struct Declared {
     family: String,
 }
 
-/// Finds the float products of `#[cube]` functions.
+/// Finds the float products of `#[cube]` functions, and the float quotients and square roots.
 struct Products<'a> {
     declared: &'a Declared,
     family: String,
@@ -36,6 +39,7 @@ struct Products<'a> {
     /// Variables that are floats, or hold them.
     variables: BTreeSet<String>,
     found: Vec<String>,
+    quotients: Vec<String>,
 }
 
 fn is_cube(attributes: &[syn::Attribute]) -> bool {
@@ -95,9 +99,23 @@ impl<'ast> Visit<'ast> for Declared {
 }
 
 impl Products<'_> {
+    /// Products outside `arithmetic.rs`.
     fn of(files: &[(String, syn::File)]) -> Vec<(String, String)> {
+        Self::outside("arithmetic.rs", files, |found| found.found)
+    }
+
+    /// Quotients and square roots outside `quotient.rs`.
+    fn quotients_of(files: &[(String, syn::File)]) -> Vec<(String, String)> {
+        Self::outside("quotient.rs", files, |found| found.quotients)
+    }
+
+    fn outside(
+        home: &str,
+        files: &[(String, syn::File)],
+        wanted: fn(Products) -> Vec<String>,
+    ) -> Vec<(String, String)> {
         let declared = Declared::of(files);
-        let products = files.iter().filter(|(path, _)| path != "arithmetic.rs").flat_map(|(path, file)| {
+        let products = files.iter().filter(|(path, _)| path != home).flat_map(|(path, file)| {
             let none = BTreeSet::new;
             let function = String::new();
             let mut products = Products {
@@ -107,9 +125,10 @@ impl Products<'_> {
                 types: none(),
                 variables: none(),
                 found: vec![],
+                quotients: vec![],
             };
             products.visit_file(file);
-            products.found.into_iter().map(|found| (path.clone(), found))
+            wanted(products).into_iter().map(|found| (path.clone(), found))
         });
         products.collect()
     }
@@ -220,6 +239,17 @@ impl<'ast> Visit<'ast> for Products<'_> {
         if is_product && (self.gives_float(&binary.left) || self.gives_float(&binary.right)) {
             self.found.push(format!("{}: {}", self.function, binary.to_token_stream()));
         }
+        let is_quotient = matches!(binary.op, BinOp::Div(_) | BinOp::DivAssign(_));
+        if is_quotient && (self.gives_float(&binary.left) || self.gives_float(&binary.right)) {
+            self.quotients.push(format!("{}: {}", self.function, binary.to_token_stream()));
+        }
+    }
+
+    fn visit_expr_method_call(&mut self, call: &'ast syn::ExprMethodCall) {
+        visit::visit_expr_method_call(self, call);
+        if DIVIDING_METHODS.iter().any(|method| call.method == method) {
+            self.quotients.push(format!("{}: {}", self.function, call.to_token_stream()));
+        }
     }
 }
 
@@ -227,6 +257,26 @@ impl<'ast> Visit<'ast> for Products<'_> {
 fn float_products_are_spelled_in_one_file() {
     let reason = "a float product is contracted with a sum that follows; use `multiply_add` or `multiply_rounded`";
     assert_excepted(reason, &Products::of(&sources("src")), EXCEPTIONS);
+}
+
+#[test]
+fn float_quotients_and_roots_are_spelled_in_one_file() {
+    let reason = "a device may round a quotient or a square root otherwise; use `divide` or `sqrt` of `quotient`";
+    assert_excepted(reason, &Products::quotients_of(&sources("src")), &[]);
+}
+
+#[test]
+fn the_rule_finds_float_quotients_and_no_others() {
+    let found = |text: &str| {
+        let file = syn::parse_str(text).expect("an example parses");
+        Products::quotients_of(&[("example.rs".to_owned(), file)]).len()
+    };
+    assert_eq!(found("#[cube] fn f<F: Float>(a: F, b: F) -> F { a / b }"), 1);
+    assert_eq!(found("#[cube] fn f<A: Numeric>(x: u32) -> A { let mut v = A::cast_from(x); v /= x; v }"), 1);
+    assert_eq!(found("#[cube] fn f(x: f32) -> f32 { g(x.sqrt() + x.recip()) }"), 2);
+    assert_eq!(found("#[cube] fn f<F: Float>(x: &[F], row: u32, width: u32) -> F { x[(row / width) as usize] }"), 0);
+    assert_eq!(found("#[cube] fn f(x: f32) -> f32 { times(x, comptime!(1.0f32 / 256.0)) }"), 0);
+    assert_eq!(found("fn host(a: f32, b: f32) -> f32 { (a / b).sqrt() }"), 0);
 }
 
 #[test]
