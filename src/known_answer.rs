@@ -197,9 +197,14 @@ mod tests {
 
     /// What a test of this module writes in a process of its own, whose device answers wrongly.
     fn with_a_fault(test: &str) -> String {
+        in_process(test, FAULT, "1")
+    }
+
+    /// What a test of this module writes in a process of its own with this variable.
+    fn in_process(test: &str, variable: &str, value: &str) -> String {
         let program = std::env::current_exe().expect("the path of this test binary");
         let mut command = Command::new(program);
-        command.args(["--exact", &format!("known_answer::tests::{test}"), "--nocapture"]).env(FAULT, "1");
+        command.args(["--exact", &format!("known_answer::tests::{test}"), "--nocapture"]).env(variable, value);
         let output = command.output().expect("this binary starts");
         let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(output.status.success(), "{text}");
@@ -218,6 +223,43 @@ mod tests {
         assert!(text.contains("computed everywhere"), "{text}");
         assert_refused(&text);
         assert_eq!(text.matches("computes wrongly").count(), 1, "{text}");
+    }
+
+    /// A fault of the emulator's arithmetic.
+    const PLANTED: &str = "CUDA_EMULATOR_ARITHMETIC";
+
+    #[test]
+    fn a_device_with_planted_arithmetic_is_refused_and_one_that_is_corrected_is_not() {
+        let device = CubeDevice::default();
+        let is_emulator = device.client().properties().identity.name.starts_with("CUDA emulator");
+        if !is_emulator || std::env::var_os(PLANTED).is_some() {
+            return;
+        }
+        let flushed = in_process("required", PLANTED, "flushed");
+        for part in [
+            &format!("device {device:?} cannot give `GpuToGpu`"),
+            "`a + b` of a = 0x00400000, b = 0x00000001 is 0x00000000, where IEEE 754 has 0x00400001",
+        ] {
+            assert!(flushed.contains(part), "no `{part}` in: {flushed}");
+        }
+        let regrouped = in_process("required", PLANTED, "reassociated");
+        assert!(regrouped.contains("cannot give `GpuToGpu`"), "{regrouped}");
+        let corrected = in_process("required", PLANTED, "approximate");
+        assert!(corrected.contains("it can give GpuToGpu"), "{corrected}");
+    }
+
+    /// In the processes that [`a_device_with_planted_arithmetic_is_refused_and_one_that_is_corrected_is_not`] starts.
+    #[test]
+    fn required() {
+        if std::env::var_os(PLANTED).is_none() {
+            return;
+        }
+        let device = Device::default();
+        require_guarantee(&device, Guarantee::RunToRun).expect("the kernels can rely on it");
+        match require_guarantee(&device, Guarantee::GpuToGpu) {
+            Ok(()) => println!("it can give GpuToGpu"),
+            Err(error) => println!("{error}"),
+        }
     }
 
     /// In the process that [`a_device_that_answers_wrongly_may_compute_with_a_warning`] starts.
