@@ -110,6 +110,24 @@ def polished(f, powers, a, b, weight, seed=1, tries=1500):
     return [mpf(c) for c in best[0]], ideal, mpf(best[1])
 
 
+def nearly(f, a, b, count=400):
+    """The f32 between a and b at which f is nearest to a multiple of 2^-24, and that multiple."""
+    def error(v):
+        return abs(v - ldexp(mp.nint(ldexp(v, 24)), -24))
+    first, last = bits(a), bits(b)
+    numbers = [mpf(struct.unpack("f", struct.pack("I", first + (last - first) * i // count))[0]) for i in range(count)]
+    c = min(numbers, key=lambda x: error(f(x)))
+    return c, ldexp(mp.nint(ldexp(f(c), 24)), -24)
+
+
+def slope(f, c):
+    """y -> (f(c + y) - f(c)) / y, in enough digits to subtract."""
+    def h(y):
+        with mp.workprec(250):
+            return +((f(c + y) - f(c)) / y)
+    return h
+
+
 def show(name, out, ideal, e):
     print(f"{name}: minimax {mp.nstr(ideal, 4)} (2^{mp.nstr(log(ideal, 2), 4)}), rounded {mp.nstr(e, 4)} (2^{mp.nstr(log(e, 2), 4)})")
     for c in out:
@@ -118,9 +136,10 @@ def show(name, out, ideal, e):
 
 QUARTER = (pi / 4 * mpf("1.0005")) ** 2
 TINY = mpf(10) ** -6
-BIG = mpf(1111) / 1024
-CENTRE = mpf(13) / 16
-MIDDLE = mpf(3) / 8
+# Where ranges end, a little apart from places where a weight is 0.
+ARC = mpf(35) / 64
+LOW = mpf(3) / 4
+HIGH = mpf(11) / 8
 
 
 def by_square(g, first, order):
@@ -142,20 +161,25 @@ def main(names):
         show("cos", *rounded(f, range(3), TINY, QUARTER, lambda t: t * t))
     if wanted("tan"):
         f = by_square(tan, lambda r: r, 3)
-        show("tan", *rounded(f, range(6), TINY, QUARTER, lambda t: t * sqrt(t) / tan(sqrt(t))))
+        show("tan", *polished(f, range(4), TINY, mpf("0.3935") ** 2, lambda t: t * sqrt(t) / tan(sqrt(t)), tries=4000))
     if wanted("atan"):
-        f = by_square(atan, lambda r: r, 1)
-        g = lambda w: f(MIDDLE - w)
-        show("atan", *polished(g, range(10), MIDDLE - 1, MIDDLE - TINY, lambda w: sqrt(MIDDLE - w) / atan(sqrt(MIDDLE - w))))
+        f = by_square(atan, lambda r: r, 3)
+        show("atan, low", *polished(f, range(6), TINY, ARC ** 2, lambda t: t * sqrt(t) / atan(sqrt(t)), tries=4000))
+        c, less = nearly(lambda m: m - atan(m), mpf("0.765"), mpf("0.775"))
+        show("atan, centre and what it is less", [c, less], mpf(1), mpf(1))
+        f = slope(atan, c)
+        show("atan, high", *polished(lambda y: f(y) - 1, range(6), ARC - c - TINY, 1 - c + TINY / 3, abs, tries=4000))
     if wanted("asin"):
         f = by_square(asin, lambda r: r, 3)
         show("asin", *rounded(f, range(5), TINY, mpf("0.2501"), lambda t: t * sqrt(t) / asin(sqrt(t))))
     if wanted("erf"):
         f = by_square(erf, lambda r: r, 1)
-        g = lambda t: f(t + CENTRE)
-        show("erf, small", *polished(g, range(7), TINY ** 2 - CENTRE, BIG ** 2 - CENTRE, lambda t: sqrt(t + CENTRE) / erf(sqrt(t + CENTRE))))
-        f = lambda y: erfc(y + BIG) ** (mpf(1) / 3)
-        show("erf, large", *polished(f, range(10), TINY, mpf("3.92") - BIG, lambda y: 3 * f(y) ** 2))
+        show("erf, low", *polished(f, range(8), TINY ** 2, LOW ** 2, lambda t: sqrt(t) / erf(sqrt(t)), tries=4000))
+        c, value = nearly(erf, mpf("1.05"), mpf("1.07"))
+        show("erf, centre and its erf", [c, value], mpf(1), mpf(1))
+        show("erf, middle", *polished(slope(erf, c), range(8), LOW - c - TINY, HIGH - c + TINY / 3, abs, tries=4000))
+        f = lambda y: erfc(y + HIGH) ** (mpf(1) / 4)
+        show("erf, high", *polished(f, range(8), TINY, mpf("3.92") - HIGH, lambda y: 4 * f(y) ** 3, tries=4000))
     if wanted("constants"):
         h = pi / 2
         parts = []

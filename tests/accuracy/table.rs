@@ -35,7 +35,6 @@ impl Entry {
     }
 }
 
-const OWN: &str = "two roundings, of the polynomial and of its argument, next to 1";
 const SINES: &str = "Burn's kernel takes the driver's sine: WGSL allows it an error of 2^-11, whatever its size";
 const ROUNDINGS: &str = "several roundings one after the other";
 const NEAR_ONE: &str = "where one element has nearly the whole share, the logarithm is that of a sum near one";
@@ -45,8 +44,6 @@ const SUMS: &str = "Burn composes it of differences of logarithms";
 
 /// Functions of one element or two.
 pub const FUNCTIONS: &[Entry] = &[
-    Entry::new("atan", [Some(1.2), Some(1.2)], OWN),
-    Entry::new("atan2", [Some(1.2), Some(1.2)], OWN),
     Entry::new("gelu", [Some(1.3), Some(1.3)], ROUNDINGS),
     Entry::new("gelu_approximate", [Some(2.0), Some(2.0)], ROUNDINGS),
     Entry::new("hard_swish", [Some(1.3), Some(1.3)], ROUNDINGS),

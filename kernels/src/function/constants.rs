@@ -77,7 +77,13 @@ pub(super) mod trigonometric {
     pub(crate) const COSINE_0: f32 = 0.041666646;
     pub(crate) const COSINE_1: f32 = -0.0013887301;
     pub(crate) const COSINE_2: f32 = 2.443067e-5;
-    /// pi/2 and pi as a multiple of 2^-14 and the rest.
+    /// (tan(a) / a - 1) / a^2 in a^2, |a| < 0.3935.
+    pub(crate) const TANGENT: [f32; 4] = [0.33333293, 0.133359, 0.053472236, 0.025572546];
+    /// pi/8, about.
+    pub(crate) const EIGHTH_PI: u32 = 0x3ec9_0fdb;
+    /// pi/4, pi/2 and pi as a multiple of 2^-14 and the rest.
+    pub(crate) const QUARTER_PI_HEAD: f32 = 0.7853699;
+    pub(crate) const QUARTER_PI_REST: f32 = 2.8290351e-5;
     pub(crate) const HALF_PI_HEAD: f32 = 1.5707397;
     pub(crate) const HALF_PI_REST: f32 = 5.6580702e-5;
     pub(crate) const PI_HEAD: f32 = 3.1415405;
@@ -86,35 +92,25 @@ pub(super) mod trigonometric {
     pub(crate) const TWO_OVER_ROOT_PI_LESS_1: f32 = 0.12837917;
     /// 3216: below it x * 2/pi rounds to an integer below 2048.
     pub(crate) const LARGE: u32 = 0x4549_0000;
-    /// erf x / x - 1 in x^2 - 13/16, |x| < 1.085.
-    pub(crate) const ERF_NEAR: [f32; 7] =
-        [-0.11513783, -0.23639809, 0.06414768, -0.014437641, 0.002705272, -0.0004301124, 7.218441e-5];
-    /// The cube root of 1 - erf x in x - 1.085.
-    pub(crate) const ERF_FAR: [f32; 10] = [
-        0.49991935,
-        -0.46377677,
-        0.07294579,
-        0.058909006,
-        -0.017728368,
-        -0.0060627074,
-        0.0033763398,
-        -0.00024755442,
-        -0.0001087491,
-        1.777319e-5,
-    ];
-    /// atan(t) / t - 1 in 3/8 - t^2, |t| <= 1.
-    pub(crate) const ATAN: [f32; 10] = [
-        -0.10272375,
-        0.22667134,
-        0.10072595,
-        0.05287142,
-        0.030098662,
-        0.017942956,
-        0.011157987,
-        0.007502956,
-        0.0048072673,
-        0.0017539238,
-    ];
+    /// erf x / x - 1 in x^2, x < 3/4.
+    pub(crate) const ERF_LOW: [f32; 8] =
+        [0.12837917, -0.37612638, 0.11283789, -0.026866091, 0.005223601, -0.0008534875, 0.00011768476, -1.1660029e-5];
+    /// A number whose erf is nearly an f32, and that f32.
+    pub(crate) const ERF_CENTRE: f32 = 1.0512499;
+    pub(crate) const ERF_OF_CENTRE: f32 = 0.8629038;
+    /// (erf(c + y) - erf c) / y, c the number above, 3/4 <= c + y < 11/8.
+    pub(crate) const ERF_MIDDLE: [f32; 8] =
+        [0.3736843, -0.39283553, 0.1507501, 0.051706888, -0.066948675, 0.009667896, 0.012768571, -0.0052970964];
+    /// The fourth root of 1 - erf x in x - 11/8, to 3.92.
+    pub(crate) const ERF_HIGH: [f32; 8] =
+        [0.47713926, -0.39207801, 0.055849273, 0.03882817, -0.010978835, -0.0029278363, 0.001651437, -0.00020799607];
+    /// (atan(t) / t - 1) / t^2 in t^2, t < 35/64.
+    pub(crate) const ATAN_LOW: [f32; 6] = [-0.33333316, 0.19998877, -0.1426059, 0.10847979, -0.076448835, 0.034147892];
+    /// A number c for which c - atan c is nearly a multiple of 2^-24, and that multiple.
+    pub(crate) const ATAN_CENTRE: f32 = 0.77147496;
+    pub(crate) const ATAN_LESS: f32 = 0.11437094;
+    /// (atan(c + y) - atan c) / y - 1, c the number above, 35/64 <= c + y <= 1.
+    pub(crate) const ATAN_HIGH: [f32; 6] = [-0.37310895, -0.30318433, 0.06449973, 0.04829378, -0.06125121, 0.027704459];
     /// 2^-47.
     pub(crate) const UNIT: f32 = f32::from_bits(80 << 23);
     /// (asin(t) / t - 1) / t^2 in t^2, t <= 1/2.

@@ -3,7 +3,7 @@
 
 use super::constants::exponential::*;
 use super::constants::{INFINITY, MAGNITUDE, NAN, ONE, SHIFT, SIGN};
-use super::{add, constant, div, float_of, is_negative, mul, sub, times};
+use super::{add, constant, div, float_of, is_negative, mul, odd_result, sub, times, whole_of};
 use crate::arithmetic::horner;
 use crate::dtype::F64;
 use crate::quotient::{Quotients, sqrt};
@@ -111,9 +111,7 @@ pub(crate) fn tanh(x: f32, #[comptime] quotients: Quotients) -> f32 {
     let small = u32::reinterpret(add(a, mul(mul(a, u), horner(u, TANH))));
 
     let y = select(magnitude < 0x3f20_0000u32, small, large);
-    let y = select(magnitude < 0x3980_0000u32, magnitude, y);
-    let y = select(magnitude > 0x4110_0000u32, ONE, y);
-    f32::reinterpret(select(magnitude > INFINITY, NAN, y | (bits & SIGN)))
+    odd_result(bits, y, 0x4110_0000u32, ONE, INFINITY)
 }
 
 /// What sinh and cosh of `a = k ln 2 + r >= 0` have in common.
@@ -157,9 +155,7 @@ pub(crate) fn sinh(x: f32) -> f32 {
     let quarter =
         add(sub(h.up, mul(h.up, h.ratio)), mul(h.up, add(h.high, sub(add(h.even, h.odd), mul(minus, h.ratio)))));
     let y = u32::reinterpret(select(h.zero, add(h.high, h.odd), times(quarter, 4.0f32)));
-    let y = select(magnitude < 0x3980_0000u32, magnitude, y);
-    let y = select(magnitude > 0x42b2_d4fcu32, INFINITY, y);
-    f32::reinterpret(select(magnitude > INFINITY, NAN, y | (bits & SIGN)))
+    odd_result(bits, y, 0x42b2_d4fcu32, INFINITY, INFINITY)
 }
 
 #[cube]
@@ -209,15 +205,7 @@ pub(crate) fn asinh(x: f32, #[comptime] quotients: Quotients) -> f32 {
     let small = u32::reinterpret(add(a, mul(mul(a, u), horner(u, ASINH))));
     let large = u32::reinterpret(log_of_sum(a, sqrt(add(u, f32::new(1.0)), quotients), quotients));
     let y = select(magnitude < 0x3f00_0000u32, small, large);
-    let y = select(magnitude < 0x3980_0000u32, magnitude, y);
-    let y = select(magnitude == INFINITY, INFINITY, y);
-    f32::reinterpret(select(magnitude > INFINITY, NAN, y | (bits & SIGN)))
-}
-
-/// The mantissa, with its highest bit.
-#[cube]
-fn whole_of(bits: u32) -> u32 {
-    (bits & 0x007f_ffffu32) | 0x0080_0000u32
+    odd_result(bits, y, comptime!(INFINITY - 1), INFINITY, INFINITY)
 }
 
 #[cube]
@@ -258,9 +246,7 @@ pub(crate) fn atanh(x: f32, #[comptime] quotients: Quotients) -> f32 {
     let f = div(add(a, sub(f32::new(1.0), d)), d, quotients);
     let large = u32::reinterpret(times(log_of_parts(k + up, f), 0.5f32));
     let y = select(magnitude < 0x3f00_0000u32, small, large);
-    let y = select(magnitude < 0x3980_0000u32, magnitude, y);
-    let y = select(magnitude == ONE, INFINITY, y);
-    f32::reinterpret(select(magnitude > ONE, NAN, y | (bits & SIGN)))
+    odd_result(bits, y, comptime!(ONE - 1), INFINITY, ONE)
 }
 
 #[cube]
@@ -280,7 +266,7 @@ fn pow_bits(x: u32, y: u32) -> u32 {
     // The exponent and its sign, unsigned.
     let e = (i >> 23u32 | select(is_negative(i), 0xffff_fe00u32, 0u32)) - select(subnormal, 149u32, 0u32);
     let m = (i & 0x007f_ffffu32) + 0x3f35_04f3u32;
-    let whole = (m & 0x007f_ffffu32) | 0x0080_0000u32;
+    let whole = whole_of(m);
     let f = (whole << select(m >= ONE, 1u32, 0u32)) - 0x0100_0000u32;
     let f_negative = is_negative(f);
     let f_magnitude = select(f_negative, 0u32 - f, f) << 8u32;
@@ -330,7 +316,7 @@ fn pow_bits(x: u32, y: u32) -> u32 {
     let n_low = l_low << zeros;
 
     // The product with |y| = w 2^(exponent - 126), 1/2 <= w < 1.
-    let w = ((y & 0x007f_ffffu32) | 0x0080_0000u32) << 8u32;
+    let w = whole_of(y) << 8u32;
     let carry = u32::mul_hi(n_low, w);
     let z_low = n_high * w + carry;
     let z_high = u32::mul_hi(n_high, w) + select(z_low < carry, 1u32, 0u32);
@@ -361,7 +347,7 @@ fn pow_bits(x: u32, y: u32) -> u32 {
 
     // An odd y, an integral y: the bits from the unit's bit on at the top.
     let shift = (ay >> 23u32) - 119u32;
-    let unit = ((ay & 0x007f_ffffu32) | 0x0080_0000u32) << (shift & 31u32);
+    let unit = whole_of(ay) << (shift & 31u32);
     let small = ay < ONE;
     let large = ay >= 0x4b80_0000u32;
     let odd = !small && !large && unit == SIGN;

@@ -4,7 +4,7 @@
 
 use super::constants::trigonometric::*;
 use super::constants::{INFINITY, MAGNITUDE, NAN, NORMAL, ONE, SIGN};
-use super::{add, constant, div, float_of, mul, sub, times};
+use super::{add, constant, div, flipped, float_of, mul, sub, times, whole_of};
 use crate::arithmetic::{horner, multiply_add};
 use crate::quotient::{Quotients, sqrt};
 use cubecl::prelude::*;
@@ -13,12 +13,6 @@ use cubecl::prelude::*;
 #[cube]
 fn truncated(x: f32) -> i32 {
     i32::cast_from(x)
-}
-
-/// The float with these bits, with its sign changed where `minus` is the sign bit.
-#[cube]
-fn flipped(x: f32, minus: u32) -> f32 {
-    f32::reinterpret(u32::reinterpret(x) ^ minus)
 }
 
 /// `x = quarter * pi/2 + r`, `|r| <= pi/4`, a little more by rounding; `r = high + low - tiny = near`, rounded.
@@ -159,19 +153,25 @@ pub(crate) fn tan(x: f32, #[comptime] quotients: Quotients) -> f32 {
     let bits = u32::reinterpret(x);
     let magnitude = bits & MAGNITUDE;
     let r = reduced(magnitude);
+    let minus = u32::reinterpret(r.near) & SIGN;
+    let steep = u32::reinterpret(r.near) & MAGNITUDE > EIGHTH_PI;
+    let high = sub(flipped(r.high, minus), select(steep, constant(QUARTER_PI_HEAD), f32::new(0.0)));
+    let low = sub(flipped(r.low, minus), select(steep, constant(QUARTER_PI_REST), f32::new(0.0)));
+    let a = add(high, low);
+    let square = mul(a, a);
+    let tail = sub(mul(mul(square, a), horner(square, TANGENT)), flipped(r.tiny, minus));
+    // With t = high + low + tail the tangent of a: 1 + t and 1 - t, or t and 1.
+    let sum = add(high, select(steep, f32::new(1.0), f32::new(0.0)));
+    let difference = sub(f32::new(1.0), select(steep, high, f32::new(0.0)));
+    let less_low = select(steep, flipped(low, SIGN), f32::new(0.0));
+    let less_tail = select(steep, flipped(tail, SIGN), f32::new(0.0));
     let odd = r.quarter & 1u32 != 0u32;
-    let square = mul(r.near, r.near);
-    let sine = sub(mul(mul(square, r.near), horner(square, comptime!([SINE_0, SINE_1, SINE_2]))), r.tiny);
-    let cosine = mul(mul(square, square), horner(square, comptime!([COSINE_0, COSINE_1, COSINE_2])));
-    let half = times(r.high, -0.5f32);
-    let cosine_low = mul(r.low, sub(half, times(r.near, 0.5f32)));
-    let cosine_head = add(f32::new(1.0), mul(r.high, half));
-    let above = select(odd, cosine_head, r.high);
-    let above_low = select(odd, cosine_low, r.low);
-    let above_tail = select(odd, cosine, sine);
-    let below = select(odd, r.high, cosine_head);
-    let below_low = select(odd, r.low, cosine_low);
-    let below_tail = select(odd, sine, cosine);
+    let above = select(odd, difference, sum);
+    let above_low = select(odd, less_low, low);
+    let above_tail = select(odd, less_tail, tail);
+    let below = select(odd, sum, difference);
+    let below_low = select(odd, low, less_low);
+    let below_tail = select(odd, tail, less_tail);
     let divisor = add(below, add(below_low, below_tail));
     let head_of_divisor = short(divisor);
     let second = add(add(sub(below, head_of_divisor), below_low), below_tail);
@@ -179,7 +179,7 @@ pub(crate) fn tan(x: f32, #[comptime] quotients: Quotients) -> f32 {
     let head = short(mul(add(above, add(above_low, above_tail)), inverse));
     let remainder = sub(add(add(sub(above, mul(head, head_of_divisor)), above_low), above_tail), mul(head, second));
     let quotient = add(head, mul(remainder, inverse));
-    let sign = (bits ^ (r.quarter << 31u32)) & SIGN;
+    let sign = (bits ^ minus ^ (r.quarter << 31u32)) & SIGN;
     let finite = select(magnitude < SMALL, bits, u32::reinterpret(quotient) ^ sign);
     f32::reinterpret(select(magnitude >= INFINITY, NAN, finite))
 }
@@ -189,22 +189,28 @@ pub(crate) fn erf(x: f32) -> f32 {
     let bits = u32::reinterpret(x);
     let magnitude = bits & MAGNITUDE;
     let a = f32::reinterpret(magnitude);
-    let large = magnitude >= 0x3f8a_e000u32;
-    let y = sub(a, f32::new(1.0849609f32));
-    let t = select(large, y, sub(mul(a, a), f32::new(0.8125f32)));
-    let mut p = horner(y, comptime!([ERF_FAR[6], ERF_FAR[7], ERF_FAR[8], ERF_FAR[9]]));
-    p = select(large, p, constant(comptime!(ERF_NEAR[6])));
+    let near = magnitude < 0x3f40_0000u32;
+    let far = magnitude >= 0x3fb0_0000u32;
+    let t = select(near, mul(a, a), sub(a, select(far, f32::new(1.375), constant(ERF_CENTRE))));
+    let mut p = erf_coefficient(far, near, 7usize);
     #[unroll]
-    for i in 0..6usize {
-        let c = select(large, constant(comptime!(ERF_FAR[5 - i])), constant(comptime!(ERF_NEAR[5 - i])));
-        p = multiply_add::<f32>(p, t, c);
+    for i in 0..7usize {
+        p = multiply_add::<f32>(p, t, erf_coefficient(far, near, comptime!(6 - i)));
     }
-    let r = select(large, sub(f32::new(1.0), mul(mul(p, p), p)), add(a, mul(a, p)));
+    let part = mul(p, select(far, p, select(near, a, t)));
+    let base = select(near, a, constant(ERF_OF_CENTRE));
+    let r = select(far, sub(f32::new(1.0), mul(part, part)), add(base, part));
     let mut result = select(magnitude < 0x407a_e148u32, u32::reinterpret(r), ONE) | (bits & SIGN);
     if magnitude - 0x0300_0000u32 > comptime!(INFINITY - 0x0300_0000) {
         result = erf_rare(bits);
     }
     f32::reinterpret(result)
+}
+
+#[cube]
+fn erf_coefficient(far: bool, near: bool, #[comptime] i: usize) -> f32 {
+    let lower = select(near, constant(comptime!(ERF_LOW[i])), constant(comptime!(ERF_MIDDLE[i])));
+    select(far, constant(comptime!(ERF_HIGH[i])), lower)
 }
 
 #[cube]
@@ -221,16 +227,30 @@ fn erf_rare(bits: u32) -> u32 {
 }
 
 #[cube]
-fn joined(base: f32, base_low: f32, t: f32, t_low: f32, tail: f32) -> f32 {
+fn joined(base: f32, base_low: f32, minus: u32, t: f32, t_low: f32, tail: f32) -> f32 {
+    let t = flipped(t, minus);
     let high = times(f32::cast_from(truncated(times(t, 256.0f32))), comptime!(1.0f32 / 256.0));
-    let rest = add(sub(t, high), add(tail, add(t_low, base_low)));
+    let rest = add(sub(t, high), add(flipped(tail, minus), add(flipped(t_low, minus), base_low)));
     add(add(base, high), rest)
 }
 
 #[cube]
-fn arc_tail(t: f32) -> f32 {
-    let w = sub(f32::new(0.375f32), mul(t, t));
-    mul(t, horner(w, ATAN))
+fn turned(base: f32, base_low: f32, minus: u32, t: f32, t_low: f32) -> f32 {
+    let high = u32::reinterpret(t) >= 0x3f0c_0000u32;
+    let z = select(high, add(sub(t, constant(ATAN_CENTRE)), t_low), mul(t, t));
+    let mut p = arc_coefficient(high, 5usize);
+    #[unroll]
+    for i in 0..5usize {
+        p = multiply_add::<f32>(p, z, arc_coefficient(high, comptime!(4 - i)));
+    }
+    let tail = mul(z, select(high, p, sub(mul(t, p), t_low)));
+    let first = sub(t, select(high, constant(ATAN_LESS), f32::new(0.0)));
+    joined(base, base_low, minus, first, t_low, tail)
+}
+
+#[cube]
+fn arc_coefficient(high: bool, #[comptime] i: usize) -> f32 {
+    select(high, constant(comptime!(ATAN_HIGH[i])), constant(comptime!(ATAN_LOW[i])))
 }
 
 #[cube]
@@ -241,14 +261,13 @@ pub(crate) fn atan(x: f32, #[comptime] quotients: Quotients) -> f32 {
     let inverse = magnitude > ONE;
     let q = div(select(inverse, f32::new(1.0), a), select(inverse, a, f32::new(1.0)), quotients);
     let q_bits = u32::reinterpret(q);
-    // 1 - q a for a in (1, 2): minus the product of the mantissas modulo 2^32, in units of 2^-47.
+    // q a for a in (1, 2): the product of the mantissas modulo 2^32, in units of 2^-47.
     let product = (q_bits - 0x3e80_0000u32) * (magnitude - 0x3f00_0000u32);
-    let low = mul(times(float_of(product), UNIT), q);
-    let t = f32::reinterpret(q_bits ^ select(inverse, SIGN, 0u32));
+    let low = mul(times(float_of(product), comptime!(-UNIT)), q);
     let t_low = select(inverse && magnitude < 0x4000_0000u32, low, f32::new(0.0));
     let base = select(inverse, constant(HALF_PI_HEAD), f32::new(0.0));
     let base_low = select(inverse, constant(HALF_PI_REST), f32::new(0.0));
-    let y = joined(base, base_low, t, t_low, arc_tail(t));
+    let y = turned(base, base_low, select(inverse, SIGN, 0u32), q, t_low);
     let result = select(magnitude < SMALL, bits, u32::reinterpret(y) | (bits & SIGN));
     f32::reinterpret(select(magnitude > INFINITY, NAN, result))
 }
@@ -281,9 +300,9 @@ fn normalised(magnitude: u32) -> Normalised {
 fn quotient_error(n: u32, d: u32, ratio: u32) -> f32 {
     // ratio = q * 2^(exponent - 150); the dividend has 2^(150 - exponent) times its mantissa of the same units.
     let exponent = ratio >> 23u32;
-    let n_mantissa = (n & 0x007f_ffffu32) | NORMAL;
-    let d_mantissa = (d & 0x007f_ffffu32) | NORMAL;
-    let q_mantissa = (ratio & 0x007f_ffffu32) | NORMAL;
+    let n_mantissa = whole_of(n);
+    let d_mantissa = whole_of(d);
+    let q_mantissa = whole_of(ratio);
     let remainder = (n_mantissa << (150u32 - exponent)) - q_mantissa * d_mantissa;
     let unit = f32::reinterpret((exponent - 46u32) << 23u32);
     mul(mul(float_of(remainder), unit), about_inverse(f32::reinterpret(d)))
@@ -314,11 +333,10 @@ pub(crate) fn atan2(y: f32, x: f32, #[comptime] quotients: Quotients) -> f32 {
     let scale = f32::reinterpret(select(difference < -20i32, 0u32, ONE + shift));
     let t_low = select(zero, f32::new(0.0), mul(low, scale));
     let minus = select((steep && !left) || (left && !steep), SIGN, 0u32);
-    let t = f32::reinterpret(t_bits ^ minus);
     let flat = !steep && !left;
     let base = select(steep, constant(HALF_PI_HEAD), select(left, constant(PI_HEAD), f32::new(0.0)));
     let base_low = select(steep, constant(HALF_PI_REST), select(left, constant(PI_REST), f32::new(0.0)));
-    let angle = joined(base, base_low, t, flipped(t_low, minus), arc_tail(t));
+    let angle = turned(base, base_low, minus, f32::reinterpret(t_bits), t_low);
     let sign = y_bits & SIGN;
     let result = select(flat && t_bits < SMALL, t_bits, u32::reinterpret(angle)) | sign;
     f32::reinterpret(select(y_magnitude > INFINITY || x_magnitude > INFINITY, NAN, result))
@@ -343,8 +361,8 @@ fn sine_arc(magnitude: u32, #[comptime] quotients: Quotients) -> SineArc {
     let root_bits = u32::reinterpret(root);
     let w_bits = u32::reinterpret(w);
     let exponent = root_bits >> 23u32;
-    let mantissa = (root_bits & 0x007f_ffffu32) | NORMAL;
-    let w_mantissa = (w_bits & 0x007f_ffffu32) | NORMAL;
+    let mantissa = whole_of(root_bits);
+    let w_mantissa = whole_of(w_bits);
     let places = ((w_bits >> 23u32) + 150u32 - 2u32 * exponent) & 31u32;
     let remainder = (w_mantissa << places) - mantissa * mantissa;
     // 2 (remainder * 2^(2 exponent - 300)) / (2 root)
@@ -364,7 +382,7 @@ pub(crate) fn asin(x: f32, #[comptime] quotients: Quotients) -> f32 {
     let minus = select(arc.outer, SIGN, 0u32);
     let base = select(arc.outer, constant(HALF_PI_HEAD), f32::new(0.0));
     let base_low = select(arc.outer, constant(HALF_PI_REST), f32::new(0.0));
-    let y = joined(base, base_low, flipped(arc.t, minus), flipped(arc.t_low, minus), flipped(arc.tail, minus));
+    let y = joined(base, base_low, minus, arc.t, arc.t_low, arc.tail);
     let result = select(magnitude < SMALL, bits, u32::reinterpret(y) | (bits & SIGN));
     f32::reinterpret(select(magnitude > ONE, NAN, result))
 }
@@ -380,6 +398,6 @@ pub(crate) fn acos(x: f32, #[comptime] quotients: Quotients) -> f32 {
     let far_low = select(left, constant(PI_REST), f32::new(0.0));
     let base = select(arc.outer, far, constant(HALF_PI_HEAD));
     let base_low = select(arc.outer, far_low, constant(HALF_PI_REST));
-    let y = joined(base, base_low, flipped(arc.t, minus), flipped(arc.t_low, minus), flipped(arc.tail, minus));
+    let y = joined(base, base_low, minus, arc.t, arc.t_low, arc.tail);
     f32::reinterpret(select(magnitude > ONE, NAN, u32::reinterpret(y)))
 }

@@ -2,7 +2,7 @@
 //!
 //! The error given with a function is the largest over all arguments with a result of at least 2^-126 in magnitude.
 
-use super::{float_of, mul, mul_hi, polynomial, select, truncated};
+use super::{float_of, mul, mul_hi, odd_result, polynomial, select, truncated, whole_of};
 use crate::function::constants::exponential::*;
 use crate::function::constants::{INFINITY, MAGNITUDE, NAN, ONE, SHIFT, SIGN};
 
@@ -92,9 +92,7 @@ pub fn tanh(x: f32) -> f32 {
     let small = (a + mul(mul(a, u), polynomial(u, TANH))).to_bits();
 
     let y = select(magnitude < 0x3f20_0000, small, large);
-    let y = select(magnitude < 0x3980_0000, magnitude, y);
-    let y = select(magnitude > 0x4110_0000, ONE, y);
-    f32::from_bits(select(magnitude > INFINITY, NAN, y | (bits & SIGN)))
+    odd_result(bits, y, 0x4110_0000, ONE, INFINITY)
 }
 
 /// What sinh and cosh of a = k ln 2 + r >= 0 have in common: whether k = 0, 2^(k-3), 2^-2k (0 where k > `last`),
@@ -124,9 +122,7 @@ pub fn sinh(x: f32) -> f32 {
     let minus = (even - odd) - high;
     let quarter = (up - mul(up, ratio)) + mul(up, high + ((even + odd) - mul(minus, ratio)));
     let y = select(zero, high + odd, mul(quarter, 4.0)).to_bits();
-    let y = select(magnitude < 0x3980_0000, magnitude, y);
-    let y = select(magnitude > 0x42b2_d4fc, INFINITY, y);
-    f32::from_bits(select(magnitude > INFINITY, NAN, y | (bits & SIGN)))
+    odd_result(bits, y, 0x42b2_d4fc, INFINITY, INFINITY)
 }
 
 /// The hyperbolic cosine, with the steps of sinh: 2^k (1 + (e^r - 1) + 2^-2k e^-r) / 2; cosh r itself for k = 0. 0.917
@@ -176,9 +172,7 @@ pub fn asinh(x: f32) -> f32 {
     let small = (a + mul(mul(a, u), polynomial(u, ASINH))).to_bits();
     let large = log_of_sum(a, (u + 1.0).sqrt()).to_bits();
     let y = select(magnitude < 0x3f00_0000, small, large);
-    let y = select(magnitude < 0x3980_0000, magnitude, y);
-    let y = select(magnitude == INFINITY, INFINITY, y);
-    f32::from_bits(select(magnitude > INFINITY, NAN, y | (bits & SIGN)))
+    odd_result(bits, y, INFINITY - 1, INFINITY, INFINITY)
 }
 
 /// The inverse hyperbolic cosine. t = x - 1 < 1/2: r + r t p(t), p of degree 4, r = sqrt(2 t) with its error, which the
@@ -224,9 +218,7 @@ pub fn atanh(x: f32) -> f32 {
     let f = (a + (1.0 - d)) / d;
     let large = mul(log_of_parts(k.wrapping_add(up), f), 0.5).to_bits();
     let y = select(magnitude < 0x3f00_0000, small, large);
-    let y = select(magnitude < 0x3980_0000, magnitude, y);
-    let y = select(magnitude == ONE, INFINITY, y);
-    f32::from_bits(select(magnitude > ONE, NAN, y | (bits & SIGN)))
+    odd_result(bits, y, ONE - 1, INFINITY, ONE)
 }
 
 /// x^y = 2^(y log2 x), in fixed point. |x| = 2^e (1 + f); log2(1 + f) = f (log2(e) - f H(f)) to 2^-33 of its value, H
@@ -247,7 +239,7 @@ fn pow_bits(x: u32, y: u32) -> u32 {
     let i = normal.wrapping_sub(0x3f35_04f3);
     let e = ((i as i32) >> 23) - select(subnormal, 149, 0);
     let m = (i & 0x007f_ffff).wrapping_add(0x3f35_04f3);
-    let whole = (m & 0x007f_ffff) | 0x0080_0000;
+    let whole = whole_of(m);
     let f = (whole << select(m >= ONE, 1, 0)).wrapping_sub(0x0100_0000);
     let f_negative = (f as i32) < 0;
     let f_magnitude = select(f_negative, 0u32.wrapping_sub(f), f) << 8;
@@ -298,7 +290,7 @@ fn pow_bits(x: u32, y: u32) -> u32 {
     let n_low = l_low << zeros;
 
     // The product with |y| = w 2^(exponent - 126), 1/2 <= w < 1.
-    let w = ((y & 0x007f_ffff) | 0x0080_0000) << 8;
+    let w = whole_of(y) << 8;
     let carry = mul_hi(n_low, w);
     let z_low = n_high.wrapping_mul(w).wrapping_add(carry);
     let z_high = mul_hi(n_high, w).wrapping_add(select(z_low < carry, 1, 0));
@@ -327,7 +319,7 @@ fn pow_bits(x: u32, y: u32) -> u32 {
 
     // An odd y, an integral y: the bits from the unit's bit on at the top.
     let shift = (ay >> 23).wrapping_sub(119);
-    let unit = (whole_of(ay)) << (shift & 31);
+    let unit = whole_of(ay) << (shift & 31);
     let small = ay < ONE;
     let large = ay >= 0x4b80_0000;
     let odd = !small & !large & (unit == SIGN);
@@ -345,8 +337,4 @@ fn pow_bits(x: u32, y: u32) -> u32 {
     let result = select(y == ONE, select(ax > INFINITY, NAN, x), result);
     let unity = (ay == 0) | (x == ONE) | ((ax == ONE) & (ay == INFINITY));
     select(unity, ONE, result)
-}
-
-fn whole_of(bits: u32) -> u32 {
-    (bits & 0x007f_ffff) | 0x0080_0000
 }

@@ -2,7 +2,7 @@
 //!
 //! The error given with a function is the largest over all arguments with a result of at least 2^-126 in magnitude.
 
-use super::{float_of, mul, mul_hi, polynomial, select, truncated};
+use super::{flipped, float_of, mul, mul_hi, polynomial, select, truncated, whole_of};
 use crate::function::constants::trigonometric::*;
 use crate::function::constants::{INFINITY, MAGNITUDE, NAN, NORMAL, ONE, SIGN};
 
@@ -93,10 +93,10 @@ fn reduced_far(magnitude: u32) -> Reduced {
     let tiny = mul(float_of((last << 7) as i32), mul(scale, 1.0 / 256.0));
     Reduced {
         quarter,
-        near: f32::from_bits(near.to_bits() ^ negative),
-        high: f32::from_bits(high.to_bits() ^ negative),
-        low: f32::from_bits(low.to_bits() ^ negative),
-        tiny: f32::from_bits(tiny.to_bits() ^ negative ^ SIGN),
+        near: flipped(near, negative),
+        high: flipped(high, negative),
+        low: flipped(low, negative),
+        tiny: flipped(tiny, negative ^ SIGN),
     }
 }
 
@@ -118,7 +118,7 @@ fn wave(quarter: i32, r: &Reduced) -> f32 {
     base + (low + tail)
 }
 
-/// The sine. Largest error 0.951 ULP (all arguments); 52 operations.
+/// The sine. Largest error 0.951 ULP; 52 operations.
 ///
 /// Reduction to [-pi/4, pi/4], exact to some 40 bits (`reduced`); polynomials of degree 7 (sine) and 8 (cosine),
 /// minimax, kernels/fit/trigonometric.py. The angle stays in two parts, so that only the last addition rounds at the
@@ -133,7 +133,7 @@ pub fn sin(x: f32) -> f32 {
     f32::from_bits(select(magnitude >= INFINITY, NAN, result))
 }
 
-/// The cosine. Largest error 0.90 ULP (sample); 50 operations. As the sine, a quarter of a turn further.
+/// The cosine. Largest error 0.935 ULP; 50 operations. As the sine, a quarter of a turn further.
 pub fn cos(x: f32) -> f32 {
     let magnitude = x.to_bits() & MAGNITUDE;
     let r = reduced(magnitude);
@@ -143,27 +143,35 @@ pub fn cos(x: f32) -> f32 {
     f32::from_bits(select(magnitude >= INFINITY, NAN, y.to_bits() ^ sign))
 }
 
-/// The tangent. Largest error 1.12 ULP (sample); 69 operations, one of them a division.
+/// The tangent. Largest error 0.743 ULP; 87 operations, one of them a division.
 ///
-/// The sine and the cosine of the reduced angle as for the sine, each as a head and a rest, swapped in odd quarters;
-/// the quotient's first 12 bits, and the rest of it from the remainder, where no product but the small ones is rounded.
+/// |r| = a or pi/4 + a, |a| <= pi/8, in parts. t = tan a = a + a^3 T(a^2), T of degree 3 (minimax,
+/// kernels/fit/trigonometric.py). tan |r| = t or (1 + t) / (1 - t), inverted in odd quarters, each side as a head and a
+/// rest; the quotient's first 12 bits, and the rest of it from the remainder, where no product but the small ones is
+/// rounded.
 pub fn tan(x: f32) -> f32 {
     let bits = x.to_bits();
     let magnitude = bits & MAGNITUDE;
     let r = reduced(magnitude);
+    let minus = r.near.to_bits() & SIGN;
+    let steep = r.near.to_bits() & MAGNITUDE > EIGHTH_PI;
+    let high = flipped(r.high, minus) - select(steep, QUARTER_PI_HEAD, 0.0);
+    let low = flipped(r.low, minus) - select(steep, QUARTER_PI_REST, 0.0);
+    let a = high + low;
+    let square = mul(a, a);
+    let tail = mul(mul(square, a), polynomial(square, TANGENT)) - flipped(r.tiny, minus);
+    // With t = high + low + tail the tangent of a: 1 + t and 1 - t, or t and 1.
+    let sum = high + select(steep, 1.0, 0.0);
+    let difference = 1.0 - select(steep, high, 0.0);
+    let less_low = select(steep, flipped(low, SIGN), 0.0);
+    let less_tail = select(steep, flipped(tail, SIGN), 0.0);
     let odd = (r.quarter & 1) != 0;
-    let square = mul(r.near, r.near);
-    let sine = mul(mul(square, r.near), mul(mul(SINE_2, square) + SINE_1, square) + SINE_0) - r.tiny;
-    let cosine = mul(mul(square, square), mul(mul(COSINE_2, square) + COSINE_1, square) + COSINE_0);
-    let half = mul(r.high, -0.5);
-    let cosine_low = mul(r.low, half - mul(r.near, 0.5));
-    let cosine_head = 1.0 + mul(r.high, half);
-    let above = select(odd, cosine_head, r.high);
-    let above_low = select(odd, cosine_low, r.low);
-    let above_tail = select(odd, cosine, sine);
-    let below = select(odd, r.high, cosine_head);
-    let below_low = select(odd, r.low, cosine_low);
-    let below_tail = select(odd, sine, cosine);
+    let above = select(odd, difference, sum);
+    let above_low = select(odd, less_low, low);
+    let above_tail = select(odd, less_tail, tail);
+    let below = select(odd, sum, difference);
+    let below_low = select(odd, low, less_low);
+    let below_tail = select(odd, tail, less_tail);
     let divisor = below + (below_low + below_tail);
     let first = short(divisor);
     let second = ((below - first) + below_low) + below_tail;
@@ -171,15 +179,16 @@ pub fn tan(x: f32) -> f32 {
     let head = short(mul(above + (above_low + above_tail), inverse));
     let remainder = (((above - mul(head, first)) + above_low) + above_tail) - mul(head, second);
     let quotient = head + mul(remainder, inverse);
-    let sign = (bits ^ ((r.quarter as u32) << 31)) & SIGN;
+    let sign = (bits ^ minus ^ ((r.quarter as u32) << 31)) & SIGN;
     let finite = select(magnitude < SMALL, bits, quotient.to_bits() ^ sign);
     f32::from_bits(select(magnitude >= INFINITY, NAN, finite))
 }
 
-/// The error function. Largest error 1.04 ULP (sample); 45 operations.
+/// The error function. Largest error ERF ULP; 51 operations.
 ///
-/// |x| < 1111/1024: x + x E(x^2 - 13/16), E of degree 6. Above: 1 - Q(|x| - 1111/1024)^3, Q of degree 9, to 3.92, and 1
-/// from there. One Horner scheme with selected coefficients. Minimax, kernels/fit/trigonometric.py.
+/// |x| < 3/4: x + x E(x^2). Below 11/8: erf c + y M(y), y = |x| - c, erf c nearly an f32. Above: 1 - Q(|x| - 11/8)^4, to
+/// 3.92, and 1 from there. All three are of degree 7, in one Horner scheme with selected coefficients. Minimax,
+/// kernels/fit/trigonometric.py.
 pub fn erf(x: f32) -> f32 {
     let bits = x.to_bits();
     let magnitude = bits & MAGNITUDE;
@@ -187,17 +196,15 @@ pub fn erf(x: f32) -> f32 {
         return erf_rare(bits);
     }
     let a = f32::from_bits(magnitude);
-    let large = magnitude >= 0x3f8a_e000;
-    let y = a - 1.0849609;
-    let t = select(large, y, mul(a, a) - 0.8125);
-    let mut p = mul(ERF_FAR[9], y) + ERF_FAR[8];
-    p = mul(p, y) + ERF_FAR[7];
-    p = mul(p, y) + ERF_FAR[6];
-    p = select(large, p, ERF_NEAR[6]);
-    for i in (0..6).rev() {
-        p = mul(p, t) + select(large, ERF_FAR[i], ERF_NEAR[i]);
+    let near = magnitude < 0x3f40_0000;
+    let far = magnitude >= 0x3fb0_0000;
+    let t = select(near, mul(a, a), a - select(far, 1.375, ERF_CENTRE));
+    let mut p = select(far, ERF_HIGH[7], select(near, ERF_LOW[7], ERF_MIDDLE[7]));
+    for i in (0..7).rev() {
+        p = mul(p, t) + select(far, ERF_HIGH[i], select(near, ERF_LOW[i], ERF_MIDDLE[i]));
     }
-    let r = select(large, 1.0 - mul(mul(p, p), p), a + mul(a, p));
+    let part = mul(p, select(far, p, select(near, a, t)));
+    let r = select(far, 1.0 - mul(part, part), select(near, a, ERF_OF_CENTRE) + part);
     let result = select(magnitude < 0x407a_e148, r.to_bits(), ONE);
     f32::from_bits(result | (bits & SIGN))
 }
@@ -216,39 +223,48 @@ fn erf_rare(bits: u32) -> f32 {
     f32::from_bits(select(magnitude > INFINITY, NAN, result))
 }
 
-/// base + base_low + t + t_low + tail, t <= 1.6 in magnitude, the base a multiple of 2^-14. t's leading bits (to 2^-8)
-/// join the base without an error, so that one addition rounds at the result's scale. 9 operations.
-fn joined(base: f32, base_low: f32, t: f32, t_low: f32, tail: f32) -> f32 {
+/// base + base_low + (t + t_low + tail), or minus the sum in brackets where `minus` is the sign bit; t <= 1.6 in
+/// magnitude, the base a multiple of 2^-14. t's leading bits (to 2^-8) join the base without an error, so that one
+/// addition rounds at the result's scale. 13 operations.
+fn joined(base: f32, base_low: f32, minus: u32, t: f32, t_low: f32, tail: f32) -> f32 {
+    let t = flipped(t, minus);
     let high = mul(float_of(truncated(mul(t, 256.0))), 1.0 / 256.0);
-    let rest = (t - high) + (tail + (t_low + base_low));
+    let rest = (t - high) + (flipped(tail, minus) + (flipped(t_low, minus) + base_low));
     (base + high) + rest
 }
 
-/// atan t = t + t A(3/8 - t^2) for |t| <= 1: the second term, A of degree 9. 21 operations.
-fn arc_tail(t: f32) -> f32 {
-    let w = 0.375 - mul(t, t);
-    let p = polynomial(w, ATAN);
-    mul(t, p)
+/// base + base_low + atan(t + t_low), or minus the arc, as `joined`; 0 <= t <= 1. 40 operations.
+///
+/// t < 35/64: atan t = t + t^3 A(t^2), and its slope is about 1 - t^2. Above: (t - k) + y B(y), y = t + t_low - c, where
+/// c - atan c = k, and the second term is below 1/8. A and B are of degree 5 (minimax, kernels/fit/trigonometric.py), in
+/// one Horner scheme with selected coefficients.
+fn turned(base: f32, base_low: f32, minus: u32, t: f32, t_low: f32) -> f32 {
+    let high = t.to_bits() >= 0x3f0c_0000;
+    let z = select(high, (t - ATAN_CENTRE) + t_low, mul(t, t));
+    let mut p = select(high, ATAN_HIGH[5], ATAN_LOW[5]);
+    for i in (0..5).rev() {
+        p = mul(p, z) + select(high, ATAN_HIGH[i], ATAN_LOW[i]);
+    }
+    let tail = mul(z, select(high, p, mul(t, p) - t_low));
+    joined(base, base_low, minus, t - select(high, ATAN_LESS, 0.0), t_low, tail)
 }
 
-/// The arc tangent. Largest error 1.14 ULP (sample); 55 operations, one of them a division.
+/// The arc tangent. Largest error ATAN ULP; 63 operations, one of them a division.
 ///
-/// |x| <= 1: x + x A(3/8 - x^2), A of degree 9 (minimax, kernels/fit/trigonometric.py). Above: pi/2 - atan(1 / |x|),
-/// below 2 with the quotient's rounding error from the exact remainder.
+/// Above 1: pi/2 - atan(1 / |x|), below 2 with the quotient's rounding error from the exact remainder.
 pub fn atan(x: f32) -> f32 {
     let bits = x.to_bits();
     let magnitude = bits & MAGNITUDE;
     let a = f32::from_bits(magnitude);
     let inverse = magnitude > ONE;
     let q = select(inverse, 1.0, a) / select(inverse, a, 1.0);
-    // 1 - q a for a in (1, 2): minus the product of the mantissas modulo 2^32, in units of 2^-47.
+    // q a for a in (1, 2): the product of the mantissas modulo 2^32, in units of 2^-47.
     let product = q.to_bits().wrapping_sub(0x3e80_0000).wrapping_mul(magnitude.wrapping_sub(0x3f00_0000)) as i32;
-    let low = mul(mul(float_of(product), UNIT), q);
-    let t = f32::from_bits(q.to_bits() ^ select(inverse, SIGN, 0));
+    let low = mul(mul(float_of(product), -UNIT), q);
     let t_low = select(inverse && magnitude < 0x4000_0000, low, 0.0);
     let base = select(inverse, HALF_PI_HEAD, 0.0);
     let base_low = select(inverse, HALF_PI_REST, 0.0);
-    let y = joined(base, base_low, t, t_low, arc_tail(t));
+    let y = turned(base, base_low, select(inverse, SIGN, 0), q, t_low);
     let result = select(magnitude < SMALL, bits, y.to_bits() | (bits & SIGN));
     f32::from_bits(select(magnitude > INFINITY, NAN, result))
 }
@@ -272,15 +288,15 @@ fn normalised(magnitude: u32) -> (u32, i32) {
 fn quotient_error(n: u32, d: u32, ratio: u32) -> f32 {
     // ratio = q * 2^(exponent - 150); the dividend has 2^(150 - exponent) times its mantissa of the same units.
     let exponent = ratio >> 23;
-    let n_mantissa = (n & 0x007f_ffff) | NORMAL;
-    let d_mantissa = (d & 0x007f_ffff) | NORMAL;
-    let q_mantissa = (ratio & 0x007f_ffff) | NORMAL;
+    let n_mantissa = whole_of(n);
+    let d_mantissa = whole_of(d);
+    let q_mantissa = whole_of(ratio);
     let remainder = (n_mantissa << (150 - exponent)).wrapping_sub(q_mantissa.wrapping_mul(d_mantissa)) as i32;
     let unit = f32::from_bits((exponent - 46) << 23);
     mul(mul(float_of(remainder), unit), about_inverse(f32::from_bits(d)))
 }
 
-/// The angle of the point (x, y). Largest error 1.16 ULP (sample); about 95 operations, one of them a division.
+/// The angle of the point (x, y). Largest error ATAN2 ULP (2^28 pairs); about 105 operations, one of them a division.
 ///
 /// atan of the smaller of |x| and |y| over the larger, as in `atan`, with the quotient's rounding error from the exact
 /// remainder (integers modulo 2^32), added to or taken from a multiple of pi/2. Mantissas and exponents are apart:
@@ -308,10 +324,9 @@ pub fn atan2(y: f32, x: f32) -> f32 {
     let scale = f32::from_bits(select(difference < -20, 0, ONE.wrapping_add(shift)));
     let t_low = select(zero, 0.0, mul(low, scale));
     let minus = select(steep != left, SIGN, 0);
-    let t = f32::from_bits(t_bits ^ minus);
     let base = select(steep, HALF_PI_HEAD, select(left, PI_HEAD, 0.0));
     let base_low = select(steep, HALF_PI_REST, select(left, PI_REST, 0.0));
-    let angle = joined(base, base_low, t, f32::from_bits(t_low.to_bits() ^ minus), arc_tail(t));
+    let angle = turned(base, base_low, minus, f32::from_bits(t_bits), t_low);
     let sign = y.to_bits() & SIGN;
     let small = base == 0.0 && t_bits < SMALL;
     let result = select(small, t_bits, angle.to_bits()) | sign;
@@ -327,8 +342,8 @@ fn sine_arc(magnitude: u32) -> (bool, f32, f32, f32) {
     let root = w.sqrt();
     // w - root^2 in integers modulo 2^32, root = mantissa * 2^(exponent - 150).
     let exponent = root.to_bits() >> 23;
-    let mantissa = (root.to_bits() & 0x007f_ffff) | NORMAL;
-    let w_mantissa = (w.to_bits() & 0x007f_ffff) | NORMAL;
+    let mantissa = whole_of(root.to_bits());
+    let w_mantissa = whole_of(w.to_bits());
     let w_exponent = w.to_bits() >> 23;
     let places = (w_exponent + 150).wrapping_sub(2 * exponent) & 31;
     let remainder = (w_mantissa << places).wrapping_sub(mantissa.wrapping_mul(mantissa)) as i32;
@@ -342,7 +357,7 @@ fn sine_arc(magnitude: u32) -> (bool, f32, f32, f32) {
     (outer, t, select(some, error, 0.0), mul(mul(t, z), p))
 }
 
-/// The arc sine. Largest error 0.76 ULP (sample); about 55 operations, one of them a square root.
+/// The arc sine. Largest error ASIN ULP; about 55 operations, one of them a square root.
 ///
 /// |x| <= 1/2: a polynomial of degree 11 (minimax, kernels/fit/trigonometric.py). Above: pi/2 - 2 asin(sqrt((1 - |x|) /
 /// 2)), with the square root's rounding error from the exact remainder.
@@ -353,13 +368,12 @@ pub fn asin(x: f32) -> f32 {
     let minus = select(outer, SIGN, 0);
     let base = select(outer, HALF_PI_HEAD, 0.0);
     let base_low = select(outer, HALF_PI_REST, 0.0);
-    let flipped = |v: f32| f32::from_bits(v.to_bits() ^ minus);
-    let y = joined(base, base_low, flipped(t), flipped(t_low), flipped(tail));
+    let y = joined(base, base_low, minus, t, t_low, tail);
     let result = select(magnitude < SMALL, bits, y.to_bits() | (bits & SIGN));
     f32::from_bits(select(magnitude > ONE, NAN, result))
 }
 
-/// The arc cosine. Largest error 0.68 ULP (sample); about 55 operations, one of them a square root.
+/// The arc cosine. Largest error ACOS ULP; about 55 operations, one of them a square root.
 ///
 /// |x| <= 1/2: pi/2 - asin x; above: 2 asin(sqrt((1 - |x|) / 2)), taken from pi where x < 0. The parts are those of
 /// `asin`.
@@ -371,7 +385,6 @@ pub fn acos(x: f32) -> f32 {
     let minus = select(left == outer, SIGN, 0);
     let base = select(outer, select(left, PI_HEAD, 0.0), HALF_PI_HEAD);
     let base_low = select(outer, select(left, PI_REST, 0.0), HALF_PI_REST);
-    let flipped = |v: f32| f32::from_bits(v.to_bits() ^ minus);
-    let y = joined(base, base_low, flipped(t), flipped(t_low), flipped(tail));
+    let y = joined(base, base_low, minus, t, t_low, tail);
     f32::from_bits(select(magnitude > ONE, NAN, y.to_bits()))
 }
