@@ -7,6 +7,7 @@ use crate::dtype::F32;
 use crate::dtype::key::{KeyFor, float_key};
 use crate::grid::UnitPlace;
 use crate::index::row_of;
+use crate::quotient::{Quotients, divide};
 use cubecl::prelude::*;
 
 /// Where the elements of `[entries, channels, planes, rows, columns]` are. An image is a channel of an entry.
@@ -52,6 +53,7 @@ pub(super) struct Form {
     /// Whether the result are the gradients of pixels, by windows, and not the averages of windows, by pixels.
     pub(super) gradient: bool,
     pub(super) piece: Piece,
+    pub(super) quotients: Quotients,
 }
 
 /// The +0 that a sum begins with, which no compiler knows: it would leave it out, and a sum of -0 would be -0.
@@ -63,8 +65,8 @@ fn zero<A: Float>() -> A {
 
 /// `a / n`, rounded before it is added.
 #[cube]
-fn divided<A: Float>(a: A, n: u32) -> A {
-    let quotient = a / A::cast_from(n as i32);
+fn divided<A: Float>(a: A, n: u32, #[comptime] quotients: Quotients) -> A {
+    let quotient = divide::<A>(a, A::cast_from(n as i32), quotients);
     let elem = elem_type_of::<A>();
     if comptime!(elem == F32) { A::cast_from(held(f32::cast_from(quotient))) } else { quotient }
 }
@@ -141,7 +143,7 @@ pub(super) fn averages<E: Float, A: Float>(
             if comptime!(form.in_planes) {
                 count *= depth.counted(first_plane + plane, table, form.windows);
             }
-            acc += divided::<A>(value, count);
+            acc += divided::<A>(value, count, form.quotients);
         } else {
             acc += value;
         }
@@ -167,7 +169,7 @@ pub(super) fn averages<E: Float, A: Float>(
         if comptime!(form.in_planes) {
             count *= depth.counted(at_plane, table, form.windows);
         }
-        output[unit.index()] = E::cast_from(divided::<A>(acc, count));
+        output[unit.index()] = E::cast_from(divided::<A>(acc, count, form.quotients));
     }
 }
 

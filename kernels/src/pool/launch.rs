@@ -3,8 +3,10 @@
 use super::axis::{Lengths, Windows};
 use super::kernel::{self, Form, LayoutLaunch, Piece};
 use crate::buffer::{unwritten, words, words_arg};
-use crate::dtype::U32;
+use crate::dtype::{F32, U32};
 use crate::grid::{MAX_ITERATIONS, axis_grids};
+use crate::known_answer;
+use crate::quotient::Quotients;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
@@ -73,8 +75,9 @@ impl Averages {
             [] => words(client, 1),
             _ => client.create_from_slice(bytemuck::cast_slice(&self.table)),
         };
+        let quotients = if accumulator == F32 { known_answer::quotients(client) } else { Quotients::Device };
         for (piece, from, to) in pieces(steps) {
-            let form = Form { windows: self.windows, in_planes: self.in_planes, gradient, piece };
+            let form = Form { windows: self.windows, in_planes: self.in_planes, gradient, piece, quotients };
             for (count, dim, unit) in axis_grids(images * extent(depth), extent(height), extent(width)) {
                 // SAFETY: a unit that exists owns an element of the output, and of the sums where there are several
                 // pieces. It reads the table at windows and pixels of its axes, and the source at pixels of a window, or at
