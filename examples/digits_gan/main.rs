@@ -13,11 +13,19 @@ use burn::prelude::*;
 use burn::tensor::{Distribution, activation};
 use burn_deterministic::data::DataLoaderBuilder;
 use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize, observe, set_random_seed};
-use examples_common::{Arguments, Batch, DigitBatcher, Digits, Run, write_picture};
+use examples_common::{Arguments, Batch, DigitBatcher, Digits, Run, Help, DIGITS};
 use model::{Gan, LATENT};
 
+/// What `--help` says.
+pub const HELP: Help = Help {
+    trains: "a generative adversarial network (DCGAN), and draws digits that nobody wrote",
+    data: DIGITS,
+    takes: "@T@",
+    leaves: &["samples.png"],
+};
+
 fn main() -> Result<()> {
-    run(&Arguments::read())
+    run(&Arguments::read(&HELP))
 }
 
 /// Trains, and prints the digest of the weights.
@@ -93,7 +101,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     let model = Gan { generator, discriminator }.valid();
     let drawn = model.generator.forward(latent(64, &device.without_autodiff()));
-    write_picture(&run.out().join("samples.png"), drawn, 8)?;
+    run.picture("samples.png", drawn, 8)?;
     run.finish(&model, digest(&model))
 }
 

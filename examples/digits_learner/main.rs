@@ -27,7 +27,7 @@ use burn::train::{
 use burn_deterministic::data::DataLoaderBuilder;
 use burn_deterministic::shards::Shards;
 use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize, observe, set_random_seed};
-use examples_common::{Arguments, Bar, Batch, DigitBatcher, Digits, Run};
+use examples_common::{Arguments, Bar, Batch, DigitBatcher, Digits, Run, Help, DIGITS};
 use std::fs;
 use std::path::Path;
 
@@ -112,8 +112,16 @@ impl EarlyStoppingStrategy for Stopping {
     }
 }
 
+/// What `--help` says.
+pub const HELP: Help = Help {
+    trains: "a perceptron by burn-train's Learner, with early stopping, each step in four shards (`--devices`)",
+    data: DIGITS,
+    takes: "@T@",
+    leaves: &["checkpoints", "confusion.svg"],
+};
+
 fn main() -> Result<()> {
-    run(&Arguments::read())
+    run(&Arguments::read(&HELP))
 }
 
 /// Trains, and prints the digest of the weights.
@@ -179,15 +187,27 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         return Err(anyhow!("{error}").context(format!("burn-train stopped; its folder is {}", folder.display())));
     }
     let mut logs = FileMetricLogger::new(&folder);
-    let mut losses = Vec::new();
+    let (mut losses, mut epochs) = (Vec::new(), Vec::new());
     for epoch in 1..=train.position().epoch {
-        let entries = logs.read_numeric("Loss", epoch, &Split::Train).map_err(|reason| anyhow!(reason))?;
+        let mut read = |name, split| logs.read_numeric(name, epoch, &split).map_err(|reason| anyhow!(reason));
+        let entries = read("Loss", Split::Train)?;
         let of_batches = entries.iter().filter(|entry| !matches!(entry, NumericEntry::Final(_)));
         losses.extend(of_batches.map(|entry| entry.current() as f32));
+        // The last entry is the epoch's; accuracies are percentages.
+        let mut last = |name, split| {
+            let entries = read(name, split)?;
+            Ok::<_, anyhow::Error>(entries.last().map_or(f32::NAN, |entry| entry.current() as f32))
+        };
+        epochs.push(vec![
+            ("validation loss", last("Loss", Split::Valid)?),
+            ("accuracy", last("Accuracy", Split::Train)? / 100.0),
+            ("validation accuracy", last("Accuracy", Split::Valid)? / 100.0),
+        ]);
     }
     let model = result.model;
-    let accuracy = test.accuracy(&device.without_autodiff(), |images| model.forward(images).argmax(1).squeeze_dim(1));
-    run.report(vec![losses], &[("test accuracy", accuracy)]);
+    let steps = losses.len() / epochs.len().max(1);
+    run.report(vec![losses], steps, &epochs, &test.test(&device, |images| model.forward(images))?);
+    run.confusion(&test.confusion(&device, |images| model.forward(images))?)?;
     run.finish(&model, digest(&model))
 }
 

@@ -12,7 +12,7 @@ use burn::optim::{GradientsParams, SgdConfig};
 use burn::prelude::*;
 use burn_deterministic::data::DataLoaderBuilder;
 use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize, observe, set_random_seed};
-use examples_common::{Arguments, Batch, DigitBatcher, Digits, Run};
+use examples_common::{Arguments, Batch, DigitBatcher, Digits, Run, Help, DIGITS};
 
 #[derive(Module, Debug)]
 struct Mlp {
@@ -61,8 +61,16 @@ impl Mlp {
     }
 }
 
+/// What `--help` says.
+pub const HELP: Help = Help {
+    trains: "Keras's \"MNIST MLP\": dense layers, batch norm and dropout, by SGD with momentum",
+    data: DIGITS,
+    takes: "@T@",
+    leaves: &["confusion.svg"],
+};
+
 fn main() -> Result<()> {
-    run(&Arguments::read())
+    run(&Arguments::read(&HELP))
 }
 
 /// Trains, and prints the digest of the weights.
@@ -112,14 +120,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
                     .with_value("loader", &loader.position())
             })?;
         }
-        run.end_epoch(&[("test accuracy", accuracy(&model.valid(), &test, &device))])?;
+        run.end_epoch(&test.test(&device, |images| model.valid().forward(images))?)?;
     }
     let model = model.valid();
+    run.confusion(&test.confusion(&device, |images| model.forward(images))?)?;
     run.finish(&model, digest(&model))
-}
-
-/// The fraction of `digits` that `model` names rightly.
-fn accuracy(model: &Mlp, digits: &Digits, device: &Device) -> f32 {
-    let device = device.clone().without_autodiff();
-    digits.accuracy(&device, |images| model.forward(images).argmax(1).squeeze_dim(1))
 }

@@ -13,12 +13,20 @@ use burn::optim::{AdamWConfig, GradientsParams};
 use burn::prelude::*;
 use burn_deterministic::data::{DataLoaderBuilder, Pipeline};
 use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize, observe, set_random_seed};
-use examples_common::{Arguments, Batch, Digit, DigitBatcher, Digits, Run};
+use examples_common::{Arguments, Batch, Digit, DigitBatcher, Digits, Run, Help, DIGITS};
 use model::ResNet;
 use rand::RngExt;
 
+/// What `--help` says.
+pub const HELP: Help = Help {
+    trains: "a residual network on digits that are shifted at random whenever they are seen, by AdamW",
+    data: DIGITS,
+    takes: "@T@",
+    leaves: &["confusion.svg"],
+};
+
 fn main() -> Result<()> {
-    run(&Arguments::read())
+    run(&Arguments::read(&HELP))
 }
 
 /// Trains, and prints the digest of the weights.
@@ -74,9 +82,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
                     .with_value("loader", &loader.position())
             })?;
         }
-        run.end_epoch(&[("test accuracy", accuracy(&model.valid(), &test, &device))])?;
+        run.end_epoch(&test.test(&device, |images| model.valid().forward(images))?)?;
     }
     let model = model.valid();
+    run.confusion(&test.confusion(&device, |images| model.forward(images))?)?;
     run.finish(&model, digest(&model))
 }
 
@@ -88,10 +97,4 @@ fn shifted(image: &[f32], side: usize, down: i32, right: i32) -> Vec<f32> {
         y.zip(x).map_or(0.0, |(y, x)| image[y * side + x])
     });
     moved.collect()
-}
-
-/// The fraction of `digits` that `model` names rightly.
-fn accuracy(model: &ResNet, digits: &Digits, device: &Device) -> f32 {
-    let device = device.clone().without_autodiff();
-    digits.accuracy(&device, |images| model.forward(images).argmax(1).squeeze_dim(1))
 }

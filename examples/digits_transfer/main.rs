@@ -17,7 +17,7 @@ use burn::optim::{AdamConfig, GradientsParams};
 use burn::prelude::*;
 use burn_deterministic::data::DataLoaderBuilder;
 use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize, observe, set_random_seed};
-use examples_common::{Arguments, Batch, DigitBatcher, Digits, Run};
+use examples_common::{Arguments, Batch, DigitBatcher, Digits, Run, Help, DIGITS};
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -72,8 +72,16 @@ impl Classifier {
     }
 }
 
+/// What `--help` says.
+pub const HELP: Help = Help {
+    trains: "a convnet on the digits 0 to 4, then a new last layer on 5 to 9 with all else frozen",
+    data: DIGITS,
+    takes: "@T@",
+    leaves: &["confusion.svg", "pretraining"],
+};
+
 fn main() -> Result<()> {
-    run(&Arguments::read())
+    run(&Arguments::read(&HELP))
 }
 
 /// Trains, and prints the digest of the weights.
@@ -118,8 +126,7 @@ fn train(
     device: &Device,
 ) -> Result<Classifier> {
     let (train, test) = Digits::load(arguments.dataset)?;
-    let (train, test) = (train.with_labels(labels.clone()), test.with_labels(labels.clone()));
-    let first = labels.start;
+    let (train, test) = (train.with_labels(labels.clone()), test.with_labels(labels));
     let batch_size = arguments.batch_size.unwrap_or(64);
     let learning_rate = arguments.learning_rate.unwrap_or(2e-3);
     let steps = train.len().div_ceil(batch_size);
@@ -144,7 +151,7 @@ fn train(
     while run.epoch(steps)? {
         for batch in run.batches(&loader) {
             let Batch { images, labels } = batch?;
-            let loss = loss.forward(model.forward(images), labels - first);
+            let loss = loss.forward(model.forward(images), labels);
             let gradients = GradientsParams::from_grads(loss.backward(), &model);
             model = optimizer.step(learning_rate, model, gradients);
             run.step(&[loss])?;
@@ -155,13 +162,9 @@ fn train(
                     .with_value("loader", &loader.position())
             })?;
         }
-        run.end_epoch(&[("test accuracy", accuracy(&model.valid(), &test, first, device))])?;
+        run.end_epoch(&test.test(device, |images| model.valid().forward(images))?)?;
     }
+    let inference = model.valid();
+    run.confusion(&test.confusion(device, |images| inference.forward(images))?)?;
     Ok(model)
-}
-
-/// The fraction of `digits` that `model` names rightly, whose first is `first`.
-fn accuracy(model: &Classifier, digits: &Digits, first: i32, device: &Device) -> f32 {
-    let device = device.clone().without_autodiff();
-    digits.accuracy(&device, |images| model.forward(images).argmax(1).squeeze_dim(1) + first)
 }

@@ -13,11 +13,19 @@ use burn::prelude::*;
 use burn::tensor::Distribution;
 use burn_deterministic::data::DataLoaderBuilder;
 use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize, observe, set_random_seed};
-use examples_common::{Arguments, Batch, DigitBatcher, Digits, Run, write_picture};
+use examples_common::{Arguments, Batch, DigitBatcher, Digits, Run, Help, DIGITS};
 use model::{LATENT, Vae};
 
+/// What `--help` says.
+pub const HELP: Help = Help {
+    trains: "a variational autoencoder of eight latent numbers, and draws digits that nobody wrote",
+    data: DIGITS,
+    takes: "@T@",
+    leaves: &["samples.png"],
+};
+
 fn main() -> Result<()> {
-    run(&Arguments::read())
+    run(&Arguments::read(&HELP))
 }
 
 /// Trains, and prints the digest of the weights.
@@ -72,6 +80,6 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     let model = model.valid();
     let latent = Tensor::random([64, LATENT], Distribution::Normal(0.0, 1.0), &device.without_autodiff());
-    write_picture(&run.out().join("samples.png"), model.decode(latent), 8)?;
+    run.picture("samples.png", model.decode(latent), 8)?;
     run.finish(&model, digest(&model))
 }

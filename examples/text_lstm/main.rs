@@ -14,7 +14,7 @@ use burn::prelude::*;
 use burn::tensor::activation;
 use burn_deterministic::data::{DataLoaderBuilder, Pipeline};
 use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize, observe, set_random_seed};
-use examples_common::{Arguments, PassageBatcher, Passages, Run};
+use examples_common::{Arguments, PassageBatcher, Passages, Run, Help, TEXT};
 use rand::RngExt;
 
 /// Characters in a passage.
@@ -44,8 +44,16 @@ impl CharacterLstm {
     }
 }
 
+/// What `--help` says.
+pub const HELP: Help = Help {
+    trains: "an LSTM to continue a text character by character, and prints what it writes",
+    data: TEXT,
+    takes: "@T@",
+    leaves: &[],
+};
+
 fn main() -> Result<()> {
-    run(&Arguments::read())
+    run(&Arguments::read(&HELP))
 }
 
 /// Trains, and prints the digest of the weights.

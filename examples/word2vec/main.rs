@@ -14,7 +14,7 @@ use burn::prelude::*;
 use burn::tensor::activation;
 use burn_deterministic::data::{DataLoaderBuilder, Pipeline};
 use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize, observe, set_random_seed};
-use examples_common::{Arguments, CONSTITUTION, Run, Words};
+use examples_common::{Arguments, CONSTITUTION, Run, Words, Help, TEXT};
 use rand::distr::Distribution;
 use rand::distr::weighted::WeightedIndex;
 
@@ -86,8 +86,16 @@ impl Batcher<Sample, Batch> for SampleBatcher {
     }
 }
 
+/// What `--help` says.
+pub const HELP: Help = Help {
+    trains: "vectors for words by skip-gram with negative sampling, and prints which words are near which",
+    data: TEXT,
+    takes: "@T@",
+    leaves: &[],
+};
+
 fn main() -> Result<()> {
-    run(&Arguments::read())
+    run(&Arguments::read(&HELP))
 }
 
 /// Trains, and prints the digest of the weights.

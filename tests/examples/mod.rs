@@ -12,7 +12,13 @@ use crate::closed_world::guarantee::is_given;
 use crate::driver;
 use crate::process::{Folder, Load, Program};
 use anyhow::Result;
-use examples_common::{Arguments, Difference, first_difference};
+use examples_common::{Arguments, Difference, Help, LEFT, first_difference};
+
+struct Example {
+    name: &'static str,
+    help: Help,
+    run: fn(&Arguments) -> Result<()>,
+}
 
 /// The examples, whose `main` is for a process of their own.
 macro_rules! examples {
@@ -23,7 +29,7 @@ macro_rules! examples {
             mod $name;
         )*
 
-        const EXAMPLES: &[(&str, fn(&Arguments) -> Result<()>)] = &[$((stringify!($name), $name::run)),*];
+        const EXAMPLES: &[Example] = &[$(Example { name: stringify!($name), help: $name::HELP, run: $name::run }),*];
     };
 }
 
@@ -34,15 +40,21 @@ examples! {
     digits_mlp = "../../examples/digits_mlp/main.rs",
     digits_resnet = "../../examples/digits_resnet/main.rs",
     digits_transfer = "../../examples/digits_transfer/main.rs",
+    digits_unet = "../../examples/digits_unet/main.rs",
     digits_vae = "../../examples/digits_vae/main.rs",
     text_lstm = "../../examples/text_lstm/main.rs",
+    text_table = "../../examples/text_table/main.rs",
     text_transformer = "../../examples/text_transformer/main.rs",
     word2vec = "../../examples/word2vec/main.rs",
 }
 
+fn example(name: &str) -> &'static Example {
+    EXAMPLES.iter().find(|example| example.name == name).expect("a program of this suite or an example")
+}
+
 /// In a process that [`Program`] started: runs the example.
 pub fn run(name: &str, arguments: &[String]) {
-    let (_, run) = EXAMPLES.iter().find(|(known, _)| *known == name).expect("a program of this suite or an example");
+    let run = example(name).run;
     // The test harness leaves its own line open.
     println!();
     let arguments = Arguments::from_words(arguments.iter().map(String::as_str)).expect("arguments of an example");
@@ -72,6 +84,7 @@ fn train_alike(name: &str, arguments: &[&str], runs: usize) {
         (folder, digest)
     };
     let (folder, digest) = train("0");
+    assert_left(name, &folder);
     let _load = (runs > 2).then(Load::new);
     for workers in ["2", "1", "8", "0"].into_iter().cycle().take(runs - 1) {
         let (other, other_digest) = train(workers);
@@ -81,6 +94,17 @@ fn train_alike(name: &str, arguments: &[&str], runs: usize) {
         assert_eq!(digest, other_digest, "the weights agree, and the digests do not");
     }
     golden::check(&spelled(name, arguments), &digest);
+}
+
+/// Requires that the example left what its `--help` says.
+fn assert_left(name: &str, folder: &Folder) {
+    let entries = std::fs::read_dir(folder.path()).expect("the folder of the results");
+    let mut left: Vec<String> =
+        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+    left.sort();
+    let mut said = [&LEFT[..], example(name).help.leaves].concat();
+    said.sort();
+    assert_eq!(left, said, "{name}");
 }
 
 /// Trains as far as `short` says, twice; with the feature `heavy` ten times, and to the end twice. To the end the emulator
@@ -139,6 +163,11 @@ fn digits_transfer_ends_in_the_same_weights() {
 }
 
 #[test]
+fn digits_unet_ends_in_the_same_weights() {
+    trains_alike("digits_unet", &["--steps", "12"]);
+}
+
+#[test]
 fn digits_vae_ends_in_the_same_weights() {
     trains_alike("digits_vae", &["--steps", "24"]);
 }
@@ -146,6 +175,11 @@ fn digits_vae_ends_in_the_same_weights() {
 #[test]
 fn text_lstm_ends_in_the_same_weights() {
     trains_alike("text_lstm", &["--steps", "12"]);
+}
+
+#[test]
+fn text_table_ends_in_the_same_weights() {
+    trains_alike("text_table", &["--steps", "24"]);
 }
 
 #[test]

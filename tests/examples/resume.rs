@@ -81,7 +81,7 @@ fn survives(name: &str, arguments: &[&str], every: &[&str], end: u64, kills: usi
 /// Starts of printed lines that say how long something took, where it lies, or where the training went on.
 const INCIDENTAL: [&str; 5] = [
     "first step after ",
-    "loss.svg, weights and environment.txt: ",
+    "loss.svg, ",
     "test result: ",
     "going on after ",
     "no checkpoint in ",
@@ -159,6 +159,11 @@ fn digits_resnet_prints_the_same_after_a_stop() {
 }
 
 #[test]
+fn digits_unet_prints_the_same_after_a_stop() {
+    prints_the_same("digits_unet", &["--batch-size", "512"], "2", "4");
+}
+
+#[test]
 fn digits_vae_prints_the_same_after_a_stop() {
     prints_the_same("digits_vae", &["--batch-size", "512"], "5", "9");
 }
@@ -166,6 +171,11 @@ fn digits_vae_prints_the_same_after_a_stop() {
 #[test]
 fn text_lstm_prints_the_same_after_a_stop() {
     prints_the_same("text_lstm", &[], "2", "4");
+}
+
+#[test]
+fn text_table_prints_the_same_after_a_stop() {
+    prints_the_same("text_table", &["--batch-size", "2048"], "4", "7");
 }
 
 /// burn-train's checkpoints are an epoch apart, and its early stopping is to stop where it would have.

@@ -5,7 +5,7 @@ use crate::markdown::{Markdown, command, files};
 use crate::workspace::root;
 use clap::{CommandFactory, Parser};
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Each file, with its path from the root.
 fn documents() -> Vec<(String, Markdown)> {
@@ -151,6 +151,94 @@ fn every_block_of_rust_is_run() {
             assert!(!language.starts_with("rust") || (language == "rust" && is_run), "{file}: no test runs its Rust");
         }
     }
+}
+
+/// Words that follow `pub` and a keyword in the sources of the library and of what it exports, and the variants of its
+/// enumerations.
+fn public_names() -> BTreeSet<String> {
+    let mut folders: Vec<PathBuf> = ["src", "recording/src"].map(|folder| root().join(folder)).into();
+    let mut names = BTreeSet::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder of sources") {
+            let path = entry.expect("an entry of it").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                names.extend(public_names_of(&std::fs::read_to_string(&path).expect("a source")));
+            }
+        }
+    }
+    names
+}
+
+fn public_names_of(source: &str) -> Vec<String> {
+    let (mut names, mut is_in_enum) = (Vec::new(), false);
+    for line in source.lines() {
+        let words = line.trim_start().strip_prefix("pub ").unwrap_or_default();
+        let words = words.strip_prefix("const ").unwrap_or(words);
+        let item = ["fn ", "struct ", "enum ", "trait ", "type ", "mod "].iter().find_map(|kind| words.strip_prefix(kind));
+        // A variant is at the first level of its enumeration.
+        let variant = line.strip_prefix("    ").filter(|rest| is_in_enum && rest.starts_with(char::is_uppercase));
+        names.extend(item.or(variant).map(|rest| first_name(rest).to_owned()));
+        is_in_enum = words.starts_with("enum ") || is_in_enum && line != "}";
+    }
+    names
+}
+
+fn first_name(text: &str) -> &str {
+    text.split(|character: char| !is_of_name(character)).next().unwrap_or_default()
+}
+
+fn is_of_name(character: char) -> bool {
+    character.is_alphanumeric() || character == '_'
+}
+
+/// Names in code that are called, that lead a path, or that follow one.
+fn used_names(code: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    for (at, _) in code.match_indices(is_of_name) {
+        let name = first_name(&code[at..]);
+        let begins = !code[..at].ends_with(is_of_name) && name.starts_with(char::is_alphabetic);
+        let rest = &code[at + name.len()..];
+        if begins && (rest.starts_with('(') || rest.starts_with("::") || code[..at].ends_with("::")) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// Names of Rust's, rand's and Burn's in the column of ours.
+const NAMES_OF_OTHERS: [&str; 4] = ["burn_deterministic", "default", "new", "take"];
+
+/// The guide for those who come from another library names what stands for its calls here.
+#[test]
+fn what_the_guide_from_other_libraries_names_exists() {
+    let guide = Markdown::read(&root().join("docs/from-keras-and-pytorch.md"));
+    let is_of_calls = |row: &&String| row.starts_with('|');
+    let calls = guide.prose.iter().skip_while(|row| !row.starts_with("| their call | ours |")).take_while(is_of_calls);
+    let known = public_names();
+    let (mut wrong, mut checked) = (Vec::new(), 0);
+    for row in calls {
+        let ours = row.split(" | ").nth(1).unwrap_or_default();
+        for span in Markdown::parse(ours).spans() {
+            for name in used_names(&span).into_iter().filter(|name| !NAMES_OF_OTHERS.contains(name)) {
+                checked += 1;
+                if !known.contains(name) {
+                    wrong.push(format!("`{span}`: this library has no public `{name}`"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(checked > 40, "names are found: {checked}");
+}
+
+#[test]
+fn a_name_that_is_not_public_is_found() {
+    let source = "pub struct Kept;\nstruct Inner;\npub enum Kind {\n    One(u8),\n}\nimpl Kept {\n    pub const fn open() {}\n    \
+                  Self::Two,\n}\n";
+    assert_eq!(public_names_of(source), ["Kept", "Kind", "One", "open"]);
+    assert_eq!(used_names("Kept::open(a, &b.c)?.d(Kind::One)"), ["Kept", "open", "d", "Kind", "One"]);
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! The command line that all examples have.
 
+use crate::Help;
 use anyhow::{Result, ensure};
 use burn::prelude::*;
 use burn_deterministic::{covers, device_environment};
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, ValueEnum};
+use clap::{CommandFactory, FromArgMatches, Parser, ValueEnum};
 use std::path::PathBuf;
 
 /// Trains a model, prints the digest of its weights, and leaves a plot of the loss and the weights in a folder.
@@ -63,9 +64,12 @@ pub enum DigitSet {
 }
 
 impl Arguments {
-    /// Reads the command line of this process; ends the process with clap's message where it is wrong.
-    pub fn read() -> Self {
-        Self::parse()
+    /// Reads the command line of this process; ends the process with clap's message where it is wrong, and with `help` for
+    /// `--help`.
+    pub fn read(help: &Help) -> Self {
+        let mut command = Self::command().about(help.to_string()).long_about(help.to_string());
+        let matches = command.get_matches_mut();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit())
     }
 
     /// Reads a command line without its program name.

@@ -1,11 +1,13 @@
 //! Handwritten digits: 1,797 from the UCI repository, 8x8 pixels each (see data/README.md), or MNIST.
 
-use crate::DigitSet;
+use crate::{Confusion, DigitSet};
 use anyhow::{Context, Result, ensure};
 use burn::data::dataloader::batcher::Batcher;
 use burn::data::dataset::{Dataset, DatasetError};
+use burn::nn::loss::CrossEntropyLossConfig;
 use burn::prelude::*;
 use flate2::read::GzDecoder;
+use std::ops::Range;
 
 /// Height and width of an image in data/digits.csv.gz.
 const SIDE: usize = 8;
@@ -18,7 +20,7 @@ const WHITE: f32 = 16.0;
 pub struct Digit {
     /// Row by row, in 0..=1.
     pub image: Vec<f32>,
-    /// In 0..10.
+    /// The index of its class: the digit itself, but for [`Digits::with_labels`].
     pub label: i32,
 }
 
@@ -27,6 +29,8 @@ pub struct Digit {
 pub struct Digits {
     digits: Vec<Digit>,
     side: usize,
+    /// The digits that there are.
+    classes: Range<i32>,
 }
 
 impl Digits {
@@ -39,7 +43,7 @@ impl Digits {
     pub fn load(set: DigitSet) -> Result<(Self, Self)> {
         match set {
             // The file goes through its writers in order, so both parts have all of them.
-            DigitSet::Digits => Ok(Self { digits: uci()?, side: SIDE }.split(5)),
+            DigitSet::Digits => Ok(Self { digits: uci()?, side: SIDE, classes: 0..10 }.split(5)),
             DigitSet::Mnist => crate::mnist::load(),
         }
     }
@@ -47,7 +51,7 @@ impl Digits {
     /// Images of `side` rows and columns.
     #[cfg(feature = "mnist")]
     pub(crate) fn new(digits: Vec<Digit>, side: usize) -> Self {
-        Self { digits, side }
+        Self { digits, side, classes: 0..10 }
     }
 
     /// Height and width of an image.
@@ -57,17 +61,21 @@ impl Digits {
 
     /// All but every `nth`, and every `nth`.
     pub fn split(self, nth: usize) -> (Self, Self) {
-        let side = self.side;
         let (rest, nths): (Vec<_>, Vec<_>) =
-            self.digits.into_iter().enumerate().partition(|(index, _)| index % nth != nth - 1);
-        let part = |digits: Vec<(usize, Digit)>| Self { digits: digits.into_iter().map(|(_, d)| d).collect(), side };
+            self.digits.iter().cloned().enumerate().partition(|(index, _)| index % nth != nth - 1);
+        let part = |digits: Vec<(usize, Digit)>| self.of(digits.into_iter().map(|(_, digit)| digit).collect());
         (part(rest), part(nths))
     }
 
-    /// The images whose label is in `labels`.
-    pub fn with_labels(&self, labels: std::ops::Range<i32>) -> Self {
-        let digits = self.digits.iter().filter(|digit| labels.contains(&digit.label)).cloned().collect();
-        Self { digits, side: self.side }
+    fn of(&self, digits: Vec<Digit>) -> Self {
+        Self { digits, side: self.side, classes: self.classes.clone() }
+    }
+
+    /// The images of the digits `classes`, whose labels count from the first of these.
+    pub fn with_labels(&self, classes: Range<i32>) -> Self {
+        let digits = self.digits.iter().filter(|digit| classes.contains(&digit.label)).cloned();
+        let digits = digits.map(|digit| Digit { label: digit.label - classes.start, ..digit }).collect();
+        Self { digits, side: self.side, classes }
     }
 
     /// All of them, on `device`.
@@ -75,10 +83,33 @@ impl Digits {
         DigitBatcher.batch(self.digits.clone(), device)
     }
 
-    /// The fraction that `classify`, from images `[n, 1, side, side]` on `device` to labels `[n]`, names rightly.
-    pub fn accuracy(&self, device: &Device, classify: impl FnOnce(Tensor<4>) -> Tensor<1, Int>) -> f32 {
-        let Batch { images, labels } = self.all(device);
-        classify(images).equal(labels).float().mean().into_scalar::<f32>()
+    /// The loss and the accuracy of `forward`, which makes logits `[n, classes]` of all images `[n, 1, side, side]`, on
+    /// `device` without gradients.
+    ///
+    /// # Errors
+    ///
+    /// When a result cannot be read.
+    pub fn test(&self, device: &Device, forward: impl FnOnce(Tensor<4>) -> Tensor<2>) -> Result<[(&'static str, f32); 2]> {
+        let Batch { images, labels } = self.all(&device.clone().without_autodiff());
+        let logits = forward(images);
+        let loss = CrossEntropyLossConfig::new().init(&logits.device()).forward(logits.clone(), labels.clone());
+        let confusion = self.count(labels, logits)?;
+        Ok([("test loss", loss.try_into_scalar::<f32>()?), ("test accuracy", confusion.accuracy())])
+    }
+
+    /// Which digits `forward` takes for which; it is as that of [`test`](Self::test).
+    ///
+    /// # Errors
+    ///
+    /// When a result cannot be read.
+    pub fn confusion(&self, device: &Device, forward: impl FnOnce(Tensor<4>) -> Tensor<2>) -> Result<Confusion> {
+        let Batch { images, labels } = self.all(&device.clone().without_autodiff());
+        self.count(labels, forward(images))
+    }
+
+    fn count(&self, labels: Tensor<1, Int>, logits: Tensor<2>) -> Result<Confusion> {
+        let classes = self.classes.clone().map(|digit| digit.to_string()).collect();
+        Confusion::new(classes, labels, logits.argmax(1).squeeze_dim(1))
     }
 }
 
@@ -110,7 +141,7 @@ impl Dataset<Digit> for Digits {
 pub struct Batch {
     /// `[n, 1, side, side]`, in 0..=1.
     pub images: Tensor<4>,
-    /// `[n]`, in 0..10.
+    /// `[n]`, the indices of classes.
     pub labels: Tensor<1, Int>,
 }
 

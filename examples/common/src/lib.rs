@@ -3,7 +3,9 @@
 
 mod arguments;
 mod bar;
+mod confusion;
 mod digits;
+mod help;
 #[cfg(test)]
 #[allow(dead_code, reason = "each package's tests read a part of what it reads")]
 #[path = "../../../xtask/src/markdown.rs"]
@@ -18,8 +20,9 @@ mod weights;
 
 pub use arguments::{Arguments, DigitSet};
 pub use bar::Bar;
+pub use confusion::Confusion;
 pub use digits::{Batch, Digit, DigitBatcher, Digits};
-pub use picture::write_picture;
+pub use help::{DIGITS, Help, LEFT, TEXT};
 pub use run::Run;
 pub use text::{CONSTITUTION, Characters, PassageBatcher, Passages, TextBatch, Words};
 pub use weights::{Difference, first_difference, save_weights};

@@ -14,7 +14,7 @@ const ZOOM: usize = 6;
 /// # Errors
 ///
 /// When the images cannot be read or the file cannot be written.
-pub fn write_picture(path: &Path, images: Tensor<4>, columns: usize) -> Result<()> {
+pub(crate) fn write_picture(path: &Path, images: Tensor<4>, columns: usize) -> Result<()> {
     let [count, channels, height, width] = images.dims();
     ensure!(channels == 1 && count > 0 && columns > 0, "a picture needs grey images, not {:?}", images.dims());
     let values = images.try_into_data()?.try_to_vec::<f32>()?;

@@ -1,8 +1,9 @@
 //! The course of a training: its epochs and steps, what is shown meanwhile, and what it leaves behind.
 
-use crate::plot::{Curve, write_plot};
+use crate::picture::write_picture;
+use crate::plot::{Curve, Measured, write_plot};
 use crate::resume::{self, Settings};
-use crate::{Arguments, save_weights};
+use crate::{Arguments, Confusion, save_weights};
 use anyhow::{Context, Result, ensure};
 use burn::module::Module;
 use burn::prelude::*;
@@ -14,6 +15,10 @@ use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+
+/// Steps from one look at the losses to the next, for the progress bar: a look waits for the device. They are looked at where
+/// no bar is shown too, so that the operations of a training are the same everywhere.
+const LOOK_EVERY: usize = 16;
 
 /// Counts epochs and steps, shows them, keeps the losses, and knows when a checkpoint is due.
 ///
@@ -62,7 +67,12 @@ pub struct Run {
     curves: Vec<Curve>,
     /// Losses by step and curve that have not been read yet, for reading one waits for the device.
     pending: Vec<Tensor<1>>,
+    /// The metrics at the end of each epoch.
+    measured: Vec<Measured>,
+    /// The metrics that are printed at the end.
     metrics: Vec<(String, f32)>,
+    /// What is in the folder for the results.
+    written: Vec<String>,
     started: Instant,
     first_step: Option<Instant>,
 }
@@ -95,7 +105,9 @@ impl Run {
             bar: ProgressBar::hidden(),
             curves: losses.iter().map(|name| Curve { name, values: Vec::new() }).collect(),
             pending: Vec::new(),
+            measured: Vec::new(),
             metrics: Vec::new(),
+            written: Vec::new(),
             started: Instant::now(),
             first_step: None,
         })
@@ -107,9 +119,26 @@ impl Run {
         self
     }
 
-    /// The folder for the results.
-    pub fn out(&self) -> &Path {
-        &self.out
+    /// Writes images `[n, 1, height, width]`, black at 0 and white at 1, in rows of `columns`, to the folder for the results.
+    ///
+    /// # Errors
+    ///
+    /// When the images cannot be read or the file cannot be written.
+    pub fn picture(&mut self, file: &str, images: Tensor<4>, columns: usize) -> Result<()> {
+        write_picture(&self.out.join(file), images, columns)?;
+        self.written.push(file.to_owned());
+        Ok(())
+    }
+
+    /// Writes `confusion.svg`: which classes the model takes for which.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written.
+    pub fn confusion(&mut self, confusion: &Confusion) -> Result<()> {
+        confusion.write(&self.out.join("confusion.svg"))?;
+        self.written.push("confusion.svg".to_owned());
+        Ok(())
     }
 
     /// Epochs that the training has at most.
@@ -136,12 +165,15 @@ impl Run {
         Ok(folder)
     }
 
-    /// For a loop that keeps the losses itself: those of each curve, and the last metrics.
-    pub fn report(&mut self, losses: Vec<Vec<f32>>, metrics: &[(&str, f32)]) {
+    /// For a loop that keeps the losses itself: those of each curve, the metrics after each epoch of `steps` steps, and the
+    /// last metrics.
+    pub fn report(&mut self, losses: Vec<Vec<f32>>, steps: usize, epochs: &[Vec<(&str, f32)>], last: &[(&str, f32)]) {
         for (curve, values) in self.curves.iter_mut().zip(losses) {
             curve.values = values;
         }
-        self.metrics = metrics.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+        self.epoch_steps = steps;
+        self.measured = (1..).zip(epochs).map(|(epoch, metrics)| (epoch * steps, owned(metrics))).collect();
+        self.metrics = owned(last);
     }
 
     /// Opens the folder of `--checkpoint`. With `--resume` and a checkpoint in it, this is it; the example restores what it
@@ -165,6 +197,7 @@ impl Run {
         };
         let (epoch, epoch_taken): (usize, usize) = checkpoint.value("epoch and steps in it")?;
         let losses: Vec<Vec<f32>> = checkpoint.value("losses")?;
+        self.measured = checkpoint.value("metrics")?;
         let steps = losses[0].len();
         ensure!(
             steps <= self.limit && epoch <= self.epochs,
@@ -198,7 +231,9 @@ impl Run {
         }
         self.epoch += 1;
         self.epoch_steps = steps;
-        let style = ProgressStyle::with_template("epoch {prefix} [{bar:30}] {pos}/{len} batches, {per_sec}")?;
+        let style = ProgressStyle::with_template(
+            "epoch {prefix} [{bar:30}] {pos}/{len} batches, {per_sec}, {eta} left{msg}",
+        )?;
         let length = self.epoch_taken + self.steps_left();
         self.bar = ProgressBar::new(length as u64).with_style(style).with_position(self.epoch_taken as u64);
         self.bar.set_prefix(format!("{}/{}", self.epoch, self.epochs));
@@ -236,6 +271,11 @@ impl Run {
             self.first_step = Some(Instant::now());
         }
         self.bar.inc(1);
+        if self.epoch_taken.is_multiple_of(LOOK_EVERY) {
+            self.read_losses()?;
+            let means = self.means().map(|(name, mean)| format!(", {name} {mean:.4}"));
+            self.bar.set_message(means.collect::<String>());
+        }
         Ok(())
     }
 
@@ -258,7 +298,7 @@ impl Run {
         let losses: Vec<&[f32]> = self.curves.iter().map(|curve| &curve.values[..]).collect();
         let checkpoint =
             Checkpoint::new(self.steps as u64)?.with_value("epoch and steps in it", &(self.epoch, self.epoch_taken))?;
-        let checkpoint = with(checkpoint.with_value("losses", &losses)?)?;
+        let checkpoint = with(checkpoint.with_value("losses", &losses)?.with_value("metrics", &self.measured)?)?;
         let Some(writer) = &mut self.writer else { return Ok(()) };
         writer.save(&checkpoint).with_context(|| {
             format!(
@@ -283,6 +323,14 @@ impl Run {
         Ok(())
     }
 
+    /// The mean of each loss over the steps of the epoch that have been read.
+    fn means(&self) -> impl Iterator<Item = (&'static str, f32)> {
+        self.curves.iter().map(|Curve { name, values }| {
+            let mean = values[self.steps - self.epoch_taken..].iter().sum::<f32>() / self.epoch_taken as f32;
+            (*name, mean)
+        })
+    }
+
     /// Ends an epoch, and prints the means of its losses and the given metrics.
     ///
     /// # Errors
@@ -290,17 +338,12 @@ impl Run {
     /// When the losses cannot be read.
     pub fn end_epoch(&mut self, metrics: &[(&str, f32)]) -> Result<()> {
         self.read_losses()?;
-        let mut line = format!("epoch {}/{}:", self.epoch, self.epochs);
-        for Curve { name, values } in &self.curves {
-            let mean = values[self.steps - self.epoch_taken..].iter().sum::<f32>() / self.epoch_taken as f32;
-            line.push_str(&format!(" {name} {mean:.4},"));
-        }
-        for (name, value) in metrics {
-            line.push_str(&format!(" {name} {value:.4},"));
-        }
-        self.metrics = metrics.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+        let values = self.means().chain(metrics.iter().copied());
+        let values: Vec<String> = values.map(|(name, value)| format!("{name} {value:.4}")).collect();
         self.bar.finish_and_clear();
-        println!("{}", line.trim_end_matches(','));
+        println!("epoch {}/{}: {}", self.epoch, self.epochs, values.join(", "));
+        self.metrics = owned(metrics);
+        self.measured.push((self.steps, self.metrics.clone()));
         Ok(())
     }
 
@@ -322,15 +365,20 @@ impl Run {
         for (name, value) in &self.metrics {
             println!("{name}: {value:.4}");
         }
-        write_plot(&self.out.join("loss.svg"), self.name, &self.curves)?;
+        write_plot(&self.out.join("loss.svg"), self.name, &self.curves, &self.measured, self.epoch_steps)?;
         save_weights(model, &self.out.join("weights"))?;
         let environment = environment();
         let file = self.out.join("environment.txt");
         fs::write(&file, format!("{environment}\ndigest: {}\n", environment.digest()))
             .with_context(|| format!("writing {}", file.display()))?;
-        println!("loss.svg, weights and environment.txt: {}", self.out.display());
+        let pictures: String = self.written.iter().map(|file| format!("{file}, ")).collect();
+        println!("loss.svg, {pictures}weights and environment.txt: {}", self.out.display());
         println!("environment: {}", environment.digest());
         println!("digest: {digest}");
         Ok(())
     }
+}
+
+fn owned(metrics: &[(&str, f32)]) -> Vec<(String, f32)> {
+    metrics.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
 }
