@@ -18,6 +18,8 @@ mod llvm;
 #[cfg(test)]
 #[allow(dead_code, reason = "other packages' tests use the rest")]
 mod markdown;
+#[cfg(test)]
+mod publishing;
 mod record;
 mod remedy;
 mod runtime;
