@@ -27,7 +27,7 @@ use burn::train::{
 use burn_deterministic::data::DataLoaderBuilder;
 use burn_deterministic::shards::Shards;
 use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize, observe, set_random_seed};
-use examples_common::{Arguments, Bar, Batch, DigitBatcher, Digits, Run, Help, DIGITS};
+use examples_common::{Arguments, Bar, Batch, DIGITS, DigitBatcher, Digits, Help, Run};
 use std::fs;
 use std::path::Path;
 

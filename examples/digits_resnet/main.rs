@@ -13,7 +13,7 @@ use burn::optim::{AdamWConfig, GradientsParams};
 use burn::prelude::*;
 use burn_deterministic::data::{DataLoaderBuilder, Pipeline};
 use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize, observe, set_random_seed};
-use examples_common::{Arguments, Batch, Digit, DigitBatcher, Digits, Run, Help, DIGITS};
+use examples_common::{Arguments, Batch, DIGITS, Digit, DigitBatcher, Digits, Help, Run};
 use model::ResNet;
 use rand::RngExt;
 

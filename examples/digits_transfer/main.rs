@@ -17,7 +17,7 @@ use burn::optim::{AdamConfig, GradientsParams};
 use burn::prelude::*;
 use burn_deterministic::data::DataLoaderBuilder;
 use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize, observe, set_random_seed};
-use examples_common::{Arguments, Batch, DigitBatcher, Digits, Run, Help, DIGITS};
+use examples_common::{Arguments, Batch, DIGITS, DigitBatcher, Digits, Help, Run};
 use std::ops::Range;
 use std::path::PathBuf;
 

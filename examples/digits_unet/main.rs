@@ -58,11 +58,11 @@ impl UNet {
     fn new(device: &Device) -> Self {
         let block = |[inputs, outputs]: [usize; 2]| Block::new(inputs, outputs, device);
         Self {
-            down: [[1, 16], [16, 32]].map(block).into(),
-            bottom: block([32, 64]),
+            down: [[1, 8], [8, 16]].map(block).into(),
+            bottom: block([16, 32]),
             // What comes from below, and what was there on the way down.
-            up: [[64 + 32, 32], [32 + 16, 16]].map(block).into(),
-            output: Conv2dConfig::new([16, 1], [1, 1]).init(device),
+            up: [[32 + 16, 16], [16 + 8, 8]].map(block).into(),
+            output: Conv2dConfig::new([8, 1], [1, 1]).init(device),
             pool: MaxPool2dConfig::new([2, 2]).with_strides([2, 2]).init(),
             enlarge: Interpolate2dConfig::new().with_scale_factor(Some([2.0, 2.0])).with_align_corners(false).init(),
         }
@@ -144,7 +144,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let learning_rate = arguments.learning_rate.unwrap_or(5e-3);
     let (side, steps, test_size) = (train.side(), train.len().div_ceil(batch_size), test.len());
     // Each epoch has other places and other noise.
-    let scenes = |digits| Pipeline::new(digits).augment(arguments.seed, move |digit, random| scene(&digit, side, random));
+    let scenes =
+        |digits| Pipeline::new(digits).augment(arguments.seed, move |digit, random| scene(&digit, side, random));
     let train = DataLoaderBuilder::new("train", SceneBatcher)
         .shuffle(arguments.seed)
         .batch_size(batch_size)
@@ -194,9 +195,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let model = model.valid();
     // Scenes, where their ink is, and where the model finds it.
     let (images, masks) = scenes()??;
+    let (images, masks) = (images.slice(s![..12, .., .., ..]), masks.slice(s![..12, .., .., ..]));
     let found = model.forward(images.clone()).greater_scalar(0.0).float();
-    let rows = [images, masks.float(), found].map(|images| images.slice(s![..12, .., .., ..]));
-    run.picture("samples.png", Tensor::cat(rows.into(), 0), 12)?;
+    run.picture("samples.png", Tensor::cat(vec![images, masks.float(), found], 0), 12)?;
     run.finish(&model, digest(&model))
 }
 

@@ -13,7 +13,7 @@ use burn::prelude::*;
 use burn::tensor::Distribution;
 use burn_deterministic::data::DataLoaderBuilder;
 use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize, observe, set_random_seed};
-use examples_common::{Arguments, Batch, DigitBatcher, Digits, Run, Help, DIGITS};
+use examples_common::{Arguments, Batch, DIGITS, DigitBatcher, Digits, Help, Run};
 use model::{LATENT, Vae};
 
 /// What `--help` says.

@@ -204,7 +204,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             })?;
         }
         let confusion = confusion(&model.valid(), &test)?;
-        let accuracies = [("test accuracy", confusion.accuracy()), ("balanced accuracy", confusion.balanced_accuracy())];
+        let accuracies =
+            [("test accuracy", confusion.accuracy()), ("balanced accuracy", confusion.balanced_accuracy())];
         run.end_epoch(&accuracies)?;
     }
     let model = model.valid();

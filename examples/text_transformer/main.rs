@@ -18,7 +18,7 @@ use burn::prelude::*;
 use burn::tensor::activation;
 use burn_deterministic::data::{DataLoaderBuilder, Pipeline};
 use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize, observe, set_random_seed};
-use examples_common::{Arguments, PassageBatcher, Passages, Run, Help, TEXT};
+use examples_common::{Arguments, Help, PassageBatcher, Passages, Run, TEXT};
 use model::{Gpt, LENGTH};
 use rand::RngExt;
 

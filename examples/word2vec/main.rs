@@ -14,7 +14,7 @@ use burn::prelude::*;
 use burn::tensor::activation;
 use burn_deterministic::data::{DataLoaderBuilder, Pipeline};
 use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize, observe, set_random_seed};
-use examples_common::{Arguments, CONSTITUTION, Run, Words, Help, TEXT};
+use examples_common::{Arguments, CONSTITUTION, Help, Run, TEXT, Words};
 use rand::distr::Distribution;
 use rand::distr::weighted::WeightedIndex;
 

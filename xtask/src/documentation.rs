@@ -176,7 +176,8 @@ fn public_names_of(source: &str) -> Vec<String> {
     for line in source.lines() {
         let words = line.trim_start().strip_prefix("pub ").unwrap_or_default();
         let words = words.strip_prefix("const ").unwrap_or(words);
-        let item = ["fn ", "struct ", "enum ", "trait ", "type ", "mod "].iter().find_map(|kind| words.strip_prefix(kind));
+        let item =
+            ["fn ", "struct ", "enum ", "trait ", "type ", "mod "].iter().find_map(|kind| words.strip_prefix(kind));
         // A variant is at the first level of its enumeration.
         let variant = line.strip_prefix("    ").filter(|rest| is_in_enum && rest.starts_with(char::is_uppercase));
         names.extend(item.or(variant).map(|rest| first_name(rest).to_owned()));

@@ -29,7 +29,8 @@ fn the_packages_that_may_be_published_are_those_that_are() {
     let mut published = PUBLISHED.map(|(folder, _)| folder);
     published.sort_unstable();
     assert_eq!(may_be, published);
-    let contributing = std::fs::read_to_string(workspace::root().join("CONTRIBUTING.md")).expect("the guide to a release");
+    let contributing =
+        std::fs::read_to_string(workspace::root().join("CONTRIBUTING.md")).expect("the guide to a release");
     for (_, name) in PUBLISHED {
         assert!(contributing.contains(&format!("`{name}`")), "CONTRIBUTING.md publishes {name}");
     }
@@ -41,7 +42,9 @@ fn each_package_has_what_crates_io_shows() {
         let manifest = manifest(folder);
         let package = &manifest["package"];
         assert_eq!(package["name"].as_str(), Some(name));
-        for key in ["description", "documentation", "readme", "version", "edition", "rust-version", "license", "repository"] {
+        for key in
+            ["description", "documentation", "readme", "version", "edition", "rust-version", "license", "repository"]
+        {
             assert!(package.get(key).is_some(), "{name} has no {key}");
         }
         // crates.io takes five of each at most, and keywords of twenty letters.

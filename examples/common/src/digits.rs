@@ -89,7 +89,11 @@ impl Digits {
     /// # Errors
     ///
     /// When a result cannot be read.
-    pub fn test(&self, device: &Device, forward: impl FnOnce(Tensor<4>) -> Tensor<2>) -> Result<[(&'static str, f32); 2]> {
+    pub fn test(
+        &self,
+        device: &Device,
+        forward: impl FnOnce(Tensor<4>) -> Tensor<2>,
+    ) -> Result<[(&'static str, f32); 2]> {
         let Batch { images, labels } = self.all(&device.clone().without_autodiff());
         let logits = forward(images);
         let loss = CrossEntropyLossConfig::new().init(&logits.device()).forward(logits.clone(), labels.clone());

@@ -6,7 +6,8 @@ use std::fmt;
 pub const DIGITS: &str = "1,437 handwritten digits of 8x8 pixels, and 360 to test with, all in this repository";
 
 /// The text that most examples train on.
-pub const TEXT: &str = "the Constitution of the United States, 45 kB, in this repository; its last tenth is to test with";
+pub const TEXT: &str =
+    "the Constitution of the United States, 45 kB, in this repository; its last tenth is to test with";
 
 /// What an example trains, on what, how long, and what that leaves.
 #[derive(Clone, Copy, Debug)]
@@ -30,9 +31,15 @@ impl fmt::Display for Help {
         writeln!(f, "Trains {trains}.\n")?;
         writeln!(f, "Data:    {data}.")?;
         writeln!(f, "Time:    {takes}.")?;
-        writeln!(f, "Prints:  losses and metrics of each epoch, then a digest of the environment and one of the weights:")?;
+        writeln!(
+            f,
+            "Prints:  losses and metrics of each epoch, then a digest of the environment and one of the weights:"
+        )?;
         writeln!(f, "         two runs on one machine agree in both.")?;
-        write!(f, "Writes:  loss.svg (losses and metrics by epoch), weights/*.npy (`numpy.load` reads them), environment.txt")?;
+        write!(
+            f,
+            "Writes:  loss.svg (losses and metrics by epoch), weights/*.npy (`numpy.load` reads them), environment.txt"
+        )?;
         leaves.iter().try_for_each(|file| write!(f, ", {file}"))
     }
 }

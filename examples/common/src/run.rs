@@ -231,9 +231,8 @@ impl Run {
         }
         self.epoch += 1;
         self.epoch_steps = steps;
-        let style = ProgressStyle::with_template(
-            "epoch {prefix} [{bar:30}] {pos}/{len} batches, {per_sec}, {eta} left{msg}",
-        )?;
+        let style =
+            ProgressStyle::with_template("epoch {prefix} [{bar:30}] {pos}/{len} batches, {per_sec}, {eta} left{msg}")?;
         let length = self.epoch_taken + self.steps_left();
         self.bar = ProgressBar::new(length as u64).with_style(style).with_position(self.epoch_taken as u64);
         self.bar.set_prefix(format!("{}/{}", self.epoch, self.epochs));
