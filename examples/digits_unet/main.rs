@@ -100,7 +100,7 @@ fn scene(digit: &Digit, side: usize, random: &mut impl Rng) -> Scene {
         y.zip(x).map_or(0.0, |(y, x)| digit.image[y * side + x])
     });
     let ink: Vec<f32> = ink.collect();
-    let image = ink.iter().map(|ink| (0.5 * ink + random.random_range(0.0..0.8)) / 1.3).collect();
+    let image = ink.iter().map(|ink| (0.5 * ink + random.random_range(0.0..0.8f32)) / 1.3).collect();
     Scene { image, mask: ink.iter().map(|&ink| i32::from(ink >= INK)).collect() }
 }
 
@@ -144,8 +144,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let learning_rate = arguments.learning_rate.unwrap_or(5e-3);
     let (side, steps, test_size) = (train.side(), train.len().div_ceil(batch_size), test.len());
     // Each epoch has other places and other noise.
-    let scenes =
-        |digits| Pipeline::new(digits).augment(arguments.seed, move |digit, random| scene(&digit, side, random));
+    let scenes = |digits: Digits| {
+        Pipeline::new(digits).augment(arguments.seed, move |digit: Digit, random| scene(&digit, side, random))
+    };
     let train = DataLoaderBuilder::new("train", SceneBatcher)
         .shuffle(arguments.seed)
         .batch_size(batch_size)

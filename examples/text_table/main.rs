@@ -65,8 +65,8 @@ struct Row {
 
 /// The rows of `text` in its order, and the number of values of each categorical column.
 fn rows(text: &str) -> (Vec<Row>, [usize; 4]) {
-    let (mut columns, mut numbers, mut labels) = ([const { Vec::new() }; 4], Vec::new(), Vec::new());
-    let (mut before, mut stop) = (String::new(), 0);
+    let mut columns: [Vec<String>; 4] = Default::default();
+    let (mut numbers, mut labels, mut before, mut stop) = (Vec::new(), Vec::new(), String::new(), 0);
     for word in text.split(|character: char| !character.is_alphabetic()).filter(|word| !word.is_empty()) {
         let place = word.as_ptr() as usize - text.as_ptr() as usize;
         let mark = text[..place].trim_end().chars().next_back().filter(|mark| !mark.is_alphabetic());

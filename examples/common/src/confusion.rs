@@ -57,7 +57,9 @@ impl Confusion {
         let side = (MARGIN + CELL * self.classes.len() as i32 + 12) as u32;
         let area = SVGBackend::new(path, (side, side)).into_drawing_area();
         area.fill(&WHITE)?;
-        let font = |color| TextStyle::from(("sans-serif", 14)).color(color).pos(Pos::new(HPos::Center, VPos::Center));
+        let font = |color: &'static RGBColor| {
+            TextStyle::from(("sans-serif", 14)).color(color).pos(Pos::new(HPos::Center, VPos::Center))
+        };
         let center = |index: usize| MARGIN + CELL * index as i32 + CELL / 2;
         area.draw_text("taken for", &font(&BLACK), ((MARGIN + side as i32) / 2, 14))?;
         area.draw_text("is", &font(&BLACK), (14, (MARGIN + side as i32) / 2))?;

@@ -324,7 +324,7 @@ impl Run {
 
     /// The mean of each loss over the steps of the epoch that have been read.
     fn means(&self) -> impl Iterator<Item = (&'static str, f32)> {
-        self.curves.iter().map(|Curve { name, values }| {
+        self.curves.iter().map(move |Curve { name, values }| {
             let mean = values[self.steps - self.epoch_taken..].iter().sum::<f32>() / self.epoch_taken as f32;
             (*name, mean)
         })
@@ -337,8 +337,8 @@ impl Run {
     /// When the losses cannot be read.
     pub fn end_epoch(&mut self, metrics: &[(&str, f32)]) -> Result<()> {
         self.read_losses()?;
-        let values = self.means().chain(metrics.iter().copied());
-        let values: Vec<String> = values.map(|(name, value)| format!("{name} {value:.4}")).collect();
+        let shown = |(name, value): (&str, f32)| format!("{name} {value:.4}");
+        let values: Vec<String> = self.means().map(shown).chain(metrics.iter().copied().map(shown)).collect();
         self.bar.finish_and_clear();
         println!("epoch {}/{}: {}", self.epoch, self.epochs, values.join(", "));
         self.metrics = owned(metrics);
