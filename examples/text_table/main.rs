@@ -15,7 +15,7 @@ use burn::optim::{AdamConfig, GradientsParams};
 use burn::prelude::*;
 use burn_deterministic::data::DataLoaderBuilder;
 use burn_deterministic::{Determinism, digest, enable_op_determinism, initialize, observe, set_random_seed};
-use examples_common::{Arguments, CONSTITUTION, Confusion, Help, Run, TEXT};
+use examples_common::{Arguments, CONSTITUTION, Confusion, Help, Run};
 use std::collections::BTreeMap;
 
 /// Numbers that describe a value of a categorical column.
