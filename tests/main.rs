@@ -159,6 +159,8 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("two_threads_of_a_process", random::seeds::two_threads_of_a_process),
     ("threads_with_one_seed", random::seeds::threads_with_one_seed),
     ("sharded", shards::training::sharded),
+    ("grouped", shards::group::grouped),
+    ("grouped_differently", shards::group::grouped_differently),
     ("sharded_learner", shards::learner::sharded_learner),
     ("sharded_model", shards::models::sharded_model),
     ("interrupted", random::seeds::interrupted),

@@ -29,8 +29,7 @@ pub(super) const BACKEND: &[Entry] = &[
 ];
 
 /// The methods of `TransactionOps`.
-pub(super) const TRANSACTION: &[Entry] =
-    &[composed("tr_execute", "`float_into_data`, `q_into_data`, `int_into_data`, `bool_into_data`")];
+pub(super) const TRANSACTION: &[Entry] = &[forwarded("tr_execute", reason::TRANSFER)];
 
 /// The methods of `DistributedOps`.
 pub(super) const DISTRIBUTED: &[Entry] = &[

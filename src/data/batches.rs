@@ -146,10 +146,14 @@ impl<I: Send + 'static, O: Send + 'static> Batches<I, O> {
     }
 }
 
-impl<I: Send + 'static, O: Send + 'static> Iterator for Batches<I, O> {
-    type Item = Result<O, LoadError>;
+impl<I: Send + 'static, O: Send + 'static> Batches<I, O> {
+    /// The epoch, and the batch that comes next.
+    pub(crate) fn place(&self) -> (usize, usize) {
+        (self.epoch, self.batch)
+    }
 
-    fn next(&mut self) -> Option<Self::Item> {
+    /// The next batch; `None` in its place where it is not one that this pass makes.
+    pub(crate) fn next_made(&mut self) -> Option<Result<Option<O>, LoadError>> {
         // Before the batch is made: its uploads are part of its step.
         self.steps.begin(self.epoch, self.batch);
         let loaded = self.load();
@@ -170,6 +174,15 @@ impl<I: Send + 'static, O: Send + 'static> Iterator for Batches<I, O> {
         };
         self.progression.advance(self.number, next);
         Some(Ok(batch))
+    }
+}
+
+impl<I: Send + 'static, O: Send + 'static> Iterator for Batches<I, O> {
+    type Item = Result<O, LoadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        // A program's own passes make every batch.
+        self.next_made()?.transpose()
     }
 }
 

@@ -76,6 +76,11 @@ impl<I: Send + 'static, O: Send + 'static> DataLoader<I, O> {
     /// [`fixed_epoch`](super::DataLoaderBuilder::fixed_epoch) it is that epoch again. One that is refused, with
     /// [`LoadError::Device`] or [`LoadError::SeveralDevices`], is none: the next one starts where it was to start.
     pub fn batches(&self) -> Batches<I, O> {
+        self.batches_of(1, 0..1)
+    }
+
+    /// [`batches`](Self::batches), of which only those in the range `made` of each `of` consecutive ones are made.
+    pub(crate) fn batches_of(&self, of: usize, made: Range<usize>) -> Batches<I, O> {
         let samples = self.samples();
         let reading = match self.read(samples.clone()) {
             Ok(reading) => reading,
@@ -106,6 +111,7 @@ impl<I: Send + 'static, O: Send + 'static> DataLoader<I, O> {
             batcher: self.batcher.clone(),
             devices: self.devices.clone(),
             draws,
+            made: (of, made),
         };
         Batches::new(batching, start, (self.workers, self.prefetch), number, self.progression.clone(), reading)
     }

@@ -95,6 +95,13 @@ impl<I: 'static> Pass<I> {
         self.end.saturating_sub(self.start).div_ceil(self.run)
     }
 
+    /// A run that nobody asks for: it ends where it would, and has no samples.
+    pub(super) fn leave_out(&self, run: usize) -> Run<I> {
+        let end = self.end.min(self.start + (run + 1) * self.run);
+        let last = end.checked_sub(1).map(|place| Place { place, sample: self.order.sample(place) });
+        Run { items: Vec::new(), places: last.into_iter().collect(), end: None }
+    }
+
     /// Makes the samples of a run, until one fails or `cancelled`.
     pub(super) fn make(&self, run: usize, cancelled: impl Fn() -> bool) -> Run<I> {
         // A stream may be asked for places up to the last number that there is.

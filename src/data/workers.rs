@@ -163,7 +163,7 @@ impl<I: Send + 'static, O: Send + 'static> Shared<I, O> {
                     self.put_samples(number, run);
                 }
                 Task::Whole(number) => {
-                    let run = self.batching.pass.make(number, || self.is_over());
+                    let run = self.batching.make_whole(number, || self.is_over());
                     if !self.is_over() {
                         self.put_batch(number, self.load(self.batching.whole(number, run)));
                     }

@@ -4,14 +4,32 @@
 use super::host::Host;
 use super::{Reference, limits::not_checked};
 use burn_backend::distributed::{CollectiveTensor, DistributedOps, ReduceOperation};
-use burn_backend::ops::{ActivationOps, QTensorOps, TransactionOps};
+use burn_backend::ops::{
+    ActivationOps, BoolTensorOps, FloatTensorOps, IntTensorOps, QTensorOps, TransactionOps, TransactionPrimitive,
+    TransactionPrimitiveData,
+};
 use burn_backend::quantization::{QuantScheme, QuantizationParametersPrimitive};
 use burn_backend::{DType, DeviceId, ExecutionError, FloatDType, Shape, TensorData, TensorMetadata};
 use burn_cubecl::CubeDevice;
 
 impl ActivationOps<Self> for Reference {}
 
-impl TransactionOps<Self> for Reference {}
+impl TransactionOps<Self> for Reference {
+    async fn tr_execute(transaction: TransactionPrimitive<Self>) -> Result<TransactionPrimitiveData, ExecutionError> {
+        let mut data = TransactionPrimitiveData::default();
+        for tensor in transaction.read_floats {
+            data.read_floats.push(Self::float_into_data(tensor).await?);
+        }
+        for tensor in transaction.read_ints {
+            data.read_ints.push(Self::int_into_data(tensor).await?);
+        }
+        for tensor in transaction.read_bools {
+            data.read_bools.push(Self::bool_into_data(tensor).await?);
+        }
+        // Of quantized tensors there are none.
+        Ok(data)
+    }
+}
 
 impl DistributedOps<Self> for Reference {
     fn all_reduce(_tensor: Host, _op: ReduceOperation, _device_ids: Vec<DeviceId>) -> CollectiveTensor<Self> {

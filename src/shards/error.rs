@@ -1,9 +1,11 @@
 //! Why a batch could not be computed in shards.
 
+use super::group::GroupError;
+use crate::data::LoadError;
 use burn_core::tensor::Device;
 
-/// Why the devices or the shards of a training cannot be used, or what failed in a step. After an error the model is as it
-/// was before the step.
+/// Why the devices or the shards of a training cannot be used, or what failed in a step. After an error the model is as
+/// it was before the step.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -89,6 +91,66 @@ pub enum Error {
         /// The step.
         step: u64,
     },
+
+    /// The samples of a step are more than can be counted.
+    #[error(
+        "the samples of step {step} are more than {}: give numbers of samples, or of what a mean is over",
+        usize::MAX
+    )]
+    Samples {
+        /// The step.
+        step: u64,
+    },
+
+    /// The thread that computes a step has no random stream.
+    #[error(
+        "step {step}: this thread has neither a seed nor a random stream, of which each shard draws from a fork, so \
+         that its numbers do not depend on its device; call `set_random_seed`, or enter a stream, before"
+    )]
+    NoStream {
+        /// The step.
+        step: u64,
+    },
+
+    /// Two running states share one value.
+    #[error(
+        "the running state `{path}` shares its value with another one of the model: which of their updates comes \
+         first is lost in the shards' copies of the model; give each layer a state of its own"
+    )]
+    SharedState {
+        /// The path of the second one.
+        path: String,
+    },
+
+    /// A loader has no next batch.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+
+    /// A loader starts amid a step.
+    #[error(
+        "the loader starts at batch {batch} of epoch {epoch}, which is not the first of a step of {shards} shards: \
+         every batch would be another shard's; resume at a position that was taken between two steps, with as many \
+         shards"
+    )]
+    Position {
+        /// The epoch, from 0.
+        epoch: usize,
+        /// The batch, from 0.
+        batch: usize,
+        /// The number of shards.
+        shards: usize,
+    },
+
+    /// Other processes cannot be trained with, or one of them has failed. No parameter has changed in this step.
+    #[error(transparent)]
+    Group(#[from] GroupError),
+
+    /// burn-train's `Learner` was given shards that are in a group.
+    #[error(
+        "burn-train's `Learner` trains in the shards of one process: its metrics want the outputs of all shards; in \
+         a group of processes train in a loop of your own (`Shards::step`)"
+    )]
+    Learner,
 
     /// A shard has panicked, or its device has failed.
     #[error(

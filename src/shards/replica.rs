@@ -1,6 +1,7 @@
 //! Copies of a model that share nothing with it.
 
 use super::transfer::{Copied, Reads};
+use crate::module::Path;
 use burn_core::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn_core::tensor::{Bool, Device, Int, Tensor};
 use std::any::Any;
@@ -13,12 +14,15 @@ pub(super) struct Facts {
     pub(super) states: HashSet<ParamId>,
     /// Parameters that stand in the model more than once, as tied weights do: all places share one tensor.
     tied: HashSet<ParamId>,
+    /// The path of a running state that shares its value with one before it.
+    pub(super) shared_state: Option<String>,
 }
 
 impl Facts {
     /// Of a module without autodiff, which is of no use afterwards.
     pub(super) fn of<M: Module>(module: M) -> Self {
-        /// A running state shares its value with its clones, and takes what a mapper of any of them gives it. Parameters do not.
+        /// A running state shares its value with its clones, and takes what a mapper of any of them gives it.
+        /// Parameters do not.
         struct Mark;
         impl ModuleMapper for Mark {
             fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
@@ -29,14 +33,23 @@ impl Facts {
         struct Visitor {
             facts: Facts,
             seen: HashSet<ParamId>,
+            path: Path,
         }
         impl ModuleVisitor for Visitor {
             fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
                 if param.val().device().is_autodiff() {
-                    self.facts.states.insert(param.id);
+                    if !self.facts.states.insert(param.id) {
+                        self.facts.shared_state.get_or_insert_with(|| self.path.joined());
+                    }
                 } else if !self.seen.insert(param.id) {
                     self.facts.tied.insert(param.id);
                 }
+            }
+            fn enter_module(&mut self, name: &str, _container: &str) {
+                self.path.enter(name);
+            }
+            fn exit_module(&mut self, _name: &str, _container: &str) {
+                self.path.exit();
             }
         }
         let _marked = module.clone().map(&mut Mark);
@@ -73,6 +86,11 @@ impl Snapshot {
         visitor.0.execute().map(Self)
     }
 
+    /// A digest of all.
+    pub(super) fn digest(&self) -> [u8; 32] {
+        self.0.digest()
+    }
+
     /// Gives a module without autodiff these values, on `device`. It must share no running state with a module in use.
     pub(super) fn put<M: Module>(&self, module: M, device: &Device) -> M {
         struct Mapper<'a> {
@@ -93,13 +111,14 @@ impl Snapshot {
                 param.map(|_| value)
             }
         }
-        // Tensors that are no parameters, constants of an encoding, say, are seen by `to_device` alone. The others are there.
+        // Tensors that are no parameters, constants of an encoding, say, are seen by `to_device` alone. The others are
+        // there.
         module.map(&mut Mapper { values: &self.0, device }).to_device(device)
     }
 }
 
-/// A model for one shard, of a module without autodiff: parameters that require gradients are leaves of its own, and what
-/// its running states become is its own.
+/// A model for one shard, of a module without autodiff: parameters that require gradients are leaves of its own, and
+/// what its running states become is its own.
 pub(super) fn for_shard<M: Module>(module: &M, facts: &Facts) -> M {
     /// Makes all places of a tied parameter one leaf.
     struct Tie<'a> {

@@ -1,9 +1,10 @@
 //! One step of a training, computed in shards.
 
+use super::compute::{Common, GRADIENTS, MODEL, Parts, inner};
 use super::error::{Error, spelled};
-use super::replica::{Facts, Snapshot, for_shard};
+use super::exchange::{Round, mean_in_group};
+use super::replica::{Facts, Snapshot};
 use super::terms::{Terms, scaled};
-use super::transfer::Copied;
 use super::tree::Tree;
 use super::{Part, Shards};
 use crate::panic::caught;
@@ -17,116 +18,60 @@ use std::thread;
 pub struct Step<O> {
     /// The gradients of the whole batch, on the first device, for the optimizer.
     pub gradients: GradientsParams,
-    /// What each shard has returned, by shard.
+    /// What each shard of this process has returned, by shard.
     pub outputs: Vec<O>,
-    /// The weight of each shard.
+    /// The weight of each of them.
     weights: Vec<f64>,
+    /// The first of them.
+    first: usize,
     device: Device,
+    /// The other processes, and the number of the next mean.
+    group: Option<Round>,
 }
 
 impl<O> Step<O> {
-    /// The mean over the batch of a tensor that each shard has, of one shape, such as its loss: folded as the gradients are,
-    /// on the first device, without autodiff.
+    /// The mean over the batch of a tensor that each shard has, of one shape, such as its loss: folded as the gradients
+    /// are, on the first device, without autodiff. In a [group](Shards::in_group) it is the mean over the shards of all
+    /// processes, and each of them calls this as often.
+    ///
+    /// # Panics
+    ///
+    /// In a group, with what [`try_mean`](Self::try_mean) returns.
+    #[track_caller]
     pub fn mean<const D: usize>(&self, tensor: impl Fn(&O) -> Tensor<D>) -> Tensor<D> {
+        self.try_mean(tensor).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// [`mean`](Self::mean), where another process may fail.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Group`] and [`Error::Copy`], in a group; it has ended then. Without one there is no error.
+    pub fn try_mean<const D: usize>(&self, tensor: impl Fn(&O) -> Tensor<D>) -> Result<Tensor<D>, Error> {
         let mut tree = Tree::default();
-        for (shard, (output, weight)) in self.outputs.iter().zip(&self.weights).enumerate() {
-            let value = tensor(output).without_autodiff();
-            let value = if value.device() == self.device { value } else { value.to_device(&self.device) };
-            tree.add(shard, scaled(value, *weight), |left, right| left + right);
+        for ((shard, output), weight) in (self.first..).zip(&self.outputs).zip(&self.weights) {
+            if *weight > 0.0 {
+                let value = tensor(output).without_autodiff();
+                let value = if value.device() == self.device { value } else { value.to_device(&self.device) };
+                tree.add(shard, scaled(value, *weight), |left, right| left + right);
+            }
         }
-        tree.fold(|left, right| left + right).expect("a step has at least one shard")
-    }
-}
-
-/// What is the same for all devices of a step.
-struct Common<'a, R> {
-    number: u64,
-    facts: &'a Facts,
-    /// Forked by the shard, what it draws from.
-    draws: Option<RandomStream>,
-    run: &'a R,
-}
-
-/// What is copied between devices. What an earlier step has issued for the model may fail where this one reads it.
-const MODEL: &str = "the model, as earlier steps have left it,";
-const GRADIENTS: &str = "the gradients";
-
-/// The parts of one device, with their shards and weights.
-type Parts<B> = Vec<(usize, f64, B)>;
-
-impl<R> Common<'_, R> {
-    /// Computes the shards of one device, in turn.
-    fn compute<M, B, O>(&self, module: &M, parts: Parts<B>, device: &Device) -> Result<(Tree<Terms>, Vec<O>), Error>
-    where
-        M: Module,
-        R: Fn(&M, B) -> (GradientsParams, O),
-    {
-        let (mut tree, mut outputs) = (Tree::default(), Vec::with_capacity(parts.len()));
-        for (shard, weight, batch) in parts {
-            let computed = caught(|| {
-                let _draws = self.draws.as_ref().map(|draws| draws.fork_index(shard as u64).enter_on_any_device());
-                let replica = for_shard(module, self.facts);
-                let (gradients, output) = (self.run)(&replica, batch);
-                (Terms::of(&replica.valid(), gradients, &self.facts.states, weight), output)
-            });
-            let (terms, output) = computed.map_err(|reason| self.failed(shard, device, reason))?;
-            let added = caught(|| tree.add(shard, terms, |left, right| left.plus(right, module)));
-            added.map_err(|reason| self.unsummed(device, reason))?;
-            outputs.push(output);
+        match &self.group {
+            Some(round) => mean_in_group(round, tree, &self.device),
+            None => Ok(tree.fold(|left, right| left + right).expect("a step has at least one sample")),
         }
-        Ok((tree, outputs))
-    }
-
-    /// Computes the shards of a device that does not hold the model, and reads their sums.
-    fn compute_on<M, B, O>(
-        &self,
-        module: M,
-        snapshot: &Snapshot,
-        parts: Parts<B>,
-        device: &Device,
-    ) -> Result<(Vec<Node>, Vec<O>), Error>
-    where
-        M: Module,
-        R: Fn(&M, B) -> (GradientsParams, O),
-    {
-        let module = caught(|| snapshot.put(module, &inner(device)));
-        let module = module.map_err(|reason| self.uncopied(MODEL, device, reason))?;
-        let (tree, outputs) = self.compute(&module, parts, device)?;
-        let nodes = tree.into_nodes().map(|(first, length, terms)| {
-            let copied = terms.read(&module).map_err(|reason| self.uncopied(GRADIENTS, device, reason))?;
-            Ok((first, length, copied))
-        });
-        Ok((nodes.collect::<Result<_, _>>()?, outputs))
-    }
-
-    fn failed(&self, shard: usize, device: &Device, reason: String) -> Error {
-        Error::Shard { step: self.number, shard, device: spelled(device), reason }
-    }
-
-    fn unsummed(&self, device: &Device, reason: String) -> Error {
-        Error::Sum { step: self.number, device: spelled(device), reason }
-    }
-
-    fn uncopied(&self, what: &'static str, device: &Device, reason: String) -> Error {
-        Error::Copy { step: self.number, what, device: spelled(device), reason }
-    }
-
-    fn without_thread(&self, device: &Device, reason: String) -> Error {
-        Error::Thread { step: self.number, device: spelled(device), reason }
     }
 }
-
-/// A sum on the host: first shard, number of shards, values.
-type Node = (usize, usize, Copied);
 
 impl Shards {
-    /// Computes the gradients of `model` over one batch, given in `parts`: part `s` is shard `s`, and there may be fewer
-    /// than shards.
+    /// Computes the gradients of `model` over one batch, given in `parts`: part `s` is shard `s`, and there may be
+    /// fewer than shards. In a [group](Self::in_group) it is shard `s` of [this process's](Self::own), there may be
+    /// none, and all processes call this with the same step, of the same model.
     ///
-    /// `run` gets a copy of the model, on the shard's device, and the part; it runs the forward and the backward pass and
-    /// returns the gradients of the copy's parameters, and what else the program wants of the shard. It must compute the
-    /// same for the same part, on any device and thread. The module documentation has the order of the sums, what a shard
-    /// draws from, and what becomes of running states.
+    /// `run` gets a copy of the model, on the shard's device, and the part; it runs the forward and the backward pass
+    /// and returns the gradients of the copy's parameters, and what else the program wants of the shard. It must
+    /// compute the same for the same part, on any device and thread. The module documentation has the order of the
+    /// sums, what a shard draws from, and what becomes of running states.
     ///
     /// `step` is the number of the step in the training, from 0: what shards draw depends on it, so two steps want two
     /// numbers, and a resumed training goes on with the number it stopped at.
@@ -135,8 +80,9 @@ impl Shards {
     ///
     /// # Errors
     ///
-    /// [`Error::Parts`], [`Error::Empty`], [`Error::Model`], [`Error::Thread`], [`Error::Sum`], and [`Error::Shard`] or
-    /// [`Error::Copy`] for the first shard that fails. The model is then as it was.
+    /// [`Error::Parts`], [`Error::Empty`], [`Error::Samples`], [`Error::Model`], [`Error::SharedState`],
+    /// [`Error::NoStream`], [`Error::Thread`], [`Error::Sum`], and [`Error::Shard`] or [`Error::Copy`] for the first shard
+    /// that fails; in a group also [`Error::Group`], and any error ends it for all processes. The model is then as it was.
     ///
     /// A device may fail at an operation after the call that issued it, and tells of it where something is read. With one
     /// device nothing is, so it is the program's next read that fails. With several, each step reads the model first: what
@@ -148,16 +94,44 @@ impl Shards {
         O: Send,
         R: Fn(&M, B) -> (GradientsParams, O) + Sync,
     {
-        let weights = self.weights(step, &parts)?;
+        let computed = self.step_of_all(step, model, parts, run);
+        if let (Err(error), Some(members)) = (&computed, &self.group)
+            && !matches!(error, Error::Group(_))
+        {
+            members.give_up(&error.to_string());
+        }
+        computed
+    }
+
+    fn step_of_all<M, B, O, R>(&self, step: u64, model: &M, parts: Vec<Part<B>>, run: R) -> Result<Step<O>, Error>
+    where
+        M: Module,
+        B: Send,
+        O: Send,
+        R: Fn(&M, B) -> (GradientsParams, O) + Sync,
+    {
+        if parts.len() > self.own.len() {
+            return Err(Error::Parts { parts: parts.len(), shards: self.own.len() });
+        }
         let [first, others @ ..] = &self.devices[..] else { unreachable!("`Shards::new` wants a device") };
         self.check_model(model)?;
+        let draws = RandomStream::current().map_err(|_| Error::NoStream { step })?.internal("shard").fork_index(step);
         let module = model.valid();
         let facts = Facts::of(model.valid());
-        let draws = RandomStream::current().ok().map(|stream| stream.internal("shard").fork_index(step));
+        if let Some(path) = &facts.shared_state {
+            return Err(Error::SharedState { path: path.clone() });
+        }
+        let samples: Vec<usize> = parts.iter().map(|part| part.samples).collect();
+        let round = self.group.as_ref().map(|members| Round::new(members.clone(), step));
+        let samples_of_all = match &round {
+            Some(round) => round.begin(&samples, draws.key(), &module)?,
+            None => samples.clone(),
+        };
+        let weights = weights(step, &samples, &samples_of_all)?;
         let common = Common { number: step, facts: &facts, draws, run: &run };
 
         let mut by_device: Vec<Parts<B>> = self.devices.iter().map(|_| Vec::new()).collect();
-        for (shard, (part, weight)) in parts.into_iter().zip(&weights).enumerate() {
+        for ((shard, part), weight) in self.own.clone().zip(parts).zip(&weights) {
             by_device[self.place_of(shard)].push((shard, *weight, part.batch));
         }
         let mut by_device = by_device.into_iter();
@@ -165,11 +139,11 @@ impl Shards {
         // The last batch of an epoch may leave devices without a shard.
         let others = others.iter().zip(&self.streams[1..]).zip(by_device);
         let others: Vec<_> = others.filter(|(_, parts)| !parts.is_empty()).collect();
-        let snapshot = match others.is_empty() {
+        let snapshot = match others.is_empty() && round.is_none() {
             true => None,
             false => Some(Snapshot::read(&module).map_err(|why| common.uncopied(MODEL, first, why))?),
         };
-        let (tree, outputs) = thread::scope(|scope| {
+        let (tree, outputs, digest) = thread::scope(|scope| {
             let started = others.into_iter().map(|((device, stream), parts)| {
                 let (common, snapshot) = (&common, snapshot.as_ref().expect("read for these devices"));
                 let module = model.valid();
@@ -179,6 +153,8 @@ impl Shards {
                 started.map_err(|error| common.without_thread(device, error.to_string()))
             });
             let started: Vec<_> = started.collect::<Result<_, _>>()?;
+            // While the devices compute.
+            let digest = round.as_ref().and(snapshot.as_ref()).map(|model| scope.spawn(move || model.digest()));
             let own = common.compute(&module, own, first);
             let computed: Vec<_> = started.into_iter().map(|thread| thread.join()).collect();
             let (mut tree, mut outputs) = own?;
@@ -186,20 +162,33 @@ impl Shards {
                 let (nodes, more) = of_device.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
                 for (from, length, copied) in nodes {
                     let terms = caught(|| Terms::put(&copied, &inner(first), &module));
-                    tree.insert(from, length, terms.map_err(|why| common.uncopied(GRADIENTS, first, why))?);
+                    let terms = terms.map_err(|why| common.uncopied(GRADIENTS, first, why))?;
+                    let added = caught(|| tree.insert(from, length, terms, |left, right| left.plus(right, &module)));
+                    added.map_err(|reason| common.unsummed(first, reason))?;
                 }
                 outputs.extend(more);
             }
-            Ok::<_, Error>((tree, outputs))
+            let digest = digest.map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            Ok::<_, Error>((tree, outputs, digest))
         })?;
-        let folded = caught(|| tree.fold(|left, right| left.plus(right, &module)));
-        let folded = folded.map_err(|reason| common.unsummed(first, reason))?.expect("at least one shard has a part");
+        let folded = match (&round, digest) {
+            (Some(round), Some(digest)) => round.fold(tree, &digest, &module, &inner(first))?,
+            _ => {
+                let folded = caught(|| tree.fold(|left, right| left.plus(right, &module)));
+                let folded = folded.map_err(|reason| common.unsummed(first, reason))?;
+                folded.expect("a step has at least one sample")
+            }
+        };
         let gradients = folded.settle(model, &facts.states);
-        Ok(Step { gradients, outputs, weights, device: inner(first) })
+        Ok(Step { gradients, outputs, weights, first: self.own.start, device: inner(first), group: round })
     }
 }
 
-/// The device of what has no autodiff.
-fn inner(device: &Device) -> Device {
-    device.clone().without_autodiff()
+/// `w[s]` of the shards with these samples.
+fn weights(step: u64, own: &[usize], all: &[usize]) -> Result<Vec<f64>, Error> {
+    let total = all.iter().try_fold(0_usize, |total, samples| total.checked_add(*samples));
+    match total.ok_or(Error::Samples { step })? {
+        0 => Err(Error::Empty { step }),
+        total => Ok(own.iter().map(|samples| *samples as f64 / total as f64).collect()),
+    }
 }

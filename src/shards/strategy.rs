@@ -26,13 +26,14 @@ impl Shards {
     /// Metrics are given the outputs of the shards by shard. Validation runs on the first device.
     ///
     /// The training loader makes each batch on the device of its shard. With several devices it is a
-    /// [`DataLoader`](crate::data::DataLoader), or hands `to_device` on to one. `SupervisedTraining::gradient_checkpointing`
-    /// has no effect on a strategy.
+    /// [`DataLoader`](crate::data::DataLoader), or hands `to_device` on to one.
+    /// `SupervisedTraining::gradient_checkpointing` has no effect on a strategy.
     ///
     /// # Errors
     ///
-    /// Those of [`step`](Self::step) end the training: `LearningResult::error` is a `TrainingError::Workers` with the text,
-    /// or `TrainingError::Dataset` for [`Error::Loader`].
+    /// Those of [`step`](Self::step) end the training: `LearningResult::error` is a `TrainingError::Workers` with the
+    /// text, or `TrainingError::Dataset` for [`Error::Loader`], and for [`Error::Learner`] in a
+    /// [group](Self::in_group).
     pub fn strategy<M: LearnerModel>(
         self,
         samples: impl Fn(&<M as TrainStep>::Input) -> usize + 'static,
@@ -86,7 +87,7 @@ impl<M: LearnerModel, F: Fn(&<M as TrainStep>::Input) -> usize> Running<'_, M, F
         let samples = self.samples;
         let mut accumulator = GradientsAccumulator::new();
         let (mut accumulated, mut iteration) = (0, 0);
-        let steps = self.shards.steps(with_progress, |(batch, _)| samples(batch));
+        let steps = self.shards.steps_of(with_progress, |(batch, _)| samples(batch));
         for (step, parts) in (0..).zip(steps) {
             let parts = match parts {
                 Ok(parts) => parts,
@@ -171,6 +172,10 @@ impl<M: LearnerModel, F: Fn(&<M as TrainStep>::Input) -> usize> SupervisedLearni
             interrupter: components.interrupter,
             accumulation: components.grad_accumulation.unwrap_or(1),
         };
+        if running.shards.group.is_some() {
+            running.interrupter.fail(DatasetError::new(Error::Learner));
+            return (running.learner.model(), running.processor);
+        }
         let train = match deal(&*train, running.shards.devices()) {
             Some(train) => train,
             None if running.shards.devices.len() == 1 => train.to_device(&device),

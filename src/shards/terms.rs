@@ -1,4 +1,5 @@
-//! What a shard contributes to a step: the gradients of its parameters and its running states, scaled, and sums of them.
+//! What a shard contributes to a step: the gradients of its parameters and its running states, scaled, and sums of
+//! them.
 
 use super::transfer::{Copied, Reads};
 use burn_core::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
@@ -6,7 +7,8 @@ use burn_core::tensor::{Device, Tensor};
 use burn_optim::GradientsParams;
 use std::collections::HashSet;
 
-/// Tensors without autodiff by id, all on one device: gradients by parameter, and the values of running states by theirs.
+/// Tensors without autodiff by id, all on one device: gradients by parameter, and the values of running states by
+/// theirs.
 pub(super) struct Terms(GradientsParams);
 
 /// `weight * tensor`. A weight of 1 changes no bit.
@@ -33,6 +35,32 @@ fn for_each<M: Module>(module: &M, each: &mut impl Each) {
         }
     }
     module.visit(&mut Once { each, seen: HashSet::new() });
+}
+
+/// The float parameters and running states of a model, in visiting order: what terms can be of, in any process.
+#[derive(Default)]
+pub(super) struct Layout(Vec<(ParamId, Vec<usize>)>);
+
+impl Each for Layout {
+    fn each<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        self.0.push((param.id, param.val().dims().to_vec()));
+    }
+}
+
+impl Layout {
+    pub(super) fn of<M: Module>(module: &M) -> Self {
+        let mut layout = Self::default();
+        for_each(module, &mut layout);
+        layout
+    }
+
+    pub(super) fn ids(&self) -> impl Iterator<Item = ParamId> + Clone {
+        self.0.iter().map(|(id, _)| *id)
+    }
+
+    pub(super) fn shapes(&self) -> impl Iterator<Item = &[usize]> {
+        self.0.iter().map(|(_, shape)| &shape[..])
+    }
 }
 
 impl Terms {
@@ -89,16 +117,16 @@ impl Terms {
     /// # Errors
     ///
     /// The device's.
-    pub(super) fn read<M: Module>(self, module: &M) -> Result<Copied, String> {
-        struct Read(GradientsParams, Reads);
-        impl Each for Read {
+    pub(super) fn read<M: Module>(&self, module: &M) -> Result<Copied, String> {
+        struct Read<'a>(&'a GradientsParams, Reads);
+        impl Each for Read<'_> {
             fn each<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-                if let Some(value) = self.0.remove::<D>(param.id) {
+                if let Some(value) = self.0.get::<D>(param.id) {
                     self.1.add(param.id, || value);
                 }
             }
         }
-        let mut read = Read(self.0, Reads::default());
+        let mut read = Read(&self.0, Reads::default());
         for_each(module, &mut read);
         read.1.execute()
     }

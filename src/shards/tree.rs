@@ -24,14 +24,19 @@ impl<T> Default for Tree<T> {
 
 impl<T> Tree<T> {
     /// Adds the value of a shard. Values of other shards that it completes a node with are summed at once.
-    pub(super) fn add(&mut self, shard: usize, value: T, mut sum: impl FnMut(T, T) -> T) {
-        let (mut first, mut length, mut value) = (shard, 1, value);
+    pub(super) fn add(&mut self, shard: usize, value: T, sum: impl FnMut(T, T) -> T) {
+        self.insert(shard, 1, value, sum);
+    }
+
+    /// As [`add`](Self::add), a node of another tree, whose shards are behind all that this one has.
+    pub(super) fn insert(&mut self, first: usize, length: usize, value: T, mut sum: impl FnMut(T, T) -> T) {
+        let (mut first, mut length, mut value) = (first, length, value);
         while first & length != 0
             && let Some(left) = self.take(first - length, length)
         {
             (first, value, length) = (first - length, sum(left, value), 2 * length);
         }
-        self.insert(first, length, value);
+        self.nodes.insert(first, (length, value));
     }
 
     /// The node, if it is one of the sums.
@@ -40,14 +45,14 @@ impl<T> Tree<T> {
         self.nodes.remove(&first).map(|(_, value)| value)
     }
 
+    /// One of the sums so far, if there is one.
+    pub(super) fn any(&self) -> Option<&T> {
+        self.nodes.values().next().map(|(_, value)| value)
+    }
+
     /// The sums so far: first shard, number of shards, sum.
     pub(super) fn into_nodes(self) -> impl Iterator<Item = (usize, usize, T)> {
         self.nodes.into_iter().map(|(first, (length, value))| (first, length, value))
-    }
-
-    /// Takes a node of another tree.
-    pub(super) fn insert(&mut self, first: usize, length: usize, value: T) {
-        self.nodes.insert(first, (length, value));
     }
 
     /// The sum of all; `None` where there is no value.
@@ -85,7 +90,7 @@ mod tests {
         for device in shards.chunk_by(|left, right| left / of_device == right / of_device) {
             let mut tree = Tree::default();
             device.iter().for_each(|&shard| tree.add(shard, shard.to_string(), sum));
-            tree.into_nodes().for_each(|(first, length, value)| all.insert(first, length, value));
+            tree.into_nodes().for_each(|(first, length, value)| all.insert(first, length, value, sum));
         }
         all.fold(sum)
     }

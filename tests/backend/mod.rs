@@ -4,3 +4,4 @@ pub mod autodiff_backend;
 pub mod extensions;
 pub mod host;
 pub mod remote;
+mod transactions;

@@ -64,6 +64,35 @@ fn gradients_are_folded_in_the_tree() {
 }
 
 #[test]
+fn a_shard_of_no_samples_counts_as_no_shard() {
+    set_random_seed(812);
+    let device = deterministic_device().autodiff();
+    let model = burn_deterministic::initialize(LinearConfig::new(1, 1).init(&device)).expect("a seed");
+    let gradients = |samples: &[usize]| {
+        let mut shards = Shards::new(3, [device.clone()]).expect("a device");
+        let parts = samples.iter().map(|&samples| Part { samples, batch: samples }).collect();
+        let computed = shards.step(0, &model, parts, |model: &Linear, samples| {
+            let x = Tensor::<2>::ones([4, 1], &device) * 3.0;
+            // A mean over no samples is NaN, as a divisor of zero shows.
+            let loss = model.forward(x).sum() * (samples as f32) / (samples as f32);
+            (GradientsParams::from_grads(loss.clone().backward(), model), loss)
+        });
+        let computed = computed.expect("no failure");
+        let mean = computed.mean(Clone::clone).into_scalar::<f32>();
+        assert_eq!(computed.outputs.len(), samples.len());
+        let is_nan = |loss: &Tensor<1>| loss.clone().into_scalar::<f32>().is_nan();
+        let nans: Vec<bool> = computed.outputs.iter().map(is_nan).collect();
+        assert_eq!(nans, samples.iter().map(|&samples| samples == 0).collect::<Vec<_>>());
+        (bits(&model, &computed.gradients), mean.to_bits())
+    };
+    let expected = gradients(&[2, 3]);
+    assert_eq!(expected.0.len(), 2);
+    assert_eq!(gradients(&[2, 3, 0]), expected);
+    let without_first = gradients(&[0, 2, 3]);
+    assert!(!f32::from_bits(without_first.1).is_nan());
+}
+
+#[test]
 fn one_shard_is_a_step_without_shards() {
     set_random_seed(812);
     let device = deterministic_device().autodiff();

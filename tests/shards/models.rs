@@ -35,7 +35,7 @@ fn train<M: Module, I: Send + 'static, B: Send + 'static>(
     let mut model = initialize(model).expect("a seed");
     let mut optimizer = AdamConfig::new().init();
     let mut losses: Vec<f32> = Vec::new();
-    for (step, parts) in (0..STEPS).zip(shards.steps(loader.batches(), samples)) {
+    for (step, parts) in (0..STEPS).zip(shards.steps(loader, samples)) {
         let computed = shards.step(step, &model, parts.expect("made"), |model, batch| {
             let loss = loss(model, batch);
             (GradientsParams::from_grads(loss.backward(), model), loss)

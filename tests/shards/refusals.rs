@@ -3,7 +3,8 @@
 use super::training::{Everything, part, shard};
 use crate::deterministic_device;
 use crate::one_kind::devices_of_one_kind;
-use burn::nn::{Linear, LinearConfig};
+use burn::module::Module;
+use burn::nn::{BatchNorm, BatchNormConfig, Linear, LinearConfig};
 use burn::optim::{GradientsParams, SgdConfig};
 use burn::prelude::*;
 use burn_deterministic::shards::{Error, Part, Shards};
@@ -38,9 +39,60 @@ fn steps_that_cannot_be_computed() {
     assert_eq!(error(shards.step(4, &model, Vec::new(), shard)), Error::Empty { step: 4 });
     let nothing = parts(1).into_iter().map(|part| Part { samples: 0, ..part }).collect();
     assert_eq!(error(shards.step(4, &model, nothing, shard)), Error::Empty { step: 4 });
+    let many = parts(2).into_iter().map(|part| Part { samples: usize::MAX / 2 + 1, ..part }).collect();
+    assert_eq!(error(shards.step(5, &model, many, shard)), Error::Samples { step: 5 });
+    let unseeded = std::thread::scope(|scope| {
+        let unseeded =
+            || Shards::new(2, [device.clone()]).expect("a device").step(6, &model, parts(2), shard).map(|_| ());
+        scope.spawn(unseeded).join().expect("no panic")
+    });
+    assert_eq!(unseeded, Err(Error::NoStream { step: 6 }));
     let elsewhere = Everything::new(&Device::flex().autodiff());
     assert!(matches!(error(shards.step(0, &elsewhere, parts(2), shard)), Error::Model { .. }));
     assert_eq!(digest(&model), before);
+}
+
+/// A batch norm that stands in two places: Burn's copies of a model would have two of it.
+#[derive(Module, Debug)]
+struct Twice {
+    first: BatchNorm,
+    second: BatchNorm,
+}
+
+#[test]
+fn running_states_that_share_their_value_are_refused() {
+    set_random_seed(812);
+    let device = deterministic_device().autodiff();
+    let norm: BatchNorm = BatchNormConfig::new(3).init(&device);
+    let run = |model: &Twice| {
+        let x = Tensor::<3>::ones([2, 3, 4], &device);
+        model.second.forward(model.first.forward(x)).sum()
+    };
+    let shared = Twice { first: norm.clone(), second: norm.clone() };
+    // The hazard: in a copy, what the second place does to the state the first one does not have.
+    let means = |model: &Twice| {
+        let model = model.valid();
+        [&model.first, &model.second]
+            .map(|norm| norm.running_mean.value().into_data().try_to_vec::<f32>().expect("f32"))
+    };
+    let copy = shared.valid().train();
+    run(&shared);
+    run(&copy);
+    let [shared_first, shared_second] = means(&shared);
+    let [copy_first, copy_second] = means(&copy);
+    assert_eq!(shared_first, shared_second);
+    assert_ne!(copy_first, copy_second);
+
+    let mut shards = Shards::new(1, [device.clone()]).expect("a device");
+    let mut step = |model: &Twice| {
+        let computed = shards.step(0, model, vec![Part { samples: 2, batch: () }], |model, ()| {
+            (GradientsParams::from_grads(run(model).backward(), model), ())
+        });
+        computed.map(|_| ())
+    };
+    let error = step(&shared).expect_err("refused");
+    assert_eq!(error, Error::SharedState { path: "second.running_mean".to_owned() });
+    step(&Twice { first: norm, second: BatchNormConfig::new(3).init(&device) }).expect("states of their own");
 }
 
 #[test]
@@ -153,7 +205,7 @@ fn items_are_dealt_to_shards_by_position() {
     let device = deterministic_device();
     let shards = Shards::new(3, [device]).expect("a device");
     let sizes = |items: Vec<Result<usize, &'static str>>| {
-        let steps = shards.steps(items, |&item| item);
+        let steps = shards.steps_of(items, |&item| item);
         let sizes = steps.map(|step| step.map(|parts| parts.iter().map(|part| part.samples).collect::<Vec<_>>()));
         sizes.collect::<Vec<_>>()
     };

@@ -21,19 +21,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-const SHARDS: usize = 8;
-const STEPS: u64 = 8;
+pub const SHARDS: usize = 8;
+pub const STEPS: u64 = 8;
 const CLASSES: usize = 12;
 
 /// The folder of the checkpoints; without it there are none.
-const FOLDER: &str = "BURN_DETERMINISTIC_SHARDS_FOLDER";
+pub const FOLDER: &str = "BURN_DETERMINISTIC_SHARDS_FOLDER";
 /// The step after which the process ends.
-const UNTIL: &str = "BURN_DETERMINISTIC_SHARDS_UNTIL";
+pub const UNTIL: &str = "BURN_DETERMINISTIC_SHARDS_UNTIL";
 /// Set, other threads compute meanwhile, and shards wait.
 const LOADED: &str = "BURN_DETERMINISTIC_SHARDS_LOADED";
 
-/// A convolution with batch norm and dropout, and noise; a frozen layer; a constant; and classes that are named by an embedding whose
-/// weight is also that of the last layer.
+/// A convolution with batch norm and dropout, and noise; a frozen layer; a constant; and classes that are named by an
+/// embedding whose weight is also that of the last layer.
 #[derive(Module, Debug)]
 pub struct Everything {
     conv: Conv2d,
@@ -106,10 +106,14 @@ pub fn sharded() {
     enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
     set_random_seed(812);
     let count: usize = arguments()[0].parse().expect("a number of devices");
-    let is_loaded = std::env::var_os(LOADED).is_some();
     let devices = devices_of_one_kind(count);
     process::report("devices", devices.len());
-    let mut shards = Shards::new(SHARDS, devices).expect("devices of one kind");
+    train(Shards::new(SHARDS, devices).expect("devices of one kind"));
+}
+
+/// Trains, and reports the losses and the digest of the model.
+pub fn train(mut shards: Shards) {
+    let is_loaded = std::env::var_os(LOADED).is_some();
     let mut model = Everything::new(shards.device());
     let clipping = GradientClippingConfig::Norm(0.5);
     let mut optimizer = AdamConfig::new().with_grad_clipping(Some(clipping)).init();
@@ -136,7 +140,7 @@ pub fn sharded() {
             }
         }
         for step in start..until {
-            let parts = (0..SHARDS).filter_map(|number| part(step, number, shards.device_of(number))).collect();
+            let parts = shards.own().filter_map(|number| part(step, number, shards.device_of(number))).collect();
             let computed = shards.step(step, &model, parts, |model, batch| {
                 if is_loaded {
                     thread::sleep(Duration::from_micros(rand::random_range(0..3000)));

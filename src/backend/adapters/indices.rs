@@ -15,7 +15,9 @@ use crate::device;
 use crate::error::{Error, index_of};
 use crate::settings::determinism;
 use crate::worker_streams;
-use burn_backend::ops::IntTensorOps;
+use burn_backend::ops::{
+    BoolTensorOps, FloatTensorOps, IntTensorOps, QTensorOps, TransactionPrimitive, TransactionPrimitiveData,
+};
 use burn_backend::{DeviceId, ExecutionError, StreamId, TensorData, read_sync};
 use burn_cubecl::{CubeBackend, CubeDevice, fusion::FusionCubeRuntime, tensor::CubeTensor};
 use burn_deterministic_kernels::KernelError;
@@ -182,6 +184,48 @@ where
         }
     };
     async move { read?.await }
+}
+
+/// `read` of all tensors at once, unless an operation of this thread got an index outside its axis before. Tensors of
+/// several devices, and quantized ones, which Burn's own read leaves out, are read one after the other.
+pub(in crate::backend) fn read_all_checked<F>(
+    transaction: TransactionPrimitive<CubeBackend>,
+    read: impl FnOnce(TransactionPrimitive<CubeBackend>) -> F + Send,
+) -> impl Future<Output = Result<TransactionPrimitiveData, ExecutionError>> + Send
+where
+    F: Future<Output = Result<TransactionPrimitiveData, ExecutionError>> + Send,
+{
+    let TransactionPrimitive { read_floats, read_qfloats, read_ints, read_bools, .. } = &transaction;
+    let mut devices: Vec<CubeDevice> = Vec::new();
+    for tensor in read_floats.iter().chain(read_qfloats).chain(read_ints).chain(read_bools) {
+        if !devices.contains(&tensor.device) {
+            devices.push(tensor.device.clone());
+        }
+    }
+    let found = devices.iter().find_map(|device| out_of_range(device, true));
+    copy_at_once();
+    async move {
+        if let Some(found) = found {
+            return Err(ExecutionError::with_context(found.error.to_string()));
+        }
+        if devices.len() == 1 && transaction.read_qfloats.is_empty() {
+            return read(transaction).await;
+        }
+        let mut data = TransactionPrimitiveData::default();
+        for tensor in transaction.read_floats {
+            data.read_floats.push(CubeBackend::float_into_data(tensor).await?);
+        }
+        for tensor in transaction.read_qfloats {
+            data.read_qfloats.push(CubeBackend::q_into_data(tensor).await?);
+        }
+        for tensor in transaction.read_ints {
+            data.read_ints.push(CubeBackend::int_into_data(tensor).await?);
+        }
+        for tensor in transaction.read_bools {
+            data.read_bools.push(CubeBackend::bool_into_data(tensor).await?);
+        }
+        Ok(data)
+    }
 }
 
 fn ledgers() -> MutexGuard<'static, Ledgers> {

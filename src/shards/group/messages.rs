@@ -1,0 +1,187 @@
+//! The contents of the messages of a step. All begin with the number of the step.
+
+use crate::shards::terms::Layout;
+use crate::shards::transfer::Copied;
+use burn_backend::{DType, TensorData};
+
+/// Sums of consecutive shards: the first, how many, and the tensors.
+pub(in crate::shards) type Node = (usize, usize, Copied);
+
+/// Contents to be sent.
+pub(in crate::shards) struct Contents(pub(in crate::shards) Vec<u8>);
+
+impl Contents {
+    pub(in crate::shards) fn of_step(step: u64) -> Self {
+        Self(step.to_le_bytes().to_vec())
+    }
+
+    pub(in crate::shards) fn number(mut self, number: usize) -> Self {
+        self.put_number(number);
+        self
+    }
+
+    pub(in crate::shards) fn digest(mut self, digest: &[u8; 32]) -> Self {
+        self.0.extend(digest);
+        self
+    }
+
+    pub(in crate::shards) fn numbers(mut self, numbers: &[usize]) -> Self {
+        self.put_number(numbers.len());
+        numbers.iter().for_each(|number| self.put_number(*number));
+        self
+    }
+
+    pub(in crate::shards) fn nodes(mut self, nodes: &[Node], layout: &Layout) -> Self {
+        self.put_number(nodes.len());
+        for (first, length, copied) in nodes {
+            self = self.number(*first).number(*length).tensors(copied, layout);
+        }
+        self
+    }
+
+    /// The tensors of a model, each after its place in it.
+    pub(in crate::shards) fn tensors(mut self, copied: &Copied, layout: &Layout) -> Self {
+        let there = layout.ids().enumerate().filter_map(|(place, id)| Some((place, copied.get(id)?)));
+        self.put_number(there.clone().count());
+        for (place, data) in there {
+            self.put_number(place);
+            self.put_tensor(data);
+        }
+        self
+    }
+
+    pub(in crate::shards) fn tensor(mut self, data: &TensorData) -> Self {
+        self.put_tensor(data);
+        self
+    }
+
+    fn put_number(&mut self, number: usize) {
+        self.0.extend((number as u64).to_le_bytes());
+    }
+
+    fn put_tensor(&mut self, data: &TensorData) {
+        self.0.push(code(data.dtype()));
+        self.put_number(data.shape().num_dims());
+        data.shape().iter().for_each(|dimension| self.put_number(*dimension));
+        self.0.extend(data.as_bytes());
+    }
+}
+
+/// The types of floats, by their codes.
+const DTYPES: [DType; 5] = [DType::F64, DType::F32, DType::Flex32, DType::F16, DType::BF16];
+
+/// The code of another type, which no message may have.
+fn code(dtype: DType) -> u8 {
+    DTYPES.iter().position(|known| *known == dtype).map_or(u8::MAX, |code| code as u8)
+}
+
+/// Bytes of a message besides those of its tensors' elements and dimensions.
+const NUMBERS: u64 = 1 << 12;
+
+/// The bytes that the contents of a message with sums of `nodes` nodes of a model may have.
+pub(in crate::shards) fn limit(layout: &Layout, nodes: usize, shards: usize) -> u64 {
+    // Of the widest type.
+    let of_tensor = |shape: &[usize]| {
+        let elements = shape.iter().fold(8_u64, |product, size| product.saturating_mul(*size as u64));
+        elements.saturating_add(8 * shape.len() as u64 + 32)
+    };
+    let of_node = layout.shapes().fold(32_u64, |sum, shape| sum.saturating_add(of_tensor(shape)));
+    let numbers = NUMBERS + 16 * shards as u64;
+    of_node.saturating_mul(nodes as u64).saturating_add(numbers)
+}
+
+/// The bytes that the contents of a message about the samples of shards may have.
+pub(in crate::shards) fn limit_of_samples(shards: usize) -> u64 {
+    NUMBERS + 8 * shards as u64
+}
+
+/// Contents that have come, from which each function takes what comes next; errors are texts.
+pub(in crate::shards) struct Taken<'a>(&'a [u8]);
+
+impl<'a> Taken<'a> {
+    /// Of a message whose step has been compared.
+    pub(in crate::shards) fn behind_the_step(contents: &'a [u8]) -> Self {
+        Self(contents.get(8..).unwrap_or_default())
+    }
+
+    fn bytes(&mut self, count: usize) -> Result<&'a [u8], String> {
+        let (taken, rest) = self.0.split_at_checked(count).ok_or_else(|| format!("it ends {count} bytes too early"))?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    pub(in crate::shards) fn number(&mut self) -> Result<usize, String> {
+        let number = u64::from_le_bytes(self.bytes(8)?.try_into().expect("eight bytes"));
+        usize::try_from(number).map_err(|_| format!("{number} is no number of this process"))
+    }
+
+    pub(in crate::shards) fn digest(&mut self) -> Result<[u8; 32], String> {
+        Ok(self.bytes(32)?.try_into().expect("32 bytes"))
+    }
+
+    /// At most `most` numbers.
+    pub(in crate::shards) fn numbers(&mut self, most: usize) -> Result<Vec<usize>, String> {
+        let count = self.count(most)?;
+        (0..count).map(|_| self.number()).collect()
+    }
+
+    fn count(&mut self, most: usize) -> Result<usize, String> {
+        let count = self.number()?;
+        if count > most { Err(format!("{count} of something of which there are {most} at most")) } else { Ok(count) }
+    }
+
+    /// Nodes of some of the shards `of`, ascending.
+    pub(in crate::shards) fn nodes(
+        &mut self,
+        of: std::ops::Range<usize>,
+        mut tensors: impl FnMut(&mut Self) -> Result<Copied, String>,
+    ) -> Result<Vec<Node>, String> {
+        let count = self.count(of.len())?;
+        let mut free = of.start;
+        let mut nodes = Vec::new();
+        for _ in 0..count {
+            let (first, length) = (self.number()?, self.number()?);
+            let is_node = length.is_power_of_two() && first.is_multiple_of(length);
+            if !is_node || first < free || length > of.end.saturating_sub(first) {
+                return Err(format!("a sum of {length} shards from {first} on, of {of:?}"));
+            }
+            free = first + length;
+            nodes.push((first, length, tensors(self)?));
+        }
+        Ok(nodes)
+    }
+
+    /// Tensors of a model.
+    pub(in crate::shards) fn tensors(&mut self, layout: &Layout) -> Result<Copied, String> {
+        let all: Vec<_> = layout.ids().zip(layout.shapes()).collect();
+        let mut copied = Copied::default();
+        for _ in 0..self.count(all.len())? {
+            let place = self.number()?;
+            let (id, shape) = all.get(place).ok_or_else(|| format!("parameter {place} of {}", all.len()))?;
+            let data = self.tensor()?;
+            if data.shape()[..] != **shape {
+                return Err(format!("a gradient {:?} of parameter {place} {shape:?}", &data.shape()[..]));
+            }
+            copied.put_in(*id, data);
+        }
+        Ok(copied)
+    }
+
+    pub(in crate::shards) fn tensor(&mut self) -> Result<TensorData, String> {
+        let code = self.bytes(1)?[0];
+        let dtype = *DTYPES.get(usize::from(code)).ok_or_else(|| format!("the type {code} of a tensor"))?;
+        let rank = self.count(16)?;
+        let shape: Vec<usize> = (0..rank).map(|_| self.number()).collect::<Result<_, _>>()?;
+        let bytes = shape.iter().try_fold(dtype.size(), |product, size| product.checked_mul(*size));
+        let bytes = bytes.ok_or_else(|| format!("a tensor {shape:?}"))?;
+        Ok(TensorData::from_bytes_vec(self.bytes(bytes)?.to_vec(), shape, dtype))
+    }
+
+    /// Requires that this was all.
+    pub(in crate::shards) fn end(self) -> Result<(), String> {
+        match self.0.len() {
+            0 => Ok(()),
+            more => Err(format!("{more} bytes too many")),
+        }
+    }
+}
