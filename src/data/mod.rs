@@ -88,8 +88,8 @@
 //! place of the batch that it was to be in. The batches before it are handed out, with any number of workers.
 //!
 //! A worker that panics anywhere else, say in the `Drop` of a sample of which no batch is made, ends the pass at once, with
-//! [`LoadError::WorkerPanic`]. Without workers such a panic is that of the thread that asks for the batch; if it asks again,
-//! it is given the batch.
+//! [`LoadError::WorkerPanic`]. Without workers such a panic is that of the thread that asks for the batch; if it
+//! asks again, it is given the batch.
 
 mod batches;
 mod batching;

@@ -127,8 +127,8 @@ impl Order {
         }
     }
 
-    /// The index in the dataset of the sample at a place. Of a stream it is the place, until the sample has been read. Who
-    /// asks for one place after another keeps `held`.
+    /// The index in the dataset of the sample at a place. Of a stream it is the place, until the sample has been read.
+    /// Who asks for one place after another keeps `held`.
     pub(super) fn sample(&self, place: usize, held: &mut Held) -> usize {
         match self {
             Self::Sequential(samples) => samples.start + place,

@@ -44,8 +44,8 @@ impl Windows {
         order
     }
 
-    /// The sample at a place, of `samples`. Who asks for one place after another keeps the order in `held`: where workers are
-    /// at two windows, each asks once for its own, and not with every sample for the one that the other has replaced.
+    /// The sample at a place, of `samples`. Who asks for one place after another keeps the order in `held`: where workers
+    /// are at two windows, each asks once for its own, and not with every sample for one that the other has replaced.
     pub(super) fn sample(&self, place: usize, samples: usize, held: &mut Held) -> usize {
         let (window, within) = (place / self.length, place % self.length);
         let first = window * self.length;
@@ -58,7 +58,7 @@ impl Windows {
         sample
     }
 
-    /// The order of a window that has `length` samples, which nobody computes anew who asks for it at about the same time.
+    /// The order of a window that has `length` samples, computed once for those who ask at about the same time.
     fn shared(&self, window: usize, length: usize) -> Arc<[usize]> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((number, order)) = &*last

@@ -170,8 +170,8 @@ pub enum Error {
 
     /// The system gave no thread for a device.
     #[error(
-        "step {step}: no thread could be started for {device}: {reason}; no parameter has changed in this step; end other \
-         threads, or use fewer devices"
+        "step {step}: no thread could be started for {device}: {reason}; no parameter has changed in this step; end \
+         other threads, or use fewer devices"
     )]
     Thread {
         /// The step.
@@ -184,8 +184,8 @@ pub enum Error {
 
     /// What shards have returned could not be added.
     #[error(
-        "step {step}: the gradients of two shards could not be added on {device}: {reason}; no parameter has changed in \
-         this step; have each shard return gradients of the shapes of its parameters"
+        "step {step}: the gradients of two shards could not be added on {device}: {reason}; no parameter has changed \
+         in this step; have each shard return gradients of the shapes of its parameters"
     )]
     Sum {
         /// The step.
@@ -198,8 +198,8 @@ pub enum Error {
 
     /// A tensor could not be copied between two devices.
     #[error(
-        "step {step}: {what} could not be read from {device}, or written to it: {reason}; no parameter has changed in this \
-         step (where a tensor is lost: is each batch on its shard's device, `Shards::device_of`?)"
+        "step {step}: {what} could not be read from {device}, or written to it: {reason}; no parameter has changed in \
+         this step (where a tensor is lost: is each batch on its shard's device, `Shards::device_of`?)"
     )]
     Copy {
         /// The step.

@@ -84,9 +84,10 @@ impl Shards {
     /// [`Error::NoStream`], [`Error::Thread`], [`Error::Sum`], and [`Error::Shard`] or [`Error::Copy`] for the first shard
     /// that fails; in a group also [`Error::Group`], and any error ends it for all processes. The model is then as it was.
     ///
-    /// A device may fail at an operation after the call that issued it, and tells of it where something is read. With one
-    /// device nothing is, so it is the program's next read that fails. With several, each step reads the model first: what
-    /// failed on the first device then ends the step after, as an [`Error::Copy`] of the model as earlier steps have left it.
+    /// A device may fail at an operation after the call that issued it, and tells of it where something is read. With
+    /// one device nothing is, so it is the program's next read that fails. With several, each step reads the model first:
+    /// what failed on the first device ends the step after, as an [`Error::Copy`] of the model as earlier steps have left
+    /// it.
     pub fn step<M, B, O, R>(&mut self, step: u64, model: &M, parts: Vec<Part<B>>, run: R) -> Result<Step<O>, Error>
     where
         M: Module,

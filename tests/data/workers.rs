@@ -91,8 +91,8 @@ fn a_worker_that_dies_at_the_end_is_an_error() {
     assert_eq!(panic.downcast_ref::<String>().expect("its text"), "bomb 2 went off");
 }
 
-/// One worker dies while the other reads items 4 and 5 of a stream, and stops between them: no failure of its own. Both have
-/// ended when the program asks.
+/// One worker dies while the other reads items 4 and 5 of a stream, and stops between them: no failure of its own. Both
+/// have ended when the program asks.
 #[test]
 fn what_a_worker_leaves_half_read_is_no_failure() {
     let error = within_patience(|| {

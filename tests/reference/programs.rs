@@ -61,8 +61,8 @@ pub fn operations() {
     report_check();
 }
 
-/// Random programs, from the number that the first argument says up to the one that the second says. Any share of them can
-/// be run by hand, in as many processes and on as many machines as there are, with `$suite` the test binary:
+/// Random programs, from the number that the first argument says up to the one that the second says. Any share of them
+/// can be run by hand, in as many processes and on as many machines as there are, with `$suite` the test binary:
 ///
 /// ```sh
 /// export BURN_DETERMINISTIC_PROGRAM=checked_random_programs BURN_DETERMINISTIC_ARGUMENTS=$'2500\n5000'
