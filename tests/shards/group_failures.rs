@@ -56,6 +56,6 @@ fn a_process_that_hangs_is_named_by_all_others() {
     for error in errors(members, since) {
         wants(&error, &["rank 1 (127.0.0.1:", "has sent nothing for 2 s"]);
     }
-    assert!(since.elapsed() >= SILENCE, "a process is given its time");
+    assert!(since.elapsed() >= SILENCE / 2, "a process is given its time");
     drop(hung);
 }

@@ -185,3 +185,89 @@ impl<'a> Taken<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contents(numbers: &[usize]) -> Vec<u8> {
+        numbers.iter().fold(Contents::of_step(0), |contents, number| contents.number(*number)).0
+    }
+
+    fn nodes(numbers: &[usize], of: std::ops::Range<usize>) -> Result<Vec<(usize, usize)>, String> {
+        let contents = contents(numbers);
+        let mut taken = Taken::behind_the_step(&contents);
+        let nodes = taken.nodes(of, |_| Ok(Copied::default()))?;
+        taken.end()?;
+        Ok(nodes.into_iter().map(|(first, length, _)| (first, length)).collect())
+    }
+
+    #[test]
+    fn nodes_are_of_the_tree_and_of_the_shards_of_their_process() {
+        assert_eq!(nodes(&[3, 3, 1, 4, 2, 6, 1], 3..7), Ok(vec![(3, 1), (4, 2), (6, 1)]));
+        assert_eq!(nodes(&[0], 3..7), Ok(vec![]));
+        let wrong = [
+            (&[1, 2, 1][..], 3..7),
+            (&[1, 6, 2], 3..7),
+            (&[1, 3, 2], 0..7),
+            (&[1, 3, 3], 0..7),
+            (&[1, 3, 0], 0..7),
+            (&[2, 4, 2, 5, 1], 0..7),
+            (&[2, 4, 1, 3, 1], 0..7),
+            (&[5, 0, 1], 3..7),
+            (&[1, usize::MAX, 1], 3..7),
+            (&[1, 4, 1 << 63], 3..7),
+            (&[usize::MAX], 3..7),
+            (&[1, 4, 1, 0], 3..7),
+            (&[1, 4], 3..7),
+            (&[], 3..7),
+        ];
+        for (numbers, of) in wrong {
+            assert!(nodes(numbers, of).is_err(), "{numbers:?}");
+        }
+    }
+
+    #[test]
+    fn tensors_are_as_they_were_and_sizes_are_compared_with_what_is_there() {
+        for data in [
+            TensorData::from([[1.0_f32, f32::NAN], [-0.0, 4.0]]),
+            TensorData::from([1.5_f64]),
+            TensorData::from_bytes_vec(Vec::new(), [3, 0], DType::BF16),
+        ] {
+            let bytes = Contents::of_step(7).tensor(&data).0;
+            let mut taken = Taken::behind_the_step(&bytes);
+            let read = taken.tensor().expect("a tensor");
+            assert_eq!(taken.end(), Ok(()));
+            assert_eq!((read.dtype(), &read.shape()[..]), (data.dtype(), &data.shape()[..]));
+            assert_eq!(read.as_bytes(), data.as_bytes());
+            for end in 8..bytes.len() {
+                assert!(Taken::behind_the_step(&bytes[..end]).tensor().is_err(), "{end} bytes");
+            }
+        }
+        let with = |code: u8, numbers: &[usize]| {
+            let mut bytes = vec![0; 8];
+            bytes.push(code);
+            bytes.extend_from_slice(&contents(numbers)[8..]);
+            Taken::behind_the_step(&bytes).tensor().map(|_| ())
+        };
+        assert!(with(1, &[2, 1 << 40, 1 << 40]).expect_err("too many").contains("a tensor [1099511627776, "));
+        assert!(with(1, &[1, 1 << 40]).expect_err("not there").contains("too early"));
+        assert!(with(1, &[17]).is_err() && with(5, &[0]).is_err() && with(255, &[0]).is_err());
+    }
+
+    #[test]
+    fn any_bytes_are_a_message_or_an_error() {
+        let mut random = blake3::Hasher::new().finalize_xof();
+        let mut found = 0;
+        for length in 0..3000 {
+            let mut bytes = vec![0; 8 + length % 80];
+            random.fill(&mut bytes);
+            // Mostly small numbers, so that more than the first one is looked at.
+            bytes.iter_mut().for_each(|byte| *byte = if *byte < 200 { 0 } else { *byte % 5 });
+            let mut taken = Taken::behind_the_step(&bytes);
+            found += usize::from(taken.nodes(0..8, |taken| taken.tensor().map(|_| Copied::default())).is_ok());
+            let _ = Taken::behind_the_step(&bytes).numbers(4);
+        }
+        assert!(found > 0, "some are messages");
+    }
+}
