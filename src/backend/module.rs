@@ -1,16 +1,15 @@
 //! Operations of layers.
 
 use super::forward::{adapted, only_run_to_run};
-use super::refused::{poison, refuse};
 use super::{Deterministic, adapters};
 use crate::context::in_method;
+use burn_backend::IntDType;
 use burn_backend::ops::attention::attention_fallback;
 use burn_backend::ops::{
     AttentionModuleOptions, ConvOptions, ConvTransposeOptions, DeformConv2dBackward, DeformConvOptions,
     InterpolateOptions, MaxPool2dBackward, MaxPool2dWithIndices, ModuleOps,
 };
 use burn_backend::tensor::{BoolTensor, FloatTensor, IntTensor};
-use burn_backend::{IntDType, Shape, TensorMetadata};
 use burn_cubecl::CubeBackend;
 use burn_deterministic_kernels::pool::Window;
 

@@ -35,7 +35,6 @@ impl Entry {
     }
 }
 
-const SINES: &str = "Burn's kernel takes the driver's sine: WGSL allows it an error of 2^-11, whatever its size";
 const ROUNDINGS: &str = "several roundings one after the other";
 const NEAR_ONE: &str = "where one element has nearly the whole share, the logarithm is that of a sum near one";
 const FORMULA: &str = "Burn's formula is the derivative of the approximation by `tanh`, which is right to three digits";
@@ -78,7 +77,5 @@ pub const OPERATIONS: &[Entry] = &[
     Entry::new("gradient of deform_conv2d", [Some(21.0), Some(21.0)], PLACES),
     Entry::new("gradient of gelu", [Some(85000.0), Some(85000.0)], FORMULA),
     Entry::new("gradient of grid_sample_2d", [Some(58.0), Some(58.0)], PLACES),
-    Entry::new("interpolate, Bicubic", [Some(51.0), Some(51.0)], PLACES),
-    Entry::new("interpolate, Lanczos3", [Some(18.0), Some(34000.0)], SINES),
     Entry::new("gradient of kldiv", [Some(30.0), Some(30.0)], SUMS),
 ];

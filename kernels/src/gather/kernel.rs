@@ -115,7 +115,8 @@ pub(super) fn gather_elements<F: Numeric, I: Int, N: Size>(
 /// Sets `flags[flag]`, where there are flags. Every unit that does writes the same word.
 #[cube]
 fn raise(flags: ComptimeOption<&mut [u32]>, flag: u32) {
+    #[comptime]
     if let ComptimeOption::Some(flags) = flags {
         flags[flag as usize] = 1u32;
-    }
+    };
 }

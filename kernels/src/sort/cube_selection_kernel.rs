@@ -95,10 +95,15 @@ impl List {
     /// Puts an element in its slot, from where each one moves on by one.
     fn put(&mut self, entry: Entry, #[comptime] slots: usize, #[comptime] form: Form) {
         if entry.comes_before(self.entry(comptime!(slots - 1)), form) {
-            let mut moved = entry;
+            let mut low = entry.low;
+            let mut high = entry.high;
+            let mut index = entry.index;
             #[unroll]
             for slot in 0..slots {
-                moved = self.exchange(slot, moved, form);
+                let later = self.exchange(slot, Entry { low, high, index }, form);
+                low = later.low;
+                high = later.high;
+                index = later.index;
             }
         }
     }
@@ -123,7 +128,8 @@ impl List {
             for slot in 0..slots {
                 if comptime!(slot & apart == 0) {
                     let above = comptime!(slot + apart);
-                    let later = self.exchange(slot, self.entry(above), form);
+                    let entry = self.entry(above);
+                    let later = self.exchange(slot, entry, form);
                     self.lows[above] = later.low;
                     self.indices[above] = later.index;
                     if comptime!(form.wide) {
@@ -187,6 +193,7 @@ pub(super) fn keep_first_by_cubes<F: Numeric, X: Int, N: Size>(
     let mut kept = List::new(comptime!(slots as usize));
     for nth in 0..(vectors + comptime!(UNITS - 1) - unit) / UNITS {
         let position = from + (nth * UNITS + unit) * comptime!(width as u32);
+        #[comptime]
         let index = match candidates {
             ComptimeOption::Some(candidates) => candidates[(outer * chunks.positions + position) as usize],
             ComptimeOption::None => position,
@@ -220,21 +227,19 @@ pub(super) fn keep_first_by_cubes<F: Numeric, X: Int, N: Size>(
     sync_cube();
     if unit < slots {
         let index = stage[((slots + unit) * UNITS) as usize];
-        match left {
-            ComptimeOption::Some(left) => {
-                left[(cube * slots + unit) as usize] = index;
-            }
-            ComptimeOption::None => {
-                if unit < chunks.kept {
-                    let place = (outer * chunks.kept + unit) as usize;
-                    if comptime!(wanted.values) {
-                        values[place] = element::<F, N>(input, first + index as usize * step);
-                    }
-                    if comptime!(wanted.indices) {
-                        indices[place] = X::cast_from(index);
-                    }
+        #[comptime]
+        if let ComptimeOption::Some(left) = left {
+            left[(cube * slots + unit) as usize] = index;
+        } else {
+            if unit < chunks.kept {
+                let place = (outer * chunks.kept + unit) as usize;
+                if comptime!(wanted.values) {
+                    values[place] = element::<F, N>(input, first + index as usize * step);
+                }
+                if comptime!(wanted.indices) {
+                    indices[place] = X::cast_from(index);
                 }
             }
-        }
+        };
     }
 }

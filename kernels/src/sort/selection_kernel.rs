@@ -57,10 +57,12 @@ impl Slots {
 /// The index at a position along the axis: the position itself, or the candidate `at` its place; `NONE` where there is none.
 #[cube]
 fn index_at(candidates: ComptimeOption<&[u32]>, at: u32, position: u32) -> u32 {
-    match candidates {
+    #[comptime]
+    let index = match candidates {
         ComptimeOption::Some(candidates) => candidates[at as usize],
         ComptimeOption::None => position,
-    }
+    };
+    index
 }
 
 /// The element at an offset of what is read in vectors.
@@ -183,30 +185,28 @@ pub(super) fn keep_first<F: Numeric, X: Int, N: Size>(
             }
         }
     }
-    match left {
-        ComptimeOption::Some(left) => {
-            let first = (outer * chunks + at) * slots;
-            #[unroll]
-            for slot in 0..slots {
-                let place = (first + slot) * extents.inner + inner;
-                left[place as usize] = kept.indices[comptime!(slot as usize)];
-            }
+    #[comptime]
+    if let ComptimeOption::Some(left) = left {
+        let first = (outer * chunks + at) * slots;
+        #[unroll]
+        for slot in 0..slots {
+            let place = (first + slot) * extents.inner + inner;
+            left[place as usize] = kept.indices[comptime!(slot as usize)];
         }
-        ComptimeOption::None => {
-            let of_line = outer * extents.kept;
-            #[unroll]
-            for slot in 0..slots {
-                if slot < extents.kept {
-                    let index = kept.indices[comptime!(slot as usize)];
-                    let place = ((of_line + slot) * extents.inner + inner) as usize;
-                    if comptime!(wanted.values) {
-                        values[place] = element::<F, N>(input, first + index as usize * step);
-                    }
-                    if comptime!(wanted.indices) {
-                        indices[place] = X::cast_from(index);
-                    }
+    } else {
+        let of_line = outer * extents.kept;
+        #[unroll]
+        for slot in 0..slots {
+            if slot < extents.kept {
+                let index = kept.indices[comptime!(slot as usize)];
+                let place = ((of_line + slot) * extents.inner + inner) as usize;
+                if comptime!(wanted.values) {
+                    values[place] = element::<F, N>(input, first + index as usize * step);
+                }
+                if comptime!(wanted.indices) {
+                    indices[place] = X::cast_from(index);
                 }
             }
         }
-    }
+    };
 }
