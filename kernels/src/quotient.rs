@@ -31,6 +31,8 @@
 //!
 //! [`MAX_ULP`]: crate::known_answer::MAX_ULP
 
+#![allow(missing_docs, reason = "`#[cube]` makes a module of each public function, without its documentation")]
+
 use crate::dtype::F32;
 use cubecl::prelude::*;
 

@@ -1,8 +1,7 @@
 //! Operations of layers.
 
-use super::forward::{adapted, only_run_to_run};
+use super::forward::adapted;
 use super::{Deterministic, adapters};
-use crate::context::in_method;
 use burn_backend::IntDType;
 use burn_backend::ops::attention::attention_fallback;
 use burn_backend::ops::{

@@ -97,8 +97,8 @@ impl<I: 'static> Pass<I> {
 
     /// A run that nobody asks for: it ends where it would, and has no samples.
     pub(super) fn leave_out(&self, run: usize) -> Run<I> {
-        let end = self.end.min(self.start + (run + 1) * self.run);
-        let last = end.checked_sub(1).map(|place| Place { place, sample: self.order.sample(place) });
+        let end = self.end.min(self.start.saturating_add(run.saturating_add(1).saturating_mul(self.run)));
+        let last = end.checked_sub(1).map(|place| Place { place, sample: self.order.sample(place, &mut None) });
         Run { items: Vec::new(), places: last.into_iter().collect(), end: None }
     }
 

@@ -123,7 +123,7 @@ pub(super) struct Lengths {
     pub(super) padding: usize,
     pub(super) dilation: usize,
     pub(super) counts_padding: bool,
-    table: usize,
+    pub(super) table: usize,
 }
 
 impl Lengths {
