@@ -173,7 +173,10 @@ impl Shards {
             Ok::<_, Error>((tree, outputs, digest))
         })?;
         let folded = match (&round, digest) {
-            (Some(round), Some(digest)) => round.fold(tree, &digest, &module, &inner(first))?,
+            (Some(round), Some(digest)) => {
+                let folded = caught(|| round.fold(tree, &digest, &module, &inner(first)));
+                folded.map_err(|reason| common.unsummed(first, reason))??
+            }
             _ => {
                 let folded = caught(|| tree.fold(|left, right| left.plus(right, &module)));
                 let folded = folded.map_err(|reason| common.unsummed(first, reason))?;
