@@ -13,7 +13,7 @@
 use super::comparison::Form;
 use super::kernel::{NONE, Wanted, precedes, words_of};
 use super::plan::UNITS_OF_CUBE;
-use super::selection_kernel::element;
+use super::selection_kernel::{element, lane_of};
 use crate::view::Strides;
 use cubecl::prelude::*;
 
@@ -200,19 +200,18 @@ pub(super) fn keep_first_by_cubes<F: Numeric, X: Int, N: Size>(
         };
         if index != NONE {
             let neighbours = input[(first + index as usize * step) / width];
-            #[unroll]
+            // Not unrolled: a slot takes a dozen instructions.
             for lane in 0..width {
-                let (low, high) = words_of::<F>(neighbours.extract(lane), form);
-                let index = index + comptime!(lane as u32);
-                kept.put(Entry { low, high, index }, comptime!(slots as usize), form);
+                let (low, high) = words_of::<F>(lane_of::<F, N>(neighbours, lane), form);
+                kept.put(Entry { low, high, index: index + lane as u32 }, comptime!(slots as usize), form);
             }
         }
     }
     let mut stage = Shared::<[u32]>::new_slice(shared_words);
-    #[unroll]
-    for level in 0..comptime!(UNITS.ilog2()) {
-        let half = comptime!(UNITS >> (level + 1));
-        if unit >= half && unit < comptime!(2 * half) {
+    let mut half = UNITS.runtime();
+    for _ in 0..comptime!(UNITS.ilog2()) {
+        half /= 2;
+        if unit >= half && unit < 2 * half {
             kept.share(&mut stage, unit, comptime!(slots as usize), form);
         }
         sync_cube();
@@ -230,15 +229,13 @@ pub(super) fn keep_first_by_cubes<F: Numeric, X: Int, N: Size>(
         #[comptime]
         if let ComptimeOption::Some(left) = left {
             left[(cube * slots + unit) as usize] = index;
-        } else {
-            if unit < chunks.kept {
-                let place = (outer * chunks.kept + unit) as usize;
-                if comptime!(wanted.values) {
-                    values[place] = element::<F, N>(input, first + index as usize * step);
-                }
-                if comptime!(wanted.indices) {
-                    indices[place] = X::cast_from(index);
-                }
+        } else if unit < chunks.kept {
+            let place = (outer * chunks.kept + unit) as usize;
+            if comptime!(wanted.values) {
+                values[place] = element::<F, N>(input, first + index as usize * step);
+            }
+            if comptime!(wanted.indices) {
+                indices[place] = X::cast_from(index);
             }
         };
     }

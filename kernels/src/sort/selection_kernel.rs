@@ -69,11 +69,16 @@ fn index_at(candidates: ComptimeOption<&[u32]>, at: u32, position: u32) -> u32 {
 #[cube]
 pub(super) fn element<F: Numeric, N: Size>(input: &[Vector<F, N>], offset: usize) -> F {
     let width = N::value();
-    let neighbours = input[offset / width];
-    let mut value = neighbours.extract(0usize);
+    lane_of::<F, N>(input[offset / width], offset % width)
+}
+
+/// One lane of a vector.
+#[cube]
+pub(super) fn lane_of<F: Numeric, N: Size>(vector: Vector<F, N>, lane: usize) -> F {
+    let mut value = vector.extract(0usize);
     #[unroll]
-    for lane in 1..width {
-        value = select(offset % width == lane, neighbours.extract(lane), value);
+    for other in 1..N::value() {
+        value = select(lane == other, vector.extract(other), value);
     }
     value
 }
