@@ -114,12 +114,12 @@ impl Common {
 }
 
 /// The connections of a process: of rank 0 to all others, of another one to rank 0.
-pub(in crate::shards) struct Members {
-    pub(in crate::shards) rank: usize,
+pub(crate) struct Members {
+    pub(crate) rank: usize,
     /// The number of processes.
-    pub(in crate::shards) size: usize,
+    pub(crate) size: usize,
     /// The number of shards of all processes.
-    pub(in crate::shards) shards: usize,
+    pub(crate) shards: usize,
     silence: Duration,
     common: Arc<Common>,
     events: Mutex<Receiver<Event>>,
@@ -215,26 +215,26 @@ impl Members {
     }
 
     /// As an error of another process names this one.
-    pub(in crate::shards) fn own(&self) -> String {
+    pub(crate) fn own(&self) -> String {
         format!("rank {}", self.rank)
     }
 
     /// The peer of this rank, as an error names it.
-    pub(in crate::shards) fn peer(&self, rank: usize) -> String {
+    pub(crate) fn peer(&self, rank: usize) -> String {
         let lines = locked(&self.common.lines);
         let line = lines.iter().find(|line| line.rank == rank);
         line.map_or_else(|| format!("rank {rank}"), |line| line.peer.clone())
     }
 
     /// Ends the group with an error of this process, and tells the others.
-    pub(in crate::shards) fn give_up(&self, reason: &str) {
+    pub(crate) fn give_up(&self, reason: &str) {
         *locked(&self.told) = true;
         let failure = GroupError::Told { peer: self.own(), reason: reason.to_owned() };
         self.common.fail_with(&failure, reason.to_owned());
     }
 
     /// Ends the group with an error that all are told.
-    pub(in crate::shards) fn fail(&self, failure: GroupError) -> GroupError {
+    pub(crate) fn fail(&self, failure: GroupError) -> GroupError {
         self.common.fail(&failure);
         *locked(&self.told) = true;
         failure
@@ -245,7 +245,7 @@ impl Members {
     /// # Errors
     ///
     /// Why it has, and after that was returned once, [`GroupError::Over`].
-    pub(in crate::shards) fn check(&self) -> Result<(), GroupError> {
+    pub(crate) fn check(&self) -> Result<(), GroupError> {
         let Some(failure) = locked(&self.common.failure).clone() else { return Ok(()) };
         match std::mem::replace(&mut *locked(&self.told), true) {
             false => Err(failure),
@@ -272,7 +272,7 @@ impl Members {
     /// # Errors
     ///
     /// For the first that cannot be reached; the group has ended then.
-    pub(in crate::shards) fn send(&self, kind: Kind, contents: &[u8]) -> Result<(), GroupError> {
+    pub(crate) fn send(&self, kind: Kind, contents: &[u8]) -> Result<(), GroupError> {
         let sent = {
             let _whole = locked(&self.common.sending);
             let lines = locked(&self.common.lines).clone();
@@ -292,7 +292,7 @@ impl Members {
     }
 
     /// Allows messages with so many bytes of gradients.
-    pub(in crate::shards) fn allow_gradients(&self, bytes: u64) {
+    pub(crate) fn allow_gradients(&self, bytes: u64) {
         locked(&self.common.lines).iter().for_each(|line| line.limit_of_gradients.store(bytes, Ordering::Relaxed));
     }
 
@@ -302,7 +302,7 @@ impl Members {
     ///
     /// When one has ended, fails, or sends something else: a message begins with the step that it is of. The group has
     /// ended then.
-    pub(in crate::shards) fn receive(&self, kind: Kind, step: u64) -> Result<Vec<(usize, Vec<u8>)>, GroupError> {
+    pub(crate) fn receive(&self, kind: Kind, step: u64) -> Result<Vec<(usize, Vec<u8>)>, GroupError> {
         let peers = locked(&self.common.lines).len();
         let mut received: Vec<(usize, Vec<u8>)> = Vec::with_capacity(peers);
         while received.len() < peers {

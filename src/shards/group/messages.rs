@@ -5,33 +5,33 @@ use crate::shards::transfer::Copied;
 use burn_backend::{DType, TensorData};
 
 /// Sums of consecutive shards: the first, how many, and the tensors.
-pub(in crate::shards) type Node = (usize, usize, Copied);
+pub(crate) type Node = (usize, usize, Copied);
 
 /// Contents to be sent.
-pub(in crate::shards) struct Contents(pub(in crate::shards) Vec<u8>);
+pub(crate) struct Contents(pub(in crate::shards) Vec<u8>);
 
 impl Contents {
-    pub(in crate::shards) fn of_step(step: u64) -> Self {
+    pub(crate) fn of_step(step: u64) -> Self {
         Self(step.to_le_bytes().to_vec())
     }
 
-    pub(in crate::shards) fn number(mut self, number: usize) -> Self {
+    pub(crate) fn number(mut self, number: usize) -> Self {
         self.put_number(number);
         self
     }
 
-    pub(in crate::shards) fn digest(mut self, digest: &[u8; 32]) -> Self {
+    pub(crate) fn digest(mut self, digest: &[u8; 32]) -> Self {
         self.0.extend(digest);
         self
     }
 
-    pub(in crate::shards) fn numbers(mut self, numbers: &[usize]) -> Self {
+    pub(crate) fn numbers(mut self, numbers: &[usize]) -> Self {
         self.put_number(numbers.len());
         numbers.iter().for_each(|number| self.put_number(*number));
         self
     }
 
-    pub(in crate::shards) fn nodes(mut self, nodes: &[Node], layout: &Layout) -> Self {
+    pub(crate) fn nodes(mut self, nodes: &[Node], layout: &Layout) -> Self {
         self.put_number(nodes.len());
         for (first, length, copied) in nodes {
             self = self.number(*first).number(*length).tensors(copied, layout);
@@ -40,7 +40,7 @@ impl Contents {
     }
 
     /// The tensors of a model, each after its place in it.
-    pub(in crate::shards) fn tensors(mut self, copied: &Copied, layout: &Layout) -> Self {
+    pub(crate) fn tensors(mut self, copied: &Copied, layout: &Layout) -> Self {
         let there = layout.ids().enumerate().filter_map(|(place, id)| Some((place, copied.get(id)?)));
         self.put_number(there.clone().count());
         for (place, data) in there {
@@ -50,7 +50,7 @@ impl Contents {
         self
     }
 
-    pub(in crate::shards) fn tensor(mut self, data: &TensorData) -> Self {
+    pub(crate) fn tensor(mut self, data: &TensorData) -> Self {
         self.put_tensor(data);
         self
     }
@@ -79,7 +79,7 @@ fn code(dtype: DType) -> u8 {
 const NUMBERS: u64 = 1 << 12;
 
 /// The bytes that the contents of a message with sums of `nodes` nodes of a model may have.
-pub(in crate::shards) fn limit(layout: &Layout, nodes: usize, shards: usize) -> u64 {
+pub(crate) fn limit(layout: &Layout, nodes: usize, shards: usize) -> u64 {
     // Of the widest type.
     let of_tensor = |shape: &[usize]| {
         let elements = shape.iter().fold(8_u64, |product, size| product.saturating_mul(*size as u64));
@@ -91,16 +91,16 @@ pub(in crate::shards) fn limit(layout: &Layout, nodes: usize, shards: usize) -> 
 }
 
 /// The bytes that the contents of a message about the samples of shards may have.
-pub(in crate::shards) fn limit_of_samples(shards: usize) -> u64 {
+pub(crate) fn limit_of_samples(shards: usize) -> u64 {
     NUMBERS + 8 * shards as u64
 }
 
 /// Contents that have come, from which each function takes what comes next; errors are texts.
-pub(in crate::shards) struct Taken<'a>(&'a [u8]);
+pub(crate) struct Taken<'a>(&'a [u8]);
 
 impl<'a> Taken<'a> {
     /// Of a message whose step has been compared.
-    pub(in crate::shards) fn behind_the_step(contents: &'a [u8]) -> Self {
+    pub(crate) fn behind_the_step(contents: &'a [u8]) -> Self {
         Self(contents.get(8..).unwrap_or_default())
     }
 
@@ -110,17 +110,17 @@ impl<'a> Taken<'a> {
         Ok(taken)
     }
 
-    pub(in crate::shards) fn number(&mut self) -> Result<usize, String> {
+    pub(crate) fn number(&mut self) -> Result<usize, String> {
         let number = u64::from_le_bytes(self.bytes(8)?.try_into().expect("eight bytes"));
         usize::try_from(number).map_err(|_| format!("{number} is no number of this process"))
     }
 
-    pub(in crate::shards) fn digest(&mut self) -> Result<[u8; 32], String> {
+    pub(crate) fn digest(&mut self) -> Result<[u8; 32], String> {
         Ok(self.bytes(32)?.try_into().expect("32 bytes"))
     }
 
     /// At most `most` numbers.
-    pub(in crate::shards) fn numbers(&mut self, most: usize) -> Result<Vec<usize>, String> {
+    pub(crate) fn numbers(&mut self, most: usize) -> Result<Vec<usize>, String> {
         let count = self.count(most)?;
         (0..count).map(|_| self.number()).collect()
     }
@@ -131,7 +131,7 @@ impl<'a> Taken<'a> {
     }
 
     /// Nodes of some of the shards `of`, ascending.
-    pub(in crate::shards) fn nodes(
+    pub(crate) fn nodes(
         &mut self,
         of: std::ops::Range<usize>,
         mut tensors: impl FnMut(&mut Self) -> Result<Copied, String>,
@@ -152,7 +152,7 @@ impl<'a> Taken<'a> {
     }
 
     /// Tensors of a model.
-    pub(in crate::shards) fn tensors(&mut self, layout: &Layout) -> Result<Copied, String> {
+    pub(crate) fn tensors(&mut self, layout: &Layout) -> Result<Copied, String> {
         let all: Vec<_> = layout.ids().zip(layout.shapes()).collect();
         let mut copied = Copied::default();
         for _ in 0..self.count(all.len())? {
@@ -167,7 +167,7 @@ impl<'a> Taken<'a> {
         Ok(copied)
     }
 
-    pub(in crate::shards) fn tensor(&mut self) -> Result<TensorData, String> {
+    pub(crate) fn tensor(&mut self) -> Result<TensorData, String> {
         let code = self.bytes(1)?[0];
         let dtype = *DTYPES.get(usize::from(code)).ok_or_else(|| format!("the type {code} of a tensor"))?;
         let rank = self.count(16)?;
@@ -178,7 +178,7 @@ impl<'a> Taken<'a> {
     }
 
     /// Requires that this was all.
-    pub(in crate::shards) fn end(self) -> Result<(), String> {
+    pub(crate) fn end(self) -> Result<(), String> {
         match self.0.len() {
             0 => Ok(()),
             more => Err(format!("{more} bytes too many")),

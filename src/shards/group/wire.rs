@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 /// What a message is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(in crate::shards) enum Kind {
+pub(crate) enum Kind {
     /// What all processes must have alike.
     Facts = 1,
     /// All processes have come.
