@@ -45,10 +45,10 @@ const FUNCTIONS: [Function; 16] = [
     function("sin", Unary::Sine, trigonometric::sin, f64::sin, 0.96),
     function("cos", Unary::Cosine, trigonometric::cos, f64::cos, 0.94),
     function("tan", Unary::Tangent, trigonometric::tan, f64::tan, 0.75),
-    function("asin", Unary::ArcSine, trigonometric::asin, f64::asin, 0.77),
+    function("asin", Unary::ArcSine, trigonometric::asin, f64::asin, 0.76),
     function("acos", Unary::ArcCosine, trigonometric::acos, f64::acos, 0.69),
-    function("atan", Unary::ArcTangent, trigonometric::atan, f64::atan, 0.76),
-    function("erf", Unary::Erf, trigonometric::erf, erf, 0.83),
+    function("atan", Unary::ArcTangent, trigonometric::atan, f64::atan, 0.8),
+    function("erf", Unary::Erf, trigonometric::erf, erf, 0.84),
 ];
 
 /// A function of two arguments, with the same.
