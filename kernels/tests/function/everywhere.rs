@@ -17,12 +17,20 @@ type Digest = [u32; 4];
 
 const IS_HEAVY: bool = cfg!(feature = "heavy");
 
-/// The lower bits of the arguments of a part: all parts have the same.
-const LOWER: u32 = 1 << 24;
+/// The arguments, by their bits: `lower | upper` for each of both.
+struct Arguments {
+    lower: Vec<u32>,
+    upper: Vec<u32>,
+    are_all: bool,
+}
 
-/// What the parts add to these.
-fn parts() -> impl Iterator<Item = u32> {
-    (0..=u8::MAX).map(|upper| u32::from(upper) << 24)
+impl Arguments {
+    fn new(are_all: bool) -> Self {
+        match are_all {
+            true => Self { lower: (0..1 << 24).collect(), upper: (0..1 << 8).map(|n| n << 24).collect(), are_all },
+            false => Self { lower: sample().collect(), upper: vec![0], are_all },
+        }
+    }
 }
 
 /// The arguments that are computed without `heavy`.
@@ -34,51 +42,37 @@ fn find(name: &str) -> &'static Function {
     FUNCTIONS.iter().find(|function| function.name == name).expect("a function has this name")
 }
 
-/// The digest of the digests of the parts.
-fn joined(digests: impl Iterator<Item = Digest>) -> Digest {
-    let bytes: Vec<u8> = digests.flatten().flat_map(u32::to_le_bytes).collect();
-    reference::digest(&bytes)
-}
-
+/// Compares the digest of the digests that `results` gives for each upper part with the recorded one.
 #[track_caller]
-fn assert_golden(name: &str, digest: Digest, is_all: bool) {
+fn assert_golden(name: &str, arguments: &Arguments, results: impl FnMut(&u32) -> Digest) {
+    let digests: Vec<u8> = arguments.upper.iter().flat_map(results).flat_map(u32::to_le_bytes).collect();
+    let got: String = reference::digest(&digests).iter().map(|word| format!("{word:08x}")).collect();
     let (_, of_sample, of_all) = DIGESTS.iter().find(|row| row.0 == name).expect("goldens.rs has the function");
-    let got: String = digest.iter().map(|word| format!("{word:08x}")).collect();
-    let (arguments, want) = if is_all { ("all arguments", of_all) } else { ("a sample", of_sample) };
-    assert_eq!(got, *want, "{name} of {arguments} has other bits than goldens.rs");
+    let (which, want) = if arguments.are_all { ("all arguments", of_all) } else { ("a sample", of_sample) };
+    assert_eq!(got, *want, "{name} of {which} has other bits than goldens.rs");
 }
 
 /// Every result by the reference.
 fn computed_by_the_reference(Function { name, reference: function, .. }: &Function) {
-    let result = |bits: u32| function(f32::from_bits(bits)).to_bits();
-    let part = |upper: u32| {
-        let terms = (0..LOWER).map(|lower| reference::terms(lower, result(upper | lower)));
+    let arguments = Arguments::new(IS_HEAVY);
+    let term = |(i, bits): (usize, u32)| reference::terms(i as u32, function(f32::from_bits(bits)).to_bits());
+    assert_golden(name, &arguments, |upper| {
+        let terms = arguments.lower.iter().map(|lower| lower | upper).enumerate().map(term);
         let sums = terms.fold([0u32; 4], |sums, terms| core::array::from_fn(|i| sums[i].wrapping_add(terms[i])));
-        reference::finish(sums, u64::from(LOWER) * 4)
-    };
-    let digest = if IS_HEAVY {
-        joined(parts().map(part))
-    } else {
-        reference::digest(&sample().flat_map(|bits| result(bits).to_le_bytes()).collect::<Vec<u8>>())
-    };
-    assert_golden(name, digest, IS_HEAVY);
+        reference::finish(sums, arguments.lower.len() as u64 * 4)
+    });
 }
 
 /// Every result on the device, which also sums the digest.
 fn computed_on_the_device(Function { name, unary, .. }: &Function) {
     let client = client();
-    let is_all = IS_HEAVY && !client.properties().identity.name.starts_with("CUDA emulator");
-    let arguments = |bits: Vec<u32>| upload(&client, &bits, &[bits.len()], F32);
-    let digest = if is_all {
-        let lower = arguments((0..LOWER).collect());
-        joined(parts().map(|upper| digest_on_device(&client, *unary, lower.clone(), upper)))
-    } else {
-        digest_on_device(&client, *unary, arguments(sample().collect()), 0)
-    };
-    assert_golden(name, digest, is_all);
+    let is_emulator = client.properties().identity.name.starts_with("CUDA emulator");
+    let arguments = Arguments::new(IS_HEAVY && !is_emulator);
+    let lower = upload(&client, &arguments.lower, &[arguments.lower.len()], F32);
+    assert_golden(name, &arguments, |&upper| digest_on_device(&client, *unary, lower.clone(), upper));
 }
 
-/// The digest of `unary` of the numbers with the bits of `lower`, with those of `upper` added.
+/// The digest of `unary` of the numbers with the bits `lower | upper`.
 fn digest_on_device(client: &Client, unary: Unary, lower: TensorHandle, upper: u32) -> Digest {
     let mut program = Program::default();
     let argument = program.word(Instruction::IntBinary(IntBinary::Or, Value::Input(0), Value::Scalar(0)));

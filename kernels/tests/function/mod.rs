@@ -46,7 +46,7 @@ const FUNCTIONS: [Function; 16] = [
     function("cos", Unary::Cosine, trigonometric::cos, f64::cos, 0.94),
     function("tan", Unary::Tangent, trigonometric::tan, f64::tan, 0.75),
     function("asin", Unary::ArcSine, trigonometric::asin, f64::asin, 0.76),
-    function("acos", Unary::ArcCosine, trigonometric::acos, f64::acos, 0.69),
+    function("acos", Unary::ArcCosine, trigonometric::acos, f64::acos, 0.77),
     function("atan", Unary::ArcTangent, trigonometric::atan, f64::atan, 0.8),
     function("erf", Unary::Erf, trigonometric::erf, erf, 0.84),
 ];

@@ -373,7 +373,7 @@ pub fn asin(x: f32) -> f32 {
     f32::from_bits(select(magnitude > ONE, NAN, result))
 }
 
-/// The arc cosine. Largest error ACOS ULP; about 55 operations, one of them a square root.
+/// The arc cosine. Largest error 0.760 ULP; about 55 operations, one of them a square root.
 ///
 /// |x| <= 1/2: pi/2 - asin x; above: 2 asin(sqrt((1 - |x|) / 2)), taken from pi where x < 0. The parts are those of
 /// `asin`.
