@@ -164,7 +164,9 @@ pub(super) fn subtract_posteriors<F: Float, A: Float>(
     let mut at = label;
     while at < extent.labels {
         let both = alpha[alpha_strides.offset(step, entry, at)] + beta[beta_strides.offset(step, entry, at)];
-        if both != unreached {
+        // Not `!=`, which of a NaN is false on some devices.
+        let is_unreached = both == unreached;
+        if !is_unreached {
             let value = multiply_rounded::<A>(exp_of::<A>((both - A::cast_from(score)) + loss), negative);
             if has_partial && at / BLOCK_TERMS == block {
                 partial += value;
