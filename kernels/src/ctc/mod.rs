@@ -310,7 +310,8 @@ impl Problem {
         let Self { scores, targets, input_lengths, target_lengths, .. } = self;
         for from in (0..steps).step_by(of_a_launch) {
             let to = (from + of_a_launch).min(steps);
-            let form = Form { backward, keeps, first: from == 0, last: to == steps, pitch: pitch as u32 };
+            let (first, last, single) = (from == 0, to == steps, pitch == units);
+            let form = Form { backward, keeps, first, last, pitch: pitch as u32, single };
             // SAFETY: a cube has a sequence of the batch, and its units write that sequence's variables, loss and half of
             // shared memory, of as many labels as these have. They read what exists: lengths are at most those of the
             // operands, and a class is one of the scores.

@@ -19,6 +19,49 @@ pub(super) struct Form {
     pub(super) last: bool,
     /// Variables of a step in shared memory, at least as many as labels.
     pub(super) pitch: u32,
+    /// Whether a unit has one label at most: it looks at the target once.
+    pub(super) single: bool,
+}
+
+/// A label of a target with its blanks.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+struct Label {
+    /// Its position.
+    position: u32,
+    /// Its class, or the number of classes if it is none or does not count.
+    class: u32,
+    /// Whether a path may come to it from the second label before it.
+    skips: bool,
+}
+
+/// The label at a place of the recurrence: from the last one that counts, if it is `backward`.
+#[cube]
+fn label_at<I: Int>(
+    targets: &[I],
+    strides: &Strides,
+    extent: &Extent,
+    entry: u32,
+    at: u32,
+    last: u32,
+    blank: u32,
+    #[comptime] backward: bool,
+) -> Label {
+    let mut position = at;
+    let mut second = at - 2;
+    if comptime!(backward) {
+        position = select(at <= last, last - at, at);
+        second = position + 2;
+    }
+    let mut class = extent.classes;
+    let mut skips = false;
+    if at <= last {
+        class = class_of::<I>(targets, strides, entry, position, blank, extent.classes);
+        if at >= 2 && class != blank {
+            skips = class_of::<I>(targets, strides, entry, second, blank, extent.classes) != class;
+        }
+    }
+    Label { position, class, skips }
 }
 
 /// `log(exp(a) + exp(b))`.
@@ -34,9 +77,9 @@ fn log_sum<A: Float>(a: A, b: A) -> A {
 
 /// The place in `rows` of the variable of a label after a step, or of a step's where they all are kept.
 #[cube]
-fn place(extent: &Extent, entry: u32, time: u32, label: u32, #[comptime] form: Form) -> usize {
+fn place(extent: &Extent, entry: u32, time: u32, position: u32, #[comptime] form: Form) -> usize {
     let row = if comptime!(form.keeps) { time * extent.batch + entry } else { entry };
-    (row * extent.labels + label) as usize
+    (row * extent.labels + position) as usize
 }
 
 /// The variables after the steps `from..to`, counted from the end where it is `backward`, and the losses of sequences that end
@@ -81,16 +124,18 @@ pub(super) fn variables<F: Float, A: Float, L: Float, I: Int, J: Int, K: Int>(
             let time = if comptime!(form.backward) { steps - from } else { from - 1 };
             let mut at = UNIT_POS_X;
             while at < extent.labels {
-                let mut label = at;
+                let mut position = at;
                 if comptime!(form.backward) {
-                    label = select(at <= last, last - at, at);
+                    position = select(at <= last, last - at, at);
                 }
-                state[(before + at) as usize] = rows[place(&extent, entry, time, label, form)];
+                state[(before + at) as usize] = rows[place(&extent, entry, time, position, form)];
                 at += CUBE_DIM_X;
             }
         }
         sync_cube();
     }
+    let own =
+        label_at::<I>(targets, &target_strides, &extent, entry, UNIT_POS_X, last, blank, comptime!(form.backward));
     for step in from..to {
         if step < steps {
             let now = step % 2 * pitch;
@@ -98,20 +143,14 @@ pub(super) fn variables<F: Float, A: Float, L: Float, I: Int, J: Int, K: Int>(
             let time = if comptime!(form.backward) { steps - 1 - step } else { step };
             let mut at = UNIT_POS_X;
             while at < extent.labels {
-                // Of a step back labels are counted from the last one.
-                let mut label = at;
-                let mut second = at - 2;
-                if comptime!(form.backward) {
-                    label = select(at <= last, last - at, at);
-                    second = label + 2;
-                }
+                let label = if comptime!(form.single) {
+                    own
+                } else {
+                    label_at::<I>(targets, &target_strides, &extent, entry, at, last, blank, comptime!(form.backward))
+                };
                 let mut value = unreached;
-                let mut class = extent.classes;
-                if at <= last {
-                    class = class_of::<I>(targets, &target_strides, entry, label, blank, extent.classes);
-                }
-                if class < extent.classes {
-                    let score = A::cast_from(scores[score_strides.offset(time, entry, class)]);
+                if label.class < extent.classes {
+                    let score = A::cast_from(scores[score_strides.offset(time, entry, label.class)]);
                     if step == 0 {
                         value = select(at < 2, score, unreached);
                     } else {
@@ -119,18 +158,15 @@ pub(super) fn variables<F: Float, A: Float, L: Float, I: Int, J: Int, K: Int>(
                         if at >= 1 {
                             sum = log_sum::<A>(sum, state[(before + at - 1) as usize]);
                         }
-                        if at >= 2 && class != blank {
-                            let other = class_of::<I>(targets, &target_strides, entry, second, blank, extent.classes);
-                            if class != other {
-                                sum = log_sum::<A>(sum, state[(before + at - 2) as usize]);
-                            }
+                        if label.skips {
+                            sum = log_sum::<A>(sum, state[(before + at - 2) as usize]);
                         }
                         value = score + sum;
                     }
                 }
                 state[(now + at) as usize] = value;
                 if comptime!(form.keeps) {
-                    rows[place(&extent, entry, time, label, form)] = value;
+                    rows[place(&extent, entry, time, label.position, form)] = value;
                 }
                 at += CUBE_DIM_X;
             }
