@@ -2,8 +2,9 @@
 //!
 //! A function is the lines of its [`reference`]: sums, rounded products and quotients of f32 (one division at most, one
 //! square root in `asin`, `acos`, `asinh` and `acosh`), and operations on the bits. Each of these has one result, quotients
-//! and roots by [`quotient`](crate::quotient), on every device that passes the [known-answer test](crate::known_answer) for equal bits. No function of the device, of
-//! CUDA's library or of a shader compiler is used.
+//! and roots by [`quotient`](crate::quotient), on every device that passes the
+//! [known-answer test](crate::known_answer) for equal bits. No function of the device, of CUDA's library or of a shader
+//! compiler is used.
 //!
 //! - A NaN, and an argument outside the domain, gives the NaN `0x7fc0_0000`. Infinities and signed zeros are those of
 //!   C99, annex F.
