@@ -1,17 +1,13 @@
 //! Trains a small U-Net to find the pixels of handwritten digits in noise: Keras's "image segmentation with a U-Net-like
 //! architecture", after O. Ronneberger et al., "U-Net" (2015).
 //!
-//! It enlarges images by repeating pixels: TensorFlow's `UpSampling2D`, whose gradient raises an error there when determinism
-//! is enabled.
-//!
 //! `cargo run --release --features wgpu --example digits_unet` prints the same digest, and draws the same masks, every time.
 
 use anyhow::{Context, Result};
 use burn::data::dataloader::batcher::Batcher;
 use burn::data::dataset::Dataset;
 use burn::module::Module;
-use burn::nn::conv::{Conv2d, Conv2dConfig};
-use burn::nn::interpolate::{Interpolate2d, Interpolate2dConfig};
+use burn::nn::conv::{Conv2d, Conv2dConfig, ConvTranspose2d, ConvTranspose2dConfig};
 use burn::nn::loss::BinaryCrossEntropyLossConfig;
 use burn::nn::pool::{MaxPool2d, MaxPool2dConfig};
 use burn::nn::{BatchNorm, BatchNormConfig, PaddingConfig2d, Relu};
@@ -29,10 +25,10 @@ const INK: f32 = 0.3;
 struct UNet {
     down: Vec<Block>,
     bottom: Block,
+    enlarge: Vec<ConvTranspose2d>,
     up: Vec<Block>,
     output: Conv2d,
     pool: MaxPool2d,
-    enlarge: Interpolate2d,
 }
 
 #[derive(Module, Debug)]
@@ -57,14 +53,15 @@ impl Block {
 impl UNet {
     fn new(device: &Device) -> Self {
         let block = |[inputs, outputs]: [usize; 2]| Block::new(inputs, outputs, device);
+        let enlarge = |channels| ConvTranspose2dConfig::new(channels, [2, 2]).with_stride([2, 2]).init(device);
         Self {
             down: [[1, 8], [8, 16]].map(block).into(),
             bottom: block([16, 32]),
+            enlarge: [[32, 16], [16, 8]].map(enlarge).into(),
             // What comes from below, and what was there on the way down.
-            up: [[32 + 16, 16], [16 + 8, 8]].map(block).into(),
+            up: [[16 + 16, 16], [8 + 8, 8]].map(block).into(),
             output: Conv2dConfig::new([8, 1], [1, 1]).init(device),
             pool: MaxPool2dConfig::new([2, 2]).with_strides([2, 2]).init(),
-            enlarge: Interpolate2dConfig::new().with_scale_factor(Some([2.0, 2.0])).with_align_corners(false).init(),
         }
     }
 
@@ -77,8 +74,8 @@ impl UNet {
             passed.push(wide);
         }
         x = self.bottom.forward(x);
-        for (block, wide) in self.up.iter().zip(passed.into_iter().rev()) {
-            x = block.forward(Tensor::cat(vec![self.enlarge.forward(x), wide], 1));
+        for ((enlarge, block), wide) in self.enlarge.iter().zip(&self.up).zip(passed.into_iter().rev()) {
+            x = block.forward(Tensor::cat(vec![enlarge.forward(x), wide], 1));
         }
         self.output.forward(x)
     }
