@@ -79,7 +79,7 @@ pub fn of_integers(
     let strides = |operand: &TensorHandle| {
         broadcast_strides(operand.shape(), operand.strides(), shape).ok_or_else(|| KernelError::Shape {
             kernel: KERNEL,
-            reason: format!("an operand of shape {:?} does not broadcast to {shape:?}", operand.shape()),
+            reason: format!("an operand of shape {:?} does not broadcast to {shape:?}", &operand.shape()[..]),
         })
     };
     let (a, b) = (strides(&lhs)?, strides(&rhs)?);

@@ -24,6 +24,9 @@ const FUNCTIONS: [IntBinary; 11] = [
     IntBinary::Power,
 ];
 
+/// From here on languages have no answer for some operands.
+const UNDEFINED: usize = 6;
+
 /// A type of integers.
 #[derive(Clone, Copy)]
 struct Integer {
@@ -31,9 +34,10 @@ struct Integer {
     is_signed: bool,
 }
 
+/// The narrowest, which are computed in 32 bits, and those that are computed as they are.
 fn types() -> impl Iterator<Item = Integer> {
-    let signed = [IntKind::I8, IntKind::I16, IntKind::I32, IntKind::I64].map(ElemType::Int);
-    let unsigned = [UIntKind::U8, UIntKind::U16, UIntKind::U32, UIntKind::U64].map(ElemType::UInt);
+    let signed = [IntKind::I8, IntKind::I32, IntKind::I64].map(ElemType::Int);
+    let unsigned = [UIntKind::U8, UIntKind::U32, UIntKind::U64].map(ElemType::UInt);
     let signed = signed.into_iter().map(|dtype| Integer { dtype, is_signed: true });
     signed.chain(unsigned.into_iter().map(|dtype| Integer { dtype, is_signed: false }))
 }
@@ -103,17 +107,22 @@ fn a_program_has_the_bits_of_the_kernel_of_one_function() {
     let integer = Integer { dtype: I32, is_signed: true };
     let values = integer.values();
     let n = values.len();
-    for function in FUNCTIONS {
+    // A device may bind few outputs at once.
+    for functions in FUNCTIONS.chunks(3) {
         let mut program = Program::default();
-        program.word(Instruction::IntBinary(function, Value::Input(0), Value::Input(1)));
-        program.output_word(0);
+        for (index, function) in functions.iter().enumerate() {
+            program.word(Instruction::IntBinary(*function, Value::Input(0), Value::Input(1)));
+            program.output_word(index);
+        }
         let words = vec![integer.upload(&client, &values, &[n, 1]), integer.upload(&client, &values, &[n])];
         let operands = Operands { words, conditions: vec![], scalars: vec![] };
         let results = run(&client, &Arc::new(program), &[n, n], operands, I32).expect("operands fit");
-        let [results] = results.words.try_into().expect("one output");
-        for (i, got) in integer.download(&client, results).into_iter().enumerate() {
-            let (a, b) = (values[i / n], values[i % n]);
-            assert_eq!(got, integer.want(function, a, b), "{function:?} of {a} and {b}");
+        assert_eq!(results.words.len(), functions.len());
+        for (function, results) in functions.iter().zip(results.words) {
+            for (i, got) in integer.download(&client, results).into_iter().enumerate() {
+                let (a, b) = (values[i / n], values[i % n]);
+                assert_eq!(got, integer.want(*function, a, b), "{function:?} of {a} and {b}");
+            }
         }
     }
 }
