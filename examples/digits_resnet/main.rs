@@ -21,7 +21,7 @@ use rand::RngExt;
 pub const HELP: Help = Help {
     trains: "a residual network on digits that are shifted at random whenever they are seen, by AdamW",
     data: DIGITS,
-    takes: "@T@",
+    takes: "two minutes at most on two cores without a GPU",
     leaves: &["confusion.svg"],
 };
 

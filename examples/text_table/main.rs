@@ -140,7 +140,7 @@ impl Batcher<Row, Batch> for RowBatcher {
 pub const HELP: Help = Help {
     trains: "a network with embeddings to tell which words of a text have a capital, both classes drawn equally often",
     data: "7,573 words of the Constitution of the United States, in this repository, a row each; every fifth is to test with",
-    takes: "@T@",
+    takes: "half a minute for 10 epochs on two cores without a GPU; guessing has a balanced accuracy of 0.5",
     leaves: &["confusion.svg"],
 };
 
