@@ -8,7 +8,7 @@ use burn_backend::{DType, TensorData};
 pub(crate) type Node = (usize, usize, Copied);
 
 /// Contents to be sent.
-pub(crate) struct Contents(pub(in crate::shards) Vec<u8>);
+pub(crate) struct Contents(pub(crate) Vec<u8>);
 
 impl Contents {
     pub(crate) fn of_step(step: u64) -> Self {
