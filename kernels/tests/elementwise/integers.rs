@@ -90,7 +90,7 @@ fn every_type_has_one_answer_to_every_pair() {
         let values = integer.values();
         let n = values.len();
         let (rows, columns) = (integer.upload(&client, &values, &[n, 1]), integer.upload(&client, &values, &[n]));
-        for function in FUNCTIONS {
+        for &function in &FUNCTIONS[UNDEFINED..] {
             let results =
                 of_integers(&client, function, rows.clone(), columns.clone(), &[n, n]).expect("they broadcast");
             for (i, got) in integer.download(&client, results).into_iter().enumerate() {
