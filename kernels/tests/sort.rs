@@ -422,22 +422,20 @@ fn a_selection_that_does_not_apply_is_refused() {
 #[test]
 fn equal_elements_keep_their_order_in_a_selection() {
     let client = client();
-    for (length, kept) in [(300, 3), (5001, 1), (5000, 8)] {
+    for (length, kept, direction) in [(300, 3, Direction::Ascending), (5000, 8, Direction::Descending)] {
         let values: Vec<f32> = (0..2 * length).map(|at| if at % 64 == 63 { 1.0 } else { 0.0 }).collect();
         let shape = [2, length, 1];
-        for direction in DIRECTIONS {
-            let (want, at) = expected(&values, shape, kept, direction, f32_order());
-            let plans = plans(shape, kept, 32, false);
-            let by_cubes = |plan: &Plan| matches!(plan, Plan::Select(Selection { selector: Selector::Cube, .. }));
-            assert!(plans.iter().any(by_cubes), "no selection by cubes among {plans:?}");
-            for plan in plans.into_iter().filter(|plan| matches!(plan, Plan::Select(_))) {
-                println!("{direction:?} {kept} of {shape:?} by {plan:?}");
-                let input = upload(&client, &values, &shape, F32);
-                let sorting = Sorting { kept: Some(kept), ..all(direction) };
-                let (first, indices) = sort(&client, input, sorting, Some(plan)).unwrap();
-                assert_bits(&download(&client, first), &want);
-                assert_eq!(download::<i32>(&client, indices), at);
-            }
+        let (want, at) = expected(&values, shape, kept, direction, f32_order());
+        let by_cubes = |plan: &Plan| matches!(plan, Plan::Select(Selection { selector: Selector::Cube, .. }));
+        let plans: Vec<_> = plans(shape, kept, 32, false).into_iter().filter(by_cubes).collect();
+        assert!(plans.len() > 1, "{plans:?}");
+        for plan in plans {
+            println!("{direction:?} {kept} of {shape:?} by {plan:?}");
+            let input = upload(&client, &values, &shape, F32);
+            let (first, indices) =
+                sort(&client, input, Sorting { kept: Some(kept), ..all(direction) }, Some(plan)).unwrap();
+            assert_bits(&download(&client, first), &want);
+            assert_eq!(download::<i32>(&client, indices), at);
         }
     }
 }
