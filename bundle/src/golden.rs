@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn the_repository_has_every_short_training() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens/examples.json");
-        assert_eq!(trainings(&load(&path).expect("it is in the repository")).len(), 10);
+        assert_eq!(trainings(&load(&path).expect("it is in the repository")).len(), 12);
     }
 
     #[test]

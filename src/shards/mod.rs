@@ -130,7 +130,8 @@
 //! **A failure**, a process that ends, a cut connection, a shard that panics, is an error in all processes, and names
 //! the rank and the address. A process that computes is waited for, however long; one that gives no sign of life for
 //! [10 seconds](Group::silence) has failed. Gradients are returned when they are complete, so that no step is half
-//! applied; a process that has them may apply a step that another one has not got, and of two checkpoints one may be a
+//! applied; running states are the model's when `step` returns, so where `try_mean` fails before the optimizer's step, drop
+//! the model. A process that has the gradients may apply a step that another one has not got, and of two checkpoints one may be a
 //! step ahead. The group has then ended, and every later step is an error: start the processes again from a checkpoint
 //! of one of them.
 //!
