@@ -155,7 +155,13 @@ impl Shards {
             });
             let started: Vec<_> = started.collect::<Result<_, _>>()?;
             // While the devices compute.
-            let digest = round.as_ref().and(snapshot.as_ref()).map(|model| scope.spawn(move || model.digest()));
+            let digest = match (&round, &snapshot) {
+                (Some(_), Some(model)) => {
+                    let hashing = thread::Builder::new().spawn_scoped(scope, || model.digest());
+                    Some(hashing.map_err(|error| common.without_thread(first, error.to_string()))?)
+                }
+                _ => None,
+            };
             let own = common.compute(&module, own, first);
             let computed: Vec<_> = started.into_iter().map(|thread| thread.join()).collect();
             let (mut tree, mut outputs) = own?;

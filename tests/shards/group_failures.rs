@@ -54,7 +54,7 @@ fn a_process_that_hangs_is_named_by_all_others() {
     assert!(Command::new("kill").args(["-STOP", &id]).status().expect("the command `kill`").success());
     let hung = members.remove(1);
     for error in errors(members, since) {
-        wants(&error, &["rank 1 (127.0.0.1:", "has sent nothing for 2 s"]);
+        wants(&error, &["rank 1 (127.0.0.1:", "has sent nothing for 2s"]);
     }
     assert!(since.elapsed() >= SILENCE / 2, "a process is given its time");
     drop(hung);

@@ -101,10 +101,10 @@ fn a_process_that_does_not_come_is_named() {
     strangers[0].write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("a connection");
     let error = shards(SHARDS).in_group(leader(2, listener).wait(Duration::from_millis(400)));
     let error = error.map(|_| ()).expect_err("nobody comes").to_string();
-    wants(&error, &[&address.to_string(), "rank 1 did not come within 0 s", "GET / HTTP/1.1"]);
+    wants(&error, &[&address.to_string(), "rank 1 did not come within 400ms", "GET / HTTP/1.1"]);
     let error = shards(SHARDS).in_group(member(1, 2, TOKEN, address).wait(Duration::from_millis(100)));
     let error = error.map(|_| ()).expect_err("nobody listens").to_string();
-    wants(&error, &[&address.to_string(), "reached within 0 s"]);
+    wants(&error, &[&address.to_string(), "reached within 100ms"]);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Why a group of processes cannot form, or has ended.
 
+use std::time::Duration;
+
 /// Why processes cannot train together, or do not any more. Peers are named by rank and address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -26,7 +28,7 @@ pub enum GroupError {
     Address {
         /// The address.
         address: String,
-        /// `listened at`, or `reached within so many seconds`.
+        /// `listened at`, or `reached within` a time.
         used: String,
         /// The system's error.
         reason: String,
@@ -34,7 +36,7 @@ pub enum GroupError {
 
     /// Processes have not come.
     #[error(
-        "of the group at {address} {absent} did not come within {seconds} s{strangers}; start every rank, or wait \
+        "of the group at {address} {absent} did not come within {wait:?}{strangers}; start every rank, or wait \
          longer (`Group::wait`)"
     )]
     Absent {
@@ -43,7 +45,7 @@ pub enum GroupError {
         /// The ranks.
         absent: String,
         /// How long was waited for them.
-        seconds: u64,
+        wait: Duration,
         /// Connections that were no process of a group; empty where there were none.
         strangers: String,
     },
@@ -103,13 +105,13 @@ pub enum GroupError {
 
     /// A process hangs, or the network does: it has sent no sign of life.
     #[error(
-        "{peer} has sent nothing for {seconds} s, not even that it lives: is that process stopped, or the network down?"
+        "{peer} has sent nothing for {silence:?}, not even that it lives: is that process stopped, or the network down?"
     )]
     Silent {
         /// The peer.
         peer: String,
         /// For how long.
-        seconds: u64,
+        silence: Duration,
     },
 
     /// A process has ended its part of the training.

@@ -128,7 +128,7 @@ pub(super) fn greet(
 pub(super) fn lost(peer: &str, silence: Duration, error: &std::io::Error) -> GroupError {
     let peer = peer.to_owned();
     match error.kind() {
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => GroupError::Silent { peer, seconds: silence.as_secs() },
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => GroupError::Silent { peer, silence },
         ErrorKind::UnexpectedEof => GroupError::Lost { peer, reason: "it was closed".to_owned() },
         _ => GroupError::Lost { peer, reason: error.to_string() },
     }

@@ -106,7 +106,7 @@ impl Meeting<'_> {
                 return Err(members.fail(GroupError::Absent {
                     address: address.to_string(),
                     absent: absent.collect::<Vec<_>>().join(", "),
-                    seconds: self.wait.as_secs(),
+                    wait: self.wait,
                     strangers: strangers.first().map_or_else(String::new, |first| {
                         format!(" ({} other connections were no process of a group: {first})", strangers.len())
                     }),
@@ -196,7 +196,7 @@ impl Meeting<'_> {
                 Err(error) if since.elapsed() > self.wait => {
                     return Err(GroupError::Address {
                         address: self.address.to_owned(),
-                        used: format!("reached within {} s", self.wait.as_secs()),
+                        used: format!("reached within {:?}", self.wait),
                         reason: error.to_string(),
                     });
                 }

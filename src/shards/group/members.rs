@@ -104,10 +104,12 @@ impl Common {
 
     fn end(&self, kind: Kind, reason: &str) {
         let lines = locked(&self.lines).clone();
-        // Side by side, since one that hangs takes its time.
+        // Side by side, since one that hangs takes its time; one after the other where the system has no thread.
         thread::scope(|scope| {
             for line in &lines {
-                scope.spawn(move || line.end(kind, reason));
+                if Builder::new().spawn_scoped(scope, move || line.end(kind, reason)).is_err() {
+                    line.end(kind, reason);
+                }
             }
         });
     }
