@@ -76,6 +76,14 @@ pub(crate) fn negative_zero<F: Numeric>() -> F {
     F::cast_from(f32::reinterpret(0x8000_0000u32))
 }
 
+/// The +0 that a sum begins with, which no compiler knows: it would leave it out, and a sum of -0 would be -0. Of f64, whose
+/// bits are those of the device, it is a constant.
+#[cube]
+pub(crate) fn positive_zero<A: Numeric>() -> A {
+    let elem = elem_type_of::<A>();
+    if comptime!(elem == F32) { A::cast_from(held(f32::new(0.0))) } else { A::from_int(0) }
+}
+
 /// The float -inf, which no compiler knows: those of shaders take no infinite constant.
 #[cube]
 pub(crate) fn negative_infinity() -> f32 {

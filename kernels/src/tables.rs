@@ -36,16 +36,24 @@ impl<K: PartialEq, T: Table> Tables<K, T> {
             return make();
         }
         let service = client.service_id();
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let is_it = |(of, table): &(K, T)| *of == key && table.buffers().iter().all(|buffer| buffer.service == service);
-        let entry = match kept.iter().position(is_it) {
-            Some(at) => kept.remove(at),
-            None => (key, make()),
-        };
-        let table = entry.1.clone();
-        kept.push(entry);
-        let sizes: Vec<u64> = kept.iter().map(|(_, table)| table.buffers().iter().map(Handle::size).sum()).collect();
-        kept.drain(..dropped(&sizes, MOST, MOST_BYTES));
+        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        {
+            let mut kept = kept();
+            if let Some(at) = kept.iter().position(is_it) {
+                kept[at..].rotate_left(1);
+                return kept[kept.len() - 1].1.clone();
+            }
+        }
+        // Without the lock: other devices have tables too, and an upload may wait for its device.
+        let table = make();
+        let mut kept = kept();
+        if !kept.iter().any(is_it) {
+            kept.push((key, table.clone()));
+            let size = |(_, table): &(K, T)| table.buffers().iter().map(Handle::size).sum();
+            let sizes: Vec<u64> = kept.iter().map(size).collect();
+            kept.drain(..dropped(&sizes, MOST, MOST_BYTES));
+        }
         table
     }
 }

@@ -152,6 +152,19 @@ fn resized_images_match_their_reference() {
     }
 }
 
+/// A sum begins with +0, which a compiler must not leave out.
+#[test]
+fn an_image_of_negative_zeros_is_resized_to_positive_ones() {
+    let client = client();
+    for filter in FILTERS {
+        let zeros = [-0.0f32; 12];
+        let got = resize(&client, upload(&client, &zeros, &[1, 1, 3, 4], F32), [5, 7], filter, false, None);
+        let want = reference::resize(&zeros, [3, 4], [5, 7], filter, false);
+        assert_bits(&download::<f32>(&client, got.expect("an image")), &want);
+        assert!(matches!(filter, Filter::Nearest | Filter::NearestExact) || want.iter().all(|x| x.to_bits() == 0));
+    }
+}
+
 /// Of a chain of products some sums round differently if products are not rounded, or taps are added in another order.
 #[test]
 fn another_order_gives_other_bits_of_a_resized_image() {

@@ -188,9 +188,14 @@ impl Sequence {
             }
             Fused::Clamp => {
                 let dtype = float_of(inputs.first()?)?;
-                let [x, min, max] = self.words(&inputs, &scalars, dtype)?;
+                let [x] = self.words(&inputs, &[], dtype)?;
+                // Limits are f32, as by itself.
+                let [min, max] = self.words(&[], &scalars, F32)?;
                 let clamped = Arc::make_mut(&mut self.program).clamp(x, min, max);
-                self.tensor(out, dtype, clamped)
+                match half(dtype) {
+                    Some(half) => self.word(out, dtype, Instruction::Unary(half.rounding(), clamped)),
+                    None => self.tensor(out, dtype, clamped),
+                }
             }
             Fused::Cast => {
                 let (from, to) = (float_of(inputs.first()?)?, float_of(out)?);

@@ -3,7 +3,7 @@
 //! `input` is `[batch, channels, height, width]`, `offset` `[batch, groups * taps * 2, rows, columns]` and `mask`
 //! `[batch, groups * taps, rows, columns]`, read through their strides; the others are dense.
 
-use crate::arithmetic::{multiply_add, multiply_rounded};
+use crate::arithmetic::{multiply_add, multiply_rounded, positive_zero};
 use cubecl::prelude::*;
 
 /// The sizes of a [`Geometry`](super::Geometry) as kernels read them.
@@ -162,7 +162,7 @@ fn corners<E: Float, A: Float>(input: &Tensor<E>, base: u32, place: &Place<A>, s
 fn sample<A: Float>(corners: &Corners<A>, place: &Place<A>) -> A {
     let up = A::new(1.0) - place.down;
     let left = A::new(1.0) - place.right;
-    let mut acc = multiply_add::<A>(multiply_rounded::<A>(up, left), corners.v00, A::new(0.0));
+    let mut acc = multiply_add::<A>(multiply_rounded::<A>(up, left), corners.v00, positive_zero::<A>());
     acc = multiply_add::<A>(multiply_rounded::<A>(up, place.right), corners.v01, acc);
     acc = multiply_add::<A>(multiply_rounded::<A>(place.down, left), corners.v10, acc);
     acc = multiply_add::<A>(multiply_rounded::<A>(place.down, place.right), corners.v11, acc);

@@ -6,8 +6,9 @@ use crate::buffer::unwritten;
 use crate::dtype::{F32, U32};
 use crate::known_answer;
 use crate::quotient::Quotients;
-use crate::view::{broadcast_strides, checked_elements, is_contiguous, is_in_vectors, join};
+use crate::view::{broadcast_strides, checked_elements, is_contiguous, is_in_vectors, join, require_reach};
 use crate::{KernelError, device, grid};
+use cubecl::ir::IntKind;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use cubecl::zspace::{Shape, Strides};
@@ -61,6 +62,8 @@ impl Bound {
     ) -> Result<Self, KernelError> {
         let elements = checked_elements(KERNEL, shape)?;
         let half = half_type(program, &operands)?;
+        require_types(&operands, condition_dtype)?;
+        require_reach(KERNEL, operands.words.iter().chain(&operands.conditions))?;
         let output = |dtype: ElemType| unwritten(client, shape.to_vec(), dtype);
         let results = Results {
             words: program.word_outputs().iter().map(|_| output(U32)).collect(),
@@ -206,6 +209,26 @@ fn half_type(program: &Program, operands: &Operands) -> Result<Option<Half>, Ker
         }
     }
     Ok(found)
+}
+
+/// Refuses words of other types than f32, i32, u32 and half types, and conditions of another type than `condition_dtype`: a
+/// kernel reads them as these.
+fn require_types(operands: &Operands, condition_dtype: ElemType) -> Result<(), KernelError> {
+    let is_word = |dtype: ElemType| {
+        dtype == F32 || dtype == U32 || dtype == ElemType::Int(IntKind::I32) || Half::of(dtype).is_some()
+    };
+    if let Some(word) = operands.words.iter().find(|word| !is_word(word.dtype)) {
+        return Err(KernelError::Dtype {
+            kernel: KERNEL,
+            dtype: word.dtype,
+            remedy: "cast to f32, or to i32 for integers",
+        });
+    }
+    if let Some(condition) = operands.conditions.iter().find(|condition| condition.dtype != condition_dtype) {
+        let reason = format!("conditions of {} and of {condition_dtype}, want one storage type", condition.dtype);
+        return Err(KernelError::Shape { kernel: KERNEL, reason });
+    }
+    Ok(())
 }
 
 /// How `width` elements of a tensor with `strides` are read; the axes of `shape` are joined.

@@ -42,9 +42,10 @@ mod tests {
             let table = twiddles(n);
             assert_eq!(table.len(), n / 2 * 2);
             for (j, pair) in table.chunks(2).enumerate() {
+                // The angle, up to pi, is rounded itself, by up to 2.2e-16, and the table's is not.
                 let angle = 2.0 * PI * j as f64 / n as f64;
                 for (got, want) in [(pair[0], angle.cos()), (pair[1], angle.sin())] {
-                    assert!((got - want).abs() < 3e-16, "{j} of {n}: {got} and {want}");
+                    assert!((got - want).abs() < 6e-16, "{j} of {n}: {got} and {want}");
                 }
             }
         }

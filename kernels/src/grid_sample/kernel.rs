@@ -1,7 +1,7 @@
 //! The device side: one unit a point of up to `span` channels.
 
 use super::params::{Filter, PEAK, Padding, SINE, SampleParams};
-use crate::arithmetic::{held, multiply_add, multiply_rounded};
+use crate::arithmetic::{held, multiply_add, multiply_rounded, positive_zero};
 use crate::dtype::F32;
 use crate::grid::UnitPlace;
 use crate::quotient::{Quotients, divide};
@@ -205,10 +205,10 @@ pub fn sample<E: Float, A: Float>(
     let mut base = entry * input.stride(0) as u32 + first_channel * input_step;
     let mut target = (entry * channels + first_channel) * places + place;
     for _ in first_channel..min(first_channel + span, channels) {
-        let mut acc = A::new(0.0);
+        let mut acc = positive_zero::<A>();
         #[unroll]
         for tap_y in 0..comptime!(params.filter.taps()) {
-            let mut line = A::new(0.0);
+            let mut line = positive_zero::<A>();
             #[unroll]
             for tap_x in 0..comptime!(params.filter.taps()) {
                 let at = base + *rows_at.index(tap_y) + *columns_at.index(tap_x);

@@ -34,8 +34,7 @@
 //! pixels if corners are aligned, else at their outer edges. A NaN coordinate, or an infinite one that is to be
 //! reflected, gives NaN. Everything is computed in f32 for half types, with one rounding.
 //!
-//! The device divides: where a division is not correctly rounded, [`Filter::Lanczos3`] and reflected coordinates are
-//! the device's own, from run to run the same.
+//! [`Filter::Lanczos3`] and reflected coordinates divide, by [`quotient`](crate::quotient); f64 has the device's division.
 //!
 //! # Cost
 //!

@@ -1,7 +1,7 @@
 //! The device side of [`resize`](super::resize). `source` and `output` are `[batch, channels, rows, columns]`; a unit has a row
 //! and column of up to `span` images of `output`.
 
-use crate::arithmetic::multiply_add;
+use crate::arithmetic::{multiply_add, positive_zero};
 use cubecl::prelude::*;
 
 /// The row and column of a unit, and its images from `first` on.
@@ -86,11 +86,11 @@ pub(super) fn weighted_windows<E: Float, A: Float>(
     }
     for image in place.first..place.end {
         let corner = place.image::<E>(image, source);
-        let mut acc = A::new(0.0);
+        let mut acc = positive_zero::<A>();
         #[unroll]
         for row in 0..length {
             let line = corner + row_offsets[row];
-            let mut sum = A::new(0.0);
+            let mut sum = positive_zero::<A>();
             #[unroll]
             for column in 0..length {
                 let value = A::cast_from(source[(line + column_offsets[column]) as usize]);

@@ -2,7 +2,7 @@
 //! a launch takes a piece.
 
 use super::axis::{Axis, Span, Windows};
-use crate::arithmetic::{held, negative_infinity};
+use crate::arithmetic::{held, negative_infinity, positive_zero};
 use crate::dtype::F32;
 use crate::dtype::key::{KeyFor, float_key};
 use crate::grid::UnitPlace;
@@ -54,13 +54,6 @@ pub(super) struct Form {
     pub(super) gradient: bool,
     pub(super) piece: Piece,
     pub(super) quotients: Quotients,
-}
-
-/// The +0 that a sum begins with, which no compiler knows: it would leave it out, and a sum of -0 would be -0.
-#[cube]
-fn zero<A: Float>() -> A {
-    let elem = elem_type_of::<A>();
-    if comptime!(elem == F32) { A::cast_from(held(f32::new(0.0))) } else { A::new(0.0) }
 }
 
 /// `a / n`, rounded before it is added.
@@ -122,7 +115,7 @@ pub(super) fn averages<E: Float, A: Float>(
     }
     let terms = planes * down.length * across.length;
 
-    let mut acc = zero::<A>();
+    let mut acc = positive_zero::<A>();
     let mut plane = 0u32;
     let mut row = 0u32;
     let mut column = 0u32;
@@ -270,7 +263,7 @@ pub(super) fn maximum_gradients<E: Float, I: Int, A: Float>(
     let pixel = unit.axis() * width.pixels() + unit.inner();
     let down = height.strided_windows_of(unit.axis());
     let across = width.strided_windows_of(unit.inner());
-    let mut acc = zero::<A>();
+    let mut acc = positive_zero::<A>();
     let mut row = 0u32;
     let mut column = 0u32;
     if comptime!(!piece.first) {

@@ -108,7 +108,10 @@ pub(in crate::backend) fn cast(
             let wide = cast(operation, tensor, FloatDType::F32, plain);
             return cast(operation, wide, dtype, plain);
         }
-        // Of f64, or of one type to the same.
+        _ if from == DType::F64 && to != from => {
+            return f64_run_to_run(operation, [tensor], |[tensor]| plain(tensor, dtype));
+        }
+        // To f64, which is exact, or to the same type.
         _ => return in_method(|| plain(tensor, dtype)),
     };
     let shape = tensor.shape();
@@ -125,6 +128,16 @@ pub(in crate::backend) fn from_int(
     plain: impl FnOnce(CubeTensor, FloatDType) -> CubeTensor,
 ) -> CubeTensor {
     let to = DType::from(out_dtype);
+    let is_rounded = match tensor.dtype {
+        DType::I64 | DType::U64 => true,
+        DType::U32 => to != DType::F64,
+        DType::I32 => false,
+        // Of at most 16 bits.
+        _ => half(to).is_some(),
+    };
+    if is_rounded {
+        return only_run_to_run(operation, tensor, |tensor| plain(tensor, out_dtype));
+    }
     if tensor.dtype != DType::I32 || half(to).is_none() {
         return in_method(|| plain(tensor, out_dtype));
     }
