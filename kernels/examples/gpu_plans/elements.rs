@@ -3,7 +3,7 @@
 use crate::case::{Case, F32, I32, tensor};
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::elementwise::{
-    Binary, Comparison, Instruction, IntBinary, Operands, Program, Unary, Value, run,
+    Binary, Comparison, Instruction, IntBinary, Operands, Program, Unary, Value, of_integers, run,
 };
 use burn_deterministic_kernels::known_answer::{ask, ask_functions};
 use cubecl::prelude::*;
@@ -52,6 +52,10 @@ pub fn cases() -> Vec<Case> {
         }),
         case("selected, of ints", ELEMENTS, 1, 3).runs(|client| {
             launch(client, selected(), vec![tensor(client, &[ELEMENTS], F32), tensor(client, &[ELEMENTS], I32)])
+        }),
+        case("quotient of integers", ELEMENTS, 1, 3).runs(|client| {
+            let [lhs, rhs] = [(); 2].map(|()| tensor(client, &[ELEMENTS], I32));
+            of_integers(client, IntBinary::Divide, lhs, rhs, &[ELEMENTS])
         }),
         // What comes back is no answer where kernels are not run.
         Case::new("known_answer", "questions", F32, "a few")
