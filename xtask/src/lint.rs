@@ -40,6 +40,11 @@ pub fn commands(skips: &Skips, strict: bool, heavy: bool) -> Result<(Vec<Command
     Ok((has_clippy.then(clippy).into_iter().chain(packages(heavy)).collect(), is_good))
 }
 
+/// The check of packages that need no Burn.
+pub fn light_commands() -> Vec<Command> {
+    packages(false).collect()
+}
+
 /// Says whether it is good that a tool is there, or is not.
 fn require(is_there: bool, name: &str, component: &str, skips: &Skips, strict: bool) -> Result<bool> {
     match is_there {

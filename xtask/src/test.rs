@@ -53,7 +53,7 @@ const SEED: &str = "1";
 const LONG: [&str; 1] = ["recordings::faults::plain_burns_scatter_add"];
 
 /// Checks the formatting, which takes a second; builds every test, all in one profile and one feature set; then runs them, as
-/// many programs at a time as there are cores, beside Clippy and a check of packages by themselves.
+/// many programs at a time as there are cores, beside a check of packages by themselves and, with `--heavy`, Clippy.
 ///
 /// Where the user has not chosen a device and a software driver is found, the kernels' tests and a part of the suite run on
 /// the CUDA emulator too. All tests include that of `cargo xtask inspect`, whose compiler is fetched for it.
@@ -114,7 +114,11 @@ fn tests(device: &Device, options: &Options) -> Command {
 /// Every test and check, those that take longest first. Whether all is there that has to be.
 fn jobs(device: &Device, skips: &Skips, options: &Options) -> Result<(Vec<Job>, bool)> {
     let built = workspace::built(tests(device, options).args(["--no-run", "--tests"]))?;
-    let (mut builds, mut is_good) = lint::commands(skips, options.strict, options.heavy)?;
+    // Clippy compiles Burn's crates once more, which takes as long as half of the tests.
+    let (mut builds, mut is_good) = match options.heavy {
+        true => lint::commands(skips, options.strict, true)?,
+        false => (lint::light_commands(), true),
+    };
     let programs = Programs { built: &built, skips, options };
     let mut jobs = Vec::new();
     let mut lacks = |what: &str, error: anyhow::Error| {
@@ -152,7 +156,7 @@ fn jobs(device: &Device, skips: &Skips, options: &Options) -> Result<(Vec<Job>, 
     }
     // One after another, because Cargo builds in each of them.
     others.append(&mut builds);
-    let first = [Job::new("suite", suite), Job::new("other tests, Clippy and packages", others)];
+    let first = [Job::new("suite", suite), Job::new("other tests and packages", others)];
     jobs.splice(0..0, first.into_iter().chain([Job::new("kernels", kernels)]));
     Ok((jobs, is_good))
 }

@@ -89,6 +89,7 @@ fn place(extent: &Extent, entry: u32, time: u32, position: u32, #[comptime] form
 /// `target_lengths[batch]`, `rows[steps, batch, labels]` or `rows[batch, labels]`, `loss[batch]`. A step's variables are
 /// in shared memory, in one half those of even steps and in the other those of odd ones: a barrier between steps is
 /// enough.
+#[allow(clippy::collapsible_if, reason = "the outer condition is decided when the kernel is compiled")]
 #[cube(launch_unchecked)]
 pub(super) fn variables<F: Float, A: Float, L: Float, I: Int, J: Int, K: Int>(
     scores: &[F],

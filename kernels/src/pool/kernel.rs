@@ -78,6 +78,7 @@ fn read(axis: &Axis, at: u32, table: &[u32], #[comptime] form: Form) -> Span {
 ///
 /// `sums` has the sums of the pieces before, where there are several. Units are placed in `[images and planes, rows,
 /// columns]` of the result.
+#[allow(clippy::collapsible_if, reason = "the outer condition is decided when the kernel is compiled")]
 #[cube(launch_unchecked)]
 pub(super) fn averages<E: Float, A: Float>(
     source: &[E],

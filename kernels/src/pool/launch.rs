@@ -65,10 +65,8 @@ impl Averages {
         let output = unwritten(client, shape, source.dtype);
         let [depth, height, width] = &self.axes;
         let images = output.shape()[0] * output.shape()[1];
-        let (extent, longest): (fn(&Lengths) -> usize, fn(&Lengths, &[u32], Windows) -> usize) = match gradient {
-            true => (|axis| axis.pixels, Lengths::most_windows),
-            false => (|axis| axis.windows, Lengths::most_pixels),
-        };
+        let extent = |axis: &Lengths| if gradient { axis.pixels } else { axis.windows };
+        let longest = if gradient { Lengths::most_windows } else { Lengths::most_pixels };
         let steps = self.axes.iter().map(|axis| longest(axis, &self.table, self.windows)).product();
         let sums = handed_on(client, &output, steps, accumulator);
         let table = match self.table[..] {

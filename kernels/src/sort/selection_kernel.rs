@@ -55,6 +55,7 @@ impl Slots {
 }
 
 /// The index at a position along the axis: the position itself, or the candidate `at` its place; `NONE` where there is none.
+#[allow(clippy::let_and_return, reason = "only a statement has an attribute")]
 #[cube]
 fn index_at(candidates: ComptimeOption<&[u32]>, at: u32, position: u32) -> u32 {
     #[comptime]
