@@ -40,7 +40,8 @@ fn plans(sizes: [usize; 3]) -> Vec<Plan> {
     assert_eq!(plans.iter().any(|plan| plan.split), sizes[1] > BLOCK);
     // `cargo xtask inspect` relies on it.
     let on_gpus = plan(&problem(sizes), Machine::Gpu).tile;
-    assert!(matches!(on_gpus, CubeTile::Tiled { .. }), "{on_gpus:?} is for software drivers");
+    let is_for_gpus = matches!(on_gpus, CubeTile::Tiled { .. } | CubeTile::Single { .. });
+    assert!(is_for_gpus, "{on_gpus:?} is for software drivers");
     plans
 }
 
@@ -515,6 +516,13 @@ fn a_plan_that_does_not_apply_is_an_error() {
         assert!(text(Plan { tile, ..whole }).ends_with("want at most 128 outputs a unit"), "{tile:?}");
     }
     assert_eq!(CubeTile::MOST_OUTPUTS, 128);
+    for sides in [[0, 1], [16, 16], [u32::MAX; 2]] {
+        assert!(text(Plan { tile: CubeTile::Single { sides, depth: 64 }, ..whole }).ends_with("want 1 to 128 outputs"));
+    }
+    for (sides, depth) in [([8, 16], 0), ([8, 16], 12), ([1, 1], 2048), ([64, 2], 128)] {
+        let text = text(Plan { tile: CubeTile::Single { sides, depth }, ..whole });
+        assert!(text.ends_with("want steps in eights, and at most 9 vectors a unit to stage them"), "{text}");
+    }
     let split = Plan { split: true, ..whole };
     assert!(split.refuses(&problem([1, MAX_PARTS * BLOCK, 1])).is_none());
     assert!(split.refuses(&problem([1, MAX_PARTS * BLOCK + 1, 1])).is_some());

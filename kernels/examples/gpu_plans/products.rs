@@ -9,14 +9,16 @@ use cubecl::ir::ElemType;
 type Sizes = [usize; 3];
 
 pub fn cases() -> Vec<Case> {
-    let sizes: [(&str, Sizes); 7] = [
+    let sizes: [(&str, Sizes); 9] = [
         ("large", [4096, 4096, 4096]),
         ("middle", [1024, 1024, 1024]),
         ("small", [256, 512, 256]),
         ("small, split", [128, 8192, 128]),
         ("ragged", [4095, 4093, 4094]),
         ("a row", [1, 4096, 4096]),
+        ("a column", [4096, 4096, 1]),
         ("16 rows", [16, 4096, 4096]),
+        ("few outputs", [64, 1600, 128]),
     ];
     let mut cases: Vec<Case> =
         FLOATS.into_iter().flat_map(|dtype| sizes.map(|(label, sizes)| case(label, sizes, dtype))).collect();

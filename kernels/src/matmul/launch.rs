@@ -2,7 +2,7 @@
 
 use super::kernel;
 use super::plan::{CubeTile, Plan, Problem, Vectors};
-use super::tiled_kernel;
+use super::{single_kernel, tiled_kernel};
 use crate::arithmetic::Products;
 use crate::device;
 use crate::dtype::{accumulator, supported};
@@ -127,7 +127,7 @@ impl Operands {
         let ([lhs_row, lhs_k], [rhs_k, rhs_column]) = (inner(&lhs), inner(&rhs));
         let (blocks, span) = match plan.tile {
             _ if plan.split => (1, 1),
-            CubeTile::Tiled { .. } => (problem.blocks(), 1),
+            CubeTile::Tiled { .. } | CubeTile::Single { .. } => (problem.blocks(), 1),
             CubeTile::Direct { .. } | CubeTile::Separate { .. } => (problem.blocks(), BLOCKS_A_LAUNCH),
         };
         let single = blocks == 1;
@@ -140,6 +140,12 @@ impl Operands {
                 width(reads_fours(&lhs, if lhs_along_k { columns_axis } else { rows_axis })),
                 width(reads_fours(&rhs, if rhs_along_k { rows_axis } else { columns_axis })),
                 width(is_in_fours(target.dtype, columns_stored, [])),
+            ],
+            // Vectors of steps, or single elements.
+            CubeTile::Single { .. } => [
+                width(lhs_along_k && reads_fours(&lhs, columns_axis)),
+                width(rhs_along_k && reads_fours(&rhs, rows_axis)),
+                1,
             ],
             CubeTile::Direct { .. } | CubeTile::Separate { .. } => [
                 width(vectors == Vectors::Steps),
@@ -207,6 +213,30 @@ impl Operands {
                         sizes(),
                         sides,
                         vectors,
+                        lhs_along_k,
+                        rhs_along_k,
+                        single,
+                        products,
+                        dtypes,
+                    );
+                },
+                // SAFETY: as above.
+                CubeTile::Single { sides, depth } => unsafe {
+                    single_kernel::single::launch_unchecked(
+                        client,
+                        count,
+                        dim,
+                        lhs_width,
+                        rhs_width,
+                        output_width,
+                        lhs.into_arg(),
+                        rhs.into_arg(),
+                        target,
+                        tiles,
+                        blocks,
+                        sizes(),
+                        sides,
+                        depth,
                         lhs_along_k,
                         rhs_along_k,
                         single,

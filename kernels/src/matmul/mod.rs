@@ -29,6 +29,7 @@ mod kernel;
 mod launch;
 pub mod plan;
 pub mod reference;
+mod single_kernel;
 mod tiled_kernel;
 
 use crate::KernelError;

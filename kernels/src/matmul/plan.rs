@@ -70,6 +70,13 @@ pub enum CubeTile {
         /// Blocks of 4 outputs of a unit along each edge.
         vectors: u32,
     },
+    /// Both operands staged in shared memory by [`CubeTile::SINGLE_UNITS`] units, of which each owns one output or none.
+    Single {
+        /// Rows and columns of the tile.
+        sides: [u32; 2],
+        /// Steps of `k` staged at a time.
+        depth: u32,
+    },
 }
 
 impl CubeTile {
@@ -79,6 +86,12 @@ impl CubeTile {
     /// Steps of `k` staged at a time by the tiled kernel.
     pub const DEPTH: u32 = 16;
 
+    /// Units of a cube whose units own one output.
+    pub const SINGLE_UNITS: u32 = 128;
+
+    /// Most vectors of four elements that a unit of such a cube stages at a time: they are in registers.
+    const MOST_FOURS: u32 = 9;
+
     /// Most outputs of a unit: it has a register or two for each, and its kernel is unrolled over them.
     pub const MOST_OUTPUTS: u32 = 128;
 
@@ -86,7 +99,7 @@ impl CubeTile {
     const MOST_UNITS: u32 = 1024;
 
     /// Every tile of a plan.
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 15] = [
         Self::Direct { rows: 16, columns: 8 },
         Self::Direct { rows: 4, columns: 8 },
         Self::Direct { rows: 8, columns: 16 },
@@ -99,6 +112,9 @@ impl CubeTile {
         Self::LARGE,
         Self::MIDDLE,
         Self::SMALL,
+        Self::single(1, 2, 4),
+        Self::single(2, 1, 4),
+        Self::single(2, 2, 4),
     ];
 
     /// 128 x 128 outputs of 256 units.
@@ -109,6 +125,17 @@ impl CubeTile {
 
     /// 32 x 32 outputs of 64 units.
     const SMALL: Self = Self::Tiled { sides: [8; 2], vectors: 1 };
+
+    /// The tile of units with one output for products of `[m, k] x [k, n]` with accumulators of so many bytes: enough elements
+    /// of a vector's factor are fetched at once to hide what a fetch takes.
+    const fn single(m: usize, n: usize, accumulator: usize) -> Self {
+        let deep = if accumulator <= 4 { 128 } else { 64 };
+        match (m, n) {
+            (_, 1) => Self::Single { sides: [16, 1], depth: deep },
+            (1, _) => Self::Single { sides: [1, 32], depth: deep },
+            _ => Self::Single { sides: [8, 16], depth: 64 },
+        }
+    }
 
     /// What a tile has to be, if it is not.
     fn unmet(self) -> Option<&'static str> {
@@ -130,6 +157,19 @@ impl CubeTile {
             {
                 Some("units in fours and eights along its edges, and enough to stage it")
             }
+            Self::Single { sides: [rows, columns], .. }
+                if rows.saturating_mul(columns) == 0 || rows.saturating_mul(columns) > Self::SINGLE_UNITS =>
+            {
+                Some("1 to 128 outputs")
+            }
+            Self::Single { sides: [rows, columns], depth }
+                if depth == 0
+                    || !depth.is_multiple_of(8)
+                    || depth > BLOCK as u32
+                    || (rows + columns) * depth / 4 > Self::MOST_FOURS * Self::SINGLE_UNITS =>
+            {
+                Some("steps in eights, and at most 9 vectors a unit to stage them")
+            }
             _ => None,
         }
     }
@@ -140,6 +180,7 @@ impl CubeTile {
             Self::Direct { rows, columns } => [rows, columns],
             Self::Separate { side } => [side; 2],
             Self::Tiled { vectors, .. } => [vectors.saturating_mul(4); 2],
+            Self::Single { .. } => [1; 2],
         }
     }
 
@@ -149,6 +190,7 @@ impl CubeTile {
             Self::Direct { rows, columns } => [rows as usize, (columns * Self::DIRECT_UNITS) as usize],
             Self::Separate { side } => [side as usize; 2],
             Self::Tiled { sides, vectors } => sides.map(|side| (side * vectors * 4) as usize),
+            Self::Single { sides, .. } => sides.map(|side| side as usize),
         }
     }
 
@@ -157,6 +199,7 @@ impl CubeTile {
         match self {
             Self::Direct { .. } | Self::Separate { .. } => Self::DIRECT_UNITS,
             Self::Tiled { sides: [rows, columns], .. } => rows * columns,
+            Self::Single { .. } => Self::SINGLE_UNITS,
         }
     }
 
@@ -168,6 +211,8 @@ impl CubeTile {
             Self::Tiled { sides, vectors } => {
                 sides.map(|side| ((side * vectors + 1) * Self::DEPTH * 4) as usize).iter().sum()
             }
+            // Four more a place.
+            Self::Single { sides: [rows, columns], depth } => ((rows + columns) * (depth + 4)) as usize,
         }
     }
 
@@ -175,7 +220,7 @@ impl CubeTile {
     fn tiles_a_cube(self) -> usize {
         match self {
             Self::Separate { .. } => Self::DIRECT_UNITS as usize,
-            Self::Direct { .. } | Self::Tiled { .. } => 1,
+            Self::Direct { .. } | Self::Tiled { .. } | Self::Single { .. } => 1,
         }
     }
 
@@ -250,6 +295,9 @@ fn enough_cubes(machine: Machine) -> usize {
     }
 }
 
+/// Cubes of the smallest tile of 4 x 4 outputs a unit that are too few for a GPU: one output a unit makes eight times as many.
+const FEW_CUBES: usize = 128;
+
 /// Elements a split may keep in its workspace, 64 MiB of f32: beyond it the outputs are many enough.
 const WORKSPACE: usize = 1 << 24;
 
@@ -280,7 +328,11 @@ pub fn plan(problem: &Problem, machine: Machine) -> Plan {
                 .into_iter()
                 .find(|&tile| tile.tiles(batch, m, n) >= enough && (tile != CubeTile::LARGE || accumulator <= 4))
                 .unwrap_or(CubeTile::SMALL);
-            (tile, false)
+            // Of a vector's product a tile of 4 x 4 outputs a unit would waste most.
+            match m.min(n) == 1 || tile.tiles(batch * problem.blocks(), m, n) < FEW_CUBES {
+                true => (CubeTile::single(m, n, accumulator), false),
+                false => (tile, false),
+            }
         }
     };
     let whole = Plan { tile, swap, split: false };

@@ -1,0 +1,206 @@
+//! The device side of products with few outputs: a unit owns one output, and every unit of a cube stages a share of both
+//! operands. Shapes are those of [`kernel`](super::kernel).
+//!
+//! A tile of 4 x 4 outputs a unit would leave most of a GPU without a cube, and a cube without enough reads at work.
+
+use super::kernel::{Blocks, place, store};
+use super::plan::CubeTile;
+use super::tiled_kernel::Sizes;
+use crate::arithmetic::Products;
+use crate::order::BLOCK_TERMS;
+use crate::outer_product::step;
+use cubecl::prelude::*;
+
+/// Units of a cube.
+const UNITS: u32 = CubeTile::SINGLE_UNITS;
+
+/// How an operand is staged: `[places, depth / 4 + 1]` in vectors of four steps of `k`, of which the last of a place is not
+/// used and keeps the places off each other's shared-memory banks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Stage {
+    /// Rows of `lhs`, or columns of `rhs`.
+    places: u32,
+    /// Steps of `k`.
+    depth: u32,
+    /// Whether `k` is the contiguous axis.
+    along_k: bool,
+}
+
+impl Stage {
+    /// Vectors of a place.
+    fn fours(self) -> u32 {
+        self.depth / 4
+    }
+
+    /// Vectors from place to place.
+    fn pitch(self) -> u32 {
+        self.fours() + 1
+    }
+
+    /// Vectors of all places.
+    fn total(self) -> u32 {
+        self.places * self.fours()
+    }
+
+    /// Vectors of a unit.
+    fn shares(self) -> u32 {
+        self.total().div_ceil(UNITS)
+    }
+}
+
+/// The place and the vector of share `nth`. Units that follow each other read along `k` where that is the contiguous axis,
+/// across the places otherwise.
+#[cube]
+fn share(nth: u32, #[comptime] stage: Stage) -> (u32, u32) {
+    if comptime!(stage.along_k) {
+        (nth / comptime!(stage.fours()), nth % comptime!(stage.fours()))
+    } else {
+        (nth % comptime!(stage.places), nth / comptime!(stage.places))
+    }
+}
+
+/// Fetches a unit's shares of the places from `across` on, and of the steps from `at` on. Places beyond the edge repeat the
+/// last one, whose results are not stored; steps past the end of `k` repeat the last ones, and are not multiplied.
+#[cube]
+fn fetch<I: Numeric, A: Numeric, W: Size>(
+    matrix: &Tensor<Vector<I, W>>,
+    next: &mut Array<Vector<A, Const<4>>>,
+    offset: u32,
+    across: u32,
+    extent: u32,
+    stride: u32,
+    at: u32,
+    k: u32,
+    k_stride: u32,
+    #[comptime] stage: Stage,
+) {
+    let width = W::value();
+    #[unroll]
+    for i in 0..comptime!(stage.shares()) {
+        let nth = UNIT_POS + comptime!(i * UNITS);
+        if comptime!((i + 1) * UNITS <= stage.total()) || nth < comptime!(stage.total()) {
+            let (nth_place, nth_four) = share(nth, stage);
+            let start = offset + min(across + nth_place, extent - 1) * stride;
+            let first = at + nth_four * 4;
+            let mut four = Vector::<A, Const<4>>::new(A::from_int(0));
+            if comptime!(width == 4) {
+                let vector = matrix[((start + min(first, k - 4)) / 4) as usize];
+                #[unroll]
+                for s in 0..4usize {
+                    four.insert(s, A::cast_from(vector.extract(s)));
+                }
+            } else {
+                #[unroll]
+                for s in 0..4usize {
+                    let step = min(first + comptime!(s as u32), k - 1);
+                    four.insert(s, A::cast_from(matrix[(start + step * k_stride) as usize].extract(0usize)));
+                }
+            }
+            next[i as usize] = four;
+        }
+    }
+}
+
+/// Writes a unit's shares to shared memory.
+#[cube]
+fn put<A: Numeric>(
+    staged: &mut Shared<[Vector<A, Const<4>>]>,
+    next: &Array<Vector<A, Const<4>>>,
+    #[comptime] stage: Stage,
+) {
+    #[unroll]
+    for i in 0..comptime!(stage.shares()) {
+        let nth = UNIT_POS + comptime!(i * UNITS);
+        if comptime!((i + 1) * UNITS <= stage.total()) || nth < comptime!(stage.total()) {
+            let (nth_place, nth_four) = share(nth, stage);
+            staged[(nth_place * comptime!(stage.pitch()) + nth_four) as usize] = next[i as usize];
+        }
+    }
+}
+
+/// `sides[0] x sides[1]` outputs of a cube, `depth` steps of `k` staged at a time.
+///
+/// The next steps are fetched to registers while the staged ones are multiplied. A last stage shorter than `depth` ends its
+/// loop early: no padding enters a chain. A part has one block.
+#[cube(launch_unchecked)]
+pub fn single<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
+    lhs: &Tensor<Vector<I, L>>,
+    rhs: &Tensor<Vector<I, R>>,
+    output: &mut [Vector<O, S>],
+    tiles: u32,
+    spans: Blocks,
+    sizes: Sizes,
+    #[comptime] sides: [u32; 2],
+    #[comptime] depth: u32,
+    #[comptime] lhs_along_k: bool,
+    #[comptime] rhs_along_k: bool,
+    #[comptime] single: bool,
+    #[comptime] products: Option<Products>,
+    #[define(I, A, O)] _dtypes: [ElemType; 3],
+) {
+    if CUBE_POS as u32 >= tiles {
+        terminate!();
+    }
+    let [rows, columns] = comptime!(sides);
+    let of_lhs = comptime!(Stage { places: rows, depth, along_k: lhs_along_k });
+    let of_rhs = comptime!(Stage { places: columns, depth, along_k: rhs_along_k });
+    let (m, k, n) = (sizes.m, sizes.k, sizes.n);
+    let place = place::<Vector<I, L>, Vector<I, R>>(lhs, rhs, CUBE_POS as u32, &spans, m, k, n, rows, columns);
+    let (row, column) = (place.row * rows, place.column * columns);
+    let (unit_row, unit_column) = (UNIT_POS / columns % rows, UNIT_POS % columns);
+
+    let mut lhs_stage = Shared::<[Vector<A, Const<4>>]>::new_slice(comptime!((rows * of_lhs.pitch()) as usize));
+    let mut rhs_stage = Shared::<[Vector<A, Const<4>>]>::new_slice(comptime!((columns * of_rhs.pitch()) as usize));
+    let mut lhs_next = Array::<Vector<A, Const<4>>>::new(comptime!(of_lhs.shares() as usize));
+    let mut rhs_next = Array::<Vector<A, Const<4>>>::new(comptime!(of_rhs.shares() as usize));
+    let lhs_at = unit_row * comptime!(of_lhs.pitch());
+    let rhs_at = unit_column * comptime!(of_rhs.pitch());
+
+    let mut at = place.first * BLOCK_TERMS;
+    let mut left = min(at + BLOCK_TERMS, k) - at;
+    let mut acc = A::from_int(0);
+    let (lhs_row, lhs_k) = (sizes.lhs_row, sizes.lhs_k);
+    let (rhs_column, rhs_k) = (sizes.rhs_column, sizes.rhs_k);
+    fetch::<I, A, L>(lhs, &mut lhs_next, place.lhs, row, m, lhs_row, at, k, lhs_k, of_lhs);
+    fetch::<I, A, R>(rhs, &mut rhs_next, place.rhs, column, n, rhs_column, at, k, rhs_k, of_rhs);
+    for _ in 0..left.div_ceil(depth) {
+        // What was staged before is multiplied.
+        sync_cube();
+        put::<A>(&mut lhs_stage, &lhs_next, of_lhs);
+        put::<A>(&mut rhs_stage, &rhs_next, of_rhs);
+        sync_cube();
+        at += depth;
+        fetch::<I, A, L>(lhs, &mut lhs_next, place.lhs, row, m, lhs_row, at, k, lhs_k, of_lhs);
+        fetch::<I, A, R>(rhs, &mut rhs_next, place.rhs, column, n, rhs_column, at, k, rhs_k, of_rhs);
+        if UNIT_POS < comptime!(rows * columns) {
+            let steps = min(left, depth);
+            for four in 0..steps / 4 {
+                let a = lhs_stage[(lhs_at + four) as usize];
+                let b = rhs_stage[(rhs_at + four) as usize];
+                #[unroll]
+                for s in 0..4usize {
+                    acc = step::<A>(a.extract(s), b.extract(s), acc, products);
+                }
+            }
+            if steps % 4 != 0 {
+                let a = lhs_stage[(lhs_at + steps / 4) as usize];
+                let b = rhs_stage[(rhs_at + steps / 4) as usize];
+                #[unroll]
+                for s in 0..3usize {
+                    if comptime!(s as u32) < steps % 4 {
+                        acc = step::<A>(a.extract(s), b.extract(s), acc, products);
+                    }
+                }
+            }
+        }
+        left -= min(left, depth);
+    }
+
+    let (i, j) = (row + unit_row, column + unit_column);
+    if UNIT_POS < comptime!(rows * columns) && i < m && j < n {
+        let mut chains = Vector::<A, S>::empty();
+        chains.insert(0usize, acc);
+        let at = place.output + i * sizes.output_row + j * sizes.output_column;
+        store::<A, O, S>(output, at, chains, place.first == place.opening, single);
+    }
+}
