@@ -5,7 +5,7 @@ use super::kernel::{Axis, AxisLaunch, offset};
 use super::program::IntBinary;
 use crate::buffer::unwritten;
 use crate::dtype::{U32, supported};
-use crate::view::{broadcast_strides, checked_elements, join, require_reach, with_layout};
+use crate::view::{broadcast_strides, checked_elements, join, require_reach};
 use crate::{KernelError, device, grid};
 use cubecl::ir::{ElemType, IntKind, UIntKind};
 use cubecl::prelude::*;
@@ -16,7 +16,9 @@ const KERNEL: &str = "elementwise::of_integers";
 /// Two operands over the same axes.
 #[derive(CubeType, CubeLaunch)]
 pub struct Operands<S: Int> {
-    operands: Sequence<OwnedTensor<S>>,
+    operands: Sequence<Box<[S]>>,
+    /// One for each axis.
+    strides: Sequence<u32>,
     axes: Sequence<Axis>,
 }
 
@@ -34,8 +36,8 @@ fn integers<S: Int, I: Int, U: Int>(
     if at >= elements {
         terminate!();
     }
-    let a = inputs.operands[0][offset::<S>(&inputs.operands[0], &inputs.axes, at)];
-    let b = inputs.operands[1][offset::<S>(&inputs.operands[1], &inputs.axes, at)];
+    let a = inputs.operands[0][offset(&inputs.strides, &inputs.axes, at, 0usize)];
+    let b = inputs.operands[1][offset(&inputs.strides, &inputs.axes, at, 1usize)];
     let (a, b) = (U::reinterpret(I::cast_from(a)), U::reinterpret(I::cast_from(b)));
     output[at as usize] = S::cast_from(I::reinterpret(integer::binary::<I, U>(a, b, function, bits)));
 }
@@ -92,11 +94,10 @@ pub fn of_integers(
     let axes = if joined.is_empty() { vec![(1, 0)] } else { joined };
     let mut sizes = SequenceArg::new();
     axes.iter().for_each(|axis| sizes.push(AxisLaunch::of(axis.0 as u32)));
-    let mut operands = SequenceArg::new();
+    let (mut operands, mut along_axes) = (SequenceArg::new(), SequenceArg::new());
     for (tensor, strides) in [(lhs, a), (rhs, b)] {
-        let strides = axes.iter().map(|axis| strides.get(axis.1).copied().unwrap_or(0)).collect();
-        let shape = axes.iter().map(|axis| axis.0).collect();
-        operands.push(with_layout(tensor, shape, strides).into_arg());
+        axes.iter().for_each(|axis| along_axes.push(strides.get(axis.1).copied().unwrap_or(0) as u32));
+        operands.push(tensor.into_arg().into_buffer_arg());
     }
     let (count, dim) = grid::grid(elements);
     let [signed, unsigned] = registers(dtype);
@@ -107,7 +108,7 @@ pub fn of_integers(
             client,
             count,
             dim,
-            OperandsLaunch::new(operands, sizes),
+            OperandsLaunch::new(operands, along_axes, sizes),
             output.clone().into_arg().into_buffer_arg(),
             elements as u32,
             function,

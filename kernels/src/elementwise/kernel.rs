@@ -66,15 +66,20 @@ pub struct Word {
 
 /// The inputs of a program, in its order, for units that compute `N` elements. Those that are [read](Form::words) in
 /// vectors are in lists of their own, and so are those of a half type, `F`.
+///
+/// Buffers, with the strides of those that have any beside them: the host takes twice as long to bind a tensor.
 #[derive(CubeType, CubeLaunch)]
 pub struct Inputs<B: Int, F: Float, N: Size> {
-    words: Sequence<OwnedTensor<u32>>,
-    word_vectors: Sequence<OwnedTensor<Vector<u32, N>>>,
-    halves: Sequence<OwnedTensor<F>>,
-    half_vectors: Sequence<OwnedTensor<Vector<F, N>>>,
-    conditions: Sequence<OwnedTensor<B>>,
-    condition_vectors: Sequence<OwnedTensor<Vector<B, N>>>,
+    words: Sequence<Box<[u32]>>,
+    word_vectors: Sequence<Box<[Vector<u32, N>]>>,
+    halves: Sequence<Box<[F]>>,
+    half_vectors: Sequence<Box<[Vector<F, N>]>>,
+    conditions: Sequence<Box<[B]>>,
+    condition_vectors: Sequence<Box<[Vector<B, N>]>>,
     scalars: Sequence<u32>,
+    /// Of the operands that are not dense, words and then conditions: one for each axis.
+    strides: Sequence<u32>,
+    /// None where every operand is dense.
     axes: Sequence<Axis>,
     /// 0, for the barrier of [`opaque`].
     zero: u32,
@@ -83,9 +88,9 @@ pub struct Inputs<B: Int, F: Float, N: Size> {
 /// The outputs of a program, dense, in its order.
 #[derive(CubeType, CubeLaunch)]
 pub struct Outputs<B: Int, F: Float, N: Size> {
-    words: Sequence<OwnedTensor<Vector<u32, N>>>,
-    halves: Sequence<OwnedTensor<Vector<F, N>>>,
-    conditions: Sequence<OwnedTensor<Vector<B, N>>>,
+    words: Sequence<Box<[Vector<u32, N>]>>,
+    halves: Sequence<Box<[Vector<F, N>]>>,
+    conditions: Sequence<Box<[Vector<B, N>]>>,
 }
 
 impl<B: Int, F: Float, N: Size> InputsLaunch<B, F, N> {
@@ -94,8 +99,8 @@ impl<B: Int, F: Float, N: Size> InputsLaunch<B, F, N> {
         let (words, word_vectors) = (SequenceArg::new(), SequenceArg::new());
         let (halves, half_vectors) = (SequenceArg::new(), SequenceArg::new());
         let (conditions, condition_vectors) = (SequenceArg::new(), SequenceArg::new());
-        let (scalars, axes) = (SequenceArg::new(), SequenceArg::new());
-        Self::new(words, word_vectors, halves, half_vectors, conditions, condition_vectors, scalars, axes, 0)
+        let (scalars, strides, axes) = (SequenceArg::new(), SequenceArg::new(), SequenceArg::new());
+        Self::new(words, word_vectors, halves, half_vectors, conditions, condition_vectors, scalars, strides, axes, 0)
     }
 }
 
@@ -143,24 +148,29 @@ pub fn compute<B: Int, F: Float, N: Size>(
     let word_operands = comptime!(form.words.clone());
     let condition_readings = comptime!(form.conditions.clone());
     let width = N::value();
+    let (strides, axes) = (&inputs.strides, &inputs.axes);
     let mut words = Sequence::<Vector<u32, N>>::new();
     #[unroll]
     for i in 0..comptime!(word_operands.len()) {
-        let reading = comptime!(word_operands[i].reading);
+        let form = comptime!(word_operands[i].reading);
         let index = comptime!(index_among_words(&word_operands, i));
+        let nth = comptime!(strided(word_operands[..i].iter().map(|word| word.reading)));
         if comptime!(word_operands[i].is_half) {
-            let halves = read::<F, N>(&inputs.halves, &inputs.half_vectors, &inputs.axes, at, index, reading);
+            let halves = read::<F, N>(&inputs.halves, &inputs.half_vectors, strides, axes, at, index, nth, form);
             words.push(widened::<F, N>(halves));
         } else {
-            words.push(read::<u32, N>(&inputs.words, &inputs.word_vectors, &inputs.axes, at, index, reading));
+            words.push(read::<u32, N>(&inputs.words, &inputs.word_vectors, strides, axes, at, index, nth, form));
         }
     }
     let mut conditions = Sequence::<Vector<B, N>>::new();
     #[unroll]
     for i in 0..comptime!(condition_readings.len()) {
-        let reading = comptime!(condition_readings[i]);
+        let form = comptime!(condition_readings[i]);
         let index = comptime!(index_among(&condition_readings, i));
-        conditions.push(read::<B, N>(&inputs.conditions, &inputs.condition_vectors, &inputs.axes, at, index, reading));
+        let before = comptime!(condition_readings[..i].iter().copied());
+        let nth = comptime!(strided(word_operands.iter().map(|word| word.reading).chain(before)));
+        let (singles, vectors) = (&inputs.conditions, &inputs.condition_vectors);
+        conditions.push(read::<B, N>(singles, vectors, strides, axes, at, index, nth, form));
     }
     // Scalars are read once for all lanes.
     let mut scalars = Sequence::<u32>::new();
@@ -270,27 +280,34 @@ fn widened<F: Float, N: Size>(halves: Vector<F, N>) -> Vector<u32, N> {
     words
 }
 
-/// The elements of an operand for the vector `at` of results.
+/// How many of these operands have strides.
+fn strided(readings: impl Iterator<Item = Reading>) -> usize {
+    readings.filter(|reading| *reading != Reading::Linear).count()
+}
+
+/// The elements of an operand, the `nth` of those with strides, for the vector `at` of results.
 #[cube]
 fn read<T: Numeric, N: Size>(
-    singles: &Sequence<OwnedTensor<T>>,
-    vectors: &Sequence<OwnedTensor<Vector<T, N>>>,
+    singles: &Sequence<Box<[T]>>,
+    vectors: &Sequence<Box<[Vector<T, N>]>>,
+    strides: &Sequence<u32>,
     axes: &Sequence<Axis>,
     at: u32,
     #[comptime] index: usize,
+    #[comptime] nth: usize,
     #[comptime] reading: Reading,
 ) -> Vector<T, N> {
     let width = N::value();
     let first = at * comptime!(width as u32);
     match reading {
         Reading::Linear => vectors[index][at as usize],
-        Reading::Row => vectors[index][offset::<Vector<T, N>>(&vectors[index], axes, first) / width],
-        Reading::Broadcast => Vector::<T, N>::new(singles[index][offset::<T>(&singles[index], axes, first)]),
+        Reading::Row => vectors[index][offset(strides, axes, first, nth) / width],
+        Reading::Broadcast => Vector::<T, N>::new(singles[index][offset(strides, axes, first, nth)]),
         Reading::Strided => {
             let mut read = Vector::<T, N>::empty();
             #[unroll]
             for lane in 0..width {
-                let offset = offset::<T>(&singles[index], axes, first + comptime!(lane as u32));
+                let offset = offset(strides, axes, first + comptime!(lane as u32), nth);
                 read.insert(lane, singles[index][offset]);
             }
             read
@@ -404,20 +421,20 @@ fn opaque_bits(x: f32, zero: u32) -> u32 {
     u32::reinterpret(opaque(x, zero))
 }
 
-/// The offset in `tensor` of element `element` of the program's shape.
+/// The offset of element `element` of the program's shape in the `nth` operand with strides.
 #[cube]
-pub(super) fn offset<T: CubePrimitive>(tensor: &OwnedTensor<T>, axes: &Sequence<Axis>, element: u32) -> usize {
+pub(super) fn offset(strides: &Sequence<u32>, axes: &Sequence<Axis>, element: u32, #[comptime] nth: usize) -> usize {
     let rank = comptime!(axes.len());
     let mut rest = element;
-    let mut offset = 0;
+    let mut offset = 0u32;
     #[unroll]
     for i in 1..rank {
         let axis = comptime!(rank - i);
         let (next, place) = axes[axis].divided(rest);
-        offset += place as usize * tensor.stride(axis);
+        offset += place * strides[comptime!(nth * rank + axis)];
         rest = next;
     }
-    offset + rest as usize * tensor.stride(0)
+    (offset + rest * strides[comptime!(nth * rank)]) as usize
 }
 
 #[cube]

@@ -44,6 +44,8 @@ pub(crate) struct Bound {
     operands: Operands,
     /// Joined axes.
     shape: Vec<usize>,
+    /// Whether every operand has the program's shape and is dense: then its own shape and strides say nothing more.
+    is_dense: bool,
     elements: usize,
     condition_dtype: ElemType,
     /// The half type of operands and results, if there is one.
@@ -70,9 +72,15 @@ impl Bound {
             halves: half.map_or(vec![], |half| program.half_outputs().iter().map(|_| output(half.dtype())).collect()),
             conditions: program.condition_outputs().iter().map(|_| output(condition_dtype)).collect(),
         };
-        let (operands, shape) = operands.broadcast(shape)?.joined(shape);
+        let is_dense =
+            operands.all().all(|operand| &operand.shape()[..] == shape && is_contiguous(shape, operand.strides()));
+        let (operands, shape) = match is_dense {
+            true => (operands, vec![elements]),
+            false => operands.broadcast(shape)?.joined(shape),
+        };
         let quotients = if program.divides() { known_answer::quotients(client) } else { Quotients::Device };
-        Ok(Self { program: program.clone(), operands, shape, elements, condition_dtype, half, quotients, results })
+        let program = program.clone();
+        Ok(Self { program, operands, shape, is_dense, elements, condition_dtype, half, quotients, results })
     }
 
     /// The memory for the results.
@@ -122,8 +130,11 @@ impl Bound {
 
     /// How a unit that computes `width` elements reads the words, then the conditions.
     fn readings(&self, width: usize) -> Vec<Reading> {
-        let operands = self.operands.words.iter().chain(&self.operands.conditions);
-        operands.map(|operand| reading(&self.shape, operand.strides(), width)).collect()
+        let of = |operand: &TensorHandle| match self.is_dense {
+            true => Reading::Linear,
+            false => reading(&self.shape, operand.strides(), width),
+        };
+        self.operands.all().map(of).collect()
     }
 
     /// The arguments of a kernel whose units compute `width` elements at a time, of which the elements are a multiple.
@@ -133,6 +144,11 @@ impl Bound {
     ) -> (InputsLaunch<B, F, N>, OutputsLaunch<B, F, N>, Form) {
         let Self { operands, results, .. } = self;
         let mut readings = self.readings(width);
+        let is_strided = |reading: &Reading| *reading != Reading::Linear;
+        let with_strides = operands.all().zip(&readings).filter(|(_, reading)| is_strided(reading));
+        let mut strides = SequenceArg::new();
+        with_strides.for_each(|(operand, _)| operand.strides().iter().for_each(|&stride| strides.push(stride as u32)));
+        let axes = if readings.iter().any(is_strided) { axes(&self.shape) } else { SequenceArg::new() };
         let conditions = readings.split_off(operands.words.len());
         let is_half = |operand: &TensorHandle| Half::of(operand.dtype).is_some();
         let words: Vec<_> = { operands.words.iter().zip(readings) }
@@ -154,7 +170,8 @@ impl Bound {
             sequence(chosen(&operands.conditions, &conditions, false)),
             sequence(chosen(&operands.conditions, &conditions, true)),
             scalars(&operands.scalars),
-            axes(&self.shape),
+            strides,
+            axes,
             0,
         );
         let outputs =
@@ -165,6 +182,11 @@ impl Bound {
 }
 
 impl Operands {
+    /// The tensors: words, then conditions.
+    fn all(&self) -> impl Iterator<Item = &TensorHandle> {
+        self.words.iter().chain(&self.conditions)
+    }
+
     /// The operands with the strides that broadcast them to `shape`.
     fn broadcast(self, shape: &[usize]) -> Result<Self, KernelError> {
         let all = |tensors: Vec<TensorHandle>| {
@@ -258,11 +280,16 @@ fn chosen<'a>(
         .map(|(operand, _)| operand)
 }
 
-fn sequence<'a, T: LaunchArg<RuntimeArg = TensorArg>>(
+fn sequence<'a, T: LaunchArg<RuntimeArg = BufferArg>>(
     tensors: impl IntoIterator<Item = &'a TensorHandle>,
 ) -> SequenceArg<T> {
     let mut arguments = SequenceArg::new();
-    tensors.into_iter().for_each(|tensor| arguments.push(tensor.clone().into_arg()));
+    for tensor in tensors {
+        let length = tensor.shape().iter().product();
+        // SAFETY: the handle covers every element that the tensor's shape and strides reach, by which the kernel addresses it.
+        // The length is not used to check an access.
+        arguments.push(unsafe { BufferArg::from_raw_parts(tensor.handle.clone(), length) });
+    }
     arguments
 }
 

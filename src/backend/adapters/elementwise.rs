@@ -11,6 +11,7 @@ use burn_backend::cubecl::dtype_to_elem_type;
 use burn_backend::{DType, FloatDType, IntDType, Scalar, Shape, TensorMetadata};
 use burn_cubecl::CubeDevice;
 use burn_cubecl::tensor::CubeTensor;
+use burn_deterministic_kernels::append_only::AppendOnly;
 use burn_deterministic_kernels::elementwise::{
     self, Binary, Half, Instruction, IntBinary, Operands, Program, Unary, Value,
 };
@@ -195,10 +196,8 @@ pub(in crate::backend) fn clamp(
     plain: impl FnOnce(CubeTensor, Scalar, Scalar) -> CubeTensor,
 ) -> CubeTensor {
     let shape = tensor.shape();
-    let mut program = Program::default();
-    program.clamp(Value::Input(0), Value::Scalar(0), Value::Scalar(1));
     let limits = [min, max].map(|limit| scalar_bits(limit, DType::F32));
-    let work = Work { f64: Double::Exact, ..Work::new(program, &limits) };
+    let work = Work { f64: Double::Exact, ..Work::new(Function::Clamp, &limits) };
     compute(operation, work, [tensor], shape, |[tensor]| plain(tensor, min, max))
 }
 
@@ -227,32 +226,33 @@ enum Double {
     Elementary,
 }
 
-/// What a kernel computes.
-struct Work {
-    /// Its last word is the result.
-    program: Program,
-    scalars: Vec<u32>,
-    f64: Double,
-    /// The dtype of the result, if it is not that of the operands.
-    result: Option<DType>,
+/// What a kernel computes of its operands.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Function {
+    One(Instruction),
+    /// The first operand within the first two scalars.
+    Clamp,
 }
 
-impl Work {
-    fn new(program: Program, scalars: &[u32]) -> Self {
-        Self { program, scalars: scalars.to_vec(), f64: Double::Elementary, result: None }
+/// Programs that have run: the kernel of one is looked up by it, and freed memory of the host's takes as long as a launch where
+/// another thread has allocated it.
+static PROGRAMS: AppendOnly<(Function, Option<Half>), Arc<Program>> = AppendOnly::new();
+
+impl Function {
+    /// The program that writes it, rounded where the result is of a half type.
+    fn program(self, half: Option<Half>) -> Arc<Program> {
+        let key = (self, half);
+        PROGRAMS.get(&key).unwrap_or_else(|| PROGRAMS.keep(key, Arc::new(self.make(half)))).clone()
     }
 
-    fn of(instruction: Instruction, scalars: &[u32]) -> Self {
+    fn make(self, half: Option<Half>) -> Program {
         let mut program = Program::default();
-        program.word(instruction);
-        Self::new(program, scalars)
-    }
-
-    /// The program that writes its last word as `dtype`, rounded where that is a half type.
-    fn writing(self, dtype: DType) -> Program {
-        let mut program = self.program;
+        match self {
+            Self::One(instruction) => program.word(instruction),
+            Self::Clamp => program.clamp(Value::Input(0), Value::Scalar(0), Value::Scalar(1)),
+        };
         let last = program.words() - 1;
-        match half(dtype) {
+        match half {
             None => program.output_word(last),
             Some(half) => {
                 program.rounded(Value::Result(last), half);
@@ -260,6 +260,25 @@ impl Work {
             }
         }
         program
+    }
+}
+
+/// What a kernel computes, and of what.
+struct Work {
+    function: Function,
+    scalars: Vec<u32>,
+    f64: Double,
+    /// The dtype of the result, if it is not that of the operands.
+    result: Option<DType>,
+}
+
+impl Work {
+    fn new(function: Function, scalars: &[u32]) -> Self {
+        Self { function, scalars: scalars.to_vec(), f64: Double::Elementary, result: None }
+    }
+
+    fn of(instruction: Instruction, scalars: &[u32]) -> Self {
+        Self::new(Function::One(instruction), scalars)
     }
 }
 
@@ -293,7 +312,7 @@ fn compute<const N: usize>(
                 scalars: work.scalars.clone(),
             };
             let conditions = ElemType::UInt(UIntKind::U32);
-            let results = elementwise::run(client, &Arc::new(work.writing(dtype)), &shape, operands, conditions)?;
+            let results = elementwise::run(client, &work.function.program(half(dtype)), &shape, operands, conditions)?;
             let mut results = results.words.into_iter().chain(results.halves);
             Ok(results.next().expect("the program has one output"))
         },
