@@ -7,7 +7,9 @@ use crate::dtype::{F32, U32};
 use crate::grid::{MAX_ITERATIONS, axis_grids};
 use crate::known_answer;
 use crate::quotient::Quotients;
+use crate::tables::{Table, Tables};
 use cubecl::prelude::*;
+use cubecl::server::Handle;
 use cubecl::std::tensor::TensorHandle;
 
 /// Steps of a walk in one launch: one more iteration leaves the loop.
@@ -43,6 +45,19 @@ fn buffer(tensor: &TensorHandle) -> BufferArg {
     tensor.clone().into_arg().into_buffer_arg()
 }
 
+/// A table of [shared](Windows::Shared) windows on a device.
+#[derive(Clone)]
+struct Uploaded([Handle; 1]);
+
+impl Table for Uploaded {
+    fn buffers(&self) -> &[Handle] {
+        &self.0
+    }
+}
+
+/// By what they hold.
+static SHARED: Tables<Vec<u32>, Uploaded> = Tables::new();
+
 /// The axes of an average pool, of images without planes, or with them.
 pub(super) struct Averages {
     pub(super) axes: [Lengths; 3],
@@ -71,7 +86,11 @@ impl Averages {
         let sums = handed_on(client, &output, steps, accumulator);
         let table = match self.table[..] {
             [] => words(client, 1),
-            _ => client.create_from_slice(bytemuck::cast_slice(&self.table)),
+            _ => {
+                let upload = || Uploaded([client.create_from_slice(bytemuck::cast_slice(&self.table))]);
+                let Uploaded([buffer]) = SHARED.get(client, self.table.clone(), upload);
+                buffer
+            }
         };
         let quotients = if accumulator == F32 { known_answer::quotients(client) } else { Quotients::Device };
         for (piece, from, to) in pieces(steps) {

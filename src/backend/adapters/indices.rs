@@ -9,16 +9,15 @@
 //! a batch of a loader's is waited for: that tells of its own indices.
 
 use crate::backend::reads::copy_at_once;
-use crate::backend::refused::describe;
 use crate::context;
 use crate::device;
-use crate::error::{Error, index_of};
+use crate::error::{self, Error, index_of};
 use crate::settings::determinism;
 use crate::worker_streams;
 use burn_backend::ops::{
     BoolTensorOps, FloatTensorOps, IntTensorOps, QTensorOps, TransactionPrimitive, TransactionPrimitiveData,
 };
-use burn_backend::{DeviceId, ExecutionError, StreamId, TensorData, read_sync};
+use burn_backend::{DType, DeviceId, ExecutionError, Shape, StreamId, TensorData, TensorMetadata, read_sync};
 use burn_cubecl::{CubeBackend, CubeDevice, fusion::FusionCubeRuntime, tensor::CubeTensor};
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::index_check::{Flag, Flags, first_outside};
@@ -37,7 +36,7 @@ const BYTES: usize = 64 << 20;
 /// An operation whose indices are being checked.
 struct Pending {
     operation: &'static str,
-    operands: String,
+    operands: Vec<(Shape, DType)>,
     indices: CubeTensor,
     sizes: Vec<usize>,
     output: Option<TensorId>,
@@ -92,7 +91,7 @@ pub(super) fn flagged<T>(
         let result = body(flags.flag(ledger.pending.len()))?;
         ledger.pending.push(Pending {
             operation,
-            operands: describe(operands),
+            operands: operands.iter().map(|operand| (operand.shape(), operand.dtype)).collect(),
             indices: indices.clone(),
             sizes: sizes.to_vec(),
             output: context::position(),
@@ -312,6 +311,7 @@ impl Pending {
     fn error(self, device: &CubeDevice) -> Error {
         let Self { operation, operands, indices, sizes, .. } = self;
         let device = format!("{device:?}");
+        let operands = error::operands(operands.iter().map(|(shape, dtype)| (&shape[..], *dtype)));
         let data = read_sync(CubeBackend::int_into_data(indices));
         let values: Vec<i64> = data.as_ref().map(|data| data.iter::<i64>().collect()).unwrap_or_default();
         let place = first_outside(&values, &sizes);
