@@ -37,12 +37,13 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 pub fn commands(skips: &Skips, strict: bool, heavy: bool) -> Result<(Vec<Command>, bool)> {
     let has_clippy = is_installed("clippy");
     let is_good = require(has_clippy, "Clippy", "clippy", skips, strict)?;
-    Ok((has_clippy.then(clippy).into_iter().chain(packages(heavy)).collect(), is_good))
+    let most = if heavy { Needs::Burn } else { Needs::CubeCl };
+    Ok((has_clippy.then(clippy).into_iter().chain(packages(most)).collect(), is_good))
 }
 
-/// The check of packages that need no Burn.
+/// The check of packages that need neither CubeCL nor Burn: for others continuous integration has no time.
 pub fn light_commands() -> Vec<Command> {
-    packages(false).collect()
+    packages(Needs::Little).collect()
 }
 
 /// Says whether it is good that a tool is there, or is not.
@@ -60,24 +61,32 @@ fn clippy() -> Command {
     clippy
 }
 
-/// Packages that need no Burn, each with its features. By itself a package has fewer features of its dependencies than in the
+/// What a package needs that is compiled once more for it, since by itself it has fewer features of its dependencies than in the
 /// workspace, where it has those that the others ask for.
-const ALONE: [&[&str]; 5] = [
-    &["burn-deterministic-kernels", "--features", "wgpu", "--all-targets"],
-    &["burn-deterministic-recording", "--all-targets"],
-    &["cuda-emulator", "--all-targets"],
-    &["bundle", "--all-targets"],
-    &["xtask", "--all-targets"],
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Needs {
+    /// What takes a minute.
+    Little,
+    /// CubeCL and wgpu.
+    CubeCl,
+    /// Burn: such a package is checked as a program that depends on it has it, without what its tests need.
+    Burn,
+}
+
+/// The packages, each with its features.
+const ALONE: [(Needs, &[&str]); 7] = [
+    (Needs::Little, &["burn-deterministic-recording", "--all-targets"]),
+    (Needs::Little, &["cuda-emulator", "--all-targets"]),
+    (Needs::Little, &["bundle", "--all-targets"]),
+    (Needs::Little, &["xtask", "--all-targets"]),
+    (Needs::CubeCl, &["burn-deterministic-kernels", "--features", "wgpu", "--all-targets"]),
+    (Needs::Burn, &["burn-deterministic", "--features", "wgpu"]),
+    (Needs::Burn, &["burn-deterministic-cli", "--features", "wgpu"]),
 ];
 
-/// Packages that need Burn, without what their tests need: as a program that depends on them has them. Burn has other features
-/// then, and is compiled once more, for which continuous integration has no time.
-const ALONE_WITH_BURN: [&[&str]; 2] =
-    [&["burn-deterministic", "--features", "wgpu"], &["burn-deterministic-cli", "--features", "wgpu"]];
-
-fn packages(heavy: bool) -> impl Iterator<Item = Command> {
-    let with_burn = ALONE_WITH_BURN.into_iter().filter(move |_| heavy);
-    ALONE.into_iter().chain(with_burn).map(|arguments| {
+/// A check of each package that needs no more than this, by itself.
+fn packages(most: Needs) -> impl Iterator<Item = Command> {
+    ALONE.into_iter().filter(move |(needs, _)| *needs <= most).map(|(_, arguments)| {
         let mut check = workspace::cargo("check");
         check.arg("--package").args(arguments);
         check
@@ -139,19 +148,17 @@ mod tests {
         let mut members: Vec<_> = members.map(|member| name(member.as_str().expect("a folder")).0).collect();
         members.push(root);
         members.sort_unstable();
-        let checked = ALONE.iter().chain(&ALONE_WITH_BURN).map(|arguments| arguments[0]);
+        let checked = ALONE.iter().map(|(_, arguments)| arguments[0]);
         let mut known: Vec<_> = checked.chain(NOT_ALONE.map(|(name, _)| name)).collect();
         known.sort_unstable();
         assert_eq!(members, known);
     }
 
     #[test]
-    fn what_compiles_burn_once_more_is_heavy() {
-        assert_eq!(
-            (packages(false).count(), packages(true).count()),
-            (ALONE.len(), ALONE.len() + ALONE_WITH_BURN.len())
-        );
-        let recording = packages(false).nth(1).expect("there are several");
-        assert_eq!(workspace::arguments(&recording), "check --package burn-deterministic-recording --all-targets");
+    fn what_compiles_cubecl_or_burn_once_more_is_left_to_lint_and_heavy() {
+        let spelled = |most| packages(most).map(|check| workspace::arguments(&check)).collect::<Vec<_>>();
+        assert_eq!(spelled(Needs::Little)[0], "check --package burn-deterministic-recording --all-targets");
+        let counts = [Needs::Little, Needs::CubeCl, Needs::Burn].map(|most| spelled(most).len());
+        assert_eq!(counts, [4, 5, 7]);
     }
 }

@@ -49,7 +49,7 @@ struct Cli {
 enum Task {
     /// Train an example in separate processes and say whether the weights agree
     Train(train::Options),
-    /// Check the formatting, run every test, then Clippy, and check by itself each package that needs no Burn
+    /// Check the formatting, run every test, and check by itself each package that needs neither CubeCL nor Burn
     Test(test::Options),
     /// Check the formatting, run Clippy, warnings being errors, and check by itself each package that needs no Burn
     Lint(lint::Options),
