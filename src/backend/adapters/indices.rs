@@ -11,7 +11,7 @@
 use crate::backend::reads::copy_at_once;
 use crate::context;
 use crate::device;
-use crate::error::{self, Error, index_of};
+use crate::error::{Error, index_of, operands as describe};
 use crate::settings::determinism;
 use crate::worker_streams;
 use burn_backend::ops::{
@@ -311,7 +311,7 @@ impl Pending {
     fn error(self, device: &CubeDevice) -> Error {
         let Self { operation, operands, indices, sizes, .. } = self;
         let device = format!("{device:?}");
-        let operands = error::operands(operands.iter().map(|(shape, dtype)| (&shape[..], *dtype)));
+        let operands = describe(operands.iter().map(|(shape, dtype)| (&shape[..], *dtype)));
         let data = read_sync(CubeBackend::int_into_data(indices));
         let values: Vec<i64> = data.as_ref().map(|data| data.iter::<i64>().collect()).unwrap_or_default();
         let place = first_outside(&values, &sizes);
