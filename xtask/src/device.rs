@@ -73,8 +73,9 @@ impl Wanted {
 }
 
 impl Device {
-    /// A device with one schedule.
-    pub fn new(runtime: Runtime, environment: Environment) -> Self {
+    /// A device with one schedule, which `environment` leads to; Burn takes its runtime where several are compiled in.
+    pub fn new(runtime: Runtime, mut environment: Environment) -> Self {
+        environment.set("BURN_DEVICE", runtime.burn_device());
         Self { runtime, compiler: Compiler::Nvrtc, environment, schedules: 1 }
     }
 
@@ -172,7 +173,6 @@ pub fn find(wanted: Wanted) -> Result<Device> {
             Device::new(runtime, Environment::default())
         }
     };
-    device.environment.set("BURN_DEVICE", runtime.burn_device());
     device.schedules = wanted.schedules;
     Ok(device)
 }
@@ -265,6 +265,12 @@ mod tests {
     }
 
     #[test]
+    fn burn_takes_the_runtime_where_several_are_compiled_in() {
+        let lines = Device::new(Runtime::Wgpu, Environment::default()).environment.export_lines();
+        assert_eq!(lines, ["export BURN_DEVICE='wgpu'"]);
+    }
+
+    #[test]
     fn what_is_wanted_and_missing_is_an_error_that_names_it() {
         let bare = machine(Vec::new(), false);
         for (wanted, missing) in
@@ -328,14 +334,11 @@ mod tests {
         assert!(choose(three(Some(Runtime::Cuda)), &machine(vec![Gpu::Nvidia], true)).is_err());
         assert!(choose(three(Some(Runtime::Emulator)), &machine(Vec::new(), false)).is_ok());
         let emulator = Device::new(Runtime::Emulator, Environment::default()).under(3);
-        let seeds: Vec<_> = emulator.schedules().iter().map(|(_, environment)| environment.export_lines()).collect();
+        let lines: Vec<_> = emulator.schedules().iter().map(|(_, environment)| environment.export_lines()).collect();
+        let seeds: Vec<_> = lines.iter().map(|lines| &lines[1..]).collect();
         assert_eq!(
             seeds,
-            [
-                vec![],
-                vec!["export CUDA_EMULATOR_SEED='1'".to_owned()],
-                vec!["export CUDA_EMULATOR_SEED='2'".to_owned()]
-            ]
+            [&[][..], &["export CUDA_EMULATOR_SEED='1'".to_owned()], &["export CUDA_EMULATOR_SEED='2'".to_owned()]]
         );
     }
 }
