@@ -26,7 +26,7 @@ pub(in crate::backend) fn forward<const N: usize>(
         Output::like(&x, shape),
         |client| {
             let bias = bias.as_ref().map(operand);
-            convolution::forward(client, products(), operand(&x), operand(&weight), bias, &params(&options))
+            convolution::forward(client, products(&x.device), operand(&x), operand(&weight), bias, &params(&options))
         },
         || plain(x.clone(), weight.clone(), bias.clone(), options.clone()),
     )
@@ -48,7 +48,7 @@ pub(in crate::backend) fn input_gradient<const N: usize>(
         |client| {
             convolution::input_gradient(
                 client,
-                products(),
+                products(&x.device),
                 operand(&gradient),
                 operand(&weight),
                 &x.shape(),
@@ -75,7 +75,7 @@ pub(in crate::backend) fn weight_gradient<const N: usize>(
         |client| {
             convolution::weight_gradient(
                 client,
-                products(),
+                products(&weight.device),
                 operand(&x),
                 operand(&gradient),
                 &weight.shape(),
@@ -114,7 +114,7 @@ pub(in crate::backend) fn transposed<const N: usize>(
             let bias = bias.as_ref().map(operand);
             convolution::transposed_forward(
                 client,
-                products(),
+                products(&x.device),
                 operand(&x),
                 operand(&weight),
                 bias,
@@ -141,7 +141,7 @@ pub(in crate::backend) fn transposed_weight_gradient<const N: usize>(
         |client| {
             convolution::transposed_weight_gradient(
                 client,
-                products(),
+                products(&weight.device),
                 operand(&x),
                 operand(&gradient),
                 &weight.shape(),

@@ -50,7 +50,14 @@ pub(in crate::backend) fn forward(operands: Operands, options: DeformConvOptions
         Output::like(x, Shape::new([batch, weight.shape()[0], height, width])),
         |client| {
             let bias = bias.as_ref().map(operand);
-            deform_convolution::forward(client, products(), &operands.of_kernel(), bias, &params(&options), None)
+            deform_convolution::forward(
+                client,
+                products(&x.device),
+                &operands.of_kernel(),
+                bias,
+                &params(&options),
+                None,
+            )
         },
         || {
             let [x, offset, weight] = [x, offset, weight].map(Clone::clone);
@@ -74,7 +81,7 @@ pub(in crate::backend) fn backward(
             let gradient = operand(&gradient);
             let gradients = deform_convolution::backward(
                 client,
-                products(),
+                products(&operands.x.device),
                 &operands.of_kernel(),
                 gradient.clone(),
                 &params(&options),

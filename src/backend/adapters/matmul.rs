@@ -19,7 +19,7 @@ pub(in crate::backend) fn product(
         operation,
         &[&lhs, &rhs],
         Output::like(&lhs, shape),
-        |client| matmul::matmul(client, products(), operand(&lhs), operand(&rhs), None),
+        |client| matmul::matmul(client, products(&lhs.device), operand(&lhs), operand(&rhs), None),
         || plain(lhs.clone(), rhs.clone()),
     )
 }

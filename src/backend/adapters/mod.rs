@@ -28,7 +28,7 @@ use crate::settings::{Guarantee, determinism};
 use burn_backend::{DType, Shape};
 use burn_cubecl::{CubeDevice, kernel::untile, tensor::CubeTensor};
 use burn_deterministic_kernels::KernelError;
-use burn_deterministic_kernels::arithmetic::Products;
+use burn_deterministic_kernels::arithmetic::{MultiplyAdd, Products};
 use cubecl::client::Client;
 use cubecl::std::tensor::TensorHandle;
 
@@ -131,11 +131,15 @@ fn run<O: Outputs>(
     }
 }
 
-/// How chains of products are added, by the guarantee in force.
-fn products() -> Products {
+/// How chains of products are added on a device, by the guarantee in force.
+///
+/// A multiply-add that rounds twice is the rounded product and the sum that every device has, in fewer instructions.
+fn products(device: &CubeDevice) -> Products {
+    let rounds_twice =
+        || known_answer::of(device).as_ref().is_ok_and(|arithmetic| arithmetic.multiply_add == MultiplyAdd::Unfused);
     match determinism().guarantee {
-        Guarantee::RunToRun => Products::Native,
-        Guarantee::GpuToGpu => Products::Rounded,
+        Guarantee::GpuToGpu if !rounds_twice() => Products::Rounded,
+        Guarantee::GpuToGpu | Guarantee::RunToRun => Products::Native,
     }
 }
 
