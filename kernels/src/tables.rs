@@ -19,6 +19,12 @@ pub(crate) trait Table: Clone {
     fn buffers(&self) -> &[Handle];
 }
 
+impl Table for [Handle; 1] {
+    fn buffers(&self) -> &[Handle] {
+        self
+    }
+}
+
 /// The tables of a family, by `K`, which says all that a table depends on but the device.
 pub(crate) struct Tables<K, T> {
     kept: Mutex<Vec<(K, T)>>,

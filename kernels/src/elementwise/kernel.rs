@@ -26,6 +26,11 @@ impl Reading {
     pub fn is_vector(self) -> bool {
         matches!(self, Self::Linear | Self::Row)
     }
+
+    /// Whether places are found through strides.
+    pub fn has_strides(self) -> bool {
+        self != Self::Linear
+    }
 }
 
 /// One axis of a shape, and the inverse of its size, to divide by multiplication.
@@ -152,25 +157,25 @@ pub fn compute<B: Int, F: Float, N: Size>(
     let mut words = Sequence::<Vector<u32, N>>::new();
     #[unroll]
     for i in 0..comptime!(word_operands.len()) {
-        let form = comptime!(word_operands[i].reading);
+        let reading = comptime!(word_operands[i].reading);
         let index = comptime!(index_among_words(&word_operands, i));
         let nth = comptime!(strided(word_operands[..i].iter().map(|word| word.reading)));
         if comptime!(word_operands[i].is_half) {
-            let halves = read::<F, N>(&inputs.halves, &inputs.half_vectors, strides, axes, at, index, nth, form);
+            let halves = read::<F, N>(&inputs.halves, &inputs.half_vectors, strides, axes, at, index, nth, reading);
             words.push(widened::<F, N>(halves));
         } else {
-            words.push(read::<u32, N>(&inputs.words, &inputs.word_vectors, strides, axes, at, index, nth, form));
+            words.push(read::<u32, N>(&inputs.words, &inputs.word_vectors, strides, axes, at, index, nth, reading));
         }
     }
     let mut conditions = Sequence::<Vector<B, N>>::new();
     #[unroll]
     for i in 0..comptime!(condition_readings.len()) {
-        let form = comptime!(condition_readings[i]);
+        let reading = comptime!(condition_readings[i]);
         let index = comptime!(index_among(&condition_readings, i));
         let before = comptime!(condition_readings[..i].iter().copied());
         let nth = comptime!(strided(word_operands.iter().map(|word| word.reading).chain(before)));
         let (singles, vectors) = (&inputs.conditions, &inputs.condition_vectors);
-        conditions.push(read::<B, N>(singles, vectors, strides, axes, at, index, nth, form));
+        conditions.push(read::<B, N>(singles, vectors, strides, axes, at, index, nth, reading));
     }
     // Scalars are read once for all lanes.
     let mut scalars = Sequence::<u32>::new();
@@ -282,7 +287,7 @@ fn widened<F: Float, N: Size>(halves: Vector<F, N>) -> Vector<u32, N> {
 
 /// How many of these operands have strides.
 fn strided(readings: impl Iterator<Item = Reading>) -> usize {
-    readings.filter(|reading| *reading != Reading::Linear).count()
+    readings.filter(|reading| reading.has_strides()).count()
 }
 
 /// The elements of an operand, the `nth` of those with strides, for the vector `at` of results.

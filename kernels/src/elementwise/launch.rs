@@ -44,8 +44,6 @@ pub(crate) struct Bound {
     operands: Operands,
     /// Joined axes.
     shape: Vec<usize>,
-    /// Whether every operand has the program's shape and is dense: then its own shape and strides say nothing more.
-    is_dense: bool,
     elements: usize,
     condition_dtype: ElemType,
     /// The half type of operands and results, if there is one.
@@ -75,12 +73,11 @@ impl Bound {
         let is_dense =
             operands.all().all(|operand| &operand.shape()[..] == shape && is_contiguous(shape, operand.strides()));
         let (operands, shape) = match is_dense {
-            true => (operands, vec![elements]),
+            true => (operands.flat(elements), vec![elements]),
             false => operands.broadcast(shape)?.joined(shape),
         };
         let quotients = if program.divides() { known_answer::quotients(client) } else { Quotients::Device };
-        let program = program.clone();
-        Ok(Self { program, operands, shape, is_dense, elements, condition_dtype, half, quotients, results })
+        Ok(Self { program: program.clone(), operands, shape, elements, condition_dtype, half, quotients, results })
     }
 
     /// The memory for the results.
@@ -130,11 +127,7 @@ impl Bound {
 
     /// How a unit that computes `width` elements reads the words, then the conditions.
     fn readings(&self, width: usize) -> Vec<Reading> {
-        let of = |operand: &TensorHandle| match self.is_dense {
-            true => Reading::Linear,
-            false => reading(&self.shape, operand.strides(), width),
-        };
-        self.operands.all().map(of).collect()
+        self.operands.all().map(|operand| reading(&self.shape, operand.strides(), width)).collect()
     }
 
     /// The arguments of a kernel whose units compute `width` elements at a time, of which the elements are a multiple.
@@ -144,11 +137,11 @@ impl Bound {
     ) -> (InputsLaunch<B, F, N>, OutputsLaunch<B, F, N>, Form) {
         let Self { operands, results, .. } = self;
         let mut readings = self.readings(width);
-        let is_strided = |reading: &Reading| *reading != Reading::Linear;
-        let with_strides = operands.all().zip(&readings).filter(|(_, reading)| is_strided(reading));
+        let with_strides = operands.all().zip(&readings).filter(|(_, reading)| reading.has_strides());
         let mut strides = SequenceArg::new();
         with_strides.for_each(|(operand, _)| operand.strides().iter().for_each(|&stride| strides.push(stride as u32)));
-        let axes = if readings.iter().any(is_strided) { axes(&self.shape) } else { SequenceArg::new() };
+        let axes =
+            if readings.iter().any(|reading| reading.has_strides()) { axes(&self.shape) } else { SequenceArg::new() };
         let conditions = readings.split_off(operands.words.len());
         let is_half = |operand: &TensorHandle| Half::of(operand.dtype).is_some();
         let words: Vec<_> = { operands.words.iter().zip(readings) }
@@ -185,6 +178,15 @@ impl Operands {
     /// The tensors: words, then conditions.
     fn all(&self) -> impl Iterator<Item = &TensorHandle> {
         self.words.iter().chain(&self.conditions)
+    }
+
+    /// Dense operands over one axis of so many elements.
+    fn flat(self, elements: usize) -> Self {
+        let all = |tensors: Vec<TensorHandle>| {
+            let flat = |tensor: TensorHandle| TensorHandle::new_contiguous(vec![elements], tensor.handle, tensor.dtype);
+            tensors.into_iter().map(flat).collect()
+        };
+        Self { words: all(self.words), conditions: all(self.conditions), scalars: self.scalars }
     }
 
     /// The operands with the strides that broadcast them to `shape`.

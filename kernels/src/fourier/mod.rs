@@ -36,7 +36,7 @@ use crate::buffer::unwritten;
 use crate::device::require_units;
 use crate::dtype::float_accumulator;
 use crate::grid::{UNITS, grid};
-use crate::tables::{Table, Tables};
+use crate::tables::Tables;
 use crate::view::{addressable, require_shape};
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
@@ -89,17 +89,8 @@ pub fn inverse(
     Ok(transform.collected(&real, n, 1.0 / n as f32, transform.dtype))
 }
 
-/// The table for transforms of `n` values, in the type in which they are computed.
-#[derive(Clone)]
-struct Twiddles([Handle; 1]);
-
-impl Table for Twiddles {
-    fn buffers(&self) -> &[Handle] {
-        &self.0
-    }
-}
-
-static TWIDDLES: Tables<(usize, ElemType), Twiddles> = Tables::new();
+/// The tables for transforms of so many values, in the type in which they are computed.
+static TWIDDLES: Tables<(usize, ElemType), [Handle; 1]> = Tables::new();
 
 /// Transforms of `n` values for each line of a tensor `[outer, axis, inner]`.
 struct Transform<'a> {
@@ -209,7 +200,7 @@ impl<'a> Transform<'a> {
                     dim,
                     real.into_arg().into_buffer_arg(),
                     imaginary.into_arg().into_buffer_arg(),
-                    BufferArg::from_raw_parts(table.0[0].clone(), self.n),
+                    BufferArg::from_raw_parts(table[0].clone(), self.n),
                     combined[0].clone().into_arg().into_buffer_arg(),
                     combined[1].clone().into_arg().into_buffer_arg(),
                     m as u32,
@@ -225,15 +216,15 @@ impl<'a> Transform<'a> {
         lines
     }
 
-    fn twiddles(&self) -> Twiddles {
+    fn twiddles(&self) -> [Handle; 1] {
         let table = twiddles(self.n);
-        Twiddles([match self.accumulator {
+        [match self.accumulator {
             ElemType::Float(FloatKind::F64) => self.client.create_from_slice(bytemuck::cast_slice(&table)),
             _ => {
                 let rounded: Vec<f32> = table.iter().map(|&w| w as f32).collect();
                 self.client.create_from_slice(bytemuck::cast_slice(&rounded))
             }
-        }])
+        }]
     }
 
     /// The first `length` values of each line, along the axis of the operand.

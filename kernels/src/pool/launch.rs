@@ -7,7 +7,7 @@ use crate::dtype::{F32, U32};
 use crate::grid::{MAX_ITERATIONS, axis_grids};
 use crate::known_answer;
 use crate::quotient::Quotients;
-use crate::tables::{Table, Tables};
+use crate::tables::Tables;
 use cubecl::prelude::*;
 use cubecl::server::Handle;
 use cubecl::std::tensor::TensorHandle;
@@ -45,18 +45,8 @@ fn buffer(tensor: &TensorHandle) -> BufferArg {
     tensor.clone().into_arg().into_buffer_arg()
 }
 
-/// A table of [shared](Windows::Shared) windows on a device.
-#[derive(Clone)]
-struct Uploaded([Handle; 1]);
-
-impl Table for Uploaded {
-    fn buffers(&self) -> &[Handle] {
-        &self.0
-    }
-}
-
-/// By what they hold.
-static SHARED: Tables<Vec<u32>, Uploaded> = Tables::new();
+/// Tables of [shared](Windows::Shared) windows, by what they hold.
+static SHARED: Tables<Vec<u32>, [Handle; 1]> = Tables::new();
 
 /// The axes of an average pool, of images without planes, or with them.
 pub(super) struct Averages {
@@ -87,8 +77,8 @@ impl Averages {
         let table = match self.table[..] {
             [] => words(client, 1),
             _ => {
-                let upload = || Uploaded([client.create_from_slice(bytemuck::cast_slice(&self.table))]);
-                let Uploaded([buffer]) = SHARED.get(client, self.table.clone(), upload);
+                let upload = || [client.create_from_slice(bytemuck::cast_slice(&self.table))];
+                let [buffer] = SHARED.get(client, self.table.clone(), upload);
                 buffer
             }
         };
