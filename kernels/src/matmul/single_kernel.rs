@@ -182,12 +182,13 @@ pub fn single<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
                     acc = step::<A>(a.extract(s), b.extract(s), acc, products);
                 }
             }
-            if steps % 4 != 0 {
+            let rest = steps % 4;
+            if rest > 0 {
                 let a = lhs_stage[(lhs_at + steps / 4) as usize];
                 let b = rhs_stage[(rhs_at + steps / 4) as usize];
                 #[unroll]
                 for s in 0..3usize {
-                    if comptime!(s as u32) < steps % 4 {
+                    if comptime!(s as u32) < rest {
                         acc = step::<A>(a.extract(s), b.extract(s), acc, products);
                     }
                 }
