@@ -1,8 +1,9 @@
 //! Device memory for kernels to write.
 
+use crate::copy;
 use cubecl::prelude::*;
 use cubecl::server::Handle;
-use cubecl::std::tensor::{TensorHandle, into_contiguous};
+use cubecl::std::tensor::TensorHandle;
 
 /// A dense tensor for a kernel to write; one element of memory where it has none, since a kernel binds no empty buffer.
 pub(crate) fn unwritten(client: &Client, shape: Vec<usize>, dtype: ElemType) -> TensorHandle {
@@ -12,10 +13,9 @@ pub(crate) fn unwritten(client: &Client, shape: Vec<usize>, dtype: ElemType) -> 
 
 /// A new dense tensor of the same elements.
 pub(crate) fn copy(client: &Client, tensor: TensorHandle) -> TensorHandle {
-    let dtype = tensor.dtype;
     match tensor.shape().iter().product::<usize>() {
-        0 => unwritten(client, tensor.shape().to_vec(), dtype),
-        _ => into_contiguous(client, tensor.binding(), dtype),
+        0 => unwritten(client, tensor.shape().to_vec(), tensor.dtype),
+        _ => copy::dense(client, tensor),
     }
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn dense(client: &Client, tensor: TensorHandle) -> TensorHandle {
     let dense = TensorHandle::new_contiguous(tensor.shape().clone(), tensor.handle.clone(), tensor.dtype);
     match dense.strides() == tensor.strides() || tensor.shape().contains(&0) {
         true => dense,
-        false => into_contiguous(client, tensor.binding(), dense.dtype),
+        false => copy::dense(client, tensor),
     }
 }
 

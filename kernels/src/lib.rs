@@ -53,6 +53,7 @@ pub mod arithmetic;
 mod buffer;
 pub mod coarsening;
 pub mod convolution;
+pub mod copy;
 pub mod ctc;
 pub mod deform_convolution;
 pub mod device;

@@ -3,9 +3,10 @@
 //! A view says where the elements are in memory. It does not change which elements a kernel combines, or in which order.
 
 use crate::KernelError;
+use crate::copy;
 use cubecl::prelude::*;
 use cubecl::server::Handle;
-use cubecl::std::tensor::{TensorHandle, into_contiguous};
+use cubecl::std::tensor::TensorHandle;
 use std::ops::Range;
 
 /// Strides of `[outer, axis, inner]`, in elements, or in vectors where the view is read in vectors.
@@ -44,10 +45,7 @@ impl AxisView {
         let elements = checked_elements(kernel, tensor.shape())?;
         let collapsed = |tensor: &TensorHandle| collapsed_strides(tensor.shape(), tensor.strides(), &axes);
         let tensor = match collapsed(&tensor) {
-            None if elements > 0 => {
-                let dtype = tensor.dtype;
-                into_contiguous(client, tensor.binding(), dtype)
-            }
+            None if elements > 0 => copy::dense(client, tensor),
             _ => tensor,
         };
         // A contiguous tensor always collapses, so the default is taken only without elements, when nothing is read.

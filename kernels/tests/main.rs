@@ -10,6 +10,7 @@ compile_error!(
 );
 
 mod convolution;
+mod copy;
 mod ctc;
 mod deform_convolution;
 mod device;

@@ -1,6 +1,6 @@
 //! Bool tensors.
 
-use super::forward::{adapted, forward};
+use super::forward::{adapted, forward, views};
 use super::{Deterministic, adapters};
 use burn_backend::ops::BoolTensorOps;
 use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IntTensor};
@@ -26,9 +26,13 @@ impl BoolTensorOps<Self> for Deterministic<CubeBackend> {
         fn bool_ones(shape: Shape, device: &Device<Self>, dtype: BoolDType) -> BoolTensor<Self>;
     }
 
-    forward! {
+    views! {
         MOVEMENT:
         fn bool_reshape(tensor: BoolTensor<Self>, shape: Shape) -> BoolTensor<Self>;
+    }
+
+    forward! {
+        MOVEMENT:
         fn bool_slice(tensor: BoolTensor<Self>, slices: &[Slice]) -> BoolTensor<Self>;
         fn bool_slice_assign(tensor: BoolTensor<Self>, slices: &[Slice], value: BoolTensor<Self>) -> BoolTensor<Self>;
         fn bool_repeat_dim(tensor: BoolTensor<Self>, dim: usize, times: usize) -> BoolTensor<Self>;

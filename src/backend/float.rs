@@ -1,7 +1,7 @@
 //! Float tensors.
 
 use super::adapters::scatter::kind;
-use super::forward::{adapted, forward};
+use super::forward::{adapted, forward, views};
 use super::{Deterministic, adapters};
 use burn_backend::ops::{BoolTensorOps, FloatTensorOps, GridSampleOptions};
 use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IndexingUpdateOp, IntTensor};
@@ -32,6 +32,11 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
         fn float_full(shape: Shape, fill_value: Scalar, device: &Device<Self>, dtype: FloatDType) -> FloatTensor<Self>;
     }
 
+    views! {
+        MOVEMENT:
+        fn float_reshape(tensor: FloatTensor<Self>, shape: Shape) -> FloatTensor<Self>;
+    }
+
     forward! {
         MOVEMENT:
         fn float_repeat_dim(tensor: FloatTensor<Self>, dim: usize, times: usize) -> FloatTensor<Self>;
@@ -39,7 +44,6 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
         fn float_swap_dims(tensor: FloatTensor<Self>, dim1: usize, dim2: usize) -> FloatTensor<Self>;
         fn float_permute(tensor: FloatTensor<Self>, axes: &[usize]) -> FloatTensor<Self>;
         fn float_flip(tensor: FloatTensor<Self>, axes: &[usize]) -> FloatTensor<Self>;
-        fn float_reshape(tensor: FloatTensor<Self>, shape: Shape) -> FloatTensor<Self>;
         fn float_slice(tensor: FloatTensor<Self>, slices: &[Slice]) -> FloatTensor<Self>;
         fn float_slice_assign(
             tensor: FloatTensor<Self>,

@@ -5,7 +5,9 @@ use crate::context::in_method;
 use crate::error::Error;
 use crate::settings::{Guarantee, determinism};
 use burn_backend::TensorMetadata;
+use burn_cubecl::kernel::untile;
 use burn_cubecl::tensor::CubeTensor;
+use burn_deterministic_kernels::copy;
 
 /// Methods that run on the inner backend unchanged, after the [reason](crate::catalogue::reason) that is safe.
 macro_rules! forward {
@@ -15,6 +17,30 @@ macro_rules! forward {
             crate::context::in_method(|| burn_cubecl::CubeBackend::$method($($argument),*))
         }
     )+};
+}
+
+/// [`forward!`](forward) of methods that may give a view of the operand's memory: what CubeCL would misread is copied.
+macro_rules! views {
+    ($reason:ident: $(fn $method:ident($($argument:ident: $type:ty),* $(,)?) -> $output:ty;)+) => {$(
+        fn $method($($argument: $type),*) -> $output {
+            const _: &str = crate::catalogue::reason::$reason;
+            crate::context::in_method(|| {
+                crate::backend::forward::readable(burn_cubecl::CubeBackend::$method($($argument),*))
+            })
+        }
+    )+};
+}
+
+/// The tensor, or a dense copy of it where CubeCL [misreads](copy::is_misread) it: its own copies are in Burn's reads and
+/// in many of Burn's kernels.
+pub(super) fn readable(tensor: CubeTensor) -> CubeTensor {
+    if tensor.qparams.is_some() || !copy::is_misread(tensor.meta.shape(), tensor.meta.strides()) {
+        return tensor;
+    }
+    let CubeTensor { client, device, dtype, .. } = tensor.clone();
+    let shape = tensor.shape();
+    let copied = copy::dense(&client, untile(tensor).into());
+    CubeTensor::new_contiguous(client, device, shape, copied.handle, dtype)
 }
 
 /// Methods that run on the inner backend under [`Guarantee::RunToRun`], after the [reason](crate::catalogue::reason)
@@ -90,4 +116,4 @@ macro_rules! adapted {
     )+)+};
 }
 
-pub(super) use {adapted, forward, run_to_run};
+pub(super) use {adapted, forward, run_to_run, views};

@@ -1,7 +1,7 @@
 //! Int tensors.
 
 use super::adapters::scatter::kind;
-use super::forward::{adapted, forward};
+use super::forward::{adapted, forward, views};
 use super::{Deterministic, adapters};
 use burn_backend::ops::{BoolTensorOps, FloatTensorOps, IntTensorOps};
 use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IndexingUpdateOp, IntTensor};
@@ -32,9 +32,13 @@ impl IntTensorOps<Self> for Deterministic<CubeBackend> {
         fn int_full(shape: Shape, fill_value: Scalar, device: &Device<Self>, dtype: IntDType) -> IntTensor<Self>;
     }
 
-    forward! {
+    views! {
         MOVEMENT:
         fn int_reshape(tensor: IntTensor<Self>, shape: Shape) -> IntTensor<Self>;
+    }
+
+    forward! {
+        MOVEMENT:
         fn int_slice(tensor: IntTensor<Self>, slices: &[Slice]) -> IntTensor<Self>;
         fn int_slice_assign(tensor: IntTensor<Self>, slices: &[Slice], value: IntTensor<Self>) -> IntTensor<Self>;
         fn int_repeat_dim(tensor: IntTensor<Self>, dim: usize, times: usize) -> IntTensor<Self>;

@@ -9,6 +9,16 @@ const MOVES: &[Case] = &[
     ("reshape", |d| {
         vec![x([3, 4], d).reshape([2, 6]).into_data(), x([3, 4], d).transpose().reshape([-1, 2]).into_data()]
     }),
+    ("reshape of a slice", |d| {
+        vec![
+            // CubeCL 0.11.3 reads these as though every stride were a multiple of the least.
+            x([7, 13], d).slice([1..7, 11..13]).reshape([1, 6, 2]).into_data(),
+            x([5, 14], d).slice([0..5, 0..12]).reshape([5, 3, 4]).into_data(),
+            x([5, 14], d).slice([0..5, 0..12]).reshape([5, 3, 4]).repeat_dim(0, 2).into_data(),
+            n([5, 14], d).slice([0..5, 0..12]).reshape([5, 3, 4]).into_data(),
+            x([5, 14], d).greater_elem(0.1).slice([0..5, 0..12]).reshape([5, 3, 4]).into_data(),
+        ]
+    }),
     ("permute", |d| {
         vec![
             x([2, 3, 4], d).permute([2, 0, 1]).into_data(),

@@ -33,13 +33,14 @@ pub mod reference;
 
 use crate::KernelError;
 use crate::buffer::{words, words_arg};
+use crate::copy;
 use crate::device::{self, Machine};
 use crate::planned::require_plan;
 use crate::view::{checked_elements, is_contiguous};
 use cubecl::ir::UIntKind;
 use cubecl::prelude::*;
 use cubecl::server::Handle;
-use cubecl::std::tensor::{TensorHandle, into_contiguous};
+use cubecl::std::tensor::TensorHandle;
 use plan::{MAX_VECTORS, UNITS};
 pub use plan::{Plan, Problem};
 use reference::{LANES, finish};
@@ -111,10 +112,7 @@ pub fn launch(client: &Client, tensors: Vec<TensorHandle>, plan: Option<Plan>) -
             // A kernel binds no empty buffer, and reads nothing of this one.
             0 => words(client, width),
             _ if is_contiguous(tensor.shape(), tensor.strides()) => tensor.handle,
-            _ => {
-                let dtype = tensor.dtype;
-                into_contiguous(client, tensor.binding(), dtype).handle
-            }
+            _ => copy::dense(client, tensor).handle,
         };
         first.get_or_insert_with(|| handle.clone());
         inputs.push(TensorHandle::new_contiguous(vec![length.max(width)], handle, word).into_arg());

@@ -33,6 +33,7 @@ pub use twiddles::twiddles;
 
 use crate::KernelError;
 use crate::buffer::unwritten;
+use crate::copy;
 use crate::device::require_units;
 use crate::dtype::float_accumulator;
 use crate::grid::{UNITS, grid};
@@ -41,7 +42,7 @@ use crate::view::{addressable, require_shape};
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
 use cubecl::server::Handle;
-use cubecl::std::tensor::{TensorHandle, into_contiguous};
+use cubecl::std::tensor::TensorHandle;
 
 /// From time to frequency, or back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -151,7 +152,7 @@ impl<'a> Transform<'a> {
         let dense = |part: TensorHandle| match part.shape().iter().product::<usize>() {
             // There is nothing to read, but a buffer has to be bound.
             0 => unwritten(self.client, vec![1], self.dtype),
-            _ => into_contiguous(self.client, part.binding(), self.dtype),
+            _ => copy::dense(self.client, part),
         };
         let mirrored = imaginary.is_some();
         let real = dense(real);

@@ -2,12 +2,13 @@
 
 use super::plan::{self, Plan, Problem};
 use crate::KernelError;
+use crate::copy;
 use crate::device::Machine;
 use crate::error::require_shapes;
 use crate::planned::require_plan;
 use crate::view::{axis_length, checked_elements, is_reached};
 use cubecl::prelude::*;
-use cubecl::std::tensor::{TensorHandle, into_contiguous};
+use cubecl::std::tensor::TensorHandle;
 
 /// The shape of the result.
 pub(super) fn reduced_shape(
@@ -46,5 +47,5 @@ pub(super) fn with_reduced_last(client: &Client, input: TensorHandle, axes: &[us
     let strides: Vec<usize> = order.iter().map(|&i| input.strides()[i]).collect();
     let dtype = input.dtype;
     let permuted = TensorHandle::new(input.handle, shape, strides, dtype);
-    into_contiguous(client, permuted.binding(), dtype)
+    copy::dense(client, permuted)
 }

@@ -21,15 +21,16 @@ const ADAPTERS: &[(&str, &str)] = &[
     ("windows", include_str!("../../backend/adapters/windows.rs")),
 ];
 
-/// The methods that the source of an implementation has, each with its body. That of a line of `forward!` or `run_to_run!`
+/// The methods that the source of an implementation has, each with its body. That of a line of `forward!`, `views!` or `run_to_run!`
 /// is the call of the inner backend, that of a line of `adapted!` the call of the adapter and of the inner backend.
 pub(super) fn bodies(source: &str) -> BTreeMap<String, String> {
     let source = without_comments(source);
     let mut bodies = BTreeMap::new();
     // The items of the `impl` end at a brace behind four blanks.
     for item in source.split_inclusive("\n    }\n") {
-        let group =
-            ["forward", "run_to_run", "adapted"].iter().find_map(|name| item.find(&format!("    {name}! {{\n")));
+        let group = ["forward", "views", "run_to_run", "adapted"]
+            .iter()
+            .find_map(|name| item.find(&format!("    {name}! {{\n")));
         let Some(group) = group else {
             let Some((name, rest)) = function(item) else { continue };
             let body = rest.find(" {\n").map_or("", |body| &rest[body..]);
