@@ -79,6 +79,7 @@ pub mod quotient;
 pub mod radix_sort;
 pub mod random;
 pub mod reduce;
+pub mod rows;
 pub mod scan;
 pub mod scatter;
 pub mod sort;

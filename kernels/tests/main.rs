@@ -32,6 +32,7 @@ mod quotient;
 mod radix_sort;
 mod random;
 mod reduce;
+mod rows;
 mod scan;
 mod scatter;
 mod skip;

@@ -14,6 +14,7 @@ mod lines;
 mod measure;
 mod products;
 mod reductions;
+mod rows;
 
 use burn_deterministic_kernels::known_answer;
 use burn_deterministic_kernels::quotient::Quotients;
@@ -27,6 +28,7 @@ fn cases() -> Vec<Case> {
         products::cases(),
         convolutions::cases(),
         reductions::cases(),
+        rows::cases(),
         lines::cases(),
         indices::cases(),
         elements::cases(),

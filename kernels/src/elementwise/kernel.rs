@@ -81,21 +81,21 @@ pub struct Inputs<B: Int, F: Float, N: Size> {
     half_vectors: Sequence<Box<[Vector<F, N>]>>,
     conditions: Sequence<Box<[B]>>,
     condition_vectors: Sequence<Box<[Vector<B, N>]>>,
-    scalars: Sequence<u32>,
+    pub(crate) scalars: Sequence<u32>,
     /// Of the operands that are not dense, words and then conditions: one for each axis.
     strides: Sequence<u32>,
     /// None where every operand is dense.
     axes: Sequence<Axis>,
     /// 0, for the barrier of [`opaque`].
-    zero: u32,
+    pub(crate) zero: u32,
 }
 
 /// The outputs of a program, dense, in its order.
 #[derive(CubeType, CubeLaunch)]
 pub struct Outputs<B: Int, F: Float, N: Size> {
-    words: Sequence<Box<[Vector<u32, N>]>>,
+    pub(crate) words: Sequence<Box<[Vector<u32, N>]>>,
     halves: Sequence<Box<[Vector<F, N>]>>,
-    conditions: Sequence<Box<[Vector<B, N>]>>,
+    pub(crate) conditions: Sequence<Box<[Vector<B, N>]>>,
 }
 
 impl<B: Int, F: Float, N: Size> InputsLaunch<B, F, N> {
@@ -153,29 +153,15 @@ pub fn compute<B: Int, F: Float, N: Size>(
     let word_operands = comptime!(form.words.clone());
     let condition_readings = comptime!(form.conditions.clone());
     let width = N::value();
-    let (strides, axes) = (&inputs.strides, &inputs.axes);
     let mut words = Sequence::<Vector<u32, N>>::new();
     #[unroll]
     for i in 0..comptime!(word_operands.len()) {
-        let reading = comptime!(word_operands[i].reading);
-        let index = comptime!(index_among_words(&word_operands, i));
-        let nth = comptime!(strided(word_operands[..i].iter().map(|word| word.reading)));
-        if comptime!(word_operands[i].is_half) {
-            let halves = read::<F, N>(&inputs.halves, &inputs.half_vectors, strides, axes, at, index, nth, reading);
-            words.push(widened::<F, N>(halves));
-        } else {
-            words.push(read::<u32, N>(&inputs.words, &inputs.word_vectors, strides, axes, at, index, nth, reading));
-        }
+        words.push(word::<B, F, N>(inputs, at, i, comptime!(form.clone())));
     }
     let mut conditions = Sequence::<Vector<B, N>>::new();
     #[unroll]
     for i in 0..comptime!(condition_readings.len()) {
-        let reading = comptime!(condition_readings[i]);
-        let index = comptime!(index_among(&condition_readings, i));
-        let before = comptime!(condition_readings[..i].iter().copied());
-        let nth = comptime!(strided(word_operands.iter().map(|word| word.reading).chain(before)));
-        let (singles, vectors) = (&inputs.conditions, &inputs.condition_vectors);
-        conditions.push(read::<B, N>(singles, vectors, strides, axes, at, index, nth, reading));
+        conditions.push(mask::<B, F, N>(inputs, at, i, comptime!(form.clone())));
     }
     // Scalars are read once for all lanes.
     let mut scalars = Sequence::<u32>::new();
@@ -216,8 +202,10 @@ pub fn compute<B: Int, F: Float, N: Size>(
             &lane_words,
             &lane_conditions,
             &scalars,
+            &Evaluated::nothing(),
             inputs.zero,
             comptime!(program.clone()),
+            Part::All,
             comptime!(form.quotients),
         );
         #[unroll]
@@ -260,6 +248,42 @@ pub fn compute<B: Int, F: Float, N: Size>(
         output[at as usize] = condition_results[i];
     }
     reduced
+}
+
+/// The vector `at` of elements of word operand `i`.
+#[cube]
+pub(crate) fn word<B: Int, F: Float, N: Size>(
+    inputs: &Inputs<B, F, N>,
+    at: u32,
+    #[comptime] i: usize,
+    #[comptime] form: Form,
+) -> Vector<u32, N> {
+    let words = comptime!(form.words.clone());
+    let reading = comptime!(words[i].reading);
+    let index = comptime!(index_among_words(&words, i));
+    let nth = comptime!(strided(words[..i].iter().map(|word| word.reading)));
+    let (strides, axes) = (&inputs.strides, &inputs.axes);
+    if comptime!(words[i].is_half) {
+        widened::<F, N>(read::<F, N>(&inputs.halves, &inputs.half_vectors, strides, axes, at, index, nth, reading))
+    } else {
+        read::<u32, N>(&inputs.words, &inputs.word_vectors, strides, axes, at, index, nth, reading)
+    }
+}
+
+/// The vector `at` of elements of bool operand `i`, 0 or 1.
+#[cube]
+pub(crate) fn mask<B: Int, F: Float, N: Size>(
+    inputs: &Inputs<B, F, N>,
+    at: u32,
+    #[comptime] i: usize,
+    #[comptime] form: Form,
+) -> Vector<B, N> {
+    let readings = comptime!(form.conditions.clone());
+    let index = comptime!(index_among(&readings, i));
+    let before = comptime!(readings[..i].iter().copied());
+    let nth = comptime!(strided(form.words.iter().map(|word| word.reading).chain(before)));
+    let (singles, vectors) = (&inputs.conditions, &inputs.condition_vectors);
+    read::<B, N>(singles, vectors, &inputs.strides, &inputs.axes, at, index, nth, comptime!(readings[i]))
 }
 
 /// The index of operand `i` in its list, of vectors or of single elements.
@@ -322,19 +346,46 @@ fn read<T: Numeric, N: Size>(
 
 /// The results of a program's instructions.
 #[derive(CubeType)]
-struct Evaluated {
-    words: Sequence<u32>,
-    conditions: Sequence<bool>,
+pub(crate) struct Evaluated {
+    pub(crate) words: Sequence<u32>,
+    pub(crate) conditions: Sequence<bool>,
 }
 
-/// The instructions of `program` on one element.
 #[cube]
-fn evaluate(
+impl Evaluated {
+    /// No results.
+    pub(crate) fn nothing() -> Self {
+        Evaluated { words: Sequence::new(), conditions: Sequence::new() }
+    }
+}
+
+/// The instructions of a program that are computed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Part {
+    All,
+    /// Those that this holds for.
+    Of(Vec<bool>),
+}
+
+impl Part {
+    fn has(&self, instruction: usize) -> bool {
+        match self {
+            Self::All => true,
+            Self::Of(chosen) => chosen[instruction],
+        }
+    }
+}
+
+/// The instructions of `part` of `program` on one element; the results of all others are `given`.
+#[cube]
+pub(crate) fn evaluate(
     inputs: &Sequence<u32>,
     condition_inputs: &Sequence<bool>,
     scalars: &Sequence<u32>,
+    given: &Evaluated,
     zero: u32,
     #[comptime] program: Arc<Program>,
+    #[comptime] part: Part,
     #[comptime] quotients: Quotients,
 ) -> Evaluated {
     let mut words = Sequence::<u32>::new();
@@ -343,66 +394,79 @@ fn evaluate(
     #[unroll]
     for i in 0..count {
         let instruction = comptime!(program.instructions()[i]);
-        match instruction {
-            Instruction::Unary(function, x) => {
-                let x = value(inputs, scalars, &words, x);
-                words.push(opaque_bits(unary(f32::reinterpret(x), function, quotients), zero));
+        let is_given = comptime!(!part.has(i));
+        if is_given {
+            if comptime!(instruction.is_word()) {
+                let index = comptime!(words.len());
+                words.push(given.words[index]);
+            } else {
+                let index = comptime!(conditions.len());
+                conditions.push(given.conditions[index]);
             }
-            Instruction::Binary(function, a, b) => {
-                let a = value(inputs, scalars, &words, a);
-                let b = value(inputs, scalars, &words, b);
-                let result = binary(f32::reinterpret(a), f32::reinterpret(b), function, quotients);
-                words.push(opaque_bits(result, zero));
-            }
-            Instruction::IntBinary(function, a, b) => {
-                let a = value(inputs, scalars, &words, a);
-                let b = value(inputs, scalars, &words, b);
-                words.push(integer::binary::<i32, u32>(a, b, function, 32u32));
-            }
-            Instruction::ToFloat(x) => {
-                let x = value(inputs, scalars, &words, x);
-                words.push(opaque_bits(f32::cast_from(i32::reinterpret(x)), zero));
-            }
-            Instruction::ToInt(x) => {
-                let x = value(inputs, scalars, &words, x);
-                words.push(to_int(x) ^ zero);
-            }
-            Instruction::Select(mask, a, b) => {
-                let mask = condition(condition_inputs, &conditions, mask);
-                let a = value(inputs, scalars, &words, a);
-                let b = value(inputs, scalars, &words, b);
-                words.push(select(mask, a, b) ^ zero);
-            }
-            Instruction::Indicator(mask) => {
-                let mask = condition(condition_inputs, &conditions, mask);
-                words.push(opaque_bits(select(mask, 1.0f32, 0.0f32), zero));
-            }
-            Instruction::IntIndicator(mask) => {
-                let mask = condition(condition_inputs, &conditions, mask);
-                words.push(select(mask, 1u32, 0u32));
-            }
-            Instruction::Compare(comparison, a, b) => {
-                let a = value(inputs, scalars, &words, a);
-                let b = value(inputs, scalars, &words, b);
-                conditions.push(compare::<f32>(f32::reinterpret(a), f32::reinterpret(b), comparison));
-            }
-            Instruction::CompareInt(comparison, a, b) => {
-                let a = value(inputs, scalars, &words, a);
-                let b = value(inputs, scalars, &words, b);
-                conditions.push(compare::<i32>(i32::reinterpret(a), i32::reinterpret(b), comparison));
-            }
-            Instruction::Logic(logic, a, b) => {
-                let a = condition(condition_inputs, &conditions, a);
-                let b = condition(condition_inputs, &conditions, b);
-                match logic {
-                    Logic::And => conditions.push(a && b),
-                    Logic::Or => conditions.push(a || b),
-                    Logic::Xor => conditions.push((a || b) && !(a && b)),
+        } else {
+            match instruction {
+                Instruction::Unary(function, x) => {
+                    let x = value(inputs, scalars, &words, x);
+                    words.push(opaque_bits(unary(f32::reinterpret(x), function, quotients), zero));
                 }
-            }
-            Instruction::Not(a) => {
-                let a = condition(condition_inputs, &conditions, a);
-                conditions.push(!a);
+                Instruction::Binary(function, a, b) => {
+                    let a = value(inputs, scalars, &words, a);
+                    let b = value(inputs, scalars, &words, b);
+                    let result = binary(f32::reinterpret(a), f32::reinterpret(b), function, quotients);
+                    words.push(opaque_bits(result, zero));
+                }
+                Instruction::IntBinary(function, a, b) => {
+                    let a = value(inputs, scalars, &words, a);
+                    let b = value(inputs, scalars, &words, b);
+                    words.push(integer::binary::<i32, u32>(a, b, function, 32u32));
+                }
+                Instruction::ToFloat(x) => {
+                    let x = value(inputs, scalars, &words, x);
+                    words.push(opaque_bits(f32::cast_from(i32::reinterpret(x)), zero));
+                }
+                Instruction::ToInt(x) => {
+                    let x = value(inputs, scalars, &words, x);
+                    words.push(to_int(x) ^ zero);
+                }
+                Instruction::Select(mask, a, b) => {
+                    let mask = condition(condition_inputs, &conditions, mask);
+                    let a = value(inputs, scalars, &words, a);
+                    let b = value(inputs, scalars, &words, b);
+                    words.push(select(mask, a, b) ^ zero);
+                }
+                Instruction::Indicator(mask) => {
+                    let mask = condition(condition_inputs, &conditions, mask);
+                    words.push(opaque_bits(select(mask, 1.0f32, 0.0f32), zero));
+                }
+                Instruction::IntIndicator(mask) => {
+                    let mask = condition(condition_inputs, &conditions, mask);
+                    words.push(select(mask, 1u32, 0u32));
+                }
+                Instruction::Compare(comparison, a, b) => {
+                    let a = value(inputs, scalars, &words, a);
+                    let b = value(inputs, scalars, &words, b);
+                    conditions.push(compare::<f32>(f32::reinterpret(a), f32::reinterpret(b), comparison));
+                }
+                Instruction::CompareInt(comparison, a, b) => {
+                    let a = value(inputs, scalars, &words, a);
+                    let b = value(inputs, scalars, &words, b);
+                    conditions.push(compare::<i32>(i32::reinterpret(a), i32::reinterpret(b), comparison));
+                }
+                Instruction::Logic(logic, a, b) => {
+                    let a = condition(condition_inputs, &conditions, a);
+                    let b = condition(condition_inputs, &conditions, b);
+                    match logic {
+                        Logic::And => conditions.push(a && b),
+                        Logic::Or => conditions.push(a || b),
+                        Logic::Xor => conditions.push((a || b) && !(a && b)),
+                    }
+                }
+                Instruction::Not(a) => {
+                    let a = condition(condition_inputs, &conditions, a);
+                    conditions.push(!a);
+                }
+                Instruction::Fill(x, _) => words.push(value(inputs, scalars, &words, x)),
+                Instruction::Reduce(..) => comptime!(unreachable!("`rows` gives what it has reduced")),
             }
         }
     }

@@ -53,6 +53,11 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
+    /// A program without instructions on rows, whose results have its shape.
+    ///
+    /// # Panics
+    ///
+    /// When the program has such an instruction.
     pub(crate) fn new(
         client: &Client,
         program: &Arc<Program>,
@@ -60,16 +65,31 @@ impl Bound {
         operands: Operands,
         condition_dtype: ElemType,
     ) -> Result<Self, KernelError> {
-        let elements = checked_elements(KERNEL, shape)?;
+        assert!(!program.has_rows(), "a program with instructions on rows is one of `rows`");
+        checked_elements(KERNEL, shape)?;
         let half = half_type(program, &operands)?;
-        require_types(&operands, condition_dtype)?;
-        require_reach(KERNEL, operands.words.iter().chain(&operands.conditions))?;
         let output = |dtype: ElemType| unwritten(client, shape.to_vec(), dtype);
         let results = Results {
             words: program.word_outputs().iter().map(|_| output(U32)).collect(),
             halves: half.map_or(vec![], |half| program.half_outputs().iter().map(|_| output(half.dtype())).collect()),
             conditions: program.condition_outputs().iter().map(|_| output(condition_dtype)).collect(),
         };
+        Self::with_results(client, program, shape, operands, condition_dtype, results)
+    }
+
+    /// A program that writes these results.
+    pub(crate) fn with_results(
+        client: &Client,
+        program: &Arc<Program>,
+        shape: &[usize],
+        operands: Operands,
+        condition_dtype: ElemType,
+        results: Results,
+    ) -> Result<Self, KernelError> {
+        let elements = checked_elements(KERNEL, shape)?;
+        let half = half_type(program, &operands)?;
+        require_types(&operands, condition_dtype)?;
+        require_reach(KERNEL, operands.words.iter().chain(&operands.conditions))?;
         let is_dense =
             operands.all().all(|operand| &operand.shape()[..] == shape && is_contiguous(shape, operand.strides()));
         let (operands, shape) = match is_dense {
@@ -83,6 +103,11 @@ impl Bound {
     /// The memory for the results.
     pub(crate) fn into_results(self) -> Results {
         self.results
+    }
+
+    /// The half type of operands and results, or f32 where there is none.
+    pub(crate) fn half_or_f32(&self) -> ElemType {
+        self.half.map_or(F32, Half::dtype)
     }
 
     /// The storage type of bool tensors.
@@ -113,7 +138,7 @@ impl Bound {
                 outputs,
                 vectors as u32,
                 form,
-                [self.condition_dtype, self.half.map_or(F32, Half::dtype)],
+                [self.condition_dtype, self.half_or_f32()],
             );
         }
         Ok(())
@@ -121,7 +146,8 @@ impl Bound {
 
     /// Neighbouring elements that a unit computes.
     fn width(&self) -> usize {
-        let in_vectors = self.readings(4).iter().any(|reading| reading.is_vector());
+        let readings = self.readings(4);
+        let in_vectors = readings.is_empty() || readings.iter().any(|reading| reading.is_vector());
         if in_vectors && self.elements.is_multiple_of(4) { 4 } else { 1 }
     }
 

@@ -41,10 +41,14 @@ mod remainder;
 mod rounding;
 
 pub use integers::of_integers;
-pub(crate) use kernel::{Form, Inputs, InputsLaunch, Outputs, OutputsLaunch, compute};
+pub(crate) use kernel::{
+    Evaluated, Form, Inputs, InputsLaunch, Outputs, OutputsLaunch, Part, compute, evaluate, mask, word,
+};
 pub(crate) use launch::Bound;
 pub use launch::{Operands, Results};
-pub use program::{Binary, Comparison, Condition, Half, Instruction, IntBinary, Logic, Program, Unary, Value};
+pub use program::{
+    Binary, Comparison, Condition, Extent, Half, Instruction, IntBinary, Logic, Program, RowReduction, Unary, Value,
+};
 
 use crate::KernelError;
 use cubecl::prelude::*;

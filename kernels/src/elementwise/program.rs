@@ -223,6 +223,30 @@ pub enum Logic {
     Xor,
 }
 
+/// A reduction of the elements of a row, which are those along the last axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RowReduction {
+    /// The sum.
+    Sum,
+    /// The product.
+    Prod,
+    /// The sum, divided by the number of elements.
+    Mean,
+    /// The largest element.
+    Max,
+    /// The smallest element.
+    Min,
+}
+
+/// Whether each element or each row has a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Extent {
+    /// Every element.
+    Elements,
+    /// Every row, in a program of [`rows`](crate::rows).
+    Rows,
+}
+
 /// One operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Instruction {
@@ -242,6 +266,10 @@ pub enum Instruction {
     Indicator(Condition),
     /// The integer 1 where the condition holds, else 0.
     IntIndicator(Condition),
+    /// The same word for every element, or for every row.
+    Fill(Value, Extent),
+    /// A float of all elements of a row, which is the same for each of them. Only [`rows`](crate::rows) computes it.
+    Reduce(RowReduction, Value),
     /// A condition of two floats.
     Compare(Comparison, Value, Value),
     /// A condition of two integers.
@@ -302,6 +330,15 @@ impl Program {
     /// Adds the number of a half type that is nearest to the float `x`.
     pub fn rounded(&mut self, x: Value, half: Half) -> Value {
         self.word(Instruction::Unary(half.rounding(), x))
+    }
+
+    /// Makes what each element is filled with one value a row.
+    pub fn fill_rows(&mut self) {
+        for instruction in &mut self.instructions {
+            if let Instruction::Fill(_, extent) = instruction {
+                *extent = Extent::Rows;
+            }
+        }
     }
 
     fn push(&mut self, instruction: Instruction) {
@@ -367,6 +404,14 @@ impl Program {
         self.reduced
     }
 
+    /// Whether an instruction is about rows, and only [`rows`](crate::rows) computes the program.
+    pub fn has_rows(&self) -> bool {
+        let is_of_rows = |instruction: &Instruction| {
+            matches!(instruction, Instruction::Reduce(..) | Instruction::Fill(_, Extent::Rows))
+        };
+        self.instructions.iter().any(is_of_rows)
+    }
+
     /// Whether an instruction divides, or takes a square root.
     pub(super) fn divides(&self) -> bool {
         self.instructions.iter().any(|instruction| match instruction {
@@ -375,6 +420,7 @@ impl Program {
                 Binary::Divide | Binary::ArcTangent => true,
                 Binary::Add | Binary::Subtract | Binary::Multiply | Binary::Power | Binary::Remainder => false,
             },
+            Instruction::Reduce(function, _) => *function == RowReduction::Mean,
             _ => false,
         })
     }
@@ -386,13 +432,17 @@ impl Program {
 }
 
 impl Instruction {
-    fn is_word(&self) -> bool {
+    /// Whether its result is a word, not a condition.
+    pub(crate) fn is_word(&self) -> bool {
         !matches!(self, Self::Compare(..) | Self::CompareInt(..) | Self::Logic(..) | Self::Not(..))
     }
 
-    fn operands(&self) -> (Vec<Value>, Vec<Condition>) {
+    /// The words and the conditions that it reads.
+    pub(crate) fn operands(&self) -> (Vec<Value>, Vec<Condition>) {
         match *self {
-            Self::Unary(_, x) | Self::ToFloat(x) | Self::ToInt(x) => (vec![x], vec![]),
+            Self::Unary(_, x) | Self::ToFloat(x) | Self::ToInt(x) | Self::Fill(x, _) | Self::Reduce(_, x) => {
+                (vec![x], vec![])
+            }
             Self::Binary(_, a, b) | Self::IntBinary(_, a, b) | Self::Compare(_, a, b) | Self::CompareInt(_, a, b) => {
                 (vec![a, b], vec![])
             }

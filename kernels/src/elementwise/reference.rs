@@ -4,46 +4,72 @@ use super::program::{Binary, Comparison, Condition, Instruction, IntBinary, Logi
 use crate::function::reference as function;
 use half::{bf16, f16};
 
+/// The result of an instruction.
+pub(crate) enum Done {
+    /// Of one that gives a word.
+    Word(u32),
+    /// Of one that gives a condition.
+    Flag(bool),
+}
+
 /// The word outputs and the condition outputs for one element. `inputs` of a half type are the bits of their numbers as f32,
 /// and half outputs follow the word outputs in the same form.
+///
+/// # Panics
+///
+/// When the program reduces rows.
 pub fn run(program: &Program, inputs: &[u32], conditions: &[bool], scalars: &[u32]) -> (Vec<u32>, Vec<bool>) {
     let mut words: Vec<u32> = Vec::new();
     let mut flags: Vec<bool> = Vec::new();
-    for instruction in program.instructions() {
+    for &instruction in program.instructions() {
         let word = |value: Value| match value {
             Value::Input(index) => inputs[index],
             Value::Scalar(index) => scalars[index],
             Value::Result(index) => words[index],
         };
-        let float = |value: Value| f32::from_bits(word(value));
-        let int = |value: Value| word(value).cast_signed();
         let flag = |condition: Condition| match condition {
             Condition::Input(index) => conditions[index],
             Condition::Result(index) => flags[index],
         };
-        match *instruction {
-            Instruction::Unary(function, x) => words.push(unary(function, float(x)).to_bits()),
-            Instruction::Binary(function, a, b) => words.push(binary(function, float(a), float(b)).to_bits()),
-            Instruction::IntBinary(function, a, b) => {
-                words.push(int_binary(function, int(a).into(), int(b).into(), i32::BITS) as u32);
-            }
-            Instruction::ToFloat(x) => words.push((int(x) as f32).to_bits()),
-            Instruction::ToInt(x) => words.push((float(x) as i32).cast_unsigned()),
-            Instruction::Select(mask, a, b) => words.push(if flag(mask) { word(a) } else { word(b) }),
-            Instruction::Indicator(mask) => words.push(f32::from(u8::from(flag(mask))).to_bits()),
-            Instruction::IntIndicator(mask) => words.push(u32::from(flag(mask))),
-            Instruction::Compare(comparison, a, b) => flags.push(compare(comparison, float(a), float(b))),
-            Instruction::CompareInt(comparison, a, b) => flags.push(compare(comparison, int(a), int(b))),
-            Instruction::Logic(Logic::And, a, b) => flags.push(flag(a) && flag(b)),
-            Instruction::Logic(Logic::Or, a, b) => flags.push(flag(a) || flag(b)),
-            Instruction::Logic(Logic::Xor, a, b) => flags.push(flag(a) != flag(b)),
-            Instruction::Not(a) => flags.push(!flag(a)),
+        match step(instruction, word, flag) {
+            Done::Word(result) => words.push(result),
+            Done::Flag(result) => flags.push(result),
         }
     }
     (
         program.word_outputs().iter().chain(program.half_outputs()).map(|index| words[*index]).collect(),
         program.condition_outputs().iter().map(|index| flags[*index]).collect(),
     )
+}
+
+/// One instruction on one element.
+///
+/// # Panics
+///
+/// When it reduces rows.
+pub(crate) fn step(instruction: Instruction, word: impl Fn(Value) -> u32, flag: impl Fn(Condition) -> bool) -> Done {
+    let float = |value: Value| f32::from_bits(word(value));
+    let int = |value: Value| word(value).cast_signed();
+    match instruction {
+        Instruction::Unary(function, x) => Done::Word(unary(function, float(x)).to_bits()),
+        Instruction::Binary(function, a, b) => Done::Word(binary(function, float(a), float(b)).to_bits()),
+        Instruction::IntBinary(function, a, b) => {
+            Done::Word(int_binary(function, int(a).into(), int(b).into(), i32::BITS) as u32)
+        }
+        Instruction::ToFloat(x) => Done::Word((int(x) as f32).to_bits()),
+        Instruction::ToInt(x) => Done::Word((float(x) as i32).cast_unsigned()),
+        Instruction::Select(mask, a, b) => Done::Word(if flag(mask) { word(a) } else { word(b) }),
+        Instruction::Indicator(mask) => Done::Word(f32::from(u8::from(flag(mask))).to_bits()),
+        Instruction::IntIndicator(mask) => Done::Word(u32::from(flag(mask))),
+        Instruction::Compare(comparison, a, b) => Done::Flag(compare(comparison, float(a), float(b))),
+        Instruction::CompareInt(comparison, a, b) => Done::Flag(compare(comparison, int(a), int(b))),
+        Instruction::Logic(Logic::And, a, b) => Done::Flag(flag(a) && flag(b)),
+        Instruction::Logic(Logic::Or, a, b) => Done::Flag(flag(a) || flag(b)),
+        Instruction::Logic(Logic::Xor, a, b) => Done::Flag(flag(a) != flag(b)),
+        Instruction::Not(a) => Done::Flag(!flag(a)),
+        Instruction::Fill(x, _) => Done::Word(word(x)),
+        Instruction::Reduce(..) => panic!("{instruction:?} needs all elements of a row"),
+    }
 }
 
 /// A function of an f32.

@@ -27,6 +27,7 @@
 //! | [`deform_convolution`](crate::deform_convolution), input gradient | values that samples around one element add to it, one corner after the other | blocked by source position | is left out | source positions (tap, position) | yes |
 //! | [`deform_convolution`](crate::deform_convolution), offset and mask gradient | products over the channels of an offset group | chain from +0 | - | channels | yes |
 //! | [`reduce`](crate::reduce) sums, products, means | elements of the reduced axes | columns | - | `n` | yes, unless the batch is reduced |
+//! | [`rows`](crate::rows) sums, products, means | elements along the last axis | columns | - | `n` | yes |
 //! | [`scan`](crate::scan) sums, products | elements up to each one | blocked; each prefix is that of its own length | - | the element's position | yes |
 //! | [`scatter`](crate::scatter) updates | values of one destination | blocked by source position | is left out | source positions | yes along an axis of the sample; not `scatter_nd` |
 //! | attention, composed by the caller | scores, exponentials, values | `matmul`'s, `reduce`'s, `matmul`'s | - | width, keys | yes |

@@ -1,6 +1,6 @@
 //! The device side.
 
-mod accumulator;
+pub mod accumulator;
 pub mod extreme;
 pub mod four_elements;
 pub mod single;

@@ -53,6 +53,7 @@ pub mod plan;
 pub mod reference;
 mod view;
 
+pub(crate) use kernel::accumulator::{lift, lower, step};
 pub use operation::Operation;
 
 use crate::KernelError;

@@ -7,7 +7,7 @@ use cubecl::prelude::*;
 
 /// An element in the type of the accumulator: widened, as 0 or 1, or as its key. An accumulator stays as it is.
 #[cube]
-pub(super) fn lift<I: Numeric, A: Numeric>(value: I, #[comptime] operation: Operation) -> A {
+pub(crate) fn lift<I: Numeric, A: Numeric>(value: I, #[comptime] operation: Operation) -> A {
     let from = elem_type_of::<I>();
     let to = elem_type_of::<A>();
     match comptime!(operation) {
@@ -28,7 +28,7 @@ pub(super) fn lift<I: Numeric, A: Numeric>(value: I, #[comptime] operation: Oper
 
 /// One step of a chain.
 #[cube]
-pub(super) fn step<A: Numeric>(chain: A, next: A, #[comptime] operation: Operation) -> A {
+pub(crate) fn step<A: Numeric>(chain: A, next: A, #[comptime] operation: Operation) -> A {
     match comptime!(operation) {
         Operation::Sum | Operation::Mean => chain + next,
         Operation::Prod => chain * next,
@@ -54,7 +54,7 @@ pub(super) fn step_lanes<A: Numeric, N: Size>(
 
 /// The result of an accumulator: divided, narrowed, or the float of its key.
 #[cube]
-pub(super) fn lower<A: Numeric, O: Numeric>(
+pub(crate) fn lower<A: Numeric, O: Numeric>(
     value: A,
     divisor: A,
     #[comptime] operation: Operation,

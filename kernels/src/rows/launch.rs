@@ -1,0 +1,110 @@
+//! Binds a program that reduces rows to its operands, and launches it.
+
+use super::cube::Cube;
+use super::kernel::{self, RowForm};
+use super::phases::Phases;
+use crate::buffer::unwritten;
+use crate::dtype::U32;
+use crate::elementwise::{Bound, Operands, Program, Results};
+use crate::view::checked_elements;
+use crate::{KernelError, device, grid};
+use cubecl::prelude::*;
+use cubecl::std::tensor::TensorHandle;
+use std::sync::Arc;
+
+const KERNEL: &str = "rows";
+
+/// A program that reduces rows, and which of its operands have one value a row.
+#[derive(Clone, Debug)]
+pub struct RowProgram {
+    program: Arc<Program>,
+    phases: Arc<Phases>,
+}
+
+impl RowProgram {
+    /// The program, where these word operands, and these bool operands, have length 1 along the last axis.
+    ///
+    /// # Panics
+    ///
+    /// When the program reduces what is one value a row, or has results of a half type.
+    pub fn new(program: Arc<Program>, row_words: Vec<bool>, row_conditions: Vec<bool>) -> Self {
+        assert!(program.half_outputs().is_empty(), "rows have no results of half types");
+        let phases = Arc::new(Phases::of(&program, row_words, row_conditions));
+        Self { program, phases }
+    }
+
+    /// Whether one kernel can have rows of `length` elements.
+    pub fn fits(&self, client: &Client, length: usize) -> bool {
+        Cube::of(client, &self.phases, length).is_some()
+    }
+
+    /// Runs the program on `shape`, whose last axis has the elements of a row. A result of one value a row has length 1 there.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`elementwise::run`](crate::elementwise::run()), and [`KernelError::Shape`] where the rows do not
+    /// [fit](Self::fits) or an operand said to have one value a row has another length.
+    pub fn run(
+        &self,
+        client: &Client,
+        shape: &[usize],
+        operands: Operands,
+        condition_dtype: ElemType,
+    ) -> Result<Results, KernelError> {
+        let elements = checked_elements(KERNEL, shape)?;
+        let length = shape.last().copied().unwrap_or(0);
+        let refused = |reason: String| KernelError::Shape { kernel: KERNEL, reason };
+        let Some(cube) = Cube::of(client, &self.phases, length) else {
+            return Err(refused(format!("rows of {length} elements do not fit in one kernel")));
+        };
+        let words = operands.words.iter().zip(&self.phases.row_inputs);
+        let masks = operands.conditions.iter().zip(&self.phases.row_masks);
+        let is_other = |operand: &TensorHandle| operand.shape().last().is_some_and(|&last| last != 1);
+        if let Some((operand, _)) = words.chain(masks).find(|(operand, is_row)| **is_row && is_other(operand)) {
+            return Err(refused(format!(
+                "an operand of shape {:?} has more than one value a row",
+                &operand.shape()[..]
+            )));
+        }
+        let one = [&shape[..shape.len() - 1], &[1]].concat();
+        let output =
+            |is_row: bool, dtype: ElemType| unwritten(client, if is_row { one.clone() } else { shape.to_vec() }, dtype);
+        let (row_words, row_conditions) = (&self.phases.row_words, &self.phases.row_conditions);
+        let is_row = |list: &[(usize, usize)], output: usize| list.iter().any(|(row, _)| *row == output);
+        let results = Results {
+            words: (0..self.program.word_outputs().len()).map(|i| output(is_row(row_words, i), U32)).collect(),
+            halves: vec![],
+            conditions: (0..self.program.condition_outputs().len())
+                .map(|i| output(is_row(row_conditions, i), condition_dtype))
+                .collect(),
+        };
+        let bound = Bound::with_results(client, &self.program, shape, operands, condition_dtype, results)?;
+        if elements > 0 {
+            device::require_units(client, KERNEL, cube.units * cube.rows)?;
+            self.launch(client, &bound, cube, elements / length, length);
+        }
+        Ok(bound.into_results())
+    }
+
+    fn launch(&self, client: &Client, bound: &Bound, cube: Cube, rows: usize, length: usize) {
+        let (inputs, outputs, form) = bound.arguments(1);
+        let form = RowForm { form, phases: self.phases.clone(), cube };
+        // SAFETY: a unit reads and writes elements of its own row, below `length`, of rows below `rows`, and reads the first
+        // row, which exists, where it has none; `Cube::of` has bounded `length` by the pitch of lists, and the units of a cube by those
+        // of columns. A barrier is between what one unit writes to shared memory and another reads.
+        unsafe {
+            kernel::compute_rows::launch_unchecked(
+                client,
+                grid::cubes(rows.div_ceil(cube.rows as usize)),
+                CubeDim::new_2d(cube.units, cube.rows),
+                1,
+                inputs,
+                outputs,
+                rows as u32,
+                length as u32,
+                form,
+                [bound.condition_dtype(), bound.half_or_f32()],
+            );
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Programs that reduce rows: element-wise operations, and reductions along the last axis between them, in one kernel.
+//!
+//! Softmax, layer norm and their like: each element is read once and each result written once.
+//!
+//! # Order contract
+//!
+//! The program is one of [`elementwise`](crate::elementwise), and each of its instructions has that module's contract.
+//! [`Reduce`](crate::elementwise::Instruction::Reduce) has that of [`reduce`](crate::reduce): the elements of a row are
+//! `x[0..n]`, in the [columns order](crate::order); a mean is divided once by `n`. So the bits are those of a kernel for each
+//! operation.
+//!
+//! # Layout
+//!
+//! A row is the elements along the last axis of the program's shape. An operand of length 1 along it has one value a row, and so
+//! has what is computed of such operands, of scalars and of reductions: an instruction of these is computed once a row, by each of
+//! its units, and its result has the program's shape with a last axis of 1.
+//!
+//! A row of up to 64 elements has a unit for each, a longer one 64 units, each with one column. The instructions are parted into
+//! phases: those that need no reduction, those that need reductions of the first phase, and so on. What a phase reads that an
+//! earlier one has read or computed stays in shared memory. At the end of a phase the first unit of a row chains its columns.
+//!
+//! Rows are at most one block of the columns order, 4096 elements, and what is kept of them at most 32 KiB; [`RowProgram::fits`]
+//! says whether a program has such rows.
+
+mod cube;
+mod kernel;
+mod launch;
+mod phases;
+pub mod reference;
+
+pub use launch::RowProgram;
