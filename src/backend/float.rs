@@ -35,10 +35,6 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
     views! {
         MOVEMENT:
         fn float_reshape(tensor: FloatTensor<Self>, shape: Shape) -> FloatTensor<Self>;
-    }
-
-    forward! {
-        MOVEMENT:
         fn float_repeat_dim(tensor: FloatTensor<Self>, dim: usize, times: usize) -> FloatTensor<Self>;
         fn float_cat(tensors: Vec<FloatTensor<Self>>, dim: usize) -> FloatTensor<Self>;
         fn float_swap_dims(tensor: FloatTensor<Self>, dim1: usize, dim2: usize) -> FloatTensor<Self>;

@@ -19,7 +19,8 @@ macro_rules! forward {
     )+};
 }
 
-/// [`forward!`](forward) of methods that may give a view of the operand's memory: what CubeCL would misread is copied.
+/// [`forward!`](forward) of methods that may give a view of the operand's memory, as moves do: what CubeCL would misread is
+/// copied.
 macro_rules! views {
     ($reason:ident: $(fn $method:ident($($argument:ident: $type:ty),* $(,)?) -> $output:ty;)+) => {$(
         fn $method($($argument: $type),*) -> $output {
@@ -32,7 +33,7 @@ macro_rules! views {
 }
 
 /// The tensor, or a dense copy of it where CubeCL [misreads](copy::is_misread) it: its own copies are in Burn's reads and
-/// in many of Burn's kernels.
+/// in many of Burn's kernels. Strides of a quantized tensor count packed values, which Burn copies otherwise.
 pub(super) fn readable(tensor: CubeTensor) -> CubeTensor {
     if tensor.qparams.is_some() || !copy::is_misread(tensor.meta.shape(), tensor.meta.strides()) {
         return tensor;

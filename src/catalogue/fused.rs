@@ -19,6 +19,8 @@ pub(crate) enum Fused {
     Unary(Unary),
     /// A function of two floats.
     Binary(Binary),
+    /// A power of an f32 whose exponent is a number.
+    PowerOfNumber,
     /// A float within two others.
     Clamp,
     /// A float of one type as one of another.
@@ -45,7 +47,10 @@ pub(crate) enum Fused {
     BoolToFloat,
     /// A bool as 0 or 1, an i32.
     BoolToInt,
-    /// A reduction of f32, which ends the kernel: it computes its elements where it reads them.
+    /// A number of this kind, for every element.
+    Fill(Kind),
+    /// A reduction of f32, which ends the kernel, or one of a [row](burn_deterministic_kernels::rows): it computes its elements
+    /// where it reads them.
     Reduction(reduce::Operation),
 }
 
@@ -75,6 +80,8 @@ pub(crate) fn fused(method: &str) -> Option<Fused> {
         "float_asin" => Fused::Unary(Unary::ArcSine),
         "float_acos" => Fused::Unary(Unary::ArcCosine),
         "float_atan" => Fused::Unary(Unary::ArcTangent),
+        // Burn has made products and quotients of whole exponents from -2 to 2 before they come here.
+        "float_powf_scalar" => Fused::PowerOfNumber,
         "float_atan2" => Fused::Binary(Binary::ArcTangent),
         "float_powf" => Fused::Binary(Binary::Power),
         "float_sin" => Fused::Unary(Unary::Sine),
@@ -119,9 +126,13 @@ pub(crate) fn fused(method: &str) -> Option<Fused> {
         "bool_not" => Fused::Not,
         "bool_into_float" => Fused::BoolToFloat,
         "bool_into_int" => Fused::BoolToInt,
+        "float_zeros" | "float_ones" | "float_full" => Fused::Fill(Kind::Float),
+        "int_zeros" | "int_ones" | "int_full" => Fused::Fill(Kind::Int),
         "float_sum" | "float_sum_dim" | "float_sum_dims" => Fused::Reduction(reduce::Operation::Sum),
         "float_prod" | "float_prod_dim" => Fused::Reduction(reduce::Operation::Prod),
         "float_mean" | "float_mean_dim" => Fused::Reduction(reduce::Operation::Mean),
+        "float_max_dim" => Fused::Reduction(reduce::Operation::Max),
+        "float_min_dim" => Fused::Reduction(reduce::Operation::Min),
         _ => return None,
     };
     Some(fused)

@@ -2,8 +2,9 @@
 
 use super::against_reference::{checked, not_reached};
 use super::bind::bind;
-use super::elementwise::Sequence;
+use super::elementwise::{Parts, Sequence};
 use super::rerun::repeated;
+use super::work::Work;
 use super::{coverage, execution_plans, interpret};
 use crate::backend::{OutOfRange, out_of_range};
 use crate::catalogue;
@@ -20,7 +21,6 @@ use burn_cubecl::fusion::{FallbackOperation, FusedOperation};
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_fusion::stream::Context;
 use burn_ir::{OperationIr, TensorError};
-use core::ops::Range;
 use cubecl::client::Client;
 
 /// Operations in program order, in Burn's relative form.
@@ -30,15 +30,7 @@ pub(super) struct Block {
     operations: Vec<OperationIr>,
     work: Work,
     /// The work where each operation is recorded; made when that is first asked for.
-    recorded: Option<Vec<(Range<usize>, Option<Sequence>)>>,
-}
-
-/// How the operations of a block run.
-pub(super) enum Work {
-    /// One after the other, each on the deterministic backend.
-    Operations,
-    /// All in one element-wise kernel.
-    Elementwise(Box<Sequence>),
+    recorded: Option<Parts>,
 }
 
 impl Block {
@@ -84,12 +76,27 @@ impl Block {
     /// Runs some of the block's operations one after the other.
     fn run_each(
         &self,
-        operations: Range<usize>,
+        operations: impl IntoIterator<Item = usize>,
         context: &mut Context<CubeFusionHandle>,
         fallback: &dyn Fn(usize) -> Box<dyn FallbackOperation>,
     ) {
         for index in operations {
             interpret::run(&self.operations[index], &self.device, context, || fallback(index));
+        }
+    }
+
+    /// Runs the block's operations in parts.
+    fn run_parts(
+        &self,
+        parts: &Parts,
+        context: &mut Context<CubeFusionHandle>,
+        fallback: &dyn Fn(usize) -> Box<dyn FallbackOperation>,
+    ) {
+        for (operations, part) in parts {
+            match part {
+                Some(part) => self.run_together(part, operations, context, fallback),
+                None => self.run_each(operations.iter().copied(), context, fallback),
+            }
         }
     }
 
@@ -102,13 +109,12 @@ impl Block {
     fn run_together(
         &self,
         sequence: &Sequence,
-        operations: Range<usize>,
+        operations: &[usize],
         context: &mut Context<CubeFusionHandle>,
         fallback: &dyn Fn(usize) -> Box<dyn FallbackOperation>,
     ) {
-        let bound = |context: &Context<_>| {
-            self.operations[operations.clone()].iter().map(|operation| bind(operation, context)).collect::<Vec<_>>()
-        };
+        let those = || operations.iter().map(|&index| &self.operations[index]);
+        let bound = |context: &Context<_>| those().map(|operation| bind(operation, context)).collect::<Vec<_>>();
         let recorded = record::Together::begin(|| bound(context), &context.handles);
         match sequence.refused(&self.device, context) {
             None => checked(&self.device, context, bound, |context| {
@@ -118,9 +124,9 @@ impl Block {
                 });
             }),
             Some(error) => {
-                not_reached(&self.operations[operations.clone()]);
+                not_reached(those());
                 violated(&error);
-                operations.for_each(|index| fallback(index).run(context));
+                operations.iter().for_each(|&index| fallback(index).run(context));
             }
         }
         if let Some(recorded) = recorded {
@@ -179,20 +185,19 @@ impl FusedOperation for Block {
         match &self.work {
             _ if is_refused => self.run_plain(context, fallback),
             Work::Operations => self.run_each(0..self.operations.len(), context, fallback),
-            Work::Elementwise(_) if self.ends_step(context) => {
-                self.run_each(0..self.operations.len(), context, fallback);
-            }
-            Work::Elementwise(sequence) if record::each_operation() => {
-                let parts = self.recorded.take().unwrap_or_else(|| sequence.writing_all(&self.operations));
-                for (range, part) in &parts {
-                    match part {
-                        Some(part) => self.run_together(part, range.clone(), context, fallback),
-                        None => self.run_each(range.clone(), context, fallback),
-                    }
-                }
+            Work::Together(_) if self.ends_step(context) => self.run_each(0..self.operations.len(), context, fallback),
+            Work::Together(together) if record::each_operation() => {
+                let parts = self.recorded.take().unwrap_or_else(|| together.sequence.writing_all(&self.operations));
+                self.run_parts(&parts, context, fallback);
                 self.recorded = Some(parts);
             }
-            Work::Elementwise(sequence) => self.run_together(sequence, 0..self.operations.len(), context, fallback),
+            Work::Together(together) if !together.sequence.fits(&self.client, context) => {
+                self.run_parts(&together.parts, context, fallback);
+            }
+            Work::Together(together) => {
+                self.run_each(together.before.iter().copied(), context, fallback);
+                self.run_together(&together.sequence, &together.operations, context, fallback);
+            }
         }
         self.report_indices(context);
         coverage::done();

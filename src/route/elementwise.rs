@@ -1,7 +1,8 @@
 //! Element-wise fusion: a sequence of element-wise operations as one kernel.
 //!
 //! A sequence takes operations of f32, of one half type, of i32 and of bools whose results have one shape, and may end in a sum, a product or a mean of one
-//! of them. The kernel families promise that sharing a kernel changes no bit, so where a sequence begins and ends, which Burn
+//! of them; and it may reduce rows of f32, along the last axis, and go on with what is one value a row, in a kernel of
+//! [`rows`](burn_deterministic_kernels::rows) where that has room for the row. The kernel families promise that sharing a kernel changes no bit, so where a sequence begins and ends, which Burn
 //! decides by what it has cached, does not matter.
 
 use super::interpret::taken;
@@ -16,20 +17,25 @@ use burn_cubecl::kernel::untile;
 use burn_cubecl::{CubeBackend, CubeDevice, tensor::CubeTensor};
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_deterministic_kernels::elementwise::{
-    Comparison, Condition, Half, Instruction, IntBinary, Operands, Program, Value, run,
+    Binary, Comparison, Condition, Extent, Half, Instruction, IntBinary, Operands, Program, RowReduction, Value, run,
 };
 use burn_deterministic_kernels::reduce;
+use burn_deterministic_kernels::rows::RowProgram;
 use burn_fusion::stream::{Context, ScalarId};
 use burn_ir::{
-    BackendIr, IrVisitorMut, NumericOperationIr, OperationIr, ScalarIr, TensorHandle, TensorId, TensorIr, TensorStatus,
+    BackendIr, BaseOperationIr, FloatOperationIr, IrVisitorMut, NumericOperationIr, OperationIr, ScalarIr,
+    TensorHandle, TensorId, TensorIr, TensorStatus,
 };
+use cubecl::client::Client;
 use cubecl::prelude::InputScalar;
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// Instructions of a program that is reduced: a kernel of a reduction has many copies of it.
 const MAX_REDUCED_INSTRUCTIONS: usize = 16;
+
+/// Reductions of rows of a program: each part of a kernel between two of them has copies of what is one value a row.
+const MAX_ROW_REDUCTIONS: usize = 8;
 
 /// Element-wise operations in Burn's relative form, and the program that computes them.
 #[derive(Clone)]
@@ -50,11 +56,20 @@ pub(super) struct Sequence {
     half: Option<Half>,
     max_tensors: usize,
     reduction: Option<Reduction>,
+    /// Whether it may reduce rows and go on.
+    takes_rows: bool,
+    /// The relative shape of what is one value a row, once it has reduced one.
+    row: Option<Shape>,
+    /// The program that reduces rows, once the sequence is closed.
+    rows: Option<RowProgram>,
     /// The operations' methods, for error texts.
     methods: Vec<&'static str>,
     /// Whether all results are written, also those that nothing needs after the sequence: they are recorded.
     writes_all: bool,
 }
+
+/// Operations in order: the indices of each part's, and the sequence that they are, or none where they run one after the other.
+pub(super) type Parts = Vec<(Vec<usize>, Option<Sequence>)>;
 
 /// The reduction that a sequence ends with.
 #[derive(Clone, Debug)]
@@ -83,9 +98,14 @@ enum Place {
 }
 
 impl Sequence {
-    /// An empty sequence whose results have the shape of `operation`'s; a kernel on the device binds `max_tensors`.
-    pub(super) fn new(operation: &OperationIr, max_tensors: usize) -> Option<Self> {
-        let first = operation.outputs().next()?;
+    /// A sequence that begins with `operation`; a kernel on the device binds `max_tensors`. Where it `takes_rows`, it reduces
+    /// rows and goes on.
+    pub(super) fn new(operation: &OperationIr, max_tensors: usize, takes_rows: bool) -> Option<Self> {
+        // A reduction does not have the sequence's shape, but its operand has.
+        let first = match row_reduction(operation) {
+            Some(_) if takes_rows => operation.inputs().next()?,
+            _ => operation.outputs().next()?,
+        };
         let mut sequence = Self {
             program: Arc::default(),
             shape: first.shape.clone(),
@@ -99,27 +119,67 @@ impl Sequence {
             half: None,
             max_tensors,
             reduction: None,
+            takes_rows,
+            row: None,
+            rows: None,
             methods: Vec::new(),
             writes_all: false,
         };
         sequence.take(operation).then_some(sequence)
     }
 
-    /// The same operations in sequences that write every result, each with the indices of its operations: more than one
-    /// where a kernel cannot bind all results, and no sequence for an operation that runs by itself then.
-    pub(super) fn writing_all(&self, operations: &[OperationIr]) -> Vec<(Range<usize>, Option<Self>)> {
-        let mut parts: Vec<(Range<usize>, Option<Self>)> = Vec::new();
+    /// The same operations in sequences that write every result: more than one where a kernel cannot bind all results.
+    pub(super) fn writing_all(&self, operations: &[OperationIr]) -> Parts {
+        self.parts(operations, true)
+    }
+
+    /// The same operations in sequences that end where they reduce, and no sequence for those that run by themselves then.
+    pub(super) fn parts(&self, operations: &[OperationIr], writes_all: bool) -> Parts {
+        let mut parts: Parts = Vec::new();
         for (index, operation) in operations.iter().enumerate() {
-            if let Some((range, Some(part))) = parts.last_mut()
+            if let Some((indices, Some(part))) = parts.last_mut()
                 && part.take(operation)
             {
-                range.end = index + 1;
+                indices.push(index);
                 continue;
             }
-            let part = Self::new(operation, self.max_tensors).map(|part| Self { writes_all: true, ..part });
-            parts.push((index..index + 1, part));
+            let part = Self::new(operation, self.max_tensors, false).map(|part| Self { writes_all, ..part });
+            match (parts.last_mut(), &part) {
+                (Some((indices, None)), None) => indices.push(index),
+                _ => parts.push((vec![index], part)),
+            }
         }
-        parts.into_iter().map(|(range, part)| (range, part.map(Self::finish))).collect()
+        parts.into_iter().map(|(indices, part)| (indices, part.map(Self::finish))).collect()
+    }
+
+    /// Whether it reduces rows, and goes on or could.
+    pub(super) fn reduces_rows(&self) -> bool {
+        self.row.is_some()
+    }
+
+    /// Whether `operation` may run before the sequence's: it reads no result of the sequence, and leaves its operands as they are.
+    ///
+    /// Moves, products and reductions: no operation that draws, or that checks indices.
+    pub(super) fn can_run_before(&self, operation: &OperationIr) -> bool {
+        use BaseOperationIr::{Expand, Permute, Reshape, Slice, SwapDims};
+        use NumericOperationIr::{MeanDim, ProdDim, SumDim, SumDims};
+        let is_pure = match operation {
+            OperationIr::BaseFloat(base) | OperationIr::BaseInt(base) | OperationIr::BaseBool(base) => {
+                matches!(base, Reshape(_) | SwapDims(_) | Permute(_) | Expand(_) | Slice(_))
+            }
+            // Of f32, which no guarantee refuses: what is refused concerns the whole block.
+            OperationIr::Float(_, FloatOperationIr::Matmul(_)) => operation.inputs().all(|input| input.dtype == F32),
+            OperationIr::NumericFloat(F32, SumDim(_) | SumDims(_) | ProdDim(_) | MeanDim(_)) => true,
+            _ => false,
+        };
+        let is_left = |input: &TensorIr| match self.places.get(&input.id) {
+            None => true,
+            Some(Place::Word(Value::Input(_)) | Place::Condition(Condition::Input(_))) => {
+                input.status != TensorStatus::ReadWrite
+            }
+            Some(_) => false,
+        };
+        is_pure && self.reduction.is_none() && operation.inputs().all(is_left)
     }
 
     /// Takes `operation` into the sequence, or returns false and leaves the sequence as it was.
@@ -161,7 +221,18 @@ impl Sequence {
         if let Some(reduction) = &self.reduction {
             program.reduce(reduction.word);
         }
+        if let Some(row) = &self.row {
+            let is_row = |operand: &TensorIr| operand.shape.last() == row.last();
+            let [words, conditions] = [&self.words, &self.conditions].map(|list| list.iter().map(is_row).collect());
+            self.rows = Some(RowProgram::new(self.program.clone(), words, conditions));
+        }
         self
+    }
+
+    /// Whether one kernel has room for the rows, where it reduces some.
+    pub(super) fn fits(&self, client: &Client, context: &Context<CubeFusionHandle>) -> bool {
+        let length = context.tensors[&self.first].shape.last().copied().unwrap_or(0);
+        self.rows.as_ref().is_none_or(|rows| rows.fits(client, length))
     }
 
     /// Adds what the operation computes, if the catalogue says that it [fuses](fused).
@@ -171,6 +242,9 @@ impl Sequence {
         // Nothing comes after a reduction.
         if self.reduction.is_some() {
             return None;
+        }
+        if !matches!(meaning, Fused::Reduction(_) | Fused::Fill(_)) {
+            self.widen(operation);
         }
         self.methods.push(method);
         let (inputs, scalars): (Vec<_>, _) = (operation.inputs().collect(), scalars(operation));
@@ -185,6 +259,11 @@ impl Sequence {
                 let dtype = float_of(inputs.first()?)?;
                 let [a, b] = self.words(&inputs, &scalars, dtype)?;
                 self.float(out, dtype, Instruction::Binary(function, a, b))
+            }
+            Fused::PowerOfNumber => {
+                let [x] = self.words(&inputs, &[], F32)?;
+                let [exponent] = self.words(&[], &scalars, F32)?;
+                self.word(out, F32, Instruction::Binary(Binary::Power, x, exponent))
             }
             Fused::Clamp => {
                 let dtype = float_of(inputs.first()?)?;
@@ -254,8 +333,78 @@ impl Sequence {
                 let [mask] = self.conditions(&inputs)?;
                 self.word(out, I32, Instruction::IntIndicator(mask))
             }
-            Fused::Reduction(reduction) => self.end_with(reduction, operation, inputs.first()?, out),
+            Fused::Fill(kind) => {
+                let dtype = kind.dtype(out)?;
+                let extent = if self.row.as_ref() == Some(&out.shape) { Extent::Rows } else { Extent::Elements };
+                let value = self.filling(operation, dtype)?;
+                self.word(out, dtype, Instruction::Fill(value, extent))
+            }
+            // Of one element each, and -0 is its own sum.
+            Fused::Reduction(reduce::Operation::Sum | reduce::Operation::Prod | reduce::Operation::Mean)
+                if out.shape == inputs.first()?.shape =>
+            {
+                let [x] = self.words(&inputs, &[], F32)?;
+                self.word(out, F32, Instruction::IntBinary(IntBinary::Or, x, x))
+            }
+            Fused::Reduction(reduction) => match row_reduction(operation) {
+                Some(row_reduction) if self.takes_rows => self.reduce_rows(row_reduction, inputs.first()?, out),
+                _ if self.row.is_some() => None,
+                // Of an empty axis it is refused, which concerns no other operation where it runs by itself.
+                _ if matches!(reduction, reduce::Operation::Max | reduce::Operation::Min) => None,
+                _ => self.end_with(reduction, operation, inputs.first()?, out),
+            },
         }
+    }
+
+    /// Makes rows of a sequence whose results have one value for each, where the result of `operation` has more of one of them.
+    fn widen(&mut self, operation: &OperationIr) {
+        let Some(out) = operation.outputs().next() else { return };
+        let Some(last) = self.shape.num_dims().checked_sub(1) else { return };
+        let is_wider = out.shape != self.shape
+            && out.shape.num_dims() == last + 1
+            && out.shape[..last] == self.shape[..last]
+            && operation.inputs().any(|input| input.shape == self.shape && self.places.contains_key(&input.id));
+        if self.takes_rows && self.row.is_none() && self.half.is_none() && is_wider {
+            self.row = Some(core::mem::replace(&mut self.shape, out.shape.clone()));
+            self.first = out.id;
+            Arc::make_mut(&mut self.program).fill_rows();
+        }
+    }
+
+    /// What `operation` gives every element.
+    fn filling(&mut self, operation: &OperationIr, dtype: DType) -> Option<Value> {
+        use BaseOperationIr as Base;
+        match operation {
+            OperationIr::BaseFloat(Base::Zeros(_)) | OperationIr::BaseInt(Base::Zeros(_)) => Some(self.bits(0)),
+            OperationIr::BaseFloat(Base::Ones(_)) => Some(self.bits(1f32.to_bits())),
+            OperationIr::BaseInt(Base::Ones(_)) => Some(self.bits(1)),
+            OperationIr::NumericFloat(_, NumericOperationIr::Full(full))
+            | OperationIr::NumericInt(_, NumericOperationIr::Full(full)) => self.scalar_of(&full.value, dtype),
+            _ => None,
+        }
+    }
+
+    /// Reduces the rows of one of its results, or of an operand, and goes on.
+    fn reduce_rows(&mut self, reduction: RowReduction, input: &TensorIr, out: &TensorIr) -> Option<()> {
+        let row = self.row.get_or_insert_with(|| out.shape.clone());
+        // Of one element a row, what is one value a row could not be told from what is not.
+        let last = self.shape.num_dims().checked_sub(1)?;
+        let reductions =
+            self.program.instructions().iter().filter(|one| matches!(one, Instruction::Reduce(..))).count();
+        if reductions == MAX_ROW_REDUCTIONS {
+            return None;
+        }
+        let keeps_axes = out.shape.num_dims() == last + 1 && out.shape[..last] == self.shape[..last];
+        if *row != out.shape
+            || out.shape == self.shape
+            || input.shape != self.shape
+            || !keeps_axes
+            || self.half.is_some()
+        {
+            return None;
+        }
+        let value = self.word_of(input, F32)?;
+        self.word(out, F32, Instruction::Reduce(reduction, value))
     }
 
     /// Ends the sequence with the reduction of one of its results.
@@ -294,7 +443,7 @@ impl Sequence {
 
     /// Makes a word of the program the tensor `out` of `dtype`.
     fn tensor(&mut self, out: &TensorIr, dtype: DType, word: Value) -> Option<()> {
-        if out.dtype != dtype || out.shape != self.shape {
+        if out.dtype != dtype {
             return None;
         }
         self.agree_on_half(dtype)?;
@@ -304,14 +453,14 @@ impl Sequence {
     /// Adds an instruction whose result is the bool tensor `out`.
     fn condition(&mut self, out: &TensorIr, instruction: Instruction) -> Option<()> {
         self.agree_on(out.dtype)?;
-        if out.shape != self.shape {
-            return None;
-        }
         let place = Place::Condition(Arc::make_mut(&mut self.program).condition(instruction));
         self.result(out, place)
     }
 
     fn result(&mut self, out: &TensorIr, place: Place) -> Option<()> {
+        if out.shape != self.shape && self.row.as_ref() != Some(&out.shape) {
+            return None;
+        }
         self.places.insert(out.id, place);
         self.results.push((out.id, place, out.dtype));
         Some(())
@@ -398,6 +547,9 @@ impl Sequence {
     /// All tensors of half types are of one.
     fn agree_on_half(&mut self, dtype: DType) -> Option<()> {
         let Some(half) = half(dtype) else { return Some(()) };
+        if self.row.is_some() {
+            return None;
+        }
         (*self.half.get_or_insert(half) == half).then_some(())
     }
 
@@ -468,6 +620,9 @@ impl Sequence {
         let operands = Operands { words, conditions, scalars };
         let dtype = dtype_to_elem_type(condition_dtype);
         let results = match &self.reduction {
+            None if let Some(rows) = &self.rows => {
+                rows.run(&client, &shape, operands, dtype).map(|results| (results, None))
+            }
             None => run(&client, &self.program, &shape, operands, dtype).map(|results| (results, None)),
             Some(Reduction { operation, axes, .. }) => {
                 let input =
@@ -486,9 +641,11 @@ impl Sequence {
                 Place::Word(_) => words.next(),
                 Place::Condition(_) => conditions.next(),
             };
-            let handle = result.expect("as many results as outputs").handle;
-            let tensor = CubeTensor::new_contiguous(client.clone(), device.clone(), shape.clone(), handle, *dtype);
-            let global = context.tensors[id].id;
+            let result = result.expect("as many results as outputs");
+            let out = &context.tensors[id];
+            let (global, shape) = (out.id, out.shape.clone());
+            assert_eq!(result.shape(), &shape, "the kernel's result, and Burn's shape of it");
+            let tensor = CubeTensor::new_contiguous(client.clone(), device.clone(), shape, result.handle, *dtype);
             context.handles.register_handle(global, tensor.into());
         }
         if let (Some(reduction), Some(reduced)) = (&self.reduction, reduced) {
@@ -559,10 +716,31 @@ fn reduced_axes(operation: &OperationIr, rank: usize) -> Option<Vec<usize>> {
     let OperationIr::NumericFloat(_, operation) = operation else { return None };
     match operation {
         Numeric::Sum(_) | Numeric::Prod(_) | Numeric::Mean(_) => Some((0..rank).collect()),
-        Numeric::SumDim(ir) | Numeric::ProdDim(ir) | Numeric::MeanDim(ir) => Some(vec![ir.axis]),
+        Numeric::SumDim(ir)
+        | Numeric::ProdDim(ir)
+        | Numeric::MeanDim(ir)
+        | Numeric::MaxDim(ir)
+        | Numeric::MinDim(ir) => Some(vec![ir.axis]),
         Numeric::SumDims(ir) => Some(ir.axes.clone()),
         _ => None,
     }
+}
+
+/// The reduction along the last axis, which keeps length one, that an operation on f32 is.
+fn row_reduction(operation: &OperationIr) -> Option<RowReduction> {
+    use NumericOperationIr as Numeric;
+    let OperationIr::NumericFloat(_, numeric) = operation else { return None };
+    let reduction = match numeric {
+        Numeric::SumDim(_) | Numeric::SumDims(_) => RowReduction::Sum,
+        Numeric::ProdDim(_) => RowReduction::Prod,
+        Numeric::MeanDim(_) => RowReduction::Mean,
+        Numeric::MaxDim(_) => RowReduction::Max,
+        Numeric::MinDim(_) => RowReduction::Min,
+        _ => return None,
+    };
+    let input = operation.inputs().next()?;
+    let last = input.shape.num_dims().checked_sub(1)?;
+    (input.dtype == F32 && reduced_axes(operation, last + 1)? == [last]).then_some(reduction)
 }
 
 fn comparing(dtype: DType, comparison: Comparison, a: Value, b: Value) -> Instruction {

@@ -1,7 +1,8 @@
 //! The optimization that takes every operation.
 
-use super::block::{Block, Work};
+use super::block::Block;
 use super::elementwise::Sequence;
+use super::work::Work;
 use super::{coverage, execution_plans};
 use crate::device::note_use;
 use crate::exit;
@@ -41,6 +42,8 @@ pub(super) struct RouteFuser {
     max_tensors: usize,
     operations: Vec<OperationIr>,
     sequence: Option<Sequence>,
+    /// The indices of operations that run before the sequence's.
+    before: Vec<usize>,
     closed: bool,
 }
 
@@ -48,7 +51,7 @@ impl RouteFuser {
     pub(super) fn new(device: CubeDevice) -> Self {
         let bindings = device.client().properties().hardware.max_bindings as usize;
         let max_tensors = bindings.saturating_sub(OTHER_BINDINGS);
-        Self { device, max_tensors, operations: Vec::new(), sequence: None, closed: false }
+        Self { device, max_tensors, operations: Vec::new(), sequence: None, before: Vec::new(), closed: false }
     }
 }
 
@@ -60,9 +63,16 @@ impl OperationFuser<CubeOptimization> for RouteFuser {
         }
         let taken = match &mut self.sequence {
             _ if self.operations.len() == MAX_OPERATIONS => false,
-            Some(sequence) => sequence.take(operation),
+            Some(sequence) => {
+                let taken = sequence.take(operation);
+                let runs_before = !taken && sequence.can_run_before(operation);
+                if runs_before {
+                    self.before.push(self.operations.len());
+                }
+                taken || runs_before
+            }
             None if self.operations.is_empty() => {
-                self.sequence = Sequence::new(operation, self.max_tensors);
+                self.sequence = Sequence::new(operation, self.max_tensors, true);
                 true
             }
             None => matches!(operation, OperationIr::Drop(_)),
@@ -78,16 +88,14 @@ impl OperationFuser<CubeOptimization> for RouteFuser {
     fn finish(&mut self) -> CubeOptimization {
         let operations = core::mem::take(&mut self.operations);
         execution_plans::made(&operations, &self.device);
-        let work = match self.sequence.take() {
-            Some(sequence) => Work::Elementwise(Box::new(sequence.finish())),
-            None => Work::Operations,
-        };
+        let work = Work::of(self.sequence.take(), &operations, core::mem::take(&mut self.before));
         CubeOptimization::new(Block::new(self.device.clone(), operations, work))
     }
 
     fn reset(&mut self) {
         self.operations.clear();
         self.sequence = None;
+        self.before.clear();
         self.closed = false;
     }
 

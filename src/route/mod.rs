@@ -22,6 +22,7 @@ mod interpret;
 mod pending;
 mod quantized;
 mod rerun;
+mod work;
 
 use crate::backend::copy_at_once;
 use crate::error::Error;

@@ -13,10 +13,11 @@ const MOVES: &[Case] = &[
         vec![
             // CubeCL 0.11.3 reads these as though every stride were a multiple of the least.
             x([7, 13], d).slice([1..7, 11..13]).reshape([1, 6, 2]).into_data(),
-            x([5, 14], d).slice([0..5, 0..12]).reshape([5, 3, 4]).into_data(),
-            x([5, 14], d).slice([0..5, 0..12]).reshape([5, 3, 4]).repeat_dim(0, 2).into_data(),
-            n([5, 14], d).slice([0..5, 0..12]).reshape([5, 3, 4]).into_data(),
-            x([5, 14], d).greater_elem(0.1).slice([0..5, 0..12]).reshape([5, 3, 4]).into_data(),
+            x([6, 14], d).slice([0..5, 0..12]).reshape([5, 3, 4]).into_data(),
+            x([6, 14], d).slice([0..5, 0..12]).reshape([5, 3, 4]).repeat_dim(0, 2).into_data(),
+            n([6, 14], d).slice([0..5, 0..12]).reshape([5, 3, 4]).into_data(),
+            x([6, 14], d).greater_elem(0.1).slice([0..5, 0..12]).reshape([5, 3, 4]).into_data(),
+            x([7, 13], d).slice([1..7, 11..13]).transpose().unsqueeze::<3>().swap_dims(1, 2).into_data(),
         ]
     }),
     ("permute", |d| {

@@ -67,6 +67,17 @@ fn float_operations_beside_others_have_the_bits_of_their_own_kernels() {
         ("remainder", a.clone().remainder(b.clone()), B::float_remainder(p.clone(), q.clone())),
         ("remainder_scalar", a.clone().remainder_scalar(-0.7), B::float_remainder_scalar(p.clone(), (-0.7).into())),
         ("mul_scalar", a.clone() * 1.1, B::float_mul_scalar(p.clone(), 1.1.into())),
+        ("powf_scalar 0", a.clone().powf_scalar(0), B::float_powf_scalar(p.clone(), 0.into())),
+        ("powf_scalar 1", a.clone().powf_scalar(1.0), B::float_powf_scalar(p.clone(), 1.0.into())),
+        ("powf_scalar 2", a.clone().powf_scalar(2.0), B::float_powf_scalar(p.clone(), 2.0.into())),
+        ("powf_scalar 2 in f32", a.clone().powf_scalar(2.0 + 1e-12), {
+            B::float_powf_scalar(p.clone(), (2.0 + 1e-12).into())
+        }),
+        ("powf_scalar -1", a.clone().powf_scalar(-1), B::float_powf_scalar(p.clone(), (-1).into())),
+        ("powf_scalar -2", a.clone().powf_scalar(-2.0), B::float_powf_scalar(p.clone(), (-2.0).into())),
+        ("powf_scalar 3", a.clone().powf_scalar(3.0), B::float_powf_scalar(p.clone(), 3.0.into())),
+        ("powf_scalar -0.5", a.clone().powf_scalar(-0.5), B::float_powf_scalar(p.clone(), (-0.5).into())),
+        ("powi_scalar -2", a.clone().powi_scalar(-2), B::float_powi_scalar(p.clone(), (-2).into())),
         ("abs", a.clone().abs(), B::float_abs(p.clone())),
         ("neg", -a.clone(), B::float_neg(p.clone())),
         ("recip", a.clone().recip(), B::float_recip(p.clone())),

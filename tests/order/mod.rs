@@ -6,4 +6,5 @@ pub mod cumulative;
 pub mod fusion;
 pub mod layout;
 pub mod modules;
+pub mod rows;
 pub mod sorting;

@@ -1,0 +1,129 @@
+//! How the operations of a block run.
+
+use super::elementwise::{Parts, Sequence};
+use burn_ir::OperationIr;
+
+/// How the operations of a block run.
+pub(super) enum Work {
+    /// One after the other, each on the deterministic backend.
+    Operations,
+    /// In one kernel.
+    Together(Box<Together>),
+}
+
+/// Operations in one kernel.
+pub(super) struct Together {
+    /// The indices of those that run by themselves before.
+    pub before: Vec<usize>,
+    /// The indices of the others.
+    pub operations: Vec<usize>,
+    /// What these are.
+    pub sequence: Sequence,
+    /// All in parts, for the case that the kernel reduces rows and has no room for them.
+    pub parts: Parts,
+}
+
+impl Work {
+    /// The work of `operations`, which are those of `sequence` where there is one, but for those that run `before`.
+    pub(super) fn of(sequence: Option<Sequence>, operations: &[OperationIr], before: Vec<usize>) -> Self {
+        let Some(sequence) = sequence else { return Self::Operations };
+        let others: Vec<_> = (0..operations.len()).filter(|index| !before.contains(index)).collect();
+        let mut parts = if sequence.reduces_rows() { sequence.parts(operations, false) } else { vec![] };
+        let (operations, sequence) = match parts.pop() {
+            // One reduction, maybe of what is computed where it is read: it has kernels of its own.
+            Some((_, None)) if parts.is_empty() => return Self::Operations,
+            Some((operations, Some(part))) if parts.is_empty() => {
+                assert!(before.is_empty(), "one sequence has all operations");
+                (operations, part)
+            }
+            last => {
+                parts.extend(last);
+                (others, sequence.finish())
+            }
+        };
+        Self::Together(Box::new(Together { before, operations, sequence, parts }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Work;
+    use crate::route::elementwise::Sequence;
+    use burn_backend::{DType, Shape};
+    use burn_ir::{
+        BinaryOpIr, FloatOperationIr, MatmulOpIr, NumericOperationIr, OperationIr, ReduceDimOpIr, TensorId, TensorIr,
+        TensorStatus, UnaryOpIr,
+    };
+
+    /// A tensor of as many columns, which lives on.
+    fn tensor(id: u64, columns: usize) -> TensorIr {
+        let (id, shape) = (TensorId::new(id), Shape::new([4, columns]));
+        TensorIr { id, shape, status: TensorStatus::ReadOnly, dtype: DType::F32 }
+    }
+
+    fn last_use(tensor: TensorIr) -> TensorIr {
+        TensorIr { status: TensorStatus::ReadWrite, ..tensor }
+    }
+
+    fn reduced(reduce: fn(ReduceDimOpIr) -> NumericOperationIr, input: TensorIr, out: u64) -> OperationIr {
+        let reduction = ReduceDimOpIr { input, out: tensor(out, 1), axis: 1, accumulator_len: 1 };
+        OperationIr::NumericFloat(DType::F32, reduce(reduction))
+    }
+
+    fn binary(function: fn(BinaryOpIr) -> NumericOperationIr, lhs: TensorIr, rhs: TensorIr, out: u64) -> OperationIr {
+        OperationIr::NumericFloat(DType::F32, function(BinaryOpIr { lhs, rhs, out: tensor(out, 8) }))
+    }
+
+    fn product(lhs: TensorIr, rhs: TensorIr, out: u64) -> OperationIr {
+        OperationIr::Float(DType::F32, FloatOperationIr::Matmul(MatmulOpIr { lhs, rhs, out: tensor(out, 8) }))
+    }
+
+    fn softmax() -> Vec<OperationIr> {
+        let exponential = UnaryOpIr { input: tensor(2, 8), out: tensor(3, 8) };
+        vec![
+            reduced(NumericOperationIr::MaxDim, tensor(0, 8), 1),
+            binary(NumericOperationIr::Sub, tensor(0, 8), tensor(1, 1), 2),
+            OperationIr::Float(DType::F32, FloatOperationIr::Exp(exponential)),
+            reduced(NumericOperationIr::SumDim, tensor(3, 8), 4),
+            binary(NumericOperationIr::Div, tensor(3, 8), tensor(4, 1), 5),
+        ]
+    }
+
+    fn sequence(operations: &[OperationIr]) -> Option<Sequence> {
+        let (first, others) = operations.split_first()?;
+        let mut sequence = Sequence::new(first, 16, true)?;
+        others.iter().all(|operation| sequence.take(operation)).then_some(sequence)
+    }
+
+    #[test]
+    fn a_softmax_is_one_kernel_or_four_parts() {
+        let operations = softmax();
+        let work = Work::of(sequence(&operations), &operations, vec![]);
+        let Work::Together(together) = work else { panic!("it runs in one kernel") };
+        assert_eq!(together.operations, [0, 1, 2, 3, 4]);
+        let parts: Vec<_> = together.parts.iter().map(|(indices, part)| (&indices[..], part.is_some())).collect();
+        assert_eq!(parts, [(&[0][..], false), (&[1, 2, 3], true), (&[4], true)]);
+    }
+
+    #[test]
+    fn one_reduction_keeps_its_own_kernels() {
+        let operations = softmax();
+        assert!(matches!(Work::of(sequence(&operations[..1]), &operations[..1], vec![]), Work::Operations));
+        let computed = &operations[2..4];
+        let Work::Together(together) = Work::of(sequence(computed), computed, vec![]) else { panic!("in one kernel") };
+        assert!(together.parts.is_empty() && !together.sequence.reduces_rows());
+    }
+
+    #[test]
+    fn what_reads_no_result_and_leaves_the_operands_may_run_before() {
+        let sequence = sequence(&softmax()[..3]).expect("they run in one kernel");
+        let may = |operation: &OperationIr| sequence.can_run_before(operation);
+        assert!(may(&product(tensor(8, 4), last_use(tensor(9, 8)), 10)), "of other tensors");
+        assert!(may(&product(tensor(0, 8), tensor(9, 8), 10)), "of an operand that lives on");
+        assert!(!may(&product(last_use(tensor(0, 8)), tensor(9, 8), 10)), "of one that it would take away");
+        assert!(!may(&product(tensor(3, 8), tensor(9, 8), 10)), "of a result");
+        assert!(!may(&binary(NumericOperationIr::Add, tensor(8, 8), tensor(9, 8), 10)), "no product, sum or move");
+        let half = TensorIr { dtype: DType::F16, ..tensor(8, 8) };
+        assert!(!may(&product(half.clone(), half, 10)), "of other floats, which may be refused");
+    }
+}

@@ -1,0 +1,157 @@
+//! Operations with reductions of rows between them have the bits of a kernel each, in one kernel and in parts.
+
+use crate::bits::{assert_same, floats, indices};
+use burn::prelude::*;
+use burn::tensor::activation;
+
+/// A piece of a program: its matrices, read after each operation where it `stops`.
+type Program = fn(&Tensor<2>, &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>>;
+
+/// What reads nothing, and what reads every matrix at once.
+fn in_one(_: &Tensor<2>) {}
+
+fn apart(matrix: &Tensor<2>) {
+    drop(matrix.clone().into_data());
+}
+
+fn softmax(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>> {
+    let largest = x.clone().max_dim(1);
+    stop(&largest);
+    let shifted = x.clone() - largest;
+    stop(&shifted);
+    let exponential = shifted.exp();
+    stop(&exponential);
+    let total = exponential.clone().sum_dim(1);
+    stop(&total);
+    vec![exponential / total]
+}
+
+fn masked(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>> {
+    let [rows, columns] = x.dims();
+    let mask = Tensor::<2, Int>::from_data(indices([rows, columns], 2), &x.device()).equal_elem(1);
+    let masked = (x.clone() * 0.125).mask_fill(mask.clone(), f32::NEG_INFINITY);
+    stop(&masked);
+    let least = masked.clone().max_dim(1);
+    stop(&least);
+    let shifted = masked - least.clone();
+    stop(&shifted);
+    let total = shifted.clone().exp().sum_dim(1);
+    stop(&total);
+    let logarithm = total.log();
+    stop(&logarithm);
+    vec![(shifted - logarithm.clone()).mask_fill(mask, 0.0), logarithm, least]
+}
+
+fn norm(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>> {
+    let columns = x.dims()[1];
+    let [scale, shift] = [1, 2].map(|n| Tensor::<1>::from_data(floats([columns * n]), &x.device()));
+    let mean = x.clone().mean_dim(1);
+    stop(&mean);
+    let centred = x.clone() - mean.clone();
+    stop(&centred);
+    let variance = (centred.clone() * centred.clone()).mean_dim(1);
+    stop(&variance);
+    let deviation = (variance + 1e-5).sqrt();
+    stop(&deviation);
+    // Moves between them.
+    let normal = centred / deviation.clone() * scale.reshape([1, columns]);
+    stop(&normal);
+    let shifted = normal + shift.slice(columns..2 * columns).unsqueeze();
+    stop(&shifted);
+    // Of one value a row, its own sum.
+    let inverse = deviation.clone().powf_scalar(-2.0).sum_dim(1) + deviation.clone().powf_scalar(1.5);
+    stop(&inverse);
+    vec![shifted * inverse.clone(), mean, deviation, inverse]
+}
+
+/// Ends in a reduction of rows, begins with none of an operand, and has several at once.
+fn sums(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>> {
+    let product = x.clone() * x.clone().tanh();
+    stop(&product);
+    let (total, least) = (product.clone().sum_dim(1), product.clone().min_dim(1));
+    stop(&total);
+    stop(&least);
+    let weighted = product * (total - least);
+    stop(&weighted);
+    let end = weighted.clone().prod_dim(1);
+    stop(&end);
+    // Along the other axis it is no reduction of a row.
+    vec![weighted.clone().sum_dim(0), end, weighted]
+}
+
+/// Begins with one value a row, and goes on with more.
+fn widened(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>> {
+    let [rows, columns] = x.dims();
+    let first = x.clone().slice([0..rows, 0..1]);
+    stop(&first);
+    let raised = first * Tensor::ones([rows, 1], &x.device()) * 1.5 + 0.25;
+    stop(&raised);
+    let shifted = x.clone() - raised.clone();
+    stop(&shifted);
+    let spread = Tensor::<2>::ones([rows, columns], &x.device()) * raised.clone();
+    stop(&spread);
+    let total = (spread.clone() * shifted.clone()).sum_dim(1);
+    stop(&total);
+    let full = Tensor::full([rows, columns], 0.1, &x.device());
+    stop(&full);
+    vec![shifted + total.clone(), total, spread, raised, full]
+}
+
+/// Has products, slices and sums of other tensors between its operations, which run before them.
+fn apart_from_others(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>> {
+    let columns = x.dims()[1].min(100);
+    let x = x.clone().slice([0..x.dims()[0], 0..columns]);
+    let weights = Tensor::<2>::from_data(floats([columns, columns]), &x.device());
+    let raised = x.clone() * 1.5 + 0.5;
+    stop(&raised);
+    let product = x.clone().matmul(weights.clone());
+    stop(&product);
+    let sum = raised + product;
+    stop(&sum);
+    let others = x.clone().mean_dim(1) + x.clone().transpose().sum_dim(0).transpose();
+    stop(&others);
+    let again = x.clone().matmul(weights.transpose()) * others;
+    stop(&again);
+    // Of a result: a kernel of its own.
+    let end = sum.clone().tanh().matmul(again.clone().transpose());
+    stop(&end);
+    vec![sum.clone().mask_fill(sum.greater(again.clone()), 0.0), again, end]
+}
+
+#[test]
+fn reductions_of_rows_have_the_same_bits_however_they_are_cut() {
+    let device = crate::deterministic_device();
+    let programs: [(&str, Program); 6] = [
+        ("softmax", softmax),
+        ("masked", masked),
+        ("norm", norm),
+        ("sums", sums),
+        ("widened", widened),
+        ("others", apart_from_others),
+    ];
+    // Of one element, of one block, and of more than one kernel has.
+    for shape in [[3, 1], [1, 7], [5, 64], [4, 100], [3, 1000], [2, 4100]] {
+        for (name, program) in programs {
+            let x = Tensor::<2>::from_data(floats(shape), &device);
+            let read = |matrices: Vec<Tensor<2>>| matrices.into_iter().map(Tensor::into_data).collect::<Vec<_>>();
+            let (one, parts) = (read(program(&x, &in_one)), read(program(&x, &apart)));
+            for (index, (one, parts)) in one.iter().zip(&parts).enumerate() {
+                assert_same(&format!("{name} of {shape:?}, result {index}"), parts, one);
+            }
+        }
+    }
+}
+
+#[test]
+fn gradients_through_rows_have_the_same_bits_in_a_batch_and_alone() {
+    let device = crate::deterministic_device().autodiff();
+    let gradient = |x: Tensor<2>, weights: Tensor<2>| {
+        let x = x.require_grad();
+        let gradients = (activation::softmax(x.clone(), 1) * weights).sum().backward();
+        x.grad(&gradients).expect("the sum depends on it")
+    };
+    let [x, weights] = [1, 2].map(|n| Tensor::<2>::from_data(floats([6, 40 * n]), &device).slice([0..6, 0..40]));
+    let all = gradient(x.clone(), weights.clone()).slice([2..3, 0..40]).into_data();
+    let alone = gradient(x.slice([2..3, 0..40]), weights.slice([2..3, 0..40])).into_data();
+    assert_same("row 2", &all, &alone);
+}
