@@ -383,6 +383,7 @@ mod planted {
         BackendIr, FloatOperationIr, HandleContainer, OperationIr, TensorHandle, TensorId, TensorIr, TensorStatus,
         UnaryOpIr,
     };
+    use std::collections::BTreeSet;
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     type B = Deterministic<CubeBackend>;
