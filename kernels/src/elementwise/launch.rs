@@ -66,10 +66,8 @@ impl Bound {
         condition_dtype: ElemType,
     ) -> Result<Self, KernelError> {
         assert!(!program.has_rows(), "a program with instructions on rows is one of `rows`");
-        checked_elements(KERNEL, shape)?;
-        let half = half_type(program, &operands)?;
         let output = |dtype: ElemType| unwritten(client, shape.to_vec(), dtype);
-        let results = Results {
+        let results = |half: Option<Half>| Results {
             words: program.word_outputs().iter().map(|_| output(U32)).collect(),
             halves: half.map_or(vec![], |half| program.half_outputs().iter().map(|_| output(half.dtype())).collect()),
             conditions: program.condition_outputs().iter().map(|_| output(condition_dtype)).collect(),
@@ -77,19 +75,20 @@ impl Bound {
         Self::with_results(client, program, shape, operands, condition_dtype, results)
     }
 
-    /// A program that writes these results.
+    /// A program that writes the results that are made for its half type, once its operands are found right.
     pub(crate) fn with_results(
         client: &Client,
         program: &Arc<Program>,
         shape: &[usize],
         operands: Operands,
         condition_dtype: ElemType,
-        results: Results,
+        results: impl FnOnce(Option<Half>) -> Results,
     ) -> Result<Self, KernelError> {
         let elements = checked_elements(KERNEL, shape)?;
         let half = half_type(program, &operands)?;
         require_types(&operands, condition_dtype)?;
         require_reach(KERNEL, operands.words.iter().chain(&operands.conditions))?;
+        let results = results(half);
         let is_dense =
             operands.all().all(|operand| &operand.shape()[..] == shape && is_contiguous(shape, operand.strides()));
         let (operands, shape) = match is_dense {

@@ -151,6 +151,28 @@ pub fn compute_rows<B: Int, F: Float, N: Size>(
     }
 }
 
+/// Word operand `i` at an element.
+#[cube]
+fn read_word<B: Int, F: Float, N: Size>(
+    inputs: &Inputs<B, F, N>,
+    element: u32,
+    #[comptime] i: usize,
+    #[comptime] form: RowForm,
+) -> u32 {
+    word::<B, F, N>(inputs, element, i, comptime!(form.form.clone())).extract(0usize)
+}
+
+/// Bool operand `i` at an element.
+#[cube]
+fn read_mask<B: Int, F: Float, N: Size>(
+    inputs: &Inputs<B, F, N>,
+    element: u32,
+    #[comptime] i: usize,
+    #[comptime] form: RowForm,
+) -> bool {
+    mask::<B, F, N>(inputs, element, i, comptime!(form.form.clone())).extract(0usize) != B::from_int(0)
+}
+
 /// The operands of one value a row; zeros for others.
 #[cube]
 fn row_operands<B: Int, F: Float, N: Size>(inputs: &Inputs<B, F, N>, base: u32, #[comptime] form: RowForm) -> Operands {
@@ -158,7 +180,7 @@ fn row_operands<B: Int, F: Float, N: Size>(inputs: &Inputs<B, F, N>, base: u32, 
     #[unroll]
     for i in 0..comptime!(form.phases.row_inputs.len()) {
         if comptime!(form.phases.row_inputs[i]) {
-            words.push(word::<B, F, N>(inputs, base, i, comptime!(form.form.clone())).extract(0usize));
+            words.push(read_word::<B, F, N>(inputs, base, i, comptime!(form.clone())));
         } else {
             words.push(0u32.runtime());
         }
@@ -167,8 +189,7 @@ fn row_operands<B: Int, F: Float, N: Size>(inputs: &Inputs<B, F, N>, base: u32, 
     #[unroll]
     for i in 0..comptime!(form.phases.row_masks.len()) {
         if comptime!(form.phases.row_masks[i]) {
-            let set = mask::<B, F, N>(inputs, base, i, comptime!(form.form.clone())).extract(0usize);
-            masks.push(set != B::from_int(0));
+            masks.push(read_mask::<B, F, N>(inputs, base, i, comptime!(form.clone())));
         } else {
             masks.push(false.runtime());
         }
@@ -230,9 +251,7 @@ fn element_operands<B: Int, F: Float, N: Size>(
         let origin = comptime!(phase.inputs[i]);
         match origin {
             Origin::Row => words.push(of_row.words[i]),
-            Origin::Memory => {
-                words.push(word::<B, F, N>(inputs, base + at, i, comptime!(form.form.clone())).extract(0usize));
-            }
+            Origin::Memory => words.push(read_word::<B, F, N>(inputs, base + at, i, comptime!(form.clone()))),
             Origin::Kept(list) => words.push(lists[place(at, list, comptime!(form.cube))]),
             Origin::Absent => words.push(0u32.runtime()),
         }
@@ -243,10 +262,7 @@ fn element_operands<B: Int, F: Float, N: Size>(
         let origin = comptime!(phase.masks[i]);
         match origin {
             Origin::Row => masks.push(of_row.masks[i]),
-            Origin::Memory => {
-                let set = mask::<B, F, N>(inputs, base + at, i, comptime!(form.form.clone())).extract(0usize);
-                masks.push(set != B::from_int(0));
-            }
+            Origin::Memory => masks.push(read_mask::<B, F, N>(inputs, base + at, i, comptime!(form.clone()))),
             Origin::Kept(list) => masks.push(lists[place(at, list, comptime!(form.cube))] != 0u32),
             Origin::Absent => masks.push(false.runtime()),
         }

@@ -71,7 +71,7 @@ impl RowProgram {
             |is_row: bool, dtype: ElemType| unwritten(client, if is_row { one.clone() } else { shape.to_vec() }, dtype);
         let (row_words, row_conditions) = (&self.phases.row_words, &self.phases.row_conditions);
         let is_row = |list: &[(usize, usize)], output: usize| list.iter().any(|(row, _)| *row == output);
-        let results = Results {
+        let results = |_| Results {
             words: (0..self.program.word_outputs().len()).map(|i| output(is_row(row_words, i), U32)).collect(),
             halves: vec![],
             conditions: (0..self.program.condition_outputs().len())
