@@ -351,6 +351,15 @@ pub enum Error {
         expected: String,
     },
 
+    /// A device takes subnormal numbers for zero, and its kernels cannot be compiled so that they keep them.
+    #[error("`GpuToGpu` is not possible on {device}: it takes subnormal numbers for zero, and {reason}")]
+    SubnormalsNotKept {
+        /// The device.
+        device: String,
+        /// Why its kernels cannot keep them, and what to do.
+        reason: &'static str,
+    },
+
     /// Operations are to be [checked](Determinism::check_against_reference) under another guarantee than
     /// [`Guarantee::GpuToGpu`](crate::Guarantee::GpuToGpu).
     #[error(
@@ -379,6 +388,21 @@ pub enum Error {
         position: Vec<usize>,
         /// The length of the axis it is for.
         length: usize,
+    },
+
+    /// An operation got an index that is outside its axis, and its indices were not kept until that was known.
+    #[error(
+        "`{operation}` (operands {operands}; device {device}) got an index outside its axis: it read zeros there, or updated \
+         nothing; the index is not known, since operations that the program had not waited for had 64 MiB of indices \
+         already; read a result before this operation, and the error names the index"
+    )]
+    UnkeptIndexOutOfRange {
+        /// The operation, by the name of its method in burn-backend.
+        operation: &'static str,
+        /// Shapes and dtypes of the operands, `[2, 3] f32, [3] i32`.
+        operands: String,
+        /// The device it ran on.
+        device: String,
     },
 
     /// A custom operation was promised to be deterministic after determinism had been enabled.

@@ -15,9 +15,12 @@ use burn_core::tensor::Device;
 use burn_cubecl::CubeDevice;
 use burn_deterministic_kernels::append_only::AppendOnly;
 use burn_deterministic_kernels::known_answer::{
-    Arithmetic, WrongAnswer, ask, ask_functions, judge, judge_functions, require_exact,
+    Answers, Arithmetic, Subnormals, WrongAnswer, ask, ask_functions, ask_kept, judge, judge_functions, require_exact,
 };
+use burn_deterministic_kernels::subnormals::{self, TooLate};
+use burn_std::config::RuntimeConfig;
 use core::fmt::Display;
+use cubecl::config::CubeClRuntimeConfig;
 use std::sync::OnceLock;
 
 type Verdict = Result<Arithmetic, Error>;
@@ -26,28 +29,96 @@ type Verdict = Result<Arithmetic, Error>;
 struct Verdicts {
     /// For [`Guarantee::RunToRun`].
     run_to_run: Verdict,
-    /// The same, where what Vulkan leaves to the device is exact.
-    exact: Verdict,
+    /// What it answered, where that passes.
+    answers: Option<Answers>,
     /// For [`Guarantee::GpuToGpu`], which also asks for sums and functions, when it is wanted.
     gpu_to_gpu: OnceLock<Verdict>,
+    /// The same, for operations: where the device takes subnormal numbers for zero, its kernels keep them from then on.
+    in_force: OnceLock<Verdict>,
 }
 
 impl Verdicts {
+    fn new(run_to_run: Verdict, answers: Option<Answers>) -> Self {
+        Self { run_to_run, answers, gpu_to_gpu: OnceLock::new(), in_force: OnceLock::new() }
+    }
+
     fn of(&self, guarantee: Guarantee, device: &CubeDevice) -> &Verdict {
         match guarantee {
             Guarantee::RunToRun => &self.run_to_run,
-            Guarantee::GpuToGpu => self.gpu_to_gpu.get().unwrap_or_else(|| {
-                // Not `get_or_init`, which would have other threads wait for this one.
-                let verdict = self.exact.clone().and_then(|arithmetic| examine_functions(device).map(|()| arithmetic));
-                let _ = self.gpu_to_gpu.set(verdict);
-                self.gpu_to_gpu.get().expect("this thread or another has set it")
+            Guarantee::GpuToGpu => first(&self.gpu_to_gpu, || {
+                let arithmetic = self.run_to_run.clone()?;
+                let kept = takes_for_zero(&arithmetic);
+                if kept {
+                    can_keep_subnormals(device)?;
+                }
+                let answers = self.answers.as_ref().expect("a device that passes has answered");
+                let answers = ask_kept(&device.client(), answers).map_err(|error| not_asked(device, error))?;
+                require_exact(&answers).map_err(|wrong| inexact(device, wrong))?;
+                let answers = ask_functions(&device.client(), kept).map_err(|error| not_asked(device, error))?;
+                judge_functions(&answers).map_err(|wrong| inexact(device, wrong))?;
+                Ok(arithmetic)
+            }),
+        }
+    }
+
+    /// Of operations under the guarantee in force.
+    fn in_force(&self, device: &CubeDevice) -> &Verdict {
+        match determinism().guarantee {
+            Guarantee::RunToRun => &self.run_to_run,
+            Guarantee::GpuToGpu => self.in_force.get().unwrap_or_else(|| {
+                let verdict = self.of(Guarantee::GpuToGpu, device).clone();
+                first(&self.in_force, || {
+                    let arithmetic = verdict?;
+                    if takes_for_zero(&arithmetic) {
+                        subnormals::keep(&device.client()).map_err(|TooLate| too_late(device))?;
+                    }
+                    Ok(arithmetic)
+                })
             }),
         }
     }
 }
 
+/// The first verdict stays. Not `get_or_init`, which would have other threads wait for this one.
+fn first(verdict: &OnceLock<Verdict>, find: impl FnOnce() -> Verdict) -> &Verdict {
+    if verdict.get().is_none() {
+        let _ = verdict.set(find());
+    }
+    verdict.get().expect("this thread or another has set it")
+}
+
+/// Whether kernels must be told to keep subnormal numbers.
+fn takes_for_zero(arithmetic: &Arithmetic) -> bool {
+    arithmetic.subnormals != Subnormals::Kept
+}
+
+/// Whether the kernels of a device that takes subnormal numbers for zero can keep them.
+fn can_keep_subnormals(device: &CubeDevice) -> Result<(), Error> {
+    if stores_kernels(&CubeClRuntimeConfig::get()) {
+        let reason =
+            "CubeCL may load a kernel that does so from its store; set `compilation.cache = false` in cubecl.toml";
+        return Err(Error::SubnormalsNotKept { device: format!("{device:?}"), reason });
+    }
+    subnormals::can_keep(&device.client()).map_err(|TooLate| too_late(device))
+}
+
+fn too_late(device: &CubeDevice) -> Error {
+    let reason = "a kernel that does so was compiled for it before; call `enable_op_determinism` before the first operation, \
+                  also on `Deterministic<CubeBackend>` itself";
+    Error::SubnormalsNotKept { device: format!("{device:?}"), reason }
+}
+
+/// Whether CubeCL loads kernels that another process compiled. It finds them by a name that does not tell whether they
+/// keep subnormal numbers.
+fn stores_kernels(config: &CubeClRuntimeConfig) -> bool {
+    // The field exists with some of CubeCL's features only.
+    let config = serde_json::to_value(config).expect("a configuration is text");
+    config["compilation"]["cache"] == true
+}
+
 /// What a device's arithmetic is: how `fma` rounds, what becomes of subnormal numbers, how exact `/` and `sqrt` are, and
-/// what casts of half types do. Two runs can have equal bits only on devices that agree in it.
+/// what casts of half types do. Two runs under [`Guarantee::RunToRun`] can have equal bits only on devices that agree in it;
+/// under [`Guarantee::GpuToGpu`] kernels do not depend on it.
 ///
 /// Opens the device, and waits for it the first time.
 ///
@@ -72,8 +143,11 @@ pub(crate) fn arithmetic_of(device: &CubeDevice) -> &'static Verdict {
 ///
 /// # Errors
 ///
-/// Those of [`device_arithmetic`], and [`Error::Inexact`], for [`Guarantee::GpuToGpu`], when its casts, its subnormal numbers, the
-/// quotients and square roots of kernels, sums or functions have other bits than IEEE 754's and the references'.
+/// Those of [`device_arithmetic`], and for [`Guarantee::GpuToGpu`]
+///
+/// - [`Error::Inexact`] when its casts, the subnormal numbers, quotients and square roots of kernels, sums or functions have
+///   other bits than IEEE 754's and the references',
+/// - [`Error::SubnormalsNotKept`] when it takes subnormal numbers for zero, and its kernels cannot keep them.
 pub fn require_guarantee(device: &Device, guarantee: Guarantee) -> Result<(), Error> {
     device::check("require_guarantee", device)?;
     let device = device::cube(device);
@@ -82,7 +156,7 @@ pub fn require_guarantee(device: &Device, guarantee: Guarantee) -> Result<(), Er
 
 /// The verdict on a device, for the guarantee in force.
 pub(crate) fn of(device: &CubeDevice) -> &'static Verdict {
-    verdicts(device).of(determinism().guarantee, device)
+    verdicts(device).in_force(device)
 }
 
 /// The verdicts so far.
@@ -101,10 +175,7 @@ pub(crate) fn asked() -> Vec<CubeDevice> {
 fn examine(device: &CubeDevice) -> Verdicts {
     let answers = match ask(&device.client()) {
         Ok(answers) => answers,
-        Err(error) => {
-            let failed = Err(not_asked(device, error));
-            return Verdicts { run_to_run: failed.clone(), exact: failed, gpu_to_gpu: OnceLock::new() };
-        }
+        Err(error) => return Verdicts::new(Err(not_asked(device, error)), None),
     };
     let judged = judge(&answers);
     #[cfg(all(test, any(feature = "wgpu", feature = "cuda", feature = "rocm")))]
@@ -116,17 +187,7 @@ fn examine(device: &CubeDevice) -> Verdicts {
         expected,
         got,
     });
-    let exact = run_to_run.clone().and_then(|arithmetic| {
-        require_exact(&answers).map_err(|wrong| inexact(device, wrong))?;
-        Ok(arithmetic)
-    });
-    Verdicts { run_to_run, exact, gpu_to_gpu: OnceLock::new() }
-}
-
-/// Asks for sums and functions.
-fn examine_functions(device: &CubeDevice) -> Result<(), Error> {
-    let answers = ask_functions(&device.client()).map_err(|error| not_asked(device, error))?;
-    judge_functions(&answers).map_err(|wrong| inexact(device, wrong))
+    Verdicts::new(run_to_run, Some(answers))
 }
 
 fn not_asked(device: &CubeDevice, error: impl Display) -> Error {
@@ -236,12 +297,9 @@ mod tests {
             return;
         }
         let flushed = in_process("required", PLANTED, "flushed");
-        for part in [
-            &format!("device {device:?} cannot give `GpuToGpu`"),
-            "`a + b` of a = 0x00400000, b = 0x00000001 is 0x00000000, where IEEE 754 has 0x00400001",
-        ] {
-            assert!(flushed.contains(part), "no `{part}` in: {flushed}");
-        }
+        assert!(flushed.contains("it can give GpuToGpu"), "{flushed}");
+        let too_late = in_process("kept_too_late", PLANTED, "flushed");
+        assert!(too_late.contains("refused behind another kernel"), "{too_late}");
         let regrouped = in_process("required", PLANTED, "reassociated");
         assert!(regrouped.contains("cannot give `GpuToGpu`"), "{regrouped}");
         let corrected = in_process("required", PLANTED, "approximate");
@@ -260,6 +318,37 @@ mod tests {
             Ok(()) => println!("it can give GpuToGpu"),
             Err(error) => println!("{error}"),
         }
+    }
+
+    /// In a process that [`a_device_with_planted_arithmetic_is_refused_and_one_that_is_corrected_is_not`] starts.
+    #[test]
+    fn kept_too_late() {
+        if std::env::var_os(PLANTED).is_none() {
+            return;
+        }
+        // Below the tensor API, before enabling: its kernel takes subnormal numbers for zero.
+        type Ours = Deterministic<CubeBackend>;
+        let data = TensorData::from([f32::from_bits(0x0040_0000), f32::from_bits(1)]);
+        let sum = Ours::float_sum(Ours::float_from_data(data.clone(), &CubeDevice::default()));
+        let sum = read_sync(Ours::float_into_data(sum)).expect("it is computed");
+        assert_eq!(sum.try_into_vec::<f32>().expect("f32"), [0.0]);
+
+        let settings = Determinism::default().guarantee(Guarantee::GpuToGpu);
+        crate::enable_op_determinism(settings).expect("no operation of the tensor API has run");
+        let device = Device::default();
+        let error = Tensor::<1>::from_data(data, &device).sum().try_into_data().expect_err("it would have other bits");
+        assert!(error.to_string().contains("compiled for it before"), "{error}");
+        println!("refused behind another kernel");
+    }
+
+    #[test]
+    fn stored_kernels_are_those_of_the_configuration() {
+        let config = |text: &str| serde_json::from_str(text).expect("a configuration");
+        assert!(!stores_kernels(&CubeClRuntimeConfig::default()));
+        // A build without the feature `persistence` of CubeCL stores none, and reads over it.
+        let stored: CubeClRuntimeConfig = config(r#"{"compilation": {"cache": true}}"#);
+        let has_field = format!("{stored:?}").contains("cache: true");
+        assert_eq!(stores_kernels(&stored), has_field);
     }
 
     /// In the process that [`a_device_that_answers_wrongly_may_compute_with_a_warning`] starts.

@@ -7,6 +7,7 @@ use crate::buffer::unwritten;
 use crate::dtype::{U32, supported};
 use crate::error::require_shapes;
 use crate::grid::grid;
+use crate::subnormals::keep_subnormals;
 use crate::view::AxisView;
 use cubecl::ir::{IntKind, UIntKind};
 use cubecl::prelude::*;
@@ -157,6 +158,7 @@ fn tuple_rows_kernel<I: Int>(
     }
     let (row, count, inside) = row_of_tuple::<I>(indices, unit * tuple_stride, part_stride, &sizes);
     rows[unit as usize] = select(inside, row, count);
+    keep_subnormals();
 }
 
 /// The row-major row that the tuple from `indices[first]` on names in axes of these `sizes`, the number of rows, and whether

@@ -8,6 +8,7 @@ use crate::KernelError;
 use crate::buffer::words_arg;
 use crate::grid::grid;
 use crate::index::{Tuples, row_of};
+use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 use cubecl::server::{Handle, ServerError};
 use cubecl::std::tensor::TensorHandle;
@@ -144,6 +145,7 @@ fn check_kernel<I: Int, N: Size>(
     if outside {
         flags[flag as usize] = 1u32;
     }
+    keep_subnormals();
 }
 
 #[cfg(test)]

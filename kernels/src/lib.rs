@@ -36,6 +36,7 @@
 //! | [`quotient`] | quotients and square roots that are correctly rounded on every device |
 //! | [`function`] | elementary functions with equal bits on every device |
 //! | [`append_only`] | what is kept of each device |
+//! | [`subnormals`] | kernels that keep subnormal numbers on devices that take them for zero |
 //! | [`known_answer`] | what a device's arithmetic makes of questions with known answers, and what a kernel does about it |
 //! | `dtype`, `buffer`, `grid`, `view`, `index` | element types and sortable keys; memory; launch grids; strided views; what an index names |
 //! | [`order`] | the three orders of summation, their references, a table of who uses which, and the chain over parts |
@@ -83,6 +84,7 @@ pub mod rows;
 pub mod scan;
 pub mod scatter;
 pub mod sort;
+pub mod subnormals;
 mod tables;
 mod view;
 

@@ -73,13 +73,13 @@ pub fn sqrt(a: f32, #[comptime] quotients: Quotients) -> f32 {
 
 /// A positive finite number: `mantissa * 2^(exponent - 150)`, the mantissa of 24 bits.
 #[derive(CubeType, Clone, Copy)]
-struct Parts {
-    mantissa: u32,
-    exponent: i32,
+pub(crate) struct Parts {
+    pub(crate) mantissa: u32,
+    pub(crate) exponent: i32,
 }
 
 #[cube]
-fn parts(magnitude: u32) -> Parts {
+pub(crate) fn parts(magnitude: u32) -> Parts {
     let fraction = magnitude & 0x007f_ffffu32;
     let normal = magnitude >= 0x0080_0000u32;
     let places = (fraction | 1u32).leading_zeros() - 8u32;
@@ -141,7 +141,7 @@ pub fn corrected_quotient(a: f32, b: f32, #[comptime] off: i32) -> f32 {
 
 /// The bits of the float nearest to `quotient * 2^(exponent - 151)`, and a little more where a rest is left.
 #[cube]
-fn rounded(quotient: u32, rest: bool, exponent: i32) -> u32 {
+pub(crate) fn rounded(quotient: u32, rest: bool, exponent: i32) -> u32 {
     // A subnormal number has fewer bits. From 25 on, nothing is left.
     let subnormal = exponent < 1i32;
     let lost = select(subnormal, select(exponent < -24i32, 25i32, 1i32 - exponent), 0i32);

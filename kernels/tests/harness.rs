@@ -2,13 +2,15 @@
 
 use crate::device::default_device;
 use burn_deterministic_kernels::arithmetic::{MultiplyAdd, Products};
-use burn_deterministic_kernels::known_answer::{self, Arithmetic, Rounding, Subnormals};
+use burn_deterministic_kernels::known_answer::{self, Answers, Arithmetic, Rounding, Subnormals};
+use burn_deterministic_kernels::subnormals::keep;
 use cubecl::ir::{ElemType, FloatKind, IntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use half::{bf16, f16};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use std::sync::Once;
 
 pub const F32: ElemType = ElemType::Float(FloatKind::F32);
 pub const I32: ElemType = ElemType::Int(IntKind::I32);
@@ -16,7 +18,7 @@ pub const I32: ElemType = ElemType::Int(IntKind::I32);
 /// Both ways to add a product.
 pub const PRODUCTS: [Products; 2] = [Products::Native, Products::Rounded];
 
-/// The device that the tests run on.
+/// The device that the tests run on. Its kernels keep subnormal numbers, whatever it does by itself.
 ///
 /// Under the checks of cuda-emulator or of compute-sanitizer each buffer is an allocation of its own: they know which bytes
 /// nobody wrote since an allocation, not since CubeCL cut a buffer from one.
@@ -27,12 +29,30 @@ pub fn client() -> Client {
         // SAFETY: the mode is that of this thread's stream, which the other threads' tests do not use.
         unsafe { client.allocation_mode(cubecl::MemoryAllocationMode::Dedicated) };
     }
+    static KEEPS: Once = Once::new();
+    KEEPS.call_once(|| {
+        // One that is wrong in something else has its answers read by the tests of known_answer.
+        let arithmetic = known_answer::judge(&answers_of(&client));
+        if arithmetic.is_ok_and(|arithmetic| arithmetic.subnormals != Subnormals::Kept) {
+            keep(&client).expect("no kernel has been compiled");
+        }
+    });
     client
 }
 
+fn answers_of(client: &Client) -> Answers {
+    known_answer::ask(client).expect("the device answers")
+}
+
+/// What the kernels compute.
 fn arithmetic_of(client: &Client) -> Arithmetic {
-    let answers = known_answer::ask(client).expect("the device answers");
+    let answers = known_answer::ask_kept(client, &answers_of(client)).expect("the device answers");
     known_answer::judge(&answers).expect("the device's arithmetic is right")
+}
+
+/// What the device makes of subnormal numbers by itself.
+pub fn own_subnormals_of(client: &Client) -> Subnormals {
+    known_answer::judge(&answers_of(client)).expect("the device's arithmetic is right").subnormals
 }
 
 /// How the device rounds `fma(a, b, c)`.
@@ -46,7 +66,7 @@ pub fn divides_like_the_host(client: &Client) -> bool {
     ![division, square_root].contains(&Rounding::Approximate)
 }
 
-/// What the device makes of subnormal numbers.
+/// What the kernels make of subnormal numbers.
 pub fn subnormals_of(client: &Client) -> Subnormals {
     arithmetic_of(client).subnormals
 }

@@ -3,7 +3,8 @@
 use crate::harness::client;
 use crate::skip::skip;
 use burn_deterministic_kernels::known_answer::{
-    Arithmetic, Rounding, Subnormals, WrongAnswer, ask, ask_functions, judge, judge_functions, quotients, require_exact,
+    Arithmetic, Rounding, Subnormals, WrongAnswer, ask, ask_functions, ask_kept, judge, judge_functions, quotients,
+    require_exact,
 };
 use burn_deterministic_kernels::quotient::Quotients;
 use cubecl::prelude::*;
@@ -26,10 +27,7 @@ fn the_device_passes() {
 fn sums_and_functions_pass() {
     let client = client();
     let arithmetic = judge(&ask(&client).expect("the device works")).expect("it computes as the kernels rely on");
-    if arithmetic.subnormals != Subnormals::Kept {
-        return skip("the device takes subnormal numbers for zero, so that functions may have other bits");
-    }
-    let answers = ask_functions(&client).expect("the device works");
+    let answers = ask_functions(&client, arithmetic.subnormals != Subnormals::Kept).expect("the device works");
     assert_eq!(judge_functions(&answers), Ok(()));
 }
 
@@ -51,8 +49,9 @@ fn it_costs_little() {
 fn judge_all(client: &Client) -> Result<Arithmetic, WrongAnswer> {
     let answers = ask(client).expect("the device works");
     let arithmetic = judge(&answers)?;
-    require_exact(&answers)?;
-    judge_functions(&ask_functions(client).expect("the device works"))?;
+    require_exact(&ask_kept(client, &answers).expect("the device works"))?;
+    let kept = arithmetic.subnormals != Subnormals::Kept;
+    judge_functions(&ask_functions(client, kept).expect("the device works"))?;
     Ok(arithmetic)
 }
 
@@ -61,7 +60,9 @@ fn judge_all(client: &Client) -> Result<Arithmetic, WrongAnswer> {
 #[ignore = "the program that other tests run"]
 fn judged() {
     match judge_all(&client()) {
-        Ok(Arithmetic { division, square_root, .. }) => println!("accepted: {division:?}, {square_root:?}"),
+        Ok(Arithmetic { division, square_root, subnormals, .. }) => {
+            println!("accepted: {division:?}, {square_root:?}, {subnormals:?}");
+        }
         Err(wrong) => println!("refused: {wrong}"),
     }
 }
@@ -98,9 +99,20 @@ fn contracted_products_are_refused() {
     assert_refused("contracted", &["multiply_rounded(a, b) + c", operands, "is 0x3a000400, want 0x3a000000"]);
 }
 
+/// Subnormal numbers taken for zero are kept by kernels told to: they have the bits of their references.
 #[test]
-fn flushed_subnormals_are_refused() {
-    assert_refused("flushed", &["a + b", "a = 0x00400000, b = 0x00000001", "is 0x00000000, want 0x00400001"]);
+fn flushed_subnormals_are_kept() {
+    let tests = [
+        "known_answer::judged",
+        "subnormals::operations_have_the_bits_of_the_host",
+        "subnormals::a_device_that_takes_them_for_zero_has_other_bits",
+        "elementwise::adam_has_the_bits_of_its_instructions",
+        "elementwise::no_algebra_across_instructions",
+        "reduce::plans::sums_match_the_reference_under_every_plan",
+    ];
+    let Some(said) = with_planted("flushed", &tests) else { return };
+    assert!(said.contains("accepted: NearestEven, NearestEven, Flushed"), "{said}");
+    assert!(said.contains("6 passed"), "{said}");
 }
 
 #[test]
@@ -121,6 +133,7 @@ fn approximate_quotients_are_corrected() {
         "quotient::corrected_quotients_and_roots_have_the_bits_of_the_host",
         "elementwise::adam_has_the_bits_of_its_instructions",
         "elementwise::no_algebra_across_instructions",
+        "reduce::plans::sums_match_the_reference_under_every_plan",
     ];
     let Some(said) = with_planted("approximate", &tests) else { return };
     assert!(said.contains("accepted: Corrected, Corrected"), "{said}");

@@ -38,3 +38,4 @@ mod scatter;
 mod skip;
 mod sort;
 mod sources;
+mod subnormals;

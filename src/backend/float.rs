@@ -9,7 +9,7 @@ use burn_backend::{
     BoolDType, Distribution, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData, TensorMetadata,
 };
 use burn_cubecl::CubeBackend;
-use burn_deterministic_kernels::elementwise::{Binary, Unary};
+use burn_deterministic_kernels::elementwise::{Binary, Comparison, Unary};
 use burn_deterministic_kernels::reduce::{self, extreme::Extreme};
 use burn_deterministic_kernels::scan;
 use burn_deterministic_kernels::scatter::Addressing;
@@ -57,32 +57,74 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
             value: FloatTensor<Self>,
         ) -> FloatTensor<Self>;
         fn float_mask_fill(tensor: FloatTensor<Self>, mask: BoolTensor<Self>, value: Scalar) -> FloatTensor<Self>;
-        fn float_equal(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>, out_dtype: BoolDType) -> BoolTensor<Self>;
-        fn float_equal_elem(lhs: FloatTensor<Self>, rhs: Scalar, out_dtype: BoolDType) -> BoolTensor<Self>;
-        fn float_greater(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>, out_dtype: BoolDType) -> BoolTensor<Self>;
-        fn float_greater_elem(lhs: FloatTensor<Self>, rhs: Scalar, out_dtype: BoolDType) -> BoolTensor<Self>;
-        fn float_greater_equal(
-            lhs: FloatTensor<Self>,
-            rhs: FloatTensor<Self>,
-            out_dtype: BoolDType,
-        ) -> BoolTensor<Self>;
-        fn float_greater_equal_elem(lhs: FloatTensor<Self>, rhs: Scalar, out_dtype: BoolDType) -> BoolTensor<Self>;
-        fn float_lower(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>, out_dtype: BoolDType) -> BoolTensor<Self>;
-        fn float_lower_elem(lhs: FloatTensor<Self>, rhs: Scalar, out_dtype: BoolDType) -> BoolTensor<Self>;
-        fn float_lower_equal(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>, out_dtype: BoolDType) -> BoolTensor<Self>;
-        fn float_lower_equal_elem(lhs: FloatTensor<Self>, rhs: Scalar, out_dtype: BoolDType) -> BoolTensor<Self>;
-        fn float_abs(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_round(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_floor(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_ceil(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_trunc(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
-        fn float_sign(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
         fn float_is_nan(tensor: FloatTensor<Self>, out_dtype: BoolDType) -> BoolTensor<Self>;
         fn float_is_inf(tensor: FloatTensor<Self>, out_dtype: BoolDType) -> BoolTensor<Self>;
     }
 
     adapted! {
+        adapters::elementwise::compare:
+        fn float_equal(
+            lhs: FloatTensor<Self>,
+            rhs: FloatTensor<Self>,
+            out_dtype: BoolDType,
+        ) -> BoolTensor<Self> = Comparison::Equal;
+        fn float_greater(
+            lhs: FloatTensor<Self>,
+            rhs: FloatTensor<Self>,
+            out_dtype: BoolDType,
+        ) -> BoolTensor<Self> = Comparison::Greater;
+        fn float_greater_equal(
+            lhs: FloatTensor<Self>,
+            rhs: FloatTensor<Self>,
+            out_dtype: BoolDType,
+        ) -> BoolTensor<Self> = Comparison::GreaterEqual;
+        fn float_lower(
+            lhs: FloatTensor<Self>,
+            rhs: FloatTensor<Self>,
+            out_dtype: BoolDType,
+        ) -> BoolTensor<Self> = Comparison::Less;
+        fn float_lower_equal(
+            lhs: FloatTensor<Self>,
+            rhs: FloatTensor<Self>,
+            out_dtype: BoolDType,
+        ) -> BoolTensor<Self> = Comparison::LessEqual;
+
+        adapters::elementwise::compare_with_scalar:
+        fn float_equal_elem(
+            lhs: FloatTensor<Self>,
+            rhs: Scalar,
+            out_dtype: BoolDType,
+        ) -> BoolTensor<Self> = Comparison::Equal;
+        fn float_greater_elem(
+            lhs: FloatTensor<Self>,
+            rhs: Scalar,
+            out_dtype: BoolDType,
+        ) -> BoolTensor<Self> = Comparison::Greater;
+        fn float_greater_equal_elem(
+            lhs: FloatTensor<Self>,
+            rhs: Scalar,
+            out_dtype: BoolDType,
+        ) -> BoolTensor<Self> = Comparison::GreaterEqual;
+        fn float_lower_elem(
+            lhs: FloatTensor<Self>,
+            rhs: Scalar,
+            out_dtype: BoolDType,
+        ) -> BoolTensor<Self> = Comparison::Less;
+        fn float_lower_equal_elem(
+            lhs: FloatTensor<Self>,
+            rhs: Scalar,
+            out_dtype: BoolDType,
+        ) -> BoolTensor<Self> = Comparison::LessEqual;
+
+        adapters::elementwise::sign:
+        fn float_sign(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
+
         adapters::elementwise::unary:
+        fn float_abs(tensor: FloatTensor<Self>) -> FloatTensor<Self> = Unary::Absolute;
+        fn float_round(tensor: FloatTensor<Self>) -> FloatTensor<Self> = Unary::Round;
+        fn float_floor(tensor: FloatTensor<Self>) -> FloatTensor<Self> = Unary::Floor;
+        fn float_ceil(tensor: FloatTensor<Self>) -> FloatTensor<Self> = Unary::Ceiling;
+        fn float_trunc(tensor: FloatTensor<Self>) -> FloatTensor<Self> = Unary::Truncate;
         fn float_recip(tensor: FloatTensor<Self>) -> FloatTensor<Self> = Unary::Reciprocal;
         fn float_sqrt(tensor: FloatTensor<Self>) -> FloatTensor<Self> = Unary::SquareRoot;
         fn float_exp(tensor: FloatTensor<Self>) -> FloatTensor<Self> = Unary::Exponential;

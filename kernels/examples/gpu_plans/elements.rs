@@ -61,7 +61,7 @@ pub fn cases() -> Vec<Case> {
         Case::new("known_answer", "questions", F32, "a few")
             .runs(|client| -> Result<_, KernelError> { Ok(ask(client)) }),
         Case::new("known_answer", "functions", F32, "64 arguments")
-            .runs(|client| -> Result<_, KernelError> { Ok(ask_functions(client)) }),
+            .runs(|client| -> Result<_, KernelError> { Ok(ask_functions(client, false)) }),
     ];
     for unary in UNARIES {
         let label = format!("{unary:?}").to_lowercase();

@@ -7,6 +7,7 @@
 use super::plan::UnitTile;
 use crate::arithmetic::{Products, accumulate};
 use crate::order::BLOCK;
+use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 
 /// Spatial axes of a view start here.
@@ -404,4 +405,5 @@ pub fn convolve<E: Float, A: Float, O: Float>(
             }
         }
     }
+    keep_subnormals();
 }

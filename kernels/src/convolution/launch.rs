@@ -11,7 +11,7 @@ use crate::dtype::float_accumulator;
 use crate::order::parts::{self, Bias};
 use crate::planned::require_plan;
 use crate::view::require_shape;
-use crate::{KernelError, device, device::Machine, grid};
+use crate::{KernelError, device, device::Machine, grid, subnormals};
 use cubecl::ir::ElemType;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -42,7 +42,10 @@ pub fn run_pass(
     plan: Option<Plan>,
 ) -> Result<TensorHandle, KernelError> {
     let launch = Launch { client, kernel, problem };
-    let plan = plan.unwrap_or_else(|| plan::plan(problem, Machine::of(client)));
+    let plan = plan.unwrap_or_else(|| match subnormals::is_kept(client) {
+        true => plan::of_few_products(problem, Machine::of(client)),
+        false => plan::plan(problem, Machine::of(client)),
+    });
     require_plan(kernel, &plan, plan.refuses(problem))?;
     match plan {
         Plan::Activations { .. } | Plan::Tiled { .. } => launch.activations(operands, plan),

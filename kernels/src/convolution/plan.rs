@@ -307,14 +307,24 @@ fn spans(problem: &Problem, span: usize) -> bool {
 
 /// Chooses a launch.
 pub fn plan(problem: &Problem, machine: Machine) -> Plan {
-    let g = &problem.geometry;
-    let extent = |of: fn(&Axis) -> usize| g.groups * g.axes.iter().map(of).product::<usize>();
-    let tile = |rows, columns, steps, lanes| tile(rows, columns, steps, lanes, machine);
     if machine == Machine::Gpu
         && let Some(tiled) = if problem.pass == Pass::ToWeight { tiled_weight(problem) } else { tiled(problem) }
     {
         return tiled;
     }
+    of_units(problem, machine, |rows, columns, steps, lanes| tile(rows, columns, steps, lanes, machine))
+}
+
+/// The plan whose units have the fewest products: for kernels whose products are many operations each
+/// ([`subnormals`](crate::subnormals)).
+pub fn of_few_products(problem: &Problem, machine: Machine) -> Plan {
+    of_units(problem, machine, |_, _, _, _| UnitTile { rows: 1, columns: 1 })
+}
+
+/// A launch whose units have the tile that `tile` gives: of rows and columns of results, steps of a chain, and lanes.
+fn of_units(problem: &Problem, machine: Machine, tile: impl Fn(usize, usize, usize, usize) -> UnitTile) -> Plan {
+    let g = &problem.geometry;
+    let extent = |of: fn(&Axis) -> usize| g.groups * g.axes.iter().map(of).product::<usize>();
     let units = match machine {
         Machine::Software => CUBE_UNITS_SOFTWARE,
         Machine::Gpu => CUBE_UNITS,

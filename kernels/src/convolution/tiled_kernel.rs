@@ -5,6 +5,7 @@ use super::kernel::{IndexMaps, SPATIAL, Spatial, Taps, phases_of, store};
 use super::plan::{CubeTile, PACKED};
 use crate::arithmetic::{Products, accumulate};
 use crate::order::BLOCK_TERMS;
+use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 
 /// Steps of a chain that a cube stages at a time.
@@ -64,6 +65,7 @@ pub fn pack_weight<E: Float, A: Float>(
         + at.w * weight.stride(SPATIAL + 2) as u32;
     let to = ((group * tap_count + tap) * sources + source) * rows + row;
     packed[to as usize] = A::cast_from(weight[from as usize]);
+    keep_subnormals();
 }
 
 /// The steps of four terms for the results of a unit, or of the first `left` of them.
@@ -351,4 +353,5 @@ pub fn convolve_tiled<E: Float, A: Float, O: Float>(
             }
         }
     }
+    keep_subnormals();
 }

@@ -7,6 +7,7 @@ use super::weight_kernel::{Extents, Round};
 use crate::arithmetic::Products;
 use crate::order::BLOCK_TERMS;
 use crate::outer_product::{Tiles, multiply};
+use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 
 /// Steps of a chain that a cube stages at a time.
@@ -194,4 +195,5 @@ pub fn weight_gradient_tiled<E: Float, A: Float, O: Float>(
             }
         }
     }
+    keep_subnormals();
 }

@@ -4,6 +4,7 @@ use super::kernel::{IndexMaps, SPATIAL, Spatial};
 use super::plan::UnitTile;
 use crate::arithmetic::{Products, accumulate};
 use crate::order::BLOCK_TERMS;
+use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 
 /// The blocks of a weight gradient that one launch computes.
@@ -193,4 +194,5 @@ pub fn weight_gradient_blocks<E: Float, A: Float, O: Float>(
             }
         }
     }
+    keep_subnormals();
 }

@@ -5,6 +5,7 @@ use crate::function::exponential::exp_of;
 use crate::grid::UnitPlace;
 use crate::index::row_of;
 use crate::order::BLOCK_TERMS;
+use crate::subnormals::keep_subnormals;
 use crate::view::Strides;
 use cubecl::prelude::*;
 
@@ -89,6 +90,7 @@ pub(super) fn link_labels<I: Int, J: Int, A: Float>(
         let reachable = !bool::cast_from(loss[loss_strides.offset(0, target, 0)].is_inf());
         links[first as usize] = select(reachable, counted, 0u32);
     }
+    keep_subnormals();
 }
 
 /// `exp(score) * gradient`, rounded.
@@ -118,6 +120,7 @@ pub(super) fn probabilities<F: Float, A: Float>(
     let score = scores[score_strides.offset(step, entry, class)];
     let probability = probability::<F, A>(score, gradient[gradient_strides.offset(0, entry, 0)]);
     output[unit.index()] = select(counted, F::cast_from(probability), F::new(0.0));
+    keep_subnormals();
 }
 
 /// One unit a label and step: that of the first label of a class adds the terms of all labels of the class to the
@@ -187,4 +190,5 @@ pub(super) fn subtract_posteriors<F: Float, A: Float>(
         let element = ((step * extent.batch + entry) * extent.classes + class) as usize;
         output[element] = F::cast_from(probability::<F, A>(score, gradient) + sum);
     }
+    keep_subnormals();
 }

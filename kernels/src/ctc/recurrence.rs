@@ -3,6 +3,7 @@
 use super::kernel::{Extent, class_of, counted};
 use crate::arithmetic::{negative_infinity, negative_zero};
 use crate::function::exponential::{exp_of, log1p_of};
+use crate::subnormals::keep_subnormals;
 use crate::view::Strides;
 use cubecl::prelude::*;
 
@@ -201,4 +202,5 @@ pub(super) fn variables<F: Float, A: Float, L: Float, I: Int, J: Int, K: Int>(
             loss[entry as usize] = L::cast_from(-sum);
         }
     }
+    keep_subnormals();
 }

@@ -4,6 +4,7 @@
 //! `[batch, groups * taps, rows, columns]`, read through their strides; the others are dense.
 
 use crate::arithmetic::{multiply_add, multiply_rounded, positive_zero};
+use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 
 /// The sizes of a [`Geometry`](super::Geometry) as kernels read them.
@@ -214,6 +215,7 @@ pub fn columns<E: Float, A: Float>(
         // A product with 1 is exact.
         output[at as usize] = E::cast_from(multiply_rounded::<A>(factor, sample));
     }
+    keep_subnormals();
 }
 
 /// One unit a point `[batch, groups, taps, positions]`: the gradients of both its offsets, of `offset_gradient[batch,
@@ -267,6 +269,7 @@ pub fn place_gradients<E: Float, A: Float>(
     offset_gradient[first as usize] = E::cast_from(by_y);
     offset_gradient[(first + sizes.area) as usize] = E::cast_from(by_x);
     mask_gradient[unit as usize] = E::cast_from(by_mask);
+    keep_subnormals();
 }
 
 /// Eight consecutive sources are adjacent units: their reads of one channel fill a 32-byte sector.
@@ -321,6 +324,7 @@ pub fn contributions<E: Float, A: Float>(
         let taken = place.inside && exists(row, column, &sizes);
         keys[at as usize] = select(taken, pixel, image);
     }
+    keep_subnormals();
 }
 
 /// One unit an element of `output[groups, channels of a group, positions]`: that of
@@ -343,6 +347,7 @@ pub fn channels_first<A: Float, E: Float>(
     let group = outer / channels;
     let channel = outer - group * channels;
     output[unit as usize] = E::cast_from(source[((group * positions + position) * channels + channel) as usize]);
+    keep_subnormals();
 }
 
 /// One unit an element of `output[batch, channels, positions]`: `product` plus the `bias[channels]` of its channel.
@@ -363,4 +368,5 @@ pub fn add_bias<E: Float, A: Float>(
     let channel = (unit / positions) % channels;
     let bias = A::cast_from(bias[(channel * bias.stride(0) as u32) as usize]);
     output[unit as usize] = E::cast_from(A::cast_from(product[unit as usize]) + bias);
+    keep_subnormals();
 }

@@ -1,6 +1,7 @@
 //! The device side of [`digest`](super).
 
 use super::reference::{K, LANES};
+use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 
 /// Units of a cube.
@@ -69,6 +70,7 @@ pub fn digest<N: Size>(
         partials[(place + 2) as usize] = third;
         partials[(place + 3) as usize] = fourth;
     }
+    keep_subnormals();
 }
 
 /// The finalizer of MurmurHash3.

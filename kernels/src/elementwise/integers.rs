@@ -5,6 +5,7 @@ use super::kernel::{Axis, AxisLaunch, offset};
 use super::program::IntBinary;
 use crate::buffer::unwritten;
 use crate::dtype::{U32, supported};
+use crate::subnormals::keep_subnormals;
 use crate::view::{broadcast_strides, checked_elements, join, require_reach};
 use crate::{KernelError, device, grid};
 use cubecl::ir::{ElemType, IntKind, UIntKind};
@@ -40,6 +41,7 @@ fn integers<S: Int, I: Int, U: Int>(
     let b = inputs.operands[1][offset(&inputs.strides, &inputs.axes, at, 1usize)];
     let (a, b) = (U::reinterpret(I::cast_from(a)), U::reinterpret(I::cast_from(b)));
     output[at as usize] = S::cast_from(I::reinterpret(integer::binary::<I, U>(a, b, function, bits)));
+    keep_subnormals();
 }
 
 /// The types in which integers are computed: 32 bits at least, the second without a sign.

@@ -5,6 +5,7 @@ use super::{integer, remainder, rounding};
 use crate::arithmetic::opaque;
 use crate::function::{exponential, trigonometric};
 use crate::quotient::{Quotients, divide, sqrt};
+use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 use std::sync::Arc;
 
@@ -139,6 +140,7 @@ pub fn elementwise<B: Int, F: Float, N: Size>(
         terminate!();
     }
     compute::<B, F, N>(inputs, outputs, at, form);
+    keep_subnormals();
 }
 
 /// Computes the vector `at` of elements, and writes the outputs. Returns the word that is reduced, if any.

@@ -7,7 +7,7 @@ use crate::dtype::{F32, U32};
 use crate::known_answer;
 use crate::quotient::Quotients;
 use crate::view::{broadcast_strides, checked_elements, is_contiguous, is_in_vectors, join, require_reach};
-use crate::{KernelError, device, grid};
+use crate::{KernelError, device, grid, subnormals};
 use cubecl::ir::IntKind;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -120,7 +120,7 @@ impl Bound {
             return Ok(());
         }
         device::require_units(client, KERNEL, grid::UNITS)?;
-        let width = self.width();
+        let width = if subnormals::is_kept(client) { 1 } else { self.width() };
         let vectors = self.elements / width;
         let (count, dim) = grid::grid(vectors);
         let (inputs, outputs, form) = self.arguments(width);

@@ -1,6 +1,7 @@
 //! The device side.
 
 use crate::arithmetic::{multiply_add, multiply_rounded};
+use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 
 /// One unit an element of `to_real` and `to_imaginary`, `[lines, n]`: value `k` of its line of `real` and `imaginary`,
@@ -42,6 +43,7 @@ pub fn spread<E: Float, A: Float>(
     }
     to_real[unit as usize] = re;
     to_imaginary[unit as usize] = im;
+    keep_subnormals();
 }
 
 /// One unit a butterfly: two values each of `real`, `imaginary` and of `to_real`, `to_imaginary`, all `[lines, n]`.
@@ -82,6 +84,7 @@ pub fn combine<A: Float>(
     to_imaginary[to] = imaginary[a] + t_im;
     to_real[beyond] = real[a] - t_re;
     to_imaginary[beyond] = imaginary[a] - t_im;
+    keep_subnormals();
 }
 
 /// One unit an element of `output[outer, length, inner]`: value `k` of its line in `lines[outer * inner, n]`,
@@ -108,4 +111,5 @@ pub fn collect<O: Float, A: Float>(
     let line = outer * inner + within;
     let value = multiply_rounded::<A>(lines[(line * n + k) as usize], A::cast_from(factor));
     output[unit as usize] = O::cast_from(value);
+    keep_subnormals();
 }

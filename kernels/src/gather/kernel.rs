@@ -4,6 +4,7 @@
 
 use crate::grid::UnitPlace;
 use crate::index::{row_of, row_of_tuple};
+use crate::subnormals::keep_subnormals;
 use crate::view::Strides;
 use cubecl::prelude::*;
 
@@ -36,6 +37,7 @@ pub(super) fn gather_slices<F: Numeric, I: Int, N: Size>(
     if !inside {
         raise(flags, flag);
     }
+    keep_subnormals();
 }
 
 /// A unit a vector of `output[positions, inner]`: the vector of `tensor[rows, inner]` at the row that the tuple
@@ -67,6 +69,7 @@ pub(super) fn gather_tuples<F: Numeric, I: Int, N: Size>(
     if !inside {
         raise(flags, flag);
     }
+    keep_subnormals();
 }
 
 /// A unit a vector of `output[outer, positions, inner]`, along the positions or the inner axis: the element of
@@ -110,6 +113,7 @@ pub(super) fn gather_elements<F: Numeric, I: Int, N: Size>(
     if outside {
         raise(flags, flag);
     }
+    keep_subnormals();
 }
 
 /// Sets `flags[flag]`, where there are flags. Every unit that does writes the same word.

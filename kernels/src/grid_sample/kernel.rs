@@ -5,6 +5,7 @@ use crate::arithmetic::{held, multiply_add, multiply_rounded, positive_zero};
 use crate::dtype::F32;
 use crate::grid::UnitPlace;
 use crate::quotient::{Quotients, divide};
+use crate::subnormals::keep_subnormals;
 use crate::view::Strides;
 use cubecl::prelude::*;
 
@@ -225,4 +226,5 @@ pub fn sample<E: Float, A: Float>(
         base += input_step;
         target += places;
     }
+    keep_subnormals();
 }

@@ -1,6 +1,7 @@
 //! The device side. `source` and `output` are `[batch, channels, rows, columns]`.
 
 use crate::arithmetic::multiply_add;
+use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 
 /// One unit an element of `output`: the chain over the elements of `source` along `axis` that have weights for it.
@@ -43,6 +44,7 @@ pub fn weighted_sums<E: Float, A: Float, O: Float>(
         at += step;
     }
     output[unit as usize] = O::cast_from(acc);
+    keep_subnormals();
 }
 
 /// One unit a row and column of up to `span` images of `output`: both chains, for filters whose weights are all one and
@@ -96,4 +98,5 @@ pub fn sums<E: Float, A: Float>(
         }
         output[((image * rows + row) * columns + column) as usize] = E::cast_from(acc);
     }
+    keep_subnormals();
 }

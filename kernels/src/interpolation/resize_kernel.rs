@@ -2,6 +2,7 @@
 //! and column of up to `span` images of `output`.
 
 use crate::arithmetic::{multiply_add, positive_zero};
+use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 
 /// The row and column of a unit, and its images from `first` on.
@@ -102,6 +103,7 @@ pub(super) fn weighted_windows<E: Float, A: Float>(
         }
         output[place.index(image)] = E::cast_from(acc);
     }
+    keep_subnormals();
 }
 
 /// The input that each element reads, moved. `down[rows, 2]` and `across[columns, 2]` as for [`weighted_windows`].
@@ -127,4 +129,5 @@ pub(super) fn nearest<E: Numeric>(
     for image in place.first..place.end {
         output[place.index(image)] = source[(place.image::<E>(image, source) + row + column) as usize];
     }
+    keep_subnormals();
 }

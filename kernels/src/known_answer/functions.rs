@@ -8,6 +8,7 @@ use super::wrong::WrongAnswer;
 use crate::function::reference::{exponential as e, trigonometric as t};
 use crate::function::{exponential, trigonometric};
 use crate::quotient::Quotients;
+use crate::subnormals::keep_subnormals_if;
 use cubecl::prelude::*;
 use cubecl::server::ServerError;
 
@@ -138,61 +139,100 @@ fn second(i: usize) -> u32 {
     EDGES[(i * 27 + 5) % ARGUMENTS]
 }
 
+/// Answer `which`, in the order of [`FUNCTIONS`], to the arguments `a` and `b`, or of the terms from `first` on.
+#[cube]
+fn answer_of(
+    a: f32,
+    b: f32,
+    summed: &[f32],
+    first: usize,
+    #[comptime] which: usize,
+    #[comptime] quotients: Quotients,
+) -> f32 {
+    match comptime!(which) {
+        0 => exponential::exp(a),
+        1 => exponential::log(a),
+        2 => exponential::log1p(a),
+        3 => exponential::sinh(a),
+        4 => exponential::cosh(a),
+        5 => exponential::tanh(a, quotients),
+        6 => exponential::asinh(a, quotients),
+        7 => exponential::acosh(a, quotients),
+        8 => exponential::atanh(a, quotients),
+        9 => exponential::powf(a, b),
+        10 => trigonometric::sin(a),
+        11 => trigonometric::cos(a),
+        12 => trigonometric::tan(a, quotients),
+        13 => trigonometric::asin(a, quotients),
+        14 => trigonometric::acos(a, quotients),
+        15 => trigonometric::atan(a, quotients),
+        16 => trigonometric::atan2(a, b, quotients),
+        17 => trigonometric::erf(a),
+        _ => {
+            let mut sum = summed[first];
+            #[unroll]
+            for i in 1..TERMS {
+                sum += summed[first + i];
+            }
+            sum
+        }
+    }
+}
+
+/// Answers `from..to` of all units.
 #[cube(launch_unchecked)]
-fn answer(arguments: &[f32], summed: &[f32], answers: &mut [u32], #[comptime] quotients: Quotients) {
+fn answer(
+    arguments: &[f32],
+    summed: &[f32],
+    answers: &mut [u32],
+    #[comptime] from: usize,
+    #[comptime] to: usize,
+    #[comptime] quotients: Quotients,
+    #[comptime] kept: bool,
+) {
     let unit = UNIT_POS_X as usize;
     let a = arguments[unit * 2];
     let b = arguments[unit * 2 + 1];
-    let first = unit * comptime!(ANSWERS);
-    answers[first] = u32::reinterpret(exponential::exp(a));
-    answers[first + 1] = u32::reinterpret(exponential::log(a));
-    answers[first + 2] = u32::reinterpret(exponential::log1p(a));
-    answers[first + 3] = u32::reinterpret(exponential::sinh(a));
-    answers[first + 4] = u32::reinterpret(exponential::cosh(a));
-    answers[first + 5] = u32::reinterpret(exponential::tanh(a, quotients));
-    answers[first + 6] = u32::reinterpret(exponential::asinh(a, quotients));
-    answers[first + 7] = u32::reinterpret(exponential::acosh(a, quotients));
-    answers[first + 8] = u32::reinterpret(exponential::atanh(a, quotients));
-    answers[first + 9] = u32::reinterpret(exponential::powf(a, b));
-    answers[first + 10] = u32::reinterpret(trigonometric::sin(a));
-    answers[first + 11] = u32::reinterpret(trigonometric::cos(a));
-    answers[first + 12] = u32::reinterpret(trigonometric::tan(a, quotients));
-    answers[first + 13] = u32::reinterpret(trigonometric::asin(a, quotients));
-    answers[first + 14] = u32::reinterpret(trigonometric::acos(a, quotients));
-    answers[first + 15] = u32::reinterpret(trigonometric::atan(a, quotients));
-    answers[first + 16] = u32::reinterpret(trigonometric::atan2(a, b, quotients));
-    answers[first + 17] = u32::reinterpret(trigonometric::erf(a));
-    let mut sum = summed[unit];
     #[unroll]
-    for i in 1..TERMS {
-        sum += summed[unit + i];
+    for which in from..to {
+        let answer = answer_of(a, b, summed, unit, which, quotients);
+        answers[unit * comptime!(ANSWERS) + which] = u32::reinterpret(answer);
     }
-    answers[first + 18] = u32::reinterpret(sum);
+    keep_subnormals_if(kept);
 }
 
 /// A device's answers, in the order of the units, each as bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionAnswers(Vec<u32>);
 
-/// The answers of a device whose kernels have these quotients.
-pub(super) fn ask(client: &Client, quotients: Quotients) -> Result<FunctionAnswers, ServerError> {
+/// The answers of a device whose kernels have these quotients, and keep subnormal numbers where these are to be `kept`.
+pub(super) fn ask(client: &Client, quotients: Quotients, kept: bool) -> Result<FunctionAnswers, ServerError> {
     let arguments: Vec<u32> = (0..ARGUMENTS).flat_map(|i| [EDGES[i], second(i)]).collect();
     let count = ARGUMENTS * ANSWERS;
     let answers = client.empty(count * 4);
     let buffer = |words: &[u32]| (client.create_from_slice(bytemuck::cast_slice(words)), words.len());
-    let [arguments, summed] = [buffer(&arguments), buffer(&SUMMED)];
-    // SAFETY: units 0 to 63 read two arguments and eight terms from their place on, write 19 answers each, and the buffers
-    // hold those of 64 units.
-    unsafe {
-        answer::launch_unchecked(
-            client,
-            CubeCount::Static(1, 1, 1),
-            CubeDim::new_1d(ARGUMENTS as u32),
-            BufferArg::from_raw_parts(arguments.0, arguments.1),
-            BufferArg::from_raw_parts(summed.0, summed.1),
-            BufferArg::from_raw_parts(answers.clone(), count),
-            quotients,
-        );
+    let buffers = [buffer(&arguments), buffer(&SUMMED), (answers.clone(), count)];
+    // A compiler takes more than twice as long for twice as many of the operations that keep subnormal numbers.
+    let together = if kept { 1 } else { ANSWERS };
+    for from in (0..ANSWERS).step_by(together) {
+        // SAFETY: units 0 to 63 read two arguments and eight terms from their place on, write at most 19 answers each, and
+        // the buffers hold those of 64 units.
+        unsafe {
+            let [arguments, summed, answers] =
+                buffers.each_ref().map(|(buffer, length)| BufferArg::from_raw_parts(buffer.clone(), *length));
+            answer::launch_unchecked(
+                client,
+                CubeCount::Static(1, 1, 1),
+                CubeDim::new_1d(ARGUMENTS as u32),
+                arguments,
+                summed,
+                answers,
+                from,
+                from + together,
+                quotients,
+                kept,
+            );
+        }
     }
     Ok(FunctionAnswers(read(client, answers)?))
 }

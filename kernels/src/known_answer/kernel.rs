@@ -4,6 +4,7 @@
 use super::questions::{F32_OPERATIONS, Operation, Question};
 use crate::arithmetic::{Products, accumulate, multiply_rounded, product};
 use crate::quotient::{Quotients, corrected_quotient, corrected_root, divide, sqrt};
+use crate::subnormals::keep_subnormals_if;
 use cubecl::ir::ElemType;
 use cubecl::prelude::*;
 use cubecl::server::{Handle, ServerError};
@@ -14,9 +15,10 @@ const UNITS: u32 = 128;
 /// Columns of the answers: those of [`F32_OPERATIONS`], then the corrected quotient and the corrected root.
 const COLUMNS: usize = F32_OPERATIONS.len() + 2;
 
-/// `operands[units, 3]` to `answers[units, COLUMNS]`, in the order of [`F32_OPERATIONS`], without column 7.
+/// `operands[units, 3]` to `answers[units, COLUMNS]`, in the order of [`F32_OPERATIONS`], without column 7; with subnormal
+/// numbers where they are to be `kept`.
 #[cube(launch_unchecked)]
-fn answer_f32(operands: &[f32], answers: &mut [u32]) {
+fn answer_f32(operands: &[f32], answers: &mut [u32], #[comptime] kept: bool) {
     let unit = UNIT_POS_X as usize;
     let a = operands[unit * 3];
     let b = operands[unit * 3 + 1];
@@ -38,14 +40,16 @@ fn answer_f32(operands: &[f32], answers: &mut [u32]) {
     answers[first + 9] = u32::reinterpret(f32::cast_from(i32::reinterpret(u32::reinterpret(a))));
     answers[first + 10] = u32::reinterpret(corrected_quotient(a, b, 0i32));
     answers[first + 11] = u32::reinterpret(corrected_root(a, 0i32));
+    keep_subnormals_if(kept);
 }
 
 /// Column 7 of the answers. A compiler contracts a product that only one sum uses: this kernel has no other use of it.
 #[cube(launch_unchecked)]
-fn answer_rounded_then_added(operands: &[f32], answers: &mut [u32]) {
+fn answer_rounded_then_added(operands: &[f32], answers: &mut [u32], #[comptime] kept: bool) {
     let unit = UNIT_POS_X as usize;
     let rounded = multiply_rounded::<f32>(operands[unit * 3], operands[unit * 3 + 1]);
     answers[unit * comptime!(COLUMNS) + 7] = u32::reinterpret(rounded + operands[unit * 3 + 2]);
+    keep_subnormals_if(kept);
 }
 
 /// `narrowed[unit]` from `wide[unit]`, and `widened[unit]` from `half[unit]`.
@@ -63,7 +67,12 @@ fn answer_halves<H: Float>(
 }
 
 /// The answers to questions on f32, and the corrected ones to those on quotients and roots; for others these are the same.
-pub(super) fn ask_f32(client: &Client, questions: &[Question]) -> Result<(Vec<u32>, Vec<u32>), ServerError> {
+/// The kernels keep subnormal numbers where these are to be `kept`.
+pub(super) fn ask_f32(
+    client: &Client,
+    questions: &[Question],
+    kept: bool,
+) -> Result<(Vec<u32>, Vec<u32>), ServerError> {
     let units = UNITS as usize;
     assert!(questions.len() <= units, "{} questions for {units} units", questions.len());
     let mut operands: Vec<u32> = questions.iter().flat_map(|question| question.operands).collect();
@@ -77,9 +86,9 @@ pub(super) fn ask_f32(client: &Client, questions: &[Question]) -> Result<(Vec<u3
         let [from, to] = [(operands_on_device, operands.len()), (answers.clone(), count)];
         let arguments = || [&from, &to].map(|(buffer, length)| BufferArg::from_raw_parts(buffer.clone(), *length));
         let [operands, answers] = arguments();
-        answer_f32::launch_unchecked(client, cubes.clone(), cube, operands, answers);
+        answer_f32::launch_unchecked(client, cubes.clone(), cube, operands, answers, kept);
         let [operands, answers] = arguments();
-        answer_rounded_then_added::launch_unchecked(client, cubes, cube, operands, answers);
+        answer_rounded_then_added::launch_unchecked(client, cubes, cube, operands, answers, kept);
     }
     let answers: Vec<u32> = read(client, answers)?;
     let place = |operation| F32_OPERATIONS.iter().position(|known| *known == operation).expect("an f32 operation");

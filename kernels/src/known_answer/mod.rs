@@ -110,7 +110,7 @@ pub fn ask(client: &Client) -> Result<Answers, ServerError> {
         let stored = client.properties().supports_type(dtype);
         stored.then(|| kernel::ask_halves(client, dtype, questions)).transpose()
     };
-    let (f32, corrected) = kernel::ask_f32(client, questions::F32)?;
+    let (f32, corrected) = kernel::ask_f32(client, questions::F32, false)?;
     let answers = Answers {
         f32,
         corrected,
@@ -121,14 +121,30 @@ pub fn ask(client: &Client) -> Result<Answers, ServerError> {
     Ok(answers)
 }
 
-/// Has the device compute sums and the elementary functions of arguments that are edges, and waits for it: one launch, with
-/// the [`quotients`] that kernels have on it.
+/// The answers of kernels that [keep](crate::subnormals) subnormal numbers: `answers`, where the device keeps them by itself, or
+/// else those of two more launches.
 ///
 /// # Errors
 ///
 /// When the device fails.
-pub fn ask_functions(client: &Client) -> Result<FunctionAnswers, ServerError> {
-    functions::ask(client, quotients(client))
+pub fn ask_kept(client: &Client, answers: &Answers) -> Result<Answers, ServerError> {
+    if !flushes(&answers.f32) {
+        return Ok(answers.clone());
+    }
+    let (f32, _) = kernel::ask_f32(client, questions::F32, true)?;
+    // Their quotients and roots are corrected ones.
+    Ok(Answers { corrected: f32.clone(), f32, ..answers.clone() })
+}
+
+/// Has the device compute sums and the elementary functions of arguments that are edges, with the [`quotients`] that kernels
+/// have on it, and waits for it: one launch, or one for each where the kernels are to [keep](crate::subnormals) subnormal
+/// numbers.
+///
+/// # Errors
+///
+/// When the device fails.
+pub fn ask_functions(client: &Client, kept: bool) -> Result<FunctionAnswers, ServerError> {
+    functions::ask(client, quotients(client), kept)
 }
 
 /// Compares the answers with those of the references.
@@ -171,12 +187,16 @@ pub fn assume_quotients(client: &Client, quotients: Quotients) {
 
 /// Which quotients and roots a device that gave these answers needs.
 fn needed(answers: &Answers) -> Quotients {
-    let subnormal = |question: &Question| matches!(question.expected, Expected::Subnormal(_));
-    let flushes = first_inexact(&answers.f32, subnormal).is_some();
     match (inexact_quotient(&answers.f32), inexact_quotient(&answers.corrected)) {
-        (Some(_), None) if !flushes => Quotients::Corrected,
+        (Some(_), None) if !flushes(&answers.f32) => Quotients::Corrected,
         _ => Quotients::Device,
     }
+}
+
+/// Whether an answer takes a subnormal number for zero.
+fn flushes(answers: &[u32]) -> bool {
+    let subnormal = |question: &Question| matches!(question.expected, Expected::Subnormal(_));
+    first_inexact(answers, subnormal).is_some()
 }
 
 /// The first answer on quotients and square roots that is not the nearest float.
@@ -213,13 +233,14 @@ pub fn judge(answers: &Answers) -> Result<Arithmetic, WrongAnswer> {
     })
 }
 
-/// Requires of answers that [`judge`] has passed that casts, subnormal numbers, and the quotients and square roots of
-/// kernels are IEEE 754's too.
+/// Requires of [answers](ask_kept) of kernels that keep subnormal numbers that casts, these numbers, and the quotients and square
+/// roots of kernels are IEEE 754's too, besides what [`judge`] requires.
 ///
 /// # Errors
 ///
 /// The first answer that is not.
 pub fn require_exact(answers: &Answers) -> Result<(), WrongAnswer> {
+    judge(answers)?;
     let corrected = inexact_quotient(&answers.f32).is_some();
     let tables = [
         (questions::F32, Some(if corrected { &answers.corrected } else { &answers.f32 })),
@@ -286,7 +307,10 @@ impl Record {
                 meaning.is_some_and(|meaning| *self.multiply_add.get_or_insert(meaning) == meaning)
             }
             Expected::Subnormal(bits) => {
-                let is_zero = got & !questions::sign(question.operation) == 0;
+                let is_zero = match question.operation {
+                    questions::Operation::Compare => got == questions::EQUAL,
+                    _ => got & !questions::sign(question.operation) == 0,
+                };
                 let seen = if got == bits { Subnormals::Kept } else { Subnormals::Flushed };
                 if *self.subnormals.get_or_insert(seen) != seen {
                     self.subnormals = Some(Subnormals::Mixed);
@@ -346,7 +370,7 @@ impl fmt::Display for Expected {
             Self::MultiplyAdd { fused, unfused } => {
                 write!(f, "{fused:#010x} (one rounding) or {unfused:#010x} (two), the same way each time")
             }
-            Self::Subnormal(bits) => write!(f, "{bits:#010x} or a zero"),
+            Self::Subnormal(bits) => write!(f, "{bits:#010x}, or what zeros give"),
             Self::Nearest { bits, within } => write!(f, "{bits:#010x}, or at most {within} ULP from it"),
             Self::Unordered => write!(f, "{:#010x} or 0", questions::UNORDERED),
         }

@@ -80,7 +80,7 @@ pub(super) enum Expected {
     Bits(u32),
     /// One of the two, by how often the device rounds.
     MultiplyAdd { fused: u32, unfused: u32 },
-    /// These bits, or a zero of either sign where the device takes subnormal numbers for zero.
+    /// These bits, or those of zeros where the device takes subnormal numbers for zero.
     Subnormal(u32),
     /// These bits, or another float at most so many ULP from them.
     Nearest { bits: u32, within: u32 },
@@ -162,7 +162,7 @@ const TIE: u32 = 0x3f80_0800;
 
 /// Less, less or equal, equal, not equal, greater, greater or equal.
 const LESS: u32 = 0b00_1011;
-const EQUAL: u32 = 0b10_0110;
+pub(super) const EQUAL: u32 = 0b10_0110;
 const GREATER: u32 = 0b11_1000;
 pub(super) const UNORDERED: u32 = 0b00_1000;
 
@@ -282,6 +282,9 @@ pub(super) const F32: &[Question] = &[
     bits(Operation::Compare, [TWO, ONE, 0], GREATER),
     bits(Operation::Compare, [ONE, ONE, 0], EQUAL),
     bits(Operation::Compare, [MINUS_ZERO, 0, 0], EQUAL),
+    subnormal(Operation::Compare, [0x0000_0001, 0x0000_0002, 0], LESS),
+    subnormal(Operation::Compare, [0x8000_0001, 0, 0], LESS),
+    subnormal(Operation::Compare, [0x007f_ffff, 0x8000_0001, 0], GREATER),
     bits(Operation::Compare, [INFINITY, LARGEST, 0], GREATER),
     bits(Operation::Compare, [MINUS_INFINITY, INFINITY, 0], LESS),
     ask(Operation::Compare, [NAN, NAN, 0], Expected::Unordered),

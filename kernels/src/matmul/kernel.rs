@@ -7,6 +7,7 @@ use super::plan::CubeTile;
 use crate::arithmetic::Products;
 use crate::order::BLOCK_TERMS;
 use crate::outer_product::step;
+use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 
 /// Units of a direct cube.
@@ -236,4 +237,5 @@ pub fn direct<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
             }
         }
     }
+    keep_subnormals();
 }

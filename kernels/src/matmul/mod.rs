@@ -32,12 +32,12 @@ pub mod reference;
 mod single_kernel;
 mod tiled_kernel;
 
-use crate::KernelError;
 use crate::arithmetic::Products;
 use crate::buffer::unwritten;
 use crate::device::Machine;
 use crate::order::parts;
 use crate::planned::require_plan;
+use crate::{KernelError, subnormals};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use launch::{NAME, Operands};
@@ -70,7 +70,10 @@ pub fn matmul(
         let zeros = client.create_from_slice(&vec![0; (outputs * dtype.size()).max(1)]);
         return Ok(TensorHandle::new_contiguous(shape, zeros, dtype));
     }
-    let plan = plan.unwrap_or_else(|| plan::plan(&problem, Machine::of(client)));
+    let plan = plan.unwrap_or_else(|| match subnormals::is_kept(client) {
+        true => plan::of_few_products(&problem, Machine::of(client)),
+        false => plan::plan(&problem, Machine::of(client)),
+    });
     require_plan(NAME, &plan, plan.refuses(&problem))?;
     let count = plan.parts(&problem);
     let output = unwritten(client, shape, dtype);

@@ -278,6 +278,13 @@ impl Plan {
         self.tile.tiles(self.parts(problem) * batch, m, n)
     }
 
+    /// The same, with cubes of their own for the blocks of `k` where it has less than `enough` cubes.
+    fn split(self, problem: &Problem, enough: usize) -> Self {
+        let blocks = problem.blocks();
+        let is_small = self.cubes(problem) < enough && blocks * problem.outputs() <= WORKSPACE;
+        Self { split: is_small && (2..=MAX_PARTS).contains(&blocks), ..self }
+    }
+
     /// Cubes of the launch.
     pub(super) fn cubes(&self, problem: &Problem) -> usize {
         self.tiles(problem).div_ceil(self.tile.tiles_a_cube())
@@ -335,11 +342,17 @@ pub fn plan(problem: &Problem, machine: Machine) -> Plan {
             }
         }
     };
-    let whole = Plan { tile, swap, split: false };
-    let blocks = problem.blocks();
-    let split =
-        (2..=MAX_PARTS).contains(&blocks) && whole.cubes(problem) < enough && blocks * problem.outputs() <= WORKSPACE;
-    Plan { split, ..whole }
+    Plan { tile, swap, split: false }.split(problem, enough)
+}
+
+/// The plan whose units have the fewest products: for kernels whose products are many operations each
+/// ([`subnormals`](crate::subnormals)).
+pub fn of_few_products(problem: &Problem, machine: Machine) -> Plan {
+    let tile = match machine {
+        Machine::Software => CubeTile::Separate { side: 1 },
+        Machine::Gpu => CubeTile::single(problem.m, problem.n, problem.accumulator),
+    };
+    Plan { tile, swap: false, split: false }.split(problem, enough_cubes(machine))
 }
 
 /// The tile of `batch` products of `[m, k] x [k, n]` on a software driver.

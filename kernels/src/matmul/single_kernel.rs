@@ -9,6 +9,7 @@ use super::tiled_kernel::Sizes;
 use crate::arithmetic::Products;
 use crate::order::BLOCK_TERMS;
 use crate::outer_product::step;
+use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 
 /// Units of a cube.
@@ -204,4 +205,5 @@ pub fn single<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
         let at = place.output + i * sizes.output_row + j * sizes.output_column;
         store::<A, O, S>(output, at, chains, place.first == place.opening, single);
     }
+    keep_subnormals();
 }

@@ -6,6 +6,7 @@ use super::plan::CubeTile;
 use crate::arithmetic::Products;
 use crate::order::BLOCK_TERMS;
 use crate::outer_product::{Tiles, multiply};
+use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 
 /// Steps of `k` that a cube stages.
@@ -250,4 +251,5 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
             }
         }
     }
+    keep_subnormals();
 }

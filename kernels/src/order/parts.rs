@@ -3,6 +3,7 @@
 use crate::KernelError;
 use crate::device::require_units;
 use crate::grid::{UNITS, grid};
+use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
@@ -38,6 +39,7 @@ fn chain_parts<A: Numeric, O: Numeric>(
     } else {
         parts[unit as usize] = total;
     }
+    keep_subnormals();
 }
 
 /// A value for each channel of a result whose elements are `[.., channels, positions]`.

@@ -8,6 +8,7 @@ use crate::dtype::key::{KeyFor, float_key};
 use crate::grid::UnitPlace;
 use crate::index::row_of;
 use crate::quotient::{Quotients, divide};
+use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 
 /// Where the elements of `[entries, channels, planes, rows, columns]` are. An image is a channel of an entry.
@@ -165,6 +166,7 @@ pub(super) fn averages<E: Float, A: Float>(
         }
         output[unit.index()] = E::cast_from(divided::<A>(acc, count, form.quotients));
     }
+    keep_subnormals();
 }
 
 /// The maxima of windows of `input`, and `with_indices` where they are: taps `from..to` of each window.
@@ -234,6 +236,7 @@ pub(super) fn maxima<E: Float, K: Numeric, I: Numeric>(
             indices[unit.index()] = I::cast_from(select(index < pixels, index, 0u32));
         }
     }
+    keep_subnormals();
 }
 
 /// The gradients of pixels by maxima: terms `from..to` of each sum, of the windows that reach over the pixel.
@@ -291,4 +294,5 @@ pub(super) fn maximum_gradients<E: Float, I: Int, A: Float>(
     } else {
         output[unit.index()] = E::cast_from(acc);
     }
+    keep_subnormals();
 }

@@ -4,6 +4,7 @@
 //! `positions`, `sorted_keys` and `sorted_positions` are u32 `[length]`. `moved` keys have positions, others their own number.
 
 use crate::index::row_of;
+use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 
 /// A unit a key: its place in the stable order is the number of keys that come before it.
@@ -29,6 +30,7 @@ pub(super) fn place_by_rank<I: Int>(
     }
     sorted_keys[rank as usize] = key;
     sorted_positions[rank as usize] = unit;
+    keep_subnormals();
 }
 
 /// A unit a chunk: counts its keys by digit in its column of `counters[digits, chunks]`. Chunks past the last key pad the others,
@@ -62,6 +64,7 @@ pub(super) fn count_digits<I: Int, N: Size>(
             counters[(digit * chunks + unit) as usize] += 1;
         }
     }
+    keep_subnormals();
 }
 
 /// A unit a block of `counters[length]`: its sum, in `sums[ceil(length / block)]`.
@@ -76,6 +79,7 @@ pub(super) fn sum_blocks(counters: &[u32], sums: &mut [u32], length: u32, block:
         sum += counters[at as usize];
     }
     sums[unit as usize] = sum;
+    keep_subnormals();
 }
 
 /// A unit a block of `counters[length]`: replaces each by the sum of all before it, those of other blocks from
@@ -95,6 +99,7 @@ pub(super) fn scan_blocks(counters: &mut [u32], sums: &[u32], length: u32, block
         counters[at as usize] = before;
         before += count;
     }
+    keep_subnormals();
 }
 
 /// A unit a chunk: moves each of its keys, in order, to the next place of its digit, which its column of `counters[digits, chunks]`
@@ -142,6 +147,7 @@ pub(super) fn place_by_digit<I: Int, N: Size>(
             sorted_positions[to as usize] = moving.extract(lane);
         }
     }
+    keep_subnormals();
 }
 
 /// The place of the first of the ascending `keys[length]` that is not below `key`.
@@ -169,4 +175,5 @@ pub(super) fn offsets_of_rows(keys: &[u32], offsets: &mut [u32], rows: u32, leng
         terminate!();
     }
     offsets[unit as usize] = first_from(keys, length, unit);
+    keep_subnormals();
 }

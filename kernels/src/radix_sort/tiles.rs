@@ -6,6 +6,7 @@ use super::tile::{MOST_WORDS, ROUND_BITS, Stage, UNITS};
 use crate::buffer::{words, words_arg};
 use crate::grid::cubes;
 use crate::index::row_of;
+use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 use cubecl::server::Handle;
 
@@ -134,6 +135,7 @@ fn sort_tiles<I: Int>(
             tile_positions[(first + place) as usize] = position;
         }
     }
+    keep_subnormals();
 }
 
 /// A cube a digit: replaces each of its counters by the sum of those before it, and writes the sum of all to `totals[digits]`.
@@ -159,6 +161,7 @@ fn scan_tiles(counters: &mut [u32], totals: &mut [u32], tiles: u32) {
     if unit == 0 {
         totals[digit as usize] = carry;
     }
+    keep_subnormals();
 }
 
 /// A cube a tile: moves its keys, which are sorted by digit, to their places among the keys of all tiles.
@@ -198,6 +201,7 @@ fn place_tiles(
             sorted_positions[to] = tile_positions[(first + place) as usize];
         }
     }
+    keep_subnormals();
 }
 
 /// Sorts by tiles: three launches a pass.

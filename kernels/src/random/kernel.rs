@@ -4,6 +4,7 @@ use super::box_muller::{COSINE, LOGARITHM, ROOT, ROOT_ESTIMATE, SINE, TO_NEAREST
 use super::source::{BLOCK_WORDS, Source};
 use super::transform::{Kind, Transform};
 use crate::arithmetic::{horner, multiply_add, multiply_rounded};
+use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 
 /// The first state of ChaCha but for its constants: twelve words.
@@ -103,6 +104,7 @@ pub fn draw<O: Numeric, N: Size>(
             output[(first + v) as usize] = values;
         }
     }
+    keep_subnormals();
 }
 
 /// The element made of the words from `word` on.

@@ -1,12 +1,12 @@
 //! What reductions and searches do before they are launched: check the axes and the plan, and copy what does not join.
 
 use super::plan::{self, Plan, Problem};
-use crate::KernelError;
 use crate::copy;
 use crate::device::Machine;
 use crate::error::require_shapes;
 use crate::planned::require_plan;
 use crate::view::{axis_length, checked_elements, is_reached};
+use crate::{KernelError, subnormals};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
@@ -34,7 +34,10 @@ pub(super) fn checked(
     plan: Option<Plan>,
     problem: &Problem,
 ) -> Result<Plan, KernelError> {
-    let plan = plan.unwrap_or_else(|| plan::plan(problem, Machine::of(client)));
+    let plan = plan.unwrap_or_else(|| match subnormals::is_kept(client) {
+        true => plan::of_few_operations(problem),
+        false => plan::plan(problem, Machine::of(client)),
+    });
     require_plan(kernel, &plan, plan.refuses(problem))?;
     Ok(plan)
 }

@@ -213,3 +213,10 @@ pub fn plan(problem: &Problem, machine: Machine) -> Plan {
     let totals = (view.blocks() > 1).then(|| Cube::of(&problem.totals(), machine));
     Plan { first, fuses, totals }
 }
+
+/// The plan whose units have the fewest operations: for kernels whose operations are many each
+/// ([`subnormals`](crate::subnormals)).
+pub fn of_few_operations(problem: &Problem) -> Plan {
+    let totals = (problem.view.blocks() > 1).then_some(Cube::UNIT_A_COLUMN);
+    Plan { first: Pass::Single(Cube::UNIT_A_COLUMN), fuses: false, totals }
+}

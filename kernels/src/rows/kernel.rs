@@ -5,6 +5,7 @@ use super::phases::{Kept, Origin, Phase, Phases};
 use crate::elementwise::{Evaluated, Form, Inputs, Outputs, RowReduction, Value, evaluate, mask, word};
 use crate::quotient::Quotients;
 use crate::reduce::{self, lift, lower, step};
+use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 use std::sync::Arc;
 
@@ -149,6 +150,7 @@ pub fn compute_rows<B: Int, F: Float, N: Size>(
             buffer[row as usize] = Vector::new(select(results.conditions[index], B::from_int(1), B::from_int(0)));
         }
     }
+    keep_subnormals();
 }
 
 /// Word operand `i` at an element.

@@ -7,6 +7,7 @@ use super::operation::Operation;
 use crate::dtype::key::{KeyFor, float_key};
 use crate::grid::UnitPlace;
 use crate::order::BLOCK_TERMS;
+use crate::subnormals::keep_subnormals;
 use crate::view::Strides;
 use cubecl::prelude::*;
 
@@ -108,6 +109,7 @@ pub(super) fn reduce_blocks<F: Numeric, A: Numeric, K: Numeric>(
         local = combine::<A, K>(local, value, operation);
     }
     totals[unit.index()] = local;
+    keep_subnormals();
 }
 
 /// A unit a line: makes of the totals of the blocks `first_block .. end_block` the results at their last elements,
@@ -133,6 +135,7 @@ pub(super) fn chain_totals<A: Numeric, K: Numeric>(
         result = combine::<A, K>(result, totals[at], operation);
         totals[at] = result;
     }
+    keep_subnormals();
 }
 
 /// A unit a block of a line: goes on from the last result of the block before it.
@@ -179,4 +182,5 @@ pub(super) fn scan_blocks<F: Numeric, A: Numeric, K: Numeric>(
         let result = after::<A, K>(before, local, block == 0, operation);
         output[(first + at * extents.inner) as usize] = F::cast_from(result);
     }
+    keep_subnormals();
 }

@@ -8,6 +8,7 @@
 use super::kernel::{AHEAD, Extents, after, combine};
 use super::operation::Operation;
 use crate::order::BLOCK_TERMS;
+use crate::subnormals::keep_subnormals;
 use crate::view::Strides;
 use cubecl::prelude::*;
 
@@ -170,6 +171,7 @@ pub(super) fn reduce_staged<F: Numeric, A: Numeric, K: Numeric>(
     if UNIT_POS < ROWS && rows.first + UNIT_POS < blocks {
         totals[(rows.first + UNIT_POS) as usize] = local;
     }
+    keep_subnormals();
 }
 
 /// The results of each block, which goes on from the last result of the block before it.
@@ -224,4 +226,5 @@ pub(super) fn scan_staged<F: Numeric, A: Numeric, K: Numeric>(
         }
         // The unit that wrote an element of the stage out is the one that puts the next there.
     }
+    keep_subnormals();
 }

@@ -5,6 +5,7 @@ use super::operands::{Layout, Scatter};
 use crate::grid::{UnitPlace, axis_grids};
 use crate::index::row_of;
 use crate::order::BLOCK_TERMS;
+use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
@@ -34,6 +35,7 @@ fn brute_force<F: Numeric, A: Numeric, I: Int, N: Size>(
     }
     let before = tensor[layout.tensor.offset(outer, row, inner)];
     output[unit.index()] = accumulator.update::<F>(before, form);
+    keep_subnormals();
 }
 
 impl Scatter<'_> {

@@ -55,9 +55,9 @@ pub use operands::{Addressing, Operands};
 pub use plan::{Indexed, Plan, Problem};
 pub use update::Update;
 
-use crate::KernelError;
 use crate::device::Machine;
 use crate::planned::require_plan;
+use crate::{KernelError, subnormals};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use operands::Scatter;
@@ -82,7 +82,11 @@ pub fn update(
         return Ok(scatter.copy());
     }
     let kernel = addressing.name();
-    let Some(plan) = plan.or_else(|| plan::plan(&problem, Machine::of(client))) else {
+    let chosen = || match subnormals::is_kept(client) {
+        true => plan::of_few_operations(&problem, Machine::of(client)),
+        false => plan::plan(&problem, Machine::of(client)),
+    };
+    let Some(plan) = plan.or_else(chosen) else {
         let reason = format!("{problem:?} has more values than a launch takes; update in several calls");
         return Err(KernelError::Plan { kernel, reason });
     };

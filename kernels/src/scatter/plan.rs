@@ -224,3 +224,11 @@ pub fn plan(problem: &Problem, machine: Machine) -> Option<Plan> {
     };
     by_cost.into_iter().find(|plan| plan.refuses(problem).is_none())
 }
+
+/// The plan whose units have the fewest operations, if one applies: for kernels whose operations are many each
+/// ([`subnormals`](crate::subnormals)). The totals of blocks are chained sixteen at a time by [`Plan::Privatised`].
+pub fn of_few_operations(problem: &Problem, machine: Machine) -> Option<Plan> {
+    let segmented = Plan::Segmented(radix_sort::plan::plan(&problem.keys(), machine));
+    let all = [segmented, Plan::BruteForce, Plan::SortedBlocks, Plan::Privatised];
+    all.into_iter().find(|plan| plan.refuses(problem).is_none())
+}

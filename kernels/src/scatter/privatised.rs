@@ -10,6 +10,7 @@ use crate::buffer::unwritten;
 use crate::grid::{UnitPlace, axis_grids};
 use crate::index::row_of;
 use crate::order::BLOCK_TERMS;
+use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
@@ -54,6 +55,7 @@ fn total_blocks<F: Numeric, A: Numeric, I: Int, N: Size>(
             totals[at] = combine_lanes::<A, N>(totals[at], value, form);
         }
     }
+    keep_subnormals();
 }
 
 /// A unit a destination: chains the totals of its blocks, ascending, and adds the result.
@@ -93,6 +95,7 @@ fn chain_totals<F: Numeric, A: Numeric, N: Size>(
     }
     let before = tensor[layout.tensor.offset(outer, row, inner)];
     output[element] = apply_lanes::<F, A, N>(before, total, form);
+    keep_subnormals();
 }
 
 impl Scatter<'_> {

@@ -15,6 +15,7 @@ use crate::grid::{UnitPlace, axis_grids, grid};
 use crate::index::row_of;
 use crate::order::BLOCK_TERMS;
 use crate::radix_sort::{self, Keys, Sorted, row_offsets};
+use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
@@ -60,6 +61,7 @@ fn destinations<I: Int>(
     let destination = (outer * layout.rows + row) * layout.inner + inner;
     let none = layout.outer * layout.rows * layout.inner;
     keys[unit.index()] = select(row < layout.rows, destination, none);
+    keep_subnormals();
 }
 
 /// Where the run of at least `shortest` sources that begins in a window begins and ends, or [`NONE`] twice.
@@ -160,6 +162,7 @@ fn find_runs(
     let (begin, end) = run_of(keys, sources, &layout, window, rows, length, shortest, keyed);
     runs[(window * 2) as usize] = begin;
     runs[(window * 2 + 1) as usize] = end;
+    keep_subnormals();
 }
 
 /// A unit a window and column of the axes that are not keyed, along the others 0: the total of the window's run, if it has one.
@@ -184,6 +187,7 @@ fn reduce_runs<F: Numeric, A: Numeric, N: Size>(
         let end = runs[(window * 2 + 1) as usize];
         reduce_run::<F, A, N>(sources, values, totals, &layout, window, begin, end, outer, inner, form, keyed);
     }
+    keep_subnormals();
 }
 
 /// [`find_runs`] and [`reduce_runs`] in one, where all axes are keyed or have one element.
@@ -212,6 +216,7 @@ fn find_and_reduce_runs<F: Numeric, A: Numeric, N: Size>(
     if begin != NONE {
         reduce_run::<F, A, N>(sources, values, totals, &layout, window, begin, end, 0u32, 0u32, form, keyed);
     }
+    keep_subnormals();
 }
 
 /// A unit a destination: reduces the totals of its long runs and the values of its others.
@@ -267,6 +272,7 @@ fn reduce_segments<F: Numeric, A: Numeric, N: Size>(
     }
     let before = tensor[layout.tensor.offset(outer, row, inner)];
     output[unit.index()] = accumulator.update::<F>(before, form);
+    keep_subnormals();
 }
 
 impl Scatter<'_> {

@@ -14,6 +14,7 @@ use crate::grid::cubes;
 use crate::index::row_of;
 use crate::order::BLOCK_TERMS;
 use crate::radix_sort::{SORT_UNITS, Stage, sort_rounds};
+use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
@@ -108,6 +109,7 @@ fn update_blocks<F: Numeric, A: Numeric, I: Int, N: Size>(
         }
         element += cubes.slices * SORT_UNITS;
     }
+    keep_subnormals();
 }
 
 impl Scatter<'_> {

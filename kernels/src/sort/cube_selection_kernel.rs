@@ -14,6 +14,7 @@ use super::comparison::Form;
 use super::kernel::{NONE, Wanted, precedes, words_of};
 use super::plan::UNITS_OF_CUBE;
 use super::selection_kernel::{element, lane_of};
+use crate::subnormals::keep_subnormals;
 use crate::view::Strides;
 use cubecl::prelude::*;
 
@@ -239,4 +240,5 @@ pub(super) fn keep_first_by_cubes<F: Numeric, X: Int, N: Size>(
             }
         };
     }
+    keep_subnormals();
 }

@@ -5,6 +5,7 @@
 
 use super::comparison::{Form, Order};
 use crate::grid::UnitPlace;
+use crate::subnormals::keep_subnormals;
 use crate::view::Strides;
 use cubecl::prelude::*;
 
@@ -155,6 +156,7 @@ pub(super) fn rank_lines<F: Numeric, X: Int>(
             }
         }
     }
+    keep_subnormals();
 }
 
 /// A unit an element: its words, line after line, in `lows[outer, inner, length]` and, of elements of two words,
@@ -180,6 +182,7 @@ pub(super) fn line_keys<F: Numeric>(
     if comptime!(form.wide) {
         highs[key] = high;
     }
+    keep_subnormals();
 }
 
 /// `keys[p] = of[positions[p]]`, a unit a key; each buffer is `[elements]`, and `positions` a permutation.
@@ -190,6 +193,7 @@ pub(super) fn gather_keys(of: &[u32], positions: &[u32], keys: &mut [u32], eleme
         terminate!();
     }
     keys[unit as usize] = of[positions[unit as usize] as usize];
+    keep_subnormals();
 }
 
 /// Segment ids, a unit a key: `keys[p] = positions[p] / length`, the line of the element at `positions[p]`; both are `[elements]`.
@@ -200,6 +204,7 @@ pub(super) fn segment_ids(positions: &[u32], keys: &mut [u32], length: u32, elem
         terminate!();
     }
     keys[unit as usize] = positions[unit as usize] / length;
+    keep_subnormals();
 }
 
 /// Applies a permutation, a unit an element kept: element `r` of a line in order is the one at `positions[outer, inner, r]`, counted
@@ -229,4 +234,5 @@ pub(super) fn permute<F: Numeric, X: Int>(
     if comptime!(wanted.indices) {
         indices[place] = X::cast_from(at);
     }
+    keep_subnormals();
 }

@@ -3,6 +3,7 @@
 use super::comparison::Form;
 use super::kernel::{Extents, NONE, Wanted, words_of};
 use crate::grid::UnitPlace;
+use crate::subnormals::keep_subnormals;
 use crate::view::Strides;
 use cubecl::prelude::*;
 
@@ -215,4 +216,5 @@ pub(super) fn keep_first<F: Numeric, X: Int, N: Size>(
             }
         }
     };
+    keep_subnormals();
 }

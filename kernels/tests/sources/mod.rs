@@ -2,3 +2,4 @@
 
 mod forbidden;
 mod plans;
+mod subnormals;

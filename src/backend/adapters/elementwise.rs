@@ -8,12 +8,12 @@ use crate::context::in_method;
 use crate::error::Error;
 use crate::settings::{Guarantee, determinism};
 use burn_backend::cubecl::dtype_to_elem_type;
-use burn_backend::{DType, FloatDType, IntDType, Scalar, Shape, TensorMetadata};
+use burn_backend::{BoolDType, DType, FloatDType, IntDType, Scalar, Shape, TensorMetadata};
 use burn_cubecl::CubeDevice;
 use burn_cubecl::tensor::CubeTensor;
 use burn_deterministic_kernels::append_only::AppendOnly;
 use burn_deterministic_kernels::elementwise::{
-    self, Binary, Half, Instruction, IntBinary, Operands, Program, Unary, Value,
+    self, Binary, Comparison, Half, Instruction, IntBinary, Operands, Program, Unary, Value,
 };
 use burn_std::{bf16, f16};
 use cubecl::ir::{ElemType, UIntKind};
@@ -50,6 +50,7 @@ pub(in crate::backend) fn unary(
 ) -> CubeTensor {
     let shape = tensor.shape();
     let f64 = match function {
+        Unary::Absolute | Unary::Round | Unary::Floor | Unary::Ceiling | Unary::Truncate => Double::Exact,
         Unary::Reciprocal | Unary::SquareRoot => Double::Rounded,
         _ => Double::Elementary,
     };
@@ -92,6 +93,49 @@ pub(in crate::backend) fn with_scalar(
     let instruction = Instruction::Binary(function, Value::Input(0), Value::Scalar(0));
     let work = Work { f64: of_binary(function), ..Work::of(instruction, &[scalar_bits(scalar, dtype)]) };
     compute(operation, work, [tensor], shape, |[tensor]| plain(tensor, scalar))
+}
+
+/// Whether two elements, whose tensors broadcast, compare so.
+pub(in crate::backend) fn compare(
+    operation: &'static str,
+    comparison: Comparison,
+    lhs: CubeTensor,
+    rhs: CubeTensor,
+    out_dtype: BoolDType,
+    plain: impl FnOnce(CubeTensor, CubeTensor, BoolDType) -> CubeTensor,
+) -> CubeTensor {
+    let shape = lhs.shape().broadcast(&rhs.shape()).expect("Burn checks that shapes broadcast");
+    let function = Function::Compare(comparison, Value::Input(1));
+    let work = Work { f64: Double::Exact, result: Some(out_dtype.into()), ..Work::new(function, &[]) };
+    compute(operation, work, [lhs, rhs], shape, |[lhs, rhs]| plain(lhs, rhs, out_dtype))
+}
+
+/// Whether each element compares so with a number, which is rounded to the tensor's type.
+pub(in crate::backend) fn compare_with_scalar(
+    operation: &'static str,
+    comparison: Comparison,
+    tensor: CubeTensor,
+    scalar: Scalar,
+    out_dtype: BoolDType,
+    plain: impl FnOnce(CubeTensor, Scalar, BoolDType) -> CubeTensor,
+) -> CubeTensor {
+    let shape = tensor.shape();
+    let function = Function::Compare(comparison, Value::Scalar(0));
+    let work = Work::new(function, &[scalar_bits(scalar, tensor.dtype)]);
+    let work = Work { f64: Double::Exact, result: Some(out_dtype.into()), ..work };
+    compute(operation, work, [tensor], shape, |[tensor]| plain(tensor, scalar, out_dtype))
+}
+
+/// 1 of each positive element, -1 of a negative one, and 0 of a zero or NaN.
+pub(in crate::backend) fn sign(
+    operation: &'static str,
+    tensor: CubeTensor,
+    plain: impl FnOnce(CubeTensor) -> CubeTensor,
+) -> CubeTensor {
+    let shape = tensor.shape();
+    let numbers = [0.0f32, 1.0, -1.0].map(f32::to_bits);
+    let work = Work { f64: Double::Exact, ..Work::new(Function::Sign, &numbers) };
+    compute(operation, work, [tensor], shape, |[tensor]| plain(tensor))
 }
 
 /// Each element as a float of another type; a half type's are rounded once.
@@ -232,6 +276,10 @@ enum Function {
     One(Instruction),
     /// The first operand within the first two scalars.
     Clamp,
+    /// The first three scalars, 0, 1 and -1, by the first operand's sign.
+    Sign,
+    /// A condition of the first operand and a value.
+    Compare(Comparison, Value),
 }
 
 /// Programs that have run: the kernel of one is looked up by it, and freed memory of the host's takes as long as a launch where
@@ -247,9 +295,22 @@ impl Function {
 
     fn make(self, half: Option<Half>) -> Program {
         let mut program = Program::default();
+        let x = Value::Input(0);
         match self {
+            Self::Compare(comparison, other) => {
+                program.condition(Instruction::Compare(comparison, x, other));
+                program.output_condition(0);
+                return program;
+            }
             Self::One(instruction) => program.word(instruction),
-            Self::Clamp => program.clamp(Value::Input(0), Value::Scalar(0), Value::Scalar(1)),
+            Self::Clamp => program.clamp(x, Value::Scalar(0), Value::Scalar(1)),
+            Self::Sign => {
+                let [zero, one, minus_one] = [0, 1, 2].map(Value::Scalar);
+                let is_negative = program.condition(Instruction::Compare(Comparison::Less, x, zero));
+                let other = program.word(Instruction::Select(is_negative, minus_one, zero));
+                let is_positive = program.condition(Instruction::Compare(Comparison::Greater, x, zero));
+                program.word(Instruction::Select(is_positive, one, other))
+            }
         };
         let last = program.words() - 1;
         match half {
@@ -282,7 +343,7 @@ impl Work {
     }
 }
 
-/// Runs a program on tensors of f32, of i32, or of half types, which are computed in f32 and rounded once. The inner backend
+/// Runs a program with one output on tensors of f32, of i32, or of half types, which are computed in f32 and rounded once. The inner backend
 /// computes f64, where it can.
 fn compute<const N: usize>(
     operation: &'static str,
@@ -311,9 +372,12 @@ fn compute<const N: usize>(
                 conditions: vec![],
                 scalars: work.scalars.clone(),
             };
-            let conditions = ElemType::UInt(UIntKind::U32);
+            let conditions = match dtype {
+                DType::Bool(_) => dtype_to_elem_type(dtype),
+                _ => ElemType::UInt(UIntKind::U32),
+            };
             let results = elementwise::run(client, &work.function.program(half(dtype)), &shape, operands, conditions)?;
-            let mut results = results.words.into_iter().chain(results.halves);
+            let mut results = results.words.into_iter().chain(results.halves).chain(results.conditions);
             Ok(results.next().expect("the program has one output"))
         },
         || plain(tensors.clone()),

@@ -8,6 +8,7 @@ use crate::order::COLUMNS_BLOCK as BLOCK;
 use crate::reduce::operation::Operation;
 use crate::reduce::plan::Cube;
 use crate::reduce::view::View;
+use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 
 /// The form of one pass.
@@ -178,4 +179,5 @@ pub fn find_extremes<I: Numeric, K: Numeric, X: Int>(
             values[out as usize] = input[(view.base(out) + index * view.axis_stride) as usize];
         }
     }
+    keep_subnormals();
 }

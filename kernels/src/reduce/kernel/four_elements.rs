@@ -8,6 +8,7 @@ use crate::order::{COLUMNS, COLUMNS_BLOCK};
 use crate::quotient::Quotients;
 use crate::reduce::operation::Operation;
 use crate::reduce::view::View;
+use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 
 /// Vectors of four in a row of a block.
@@ -127,4 +128,5 @@ pub fn reduce_four_elements<I: Numeric, A: Numeric, O: Numeric, B: Int>(
         total = step::<A>(total, chain, operation);
     }
     output[(out * blocks + block) as usize] = lower::<A, O>(total, divisor.get::<A>(), operation, quotients);
+    keep_subnormals();
 }

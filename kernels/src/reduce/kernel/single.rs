@@ -9,6 +9,7 @@ use crate::quotient::Quotients;
 use crate::reduce::operation::Operation;
 use crate::reduce::plan::Cube;
 use crate::reduce::view::View;
+use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 
 /// What the kernel is compiled for.
@@ -163,6 +164,7 @@ pub fn reduce_single<I: Numeric, A: Numeric, O: Numeric, B: Int, N: Size>(
             );
         }
     }
+    keep_subnormals();
 }
 
 /// Writes the values of a block of `N` outputs.

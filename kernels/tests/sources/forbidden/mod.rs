@@ -96,7 +96,7 @@ impl<'ast> Visit<'ast> for Names {
 }
 
 /// Every source file in a folder beside this crate's manifest, parsed.
-fn sources(folder: &str) -> Vec<(String, syn::File)> {
+pub(super) fn sources(folder: &str) -> Vec<(String, syn::File)> {
     let mut sources = Vec::new();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let mut folders = vec![root.clone()];
@@ -117,7 +117,7 @@ fn sources(folder: &str) -> Vec<(String, syn::File)> {
 }
 
 /// Requires that what was found is what the exceptions name, each with a reason.
-fn assert_excepted(reason: &str, found: &[(String, String)], exceptions: &[(&str, &str)]) {
+pub(super) fn assert_excepted(reason: &str, found: &[(String, String)], exceptions: &[(&str, &str)]) {
     let listed = |name: &str| exceptions.iter().any(|(exception, _)| *exception == name);
     let forbidden: Vec<_> = found.iter().filter(|(_, name)| !listed(name)).collect();
     assert!(forbidden.is_empty(), "{reason}: {forbidden:?}");
