@@ -9,6 +9,7 @@
 
 mod activation;
 pub(crate) mod adapters;
+mod attention;
 mod boolean;
 mod distributed;
 mod float;

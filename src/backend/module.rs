@@ -1,9 +1,8 @@
 //! Operations of layers.
 
 use super::forward::adapted;
-use super::{Deterministic, adapters};
+use super::{Deterministic, adapters, attention};
 use burn_backend::IntDType;
-use burn_backend::ops::attention::attention_fallback;
 use burn_backend::ops::{
     AttentionModuleOptions, ConvOptions, ConvTransposeOptions, DeformConv2dBackward, DeformConvOptions,
     InterpolateOptions, MaxPool2dBackward, MaxPool2dWithIndices, ModuleOps,
@@ -307,6 +306,10 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
     /// Each step is rounded on its own, to the operands' dtype. `exp` and `tanh` are
     /// [functions](burn_deterministic_kernels::function) of f32.
     ///
+    /// More than 2^23 scores are computed in parts: some batches, some heads of one, or some queries of a head at a time, at
+    /// least 16. Memory for them does not grow with the number of batches, heads and queries. A gradient is not computed
+    /// here: burn-autodiff takes the operations one by one, and keeps their results.
+    ///
     /// A query that is masked from every key gives zeros. The value of a masked key has the probability zero, so that
     /// an infinite or NaN value gives NaN. Where a score of a query is NaN or +inf, its results are NaN.
     fn attention(
@@ -317,7 +320,9 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
         attn_bias: Option<FloatTensor<Self>>,
         options: AttentionModuleOptions,
     ) -> FloatTensor<Self> {
-        attention_fallback::<Self>(query, key, value, mask, attn_bias, options)
+        let operands = attention::Operands { query, key, value, mask, bias: attn_bias };
+        let together = operands.together();
+        attention::in_parts::<Self>(operands, options, together)
     }
 
     fn has_ctc_loss_backward() -> bool {

@@ -77,7 +77,8 @@ pub(super) const MODULE: &[Entry] = &[
         "attention",
         "`float_transpose`, `float_matmul`, `float_mul_scalar`, `float_div_scalar`, `float_tanh`, `float_mask_fill`, \
          `int_arange`, `int_reshape`, `int_add_scalar`, `int_lower`, `bool_reshape`, `bool_expand`, `float_add`, \
-         `float_max_dim`, `float_clamp_min`, `float_sub`, `float_exp`, `float_sum_dim`, `float_div`",
+         `float_max_dim`, `float_clamp_min`, `float_sub`, `float_exp`, `float_sum_dim`, `float_div`, \
+         `float_slice`, `bool_slice`, `int_slice`, `bool_or`, `float_empty`, `float_slice_assign`",
     ),
     composed(
         "layer_norm",

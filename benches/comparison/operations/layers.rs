@@ -18,6 +18,13 @@ pub fn compare(rows: &mut Rows<'_>) {
     let causal = || AttentionModuleOptions { is_causal: true, ..Default::default() };
     let attention = both!(B => B::attention(query.clone(), key.clone(), value.clone(), None, None, causal()));
     rows.add("attention, causal, 4 x 8 heads, 128 x 64", attention);
+    // Twice as many scores as are computed together.
+    let heads = || floats([1, 16, 1024, 64]);
+    let (query, key, value) = (heads(), heads(), heads());
+    let attention = both!(B => {
+        B::attention(query.clone(), key.clone(), value.clone(), None, None, AttentionModuleOptions::default())
+    });
+    rows.add("attention, 16 heads, 1024 x 64", attention);
 
     let (steps, batch, classes, length) = (64, 32, 32, 16);
     let scores = CubeBackend::log_softmax(floats([steps, batch, classes]), 2);
