@@ -142,6 +142,7 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("told", closed_world::indices::told),
     ("told_once", closed_world::indices::told_once),
     ("told_late", closed_world::indices::told_late),
+    ("told_without_its_index", closed_world::indices::told_without_its_index),
     ("told_in_training", closed_world::indices::told_in_training),
     ("batches_tell_of_indices", data::batchers::batches_tell_of_indices),
     ("no_room_for_a_worker", data::workers::no_room_for_a_worker),

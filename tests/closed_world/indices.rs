@@ -82,9 +82,27 @@ pub fn told_late() {
     enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
     let device = Device::default();
     let rows = Tensor::<1, Int>::from_data([0, 3], &device);
-    let results: Vec<_> = (0..200).map(|_| matrix(&device).select(0, rows.clone()).sum()).collect();
+    // The flags of 1024 are read together.
+    let results: Vec<_> = (0..2100).map(|_| matrix(&device).select(0, rows.clone()).sum()).collect();
     let failed = results.into_iter().filter(|result| result.clone().try_into_data().is_err()).count();
-    assert!((3..200).contains(&failed), "{failed} of 200");
+    assert!((3..2100).contains(&failed), "{failed} of 2100");
+}
+
+/// Where the indices of operations before it fill what is kept.
+pub fn told_without_its_index() {
+    enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
+    let device = Device::default();
+    let column = || Tensor::<1>::from_data([1.0, 2.0, 3.0], &device);
+    let indices = |value: i32| Tensor::<1, Int>::full([1 << 20], value, &device);
+    let inside: Vec<_> = (0..16).map(|_| column().select(0, indices(1)).sum()).collect();
+    let text = column().select(0, indices(3)).sum().try_into_data().expect_err("an index is outside").to_string();
+    for part in ["`float_select` (operands [3] f32, [1048576] i32", "the index is not known", "read a result before"] {
+        assert!(text.contains(part), "{text}\nlacks\n{part}");
+    }
+    for sum in inside {
+        assert_eq!(sum.into_scalar::<f32>(), (2 << 20) as f32);
+    }
+    assert_told(|| column().select(0, indices(3)), "float_select", "index 3, at [0]");
 }
 
 /// Gradients of an embedding: the backward pass scatters at the same indices.
@@ -113,6 +131,11 @@ fn it_tells_once_and_loses_nothing_else() {
 #[test]
 fn it_tells_without_a_wait_too() {
     Program::new("told_late").run();
+}
+
+#[test]
+fn it_tells_where_indices_are_not_kept() {
+    Program::new("told_without_its_index").run();
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Indices outside their axis: noted when an operation gets them, reported when the program next waits for the device.
 //!
-//! A kernel of each operation that takes indices, its own or one beside it, sets a flag on the device if one is outside. Nobody waits for it: the flags of a thread's operations on a device are read together, where the program
-//! waits for the device anyway, or after [`FLAGS`] operations. Only when one is set are its indices read.
+//! A kernel of each operation that takes indices, its own or one beside it, sets a flag on the device if one is outside.
+//! Nobody waits for it: the flags of a thread's operations on a device are read together, where the program waits for the
+//! device anyway, or after [`FLAGS`] operations. Only when one is set are its indices read; of those beyond [`BYTES`], which are
+//! not kept, the error names none.
 //!
 //! A thread may end without having waited. So a thread that waits also reads the flags that other threads have left, and
 //! gets their error once; the other thread gets it too, if it still asks. Not so under
@@ -28,7 +30,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Operations of one thread and device whose flags have not been read, at most.
-const FLAGS: usize = 64;
+const FLAGS: usize = 1024;
 
 /// Bytes of indices that they keep in memory, at most.
 const BYTES: usize = 64 << 20;
@@ -37,7 +39,8 @@ const BYTES: usize = 64 << 20;
 struct Pending {
     operation: &'static str,
     operands: Vec<(Shape, DType)>,
-    indices: CubeTensor,
+    /// Where they are kept.
+    indices: Option<CubeTensor>,
     sizes: Vec<usize>,
     output: Option<TensorId>,
 }
@@ -89,15 +92,19 @@ pub(super) fn flagged<T>(
         let new = || spare(&indices.device).unwrap_or_else(|| Flags::new(&indices.device.client(), FLAGS));
         let flags = ledger.flags.get_or_insert_with(new);
         let result = body(flags.flag(ledger.pending.len()))?;
+        let bytes = ledger.bytes + indices.meta.shape().num_elements() * indices.dtype.size();
+        let is_kept = bytes <= BYTES;
+        if is_kept {
+            ledger.bytes = bytes;
+        }
         ledger.pending.push(Pending {
             operation,
             operands: operands.iter().map(|operand| (operand.shape(), operand.dtype)).collect(),
-            indices: indices.clone(),
+            indices: is_kept.then(|| indices.clone()),
             sizes: sizes.to_vec(),
             output: context::position(),
         });
-        ledger.bytes += indices.meta.shape().num_elements() * indices.dtype.size();
-        if ledger.pending.len() == FLAGS || ledger.bytes > BYTES {
+        if ledger.pending.len() == FLAGS {
             ledger.look(&indices.device);
         }
         Ok(result)
@@ -312,6 +319,9 @@ impl Pending {
         let Self { operation, operands, indices, sizes, .. } = self;
         let device = format!("{device:?}");
         let operands = describe(operands.iter().map(|(shape, dtype)| (&shape[..], *dtype)));
+        let Some(indices) = indices else {
+            return Error::UnkeptIndexOutOfRange { operation, operands, device };
+        };
         let data = read_sync(CubeBackend::int_into_data(indices));
         let values: Vec<i64> = data.as_ref().map(|data| data.iter::<i64>().collect()).unwrap_or_default();
         let place = first_outside(&values, &sizes);
