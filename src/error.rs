@@ -393,8 +393,9 @@ pub enum Error {
     /// An operation got an index that is outside its axis, and its indices were not kept until that was known.
     #[error(
         "`{operation}` (operands {operands}; device {device}) got an index outside its axis: it read zeros there, or updated \
-         nothing; the index is not known, since operations that the program had not waited for had 64 MiB of indices \
-         already; read a result before this operation, and the error names the index"
+         nothing; the index is not known, since its indices, with those of operations that no read has waited for, take \
+         more than 64 MiB; correct the index (negative ones do not count from the end); to have it named, read a result before \
+         this operation"
     )]
     UnkeptIndexOutOfRange {
         /// The operation, by the name of its method in burn-backend.

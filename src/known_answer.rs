@@ -95,16 +95,16 @@ fn takes_for_zero(arithmetic: &Arithmetic) -> bool {
 /// Whether the kernels of a device that takes subnormal numbers for zero can keep them.
 fn can_keep_subnormals(device: &CubeDevice) -> Result<(), Error> {
     if stores_kernels(&CubeClRuntimeConfig::get()) {
-        let reason =
-            "CubeCL may load a kernel that does so from its store; set `compilation.cache = false` in cubecl.toml";
+        let reason = "CubeCL's store of compiled kernels may hold some that do so; set `cache = false` under \
+             `[compilation]` in cubecl.toml, or `[cubecl.compilation]` in burn.toml";
         return Err(Error::SubnormalsNotKept { device: format!("{device:?}"), reason });
     }
     subnormals::can_keep(&device.client()).map_err(|TooLate| too_late(device))
 }
 
 fn too_late(device: &CubeDevice) -> Error {
-    let reason = "a kernel that does so was compiled for it before; call `enable_op_determinism` before the first operation, \
-                  also on `Deterministic<CubeBackend>` itself";
+    let reason = "a kernel that does so was compiled for it before, in this process; start the program again, and enable \
+                  determinism with `Guarantee::GpuToGpu` before any operation, those of `Deterministic<CubeBackend>` too";
     Error::SubnormalsNotKept { device: format!("{device:?}"), reason }
 }
 

@@ -106,8 +106,9 @@ pub enum Guarantee {
     /// The same program on the same device model, with the same driver and the same build.
     #[default]
     RunToRun,
-    /// The same program on any device whose arithmetic is IEEE 754's: on others every operation of Burn's stream is
-    /// [`Error::Inexact`](crate::Error::Inexact). [`require_guarantee`](crate::require_guarantee) tells beforehand.
+    /// The same program on any device that passes a test of its arithmetic: on others every operation of Burn's stream is
+    /// [`Error::Inexact`](crate::Error::Inexact) or [`Error::SubnormalsNotKept`](crate::Error::SubnormalsNotKept).
+    /// [`require_guarantee`](crate::require_guarantee) tells beforehand.
     ///
     /// Products are rounded before they are added, also in matrix products and convolutions, whose long chains take up
     /// to twice as many instructions on a GPU. f16 and bf16 are computed in f32, and each operation is rounded once.

@@ -8,7 +8,8 @@
 //! Where a family has several kernels or launches for one contract, its `plan` module has them as data: `Problem` is
 //! what a plan may depend on, `plan(&Problem, Machine)` chooses, `Plan::candidates(&Problem)` lists a plan of each kind
 //! that applies, with edge geometries, and `Plan::refuses(&Problem)` says why one does not. Every plan gives the same
-//! bits. A function takes an `Option<Plan>` as its last parameter, and without one chooses it. A plan that does not
+//! bits. Where kernels keep [`subnormals`], `of_few_products` or `of_few_operations` chooses instead, since what compiles them takes
+//! long for many operations a unit. A function takes an `Option<Plan>` as its last parameter, and without one chooses it. A plan that does not
 //! apply is [`KernelError::Plan`], and so is a problem to which none applies: `plan` then chooses one that does not,
 //! or, of [`scatter`], none. The plans of [`radix_sort`] are part of those of sorts and updates, and [`coarsening`] is
 //! the plan of several families.

@@ -133,7 +133,6 @@ fn approximate_quotients_are_corrected() {
         "quotient::corrected_quotients_and_roots_have_the_bits_of_the_host",
         "elementwise::adam_has_the_bits_of_its_instructions",
         "elementwise::no_algebra_across_instructions",
-        "reduce::plans::sums_match_the_reference_under_every_plan",
     ];
     let Some(said) = with_planted("approximate", &tests) else { return };
     assert!(said.contains("accepted: Corrected, Corrected"), "{said}");

@@ -34,7 +34,9 @@ impl<B: Backend> Operands<B> {
         let shapes = [Some(query.clone()), Some(key.clone()), Some(self.value.shape())];
         let masks = [self.mask.as_ref().map(|mask| mask.shape()), self.bias.as_ref().map(|bias| bias.shape())];
         let longest = |axis: usize| shapes.iter().chain(&masks).flatten().map(|shape| shape[axis]).max();
-        let [batches, heads] = [0, 1].map(|axis| longest(axis).unwrap_or(1));
+        let is_empty = |axis: usize| shapes.iter().chain(&masks).flatten().any(|shape| shape[axis] == 0);
+        let [batches, heads] =
+            [0, 1].map(|axis| if is_empty(axis) { 0 } else { longest(axis).expect("there are three shapes and more") });
         [batches, heads, query[QUERIES], key[2]]
     }
 
@@ -112,7 +114,8 @@ pub(super) fn in_parts<B: Backend>(
             for queries in ranges(QUERIES) {
                 let mut part = part_of::<B>(&of_heads, QUERIES, &queries);
                 if let Some(future) = &future {
-                    part.mask = Some(with_future::<B>(part.mask.take(), future, part.extents(), &queries));
+                    let extents = part.extents();
+                    part.mask = Some(with_future::<B>(part.mask.take(), future, extents, &queries));
                 }
                 let slices = slices(&[(0, &batches), (1, &heads), (QUERIES, &queries)]);
                 result = B::float_slice_assign(result, &slices, whole::<B>(part, options));

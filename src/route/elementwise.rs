@@ -21,6 +21,7 @@ use burn_deterministic_kernels::elementwise::{
 };
 use burn_deterministic_kernels::reduce;
 use burn_deterministic_kernels::rows::RowProgram;
+use burn_deterministic_kernels::subnormals;
 use burn_fusion::stream::{Context, ScalarId};
 use burn_ir::{
     BackendIr, BaseOperationIr, FloatOperationIr, IrVisitorMut, NumericOperationIr, OperationIr, ScalarIr,
@@ -232,7 +233,8 @@ impl Sequence {
     /// Whether one kernel has room for the rows, where it reduces some.
     pub(super) fn fits(&self, client: &Client, context: &Context<CubeFusionHandle>) -> bool {
         let length = context.tensors[&self.first].shape.last().copied().unwrap_or(0);
-        self.rows.as_ref().is_none_or(|rows| rows.fits(client, length))
+        // What compiles a kernel takes too long for a whole row of operations that keep subnormal numbers.
+        self.rows.as_ref().is_none_or(|rows| !subnormals::is_kept(client) && rows.fits(client, length))
     }
 
     /// Adds what the operation computes, if the catalogue says that it [fuses](fused).

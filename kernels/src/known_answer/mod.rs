@@ -482,8 +482,8 @@ mod tests {
         let subnormal = |question: &Question| matches!(question.expected, Expected::Subnormal(_));
         answers.f32[find(questions::F32, subnormal)] = 1 << 31;
         assert_eq!(judge(&answers).map(|judged| judged.subnormals), Ok(Subnormals::Mixed));
-        for (index, _) in questions::F32.iter().enumerate().filter(|(_, question)| subnormal(question)) {
-            answers.f32[index] = 0;
+        for (index, question) in questions::F32.iter().enumerate().filter(|(_, question)| subnormal(question)) {
+            answers.f32[index] = if question.operation == Operation::Compare { questions::EQUAL } else { 0 };
         }
         require_exact(&answers).expect_err("flushed");
         answers.f32[divided] += 2;

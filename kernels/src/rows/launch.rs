@@ -7,7 +7,7 @@ use crate::buffer::unwritten;
 use crate::dtype::U32;
 use crate::elementwise::{Bound, Operands, Program, Results};
 use crate::view::checked_elements;
-use crate::{KernelError, device, grid, subnormals};
+use crate::{KernelError, device, grid};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use std::sync::Arc;
@@ -33,18 +33,17 @@ impl RowProgram {
         Self { program, phases }
     }
 
-    /// Whether one kernel can have rows of `length` elements, and a compiler gets it done soon: not where each of its operations
-    /// is [many](crate::subnormals).
+    /// Whether one kernel can have rows of `length` elements.
     pub fn fits(&self, client: &Client, length: usize) -> bool {
-        !subnormals::is_kept(client) && Cube::of(client, &self.phases, length).is_some()
+        Cube::of(client, &self.phases, length).is_some()
     }
 
     /// Runs the program on `shape`, whose last axis has the elements of a row. A result of one value a row has length 1 there.
     ///
     /// # Errors
     ///
-    /// Those of [`elementwise::run`](crate::elementwise::run()), and [`KernelError::Shape`] where the rows are too long
-    /// or an operand said to have one value a row has another length.
+    /// Those of [`elementwise::run`](crate::elementwise::run()), and [`KernelError::Shape`] where the rows do not
+    /// [fit](Self::fits) or an operand said to have one value a row has another length.
     pub fn run(
         &self,
         client: &Client,

@@ -48,7 +48,7 @@ pub fn keep(client: &Client) -> Result<(), TooLate> {
 
 /// Whether kernels keep subnormal numbers because [`keep`] was called: then each of their operations is many, and a unit
 /// should have few, for a compiler takes more than twice as long for twice as many.
-pub(crate) fn is_kept(client: &Client) -> bool {
+pub fn is_kept(client: &Client) -> bool {
     ANY.get().is_some() && kept(&client.properties().identity).get() == Some(&true)
 }
 

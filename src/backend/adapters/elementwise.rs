@@ -343,8 +343,8 @@ impl Work {
     }
 }
 
-/// Runs a program with one output on tensors of f32, of i32, or of half types, which are computed in f32 and rounded once. The inner backend
-/// computes f64, where it can.
+/// Runs a program with one output on tensors of f32, of i32, or of half types, which are computed in f32 and rounded once. The
+/// inner backend computes f64, where it can.
 fn compute<const N: usize>(
     operation: &'static str,
     work: Work,

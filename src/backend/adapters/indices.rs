@@ -2,8 +2,8 @@
 //!
 //! A kernel of each operation that takes indices, its own or one beside it, sets a flag on the device if one is outside.
 //! Nobody waits for it: the flags of a thread's operations on a device are read together, where the program waits for the
-//! device anyway, or after [`FLAGS`] operations. Only when one is set are its indices read; of those beyond [`BYTES`], which are
-//! not kept, the error names none.
+//! device anyway, or after [`FLAGS`] operations. Only when one is set are its indices read. Indices
+//! beyond [`BYTES`] are not kept, and the error names none of them.
 //!
 //! A thread may end without having waited. So a thread that waits also reads the flags that other threads have left, and
 //! gets their error once; the other thread gets it too, if it still asks. Not so under
@@ -32,7 +32,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Operations of one thread and device whose flags have not been read, at most.
 const FLAGS: usize = 1024;
 
-/// Bytes of indices that they keep in memory, at most.
+/// Bytes of memory that they keep for their indices, at most, but for those of one operation.
 const BYTES: usize = 64 << 20;
 
 /// An operation whose indices are being checked.
@@ -92,8 +92,8 @@ pub(super) fn flagged<T>(
         let new = || spare(&indices.device).unwrap_or_else(|| Flags::new(&indices.device.client(), FLAGS));
         let flags = ledger.flags.get_or_insert_with(new);
         let result = body(flags.flag(ledger.pending.len()))?;
-        let bytes = ledger.bytes + indices.meta.shape().num_elements() * indices.dtype.size();
-        let is_kept = bytes <= BYTES;
+        let bytes = ledger.bytes + indices.handle.size() as usize;
+        let is_kept = ledger.bytes == 0 || bytes <= BYTES;
         if is_kept {
             ledger.bytes = bytes;
         }
@@ -134,7 +134,7 @@ pub(crate) fn out_of_range(device: &CubeDevice, waits: bool) -> Option<OutOfRang
 ///
 /// # Errors
 ///
-/// [`Error::IndexOutOfRange`], once.
+/// [`Error::IndexOutOfRange`] or [`Error::UnkeptIndexOutOfRange`], once.
 pub(crate) fn check_indices() -> Result<(), Error> {
     if OPEN.load(Ordering::Relaxed) == 0 {
         return Ok(());
