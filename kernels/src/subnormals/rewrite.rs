@@ -14,16 +14,19 @@ use cubecl::ir::prelude::*;
 use cubecl::ir::{OpInserter, Scope};
 use cubecl::prelude::*;
 
+/// An f32 of a kernel.
+type Float = NativeExpand<f32>;
+
 /// What stands for an operation on scalars.
 enum Replacement {
-    Unary(fn(&Scope, NativeExpand<f32>) -> NativeExpand<f32>),
+    Unary(fn(&Scope, Float) -> Float),
     /// The operation itself, of another operand.
     Between(fn(&Scope, Value) -> Value),
-    Binary(fn(&Scope, NativeExpand<f32>, NativeExpand<f32>) -> NativeExpand<f32>),
-    Ternary(fn(&Scope, NativeExpand<f32>, NativeExpand<f32>, NativeExpand<f32>) -> NativeExpand<f32>),
+    Binary(fn(&Scope, Float, Float) -> Float),
+    Ternary(fn(&Scope, Float, Float, Float) -> Float),
     /// The product of the first two of three operands.
     Product,
-    Comparison(fn(&Scope, NativeExpand<f32>, NativeExpand<f32>) -> NativeExpand<bool>),
+    Comparison(fn(&Scope, Float, Float) -> NativeExpand<bool>),
     IsNotZero,
 }
 
