@@ -15,7 +15,7 @@ use burn_core::tensor::Device;
 use burn_cubecl::CubeDevice;
 use burn_deterministic_kernels::append_only::AppendOnly;
 use burn_deterministic_kernels::known_answer::{
-    Answers, Arithmetic, Subnormals, WrongAnswer, ask, ask_functions, ask_kept, judge, judge_functions, require_exact,
+    Answers, Arithmetic, WrongAnswer, ask, ask_functions, ask_kept, judge, judge_functions, require_exact,
 };
 use burn_deterministic_kernels::subnormals::{self, TooLate};
 use burn_std::config::RuntimeConfig;
@@ -47,7 +47,7 @@ impl Verdicts {
             Guarantee::RunToRun => &self.run_to_run,
             Guarantee::GpuToGpu => first(&self.gpu_to_gpu, || {
                 let arithmetic = self.run_to_run.clone()?;
-                let kept = takes_for_zero(&arithmetic);
+                let kept = arithmetic.takes_subnormals_for_zero();
                 if kept {
                     can_keep_subnormals(device)?;
                 }
@@ -69,7 +69,7 @@ impl Verdicts {
                 let verdict = self.of(Guarantee::GpuToGpu, device).clone();
                 first(&self.in_force, || {
                     let arithmetic = verdict?;
-                    if takes_for_zero(&arithmetic) {
+                    if arithmetic.takes_subnormals_for_zero() {
                         subnormals::keep(&device.client()).map_err(|TooLate| too_late(device))?;
                     }
                     Ok(arithmetic)
@@ -85,11 +85,6 @@ fn first(verdict: &OnceLock<Verdict>, find: impl FnOnce() -> Verdict) -> &Verdic
         let _ = verdict.set(find());
     }
     verdict.get().expect("this thread or another has set it")
-}
-
-/// Whether kernels must be told to keep subnormal numbers.
-fn takes_for_zero(arithmetic: &Arithmetic) -> bool {
-    arithmetic.subnormals != Subnormals::Kept
 }
 
 /// Whether the kernels of a device that takes subnormal numbers for zero can keep them.

@@ -2,7 +2,7 @@
 
 use crate::device::default_device;
 use burn_deterministic_kernels::arithmetic::{MultiplyAdd, Products};
-use burn_deterministic_kernels::known_answer::{self, Answers, Arithmetic, Rounding, Subnormals};
+use burn_deterministic_kernels::known_answer::{self, Answers, Arithmetic, Rounding};
 use burn_deterministic_kernels::subnormals::keep;
 use cubecl::ir::{ElemType, FloatKind, IntKind};
 use cubecl::prelude::*;
@@ -32,8 +32,7 @@ pub fn client() -> Client {
     static KEEPS: Once = Once::new();
     KEEPS.call_once(|| {
         // One that is wrong in something else has its answers read by the tests of known_answer.
-        let arithmetic = known_answer::judge(&answers_of(&client));
-        if arithmetic.is_ok_and(|arithmetic| arithmetic.subnormals != Subnormals::Kept) {
+        if known_answer::judge(&answers_of(&client)).is_ok_and(|arithmetic| arithmetic.takes_subnormals_for_zero()) {
             keep(&client).expect("no kernel has been compiled");
         }
     });
@@ -50,9 +49,10 @@ fn arithmetic_of(client: &Client) -> Arithmetic {
     known_answer::judge(&answers).expect("the device's arithmetic is right")
 }
 
-/// What the device makes of subnormal numbers by itself.
-pub fn own_subnormals_of(client: &Client) -> Subnormals {
-    known_answer::judge(&answers_of(client)).expect("the device's arithmetic is right").subnormals
+/// Whether the device takes subnormal numbers for zero by itself.
+pub fn takes_subnormals_for_zero(client: &Client) -> bool {
+    let arithmetic = known_answer::judge(&answers_of(client)).expect("the device's arithmetic is right");
+    arithmetic.takes_subnormals_for_zero()
 }
 
 /// How the device rounds `fma(a, b, c)`.
@@ -64,11 +64,6 @@ pub fn multiply_add_of(client: &Client) -> MultiplyAdd {
 pub fn divides_like_the_host(client: &Client) -> bool {
     let Arithmetic { division, square_root, .. } = arithmetic_of(client);
     ![division, square_root].contains(&Rounding::Approximate)
-}
-
-/// What the kernels make of subnormal numbers.
-pub fn subnormals_of(client: &Client) -> Subnormals {
-    arithmetic_of(client).subnormals
 }
 
 /// A contiguous device tensor of any plain element type.

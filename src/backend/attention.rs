@@ -31,12 +31,11 @@ impl<B: Backend> Operands<B> {
     /// Batches, heads, queries and keys. An operand's axis of 1 is broadcast.
     fn extents(&self) -> [usize; 4] {
         let (query, key) = (self.query.shape(), self.key.shape());
-        let shapes = [Some(query.clone()), Some(key.clone()), Some(self.value.shape())];
-        let masks = [self.mask.as_ref().map(|mask| mask.shape()), self.bias.as_ref().map(|bias| bias.shape())];
-        let longest = |axis: usize| shapes.iter().chain(&masks).flatten().map(|shape| shape[axis]).max();
-        let is_empty = |axis: usize| shapes.iter().chain(&masks).flatten().any(|shape| shape[axis] == 0);
-        let [batches, heads] =
-            [0, 1].map(|axis| if is_empty(axis) { 0 } else { longest(axis).expect("there are three shapes and more") });
+        let (mask, bias) = (self.mask.as_ref().map(|mask| mask.shape()), self.bias.as_ref().map(|bias| bias.shape()));
+        let shapes = [Some(query.clone()), Some(key.clone()), Some(self.value.shape()), mask, bias];
+        let length =
+            |axis: usize| shapes.iter().flatten().map(|shape| shape[axis]).find(|&length| length != 1).unwrap_or(1);
+        let [batches, heads] = [0, 1].map(length);
         [batches, heads, query[QUERIES], key[2]]
     }
 
@@ -54,22 +53,22 @@ impl<B: Backend> Operands<B> {
 
 /// The operands of some batches, heads or queries.
 fn part_of<B: Backend>(operands: &Operands<B>, axis: usize, range: &Range<usize>) -> Operands<B> {
-    let slices = |length: usize| (length > 1).then(|| slices(&[(axis, range)]));
-    let floats = |tensor: &FloatTensor<B>| match slices(tensor.shape()[axis]) {
-        Some(slices) => B::float_slice(tensor.clone(), &slices),
-        None => tensor.clone(),
-    };
-    let bools = |tensor: &BoolTensor<B>| match slices(tensor.shape()[axis]) {
-        Some(slices) => B::bool_slice(tensor.clone(), &slices),
-        None => tensor.clone(),
-    };
+    let floats = |tensor: &FloatTensor<B>| sliced(tensor, axis, range, B::float_slice);
     let of_keys = |tensor: &FloatTensor<B>| if axis == QUERIES { tensor.clone() } else { floats(tensor) };
     Operands {
         query: floats(&operands.query),
         key: of_keys(&operands.key),
         value: of_keys(&operands.value),
-        mask: operands.mask.as_ref().map(bools),
+        mask: operands.mask.as_ref().map(|mask| sliced(mask, axis, range, B::bool_slice)),
         bias: operands.bias.as_ref().map(floats),
+    }
+}
+
+/// A range of an axis, or all of one that has length 1: that is broadcast.
+fn sliced<T: TensorMetadata>(tensor: &T, axis: usize, range: &Range<usize>, slice: fn(T, &[Slice]) -> T) -> T {
+    match tensor.shape()[axis] {
+        0 | 1 => tensor.clone(),
+        _ => slice(tensor.clone(), &slices(&[(axis, range)])),
     }
 }
 

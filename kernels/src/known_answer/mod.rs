@@ -43,7 +43,7 @@ pub use wrong::WrongAnswer;
 pub struct Arithmetic {
     /// How often a multiply-add rounds.
     pub multiply_add: MultiplyAdd,
-    /// Subnormal f32 numbers, as operands and as results of `+`, `-`, `*` and `fma`.
+    /// Subnormal f32 numbers, as operands and as results of `+`, `-`, `*` and `fma`, and in comparisons.
     pub subnormals: Subnormals,
     /// The rounding of `/` in kernels.
     pub division: Rounding,
@@ -55,6 +55,13 @@ pub struct Arithmetic {
     pub f16: Option<Casts>,
     /// Casts of bf16; `None` where the device does not store it.
     pub bf16: Option<Casts>,
+}
+
+impl Arithmetic {
+    /// Whether kernels must be told to [keep](crate::subnormals) subnormal numbers.
+    pub fn takes_subnormals_for_zero(&self) -> bool {
+        self.subnormals != Subnormals::Kept
+    }
 }
 
 /// What a device makes of casts between f32 and a half type.

@@ -24,8 +24,9 @@ static KEPT: AppendOnly<(String, String), OnceLock<bool>> = AppendOnly::new();
 static ANY: OnceLock<()> = OnceLock::new();
 
 fn kept(identity: &DeviceIdentity) -> &'static OnceLock<bool> {
-    let key = (identity.name.clone(), identity.fingerprint.clone());
-    KEPT.get(&key).unwrap_or_else(|| KEPT.keep(key, OnceLock::new()))
+    let is_of = |(name, fingerprint): &(String, String)| *name == identity.name && *fingerprint == identity.fingerprint;
+    let known = KEPT.iter().find(|(key, _)| is_of(key)).map(|(_, kept)| kept);
+    known.unwrap_or_else(|| KEPT.keep((identity.name.clone(), identity.fingerprint.clone()), OnceLock::new()))
 }
 
 /// Has all kernels of this crate keep subnormal numbers on a device, and on others that have its name and driver, from now to
@@ -75,8 +76,13 @@ pub fn keep_subnormals() {
     intrinsic!(|scope| {
         let state = scope.state();
         let identity = &state.device_properties.as_ref().expect("a kernel is compiled for a device").identity;
-        if rewrite::is_affected(scope) && *kept(identity).get_or_init(|| false) {
-            rewrite::rewrite(scope);
+        let kept = kept(identity);
+        // Most devices are decided by their first kernel, and no other one is looked at.
+        if kept.get() != Some(&false) {
+            let affected = rewrite::affected(scope);
+            if !affected.is_empty() && *kept.get_or_init(|| false) {
+                rewrite::rewrite(scope, affected);
+            }
         }
     })
 }
@@ -86,7 +92,7 @@ pub fn keep_subnormals() {
 pub fn keep_subnormals_if(#[comptime] wanted: bool) {
     intrinsic!(|scope| {
         if wanted {
-            rewrite::rewrite(scope);
+            rewrite::rewrite(scope, rewrite::affected(scope));
         }
     })
 }

@@ -30,14 +30,9 @@ enum Replacement {
     IsNotZero,
 }
 
-/// Whether a device that takes subnormal numbers for zero may give an operation of the kernel another result.
-pub(super) fn is_affected(scope: &Scope) -> bool {
-    !operations(scope).is_empty()
-}
-
-/// Replaces the operations that such a device may compute wrongly. One that has no replacement is an error of the kernel.
-pub(super) fn rewrite(scope: &Scope) {
-    for operation in operations(scope) {
+/// Replaces the [`affected`] operations of a kernel. One that has no replacement is an error of the kernel.
+pub(super) fn rewrite(scope: &Scope, affected: Vec<Ptr<Operation>>) {
+    for operation in affected {
         match replacement(scope.ctx(), operation) {
             Some(replacement) => replace(scope, operation, &replacement),
             None => {
@@ -48,8 +43,9 @@ pub(super) fn rewrite(scope: &Scope) {
     }
 }
 
-/// The kernel's operations on f32 that compute, in the order of the kernel.
-fn operations(scope: &Scope) -> Vec<Ptr<Operation>> {
+/// The operations of a kernel, in its order, to which a device that takes subnormal numbers for zero may give another result:
+/// those on f32 that compute.
+pub(super) fn affected(scope: &Scope) -> Vec<Ptr<Operation>> {
     let mut found = Vec::new();
     let entry = scope.state().entry_func.get_operation();
     walk_op(scope.ctx(), &mut found, &WALKCONFIG_PREORDER_FORWARD, entry, |context, found, node| {
