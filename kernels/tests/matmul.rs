@@ -22,9 +22,9 @@ const ROWS: CubeTile = CubeTile::Direct { rows: 1, columns: 8 };
 const FEW_ROWS: CubeTile = CubeTile::Direct { rows: 1, columns: 4 };
 const ONE: CubeTile = CubeTile::Separate { side: 1 };
 const FOUR: CubeTile = CubeTile::Separate { side: 4 };
-const LARGE: CubeTile = CubeTile::Tiled { sides: [16; 2], vectors: 2 };
-const MIDDLE: CubeTile = CubeTile::Tiled { sides: [16; 2], vectors: 1 };
-const SMALL: CubeTile = CubeTile::Tiled { sides: [8; 2], vectors: 1 };
+const LARGE: CubeTile = CubeTile::LARGE;
+const MIDDLE: CubeTile = CubeTile::MIDDLE;
+const SMALL: CubeTile = CubeTile::SMALL;
 
 /// One product of `[m, k] x [k, n]` of f32, which single elements are read of.
 fn problem([m, k, n]: [usize; 3]) -> Problem {
@@ -463,7 +463,8 @@ fn plans_fit_problem_and_device() {
         plan
     };
     assert_eq!(gpu(1, 4096, 4096, 4096, 4), Plan { tile: LARGE, swap: false, split: false });
-    assert_eq!(gpu(1, 4096, 4096, 4096, 8).tile, MIDDLE, "the large tile of 8-byte accumulators needs too much memory");
+    let of_8_bytes = gpu(1, 4096, 4096, 4096, 8).tile;
+    assert_eq!(of_8_bytes, CubeTile::MIDDLE_OF_8_BYTES, "the large tile of 8-byte accumulators needs too much memory");
     assert_eq!(gpu(1, 64, 50_000, 288, 4), Plan { tile: SMALL, swap: false, split: true });
     assert!(!gpu(1, 64, BLOCK, 288, 4).split, "one block has nothing to split");
     let software = |m, n, vectors| lying([1, m, 256, n], 4, vectors, Machine::Software);
@@ -497,21 +498,28 @@ fn a_plan_that_does_not_apply_is_an_error() {
     assert!(text(Plan { split: true, ..whole }).ends_with("want 2 to 60000 blocks to split"));
     let columns = Plan { tile: CubeTile::Direct { rows: 2, columns: 6 }, ..whole };
     assert!(text(columns).ends_with("want rows, and columns in vectors"));
-    let staged = [[16, 12], [6, 16], [4, 8], [0, 8]].map(|sides| CubeTile::Tiled { sides, vectors: 1 });
+    let tiled = |sides, vectors, depth| CubeTile::Tiled { sides, vectors, depth };
+    let staged = [[16, 12], [6, 16], [4, 8], [0, 8]].map(|sides| tiled(sides, [1; 2], 16));
     for sides in [[1 << 26; 2], [u32::MAX - 3, 8], [64, 32]] {
-        let text = text(Plan { tile: CubeTile::Tiled { sides, vectors: 1 }, ..whole });
+        let text = text(Plan { tile: tiled(sides, [1; 2], 16), ..whole });
         assert!(text.ends_with("want at most 1024 units"), "{text}");
     }
-    for tile in staged.into_iter().chain([CubeTile::Tiled { sides: [8; 2], vectors: 2 }]) {
+    let unstaged =
+        [([8; 2], [2; 2], 16), ([8, 16], [4, 2], 16), ([8; 2], [1, 0], 16), ([8; 2], [1; 2], 6), ([8; 2], [1; 2], 0)];
+    for tile in staged.into_iter().chain(unstaged.map(|(sides, vectors, depth)| tiled(sides, vectors, depth))) {
         let text = text(Plan { tile, ..whole });
-        assert!(text.ends_with("want units in fours and eights along its edges, and enough to stage it"), "{text}");
+        assert!(
+            text.ends_with("want units in fours and eights along its edges, and enough to stage it in fours of steps"),
+            "{text}"
+        );
     }
     for tile in [
         CubeTile::Direct { rows: 16, columns: 12 },
         CubeTile::Direct { rows: 1 << 16, columns: 1 << 16 },
         CubeTile::Direct { rows: u32::MAX, columns: 4 },
-        CubeTile::Tiled { sides: [16; 2], vectors: 3 },
-        CubeTile::Tiled { sides: [16; 2], vectors: 1 << 28 },
+        tiled([16; 2], [3; 2], 16),
+        tiled([16; 2], [1 << 28; 2], 16),
+        tiled([16; 2], [1, 33], 16),
     ] {
         assert!(text(Plan { tile, ..whole }).ends_with("want at most 128 outputs a unit"), "{tile:?}");
     }

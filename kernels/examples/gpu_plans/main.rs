@@ -2,8 +2,9 @@
 //!
 //! Without an argument it lists its cases, one a line: name, shape, float operations and bytes between tabs. With the name
 //! of a case it launches that and reads nothing back: on the CUDA emulator, which keeps what it is given to compile, this
-//! says which kernels a GPU gets. `cargo xtask inspect` does that for every case. With `--measure I/N` it times every case whose
-//! number is I modulo N; several such programs compile side by side, and one of them at a time measures.
+//! says which kernels a GPU gets. `cargo xtask inspect` does that for every case. With `--measure I/N [FILTER..]` it times
+//! every case whose number is I modulo N, of all or of those whose names have a filter in them; several such programs
+//! compile side by side, and one of them at a time measures.
 
 mod case;
 mod convolutions;
@@ -49,7 +50,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     };
     if name == "--measure" {
-        return match measure::part(&cases, &arguments.next().unwrap_or_default()) {
+        return match measure::part(&cases, &arguments.next().unwrap_or_default(), &arguments.collect::<Vec<_>>()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("--measure: {error}");

@@ -106,7 +106,7 @@ pub fn weight_gradient_tiled<E: Float, A: Float, O: Float>(
     let mut gradient_next = Array::<Vector<A, Const<4>>>::new(comptime!(row_fetches as usize));
     let mut input_next = Array::<Vector<A, Const<4>>>::new(comptime!(column_fetches as usize));
     let staged = comptime!(Tiles {
-        vectors: tile.vectors,
+        vectors: [tile.vectors; 2],
         apart: [tile.side_rows, tile.side_columns],
         pitches: [row_pitch, column_pitch],
         products: Some(products),

@@ -197,7 +197,7 @@ impl Operands {
                     );
                 },
                 // SAFETY: as above; the staged tiles are indexed below `pitch * depth` by construction.
-                CubeTile::Tiled { sides, vectors } => unsafe {
+                CubeTile::Tiled { sides, vectors, depth } => unsafe {
                     tiled_kernel::tiled::launch_unchecked(
                         client,
                         count,
@@ -213,6 +213,7 @@ impl Operands {
                         sizes(),
                         sides,
                         vectors,
+                        depth,
                         lhs_along_k,
                         rhs_along_k,
                         single,

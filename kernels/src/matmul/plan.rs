@@ -62,13 +62,14 @@ pub enum CubeTile {
         /// Rows and columns of a unit.
         side: u32,
     },
-    /// Both operands staged in shared memory, [`CubeTile::DEPTH`] steps of `k` at a time: a unit owns `4 vectors x 4
-    /// vectors` outputs.
+    /// Both operands staged in shared memory: a unit owns `4 vectors[0] x 4 vectors[1]` outputs.
     Tiled {
         /// Units along the rows and along the columns of the tile.
         sides: [u32; 2],
-        /// Blocks of 4 outputs of a unit along each edge.
-        vectors: u32,
+        /// Blocks of 4 outputs of a unit along the rows and along the columns.
+        vectors: [u32; 2],
+        /// Steps of `k` staged at a time.
+        depth: u32,
     },
     /// Both operands staged in shared memory by [`CubeTile::SINGLE_UNITS`] units, of which each owns one output or none.
     Single {
@@ -83,8 +84,8 @@ impl CubeTile {
     /// Units of a direct cube: the vector lanes of the software drivers.
     pub const DIRECT_UNITS: u32 = 8;
 
-    /// Steps of `k` staged at a time by the tiled kernel.
-    pub const DEPTH: u32 = 16;
+    /// Copies of the staged steps: one is multiplied while the next is written.
+    pub(super) const STAGES: u32 = 2;
 
     /// Units of a cube whose units own one output.
     pub const SINGLE_UNITS: u32 = 128;
@@ -99,7 +100,7 @@ impl CubeTile {
     const MOST_UNITS: u32 = 1024;
 
     /// Every tile of a plan.
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 16] = [
         Self::Direct { rows: 16, columns: 8 },
         Self::Direct { rows: 4, columns: 8 },
         Self::Direct { rows: 8, columns: 16 },
@@ -111,20 +112,24 @@ impl CubeTile {
         Self::Separate { side: 4 },
         Self::LARGE,
         Self::MIDDLE,
+        Self::MIDDLE_OF_8_BYTES,
         Self::SMALL,
         Self::single(1, 2, 4),
         Self::single(2, 1, 4),
         Self::single(2, 2, 4),
     ];
 
-    /// 128 x 128 outputs of 256 units.
-    const LARGE: Self = Self::Tiled { sides: [16; 2], vectors: 2 };
+    /// 128 x 128 outputs of 128 units, 16 x 8 each.
+    pub const LARGE: Self = Self::Tiled { sides: [8, 16], vectors: [4, 2], depth: 8 };
 
-    /// 64 x 64 outputs of 256 units.
-    const MIDDLE: Self = Self::Tiled { sides: [16; 2], vectors: 1 };
+    /// 64 x 64 outputs of 128 units, 8 x 4 each.
+    pub const MIDDLE: Self = Self::Tiled { sides: [8, 16], vectors: [2, 1], depth: 16 };
 
-    /// 32 x 32 outputs of 64 units.
-    const SMALL: Self = Self::Tiled { sides: [8; 2], vectors: 1 };
+    /// The same for accumulators of 8 bytes, whose stages would not fit 32 KiB of shared memory.
+    pub const MIDDLE_OF_8_BYTES: Self = Self::Tiled { sides: [8, 16], vectors: [2, 1], depth: 8 };
+
+    /// 32 x 32 outputs of 64 units, 4 x 4 each.
+    pub const SMALL: Self = Self::Tiled { sides: [8; 2], vectors: [1; 2], depth: 16 };
 
     /// The tile of units with one output for products of `[m, k] x [k, n]` with accumulators of so many bytes: enough elements
     /// of a vector's factor are fetched at once to hide what a fetch takes.
@@ -150,12 +155,16 @@ impl CubeTile {
                 Some("at most 1024 units")
             }
             // Of 32 units 4 are along the rows, and 8 along the columns. A unit stages 4 x 4 elements.
-            Self::Tiled { sides: [rows, columns], vectors }
-                if vectors == 0
+            Self::Tiled { sides: [rows, columns], vectors: [of_rows, of_columns], depth }
+                if of_rows * of_columns == 0
                     || !(rows.is_multiple_of(4) && columns.is_multiple_of(8))
-                    || rows * columns < rows.saturating_add(columns).saturating_mul(vectors * Self::DEPTH / 4) =>
+                    || depth == 0
+                    || !depth.is_multiple_of(4)
+                    || u64::from(rows * columns)
+                        < (u64::from(rows) * u64::from(of_rows) + u64::from(columns) * u64::from(of_columns))
+                            * u64::from(depth / 4) =>
             {
-                Some("units in fours and eights along its edges, and enough to stage it")
+                Some("units in fours and eights along its edges, and enough to stage it in fours of steps")
             }
             Self::Single { sides: [rows, columns], .. }
                 if rows.saturating_mul(columns) == 0 || rows.saturating_mul(columns) > Self::SINGLE_UNITS =>
@@ -179,7 +188,7 @@ impl CubeTile {
         match self {
             Self::Direct { rows, columns } => [rows, columns],
             Self::Separate { side } => [side; 2],
-            Self::Tiled { vectors, .. } => [vectors.saturating_mul(4); 2],
+            Self::Tiled { vectors, .. } => vectors.map(|vectors| vectors.saturating_mul(4)),
             Self::Single { .. } => [1; 2],
         }
     }
@@ -189,7 +198,7 @@ impl CubeTile {
         match self {
             Self::Direct { rows, columns } => [rows as usize, (columns * Self::DIRECT_UNITS) as usize],
             Self::Separate { side } => [side as usize; 2],
-            Self::Tiled { sides, vectors } => sides.map(|side| (side * vectors * 4) as usize),
+            Self::Tiled { sides, vectors, .. } => [0, 1].map(|axis| (sides[axis] * vectors[axis] * 4) as usize),
             Self::Single { sides, .. } => sides.map(|side| side as usize),
         }
     }
@@ -207,9 +216,10 @@ impl CubeTile {
     pub(super) fn staged(self) -> usize {
         match self {
             Self::Direct { .. } | Self::Separate { .. } => 0,
-            // A slot of four more a row.
-            Self::Tiled { sides, vectors } => {
-                sides.map(|side| ((side * vectors + 1) * Self::DEPTH * 4) as usize).iter().sum()
+            // A slot of four more a step.
+            Self::Tiled { depth, .. } => {
+                let [rows, columns] = self.extent();
+                (rows + 4 + columns + 4) * (depth * Self::STAGES) as usize
             }
             // Four more a place.
             Self::Single { sides: [rows, columns], depth } => ((rows + columns) * (depth + 4)) as usize,
@@ -330,11 +340,12 @@ pub fn plan(problem: &Problem, machine: Machine) -> Plan {
             }
         }
         Machine::Gpu => {
-            // The large tile of 8-byte accumulators would not fit 32 KiB of shared memory.
-            let tile = [CubeTile::LARGE, CubeTile::MIDDLE]
-                .into_iter()
-                .find(|&tile| tile.tiles(batch, m, n) >= enough && (tile != CubeTile::LARGE || accumulator <= 4))
-                .unwrap_or(CubeTile::SMALL);
+            let large: &[_] = match accumulator {
+                0..=4 => &[CubeTile::LARGE, CubeTile::MIDDLE],
+                _ => &[CubeTile::MIDDLE_OF_8_BYTES],
+            };
+            let tile = large.iter().find(|tile| tile.tiles(batch, m, n) >= enough);
+            let tile = *tile.unwrap_or(&CubeTile::SMALL);
             // Of a vector's product a tile of 4 x 4 outputs a unit would waste most.
             match m.min(n) == 1 || tile.tiles(batch * problem.blocks(), m, n) < FEW_CUBES {
                 true => (CubeTile::single(m, n, accumulator), false),
