@@ -38,8 +38,16 @@ fn answer_f32(operands: &[f32], answers: &mut [u32], #[comptime] kept: bool) {
         + (u32::cast_from(a > b) << 4u32)
         + (u32::cast_from(a >= b) << 5u32);
     answers[first + 9] = u32::reinterpret(f32::cast_from(i32::reinterpret(u32::reinterpret(a))));
-    answers[first + 10] = u32::reinterpret(corrected_quotient(a, b, 0i32));
-    answers[first + 11] = u32::reinterpret(corrected_root(a, 0i32));
+    answers[first + 10] = u32::reinterpret(min(a, b));
+    answers[first + 11] = u32::reinterpret(max(a, b));
+    answers[first + 12] = u32::reinterpret(a.abs());
+    answers[first + 13] = u32::reinterpret(-a);
+    answers[first + 14] = u32::reinterpret(a.floor());
+    answers[first + 15] = u32::reinterpret(a.ceil());
+    answers[first + 16] = u32::reinterpret(a.trunc());
+    answers[first + 17] = u32::reinterpret(a.round());
+    answers[first + 18] = u32::reinterpret(corrected_quotient(a, b, 0i32));
+    answers[first + 19] = u32::reinterpret(corrected_root(a, 0i32));
     keep_subnormals_if(kept);
 }
 
@@ -81,7 +89,7 @@ pub(super) fn ask_f32(
     let answers = client.empty(count * 4);
     let operands_on_device = client.create_from_slice(bytemuck::cast_slice(&operands));
     let (cubes, cube) = (CubeCount::Static(1, 1, 1), CubeDim::new_1d(UNITS));
-    // SAFETY: units 0 to 127 read 3 operands and write 11 answers and 1 answer each, and the buffers hold those of 128 units.
+    // SAFETY: units 0 to 127 read 3 operands and write 19 answers and 1 answer each, and the buffers hold those of 128 units.
     unsafe {
         let [from, to] = [(operands_on_device, operands.len()), (answers.clone(), count)];
         let arguments = || [&from, &to].map(|(buffer, length)| BufferArg::from_raw_parts(buffer.clone(), *length));

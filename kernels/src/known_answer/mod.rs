@@ -6,6 +6,7 @@
 //! - `+`, `-`, `*` and `multiply_rounded` round to nearest, ties to even;
 //! - no compiler contracts a `multiply_rounded` with the sum that follows;
 //! - `fma` rounds once or twice, and the same way each time;
+//! - negation, magnitudes, minima and maxima of two numbers, and roundings to integers are exact; `round` takes ties to even;
 //! - signed zeros have IEEE 754's signs, a constant -0 is one, and `<`, `<=`, `==`, `>` and `>=` with NaN are false;
 //! - casts between f32 and the half types the device stores are exact where they can be.
 //!

@@ -18,6 +18,14 @@ pub(super) enum Operation {
     Compare,
     /// `a` as an i32, cast to f32.
     FromInteger,
+    Minimum,
+    Maximum,
+    Absolute,
+    Negate,
+    Floor,
+    Ceiling,
+    Truncate,
+    Round,
     /// A cast of `a` from f32 to the half type.
     Narrow,
     /// A cast of `a` from the half type to f32.
@@ -27,7 +35,7 @@ pub(super) enum Operation {
 /// Operations on f32, in the order of the kernel's answers; behind them it has the quotient and the root of [`corrected`].
 ///
 /// [`corrected`]: crate::quotient
-pub(super) const F32_OPERATIONS: [Operation; 10] = [
+pub(super) const F32_OPERATIONS: [Operation; 18] = [
     Operation::Add,
     Operation::Subtract,
     Operation::Multiply,
@@ -38,6 +46,14 @@ pub(super) const F32_OPERATIONS: [Operation; 10] = [
     Operation::RoundedThenAdded,
     Operation::Compare,
     Operation::FromInteger,
+    Operation::Minimum,
+    Operation::Maximum,
+    Operation::Absolute,
+    Operation::Negate,
+    Operation::Floor,
+    Operation::Ceiling,
+    Operation::Truncate,
+    Operation::Round,
 ];
 
 impl Operation {
@@ -58,6 +74,14 @@ impl Operation {
             Self::RoundedThenAdded => "multiply_rounded(a, b) + c",
             Self::Compare => "a < b, a <= b, a == b, a != b, a > b, a >= b, from the lowest bit on,",
             Self::FromInteger => "a cast of an i32 to f32",
+            Self::Minimum => "min(a, b)",
+            Self::Maximum => "max(a, b)",
+            Self::Absolute => "abs(a)",
+            Self::Negate => "-a",
+            Self::Floor => "floor(a)",
+            Self::Ceiling => "ceil(a)",
+            Self::Truncate => "trunc(a)",
+            Self::Round => "round(a), ties to even,",
             Self::Narrow => "a cast from f32",
             Self::Widen => "a cast to f32",
         }
@@ -102,9 +126,16 @@ impl Question {
     pub(super) fn spelled_operands(&self) -> String {
         let [a, b, c] = self.operands;
         match self.operation {
-            Operation::SquareRoot | Operation::FromInteger | Operation::Narrow | Operation::Widen => {
-                format!("a = {a:#010x}")
-            }
+            Operation::SquareRoot
+            | Operation::FromInteger
+            | Operation::Absolute
+            | Operation::Negate
+            | Operation::Floor
+            | Operation::Ceiling
+            | Operation::Truncate
+            | Operation::Round
+            | Operation::Narrow
+            | Operation::Widen => format!("a = {a:#010x}"),
             Operation::MultiplyAdd | Operation::RoundedThenAdded => {
                 format!("a = {a:#010x}, b = {b:#010x}, c = {c:#010x}")
             }
@@ -297,6 +328,22 @@ pub(super) const F32: &[Question] = &[
     nearest(Operation::FromInteger, 0x0200_0005, 0, 0x4c00_0001),
     nearest(Operation::FromInteger, 0x0200_0007, 0, 0x4c00_0002),
     nearest(Operation::FromInteger, 0x7fff_ffff, 0, 0x4f00_0000),
+    bits(Operation::Minimum, [ONE, MINUS_ONE, 0], MINUS_ONE),
+    subnormal(Operation::Minimum, [0x0000_0002, 0x0000_0001, 0], 0x0000_0001),
+    bits(Operation::Maximum, [ONE, MINUS_ONE, 0], ONE),
+    subnormal(Operation::Maximum, [0, 0x0000_0001, 0], 0x0000_0001),
+    bits(Operation::Absolute, [MINUS_ZERO, 0, 0], 0),
+    subnormal(Operation::Absolute, [0x8000_0001, 0, 0], 0x0000_0001),
+    bits(Operation::Negate, [0, 0, 0], MINUS_ZERO),
+    subnormal(Operation::Negate, [0x0000_0001, 0, 0], 0x8000_0001),
+    bits(Operation::Floor, [0x3fc0_0000, 0, 0], ONE),
+    subnormal(Operation::Floor, [0x8000_0001, 0, 0], MINUS_ONE),
+    bits(Operation::Ceiling, [0x3f80_0001, 0, 0], TWO),
+    subnormal(Operation::Ceiling, [0x0000_0001, 0, 0], ONE),
+    bits(Operation::Truncate, [0xbfff_ffff, 0, 0], MINUS_ONE),
+    // 1.5 and 2.5: ties.
+    bits(Operation::Round, [0x3fc0_0000, 0, 0], TWO),
+    bits(Operation::Round, [0x4020_0000, 0, 0], TWO),
 ];
 
 const fn narrow(a: u32, exact: u32) -> Question {
@@ -376,6 +423,14 @@ mod tests {
             Operation::RoundedThenAdded => a * b + c,
             Operation::Compare => return compared(a, b),
             Operation::FromInteger => question.operands[0].cast_signed() as f32,
+            Operation::Minimum => a.min(b),
+            Operation::Maximum => a.max(b),
+            Operation::Absolute => a.abs(),
+            Operation::Negate => -a,
+            Operation::Floor => a.floor(),
+            Operation::Ceiling => a.ceil(),
+            Operation::Truncate => a.trunc(),
+            Operation::Round => a.round_ties_even(),
             Operation::Narrow | Operation::Widen => unreachable!("a question on halves"),
         };
         result.to_bits()
