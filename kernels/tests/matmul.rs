@@ -28,7 +28,7 @@ const SMALL: CubeTile = CubeTile::SMALL;
 
 /// One product of `[m, k] x [k, n]` of f32, which single elements are read of.
 fn problem([m, k, n]: [usize; 3]) -> Problem {
-    Problem { batch: 1, m, k, n, accumulator: 4, vectors: Vectors::None, swapped_vectors: Vectors::None }
+    Problem { batch: 1, m, k, n, element: 4, accumulator: 4, vectors: Vectors::None, swapped_vectors: Vectors::None }
 }
 
 /// Every plan for `[m, k] x [k, n]`: single elements and vectors have the same.
@@ -455,7 +455,7 @@ fn chains_start_at_positive_zero() {
 #[test]
 fn plans_fit_problem_and_device() {
     let lying = |[batch, m, k, n]: [usize; 4], accumulator, [vectors, swapped_vectors]: [Vectors; 2], machine| {
-        plan(&Problem { batch, m, k, n, accumulator, vectors, swapped_vectors }, machine)
+        plan(&Problem { batch, m, k, n, element: accumulator, accumulator, vectors, swapped_vectors }, machine)
     };
     let gpu = |batch, m, k, n, accumulator| {
         let plan = lying([batch, m, k, n], accumulator, [Vectors::None, Vectors::None], Machine::Gpu);
@@ -465,6 +465,8 @@ fn plans_fit_problem_and_device() {
     assert_eq!(gpu(1, 4096, 4096, 4096, 4), Plan { tile: LARGE, swap: false, split: false });
     let of_8_bytes = gpu(1, 4096, 4096, 4096, 8).tile;
     assert_eq!(of_8_bytes, CubeTile::MIDDLE_OF_8_BYTES, "the large tile of 8-byte accumulators needs too much memory");
+    let halves = Problem { element: 2, ..problem([4096; 3]) };
+    assert_eq!(plan(&halves, Machine::Gpu).tile, MIDDLE);
     assert_eq!(gpu(1, 64, 50_000, 288, 4), Plan { tile: SMALL, swap: false, split: true });
     assert!(!gpu(1, 64, BLOCK, 288, 4).split, "one block has nothing to split");
     let software = |m, n, vectors| lying([1, m, 256, n], 4, vectors, Machine::Software);

@@ -1,12 +1,10 @@
 //! Bool tensors.
 
-use super::host::{Host, of_float, of_int};
+use super::Reference;
+use super::host::{Host, of_int, rounded};
 use super::moves::moves;
-use super::{Reference, limits::not_checked};
 use burn_backend::ops::BoolTensorOps;
-use burn_backend::{
-    BoolDType, DType, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData, TensorMetadata,
-};
+use burn_backend::{BoolDType, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData, TensorMetadata};
 use burn_cubecl::CubeDevice;
 use burn_deterministic_kernels::scatter::{Addressing, Update};
 
@@ -37,10 +35,8 @@ impl BoolTensorOps<Self> for Reference {
     }
 
     fn bool_into_float(tensor: Host, out_dtype: FloatDType) -> Host {
-        if out_dtype != FloatDType::F32 {
-            not_checked("no reference in this type of floats");
-        }
-        tensor.map(DType::F32, |bits| of_float(f32::from(bits as u8)))
+        let dtype = out_dtype.into();
+        tensor.map(dtype, |bits| rounded(f32::from(bits as u8), dtype))
     }
 
     fn bool_mask_fill(tensor: Host, mask: Host, value: Scalar) -> Host {

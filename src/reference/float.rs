@@ -1,6 +1,6 @@
 //! Float tensors.
 
-use super::host::{Host, float, of_float};
+use super::host::{Host, rounded, widened};
 use super::limits::not_checked;
 use super::lines::{of_floats, of_some};
 use super::moves::moves;
@@ -19,7 +19,7 @@ use burn_deterministic_kernels::scan::Operation as Scan;
 use burn_deterministic_kernels::scatter::Addressing;
 use burn_deterministic_kernels::sort::Direction::Descending;
 use burn_deterministic_kernels::{grid_sample, matmul};
-use burn_std::{bf16, calculate_matmul_output, f16};
+use burn_std::calculate_matmul_output;
 
 use crate::backend::adapters::resample::sample_params;
 use crate::backend::adapters::sort::direction;
@@ -53,14 +53,12 @@ macro_rules! methods {
     )+};
     (whole: $(fn $method:ident = $function:expr;)+) => {$(
         fn $method(tensor: Host) -> Host {
-            tensor.require_f32();
-            tensor.whole(of_floats($function))
+            tensor.whole(of_floats(tensor.dtype(), $function))
         }
     )+};
     (along: $(fn $method:ident = $function:expr;)+) => {$(
         fn $method(tensor: Host, dim: usize) -> Host {
-            tensor.require_f32();
-            tensor.over(&[dim], of_floats($function))
+            tensor.over(&[dim], of_floats(tensor.dtype(), $function))
         }
     )+};
     (scan: $(fn $method:ident = $operation:ident;)+) => {$(
@@ -171,8 +169,7 @@ impl FloatTensorOps<Self> for Reference {
     }
 
     fn float_sum_dims(tensor: Host, dims: &[usize]) -> Host {
-        tensor.require_f32();
-        tensor.over(dims, of_floats(reduce::sum))
+        tensor.over(dims, of_floats(tensor.dtype(), reduce::sum))
     }
 
     fn float_empty(shape: Shape, device: &CubeDevice, dtype: FloatDType) -> Host {
@@ -375,26 +372,6 @@ fn number(tensor: &Host, value: Scalar) -> Host {
 /// The bits of a number as an f32, and that rounded to a type.
 fn rounded_scalar(value: Scalar, dtype: DType) -> u64 {
     rounded(value.elem(), dtype)
-}
-
-/// The bits of the nearest float of a type.
-pub(super) fn rounded(value: f32, dtype: DType) -> u64 {
-    match dtype {
-        DType::F32 => of_float(value),
-        DType::F16 => f16::from_f32(value).to_bits().into(),
-        DType::BF16 => bf16::from_f32(value).to_bits().into(),
-        _ => not_checked("no reference in this type of floats"),
-    }
-}
-
-/// The f32 of a float's bits.
-fn widened(bits: u64, dtype: DType) -> f32 {
-    match dtype {
-        DType::F32 => float(bits),
-        DType::F16 => f16::from_bits(bits as u16).to_f32(),
-        DType::BF16 => bf16::from_bits(bits as u16).to_f32(),
-        _ => not_checked("no reference in this type of floats"),
-    }
 }
 
 /// The shape of a batched product, its factors batch by batch, and `[m, k, n]`.

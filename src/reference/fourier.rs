@@ -1,6 +1,6 @@
 //! FFTs of real signals along one axis.
 
-use super::host::{Host, float, of_float};
+use super::host::{Host, floats, rounded};
 use burn_backend::{DType, TensorMetadata};
 use burn_deterministic_kernels::fourier::reference;
 
@@ -10,8 +10,8 @@ impl Host {
         self.require_f32();
         [0, 1].map(|part| {
             self.lines(axis, n / 2 + 1, DType::F32, |line| {
-                let signal: Vec<f32> = line.iter().copied().map(float).collect();
-                reference::forward(&signal, n)[part].iter().copied().map(of_float).collect()
+                let values = &reference::forward(&floats(DType::F32, line), n)[part];
+                values.iter().map(|&value| rounded(value, DType::F32)).collect()
             })
         })
     }
@@ -22,9 +22,9 @@ impl Host {
         let bins = self.shape()[axis];
         let parts = Self::cat(&[self.clone(), imaginary.clone()], axis);
         parts.lines(axis, n, DType::F32, |line| {
-            let line: Vec<f32> = line.iter().copied().map(float).collect();
+            let line = floats(DType::F32, line);
             let (real, imaginary) = line.split_at(bins);
-            reference::inverse(real, imaginary, n).into_iter().map(of_float).collect()
+            reference::inverse(real, imaginary, n).into_iter().map(|value| rounded(value, DType::F32)).collect()
         })
     }
 }

@@ -3,6 +3,7 @@
 use super::limits::not_checked;
 use burn_backend::{DType, Shape, Slice, TensorData, TensorMetadata};
 use burn_cubecl::CubeDevice;
+use burn_std::{bf16, f16};
 use std::sync::Arc;
 
 /// A tensor on the host: its elements in row-major order, each as its bits.
@@ -63,9 +64,10 @@ impl Host {
         TensorData::from_bytes_vec(bytes, self.shape, self.dtype)
     }
 
-    /// Of f32, on the device of this tensor.
+    /// Of floats, rounded to the dtype of this tensor.
     pub fn of_floats(&self, shape: impl Into<Shape>, values: impl IntoIterator<Item = f32>) -> Self {
-        Self::new(&self.device, shape, DType::F32, values.into_iter().map(of_float).collect())
+        let bits = values.into_iter().map(|value| rounded(value, self.dtype)).collect();
+        Self::new(&self.device, shape, self.dtype, bits)
     }
 
     /// Of integers, which wrap, in the dtype of this tensor.
@@ -83,10 +85,9 @@ impl Host {
         &self.bits
     }
 
-    /// The elements as f32.
+    /// The elements, of f32 or a half type, as f32.
     pub fn floats(&self) -> Vec<f32> {
-        self.require_f32();
-        self.bits.iter().copied().map(float).collect()
+        floats(self.dtype, &self.bits)
     }
 
     /// The elements as integers.
@@ -234,14 +235,29 @@ fn positions(shape: &[usize], strides: &[isize], offset: usize) -> Vec<usize> {
     positions.into_iter().map(|at| at as usize).collect()
 }
 
-/// The f32 of an element's bits.
-pub(super) fn float(bits: u64) -> f32 {
-    f32::from_bits(bits as u32)
+/// The f32 of an element's bits, in f32 or a half type.
+pub(super) fn widened(bits: u64, dtype: DType) -> f32 {
+    match dtype {
+        DType::F32 => f32::from_bits(bits as u32),
+        DType::F16 => f16::from_bits(bits as u16).to_f32(),
+        DType::BF16 => bf16::from_bits(bits as u16).to_f32(),
+        _ => not_checked("no reference in this type of floats"),
+    }
 }
 
-/// The bits of an f32.
-pub(super) fn of_float(value: f32) -> u64 {
-    value.to_bits().into()
+/// The bits of the nearest float of f32 or a half type.
+pub(super) fn rounded(value: f32, dtype: DType) -> u64 {
+    match dtype {
+        DType::F32 => value.to_bits().into(),
+        DType::F16 => f16::from_f32(value).to_bits().into(),
+        DType::BF16 => bf16::from_f32(value).to_bits().into(),
+        _ => not_checked("no reference in this type of floats"),
+    }
+}
+
+/// Elements as f32.
+pub(super) fn floats(dtype: DType, bits: &[u64]) -> Vec<f32> {
+    bits.iter().map(|&bits| widened(bits, dtype)).collect()
 }
 
 /// The integer of an element's bits.

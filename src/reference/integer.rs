@@ -1,6 +1,6 @@
 //! Int tensors. Results wrap.
 
-use super::host::{Host, int, of_int};
+use super::host::{Host, int, of_int, rounded};
 use super::limits::not_checked;
 use super::moves::moves;
 use super::{Reference, boolean, float, places, random};
@@ -150,7 +150,7 @@ impl IntTensorOps<Self> for Reference {
         if to != DType::F32 && of != DType::I32 {
             not_checked("no reference in this type of floats");
         }
-        tensor.map(to, |bits| float::rounded(int(of, bits) as f32, to))
+        tensor.map(to, |bits| rounded(int(of, bits) as f32, to))
     }
 
     fn int_cast(tensor: Host, dtype: IntDType) -> Host {

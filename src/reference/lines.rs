@@ -1,6 +1,6 @@
 //! What is computed along axes: reductions, scans and sorts.
 
-use super::host::{Host, float, int, of_float, of_int};
+use super::host::{Host, floats, int, of_int, rounded};
 use super::limits::not_checked;
 use burn_backend::{DType, IntDType, Shape, TensorMetadata};
 use burn_deterministic_kernels::elementwise::{Binary, reference::binary};
@@ -72,10 +72,10 @@ impl Host {
     pub fn scanned(&self, axis: usize, operation: scan::Operation) -> Self {
         let (of, n) = (self.dtype(), self.shape()[axis]);
         if of.is_float() {
-            self.require_f32();
+            // An extreme of half types, widened and rounded, is itself.
             return self.lines(axis, n, of, |line| {
-                let add = |a: u64, b: u64| of_float(accumulated(operation, float(a), float(b)));
-                prefixes(line, add)
+                let totals = prefixes(&floats(of, line), |a, b| accumulated(operation, a, b));
+                totals.into_iter().map(|total| rounded(total, of)).collect()
             });
         }
         self.lines(axis, n, of, |line| {
@@ -110,9 +110,9 @@ fn accumulated_ints(operation: scan::Operation, left: i128, right: i128) -> i128
     }
 }
 
-/// A reduction of f32 by its reference.
-pub(super) fn of_floats(function: impl Fn(&[f32]) -> f32) -> impl Fn(&[u64]) -> u64 {
-    move |line| of_float(function(&line.iter().copied().map(float).collect::<Vec<_>>()))
+/// A reduction of floats by its reference, in f32 and rounded once.
+pub(super) fn of_floats(dtype: DType, function: impl Fn(&[f32]) -> f32) -> impl Fn(&[u64]) -> u64 {
+    move |line| rounded(function(&floats(dtype, line)), dtype)
 }
 
 /// An extreme of some elements; a line without an element has none, and the kernel refuses it.
@@ -123,11 +123,8 @@ pub(super) fn of_some(extreme: fn(&[f32]) -> Option<f32>) -> impl Fn(&[f32]) -> 
 /// The position of the extreme of a line, the first of equals.
 fn search(of: DType, end: Extreme, line: &[u64]) -> usize {
     let found = match (of, end) {
-        (DType::F32, _) => {
-            let floats: Vec<f32> = line.iter().copied().map(float).collect();
-            if end == Extreme::Max { reduce::argmax(&floats) } else { reduce::argmin(&floats) }
-        }
-        (of, _) if of.is_float() => not_checked("no reference in this type of floats"),
+        (of, Extreme::Max) if of.is_float() => reduce::argmax(&floats(of, line)),
+        (of, Extreme::Min) if of.is_float() => reduce::argmin(&floats(of, line)),
         (_, Extreme::Max) => (0..line.len()).rev().max_by_key(|&at| int(of, line[at])),
         (_, Extreme::Min) => (0..line.len()).min_by_key(|&at| int(of, line[at])),
     };
@@ -136,12 +133,10 @@ fn search(of: DType, end: Extreme, line: &[u64]) -> usize {
 
 fn argsort(dtype: DType, line: &[u64], direction: Direction) -> Vec<usize> {
     match dtype {
-        DType::F32 => {
+        dtype if dtype.is_float() => {
             let compare = sort::float_order::<f32>(f32::is_nan, f32::total_cmp);
-            let floats: Vec<f32> = line.iter().copied().map(float).collect();
-            sort::argsort(&floats, direction, compare)
+            sort::argsort(&floats(dtype, line), direction, compare)
         }
-        dtype if dtype.is_float() => not_checked("no reference in this type of floats"),
         dtype => {
             let ints: Vec<i128> = line.iter().map(|&bits| int(dtype, bits)).collect();
             sort::argsort(&ints, direction, Ord::cmp)

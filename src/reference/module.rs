@@ -104,8 +104,11 @@ impl ModuleOps<Self> for Reference {
             offset_grad: of(&operands.offset, gradients.offset),
             weight_grad: of(&operands.weight, gradients.weight),
             mask_grad: operands.mask.as_ref().map(|mask| of(mask, gradients.mask)),
-            bias_grad: bias
-                .map(|bias| output_grad.over(&[0, 2, 3], of_floats(reduce::reference::sum)).reshape(bias.shape())),
+            bias_grad: bias.map(|bias| {
+                output_grad
+                    .over(&[0, 2, 3], of_floats(output_grad.dtype(), reduce::reference::sum))
+                    .reshape(bias.shape())
+            }),
         }
     }
 
@@ -142,8 +145,7 @@ impl ModuleOps<Self> for Reference {
 
     fn adaptive_avg_pool2d(x: Host, output_size: [usize; 2]) -> Host {
         if output_size == [1, 1] {
-            x.require_f32();
-            return x.over(&[2, 3], of_floats(reduce::reference::mean));
+            return x.over(&[2, 3], of_floats(x.dtype(), reduce::reference::mean));
         }
         let [batch, channels, height, width] = x.shape().dims();
         let [rows, columns] = output_size;
@@ -320,6 +322,8 @@ impl Deformed {
     }
 
     fn of_reference<T>(&self, function: impl FnOnce(&deform_convolution_reference::Operands) -> T) -> T {
+        // Columns of half types are rounded, which the reference does not do.
+        self.x.require_f32();
         let (input, offset, weight) = (self.x.floats(), self.offset.floats(), self.weight.floats());
         let mask = values(&self.mask);
         let (input, offset, weight) = (&input[..], &offset[..], &weight[..]);

@@ -1,6 +1,6 @@
 //! Reads and updates at indices. An index outside its axis reads zero, and updates nothing.
 
-use super::host::{Host, float, int, of_float, of_int};
+use super::host::{Host, int, of_int, rounded, widened};
 use burn_backend::tensor::IndexingUpdateOp;
 use burn_backend::{DType, Shape, TensorMetadata};
 use burn_deterministic_kernels::elementwise::{Binary, reference::binary};
@@ -53,11 +53,14 @@ impl Host {
     /// Updates the elements at `indices` with `values`.
     pub fn updated(&self, addressing: Addressing, indices: &Self, values: &Self, update: Update) -> Self {
         let (at, shape, dtype) = (indices.indices(), self.shape(), self.dtype());
+        if matches!(dtype, DType::F16 | DType::BF16) && update != Update::Assign {
+            // Half types are widened, and the result is rounded once.
+            let widen = |tensor: &Self| tensor.map(DType::F32, |bits| rounded(widened(bits, dtype), DType::F32));
+            let updated = widen(self).updated(addressing, indices, &widen(values), update);
+            return updated.map(dtype, |bits| rounded(widened(bits, DType::F32), dtype));
+        }
         let (tensor, values) = (self.bits(), values.bits());
         let combine = |left: u64, right: u64| combined(dtype, update, left, right);
-        if dtype.is_float() && update != Update::Assign {
-            self.require_f32();
-        }
         let bits = match addressing {
             Addressing::Elements { dim } => reference::scatter(around(&shape, dim), tensor, &at, values, combine),
             Addressing::Rows { dim } => reference::select_assign(around(&shape, dim), tensor, &at, values, combine),
@@ -90,7 +93,7 @@ fn combined(dtype: DType, update: Update, left: u64, right: u64) -> u64 {
     match update {
         Update::Assign => right,
         Update::Or => u64::from(left != 0 || right != 0),
-        _ if dtype.is_float() => of_float(combined_floats(update, float(left), float(right))),
+        _ if dtype.is_float() => rounded(combined_floats(update, widened(left, dtype), widened(right, dtype)), dtype),
         Update::Add => of_int(dtype, a + b),
         Update::Mul => of_int(dtype, a.wrapping_mul(b)),
         Update::Min => of_int(dtype, a.min(b)),

@@ -1,6 +1,6 @@
 //! Random tensors: the numbers that the operation on the device has drawn.
 
-use super::host::{Host, of_float, of_int};
+use super::host::{Host, of_int, rounded};
 use super::limits::not_checked;
 use crate::backend::adapters::random as adapters;
 use crate::random::next_stream;
@@ -18,15 +18,12 @@ pub(super) fn floats(
     device: &CubeDevice,
     dtype: DType,
 ) -> Host {
-    if dtype != DType::F32 {
-        not_checked("no reference in this type of floats");
-    }
     let source = source(operation, &shape, dtype, device);
     let elements = shape.num_elements() as u64;
     let distribution = adapters::floats(distribution);
     let values = reference::floats(source, distribution, dtype_to_elem_type(dtype), 0..elements);
     let values = values.unwrap_or_else(|_| not_checked("a distribution that is refused"));
-    Host::new(device, shape, dtype, values.into_iter().map(of_float).collect())
+    Host::new(device, shape, dtype, values.into_iter().map(|value| rounded(value, dtype)).collect())
 }
 
 /// A draw of integers.

@@ -7,6 +7,10 @@ use crate::process::{self, report};
 use crate::programs;
 use crate::repeatability::random_programs;
 use burn::prelude::*;
+use burn::tensor::IndexingUpdateOp::Add;
+use burn::tensor::activation::softmax;
+use burn::tensor::module::*;
+use burn::tensor::ops::*;
 use burn::tensor::{DType, FloatDType};
 use burn_deterministic::{
     Determinism, Error, Guarantee, Unchecked, enable_op_determinism, is_op_determinism_enabled, reference_check,
@@ -125,8 +129,59 @@ fn halves(half: FloatDType, device: &Device) {
         x.clone().floor() + y.clone().round() * -x.clone(),
         u.cross(v, 1),
         x.clone().int().float().cast(half) / 3.0,
-        x.cast(FloatDType::F32) * 0.1,
-        y.cast(FloatDType::F32).cast(half),
+        x.clone().cast(FloatDType::F32) * 0.1,
+        y.clone().cast(FloatDType::F32).cast(half),
+    ];
+    results.into_iter().for_each(|result| drop(result.into_data()));
+    half_lines(&x);
+    half_layers(&x, &y);
+}
+
+/// Reductions, scans, sorts and updates of half types: in f32, and rounded once.
+fn half_lines(x: &Tensor<2>) {
+    let rows = Tensor::<1, Int>::from_data([3, 0, 3, 32], &x.device());
+    let places = x.clone().argsort(1);
+    let results = [
+        x.clone().sum_dim(0),
+        x.clone().mean_dim(1),
+        (x.clone() + 1.0).prod_dim(1),
+        x.clone().max_dim(1),
+        x.clone().abs().min_dim(0),
+        x.clone().max_abs_dim(1),
+        x.clone().sum().unsqueeze(),
+        x.clone().mean().unsqueeze(),
+        softmax(x.clone(), 1),
+        x.clone().cumsum(1),
+        (x.clone() + 1.0).cumprod(0),
+        x.clone().cummax(1),
+        x.clone().sort_descending(0),
+        x.clone().topk(3, 1),
+        x.clone().gather(1, places.clone()),
+        x.clone().scatter(1, places.clone() % 5, x.clone(), Add),
+        x.clone().select_assign(0, rows.clone(), x.clone().slice([0..4]), Add),
+        x.clone().select(0, rows),
+    ];
+    results.into_iter().for_each(|result| drop(result.into_data()));
+    for indices in [places, x.clone().argmax(1), x.clone().argmin(0), x.clone().max_dim_with_indices(1).1] {
+        drop(indices.into_data());
+    }
+}
+
+/// Products and layers of half types: chains in f32, and one rounding.
+fn half_layers(x: &Tensor<2>, y: &Tensor<2>) {
+    let images = x.clone().slice([0..32, 0..18]).reshape([2, 4, 6, 12]);
+    let weight = y.clone().slice([0..12, 0..12]).reshape([4, 4, 3, 3]);
+    let bias = y.clone().slice([0..1, 0..4]).reshape([4]);
+    let padded = ConvOptions::new([1, 1], [1, 1], [1, 1], 1);
+    let transposed = ConvTransposeOptions::new([2, 2], [1, 1], [0, 0], [1, 1], 1);
+    drop(x.clone().matmul(y.clone().transpose()).into_data());
+    let results = [
+        conv2d(images.clone(), weight.clone(), Some(bias.clone()), padded),
+        conv_transpose2d(images.clone(), weight, Some(bias), transposed),
+        max_pool2d(images.clone(), MaxPoolOptions::new([2, 2]).with_stride([2, 2])),
+        avg_pool2d(images.clone(), AvgPoolOptions::new([3, 3]).with_padding([1, 1])),
+        adaptive_avg_pool2d(images.clone(), [3, 5]),
+        interpolate(images, InterpolateOptions::new(InterpolateMode::Bilinear).with_output_size([9, 7])),
     ];
     results.into_iter().for_each(|result| drop(result.into_data()));
 }

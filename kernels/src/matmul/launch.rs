@@ -94,6 +94,7 @@ impl Operands {
             m: lhs.shape()[rows],
             k,
             n,
+            element: lhs.dtype.size(),
             accumulator: accumulator.size(),
             vectors: vectors(reads_vectors(&rhs, columns)),
             swapped_vectors: vectors(reads_vectors(&lhs, rows)),

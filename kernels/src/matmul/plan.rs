@@ -15,6 +15,8 @@ pub struct Problem {
     pub k: usize,
     /// Columns of the output.
     pub n: usize,
+    /// Bytes of an element of the operands.
+    pub element: usize,
     /// Bytes of an accumulator.
     pub accumulator: usize,
     /// Which vectors of four the operands of the product offer.
@@ -323,7 +325,7 @@ pub const MAX_PARTS: usize = MAX_ITERATIONS;
 
 /// The plan for `problem` on `machine`. It [applies](Plan::refuses), unless no plan does.
 pub fn plan(problem: &Problem, machine: Machine) -> Plan {
-    let Problem { batch, m, k, n, accumulator, vectors, swapped_vectors } = *problem;
+    let Problem { batch, m, k, n, element, accumulator, vectors, swapped_vectors } = *problem;
     let enough = enough_cubes(machine);
     let (tile, swap) = match machine {
         Machine::Software => {
@@ -340,8 +342,11 @@ pub fn plan(problem: &Problem, machine: Machine) -> Plan {
             }
         }
         Machine::Gpu => {
-            let large: &[_] = match accumulator {
-                0..=4 => &[CubeTile::LARGE, CubeTile::MIDDLE],
+            let large: &[_] = match (element, accumulator) {
+                (4.., 0..=4) => &[CubeTile::LARGE, CubeTile::MIDDLE],
+                // NVIDIA's compiler unpacks vectors of half types where they are fetched: the few units of the large tile would
+                // wait for them.
+                (_, 0..=4) => &[CubeTile::MIDDLE],
                 _ => &[CubeTile::MIDDLE_OF_8_BYTES],
             };
             let tile = large.iter().find(|tile| tile.tiles(batch, m, n) >= enough);

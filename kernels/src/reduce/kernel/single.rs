@@ -12,6 +12,9 @@ use crate::reduce::view::View;
 use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 
+/// Vectors of four outputs that a unit reads before it adds them. Single elements are not worth it.
+const READS: u32 = 4;
+
 /// What the kernel is compiled for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Form {
@@ -49,7 +52,33 @@ fn column<I: Numeric, A: Numeric, B: Int, N: Size>(
     // Wraps where the outer stride is the smaller one; unsigned arithmetic makes it right again.
     let carry = view.axis_outer_stride - view.axis_inner * view.axis_stride;
     let mut chains = elements::<I, A, B, N>(stored, inputs, outputs, at, operation, comptime!(form.source.clone()));
-    for _ in 1..rows {
+    let mut left = rows - 1;
+    let lanes = N::value();
+    if comptime!(lanes == 4 && form.source == Source::Stored) {
+        // Reads that wait for none of the additions.
+        let mut next = Array::<Vector<A, N>>::new(comptime!(READS as usize));
+        while left >= READS {
+            #[unroll]
+            for i in 0..READS {
+                at += at_step;
+                if comptime!(form.split) {
+                    rest += rest_step;
+                    if rest >= view.axis_inner {
+                        rest -= view.axis_inner;
+                        at += carry;
+                    }
+                }
+                next[i as usize] =
+                    elements::<I, A, B, N>(stored, inputs, outputs, at, operation, comptime!(form.source.clone()));
+            }
+            #[unroll]
+            for i in 0..READS {
+                chains = step_lanes::<A, N>(chains, next[i as usize], operation);
+            }
+            left -= READS;
+        }
+    }
+    for _ in 0..left {
         at += at_step;
         if comptime!(form.split) {
             rest += rest_step;
