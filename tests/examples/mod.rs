@@ -1,6 +1,7 @@
 //! Every example, trained twice in processes of its own, ends in the same weights, tensor by tensor. On the CUDA emulator,
 //! where an example's digest is recorded, it is trained once: the record is of another process, without workers. With
-//! `Guarantee::GpuToGpu` each is trained once more, to the digest of every device.
+//! `Guarantee::GpuToGpu` each is trained once more, to the digest of every device, and operations are checked against their
+//! plain-Rust references on the way.
 //!
 //! The examples are part of this binary, so that they need not be built one by one: each of theirs takes a linker's time.
 
@@ -11,6 +12,7 @@ mod resume;
 use crate::closed_world::guarantee::is_given;
 use crate::driver;
 use crate::process::{Folder, Load, Program};
+use crate::reference::report_without_difference;
 use anyhow::Result;
 use examples_common::{Arguments, Difference, Help, LEFT, first_difference};
 
@@ -107,6 +109,9 @@ fn assert_left(name: &str, folder: &Folder) {
     assert_eq!(left, said, "{name}");
 }
 
+/// Which operations of a training with the bits of every device are checked against their references: every, or every fourth.
+const CHECKED: &str = if cfg!(feature = "heavy") { "1" } else { "4" };
+
 /// Trains as far as `short` says, twice; with the feature `heavy` ten times, and to the end twice. To the end the emulator
 /// would take hours.
 fn trains_alike(name: &str, short: &[&str]) {
@@ -114,7 +119,19 @@ fn trains_alike(name: &str, short: &[&str]) {
         let arguments = [short, &["--workers", "2"]].concat();
         let folder = Folder::new();
         let program = training(name, &arguments, &folder).env("BURN_DETERMINISTIC_GUARANTEE", "gpu-to-gpu");
+        let report = folder.path().join("report");
+        // On the emulator it would take as long again.
+        let is_checked = !driver::is_emulator();
+        let program = match is_checked {
+            true => {
+                program.env("BURN_DETERMINISTIC_REFERENCE", CHECKED).env("BURN_DETERMINISTIC_REFERENCE_REPORT", &report)
+            }
+            false => program,
+        };
         golden::check_on(golden::EVERY_DEVICE, &spelled(name, short), program.run().digest());
+        if is_checked {
+            report_without_difference(&report);
+        }
     }
     if driver::is_emulator() && golden::is_recorded(&spelled(name, short)) {
         let digest = training(name, &[short, &["--workers", "2"]].concat(), &Folder::new()).run().digest().to_owned();

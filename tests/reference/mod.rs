@@ -7,6 +7,7 @@ use crate::closed_world::guarantee::is_given;
 use crate::process::{Folder, Output, Program};
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 use std::thread;
 
 /// Of the differentiable operations and their gradients, those without a checked result, and why.
@@ -21,6 +22,15 @@ const UNCHECKED_OF_RANDOM_PROGRAMS: &[&str] = &[];
 /// A program that is checked.
 fn checked(program: &str) -> Program {
     Program::new(program).env("BURN_DETERMINISTIC_GUARANTEE", "gpu-to-gpu").env("BURN_DETERMINISTIC_REFERENCE", "1")
+}
+
+/// What was found of a process's operations when it ended, in the file that `BURN_DETERMINISTIC_REFERENCE_REPORT` names: all
+/// have the bits of their references.
+pub fn report_without_difference(report: &Path) -> String {
+    let report = fs::read_to_string(report).expect("the process has ended");
+    assert!(report.ends_with("\nend\n"), "{report}");
+    assert!(!report.contains("unchecked\t") && !report.contains("different\t"), "{report}");
+    report
 }
 
 /// The operations that a program has reported as unchecked.
@@ -86,9 +96,7 @@ fn a_training_has_the_bits_of_its_references() {
     let out = folder.path().to_str().expect("the path of a temporary folder");
     let program = checked("digits_convnet").arguments(&["--steps", "20", "--out", out]);
     program.env("BURN_DETERMINISTIC_REFERENCE_REPORT", &report).run().assert_quiet();
-    let report = fs::read_to_string(report).expect("the process has ended");
-    assert!(report.ends_with("\nend\n"), "{report}");
-    assert!(!report.contains("unchecked\t") && !report.contains("different\t"), "{report}");
+    let report = report_without_difference(&report);
     let count = |operation: &str| {
         let line = report.lines().find_map(|line| line.strip_prefix(&format!("checked\t{operation}\t")));
         line.unwrap_or_else(|| panic!("{operation} was not checked: {report}")).parse::<u64>().expect("a count")
