@@ -83,8 +83,8 @@ fn one_step<A: Numeric>(
     }
 }
 
-/// The first `left` of `depth` staged steps, or all of them, from the unit's first vectors `lhs_at` and `rhs_at` on, as each
-/// step's vectors are read. Enough warps hide how long the reads take.
+/// The first `left` of `depth` staged steps, or all of them, from the unit's first vectors `lhs_at` and `rhs_at` on. `depth` is a
+/// multiple of [`UNROLLED`]. Reads a step's vectors, then multiplies them: several warps are needed to hide the reads.
 #[cube]
 pub(crate) fn multiply<A: Numeric>(
     lhs: &Shared<[Vector<A, Const<4>>]>,
@@ -117,9 +117,9 @@ pub(crate) fn multiply<A: Numeric>(
     }
 }
 
-/// The same, of an even `depth`, where the vectors of the first step were [read](read) to `a` and `b` before, behind other work. The
+/// The same, of an even `depth`, where the vectors of the first step were [read](read) to `a` and `b` before the next fetch. The
 /// vectors of a step are read while the one before is multiplied: the products of one warp hide how long the reads take, so
-/// that few warps with many results each fill a multiprocessor.
+/// that few warps with many results each fill a multiprocessor. Fewer than `depth` steps are read as they are multiplied.
 #[cube]
 pub(crate) fn multiply_ahead<A: Numeric>(
     lhs: &Shared<[Vector<A, Const<4>>]>,

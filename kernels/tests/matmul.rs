@@ -148,6 +148,33 @@ fn every_plan_gives_the_same_bits_in_whole_vectors() {
     check_plans(3, [20, 2 * BLOCK + 4, 140]);
 }
 
+/// A last stage, or the only one, with fewer steps than a vector and as many.
+#[test]
+fn every_plan_gives_the_same_bits_in_few_steps() {
+    check_plans(4, [20, 3, 36]);
+    check_plans(5, [20, 4, 36]);
+}
+
+/// Steps of a stage that do not divide a block: it ends within a stage, and the next one goes on there.
+#[test]
+fn a_block_ends_within_a_stage() {
+    let client = client();
+    let fma = multiply_add_of(&client);
+    let (m, k, n) = (20, 2 * BLOCK + 4, 36);
+    let (a, b) = (random_values(190, m * k), random_values(191, k * n));
+    let want = reference::matmul(&a, &b, [m, k, n], fma);
+    let rhs_t = view(&upload(&client, &transpose(&b, k, n), &[n, k], F32), &[k, n], &[1, k]);
+    for rhs in [upload(&client, &b, &[k, n], F32), rhs_t] {
+        for split in [false, true] {
+            let tile = CubeTile::Tiled { sides: [8; 2], vectors: [1; 2], depth: 12 };
+            let plan = Some(Plan { tile, swap: false, split });
+            let lhs = upload(&client, &a, &[m, k], F32);
+            let out = matmul::matmul(&client, Products::Native, lhs, rhs.clone(), plan).expect("a valid product");
+            assert_bits(&download(&client, out), &want);
+        }
+    }
+}
+
 /// Few outputs, of more products and blocks of `k` than a cube has units, and not a multiple of them.
 #[test]
 fn units_with_tiles_of_their_own_match_the_reference() {
@@ -501,7 +528,7 @@ fn a_plan_that_does_not_apply_is_an_error() {
     let columns = Plan { tile: CubeTile::Direct { rows: 2, columns: 6 }, ..whole };
     assert!(text(columns).ends_with("want rows, and columns in vectors"));
     let tiled = |sides, vectors, depth| CubeTile::Tiled { sides, vectors, depth };
-    let staged = [[16, 12], [6, 16], [4, 8], [0, 8]].map(|sides| tiled(sides, [1; 2], 16));
+    let staged = [[16, 12], [6, 16], [4, 8], [0, 8], [0, 0]].map(|sides| tiled(sides, [1; 2], 16));
     for sides in [[1 << 26; 2], [u32::MAX - 3, 8], [64, 32]] {
         let text = text(Plan { tile: tiled(sides, [1; 2], 16), ..whole });
         assert!(text.ends_with("want at most 1024 units"), "{text}");

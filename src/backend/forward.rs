@@ -59,14 +59,25 @@ macro_rules! run_to_run {
     )+};
 }
 
+const BITS_OF_THE_DEVICE: &str = "its kernel is Burn's, and its bits are the device's";
+
 /// Runs `plain`, a kernel of Burn's with bits of the device's, or refuses it under [`Guarantee::GpuToGpu`].
 pub(super) fn only_run_to_run(
     operation: &'static str,
     operand: CubeTensor,
     plain: impl FnOnce(CubeTensor) -> CubeTensor,
 ) -> CubeTensor {
-    let reason = "its kernel is Burn's, and its bits are the device's";
-    or_refused(operation, [operand], (reason, "ask for `Guarantee::RunToRun`"), |[operand]| plain(operand))
+    or_refused(operation, [operand], (BITS_OF_THE_DEVICE, "ask for `Guarantee::RunToRun`"), |[operand]| plain(operand))
+}
+
+/// The same of a cast from or to a type of integers.
+pub(super) fn cast_run_to_run(
+    operation: &'static str,
+    operand: CubeTensor,
+    plain: impl FnOnce(CubeTensor) -> CubeTensor,
+) -> CubeTensor {
+    let remedy = "cast to i32 in between, where the values fit, or ask for `Guarantee::RunToRun`";
+    or_refused(operation, [operand], (BITS_OF_THE_DEVICE, remedy), |[operand]| plain(operand))
 }
 
 /// Runs `plain`, an operation on f64, or refuses it under [`Guarantee::GpuToGpu`]: no device is asked how it rounds f64.

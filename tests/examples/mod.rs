@@ -1,7 +1,7 @@
 //! Every example, trained twice in processes of its own, ends in the same weights, tensor by tensor. On the CUDA emulator,
 //! where an example's digest is recorded, it is trained once: the record is of another process, without workers. With
-//! `Guarantee::GpuToGpu` each is trained once more, to the digest of every device, and operations are checked against their
-//! plain-Rust references on the way.
+//! `Guarantee::GpuToGpu` each is trained once more, to the digest of every device; elsewhere than on the emulator every fourth
+//! operation is checked against its plain-Rust reference on the way.
 //!
 //! The examples are part of this binary, so that they need not be built one by one: each of theirs takes a linker's time.
 

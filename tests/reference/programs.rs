@@ -135,6 +135,7 @@ fn halves(half: FloatDType, device: &Device) {
     results.into_iter().for_each(|result| drop(result.into_data()));
     half_lines(&x);
     half_layers(&x, &y);
+    half_gradients(half, device);
 }
 
 /// Reductions, scans, sorts and updates of half types: in f32, and rounded once.
@@ -164,6 +165,23 @@ fn half_lines(x: &Tensor<2>) {
     results.into_iter().for_each(|result| drop(result.into_data()));
     for indices in [places, x.clone().argmax(1), x.clone().argmin(0), x.clone().max_dim_with_indices(1).1] {
         drop(indices.into_data());
+    }
+}
+
+/// Gradients of layers of half types.
+fn half_gradients(half: FloatDType, device: &Device) {
+    let taped = device.clone().autodiff();
+    let images = Tensor::<4>::from_data(floats([2, 4, 8, 12]), &taped).cast(half).require_grad();
+    let weight = Tensor::<4>::from_data(floats([4, 4, 3, 3]), &taped).cast(half).require_grad();
+    let grid = Tensor::<4>::from_data(floats([2, 5, 3, 2]), device).cast(half);
+    drop(images.clone().inner().grid_sample_2d(grid, GridSampleOptions::default()).into_data());
+    let pooled = max_pool2d(images.clone(), MaxPoolOptions::new([2, 2]).with_stride([2, 2]));
+    let features = conv2d(pooled, weight.clone(), None, ConvOptions::new([1, 1], [1, 1], [1, 1], 1));
+    let resized = interpolate(features, InterpolateOptions::new(InterpolateMode::Nearest).with_output_size([7, 9]));
+    let averaged = avg_pool2d(resized, AvgPoolOptions::new([3, 3]).with_padding([1, 1]));
+    let gradients = adaptive_avg_pool2d(averaged, [3, 5]).powi_scalar(2).sum().backward();
+    for operand in [images, weight] {
+        drop(operand.grad(&gradients).expect("it takes part").into_data());
     }
 }
 

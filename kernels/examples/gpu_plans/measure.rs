@@ -15,8 +15,9 @@ const MOST_LAUNCHES: u32 = 100;
 
 const SAMPLES: usize = 5;
 
-/// Launches the cases of a part, `I/N`, of all cases or of those whose names have one of `filters` in them, once, prints `ready`, waits for a line on standard input, and times each: name, shape,
-/// nanoseconds, float operations and bytes between tabs. The time is the device's, of launches one after the other: where
+/// Launches the cases of a part, `I/N`, of all cases or of those whose names have one of `filters` in them, once, prints
+/// `ready`, waits for a line on standard input, and times each: name, shape, nanoseconds, float operations and bytes
+/// between tabs. The time is the device's, of launches one after the other: where
 /// the host takes longer than the device, it is the host's.
 pub fn part(cases: &[Case], part: &str, filters: &[String]) -> Result<(), Box<dyn Error>> {
     let numbers = part.split_once('/').and_then(|(index, count)| Some((index.parse().ok()?, count.parse().ok()?)));

@@ -6,14 +6,15 @@
 //! - `+`, `-`, `*` and `multiply_rounded` round to nearest, ties to even;
 //! - no compiler contracts a `multiply_rounded` with the sum that follows;
 //! - `fma` rounds once or twice, and the same way each time;
-//! - negation, magnitudes, minima and maxima of two numbers, and roundings to integers are exact; `round` takes ties to even;
+//! - negation, magnitudes and roundings to integers of normal numbers are exact; `round` takes ties to even;
 //! - signed zeros have IEEE 754's signs, a constant -0 is one, and `<`, `<=`, `==`, `>` and `>=` with NaN are false;
 //! - casts between f32 and the half types the device stores are exact where they can be.
 //!
 //! What Vulkan and WebGPU leave to the device is recorded in [`Arithmetic`], and no failure: the meaning of `fma`,
 //! subnormal numbers, the last bits of `/` and `sqrt` (at most [`MAX_ULP`] from the nearest float), `!=` with NaN, and
 //! the rounding of narrowing casts. [`require_exact`] leaves the device only the meaning of `fma` and `!=` with NaN:
-//! what no kernel uses whose bits are to be equal on every device. [`ask_functions`] asks it for sums and for the
+//! what no kernel uses whose bits are to be equal on every device. It asks for minima, maxima, negations, magnitudes and
+//! roundings of subnormal numbers and zeros too. [`ask_functions`] asks it for sums and for the
 //! elementary functions too.
 //!
 //! Quotients and square roots that are off are no reason to refuse a device whose others kernels can

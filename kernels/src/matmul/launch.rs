@@ -197,7 +197,8 @@ impl Operands {
                         dtypes,
                     );
                 },
-                // SAFETY: as above; the staged tiles are indexed below `pitch * depth` by construction.
+                // SAFETY: as above, where what a unit fetches ahead is clamped to the last steps of `k` too; the staged tiles are
+                // indexed below `pitch * depth * STAGES` by construction.
                 CubeTile::Tiled { sides, vectors, depth } => unsafe {
                     tiled_kernel::tiled::launch_unchecked(
                         client,

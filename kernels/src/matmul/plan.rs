@@ -158,7 +158,7 @@ impl CubeTile {
             }
             // Of 32 units 4 are along the rows, and 8 along the columns. A unit stages 4 x 4 elements.
             Self::Tiled { sides: [rows, columns], vectors: [of_rows, of_columns], depth }
-                if of_rows * of_columns == 0
+                if rows * columns * of_rows * of_columns == 0
                     || !(rows.is_multiple_of(4) && columns.is_multiple_of(8))
                     || depth == 0
                     || !depth.is_multiple_of(4)
@@ -344,8 +344,8 @@ pub fn plan(problem: &Problem, machine: Machine) -> Plan {
         Machine::Gpu => {
             let large: &[_] = match (element, accumulator) {
                 (4.., 0..=4) => &[CubeTile::LARGE, CubeTile::MIDDLE],
-                // NVIDIA's compiler unpacks vectors of half types where they are fetched: the few units of the large tile would
-                // wait for them.
+                // NVIDIA's compiler unpacks vectors of half types where they are fetched: the large tile has too few units to
+                // hide that wait.
                 (_, 0..=4) => &[CubeTile::MIDDLE],
                 _ => &[CubeTile::MIDDLE_OF_8_BYTES],
             };

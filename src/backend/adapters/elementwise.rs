@@ -2,7 +2,7 @@
 //! stream `route::elementwise` runs them with their neighbours.
 
 use super::{Output, operand, run};
-use crate::backend::forward::{f64_run_to_run, only_run_to_run};
+use crate::backend::forward::{cast_run_to_run, f64_run_to_run};
 use crate::backend::refused::{poison, refuse};
 use crate::context::in_method;
 use crate::error::Error;
@@ -181,7 +181,7 @@ pub(in crate::backend) fn from_int(
         _ => half(to).is_some(),
     };
     if is_rounded {
-        return only_run_to_run(operation, tensor, |tensor| plain(tensor, out_dtype));
+        return cast_run_to_run(operation, tensor, |tensor| plain(tensor, out_dtype));
     }
     if tensor.dtype != DType::I32 || half(to).is_none() {
         return in_method(|| plain(tensor, out_dtype));
@@ -253,8 +253,11 @@ pub(in crate::backend) fn into_int(
     plain: impl FnOnce(CubeTensor, IntDType) -> CubeTensor,
 ) -> CubeTensor {
     let shape = tensor.shape();
-    if tensor.dtype == DType::F64 || out_dtype != IntDType::I32 {
-        return only_run_to_run(operation, tensor, |tensor| plain(tensor, out_dtype));
+    if tensor.dtype == DType::F64 {
+        return f64_run_to_run(operation, [tensor], |[tensor]| plain(tensor, out_dtype));
+    }
+    if out_dtype != IntDType::I32 {
+        return cast_run_to_run(operation, tensor, |tensor| plain(tensor, out_dtype));
     }
     let work = Work { result: Some(DType::I32), ..Work::of(Instruction::ToInt(Value::Input(0)), &[]) };
     compute(operation, work, [tensor], shape, |[tensor]| plain(tensor, out_dtype))
