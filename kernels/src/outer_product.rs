@@ -83,6 +83,26 @@ fn one_step<A: Numeric>(
     }
 }
 
+/// The first `left` staged steps, each read as it is multiplied.
+#[cube]
+fn few_steps<A: Numeric>(
+    lhs: &Shared<[Vector<A, Const<4>>]>,
+    rhs: &Shared<[Vector<A, Const<4>>]>,
+    acc: &mut Array<A>,
+    lhs_at: u32,
+    rhs_at: u32,
+    left: u32,
+    #[comptime] tiles: Tiles,
+) {
+    let [lhs_pitch, rhs_pitch] = comptime!(tiles.pitches);
+    let mut a = Array::<Vector<A, Const<4>>>::new(comptime!(tiles.vectors[0] as usize));
+    let mut b = Array::<Vector<A, Const<4>>>::new(comptime!(tiles.vectors[1] as usize));
+    for p in 0..left {
+        read::<A>(lhs, rhs, &mut a, &mut b, lhs_at + p * lhs_pitch, rhs_at + p * rhs_pitch, tiles);
+        one_step::<A>(&a, &b, acc, tiles);
+    }
+}
+
 /// The first `left` of `depth` staged steps, or all of them, from the unit's first vectors `lhs_at` and `rhs_at` on. `depth` is a
 /// multiple of [`UNROLLED`]. Reads a step's vectors, then multiplies them: several warps are needed to hide the reads.
 #[cube]
@@ -110,10 +130,7 @@ pub(crate) fn multiply<A: Numeric>(
             }
         }
     } else {
-        for p in 0..left {
-            read::<A>(lhs, rhs, &mut a, &mut b, lhs_at + p * lhs_pitch, rhs_at + p * rhs_pitch, tiles);
-            one_step::<A>(&a, &b, acc, tiles);
-        }
+        few_steps::<A>(lhs, rhs, acc, lhs_at, rhs_at, left, tiles);
     }
 }
 
@@ -150,9 +167,6 @@ pub(crate) fn multiply_ahead<A: Numeric>(
             one_step::<A>(&next_a, &next_b, acc, tiles);
         }
     } else {
-        for p in 0..left {
-            read::<A>(lhs, rhs, &mut next_a, &mut next_b, lhs_at + p * lhs_pitch, rhs_at + p * rhs_pitch, tiles);
-            one_step::<A>(&next_a, &next_b, acc, tiles);
-        }
+        few_steps::<A>(lhs, rhs, acc, lhs_at, rhs_at, left, tiles);
     }
 }
