@@ -164,6 +164,11 @@ impl Taps {
         self.first + place * self.apart
     }
 
+    /// How far from the first tap's source position that of the tap at a place among them lies, modulo 2^32.
+    pub fn ahead(&self, place: u32) -> u32 {
+        u32::reinterpret(place as i32 * self.step)
+    }
+
     /// The source position of the tap at a place among them.
     pub fn source(&self, place: u32) -> i32 {
         self.position + place as i32 * self.step

@@ -3,6 +3,7 @@
 use super::kernel::{self, BlocksLaunch, IndexMapLaunch, IndexMapsLaunch, SpatialLaunch, Variant};
 use super::plan::{self, CubeTile, Pass, Plan, Problem, UnitTile};
 use super::shape::{Axis, Geometry, view_data, view_weight};
+use super::terms;
 use super::tiled_kernel::{self, TiledVariant};
 use super::tiled_weight_kernel;
 use super::weight_kernel::{self, RoundLaunch};
@@ -61,8 +62,8 @@ struct Activations {
     result: TensorHandle,
     /// The type that chains are computed in.
     sum: ElemType,
-    /// Whether no tap lies outside the source.
-    inside: bool,
+    /// Whether no tap lies outside the source, along each axis.
+    inside: [bool; 3],
 }
 
 struct Launch<'a> {
@@ -95,10 +96,7 @@ impl Launch<'_> {
         if result.shape().contains(&0) {
             return Ok(result);
         }
-        let inside = match transposed {
-            true => axes.iter().all(Axis::outputs_inside),
-            false => axes.iter().all(Axis::inputs_inside),
-        };
+        let inside = axes.each_ref().map(if transposed { Axis::outputs_inside } else { Axis::inputs_inside });
         let pass = Activations {
             source: view_data(source, groups),
             weight: view_weight(weight, groups, transposed),
@@ -146,6 +144,7 @@ impl Launch<'_> {
         let blocks = self.problem.blocks();
         let dtypes = [source.dtype, sum, totals.dtype];
         let products = self.problem.products;
+        let inside = inside.iter().all(|&inside| inside);
         let variant = Variant { tile, phased: self.problem.phased(), inside, single: blocks == 1, products };
         for launch in plan::launches(blocks, self.problem.source_channels()) {
             let bias = bias.clone().map(|bias| bias.into_arg().into_buffer_arg());
@@ -192,14 +191,14 @@ impl Launch<'_> {
         let Geometry { groups, axes, .. } = self.problem.geometry;
         let sources = self.problem.source_channels();
         device::require_units(self.client, kernel, tile.units())?;
-        device::require_shared_memory(self.client, kernel, tile.staged() * sum.size())?;
+        device::require_shared_memory(self.client, kernel, tile.shared_memory(sum.size()))?;
         let packed = self.packed(&weight, sum)?;
         let blocks = self.problem.blocks();
         let variant = TiledVariant {
             tile,
             phased: self.problem.phased(),
             inside,
-            whole: sources.is_multiple_of(CubeTile::DEPTH as usize),
+            whole: sources.is_multiple_of(terms::SHARE as usize),
             single: split || blocks == 1,
             products: self.problem.products,
         };

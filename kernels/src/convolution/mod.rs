@@ -45,8 +45,8 @@
 //! An input gradient with a stride also computes positions beyond the last one of a phase, less than twice as many
 //! along each axis.
 //!
-//! Where both sides have 16 channels and more, a GPU multiplies from shared memory (implicit GEMM): a cube stages 16
-//! terms of its channels and of its columns, and a unit computes 8 x 8 or 4 x 4 results of them. Its weights are a copy
+//! Where chains have 16 terms and more and 16 channels are computed, a GPU multiplies from shared memory (implicit GEMM): a
+//! cube stages 8 or 16 terms of its channels and of its columns, and a unit computes 8 x 8 or 4 x 4 results of them. Its weights are a copy
 //! whose target channels are contiguous, made by a launch before. Otherwise operands are read through their strides,
 //! and not copied, but for a bias that is not dense.
 //!
@@ -63,6 +63,7 @@ mod launch;
 pub mod plan;
 pub mod reference;
 mod shape;
+mod terms;
 mod tiled_kernel;
 mod tiled_weight_kernel;
 mod weight_kernel;

@@ -1,6 +1,7 @@
 //! Launch geometry. Nothing here can change a result: see the contract in [`super`].
 
 use super::shape::{Axis, Geometry};
+use super::terms;
 use crate::arithmetic::Products;
 use crate::device::Machine;
 use crate::grid::{MAX_CUBES_PER_AXIS, MAX_ITERATIONS, UNITS, cubes};
@@ -18,6 +19,9 @@ pub enum Pass {
     /// A weight gradient.
     ToWeight,
 }
+
+/// Copies of the staged steps in a pass between activations.
+pub(super) const STAGES: u32 = 2;
 
 /// Channels that are neighbours in a [packed](super::tiled_kernel::pack_weight) weight, whatever its tile.
 pub(super) const PACKED: u32 = 32;
@@ -71,15 +75,19 @@ impl Problem {
 
     /// Blocks in the longest chain of the pass; an empty chain is one empty block.
     pub fn blocks(&self) -> usize {
+        self.terms().div_ceil(BLOCK).max(1)
+    }
+
+    /// Terms in the longest chain of the pass.
+    fn terms(&self) -> usize {
         let g = &self.geometry;
-        let terms = match self.pass {
+        match self.pass {
             Pass::ToOutput => g.axes.iter().map(|axis| axis.taps).product::<usize>() * g.inputs,
             Pass::ToInput => {
                 g.axes.iter().map(|axis| axis.taps.div_ceil(axis.tap_step())).product::<usize>() * g.outputs
             }
             Pass::ToWeight => g.terms(),
-        };
-        terms.div_ceil(BLOCK).max(1)
+        }
     }
 }
 
@@ -144,6 +152,27 @@ impl CubeTile {
     /// Channels and columns of a cube.
     pub fn extent(self) -> [usize; 2] {
         [self.side_rows, self.side_columns].map(|side| (side * self.vectors * 4) as usize)
+    }
+
+    /// Steps of a chain between activations that are staged at a time: of 64 results a unit has few registers left for the next ones.
+    pub(super) fn depth(self) -> u32 {
+        if self.vectors == 1 { 16 } else { 8 }
+    }
+
+    /// Vectors of four rows, and of four columns, of a cube.
+    pub(super) fn fours(self) -> [u32; 2] {
+        [self.side_rows, self.side_columns].map(|side| side * self.vectors)
+    }
+
+    /// Vectors of a stage of the packed weight that a unit fetches.
+    pub(super) fn weight_fetches(self) -> u32 {
+        self.fours()[0] * self.depth() / self.units()
+    }
+
+    /// Bytes that a cube keeps in shared memory in a pass between activations, of elements of so many bytes.
+    pub(super) fn shared_memory(self, bytes: usize) -> usize {
+        let [rows, columns] = self.extent();
+        (rows + columns) * (self.depth() * STAGES) as usize * bytes + terms::BYTES
     }
 
     /// Elements that a cube keeps in shared memory; in a weight gradient each stage has a slot of four more for each operand.
@@ -343,10 +372,10 @@ fn of_units(problem: &Problem, machine: Machine, tile: impl Fn(usize, usize, usi
     }
 }
 
-/// The plan from shared memory for a GPU, where channels on both sides are enough to fill a tile and a stage of it.
+/// The plan from shared memory for a GPU, where channels and columns are enough to fill half a tile and terms a stage of it.
 fn tiled(problem: &Problem) -> Option<Plan> {
     let columns = problem.geometry.batch * problem.positions() / problem.phases();
-    let pays = problem.channels() >= 16 && problem.source_channels() >= CubeTile::DEPTH as usize && columns >= 16;
+    let pays = problem.channels() >= 16 && problem.terms() >= 16 && columns >= 16;
     if !pays {
         return None;
     }
@@ -439,9 +468,8 @@ pub(super) fn launches(blocks: usize, channels: usize) -> impl Iterator<Item = R
     (0..blocks).step_by(most).map(move |first| first..blocks.min(first + most))
 }
 
-// A launch from shared memory computes one block: a tap is an iteration, a chunk of its terms one and two ends of loops more,
-// and each of their terms is at most one.
-const _: () = assert!(6 * BLOCK <= MAX_ITERATIONS);
+// A launch from shared memory computes one block: a stage of 8 terms is an iteration, and each four of the last ones.
+const _: () = assert!(BLOCK / 8 + 4 <= MAX_ITERATIONS);
 
 // A block whose terms lie in rows touches at most one row for each of its terms. A row of a weight gradient is an
 // iteration, one more for each of its terms, and one to leave their loop.

@@ -2,14 +2,16 @@
 //! written down (implicit GEMM), on the views of [`kernel`](super::kernel).
 
 use super::kernel::{IndexMaps, SPATIAL, Spatial, Taps, phases_of, store};
-use super::plan::{CubeTile, PACKED};
+use super::plan::{CubeTile, PACKED, STAGES};
+use super::terms::{Block, Column, SHARE, Terms, WINDOW};
 use crate::arithmetic::{Products, accumulate};
 use crate::order::BLOCK_TERMS;
 use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 
-/// Steps of a chain that a cube stages at a time.
-const DEPTH: u32 = CubeTile::DEPTH;
+/// More than any tile has. A remainder that changes nothing tells the compiler that addresses in shared memory do not
+/// wrap, so that it adds constants to one of them.
+const SLOTS: u32 = 1 << 16;
 
 /// What [`convolve_tiled`] is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,9 +20,9 @@ pub struct TiledVariant {
     pub tile: CubeTile,
     /// Whether target positions meet other taps by their phase: in an input gradient with a stride.
     pub phased: bool,
-    /// Whether no tap lies outside the source.
-    pub inside: bool,
-    /// Whether every tap has a multiple of [`DEPTH`] terms.
+    /// Whether no tap lies outside the source, along depth, height and width.
+    pub inside: [bool; 3],
+    /// Whether every tap has a multiple of [`SHARE`] terms.
     pub whole: bool,
     /// Whether a block opens the sum of an element, in place of continuing it.
     pub single: bool,
@@ -68,9 +70,9 @@ pub fn pack_weight<E: Float, A: Float>(
     keep_subnormals();
 }
 
-/// The steps of four terms for the results of a unit, or of the first `left` of them.
+/// Four steps for the results of a unit, or the first `left` of them.
 ///
-/// `weights` is `[step, four channels]`, `sources` `[four steps, column]`.
+/// `weights` is `[step, four channels]`, `sources` `[four steps, column]`, both from the unit's first vector on.
 #[allow(
     clippy::if_same_then_else,
     reason = "the first condition is known when the kernel is compiled, the second when it runs"
@@ -80,26 +82,23 @@ fn four_steps<A: Float>(
     weights: &Shared<[Vector<A, Const<4>>]>,
     sources: &Shared<[Vector<A, Const<4>>]>,
     acc: &mut Array<A>,
-    quad: u32,
+    weights_at: u32,
+    sources_at: u32,
     left: u32,
-    unit_row: u32,
-    unit_column: u32,
     #[comptime] tile: CubeTile,
     #[comptime] products: Products,
-    #[comptime] whole: bool,
+    #[comptime] all: bool,
 ) {
-    let side_rows = comptime!(tile.side_rows);
-    let side_columns = comptime!(tile.side_columns);
     let edge = comptime!(tile.vectors * 4);
     let mut x = Array::<Vector<A, Const<4>>>::new(comptime!(edge as usize));
     #[unroll]
     for j in 0..edge {
-        x[j as usize] = sources[(quad * comptime!(side_columns * edge) + j * side_columns + unit_column) as usize];
+        x[j as usize] = sources[(sources_at + comptime!(j * tile.side_columns)) as usize];
     }
     #[unroll]
     for s in 0..4u32 {
-        let at = (quad * 4 + s) * comptime!(side_rows * tile.vectors) + unit_row;
-        if comptime!(whole) {
+        let at = weights_at + comptime!(s * tile.side_rows * tile.vectors);
+        if comptime!(all) {
             one_step::<A>(weights, &x, acc, at, s, tile, products);
         } else if s < left {
             one_step::<A>(weights, &x, acc, at, s, tile, products);
@@ -113,7 +112,7 @@ fn one_step<A: Float>(
     weights: &Shared<[Vector<A, Const<4>>]>,
     x: &Array<Vector<A, Const<4>>>,
     acc: &mut Array<A>,
-    weight_at: u32,
+    weights_at: u32,
     #[comptime] s: u32,
     #[comptime] tile: CubeTile,
     #[comptime] products: Products,
@@ -121,7 +120,7 @@ fn one_step<A: Float>(
     let edge = comptime!(tile.vectors * 4);
     #[unroll]
     for v in 0..tile.vectors {
-        let y = weights[(weight_at + v * comptime!(tile.side_rows)) as usize];
+        let y = weights[(weights_at + comptime!(v * tile.side_rows)) as usize];
         #[unroll]
         for i in 0..4u32 {
             #[unroll]
@@ -134,13 +133,89 @@ fn one_step<A: Float>(
     }
 }
 
+/// The first `left` steps of a stage, or all of them, from the unit's first vectors on.
+#[cube]
+fn multiply<A: Float>(
+    weights: &Shared<[Vector<A, Const<4>>]>,
+    sources: &Shared<[Vector<A, Const<4>>]>,
+    acc: &mut Array<A>,
+    weights_at: u32,
+    sources_at: u32,
+    left: u32,
+    #[comptime] tile: CubeTile,
+    #[comptime] products: Products,
+) {
+    let [rows, columns] = comptime!(tile.fours());
+    if left >= comptime!(tile.depth()) {
+        #[unroll]
+        for quad in 0..comptime!(tile.depth() / 4) {
+            let (weights_at, sources_at) =
+                (weights_at + comptime!(quad * 4 * rows), sources_at + comptime!(quad * 4 * columns));
+            four_steps::<A>(weights, sources, acc, weights_at, sources_at, 4, tile, products, true);
+        }
+    } else {
+        for quad in 0..left.div_ceil(4) {
+            let (weights_at, sources_at) = (weights_at + quad * 4 * rows, sources_at + quad * 4 * columns);
+            four_steps::<A>(weights, sources, acc, weights_at, sources_at, left - quad * 4, tile, products, false);
+        }
+    }
+}
+
+/// Fetches what a unit stages of the packed weight: four channels at term `nth` of the block, and at as many terms after it as a
+/// stage needs.
+#[cube]
+fn fetch_weights<A: Float>(
+    weight: &[Vector<A, Const<4>>],
+    next: &mut Array<Vector<A, Const<4>>>,
+    terms: &Terms,
+    nth: u32,
+    four: u32,
+    fours: u32,
+    #[comptime] tile: CubeTile,
+) {
+    #[unroll]
+    for f in 0..comptime!(tile.weight_fetches()) {
+        let row = terms.row(nth + f * comptime!(tile.units() / tile.fours()[0]));
+        next[f as usize] = weight[(row * fours + four) as usize];
+    }
+}
+
+/// Stages what a unit has fetched, in a stage of each operand that begins at these vectors.
+#[cube]
+fn stage<E: Float, A: Float>(
+    weights: &mut Shared<[Vector<A, Const<4>>]>,
+    sources: &mut Shared<[Vector<A, Const<4>>]>,
+    weight_next: &Array<Vector<A, Const<4>>>,
+    source_next: &Array<E>,
+    weights_at: u32,
+    sources_at: u32,
+    #[comptime] tile: CubeTile,
+) {
+    #[unroll]
+    for f in 0..comptime!(tile.weight_fetches()) {
+        weights[(weights_at % SLOTS + f * comptime!(tile.units())) as usize] = weight_next[f as usize];
+    }
+    #[unroll]
+    for quad in 0..comptime!(SHARE / 4) {
+        let mut four = Vector::<A, Const<4>>::new(A::new(0.0));
+        #[unroll]
+        for i in 0..4u32 {
+            four.insert(comptime!(i as usize), A::cast_from(source_next[comptime!((quad * 4 + i) as usize)]));
+        }
+        sources[(sources_at % SLOTS + comptime!(quad * 4 * tile.fours()[1])) as usize] = four;
+    }
+}
+
 /// The chains of [`convolve`](super::kernel::convolve), of a tile of channels and columns a cube. A column is a batch entry
 /// and a target position, all of one phase, so that the columns of a cube meet the same taps.
 ///
 /// `weight` is [packed](pack_weight), of `taps`. `output` is `[parts, batch, groups, target channels, d, h, w]`,
 /// contiguous, seen without its first axis. Part `p` is block `first_block + p` of each chain; a launch of one part continues
-/// the sums of the launch before. A loop over blocks would keep the places of all results in registers. A cube stages [`DEPTH`] source channels of one tap at a time; each unit fetches
-/// those of one column, four in a vector.
+/// the sums of the launch before. A loop over blocks would keep the places of all results in registers.
+///
+/// The next terms are fetched to registers while the staged ones are multiplied, and staged beside them: each unit fetches
+/// [`SHARE`] terms of one column, and stages four of them in a vector. Fewer last terms end their loop early: no padding
+/// enters a chain.
 #[cube(launch_unchecked)]
 pub fn convolve_tiled<E: Float, A: Float, O: Float>(
     source: &Tensor<E>,
@@ -166,10 +241,10 @@ pub fn convolve_tiled<E: Float, A: Float, O: Float>(
     let edge = comptime!(tile.vectors * 4);
     let rows = comptime!(tile.side_rows * edge);
     let columns = comptime!(tile.side_columns * edge);
-    let units = comptime!(tile.side_rows * tile.side_columns);
+    let units = comptime!(tile.units());
+    let depth = comptime!(tile.depth());
     let fours = comptime!(rows / 4);
-    // Units that fetch for one column.
-    let lanes = comptime!(units / columns);
+    let (weight_stage, source_stage) = (comptime!(fours * depth), comptime!(columns * depth / 4));
 
     let batch = output.shape(0) as u32;
     let groups = output.shape(1) as u32;
@@ -206,14 +281,23 @@ pub fn convolve_tiled<E: Float, A: Float, O: Float>(
     let column = min(first_column + fetch_column, all_columns - 1);
     let entry = column / phase_positions;
     let within = of_phase.split(column - entry * phase_positions);
-    let source_base = entry * source.stride(0) as u32 + group * source.stride(1) as u32;
     let source_channels = source.shape(2) as u32;
     let source_step = source.stride(2) as u32;
     let lengths = Spatial::shape::<E>(source);
-    let source_strides = Spatial::strides::<E>(source);
-    let column_d = Taps::of(within.d * phases.d + phase.d, taps.d, &maps.d, phased);
-    let column_h = Taps::of(within.h * phases.h + phase.h, taps.h, &maps.h, phased);
-    let column_w = Taps::of(within.w * phases.w + phase.w, taps.w, &maps.w, phased);
+    let strides = Spatial::strides::<E>(source);
+    let position = Spatial {
+        d: Taps::of(within.d * phases.d + phase.d, taps.d, &maps.d, phased).source(0) as u32,
+        h: Taps::of(within.h * phases.h + phase.h, taps.h, &maps.h, phased).source(0) as u32,
+        w: Taps::of(within.w * phases.w + phase.w, taps.w, &maps.w, phased).source(0) as u32,
+    };
+    let column = Column {
+        base: entry * source.stride(0) as u32
+            + group * source.stride(1) as u32
+            + position.d * strides.d
+            + position.h * strides.h
+            + position.w * strides.w,
+        position,
+    };
     // What all columns of the cube meet.
     let taps_d = Taps::of(phase.d, taps.d, &maps.d, phased);
     let taps_h = Taps::of(phase.h, taps.h, &maps.h, phased);
@@ -228,97 +312,77 @@ pub fn convolve_tiled<E: Float, A: Float, O: Float>(
 
     let padded_fours = channels.div_ceil(PACKED) * comptime!(PACKED / 4);
     let row_begin = row_tile * fours;
-    let unit_row = UNIT_POS / comptime!(tile.side_columns);
+    // Remainders that change nothing tell the compiler that addresses in shared memory do not wrap.
+    let unit_row = UNIT_POS / comptime!(tile.side_columns) % comptime!(tile.side_rows);
     let unit_column = UNIT_POS % comptime!(tile.side_columns);
-    let mut sources = Shared::<[Vector<A, Const<4>>]>::new_slice(comptime!((columns * DEPTH / 4) as usize));
-    let mut weights = Shared::<[Vector<A, Const<4>>]>::new_slice(comptime!((fours * DEPTH) as usize));
+    let mut found = Terms::new();
+    let mut sources = Shared::<[Vector<A, Const<4>>]>::new_slice(comptime!((source_stage * STAGES) as usize));
+    let mut weights = Shared::<[Vector<A, Const<4>>]>::new_slice(comptime!((weight_stage * STAGES) as usize));
+    let mut source_next = Array::<E>::new(comptime!(SHARE as usize));
+    let mut weight_next = Array::<Vector<A, Const<4>>>::new(comptime!(tile.weight_fetches() as usize));
     let mut acc = Array::<A>::new(comptime!((edge * edge) as usize));
-
     #[unroll]
     for k in 0..edge * edge {
         acc[k as usize] = A::new(0.0);
     }
+
     let begin = index * BLOCK_TERMS;
-    let end = min(begin + BLOCK_TERMS, terms);
-    let first_tap = begin / source_channels;
-    let mut at = Spatial { d: met.d, h: max(met.h, 1), w: max(met.w, 1) }.split(first_tap);
-    let mut from = begin - first_tap * source_channels;
-    let mut left = end - begin;
-    for _ in first_tap..end.div_ceil(source_channels) {
-        let to = min(source_channels, from + left);
-        let source_d = column_d.source(at.d);
-        let source_h = column_h.source(at.h);
-        let source_w = column_w.source(at.w);
-        let exists = if comptime!(inside) {
-            true.runtime()
-        } else {
-            // A position below zero is a large one.
-            (source_d as u32) < lengths.d && (source_h as u32) < lengths.h && (source_w as u32) < lengths.w
-        };
-        let source_at = source_base
-            + source_d as u32 * source_strides.d
-            + source_h as u32 * source_strides.h
-            + source_w as u32 * source_strides.w;
-        let tap = (taps_d.tap(at.d) * taps.h + taps_h.tap(at.h)) * taps.w + taps_w.tap(at.w);
-        let weight_at = ((group * taps.d * taps.h * taps.w) + tap) * source_channels * padded_fours + row_begin;
-        for chunk in 0..(to - from).div_ceil(DEPTH) {
-            let first = from + chunk * DEPTH;
-            // What was staged before is multiplied.
-            sync_cube();
-            #[unroll]
-            for f in 0..comptime!(DEPTH / 4 / lanes) {
-                let quad = f * lanes + fetch_lane;
-                let mut four = Vector::<A, Const<4>>::new(A::new(0.0));
-                if exists {
-                    #[unroll]
-                    for i in 0..4u32 {
-                        let step = first + quad * 4 + i;
-                        let channel = if comptime!(whole) { step } else { min(step, to - 1) };
-                        let value = A::cast_from(source[(source_at + channel * source_step) as usize]);
-                        four.insert(comptime!(i as usize), value);
-                    }
-                }
-                sources[(quad * columns + fetch_column) as usize] = four;
-            }
-            #[unroll]
-            for f in 0..comptime!(fours * DEPTH / units) {
-                let slot = f * units + UNIT_POS;
-                let step = first + slot / fours;
-                let channel = if comptime!(whole) { step } else { min(step, to - 1) };
-                // A tile may hang over the packed channels too.
-                let four = min(slot % fours, padded_fours - 1 - row_begin);
-                weights[slot as usize] = weight[(weight_at + channel * padded_fours + four) as usize];
-            }
-            sync_cube();
-            if comptime!(whole) {
-                for quad in 0..comptime!(DEPTH / 4) {
-                    four_steps::<A>(&weights, &sources, &mut acc, quad, 4, unit_row, unit_column, tile, products, true);
-                }
-            } else {
-                let steps = min(to - first, DEPTH);
-                let (quads, rest) = (steps / 4, steps % 4);
-                for quad in 0..quads {
-                    four_steps::<A>(&weights, &sources, &mut acc, quad, 4, unit_row, unit_column, tile, products, true);
-                }
-                if rest > 0 {
-                    four_steps::<A>(
-                        &weights,
-                        &sources,
-                        &mut acc,
-                        quads,
-                        rest,
-                        unit_row,
-                        unit_column,
-                        tile,
-                        products,
-                        false,
-                    );
-                }
-            }
+    let block = Block {
+        begin,
+        terms: min(BLOCK_TERMS, terms - begin),
+        d: taps_d,
+        h: taps_h,
+        w: taps_w,
+        taps,
+        channels: source_channels,
+        channel_stride: source_step,
+        strides,
+        first_row: group * taps.d * taps.h * taps.w * source_channels,
+    };
+    let rounds = block.terms.div_ceil(depth);
+    let mut left = block.terms;
+    // Alternates: of `round % STAGES` the compiler would compute an address for each read.
+    let mut staged = 0u32.runtime();
+    // The terms of a stage that this unit fetches, and the channels: a tile may hang over the packed ones too.
+    let source_first = fetch_lane * SHARE;
+    let weight_first = UNIT_POS / fours;
+    let weight_four = row_begin + min(UNIT_POS % fours, padded_fours - 1 - row_begin);
+    let source_slot = fetch_lane * comptime!(SHARE / 4 * columns) + fetch_column;
+    // The chain of a position that meets no tap is empty.
+    if rounds > 0 {
+        found.find(&block, 0u32, units, whole);
+    }
+    sync_cube();
+    if rounds > 0 {
+        found.fetch::<E>(source, &mut source_next, &column, source_first, source_step, &lengths, inside, whole);
+        fetch_weights::<A>(weight, &mut weight_next, &found, weight_first, weight_four, padded_fours, tile);
+        stage::<E, A>(&mut weights, &mut sources, &weight_next, &source_next, UNIT_POS, source_slot, tile);
+    }
+    sync_cube();
+    for round in 0..rounds {
+        let now = round * depth;
+        if now % WINDOW == 0 {
+            found.find(&block, now + WINDOW, units, whole);
         }
-        left -= to - from;
-        from = 0u32.runtime();
-        at.advance(&met);
+        let ahead = now + depth;
+        found.fetch::<E>(source, &mut source_next, &column, ahead + source_first, source_step, &lengths, inside, whole);
+        fetch_weights::<A>(weight, &mut weight_next, &found, ahead + weight_first, weight_four, padded_fours, tile);
+        multiply::<A>(
+            &weights,
+            &sources,
+            &mut acc,
+            (staged * weight_stage + unit_row) % SLOTS,
+            (staged * source_stage + unit_column) % SLOTS,
+            left,
+            tile,
+            products,
+        );
+        left -= min(left, depth);
+        // Nobody reads the other stage: what was in it was multiplied before the last barrier.
+        staged = STAGES - 1 - staged;
+        let (weights_at, sources_at) = (staged * weight_stage + UNIT_POS, staged * source_stage + source_slot);
+        stage::<E, A>(&mut weights, &mut sources, &weight_next, &source_next, weights_at, sources_at, tile);
+        sync_cube();
     }
 
     #[unroll]

@@ -72,6 +72,29 @@ fn every_plan_gives_the_bits_of_the_reference_in_stages_of_several_blocks() {
     check_plans(Case::new(&[3, 160, 5, 5], &[192, 80, 3, 3], uniform::<2>(2, (1, 1), 1, 2)));
 }
 
+/// Few channels to read: a stage has terms of several taps, and a chain more than a window of them.
+#[test]
+fn every_plan_gives_the_bits_of_the_reference_of_few_channels() {
+    let case = Case::new(&[2, 3, 19, 17], &[20, 3, 7, 7], uniform::<2>(2, (3, 3), 1, 1));
+    assert_eq!(case.problem(Pass::ToOutput).blocks(), 1);
+    check_plans(case);
+}
+
+/// Blocks that begin within a tap.
+#[test]
+fn every_plan_gives_the_bits_of_the_reference_in_several_blocks_of_broken_stages() {
+    let case = Case::new(&[2, 27, 6, 7], &[21, 27, 7, 7], uniform::<2>(1, (3, 2), 1, 1));
+    assert_eq!(case.problem(Pass::ToOutput).blocks(), 2);
+    check_plans(case);
+}
+
+#[test]
+fn every_plan_gives_the_bits_of_the_reference_in_several_blocks_of_whole_stages() {
+    let case = Case::new(&[2, 40, 6, 7], &[24, 40, 7, 7], uniform::<2>(1, (3, 2), 1, 1));
+    assert_eq!(case.problem(Pass::ToOutput).blocks(), 2);
+    check_plans(case);
+}
+
 #[test]
 fn every_plan_gives_the_bits_of_the_reference_along_three_axes() {
     check_plans(Case::new(&[5, 6, 5, 4, 6], &[10, 3, 2, 3, 2], uniform::<3>(2, (1, 0), 1, 2)));

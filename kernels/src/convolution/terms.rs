@@ -1,0 +1,143 @@
+//! The terms of a block of chains, as all columns of a cube meet them: where each lies in the source, and in the packed weight.
+
+use super::kernel::{Spatial, Taps};
+use cubecl::prelude::*;
+
+/// Terms that are found at a time: a multiple of each tile's depth and of its units.
+pub(super) const WINDOW: u32 = 128;
+
+/// Terms that are at hand: those of a window, and of the one that is read or found beside it.
+const RING: u32 = 2 * WINDOW;
+
+/// Consecutive terms that a unit fetches for a column.
+pub(super) const SHARE: u32 = 8;
+
+/// Bytes of shared memory that [`Terms`] takes: five words a term.
+pub(super) const BYTES: usize = RING as usize * 5 * size_of::<u32>();
+
+/// A block of the chains of a cube.
+#[derive(CubeType)]
+pub(super) struct Block {
+    /// Its first term in the chain, and how many it has.
+    pub begin: u32,
+    pub terms: u32,
+    /// The taps that all columns of the cube meet.
+    pub d: Taps,
+    pub h: Taps,
+    pub w: Taps,
+    /// Those of the weight.
+    pub taps: Spatial,
+    /// Channels of the source that a tap meets, and elements from each to the next.
+    pub channels: u32,
+    pub channel_stride: u32,
+    /// Elements from each position of the source to the next.
+    pub strides: Spatial,
+    /// The first row of the group in the packed weight.
+    pub first_row: u32,
+}
+
+/// What a column adds to the place of a term: a batch entry and a target position.
+#[derive(CubeType)]
+pub(super) struct Column {
+    /// The element of the source at its first tap and the group's first channel.
+    pub base: u32,
+    /// The position of its first tap. One before the source's begin wraps.
+    pub position: Spatial,
+}
+
+#[cube]
+impl Column {
+    /// Whether the term at `place` lies in a source of these lengths.
+    fn meets(&self, place: Vector<u32, Const<4>>, lengths: &Spatial, #[comptime] inside: [bool; 3]) -> bool {
+        let [d, h, w] = comptime!(inside);
+        let in_depth = if comptime!(d) { true.runtime() } else { self.position.d + place.extract(1usize) < lengths.d };
+        let in_height = if comptime!(h) { true.runtime() } else { self.position.h + place.extract(2usize) < lengths.h };
+        let in_width = if comptime!(w) { true.runtime() } else { self.position.w + place.extract(3usize) < lengths.w };
+        in_depth && in_height && in_width
+    }
+}
+
+/// Terms of a block, found window by window. A window is read after the next barrier, until the one after it is found.
+#[derive(CubeType)]
+pub(super) struct Terms {
+    /// From a column's first tap on: elements of the source, then positions along depth, height and width, all modulo 2^32.
+    places: Shared<[Vector<u32, Const<4>>]>,
+    /// Rows of the packed weight.
+    rows: Shared<[u32]>,
+}
+
+#[cube]
+impl Terms {
+    pub fn new() -> Terms {
+        Terms { places: Shared::new_slice(comptime!(RING as usize)), rows: Shared::new_slice(comptime!(RING as usize)) }
+    }
+
+    /// Finds the window that begins at term `first` of a block that has terms. Past the block's end its last terms are repeated.
+    pub fn find(&mut self, block: &Block, first: u32, #[comptime] units: u32, #[comptime] whole: bool) {
+        // Where a fetch of several terms begins.
+        let last = block.terms - comptime!(if whole { SHARE } else { 1 });
+        #[unroll]
+        for f in 0..comptime!(WINDOW / units) {
+            let nth = first + f * units + UNIT_POS;
+            let term = block.begin + select(nth < block.terms, nth, last);
+            let tap = term / block.channels;
+            let channel = term - tap * block.channels;
+            let at = Spatial { d: block.d.count, h: block.h.count, w: block.w.count }.split(tap);
+            let (d, h, w) = (block.d.ahead(at.d), block.h.ahead(at.h), block.w.ahead(at.w));
+            let mut place = Vector::<u32, Const<4>>::new(d);
+            place.insert(
+                0usize,
+                channel * block.channel_stride + d * block.strides.d + h * block.strides.h + w * block.strides.w,
+            );
+            place.insert(2usize, h);
+            place.insert(3usize, w);
+            let tap = (block.d.tap(at.d) * block.taps.h + block.h.tap(at.h)) * block.taps.w + block.w.tap(at.w);
+            self.places[(nth % RING) as usize] = place;
+            self.rows[(nth % RING) as usize] = block.first_row + tap * block.channels + channel;
+        }
+    }
+
+    /// The row of the packed weight for term `nth` of the block.
+    pub fn row(&self, nth: u32) -> u32 {
+        self.rows[(nth % RING) as usize]
+    }
+
+    /// Fetches [`SHARE`] terms of a column from `nth` of the block on, a multiple of as many; +0 where a tap lies outside the source.
+    ///
+    /// They are not converted here: that would wait for them, which products are to hide.
+    pub fn fetch<E: Float>(
+        &self,
+        source: &Tensor<E>,
+        next: &mut Array<E>,
+        column: &Column,
+        nth: u32,
+        channel_stride: u32,
+        lengths: &Spatial,
+        #[comptime] inside: [bool; 3],
+        #[comptime] whole: bool,
+    ) {
+        let at = nth % RING;
+        #[unroll]
+        for i in 0..SHARE {
+            next[i as usize] = E::new(0.0);
+        }
+        if comptime!(whole) {
+            let place = self.places[at as usize];
+            if column.meets(place, lengths, inside) {
+                let first = column.base + place.extract(0usize);
+                #[unroll]
+                for i in 0..SHARE {
+                    next[i as usize] = source[(first + i * channel_stride) as usize];
+                }
+            }
+        } else {
+            #[unroll]
+            for i in 0..SHARE {
+                let place = self.places[(at + i) as usize];
+                if column.meets(place, lengths, inside) {
+                    next[i as usize] = source[(column.base + place.extract(0usize)) as usize];
+                }
+            }
+        }
+    }
+}
