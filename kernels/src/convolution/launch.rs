@@ -1,11 +1,11 @@
 //! Launches.
 
 use super::kernel::{self, BlocksLaunch, IndexMapLaunch, IndexMapsLaunch, SpatialLaunch, Variant};
-use super::plan::{self, CubeTile, Pass, Plan, Problem, UnitTile};
+use super::plan::{self, CubeTile, Pass, Plan, Problem, UnitTile, WeightColumns};
 use super::shape::{Axis, Geometry, view_data, view_weight};
 use super::terms;
 use super::tiled_kernel::{self, TiledVariant};
-use super::tiled_weight_kernel;
+use super::tiled_weight_kernel::{self, TiledWeightVariant};
 use super::weight_kernel::{self, RoundLaunch};
 use crate::buffer::{dense, unwritten};
 use crate::dtype::float_accumulator;
@@ -270,7 +270,7 @@ impl Launch<'_> {
         if result.shape().contains(&0) {
             return Ok(result);
         }
-        let inside = axes.iter().all(Axis::inputs_inside);
+        let inside = axes.map(|axis| axis.inputs_inside());
         let blocks = self.problem.blocks();
         // Slot 0 holds the first block, then the total of the rounds before.
         let slots = if span < blocks { span + 1 } else { blocks };
@@ -286,12 +286,17 @@ impl Launch<'_> {
             let slot = usize::from(first > 0);
             let round = RoundLaunch::new(first as u32, slot as u32);
             match plan {
-                Plan::TiledWeight { tile, .. } => {
+                Plan::TiledWeight { tile, columns, .. } => {
                     device::require_units(self.client, kernel, tile.units())?;
-                    device::require_shared_memory(self.client, kernel, tile.staged() * sum.size())?;
-                    let [rows, columns] = tile.extent();
-                    let cubes = of_round * tile.weight_cubes(self.problem);
-                    // SAFETY: channels and positions are clamped to the operands, whose shapes are checked, and staged tiles
+                    let shared = tile.staged() * sum.size() + columns.table(tile) * size_of::<[u32; 4]>();
+                    device::require_shared_memory(self.client, kernel, shared)?;
+                    let [rows, tile_columns] = tile.extent();
+                    // The table of pairs repeats the last one beyond the edge.
+                    let whole_columns = columns == WeightColumns::Pairs || inputs.is_multiple_of(tile_columns);
+                    let whole = outputs.is_multiple_of(rows) && whole_columns;
+                    let variant = TiledWeightVariant { tile, columns, inside, whole, products };
+                    let cubes = of_round * tile.weight_cubes(self.problem, columns);
+                    // SAFETY: columns, channels and positions are clamped to the operands, whose shapes are checked, and staged tiles
                     // are indexed below their sizes by construction; a cube below `cubes` writes its own elements of the
                     // scratch memory.
                     unsafe {
@@ -305,10 +310,7 @@ impl Launch<'_> {
                             maps(axes, false),
                             round,
                             cubes as u32,
-                            tile,
-                            inside,
-                            outputs.is_multiple_of(rows) && inputs.is_multiple_of(columns),
-                            products,
+                            variant,
                             dtypes,
                         );
                     }
@@ -330,7 +332,7 @@ impl Launch<'_> {
                             round,
                             units,
                             tile,
-                            inside,
+                            inside == [true; 3],
                             products,
                             dtypes,
                         );

@@ -42,13 +42,18 @@
 //!
 //! The direct number of multiply-adds, those with padding included, and those of a tile beyond the last channel, batch
 //! entry or position: by the tile that is chosen at most twice as many along each of the two, hence at most four times.
+//! In a weight gradient from shared memory they are at most four times as many along each of the two.
 //! An input gradient with a stride also computes positions beyond the last one of a phase, less than twice as many
 //! along each axis.
 //!
-//! Where chains have 16 terms and more and 16 channels are computed, a GPU multiplies from shared memory (implicit GEMM): a
-//! cube stages 8 or 16 terms of its channels and of its columns, and a unit computes 8 x 8 or 4 x 4 results of them. Its weights are a copy
-//! whose target channels are contiguous, made by a launch before. Otherwise operands are read through their strides,
-//! and not copied, but for a bias that is not dense.
+//! A GPU computes a forward pass or input gradient from shared memory (implicit GEMM) where a group has at least 16
+//! channels to compute, and chains of at least 16 terms: a cube stages 8 or 16 terms of its channels and of its columns, and
+//! a unit computes 8 x 8 or 4 x 4 results of them. Its weights are a copy whose target channels are contiguous, made by a
+//! launch before. A GPU computes a weight gradient from shared memory where a group has at least 8 output channels, and at
+//! least 8 pairs of an input channel and a tap. The columns of a tile are input channels at one tap, or pairs, where pairs
+//! need at most three quarters as many tiles: where input channels are few. A cube tests for each position whether the tap
+//! lies outside, or for each position and pair. Otherwise operands are read through their strides, and not copied, but for
+//! a bias that is not dense.
 //!
 //! A forward pass or input gradient takes one launch for every 19 to 58 blocks of a chain, by the number of channels
 //! ([`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS)), or from shared memory one for every block. Of several blocks the
@@ -69,7 +74,7 @@ mod tiled_weight_kernel;
 mod weight_kernel;
 
 pub use launch::{Operands, run_pass};
-pub use plan::{CubeTile, Pass, Plan, Problem, UnitTile};
+pub use plan::{CubeTile, Pass, Plan, Problem, UnitTile, WeightColumns};
 pub use shape::{Axis, ConvolutionParams, Geometry, TransposedParams};
 
 use crate::KernelError;

@@ -140,7 +140,7 @@ impl CubeTile {
         Self { side_rows: 8, side_columns: 8, vectors: 1 },
     ];
 
-    /// Every tile of a weight gradient, output channels by input channels: 64 by 64, 32 by 32.
+    /// Every tile of a weight gradient, output channels by [columns](WeightColumns): 64 by 64, 32 by 32.
     pub const WEIGHT: [Self; 2] =
         [Self { side_rows: 8, side_columns: 8, vectors: 2 }, Self { side_rows: 8, side_columns: 8, vectors: 1 }];
 
@@ -190,13 +190,49 @@ impl CubeTile {
     }
 
     /// Cubes that cover a block of a weight gradient.
-    pub(super) fn weight_cubes(self, problem: &Problem) -> usize {
-        let [rows, columns] = self.extent();
-        let Geometry { groups, inputs, outputs, axes, .. } = problem.geometry;
-        groups
-            * outputs.div_ceil(rows)
-            * inputs.div_ceil(columns)
-            * axes.iter().map(|axis| axis.taps).product::<usize>()
+    pub(super) fn weight_cubes(self, problem: &Problem, columns: WeightColumns) -> usize {
+        let [rows, tile_columns] = self.extent();
+        let Geometry { groups, outputs, .. } = problem.geometry;
+        let (width, taps) = columns.extent(problem);
+        groups * outputs.div_ceil(rows) * width.div_ceil(tile_columns) * taps
+    }
+}
+
+// A cube has a unit for each of its columns, which describes a pair.
+const _: () = {
+    let [large, small] = CubeTile::WEIGHT;
+    assert!(large.side_rows >= 4 * large.vectors && small.side_rows >= 4 * small.vectors);
+};
+
+/// What the columns of a weight gradient are that a cube computes a tile of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WeightColumns {
+    /// Input channels, at one tap: whether a position exists is the same for all of them.
+    Channels,
+    /// Pairs of an input channel and a tap, as a row of the result has them.
+    Pairs,
+}
+
+impl WeightColumns {
+    /// Every kind of columns.
+    pub const ALL: [Self; 2] = [Self::Channels, Self::Pairs];
+
+    /// Columns of a group, and taps with columns of their own.
+    pub(super) fn extent(self, problem: &Problem) -> (usize, usize) {
+        let Geometry { inputs, axes, .. } = problem.geometry;
+        let taps = axes.iter().map(|axis| axis.taps).product::<usize>();
+        match self {
+            Self::Channels => (inputs, taps),
+            Self::Pairs => (inputs * taps, 1),
+        }
+    }
+
+    /// Entries of the table in shared memory that describes the pairs of a `tile`: no array is empty.
+    pub(super) fn table(self, tile: CubeTile) -> usize {
+        match self {
+            Self::Channels => 1,
+            Self::Pairs => tile.extent()[1],
+        }
     }
 }
 
@@ -233,6 +269,8 @@ pub enum Plan {
     TiledWeight {
         /// The results of one cube, of [`CubeTile::WEIGHT`].
         tile: CubeTile,
+        /// What its columns are.
+        columns: WeightColumns,
         /// Blocks of a round, `1 ..= min(blocks, MAX_SPAN)`.
         span: usize,
     },
@@ -276,8 +314,11 @@ impl Plan {
         };
         let of_units = UnitTile::ALL.into_iter().zip([CUBE_UNITS_SOFTWARE, CUBE_UNITS].into_iter().cycle());
         let tiled = CubeTile::ALL.into_iter().flat_map(|tile| [false, true].map(|split| Self::Tiled { tile, split }));
-        let of_tile = |tile| spans(TILED_SCRATCH).into_iter().map(move |span| Self::TiledWeight { tile, span });
-        let tiled = tiled.chain(CubeTile::WEIGHT.into_iter().flat_map(of_tile));
+        let of_tile = |(tile, columns)| {
+            spans(TILED_SCRATCH).into_iter().map(move |span| Self::TiledWeight { tile, columns, span })
+        };
+        let of_weight = CubeTile::WEIGHT.into_iter().flat_map(|tile| WeightColumns::ALL.map(|columns| (tile, columns)));
+        let tiled = tiled.chain(of_weight.flat_map(of_tile));
         let tiled = tiled.filter(|plan| plan.refuses(problem).is_none());
         let mut plans: Vec<Self> = of_units.flat_map(plans).chain(tiled).collect();
         for chosen in [Machine::Software, Machine::Gpu].map(|machine| plan(problem, machine)) {
@@ -305,7 +346,9 @@ impl Plan {
             Self::Weight { span, .. } | Self::TiledWeight { span, .. } if !spans(problem, span) => {
                 "rounds of one block to all, of fewer than 2^32 sums"
             }
-            Self::TiledWeight { tile, span } if span.saturating_mul(tile.weight_cubes(problem)) > MAX_CUBES => {
+            Self::TiledWeight { tile, columns, span }
+                if span.saturating_mul(tile.weight_cubes(problem, columns)) > MAX_CUBES =>
+            {
                 "fewer cubes"
             }
             Self::Tiled { .. } if problem.source_channels() == 0 => "channels to read",
@@ -397,17 +440,29 @@ fn tiled(problem: &Problem) -> Option<Plan> {
     chosen.map(|(tile, split)| Plan::Tiled { tile, split })
 }
 
-/// The plan of a weight gradient from shared memory for a GPU, where channels on both sides fill half a tile.
+/// The plan of a weight gradient from shared memory for a GPU, where a group has columns and output channels to fill a
+/// quarter of a tile's edges.
 fn tiled_weight(problem: &Problem) -> Option<Plan> {
-    let Geometry { inputs, outputs, .. } = problem.geometry;
-    if inputs < 16 || outputs < 16 {
+    let outputs = problem.geometry.outputs;
+    let (all_columns, _) = WeightColumns::Pairs.extent(problem);
+    if outputs < 8 || all_columns < 8 {
         return None;
     }
     let span = widest_span(problem, TILED_SCRATCH);
-    let [large, small] = CubeTile::WEIGHT;
+    // Pairs cost more to fetch, which pays where they take a quarter fewer cubes.
+    let of_tile = |tile: CubeTile| {
+        let [channels, pairs] = WeightColumns::ALL.map(|columns| tile.weight_cubes(problem, columns));
+        let columns = if 4 * pairs <= 3 * channels { WeightColumns::Pairs } else { WeightColumns::Channels };
+        (tile, columns)
+    };
     // From which on a GPU has enough of the larger cubes.
-    let fills = inputs > 32 && outputs > 32 && span * large.weight_cubes(problem) >= 512;
-    let plan = Plan::TiledWeight { tile: if fills { large } else { small }, span };
+    let fills = |&(tile, columns): &(CubeTile, WeightColumns)| {
+        let (width, _) = columns.extent(problem);
+        width > 32 && outputs > 32 && span * tile.weight_cubes(problem, columns) >= 512
+    };
+    let [large, small] = CubeTile::WEIGHT.map(of_tile);
+    let (tile, columns) = if fills(&large) { large } else { small };
+    let plan = Plan::TiledWeight { tile, columns, span };
     plan.refuses(problem).is_none().then_some(plan)
 }
 

@@ -105,6 +105,19 @@ fn every_plan_gives_the_bits_of_the_reference_in_chains_longer_than_a_launch() {
     check_plans(Case::new(&[5, 70_001, 2], &[5, 70_001, 2], uniform::<1>(1, (0, 1), 1, 1)));
 }
 
+/// A first layer: columns of a weight gradient that are pairs of a channel and a tap, over more than one tile of them.
+#[test]
+fn every_plan_gives_the_bits_of_the_reference_with_few_channels() {
+    let case = Case::new(&[7, 3, 31, 45], &[21, 3, 7, 5], uniform::<2>(2, (3, 2), 1, 1));
+    assert_eq!(case.problem(Pass::ToWeight).blocks(), 3);
+    check_plans(case);
+}
+
+#[test]
+fn every_plan_gives_the_bits_of_the_reference_with_few_channels_in_groups() {
+    check_plans(Case::new(&[3, 4, 9, 8], &[64, 2, 2, 3], uniform::<2>(1, (0, 1), 2, 2)));
+}
+
 /// Small and large tiles, of units and of cubes.
 #[test]
 fn every_plan_rounds_products_where_it_is_asked_to() {
@@ -187,7 +200,7 @@ fn plans_are_pinned() {
         })
     };
     // examples/digits_convnet.
-    assert_eq!(tiles(&[64, 1, 8, 8], &[32, 1, 3, 3], 1), [[(8, 4); 2], [(1, 8), (1, 4)], [(8, 1); 2]]);
+    assert_eq!(tiles(&[64, 1, 8, 8], &[32, 1, 3, 3], 1), [[(8, 4); 2], [(1, 8), (1, 4)], [(8, 1), (32, 32)]]);
     let wide = [(16, 16), (32, 32)];
     assert_eq!(tiles(&[64, 32, 4, 4], &[64, 32, 3, 3], 1), [wide; 3]);
     // 24 would be padded to 32.
@@ -199,4 +212,33 @@ fn plans_are_pinned() {
     // Each channel by itself.
     assert_eq!(tiles(&[16, 32, 28, 28], &[32, 1, 3, 3], 32)[..2], [[(1, 8); 2]; 2]);
     assert!(UnitTile::ALL.iter().all(|tile| tile.rows * tile.columns <= 256));
+}
+
+/// Pairs of a channel and a tap where tiles of channels alone would hang far over the edge.
+#[test]
+fn columns_of_weight_gradients_are_pinned() {
+    let columns = |input: &[usize], weight: &[usize], groups| {
+        let params = uniform::<2>(1, (1, 1), 1, groups);
+        let problem = Problem {
+            pass: Pass::ToWeight,
+            rank: 2,
+            geometry: Geometry::new("test", input, weight, &params).expect("operands that fit together"),
+            products: Products::Native,
+        };
+        match plan::plan(&problem, Machine::Gpu) {
+            Plan::TiledWeight { tile, columns, .. } => Some((tile.extent()[1], columns)),
+            _ => None,
+        }
+    };
+    let (channels, pairs) = (Some((32, WeightColumns::Channels)), Some((32, WeightColumns::Pairs)));
+    assert_eq!(columns(&[128, 1, 28, 28], &[32, 1, 3, 3], 1), pairs);
+    assert_eq!(columns(&[32, 3, 224, 224], &[64, 3, 7, 7], 1), Some((64, WeightColumns::Pairs)));
+    // Half of each tile, and three quarters.
+    assert_eq!(columns(&[8, 16, 9, 9], &[16, 16, 3, 3], 1), pairs);
+    assert_eq!(columns(&[8, 24, 9, 9], &[16, 24, 3, 3], 1), channels);
+    assert_eq!(columns(&[8, 32, 9, 9], &[32, 32, 3, 3], 1), channels);
+    assert_eq!(columns(&[8, 8, 9, 9], &[16, 8, 1, 1], 1), channels);
+    // Too few columns, or output channels of a group.
+    assert_eq!(columns(&[8, 7, 9, 9], &[16, 7, 1, 1], 1), None);
+    assert_eq!(columns(&[8, 32, 28, 28], &[32, 1, 3, 3], 32), None);
 }
