@@ -3,7 +3,7 @@
 use crate::harness::*;
 use crate::skip::skip;
 use burn_deterministic_kernels::KernelError;
-use burn_deterministic_kernels::fourier::{forward, inverse, reference, twiddles};
+use burn_deterministic_kernels::fourier::{Plan, forward, inverse, reference, twiddles};
 use core::f64::consts::PI;
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::std::tensor::TensorHandle;
@@ -20,10 +20,17 @@ fn lines(values: &[f32], shape: &[usize], axis: usize) -> Vec<Vec<f32>> {
 /// The transform there against the reference for each line, and the way back for what it gave.
 #[track_caller]
 fn check(shape: &[usize], axis: usize, n: usize) {
-    println!("{shape:?} along {axis}, {n} values");
+    for plan in Plan::candidates(n, 4) {
+        check_plan(shape, axis, n, plan);
+    }
+}
+
+#[track_caller]
+fn check_plan(shape: &[usize], axis: usize, n: usize, plan: Plan) {
+    println!("{shape:?} along {axis}, {n} values, {plan:?}");
     let (client, values) = (client(), random_values(7, shape.iter().product()));
     let signal = upload(&client, &values, shape, F32);
-    let parts = forward(&client, signal, axis, n).expect("a spectrum");
+    let parts = forward(&client, signal, axis, n, Some(plan)).expect("a spectrum");
     let mut bins = shape.to_vec();
     bins[axis] = n / 2 + 1;
     assert!(parts.iter().all(|part| part.shape()[..] == bins));
@@ -36,7 +43,9 @@ fn check(shape: &[usize], axis: usize, n: usize) {
     }
     for length in [n, 2 * n, (n / 2).max(1)] {
         let [real_part, imaginary_part] = parts.clone();
-        let signal = inverse(&client, real_part, imaginary_part, axis, length).expect("a signal");
+        let applies = plan.refuses(length, 4).is_none();
+        let signal = inverse(&client, real_part, imaginary_part, axis, length, applies.then_some(plan));
+        let signal = signal.expect("a signal");
         let mut samples = shape.to_vec();
         samples[axis] = length;
         assert_eq!(signal.shape()[..], samples);
@@ -49,10 +58,12 @@ fn check(shape: &[usize], axis: usize, n: usize) {
 
 #[test]
 fn transforms_match_reference() {
-    for n in [1, 2, 4, 8, 64, 1024] {
+    for n in [1, 2, 4, 8, 64, 512, 1024, 4096] {
         check(&[n], 0, n);
         check(&[3, n], 1, n);
     }
+    // More lines than a cube has, and not a multiple.
+    check(&[37, 5, 11], 1, 8);
     check(&[8, 5], 0, 8);
     check(&[2, 16, 3], 1, 16);
     check(&[1, 1, 16, 1, 1], 2, 16);
@@ -78,9 +89,9 @@ fn a_long_signal() {
 #[test]
 fn no_lines_and_no_values() {
     let client = client();
-    let [real, imaginary] = forward(&client, upload::<f32>(&client, &[], &[0, 4], F32), 1, 4).expect("nothing");
+    let [real, imaginary] = forward(&client, upload::<f32>(&client, &[], &[0, 4], F32), 1, 4, None).expect("nothing");
     assert_eq!((&real.shape()[..], &imaginary.shape()[..]), (&[0, 3][..], &[0, 3][..]));
-    let [real, _] = forward(&client, upload::<f32>(&client, &[], &[2, 0], F32), 1, 4).expect("zeros");
+    let [real, _] = forward(&client, upload::<f32>(&client, &[], &[2, 0], F32), 1, 4, None).expect("zeros");
     assert_eq!(download::<f32>(&client, real), [0.0; 6]);
 }
 
@@ -89,7 +100,7 @@ fn values_that_are_not_ordinary() {
     let client = client();
     for special in [f32::INFINITY, f32::NAN, -0.0, f32::MAX] {
         let values = [1.0, special, -2.0, 0.5];
-        let [real, imaginary] = forward(&client, upload(&client, &values, &[4], F32), 0, 4).expect("a spectrum");
+        let [real, imaginary] = forward(&client, upload(&client, &values, &[4], F32), 0, 4, None).expect("a spectrum");
         let [want_real, want_imaginary] = reference::forward(&values, 4);
         for (part, want) in [(real, want_real), (imaginary, want_imaginary)] {
             for (got, want) in download::<f32>(&client, part).iter().zip(&want) {
@@ -104,10 +115,10 @@ fn strides_do_not_matter() {
     let client = client();
     let values = random_values(3, 8 * 6);
     let transposed: Vec<f32> = (0..values.len()).map(|n| values[n % 8 * 6 + n / 8]).collect();
-    let dense = forward(&client, upload(&client, &transposed, &[6, 8], F32), 1, 8).expect("a spectrum");
+    let dense = forward(&client, upload(&client, &transposed, &[6, 8], F32), 1, 8, None).expect("a spectrum");
     let memory = upload(&client, &values, &[8, 6], F32);
     let strided = TensorHandle::new(memory.handle, vec![6, 8], vec![1, 6], F32);
-    let strided = forward(&client, strided, 1, 8).expect("a spectrum");
+    let strided = forward(&client, strided, 1, 8, None).expect("a spectrum");
     for (dense, strided) in dense.into_iter().zip(strided) {
         assert_bits(&download(&client, strided), &download::<f32>(&client, dense));
     }
@@ -118,7 +129,7 @@ fn strides_do_not_matter() {
 fn it_is_the_fourier_transform() {
     let (client, n) = (client(), 256);
     let values = random_values(5, n);
-    let [real, imaginary] = forward(&client, upload(&client, &values, &[n], F32), 0, n).expect("a spectrum");
+    let [real, imaginary] = forward(&client, upload(&client, &values, &[n], F32), 0, n, None).expect("a spectrum");
     let [real, imaginary] = [real, imaginary].map(|part| download::<f32>(&client, part));
     for k in 0..=n / 2 {
         let term = |(i, &value): (usize, &f32)| {
@@ -141,7 +152,7 @@ fn half_types_round_once() {
     }
     let values: Vec<f16> = random_values(9, 32).into_iter().map(f16::from_f32).collect();
     let exact: Vec<f32> = values.iter().map(|value| value.to_f32()).collect();
-    let [real, imaginary] = forward(&client, upload(&client, &values, &[32], dtype), 0, 32).expect("a spectrum");
+    let [real, imaginary] = forward(&client, upload(&client, &values, &[32], dtype), 0, 32, None).expect("a spectrum");
     let want = reference::forward(&exact, 32);
     for (part, want) in [real, imaginary].into_iter().zip(want) {
         let want: Vec<f16> = want.into_iter().map(f16::from_f32).collect();
@@ -154,12 +165,14 @@ fn refusals() {
     let client = client();
     let signal = || upload(&client, &[0.0f32; 12], &[2, 6], F32);
     let refused = |error: KernelError| error.to_string();
-    let error = refused(forward(&client, signal(), 1, 6).expect_err("no power of two"));
+    let error = refused(forward(&client, signal(), 1, 6, None).expect_err("no power of two"));
     assert!(error.contains("a transform of 6 values, want a power of two"), "{error}");
-    assert!(forward(&client, signal(), 1, 0).is_err());
-    assert!(forward(&client, signal(), 2, 8).is_err());
-    assert!(forward(&client, upload(&client, &[1i32, 2], &[2], I32), 0, 2).is_err());
-    let error = refused(forward(&client, signal(), 1, 1 << 29).expect_err("too much memory"));
+    assert!(forward(&client, signal(), 1, 0, None).is_err());
+    assert!(forward(&client, signal(), 2, 8, None).is_err());
+    let error = refused(forward(&client, signal(), 1, 8192, Some(Plan::Lines)).expect_err("more than shared memory"));
+    assert!(error.contains("Lines for 8192 values, want 2 to 4096"), "{error}");
+    assert!(forward(&client, upload(&client, &[1i32, 2], &[2], I32), 0, 2, None).is_err());
+    let error = refused(forward(&client, signal(), 1, 1 << 29, None).expect_err("too much memory"));
     assert!(error.contains("more than 2^31 elements"), "{error}");
-    assert!(inverse(&client, signal(), upload(&client, &[0.0f32; 6], &[1, 6], F32), 1, 8).is_err());
+    assert!(inverse(&client, signal(), upload(&client, &[0.0f32; 6], &[1, 6], F32), 1, 8, None).is_err());
 }

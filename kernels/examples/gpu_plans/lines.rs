@@ -87,11 +87,12 @@ fn transforms() -> Vec<Case> {
         case.flops(flops).elements(lines * n + 2 * spectrum[0] * spectrum[1])
     };
     let forward = |dtype| {
-        base("forward", dtype).runs(move |client| fourier::forward(client, tensor(client, &[lines, n], dtype), 1, n))
+        base("forward", dtype)
+            .runs(move |client| fourier::forward(client, tensor(client, &[lines, n], dtype), 1, n, None))
     };
     let inverse = |dtype| {
         base("inverse", dtype).runs(move |client| {
-            fourier::inverse(client, tensor(client, &spectrum, dtype), tensor(client, &spectrum, dtype), 1, n)
+            fourier::inverse(client, tensor(client, &spectrum, dtype), tensor(client, &spectrum, dtype), 1, n, None)
         })
     };
     FLOATS.into_iter().flat_map(|dtype| [forward(dtype), inverse(dtype)]).collect()

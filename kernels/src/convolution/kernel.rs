@@ -48,6 +48,23 @@ impl Spatial {
         Spatial { d, h: rows - d * self.h, w: value - rows * self.w }
     }
 
+    /// Whether these positions exist, along each axis of so many; along those `inside`, every position that is read does. One before
+    /// the first has wrapped.
+    pub fn exists(&self, lengths: &Spatial, #[comptime] inside: [bool; 3]) -> bool {
+        let [d, h, w] = comptime!(inside);
+        let mut exists = true.runtime();
+        if comptime!(!d) {
+            exists = self.d < lengths.d;
+        }
+        if comptime!(!h) {
+            exists = exists && self.h < lengths.h;
+        }
+        if comptime!(!w) {
+            exists = exists && self.w < lengths.w;
+        }
+        exists
+    }
+
     /// The next place, row-major, of those with these sizes.
     pub fn advance(&mut self, sizes: &Spatial) {
         self.w += 1;

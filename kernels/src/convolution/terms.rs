@@ -49,11 +49,12 @@ pub(super) struct Column {
 impl Column {
     /// Whether the term at `place` lies in a source of these lengths.
     fn meets(&self, place: Vector<u32, Const<4>>, lengths: &Spatial, #[comptime] inside: [bool; 3]) -> bool {
-        let [d, h, w] = comptime!(inside);
-        let in_depth = if comptime!(d) { true.runtime() } else { self.position.d + place.extract(1usize) < lengths.d };
-        let in_height = if comptime!(h) { true.runtime() } else { self.position.h + place.extract(2usize) < lengths.h };
-        let in_width = if comptime!(w) { true.runtime() } else { self.position.w + place.extract(3usize) < lengths.w };
-        in_depth && in_height && in_width
+        let position = Spatial {
+            d: self.position.d + place.extract(1usize),
+            h: self.position.h + place.extract(2usize),
+            w: self.position.w + place.extract(3usize),
+        };
+        position.exists(lengths, inside)
     }
 }
 

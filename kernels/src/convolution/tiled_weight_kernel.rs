@@ -36,23 +36,6 @@ fn ahead_of(tap: u32, taps: &Spatial, maps: &IndexMaps) -> Spatial {
     Spatial { d: maps.d.ahead(at.d), h: maps.h.ahead(at.h), w: maps.w.ahead(at.w) }
 }
 
-/// Whether an input position exists. Along an axis that is `inside` all of them do.
-#[cube]
-fn exists(at: &Spatial, lengths: &Spatial, #[comptime] inside: [bool; 3]) -> bool {
-    let [inside_d, inside_h, inside_w] = comptime!(inside);
-    let mut exists = true.runtime();
-    if comptime!(!inside_d) {
-        exists = at.d < lengths.d;
-    }
-    if comptime!(!inside_h) {
-        exists = exists && at.h < lengths.h;
-    }
-    if comptime!(!inside_w) {
-        exists = exists && at.w < lengths.w;
-    }
-    exists
-}
-
 /// Fetches four neighbouring channels at one position, the last one repeated beyond the end of the axis, to the `nth`
 /// four of `next`.
 #[cube]
@@ -99,7 +82,7 @@ fn fetch_pairs<E: Float>(
         };
         let slot = comptime!((nth * 4 + i) as usize);
         next[slot] = E::new(0.0);
-        if exists(&read, lengths, inside) {
+        if read.exists(lengths, inside) {
             next[slot] = input[(at + pair.extract(0usize)) as usize];
         }
     }
@@ -299,7 +282,7 @@ pub fn weight_gradient_tiled<E: Float, A: Float, O: Float>(
                 for f in 0..column_fetches * 4 {
                     input_next[f as usize] = E::new(0.0);
                 }
-                if exists(&start, &lengths, inside) {
+                if start.exists(&lengths, inside) {
                     #[unroll]
                     for f in 0..column_fetches {
                         let first = first_column + (f * apart + fetch_four) * 4;

@@ -4,6 +4,56 @@ use crate::arithmetic::{multiply_add, multiply_rounded};
 use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 
+/// Units of a cube that has whole lines in shared memory.
+pub(super) const WIDTH: u32 = 256;
+
+/// Value `k` of a line of `real` and `imaginary`, `[outer, length, inner]`: +0 from `length` on; `mirrored`, the conjugate of value
+/// `n - k` in the second half.
+#[cube]
+pub(super) fn value_of<E: Float, A: Float>(
+    real: &[E],
+    imaginary: &[E],
+    line: u32,
+    k: u32,
+    length: u32,
+    inner: u32,
+    n: u32,
+    #[comptime] mirrored: bool,
+) -> (A, A) {
+    let outer = line / inner;
+    let within = line - outer * inner;
+    let first_half = k <= n / 2;
+    let place = if comptime!(mirrored) { if first_half { k } else { n - k } } else { k };
+    let mut re = A::new(0.0);
+    let mut im = A::new(0.0);
+    if place < length {
+        let at = ((outer * length + place) * inner + within) as usize;
+        re = A::cast_from(real[at]);
+        if comptime!(mirrored) {
+            im = A::cast_from(imaginary[at]);
+            if !first_half {
+                im = -im;
+            }
+        }
+    }
+    (re, im)
+}
+
+/// `a + w b` and `a - w b`, real and imaginary parts, of the root of unity `w` with this cosine and sine.
+#[cube]
+pub(super) fn butterfly<A: Float>(
+    a: (A, A),
+    b: (A, A),
+    cosine: A,
+    sine: A,
+    #[comptime] inverse: bool,
+) -> ((A, A), (A, A)) {
+    let sine = if comptime!(inverse) { sine } else { -sine };
+    let t_re = multiply_add::<A>(-sine, b.1, multiply_rounded::<A>(cosine, b.0));
+    let t_im = multiply_add::<A>(sine, b.0, multiply_rounded::<A>(cosine, b.1));
+    ((a.0 + t_re, a.1 + t_im), (a.0 - t_re, a.1 - t_im))
+}
+
 /// One unit an element of `to_real` and `to_imaginary`, `[lines, n]`: value `k` of its line of `real` and `imaginary`,
 /// `[outer, length, inner]`, +0 from `length` on; `mirrored`, the conjugate of value `n - k` in the second half.
 #[cube(launch_unchecked)]
@@ -25,22 +75,7 @@ pub fn spread<E: Float, A: Float>(
     }
     let line = unit / n;
     let k = unit - line * n;
-    let outer = line / inner;
-    let within = line - outer * inner;
-    let first_half = k <= n / 2;
-    let place = if comptime!(mirrored) { if first_half { k } else { n - k } } else { k };
-    let mut re = A::new(0.0);
-    let mut im = A::new(0.0);
-    if place < length {
-        let at = ((outer * length + place) * inner + within) as usize;
-        re = A::cast_from(real[at]);
-        if comptime!(mirrored) {
-            im = A::cast_from(imaginary[at]);
-            if !first_half {
-                im = -im;
-            }
-        }
-    }
+    let (re, im) = value_of::<E, A>(real, imaginary, line, k, length, inner, n, mirrored);
     to_real[unit as usize] = re;
     to_imaginary[unit as usize] = im;
     keep_subnormals();
@@ -74,16 +109,14 @@ pub fn combine<A: Float>(
     let a = (base + pair) as usize;
     let b = (base + half + pair) as usize;
     let turn = (j * (half / m) * 2) as usize;
-    let cosine = twiddles[turn];
-    let sine = if comptime!(inverse) { twiddles[turn + 1] } else { -twiddles[turn + 1] };
-    let t_re = multiply_add::<A>(-sine, imaginary[b], multiply_rounded::<A>(cosine, real[b]));
-    let t_im = multiply_add::<A>(sine, real[b], multiply_rounded::<A>(cosine, imaginary[b]));
+    let (first, second) =
+        butterfly::<A>((real[a], imaginary[a]), (real[b], imaginary[b]), twiddles[turn], twiddles[turn + 1], inverse);
     let to = (base + q * 2 * m + j) as usize;
     let beyond = to + m as usize;
-    to_real[to] = real[a] + t_re;
-    to_imaginary[to] = imaginary[a] + t_im;
-    to_real[beyond] = real[a] - t_re;
-    to_imaginary[beyond] = imaginary[a] - t_im;
+    to_real[to] = first.0;
+    to_imaginary[to] = first.1;
+    to_real[beyond] = second.0;
+    to_imaginary[beyond] = second.1;
     keep_subnormals();
 }
 

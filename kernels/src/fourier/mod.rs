@@ -22,27 +22,36 @@
 //!
 //! # Cost
 //!
-//! `log2(n) + 2` launches, one more forward and one for operands that are not dense, and four copies of the lines in
-//! f32 (f64 for f64) as scratch memory. The table of cosines and sines is kept on the device.
+//! Lines of 2 to 4096 values (2048 in f64) are transformed in shared memory, in one launch without scratch memory. Others, and
+//! all on devices that take subnormal numbers for zero, take `log2(n) + 2` launches, one more forward, and four copies of the
+//! lines in f32 (f64 for f64). Operands that are not dense are copied before. The table of cosines and sines is kept on the
+//! device.
 
 mod kernel;
+mod line_kernel;
+mod plan;
 pub mod reference;
 mod twiddles;
 
+pub use plan::Plan;
 pub use twiddles::twiddles;
 
 use crate::KernelError;
 use crate::buffer::unwritten;
 use crate::copy;
-use crate::device::require_units;
+use crate::device::{require_shared_memory, require_units};
 use crate::dtype::float_accumulator;
-use crate::grid::{UNITS, grid};
+use crate::grid::{UNITS, cubes, grid};
+use crate::planned::require_plan;
+use crate::subnormals;
 use crate::tables::Tables;
 use crate::view::{addressable, require_shape};
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
 use cubecl::server::Handle;
 use cubecl::std::tensor::TensorHandle;
+use line_kernel::LineVariant;
+use plan::lines_of_cube;
 
 /// From time to frequency, or back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,14 +62,24 @@ enum Direction {
 
 /// The first `n / 2 + 1` values of the spectrum of a real signal along `axis`: real and imaginary parts.
 ///
-/// The signal is cut to its first `n` values, or padded with zeros.
+/// The signal is cut to its first `n` values, or padded with zeros. No plan changes a bit; without one it is chosen.
 ///
 /// # Errors
 ///
-/// Refuses an `n` that is not a power of two, more than 2^30 elements, and element types the device does not compute.
-pub fn forward(client: &Client, signal: TensorHandle, axis: usize, n: usize) -> Result<[TensorHandle; 2], KernelError> {
+/// Refuses an `n` that is not a power of two, more than 2^30 elements, element types the device does not compute, and a plan
+/// that [does not apply](Plan::refuses).
+pub fn forward(
+    client: &Client,
+    signal: TensorHandle,
+    axis: usize,
+    n: usize,
+    plan: Option<Plan>,
+) -> Result<[TensorHandle; 2], KernelError> {
     const KERNEL: &str = "fourier::forward";
     let transform = Transform::new(client, KERNEL, &[&signal], axis, n)?;
+    if transform.plan(KERNEL, plan)? == Plan::Lines {
+        return transform.by_lines(KERNEL, signal, None);
+    }
     let lines = transform.spread(signal, None);
     let lines = transform.combined(lines, Direction::Forward);
     let dtype = transform.dtype;
@@ -81,10 +100,14 @@ pub fn inverse(
     imaginary: TensorHandle,
     axis: usize,
     n: usize,
+    plan: Option<Plan>,
 ) -> Result<TensorHandle, KernelError> {
     const KERNEL: &str = "fourier::inverse";
     require_shape(KERNEL, "imaginary part", imaginary.shape(), real.shape())?;
     let transform = Transform::new(client, KERNEL, &[&real, &imaginary], axis, n)?;
+    if transform.plan(KERNEL, plan)? == Plan::Lines {
+        return transform.by_lines(KERNEL, real, Some(imaginary)).map(|[signal, _]| signal);
+    }
     let lines = transform.spread(real, Some(imaginary));
     let [real, _] = transform.combined(lines, Direction::Inverse);
     Ok(transform.collected(&real, n, 1.0 / n as f32, transform.dtype))
@@ -136,6 +159,71 @@ impl<'a> Transform<'a> {
         self.shape[..self.axis].iter().product::<usize>() * self.inner()
     }
 
+    /// The plan of the caller's choice, or the chosen one.
+    fn plan(&self, kernel: &'static str, plan: Option<Plan>) -> Result<Plan, KernelError> {
+        let size = self.accumulator.size();
+        let plan = plan.unwrap_or_else(|| Plan::of(self.n, size, subnormals::is_kept(self.client)));
+        require_plan(kernel, &plan, plan.refuses(self.n, size))?;
+        Ok(plan)
+    }
+
+    /// An operand, dense.
+    fn dense(&self, part: TensorHandle) -> TensorHandle {
+        match part.shape().iter().product::<usize>() {
+            // There is nothing to read, but a buffer has to be bound.
+            0 => unwritten(self.client, vec![1], self.dtype),
+            _ => copy::dense(self.client, part),
+        }
+    }
+
+    /// The transforms of the lines in shared memory: the first `n / 2 + 1` values of a spectrum, or the values of a signal, and no
+    /// second part.
+    fn by_lines(
+        &self,
+        kernel: &'static str,
+        real: TensorHandle,
+        imaginary: Option<TensorHandle>,
+    ) -> Result<[TensorHandle; 2], KernelError> {
+        let inverse = imaginary.is_some();
+        let mut shape = self.shape.clone();
+        shape[self.axis] = if inverse { self.n } else { self.n / 2 + 1 };
+        let second = if inverse { vec![1] } else { shape.clone() };
+        let parts = [shape.clone(), second].map(|shape| unwritten(self.client, shape, self.dtype));
+        let lines = lines_of_cube(self.n);
+        require_shared_memory(self.client, kernel, lines * self.n * 2 * self.accumulator.size())?;
+        if self.lines() == 0 {
+            return Ok(parts);
+        }
+        let table = TWIDDLES.get(self.client, (self.n, self.accumulator), || self.twiddles());
+        let real = self.dense(real);
+        let imaginary = imaginary.map_or_else(|| real.clone(), |part| self.dense(part));
+        let count = self.lines().div_ceil(lines);
+        let factor = if inverse { 1.0 / self.n as f32 } else { 1.0 };
+        // SAFETY: a cube below `count` reads values below the length of lines clamped to the last one, pairs of the table, and
+        // writes the elements of its own lines; places in shared memory are below `lines * n` by construction.
+        unsafe {
+            line_kernel::transform::launch_unchecked(
+                self.client,
+                cubes(count),
+                CubeDim::new_1d(UNITS),
+                real.into_arg().into_buffer_arg(),
+                imaginary.into_arg().into_buffer_arg(),
+                BufferArg::from_raw_parts(table[0].clone(), self.n),
+                parts[0].clone().into_arg().into_buffer_arg(),
+                parts[1].clone().into_arg().into_buffer_arg(),
+                self.shape[self.axis] as u32,
+                shape[self.axis] as u32,
+                self.inner() as u32,
+                self.lines() as u32,
+                factor,
+                count as u32,
+                LineVariant { n: self.n as u32, lines: lines as u32, inverse },
+                [self.dtype, self.accumulator],
+            );
+        }
+        Ok(parts)
+    }
+
     fn parts(&self) -> [TensorHandle; 2] {
         [(); 2].map(|()| unwritten(self.client, vec![self.lines(), self.n], self.accumulator))
     }
@@ -149,14 +237,9 @@ impl<'a> Transform<'a> {
             return parts;
         }
         let length = self.shape[self.axis];
-        let dense = |part: TensorHandle| match part.shape().iter().product::<usize>() {
-            // There is nothing to read, but a buffer has to be bound.
-            0 => unwritten(self.client, vec![1], self.dtype),
-            _ => copy::dense(self.client, part),
-        };
         let mirrored = imaginary.is_some();
-        let real = dense(real);
-        let imaginary = imaginary.map_or_else(|| real.clone(), dense);
+        let real = self.dense(real);
+        let imaginary = imaginary.map_or_else(|| real.clone(), |part| self.dense(part));
         let [to_real, to_imaginary] = &parts;
         let (count, dim) = grid(units);
         // SAFETY: a unit below `units` owns an element of both parts, and reads its line's values below `length`.

@@ -11,7 +11,7 @@ pub(crate) fn forward(signal: CubeTensor, axis: usize, n: usize) -> Result<[Cube
     let client = signal.device.client();
     let mut shape = signal.shape();
     shape[axis] = n / 2 + 1;
-    let parts = fourier::forward(&client, operand(&signal), axis, n)
+    let parts = fourier::forward(&client, operand(&signal), axis, n, None)
         .map_err(|error| refusal("signal::rfft", &[&signal], &signal.device, error))?;
     Ok(parts.map(|part| Output::like(&signal, shape.clone()).of(&client, part)))
 }
@@ -21,7 +21,7 @@ pub(crate) fn inverse(real: CubeTensor, imaginary: CubeTensor, axis: usize, n: u
     let client = real.device.client();
     let mut shape = real.shape();
     shape[axis] = n;
-    let signal = fourier::inverse(&client, operand(&real), operand(&imaginary), axis, n)
+    let signal = fourier::inverse(&client, operand(&real), operand(&imaginary), axis, n, None)
         .map_err(|error| refusal("signal::irfft", &[&real, &imaginary], &real.device, error))?;
     Ok(Output::like(&real, shape).of(&client, signal))
 }
