@@ -197,6 +197,7 @@ impl FusedOperation for Block {
             Work::Together(together) => {
                 self.run_each(together.before.iter().copied(), context, fallback);
                 self.run_together(&together.sequence, &together.operations, context, fallback);
+                self.run_each(together.after.iter().copied(), context, fallback);
             }
         }
         self.report_indices(context);

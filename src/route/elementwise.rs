@@ -6,6 +6,8 @@
 //! decides by what it has cached, does not matter.
 
 use super::interpret::taken;
+use super::moved::Moved;
+use super::reductions::{reduced_axes, row_reduction};
 use super::rerun::{Work, operands};
 use crate::backend::adapters::elementwise::{half, scalar_bits};
 use crate::catalogue::{self, Fused, Kind, fused};
@@ -57,6 +59,8 @@ pub(super) struct Sequence {
     half: Option<Half>,
     max_tensors: usize,
     reduction: Option<Reduction>,
+    /// What one of its results, or its one operand, is moved to.
+    moved: Option<Moved>,
     /// Whether it may reduce rows and go on.
     takes_rows: bool,
     /// The relative shape of what is one value a row, once it has reduced one.
@@ -102,11 +106,9 @@ impl Sequence {
     /// A sequence that begins with `operation`; a kernel on the device binds `max_tensors`. Where it `takes_rows`, it reduces
     /// rows and goes on.
     pub(super) fn new(operation: &OperationIr, max_tensors: usize, takes_rows: bool) -> Option<Self> {
-        // A reduction does not have the sequence's shape, but its operand has.
-        let first = match row_reduction(operation) {
-            Some(_) if takes_rows => operation.inputs().next()?,
-            _ => operation.outputs().next()?,
-        };
+        // What is reduced or moved does not have the sequence's shape, but the operand has.
+        let is_other = row_reduction(operation).is_some() || Moved::by(operation).is_some();
+        let first = if takes_rows && is_other { operation.inputs().next()? } else { operation.outputs().next()? };
         let mut sequence = Self {
             program: Arc::default(),
             shape: first.shape.clone(),
@@ -120,6 +122,7 @@ impl Sequence {
             half: None,
             max_tensors,
             reduction: None,
+            moved: None,
             takes_rows,
             row: None,
             rows: None,
@@ -158,6 +161,17 @@ impl Sequence {
         self.row.is_some()
     }
 
+    /// Whether a result was moved and not reduced: the moves run after the kernel, which writes it.
+    pub(super) fn moves_a_result(&self) -> bool {
+        let source = self.moved.as_ref().map(|moved| moved.source);
+        self.results.iter().any(|(id, ..)| Some(*id) == source)
+    }
+
+    /// Whether nothing is computed but where an operand moves.
+    pub(super) fn only_moves(&self) -> bool {
+        self.moved.is_some() && self.outputs().next().is_none()
+    }
+
     /// Whether `operation` may run before the sequence's: it reads no result of the sequence, and leaves its operands as they are.
     ///
     /// Moves, products and reductions: no operation that draws, or that checks indices.
@@ -180,7 +194,7 @@ impl Sequence {
             }
             Some(_) => false,
         };
-        is_pure && self.reduction.is_none() && operation.inputs().all(is_left)
+        is_pure && self.reduction.is_none() && self.moved.is_none() && operation.inputs().all(is_left)
     }
 
     /// Takes `operation` into the sequence, or returns false and leaves the sequence as it was.
@@ -239,12 +253,16 @@ impl Sequence {
 
     /// Adds what the operation computes, if the catalogue says that it [fuses](fused).
     fn translate(&mut self, operation: &OperationIr) -> Option<()> {
-        let method = catalogue::operation(operation);
-        let meaning = fused(method)?;
         // Nothing comes after a reduction.
         if self.reduction.is_some() {
             return None;
         }
+        let method = catalogue::operation(operation);
+        if self.moved.is_some() || Moved::by(operation).is_some() {
+            self.methods.push(method);
+            return self.moves(operation);
+        }
+        let meaning = fused(method)?;
         if !matches!(meaning, Fused::Reduction(_) | Fused::Fill(_)) {
             self.widen(operation);
         }
@@ -407,6 +425,46 @@ impl Sequence {
         }
         let value = self.word_of(input, F32)?;
         self.word(out, F32, Instruction::Reduce(reduction, value))
+    }
+
+    /// Moves a result, or the operand that it begins with; goes on to move it; or ends the sequence with its reduction.
+    fn moves(&mut self, operation: &OperationIr) -> Option<()> {
+        let Some(moved) = &mut self.moved else { return self.move_first(operation) };
+        if moved.join(operation).is_some() {
+            return Some(());
+        }
+        use reduce::Operation::{Mean, Prod, Sum};
+        let Fused::Reduction(reduction @ (Sum | Prod | Mean)) = fused(catalogue::operation(operation))? else {
+            return None;
+        };
+        let (axes, source) = (moved.reduced_by(operation)?, moved.source);
+        let out = operation.outputs().next()?;
+        let &Place::Word(Value::Result(word)) = self.places.get(&source)? else { return None };
+        self.results.retain(|(id, ..)| *id != source);
+        self.reduction = Some(Reduction { operation: reduction, word, axes, out: out.id });
+        (out.dtype == F32).then_some(())
+    }
+
+    /// Moves a result that nothing else needs, or the operand that the sequence begins with.
+    fn move_first(&mut self, operation: &OperationIr) -> Option<()> {
+        let (moved, input) = Moved::by(operation)?;
+        let short = self.program.instructions().len() <= MAX_REDUCED_INSTRUCTIONS;
+        if !self.takes_rows || !short || self.row.is_some() || self.half.is_some() || input.dtype != F32 {
+            return None;
+        }
+        match self.places.get(&input.id) {
+            Some(Place::Word(Value::Result(_))) => {
+                (input.shape == self.shape && input.status == TensorStatus::ReadWrite).then_some(())?;
+            }
+            None if self.methods.len() == 1 => {
+                let x = self.word_of(input, F32)?;
+                let itself = Arc::make_mut(&mut self.program).word(Instruction::IntBinary(IntBinary::Or, x, x));
+                self.places.insert(input.id, Place::Word(itself));
+            }
+            _ => return None,
+        }
+        self.moved = Some(moved);
+        Some(())
     }
 
     /// Ends the sequence with the reduction of one of its results.
@@ -596,7 +654,7 @@ impl Sequence {
     }
 
     /// What lives on after the sequence.
-    fn outputs(&self) -> impl Iterator<Item = &TensorId> {
+    pub(super) fn outputs(&self) -> impl Iterator<Item = &TensorId> {
         self.results.iter().map(|(id, ..)| id).chain(self.reduction.iter().map(|reduction| &reduction.out))
     }
 
@@ -710,39 +768,6 @@ fn scalars(operation: &OperationIr) -> Vec<ScalarIr> {
     let mut scalars = Scalars(Vec::new());
     operation.clone().visit_mut(&mut scalars);
     scalars.0
-}
-
-/// The axes that a reduction of floats of this rank reduces.
-fn reduced_axes(operation: &OperationIr, rank: usize) -> Option<Vec<usize>> {
-    use NumericOperationIr as Numeric;
-    let OperationIr::NumericFloat(_, operation) = operation else { return None };
-    match operation {
-        Numeric::Sum(_) | Numeric::Prod(_) | Numeric::Mean(_) => Some((0..rank).collect()),
-        Numeric::SumDim(ir)
-        | Numeric::ProdDim(ir)
-        | Numeric::MeanDim(ir)
-        | Numeric::MaxDim(ir)
-        | Numeric::MinDim(ir) => Some(vec![ir.axis]),
-        Numeric::SumDims(ir) => Some(ir.axes.clone()),
-        _ => None,
-    }
-}
-
-/// The reduction along the last axis, which keeps length one, that an operation on f32 is.
-fn row_reduction(operation: &OperationIr) -> Option<RowReduction> {
-    use NumericOperationIr as Numeric;
-    let OperationIr::NumericFloat(_, numeric) = operation else { return None };
-    let reduction = match numeric {
-        Numeric::SumDim(_) | Numeric::SumDims(_) => RowReduction::Sum,
-        Numeric::ProdDim(_) => RowReduction::Prod,
-        Numeric::MeanDim(_) => RowReduction::Mean,
-        Numeric::MaxDim(_) => RowReduction::Max,
-        Numeric::MinDim(_) => RowReduction::Min,
-        _ => return None,
-    };
-    let input = operation.inputs().next()?;
-    let last = input.shape.num_dims().checked_sub(1)?;
-    (input.dtype == F32 && reduced_axes(operation, last + 1)? == [last]).then_some(reduction)
 }
 
 fn comparing(dtype: DType, comparison: Comparison, a: Value, b: Value) -> Instruction {

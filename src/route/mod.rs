@@ -19,8 +19,10 @@ mod elementwise;
 mod execution_plans;
 mod fuser;
 mod interpret;
+mod moved;
 mod pending;
 mod quantized;
+mod reductions;
 mod rerun;
 mod work;
 

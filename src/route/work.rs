@@ -1,6 +1,7 @@
 //! How the operations of a block run.
 
 use super::elementwise::{Parts, Sequence};
+use super::moved::moves;
 use burn_ir::OperationIr;
 
 /// How the operations of a block run.
@@ -15,10 +16,12 @@ pub(super) enum Work {
 pub(super) struct Together {
     /// The indices of those that run by themselves before.
     pub before: Vec<usize>,
-    /// The indices of the others.
+    /// The indices of those in the kernel.
     pub operations: Vec<usize>,
     /// What these are.
     pub sequence: Sequence,
+    /// The indices of those that move a result, and run by themselves after.
+    pub after: Vec<usize>,
     /// All in parts, for the case that the kernel reduces rows and has no room for them.
     pub parts: Parts,
 }
@@ -26,8 +29,10 @@ pub(super) struct Together {
 impl Work {
     /// The work of `operations`, which are those of `sequence` where there is one, but for those that run `before`.
     pub(super) fn of(sequence: Option<Sequence>, operations: &[OperationIr], before: Vec<usize>) -> Self {
-        let Some(sequence) = sequence else { return Self::Operations };
-        let others: Vec<_> = (0..operations.len()).filter(|index| !before.contains(index)).collect();
+        let Some(sequence) = sequence.filter(|sequence| !sequence.only_moves()) else { return Self::Operations };
+        let others = (0..operations.len()).filter(|index| !before.contains(index));
+        let moves_result = sequence.moves_a_result();
+        let (after, others): (Vec<_>, Vec<_>) = others.partition(|&index| moves_result && moves(&operations[index]));
         let mut parts = if sequence.reduces_rows() { sequence.parts(operations, false) } else { vec![] };
         let (operations, sequence) = match parts.pop() {
             // One reduction, maybe of what is computed where it is read: it has kernels of its own.
@@ -41,7 +46,7 @@ impl Work {
                 (others, sequence.finish())
             }
         };
-        Self::Together(Box::new(Together { before, operations, sequence, parts }))
+        Self::Together(Box::new(Together { before, operations, sequence, after, parts }))
     }
 }
 
@@ -51,8 +56,8 @@ mod tests {
     use crate::route::elementwise::Sequence;
     use burn_backend::{DType, Shape};
     use burn_ir::{
-        BinaryOpIr, FloatOperationIr, MatmulOpIr, NumericOperationIr, OperationIr, ReduceDimOpIr, TensorId, TensorIr,
-        TensorStatus, UnaryOpIr,
+        BaseOperationIr, BinaryOpIr, FloatOperationIr, MatmulOpIr, NumericOperationIr, OperationIr, ReduceDimOpIr,
+        ShapeOpIr, SwapDimsOpIr, TensorId, TensorIr, TensorStatus, UnaryOpIr,
     };
 
     /// A tensor of as many columns, which lives on.
@@ -112,6 +117,51 @@ mod tests {
         let computed = &operations[2..4];
         let Work::Together(together) = Work::of(sequence(computed), computed, vec![]) else { panic!("in one kernel") };
         assert!(together.parts.is_empty() && !together.sequence.reduces_rows());
+    }
+
+    /// The squares of images, the channels of these to the front, all else joined, and the mean.
+    fn variance() -> Vec<OperationIr> {
+        let images = |id, shape: &[usize]| TensorIr { shape: Shape::from(shape.to_vec()), ..tensor(id, 1) };
+        let (x, flat, mean) = (images(0, &[2, 3, 4, 5]), images(3, &[3, 40]), images(4, &[3, 1]));
+        let (squares, moved) = (images(1, &[2, 3, 4, 5]), images(2, &[3, 2, 4, 5]));
+        let square = BinaryOpIr { lhs: x.clone(), rhs: x, out: squares.clone() };
+        let swap = SwapDimsOpIr { input: last_use(squares), out: moved.clone(), dim1: 0, dim2: 1 };
+        let join = ShapeOpIr { input: last_use(moved), out: flat.clone() };
+        let reduction = ReduceDimOpIr { input: last_use(flat), out: mean, axis: 1, accumulator_len: 1 };
+        vec![
+            OperationIr::NumericFloat(DType::F32, NumericOperationIr::Mul(square)),
+            OperationIr::BaseFloat(BaseOperationIr::SwapDims(swap)),
+            OperationIr::BaseFloat(BaseOperationIr::Reshape(join)),
+            OperationIr::NumericFloat(DType::F32, NumericOperationIr::MeanDim(reduction)),
+        ]
+    }
+
+    fn together(operations: &[OperationIr]) -> ([Vec<usize>; 2], usize) {
+        let Work::Together(together) = Work::of(sequence(operations), operations, vec![]) else { panic!("one kernel") };
+        ([together.operations, together.after], together.sequence.outputs().count())
+    }
+
+    #[test]
+    fn what_is_moved_and_joined_is_reduced_in_place() {
+        let operations = variance();
+        assert_eq!(together(&operations), ([vec![0, 1, 2, 3], vec![]], 1));
+        assert_eq!(together(&operations[1..]), ([vec![0, 1, 2], vec![]], 1), "an operand");
+    }
+
+    #[test]
+    fn what_is_moved_and_not_reduced_is_moved_after_the_kernel() {
+        let operations = variance();
+        assert_eq!(together(&operations[..2]), ([vec![0], vec![1]], 1));
+        assert_eq!(together(&operations[..3]), ([vec![0], vec![1, 2]], 1));
+        for moved in [&operations[1..2], &operations[1..3]] {
+            assert!(matches!(Work::of(sequence(moved), moved, vec![]), Work::Operations), "an operand");
+        }
+        // The flat tensor lives on.
+        let mut operations = variance();
+        if let OperationIr::NumericFloat(_, NumericOperationIr::MeanDim(mean)) = &mut operations[3] {
+            mean.input.status = TensorStatus::ReadOnly;
+        }
+        assert!(sequence(&operations).is_none());
     }
 
     #[test]

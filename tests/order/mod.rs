@@ -6,5 +6,6 @@ pub mod cumulative;
 pub mod fusion;
 pub mod layout;
 pub mod modules;
+pub mod moved;
 pub mod rows;
 pub mod sorting;
