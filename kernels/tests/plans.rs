@@ -9,6 +9,7 @@ use burn_deterministic_kernels::deform_convolution::{self, DeformParams};
 use burn_deterministic_kernels::device::Machine;
 use burn_deterministic_kernels::digest;
 use burn_deterministic_kernels::elementwise::{Instruction, Operands, Program, Unary, Value};
+use burn_deterministic_kernels::fourier;
 use burn_deterministic_kernels::grid_sample::{self, Filter, Padding, SampleParams};
 use burn_deterministic_kernels::interpolation::{self, weights};
 use burn_deterministic_kernels::matmul::{self, plan as product};
@@ -75,6 +76,7 @@ pub fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static st
         mask: None,
     };
     let joint = interpolation::plan::Plan::Joint(nothing);
+    let in_lines = fourier::Plan::Lines;
     let rows = || floats(&[outer, 8]);
     let lines = || floats(&[outer, 2, 8]);
     vec![
@@ -148,6 +150,8 @@ pub fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static st
             "deform_convolution::forward",
             deform_convolution::forward(client, Products::Native, &points, None, &deformed, Some(nothing)).err(),
         ),
+        ("forward", "fourier::forward", fourier::forward(client, rows(), 1, 8192, Some(in_lines)).err()),
+        ("inverse", "fourier::inverse", fourier::inverse(client, rows(), rows(), 1, 8192, Some(in_lines)).err()),
         (
             "input_gradient",
             "interpolation::input_gradient",

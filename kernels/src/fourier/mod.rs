@@ -159,8 +159,11 @@ impl<'a> Transform<'a> {
         self.shape[..self.axis].iter().product::<usize>() * self.inner()
     }
 
-    /// The plan of the caller's choice, or the chosen one.
+    /// The plan of the caller's choice, or the chosen one. Without lines nothing is launched by any.
     fn plan(&self, kernel: &'static str, plan: Option<Plan>) -> Result<Plan, KernelError> {
+        if self.lines() == 0 {
+            return Ok(Plan::Stages);
+        }
         let size = self.accumulator.size();
         let plan = plan.unwrap_or_else(|| Plan::of(self.n, size, subnormals::is_kept(self.client)));
         require_plan(kernel, &plan, plan.refuses(self.n, size))?;
@@ -191,9 +194,6 @@ impl<'a> Transform<'a> {
         let parts = [shape.clone(), second].map(|shape| unwritten(self.client, shape, self.dtype));
         let lines = lines_of_cube(self.n);
         require_shared_memory(self.client, kernel, lines * self.n * 2 * self.accumulator.size())?;
-        if self.lines() == 0 {
-            return Ok(parts);
-        }
         let table = TWIDDLES.get(self.client, (self.n, self.accumulator), || self.twiddles());
         let real = self.dense(real);
         let imaginary = imaginary.map_or_else(|| real.clone(), |part| self.dense(part));

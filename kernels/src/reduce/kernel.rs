@@ -3,5 +3,6 @@
 pub mod accumulator;
 pub mod extreme;
 pub mod four_elements;
+pub mod short_rows;
 pub mod single;
 pub mod source;

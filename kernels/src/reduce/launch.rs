@@ -1,7 +1,8 @@
 //! The launches of a reduction: a pass over the elements, then passes over the values of blocks.
 
+use super::kernel::short_rows::{ROWS, ShortForm};
 use super::kernel::source::Source;
-use super::kernel::{four_elements, single};
+use super::kernel::{four_elements, short_rows, single};
 use super::operation::Operation;
 use super::plan::{Cube, Pass, Plan};
 use super::view::{View, ViewLaunch};
@@ -68,9 +69,9 @@ impl Passes {
     /// The dense results, one for each output of the view.
     pub fn run(self, client: &Client, first: First<'_>) -> Result<Handle, KernelError> {
         let Self { operation, accumulator, dtype, mut view, plan } = self;
-        let lanes = if matches!(plan.first, Pass::FourOutputs(_)) { 4 } else { 1 };
-        for (cube, lanes) in [(Some(plan.first.cube()), lanes), (plan.totals, 1)] {
-            cube.map_or(Ok(()), |cube| cube.require(client, operation.name(), COLUMNS, lanes * accumulator.size()))?;
+        plan.first.require(client, operation.name(), accumulator.size())?;
+        if let Some(cube) = plan.totals {
+            cube.require(client, operation.name(), COLUMNS, accumulator.size())?;
         }
         let n = view.axis as usize;
         let outputs = view.outputs as usize;
@@ -118,6 +119,7 @@ impl Launch {
                 Self { view, ..self }.single(client, cube, 4, first, target);
             }
             Pass::FourElements { width } => self.four_elements(client, width, first, target),
+            Pass::ShortRows => self.short_rows(client, first, target),
         }
     }
 
@@ -159,6 +161,29 @@ impl Launch {
                 target.into_arg().into_buffer_arg(),
                 ViewLaunch::of(&self.view),
                 self.view.blocks(),
+                self.divisor(),
+                form,
+                dtypes,
+            );
+        }
+    }
+
+    fn short_rows(self, client: &Client, first: First<'_>, target: TensorHandle) {
+        let Sources { stored, inputs, outputs, source, condition_dtype } = first.sources(client, 1, target.dtype);
+        let dtypes = [stored.dtype, self.accumulator, target.dtype, condition_dtype];
+        let form = ShortForm { operation: self.operation, quotients: self.quotients(client), source };
+        // SAFETY: as in `single`: rows and columns that do not exist are neither read nor written.
+        unsafe {
+            short_rows::reduce_short_rows::launch_unchecked(
+                client,
+                self.cubes(ROWS),
+                CubeDim::new_1d(ROWS),
+                1,
+                stored.into_arg().into_buffer_arg(),
+                inputs,
+                outputs,
+                target.into_arg().into_buffer_arg(),
+                ViewLaunch::of(&self.view),
                 self.divisor(),
                 form,
                 dtypes,

@@ -1,5 +1,6 @@
 //! How a reduction or a search is laid over the device; every plan gives the same bits.
 
+use super::kernel::short_rows::{ROWS, STAGED};
 pub use super::view::View;
 
 use crate::KernelError;
@@ -138,6 +139,8 @@ pub enum Pass {
         /// Units of a cube.
         width: u32,
     },
+    /// A unit has a [short row](View::has_short_rows), and reads rows together with the other units of its cube. Not for searches.
+    ShortRows,
 }
 
 impl Pass {
@@ -149,7 +152,17 @@ impl Pass {
         match self {
             Self::Single(cube) | Self::FourOutputs(cube) => cube,
             Self::FourElements { width } => Cube { width, groups: 1 },
+            Self::ShortRows => Cube { width: ROWS, groups: 1 },
         }
+    }
+
+    /// Refuses a device that does not have the units of a cube, or the shared memory for accumulators of so many bytes.
+    pub(super) fn require(self, client: &Client, kernel: &'static str, bytes: usize) -> Result<(), KernelError> {
+        let lanes = if matches!(self, Self::FourOutputs(_)) { 4 } else { 1 };
+        if self == Self::ShortRows {
+            require_shared_memory(client, kernel, STAGED * bytes)?;
+        }
+        self.cube().require(client, kernel, COLUMNS, lanes * bytes)
     }
 }
 
@@ -169,7 +182,8 @@ impl Plan {
     pub fn candidates(problem: &Problem) -> Vec<Self> {
         let in_vectors = Pass::FourElements { width: Pass::WIDTH };
         let of_outputs = Cube::OF_FOUR_OUTPUTS.map(Pass::FourOutputs);
-        let firsts: Vec<Pass> = Cube::ALL.map(Pass::Single).into_iter().chain(of_outputs).chain([in_vectors]).collect();
+        let firsts: Vec<Pass> =
+            Cube::ALL.map(Pass::Single).into_iter().chain(of_outputs).chain([in_vectors, Pass::ShortRows]).collect();
         let totals: Vec<Option<Cube>> = [None].into_iter().chain(Cube::ALL.map(Some)).collect();
         let mut plans = Vec::new();
         for first in firsts {
@@ -192,6 +206,8 @@ impl Plan {
             Pass::FourOutputs(_) if view.in_vectors_of_outputs().is_none() => "outputs in vectors of four",
             Pass::FourOutputs(_) if *kind == Kind::Search => "elements to reduce",
             Pass::FourElements { .. } if !view.has_elements_in_vectors() => "elements in vectors of four",
+            Pass::ShortRows if !view.has_short_rows() => "rows of at most 64 neighbours",
+            Pass::ShortRows if *kind == Kind::Search => "elements to reduce",
             _ => return None,
         };
         Some(format!("{self:?} for {problem:?}, want {wanted}"))
@@ -206,6 +222,7 @@ pub fn plan(problem: &Problem, machine: Machine) -> Plan {
     let first = match four_outputs {
         _ if software && view.has_elements_in_vectors() => Pass::FourElements { width: Pass::WIDTH },
         Some(vectors) => Pass::FourOutputs(Cube::of_four_outputs(&vectors, machine)),
+        None if !software && view.has_short_rows() && *kind != Kind::Search => Pass::ShortRows,
         None => Pass::Single(Cube::of(view, machine)),
     };
     // On a software driver a program takes longer without vectors than writing and reading its results.

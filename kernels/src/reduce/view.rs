@@ -87,6 +87,11 @@ impl View {
         in_vectors && self.axis_inner == self.axis && last_block >= COLUMNS
     }
 
+    /// Whether an output is one chain over elements that are neighbours.
+    pub fn has_short_rows(&self) -> bool {
+        self.axis <= COLUMNS && self.axis_inner == self.axis && self.axis_stride == 1
+    }
+
     /// The view with vectors of four neighbouring outputs in place of elements: they are adjacent in memory, from a multiple of
     /// four on, at each step along the axis. `None` where they are not.
     pub fn in_vectors_of_outputs(&self) -> Option<Self> {

@@ -31,7 +31,8 @@ fn products_and_means_match_the_reference_under_every_plan() {
     type Reference = fn(&[f32]) -> f32;
     let operations: [(Operation, Reference); 2] =
         [(Operation::Prod, reference::prod), (Operation::Mean, reference::mean)];
-    for (shape, axis) in [([130, 3], 0), ([3, 4101], 1), ([4101, 2], 0), ([3, 4160], 1)] {
+    for (shape, axis) in [([130, 3], 0), ([130, 33], 1), ([65, 64], 1), ([3, 4101], 1), ([4101, 2], 0), ([3, 4160], 1)]
+    {
         // Close to 1, so that no product leaves f32.
         let values = random_values(13, shape[0] * shape[1]).into_iter().map(|x| 1.0 + x / 64.0).collect::<Vec<_>>();
         for (operation, reference) in operations {
@@ -254,6 +255,7 @@ fn plans_are_pinned() {
     let rows = View::rows(4096, 128);
     let columns = View { inner_stride: 1, axis_stride: 4096, ..rows };
     assert_eq!(first(rows, Gpu), Pass::Single(Cube::UNIT_A_COLUMN));
+    assert_eq!([1, 10, 64, 65].map(|n| first(View::rows(7, n), Gpu) == Pass::ShortRows), [true, true, true, false]);
     assert_eq!(first(columns, Gpu), Pass::FourOutputs(Cube::UNIT_TWO_COLUMNS));
     assert_eq!(first(View { axis: 16, axis_inner: 16, ..columns }, Gpu), Pass::FourOutputs(Cube::WIDE));
     assert_eq!(first(View { axis_stride: 4097, ..columns }, Gpu), Pass::Single(Cube::UNIT_TWO_COLUMNS));
