@@ -37,8 +37,7 @@ pub use plan::Plan;
 pub use twiddles::twiddles;
 
 use crate::KernelError;
-use crate::buffer::unwritten;
-use crate::copy;
+use crate::buffer::{dense, unwritten};
 use crate::device::{require_shared_memory, require_units};
 use crate::dtype::float_accumulator;
 use crate::grid::{UNITS, cubes, grid};
@@ -175,7 +174,7 @@ impl<'a> Transform<'a> {
         match part.shape().iter().product::<usize>() {
             // There is nothing to read, but a buffer has to be bound.
             0 => unwritten(self.client, vec![1], self.dtype),
-            _ => copy::dense(self.client, part),
+            _ => dense(self.client, part),
         }
     }
 

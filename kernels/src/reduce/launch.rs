@@ -171,7 +171,8 @@ impl Launch {
     fn short_rows(self, client: &Client, first: First<'_>, target: TensorHandle) {
         let Sources { stored, inputs, outputs, source, condition_dtype } = first.sources(client, 1, target.dtype);
         let dtypes = [stored.dtype, self.accumulator, target.dtype, condition_dtype];
-        let form = ShortForm { operation: self.operation, quotients: self.quotients(client), source };
+        let split = self.view.inner != self.view.outputs;
+        let form = ShortForm { split, operation: self.operation, quotients: self.quotients(client), source };
         // SAFETY: as in `single`: rows and columns that do not exist are neither read nor written.
         unsafe {
             short_rows::reduce_short_rows::launch_unchecked(

@@ -27,6 +27,8 @@ const READS: u32 = 8;
 /// What the kernel is compiled for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ShortForm {
+    /// Whether outputs are two nested loops, not one.
+    pub split: bool,
     pub operation: Operation,
     pub quotients: Quotients,
     pub source: Source,
@@ -63,7 +65,8 @@ pub fn reduce_short_rows<I: Numeric, A: Numeric, O: Numeric, B: Int, N: Size>(
             for i in 0..READS {
                 let row = first_row + (some * READS + i) * comptime!(ROWS / WIDTH) + UNIT_POS / WIDTH;
                 if row < view.outputs && first_column + column < view.axis {
-                    let at = view.base(row) + first_column + column;
+                    let base = if comptime!(form.split) { view.base(row) } else { row * view.inner_stride };
+                    let at = base + first_column + column;
                     let element =
                         elements::<I, A, B, N>(stored, inputs, outputs, at, operation, comptime!(source.clone()));
                     next[i as usize] = element.extract(0usize);
