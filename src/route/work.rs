@@ -30,9 +30,9 @@ impl Work {
     /// The work of `operations`, which are those of `sequence` where there is one, but for those that run `before`.
     pub(super) fn of(sequence: Option<Sequence>, operations: &[OperationIr], before: Vec<usize>) -> Self {
         let Some(sequence) = sequence.filter(|sequence| !sequence.only_moves()) else { return Self::Operations };
-        let others = (0..operations.len()).filter(|index| !before.contains(index));
-        let moves_result = sequence.moves_a_result();
-        let (after, others): (Vec<_>, Vec<_>) = others.partition(|&index| moves_result && moves(&operations[index]));
+        let mut others: Vec<_> = (0..operations.len()).filter(|index| !before.contains(index)).collect();
+        let first_move = others.iter().position(|&index| sequence.moves_a_result() && moves(&operations[index]));
+        let after = first_move.map_or_else(Vec::new, |first| others.split_off(first));
         let mut parts = if sequence.reduces_rows() { sequence.parts(operations, false) } else { vec![] };
         let (operations, sequence) = match parts.pop() {
             // One reduction, maybe of what is computed where it is read: it has kernels of its own.
@@ -156,6 +156,10 @@ mod tests {
         for moved in [&operations[1..2], &operations[1..3]] {
             assert!(matches!(Work::of(sequence(moved), moved, vec![]), Work::Operations), "an operand");
         }
+        // A free after the move is of the moved tensor.
+        let moved = TensorIr { status: TensorStatus::ReadWrite, ..operations[1].outputs().next().unwrap().clone() };
+        let freed = [&operations[..2], &[OperationIr::Drop(moved)]].concat();
+        assert_eq!(together(&freed), ([vec![0], vec![1, 2]], 1));
         // The flat tensor lives on.
         let mut operations = variance();
         if let OperationIr::NumericFloat(_, NumericOperationIr::MeanDim(mean)) = &mut operations[3] {

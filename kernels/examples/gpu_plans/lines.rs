@@ -78,24 +78,24 @@ fn sorts() -> Vec<Case> {
 }
 
 fn transforms() -> Vec<Case> {
-    let (lines, n) = (4096, 1024usize);
+    let short = FLOATS.into_iter().flat_map(|dtype| transforms_of("", 4096, 1024, dtype));
+    short.chain(transforms_of(" of long lines", 256, 16384, F32)).collect()
+}
+
+fn transforms_of(what: &'static str, lines: usize, n: usize, dtype: ElemType) -> [Case; 2] {
     let spectrum = [lines, n / 2 + 1];
     // The usual count of a real transform.
     let flops = lines * 5 * n * n.ilog2() as usize / 2;
-    let base = |label, dtype| {
-        let case = Case::new("fourier", label, dtype, format!("{lines} lines of {n}"));
+    let base = |label| {
+        let case = Case::new("fourier", format!("{label}{what}"), dtype, format!("{lines} lines of {n}"));
         case.flops(flops).elements(lines * n + 2 * spectrum[0] * spectrum[1])
     };
-    let forward = |dtype| {
-        base("forward", dtype)
-            .runs(move |client| fourier::forward(client, tensor(client, &[lines, n], dtype), 1, n, None))
-    };
-    let inverse = |dtype| {
-        base("inverse", dtype).runs(move |client| {
-            fourier::inverse(client, tensor(client, &spectrum, dtype), tensor(client, &spectrum, dtype), 1, n, None)
-        })
-    };
-    FLOATS.into_iter().flat_map(|dtype| [forward(dtype), inverse(dtype)]).collect()
+    let forward =
+        base("forward").runs(move |client| fourier::forward(client, tensor(client, &[lines, n], dtype), 1, n, None));
+    let inverse = base("inverse").runs(move |client| {
+        fourier::inverse(client, tensor(client, &spectrum, dtype), tensor(client, &spectrum, dtype), 1, n, None)
+    });
+    [forward, inverse]
 }
 
 fn draws() -> Vec<Case> {

@@ -48,8 +48,8 @@ impl Spatial {
         Spatial { d, h: rows - d * self.h, w: value - rows * self.w }
     }
 
-    /// Whether these positions exist, along each axis of so many; along those `inside`, every position that is read does. One before
-    /// the first has wrapped.
+    /// Whether a tensor of these `lengths` has this position. Along the axes that are `inside` it has every position that is
+    /// read. A position before the first has wrapped.
     pub fn exists(&self, lengths: &Spatial, #[comptime] inside: [bool; 3]) -> bool {
         let [d, h, w] = comptime!(inside);
         let mut exists = true.runtime();

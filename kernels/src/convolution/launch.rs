@@ -3,7 +3,6 @@
 use super::kernel::{self, BlocksLaunch, IndexMapLaunch, IndexMapsLaunch, SpatialLaunch, Variant};
 use super::plan::{self, CubeTile, Pass, Plan, Problem, UnitTile, WeightColumns};
 use super::shape::{Axis, Geometry, view_data, view_weight};
-use super::terms;
 use super::tiled_kernel::{self, TiledVariant};
 use super::tiled_weight_kernel::{self, TiledWeightVariant};
 use super::weight_kernel::{self, RoundLaunch};
@@ -198,7 +197,7 @@ impl Launch<'_> {
             tile,
             phased: self.problem.phased(),
             inside,
-            whole: sources.is_multiple_of(terms::SHARE as usize),
+            whole: sources.is_multiple_of(plan::SHARE as usize),
             single: split || blocks == 1,
             products: self.problem.products,
         };
@@ -288,17 +287,16 @@ impl Launch<'_> {
             match plan {
                 Plan::TiledWeight { tile, columns, .. } => {
                     device::require_units(self.client, kernel, tile.units())?;
-                    let shared = tile.staged() * sum.size() + columns.table(tile) * size_of::<[u32; 4]>();
-                    device::require_shared_memory(self.client, kernel, shared)?;
+                    device::require_shared_memory(self.client, kernel, tile.weight_shared_memory(sum.size(), columns))?;
                     let [rows, tile_columns] = tile.extent();
                     // The table of pairs repeats the last one beyond the edge.
                     let whole_columns = columns == WeightColumns::Pairs || inputs.is_multiple_of(tile_columns);
                     let whole = outputs.is_multiple_of(rows) && whole_columns;
                     let variant = TiledWeightVariant { tile, columns, inside, whole, products };
                     let cubes = of_round * tile.weight_cubes(self.problem, columns);
-                    // SAFETY: columns, channels and positions are clamped to the operands, whose shapes are checked, and staged tiles
-                    // are indexed below their sizes by construction; a cube below `cubes` writes its own elements of the
-                    // scratch memory.
+                    // SAFETY: columns, channels and positions are clamped to the operands, whose shapes are checked, and
+                    // staged tiles are indexed below their sizes by construction; a cube below `cubes` writes its own
+                    // elements of the scratch memory.
                     unsafe {
                         tiled_weight_kernel::weight_gradient_tiled::launch_unchecked(
                             self.client,

@@ -1,7 +1,6 @@
 //! Launch geometry. Nothing here can change a result: see the contract in [`super`].
 
 use super::shape::{Axis, Geometry};
-use super::terms;
 use crate::arithmetic::Products;
 use crate::device::Machine;
 use crate::grid::{MAX_CUBES_PER_AXIS, MAX_ITERATIONS, UNITS, cubes};
@@ -19,6 +18,18 @@ pub enum Pass {
     /// A weight gradient.
     ToWeight,
 }
+
+/// Consecutive terms that a unit fetches for a column.
+pub(super) const SHARE: u32 = 8;
+
+/// Terms whose places a cube finds at a time: a multiple of each tile's depth and of its units.
+pub(super) const WINDOW: u32 = 128;
+
+/// Terms in the table: one window is read while the next is found.
+pub(super) const RING: u32 = 2 * WINDOW;
+
+/// Bytes of that table: five words a term.
+const TERM_BYTES: usize = RING as usize * 5 * size_of::<u32>();
 
 /// Copies of the staged steps in a pass between activations.
 pub(super) const STAGES: u32 = 2;
@@ -130,8 +141,8 @@ pub struct CubeTile {
 }
 
 impl CubeTile {
-    /// Steps of a chain that are staged at a time.
-    pub const DEPTH: u32 = 16;
+    /// Steps of a chain of a weight gradient that are staged at a time.
+    pub(super) const WEIGHT_DEPTH: u32 = 16;
 
     /// Every tile, the larger ones first: 64 channels by 128 columns, 32 by 64, 32 by 32.
     pub const ALL: [Self; 3] = [
@@ -145,7 +156,7 @@ impl CubeTile {
         [Self { side_rows: 8, side_columns: 8, vectors: 2 }, Self { side_rows: 8, side_columns: 8, vectors: 1 }];
 
     /// Units of a cube.
-    pub(super) fn units(self) -> u32 {
+    pub(super) const fn units(self) -> u32 {
         self.side_rows * self.side_columns
     }
 
@@ -154,8 +165,9 @@ impl CubeTile {
         [self.side_rows, self.side_columns].map(|side| (side * self.vectors * 4) as usize)
     }
 
-    /// Steps of a chain between activations that are staged at a time: of 64 results a unit has few registers left for the next ones.
-    pub(super) fn depth(self) -> u32 {
+    /// Steps of a chain between activations that are staged at a time: a unit with 64 results has few registers left for the
+    /// next ones.
+    pub(super) const fn depth(self) -> u32 {
         if self.vectors == 1 { 16 } else { 8 }
     }
 
@@ -172,13 +184,14 @@ impl CubeTile {
     /// Bytes that a cube keeps in shared memory in a pass between activations, of elements of so many bytes.
     pub(super) fn shared_memory(self, bytes: usize) -> usize {
         let [rows, columns] = self.extent();
-        (rows + columns) * (self.depth() * STAGES) as usize * bytes + terms::BYTES
+        (rows + columns) * (self.depth() * STAGES) as usize * bytes + TERM_BYTES
     }
 
-    /// Elements that a cube keeps in shared memory; in a weight gradient each stage has a slot of four more for each operand.
-    pub(super) fn staged(self) -> usize {
+    /// Bytes that a cube keeps in shared memory in a weight gradient, of elements of so many bytes: each step has a slot of four
+    /// more for each operand, and pairs have a table.
+    pub(super) fn weight_shared_memory(self, bytes: usize, of: WeightColumns) -> usize {
         let [rows, columns] = self.extent();
-        (rows + 4 + columns + 4) * Self::DEPTH as usize
+        (rows + 4 + columns + 4) * Self::WEIGHT_DEPTH as usize * bytes + of.table(self) * size_of::<[u32; 4]>()
     }
 
     /// Cubes that cover the results of a pass between activations.
@@ -298,8 +311,8 @@ const SCRATCH: usize = 1 << 20;
 const TILED_SCRATCH: usize = 1 << 24;
 
 impl Plan {
-    /// Every plan that applies: every tile, of a unit and of a cube, split or not, for a weight gradient with rounds of one block, of
-    /// two, and of all that fit; every other tile of a unit with the cubes of a software driver, and those that are chosen.
+    /// Every plan that applies: every tile, of a unit and of a cube, split or not, for a weight gradient with rounds of one
+    /// block, of two, and of all that fit; every other tile of a unit with the cubes of a software driver, and those that are chosen.
     pub fn candidates(problem: &Problem) -> Vec<Self> {
         let spans = |scratch| {
             let widest = widest_span(problem, scratch);
@@ -430,9 +443,11 @@ fn tiled(problem: &Problem) -> Option<Plan> {
     let applies =
         |&(tile, split): &(CubeTile, bool)| splits(split) && Plan::Tiled { tile, split }.refuses(problem).is_none();
     let fills = |&(tile, split): &(CubeTile, bool)| {
-        let [rows, _] = tile.extent();
+        let [tile_rows, tile_columns] = tile.extent();
         let parts = if split { problem.blocks() } else { 1 };
-        (rows == 32 || problem.channels() > 32) && parts * tile.cubes(problem) >= enough
+        // More than half of the tile, but for the smallest.
+        let is_used = tile == CubeTile::ALL[2] || 2 * problem.channels() > tile_rows && 2 * columns > tile_columns;
+        is_used && parts * tile.cubes(problem) >= enough
     };
     let all = CubeTile::ALL.into_iter().flat_map(|tile| [(tile, false), (tile, true)]);
     let smallest = [true, false].map(|split| (CubeTile::ALL[2], split));
@@ -522,6 +537,21 @@ pub(super) fn launches(blocks: usize, channels: usize) -> impl Iterator<Item = R
     let most = MAX_ITERATIONS / (BLOCK + 2 * taps + 2);
     (0..blocks).step_by(most).map(move |first| first..blocks.min(first + most))
 }
+
+// What `convolve_tiled` relies on: a unit fetches whole shares of one column, and whole vectors of weights; a window of terms has
+// several stages, and each unit finds as many terms of it; two stages take turns.
+const _: () = {
+    assert!(STAGES == 2);
+    let mut nth = 0;
+    while nth < CubeTile::ALL.len() {
+        let tile = CubeTile::ALL[nth];
+        assert!(tile.units() * SHARE == tile.side_columns * tile.vectors * 4 * tile.depth());
+        assert!((tile.side_rows * tile.vectors * tile.depth()).is_multiple_of(tile.units()));
+        assert!(WINDOW.is_multiple_of(tile.units()) && WINDOW.is_multiple_of(tile.depth()));
+        assert!(tile.depth() < WINDOW);
+        nth += 1;
+    }
+};
 
 // A launch from shared memory computes one block: a stage of 8 terms is an iteration, and each four of the last ones.
 const _: () = assert!(BLOCK / 8 + 4 <= MAX_ITERATIONS);

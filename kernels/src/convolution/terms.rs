@@ -1,19 +1,8 @@
 //! The terms of a block of chains, as all columns of a cube meet them: where each lies in the source, and in the packed weight.
 
 use super::kernel::{Spatial, Taps};
+use super::plan::{RING, SHARE, WINDOW};
 use cubecl::prelude::*;
-
-/// Terms that are found at a time: a multiple of each tile's depth and of its units.
-pub(super) const WINDOW: u32 = 128;
-
-/// Terms that are at hand: those of a window, and of the one that is read or found beside it.
-const RING: u32 = 2 * WINDOW;
-
-/// Consecutive terms that a unit fetches for a column.
-pub(super) const SHARE: u32 = 8;
-
-/// Bytes of shared memory that [`Terms`] takes: five words a term.
-pub(super) const BYTES: usize = RING as usize * 5 * size_of::<u32>();
 
 /// A block of the chains of a cube.
 #[derive(CubeType)]
@@ -103,7 +92,8 @@ impl Terms {
         self.rows[(nth % RING) as usize]
     }
 
-    /// Fetches [`SHARE`] terms of a column from `nth` of the block on, a multiple of as many; +0 where a tap lies outside the source.
+    /// Fetches [`SHARE`] terms of a column from `nth` of the block on, a multiple of as many; +0 where a tap lies outside the
+    /// source.
     ///
     /// They are not converted here: that would wait for them, which products are to hide.
     pub fn fetch<E: Float>(

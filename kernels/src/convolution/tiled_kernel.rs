@@ -2,8 +2,8 @@
 //! written down (implicit GEMM), on the views of [`kernel`](super::kernel).
 
 use super::kernel::{IndexMaps, SPATIAL, Spatial, Taps, phases_of, store};
-use super::plan::{CubeTile, PACKED, STAGES};
-use super::terms::{Block, Column, SHARE, Terms, WINDOW};
+use super::plan::{CubeTile, PACKED, SHARE, STAGES, WINDOW};
+use super::terms::{Block, Column, Terms};
 use crate::arithmetic::{Products, accumulate};
 use crate::order::BLOCK_TERMS;
 use crate::subnormals::keep_subnormals;
@@ -145,17 +145,17 @@ fn multiply<A: Float>(
     #[comptime] tile: CubeTile,
     #[comptime] products: Products,
 ) {
-    let [rows, columns] = comptime!(tile.fours());
+    let [row_fours, column_fours] = comptime!(tile.fours());
     if left >= comptime!(tile.depth()) {
         #[unroll]
         for quad in 0..comptime!(tile.depth() / 4) {
             let (weights_at, sources_at) =
-                (weights_at + comptime!(quad * 4 * rows), sources_at + comptime!(quad * 4 * columns));
+                (weights_at + comptime!(quad * 4 * row_fours), sources_at + comptime!(quad * 4 * column_fours));
             four_steps::<A>(weights, sources, acc, weights_at, sources_at, 4, tile, products, true);
         }
     } else {
         for quad in 0..left.div_ceil(4) {
-            let (weights_at, sources_at) = (weights_at + quad * 4 * rows, sources_at + quad * 4 * columns);
+            let (weights_at, sources_at) = (weights_at + quad * 4 * row_fours, sources_at + quad * 4 * column_fours);
             four_steps::<A>(weights, sources, acc, weights_at, sources_at, left - quad * 4, tile, products, false);
         }
     }

@@ -11,7 +11,7 @@ use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 
 /// Steps of a chain that a cube stages at a time.
-const DEPTH: u32 = CubeTile::DEPTH;
+const DEPTH: u32 = CubeTile::WEIGHT_DEPTH;
 
 /// What [`weight_gradient_tiled`] is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -28,7 +28,7 @@ pub struct Operands {
 }
 
 /// The results of one launch of a [`Program`], in the order of its outputs.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Results {
     /// Words, called u32: the program knows which are floats, and which integers.
     pub words: Vec<TensorHandle>,

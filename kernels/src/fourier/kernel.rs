@@ -4,11 +4,8 @@ use crate::arithmetic::{multiply_add, multiply_rounded};
 use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 
-/// Units of a cube that has whole lines in shared memory.
-pub(super) const WIDTH: u32 = 256;
-
-/// Value `k` of a line of `real` and `imaginary`, `[outer, length, inner]`: +0 from `length` on; `mirrored`, the conjugate of value
-/// `n - k` in the second half.
+/// Value `k` of a line of `real` and `imaginary`, `[outer, length, inner]`: +0 from `length` on; `mirrored`, the conjugate of
+/// value `n - k` in the second half.
 #[cube]
 pub(super) fn value_of<E: Float, A: Float>(
     real: &[E],

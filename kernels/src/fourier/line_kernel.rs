@@ -1,7 +1,8 @@
 //! The device side of transforms in shared memory.
 
-use super::kernel::{WIDTH, butterfly, value_of};
+use super::kernel::{butterfly, value_of};
 use crate::arithmetic::multiply_rounded;
+use crate::grid::UNITS;
 use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 
@@ -10,13 +11,13 @@ use cubecl::prelude::*;
 pub struct LineVariant {
     /// Values of a transform: a power of two, at least 2.
     pub n: u32,
-    /// Lines of a cube: a multiple of so many that each unit has equally many butterflies of a stage.
+    /// Lines of a cube: `lines * n / 2` is a multiple of the units.
     pub lines: u32,
     /// From frequency to time.
     pub inverse: bool,
 }
 
-/// The transforms of whole lines, [`WIDTH`] units a cube: what [`spread`](super::kernel::spread),
+/// The transforms of whole lines, [`UNITS`] units a cube: what [`spread`](super::kernel::spread),
 /// [`combine`](super::kernel::combine) for each stage and [`collect`](super::kernel::collect) compute.
 ///
 /// Operands are `[outer, length, inner]`, results `[outer, to_length, inner]`; an inverse transform writes the real part only.
@@ -42,13 +43,13 @@ pub fn transform<E: Float, A: Float>(
     }
     let LineVariant { n, lines, inverse } = comptime!(variant);
     let half = comptime!(n / 2);
-    let butterflies = comptime!(lines * half / WIDTH);
+    let butterflies = comptime!(lines * half / UNITS);
     let first_line = CUBE_POS as u32 * lines;
     let mut re = Shared::<[A]>::new_slice(comptime!((lines * n) as usize));
     let mut im = Shared::<[A]>::new_slice(comptime!((lines * n) as usize));
     #[unroll]
     for f in 0..comptime!(2 * butterflies) {
-        let at = f * WIDTH + UNIT_POS;
+        let at = f * UNITS + UNIT_POS;
         // A line beyond the last one repeats that, and is not stored.
         let line = min(first_line + at / n, all_lines - 1);
         let (x, y) = value_of::<E, A>(real, imaginary, line, at % n, length, inner, n, inverse);
@@ -63,7 +64,7 @@ pub fn transform<E: Float, A: Float>(
         let m = comptime!(1u32 << stage);
         #[unroll]
         for f in 0..butterflies {
-            let nth = f * WIDTH + UNIT_POS;
+            let nth = f * UNITS + UNIT_POS;
             let pair = nth % half;
             let a = nth / half * n + pair;
             let b = a + half;
@@ -83,7 +84,7 @@ pub fn transform<E: Float, A: Float>(
         sync_cube();
         #[unroll]
         for f in 0..butterflies {
-            let nth = f * WIDTH + UNIT_POS;
+            let nth = f * UNITS + UNIT_POS;
             let pair = nth % half;
             let to = nth / half * n + pair / m * comptime!(2 * m) + pair % m;
             let beyond = to + m;
@@ -97,8 +98,8 @@ pub fn transform<E: Float, A: Float>(
 
     let here = min(lines, all_lines - first_line);
     let results = here * to_length;
-    for f in 0..results.div_ceil(WIDTH) {
-        let nth = f * WIDTH + UNIT_POS;
+    for f in 0..results.div_ceil(UNITS) {
+        let nth = f * UNITS + UNIT_POS;
         if nth < results {
             let line = nth / to_length;
             let k = nth - line * to_length;

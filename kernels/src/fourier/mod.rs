@@ -23,7 +23,7 @@
 //! # Cost
 //!
 //! Lines of 2 to 4096 values (2048 in f64) are transformed in shared memory, in one launch without scratch memory. Others, and
-//! all on devices that take subnormal numbers for zero, take `log2(n) + 2` launches, one more forward, and four copies of the
+//! all where kernels [keep](crate::subnormals) subnormal numbers by many operations, take `log2(n) + 2` launches, one more forward, and four copies of the
 //! lines in f32 (f64 for f64). Operands that are not dense are copied before. The table of cosines and sines is kept on the
 //! device.
 
@@ -178,8 +178,8 @@ impl<'a> Transform<'a> {
         }
     }
 
-    /// The transforms of the lines in shared memory: the first `n / 2 + 1` values of a spectrum, or the values of a signal, and no
-    /// second part.
+    /// The transforms of the lines in shared memory: the first `n / 2 + 1` values of a spectrum, or the values of a signal, and
+    /// no second part.
     fn by_lines(
         &self,
         kernel: &'static str,

@@ -1,6 +1,6 @@
 //! How a transform is launched; every plan gives the same bits.
 
-use super::kernel::WIDTH;
+use crate::grid::UNITS;
 
 /// How transforms of `n` values are launched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,7 +38,7 @@ impl Plan {
 
 /// Lines of a cube: each unit has a butterfly of a stage at least.
 pub(super) fn lines_of_cube(n: usize) -> usize {
-    (2 * WIDTH as usize / n).max(1)
+    (2 * UNITS as usize / n).max(1)
 }
 
 #[cfg(test)]

@@ -147,8 +147,8 @@ impl Launch {
         let split = self.view.axis_inner != self.view.axis;
         let form = single::Form { cube, split, operation: self.operation, quotients: self.quotients(client), source };
         // SAFETY: a unit writes only where its output and block exist, at a place of its own, and reads only elements
-        // of the view, in whole vectors, which `stored` covers, or numbers the elements of a program's shape: `reduced_shape` bounds the
-        // last of them. Each element is read once, and what a program writes for it goes to a place of its own.
+        // of the view, in whole vectors, which `stored` covers, or numbers the elements of a program's shape: `reduced_shape`
+        // bounds the last of them. Each element is read once, and what a program writes for it goes to a place of its own.
         unsafe {
             single::reduce_single::launch_unchecked(
                 client,
@@ -171,8 +171,8 @@ impl Launch {
     fn short_rows(self, client: &Client, first: First<'_>, target: TensorHandle) {
         let Sources { stored, inputs, outputs, source, condition_dtype } = first.sources(client, 1, target.dtype);
         let dtypes = [stored.dtype, self.accumulator, target.dtype, condition_dtype];
-        let split = self.view.inner != self.view.outputs;
-        let form = ShortForm { split, operation: self.operation, quotients: self.quotients(client), source };
+        let outputs_split = self.view.inner != self.view.outputs;
+        let form = ShortForm { outputs_split, operation: self.operation, quotients: self.quotients(client), source };
         // SAFETY: as in `single`: rows and columns that do not exist are neither read nor written.
         unsafe {
             short_rows::reduce_short_rows::launch_unchecked(

@@ -36,7 +36,7 @@
 //! |---|---|---|---|
 //! | [`Single`](plan::Pass::Single) | a block, or some of its columns | one element | any layout |
 //! | [`FourOutputs`](plan::Pass::FourOutputs) | the same of each of four outputs | one element of each | columns |
-//! | [`ShortRows`](plan::Pass::ShortRows) | a row of at most 64 elements | one element of each of two rows, with its cube | short rows |
+//! | [`ShortRows`](plan::Pass::ShortRows) | a row of at most 64 | elements of many rows, with its cube | short rows |
 //! | [`FourElements`](plan::Pass::FourElements) | a block | four adjacent elements of an output | rows, on software drivers |
 //!
 //! Each can also compute a program's results where they read them. Later passes read single values of blocks.

@@ -139,7 +139,8 @@ pub enum Pass {
         /// Units of a cube.
         width: u32,
     },
-    /// A unit has a [short row](View::has_short_rows), and reads rows together with the other units of its cube. Not for searches.
+    /// A unit has a [short row](View::has_short_rows), and reads rows together with the other units of its cube. Not for
+    /// searches.
     ShortRows,
 }
 
@@ -222,7 +223,8 @@ pub fn plan(problem: &Problem, machine: Machine) -> Plan {
     let first = match four_outputs {
         _ if software && view.has_elements_in_vectors() => Pass::FourElements { width: Pass::WIDTH },
         Some(vectors) => Pass::FourOutputs(Cube::of_four_outputs(&vectors, machine)),
-        None if !software && view.has_short_rows() && *kind != Kind::Search => Pass::ShortRows,
+        // Of fewer elements most units would read none.
+        None if !software && view.has_short_rows() && view.axis > 16 && *kind != Kind::Search => Pass::ShortRows,
         None => Pass::Single(Cube::of(view, machine)),
     };
     // On a software driver a program takes longer without vectors than writing and reading its results.

@@ -28,7 +28,7 @@ const READS: u32 = 8;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ShortForm {
     /// Whether outputs are two nested loops, not one.
-    pub split: bool,
+    pub outputs_split: bool,
     pub operation: Operation,
     pub quotients: Quotients,
     pub source: Source,
@@ -60,12 +60,13 @@ pub fn reduce_short_rows<I: Numeric, A: Numeric, O: Numeric, B: Int, N: Size>(
         // What was staged before is added.
         sync_cube();
         for some in 0..comptime!(WIDTH / READS) {
+            // What is not read is staged, and not added.
             let mut next = Array::<A>::new(comptime!(READS as usize));
             #[unroll]
             for i in 0..READS {
                 let row = first_row + (some * READS + i) * comptime!(ROWS / WIDTH) + UNIT_POS / WIDTH;
                 if row < view.outputs && first_column + column < view.axis {
-                    let base = if comptime!(form.split) { view.base(row) } else { row * view.inner_stride };
+                    let base = if comptime!(form.outputs_split) { view.base(row) } else { row * view.inner_stride };
                     let at = base + first_column + column;
                     let element =
                         elements::<I, A, B, N>(stored, inputs, outputs, at, operation, comptime!(source.clone()));

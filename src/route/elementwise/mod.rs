@@ -1,44 +1,35 @@
 //! Element-wise fusion: a sequence of element-wise operations as one kernel.
 //!
-//! A sequence takes operations of f32, of one half type, of i32 and of bools whose results have one shape, and may end in a sum, a product or a mean of one
-//! of them; and it may reduce rows of f32, along the last axis, and go on with what is one value a row, in a kernel of
-//! [`rows`](burn_deterministic_kernels::rows) where that has room for the row. The kernel families promise that sharing a kernel changes no bit, so where a sequence begins and ends, which Burn
-//! decides by what it has cached, does not matter.
+//! A sequence takes operations of f32, of one half type, of i32 and of bools whose results have one shape. It may end in a sum,
+//! a product or a mean of one of them, or of one whose axes were [moved and joined](super::moved). It may reduce rows of f32,
+//! along the last axis, and go on with what is one value a row, in a kernel of [`rows`](burn_deterministic_kernels::rows) where
+//! that has room for the row. The kernel families promise that sharing a kernel changes no bit, so where a sequence begins and
+//! ends, which Burn decides by what it has cached, does not matter.
 
-use super::interpret::taken;
+mod reduced;
+mod run;
+
 use super::moved::Moved;
-use super::reductions::{reduced_axes, row_reduction};
-use super::rerun::{Work, operands};
-use crate::backend::adapters::elementwise::{half, scalar_bits};
+use super::reductions::row_reduction;
+use crate::backend::adapters::elementwise::half;
 use crate::catalogue::{self, Fused, Kind, fused};
-use crate::error::{Error, Refusal};
 use burn_backend::DType::{BF16, F16, F32, I32};
-use burn_backend::cubecl::dtype_to_elem_type;
-use burn_backend::{BoolStore, DType, Scalar, Shape};
-use burn_cubecl::kernel::untile;
-use burn_cubecl::{CubeBackend, CubeDevice, tensor::CubeTensor};
+use burn_backend::{BoolStore, DType, Shape};
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_deterministic_kernels::elementwise::{
-    Binary, Comparison, Condition, Extent, Half, Instruction, IntBinary, Operands, Program, RowReduction, Value, run,
+    Binary, Comparison, Condition, Extent, Half, Instruction, IntBinary, Program, Value,
 };
 use burn_deterministic_kernels::reduce;
 use burn_deterministic_kernels::rows::RowProgram;
 use burn_deterministic_kernels::subnormals;
 use burn_fusion::stream::{Context, ScalarId};
 use burn_ir::{
-    BackendIr, BaseOperationIr, FloatOperationIr, IrVisitorMut, NumericOperationIr, OperationIr, ScalarIr,
-    TensorHandle, TensorId, TensorIr, TensorStatus,
+    BaseOperationIr, FloatOperationIr, IrVisitorMut, NumericOperationIr, OperationIr, ScalarIr, TensorId, TensorIr,
+    TensorStatus,
 };
 use cubecl::client::Client;
-use cubecl::prelude::InputScalar;
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// Instructions of a program that is reduced: a kernel of a reduction has many copies of it.
-const MAX_REDUCED_INSTRUCTIONS: usize = 16;
-
-/// Reductions of rows of a program: each part of a kernel between two of them has copies of what is one value a row.
-const MAX_ROW_REDUCTIONS: usize = 8;
 
 /// Element-wise operations in Burn's relative form, and the program that computes them.
 #[derive(Clone)]
@@ -80,8 +71,8 @@ pub(super) type Parts = Vec<(Vec<usize>, Option<Sequence>)>;
 #[derive(Clone, Debug)]
 struct Reduction {
     operation: reduce::Operation,
-    /// The result of the program's that is reduced.
-    word: usize,
+    /// The result of the program's that is reduced; `None` where it is the one operand, and there is no program.
+    word: Option<usize>,
     axes: Vec<usize>,
     /// The result, which is not of the sequence's shape.
     out: TensorId,
@@ -156,23 +147,8 @@ impl Sequence {
         parts.into_iter().map(|(indices, part)| (indices, part.map(Self::finish))).collect()
     }
 
-    /// Whether it reduces rows, and goes on or could.
-    pub(super) fn reduces_rows(&self) -> bool {
-        self.row.is_some()
-    }
-
-    /// Whether a result was moved and not reduced: the moves run after the kernel, which writes it.
-    pub(super) fn moves_a_result(&self) -> bool {
-        let source = self.moved.as_ref().map(|moved| moved.source);
-        self.results.iter().any(|(id, ..)| Some(*id) == source)
-    }
-
-    /// Whether nothing is computed but where an operand moves.
-    pub(super) fn only_moves(&self) -> bool {
-        self.moved.is_some() && self.outputs().next().is_none()
-    }
-
-    /// Whether `operation` may run before the sequence's: it reads no result of the sequence, and leaves its operands as they are.
+    /// Whether `operation` may run before the sequence's: it reads no result of the sequence, and leaves its operands as they
+    /// are.
     ///
     /// Moves, products and reductions: no operation that draws, or that checks indices.
     pub(super) fn can_run_before(&self, operation: &OperationIr) -> bool {
@@ -233,8 +209,8 @@ impl Sequence {
                 Place::Word(_) | Place::Condition(_) => unreachable!("results are results of instructions"),
             }
         }
-        if let Some(reduction) = &self.reduction {
-            program.reduce(reduction.word);
+        if let Some(word) = self.reduction.as_ref().and_then(|reduction| reduction.word) {
+            program.reduce(word);
         }
         if let Some(row) = &self.row {
             let is_row = |operand: &TensorIr| operand.shape.last() == row.last();
@@ -259,7 +235,6 @@ impl Sequence {
         }
         let method = catalogue::operation(operation);
         if self.moved.is_some() || Moved::by(operation).is_some() {
-            self.methods.push(method);
             return self.moves(operation);
         }
         let meaning = fused(method)?;
@@ -376,21 +351,6 @@ impl Sequence {
         }
     }
 
-    /// Makes rows of a sequence whose results have one value for each, where the result of `operation` has more of one of them.
-    fn widen(&mut self, operation: &OperationIr) {
-        let Some(out) = operation.outputs().next() else { return };
-        let Some(last) = self.shape.num_dims().checked_sub(1) else { return };
-        let is_wider = out.shape != self.shape
-            && out.shape.num_dims() == last + 1
-            && out.shape[..last] == self.shape[..last]
-            && operation.inputs().any(|input| input.shape == self.shape && self.places.contains_key(&input.id));
-        if self.takes_rows && self.row.is_none() && self.half.is_none() && is_wider {
-            self.row = Some(core::mem::replace(&mut self.shape, out.shape.clone()));
-            self.first = out.id;
-            Arc::make_mut(&mut self.program).fill_rows();
-        }
-    }
-
     /// What `operation` gives every element.
     fn filling(&mut self, operation: &OperationIr, dtype: DType) -> Option<Value> {
         use BaseOperationIr as Base;
@@ -402,89 +362,6 @@ impl Sequence {
             | OperationIr::NumericInt(_, NumericOperationIr::Full(full)) => self.scalar_of(&full.value, dtype),
             _ => None,
         }
-    }
-
-    /// Reduces the rows of one of its results, or of an operand, and goes on.
-    fn reduce_rows(&mut self, reduction: RowReduction, input: &TensorIr, out: &TensorIr) -> Option<()> {
-        let row = self.row.get_or_insert_with(|| out.shape.clone());
-        // Of one element a row, what is one value a row could not be told from what is not.
-        let last = self.shape.num_dims().checked_sub(1)?;
-        let reductions =
-            self.program.instructions().iter().filter(|one| matches!(one, Instruction::Reduce(..))).count();
-        if reductions == MAX_ROW_REDUCTIONS {
-            return None;
-        }
-        let keeps_axes = out.shape.num_dims() == last + 1 && out.shape[..last] == self.shape[..last];
-        if *row != out.shape
-            || out.shape == self.shape
-            || input.shape != self.shape
-            || !keeps_axes
-            || self.half.is_some()
-        {
-            return None;
-        }
-        let value = self.word_of(input, F32)?;
-        self.word(out, F32, Instruction::Reduce(reduction, value))
-    }
-
-    /// Moves a result, or the operand that it begins with; goes on to move it; or ends the sequence with its reduction.
-    fn moves(&mut self, operation: &OperationIr) -> Option<()> {
-        let Some(moved) = &mut self.moved else { return self.move_first(operation) };
-        if moved.join(operation).is_some() {
-            return Some(());
-        }
-        use reduce::Operation::{Mean, Prod, Sum};
-        let Fused::Reduction(reduction @ (Sum | Prod | Mean)) = fused(catalogue::operation(operation))? else {
-            return None;
-        };
-        let (axes, source) = (moved.reduced_by(operation)?, moved.source);
-        let out = operation.outputs().next()?;
-        let &Place::Word(Value::Result(word)) = self.places.get(&source)? else { return None };
-        self.results.retain(|(id, ..)| *id != source);
-        self.reduction = Some(Reduction { operation: reduction, word, axes, out: out.id });
-        (out.dtype == F32).then_some(())
-    }
-
-    /// Moves a result that nothing else needs, or the operand that the sequence begins with.
-    fn move_first(&mut self, operation: &OperationIr) -> Option<()> {
-        let (moved, input) = Moved::by(operation)?;
-        let short = self.program.instructions().len() <= MAX_REDUCED_INSTRUCTIONS;
-        if !self.takes_rows || !short || self.row.is_some() || self.half.is_some() || input.dtype != F32 {
-            return None;
-        }
-        match self.places.get(&input.id) {
-            Some(Place::Word(Value::Result(_))) => {
-                (input.shape == self.shape && input.status == TensorStatus::ReadWrite).then_some(())?;
-            }
-            None if self.methods.len() == 1 => {
-                let x = self.word_of(input, F32)?;
-                let itself = Arc::make_mut(&mut self.program).word(Instruction::IntBinary(IntBinary::Or, x, x));
-                self.places.insert(input.id, Place::Word(itself));
-            }
-            _ => return None,
-        }
-        self.moved = Some(moved);
-        Some(())
-    }
-
-    /// Ends the sequence with the reduction of one of its results.
-    fn end_with(
-        &mut self,
-        reduction: reduce::Operation,
-        operation: &OperationIr,
-        input: &TensorIr,
-        out: &TensorIr,
-    ) -> Option<()> {
-        // An operand alone is not worth a kernel of its own: the reduction by itself has one that is compiled already.
-        let &Place::Word(Value::Result(word)) = self.places.get(&input.id)? else { return None };
-        let short = self.program.instructions().len() <= MAX_REDUCED_INSTRUCTIONS;
-        if !short || self.half.is_some() || input.dtype != F32 || out.dtype != F32 || input.shape != self.shape {
-            return None;
-        }
-        self.place_of(input)?;
-        let axes = reduced_axes(operation, self.shape.num_dims())?;
-        self.reduction = Some(Reduction { operation: reduction, word, axes, out: out.id });
-        Some(())
     }
 
     /// Adds an instruction whose result, rounded to `dtype`, is the float tensor `out`.
@@ -623,121 +500,6 @@ impl Sequence {
                 Some(())
             }
             _ => None,
-        }
-    }
-
-    /// Why the kernel cannot run on the tensors of `context`, which Burn has checked against each other already.
-    pub(super) fn refused(&self, device: &CubeDevice, context: &Context<CubeFusionHandle>) -> Option<Error> {
-        let shape = self.global_shape(context)?;
-        if u32::try_from(shape.num_elements()).is_ok() {
-            return None;
-        }
-        let work = self.work(context);
-        let refusal = Refusal {
-            operation: work.operation.into(),
-            operands: operands(&work.inputs),
-            device: format!("{device:?}"),
-            reason: format!("{} elements are more than a kernel can number", shape.num_elements()),
-            remedy: "split the tensor into smaller ones".to_owned(),
-        };
-        Some(refusal.into())
-    }
-
-    /// The sequence as the program knows it.
-    pub(super) fn work(&self, context: &Context<CubeFusionHandle>) -> Work {
-        let global = |id: &TensorId| context.tensors[id].clone();
-        Work {
-            operation: self.methods.join(", "),
-            inputs: self.words.iter().chain(&self.conditions).map(|operand| global(&operand.id)).collect(),
-            outputs: self.outputs().map(global).collect(),
-        }
-    }
-
-    /// What lives on after the sequence.
-    pub(super) fn outputs(&self) -> impl Iterator<Item = &TensorId> {
-        self.results.iter().map(|(id, ..)| id).chain(self.reduction.iter().map(|reduction| &reduction.out))
-    }
-
-    /// The shape of the results in this invocation, but for the reduction's; `None` where nothing lives on.
-    fn global_shape(&self, context: &Context<CubeFusionHandle>) -> Option<Shape> {
-        self.outputs().next()?;
-        // Any of the operations has it, whether its result lives on or not.
-        Some(context.tensors[&self.first].shape.clone())
-    }
-
-    /// Runs the program on the tensors of `context`. Returns whether a kernel was launched.
-    ///
-    /// # Panics
-    ///
-    /// When the kernel refuses the operands; [`refused`](Self::refused) checks that first.
-    pub(super) fn run(&self, device: &CubeDevice, context: &mut Context<CubeFusionHandle>) -> bool {
-        let Some(shape) = self.global_shape(context) else { return false };
-        let client = device.client();
-        let scalars = self.scalars.iter().map(|scalar| scalar.bits(context)).collect();
-        let words = self.words.iter().map(|operand| take(operand, context)).collect();
-        let conditions = self.conditions.iter().map(|operand| take(operand, context)).collect();
-        let condition_dtype = self.condition_dtype.unwrap_or(DType::Bool(BoolStore::U32));
-        let operands = Operands { words, conditions, scalars };
-        let dtype = dtype_to_elem_type(condition_dtype);
-        let results = match &self.reduction {
-            None if let Some(rows) = &self.rows => {
-                rows.run(&client, &shape, operands, dtype).map(|results| (results, None))
-            }
-            None => run(&client, &self.program, &shape, operands, dtype).map(|results| (results, None)),
-            Some(Reduction { operation, axes, .. }) => {
-                let input =
-                    reduce::Computed { program: &self.program, shape: &shape, operands, condition_dtype: dtype };
-                reduce::reduce_program(&client, *operation, input, axes, None)
-                    .map(|(results, reduced)| (results, Some(reduced)))
-            }
-        };
-        let (results, reduced) =
-            results.unwrap_or_else(|error| panic!("{} on {device:?}: {error}", self.methods.join(", ")));
-        let (mut words, mut conditions) = (results.words.into_iter(), results.conditions.into_iter());
-        let mut halves = results.halves.into_iter();
-        for (id, place, dtype) in &self.results {
-            let result = match place {
-                Place::Word(_) if half(*dtype).is_some() => halves.next(),
-                Place::Word(_) => words.next(),
-                Place::Condition(_) => conditions.next(),
-            };
-            let result = result.expect("as many results as outputs");
-            let out = &context.tensors[id];
-            let (global, shape) = (out.id, out.shape.clone());
-            assert_eq!(result.shape(), &shape, "the kernel's result, and Burn's shape of it");
-            let tensor = CubeTensor::new_contiguous(client.clone(), device.clone(), shape, result.handle, *dtype);
-            context.handles.register_handle(global, tensor.into());
-        }
-        if let (Some(reduction), Some(reduced)) = (&self.reduction, reduced) {
-            let out = &context.tensors[&reduction.out];
-            let (global, shape) = (out.id, out.shape.clone());
-            let tensor = CubeTensor::new_contiguous(client, device.clone(), shape, reduced.handle, F32);
-            context.handles.register_handle(global, tensor.into());
-        }
-        shape.num_elements() > 0
-    }
-}
-
-/// The operand of a kernel behind the relative tensor `operand`.
-fn take(operand: &TensorIr, context: &mut Context<CubeFusionHandle>) -> cubecl::std::tensor::TensorHandle {
-    let global = context.tensors[&operand.id].clone();
-    let shape = global.shape.clone();
-    let handle = taken(&TensorIr { status: operand.status, ..global }, context);
-    untile(CubeBackend::float_tensor(TensorHandle { handle, shape })).into()
-}
-
-impl ScalarOperand {
-    /// # Panics
-    ///
-    /// When the number is not an i32; the operation by itself panics as well.
-    fn bits(self, context: &Context<CubeFusionHandle>) -> u32 {
-        match self {
-            Self::Given(id, dtype @ (F32 | F16 | BF16)) => scalar_bits(context.scalars[&id].into(), dtype),
-            Self::Given(id, dtype) => {
-                let scalar = InputScalar::new(Scalar::from(context.scalars[&id]), dtype_to_elem_type(dtype));
-                u32::from_ne_bytes(scalar.as_bytes().try_into().expect("a word has four bytes"))
-            }
-            Self::Bits(bits) => bits,
         }
     }
 }

@@ -1,0 +1,134 @@
+//! What a sequence reduces: rows, after which it goes on, or other axes, with which it ends.
+
+use super::{Place, Reduction, Sequence};
+use crate::catalogue::{self, Fused, fused};
+use crate::route::moved::Moved;
+use crate::route::reductions::reduced_axes;
+use burn_backend::DType::F32;
+use burn_deterministic_kernels::elementwise::{Instruction, IntBinary, RowReduction, Value};
+use burn_deterministic_kernels::reduce;
+use burn_ir::{OperationIr, TensorIr, TensorStatus};
+use std::sync::Arc;
+
+/// Instructions of a program that is reduced: a kernel of a reduction has many copies of it.
+const MAX_REDUCED_INSTRUCTIONS: usize = 16;
+
+/// Reductions of rows of a program: each part of a kernel between two of them has copies of what is one value a row.
+const MAX_ROW_REDUCTIONS: usize = 8;
+
+impl Sequence {
+    /// Whether it reduces rows, and goes on or could.
+    pub(in crate::route) fn reduces_rows(&self) -> bool {
+        self.row.is_some()
+    }
+
+    /// Whether a result was moved and not reduced: the moves run after the kernel, which writes it.
+    pub(in crate::route) fn moves_a_result(&self) -> bool {
+        let source = self.moved.as_ref().map(|moved| moved.source);
+        self.results.iter().any(|(id, ..)| Some(*id) == source)
+    }
+
+    /// Whether nothing is computed but where an operand moves.
+    pub(in crate::route) fn only_moves(&self) -> bool {
+        self.moved.is_some() && self.outputs().next().is_none()
+    }
+
+    /// Makes rows of a sequence whose results have one value for each, where the result of `operation` has more of one of them.
+    pub(super) fn widen(&mut self, operation: &OperationIr) {
+        let Some(out) = operation.outputs().next() else { return };
+        let Some(last) = self.shape.num_dims().checked_sub(1) else { return };
+        let is_wider = out.shape != self.shape
+            && out.shape.num_dims() == last + 1
+            && out.shape[..last] == self.shape[..last]
+            && operation.inputs().any(|input| input.shape == self.shape && self.places.contains_key(&input.id));
+        if self.takes_rows && self.row.is_none() && self.half.is_none() && is_wider {
+            self.row = Some(core::mem::replace(&mut self.shape, out.shape.clone()));
+            self.first = out.id;
+            Arc::make_mut(&mut self.program).fill_rows();
+        }
+    }
+
+    /// Reduces the rows of one of its results, or of an operand, and goes on.
+    pub(super) fn reduce_rows(&mut self, reduction: RowReduction, input: &TensorIr, out: &TensorIr) -> Option<()> {
+        let row = self.row.get_or_insert_with(|| out.shape.clone());
+        // Of one element a row, what is one value a row could not be told from what is not.
+        let last = self.shape.num_dims().checked_sub(1)?;
+        let reductions =
+            self.program.instructions().iter().filter(|one| matches!(one, Instruction::Reduce(..))).count();
+        if reductions == MAX_ROW_REDUCTIONS {
+            return None;
+        }
+        let keeps_axes = out.shape.num_dims() == last + 1 && out.shape[..last] == self.shape[..last];
+        if *row != out.shape
+            || out.shape == self.shape
+            || input.shape != self.shape
+            || !keeps_axes
+            || self.half.is_some()
+        {
+            return None;
+        }
+        let value = self.word_of(input, F32)?;
+        self.word(out, F32, Instruction::Reduce(reduction, value))
+    }
+
+    /// Moves a result, or the operand that it begins with; goes on to move it; or ends the sequence with its reduction.
+    pub(super) fn moves(&mut self, operation: &OperationIr) -> Option<()> {
+        let Some(moved) = &mut self.moved else { return self.move_first(operation) };
+        if moved.join(operation).is_some() {
+            return Some(());
+        }
+        use reduce::Operation::{Mean, Prod, Sum};
+        let method = catalogue::operation(operation);
+        let Fused::Reduction(reduction @ (Sum | Prod | Mean)) = fused(method)? else { return None };
+        let (axes, source) = (moved.reduced_by(operation)?, moved.source);
+        let out = operation.outputs().next()?;
+        let word = match self.places.get(&source)? {
+            Place::Word(Value::Result(word)) => Some(*word),
+            _ => None,
+        };
+        self.results.retain(|(id, ..)| *id != source);
+        self.methods.push(method);
+        self.reduction = Some(Reduction { operation: reduction, word, axes, out: out.id });
+        (out.dtype == F32).then_some(())
+    }
+
+    /// Moves a result that nothing else needs, or the operand that the sequence begins with.
+    fn move_first(&mut self, operation: &OperationIr) -> Option<()> {
+        let (moved, input) = Moved::by(operation)?;
+        let short = self.program.instructions().len() <= MAX_REDUCED_INSTRUCTIONS;
+        if !self.takes_rows || !short || self.row.is_some() || self.half.is_some() || input.dtype != F32 {
+            return None;
+        }
+        match self.places.get(&input.id) {
+            Some(Place::Word(Value::Result(_))) => {
+                (input.shape == self.shape && input.status == TensorStatus::ReadWrite).then_some(())?;
+            }
+            None if self.methods.is_empty() => {
+                self.word_of(input, F32)?;
+            }
+            _ => return None,
+        }
+        self.moved = Some(moved);
+        Some(())
+    }
+
+    /// Ends the sequence with the reduction of one of its results.
+    pub(super) fn end_with(
+        &mut self,
+        reduction: reduce::Operation,
+        operation: &OperationIr,
+        input: &TensorIr,
+        out: &TensorIr,
+    ) -> Option<()> {
+        // An operand alone is not worth a kernel of its own: the reduction by itself has one that is compiled already.
+        let &Place::Word(Value::Result(word)) = self.places.get(&input.id)? else { return None };
+        let short = self.program.instructions().len() <= MAX_REDUCED_INSTRUCTIONS;
+        if !short || self.half.is_some() || input.dtype != F32 || out.dtype != F32 || input.shape != self.shape {
+            return None;
+        }
+        self.place_of(input)?;
+        let axes = reduced_axes(operation, self.shape.num_dims())?;
+        self.reduction = Some(Reduction { operation: reduction, word: Some(word), axes, out: out.id });
+        Some(())
+    }
+}

@@ -1,0 +1,140 @@
+//! A sequence on the tensors of an invocation.
+
+use super::{Place, Reduction, ScalarOperand, Sequence};
+use crate::backend::adapters::elementwise::{half, scalar_bits};
+use crate::error::{Error, Refusal};
+use crate::route::interpret::taken;
+use crate::route::rerun::{Work, operands};
+use burn_backend::DType::{BF16, F16, F32};
+use burn_backend::cubecl::dtype_to_elem_type;
+use burn_backend::{BoolStore, DType, Scalar, Shape};
+use burn_cubecl::kernel::untile;
+use burn_cubecl::{CubeBackend, CubeDevice, tensor::CubeTensor};
+use burn_cubecl_fusion::CubeFusionHandle;
+use burn_deterministic_kernels::elementwise::{Operands, Results, run};
+use burn_deterministic_kernels::reduce;
+use burn_fusion::stream::Context;
+use burn_ir::{BackendIr, TensorHandle, TensorId, TensorIr, TensorStatus};
+use cubecl::prelude::InputScalar;
+
+impl Sequence {
+    /// Why the kernel cannot run on the tensors of `context`, which Burn has checked against each other already.
+    pub(in crate::route) fn refused(&self, device: &CubeDevice, context: &Context<CubeFusionHandle>) -> Option<Error> {
+        let shape = self.global_shape(context)?;
+        if u32::try_from(shape.num_elements()).is_ok() {
+            return None;
+        }
+        let work = self.work(context);
+        let refusal = Refusal {
+            operation: work.operation.into(),
+            operands: operands(&work.inputs),
+            device: format!("{device:?}"),
+            reason: format!("{} elements are more than a kernel can number", shape.num_elements()),
+            remedy: "split the tensor into smaller ones".to_owned(),
+        };
+        Some(refusal.into())
+    }
+
+    /// The sequence as the program knows it.
+    pub(in crate::route) fn work(&self, context: &Context<CubeFusionHandle>) -> Work {
+        let global = |id: &TensorId| context.tensors[id].clone();
+        Work {
+            operation: self.methods.join(", "),
+            inputs: self.words.iter().chain(&self.conditions).map(|operand| global(&operand.id)).collect(),
+            outputs: self.outputs().map(global).collect(),
+        }
+    }
+
+    /// What lives on after the sequence.
+    pub(in crate::route) fn outputs(&self) -> impl Iterator<Item = &TensorId> {
+        self.results.iter().map(|(id, ..)| id).chain(self.reduction.iter().map(|reduction| &reduction.out))
+    }
+
+    /// The shape of the results in this invocation, but for the reduction's; `None` where nothing lives on.
+    fn global_shape(&self, context: &Context<CubeFusionHandle>) -> Option<Shape> {
+        self.outputs().next()?;
+        // Any of the operations has it, whether its result lives on or not.
+        Some(context.tensors[&self.first].shape.clone())
+    }
+
+    /// Runs the program on the tensors of `context`. Returns whether a kernel was launched.
+    ///
+    /// # Panics
+    ///
+    /// When the kernel refuses the operands; [`refused`](Self::refused) checks that first.
+    pub(in crate::route) fn run(&self, device: &CubeDevice, context: &mut Context<CubeFusionHandle>) -> bool {
+        let Some(shape) = self.global_shape(context) else { return false };
+        let client = device.client();
+        let scalars = self.scalars.iter().map(|scalar| scalar.bits(context)).collect();
+        let words = self.words.iter().map(|operand| take(operand, context)).collect();
+        let conditions = self.conditions.iter().map(|operand| take(operand, context)).collect();
+        let condition_dtype = self.condition_dtype.unwrap_or(DType::Bool(BoolStore::U32));
+        let operands = Operands { words, conditions, scalars };
+        let dtype = dtype_to_elem_type(condition_dtype);
+        let results = match &self.reduction {
+            None if let Some(rows) = &self.rows => {
+                rows.run(&client, &shape, operands, dtype).map(|results| (results, None))
+            }
+            None => run(&client, &self.program, &shape, operands, dtype).map(|results| (results, None)),
+            Some(Reduction { operation, word: None, axes, .. }) => {
+                let [operand] = operands.words.try_into().expect("one operand, which is moved");
+                reduce::reduce(&client, *operation, operand, axes, None)
+                    .map(|reduced| (Results::default(), Some(reduced)))
+            }
+            Some(Reduction { operation, axes, .. }) => {
+                let input =
+                    reduce::Computed { program: &self.program, shape: &shape, operands, condition_dtype: dtype };
+                reduce::reduce_program(&client, *operation, input, axes, None)
+                    .map(|(results, reduced)| (results, Some(reduced)))
+            }
+        };
+        let (results, reduced) =
+            results.unwrap_or_else(|error| panic!("{} on {device:?}: {error}", self.methods.join(", ")));
+        let (mut words, mut conditions) = (results.words.into_iter(), results.conditions.into_iter());
+        let mut halves = results.halves.into_iter();
+        for (id, place, dtype) in &self.results {
+            let result = match place {
+                Place::Word(_) if half(*dtype).is_some() => halves.next(),
+                Place::Word(_) => words.next(),
+                Place::Condition(_) => conditions.next(),
+            };
+            let result = result.expect("as many results as outputs");
+            let out = &context.tensors[id];
+            let (global, shape) = (out.id, out.shape.clone());
+            assert_eq!(result.shape(), &shape, "the kernel's result, and Burn's shape of it");
+            let tensor = CubeTensor::new_contiguous(client.clone(), device.clone(), shape, result.handle, *dtype);
+            context.handles.register_handle(global, tensor.into());
+        }
+        if let (Some(reduction), Some(reduced)) = (&self.reduction, reduced) {
+            let out = &context.tensors[&reduction.out];
+            let (global, shape) = (out.id, out.shape.clone());
+            let tensor = CubeTensor::new_contiguous(client, device.clone(), shape, reduced.handle, F32);
+            context.handles.register_handle(global, tensor.into());
+        }
+        shape.num_elements() > 0
+    }
+}
+
+/// The operand of a kernel behind the relative tensor `operand`.
+fn take(operand: &TensorIr, context: &mut Context<CubeFusionHandle>) -> cubecl::std::tensor::TensorHandle {
+    let global = context.tensors[&operand.id].clone();
+    let shape = global.shape.clone();
+    let handle = taken(&TensorIr { status: operand.status, ..global }, context);
+    untile(CubeBackend::float_tensor(TensorHandle { handle, shape })).into()
+}
+
+impl ScalarOperand {
+    /// # Panics
+    ///
+    /// When the number is not an i32; the operation by itself panics as well.
+    fn bits(self, context: &Context<CubeFusionHandle>) -> u32 {
+        match self {
+            Self::Given(id, dtype @ (F32 | F16 | BF16)) => scalar_bits(context.scalars[&id].into(), dtype),
+            Self::Given(id, dtype) => {
+                let scalar = InputScalar::new(Scalar::from(context.scalars[&id]), dtype_to_elem_type(dtype));
+                u32::from_ne_bytes(scalar.as_bytes().try_into().expect("a word has four bytes"))
+            }
+            Self::Bits(bits) => bits,
+        }
+    }
+}
