@@ -5,7 +5,7 @@ use crate::catalogue::{self, Fused, fused};
 use crate::route::moved::Moved;
 use crate::route::reductions::reduced_axes;
 use burn_backend::DType::F32;
-use burn_deterministic_kernels::elementwise::{Instruction, IntBinary, RowReduction, Value};
+use burn_deterministic_kernels::elementwise::{Instruction, RowReduction, Value};
 use burn_deterministic_kernels::reduce;
 use burn_ir::{OperationIr, TensorIr, TensorStatus};
 use std::sync::Arc;

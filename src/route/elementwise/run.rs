@@ -14,7 +14,7 @@ use burn_cubecl_fusion::CubeFusionHandle;
 use burn_deterministic_kernels::elementwise::{Operands, Results, run};
 use burn_deterministic_kernels::reduce;
 use burn_fusion::stream::Context;
-use burn_ir::{BackendIr, TensorHandle, TensorId, TensorIr, TensorStatus};
+use burn_ir::{BackendIr, TensorHandle, TensorId, TensorIr};
 use cubecl::prelude::InputScalar;
 
 impl Sequence {
