@@ -9,9 +9,10 @@ use cubecl::prelude::Client;
 use std::sync::Arc;
 
 /// What is reduced over what, so that each way to share blocks among units is taken.
-const REDUCTIONS: [(&str, [usize; 2], &[usize]); 5] = [
+const REDUCTIONS: [(&str, [usize; 2], &[usize]); 6] = [
     ("rows", [4096, 4096], &[1]),
     ("short rows", [1 << 18, 64], &[1]),
+    ("rows of four blocks", [1024, 1 << 14], &[1]),
     ("columns", [4096, 4096], &[0]),
     ("many columns", [64, 1 << 18], &[0]),
     ("all", [4096, 4096], &[0, 1]),

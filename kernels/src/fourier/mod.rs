@@ -23,9 +23,9 @@
 //! # Cost
 //!
 //! Lines of 2 to 4096 values (2048 in f64) are transformed in shared memory, in one launch without scratch memory. Others, and
-//! all where kernels [keep](crate::subnormals) subnormal numbers by many operations, take `log2(n) + 2` launches, one more forward, and four copies of the
-//! lines in f32 (f64 for f64). Operands that are not dense are copied before. The table of cosines and sines is kept on the
-//! device.
+//! all where kernels [keep](crate::subnormals) subnormal numbers by many operations, take `log2(n) + 2` launches, one more
+//! forward, and four copies of the lines in f32 (f64 for f64). Operands that are not dense are copied before. The table of
+//! cosines and sines is kept on the device.
 
 mod kernel;
 mod line_kernel;

@@ -2,7 +2,7 @@
 
 use super::kernel::short_rows::{ROWS, ShortForm};
 use super::kernel::source::Source;
-use super::kernel::{four_elements, short_rows, single};
+use super::kernel::{all_blocks, four_elements, short_rows, single};
 use super::operation::Operation;
 use super::plan::{Cube, Pass, Plan};
 use super::view::{View, ViewLaunch};
@@ -77,7 +77,8 @@ impl Passes {
         let outputs = view.outputs as usize;
         let mut totals: Option<TensorHandle> = None;
         loop {
-            let blocks = view.blocks();
+            // What this pass leaves of an output.
+            let blocks = if totals.is_none() && plan.first == Pass::AllBlocks { 1 } else { view.blocks() };
             let last = blocks == 1;
             let to = if last { dtype } else { accumulator };
             let target = buffer::unwritten(client, vec![outputs, blocks as usize], to);
@@ -120,6 +121,7 @@ impl Launch {
             }
             Pass::FourElements { width } => self.four_elements(client, width, first, target),
             Pass::ShortRows => self.short_rows(client, first, target),
+            Pass::AllBlocks => self.all_blocks(client, first, target),
         }
     }
 
@@ -140,12 +142,16 @@ impl Launch {
         InputScalar::new(self.divisor, self.accumulator)
     }
 
+    fn form(&self, client: &Client, cube: Cube, source: Source) -> single::Form {
+        let split = self.view.axis_inner != self.view.axis;
+        single::Form { cube, split, operation: self.operation, quotients: self.quotients(client), source }
+    }
+
     /// `lanes` outputs a unit, which are what the view counts.
     fn single(self, client: &Client, cube: Cube, lanes: usize, first: First<'_>, target: TensorHandle) {
         let Sources { stored, inputs, outputs, source, condition_dtype } = first.sources(client, lanes, target.dtype);
         let dtypes = [stored.dtype, self.accumulator, target.dtype, condition_dtype];
-        let split = self.view.axis_inner != self.view.axis;
-        let form = single::Form { cube, split, operation: self.operation, quotients: self.quotients(client), source };
+        let form = self.form(client, cube, source);
         // SAFETY: a unit writes only where its output and block exist, at a place of its own, and reads only elements
         // of the view, in whole vectors, which `stored` covers, or numbers the elements of a program's shape: `reduced_shape`
         // bounds the last of them. Each element is read once, and what a program writes for it goes to a place of its own.
@@ -163,6 +169,30 @@ impl Launch {
                 self.view.blocks(),
                 self.divisor(),
                 form,
+                dtypes,
+            );
+        }
+    }
+
+    fn all_blocks(self, client: &Client, first: First<'_>, target: TensorHandle) {
+        let Sources { stored, inputs, outputs, source, condition_dtype } = first.sources(client, 1, target.dtype);
+        let dtypes = [stored.dtype, self.accumulator, target.dtype, condition_dtype];
+        let blocks = self.view.blocks();
+        // SAFETY: as in `single`: a cube writes only where its output exists.
+        unsafe {
+            all_blocks::reduce_all_blocks::launch_unchecked(
+                client,
+                grid::cubes(self.view.outputs as usize),
+                CubeDim::new_2d(COLUMNS, blocks),
+                1,
+                stored.into_arg().into_buffer_arg(),
+                inputs,
+                outputs,
+                target.into_arg().into_buffer_arg(),
+                ViewLaunch::of(&self.view),
+                self.divisor(),
+                blocks,
+                self.form(client, Pass::AllBlocks.cube(), source),
                 dtypes,
             );
         }

@@ -26,7 +26,7 @@
 //!
 //! A pass, which is one launch, reduces each block of [`COLUMNS_BLOCK`](crate::order::COLUMNS_BLOCK) = 4096 elements of an
 //! output to one value; the next pass reduces these values, until one is left: one pass up to 4096 elements, two up to
-//! 4096^2, three up to 2^32. The first pass reads each element once. A unit reads one block at most, which is well below
+//! 4096^2, three up to 2^32; one pass also where a cube has all blocks of an output. The first pass reads each element once. A unit reads one block at most, which is well below
 //! [`MAX_ITERATIONS`](crate::grid::MAX_ITERATIONS). A tensor whose kept or reduced axes do not collapse to two strides each is
 //! copied first.
 //!
@@ -37,6 +37,7 @@
 //! | [`Single`](plan::Pass::Single) | a block, or some of its columns | one element | any layout |
 //! | [`FourOutputs`](plan::Pass::FourOutputs) | the same of each of four outputs | one element of each | columns |
 //! | [`ShortRows`](plan::Pass::ShortRows) | a row of at most 64 | elements of many rows, with its cube | short rows |
+//! | [`AllBlocks`](plan::Pass::AllBlocks) | a column of a block, a cube all blocks | one element | rows of 2 to 4 blocks |
 //! | [`FourElements`](plan::Pass::FourElements) | a block | four adjacent elements of an output | rows, on software drivers |
 //!
 //! Each can also compute a program's results where they read them. Later passes read single values of blocks.

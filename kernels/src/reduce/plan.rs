@@ -5,6 +5,7 @@ pub use super::view::View;
 
 use crate::KernelError;
 use crate::device::{Machine, require_shared_memory, require_units};
+use crate::grid::UNITS;
 use crate::order::{COLUMNS, COLUMNS_BLOCK as BLOCK};
 use cubecl::prelude::Client;
 
@@ -73,7 +74,8 @@ impl Cube {
     pub const WIDE: Self = Self { width: 64, groups: 1 };
     /// One unit a block and few a cube: more cubes where there are few blocks.
     pub const NARROW: Self = Self { width: 8, groups: 1 };
-    /// Four units a block, for many blocks of a dense axis on a software driver: fewer lanes then read a block apart.
+    /// Four units a block, for many blocks of a dense axis on a software driver, and for searches in short rows: fewer lanes then
+    /// read a block apart.
     pub const FOUR_UNITS: Self = Self { width: 8, groups: 4 };
     /// A unit for two columns, for outputs that are adjacent in memory: eight outputs are a sector of 32 bytes.
     pub const UNIT_TWO_COLUMNS: Self = Self { width: 8, groups: COLUMNS / 2 };
@@ -85,10 +87,15 @@ impl Cube {
     /// Those that read one element of each of four outputs.
     const OF_FOUR_OUTPUTS: [Self; 3] = [Self::WIDE, Self::NARROW, Self::UNIT_TWO_COLUMNS];
 
+    /// Whether elements of an output are nearer to each other than outputs.
+    fn is_dense(view: &View) -> bool {
+        view.outputs == 1 || view.axis_stride <= view.inner_stride
+    }
+
     /// The cube for a pass over `view`.
     fn of(view: &View, machine: Machine) -> Self {
         let blocks = u64::from(view.blocks()) * u64::from(view.outputs);
-        let dense_axis = view.outputs == 1 || view.axis_stride <= view.inner_stride;
+        let dense_axis = Self::is_dense(view);
         match machine {
             Machine::Software if blocks < 1 << 12 => Self::NARROW,
             Machine::Software if dense_axis => Self::FOUR_UNITS,
@@ -142,15 +149,26 @@ pub enum Pass {
     /// A unit has a [short row](View::has_short_rows), and reads rows together with the other units of its cube. Not for
     /// searches.
     ShortRows,
+    /// A cube has the 2 to [`Pass::MAX_BLOCKS`] blocks of an output, a unit a column of one of them: no second pass. Not for searches.
+    AllBlocks,
 }
 
 impl Pass {
     /// Units of a cube that reads vectors, on a software driver.
     const WIDTH: u32 = 8;
 
+    /// Blocks of an output in one cube: each has 64 units.
+    pub const MAX_BLOCKS: u32 = UNITS / COLUMNS;
+
+    /// Whether a second pass adds what the blocks of an output give.
+    fn leaves_totals(self, view: &View) -> bool {
+        view.blocks() > 1 && self != Self::AllBlocks
+    }
+
     /// The blocks of a cube, and the units of a block.
     pub(super) fn cube(self) -> Cube {
         match self {
+            Self::AllBlocks => Cube { width: Self::MAX_BLOCKS, groups: COLUMNS },
             Self::Single(cube) | Self::FourOutputs(cube) => cube,
             Self::FourElements { width } => Cube { width, groups: 1 },
             Self::ShortRows => Cube { width: ROWS, groups: 1 },
@@ -183,8 +201,12 @@ impl Plan {
     pub fn candidates(problem: &Problem) -> Vec<Self> {
         let in_vectors = Pass::FourElements { width: Pass::WIDTH };
         let of_outputs = Cube::OF_FOUR_OUTPUTS.map(Pass::FourOutputs);
-        let firsts: Vec<Pass> =
-            Cube::ALL.map(Pass::Single).into_iter().chain(of_outputs).chain([in_vectors, Pass::ShortRows]).collect();
+        let firsts: Vec<Pass> = Cube::ALL
+            .map(Pass::Single)
+            .into_iter()
+            .chain(of_outputs)
+            .chain([in_vectors, Pass::ShortRows, Pass::AllBlocks])
+            .collect();
         let totals: Vec<Option<Cube>> = [None].into_iter().chain(Cube::ALL.map(Some)).collect();
         let mut plans = Vec::new();
         for first in firsts {
@@ -202,13 +224,16 @@ impl Plan {
         let cubes = [Some(self.first.cube()), self.totals];
         let wanted = match self.first {
             _ if cubes.into_iter().flatten().any(|cube| cube.width == 0 || cube.groups == 0) => "cubes with units",
-            _ if self.totals.is_some() != (view.blocks() > 1) => "cubes for totals where an output has several blocks",
+            _ if self.totals.is_some() != self.first.leaves_totals(view) => {
+                "cubes for totals where an output has several blocks"
+            }
             _ if self.fuses && *kind != Kind::ProgramReduction => "results of a program",
             Pass::FourOutputs(_) if view.in_vectors_of_outputs().is_none() => "outputs in vectors of four",
             Pass::FourOutputs(_) if *kind == Kind::Search => "elements to reduce",
             Pass::FourElements { .. } if !view.has_elements_in_vectors() => "elements in vectors of four",
             Pass::ShortRows if !view.has_short_rows() => "rows of at most 64 neighbours",
-            Pass::ShortRows if *kind == Kind::Search => "elements to reduce",
+            Pass::AllBlocks if !(2..=Pass::MAX_BLOCKS).contains(&view.blocks()) => "2 to 4 blocks of an output",
+            Pass::ShortRows | Pass::AllBlocks if *kind == Kind::Search => "elements to reduce",
             _ => return None,
         };
         Some(format!("{self:?} for {problem:?}, want {wanted}"))
@@ -219,17 +244,24 @@ impl Plan {
 pub fn plan(problem: &Problem, machine: Machine) -> Plan {
     let Problem { view, kind } = problem;
     let software = machine == Machine::Software;
+    let has_few_blocks = (2..=Pass::MAX_BLOCKS).contains(&view.blocks()) && Cube::is_dense(view);
     let four_outputs = view.in_vectors_of_outputs().filter(|_| *kind != Kind::Search);
     let first = match four_outputs {
         _ if software && view.has_elements_in_vectors() => Pass::FourElements { width: Pass::WIDTH },
         Some(vectors) => Pass::FourOutputs(Cube::of_four_outputs(&vectors, machine)),
+        None if software => Pass::Single(Cube::of(view, machine)),
         // Of fewer elements most units would read none.
-        None if !software && view.has_short_rows() && view.axis > 16 && *kind != Kind::Search => Pass::ShortRows,
+        None if view.has_short_rows() && view.axis > 16 => match kind {
+            // Four units compare neighbours.
+            Kind::Search => Pass::Single(Cube::FOUR_UNITS),
+            Kind::Reduction | Kind::ProgramReduction => Pass::ShortRows,
+        },
+        None if has_few_blocks && *kind != Kind::Search => Pass::AllBlocks,
         None => Pass::Single(Cube::of(view, machine)),
     };
     // On a software driver a program takes longer without vectors than writing and reading its results.
     let fuses = *kind == Kind::ProgramReduction && (!software || !matches!(first, Pass::Single(_)));
-    let totals = (view.blocks() > 1).then(|| Cube::of(&problem.totals(), machine));
+    let totals = first.leaves_totals(view).then(|| Cube::of(&problem.totals(), machine));
     Plan { first, fuses, totals }
 }
 

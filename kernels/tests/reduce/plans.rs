@@ -281,6 +281,11 @@ fn plans_are_pinned() {
     assert_eq!(first(View { axis_stride: 4097, ..columns }, Gpu), Pass::Single(Cube::UNIT_TWO_COLUMNS));
     assert_eq!(first(View::rows(1, 1 << 24), Gpu), Pass::Single(Cube::UNIT_A_COLUMN));
     assert_eq!(plan(&problem(View::rows(1, 1 << 24)), Gpu).totals, Some(Cube::UNIT_A_COLUMN));
+    let blocks = [4096, 4097, 16384, 16385].map(|n| plan(&problem(View::rows(9, n)), Gpu));
+    assert_eq!(blocks.map(|plan| plan.first == Pass::AllBlocks), [false, true, true, false]);
+    assert_eq!(blocks.map(|plan| plan.totals.is_some()), [false, false, false, true]);
+    let found = |n: u32| plan(&Problem { view: View::rows(9, n), kind: Kind::Search }, Gpu).first;
+    assert_eq!([16, 64, 65].map(found), [Cube::WIDE, Cube::FOUR_UNITS, Cube::UNIT_A_COLUMN].map(Pass::Single));
     assert_eq!(first(rows, Software), vectors);
     assert_eq!(first(columns, Software), Pass::FourOutputs(Cube::NARROW));
     assert_eq!(first(View { axis_stride: 4097, ..columns }, Software), Pass::Single(Cube::WIDE));

@@ -71,7 +71,7 @@ impl Accesses {
 }
 
 /// The opcodes of a loop, by how often they occur; those of loads and stores with their width.
-pub fn mix(body: &[Instruction]) -> String {
+pub fn mix<'a>(body: impl IntoIterator<Item = &'a Instruction>) -> String {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for instruction in body {
         let name = match instruction.opcode() {

@@ -126,8 +126,9 @@ fn loops(text: &mut String, rows: &[Row<'_>]) {
     text.push_str(
         "\n## Hot loops
 
-The innermost loop with the most float arithmetic, and of those the shortest: its instructions on sm_90, by how often they occur in
-its code.
+The loop with the most float arithmetic outside of the loops in it, and of those the shortest: its instructions on sm_90, by how often
+they occur in its code, without the loops in it. What runs in some rounds only is counted too: the last steps of a chain, which are
+fewer than a stage, and the table of terms of `convolve_tiled`, in one round of 8 or 16.
 
 | case | kernel | instructions | which |
 |---|---|---|---|

@@ -71,14 +71,18 @@ impl Listing {
         &self.instructions
     }
 
-    /// The innermost loop with the most float arithmetic, and of those the shortest: another one that has as much is
-    /// for what is left over at the end.
-    pub fn hot_loop(&self) -> Option<&[Instruction]> {
-        let contains = |outer: &Range<usize>, inner: &Range<usize>| {
-            outer != inner && outer.start <= inner.start && inner.end <= outer.end
+    /// The loop with the most float arithmetic outside of the loops in it, and of those the shortest: another one that has as
+    /// much is for what is left over at the end. Without the loops in it.
+    pub fn hot_loop(&self) -> Option<Vec<&Instruction>> {
+        let own = |outer: &Range<usize>| -> Vec<_> {
+            let inner = |place: &usize| {
+                self.loops
+                    .iter()
+                    .any(|inner| outer.start < inner.start && inner.end <= outer.end && inner.contains(place))
+            };
+            outer.clone().filter(|place| !inner(place)).map(|place| &self.instructions[place]).collect()
         };
-        let innermost = self.loops.iter().filter(|outer| !self.loops.iter().any(|inner| contains(outer, inner)));
-        let bodies = innermost.map(|range| &self.instructions[range.clone()]);
+        let bodies = self.loops.iter().map(own);
         bodies.max_by_key(|body| (body.iter().filter(|i| i.is_float_arithmetic()).count(), Reverse(body.len())))
     }
 
@@ -146,10 +150,15 @@ mod tests {
     }
 
     #[test]
-    fn the_hot_loop_is_the_innermost_one_with_most_float_arithmetic() {
-        let listing = Listing::parse(TEXT);
-        let body: Vec<_> = listing.hot_loop().unwrap().iter().map(|i| i.operation.as_str()).collect();
-        assert_eq!(body, ["LDS.64", "FFMA", "FFMA", "BRA"]);
+    fn the_hot_loop_is_the_one_with_most_float_arithmetic_of_its_own() {
+        let body = |text: &str| -> Vec<String> {
+            Listing::parse(text).hot_loop().unwrap().iter().map(|i| i.operation.clone()).collect()
+        };
+        assert_eq!(body(TEXT), ["LDS.64", "FFMA", "FFMA", "BRA"]);
+        // Three more in the outer loop.
+        let outer =
+            TEXT.replace("@P2 BRA P3", "FADD R0 ;\n/*0070*/ FADD R0 ;\n/*0070*/ FADD R0 ;\n/*0070*/ @P2 BRA P3");
+        assert_eq!(body(&outer), ["LDG.E.128", "FADD", "FADD", "FADD", "BRA"]);
     }
 
     #[test]

@@ -80,7 +80,7 @@ impl Place {
 
 /// The ascending chains over one column: elements `first`, `first + 64`, .. of the axis, `rows` of them.
 #[cube]
-fn column<I: Numeric, A: Numeric, B: Int, N: Size>(
+pub(super) fn column<I: Numeric, A: Numeric, B: Int, N: Size>(
     stored: &[Vector<I, N>],
     inputs: &Inputs<B, f32, N>,
     outputs: &mut Outputs<B, f32, N>,
@@ -227,7 +227,7 @@ pub fn reduce_single<I: Numeric, A: Numeric, O: Numeric, B: Int, N: Size>(
 
 /// Writes the values of a block of `N` outputs.
 #[cube]
-fn write<A: Numeric, O: Numeric, N: Size>(
+pub(super) fn write<A: Numeric, O: Numeric, N: Size>(
     output: &mut [O],
     totals: Vector<A, N>,
     out: u32,
