@@ -91,43 +91,44 @@ impl Terms {
     pub fn row(&self, nth: u32) -> u32 {
         self.rows[(nth % RING) as usize]
     }
+}
 
-    /// Fetches [`SHARE`] terms of a column from `nth` of the block on, a multiple of as many; +0 where a tap lies outside the
-    /// source.
-    ///
-    /// They are not converted here: that would wait for them, which products are to hide.
-    pub fn fetch<E: Float>(
-        &self,
-        source: &Tensor<E>,
-        next: &mut Array<E>,
-        column: &Column,
-        nth: u32,
-        channel_stride: u32,
-        lengths: &Spatial,
-        #[comptime] inside: [bool; 3],
-        #[comptime] whole: bool,
-    ) {
-        let at = nth % RING;
-        #[unroll]
-        for i in 0..SHARE {
-            next[i as usize] = E::new(0.0);
-        }
-        if comptime!(whole) {
-            let place = self.places[at as usize];
-            if column.meets(place, lengths, inside) {
-                let first = column.base + place.extract(0usize);
-                #[unroll]
-                for i in 0..SHARE {
-                    next[i as usize] = source[(first + i * channel_stride) as usize];
-                }
-            }
-        } else {
+/// Fetches [`SHARE`] terms of a column from `nth` of the block on, a multiple of as many; +0 where a tap lies outside the
+/// source.
+///
+/// They are not converted here: that would wait for them, which products are to hide.
+#[cube]
+pub(super) fn fetch<E: Float>(
+    terms: &Terms,
+    source: &Tensor<E>,
+    next: &mut Array<E>,
+    column: &Column,
+    nth: u32,
+    channel_stride: u32,
+    lengths: &Spatial,
+    #[comptime] inside: [bool; 3],
+    #[comptime] whole: bool,
+) {
+    let at = nth % RING;
+    #[unroll]
+    for i in 0..SHARE {
+        next[i as usize] = E::new(0.0);
+    }
+    if comptime!(whole) {
+        let place = terms.places[at as usize];
+        if column.meets(place, lengths, inside) {
+            let first = column.base + place.extract(0usize);
             #[unroll]
             for i in 0..SHARE {
-                let place = self.places[(at + i) as usize];
-                if column.meets(place, lengths, inside) {
-                    next[i as usize] = source[(column.base + place.extract(0usize)) as usize];
-                }
+                next[i as usize] = source[(first + i * channel_stride) as usize];
+            }
+        }
+    } else {
+        #[unroll]
+        for i in 0..SHARE {
+            let place = terms.places[(at + i) as usize];
+            if column.meets(place, lengths, inside) {
+                next[i as usize] = source[(column.base + place.extract(0usize)) as usize];
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use super::kernel::{IndexMaps, SPATIAL, Spatial, Taps, phases_of, store};
 use super::plan::{CubeTile, PACKED, SHARE, STAGES, WINDOW};
-use super::terms::{Block, Column, Terms};
+use super::terms::{Block, Column, Terms, fetch};
 use crate::arithmetic::{Products, accumulate};
 use crate::order::BLOCK_TERMS;
 use crate::subnormals::keep_subnormals;
@@ -354,7 +354,7 @@ pub fn convolve_tiled<E: Float, A: Float, O: Float>(
     }
     sync_cube();
     if rounds > 0 {
-        found.fetch::<E>(source, &mut source_next, &column, source_first, source_step, &lengths, inside, whole);
+        fetch::<E>(&found, source, &mut source_next, &column, source_first, source_step, &lengths, inside, whole);
         fetch_weights::<A>(weight, &mut weight_next, &found, weight_first, weight_four, padded_fours, tile);
         stage::<E, A>(&mut weights, &mut sources, &weight_next, &source_next, UNIT_POS, source_slot, tile);
     }
@@ -365,7 +365,17 @@ pub fn convolve_tiled<E: Float, A: Float, O: Float>(
             found.find(&block, now + WINDOW, units, whole);
         }
         let ahead = now + depth;
-        found.fetch::<E>(source, &mut source_next, &column, ahead + source_first, source_step, &lengths, inside, whole);
+        fetch::<E>(
+            &found,
+            source,
+            &mut source_next,
+            &column,
+            ahead + source_first,
+            source_step,
+            &lengths,
+            inside,
+            whole,
+        );
         fetch_weights::<A>(weight, &mut weight_next, &found, ahead + weight_first, weight_four, padded_fours, tile);
         multiply::<A>(
             &weights,
