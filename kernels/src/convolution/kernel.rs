@@ -356,19 +356,13 @@ pub fn convolve<E: Float, A: Float, O: Float>(
         let mut left = end - begin;
         for _ in first_tap..end_tap {
             let to = if comptime!(single) { source_channels } else { min(source_channels, from + left) };
-            let source_d = taps_d.source(at.d);
-            let source_h = taps_h.source(at.h);
-            let source_w = taps_w.source(at.w);
-            let exists = if comptime!(inside) {
-                true.runtime()
-            } else {
-                // A position below zero is a large one.
-                (source_d as u32) < lengths.d && (source_h as u32) < lengths.h && (source_w as u32) < lengths.w
-            };
+            let position =
+                Spatial { d: taps_d.source(at.d) as u32, h: taps_h.source(at.h) as u32, w: taps_w.source(at.w) as u32 };
+            let exists = position.exists(&lengths, comptime!([inside; 3]));
             let mut source_at = from * source_step
-                + source_d as u32 * source_strides.d
-                + source_h as u32 * source_strides.h
-                + source_w as u32 * source_strides.w;
+                + position.d * source_strides.d
+                + position.h * source_strides.h
+                + position.w * source_strides.w;
             let mut weight_at = from * weight_step
                 + taps_d.tap(at.d) * weight_strides.d
                 + taps_h.tap(at.h) * weight_strides.h

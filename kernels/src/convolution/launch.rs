@@ -143,7 +143,7 @@ impl Launch<'_> {
         let blocks = self.problem.blocks();
         let dtypes = [source.dtype, sum, totals.dtype];
         let products = self.problem.products;
-        let inside = inside.iter().all(|&inside| inside);
+        let inside = inside == [true; 3];
         let variant = Variant { tile, phased: self.problem.phased(), inside, single: blocks == 1, products };
         for launch in plan::launches(blocks, self.problem.source_channels()) {
             let bias = bias.clone().map(|bias| bias.into_arg().into_buffer_arg());
@@ -269,7 +269,7 @@ impl Launch<'_> {
         if result.shape().contains(&0) {
             return Ok(result);
         }
-        let inside = axes.map(|axis| axis.inputs_inside());
+        let inside = axes.each_ref().map(Axis::inputs_inside);
         let blocks = self.problem.blocks();
         // Slot 0 holds the first block, then the total of the rounds before.
         let slots = if span < blocks { span + 1 } else { blocks };

@@ -80,8 +80,10 @@ impl Problem {
 
     /// Elements of a [packed](super::tiled_kernel::pack_weight) weight.
     pub(super) fn packed(&self) -> usize {
-        let taps = self.geometry.axes.iter().map(|axis| axis.taps).product::<usize>();
-        self.geometry.groups * taps * self.source_channels() * self.channels().next_multiple_of(PACKED as usize)
+        self.geometry.groups
+            * self.geometry.taps()
+            * self.source_channels()
+            * self.channels().next_multiple_of(PACKED as usize)
     }
 
     /// Blocks in the longest chain of the pass; an empty chain is one empty block.
@@ -93,7 +95,7 @@ impl Problem {
     fn terms(&self) -> usize {
         let g = &self.geometry;
         match self.pass {
-            Pass::ToOutput => g.axes.iter().map(|axis| axis.taps).product::<usize>() * g.inputs,
+            Pass::ToOutput => g.taps() * g.inputs,
             Pass::ToInput => {
                 g.axes.iter().map(|axis| axis.taps.div_ceil(axis.tap_step())).product::<usize>() * g.outputs
             }
@@ -232,8 +234,7 @@ impl WeightColumns {
 
     /// Columns of a group, and taps with columns of their own.
     pub(super) fn extent(self, problem: &Problem) -> (usize, usize) {
-        let Geometry { inputs, axes, .. } = problem.geometry;
-        let taps = axes.iter().map(|axis| axis.taps).product::<usize>();
+        let (inputs, taps) = (problem.geometry.inputs, problem.geometry.taps());
         match self {
             Self::Channels => (inputs, taps),
             Self::Pairs => (inputs * taps, 1),

@@ -185,7 +185,12 @@ impl Geometry {
 
     /// Elements of the weight.
     pub fn weights(&self) -> usize {
-        self.groups * self.outputs * self.inputs * self.axes.iter().map(|axis| axis.taps).product::<usize>()
+        self.groups * self.outputs * self.inputs * self.taps()
+    }
+
+    /// Taps of a weight.
+    pub fn taps(&self) -> usize {
+        self.axes.iter().map(|axis| axis.taps).product()
     }
 
     /// Terms in the sum of one weight's gradient: batch entries times output positions.

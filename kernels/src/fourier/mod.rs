@@ -169,13 +169,16 @@ impl<'a> Transform<'a> {
         Ok(plan)
     }
 
-    /// An operand, dense.
-    fn dense(&self, part: TensorHandle) -> TensorHandle {
-        match part.shape().iter().product::<usize>() {
+    /// The operand's parts, dense. Of a signal the second one is bound, and not read.
+    fn dense(&self, real: TensorHandle, imaginary: Option<TensorHandle>) -> [TensorHandle; 2] {
+        let dense = |part: TensorHandle| match part.shape().iter().product::<usize>() {
             // There is nothing to read, but a buffer has to be bound.
             0 => unwritten(self.client, vec![1], self.dtype),
             _ => dense(self.client, part),
-        }
+        };
+        let real = dense(real);
+        let imaginary = imaginary.map_or_else(|| real.clone(), dense);
+        [real, imaginary]
     }
 
     /// The transforms of the lines in shared memory: the first `n / 2 + 1` values of a spectrum, or the values of a signal, and
@@ -194,8 +197,7 @@ impl<'a> Transform<'a> {
         let lines = lines_of_cube(self.n);
         require_shared_memory(self.client, kernel, lines * self.n * 2 * self.accumulator.size())?;
         let table = TWIDDLES.get(self.client, (self.n, self.accumulator), || self.twiddles());
-        let real = self.dense(real);
-        let imaginary = imaginary.map_or_else(|| real.clone(), |part| self.dense(part));
+        let [real, imaginary] = self.dense(real, imaginary);
         let count = self.lines().div_ceil(lines);
         let factor = if inverse { 1.0 / self.n as f32 } else { 1.0 };
         // SAFETY: a cube below `count` reads values below the length of lines clamped to the last one, pairs of the table, and
@@ -237,8 +239,7 @@ impl<'a> Transform<'a> {
         }
         let length = self.shape[self.axis];
         let mirrored = imaginary.is_some();
-        let real = self.dense(real);
-        let imaginary = imaginary.map_or_else(|| real.clone(), |part| self.dense(part));
+        let [real, imaginary] = self.dense(real, imaginary);
         let [to_real, to_imaginary] = &parts;
         let (count, dim) = grid(units);
         // SAFETY: a unit below `units` owns an element of both parts, and reads its line's values below `length`.

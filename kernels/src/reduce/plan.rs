@@ -160,6 +160,11 @@ impl Pass {
     /// Blocks of an output in one cube: each has 64 units.
     pub const MAX_BLOCKS: u32 = UNITS / COLUMNS;
 
+    /// Whether an output of `view` has several blocks, and a cube holds them all.
+    fn is_of_few_blocks(view: &View) -> bool {
+        (2..=Self::MAX_BLOCKS).contains(&view.blocks())
+    }
+
     /// Whether a second pass adds what the blocks of an output give.
     fn leaves_totals(self, view: &View) -> bool {
         view.blocks() > 1 && self != Self::AllBlocks
@@ -232,7 +237,7 @@ impl Plan {
             Pass::FourOutputs(_) if *kind == Kind::Search => "elements to reduce",
             Pass::FourElements { .. } if !view.has_elements_in_vectors() => "elements in vectors of four",
             Pass::ShortRows if !view.has_short_rows() => "rows of at most 64 neighbours",
-            Pass::AllBlocks if !(2..=Pass::MAX_BLOCKS).contains(&view.blocks()) => "2 to 4 blocks of an output",
+            Pass::AllBlocks if !Pass::is_of_few_blocks(view) => "2 to 4 blocks of an output",
             Pass::ShortRows | Pass::AllBlocks if *kind == Kind::Search => "elements to reduce",
             _ => return None,
         };
@@ -244,7 +249,6 @@ impl Plan {
 pub fn plan(problem: &Problem, machine: Machine) -> Plan {
     let Problem { view, kind } = problem;
     let software = machine == Machine::Software;
-    let has_few_blocks = (2..=Pass::MAX_BLOCKS).contains(&view.blocks()) && Cube::is_dense(view);
     let four_outputs = view.in_vectors_of_outputs().filter(|_| *kind != Kind::Search);
     let first = match four_outputs {
         _ if software && view.has_elements_in_vectors() => Pass::FourElements { width: Pass::WIDTH },
@@ -256,7 +260,7 @@ pub fn plan(problem: &Problem, machine: Machine) -> Plan {
             Kind::Search => Pass::Single(Cube::FOUR_UNITS),
             Kind::Reduction | Kind::ProgramReduction => Pass::ShortRows,
         },
-        None if has_few_blocks && *kind != Kind::Search => Pass::AllBlocks,
+        None if Pass::is_of_few_blocks(view) && Cube::is_dense(view) && *kind != Kind::Search => Pass::AllBlocks,
         None => Pass::Single(Cube::of(view, machine)),
     };
     // On a software driver a program takes longer without vectors than writing and reading its results.
