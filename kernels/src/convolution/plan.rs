@@ -540,7 +540,7 @@ pub(super) fn launches(blocks: usize, channels: usize) -> impl Iterator<Item = R
 }
 
 // What `convolve_tiled` relies on: a unit fetches whole shares of one column, and whole vectors of weights; a window of terms has
-// several stages, and each unit finds as many terms of it; two stages take turns.
+// several stages, and each unit finds as many terms of it; two stages take turns, each of pairs of steps.
 const _: () = {
     assert!(STAGES == 2);
     let mut nth = 0;
@@ -549,7 +549,7 @@ const _: () = {
         assert!(tile.units() * SHARE == tile.side_columns * tile.vectors * 4 * tile.depth());
         assert!((tile.side_rows * tile.vectors * tile.depth()).is_multiple_of(tile.units()));
         assert!(WINDOW.is_multiple_of(tile.units()) && WINDOW.is_multiple_of(tile.depth()));
-        assert!(tile.depth() < WINDOW);
+        assert!(tile.depth() < WINDOW && tile.depth().is_multiple_of(2));
         nth += 1;
     }
 };

@@ -4,14 +4,18 @@
 use super::kernel::{IndexMaps, SPATIAL, Spatial, Taps, phases_of, store};
 use super::plan::{CubeTile, PACKED, SHARE, STAGES, WINDOW};
 use super::terms::{Block, Column, Terms, fetch};
-use crate::arithmetic::{Products, accumulate};
+use crate::arithmetic::Products;
 use crate::order::BLOCK_TERMS;
+use crate::outer_product::{Tiles, multiply_ahead, read, unit_place};
 use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 
 /// More than any tile has. A remainder that changes nothing tells the compiler that addresses in shared memory do not
 /// wrap, so that it adds constants to one of them.
 const SLOTS: u32 = 1 << 16;
+
+/// Bytes that staged sources are aligned to: those of a vector of four.
+const ALIGNMENT: usize = 16;
 
 /// What [`convolve_tiled`] is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,97 +74,6 @@ pub fn pack_weight<E: Float, A: Float>(
     keep_subnormals();
 }
 
-/// Four steps for the results of a unit, or the first `left` of them.
-///
-/// `weights` is `[step, four channels]`, `sources` `[four steps, column]`, both from the unit's first vector on.
-#[allow(
-    clippy::if_same_then_else,
-    reason = "the first condition is known when the kernel is compiled, the second when it runs"
-)]
-#[cube]
-fn four_steps<A: Float>(
-    weights: &Shared<[Vector<A, Const<4>>]>,
-    sources: &Shared<[Vector<A, Const<4>>]>,
-    acc: &mut Array<A>,
-    weights_at: u32,
-    sources_at: u32,
-    left: u32,
-    #[comptime] tile: CubeTile,
-    #[comptime] products: Products,
-    #[comptime] all: bool,
-) {
-    let edge = comptime!(tile.vectors * 4);
-    let mut x = Array::<Vector<A, Const<4>>>::new(comptime!(edge as usize));
-    #[unroll]
-    for j in 0..edge {
-        x[j as usize] = sources[(sources_at + comptime!(j * tile.side_columns)) as usize];
-    }
-    #[unroll]
-    for s in 0..4u32 {
-        let at = weights_at + comptime!(s * tile.side_rows * tile.vectors);
-        if comptime!(all) {
-            one_step::<A>(weights, &x, acc, at, s, tile, products);
-        } else if s < left {
-            one_step::<A>(weights, &x, acc, at, s, tile, products);
-        }
-    }
-}
-
-/// Step `s` of four.
-#[cube]
-fn one_step<A: Float>(
-    weights: &Shared<[Vector<A, Const<4>>]>,
-    x: &Array<Vector<A, Const<4>>>,
-    acc: &mut Array<A>,
-    weights_at: u32,
-    #[comptime] s: u32,
-    #[comptime] tile: CubeTile,
-    #[comptime] products: Products,
-) {
-    let edge = comptime!(tile.vectors * 4);
-    #[unroll]
-    for v in 0..tile.vectors {
-        let y = weights[(weights_at + comptime!(v * tile.side_rows)) as usize];
-        #[unroll]
-        for i in 0..4u32 {
-            #[unroll]
-            for j in 0..edge {
-                let at = comptime!(((v * 4 + i) * edge + j) as usize);
-                let value = x[j as usize].extract(comptime!(s as usize));
-                acc[at] = accumulate::<A>(value, y.extract(comptime!(i as usize)), acc[at], products);
-            }
-        }
-    }
-}
-
-/// The first `left` steps of a stage, or all of them, from the unit's first vectors on.
-#[cube]
-fn multiply<A: Float>(
-    weights: &Shared<[Vector<A, Const<4>>]>,
-    sources: &Shared<[Vector<A, Const<4>>]>,
-    acc: &mut Array<A>,
-    weights_at: u32,
-    sources_at: u32,
-    left: u32,
-    #[comptime] tile: CubeTile,
-    #[comptime] products: Products,
-) {
-    let [row_fours, column_fours] = comptime!(tile.fours());
-    if left >= comptime!(tile.depth()) {
-        #[unroll]
-        for quad in 0..comptime!(tile.depth() / 4) {
-            let (weights_at, sources_at) =
-                (weights_at + comptime!(quad * 4 * row_fours), sources_at + comptime!(quad * 4 * column_fours));
-            four_steps::<A>(weights, sources, acc, weights_at, sources_at, 4, tile, products, true);
-        }
-    } else {
-        for quad in 0..left.div_ceil(4) {
-            let (weights_at, sources_at) = (weights_at + quad * 4 * row_fours, sources_at + quad * 4 * column_fours);
-            four_steps::<A>(weights, sources, acc, weights_at, sources_at, left - quad * 4, tile, products, false);
-        }
-    }
-}
-
 /// Fetches what a unit stages of the packed weight: four channels at term `nth` of the block, and at as many terms after it as a
 /// stage needs.
 #[cube]
@@ -184,7 +97,7 @@ fn fetch_weights<A: Float>(
 #[cube]
 fn stage<E: Float, A: Float>(
     weights: &mut Shared<[Vector<A, Const<4>>]>,
-    sources: &mut Shared<[Vector<A, Const<4>>]>,
+    sources: &mut Shared<[Vector<A, Const<1>>]>,
     weight_next: &Array<Vector<A, Const<4>>>,
     source_next: &Array<E>,
     weights_at: u32,
@@ -196,13 +109,9 @@ fn stage<E: Float, A: Float>(
         weights[(weights_at % SLOTS + f * comptime!(tile.units())) as usize] = weight_next[f as usize];
     }
     #[unroll]
-    for quad in 0..comptime!(SHARE / 4) {
-        let mut four = Vector::<A, Const<4>>::new(A::new(0.0));
-        #[unroll]
-        for i in 0..4u32 {
-            four.insert(comptime!(i as usize), A::cast_from(source_next[comptime!((quad * 4 + i) as usize)]));
-        }
-        sources[(sources_at % SLOTS + comptime!(quad * 4 * tile.fours()[1])) as usize] = four;
+    for i in 0..SHARE {
+        sources[(sources_at % SLOTS + i * comptime!(tile.fours()[1] * 4)) as usize] =
+            Vector::cast_from(source_next[i as usize]);
     }
 }
 
@@ -214,8 +123,7 @@ fn stage<E: Float, A: Float>(
 /// the sums of the launch before. A loop over blocks would keep the places of all results in registers.
 ///
 /// The next terms are fetched to registers while the staged ones are multiplied, and staged beside them: each unit fetches
-/// [`SHARE`] terms of one column, and stages four of them in a vector. Fewer last terms end their loop early: no padding
-/// enters a chain.
+/// [`SHARE`] terms of one column. Fewer last terms end their loop early: no padding enters a chain.
 #[cube(launch_unchecked)]
 pub fn convolve_tiled<E: Float, A: Float, O: Float>(
     source: &Tensor<E>,
@@ -244,7 +152,7 @@ pub fn convolve_tiled<E: Float, A: Float, O: Float>(
     let units = comptime!(tile.units());
     let depth = comptime!(tile.depth());
     let fours = comptime!(rows / 4);
-    let (weight_stage, source_stage) = (comptime!(fours * depth), comptime!(columns * depth / 4));
+    let (weight_stage, source_stage) = (comptime!(fours * depth), comptime!(columns / 4 * depth));
 
     let batch = output.shape(0) as u32;
     let groups = output.shape(1) as u32;
@@ -312,14 +220,22 @@ pub fn convolve_tiled<E: Float, A: Float, O: Float>(
 
     let padded_fours = channels.div_ceil(PACKED) * comptime!(PACKED / 4);
     let row_begin = row_tile * fours;
-    // Remainders that change nothing tell the compiler that addresses in shared memory do not wrap.
-    let unit_row = UNIT_POS / comptime!(tile.side_columns) % comptime!(tile.side_rows);
-    let unit_column = UNIT_POS % comptime!(tile.side_columns);
+    let (unit_row, unit_column) = unit_place(comptime!([tile.side_rows, tile.side_columns]));
+    let tiles = comptime!(Tiles {
+        vectors: [tile.vectors; 2],
+        apart: [tile.side_rows, tile.side_columns],
+        pitches: tile.fours(),
+        products: Some(products),
+    });
     let mut found = Terms::new();
-    let mut sources = Shared::<[Vector<A, Const<4>>]>::new_slice(comptime!((source_stage * STAGES) as usize));
+    // Elements, since units stage one column each. Their alignment lets NVIDIA's compiler read four at a time.
+    let mut sources =
+        Shared::<[Vector<A, Const<1>>]>::new_aligned_slice(comptime!((source_stage * 4 * STAGES) as usize), ALIGNMENT);
     let mut weights = Shared::<[Vector<A, Const<4>>]>::new_slice(comptime!((weight_stage * STAGES) as usize));
     let mut source_next = Array::<E>::new(comptime!(SHARE as usize));
     let mut weight_next = Array::<Vector<A, Const<4>>>::new(comptime!(tile.weight_fetches() as usize));
+    let mut a = Array::<Vector<A, Const<4>>>::new(comptime!(tile.vectors as usize));
+    let mut b = Array::<Vector<A, Const<4>>>::new(comptime!(tile.vectors as usize));
     let mut acc = Array::<A>::new(comptime!((edge * edge) as usize));
     #[unroll]
     for k in 0..edge * edge {
@@ -347,7 +263,7 @@ pub fn convolve_tiled<E: Float, A: Float, O: Float>(
     let source_first = fetch_lane * SHARE;
     let weight_first = UNIT_POS / fours;
     let weight_four = row_begin + min(UNIT_POS % fours, padded_fours - 1 - row_begin);
-    let source_slot = fetch_lane * comptime!(SHARE / 4 * columns) + fetch_column;
+    let source_slot = fetch_lane * comptime!(SHARE * columns) + fetch_column;
     // The chain of a position that meets no tap is empty.
     if rounds > 0 {
         found.find(&block, 0u32, units, whole);
@@ -365,6 +281,9 @@ pub fn convolve_tiled<E: Float, A: Float, O: Float>(
             found.find(&block, now + WINDOW, units, whole);
         }
         let ahead = now + depth;
+        let (weights_at, sources_at) =
+            ((staged * weight_stage + unit_row) % SLOTS, (staged * source_stage + unit_column) % SLOTS);
+        read::<A, Const<1>>(&weights, &sources, &mut a, &mut b, weights_at, sources_at, tiles);
         fetch::<E>(
             &found,
             source,
@@ -377,27 +296,21 @@ pub fn convolve_tiled<E: Float, A: Float, O: Float>(
             whole,
         );
         fetch_weights::<A>(weight, &mut weight_next, &found, ahead + weight_first, weight_four, padded_fours, tile);
-        multiply::<A>(
-            &weights,
-            &sources,
-            &mut acc,
-            (staged * weight_stage + unit_row) % SLOTS,
-            (staged * source_stage + unit_column) % SLOTS,
-            left,
-            tile,
-            products,
+        multiply_ahead::<A, Const<1>>(
+            &weights, &sources, &mut a, &mut b, &mut acc, weights_at, sources_at, left, depth, tiles,
         );
         left -= min(left, depth);
         // Nobody reads the other stage: what was in it was multiplied before the last barrier.
         staged = STAGES - 1 - staged;
-        let (weights_at, sources_at) = (staged * weight_stage + UNIT_POS, staged * source_stage + source_slot);
+        let (weights_at, sources_at) =
+            (staged * weight_stage + UNIT_POS, staged * comptime!(source_stage * 4) + source_slot);
         stage::<E, A>(&mut weights, &mut sources, &weight_next, &source_next, weights_at, sources_at, tile);
         sync_cube();
     }
 
     #[unroll]
     for j in 0..edge {
-        let column = first_column + j * comptime!(tile.side_columns) + unit_column;
+        let column = first_column + (j / 4 * comptime!(tile.side_columns) + unit_column) * 4 + j % 4;
         let entry = column / phase_positions;
         let within = of_phase.split(column - entry * phase_positions);
         let target_at = Spatial {

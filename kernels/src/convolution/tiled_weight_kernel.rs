@@ -6,7 +6,7 @@ use super::plan::{CubeTile, WeightColumns};
 use super::weight_kernel::{Extents, Round};
 use crate::arithmetic::Products;
 use crate::order::BLOCK_TERMS;
-use crate::outer_product::{Tiles, multiply};
+use crate::outer_product::{Tiles, multiply, unit_place};
 use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 
@@ -207,9 +207,7 @@ pub fn weight_gradient_tiled<E: Float, A: Float, O: Float>(
     // What this unit fetches: a position of each stage, and every `apart`th group of four channels or columns.
     let fetch_step = UNIT_POS % DEPTH;
     let fetch_four = UNIT_POS / DEPTH;
-    // Remainders that change nothing tell the compiler that addresses in shared memory do not wrap.
-    let unit_row = UNIT_POS / comptime!(tile.side_columns) % comptime!(tile.side_rows);
-    let unit_column = UNIT_POS % comptime!(tile.side_columns);
+    let (unit_row, unit_column) = unit_place(comptime!([tile.side_rows, tile.side_columns]));
     let mut gradient_stage = Shared::<[Vector<A, Const<4>>]>::new_slice(comptime!((row_pitch * DEPTH) as usize));
     let mut input_stage = Shared::<[Vector<A, Const<4>>]>::new_slice(comptime!((column_pitch * DEPTH) as usize));
     let mut gradient_next = Array::<E>::new(comptime!((row_fetches * 4) as usize));
@@ -293,7 +291,16 @@ pub fn weight_gradient_tiled<E: Float, A: Float, O: Float>(
         }
         if index > 0 {
             let left = end + DEPTH - next;
-            multiply::<A>(&gradient_stage, &input_stage, &mut acc, unit_row, unit_column, left, DEPTH, staged);
+            multiply::<A, Const<4>>(
+                &gradient_stage,
+                &input_stage,
+                &mut acc,
+                unit_row,
+                unit_column,
+                left,
+                DEPTH,
+                staged,
+            );
         }
     }
 

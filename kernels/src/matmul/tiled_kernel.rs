@@ -5,7 +5,7 @@ use super::kernel::{Blocks, place, store};
 use super::plan::CubeTile;
 use crate::arithmetic::Products;
 use crate::order::BLOCK_TERMS;
-use crate::outer_product::{Tiles, multiply_ahead, read};
+use crate::outer_product::{Tiles, multiply_ahead, read, unit_place};
 use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
 
@@ -184,13 +184,7 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
         place::<Vector<I, L>, Vector<I, R>>(lhs, rhs, CUBE_POS as u32, &spans, m, k, n, tile_rows, tile_columns);
     let row = place.row * tile_rows;
     let column = place.column * tile_columns;
-    // Of 32 units that follow each other 4 are along the rows and 8 along the columns: they read few vectors. Of 8 of
-    // them, whose reads a multiprocessor does at once, 2 are along the rows and 4 along the columns.
-    let (of_units, unit) = (UNIT_POS / 32, UNIT_POS % 32);
-    let (unit_in_rows, unit_in_columns) = (unit / 16 * 2 + unit % 2, unit / 2 % 8);
-    let unit_row = (of_units / comptime!(side_columns / 8) * 4 + unit_in_rows) % side_rows;
-    let unit_column = (of_units % comptime!(side_columns / 8) * 8 + unit_in_columns) % side_columns;
-
+    let (unit_row, unit_column) = unit_place(sides);
     let tiles_of_unit = comptime!(Tiles { vectors, apart: sides, pitches: [lhs_pitch, rhs_pitch], products });
 
     let mut lhs_tiles = Shared::<[Vector<A, Const<4>>]>::new_slice(comptime!((lhs_stage * STAGES) as usize));
@@ -235,14 +229,14 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
     for round in 0..rounds {
         let staged = round % STAGES;
         let (lhs_at, rhs_at) = (staged * lhs_stage + unit_row, staged * rhs_stage + unit_column);
-        read::<A>(&lhs_tiles, &rhs_tiles, &mut a, &mut b, lhs_at % SLOTS, rhs_at % SLOTS, tiles_of_unit);
+        read::<A, Const<4>>(&lhs_tiles, &rhs_tiles, &mut a, &mut b, lhs_at % SLOTS, rhs_at % SLOTS, tiles_of_unit);
         ahead += depth;
         if fetches_lhs {
             fetch::<I, L>(lhs, &starts, &mut lhs_next, ahead, k, lhs_k, lhs_along_k);
         } else if fetches_rhs {
             fetch::<I, R>(rhs, &starts, &mut rhs_next, ahead, k, rhs_k, rhs_along_k);
         }
-        multiply_ahead::<A>(
+        multiply_ahead::<A, Const<4>>(
             &lhs_tiles,
             &rhs_tiles,
             &mut a,
