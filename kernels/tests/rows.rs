@@ -1,9 +1,12 @@
 //! Programs that reduce rows against their reference.
 
 use crate::harness::*;
+use crate::skip::skip;
+use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::elementwise::{
-    Binary, Comparison, Condition, Extent, Instruction, Logic, Operands, Program, RowReduction, Unary, Value,
+    Binary, Comparison, Condition, Extent, Half, Instruction, Logic, Operands, Program, RowReduction, Unary, Value,
 };
+use burn_deterministic_kernels::reduce::{max, sum};
 use burn_deterministic_kernels::rows::{RowProgram, reference};
 use cubecl::ir::{ElemType, UIntKind};
 use cubecl::prelude::*;
@@ -193,6 +196,72 @@ fn rows_equal_their_reference() {
     }
     for case in [softmax(), several_reductions()] {
         check(&client, &case, 2, 4096);
+    }
+}
+
+/// Softmax of a half type, its rows' extremes and totals, and an f32 that is made of it and of one value a row, with its mean.
+fn half_softmax(half: Half) -> Program {
+    let mut program = Program::default();
+    let largest = reduce(&mut program, RowReduction::Max, Value::Input(0));
+    let difference = binary(&mut program, Binary::Subtract, Value::Input(0), largest);
+    let shifted = program.rounded(difference, half);
+    let exponential = program.word(Instruction::Unary(Unary::Exponential, shifted));
+    let exponential = program.rounded(exponential, half);
+    let sum = reduce(&mut program, RowReduction::Sum, exponential);
+    let total = program.rounded(sum, half);
+    let quotient = binary(&mut program, Binary::Divide, exponential, total);
+    let quotient = program.rounded(quotient, half);
+    let wide = binary(&mut program, Binary::Multiply, quotient, Value::Input(1));
+    let mean = reduce(&mut program, RowReduction::Mean, wide);
+    [wide, mean].into_iter().for_each(|value| program.output_word(index(value)));
+    [quotient, exponential, largest, total].into_iter().for_each(|value| program.output_half(index(value), half));
+    program
+}
+
+#[test]
+fn rows_of_half_types_equal_their_reference_and_separate_kernels() {
+    let client = client();
+    for host in HALVES {
+        if !client.properties().supports_type(host.dtype) {
+            skip(format_args!("the device has no {}", host.dtype));
+            continue;
+        }
+        let half = Half::of(host.dtype).expect("a half type");
+        let program = half_softmax(half);
+        let of_rows = RowProgram::new(Arc::new(program.clone()), vec![false, true], vec![]);
+        for (rows, length) in [(3, 2), (4, 7), (2, 64), (3, 65), (2, 1000), (1, 4096)] {
+            let what = format!("{half:?} of {rows} x {length}");
+            // 7 among numbers from -1 to 1, so that totals are rounded to few of their digits.
+            let mut values = host.rounded(&random_values(1, rows * length));
+            (values[0], values[1]) = (7.0, -0.0);
+            let factors = random_values(2, rows);
+            let input = host.upload(&client, &values, &[rows, length]);
+            let words = vec![input.clone(), upload(&client, &factors, &[rows, 1], F32)];
+            let operands = Operands { words, conditions: vec![], scalars: vec![] };
+            let results = of_rows.run(&client, &[rows, length], operands, U32).expect("it fits");
+
+            let mut want: Vec<Vec<f32>> = vec![vec![]; 6];
+            for (row, factor) in values.chunks(length).zip(&factors) {
+                let inputs = [row.iter().map(|x| x.to_bits()).collect(), vec![factor.to_bits(); length]];
+                let (words, _) = reference::run(&program, length, &inputs, &[], &[]);
+                for (output, (want, words)) in want.iter_mut().zip(words).enumerate() {
+                    let columns = if matches!(output, 1 | 4 | 5) { 1 } else { length };
+                    want.extend(words[..columns].iter().map(|bits| f32::from_bits(*bits)));
+                }
+            }
+            let [wide, mean] = <[TensorHandle; 2]>::try_from(results.words).expect("two words");
+            assert_eq!((&mean.shape()[..], &wide.shape()[..]), (&[rows, 1][..], &[rows, length][..]), "{what}");
+            assert_bits(&download::<f32>(&client, wide), &want[0]);
+            assert_bits(&download::<f32>(&client, mean), &want[1]);
+            let [_, exponential, largest, total] = <[TensorHandle; 4]>::try_from(results.halves.clone()).expect("four");
+            for (tensor, want) in results.halves.into_iter().zip(&want[2..]) {
+                assert_eq!(tensor.dtype, host.dtype, "{what}");
+                assert_bits(&host.download(&client, tensor), want);
+            }
+            let alone = |reduced: Result<TensorHandle, KernelError>| host.download(&client, reduced.expect("it reduces"));
+            assert_bits(&host.download(&client, largest), &alone(max(&client, input, &[1])));
+            assert_bits(&host.download(&client, total), &alone(sum(&client, exponential, &[1])));
+        }
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) fn reduced_axes(operation: &OperationIr, rank: usize) -> Option<Vec<u
     }
 }
 
-/// The reduction along the last axis, which keeps length one, that an operation on f32 is.
+/// The reduction along the last axis, which keeps length one, that an operation on f32 or on a half type is.
 pub(super) fn row_reduction(operation: &OperationIr) -> Option<RowReduction> {
     use NumericOperationIr as Numeric;
     let OperationIr::NumericFloat(_, numeric) = operation else { return None };
@@ -34,5 +34,6 @@ pub(super) fn row_reduction(operation: &OperationIr) -> Option<RowReduction> {
     };
     let input = operation.inputs().next()?;
     let last = input.shape.num_dims().checked_sub(1)?;
-    (input.dtype == DType::F32 && reduced_axes(operation, last + 1)? == [last]).then_some(reduction)
+    (matches!(input.dtype, DType::F32 | DType::F16 | DType::BF16) && reduced_axes(operation, last + 1)? == [last])
+        .then_some(reduction)
 }

@@ -1,8 +1,9 @@
 //! Operations with reductions of rows between them have the bits of a kernel each, in one kernel and in parts.
 
 use crate::bits::{assert_same, floats, indices};
+use crate::skip::skip;
 use burn::prelude::*;
-use burn::tensor::activation;
+use burn::tensor::{DType, FloatDType, activation};
 
 /// A piece of a program: its matrices, read after each operation where it `stops`.
 type Program = fn(&Tensor<2>, &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>>;
@@ -44,7 +45,7 @@ fn masked(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>> {
 
 fn norm(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>> {
     let columns = x.dims()[1];
-    let [scale, shift] = [1, 2].map(|n| Tensor::<1>::from_data(floats([columns * n]), &x.device()));
+    let [scale, shift] = [1, 2].map(|n| Tensor::<1>::from_data(floats([columns * n]), &x.device()).cast(x.dtype()));
     let mean = x.clone().mean_dim(1);
     stop(&mean);
     let centred = x.clone() - mean.clone();
@@ -77,6 +78,19 @@ fn sums(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>> {
     stop(&end);
     // Along the other axis it is no reduction of a row.
     vec![weighted.clone().sum_dim(0), end, weighted]
+}
+
+/// Rows of a half type that are widened, summed as f32, and rounded again.
+fn of_two_widths(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>> {
+    let wide = x.clone().cast(FloatDType::F32) * 1.1;
+    stop(&wide);
+    let total = wide.clone().sum_dim(1);
+    stop(&total);
+    let narrow = (wide - total.clone()).cast(x.dtype());
+    stop(&narrow);
+    let mean = narrow.clone().mean_dim(1);
+    stop(&mean);
+    vec![narrow.clone() * mean.clone(), narrow, mean, total]
 }
 
 /// Begins with one value a row, and goes on with more.
@@ -129,14 +143,33 @@ fn reductions_of_rows_have_the_same_bits_however_they_are_cut() {
         ("widened", widened),
         ("others", apart_from_others),
     ];
+    check(&programs, |x| x, &device);
+}
+
+#[test]
+fn reductions_of_rows_of_half_types_have_the_same_bits_however_they_are_cut() {
+    let device = crate::deterministic_device();
+    let programs: [(&str, Program); 5] =
+        [("softmax", softmax), ("masked", masked), ("norm", norm), ("sums", sums), ("widths", of_two_widths)];
+    for (dtype, half) in [(DType::F16, FloatDType::F16), (DType::BF16, FloatDType::BF16)] {
+        if !device.supports_dtype(dtype) {
+            skip(format_args!("the device has no {dtype:?}"));
+            continue;
+        }
+        check(&programs, |x| x.cast(half), &device);
+    }
+}
+
+/// The results of `programs` on matrices that are `made`, in one kernel where they fit, and in parts.
+fn check(programs: &[(&str, Program)], made: impl Fn(Tensor<2>) -> Tensor<2>, device: &Device) {
     // Of one element, of one block, and of more than one kernel has.
     for shape in [[3, 1], [1, 7], [5, 64], [4, 100], [3, 1000], [2, 4100]] {
         for (name, program) in programs {
-            let x = Tensor::<2>::from_data(floats(shape), &device);
+            let x = made(Tensor::from_data(floats(shape), device));
             let read = |matrices: Vec<Tensor<2>>| matrices.into_iter().map(Tensor::into_data).collect::<Vec<_>>();
             let (one, parts) = (read(program(&x, &in_one)), read(program(&x, &apart)));
             for (index, (one, parts)) in one.iter().zip(&parts).enumerate() {
-                assert_same(&format!("{name} of {shape:?}, result {index}"), parts, one);
+                assert_same(&format!("{name} of {:?} {shape:?}, result {index}", x.dtype()), parts, one);
             }
         }
     }

@@ -6,7 +6,7 @@ use burn::nn::loss::CrossEntropyLossConfig;
 use burn::nn::{BatchNormConfig, GroupNormConfig, LayerNormConfig, LstmConfig, RmsNormConfig};
 use burn::prelude::*;
 use burn::tensor::activation::{gelu, log_softmax, softmax};
-use burn::tensor::{IndexingUpdateOp, TensorData};
+use burn::tensor::{FloatDType, IndexingUpdateOp, TensorData};
 
 /// One run.
 pub type Program = Box<dyn Fn() -> Vec<Box<dyn Values>>>;
@@ -52,6 +52,10 @@ pub const WORKS: &[(&str, Prepare)] = &[
     }),
     ("softmax with gradient, 1024 x 1000", |device| {
         gradients([floats([1024, 1000], device)], |[x]| (softmax(x.clone(), 1) * x.detach()).sum())
+    }),
+    ("softmax of bf16 with gradient, 1024 x 1000", |device| {
+        let x = floats([1024, 1000], device).cast(FloatDType::BF16);
+        gradients([x], |[x]| (softmax(x.clone(), 1) * x.detach()).sum())
     }),
     ("cross entropy with gradient, 1024 x 1000", |device| {
         let loss = CrossEntropyLossConfig::new().init(&device.clone().autodiff());

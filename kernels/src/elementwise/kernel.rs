@@ -95,7 +95,7 @@ pub struct Inputs<B: Int, F: Float, N: Size> {
 #[derive(CubeType, CubeLaunch)]
 pub struct Outputs<B: Int, F: Float, N: Size> {
     pub(crate) words: Sequence<Box<[Vector<u32, N>]>>,
-    halves: Sequence<Box<[Vector<F, N>]>>,
+    pub(crate) halves: Sequence<Box<[Vector<F, N>]>>,
     pub(crate) conditions: Sequence<Box<[Vector<B, N>]>>,
 }
 

@@ -92,6 +92,12 @@ pub fn compute_rows<B: Int, F: Float, N: Size>(
                     buffer[place] = Vector::new(results.words[index]);
                 }
                 #[unroll]
+                for i in 0..comptime!(phase.half_outputs.len()) {
+                    let (output, index) = comptime!(phase.half_outputs[i]);
+                    let buffer = outputs.halves.index_mut(output);
+                    buffer[place] = Vector::new(F::cast_from(f32::reinterpret(results.words[index])));
+                }
+                #[unroll]
                 for i in 0..comptime!(phase.condition_outputs.len()) {
                     let (output, index) = comptime!(phase.condition_outputs[i]);
                     let buffer = outputs.conditions.index_mut(output);
@@ -142,6 +148,12 @@ pub fn compute_rows<B: Int, F: Float, N: Size>(
             let (output, index) = comptime!(phases.row_words[i]);
             let buffer = outputs.words.index_mut(output);
             buffer[row as usize] = Vector::new(results.words[index]);
+        }
+        #[unroll]
+        for i in 0..comptime!(phases.row_halves.len()) {
+            let (output, index) = comptime!(phases.row_halves[i]);
+            let buffer = outputs.halves.index_mut(output);
+            buffer[row as usize] = Vector::new(F::cast_from(f32::reinterpret(results.words[index])));
         }
         #[unroll]
         for i in 0..comptime!(phases.row_conditions.len()) {

@@ -5,7 +5,7 @@ use super::kernel::{self, RowForm};
 use super::phases::Phases;
 use crate::buffer::unwritten;
 use crate::dtype::U32;
-use crate::elementwise::{Bound, Operands, Program, Results};
+use crate::elementwise::{Bound, Half, Operands, Program, Results};
 use crate::view::checked_elements;
 use crate::{KernelError, device, grid};
 use cubecl::prelude::*;
@@ -26,9 +26,8 @@ impl RowProgram {
     ///
     /// # Panics
     ///
-    /// When the program reduces what is one value a row, or has results of a half type.
+    /// When the program reduces what is one value a row.
     pub fn new(program: Arc<Program>, row_words: Vec<bool>, row_conditions: Vec<bool>) -> Self {
-        assert!(program.half_outputs().is_empty(), "rows have no results of half types");
         let phases = Arc::new(Phases::of(&program, row_words, row_conditions));
         Self { program, phases }
     }
@@ -69,11 +68,13 @@ impl RowProgram {
         let one = [&shape[..shape.len() - 1], &[1]].concat();
         let output =
             |is_row: bool, dtype: ElemType| unwritten(client, if is_row { one.clone() } else { shape.to_vec() }, dtype);
-        let (row_words, row_conditions) = (&self.phases.row_words, &self.phases.row_conditions);
+        let Phases { row_words, row_halves, row_conditions, .. } = &*self.phases;
         let is_row = |list: &[(usize, usize)], output: usize| list.iter().any(|(row, _)| *row == output);
-        let results = |_| Results {
+        let results = |half: Option<Half>| Results {
             words: (0..self.program.word_outputs().len()).map(|i| output(is_row(row_words, i), U32)).collect(),
-            halves: vec![],
+            halves: half.map_or(vec![], |half| {
+                { 0..self.program.half_outputs().len() }.map(|i| output(is_row(row_halves, i), half.dtype())).collect()
+            }),
             conditions: (0..self.program.condition_outputs().len())
                 .map(|i| output(is_row(row_conditions, i), condition_dtype))
                 .collect(),

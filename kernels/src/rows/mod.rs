@@ -6,8 +6,9 @@
 //!
 //! The program is one of [`elementwise`](crate::elementwise), and each of its instructions has that module's contract.
 //! [`Reduce`](crate::elementwise::Instruction::Reduce) has that of [`reduce`](crate::reduce): the elements of a row are
-//! `x[0..n]`, in the [columns order](crate::order); a mean is divided once by `n`. So the bits are those of a kernel for each
-//! operation.
+//! `x[0..n]`, in the [columns order](crate::order); a mean is divided once by `n`. A result of a half type is
+//! [rounded](crate::elementwise::Half::rounding) by the instruction after the one that computes it. So the bits are those of a
+//! kernel for each operation.
 //!
 //! # Layout
 //!

@@ -35,6 +35,8 @@ pub struct Phase {
     pub of_elements: Vec<bool>,
     /// The word outputs that it writes: the index of the output, and that of the word.
     pub word_outputs: Vec<(usize, usize)>,
+    /// The half outputs that it writes, likewise.
+    pub half_outputs: Vec<(usize, usize)>,
     /// The condition outputs that it writes.
     pub condition_outputs: Vec<(usize, usize)>,
     /// Its reductions: the index of the word, the reduction, and what it reduces.
@@ -84,6 +86,8 @@ pub struct Phases {
     pub row_masks: Vec<bool>,
     /// Word outputs of one value a row: the index of the output, and that of the word.
     pub row_words: Vec<(usize, usize)>,
+    /// Half outputs of one value a row, likewise.
+    pub row_halves: Vec<(usize, usize)>,
     /// Condition outputs of one value a row.
     pub row_conditions: Vec<(usize, usize)>,
 }
@@ -203,6 +207,7 @@ impl Phases {
             phases: phases.collect(),
             lists,
             row_words: of_row(program.word_outputs(), &lives.words),
+            row_halves: of_row(program.half_outputs(), &lives.words),
             row_conditions: of_row(program.condition_outputs(), &lives.conditions),
             row_inputs,
             row_masks,
@@ -278,6 +283,7 @@ impl Lives {
             of_row: chosen(&|index, known| known.is_row && known.phase <= phase && !is_reduction(index)),
             of_elements: chosen(&|_, known| !known.is_row && known.phase == phase),
             word_outputs: outputs(program.word_outputs(), &self.words),
+            half_outputs: outputs(program.half_outputs(), &self.words),
             condition_outputs: outputs(program.condition_outputs(), &self.conditions),
             reductions: reductions.collect(),
         }

@@ -5,7 +5,7 @@ use crate::elementwise::{Condition, Instruction, Program, RowReduction, Value};
 use crate::reduce::reference;
 
 /// The word outputs and the condition outputs of one row, of `length` elements each: what is one value a row is there as often.
-/// Operands likewise.
+/// Operands likewise. Numbers of half types are those of [`elementwise::reference`](crate::elementwise::reference).
 ///
 /// # Panics
 ///
@@ -47,7 +47,7 @@ pub fn run(
         }
     }
     (
-        program.word_outputs().iter().map(|index| words[*index].clone()).collect(),
+        program.word_outputs().iter().chain(program.half_outputs()).map(|index| words[*index].clone()).collect(),
         program.condition_outputs().iter().map(|index| flags[*index].clone()).collect(),
     )
 }

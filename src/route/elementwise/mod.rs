@@ -1,7 +1,7 @@
 //! Element-wise fusion: a sequence of element-wise operations as one kernel.
 //!
 //! A sequence takes operations of f32, of one half type, of i32 and of bools whose results have one shape. It may end in a sum,
-//! a product or a mean of one of them, or of one whose axes were [moved and joined](super::moved). It may reduce rows of f32,
+//! a product or a mean of one of them, or of one whose axes were [moved and joined](super::moved). It may reduce rows of floats,
 //! along the last axis, and go on with what is one value a row, in a kernel of [`rows`](burn_deterministic_kernels::rows) where
 //! that has room for the row. The kernel families promise that sharing a kernel changes no bit, so where a sequence begins and
 //! ends, which Burn decides by what it has cached, does not matter.
@@ -338,8 +338,9 @@ impl Sequence {
             Fused::Reduction(reduce::Operation::Sum | reduce::Operation::Prod | reduce::Operation::Mean)
                 if out.shape == inputs.first()?.shape =>
             {
-                let [x] = self.words(&inputs, &[], F32)?;
-                self.word(out, F32, Instruction::IntBinary(IntBinary::Or, x, x))
+                let dtype = float_of(inputs.first()?)?;
+                let [x] = self.words(&inputs, &[], dtype)?;
+                self.word(out, dtype, Instruction::IntBinary(IntBinary::Or, x, x))
             }
             Fused::Reduction(reduction) => match row_reduction(operation) {
                 Some(row_reduction) if self.takes_rows => self.reduce_rows(row_reduction, inputs.first()?, out),
@@ -484,9 +485,6 @@ impl Sequence {
     /// All tensors of half types are of one.
     fn agree_on_half(&mut self, dtype: DType) -> Option<()> {
         let Some(half) = half(dtype) else { return Some(()) };
-        if self.row.is_some() {
-            return None;
-        }
         (*self.half.get_or_insert(half) == half).then_some(())
     }
 

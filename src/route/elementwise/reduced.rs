@@ -1,6 +1,6 @@
 //! What a sequence reduces: rows, after which it goes on, or other axes, with which it ends.
 
-use super::{Place, Reduction, Sequence};
+use super::{Place, Reduction, Sequence, float_of};
 use crate::catalogue::{self, Fused, fused};
 use crate::route::moved::Moved;
 use crate::route::reductions::reduced_axes;
@@ -41,7 +41,7 @@ impl Sequence {
             && out.shape.num_dims() == last + 1
             && out.shape[..last] == self.shape[..last]
             && operation.inputs().any(|input| input.shape == self.shape && self.places.contains_key(&input.id));
-        if self.takes_rows && self.row.is_none() && self.half.is_none() && is_wider {
+        if self.takes_rows && self.row.is_none() && is_wider {
             self.row = Some(core::mem::replace(&mut self.shape, out.shape.clone()));
             self.first = out.id;
             Arc::make_mut(&mut self.program).fill_rows();
@@ -59,16 +59,12 @@ impl Sequence {
             return None;
         }
         let keeps_axes = out.shape.num_dims() == last + 1 && out.shape[..last] == self.shape[..last];
-        if *row != out.shape
-            || out.shape == self.shape
-            || input.shape != self.shape
-            || !keeps_axes
-            || self.half.is_some()
-        {
+        if *row != out.shape || out.shape == self.shape || input.shape != self.shape || !keeps_axes {
             return None;
         }
-        let value = self.word_of(input, F32)?;
-        self.word(out, F32, Instruction::Reduce(reduction, value))
+        let dtype = float_of(input)?;
+        let value = self.word_of(input, dtype)?;
+        self.float(out, dtype, Instruction::Reduce(reduction, value))
     }
 
     /// Moves a result, or the operand that it begins with; goes on to move it; or ends the sequence with its reduction.
