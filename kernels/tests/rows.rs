@@ -258,7 +258,8 @@ fn rows_of_half_types_equal_their_reference_and_separate_kernels() {
                 assert_eq!(tensor.dtype, host.dtype, "{what}");
                 assert_bits(&host.download(&client, tensor), want);
             }
-            let alone = |reduced: Result<TensorHandle, KernelError>| host.download(&client, reduced.expect("it reduces"));
+            let alone =
+                |reduced: Result<TensorHandle, KernelError>| host.download(&client, reduced.expect("it reduces"));
             assert_bits(&host.download(&client, largest), &alone(max(&client, input, &[1])));
             assert_bits(&host.download(&client, total), &alone(sum(&client, exponential, &[1])));
         }

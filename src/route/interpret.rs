@@ -3,8 +3,9 @@
 use super::against_reference::{checked, not_reached};
 use super::bind::bind;
 use super::custom::{self, Known};
+use super::handles::taken;
 use super::rerun::{Work, operands, repeated};
-use super::{coverage, quantized};
+use super::{coverage, direct, quantized};
 use crate::backend::Deterministic;
 use crate::catalogue;
 use crate::context;
@@ -145,26 +146,29 @@ fn on_the_backend(operation: &OperationIr, device: &CubeDevice, context: &mut Co
                 // A sum of no products is zero, and nothing is launched for it.
                 let launches = product.out.shape.num_elements() > 0 && product.lhs.shape.num_elements() > 0;
                 coverage::launching(|| {
-                    interpret(operation.clone(), device, context);
+                    interpret(operation, device, context);
                     launches
                 });
             }
-            _ => interpret(operation.clone(), device, context),
+            _ => interpret(operation, device, context),
         },
     );
 }
 
-/// Moves the inputs from Burn's handles to an interpreter, runs, and moves the outputs back.
+/// Moves the inputs from Burn's handles to an interpreter, runs, and moves the outputs back; or runs [without](direct) one.
 ///
 /// The interpreter lives for one operation: it keeps its copy of an operand that lives on, and nobody would free that.
-fn interpret(operation: OperationIr, device: &CubeDevice, context: &mut Context<CubeFusionHandle>) {
+fn interpret(operation: &OperationIr, device: &CubeDevice, context: &mut Context<CubeFusionHandle>) {
+    if direct::run(operation, context) {
+        return;
+    }
     let mut interpreter = TensorInterpreter::<B>::new(device.clone());
     for input in operation.inputs() {
         interpreter.register_tensor_to_device(input.id, primitive(input, context));
     }
     let outputs: Vec<TensorIr> =
         operation.outputs().map(|output| TensorIr { status: TensorStatus::ReadWrite, ..output.clone() }).collect();
-    interpreter.register_op(operation);
+    interpreter.register_op(operation.clone());
     for output in outputs {
         let handle = interpreter.get_tensor_handle(&output);
         context.handles.register_handle(output.id, handle);
@@ -239,21 +243,4 @@ fn primitive(tensor: &TensorIr, context: &mut Context<CubeFusionHandle>) -> Hand
         dtype if dtype.is_bool() => HandleKind::Bool(B::bool_tensor(handle)),
         _ => HandleKind::Int(B::int_tensor(handle)),
     }
-}
-
-/// The handle of an operand, which goes with its last use.
-///
-/// # Panics
-///
-/// When there is none.
-pub(super) fn taken(tensor: &TensorIr, context: &mut Context<CubeFusionHandle>) -> CubeFusionHandle {
-    // Burn skips what depends on a tensor with an error, but a read that is the tensor's last use takes the error away;
-    // and now and then it loses a tensor that threads share.
-    let exists = context.handles.has_handle(&tensor.id) || context.handles.error(&tensor.id).is_some();
-    assert!(
-        exists,
-        "Burn has no data for operand {:?}: an earlier read returned the reason, or the tensor was lost between threads",
-        tensor.id
-    );
-    context.handles.get_handle(&tensor.id, &tensor.status)
 }

@@ -3,7 +3,7 @@
 use super::{Place, Reduction, ScalarOperand, Sequence};
 use crate::backend::adapters::elementwise::{half, scalar_bits};
 use crate::error::{Error, Refusal};
-use crate::route::interpret::taken;
+use crate::route::handles::taken;
 use crate::route::rerun::{Work, operands};
 use burn_backend::DType::{BF16, F16, F32};
 use burn_backend::cubecl::dtype_to_elem_type;

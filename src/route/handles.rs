@@ -1,0 +1,22 @@
+//! Burn's handles of tensors.
+
+use burn_cubecl_fusion::CubeFusionHandle;
+use burn_fusion::stream::Context;
+use burn_ir::TensorIr;
+
+/// The handle of an operand, which goes with its last use.
+///
+/// # Panics
+///
+/// When there is none.
+pub(super) fn taken(tensor: &TensorIr, context: &mut Context<CubeFusionHandle>) -> CubeFusionHandle {
+    // Burn skips what depends on a tensor with an error, but a read that is the tensor's last use takes the error away;
+    // and now and then it loses a tensor that threads share.
+    let exists = context.handles.has_handle(&tensor.id) || context.handles.error(&tensor.id).is_some();
+    assert!(
+        exists,
+        "Burn has no data for operand {:?}: an earlier read returned the reason, or the tensor was lost between threads",
+        tensor.id
+    );
+    context.handles.get_handle(&tensor.id, &tensor.status)
+}
