@@ -50,7 +50,8 @@ pub(crate) fn unit_place(#[comptime] sides: [u32; 2]) -> (u32, u32) {
     (row, column)
 }
 
-/// Reads the vectors of a unit for one step, from its first ones at `lhs_at` and `rhs_at` on.
+/// Reads the vectors of a unit for one step, from its first ones at `lhs_at` and `rhs_at` on, which count vectors of four also
+/// where `rhs` has elements.
 #[cube]
 pub(crate) fn read<A: Numeric, R: Size>(
     lhs: &[Vector<A, Const<4>>],
@@ -84,8 +85,9 @@ pub(crate) fn read<A: Numeric, R: Size>(
 
 /// One step of every chain of a unit, row by row, every other one backwards.
 ///
-/// An NVIDIA scheduler reads two registers a cycle, one with an even and one with an odd number, where a multiply-add has three
-/// operands: the one that it shares with the multiply-add before is not read again, and those of neighbours alternate.
+/// Counters of an H100 are explained by a scheduler that reads two registers a cycle, one with an even and one with an odd number,
+/// where a multiply-add has three operands. A factor that two multiply-adds in a row share is not read again, and the registers of
+/// the others are even and odd in turn.
 #[cube]
 fn one_step<A: Numeric>(
     a: &Array<Vector<A, Const<4>>>,

@@ -6,7 +6,7 @@ use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::elementwise::{
     Binary, Comparison, Condition, Extent, Half, Instruction, Logic, Operands, Program, RowReduction, Unary, Value,
 };
-use burn_deterministic_kernels::reduce::{max, sum};
+use burn_deterministic_kernels::reduce::{max, mean, min, prod, sum};
 use burn_deterministic_kernels::rows::{RowProgram, reference};
 use cubecl::ir::{ElemType, UIntKind};
 use cubecl::prelude::*;
@@ -14,6 +14,9 @@ use cubecl::std::tensor::TensorHandle;
 use std::sync::Arc;
 
 const U32: ElemType = ElemType::UInt(UIntKind::U32);
+
+/// A reduction in a kernel of its own.
+type Reduction = fn(&Client, TensorHandle, &[usize]) -> Result<TensorHandle, KernelError>;
 
 /// A program, which of its word operands and of its bool operands have one value a row, and its scalars.
 struct Case {
@@ -262,6 +265,67 @@ fn rows_of_half_types_equal_their_reference_and_separate_kernels() {
                 |reduced: Result<TensorHandle, KernelError>| host.download(&client, reduced.expect("it reduces"));
             assert_bits(&host.download(&client, largest), &alone(max(&client, input, &[1])));
             assert_bits(&host.download(&client, total), &alone(sum(&client, exponential, &[1])));
+        }
+    }
+}
+
+/// Every reduction of rows of a half type, rounded, and which elements are above the mean.
+fn half_reductions(half: Half) -> Program {
+    use RowReduction::{Max, Mean, Min, Prod, Sum};
+    let mut program = Program::default();
+    for reduction in [Sum, Mean, Prod, Max, Min] {
+        let exact = reduce(&mut program, reduction, Value::Input(0));
+        let rounded = program.rounded(exact, half);
+        program.output_half(index(rounded), half);
+    }
+    let above = Instruction::Compare(Comparison::Greater, Value::Input(0), Value::Result(3));
+    let Condition::Result(above) = program.condition(above) else { unreachable!("a result") };
+    program.output_condition(above);
+    program
+}
+
+/// A sum beyond the largest f16, whose mean is finite; sums of subnormal numbers; zeros, infinities and NaN; and one element.
+#[test]
+fn reductions_of_rows_of_half_types_round_as_kernels_of_their_own_at_the_edges() {
+    let client = client();
+    let edges: [&[f32]; 9] = [
+        &[60_000.0, 60_000.0, 1.0, -2.0],
+        &[-60_000.0, -60_000.0, 0.5, 0.5],
+        &[3e-7, 6e-8, -1.2e-7, 6e-8],
+        &[1e-40, 9.2e-41, -1e-40, 1e-38],
+        &[-0.0, -0.0, -0.0, -0.0],
+        &[f32::INFINITY, 1.0, 2.0, 3.0],
+        &[f32::INFINITY, f32::NEG_INFINITY, 2.0, 3.0],
+        &[f32::NAN, 1.0, -2.0, 3.0],
+        &[1.0, 0.000_976_562_5, 0.000_488_281_25, 257.0],
+    ];
+    for host in HALVES {
+        if !client.properties().supports_type(host.dtype) {
+            skip(format_args!("the device has no {}", host.dtype));
+            continue;
+        }
+        let half = Half::of(host.dtype).expect("a half type");
+        let program = RowProgram::new(Arc::new(half_reductions(half)), vec![false], vec![]);
+        for (rows, length) in [(9, 4), (36, 1)] {
+            let values = host.rounded(&edges.concat());
+            let input = host.upload(&client, &values, &[rows, length]);
+            let operands = Operands { words: vec![input.clone()], conditions: vec![], scalars: vec![] };
+            let results = program.run(&client, &[rows, length], operands, U32).expect("it fits");
+            let mut got = results.halves.into_iter().map(|tensor| host.download(&client, tensor));
+            let mut means = vec![];
+            for (name, alone) in [("sum", sum as Reduction), ("mean", mean), ("prod", prod), ("max", max), ("min", min)]
+            {
+                let alone = host.download(&client, alone(&client, input.clone(), &[1]).expect("it reduces"));
+                let got = got.next().expect("five reductions");
+                let same = |(a, b): (&f32, &f32)| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
+                assert!(got.iter().zip(&alone).all(same), "{name} of {half:?}: in one kernel {got:?}, alone {alone:?}");
+                if name == "mean" {
+                    means = got;
+                }
+            }
+            let above = values.iter().enumerate().map(|(at, x)| u32::from(*x > means[at / length]));
+            let [flags] = <[TensorHandle; 1]>::try_from(results.conditions).expect("one condition");
+            assert_eq!(download::<u32>(&client, flags), above.collect::<Vec<_>>(), "{half:?}");
         }
     }
 }

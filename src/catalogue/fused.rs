@@ -49,8 +49,8 @@ pub(crate) enum Fused {
     BoolToInt,
     /// A number of this kind, for every element.
     Fill(Kind),
-    /// A reduction of f32, which ends the kernel, or one of a [row](burn_deterministic_kernels::rows): it computes its elements
-    /// where it reads them.
+    /// A reduction of f32, which ends the kernel, or one of a [row](burn_deterministic_kernels::rows), of a half type too: it computes
+    /// its elements where it reads them.
     Reduction(reduce::Operation),
 }
 

@@ -30,8 +30,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 type B = Deterministic<CubeBackend>;
 
-/// Runs `operation`, given in Burn's relative form, on the tensors of `context`, through burn-router's interpreter,
-/// which knows the method of every operation.
+/// Runs `operation`, given in Burn's relative form, on the tensors of `context`: by its method for [some](direct), by burn-router's
+/// interpreter, which knows the method of every operation, for all others.
 ///
 /// # Panics
 ///

@@ -56,8 +56,8 @@ mod tests {
     use crate::route::elementwise::Sequence;
     use burn_backend::{DType, Shape};
     use burn_ir::{
-        BaseOperationIr, BinaryOpIr, FloatOperationIr, MatmulOpIr, NumericOperationIr, OperationIr, ReduceDimOpIr,
-        ShapeOpIr, SwapDimsOpIr, TensorId, TensorIr, TensorStatus, UnaryOpIr,
+        BaseOperationIr, BinaryOpIr, FloatOperationIr, IrVisitorMut, MatmulOpIr, NumericOperationIr, OperationIr,
+        ReduceDimOpIr, ShapeOpIr, SwapDimsOpIr, TensorId, TensorIr, TensorStatus, UnaryOpIr,
     };
 
     /// A tensor of as many columns, which lives on.
@@ -100,18 +100,47 @@ mod tests {
         others.iter().all(|operation| sequence.take(operation)).then_some(sequence)
     }
 
+    /// The same of another type.
+    fn cast(operations: Vec<OperationIr>, dtype: DType) -> Vec<OperationIr> {
+        struct To(DType);
+        impl IrVisitorMut for To {
+            fn visit_tensor_mut(&mut self, tensor: &mut TensorIr) {
+                tensor.dtype = self.0;
+            }
+        }
+        let mut operations = operations;
+        operations.iter_mut().for_each(|operation| operation.visit_mut(&mut To(dtype)));
+        operations
+    }
+
     #[test]
-    fn a_softmax_is_one_kernel_or_four_parts() {
-        let operations = softmax();
-        let work = Work::of(sequence(&operations), &operations, vec![]);
-        let Work::Together(together) = work else { panic!("it runs in one kernel") };
-        assert_eq!(together.operations, [0, 1, 2, 3, 4]);
-        let parts: Vec<_> = together.parts.iter().map(|(indices, part)| (&indices[..], part.is_some())).collect();
-        assert_eq!(parts, [(&[0][..], false), (&[1, 2, 3], true), (&[4], true)]);
+    fn a_softmax_is_one_kernel_or_parts() {
+        let parts = |dtype: DType| {
+            let operations = cast(softmax(), dtype);
+            let work = Work::of(sequence(&operations), &operations, vec![]);
+            let Work::Together(together) = work else { panic!("it runs in one kernel") };
+            assert_eq!(together.operations, [0, 1, 2, 3, 4], "{dtype:?}");
+            together.parts.into_iter().map(|(indices, part)| (indices, part.is_some())).collect::<Vec<_>>()
+        };
+        assert_eq!(parts(DType::F32), [(vec![0], false), (vec![1, 2, 3], true), (vec![4], true)]);
+        // Of half types no reduction ends a kernel.
+        for half in [DType::F16, DType::BF16] {
+            assert_eq!(parts(half), [(vec![0], false), (vec![1, 2], true), (vec![3], false), (vec![4], true)]);
+        }
+    }
+
+    #[test]
+    fn rows_of_two_half_types_share_no_kernel() {
+        let mut operations = cast(softmax(), DType::F16);
+        operations
+            .push(cast(vec![binary(NumericOperationIr::Add, tensor(6, 8), tensor(7, 8), 8)], DType::BF16).remove(0));
+        assert!(sequence(&operations[..5]).is_some() && sequence(&operations).is_none());
     }
 
     #[test]
     fn one_reduction_keeps_its_own_kernels() {
+        let half = cast(softmax(), DType::F16);
+        assert!(matches!(Work::of(sequence(&half[..1]), &half[..1], vec![]), Work::Operations));
         let operations = softmax();
         assert!(matches!(Work::of(sequence(&operations[..1]), &operations[..1], vec![]), Work::Operations));
         let computed = &operations[2..4];

@@ -98,15 +98,15 @@ fn widened(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>> {
     let [rows, columns] = x.dims();
     let first = x.clone().slice([0..rows, 0..1]);
     stop(&first);
-    let raised = first * Tensor::ones([rows, 1], &x.device()) * 1.5 + 0.25;
+    let raised = first * Tensor::ones([rows, 1], (&x.device(), x.dtype())) * 1.5 + 0.25;
     stop(&raised);
     let shifted = x.clone() - raised.clone();
     stop(&shifted);
-    let spread = Tensor::<2>::ones([rows, columns], &x.device()) * raised.clone();
+    let spread = Tensor::<2>::ones([rows, columns], (&x.device(), x.dtype())) * raised.clone();
     stop(&spread);
     let total = (spread.clone() * shifted.clone()).sum_dim(1);
     stop(&total);
-    let full = Tensor::full([rows, columns], 0.1, &x.device());
+    let full = Tensor::full([rows, columns], 0.1, (&x.device(), x.dtype()));
     stop(&full);
     vec![shifted + total.clone(), total, spread, raised, full]
 }
@@ -149,8 +149,14 @@ fn reductions_of_rows_have_the_same_bits_however_they_are_cut() {
 #[test]
 fn reductions_of_rows_of_half_types_have_the_same_bits_however_they_are_cut() {
     let device = crate::deterministic_device();
-    let programs: [(&str, Program); 5] =
-        [("softmax", softmax), ("masked", masked), ("norm", norm), ("sums", sums), ("widths", of_two_widths)];
+    let programs: [(&str, Program); 6] = [
+        ("softmax", softmax),
+        ("masked", masked),
+        ("norm", norm),
+        ("sums", sums),
+        ("widened", widened),
+        ("widths", of_two_widths),
+    ];
     for (dtype, half) in [(DType::F16, FloatDType::F16), (DType::BF16, FloatDType::BF16)] {
         if !device.supports_dtype(dtype) {
             skip(format_args!("the device has no {dtype:?}"));

@@ -157,6 +157,11 @@ impl CubeTile {
     pub const WEIGHT: [Self; 2] =
         [Self { side_rows: 8, side_columns: 8, vectors: 2 }, Self { side_rows: 8, side_columns: 8, vectors: 1 }];
 
+    /// Whether each unit has a [place](crate::outer_product::unit_place) of its own.
+    const fn has_places(self) -> bool {
+        self.side_rows.is_multiple_of(4) && self.side_columns.is_multiple_of(8)
+    }
+
     /// Units of a cube.
     pub(super) const fn units(self) -> u32 {
         self.side_rows * self.side_columns
@@ -217,6 +222,7 @@ impl CubeTile {
 const _: () = {
     let [large, small] = CubeTile::WEIGHT;
     assert!(large.side_rows >= 4 * large.vectors && small.side_rows >= 4 * small.vectors);
+    assert!(large.has_places() && small.has_places());
 };
 
 /// What the columns of a weight gradient are that a cube computes a tile of.
@@ -549,7 +555,7 @@ const _: () = {
         assert!(tile.units() * SHARE == tile.side_columns * tile.vectors * 4 * tile.depth());
         assert!((tile.side_rows * tile.vectors * tile.depth()).is_multiple_of(tile.units()));
         assert!(WINDOW.is_multiple_of(tile.units()) && WINDOW.is_multiple_of(tile.depth()));
-        assert!(tile.depth() < WINDOW && tile.depth().is_multiple_of(2));
+        assert!(tile.depth() < WINDOW && tile.depth().is_multiple_of(2) && tile.has_places());
         nth += 1;
     }
 };

@@ -14,7 +14,7 @@ use cubecl::prelude::*;
 /// wrap, so that it adds constants to one of them.
 const SLOTS: u32 = 1 << 16;
 
-/// Bytes that staged sources are aligned to: those of a vector of four.
+/// Bytes that staged sources are aligned to: those of the widest read.
 const ALIGNMENT: usize = 16;
 
 /// What [`convolve_tiled`] is compiled for.
@@ -302,9 +302,9 @@ pub fn convolve_tiled<E: Float, A: Float, O: Float>(
         left -= min(left, depth);
         // Nobody reads the other stage: what was in it was multiplied before the last barrier.
         staged = STAGES - 1 - staged;
-        let (weights_at, sources_at) =
-            (staged * weight_stage + UNIT_POS, staged * comptime!(source_stage * 4) + source_slot);
-        stage::<E, A>(&mut weights, &mut sources, &weight_next, &source_next, weights_at, sources_at, tile);
+        let weights_to = staged * weight_stage + UNIT_POS;
+        let sources_to = staged * comptime!(source_stage * 4) + source_slot;
+        stage::<E, A>(&mut weights, &mut sources, &weight_next, &source_next, weights_to, sources_to, tile);
         sync_cube();
     }
 

@@ -2,7 +2,7 @@
 
 use super::kernel::{self, Axis, AxisLaunch, Form, InputsLaunch, OutputsLaunch, Reading, Word};
 use super::program::{Half, Program};
-use crate::buffer::unwritten;
+use crate::buffer::unwritten_all;
 use crate::dtype::{F32, U32};
 use crate::known_answer;
 use crate::quotient::Quotients;
@@ -66,11 +66,17 @@ impl Bound {
         condition_dtype: ElemType,
     ) -> Result<Self, KernelError> {
         assert!(!program.has_rows(), "a program with instructions on rows is one of `rows`");
-        let output = |dtype: ElemType| unwritten(client, shape.to_vec(), dtype);
-        let results = |half: Option<Half>| Results {
-            words: program.word_outputs().iter().map(|_| output(U32)).collect(),
-            halves: half.map_or(vec![], |half| program.half_outputs().iter().map(|_| output(half.dtype())).collect()),
-            conditions: program.condition_outputs().iter().map(|_| output(condition_dtype)).collect(),
+        let results = |half: Option<Half>| {
+            let (words, halves) = (program.word_outputs().len(), half.map_or(0, |_| program.half_outputs().len()));
+            let mut dtypes = vec![U32; words];
+            dtypes.extend(half.iter().flat_map(|half| vec![half.dtype(); halves]));
+            dtypes.extend(program.condition_outputs().iter().map(|_| condition_dtype));
+            let mut tensors = unwritten_all(client, shape, &dtypes).into_iter();
+            Results {
+                words: tensors.by_ref().take(words).collect(),
+                halves: tensors.by_ref().take(halves).collect(),
+                conditions: tensors.collect(),
+            }
         };
         Self::with_results(client, program, shape, operands, condition_dtype, results)
     }
@@ -85,7 +91,7 @@ impl Bound {
         results: impl FnOnce(Option<Half>) -> Results,
     ) -> Result<Self, KernelError> {
         let elements = checked_elements(KERNEL, shape)?;
-        let half = half_type(program, &operands)?;
+        let half = half_type(client, program, &operands)?;
         require_types(&operands, condition_dtype)?;
         require_reach(KERNEL, operands.words.iter().chain(&operands.conditions))?;
         let results = results(half);
@@ -246,8 +252,8 @@ impl Operands {
     }
 }
 
-/// The one half type of a program's outputs and of its operands.
-fn half_type(program: &Program, operands: &Operands) -> Result<Option<Half>, KernelError> {
+/// The one half type of a program's outputs and of its operands, which the device stores.
+fn half_type(client: &Client, program: &Program, operands: &Operands) -> Result<Option<Half>, KernelError> {
     let mut found = program.half();
     for half in operands.words.iter().filter_map(|operand| Half::of(operand.dtype)) {
         let first = *found.get_or_insert(half);
@@ -257,7 +263,12 @@ fn half_type(program: &Program, operands: &Operands) -> Result<Option<Half>, Ker
             return Err(KernelError::Shape { kernel: KERNEL, reason });
         }
     }
-    Ok(found)
+    match found.map(Half::dtype) {
+        Some(dtype) if !client.properties().supports_type(dtype) => {
+            Err(KernelError::Dtype { kernel: KERNEL, dtype, remedy: "cast to f32: the device does not store it" })
+        }
+        _ => Ok(found),
+    }
 }
 
 /// Refuses words of other types than f32, i32, u32 and half types, and conditions of another type than `condition_dtype`: a

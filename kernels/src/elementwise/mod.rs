@@ -38,7 +38,7 @@ mod launch;
 mod program;
 pub mod reference;
 mod remainder;
-mod rounding;
+pub(crate) mod rounding;
 
 pub use integers::of_integers;
 pub(crate) use kernel::{

@@ -1,8 +1,21 @@
 //! The nearest number of a half type, as an f32, by operations whose result no device chooses.
 
+use super::program::Half;
 use crate::arithmetic::held;
 use crate::function::constants::{INFINITY, MAGNITUDE, NAN, SIGN};
 use cubecl::prelude::*;
+
+/// `x` in the type `F`, of a half type the nearest number.
+#[cube]
+pub(crate) fn narrowed<F: Numeric>(x: f32) -> F {
+    let to = elem_type_of::<F>();
+    let half = comptime!(Half::of(to));
+    match half {
+        Some(Half::F16) => F::cast_from(to_f16(x)),
+        Some(Half::Bf16) => F::cast_from(to_bf16(x)),
+        None => F::cast_from(x),
+    }
+}
 
 /// The nearest f16, ties to even; from 65520 on infinity.
 #[cube]

@@ -5,7 +5,7 @@ use crate::elementwise::{Condition, Instruction, Program, RowReduction, Value};
 use crate::reduce::reference;
 
 /// The word outputs and the condition outputs of one row, of `length` elements each: what is one value a row is there as often.
-/// Operands likewise. Numbers of half types are those of [`elementwise::reference`](crate::elementwise::reference).
+/// Operands likewise. Half outputs follow the word outputs, as in [`elementwise::reference`](crate::elementwise::reference).
 ///
 /// # Panics
 ///

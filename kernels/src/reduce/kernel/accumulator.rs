@@ -1,6 +1,8 @@
 //! The arithmetic of reductions: elements to accumulators, a step of a chain, accumulators to results.
 
+use crate::dtype::F32;
 use crate::dtype::key::{float_key, float_of_key};
+use crate::elementwise::rounding::narrowed;
 use crate::quotient::{Quotients, divide};
 use crate::reduce::operation::Operation;
 use cubecl::prelude::*;
@@ -63,7 +65,7 @@ pub(crate) fn lower<A: Numeric, O: Numeric>(
     let from = elem_type_of::<A>();
     let to = elem_type_of::<O>();
     match comptime!(operation) {
-        Operation::Mean => O::cast_from(divide::<A>(value, divisor, quotients)),
+        Operation::Mean => rounded::<A, O>(divide::<A>(value, divisor, quotients)),
         Operation::Max | Operation::Min | Operation::MaxAbs => {
             if comptime!(from.is_int() && to.is_float()) {
                 float_of_key::<A, O>(value)
@@ -71,8 +73,16 @@ pub(crate) fn lower<A: Numeric, O: Numeric>(
                 O::cast_from(value)
             }
         }
-        _ => O::cast_from(value),
+        _ => rounded::<A, O>(value),
     }
+}
+
+/// An accumulator in the type of the result. The rounding to a half type is spelled by integers, as that of element-wise results:
+/// a driver's cast need not be to nearest.
+#[cube]
+fn rounded<A: Numeric, O: Numeric>(value: A) -> O {
+    let from = elem_type_of::<A>();
+    if comptime!(from == F32) { narrowed::<O>(f32::cast_from(value)) } else { O::cast_from(value) }
 }
 
 /// [`lift`] of each lane.
