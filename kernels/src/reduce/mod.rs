@@ -9,7 +9,8 @@
 //!   contracted: no kernel here has a product that feeds a sum.
 //! * `mean`: the sum, divided once by `n` converted to the accumulator's type.
 //! * f16 and bf16 are widened to f32, stay f32 between passes and are rounded once at the end, to nearest, as
-//!   [`elementwise`](crate::elementwise) rounds. f32 and f64 are their own accumulators. i8, i16, u8 and u16 accumulate in 32 bits; integers wrap, and their mean truncates.
+//!   [`elementwise`](crate::elementwise) rounds. f32 and f64 are their own accumulators. i8, i16, u8 and u16 accumulate in
+//!   32 bits; integers wrap, and their mean truncates.
 //! * A NaN in a sum, product or mean gives a NaN; its sign and payload are the device's.
 //! * `max`, `min`, `max_abs`, `any`, `all` do not depend on order at all. Floats are compared as integers, so that no
 //!   driver's rule for NaN, -0 or subnormals matters: **a NaN anywhere gives the type's positive quiet NaN (f32
