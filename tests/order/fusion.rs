@@ -334,3 +334,25 @@ fn programs_have_the_same_bits_however_they_are_cut() {
         panic!("{failure}");
     }
 }
+
+/// What runs without an interpreter keeps what lives on, and reads twice what it is given twice.
+#[test]
+fn operands_that_are_given_twice_or_live_on() {
+    let device = crate::deterministic_device();
+    let data = floats([5, 5]);
+    let x = Tensor::<2>::from_data(data.clone(), &device);
+    let y = x.clone() * 1.5;
+    let product = y.clone().matmul(y);
+    let below = B::float_mul_scalar(B::float_from_data(data.clone(), &crate::cube_device()), 1.5.into());
+    let alone = read_sync(B::float_into_data(B::float_matmul(below.clone(), below))).expect("computed");
+    assert_same("a product of one tensor", &alone, &product.into_data());
+
+    let values: Vec<f32> = data.iter().collect();
+    let mut want = values.clone();
+    for row in 0..2 {
+        want[row * 5 + 1..row * 5 + 4].copy_from_slice(&values[(row + 3) * 5..(row + 3) * 5 + 3]);
+    }
+    let assigned = x.clone().slice_assign([0..2, 1..4], x.clone().slice([3..5, 0..3]));
+    assert_same("a slice assigned", &TensorData::new(want, [5, 5]), &assigned.into_data());
+    assert_same("the tensor that lives on", &data, &x.into_data());
+}
