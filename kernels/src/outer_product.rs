@@ -35,7 +35,12 @@ pub(crate) struct Tiles {
     pub products: Option<Products>,
 }
 
-/// Row and column of this unit among `sides[0] x sides[1]` units, a multiple of 4 and one of 8.
+/// Whether each of `sides[0] x sides[1]` units has a [place](unit_place) of its own.
+pub(crate) const fn has_places([rows, columns]: [u32; 2]) -> bool {
+    rows.is_multiple_of(4) && columns.is_multiple_of(8)
+}
+
+/// Row and column of this unit among `sides[0] x sides[1]` units, which [have places](has_places).
 ///
 /// Of 32 units that follow each other 4 are along the rows and 8 along the columns: they read few vectors. Of 8 of them, whose
 /// reads a multiprocessor does at once, 2 are along the rows and 4 along the columns.

@@ -1,6 +1,6 @@
 //! Fused element-wise programs against their reference.
 
-mod halves;
+pub mod halves;
 mod integers;
 mod remainder;
 

@@ -20,8 +20,9 @@ pub const PRODUCTS: [Products; 2] = [Products::Native, Products::Rounded];
 
 /// The device that the tests run on. Its kernels keep subnormal numbers, whatever it does by itself.
 ///
-/// Under the checks of cuda-emulator or of compute-sanitizer each buffer is an allocation of its own: they know which bytes
-/// nobody wrote since an allocation, not since CubeCL cut a buffer from one.
+/// Under the checks of cuda-emulator or of compute-sanitizer each buffer is an allocation of its own, but small results of one
+/// element-wise kernel, which share one: they know which bytes nobody wrote since an allocation, not since CubeCL cut a buffer
+/// from one.
 pub fn client() -> Client {
     let client = default_device().client();
     let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| value == "1");

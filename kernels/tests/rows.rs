@@ -1,7 +1,7 @@
 //! Programs that reduce rows against their reference.
 
+use crate::elementwise::halves::stored;
 use crate::harness::*;
-use crate::skip::skip;
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::elementwise::{
     Binary, Comparison, Condition, Extent, Half, Instruction, Logic, Operands, Program, RowReduction, Unary, Value,
@@ -224,12 +224,7 @@ fn half_softmax(half: Half) -> Program {
 #[test]
 fn rows_of_half_types_equal_their_reference_and_separate_kernels() {
     let client = client();
-    for host in HALVES {
-        if !client.properties().supports_type(host.dtype) {
-            skip(format_args!("the device has no {}", host.dtype));
-            continue;
-        }
-        let half = Half::of(host.dtype).expect("a half type");
+    for (half, host) in stored(&client) {
         let program = half_softmax(half);
         let of_rows = RowProgram::new(Arc::new(program.clone()), vec![false, true], vec![]);
         for (rows, length) in [(3, 2), (4, 7), (2, 64), (3, 65), (2, 1000), (1, 4096)] {
@@ -299,12 +294,7 @@ fn reductions_of_rows_of_half_types_round_as_kernels_of_their_own_at_the_edges()
         &[f32::NAN, 1.0, -2.0, 3.0],
         &[1.0, 0.000_976_562_5, 0.000_488_281_25, 257.0],
     ];
-    for host in HALVES {
-        if !client.properties().supports_type(host.dtype) {
-            skip(format_args!("the device has no {}", host.dtype));
-            continue;
-        }
-        let half = Half::of(host.dtype).expect("a half type");
+    for (half, host) in stored(&client) {
         let program = RowProgram::new(Arc::new(half_reductions(half)), vec![false], vec![]);
         for (rows, length) in [(9, 4), (36, 1)] {
             let values = host.rounded(&edges.concat());

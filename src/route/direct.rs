@@ -5,41 +5,33 @@
 use super::handles::taken;
 use crate::backend::Deterministic;
 use burn_backend::ops::FloatTensorOps;
-use burn_backend::tensor::FloatTensor;
 use burn_cubecl::CubeBackend;
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_fusion::stream::Context;
-use burn_ir::{BackendIr, BaseOperationIr, FloatOperationIr, OperationIr, TensorHandle, TensorIr};
+use burn_ir::{BackendIr, BaseOperationIr, FloatOperationIr, OperationIr, TensorIr};
 
 type B = Deterministic<CubeBackend>;
 
 /// Runs `operation` by the method that the interpreter would call. False for any other operation, which has not run.
 pub(super) fn run(operation: &OperationIr, context: &mut Context<CubeFusionHandle>) -> bool {
     use BaseOperationIr::{Expand, Permute, Reshape, Slice, SliceAssign, SwapDims};
-    let mut taken_float = |tensor: &TensorIr| float(tensor, context);
+    let mut float = |tensor: &TensorIr| B::float_tensor(taken(tensor, context));
     let (out, result) = match operation {
         OperationIr::Float(_, FloatOperationIr::Matmul(ir)) => {
-            let (lhs, rhs) = (taken_float(&ir.lhs), taken_float(&ir.rhs));
+            let (lhs, rhs) = (float(&ir.lhs), float(&ir.rhs));
             (&ir.out, B::float_matmul(lhs, rhs))
         }
-        OperationIr::BaseFloat(Reshape(ir)) => {
-            (&ir.out, B::float_reshape(taken_float(&ir.input), ir.out.shape.clone()))
-        }
-        OperationIr::BaseFloat(Expand(ir)) => (&ir.out, B::float_expand(taken_float(&ir.input), ir.out.shape.clone())),
-        OperationIr::BaseFloat(SwapDims(ir)) => (&ir.out, B::float_swap_dims(taken_float(&ir.input), ir.dim1, ir.dim2)),
-        OperationIr::BaseFloat(Permute(ir)) => (&ir.out, B::float_permute(taken_float(&ir.input), &ir.axes)),
-        OperationIr::BaseFloat(Slice(ir)) => (&ir.out, B::float_slice(taken_float(&ir.tensor), &ir.ranges)),
+        OperationIr::BaseFloat(Reshape(ir)) => (&ir.out, B::float_reshape(float(&ir.input), ir.out.shape.clone())),
+        OperationIr::BaseFloat(Expand(ir)) => (&ir.out, B::float_expand(float(&ir.input), ir.out.shape.clone())),
+        OperationIr::BaseFloat(SwapDims(ir)) => (&ir.out, B::float_swap_dims(float(&ir.input), ir.dim1, ir.dim2)),
+        OperationIr::BaseFloat(Permute(ir)) => (&ir.out, B::float_permute(float(&ir.input), &ir.axes)),
+        OperationIr::BaseFloat(Slice(ir)) => (&ir.out, B::float_slice(float(&ir.tensor), &ir.ranges)),
         OperationIr::BaseFloat(SliceAssign(ir)) => {
-            let (tensor, value) = (taken_float(&ir.tensor), taken_float(&ir.value));
+            let (tensor, value) = (float(&ir.tensor), float(&ir.value));
             (&ir.out, B::float_slice_assign(tensor, &ir.ranges, value))
         }
         _ => return false,
     };
     context.handles.register_handle(out.id, B::float_tensor_handle(result));
     true
-}
-
-/// The float tensor of an operand, which goes with its last use.
-fn float(tensor: &TensorIr, context: &mut Context<CubeFusionHandle>) -> FloatTensor<B> {
-    B::float_tensor(TensorHandle { handle: taken(tensor, context), shape: tensor.shape.clone() })
 }

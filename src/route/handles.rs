@@ -2,14 +2,14 @@
 
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_fusion::stream::Context;
-use burn_ir::TensorIr;
+use burn_ir::{TensorHandle, TensorIr};
 
-/// The handle of an operand, which goes with its last use.
+/// The handle and the shape of an operand, which goes with its last use.
 ///
 /// # Panics
 ///
 /// When there is none.
-pub(super) fn taken(tensor: &TensorIr, context: &mut Context<CubeFusionHandle>) -> CubeFusionHandle {
+pub(super) fn taken(tensor: &TensorIr, context: &mut Context<CubeFusionHandle>) -> TensorHandle<CubeFusionHandle> {
     // Burn skips what depends on a tensor with an error, but a read that is the tensor's last use takes the error away;
     // and now and then it loses a tensor that threads share.
     let exists = context.handles.has_handle(&tensor.id) || context.handles.error(&tensor.id).is_some();
@@ -18,5 +18,5 @@ pub(super) fn taken(tensor: &TensorIr, context: &mut Context<CubeFusionHandle>) 
         "Burn has no data for operand {:?}: an earlier read returned the reason, or the tensor was lost between threads",
         tensor.id
     );
-    context.handles.get_handle(&tensor.id, &tensor.status)
+    TensorHandle { handle: context.handles.get_handle(&tensor.id, &tensor.status), shape: tensor.shape.clone() }
 }

@@ -22,8 +22,7 @@ use burn_cubecl::{CubeBackend, CubeDevice};
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_fusion::stream::Context;
 use burn_ir::{
-    BackendIr, BaseOperationIr, CastOpIr, FloatOperationIr, HandleKind, OperationIr, TensorHandle, TensorIr,
-    TensorStatus,
+    BackendIr, BaseOperationIr, CastOpIr, FloatOperationIr, HandleKind, OperationIr, TensorIr, TensorStatus,
 };
 use burn_router::TensorInterpreter;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -228,16 +227,13 @@ fn refused_on_the_stream(operation: &OperationIr) -> Option<&'static str> {
 }
 
 fn int_cast(cast: &CastOpIr, context: &mut Context<CubeFusionHandle>) {
-    let handle = taken(&cast.input, context);
-    let tensor = B::int_tensor(TensorHandle { handle, shape: cast.input.shape.clone() });
-    let output = B::int_cast(tensor, cast.out.dtype.into());
+    let output = B::int_cast(B::int_tensor(taken(&cast.input, context)), cast.out.dtype.into());
     context.handles.register_handle(cast.out.id, B::int_tensor_handle(output));
 }
 
 /// The tensor behind a handle, by the kind of its dtype.
 fn primitive(tensor: &TensorIr, context: &mut Context<CubeFusionHandle>) -> HandleKind<B> {
     let handle = taken(tensor, context);
-    let handle = TensorHandle { handle, shape: tensor.shape.clone() };
     match tensor.dtype {
         dtype if dtype.is_float() => HandleKind::Float(B::float_tensor(handle)),
         dtype if dtype.is_bool() => HandleKind::Bool(B::bool_tensor(handle)),

@@ -132,31 +132,20 @@ fn apart_from_others(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>>
     vec![sum.clone().mask_fill(sum.greater(again.clone()), 0.0), again, end]
 }
 
+/// Programs of floats of any type.
+const OF_ANY_TYPE: [(&str, Program); 5] =
+    [("softmax", softmax), ("masked", masked), ("norm", norm), ("sums", sums), ("widened", widened)];
+
 #[test]
 fn reductions_of_rows_have_the_same_bits_however_they_are_cut() {
     let device = crate::deterministic_device();
-    let programs: [(&str, Program); 6] = [
-        ("softmax", softmax),
-        ("masked", masked),
-        ("norm", norm),
-        ("sums", sums),
-        ("widened", widened),
-        ("others", apart_from_others),
-    ];
-    check(&programs, |x| x, &device);
+    check(&[&OF_ANY_TYPE[..], &[("others", apart_from_others)]].concat(), |x| x, &device);
 }
 
 #[test]
 fn reductions_of_rows_of_half_types_have_the_same_bits_however_they_are_cut() {
     let device = crate::deterministic_device();
-    let programs: [(&str, Program); 6] = [
-        ("softmax", softmax),
-        ("masked", masked),
-        ("norm", norm),
-        ("sums", sums),
-        ("widened", widened),
-        ("widths", of_two_widths),
-    ];
+    let programs = [&OF_ANY_TYPE[..], &[("widths", of_two_widths)]].concat();
     for (dtype, half) in [(DType::F16, FloatDType::F16), (DType::BF16, FloatDType::BF16)] {
         if !device.supports_dtype(dtype) {
             skip(format_args!("the device has no {dtype:?}"));

@@ -12,8 +12,8 @@ use std::sync::Arc;
 const SHAPES: [[usize; 2]; 3] = [[65_536, 32], [16_384, 1024], [2048, 4096]];
 
 pub fn cases() -> Vec<Case> {
-    let softmaxes = SHAPES.map(|shape| case("softmax", shape, F32, 5, softmax()));
-    let half = case("softmax", SHAPES[1], BF16, 5, half_softmax(Half::Bf16));
+    let softmaxes = SHAPES.map(|shape| case("softmax", shape, F32, 5, softmax(None)));
+    let half = case("softmax", SHAPES[1], BF16, 5, softmax(Some(Half::Bf16)));
     let norm = case("layer norm", [16_384, 1024], F32, 6, layer_norm());
     softmaxes.into_iter().chain([half, norm]).collect()
 }
@@ -36,30 +36,23 @@ fn case(label: &str, shape: [usize; 2], dtype: ElemType, operations: usize, prog
         })
 }
 
-fn softmax() -> Program {
+/// Softmax; its results are rounded to `half`, if there is one.
+fn softmax(half: Option<Half>) -> Program {
     let mut program = Program::default();
     let largest = program.word(Instruction::Reduce(RowReduction::Max, Value::Input(0)));
-    let shifted = program.word(Instruction::Binary(Binary::Subtract, Value::Input(0), largest));
-    let exponential = program.word(Instruction::Unary(Unary::Exponential, shifted));
-    let total = program.word(Instruction::Reduce(RowReduction::Sum, exponential));
-    program.word(Instruction::Binary(Binary::Divide, exponential, total));
-    program.output_word(4);
-    program
-}
-
-/// Softmax whose results are each rounded to a half type.
-fn half_softmax(half: Half) -> Program {
-    let mut program = Program::default();
-    let largest = program.word(Instruction::Reduce(RowReduction::Max, Value::Input(0)));
-    let difference = program.word(Instruction::Binary(Binary::Subtract, Value::Input(0), largest));
-    let shifted = program.rounded(difference, half);
-    let exponential = program.word(Instruction::Unary(Unary::Exponential, shifted));
-    let exponential = program.rounded(exponential, half);
-    let sum = program.word(Instruction::Reduce(RowReduction::Sum, exponential));
-    let total = program.rounded(sum, half);
-    let quotient = program.word(Instruction::Binary(Binary::Divide, exponential, total));
-    program.rounded(quotient, half);
-    program.output_half(8, half);
+    let mut rounded = |instruction: Instruction| {
+        let exact = program.word(instruction);
+        half.map_or(exact, |half| program.rounded(exact, half))
+    };
+    let shifted = rounded(Instruction::Binary(Binary::Subtract, Value::Input(0), largest));
+    let exponential = rounded(Instruction::Unary(Unary::Exponential, shifted));
+    let total = rounded(Instruction::Reduce(RowReduction::Sum, exponential));
+    let quotient = rounded(Instruction::Binary(Binary::Divide, exponential, total));
+    let Value::Result(quotient) = quotient else { unreachable!("a result") };
+    match half {
+        Some(half) => program.output_half(quotient, half),
+        None => program.output_word(quotient),
+    }
     program
 }
 

@@ -5,6 +5,7 @@ use crate::arithmetic::Products;
 use crate::device::Machine;
 use crate::grid::{MAX_CUBES_PER_AXIS, MAX_ITERATIONS, UNITS, cubes};
 use crate::order::BLOCK;
+use crate::outer_product;
 use cubecl::prelude::*;
 use std::ops::Range;
 
@@ -159,7 +160,7 @@ impl CubeTile {
 
     /// Whether each unit has a [place](crate::outer_product::unit_place) of its own.
     const fn has_places(self) -> bool {
-        self.side_rows.is_multiple_of(4) && self.side_columns.is_multiple_of(8)
+        outer_product::has_places([self.side_rows, self.side_columns])
     }
 
     /// Units of a cube.

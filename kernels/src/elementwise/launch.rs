@@ -67,14 +67,13 @@ impl Bound {
     ) -> Result<Self, KernelError> {
         assert!(!program.has_rows(), "a program with instructions on rows is one of `rows`");
         let results = |half: Option<Half>| {
-            let (words, halves) = (program.word_outputs().len(), half.map_or(0, |_| program.half_outputs().len()));
-            let mut dtypes = vec![U32; words];
-            dtypes.extend(half.iter().flat_map(|half| vec![half.dtype(); halves]));
-            dtypes.extend(program.condition_outputs().iter().map(|_| condition_dtype));
-            let mut tensors = unwritten_all(client, shape, &dtypes).into_iter();
+            let words = vec![U32; program.word_outputs().len()];
+            let halves = half.map_or(vec![], |half| vec![half.dtype(); program.half_outputs().len()]);
+            let conditions = vec![condition_dtype; program.condition_outputs().len()];
+            let mut tensors = unwritten_all(client, shape, &[&words[..], &halves, &conditions].concat()).into_iter();
             Results {
-                words: tensors.by_ref().take(words).collect(),
-                halves: tensors.by_ref().take(halves).collect(),
+                words: tensors.by_ref().take(words.len()).collect(),
+                halves: tensors.by_ref().take(halves.len()).collect(),
                 conditions: tensors.collect(),
             }
         };

@@ -3,6 +3,7 @@
 use crate::device::Machine;
 use crate::grid::{MAX_CUBES_PER_AXIS, MAX_ITERATIONS};
 use crate::order::BLOCK;
+use crate::outer_product::has_places;
 
 /// A matmul as the plan sees it, after broadcasting: `batch` products of `[m, k] x [k, n]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -159,7 +160,7 @@ impl CubeTile {
             // Of 32 units 4 are along the rows, and 8 along the columns. A unit stages 4 x 4 elements.
             Self::Tiled { sides: [rows, columns], vectors: [of_rows, of_columns], depth }
                 if rows * columns * of_rows * of_columns == 0
-                    || !(rows.is_multiple_of(4) && columns.is_multiple_of(8))
+                    || !has_places([rows, columns])
                     || depth == 0
                     || !depth.is_multiple_of(4)
                     || u64::from(rows * columns)

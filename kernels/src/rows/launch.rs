@@ -66,18 +66,17 @@ impl RowProgram {
             )));
         }
         let one = [&shape[..shape.len() - 1], &[1]].concat();
-        let output =
-            |is_row: bool, dtype: ElemType| unwritten(client, if is_row { one.clone() } else { shape.to_vec() }, dtype);
         let Phases { row_words, row_halves, row_conditions, .. } = &*self.phases;
-        let is_row = |list: &[(usize, usize)], output: usize| list.iter().any(|(row, _)| *row == output);
+        let outputs = |of_rows: &[(usize, usize)], count: usize, dtype: ElemType| {
+            let is_row = |output: usize| of_rows.iter().any(|(row, _)| *row == output);
+            let shape = |output: usize| if is_row(output) { one.clone() } else { shape.to_vec() };
+            (0..count).map(|output| unwritten(client, shape(output), dtype)).collect()
+        };
+        let program = &self.program;
         let results = |half: Option<Half>| Results {
-            words: (0..self.program.word_outputs().len()).map(|i| output(is_row(row_words, i), U32)).collect(),
-            halves: half.map_or(vec![], |half| {
-                { 0..self.program.half_outputs().len() }.map(|i| output(is_row(row_halves, i), half.dtype())).collect()
-            }),
-            conditions: (0..self.program.condition_outputs().len())
-                .map(|i| output(is_row(row_conditions, i), condition_dtype))
-                .collect(),
+            words: outputs(row_words, program.word_outputs().len(), U32),
+            halves: half.map_or(vec![], |half| outputs(row_halves, program.half_outputs().len(), half.dtype())),
+            conditions: outputs(row_conditions, program.condition_outputs().len(), condition_dtype),
         };
         let bound = Bound::with_results(client, &self.program, shape, operands, condition_dtype, results)?;
         if elements > 0 {

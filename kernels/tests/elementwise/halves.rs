@@ -14,7 +14,7 @@ use std::sync::Arc;
 const U32: ElemType = ElemType::UInt(UIntKind::U32);
 
 /// The half types that the device stores, as the kernel and as the host know them; the others are listed as skipped.
-fn stored(client: &Client) -> Vec<(Half, crate::harness::Half)> {
+pub fn stored(client: &Client) -> Vec<(Half, crate::harness::Half)> {
     let stored = |half: &crate::harness::Half| {
         let stored = client.properties().supports_type(half.dtype);
         if !stored {

@@ -14,7 +14,7 @@ use burn_cubecl_fusion::CubeFusionHandle;
 use burn_deterministic_kernels::elementwise::{Operands, Results, run};
 use burn_deterministic_kernels::reduce;
 use burn_fusion::stream::Context;
-use burn_ir::{BackendIr, TensorHandle, TensorId, TensorIr};
+use burn_ir::{BackendIr, TensorId, TensorIr};
 use cubecl::prelude::InputScalar;
 
 impl Sequence {
@@ -118,9 +118,8 @@ impl Sequence {
 /// The operand of a kernel behind the relative tensor `operand`.
 fn take(operand: &TensorIr, context: &mut Context<CubeFusionHandle>) -> cubecl::std::tensor::TensorHandle {
     let global = context.tensors[&operand.id].clone();
-    let shape = global.shape.clone();
     let handle = taken(&TensorIr { status: operand.status, ..global }, context);
-    untile(CubeBackend::float_tensor(TensorHandle { handle, shape })).into()
+    untile(CubeBackend::float_tensor(handle)).into()
 }
 
 impl ScalarOperand {
