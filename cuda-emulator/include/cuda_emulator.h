@@ -66,6 +66,10 @@ EMULATOR_HIDDEN void __tsan_func_exit() {}
 EMULATOR_HIDDEN void __tsan_init() {}
 #endif
 
+// ---- Types.
+template <class A, class B> struct EmulatorSame { static const bool value = false; };
+template <class A> struct EmulatorSame<A, A> { static const bool value = true; };
+
 // ---- Bits.
 template <class To, class From> static inline To emulator_bits(From x) { static_assert(sizeof(To) == sizeof(From), ""); To r; __builtin_memcpy(&r, &x, sizeof r); return r; }
 static inline unsigned __float_as_uint(float x) { return emulator_bits<unsigned>(x); }
@@ -211,6 +215,86 @@ EMULATOR_HALF_TYPE(__half, emulator_to_f16, emulator_from_f16)
 EMULATOR_HALF_TYPE(__nv_bfloat16, emulator_to_bf16, emulator_from_bf16)
 typedef __half half;
 
+// ---- Matrix fragments of 16 x 16 x 16 halves, or 16 x 16 x 8 of TF32, summed in f32 as Hopper's tensor cores do. What a warp has together, its
+// first thread has here; kernels of a block with one dimension.
+static inline bool emulator_is_first() { return emulator_state.thread.x % warpSize == 0; }
+extern "C" { double ldexp(double, int); }
+static inline int emulator_exponent(float x, int least) { int e = (int)(emulator_bits<unsigned>(x) >> 23 & 0xff) - 127; return e < least ? least : e; }
+// Exact products and a sum: each is cut to 25 places below the largest exponent, which is -133 at least, they are added, and cut to an f32.
+template <int count> static inline float emulator_sum_of_products(const float *a, const float *b, float c, int least) {
+  double products[count + 1], all = 0; int exponents[count + 1], largest = -1000;
+  for (int i = 0; i <= count; i++) {
+    products[i] = i < count ? (double)a[i] * b[i] : c; all += products[i];
+    exponents[i] = i < count ? emulator_exponent(a[i], least) + emulator_exponent(b[i], least) : emulator_exponent(c, -126);
+    if (products[i] != 0 && exponents[i] > largest) largest = exponents[i];
+  }
+  if (all != all) return emulator_bits<float>(0x7fffffffu);
+  if (__builtin_isinf(all)) return (float)all;
+  if (largest == -1000) return 0.0f;
+  if (largest < -133) largest = -133;
+  long sum = 0; double scale = ldexp(1.0, 25 - largest);
+  for (double product : products) sum += (long)(product * scale);
+  double exact = ldexp((double)sum, largest - 25); float nearest = (float)exact;
+  bool beyond = exact < 0 ? nearest < exact : nearest > exact;
+  return beyond && __builtin_fabs(exact) < 0x1p128 ? emulator_bits<float>(emulator_bits<unsigned>(nearest) - 1) : nearest;
+}
+namespace nvcuda { namespace wmma {
+struct matrix_a; struct matrix_b; struct accumulator; struct row_major; struct col_major;
+namespace precision { struct tf32; }
+enum layout_t { mem_row_major, mem_col_major };
+// As `cvt.rna.tf32.f32`: to 10 places, to nearest, ties away from zero.
+static inline float __float_to_tf32(float x) {
+  unsigned b = emulator_bits<unsigned>(x), a = b & 0x7fffffff;
+  return emulator_bits<float>(a > 0x7f800000 ? 0x7fffffffu : a == 0x7f800000 ? b : (b + 0x1000) & 0xffffe000u);
+}
+// What a fragment's elements are in memory, how they are multiplied, how many steps it has, and how many of them an addition takes: CUDA's compiler
+// makes 8 steps of TF32 two instructions of 4 (HMMA.1684), and 16 of halves one.
+template <class T> struct emulator_factor;
+template <> struct emulator_factor<__half> { typedef __half stored; static const int least = -14, steps = 16, terms = 16; static float of(__half x) { return x; } };
+template <> struct emulator_factor<__nv_bfloat16> { typedef __nv_bfloat16 stored; static const int least = -126, steps = 16, terms = 16; static float of(__nv_bfloat16 x) { return x; } };
+// Of a number that is none of TF32 the device reads the upper digits.
+template <> struct emulator_factor<precision::tf32> { typedef float stored; static const int least = -126, steps = 8, terms = 4; static float of(float x) { return emulator_bits<float>(emulator_bits<unsigned>(x) & 0xffffe000u); } };
+template <class Use, int m, int n, int k, class T, class Layout = void> struct fragment { static_assert(sizeof(T) == 0, "fragments of 16 x 16 x 16 halves and of 16 x 16 x 8 of TF32 are emulated"); };
+// Rows of A, columns of B, and rows of the sum, one after the other.
+template <class T, int k, class Layout> struct fragment<matrix_a, 16, 16, k, T, Layout> { static_assert(k == emulator_factor<T>::steps, ""); float x[16][k]; };
+template <class T, int k, class Layout> struct fragment<matrix_b, 16, 16, k, T, Layout> { static_assert(k == emulator_factor<T>::steps, ""); float x[16][k]; };
+template <int k> struct fragment<accumulator, 16, 16, k, float, void> { float x[16][16]; };
+// As the device wants them: 256 bits, and rows that begin at multiples of 128 bits.
+extern "C" int dprintf(int, const char *, ...);
+static inline void emulator_aligned(const void *p, unsigned bytes) {
+  if ((unsigned long)p % 32 == 0 && bytes % 16 == 0) return;
+  dprintf(2, "cuda-emulator: a fragment at %p, whose lines are %u bytes apart: a device wants multiples of 32 and 16 bytes\n", p, bytes);
+  __builtin_trap();
+}
+template <class T, int k, class Layout> static inline void load_matrix_sync(fragment<matrix_a, 16, 16, k, T, Layout> &f, const typename emulator_factor<T>::stored *p, unsigned stride) {
+  if (!emulator_is_first()) return;
+  emulator_aligned(p, stride * sizeof *p);
+  for (int i = 0; i < 16; i++) for (int j = 0; j < k; j++) f.x[i][j] = emulator_factor<T>::of(EmulatorSame<Layout, row_major>::value ? p[i * stride + j] : p[j * stride + i]);
+}
+template <class T, int k, class Layout> static inline void load_matrix_sync(fragment<matrix_b, 16, 16, k, T, Layout> &f, const typename emulator_factor<T>::stored *p, unsigned stride) {
+  if (!emulator_is_first()) return;
+  emulator_aligned(p, stride * sizeof *p);
+  for (int i = 0; i < k; i++) for (int j = 0; j < 16; j++) f.x[j][i] = emulator_factor<T>::of(EmulatorSame<Layout, row_major>::value ? p[i * stride + j] : p[j * stride + i]);
+}
+template <int k> static inline void fill_fragment(fragment<accumulator, 16, 16, k, float> &f, float value) {
+  if (emulator_is_first()) for (auto &row : f.x) for (float &x : row) x = value;
+}
+template <class T, int k, class A, class B> static inline void mma_sync(fragment<accumulator, 16, 16, k, float> &d, const fragment<matrix_a, 16, 16, k, T, A> &a, const fragment<matrix_b, 16, 16, k, T, B> &b, const fragment<accumulator, 16, 16, k, float> &c) {
+  if (!emulator_is_first()) return;
+  const int terms = emulator_factor<T>::terms;
+  for (int i = 0; i < 16; i++) for (int j = 0; j < 16; j++) {
+    float sum = c.x[i][j];
+    for (int step = 0; step < k; step += terms) sum = emulator_sum_of_products<terms>(a.x[i] + step, b.x[j] + step, sum, emulator_factor<T>::least);
+    d.x[i][j] = sum;
+  }
+}
+template <int k> static inline void store_matrix_sync(float *p, const fragment<accumulator, 16, 16, k, float> &f, unsigned stride, layout_t layout) {
+  if (!emulator_is_first()) return;
+  emulator_aligned(p, stride * sizeof *p);
+  for (int i = 0; i < 16; i++) for (int j = 0; j < 16; j++) (layout == mem_row_major ? p[i * stride + j] : p[j * stride + i]) = f.x[i][j];
+}
+} }
+
 // ---- Pairs of halves, one after the other.
 #define EMULATOR_PAIR1(P, n, of) static inline P n(P a) { return P(of(a.x), of(a.y)); }
 #define EMULATOR_PAIR2(P, n, of) static inline P n(P a, P b) { return P(of(a.x, b.x), of(a.y, b.y)); }
@@ -229,8 +313,6 @@ EMULATOR_PAIR_TYPE(__nv_bfloat162, __nv_bfloat16)
 
 // ---- Float to integer, as the device does it: towards zero, beyond the range to its end, and a NaN to 0. To fewer than 32 bits
 // NVRTC converts to 32 (`cvt.rzi.s32.f32`) and takes the low ones; the conversions of halves end at the narrow range.
-template <class A, class B> struct EmulatorSame { static const bool value = false; };
-template <class A> struct EmulatorSame<A, A> { static const bool value = true; };
 template <class T> static inline T emulator_saturate(double x) {
   const T highest = T(-1) > T(0) ? T(~T(0)) : T(~(1ull << (sizeof(T) * 8 - 1)));
   const T lowest = T(-1) > T(0) ? T(0) : T(1ull << (sizeof(T) * 8 - 1));

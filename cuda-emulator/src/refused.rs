@@ -11,8 +11,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("__reduce_*", "warps are not emulated"),
     ("__activemask", "warps are not emulated"),
     ("__syncwarp", "warps are not emulated"),
-    ("nvcuda", "matrix fragments are not emulated"),
-    ("wmma", "matrix fragments are not emulated"),
     ("cooperative_groups", "clusters and cooperative groups are not emulated"),
     ("asm", "PTX is not emulated"),
     ("clock", "a kernel that reads the clock differs from run to run"),
@@ -20,7 +18,7 @@ const REFUSED: &[(&str, &str)] = &[
 ];
 
 /// CUDA's headers whose contents `cuda_emulator.h` has.
-const HEADERS: &[&str] = &["cuda_fp16.h", "cuda_bf16.h", "cuda_runtime.h"];
+const HEADERS: &[&str] = &["cuda_fp16.h", "cuda_bf16.h", "cuda_runtime.h", "mma.h"];
 
 /// The first thing in a source, free of comments, that is refused, with the reason.
 pub fn refusal(source: &str) -> Option<String> {

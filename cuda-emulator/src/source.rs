@@ -286,12 +286,11 @@ mod tests {
             (r#"asm("atom.relaxed.add.f32 %0, [%1], %2;" : "=f"(b) : "l"(a), "f"(b));"#, "atom"),
             (r#"asm("ex2.approx.f32 %0, %1;" : "=f"(b) : "f"(b));"#, "asm"),
             ("a[0] = __shfl_down_sync(0xffffffff, a[0], 1);", "__shfl_down_sync"),
-            ("nvcuda::wmma::fragment<int> f;", "nvcuda"),
         ] {
             let refusal = translate(&format!("__global__ void k(float* a) {{ {statement} }}")).unwrap_err();
             assert!(refusal.contains(&format!("`{name}`")), "{refusal}");
         }
-        let refusal = translate("#include <mma.h>\n__global__ void k(float* a) {}").unwrap_err();
-        assert!(refusal.contains("mma.h"), "{refusal}");
+        let refusal = translate("#include <cooperative_groups.h>\n__global__ void k(float* a) {}").unwrap_err();
+        assert!(refusal.contains("cooperative_groups.h"), "{refusal}");
     }
 }
