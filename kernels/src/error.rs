@@ -44,6 +44,14 @@ pub enum KernelError {
         /// What is wrong with which parameter, with the numbers.
         reason: String,
     },
+    /// The device failed where a kernel had to ask it something first.
+    #[error("{kernel}: {reason}")]
+    Failed {
+        /// The kernel family and operation.
+        kernel: &'static str,
+        /// What was asked, and what the device's runtime says.
+        reason: String,
+    },
     /// A plan that does not apply to the problem: one that a caller chose, or the family's own where none applies.
     #[error("{kernel}: {reason}")]
     Plan {

@@ -39,3 +39,4 @@ mod skip;
 mod sort;
 mod sources;
 mod subnormals;
+mod tensor_cores;

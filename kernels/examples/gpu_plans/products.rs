@@ -1,8 +1,9 @@
 //! Matrix products.
 
-use crate::case::{Case, F32, FLOATS, tensor, transposed};
+use crate::case::{Case, F16, F32, FLOATS, tensor, transposed};
 use burn_deterministic_kernels::arithmetic::Products;
 use burn_deterministic_kernels::matmul::matmul;
+use burn_deterministic_kernels::matmul::tensor_cores::{self, Sums};
 use cubecl::ir::ElemType;
 
 /// `[m, k] x [k, n]`
@@ -33,6 +34,27 @@ pub fn cases() -> Vec<Case> {
     let batched = Case::new("matmul", "batched", F32, format!("{batch} x [{m}, {k}] x [{k}, {n}]"));
     cases.push(batched.flops(2 * batch * m * k * n).elements(batch * (m * k + k * n + m * n)).runs(move |client| {
         matmul(client, Products::Native, tensor(client, &[batch, m, k], F32), tensor(client, &[batch, k, n], F32), None)
+    }));
+    let on_tensor_cores: [(&str, Sizes); 6] = [
+        ("large", [4096, 4096, 4096]),
+        ("middle", [1024, 1024, 1024]),
+        ("small, split", [128, 8192, 128]),
+        ("ragged", [4095, 4093, 4094]),
+        ("a row", [1, 4096, 4096]),
+        ("fours", [4092, 4092, 4092]),
+    ];
+    for dtype in FLOATS {
+        cases.extend(on_tensor_cores.map(|(label, sizes @ [m, k, n])| {
+            base(&format!("{label}, on tensor cores"), sizes, dtype).runs(move |client| {
+                tensor_cores::assume_sums(client, dtype, Sums::Hopper);
+                tensor_cores::matmul(client, tensor(client, &[m, k], dtype), tensor(client, &[k, n], dtype), None)
+            })
+        }));
+    }
+    let [m, k, n] = [4096; 3];
+    cases.push(base("large, transposed, on tensor cores", [m, k, n], F16).runs(move |client| {
+        tensor_cores::assume_sums(client, F16, Sums::Hopper);
+        tensor_cores::matmul(client, transposed(client, [m, k], F16), transposed(client, [k, n], F16), None)
     }));
     cases
 }

@@ -169,9 +169,9 @@ pub fn judge_functions(answers: &FunctionAnswers) -> Result<(), WrongAnswer> {
 static QUOTIENTS: AppendOnly<DeviceKey, Quotients> = AppendOnly::new();
 
 /// A device: its runtime's type, the kind and the number that the runtime has for it.
-type DeviceKey = (TypeId, u16, u16);
+pub(crate) type DeviceKey = (TypeId, u16, u16);
 
-fn key(client: &Client) -> DeviceKey {
+pub(crate) fn key(client: &Client) -> DeviceKey {
     let id = client.service_id();
     (id.service, id.device.type_id, id.device.index_id)
 }

@@ -22,8 +22,8 @@ pub(super) const NAME: &str = "matmul";
 
 /// Checked operands: batch axes broadcast by strides of 0, and merged into the rows where `rhs` is the same for all.
 pub(super) struct Operands {
-    lhs: TensorHandle,
-    rhs: TensorHandle,
+    pub lhs: TensorHandle,
+    pub rhs: TensorHandle,
     pub output_shape: Vec<usize>,
     /// The type the chains run in.
     pub accumulator: ElemType,

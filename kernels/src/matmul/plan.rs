@@ -32,7 +32,7 @@ impl Problem {
         self.k.div_ceil(BLOCK)
     }
 
-    fn outputs(&self) -> usize {
+    pub(super) fn outputs(&self) -> usize {
         self.batch * self.m * self.n
     }
 }
@@ -305,7 +305,7 @@ impl Plan {
 }
 
 /// Most tiles of a launch: as many cubes fit a grid, and units are counted in 32 bits.
-const MAX_TILES: usize = MAX_CUBES_PER_AXIS as usize * (1 << 15);
+pub(super) const MAX_TILES: usize = MAX_CUBES_PER_AXIS as usize * (1 << 15);
 
 /// Cubes that keep a machine busy.
 fn enough_cubes(machine: Machine) -> usize {
@@ -319,7 +319,7 @@ fn enough_cubes(machine: Machine) -> usize {
 const FEW_CUBES: usize = 128;
 
 /// Elements a split may keep in its workspace, 64 MiB of f32: beyond it the outputs are many enough.
-const WORKSPACE: usize = 1 << 24;
+pub(super) const WORKSPACE: usize = 1 << 24;
 
 /// Most blocks that are split: a unit of the kernel that adds them reads them all.
 pub const MAX_PARTS: usize = MAX_ITERATIONS;

@@ -1,6 +1,6 @@
 //! The orders in which this crate adds, multiplies and accumulates.
 //!
-//! Sums of any length have one of three. Transforms, recurrences and short filters (`fourier`, `ctc`, `grid_sample`, `interpolation`) state
+//! Sums of any length have one of three, but for those of tensor cores. Transforms, recurrences and short filters (`fourier`, `ctc`, `grid_sample`, `interpolation`) state
 //! theirs in their own module. `+` is the family's operation; `x[0..n]` are the terms of one output element in ascending
 //! order of their logical position.
 //!
@@ -20,6 +20,7 @@
 //! | family | terms of one output | order | an absent term | depends on | independent of the batch |
 //! |---|---|---|---|---|---|
 //! | [`matmul`](crate::matmul) | products over `k` | blocked, each block from +0 | - | `k` | yes |
+//! | [`matmul::tensor_cores`](crate::matmul::tensor_cores) | products over `k` | blocked; in a block a chain of sums of 4, 8 or 16 products, as the device's tensor cores add | - | `k`, the device's sums | yes |
 //! | [`convolution`](crate::convolution), forward and input gradient | products over (tap, channel) | blocked, each block from +0 | reads +0 | taps, channels of a group | yes |
 //! | [`convolution`](crate::convolution), weight gradient | products over (sample, position) | blocked, each block from +0 | reads +0 | samples, positions | sums over the batch |
 //! | [`deform_convolution`](crate::deform_convolution), forward | products over (channel, tap) | blocked, each block from +0 | reads +0 | taps, channels of a group | yes |
@@ -44,7 +45,7 @@
 //!
 //! An order is a function of logical shapes, parameters and dtype and, where operands select the terms (indices, labels,
 //! offsets), of those: never of the device, the memory layout, the launch or the values that are summed. A plan may change
-//! none of it. Half types accumulate in f32 and are rounded once an operation, but in `deform_convolution` and
+//! none of it. Only products on tensor cores have the device's sums, of two kinds. Half types accumulate in f32 and are rounded once an operation, but in `deform_convolution` and
 //! attention, which round between their steps; integers wrap. A mean is the sum, then one division by `n`.
 
 pub(crate) mod parts;

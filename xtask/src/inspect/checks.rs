@@ -14,7 +14,7 @@ pub enum Kind {
     Atomic,
     /// Shuffles, votes, reductions of a warp: an order by hardware.
     Warp,
-    /// Tensor cores, which add in an order of their own.
+    /// Tensor cores, which add in an order of their own, but for [`KNOWN_FRAGMENTS`].
     Tensor,
     /// An approximation that no function in the source explains.
     Approximate,
@@ -61,6 +61,10 @@ const OPCODES: [(Kind, &[&str]); 3] = [
     (Kind::Tensor, &["HMMA", "HGMMA", "QGMMA", "IMMA", "IGMMA", "BMMA", "BGMMA", "DMMA"]),
 ];
 
+/// What tensor cores do for a source that multiplies fragments, with sums of f32: products of 16 steps of halves, or 4 of TF32, in one
+/// instruction. `kernels/src/matmul/tensor_cores` has a reference of its sums; an instruction of another shape would have others.
+const KNOWN_FRAGMENTS: [&str; 3] = ["HMMA.16816.F32", "HMMA.16816.F32.BF16", "HMMA.1684.F32.TF32"];
+
 /// What an opcode is, if it is one of [`OPCODES`].
 fn kind_of(opcode: &str) -> Option<Kind> {
     let fits = |beginnings: &[&str]| beginnings.iter().any(|beginning| opcode.starts_with(beginning));
@@ -104,8 +108,15 @@ const KNOWN_PTX: [&str; 2] = [r#"asm("min.NaN.f32 %0, %1, %2;""#, r#"asm("max.Na
 /// What the machine code of a kernel contains that it may not, given its source.
 pub fn instructions(listing: &Listing, source: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
+    let has_fragments = ["accumulator, 16, 16, 16, float>", "accumulator, 16, 16, 8, float>"]
+        .iter()
+        .any(|fragment| source.contains(&format!("nvcuda::wmma::fragment<nvcuda::wmma::{fragment}")));
+    let is_known = |operation: &str| has_fragments && KNOWN_FRAGMENTS.contains(&operation);
     for (kind, _) in OPCODES {
-        let found = listing.instructions().iter().filter(|instruction| kind_of(instruction.opcode()) == Some(kind));
+        let is_found = |instruction: &&Instruction| {
+            kind_of(instruction.opcode()) == Some(kind) && !is_known(&instruction.operation)
+        };
+        let found = listing.instructions().iter().filter(is_found);
         findings.extend(counted(kind, found.map(|instruction| instruction.operation.clone())));
     }
     let words = words(source);
@@ -250,6 +261,19 @@ mod tests {
             ]
         );
         assert_eq!(found(&["FFMA", "LDG.E"], ""), [""; 0]);
+    }
+
+    #[test]
+    fn fragments_explain_the_instructions_whose_sums_are_known() {
+        let source = "nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, float> d;";
+        assert_eq!(found(&["HMMA.16816.F32", "HMMA.16816.F32.BF16"], source), [""; 0]);
+        assert_eq!(found(&["HMMA.1684.F32.TF32"], source), [""; 0]);
+        assert_eq!(found(&["HMMA.1688.F32.TF32"], source), ["tensor: HMMA.1688.F32.TF32 x1"]);
+        assert_eq!(found(&["HMMA.1688.F32"], source), ["tensor: HMMA.1688.F32 x1"]);
+        assert_eq!(found(&["HMMA.16816.F16"], source), ["tensor: HMMA.16816.F16 x1"]);
+        let wide = "nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 32, 8, 16, float> d;";
+        assert_eq!(found(&["HMMA.16816.F32"], wide), ["tensor: HMMA.16816.F32 x1"]);
+        assert_eq!(found(&["HMMA.16816.F32"], "fma(a, b, c)"), ["tensor: HMMA.16816.F32 x1"]);
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub struct Device {
     pub shared: u32,
     /// Operations on f32 a second, a multiply-add being two, in 10^12; no tensor core takes part.
     pub teraflops: f64,
+    /// The same of tensor cores, on f16 and bf16, without sparsity. TF32 has half of them.
+    pub half_teraflops: f64,
     /// Bytes a second of device memory, in 10^9.
     pub gigabytes: f64,
 }
@@ -27,6 +29,7 @@ pub const A100: Device = Device {
     target: "sm_80",
     shared: 164 << 10,
     teraflops: 19.5,
+    half_teraflops: 312.0,
     gigabytes: 2039.0,
 };
 
@@ -37,6 +40,7 @@ pub const H100: Device = Device {
     target: "sm_90a",
     shared: 228 << 10,
     teraflops: 66.9,
+    half_teraflops: 989.4,
     gigabytes: 3350.0,
 };
 
@@ -98,9 +102,10 @@ impl Device {
         Occupancy { blocks, warps: blocks * warps_of_block, limit }
     }
 
-    /// The roofline bound of a computation: seconds below which it cannot be, and what it then waits for.
-    pub fn bound(&self, flops: f64, bytes: f64) -> (f64, &'static str) {
-        let (arithmetic, memory) = (flops / (self.teraflops * 1e12), bytes / (self.gigabytes * 1e9));
+    /// The roofline bound of a computation at a peak of so many 10^12 operations a second: seconds below which it cannot be, and what it
+    /// then waits for.
+    pub fn bound(&self, flops: f64, teraflops: f64, bytes: f64) -> (f64, &'static str) {
+        let (arithmetic, memory) = (flops / (teraflops * 1e12), bytes / (self.gigabytes * 1e9));
         if arithmetic > memory { (arithmetic, "arithmetic") } else { (memory, "memory") }
     }
 }
@@ -125,9 +130,9 @@ mod tests {
 
     #[test]
     fn the_bound_is_the_slower_of_arithmetic_and_memory() {
-        let (seconds, by) = A100.bound(2.0 * 4096f64.powi(3), 3.0 * 4.0 * 4096f64.powi(2));
+        let (seconds, by) = A100.bound(2.0 * 4096f64.powi(3), A100.teraflops, 3.0 * 4.0 * 4096f64.powi(2));
         assert!((seconds - 7.048e-3).abs() < 1e-5 && by == "arithmetic", "{seconds}");
-        let (seconds, by) = H100.bound(1e9, 12e9);
+        let (seconds, by) = H100.bound(1e9, H100.teraflops, 12e9);
         assert!((seconds - 3.582e-3).abs() < 1e-5 && by == "memory", "{seconds}");
     }
 }

@@ -30,7 +30,7 @@ type Get = unsafe extern "C" fn(Handle, *mut c_char) -> c_int;
 /// NVRTC and nvdisasm.
 pub struct Compiler {
     library: Library,
-    include: PathBuf,
+    includes: [PathBuf; 2],
     disassembler: PathBuf,
     /// The cubin that nvdisasm reads.
     scratch: PathBuf,
@@ -66,7 +66,7 @@ impl Compiler {
         }
         Ok(Self {
             library,
-            include: tools.include.clone(),
+            includes: tools.includes.clone(),
             disassembler: tools.nvdisasm.clone(),
             scratch: scratch.join("kernel.cubin"),
             cache: cache.to_owned(),
@@ -82,10 +82,10 @@ impl Compiler {
         // CubeCL's options (cubecl-cuda, `compile_to_ptx`), and the assembler's report.
         let mut options = vec![
             format!("--gpu-architecture={}", device.target),
-            format!("--include-path={}", self.include.display()),
             "-lineinfo".to_owned(),
             "--ptxas-options=-v".to_owned(),
         ];
+        options.extend(self.includes.iter().map(|folder| format!("--include-path={}", folder.display())));
         if contraction == Contraction::Forbidden {
             options.push("-fmad=false".to_owned());
         }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::analysis::Analysis;
 use super::cases::{Case, Kernel};
-use super::device::{A100, DEVICES, H100};
+use super::device::{A100, DEVICES, Device, H100};
 use super::tools::COMPILER;
 
 /// A kernel, the first case that launches it, and what becomes of it.
@@ -55,7 +55,8 @@ nothing here is a time. CubeCL hands PTX to the driver, whose own compiler may b
 said here is of NVRTC's. `kernels/examples/gpu_plans` lists the cases; `cargo xtask inspect` fails if a kernel in
 `kernels/src` is in none of them, and on
 
-- **atomic**, **warp**, **tensor**: atomics; shuffles, votes and reductions of a warp; tensor cores;
+- **atomic**, **warp**, **tensor**: atomics; shuffles, votes and reductions of a warp; instructions of tensor cores other than those whose
+  sums `kernels/src/matmul/tensor_cores` has references of;
 - **approximate**: an instruction `MUFU` that no function or division in the kernel's source explains
   (`xtask/src/inspect/checks.rs` says which explains what), or a call of a less exact function such as `__expf`;
 - **contraction**: another number of multiply-adds, sums or products than with `-fmad=false`;
@@ -143,13 +144,16 @@ fewer than a stage, and the table of terms of `convolve_tiled`, in one round of 
 
 fn bounds(text: &mut String, cases: &[Case], rows: &[Row<'_>]) {
     let [a100, h100] =
-        [A100, H100].map(|d| format!("{}: {} TFLOP/s in f32, {} GB/s", d.name, d.teraflops, d.gigabytes));
+        [A100, H100].map(|d| {
+            let Device { name, teraflops, half_teraflops, gigabytes, .. } = d;
+            format!("{name}: {teraflops} TFLOP/s in f32, on tensor cores {half_teraflops} of half types and half of it of TF32, {gigabytes} GB/s")
+        });
     let _ = write!(
         text,
         "\n## Bounds
 
 The least time that a case can take, from the operations that define its result and the bytes of its operands and results, each
-moved once, at the peaks that NVIDIA publishes ({a100}; {h100}; no tensor core). It is a bound, not a time: what a kernel adds, reads
+moved once, at the peaks that NVIDIA publishes ({a100}; {h100}; tensor cores where a case launches `on_tensor_cores`). It is a bound, not a time: what a kernel adds, reads
 twice or waits for is not in it.
 
 | case | shape | operations | bytes | A100 | H100 | launches |
@@ -158,8 +162,15 @@ twice or waits for is not in it.
     );
     let functions: BTreeMap<&str, &str> = rows.iter().map(|row| (row.kernel.source.as_str(), row.function)).collect();
     for case in cases {
-        let bound = |device: &super::device::Device| {
-            let (seconds, by) = device.bound(case.flops, case.bytes);
+        let source =
+            case.launches.iter().map(|launch| &launch.kernel.source).find(|source| source.contains("nvcuda::wmma"));
+        let bound = |device: &Device| {
+            let peak = match source {
+                Some(source) if source.contains("precision::tf32") => device.half_teraflops / 2.0,
+                Some(_) => device.half_teraflops,
+                None => device.teraflops,
+            };
+            let (seconds, by) = device.bound(case.flops, peak, case.bytes);
             format!("{} ({by})", time(seconds))
         };
         let _ = writeln!(

@@ -12,6 +12,7 @@ use crate::workspace::{self, succeed};
 pub const PINS: &str = "\
 nvidia-cuda-nvrtc-cu12==12.9.86 --hash=sha256:210cf05005a447e29214e9ce50851e83fc5f4358df8b453155d5e1918094dcb4
 nvidia-cuda-runtime-cu12==12.9.79 --hash=sha256:25bba2dfb01d48a9b59ca474a1ac43c6ebf7011f1b0b8cc44f54eb6ac48a96c3
+nvidia-cuda-nvcc-cu12==12.9.86 --hash=sha256:5d6a0d32fdc7ea39917c20065614ae93add6f577d840233237ff08e9a38f58f0
 nvidia-cuda-nvdisasm==13.5.37 --hash=sha256:d3fdbdd49fa53e2e4aacd3db8259d052bd2b049ececdcb69e92e083c6728e7ca
 ";
 
@@ -22,8 +23,8 @@ pub const COMPILER: &str = "NVRTC 12.9.86";
 pub struct Tools {
     /// The library of the compiler.
     pub nvrtc: PathBuf,
-    /// The folder of CUDA's headers.
-    pub include: PathBuf,
+    /// The folders of CUDA's headers: of the runtime, and of the compiler, which has what `mma.h` includes.
+    pub includes: [PathBuf; 2],
     /// The disassembler.
     pub nvdisasm: PathBuf,
 }
@@ -32,7 +33,7 @@ impl Tools {
     fn under(root: &Path) -> Self {
         Self {
             nvrtc: root.join("nvidia/cuda_nvrtc/lib/libnvrtc.so.12"),
-            include: root.join("nvidia/cuda_runtime/include"),
+            includes: ["cuda_runtime", "cuda_nvcc"].map(|package| root.join("nvidia").join(package).join("include")),
             nvdisasm: root.join("nvidia/cu13/bin/nvdisasm"),
         }
     }
@@ -58,7 +59,7 @@ impl Tools {
         if let Some(tools) = Self::kept(&root) {
             return Ok(tools);
         }
-        eprintln!("fetching NVRTC and nvdisasm (100 MB) from PyPI into {}", root.display());
+        eprintln!("fetching NVRTC and nvdisasm (140 MB) from PyPI into {}", root.display());
         // Under another name until complete, so that an interrupted fetch is not taken for the tools.
         let partial = folder.join("tools.partial");
         for folder in [&root, &partial] {

@@ -1,0 +1,299 @@
+//! The device side: tiles in shared memory, multiplied by tensor cores. One block of each chain, in a launch or part of its own.
+//!
+//! Shapes are those of [`kernel`](super::super::kernel).
+
+use super::super::kernel::{Blocks, place, store};
+use super::super::tiled_kernel::Sizes;
+use super::plan::{Stage, Tile};
+use crate::order::BLOCK_TERMS;
+use crate::subnormals::keep_subnormals;
+use cubecl::cmma::{self, Matrix, MatrixIdent, MatrixLayout};
+use cubecl::prelude::*;
+
+/// Rows and columns of a fragment.
+const SIDE: u32 = Tile::SIDE;
+
+/// Copies of the staged steps.
+const STAGES: u32 = Tile::STAGES;
+
+/// Fragments are loaded from, and stored at, multiples of so many bytes.
+const ALIGNMENT: usize = 32;
+
+/// An operand's part of a tile.
+#[derive(CubeType, Clone, Copy)]
+struct Part {
+    /// Offset of the matrix.
+    matrix: u32,
+    /// The first place across the tile, and the places of the matrix.
+    first: u32,
+    extent: u32,
+    /// From place to place, and from step to step.
+    stride: u32,
+    k_stride: u32,
+    /// Steps of the matrix.
+    k: u32,
+}
+
+/// The place across the tile and the step at which vector `nth` of a stage begins. Units that follow each other read along `k` where
+/// that is the contiguous axis of the operand, across it otherwise.
+#[cube]
+fn begin(nth: u32, #[comptime] stage: Stage) -> (u32, u32) {
+    let vector = comptime!(stage.vector());
+    if comptime!(stage.along_k) {
+        let vectors = comptime!(stage.depth() / vector);
+        (nth / vectors, nth % vectors * vector)
+    } else {
+        let vectors = comptime!(stage.side / vector);
+        (nth % vectors * vector, nth / vectors)
+    }
+}
+
+/// Where the element of a place and a step is in a stage, in vectors: the first one of a vector.
+#[cube]
+fn vector_at(place: u32, step: u32, #[comptime] stage: Stage) -> u32 {
+    let pitch = comptime!(stage.pitch());
+    let element = if comptime!(stage.along_k) { place * pitch + step } else { step * pitch + place };
+    element / comptime!(stage.vector())
+}
+
+/// Fetches a unit's vectors of the stage that begins at step `at`, as they lie in memory. Places and steps beyond the edge repeat the
+/// last ones.
+#[cube]
+fn fetch<I: Numeric, W: Size>(
+    matrix: &Tensor<Vector<I, W>>,
+    next: &mut Array<Vector<I, W>>,
+    part: &Part,
+    at: u32,
+    #[comptime] stage: Stage,
+) {
+    let elements = W::value();
+    let width = comptime!(elements as u32);
+    let pieces = comptime!(stage.vector() / width);
+    #[unroll]
+    for nth in 0..comptime!(stage.vectors_of_unit()) {
+        let (place, step) = begin(nth * comptime!(stage.units) + UNIT_POS, stage);
+        #[unroll]
+        for piece in 0..pieces {
+            let offset = if comptime!(stage.along_k) {
+                let step = min(at + step + piece * width, part.k - width);
+                min(part.first + place, part.extent - 1) * part.stride + step * part.k_stride
+            } else {
+                let place = min(part.first + place + piece * width, part.extent - width);
+                place * part.stride + min(at + step, part.k - 1) * part.k_stride
+            };
+            next[comptime!((nth * pieces + piece) as usize)] = matrix[((part.matrix + offset) / width) as usize];
+        }
+    }
+}
+
+/// Stages what a unit has [fetched](fetch), from vector `base` of the shared memory on. Steps from `k` on are zero: their products
+/// change no sum.
+///
+/// Not where it is fetched: that would wait for it, which products are to hide.
+#[cube]
+fn put<I: Numeric, T: Numeric, V: Size, W: Size>(
+    staged: &mut Shared<[Vector<T, V>]>,
+    next: &Array<Vector<I, W>>,
+    part: &Part,
+    base: u32,
+    at: u32,
+    #[comptime] stage: Stage,
+) {
+    // The same for all units, and true but for the last stage of a matrix: whole vectors of halves are stored as they were read, where
+    // a condition would choose each half by itself.
+    if at + comptime!(stage.depth()) <= part.k {
+        put_steps::<I, T, V, W>(staged, next, base, at, part.k, stage, true);
+    } else {
+        put_steps::<I, T, V, W>(staged, next, base, at, part.k, stage, false);
+    }
+}
+
+/// The same, of a stage that is below `k` as a `whole`, or of those of its steps that are.
+#[cube]
+fn put_steps<I: Numeric, T: Numeric, V: Size, W: Size>(
+    staged: &mut Shared<[Vector<T, V>]>,
+    next: &Array<Vector<I, W>>,
+    base: u32,
+    at: u32,
+    k: u32,
+    #[comptime] stage: Stage,
+    #[comptime] whole: bool,
+) {
+    let elements = W::value();
+    let width = comptime!(elements as u32);
+    let pieces = comptime!(stage.vector() / width);
+    #[unroll]
+    for nth in 0..comptime!(stage.vectors_of_unit()) {
+        let (place, step) = begin(nth * comptime!(stage.units) + UNIT_POS, stage);
+        let to = (base + vector_at(place, step, stage)) as usize;
+        if comptime!(whole && pieces == 1) {
+            staged[to] = Vector::cast_from(next[comptime!(nth as usize)]);
+        } else {
+            let mut vector = Vector::<T, V>::new(T::from_int(0));
+            #[unroll]
+            for piece in 0..pieces {
+                // Vectors along `k` are whole in it.
+                let first = if comptime!(stage.along_k) { step + piece * width } else { step };
+                if comptime!(whole) || at + first < k {
+                    let fetched = next[comptime!((nth * pieces + piece) as usize)];
+                    #[unroll]
+                    for i in 0..elements {
+                        vector.insert(comptime!((piece * width) as usize + i), T::cast_from(fetched.extract(i)));
+                    }
+                }
+            }
+            staged[to] = vector;
+        }
+    }
+}
+
+/// Tiles of both operands staged in shared memory, of `warps[0] x warps[1]` warps, each owning `fragments[0] x fragments[1]`
+/// fragments of 16 x 16 outputs. Elements of type `I` are multiplied as `T`.
+///
+/// The next steps are fetched to registers while the staged ones are multiplied, and staged beside them. Vectors of an operand are along
+/// its contiguous axis, those of the output along its columns. A part has one block.
+#[cube(launch_unchecked)]
+pub fn on_tensor_cores<I: Numeric, T: Numeric, O: Numeric, L: Size, R: Size, S: Size, V: Size>(
+    lhs: &Tensor<Vector<I, L>>,
+    rhs: &Tensor<Vector<I, R>>,
+    output: &mut [Vector<O, S>],
+    tiles: u32,
+    spans: Blocks,
+    sizes: Sizes,
+    #[comptime] tile: Tile,
+    #[comptime] bytes: u32,
+    #[comptime] lhs_along_k: bool,
+    #[comptime] rhs_along_k: bool,
+    #[comptime] single: bool,
+    #[define(I, T, O)] _dtypes: [ElemType; 3],
+) {
+    if CUBE_POS as u32 >= tiles {
+        terminate!();
+    }
+    let output_elements = S::value();
+    let output_width = comptime!(output_elements as u32);
+    let (lhs_elements, rhs_elements) = (L::value(), R::value());
+    let [side_rows, side_columns] = comptime!(tile.sides());
+    let [rows, columns] = comptime!(tile.fragments);
+    let units = comptime!(tile.units());
+    let lhs_stage = comptime!(Stage { side: side_rows, units, along_k: lhs_along_k, bytes });
+    let rhs_stage = comptime!(Stage { side: side_columns, units, along_k: rhs_along_k, bytes });
+    let (depth, steps) = (comptime!(lhs_stage.depth()), comptime!(lhs_stage.steps()));
+    let (m, k, n) = (sizes.m, sizes.k, sizes.n);
+    let place =
+        place::<Vector<I, L>, Vector<I, R>>(lhs, rhs, CUBE_POS as u32, &spans, m, k, n, side_rows, side_columns);
+    let row = place.row * side_rows;
+    let column = place.column * side_columns;
+    let lhs_part = Part { matrix: place.lhs, first: row, extent: m, stride: sizes.lhs_row, k_stride: sizes.lhs_k, k };
+    let rhs_part =
+        Part { matrix: place.rhs, first: column, extent: n, stride: sizes.rhs_column, k_stride: sizes.rhs_k, k };
+    let (warp, lane) = (UNIT_POS / 32, UNIT_POS % 32);
+    let first_row = warp / comptime!(tile.warps[1]) * comptime!(rows * SIDE);
+    let first_column = warp % comptime!(tile.warps[1]) * comptime!(columns * SIDE);
+
+    let (lhs_vectors, rhs_vectors) = (comptime!(lhs_stage.vectors()), comptime!(rhs_stage.vectors()));
+    let mut lhs_tiles =
+        Shared::<[Vector<T, V>]>::new_aligned_slice(comptime!((lhs_vectors * STAGES) as usize), ALIGNMENT);
+    let mut rhs_tiles =
+        Shared::<[Vector<T, V>]>::new_aligned_slice(comptime!((rhs_vectors * STAGES) as usize), ALIGNMENT);
+    let mut results = Shared::<[Vector<f32, Const<4>>]>::new_aligned_slice(
+        comptime!((units / 32 * SIDE * SIDE / 4) as usize),
+        ALIGNMENT,
+    );
+    let fetched = comptime!((lhs_stage.vectors_of_unit() * lhs_stage.vector()) as usize / lhs_elements);
+    let mut lhs_next = Array::<Vector<I, L>>::new(fetched);
+    let fetched = comptime!((rhs_stage.vectors_of_unit() * rhs_stage.vector()) as usize / rhs_elements);
+    let mut rhs_next = Array::<Vector<I, R>>::new(fetched);
+
+    let (side, fragment_steps) = (comptime!(SIDE as usize), comptime!(steps as usize));
+    let mut acc = Sequence::<Matrix<f32>>::new();
+    #[unroll]
+    for _i in 0..rows * columns {
+        let (ident, layout) = (MatrixIdent::Accumulator, MatrixLayout::Undefined);
+        acc.push(Matrix::<f32>::from_value(ident, side, side, fragment_steps, layout, f32::new(0.0)));
+    }
+    let lhs_layout = comptime!(if lhs_along_k { MatrixLayout::RowMajor } else { MatrixLayout::ColMajor });
+    let rhs_layout = comptime!(if rhs_along_k { MatrixLayout::ColMajor } else { MatrixLayout::RowMajor });
+    let mut a = Sequence::<Matrix<T>>::new();
+    #[unroll]
+    for _i in 0..rows {
+        // SAFETY: it is loaded before it is multiplied.
+        a.push(unsafe { Matrix::<T>::uninitialized(MatrixIdent::A, side, side, fragment_steps, lhs_layout) });
+    }
+    // SAFETY: as above.
+    let mut b = unsafe { Matrix::<T>::uninitialized(MatrixIdent::B, side, side, fragment_steps, rhs_layout) };
+
+    let mut ahead = place.first * BLOCK_TERMS;
+    let rounds = (min(ahead + BLOCK_TERMS, k) - ahead).div_ceil(depth);
+    fetch::<I, L>(lhs, &mut lhs_next, &lhs_part, ahead, lhs_stage);
+    fetch::<I, R>(rhs, &mut rhs_next, &rhs_part, ahead, rhs_stage);
+    put::<I, T, V, L>(&mut lhs_tiles, &lhs_next, &lhs_part, 0u32.runtime(), ahead, lhs_stage);
+    put::<I, T, V, R>(&mut rhs_tiles, &rhs_next, &rhs_part, 0u32.runtime(), ahead, rhs_stage);
+    sync_cube();
+    for round in 0..rounds {
+        ahead += depth;
+        fetch::<I, L>(lhs, &mut lhs_next, &lhs_part, ahead, lhs_stage);
+        fetch::<I, R>(rhs, &mut rhs_next, &rhs_part, ahead, rhs_stage);
+        let staged = round % STAGES;
+        #[unroll]
+        for part in 0..comptime!(depth / steps) {
+            let step = comptime!(part * steps).runtime();
+            #[unroll]
+            for i in 0..rows {
+                let at = staged * lhs_vectors + vector_at(first_row + i * SIDE, step, lhs_stage);
+                let from = lhs_tiles.slice(at as usize, comptime!((lhs_vectors * STAGES) as usize));
+                cmma::load(a.index_mut(comptime!(i as usize)), from, comptime!(lhs_stage.pitch()).runtime());
+            }
+            #[unroll]
+            for j in 0..columns {
+                let at = staged * rhs_vectors + vector_at(first_column + j * SIDE, step, rhs_stage);
+                let from = rhs_tiles.slice(at as usize, comptime!((rhs_vectors * STAGES) as usize));
+                cmma::load(&mut b, from, comptime!(rhs_stage.pitch()).runtime());
+                #[unroll]
+                for i in 0..rows {
+                    let sum = acc.index(comptime!((i * columns + j) as usize));
+                    cmma::execute(a.index(comptime!(i as usize)), &b, sum, sum);
+                }
+            }
+        }
+        // Nobody reads the other stage: what was in it was multiplied before the last barrier.
+        let free = (round + 1) % STAGES;
+        put::<I, T, V, L>(&mut lhs_tiles, &lhs_next, &lhs_part, free * lhs_vectors, ahead, lhs_stage);
+        put::<I, T, V, R>(&mut rhs_tiles, &rhs_next, &rhs_part, free * rhs_vectors, ahead, rhs_stage);
+        sync_cube();
+    }
+
+    // By way of shared memory: which unit has which elements of a fragment is the device's. A unit reads half a row. Barriers are the
+    // cube's, though each warp has memory of its own: no kernel of this crate relies on the units of a warp.
+    let own = warp * comptime!(SIDE * SIDE / 4);
+    #[unroll]
+    for i in 0..rows {
+        #[unroll]
+        for j in 0..columns {
+            let to = results.slice_mut(own as usize, (own + comptime!(SIDE * SIDE / 4)) as usize);
+            cmma::store(to, acc.index(comptime!((i * columns + j) as usize)), SIDE.runtime(), MatrixLayout::RowMajor);
+            sync_cube();
+            let r = row + first_row + i * SIDE + lane / 2;
+            let half = column + first_column + j * SIDE + lane % 2 * comptime!(SIDE / 2);
+            #[unroll]
+            for four in 0..2u32 {
+                let sums = results[(own + lane * 2 + four) as usize];
+                #[unroll]
+                for v in 0..comptime!(4 / output_width) {
+                    let c = half + comptime!(four * 4 + v * output_width);
+                    if r < m && c < n {
+                        let mut chains = Vector::<f32, S>::empty();
+                        #[unroll]
+                        for s in 0..output_elements {
+                            chains.insert(s, sums.extract(comptime!((v * output_width) as usize + s)));
+                        }
+                        let at = (place.output + r * sizes.output_row + c) / output_width;
+                        store::<f32, O, S>(output, at, chains, place.first == place.opening, single);
+                    }
+                }
+            }
+            sync_cube();
+        }
+    }
+    keep_subnormals();
+}

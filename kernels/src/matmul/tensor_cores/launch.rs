@@ -1,0 +1,148 @@
+//! Launches products on tensor cores.
+
+use super::super::kernel::BlocksLaunch;
+use super::super::launch::{NAME, Operands};
+use super::super::tiled_kernel::SizesLaunch;
+use super::kernel;
+use super::plan::{self, Plan};
+use crate::arithmetic::Products;
+use crate::buffer::unwritten;
+use crate::dtype::F32;
+use crate::order::parts;
+use crate::planned::require_plan;
+use crate::view::is_in_vectors;
+use crate::{KernelError, device, grid};
+use cubecl::ir::features::MmaConfig;
+use cubecl::ir::{ElemType, FloatKind};
+use cubecl::prelude::*;
+use cubecl::std::tensor::TensorHandle;
+
+/// Bytes that a unit reads at once, at most.
+const VECTOR: usize = 16;
+
+/// What to do with a type that tensor cores do not multiply.
+pub(super) const REMEDY: &str =
+    "use `matmul::matmul`: the device has no tensor cores whose sums of this type are known";
+
+/// The type as which the device's tensor cores multiply this one, if they do: CUDA says that its warps multiply fragments of it, with
+/// sums of f32.
+pub(super) fn factor(client: &Client, dtype: ElemType) -> Option<ElemType> {
+    let factor = match dtype {
+        ElemType::Float(FloatKind::F16 | FloatKind::BF16) => dtype,
+        F32 => ElemType::Float(FloatKind::TF32),
+        _ => return None,
+    };
+    let k = 32 / dtype.size() as u32;
+    let fragments = MmaConfig { a_type: factor, b_type: factor, cd_type: F32, m: 16, n: 16, k };
+    // Warps of other runtimes have other sizes, and their tensor cores other sums.
+    let is_for_cuda = client.name() == "cuda" && client.properties().features.matmul.cmma.contains(&fragments);
+    is_for_cuda.then_some(factor)
+}
+
+/// `lhs x rhs`, with results of type `to`, whatever the device's sums are.
+pub(super) fn multiply(
+    client: &Client,
+    lhs: TensorHandle,
+    rhs: TensorHandle,
+    to: ElemType,
+    plan: Option<Plan>,
+) -> Result<TensorHandle, KernelError> {
+    let dtype = lhs.dtype;
+    let operands = Operands::new(client, Products::Native, lhs, rhs)?;
+    let Some(factor) = factor(client, dtype) else {
+        return Err(KernelError::Dtype { kernel: NAME, dtype, remedy: REMEDY });
+    };
+    let (problem, shape) = (operands.problem, operands.output_shape.clone());
+    let outputs = shape.iter().product::<usize>();
+    if outputs == 0 || problem.k == 0 {
+        let zeros = client.create_from_slice(&vec![0; (outputs * to.size()).max(1)]);
+        return Ok(TensorHandle::new_contiguous(shape, zeros, to));
+    }
+    let plan = plan.unwrap_or_else(|| plan::plan(&problem));
+    require_plan(NAME, &plan, plan.refuses(&problem))?;
+    let count = plan.parts(&problem);
+    let output = unwritten(client, shape, to);
+    // A sum of blocks is an f32 until it is complete.
+    if count == 1 && (problem.blocks() == 1 || to == F32) {
+        launch(client, operands, plan, factor, output.clone())?;
+        return Ok(output);
+    }
+    let workspace = unwritten(client, vec![count, outputs], F32);
+    launch(client, operands, plan, factor, workspace.clone())?;
+    parts::chain(client, NAME, workspace, count, None, &output, true)?;
+    Ok(output)
+}
+
+/// Multiplies elements as those of type `factor`, and writes the sums of blocks, `[parts, .., m, n]`, to `target`: every block its own
+/// part, or one part.
+fn launch(
+    client: &Client,
+    operands: Operands,
+    plan: Plan,
+    factor: ElemType,
+    target: TensorHandle,
+) -> Result<(), KernelError> {
+    let Operands { lhs, rhs, problem, .. } = operands;
+    let tile = plan.tile;
+    device::require_units(client, NAME, tile.units())?;
+    device::require_shared_memory(client, NAME, tile.shared_bytes())?;
+    let tiles = plan.tiles(&problem);
+    let blocks = if plan.split { 1 } else { problem.blocks() };
+    let bytes = lhs.dtype.size();
+    let (rows, columns) = (lhs.shape().len() - 2, lhs.shape().len() - 1);
+    let (lhs_along_k, rhs_along_k) = (is_along(&lhs, columns, rows), is_along(&rhs, rows, columns));
+    let lhs_width = width(&lhs, if lhs_along_k { columns } else { rows });
+    let rhs_width = width(&rhs, if rhs_along_k { rows } else { columns });
+    let output_width = if problem.n.is_multiple_of(4) { 4 } else { 1 };
+    let sizes = || {
+        let [m, k, n] = [problem.m, problem.k, problem.n].map(|size| size as u32);
+        let [lhs_row, lhs_k] = [rows, columns].map(|axis| lhs.strides()[axis] as u32);
+        let [rhs_k, rhs_column] = [rows, columns].map(|axis| rhs.strides()[axis] as u32);
+        SizesLaunch::new(m, k, n, lhs_row, lhs_k, rhs_k, rhs_column, n, 1)
+    };
+    // Launches that follow each other continue the sums in `target`.
+    for first in 0..blocks {
+        // SAFETY: places and steps are clamped to the operands' extents, stores are masked to the output's, and tiles at
+        // or beyond `tiles` return. Vectors are whole in the operands, which begin at multiples of 16 bytes, and in the rows
+        // of the output. Cubes have whole warps. Shared memory is aligned to 32 bytes, and fragments begin at multiples of
+        // them, their lines at multiples of 16.
+        unsafe {
+            kernel::on_tensor_cores::launch_unchecked(
+                client,
+                grid::cubes(tiles),
+                CubeDim::new_1d(tile.units()),
+                lhs_width,
+                rhs_width,
+                output_width,
+                VECTOR / bytes,
+                lhs.clone().into_arg(),
+                rhs.clone().into_arg(),
+                target.clone().into_arg().into_buffer_arg(),
+                tiles as u32,
+                BlocksLaunch::new(first as u32, 1),
+                sizes(),
+                tile,
+                bytes as u32,
+                lhs_along_k,
+                rhs_along_k,
+                blocks == 1,
+                [lhs.dtype, factor, target.dtype],
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Whether neighbours in memory are neighbours along axis `k`, rather than along the `other` one.
+fn is_along(tensor: &TensorHandle, k: usize, other: usize) -> bool {
+    let (shape, strides) = (tensor.shape(), tensor.strides());
+    shape[k] != 1 && (shape[other] == 1 || strides[k] < strides[other])
+}
+
+/// Elements that a unit reads at once along `axis`: 16 bytes, or half of them.
+fn width(tensor: &TensorHandle, axis: usize) -> usize {
+    let (shape, strides) = (tensor.shape(), tensor.strides());
+    let others = || (0..shape.len()).filter(|&other| other != axis && shape[other] > 1).map(|other| strides[other]);
+    let widths = [VECTOR, VECTOR / 2].map(|bytes| bytes / tensor.dtype.size());
+    widths.into_iter().find(|&width| is_in_vectors(width, shape[axis], strides[axis], others())).unwrap_or(1)
+}
