@@ -19,6 +19,7 @@ pub struct Determinism {
     pub(crate) record: Option<(PathBuf, Level)>,
     /// How many operations there are to one that is checked; 0 stands for none.
     pub(crate) reference: u32,
+    pub(crate) tensor_float_32: bool,
 }
 
 impl Determinism {
@@ -79,6 +80,16 @@ impl Determinism {
     /// [`Deterministic`](crate::Deterministic) itself, below the tensor API, take no part: seed their thread.
     pub fn seed_threads(self, seed: u64) -> Self {
         Self { thread_seed: Some(seed), ..self }
+    }
+
+    /// Allows matrix products of f32 to round their factors to TF32, of which 10 binary places are left of 23, and to run on tensor
+    /// cores. Off by default: Burn does so without being asked.
+    ///
+    /// It takes [`Guarantee::RunToRun`], and an NVIDIA GPU by CUDA from Ampere on whose tensor cores add as a
+    /// [reference](burn_deterministic_kernels::matmul::tensor_cores) of theirs does; elsewhere products of f32 stay f32's. Products are
+    /// `matmul`, and what is composed of it: linear layers, attention, recurrent layers. Convolutions stay f32's.
+    pub fn allow_tensor_float_32(self) -> Self {
+        Self { tensor_float_32: true, ..self }
     }
 
     /// Records what the program computes, in the file at `path`, which is overwritten: for [`Level::Weights`] a digest
@@ -200,6 +211,7 @@ pub(crate) fn determinism() -> &'static Determinism {
         thread_seed: None,
         record: None,
         reference: 0,
+        tensor_float_32: false,
     };
     enabled().unwrap_or(&DEFAULT)
 }

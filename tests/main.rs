@@ -123,6 +123,7 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("new_plans", lifetime::growth::new_plans),
     ("annealed_steps", lifetime::growth::annealed_steps),
     ("threads_that_end", lifetime::growth::threads_that_end),
+    ("products_of_types", order::products::products_of_types),
     ("products_of_every_device", closed_world::guarantee::products_of_every_device),
     ("refused_on_every_device", closed_world::guarantee::refused_on_every_device),
     ("inexact_device", closed_world::guarantee::inexact_device),

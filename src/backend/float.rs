@@ -175,7 +175,7 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
         adapters::windows::windows:
         fn float_unfold(tensor: FloatTensor<Self>, dim: usize, size: usize, step: usize) -> FloatTensor<Self>;
 
-        adapters::matmul::product:
+        adapters::matmul::float_product:
         fn float_matmul(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self>;
 
         adapters::scatter::gather:

@@ -28,7 +28,7 @@ pub(super) const FLOAT: &[Entry] = &[
     kernel("float_div_scalar", "elementwise::run"),
     kernel("float_remainder", "elementwise::run"),
     kernel("float_remainder_scalar", "elementwise::run"),
-    kernel("float_matmul", "matmul::matmul"),
+    kernel("float_matmul", "matmul::matmul, matmul::tensor_cores::matmul"),
     composed("float_cross", "`float_slice`, `float_cat`, `float_mul`, `float_sub`"),
     composed("float_neg", "`float_mul_scalar`"),
     kernel("float_recip", "elementwise::run"),

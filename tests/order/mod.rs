@@ -7,5 +7,6 @@ pub mod fusion;
 pub mod layout;
 pub mod modules;
 pub mod moved;
+pub mod products;
 pub mod rows;
 pub mod sorting;

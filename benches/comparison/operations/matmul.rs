@@ -1,8 +1,12 @@
 //! Matrix products.
 
 use super::{Rows, both, floats, indices};
+use crate::device::default_device;
 use crate::table::Target::AtLeast;
+use burn_backend::FloatDType;
 use burn_backend::ops::{FloatTensorOps, IntTensorOps};
+use burn_cubecl::CubeBackend;
+use cubecl::ir::{ElemType, FloatKind};
 
 pub fn compare(rows: &mut Rows<'_>) {
     let (a, b) = (floats([1024, 1024]), floats([1024, 1024]));
@@ -24,6 +28,11 @@ pub fn compare(rows: &mut Rows<'_>) {
     rows.add("outer product, 2048 x 2048", both!(B => B::float_matmul(a.clone(), b.clone())));
     let (a, b) = (floats([1, 1 << 20]), floats([1 << 20, 1]));
     rows.add("inner product of 2^20 elements", both!(B => B::float_matmul(a.clone(), b.clone())));
+    if default_device().client().properties().supports_type(ElemType::Float(FloatKind::F16)) {
+        let halves = || CubeBackend::float_cast(floats([4096, 4096]), FloatDType::F16);
+        let (a, b) = (halves(), halves());
+        rows.add("matmul 4096 x 4096 x 4096 of f16", both!(B => B::float_matmul(a.clone(), b.clone())));
+    }
     let (a, b) = (indices([256, 256], 100), indices([256, 256], 100));
     rows.add("int matmul 256 x 256 x 256", both!(B => B::int_matmul(a.clone(), b.clone())));
 }
