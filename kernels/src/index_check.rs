@@ -1,8 +1,8 @@
 //! Checks for indices outside their axis, which updates and reads leave out without a word.
 //!
-//! A check sets a flag in a buffer of flags, which the caller reads later. [Reads](crate::gather) set it in their own kernel; for
-//! updates [`check`] is a launch beside theirs. Every unit that sets a flag writes the same
-//! word: the order of their writes does not matter.
+//! A check sets a flag in a buffer of flags, which the caller reads later. [Reads](crate::gather) set it in their own kernel, and so do
+//! [updates](crate::scatter) that read each index where they compute; for the others [`check`] is a launch beside theirs. Every unit
+//! that sets a flag writes the same word: the order of their writes does not matter.
 
 use crate::KernelError;
 use crate::buffer::words_arg;
@@ -113,6 +113,15 @@ pub fn first_outside(indices: &[i64], sizes: &[usize]) -> Option<usize> {
     let is_outside = |index: i64, size: usize| usize::try_from(index).map_or(true, |index| index >= size);
     let parts = sizes.iter().cycle();
     indices.iter().zip(parts).position(|(&index, &size)| is_outside(index, size))
+}
+
+/// Sets `flags[flag]`, where there are flags. Every unit that does writes the same word.
+#[cube]
+pub(crate) fn raise(flags: ComptimeOption<&mut [u32]>, flag: u32) {
+    #[comptime]
+    if let ComptimeOption::Some(flags) = flags {
+        flags[flag as usize] = 1u32;
+    };
 }
 
 /// One unit a tuple of `indices[units, parts]`, or a vector of indices of one size: sets `flags[flag]` if a part is

@@ -11,6 +11,7 @@ use burn_deterministic_kernels::digest;
 use burn_deterministic_kernels::elementwise::{Instruction, Operands, Program, Unary, Value};
 use burn_deterministic_kernels::fourier;
 use burn_deterministic_kernels::grid_sample::{self, Filter, Padding, SampleParams};
+use burn_deterministic_kernels::index_check::Flags;
 use burn_deterministic_kernels::interpolation::{self, weights};
 use burn_deterministic_kernels::matmul::{self, plan as product};
 use burn_deterministic_kernels::order::COLUMNS_BLOCK;
@@ -104,14 +105,15 @@ pub fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static st
             .err(),
         ),
         (
-            "update",
+            "update_checked",
             "scatter::select_assign",
-            scatter::update(
+            scatter::update_checked(
                 client,
                 Addressing::Rows { dim: 1 },
                 scatter::Operands { tensor: rows(), indices: index(&[8]), values: rows() },
                 max,
                 Some(updated),
+                Flags::new(client, 1).flag(0),
             )
             .err(),
         ),

@@ -4,6 +4,7 @@
 
 use crate::grid::UnitPlace;
 use crate::index::{row_of, row_of_tuple};
+use crate::index_check::raise;
 use crate::subnormals::keep_subnormals;
 use crate::view::Strides;
 use cubecl::prelude::*;
@@ -114,13 +115,4 @@ pub(super) fn gather_elements<F: Numeric, I: Int, N: Size>(
         raise(flags, flag);
     }
     keep_subnormals();
-}
-
-/// Sets `flags[flag]`, where there are flags. Every unit that does writes the same word.
-#[cube]
-fn raise(flags: ComptimeOption<&mut [u32]>, flag: u32) {
-    #[comptime]
-    if let ComptimeOption::Some(flags) = flags {
-        flags[flag as usize] = 1u32;
-    };
 }

@@ -56,6 +56,7 @@ pub use plan::{Indexed, Plan, Problem};
 pub use update::Update;
 
 use crate::device::Machine;
+use crate::index_check::{self, Flag};
 use crate::planned::require_plan;
 use crate::{KernelError, subnormals};
 use cubecl::prelude::*;
@@ -76,28 +77,77 @@ pub fn update(
     update: Update,
     plan: Option<Plan>,
 ) -> Result<TensorHandle, KernelError> {
+    Scatter::new(client, addressing, operands, update)?.by(addressing.name(), plan, None)
+}
+
+/// The same, which sets `flag` if an index, or a part of a tuple, is outside its axis: in the update's own kernel where that reads
+/// each index, or else by a [check](crate::index_check::check) beside it.
+///
+/// # Errors
+///
+/// As [`update`].
+pub fn update_checked(
+    client: &Client,
+    addressing: Addressing,
+    operands: Operands,
+    update: Update,
+    plan: Option<Plan>,
+    flag: Flag<'_>,
+) -> Result<TensorHandle, KernelError> {
+    let (tensor, indices) = (operands.tensor.shape().to_vec(), operands.indices.clone());
     let scatter = Scatter::new(client, addressing, operands, update)?;
-    let problem = scatter.problem;
-    if problem.elements() == 0 || problem.positions == 0 {
-        return Ok(scatter.copy());
-    }
-    let kernel = addressing.name();
-    let chosen = || match subnormals::is_kept(client) {
-        true => plan::of_few_operations(&problem, Machine::of(client)),
-        false => plan::plan(&problem, Machine::of(client)),
-    };
-    let Some(plan) = plan.or_else(chosen) else {
-        let reason = format!("{problem:?} has more values than a launch takes; update in several calls");
-        return Err(KernelError::Plan { kernel, reason });
-    };
-    require_plan(kernel, &plan, plan.refuses(&problem))?;
-    Ok(match plan {
-        Plan::BruteForce => scatter.brute_force(),
-        Plan::Privatised => scatter.privatised(),
-        Plan::SortedBlocks => scatter.sorted_blocks(),
-        Plan::Segmented(sort) => {
-            let sorted = scatter.sort(sort);
-            scatter.reduce(&sorted)
+    let check = Check { sizes: addressing.sizes(&tensor, indices.shape()), indices, flag };
+    scatter.by(addressing.name(), plan, Some(check))
+}
+
+/// Which indices are checked against which sizes.
+struct Check<'a> {
+    indices: TensorHandle,
+    sizes: Vec<usize>,
+    flag: Flag<'a>,
+}
+
+impl<'a> Scatter<'a> {
+    fn by(
+        mut self,
+        kernel: &'static str,
+        plan: Option<Plan>,
+        check: Option<Check<'a>>,
+    ) -> Result<TensorHandle, KernelError> {
+        let (client, problem) = (self.client, self.problem);
+        let beside = |check: Option<Check<'a>>| {
+            check.map_or(Ok(()), |Check { indices, sizes, flag }| index_check::check(client, indices, &sizes, flag))
+        };
+        if problem.elements() == 0 || problem.positions == 0 {
+            beside(check)?;
+            return Ok(self.copy());
         }
-    })
+        let chosen = || match subnormals::is_kept(client) {
+            true => plan::of_few_operations(&problem, Machine::of(client)),
+            false => plan::plan(&problem, Machine::of(client)),
+        };
+        let Some(plan) = plan.or_else(chosen) else {
+            let reason = format!("{problem:?} has more values than a launch takes; update in several calls");
+            return Err(KernelError::Plan { kernel, reason });
+        };
+        require_plan(kernel, &plan, plan.refuses(&problem))?;
+        match (&check, plan) {
+            // Tuples are rows by now, which do not tell which part is outside; and a sort has many kernels that read keys.
+            (Some(Check { sizes, flag, .. }), Plan::BruteForce | Plan::Privatised | Plan::SortedBlocks)
+                if sizes.len() == 1 =>
+            {
+                self.flag = Some(*flag);
+            }
+            _ => beside(check)?,
+        }
+        Ok(match plan {
+            Plan::BruteForce => self.brute_force(),
+            Plan::Privatised => self.privatised(),
+            Plan::SortedBlocks => self.sorted_blocks(),
+            Plan::Segmented(sort) => {
+                let sorted = self.sort(sort);
+                self.reduce(&sorted)
+            }
+        })
+    }
 }

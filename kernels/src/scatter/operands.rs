@@ -10,6 +10,7 @@ use crate::dtype::{accumulator, supported};
 use crate::error::require_shapes;
 use crate::grid::UNITS;
 use crate::index::{require_indices, tuple_axes, tuple_rows};
+use crate::index_check::Flag;
 use crate::view::{AxisView, Strides, axis_length};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -57,6 +58,16 @@ impl Addressing {
             Self::Rows { .. } => "scatter::select_assign",
             Self::Batches => "scatter::update_batches",
             Self::Tuples => "scatter::scatter_nd",
+        }
+    }
+
+    /// The sizes of the axes of the tensor that a tuple of indices counts along, or the one axis that each index does, of operands that
+    /// [fit](Self::axes).
+    pub(super) fn sizes(self, tensor: &[usize], indices: &[usize]) -> Vec<usize> {
+        match self {
+            Self::Elements { dim } | Self::Rows { dim } => vec![tensor[dim]],
+            Self::Batches => vec![tensor[1]],
+            Self::Tuples => tensor[..indices[indices.len() - 1]].to_vec(),
         }
     }
 
@@ -121,6 +132,8 @@ pub(super) struct Scatter<'a> {
     pub indices: AxisView,
     /// The types of the tensor, of its accumulator, and of the indices.
     pub types: [ElemType; 3],
+    /// What a kernel that reads each index sets if one names no row.
+    pub flag: Option<Flag<'a>>,
     original: TensorHandle,
 }
 
@@ -168,6 +181,7 @@ impl<'a> Scatter<'a> {
             tensor: AxisView::new(client, kernel, tensor, tensor_axes)?,
             values: AxisView::new(client, kernel, values, value_axes)?,
             types: [dtype, accumulator(dtype), indices.dtype],
+            flag: None,
             indices,
         })
     }

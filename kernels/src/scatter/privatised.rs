@@ -9,6 +9,7 @@ use crate::arithmetic::negative_zero;
 use crate::buffer::unwritten;
 use crate::grid::{UnitPlace, axis_grids};
 use crate::index::row_of;
+use crate::index_check::{Flag, raise};
 use crate::order::BLOCK_TERMS;
 use crate::subnormals::keep_subnormals;
 use cubecl::prelude::*;
@@ -27,7 +28,8 @@ pub(super) fn identity<A: Numeric, N: Size>(#[comptime] form: Form) -> Vector<A,
     }
 }
 
-/// A unit a block of positions and column: adds the block's values, ascending, to `totals[blocks, outer, rows, inner]`.
+/// A unit a block of positions and column: adds the block's values, ascending, to `totals[blocks, outer, rows, inner]`. Sets
+/// `flags[flag]` if an index names no row, where there are flags.
 #[cube(launch_unchecked)]
 fn total_blocks<F: Numeric, A: Numeric, I: Int, N: Size>(
     indices: &[I],
@@ -35,6 +37,8 @@ fn total_blocks<F: Numeric, A: Numeric, I: Int, N: Size>(
     totals: &mut [Vector<A, N>],
     layout: Layout,
     unit: UnitPlace,
+    flags: ComptimeOption<&mut [u32]>,
+    flag: u32,
     #[comptime] form: Form,
     #[define(F, A, I)] _types: [ElemType; 3],
 ) {
@@ -47,13 +51,19 @@ fn total_blocks<F: Numeric, A: Numeric, I: Int, N: Size>(
     for row in 0..layout.rows {
         totals[(base + row * layout.inner) as usize] = identity::<A, N>(form);
     }
+    let mut outside = false;
     for position in first..min(first + BLOCK_TERMS, layout.positions) {
         let row = row_of::<I>(indices[layout.indices.offset(outer, position, inner)], layout.rows);
         if row < layout.rows {
             let at = (base + row * layout.inner) as usize;
             let value = Vector::cast_from(values[layout.values.offset(outer, position, inner)]);
             totals[at] = combine_lanes::<A, N>(totals[at], value, form);
+        } else {
+            outside = true;
         }
+    }
+    if outside {
+        raise(flags, flag);
     }
     keep_subnormals();
 }
@@ -107,7 +117,7 @@ impl Scatter<'_> {
         let totals = unwritten(self.client, vec![problem.blocks(), problem.elements()], accumulator);
         for (count, dim, unit) in axis_grids(outer, problem.blocks(), inner) {
             // SAFETY: units stop at the number of blocks and columns, each of which has totals of its own; the views cover
-            // what the extents and their strides reach, and a row is compared with the extent before it addresses a total.
+            // what the extents and their strides reach, a row is compared with the extent before it addresses a total, and a flag is in its buffer.
             unsafe {
                 total_blocks::launch_unchecked(
                     self.client,
@@ -119,6 +129,8 @@ impl Scatter<'_> {
                     totals.clone().into_arg().into_buffer_arg(),
                     self.layout(outer, inner, width),
                     unit,
+                    self.flag.map(Flag::buffer).into(),
+                    self.flag.map_or(0, Flag::number),
                     self.form(),
                     self.types,
                 );

@@ -12,6 +12,7 @@ use super::privatised::identity;
 use crate::buffer::unwritten;
 use crate::grid::cubes;
 use crate::index::row_of;
+use crate::index_check::{Flag, raise};
 use crate::order::BLOCK_TERMS;
 use crate::radix_sort::{SORT_UNITS, Stage, sort_rounds};
 use crate::subnormals::keep_subnormals;
@@ -38,7 +39,8 @@ struct Cubes {
 
 /// Unit `u` of a cube of slice `s` totals destinations `256 s + u`, `256 (s + slices) + u`, ..: the values of its block whose index
 /// names them. Destinations are `[rows, inner]` in vectors, or `[rows]` of a column with indices of its own. Writes
-/// `totals[blocks, outer, rows, inner]`, or `output[outer, rows, inner]` where there is one block.
+/// `totals[blocks, outer, rows, inner]`, or `output[outer, rows, inner]` where there is one block. Sets `flags[flag]` if an
+/// index names no row, where there are flags.
 #[cube(launch_unchecked)]
 fn update_blocks<F: Numeric, A: Numeric, I: Int, N: Size>(
     tensor: &[Vector<F, N>],
@@ -49,6 +51,8 @@ fn update_blocks<F: Numeric, A: Numeric, I: Int, N: Size>(
     layout: Layout,
     cubes: Cubes,
     rounds: u32,
+    flags: ComptimeOption<&mut [u32]>,
+    flag: u32,
     #[comptime] form: Form,
     #[comptime] keyed_inner: bool,
     #[define(F, A, I)] _types: [ElemType; 3],
@@ -63,14 +67,19 @@ fn update_blocks<F: Numeric, A: Numeric, I: Int, N: Size>(
     let exists = cube < cubes.count;
     let first = block * BLOCK_TERMS;
     let mut stage = Stage::new();
+    let mut outside = false;
     #[unroll]
     for nth in 0..PER_UNIT {
         let place = nth * SORT_UNITS + unit;
         let mut row = layout.rows;
         if exists && first + place < layout.positions {
             row = row_of::<I>(indices[layout.indices.offset(outer, first + place, column)], layout.rows);
+            outside = outside || row == layout.rows;
         }
         stage.put(place, (row << POSITION_BITS) | place);
+    }
+    if outside {
+        raise(flags, flag);
     }
     stage.sort(POSITION_BITS, rounds, PER_UNIT);
     let columns = if comptime!(keyed_inner) { 1u32.runtime() } else { layout.inner };
@@ -129,7 +138,7 @@ impl Scatter<'_> {
         let work = CubesLaunch::new(blocks as u32, columns as u32, slices as u32, count as u32);
         // SAFETY: cubes past the last one and units past the last destination touch no memory; each block has a total for
         // every destination. The views cover what the extents and their strides reach, and positions of words are
-        // of the block: no destination has the row of a place past the last position.
+        // of the block: no destination has the row of a place past the last position. A flag is in its buffer.
         unsafe {
             update_blocks::launch_unchecked(
                 self.client,
@@ -144,6 +153,8 @@ impl Scatter<'_> {
                 self.layout(outer, inner, width),
                 work,
                 sort_rounds(rows),
+                self.flag.map(Flag::buffer).into(),
+                self.flag.map_or(0, Flag::number),
                 self.form(),
                 keyed_inner,
                 [storage, accumulator, index],

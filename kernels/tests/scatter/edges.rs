@@ -140,3 +140,77 @@ fn refusals_say_what_does_not_fit() {
     let got = text(elements, [floats(&[3]), floats(&[4]), floats(&[4])]);
     assert!(got.contains("index and count with i32, i64 or u32"), "{got}");
 }
+
+/// An index outside its axis sets the flag, wherever it stands, by every plan; indices inside set none, and neither does an update
+/// without a check.
+#[test]
+fn an_index_outside_sets_the_flag() {
+    let client = client();
+    let ([outer, rows, inner], positions) = ([2, 5, 3], 1500);
+    let plans = |indexed| Plan::candidates(&problem([outer, rows, inner], positions, indexed, Update::Add));
+    let of_values = (Addressing::Elements { dim: 1 }, vec![outer, positions, inner], plans(Indexed::Value));
+    let of_rows = (Addressing::Rows { dim: 1 }, vec![positions], plans(Indexed::Position));
+    let of_batches = (Addressing::Batches, vec![outer, positions], plans(Indexed::Batch));
+    for (addressing, shape, plans) in [of_values, of_rows, of_batches] {
+        assert!(plans.len() > 3, "{addressing:?}: {plans:?}");
+        let count = shape.iter().product::<usize>();
+        let inside: Vec<i32> = (0..count).map(|at| (at % rows) as i32).collect();
+        let flags = Flags::new(&client, 5 * plans.len());
+        let mut want = Vec::new();
+        for plan in plans.into_iter().map(Some) {
+            for outside in [
+                None,
+                Some((0, -1)),
+                Some((count / 2, rows as i32)),
+                Some((count - 1, i32::MIN)),
+                Some((1100, i32::MAX)),
+            ] {
+                let mut indices = inside.clone();
+                if let Some((at, index)) = outside {
+                    indices[at] = index;
+                }
+                let operands = || Operands {
+                    tensor: upload(&client, &vec![1f32; outer * rows * inner], &[outer, rows, inner], F32),
+                    indices: upload(&client, &indices, &shape, I32),
+                    values: upload(
+                        &client,
+                        &random_values(7, outer * positions * inner),
+                        &[outer, positions, inner],
+                        F32,
+                    ),
+                };
+                let flag = flags.flag(want.len());
+                let got = scatter::update_checked(&client, addressing, operands(), Update::Add, plan, flag);
+                let unchecked = scatter::update(&client, addressing, operands(), Update::Add, plan);
+                assert_bits(&download(&client, got.unwrap()), &download::<f32>(&client, unchecked.unwrap()));
+                want.push(outside.is_some());
+            }
+        }
+        assert_eq!(flags.read(&client).expect("the flags can be read"), want, "{addressing:?}");
+    }
+}
+
+/// Each part of a tuple has an axis of its own, and no update of nothing goes unchecked.
+#[test]
+fn tuples_and_updates_of_nothing_are_checked() {
+    let client = client();
+    let flags = Flags::new(&client, 8);
+    let mut want = Vec::new();
+    let mut check = |tensor: &[usize], indices: &[i32], by: &[usize], values: &[usize], outside: bool| {
+        let zeros = |shape: &[usize]| upload(&client, &vec![0f32; shape.iter().product()], shape, F32);
+        let operands =
+            Operands { tensor: zeros(tensor), indices: upload(&client, indices, by, I32), values: zeros(values) };
+        let flag = flags.flag(want.len());
+        scatter::update_checked(&client, Addressing::Tuples, operands, Update::Add, None, flag).expect("an update");
+        want.push(outside);
+    };
+    check(&[2, 7, 3], &[1, 6, 0, 2], &[2, 2], &[2, 3], false);
+    check(&[2, 7, 3], &[1, 6, 2, 0], &[2, 2], &[2, 3], true);
+    check(&[2, 7, 3], &[1, 7, 0, 0], &[2, 2], &[2, 3], true);
+    check(&[7, 3], &[6, 0], &[2, 1], &[2, 3], false);
+    check(&[7, 3], &[6, 7], &[2, 1], &[2, 3], true);
+    check(&[7, 3], &[-1, 0], &[2, 1], &[2, 3], true);
+    check(&[7, 0], &[0, 7], &[2, 1], &[2, 0], true);
+    check(&[7, 0], &[0, 6], &[2, 1], &[2, 0], false);
+    assert_eq!(flags.read(&client).expect("the flags can be read"), want);
+}

@@ -9,6 +9,7 @@ use crate::harness::*;
 use crate::skip::skip;
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::gather;
+use burn_deterministic_kernels::index_check::Flags;
 use burn_deterministic_kernels::scatter::{self, Addressing, Indexed, Operands, Plan, Problem, Update, reference};
 use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
 use cubecl::prelude::*;

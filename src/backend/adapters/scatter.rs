@@ -5,7 +5,6 @@ use super::{Output, operand, run};
 use burn_backend::{Shape, TensorMetadata, tensor::IndexingUpdateOp};
 use burn_cubecl::tensor::CubeTensor;
 use burn_deterministic_kernels::gather;
-use burn_deterministic_kernels::index_check::check;
 use burn_deterministic_kernels::scatter::{self, Addressing, Operands, Update};
 
 /// Updates a tensor at indices with values: `[tensor, indices, values]`.
@@ -22,16 +21,15 @@ pub(in crate::backend) fn at_indices(
         &[tensor, indices, values],
         Output::like(tensor, tensor.shape()),
         |client| {
-            let at = operand(indices);
-            let operands = Operands { tensor: operand(tensor), indices: at.clone(), values: operand(values) };
-            let result = scatter::update(client, addressing, operands, update, None)?;
+            let operands = Operands { tensor: operand(tensor), indices: operand(indices), values: operand(values) };
             let sizes = match addressing {
                 Addressing::Elements { dim } | Addressing::Rows { dim } => vec![tensor.shape()[dim]],
                 Addressing::Batches => vec![tensor.shape()[1]],
                 Addressing::Tuples => addressed(tensor, indices),
             };
-            flagged(operation, &[tensor, indices, values], indices, &sizes, |flag| check(client, at, &sizes, flag))?;
-            Ok(result)
+            flagged(operation, &[tensor, indices, values], indices, &sizes, |flag| {
+                scatter::update_checked(client, addressing, operands, update, None, flag)
+            })
         },
         || plain(operands.clone()),
     )
