@@ -82,12 +82,12 @@ impl Determinism {
         Self { thread_seed: Some(seed), ..self }
     }
 
-    /// Allows matrix products of f32 to round their factors to TF32, of which 10 binary places are left of 23, and to run on tensor
-    /// cores. Off by default: Burn does so without being asked.
+    /// Allows matrix products of f32 on tensor cores, with factors rounded to TF32: 10 fraction bits instead of 23. Off by default; plain
+    /// Burn's autotune may choose such kernels without being asked.
     ///
-    /// It takes [`Guarantee::RunToRun`], and an NVIDIA GPU by CUDA from Ampere on whose tensor cores add as a
-    /// [reference](burn_deterministic_kernels::matmul::tensor_cores) of theirs does; elsewhere products of f32 stay f32's. Products are
-    /// `matmul`, and what is composed of it: linear layers, attention, recurrent layers. Convolutions stay f32's.
+    /// It has an effect under [`Guarantee::RunToRun`], with CUDA on NVIDIA GPUs from Ampere on, if their tensor cores compute the
+    /// sums of a [reference](burn_deterministic_kernels::matmul::tensor_cores); otherwise products stay in f32. It applies to `matmul`
+    /// and to what is composed of it: linear layers, attention, recurrent layers. It does not apply to convolutions.
     pub fn allow_tensor_float_32(self) -> Self {
         Self { tensor_float_32: true, ..self }
     }
@@ -122,7 +122,8 @@ pub enum Guarantee {
     /// [`require_guarantee`](crate::require_guarantee) tells beforehand.
     ///
     /// Products are rounded before they are added, also in matrix products and convolutions, whose long chains take up
-    /// to twice as many instructions on a GPU. f16 and bf16 are computed in f32, and each operation is rounded once.
+    /// to twice as many instructions on a GPU. f16 and bf16 are computed in f32, and each operation is rounded once; their
+    /// products do not run on tensor cores.
     /// Refused are arithmetic in f64, casts of floats to other integers than i32, and quantization, whose kernels are
     /// Burn's and whose bits are the device's.
     ///

@@ -215,12 +215,17 @@ EMULATOR_HALF_TYPE(__half, emulator_to_f16, emulator_from_f16)
 EMULATOR_HALF_TYPE(__nv_bfloat16, emulator_to_bf16, emulator_from_bf16)
 typedef __half half;
 
-// ---- Matrix fragments of 16 x 16 x 16 halves, or 16 x 16 x 8 of TF32, summed in f32 as Hopper's tensor cores do. What a warp has together, its
+// ---- Matrix fragments of 16 x 16 x 16 halves, or 16 x 16 x 8 of TF32, summed in f32 as Hopper's tensor cores do, or as it is planted. What a warp has together, its
 // first thread has here; kernels of a block with one dimension.
 static inline bool emulator_is_first() { return emulator_state.thread.x % warpSize == 0; }
 extern "C" { double ldexp(double, int); }
+#ifndef CUDA_EMULATOR_TENSOR_TERMS
+#define CUDA_EMULATOR_TENSOR_TERMS 16
+#define CUDA_EMULATOR_TENSOR_BITS 25
+#endif
 static inline int emulator_exponent(float x, int least) { int e = (int)(emulator_bits<unsigned>(x) >> 23 & 0xff) - 127; return e < least ? least : e; }
-// Exact products and a sum: each is cut to 25 places below the largest exponent, which is -133 at least, they are added, and cut to an f32.
+// Exact products and a sum: each is cut to so many places below the largest exponent, which is -133 at least with 25, they are added, and cut to
+// an f32.
 template <int count> static inline float emulator_sum_of_products(const float *a, const float *b, float c, int least) {
   double products[count + 1], all = 0; int exponents[count + 1], largest = -1000;
   for (int i = 0; i <= count; i++) {
@@ -231,10 +236,11 @@ template <int count> static inline float emulator_sum_of_products(const float *a
   if (all != all) return emulator_bits<float>(0x7fffffffu);
   if (__builtin_isinf(all)) return (float)all;
   if (largest == -1000) return 0.0f;
-  if (largest < -133) largest = -133;
-  long sum = 0; double scale = ldexp(1.0, 25 - largest);
+  const int bits = CUDA_EMULATOR_TENSOR_BITS;
+  if (largest < -108 - bits) largest = -108 - bits;
+  long sum = 0; double scale = ldexp(1.0, bits - largest);
   for (double product : products) sum += (long)(product * scale);
-  double exact = ldexp((double)sum, largest - 25); float nearest = (float)exact;
+  double exact = ldexp((double)sum, largest - bits); float nearest = (float)exact;
   bool beyond = exact < 0 ? nearest < exact : nearest > exact;
   return beyond && __builtin_fabs(exact) < 0x1p128 ? emulator_bits<float>(emulator_bits<unsigned>(nearest) - 1) : nearest;
 }
@@ -250,8 +256,8 @@ static inline float __float_to_tf32(float x) {
 // What a fragment's elements are in memory, how they are multiplied, how many steps it has, and how many of them an addition takes: CUDA's compiler
 // makes 8 steps of TF32 two instructions of 4 (HMMA.1684), and 16 of halves one.
 template <class T> struct emulator_factor;
-template <> struct emulator_factor<__half> { typedef __half stored; static const int least = -14, steps = 16, terms = 16; static float of(__half x) { return x; } };
-template <> struct emulator_factor<__nv_bfloat16> { typedef __nv_bfloat16 stored; static const int least = -126, steps = 16, terms = 16; static float of(__nv_bfloat16 x) { return x; } };
+template <> struct emulator_factor<__half> { typedef __half stored; static const int least = -14, steps = 16, terms = CUDA_EMULATOR_TENSOR_TERMS; static float of(__half x) { return x; } };
+template <> struct emulator_factor<__nv_bfloat16> { typedef __nv_bfloat16 stored; static const int least = -126, steps = 16, terms = CUDA_EMULATOR_TENSOR_TERMS; static float of(__nv_bfloat16 x) { return x; } };
 // Of a number that is none of TF32 the device reads the upper digits.
 template <> struct emulator_factor<precision::tf32> { typedef float stored; static const int least = -126, steps = 8, terms = 4; static float of(float x) { return emulator_bits<float>(emulator_bits<unsigned>(x) & 0xffffe000u); } };
 template <class Use, int m, int n, int k, class T, class Layout = void> struct fragment { static_assert(sizeof(T) == 0, "fragments of 16 x 16 x 16 halves and of 16 x 16 x 8 of TF32 are emulated"); };

@@ -43,6 +43,12 @@ fn arithmetic(arithmetic: Arithmetic) -> Result<&'static [&'static str], String>
             "-fno-trapping-math",
             "-DCUDA_EMULATOR_NARROW_GRID",
         ]),
+        Arithmetic::Ampere => {
+            Ok(&["-ffp-contract=off", "-DCUDA_EMULATOR_TENSOR_TERMS=8", "-DCUDA_EMULATOR_TENSOR_BITS=24"])
+        }
+        Arithmetic::Volta => {
+            Ok(&["-ffp-contract=off", "-DCUDA_EMULATOR_TENSOR_TERMS=4", "-DCUDA_EMULATOR_TENSOR_BITS=23"])
+        }
         Arithmetic::Fast => Ok(&["-ffast-math", "-DCUDA_EMULATOR_FMA_IS_A_SUM", "-DCUDA_EMULATOR_NARROW_GRID"]),
     }
 }

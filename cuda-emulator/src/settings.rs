@@ -45,16 +45,22 @@ pub enum Arithmetic {
     Approximate,
     /// All that g++'s `-ffast-math` allows.
     Fast,
+    /// Tensor cores add 8 products of halves, to 24 bits.
+    Ampere,
+    /// Tensor cores keep 23 bits of their terms.
+    Volta,
 }
 
 impl Arithmetic {
     /// The planted faults, by the names that the variable has for them.
-    pub const PLANTED: [(&str, Self); 5] = [
+    pub const PLANTED: [(&str, Self); 7] = [
         ("contracted", Self::Contracted),
         ("flushed", Self::Flushed),
         ("reassociated", Self::Reassociated),
         ("approximate", Self::Approximate),
         ("fast", Self::Fast),
+        ("ampere", Self::Ampere),
+        ("volta", Self::Volta),
     ];
 }
 
@@ -187,8 +193,8 @@ mod tests {
         assert_eq!(arithmetic("flushed"), Arithmetic::Flushed);
         let refused = std::panic::catch_unwind(|| arithmetic("Flushed")).expect_err("no such arithmetic");
         let text = refused.downcast_ref::<String>().expect("a text");
-        for part in ["CUDA_EMULATOR_ARITHMETIC is \"Flushed\"", "contracted, flushed, reassociated, approximate, fast"]
-        {
+        let names = "contracted, flushed, reassociated, approximate, fast, ampere, volta";
+        for part in ["CUDA_EMULATOR_ARITHMETIC is \"Flushed\"", names] {
             assert!(text.contains(part), "{text}");
         }
     }

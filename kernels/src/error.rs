@@ -45,12 +45,14 @@ pub enum KernelError {
         reason: String,
     },
     /// The device failed where a kernel had to ask it something first.
-    #[error("{kernel}: {reason}")]
+    #[error("{kernel}: {reason}; {remedy}")]
     Failed {
         /// The kernel family and operation.
         kernel: &'static str,
         /// What was asked, and what the device's runtime says.
         reason: String,
+        /// What to do.
+        remedy: &'static str,
     },
     /// A plan that does not apply to the problem: one that a caller chose, or the family's own where none applies.
     #[error("{kernel}: {reason}")]

@@ -110,7 +110,11 @@ fn set_settings(environment: &mut Environment, settings: Option<&Determinism>) {
         OnViolation::Warn => "are warnings",
     };
     let runs = if settings.runs > 0 { format!(", each operation {} times", settings.runs) } else { String::new() };
-    let products = if settings.tensor_float_32 { ", products of f32 may be of TF32" } else { "" };
+    let products = if settings.tensor_float_32 && settings.guarantee == Guarantee::RunToRun {
+        ", products of f32 may be of TF32"
+    } else {
+        ""
+    };
     environment.set("determinism", format!("{guarantee}, violations {violations}{runs}{products}"));
     if let Some(seed) = settings.thread_seed {
         environment.set("seed of threads", seed.to_string());

@@ -6,7 +6,7 @@ use burn::prelude::*;
 use burn::tensor::{DType, FloatDType};
 use burn_deterministic::{Determinism, device_arithmetic, enable_op_determinism};
 use burn_deterministic_kernels::matmul::reference as chains;
-use burn_deterministic_kernels::matmul::tensor_cores::{Sums, reference};
+use burn_deterministic_kernels::matmul::tensor_cores::{Sums, reference, sums};
 use cubecl::ir::{ElemType, FloatKind};
 
 /// Allows TF32.
@@ -49,7 +49,7 @@ pub fn products_of_types() {
     let settings = Determinism::default();
     let settings = if is_allowed { settings.allow_tensor_float_32() } else { settings };
     enable_op_determinism(settings).expect("this process has run no tensor operation");
-    let device = Device::default();
+    let (device, client) = (Device::default(), crate::cube_device().client());
     let [m, _, n] = SIZES;
     let types = [
         (DType::F16, FloatDType::F16, FloatKind::F16),
@@ -62,12 +62,14 @@ pub fn products_of_types() {
         let orders = orders(&device, &floats(&a), &floats(&b), kind, float);
         let got: Vec<u32> = floats(&a.matmul(b)).into_iter().map(f32::to_bits).collect();
         let fitting: Vec<_> = orders.iter().filter(|(_, want)| *want == got).map(|(name, _)| *name).collect();
-        let want = match (driver::is_emulator(), kind) {
-            (true, FloatKind::F32) if !is_allowed => "chains",
-            (true, _) => "Hopper's",
-            _ if driver::name().contains("llvmpipe") => "chains",
-            // Which a GPU has is its own; one it must be.
-            _ => fitting.first().copied().unwrap_or("one of three"),
+        let want = match kind {
+            FloatKind::F32 if !is_allowed => "chains",
+            _ if driver::is_emulator() => "Hopper's",
+            _ => match sums(&client, ElemType::Float(kind)).expect("the device answers") {
+                None => "chains",
+                Some(Sums::Ampere) => "Ampere's",
+                Some(Sums::Hopper) => "Hopper's",
+            },
         };
         assert_eq!(fitting, [want], "{dtype:?}");
     }

@@ -6,6 +6,7 @@ use crate::table::Target::AtLeast;
 use burn_backend::FloatDType;
 use burn_backend::ops::{FloatTensorOps, IntTensorOps};
 use burn_cubecl::CubeBackend;
+use burn_deterministic_kernels::device::Machine;
 use cubecl::ir::{ElemType, FloatKind};
 
 pub fn compare(rows: &mut Rows<'_>) {
@@ -28,7 +29,9 @@ pub fn compare(rows: &mut Rows<'_>) {
     rows.add("outer product, 2048 x 2048", both!(B => B::float_matmul(a.clone(), b.clone())));
     let (a, b) = (floats([1, 1 << 20]), floats([1 << 20, 1]));
     rows.add("inner product of 2^20 elements", both!(B => B::float_matmul(a.clone(), b.clone())));
-    if default_device().client().properties().supports_type(ElemType::Float(FloatKind::F16)) {
+    let client = default_device().client();
+    let has_f16 = client.properties().supports_type(ElemType::Float(FloatKind::F16));
+    if has_f16 && Machine::of(&client) == Machine::Gpu {
         let halves = || CubeBackend::float_cast(floats([4096, 4096]), FloatDType::F16);
         let (a, b) = (halves(), halves());
         rows.add("matmul 4096 x 4096 x 4096 of f16", both!(B => B::float_matmul(a.clone(), b.clone())));

@@ -14,8 +14,8 @@
 //!
 //! with [`BLOCK`](crate::order::BLOCK) = 1024. Each product is rounded before it is added, or the device's `fma` adds
 //! it, as the caller's [`Products`] say; `k = 0` gives zeros. Everything is in the accumulator type: f32 for f16, bf16
-//! and f32, f64 for f64, and `round` is the one rounding of a half result. Integers wrap. No tensor cores: products of
-//! half types on those are [`tensor_cores`]'s, with sums of their own. No TF32.
+//! and f32, f64 for f64, and `round` is the one rounding of a half result. Integers wrap. No tensor cores and no
+//! TF32: see [`tensor_cores`].
 //!
 //! The blocks exist so that a long `k` with few outputs (a weight gradient) runs in parallel; they also bound the
 //! length of a chain, and with it the error, by `BLOCK + k / BLOCK` steps instead of `k`.

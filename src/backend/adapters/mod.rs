@@ -156,10 +156,7 @@ fn refusal(operation: &'static str, operands: &[&CubeTensor], device: &CubeDevic
         }
         KernelError::Device { .. } => (error.to_string(), "run it on another device"),
         KernelError::Argument { .. } => (error.to_string(), "change the argument"),
-        KernelError::Failed { .. } => (
-            error.to_string(),
-            "free memory of the device, and see that its toolkit is complete: `$CUDA_PATH/include` needs `mma.h` and `crt/mma.h`",
-        ),
+        KernelError::Failed { kernel, reason, remedy } => (format!("{kernel}: {reason}"), remedy),
         error => (error.to_string(), "check the operands' shapes, or split them into smaller ones"),
     };
     let device = format!("{device:?}");

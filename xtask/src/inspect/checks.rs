@@ -61,9 +61,12 @@ const OPCODES: [(Kind, &[&str]); 3] = [
     (Kind::Tensor, &["HMMA", "HGMMA", "QGMMA", "IMMA", "IGMMA", "BMMA", "BGMMA", "DMMA"]),
 ];
 
-/// What tensor cores do for a source that multiplies fragments, with sums of f32: products of 16 steps of halves, or 4 of TF32, in one
+/// What tensor cores do for a source that multiplies such fragments, with sums of f32: products of 16 steps of halves, or 4 of TF32, in one
 /// instruction. `kernels/src/matmul/tensor_cores` has a reference of its sums; an instruction of another shape would have others.
-const KNOWN_FRAGMENTS: [&str; 3] = ["HMMA.16816.F32", "HMMA.16816.F32.BF16", "HMMA.1684.F32.TF32"];
+const KNOWN_FRAGMENTS: [(&str, &[&str]); 2] = [
+    ("nvcuda::wmma::accumulator, 16, 16, 16, float>", &["HMMA.16816.F32", "HMMA.16816.F32.BF16"]),
+    ("nvcuda::wmma::accumulator, 16, 16, 8, float>", &["HMMA.1684.F32.TF32"]),
+];
 
 /// What an opcode is, if it is one of [`OPCODES`].
 fn kind_of(opcode: &str) -> Option<Kind> {
@@ -108,13 +111,11 @@ const KNOWN_PTX: [&str; 2] = [r#"asm("min.NaN.f32 %0, %1, %2;""#, r#"asm("max.Na
 /// What the machine code of a kernel contains that it may not, given its source.
 pub fn instructions(listing: &Listing, source: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let has_fragments = ["accumulator, 16, 16, 16, float>", "accumulator, 16, 16, 8, float>"]
-        .iter()
-        .any(|fragment| source.contains(&format!("nvcuda::wmma::fragment<nvcuda::wmma::{fragment}")));
-    let is_known = |operation: &str| has_fragments && KNOWN_FRAGMENTS.contains(&operation);
+    let known = KNOWN_FRAGMENTS.iter().filter(|(fragment, _)| source.contains(fragment));
+    let known: Vec<&str> = known.flat_map(|(_, operations)| *operations).copied().collect();
     for (kind, _) in OPCODES {
         let is_found = |instruction: &&Instruction| {
-            kind_of(instruction.opcode()) == Some(kind) && !is_known(&instruction.operation)
+            kind_of(instruction.opcode()) == Some(kind) && !known.contains(&&instruction.operation[..])
         };
         let found = listing.instructions().iter().filter(is_found);
         findings.extend(counted(kind, found.map(|instruction| instruction.operation.clone())));
@@ -267,8 +268,10 @@ mod tests {
     fn fragments_explain_the_instructions_whose_sums_are_known() {
         let source = "nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, float> d;";
         assert_eq!(found(&["HMMA.16816.F32", "HMMA.16816.F32.BF16"], source), [""; 0]);
-        assert_eq!(found(&["HMMA.1684.F32.TF32"], source), [""; 0]);
-        assert_eq!(found(&["HMMA.1688.F32.TF32"], source), ["tensor: HMMA.1688.F32.TF32 x1"]);
+        assert_eq!(found(&["HMMA.1684.F32.TF32"], source), ["tensor: HMMA.1684.F32.TF32 x1"]);
+        let tf32 = "nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 8, float> d;";
+        assert_eq!(found(&["HMMA.1684.F32.TF32"], tf32), [""; 0]);
+        assert_eq!(found(&["HMMA.1688.F32.TF32"], tf32), ["tensor: HMMA.1688.F32.TF32 x1"]);
         assert_eq!(found(&["HMMA.1688.F32"], source), ["tensor: HMMA.1688.F32 x1"]);
         assert_eq!(found(&["HMMA.16816.F16"], source), ["tensor: HMMA.16816.F16 x1"]);
         let wide = "nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 32, 8, 16, float> d;";

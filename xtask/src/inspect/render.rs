@@ -146,7 +146,7 @@ fn bounds(text: &mut String, cases: &[Case], rows: &[Row<'_>]) {
     let [a100, h100] =
         [A100, H100].map(|d| {
             let Device { name, teraflops, half_teraflops, gigabytes, .. } = d;
-            format!("{name}: {teraflops} TFLOP/s in f32, on tensor cores {half_teraflops} of half types and half of it of TF32, {gigabytes} GB/s")
+            format!("{name}: {teraflops} TFLOP/s in f32, on tensor cores {half_teraflops} for half types and half as many for TF32, {gigabytes} GB/s")
         });
     let _ = write!(
         text,

@@ -4,7 +4,7 @@
 
 use super::super::kernel::{Blocks, place, store};
 use super::super::tiled_kernel::Sizes;
-use super::plan::{Stage, Tile};
+use super::plan::{Stage, Tile, WARP};
 use crate::order::BLOCK_TERMS;
 use crate::subnormals::keep_subnormals;
 use cubecl::cmma::{self, Matrix, MatrixIdent, MatrixLayout};
@@ -187,7 +187,7 @@ pub fn on_tensor_cores<I: Numeric, T: Numeric, O: Numeric, L: Size, R: Size, S: 
     let lhs_part = Part { matrix: place.lhs, first: row, extent: m, stride: sizes.lhs_row, k_stride: sizes.lhs_k, k };
     let rhs_part =
         Part { matrix: place.rhs, first: column, extent: n, stride: sizes.rhs_column, k_stride: sizes.rhs_k, k };
-    let (warp, lane) = (UNIT_POS / 32, UNIT_POS % 32);
+    let (warp, lane) = (UNIT_POS / WARP, UNIT_POS % WARP);
     let first_row = warp / comptime!(tile.warps[1]) * comptime!(rows * SIDE);
     let first_column = warp % comptime!(tile.warps[1]) * comptime!(columns * SIDE);
 
@@ -197,7 +197,7 @@ pub fn on_tensor_cores<I: Numeric, T: Numeric, O: Numeric, L: Size, R: Size, S: 
     let mut rhs_tiles =
         Shared::<[Vector<T, V>]>::new_aligned_slice(comptime!((rhs_vectors * STAGES) as usize), ALIGNMENT);
     let mut results = Shared::<[Vector<f32, Const<4>>]>::new_aligned_slice(
-        comptime!((units / 32 * SIDE * SIDE / 4) as usize),
+        comptime!((units / WARP * SIDE * SIDE / 4) as usize),
         ALIGNMENT,
     );
     let fetched = comptime!((lhs_stage.vectors_of_unit() * lhs_stage.vector()) as usize / lhs_elements);

@@ -4,7 +4,7 @@ use super::super::kernel::BlocksLaunch;
 use super::super::launch::{NAME, Operands};
 use super::super::tiled_kernel::SizesLaunch;
 use super::kernel;
-use super::plan::{self, Plan};
+use super::plan::{self, Plan, VECTOR};
 use crate::arithmetic::Products;
 use crate::buffer::unwritten;
 use crate::dtype::F32;
@@ -16,9 +16,6 @@ use cubecl::ir::features::MmaConfig;
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
-
-/// Bytes that a unit reads at once, at most.
-const VECTOR: usize = 16;
 
 /// What to do with a type that tensor cores do not multiply.
 pub(super) const REMEDY: &str =
@@ -114,7 +111,7 @@ fn launch(
                 lhs_width,
                 rhs_width,
                 output_width,
-                VECTOR / bytes,
+                VECTOR as usize / bytes,
                 lhs.clone().into_arg(),
                 rhs.clone().into_arg(),
                 target.clone().into_arg().into_buffer_arg(),
@@ -143,6 +140,6 @@ fn is_along(tensor: &TensorHandle, k: usize, other: usize) -> bool {
 fn width(tensor: &TensorHandle, axis: usize) -> usize {
     let (shape, strides) = (tensor.shape(), tensor.strides());
     let others = || (0..shape.len()).filter(|&other| other != axis && shape[other] > 1).map(|other| strides[other]);
-    let widths = [VECTOR, VECTOR / 2].map(|bytes| bytes / tensor.dtype.size());
+    let widths = [VECTOR, VECTOR / 2].map(|bytes| bytes as usize / tensor.dtype.size());
     widths.into_iter().find(|&width| is_in_vectors(width, shape[axis], strides[axis], others())).unwrap_or(1)
 }

@@ -13,13 +13,14 @@
 //! ```
 //!
 //! `total + block` is a sum of f32, rounded to nearest; `round` is the one rounding to a half type, and none for f32. Factors of f32 are
-//! rounded to TF32 first: to 10 binary places, to nearest, ties away from zero. Products from `k` on are zero; a block's sums end at a
+//! rounded to TF32 first: to 10 fraction bits, to nearest, ties away from zero. Steps from `k` on multiply zeros; a block's sums end at a
 //! multiple of 32 steps of half types, or 16 of f32.
 //!
-//! `add` is the tensor core's: one sum of all its terms, the products being exact. A product has the sum of its factors' exponents, and a
-//! subnormal number the least exponent of its type. Let `e` be the largest exponent of a term that is not zero, or `-108 - fraction` if that is
-//! larger. Each term is cut, towards zero, to a multiple of `2^(e - fraction)`; these are added exactly; the sum is cut, towards zero, to an
-//! f32. It is infinite from 2^128 on, and infinite or NaN where the sum of the terms is; a NaN may have any bits. A sum of zeros is +0.
+//! `add` is the tensor core's: one sum of all its terms, the products being exact. A product's exponent is the sum of its factors'
+//! exponents, that of `acc` is its own, and a subnormal number has the least exponent of its type. Let `e` be the largest exponent of a
+//! term that is not zero, but at least `-108 - fraction`. Each term is truncated to a multiple of `2^(e - fraction)`; these are added
+//! exactly; the sum is truncated to an f32, and keeps its sign where that is zero. From 2^128 on it is infinite, and infinite or NaN where the
+//! sum of the terms is; a NaN may have any bits. A sum of zeros is +0.
 //!
 //! | [`Sums`] | terms of half types | of TF32 | fraction | GPUs |
 //! |---|---|---|---|---|
@@ -28,8 +29,8 @@
 //!
 //! So the bits are those of some generations of GPUs. Sources: Xie et al., "MMA-Sim: Bit-accurate reference model of tensor cores and
 //! matrix cores", 2025; Khattak and Mikaitis, "Accurate models of NVIDIA tensor cores", 2025, who measured them. [`sums`] asks a device
-//! which of the two it has, if any: no kernel relies on what a GPU is called. The least exponent of `e` and sums beyond 2^128 are not
-//! asked.
+//! which of the two it has, if any; no kernel relies on what a GPU is called. Not asked are the lower limit of `e`, the sign of a sum that is
+//! truncated to zero, and sums from 2^128 on.
 //!
 //! # Cost
 //!

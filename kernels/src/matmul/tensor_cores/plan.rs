@@ -3,10 +3,10 @@
 use super::super::plan::{MAX_PARTS, MAX_TILES, Problem, WORKSPACE};
 
 /// Units of a warp.
-const WARP: u32 = 32;
+pub(super) const WARP: u32 = 32;
 
 /// Bytes of a vector of elements, which a unit reads and stages at once.
-const VECTOR: u32 = 16;
+pub(super) const VECTOR: u32 = 16;
 
 /// The outputs of a cube.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -129,16 +129,16 @@ impl Plan {
     /// Why this plan does not apply to `problem`, if it does not.
     pub fn refuses(&self, problem: &Problem) -> Option<String> {
         let blocks = problem.blocks();
-        let wanted = match self.tile {
-            Tile::LARGE | Tile::SMALL if self.split && !(2..=MAX_PARTS).contains(&blocks) => {
-                format!("2 to {MAX_PARTS} blocks to split")
-            }
-            Tile::LARGE | Tile::SMALL if self.parts(problem).saturating_mul(problem.outputs()) > u32::MAX as usize => {
-                "fewer than 2^32 sums of blocks".to_string()
-            }
-            Tile::LARGE | Tile::SMALL if self.tiles(problem) > MAX_TILES => format!("at most {MAX_TILES} tiles"),
-            Tile::LARGE | Tile::SMALL => return None,
-            _ => "the large or the small tile".to_string(),
+        let wanted = if ![Tile::LARGE, Tile::SMALL].contains(&self.tile) {
+            "the large or the small tile".to_string()
+        } else if self.split && !(2..=MAX_PARTS).contains(&blocks) {
+            format!("2 to {MAX_PARTS} blocks to split")
+        } else if self.parts(problem).saturating_mul(problem.outputs()) > u32::MAX as usize {
+            "fewer than 2^32 sums of blocks".to_string()
+        } else if self.tiles(problem) > MAX_TILES {
+            format!("at most {MAX_TILES} tiles")
+        } else {
+            return None;
         };
         Some(format!("{self:?} for {problem:?}, want {wanted}"))
     }

@@ -41,15 +41,21 @@ pub fn sums(client: &Client, dtype: ElemType) -> Result<Option<Sums>, KernelErro
 
 /// Takes a device that has not been asked for one with these sums: for programs that show which kernels a GPU gets, and have
 /// none to ask.
+#[doc(hidden)]
 pub fn assume_sums(client: &Client, dtype: ElemType, sums: Sums) {
     SUMS.keep((key(client), dtype), Some(sums));
 }
 
+/// Rows, steps and columns: places beyond a fragment and a tile, and steps that are not in fours, eights or sixteens.
+const SIZES: [usize; 3] = [20, 107, 68];
+
+/// Rows from this one on have subnormal numbers alone.
+const SUBNORMAL_ROWS: usize = 16;
+
 /// The sums that four products on the device have every bit of.
 fn ask(client: &Client, dtype: ElemType) -> Result<Option<Sums>, KernelError> {
-    // Places beyond a fragment and a tile, and steps that are not in fours, eights or sixteens.
-    let sizes @ [m, k, n] = [20, 107, 68];
-    let (a, b) = (numbers(1, m * k, dtype), numbers(2, k * n, dtype));
+    let sizes @ [m, k, n] = SIZES;
+    let (a, b) = (lhs(sizes, dtype), numbers(2, k * n, dtype));
     let mut fitting: Vec<_> =
         Sums::ALL.into_iter().map(|sums| (sums, reference::matmul(&a, &b, sizes, dtype, sums))).collect();
     for [lhs_by_columns, rhs_by_columns] in [[false, false], [false, true], [true, false], [true, true]] {
@@ -59,9 +65,14 @@ fn ask(client: &Client, dtype: ElemType) -> Result<Option<Sums>, KernelError> {
         let bytes = client.read_one(output.handle).map_err(|error| KernelError::Failed {
             kernel: NAME,
             reason: format!("the device did not say how its tensor cores add products of {dtype}: {error}"),
+            remedy: "free memory of the device, and install the whole CUDA toolkit: its `include` needs `mma.h` and `crt/mma.h`",
         })?;
         let got = || bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
+        // What is left has every bit of the products so far.
         fitting.retain(|(_, want)| want.iter().map(|want| want.to_bits()).eq(got().take(m * n)));
+        if fitting.is_empty() {
+            break;
+        }
     }
     Ok(fitting.first().map(|&(sums, _)| sums))
 }
@@ -82,8 +93,21 @@ fn operand(
     TensorHandle::new(client.create_from_slice(&bytes), vec![rows, columns], strides.to_vec(), dtype)
 }
 
-/// Numbers of a type whose products and sums show where they are cut and rounded: of both signs, of 15 neighbouring exponents, and, one in
-/// sixteen, subnormal.
+/// The left factor: [numbers], and in the last rows subnormal ones alone.
+fn lhs([m, k, _]: [usize; 3], dtype: ElemType) -> Vec<f32> {
+    let mut values = numbers(1, m * k, dtype);
+    let least = if dtype == F16 { 2f32.powi(-14) } else { f32::MIN_POSITIVE };
+    for value in &mut values[SUBNORMAL_ROWS * k..] {
+        // The digits of a number of another exponent.
+        let digits = value.to_bits() & 0x7f_ffff | 0x3f80_0000;
+        let fraction = (f32::from_bits(digits) - 1.0) * least;
+        *value = if value.is_sign_negative() { -fraction } else { fraction };
+    }
+    values
+}
+
+/// Numbers of a type whose products and sums show where they are cut and rounded: of both signs, of 15 neighbouring exponents, one in
+/// sixteen subnormal, and of f32 one in four halfway between two of TF32.
 fn numbers(seed: u32, length: usize, dtype: ElemType) -> Vec<f32> {
     let mut state = seed;
     let mut next = || {
@@ -99,7 +123,9 @@ fn numbers(seed: u32, length: usize, dtype: ElemType) -> Vec<f32> {
             BF16 => 7,
             _ => 23,
         };
+        let is_halfway = dtype == F32 && bits & 3 == 0;
         let fraction = fraction & ((1 << digits) - 1);
+        let fraction = if is_halfway { fraction & !0x1fff | 0x1000 } else { fraction };
         match exponent {
             0 if dtype == F16 => (1.0 - 2.0 * sign as f32) * fraction as f32 * 2f32.powi(-24),
             0 => f32::from_bits(sign << 31 | fraction << (23 - digits)),
@@ -115,5 +141,35 @@ fn encoded(value: f32, dtype: ElemType) -> Vec<u8> {
         F16 => f16::from_f32(value).to_le_bytes().to_vec(),
         BF16 => bf16::from_f32(value).to_le_bytes().to_vec(),
         _ => value.to_le_bytes().to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A device with other subnormal numbers, or another rounding to TF32, answers otherwise in many places.
+    #[test]
+    fn the_questions_show_other_arithmetic() {
+        for dtype in [F16, BF16, F32] {
+            let (a, b) = (lhs(SIZES, dtype), numbers(2, SIZES[1] * SIZES[2], dtype));
+            let least = if dtype == F16 { 2f32.powi(-14) } else { f32::MIN_POSITIVE };
+            let of = |a: &[f32], b: &[f32], sums| reference::matmul(a, b, SIZES, dtype, sums);
+            let flushed =
+                |values: &[f32]| values.iter().map(|&x| if x.abs() < least { 0.0 } else { x }).collect::<Vec<_>>();
+            // To nearest, ties to even.
+            let even = |values: &[f32]| {
+                let rounded = |x: &f32| f32::from_bits((x.to_bits() + 0xfff + (x.to_bits() >> 13 & 1)) & !0x1fff);
+                values.iter().map(rounded).collect::<Vec<_>>()
+            };
+            let hopper = of(&a, &b, Sums::Hopper);
+            let differing =
+                |other: Vec<f32>| hopper.iter().zip(other).filter(|(x, y)| x.to_bits() != y.to_bits()).count();
+            assert!(differing(of(&a, &b, Sums::Ampere)) > 500, "{dtype}");
+            assert!(differing(of(&flushed(&a), &flushed(&b), Sums::Hopper)) > 100, "{dtype}");
+            if dtype == F32 {
+                assert!(differing(of(&even(&a), &even(&b), Sums::Hopper)) > 500, "{dtype}");
+            }
+        }
     }
 }

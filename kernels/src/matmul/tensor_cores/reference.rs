@@ -42,7 +42,7 @@ impl Sums {
         let largest = largest.max(-108 - self.fraction_bits());
         let place = power_of_two(largest - self.fraction_bits());
         // Quotients by a power of two, and sums of 17 integers below 2^28, are exact.
-        toward_zero(terms.iter().map(|&(term, _)| (term / place).trunc()).sum::<f64>() * place)
+        toward_zero(terms.iter().fold(0.0, |sum, &(term, _)| sum + (term / place).trunc()) * place)
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::dtype::F32;
 use cubecl::ir::ElemType;
 
-/// How the tensor cores of a device add, by the first data centre GPUs that had these sums: see [the contract](super).
+/// How the tensor cores of a device add, named after a generation that has these sums: see [the contract](super).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sums {
     /// Eight products of half types, or four of TF32, and the sum before, to 24 bits.
