@@ -1,6 +1,7 @@
-//! What kernels ask of a device before they launch: what kind of machine it is, and whether a cube fits it.
+//! What kernels ask of a device before they launch: which it is, what kind of machine, and whether a cube fits it.
 
 use crate::KernelError;
+use core::any::TypeId;
 use cubecl::prelude::*;
 
 /// What runs the cubes.
@@ -23,6 +24,15 @@ impl Machine {
             false => Self::Gpu,
         }
     }
+}
+
+/// A device: its runtime's type, the kind and the number that the runtime has for it.
+pub(crate) type DeviceKey = (TypeId, u16, u16);
+
+/// The client's device.
+pub(crate) fn device_key(client: &Client) -> DeviceKey {
+    let id = client.service_id();
+    (id.service, id.device.type_id, id.device.index_id)
 }
 
 /// Checks that a cube of `units` units fits the device.

@@ -228,9 +228,10 @@ fn edges_of_the_types() {
             let is_equal = got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan();
             assert!(is_equal, "{of:?} {} * {}: got {got:e}, want {want:e}", values[at / n], values[at % n]);
         }
-        // Sums of tiny numbers alone, of which the first two are a negative zero before the last steps of a stage.
+        // Sums of tiny numbers alone: a negative zero before the last steps of a stage, terms that are cut to zero one by one, and subnormal ones.
+        let tiny = [-2f32.powi(-75), -2f32.powi(-80), 2f32.powi(-80)];
         for (k, left, right) in
-            [(1, -2f32.powi(-75), 2f32.powi(-80)), (17, -2f32.powi(-75), 2f32.powi(-80)), (33, least, normal)]
+            [(1, tiny[0], tiny[2]), (17, tiny[0], tiny[2]), (32, tiny[1], tiny[2]), (33, least, normal)]
         {
             let [left, right] = [left, right]
                 .map(|x| if matches!(of, Type::Half(half) if half.dtype == HALVES[0].dtype) { least } else { x });

@@ -28,8 +28,8 @@ mod wrong;
 
 use crate::append_only::AppendOnly;
 use crate::arithmetic::MultiplyAdd;
+use crate::device::{DeviceKey, device_key};
 use crate::quotient::Quotients;
-use core::any::TypeId;
 use core::fmt;
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
@@ -126,7 +126,7 @@ pub fn ask(client: &Client) -> Result<Answers, ServerError> {
         f16: halves(FloatKind::F16, questions::F16)?,
         bf16: halves(FloatKind::BF16, questions::BF16)?,
     };
-    QUOTIENTS.keep(key(client), needed(&answers));
+    QUOTIENTS.keep(device_key(client), needed(&answers));
     Ok(answers)
 }
 
@@ -168,22 +168,14 @@ pub fn judge_functions(answers: &FunctionAnswers) -> Result<(), WrongAnswer> {
 /// What kernels have on each device.
 static QUOTIENTS: AppendOnly<DeviceKey, Quotients> = AppendOnly::new();
 
-/// A device: its runtime's type, the kind and the number that the runtime has for it.
-pub(crate) type DeviceKey = (TypeId, u16, u16);
-
-pub(crate) fn key(client: &Client) -> DeviceKey {
-    let id = client.service_id();
-    (id.service, id.device.type_id, id.device.index_id)
-}
-
 /// Which quotients and square roots kernels have on a device: its own where they are exact, else corrected ones where
 /// these are. Asks the device the first time, and waits for it.
 ///
 /// Where it fails, it has corrected ones from then on.
 pub fn quotients(client: &Client) -> Quotients {
-    let known = || QUOTIENTS.get(&key(client)).copied();
+    let known = || QUOTIENTS.get(&device_key(client)).copied();
     known().or_else(|| ask(client).ok().and_then(|_| known())).unwrap_or_else(|| {
-        QUOTIENTS.keep(key(client), Quotients::Corrected);
+        QUOTIENTS.keep(device_key(client), Quotients::Corrected);
         known().unwrap_or(Quotients::Corrected)
     })
 }
@@ -191,7 +183,7 @@ pub fn quotients(client: &Client) -> Quotients {
 /// Takes a device that has not been asked for one of these quotients: for programs that show which kernels a GPU gets,
 /// and have none to ask.
 pub fn assume_quotients(client: &Client, quotients: Quotients) {
-    QUOTIENTS.keep(key(client), quotients);
+    QUOTIENTS.keep(device_key(client), quotients);
 }
 
 /// Which quotients and roots a device that gave these answers needs.

@@ -4,9 +4,10 @@ use super::kernel;
 use super::plan::{CubeTile, Plan, Problem, Vectors};
 use super::{single_kernel, tiled_kernel};
 use crate::arithmetic::Products;
+use crate::buffer::unwritten;
 use crate::device;
 use crate::dtype::{accumulator, supported};
-use crate::order::BLOCK;
+use crate::order::{self, BLOCK};
 use crate::view::{broadcast_strides, is_in_vectors, largest_offset, transposed, vector_width, with_layout};
 use crate::{KernelError, grid};
 use cubecl::prelude::*;
@@ -100,6 +101,37 @@ impl Operands {
             swapped_vectors: vectors(reads_vectors(&lhs, rows)),
         };
         Ok(Self { lhs, rhs, output_shape, accumulator, products, problem })
+    }
+
+    /// Zeros of type `to`, for a product without outputs or without steps.
+    pub fn zeros(&self, client: &Client, to: ElemType) -> Option<TensorHandle> {
+        let shape = &self.output_shape;
+        let outputs = shape.iter().product::<usize>();
+        (outputs == 0 || self.problem.k == 0).then(|| {
+            let zeros = client.create_from_slice(&vec![0; (outputs * to.size()).max(1)]);
+            TensorHandle::new_contiguous(shape.clone(), zeros, to)
+        })
+    }
+
+    /// The product in type `to`, of the sums of blocks that `launch` writes to its target, `[parts, .., m, n]`.
+    pub fn product(
+        self,
+        client: &Client,
+        to: ElemType,
+        parts: usize,
+        launch: impl FnOnce(Self, TensorHandle) -> Result<(), KernelError>,
+    ) -> Result<TensorHandle, KernelError> {
+        let output = unwritten(client, self.output_shape.clone(), to);
+        // A sum of blocks is kept in the accumulator type until it is complete.
+        if parts == 1 && (self.problem.blocks() == 1 || to == self.accumulator) {
+            launch(self, output.clone())?;
+            return Ok(output);
+        }
+        let outputs = self.output_shape.iter().product();
+        let workspace = unwritten(client, vec![parts, outputs], self.accumulator);
+        launch(self, workspace.clone())?;
+        order::parts::chain(client, NAME, workspace, parts, None, &output, true)?;
+        Ok(output)
     }
 
     /// Writes the sums of blocks, `[parts, .., m, n]`, to `target`: every block its own part, or one part.
@@ -260,9 +292,14 @@ fn reads_vectors(tensor: &TensorHandle, axis: usize) -> bool {
 
 /// The same for half types too.
 fn reads_fours(tensor: &TensorHandle, axis: usize) -> bool {
+    matches!(tensor.dtype.size(), 2 | 4) && reads_along(tensor, axis, 4)
+}
+
+/// Whether a tensor is in vectors of `width` elements along `axis`.
+pub(super) fn reads_along(tensor: &TensorHandle, axis: usize, width: usize) -> bool {
     let (shape, strides) = (tensor.shape(), tensor.strides());
     let others = (0..shape.len()).filter(|&other| other != axis && shape[other] > 1).map(|other| strides[other]);
-    is_in_fours(tensor.dtype, (shape[axis], strides[axis]), others)
+    is_in_vectors(width, shape[axis], strides[axis], others)
 }
 
 /// Whether elements of `dtype`, of two or four bytes, [are in vectors](is_in_vectors) of four along an axis of this

@@ -35,9 +35,7 @@ pub mod tensor_cores;
 mod tiled_kernel;
 
 use crate::arithmetic::Products;
-use crate::buffer::unwritten;
 use crate::device::Machine;
-use crate::order::parts;
 use crate::planned::require_plan;
 use crate::{KernelError, subnormals};
 use cubecl::prelude::*;
@@ -65,27 +63,14 @@ pub fn matmul(
 ) -> Result<TensorHandle, KernelError> {
     let dtype = lhs.dtype;
     let operands = Operands::new(client, products, lhs, rhs)?;
-    let Operands { problem, accumulator, .. } = operands;
-    let shape = operands.output_shape.clone();
-    let outputs = shape.iter().product::<usize>();
-    if outputs == 0 || problem.k == 0 {
-        let zeros = client.create_from_slice(&vec![0; (outputs * dtype.size()).max(1)]);
-        return Ok(TensorHandle::new_contiguous(shape, zeros, dtype));
+    if let Some(zeros) = operands.zeros(client, dtype) {
+        return Ok(zeros);
     }
+    let problem = operands.problem;
     let plan = plan.unwrap_or_else(|| match subnormals::is_kept(client) {
         true => plan::of_few_products(&problem, Machine::of(client)),
         false => plan::plan(&problem, Machine::of(client)),
     });
     require_plan(NAME, &plan, plan.refuses(&problem))?;
-    let count = plan.parts(&problem);
-    let output = unwritten(client, shape, dtype);
-    // A sum of blocks is kept in the accumulator type until it is complete.
-    if count == 1 && (problem.blocks() == 1 || dtype == accumulator) {
-        operands.launch(client, plan, output.clone())?;
-        return Ok(output);
-    }
-    let workspace = unwritten(client, vec![count, outputs], accumulator);
-    operands.launch(client, plan, workspace.clone())?;
-    parts::chain(client, NAME, workspace, count, None, &output, true)?;
-    Ok(output)
+    operands.product(client, dtype, plan.parts(&problem), |operands, target| operands.launch(client, plan, target))
 }

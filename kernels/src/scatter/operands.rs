@@ -61,14 +61,15 @@ impl Addressing {
         }
     }
 
-    /// The sizes of the axes of the tensor that a tuple of indices counts along, or the one axis that each index does, of operands that
-    /// [fit](Self::axes).
-    pub(super) fn sizes(self, tensor: &[usize], indices: &[usize]) -> Vec<usize> {
-        match self {
-            Self::Elements { dim } | Self::Rows { dim } => vec![tensor[dim]],
-            Self::Batches => vec![tensor[1]],
-            Self::Tuples => tensor[..indices[indices.len() - 1]].to_vec(),
-        }
+    /// The sizes of the axes of the tensor that a tuple of indices counts along, or of the one axis that each index does; of none, where
+    /// the tensor has not the axes, and an update is refused.
+    pub fn sizes(self, tensor: &[usize], indices: &[usize]) -> Vec<usize> {
+        let axes = match self {
+            Self::Elements { dim } | Self::Rows { dim } => dim..dim + 1,
+            Self::Batches => 1..2,
+            Self::Tuples => 0..indices.last().copied().unwrap_or(0),
+        };
+        tensor.get(axes).unwrap_or_default().to_vec()
     }
 
     /// The axes of the tensor that indices count along, and those of the values that positions run over. Refuses shapes

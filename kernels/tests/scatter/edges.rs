@@ -213,4 +213,10 @@ fn tuples_and_updates_of_nothing_are_checked() {
     check(&[7, 0], &[0, 7], &[2, 1], &[2, 0], true);
     check(&[7, 0], &[0, 6], &[2, 1], &[2, 0], false);
     assert_eq!(flags.read(&client).expect("the flags can be read"), want);
+    // Operands that are refused have no sizes.
+    for addressing in [Addressing::Elements { dim: 2 }, Addressing::Rows { dim: 9 }, Addressing::Tuples] {
+        assert_eq!(addressing.sizes(&[7, 3], &[2, 3]), [0; 0], "{addressing:?}");
+    }
+    assert_eq!(Addressing::Tuples.sizes(&[7, 3], &[]), [0; 0]);
+    assert_eq!(Addressing::Tuples.sizes(&[7, 3], &[4, 2]), [7, 3]);
 }

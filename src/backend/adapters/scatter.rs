@@ -22,11 +22,7 @@ pub(in crate::backend) fn at_indices(
         Output::like(tensor, tensor.shape()),
         |client| {
             let operands = Operands { tensor: operand(tensor), indices: operand(indices), values: operand(values) };
-            let sizes = match addressing {
-                Addressing::Elements { dim } | Addressing::Rows { dim } => vec![tensor.shape()[dim]],
-                Addressing::Batches => vec![tensor.shape()[1]],
-                Addressing::Tuples => addressed(tensor, indices),
-            };
+            let sizes = addressing.sizes(&tensor.shape(), &indices.shape());
             flagged(operation, &[tensor, indices, values], indices, &sizes, |flag| {
                 scatter::update_checked(client, addressing, operands, update, None, flag)
             })
@@ -110,7 +106,8 @@ pub(in crate::backend) fn gather_nd(
         Output::like(&tensor, Shape::from(shape)),
         |client| {
             let (from, at) = (operand(&tensor), operand(&indices));
-            flagged(operation, &[&tensor, &indices], &indices, &addressed(&tensor, &indices), |flag| {
+            let sizes = Addressing::Tuples.sizes(&tensor.shape(), &indices.shape());
+            flagged(operation, &[&tensor, &indices], &indices, &sizes, |flag| {
                 gather::gather_nd(client, from, at, Some(flag))
             })
         },
@@ -127,10 +124,4 @@ pub(crate) fn kind(operation: IndexingUpdateOp) -> Update {
         IndexingUpdateOp::Min => Update::Min,
         IndexingUpdateOp::Max => Update::Max,
     }
-}
-
-/// The sizes of the axes that the tuples along the last axis of `indices` are for.
-fn addressed(tensor: &CubeTensor, indices: &CubeTensor) -> Vec<usize> {
-    let parts = indices.shape()[indices.rank() - 1];
-    tensor.shape()[..parts].to_vec()
 }

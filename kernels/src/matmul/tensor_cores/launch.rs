@@ -1,42 +1,36 @@
 //! Launches products on tensor cores.
 
 use super::super::kernel::BlocksLaunch;
-use super::super::launch::{NAME, Operands};
+use super::super::launch::{NAME, Operands, reads_along};
 use super::super::tiled_kernel::SizesLaunch;
 use super::kernel;
 use super::plan::{self, Plan, VECTOR};
 use crate::arithmetic::Products;
-use crate::buffer::unwritten;
 use crate::dtype::F32;
-use crate::order::parts;
 use crate::planned::require_plan;
-use crate::view::is_in_vectors;
 use crate::{KernelError, device, grid};
 use cubecl::ir::features::MmaConfig;
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
-/// What to do with a type that tensor cores do not multiply.
-pub(super) const REMEDY: &str =
-    "use `matmul::matmul`: the device has no tensor cores whose sums of this type are known";
-
-/// The type as which the device's tensor cores multiply this one, if they do: CUDA says that its warps multiply fragments of it, with
-/// sums of f32.
-pub(super) fn factor(client: &Client, dtype: ElemType) -> Option<ElemType> {
-    let factor = match dtype {
-        ElemType::Float(FloatKind::F16 | FloatKind::BF16) => dtype,
+/// The type as which elements of `dtype` are multiplied.
+fn factor(dtype: ElemType) -> ElemType {
+    match dtype {
         F32 => ElemType::Float(FloatKind::TF32),
-        _ => return None,
-    };
-    let k = 32 / dtype.size() as u32;
-    let fragments = MmaConfig { a_type: factor, b_type: factor, cd_type: F32, m: 16, n: 16, k };
-    // Warps of other runtimes have other sizes, and their tensor cores other sums.
-    let is_for_cuda = client.name() == "cuda" && client.properties().features.matmul.cmma.contains(&fragments);
-    is_for_cuda.then_some(factor)
+        _ => dtype,
+    }
 }
 
-/// `lhs x rhs`, with results of type `to`, whatever the device's sums are.
+/// Whether CUDA says that the device's warps multiply fragments of this type, with sums of f32. Warps of other runtimes have other sizes, and
+/// their tensor cores other sums.
+pub(super) fn has_fragments(client: &Client, dtype: ElemType) -> bool {
+    let (factor, k) = (factor(dtype), 32 / dtype.size() as u32);
+    let fragments = MmaConfig { a_type: factor, b_type: factor, cd_type: F32, m: 16, n: 16, k };
+    client.name() == "cuda" && client.properties().features.matmul.cmma.contains(&fragments)
+}
+
+/// `lhs x rhs` of a type that the device [has fragments](has_fragments) of, with results of type `to`, whatever its sums are.
 pub(super) fn multiply(
     client: &Client,
     lhs: TensorHandle,
@@ -44,41 +38,18 @@ pub(super) fn multiply(
     to: ElemType,
     plan: Option<Plan>,
 ) -> Result<TensorHandle, KernelError> {
-    let dtype = lhs.dtype;
     let operands = Operands::new(client, Products::Native, lhs, rhs)?;
-    let Some(factor) = factor(client, dtype) else {
-        return Err(KernelError::Dtype { kernel: NAME, dtype, remedy: REMEDY });
-    };
-    let (problem, shape) = (operands.problem, operands.output_shape.clone());
-    let outputs = shape.iter().product::<usize>();
-    if outputs == 0 || problem.k == 0 {
-        let zeros = client.create_from_slice(&vec![0; (outputs * to.size()).max(1)]);
-        return Ok(TensorHandle::new_contiguous(shape, zeros, to));
+    if let Some(zeros) = operands.zeros(client, to) {
+        return Ok(zeros);
     }
+    let problem = operands.problem;
     let plan = plan.unwrap_or_else(|| plan::plan(&problem));
     require_plan(NAME, &plan, plan.refuses(&problem))?;
-    let count = plan.parts(&problem);
-    let output = unwritten(client, shape, to);
-    // A sum of blocks is an f32 until it is complete.
-    if count == 1 && (problem.blocks() == 1 || to == F32) {
-        launch(client, operands, plan, factor, output.clone())?;
-        return Ok(output);
-    }
-    let workspace = unwritten(client, vec![count, outputs], F32);
-    launch(client, operands, plan, factor, workspace.clone())?;
-    parts::chain(client, NAME, workspace, count, None, &output, true)?;
-    Ok(output)
+    operands.product(client, to, plan.parts(&problem), |operands, target| launch(client, operands, plan, target))
 }
 
-/// Multiplies elements as those of type `factor`, and writes the sums of blocks, `[parts, .., m, n]`, to `target`: every block its own
-/// part, or one part.
-fn launch(
-    client: &Client,
-    operands: Operands,
-    plan: Plan,
-    factor: ElemType,
-    target: TensorHandle,
-) -> Result<(), KernelError> {
+/// Writes the sums of blocks, `[parts, .., m, n]`, to `target`: every block its own part, or one part.
+fn launch(client: &Client, operands: Operands, plan: Plan, target: TensorHandle) -> Result<(), KernelError> {
     let Operands { lhs, rhs, problem, .. } = operands;
     let tile = plan.tile;
     device::require_units(client, NAME, tile.units())?;
@@ -123,7 +94,7 @@ fn launch(
                 lhs_along_k,
                 rhs_along_k,
                 blocks == 1,
-                [lhs.dtype, factor, target.dtype],
+                [lhs.dtype, factor(lhs.dtype), target.dtype],
             );
         }
     }
@@ -138,8 +109,6 @@ fn is_along(tensor: &TensorHandle, k: usize, other: usize) -> bool {
 
 /// Elements that a unit reads at once along `axis`: 16 bytes, or half of them.
 fn width(tensor: &TensorHandle, axis: usize) -> usize {
-    let (shape, strides) = (tensor.shape(), tensor.strides());
-    let others = || (0..shape.len()).filter(|&other| other != axis && shape[other] > 1).map(|other| strides[other]);
     let widths = [VECTOR, VECTOR / 2].map(|bytes| bytes as usize / tensor.dtype.size());
-    widths.into_iter().find(|&width| is_in_vectors(width, shape[axis], strides[axis], others())).unwrap_or(1)
+    widths.into_iter().find(|&width| reads_along(tensor, axis, width)).unwrap_or(1)
 }

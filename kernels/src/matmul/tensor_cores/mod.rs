@@ -67,6 +67,9 @@ pub fn matmul(
     let dtype = lhs.dtype;
     match sums(client, dtype)? {
         Some(_) => launch::multiply(client, lhs, rhs, dtype, plan),
-        None => Err(KernelError::Dtype { kernel: NAME, dtype, remedy: launch::REMEDY }),
+        None => {
+            let remedy = "use `matmul::matmul`: the device has no tensor cores whose sums of this type are known";
+            Err(KernelError::Dtype { kernel: NAME, dtype, remedy })
+        }
     }
 }

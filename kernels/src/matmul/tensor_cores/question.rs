@@ -1,13 +1,13 @@
 //! Which sums a device has: what it computes is compared with the references.
 
 use super::super::launch::NAME;
-use super::launch::{factor, multiply};
+use super::launch::{has_fragments, multiply};
 use super::reference;
 use super::sums::Sums;
 use crate::KernelError;
 use crate::append_only::AppendOnly;
+use crate::device::{DeviceKey, device_key};
 use crate::dtype::F32;
-use crate::known_answer::{DeviceKey, key};
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -29,12 +29,10 @@ static SUMS: AppendOnly<(DeviceKey, ElemType), Option<Sums>> = AppendOnly::new()
 ///
 /// [`KernelError::Failed`] where the device does not answer. It is asked again the next time.
 pub fn sums(client: &Client, dtype: ElemType) -> Result<Option<Sums>, KernelError> {
-    if factor(client, dtype).is_none() {
-        return Ok(None);
-    }
-    let key = (key(client), dtype);
+    let key = (device_key(client), dtype);
     match SUMS.get(&key) {
         Some(sums) => Ok(*sums),
+        None if !has_fragments(client, dtype) => Ok(*SUMS.keep(key, None)),
         None => ask(client, dtype).map(|sums| *SUMS.keep(key, sums)),
     }
 }
@@ -43,7 +41,7 @@ pub fn sums(client: &Client, dtype: ElemType) -> Result<Option<Sums>, KernelErro
 /// none to ask.
 #[doc(hidden)]
 pub fn assume_sums(client: &Client, dtype: ElemType, sums: Sums) {
-    SUMS.keep((key(client), dtype), Some(sums));
+    SUMS.keep((device_key(client), dtype), Some(sums));
 }
 
 /// Rows, steps and columns: places beyond a fragment and a tile, and steps that are not in fours, eights or sixteens.
@@ -67,9 +65,13 @@ fn ask(client: &Client, dtype: ElemType) -> Result<Option<Sums>, KernelError> {
             reason: format!("the device did not say how its tensor cores add products of {dtype}: {error}"),
             remedy: "free memory of the device, and install the whole CUDA toolkit: its `include` needs `mma.h` and `crt/mma.h`",
         })?;
-        let got = || bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
+        let got: Vec<u32> = bytes
+            .chunks_exact(4)
+            .map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
+            .take(m * n)
+            .collect();
         // What is left has every bit of the products so far.
-        fitting.retain(|(_, want)| want.iter().map(|want| want.to_bits()).eq(got().take(m * n)));
+        fitting.retain(|(_, want)| want.iter().map(|want| want.to_bits()).eq(got.iter().copied()));
         if fitting.is_empty() {
             break;
         }
