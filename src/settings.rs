@@ -82,12 +82,13 @@ impl Determinism {
         Self { thread_seed: Some(seed), ..self }
     }
 
-    /// Allows matrix products of f32 on tensor cores, with factors rounded to TF32: 10 fraction bits instead of 23. Off by default; plain
+    /// Allows matrix products and convolutions of f32 on tensor cores, with factors rounded to TF32: 10 fraction bits instead of 23. Off by default; plain
     /// Burn's autotune may choose such kernels without being asked.
     ///
     /// It has an effect under [`Guarantee::RunToRun`], with CUDA on NVIDIA GPUs from Ampere on, if their tensor cores compute the
-    /// sums of a [reference](burn_deterministic_kernels::matmul::tensor_cores); otherwise products stay in f32. It applies to `matmul`
-    /// and to what is composed of it: linear layers, attention, recurrent layers. It does not apply to convolutions.
+    /// sums of a [reference](burn_deterministic_kernels::matmul::tensor_cores); otherwise products stay in f32. It applies to `matmul`,
+    /// to what is composed of it (linear layers, attention, recurrent layers), and to the convolutions and gradients that
+    /// [have this order](burn_deterministic_kernels::convolution::tensor_cores).
     pub fn allow_tensor_float_32(self) -> Self {
         Self { tensor_float_32: true, ..self }
     }

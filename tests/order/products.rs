@@ -1,8 +1,10 @@
-//! Matrix products under `RunToRun`: chains of multiply-adds, or sums of tensor cores.
+//! Matrix products and convolutions under `RunToRun`: chains of multiply-adds, or sums of tensor cores.
 
 use crate::driver;
 use crate::process::{Program, arguments};
 use burn::prelude::*;
+use burn::tensor::module::conv1d;
+use burn::tensor::ops::ConvOptions;
 use burn::tensor::{DType, FloatDType};
 use burn_deterministic::{Determinism, device_arithmetic, enable_op_determinism};
 use burn_deterministic_kernels::matmul::reference as chains;
@@ -12,8 +14,8 @@ use cubecl::ir::{ElemType, FloatKind};
 /// Allows TF32.
 const ALLOWED: &str = "TF32";
 
-/// Rows, steps and columns: more than a block of steps, in no fours.
-const SIZES: [usize; 3] = [5, 1100, 7];
+/// Rows, steps and columns: more than a block of steps, in no fours; as many as a convolution on tensor cores has.
+const SIZES: [usize; 3] = [17, 1100, 18];
 
 /// Steps after which the products of a sum come again with the other sign, so that what is left of it is its roundings.
 const HALF: usize = 512;
@@ -43,6 +45,28 @@ fn orders(device: &Device, a: &[f32], b: &[f32], kind: FloatKind, dtype: FloatDT
     ]
 }
 
+/// The product of `[m, k]` and `[k, n]`, as each pass of a convolution of one tap has it.
+fn passes(a: &Tensor<2>, b: &Tensor<2>) -> [(&'static str, Tensor<2>); 3] {
+    let options = || ConvOptions::new([1], [0], [1], 1);
+    let weight = |matrix: &Tensor<2>| matrix.clone().unsqueeze_dim::<3>(2);
+    let input = |matrix: &Tensor<2>| matrix.clone().unsqueeze_dim::<3>(0);
+    let autodiff = |tensor: Tensor<3>| Tensor::<3>::from_inner(tensor);
+    let forward = conv1d(input(b), weight(a), None, options());
+
+    let x = autodiff(Tensor::zeros_like(&forward)).require_grad();
+    let y = conv1d(x.clone(), autodiff(weight(&a.clone().transpose())), None, options());
+    let by_input = x.grad(&(y * autodiff(input(b))).sum().backward()).expect("x took part");
+
+    let w = autodiff(Tensor::zeros_like(&forward).permute([1, 2, 0])).require_grad();
+    let y = conv1d(autodiff(input(&b.clone().transpose())), w.clone(), None, options());
+    let by_weight = w.grad(&(y * autodiff(input(a))).sum().backward()).expect("the weights took part");
+    [
+        ("forward", forward.squeeze_dim(0)),
+        ("input gradient", by_input.squeeze_dim(0)),
+        ("weight gradient", by_weight.squeeze_dim(2)),
+    ]
+}
+
 /// Which order the products of each type have.
 pub fn products_of_types() {
     let is_allowed = arguments().iter().any(|argument| argument == ALLOWED);
@@ -60,8 +84,6 @@ pub fn products_of_types() {
         let floats = |tensor: &Tensor<2>| tensor.to_data().convert::<f32>().iter::<f32>().collect::<Vec<_>>();
         let (a, b) = (factor(&device, 1, m, 1.0, float), factor(&device, 2, n, -1.0, float).transpose());
         let orders = orders(&device, &floats(&a), &floats(&b), kind, float);
-        let got: Vec<u32> = floats(&a.matmul(b)).into_iter().map(f32::to_bits).collect();
-        let fitting: Vec<_> = orders.iter().filter(|(_, want)| *want == got).map(|(name, _)| *name).collect();
         let want = match kind {
             FloatKind::F32 if !is_allowed => "chains",
             _ if driver::is_emulator() => "Hopper's",
@@ -71,7 +93,12 @@ pub fn products_of_types() {
                 Some(Sums::Hopper) => "Hopper's",
             },
         };
-        assert_eq!(fitting, [want], "{dtype:?}");
+        let products = [("product", a.clone().matmul(b.clone()))].into_iter().chain(passes(&a, &b));
+        for (operation, product) in products {
+            let got: Vec<u32> = floats(&product).into_iter().map(f32::to_bits).collect();
+            let fitting: Vec<_> = orders.iter().filter(|(_, want)| *want == got).map(|(name, _)| *name).collect();
+            assert_eq!(fitting, [want], "{operation} of {dtype:?}");
+        }
     }
 }
 

@@ -1,12 +1,13 @@
 //! Convolutions and their gradients.
 
-use super::{Rows, both, floats};
+use super::{Rows, both, floats, halves};
 use burn_backend::Backend;
 use burn_backend::ops::{ConvOptions, ConvTransposeOptions, DeformConv2dBackward, DeformConvOptions, ModuleOps};
 use burn_backend::tensor::FloatTensor;
 
 pub fn compare(rows: &mut Rows<'_>) {
     planes(rows);
+    of_halves(rows);
     signals_and_volumes(rows);
     transposed(rows);
     deformable(rows);
@@ -31,6 +32,19 @@ fn planes(rows: &mut Rows<'_>) {
     rows.add("conv2d of each channel by itself, 16 x 32 x 28 x 28, 3 x 3", forward);
     let weights = both!(B => B::conv2d_weight_backward(x.clone(), weight.clone(), gradient.clone(), options()));
     rows.add("conv2d of each channel, weight gradient", weights);
+}
+
+/// In a layer of a residual network.
+fn of_halves(rows: &mut Rows<'_>) {
+    let image = || halves([32, 64, 56, 56]);
+    let (Some(x), Some(weight), Some(gradient)) = (image(), halves([64, 64, 3, 3]), image()) else { return };
+    let options = || ConvOptions::new([1, 1], [1, 1], [1, 1], 1);
+    let forward = both!(B => B::conv2d(x.clone(), weight.clone(), None, options()));
+    rows.add("conv2d of f16, 32 x 64 x 56 x 56 to 64 channels, 3 x 3", forward);
+    let input = both!(B => B::conv2d_x_backward(x.clone(), weight.clone(), gradient.clone(), options()));
+    rows.add("conv2d of f16, input gradient", input);
+    let weights = both!(B => B::conv2d_weight_backward(x.clone(), weight.clone(), gradient.clone(), options()));
+    rows.add("conv2d of f16, weight gradient", weights);
 }
 
 fn signals_and_volumes(rows: &mut Rows<'_>) {

@@ -1,13 +1,8 @@
 //! Matrix products.
 
-use super::{Rows, both, floats, indices};
-use crate::device::default_device;
+use super::{Rows, both, floats, halves, indices};
 use crate::table::Target::AtLeast;
-use burn_backend::FloatDType;
 use burn_backend::ops::{FloatTensorOps, IntTensorOps};
-use burn_cubecl::CubeBackend;
-use burn_deterministic_kernels::device::Machine;
-use cubecl::ir::{ElemType, FloatKind};
 
 pub fn compare(rows: &mut Rows<'_>) {
     let (a, b) = (floats([1024, 1024]), floats([1024, 1024]));
@@ -29,11 +24,7 @@ pub fn compare(rows: &mut Rows<'_>) {
     rows.add("outer product, 2048 x 2048", both!(B => B::float_matmul(a.clone(), b.clone())));
     let (a, b) = (floats([1, 1 << 20]), floats([1 << 20, 1]));
     rows.add("inner product of 2^20 elements", both!(B => B::float_matmul(a.clone(), b.clone())));
-    let client = default_device().client();
-    let has_f16 = client.properties().supports_type(ElemType::Float(FloatKind::F16));
-    if has_f16 && Machine::of(&client) == Machine::Gpu {
-        let halves = || CubeBackend::float_cast(floats([4096, 4096]), FloatDType::F16);
-        let (a, b) = (halves(), halves());
+    if let (Some(a), Some(b)) = (halves([4096, 4096]), halves([4096, 4096])) {
         rows.add("matmul 4096 x 4096 x 4096 of f16", both!(B => B::float_matmul(a.clone(), b.clone())));
     }
     let (a, b) = (indices([256, 256], 100), indices([256, 256], 100));

@@ -17,9 +17,11 @@ use crate::device::default_device;
 use crate::measure::{elapsed, medians};
 use crate::table::{Table, Target};
 use burn_backend::ops::{BoolTensorOps, FloatTensorOps, IntTensorOps};
-use burn_backend::{Backend, DType, TensorData, TensorMetadata, read_sync};
+use burn_backend::{Backend, DType, FloatDType, TensorData, TensorMetadata, read_sync};
 use burn_cubecl::{CubeBackend, CubeDevice, tensor::CubeTensor};
 use burn_deterministic::set_random_seed;
+use burn_deterministic_kernels::device::Machine;
+use cubecl::ir::{ElemType, FloatKind};
 
 /// The same work on plain Burn and on burn-deterministic.
 struct Ways<'a>([Box<dyn Fn() -> Vec<CubeTensor> + 'a>; 2]);
@@ -144,6 +146,14 @@ fn read(name: &str, tensor: CubeTensor) -> TensorData {
 pub fn floats<const N: usize>(shape: [usize; N]) -> CubeTensor {
     let values = scrambled(shape.iter().product()).map(|bits| (bits >> 8) as f32 / (1 << 24) as f32 * 3.0 - 1.0);
     CubeBackend::float_from_data(TensorData::new(values.collect::<Vec<_>>(), shape), &default_device())
+}
+
+/// The same in f16, on a GPU that has the type: a software driver would compute them for minutes.
+pub fn halves<const N: usize>(shape: [usize; N]) -> Option<CubeTensor> {
+    let client = default_device().client();
+    let has_f16 = client.properties().supports_type(ElemType::Float(FloatKind::F16));
+    let is_offered = has_f16 && Machine::of(&client) == Machine::Gpu;
+    is_offered.then(|| CubeBackend::float_cast(floats(shape), FloatDType::F16))
 }
 
 /// Indices below `bound`.

@@ -3,9 +3,11 @@
 use crate::case::{Case, FLOATS, tensor};
 use burn_deterministic_kernels::arithmetic::Products;
 use burn_deterministic_kernels::convolution::{
-    ConvolutionParams, TransposedParams, forward, input_gradient, transposed_forward, weight_gradient,
+    Arithmetic, ConvolutionParams, TransposedParams, forward, input_gradient, transposed_forward, weight_gradient,
 };
+use burn_deterministic_kernels::matmul::tensor_cores::{Sums, assume_sums};
 use cubecl::ir::ElemType;
+use cubecl::prelude::Client;
 
 /// A layer over square images.
 #[derive(Clone, Copy)]
@@ -30,6 +32,14 @@ const LAYERS: [Layer; 7] = [
     Layer { label: "mnist", batch: 128, inputs: 1, outputs: 32, image: 28, taps: 3, stride: 1, groups: 1 },
     Layer { label: "an image", batch: 1, inputs: 64, outputs: 64, image: 56, taps: 3, stride: 1, groups: 1 },
     Layer { label: "wide", batch: 32, inputs: 512, outputs: 512, image: 7, taps: 3, stride: 1, groups: 1 },
+];
+
+/// Layers of which every pass, or all but the gradient of an image, has the order of tensor cores.
+const ON_TENSOR_CORES: [Layer; 4] = [
+    Layer { label: "resnet block, on tensor cores", ..LAYERS[0] },
+    Layer { label: "resnet stem, on tensor cores", ..LAYERS[1] },
+    Layer { label: "wide, on tensor cores", ..LAYERS[6] },
+    Layer { label: "resnet stage, on tensor cores", outputs: 128, stride: 2, ..LAYERS[0] },
 ];
 
 impl Layer {
@@ -66,45 +76,45 @@ impl Layer {
 }
 
 pub fn cases() -> Vec<Case> {
-    FLOATS.into_iter().flat_map(|dtype| LAYERS.into_iter().flat_map(move |layer| of(layer, dtype))).collect()
+    let chains = FLOATS.into_iter().flat_map(|dtype| LAYERS.into_iter().flat_map(move |layer| of(layer, dtype, false)));
+    let on_tensor_cores =
+        FLOATS.into_iter().flat_map(|dtype| ON_TENSOR_CORES.into_iter().flat_map(move |layer| of(layer, dtype, true)));
+    chains.chain(on_tensor_cores).collect()
 }
 
-fn of(layer: Layer, dtype: ElemType) -> Vec<Case> {
+fn of(layer: Layer, dtype: ElemType, tensor_cores: bool) -> Vec<Case> {
     let (input, output, weight) = (layer.input(), layer.output(), layer.weight());
     let params = layer.params();
+    let arithmetic = move |client: &Client| {
+        if tensor_cores {
+            assume_sums(client, dtype, Sums::Hopper);
+        }
+        Arithmetic { tensor_cores, products: Products::Native }
+    };
     let mut cases = vec![
         layer.case("forward", dtype).runs(move |client| {
             let bias = Some(tensor(client, &[layer.outputs], dtype));
-            forward(
-                client,
-                Products::Native,
-                tensor(client, &input, dtype),
-                tensor(client, &weight, dtype),
-                bias,
-                &params,
-            )
-        }),
-        layer.case("input gradient", dtype).runs(move |client| {
-            let gradient = tensor(client, &output, dtype);
-            input_gradient(client, Products::Native, gradient, tensor(client, &weight, dtype), &input, &params)
+            let (input, weight) = (tensor(client, &input, dtype), tensor(client, &weight, dtype));
+            forward(client, arithmetic(client), input, weight, bias, &params)
         }),
         layer.case("weight gradient", dtype).runs(move |client| {
             let gradient = tensor(client, &output, dtype);
-            weight_gradient(client, Products::Native, tensor(client, &input, dtype), gradient, &weight, &params)
+            weight_gradient(client, arithmetic(client), tensor(client, &input, dtype), gradient, &weight, &params)
         }),
     ];
+    // The gradient of an image has the order of chains.
+    if !tensor_cores || layer.inputs >= 16 {
+        cases.push(layer.case("input gradient", dtype).runs(move |client| {
+            let gradient = tensor(client, &output, dtype);
+            input_gradient(client, arithmetic(client), gradient, tensor(client, &weight, dtype), &input, &params)
+        }));
+    }
     if layer.label == "resnet block" {
         let params =
             TransposedParams { stride: [2; 2], padding: [1; 2], padding_out: [1; 2], dilation: [1; 2], groups: 1 };
         cases.push(layer.case("transposed", dtype).runs(move |client| {
-            transposed_forward(
-                client,
-                Products::Native,
-                tensor(client, &input, dtype),
-                tensor(client, &weight, dtype),
-                None,
-                &params,
-            )
+            let (input, weight) = (tensor(client, &input, dtype), tensor(client, &weight, dtype));
+            transposed_forward(client, Products::Native, input, weight, None, &params)
         }));
     }
     cases

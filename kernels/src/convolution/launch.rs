@@ -74,24 +74,10 @@ struct Launch<'a> {
 impl Launch<'_> {
     /// Both passes between activations.
     fn activations(&self, operands: Operands, plan: Plan) -> Result<TensorHandle, KernelError> {
+        let (result, sum) = unwritten_result(self.client, self.kernel, self.problem, &operands)?;
         let Operands { source, other: weight, bias } = operands;
-        let Self { kernel, .. } = *self;
-        let Problem { rank, pass, geometry, .. } = *self.problem;
-        let Geometry { groups, axes, .. } = geometry;
+        let Problem { pass, geometry: Geometry { groups, axes, .. }, .. } = *self.problem;
         let transposed = pass == Pass::ToInput;
-        let (input, output) = (geometry.input_shape(rank), geometry.output_shape(rank));
-        let (name, want, shape) = match transposed {
-            true => ("output gradient", output, input),
-            false => ("input", input, output),
-        };
-        require_shape(kernel, name, source.shape(), &want)?;
-        require_shape(kernel, "weight", weight.shape(), &geometry.weight_shape(rank))?;
-        if let Some(bias) = &bias {
-            require_shape(kernel, "bias", bias.shape(), &[groups * self.problem.channels()])?;
-        }
-        let read: Vec<&TensorHandle> = [&source, &weight].into_iter().chain(&bias).collect();
-        let sum = float_accumulator(self.client, kernel, &read)?;
-        let result = unwritten(self.client, shape, source.dtype);
         if result.shape().contains(&0) {
             return Ok(result);
         }
@@ -253,18 +239,12 @@ impl Launch<'_> {
 
     /// The pass to the weight: rounds of `span` blocks.
     fn weight(&self, operands: Operands, plan: Plan, span: usize) -> Result<TensorHandle, KernelError> {
-        let Operands { source: input, other: gradient, bias } = operands;
+        let (result, sum) = unwritten_result(self.client, self.kernel, self.problem, &operands)?;
+        let Operands { source: input, other: gradient, .. } = operands;
         let Self { kernel, .. } = *self;
-        let Problem { rank, geometry, products, .. } = *self.problem;
+        let Problem { geometry, products, .. } = *self.problem;
         let Geometry { groups, inputs, outputs, axes, .. } = geometry;
-        if bias.is_some() {
-            return Err(self.refuse("a weight gradient has no bias".into()));
-        }
-        require_shape(kernel, "input", input.shape(), &geometry.input_shape(rank))?;
-        require_shape(kernel, "output gradient", gradient.shape(), &geometry.output_shape(rank))?;
         let dtype = input.dtype;
-        let sum = float_accumulator(self.client, kernel, &[&input, &gradient])?;
-        let result = unwritten(self.client, geometry.weight_shape(rank), dtype);
         let taps = axes.map(|axis| axis.taps);
         if result.shape().contains(&0) {
             return Ok(result);
@@ -355,6 +335,36 @@ impl Launch<'_> {
     fn refuse(&self, reason: String) -> KernelError {
         KernelError::Shape { kernel: self.kernel, reason }
     }
+}
+
+/// The result of a pass, not yet written, and the type that its sums are kept in. Refuses operands of other shapes than the
+/// pass has, and types that the device does not compute.
+pub(super) fn unwritten_result(
+    client: &Client,
+    kernel: &'static str,
+    problem: &Problem,
+    operands: &Operands,
+) -> Result<(TensorHandle, ElemType), KernelError> {
+    let Problem { rank, pass, geometry, .. } = *problem;
+    let (input, output, weight) =
+        (geometry.input_shape(rank), geometry.output_shape(rank), geometry.weight_shape(rank));
+    let (names, source, other, result) = match pass {
+        Pass::ToOutput => (["input", "weight"], input, weight, output),
+        Pass::ToInput => (["output gradient", "weight"], output, weight, input),
+        Pass::ToWeight => (["input", "output gradient"], input, output, weight),
+    };
+    require_shape(kernel, names[0], operands.source.shape(), &source)?;
+    require_shape(kernel, names[1], operands.other.shape(), &other)?;
+    match &operands.bias {
+        Some(_) if pass == Pass::ToWeight => {
+            return Err(KernelError::Shape { kernel, reason: "a weight gradient has no bias".into() });
+        }
+        Some(bias) => require_shape(kernel, "bias", bias.shape(), &[geometry.groups * problem.channels()])?,
+        None => (),
+    }
+    let read: Vec<&TensorHandle> = [&operands.source, &operands.other].into_iter().chain(&operands.bias).collect();
+    let sum = float_accumulator(client, kernel, &read)?;
+    Ok((unwritten(client, result, operands.source.dtype), sum))
 }
 
 /// How taps and target positions map to the source along each axis.

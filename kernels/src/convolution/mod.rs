@@ -35,6 +35,9 @@
 //! Terms depend on the shape of a sample, on the parameters and, in a weight gradient, on the number of samples; blocks
 //! on the number of terms alone. Forward passes and input gradients of a sample do not depend on its batch.
 //!
+//! Tensor cores add in another order, which passes of some shapes have where the caller [asks for it](Arithmetic): see
+//! [`tensor_cores`].
+//!
 //! `f16` and `bf16` accumulate in `f32`, a bias is added in `f32`, and the result is rounded once. `f32` and `f64`
 //! accumulate in themselves.
 //!
@@ -68,6 +71,7 @@ mod launch;
 pub mod plan;
 pub mod reference;
 mod shape;
+pub mod tensor_cores;
 mod terms;
 mod tiled_kernel;
 mod tiled_weight_kernel;
@@ -82,6 +86,39 @@ use crate::arithmetic::Products;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
+/// How the products of a convolution are added. Which of the two orders a pass has depends on its shape alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arithmetic {
+    /// As tensor cores add, where a pass [applies](tensor_cores::applies) to them: for types of which the device has
+    /// [sums](crate::matmul::tensor_cores::sums).
+    pub tensor_cores: bool,
+    /// In chains otherwise.
+    pub products: Products,
+}
+
+impl From<Products> for Arithmetic {
+    /// In chains.
+    fn from(products: Products) -> Self {
+        Self { tensor_cores: false, products }
+    }
+}
+
+/// A pass in the order that `arithmetic` has for its shape.
+fn run<const N: usize>(
+    client: &Client,
+    kernel: &'static str,
+    arithmetic: Arithmetic,
+    (pass, geometry): (Pass, Geometry),
+    operands: Operands,
+) -> Result<TensorHandle, KernelError> {
+    let Arithmetic { tensor_cores, products } = arithmetic;
+    let problem = Problem { pass, rank: N, geometry, products };
+    match tensor_cores && tensor_cores::applies(&problem, operands.source.dtype) {
+        true => tensor_cores::run_pass(client, kernel, &problem, operands, None),
+        false => run_pass(client, kernel, &problem, operands, None),
+    }
+}
+
 /// The convolution of `input` `[batch, c_in, spatial..]` with `weight` `[c_out, c_in / groups, taps..]`, plus `bias`
 /// `[c_out]`: `[batch, c_out, positions..]`.
 ///
@@ -90,7 +127,7 @@ use cubecl::std::tensor::TensorHandle;
 /// Refuses operands that do not fit together, more than 2^31 elements, and element types the device does not compute.
 pub fn forward<const N: usize>(
     client: &Client,
-    products: Products,
+    arithmetic: impl Into<Arithmetic>,
     input: TensorHandle,
     weight: TensorHandle,
     bias: Option<TensorHandle>,
@@ -98,8 +135,8 @@ pub fn forward<const N: usize>(
 ) -> Result<TensorHandle, KernelError> {
     let kernel = "convolution::forward";
     let geometry = Geometry::new(kernel, input.shape(), weight.shape(), params)?;
-    let problem = Problem { pass: Pass::ToOutput, rank: N, geometry, products };
-    run_pass(client, kernel, &problem, Operands { source: input, other: weight, bias }, None)
+    let operands = Operands { source: input, other: weight, bias };
+    run::<N>(client, kernel, arithmetic.into(), (Pass::ToOutput, geometry), operands)
 }
 
 /// The gradient of `input_shape` from the gradient of a convolution's output.
@@ -109,7 +146,7 @@ pub fn forward<const N: usize>(
 /// As [`forward`].
 pub fn input_gradient<const N: usize>(
     client: &Client,
-    products: Products,
+    arithmetic: impl Into<Arithmetic>,
     output_gradient: TensorHandle,
     weight: TensorHandle,
     input_shape: &[usize],
@@ -117,8 +154,8 @@ pub fn input_gradient<const N: usize>(
 ) -> Result<TensorHandle, KernelError> {
     let kernel = "convolution::input_gradient";
     let geometry = Geometry::new(kernel, input_shape, weight.shape(), params)?;
-    let problem = Problem { pass: Pass::ToInput, rank: N, geometry, products };
-    run_pass(client, kernel, &problem, Operands { source: output_gradient, other: weight, bias: None }, None)
+    let operands = Operands { source: output_gradient, other: weight, bias: None };
+    run::<N>(client, kernel, arithmetic.into(), (Pass::ToInput, geometry), operands)
 }
 
 /// The gradient of `weight_shape` from a convolution's input and the gradient of its output.
@@ -128,7 +165,7 @@ pub fn input_gradient<const N: usize>(
 /// As [`forward`].
 pub fn weight_gradient<const N: usize>(
     client: &Client,
-    products: Products,
+    arithmetic: impl Into<Arithmetic>,
     input: TensorHandle,
     output_gradient: TensorHandle,
     weight_shape: &[usize],
@@ -136,8 +173,8 @@ pub fn weight_gradient<const N: usize>(
 ) -> Result<TensorHandle, KernelError> {
     let kernel = "convolution::weight_gradient";
     let geometry = Geometry::new(kernel, input.shape(), weight_shape, params)?;
-    let problem = Problem { pass: Pass::ToWeight, rank: N, geometry, products };
-    run_pass(client, kernel, &problem, Operands { source: input, other: output_gradient, bias: None }, None)
+    let operands = Operands { source: input, other: output_gradient, bias: None };
+    run::<N>(client, kernel, arithmetic.into(), (Pass::ToWeight, geometry), operands)
 }
 
 /// The transposed convolution of `input` `[batch, c_in, spatial..]` with `weight` `[c_in, c_out / groups, taps..]`,
@@ -148,7 +185,7 @@ pub fn weight_gradient<const N: usize>(
 /// As [`forward`].
 pub fn transposed_forward<const N: usize>(
     client: &Client,
-    products: Products,
+    arithmetic: impl Into<Arithmetic>,
     input: TensorHandle,
     weight: TensorHandle,
     bias: Option<TensorHandle>,
@@ -156,8 +193,8 @@ pub fn transposed_forward<const N: usize>(
 ) -> Result<TensorHandle, KernelError> {
     let kernel = "convolution::transposed_forward";
     let geometry = Geometry::transposed(kernel, input.shape(), weight.shape(), params)?;
-    let problem = Problem { pass: Pass::ToInput, rank: N, geometry, products };
-    run_pass(client, kernel, &problem, Operands { source: input, other: weight, bias }, None)
+    let operands = Operands { source: input, other: weight, bias };
+    run::<N>(client, kernel, arithmetic.into(), (Pass::ToInput, geometry), operands)
 }
 
 /// The gradient of `weight_shape` from a transposed convolution's input and the gradient of its output.
@@ -167,7 +204,7 @@ pub fn transposed_forward<const N: usize>(
 /// As [`forward`].
 pub fn transposed_weight_gradient<const N: usize>(
     client: &Client,
-    products: Products,
+    arithmetic: impl Into<Arithmetic>,
     input: TensorHandle,
     output_gradient: TensorHandle,
     weight_shape: &[usize],
@@ -175,6 +212,6 @@ pub fn transposed_weight_gradient<const N: usize>(
 ) -> Result<TensorHandle, KernelError> {
     let kernel = "convolution::transposed_weight_gradient";
     let geometry = Geometry::transposed(kernel, input.shape(), weight_shape, params)?;
-    let problem = Problem { pass: Pass::ToWeight, rank: N, geometry, products };
-    run_pass(client, kernel, &problem, Operands { source: output_gradient, other: input, bias: None }, None)
+    let operands = Operands { source: output_gradient, other: input, bias: None };
+    run::<N>(client, kernel, arithmetic.into(), (Pass::ToWeight, geometry), operands)
 }

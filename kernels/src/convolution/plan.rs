@@ -316,7 +316,7 @@ const MAX_CUBES: usize = MAX_CUBES_PER_AXIS as usize * (1 << 15);
 const SCRATCH: usize = 1 << 20;
 
 /// The same, where cubes compute them: 64 MiB of f32.
-const TILED_SCRATCH: usize = 1 << 24;
+pub(super) const TILED_SCRATCH: usize = 1 << 24;
 
 impl Plan {
     /// Every plan that applies: every tile, of a unit and of a cube, split or not, for a weight gradient with rounds of one

@@ -4,10 +4,45 @@
 
 use super::shape::Geometry;
 use crate::arithmetic::MultiplyAdd;
+use crate::matmul::tensor_cores::plan::VECTOR;
+use crate::matmul::tensor_cores::{Sums, reference as tensor_cores};
 use crate::order::reference::dot;
+use cubecl::ir::ElemType;
+
+/// How the terms of an element are added.
+#[derive(Clone, Copy, Debug)]
+pub enum Order {
+    /// In chains.
+    Chains(MultiplyAdd),
+    /// As [tensor cores](super::tensor_cores) add numbers of a type.
+    TensorCores(ElemType, Sums),
+}
+
+impl From<MultiplyAdd> for Order {
+    fn from(multiply_add: MultiplyAdd) -> Self {
+        Self::Chains(multiply_add)
+    }
+}
+
+impl Order {
+    fn dot(self, terms: Vec<(f32, f32)>) -> f32 {
+        match self {
+            Self::Chains(multiply_add) => dot(terms, multiply_add),
+            Self::TensorCores(dtype, sums) => tensor_cores::dot(terms, dtype, sums),
+        }
+    }
+
+    /// Appends the zeros that follow the channels of a tap.
+    fn end_tap(self, terms: &mut Vec<(f32, f32)>) {
+        if let Self::TensorCores(dtype, _) = self {
+            terms.resize(terms.len().next_multiple_of(VECTOR as usize / dtype.size()), (0.0, 0.0));
+        }
+    }
+}
 
 /// `[batch, output channels, positions]` from an input, a weight and a bias of one value an output channel.
-pub fn forward(g: &Geometry, fma: MultiplyAdd, input: &[f32], weight: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
+pub fn forward(g: &Geometry, order: impl Into<Order>, input: &[f32], weight: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
+    let order = order.into();
     let [inside, outside, taps] = extents(g);
     let mut result = Vec::new();
     for (b, channel) in pairs(g.batch, g.groups * g.outputs) {
@@ -21,8 +56,9 @@ pub fn forward(g: &Geometry, fma: MultiplyAdd, input: &[f32], weight: &[f32], bi
                     let x = i.map_or(0.0, |i| input[at(plane, i, inside)]);
                     terms.push((x, weight[at(channel * g.inputs + c, k, taps)]));
                 }
+                order.end_tap(&mut terms);
             }
-            let total = dot(terms, fma);
+            let total = order.dot(terms);
             result.push(bias.map_or(total, |bias| total + bias[channel]));
         }
     }
@@ -32,11 +68,12 @@ pub fn forward(g: &Geometry, fma: MultiplyAdd, input: &[f32], weight: &[f32], bi
 /// `[batch, input channels, positions]` from an output's gradient and a weight; a bias makes it a transposed forward.
 pub fn input_gradient(
     g: &Geometry,
-    fma: MultiplyAdd,
+    order: impl Into<Order>,
     gradient: &[f32],
     weight: &[f32],
     bias: Option<&[f32]>,
 ) -> Vec<f32> {
+    let order = order.into();
     let [inside, outside, taps] = extents(g);
     let mut result = Vec::new();
     for (b, channel) in pairs(g.batch, g.groups * g.inputs) {
@@ -49,8 +86,9 @@ pub fn input_gradient(
                     let y = o.map_or(0.0, |o| gradient[at(b * g.groups * g.outputs + c, o, outside)]);
                     terms.push((y, weight[at(c * g.inputs + within, k, taps)]));
                 }
+                order.end_tap(&mut terms);
             }
-            let total = dot(terms, fma);
+            let total = order.dot(terms);
             result.push(bias.map_or(total, |bias| total + bias[channel]));
         }
     }
@@ -58,7 +96,8 @@ pub fn input_gradient(
 }
 
 /// `[output channels, input channels of a group, taps]` from an input and an output's gradient.
-pub fn weight_gradient(g: &Geometry, fma: MultiplyAdd, input: &[f32], gradient: &[f32]) -> Vec<f32> {
+pub fn weight_gradient(g: &Geometry, order: impl Into<Order>, input: &[f32], gradient: &[f32]) -> Vec<f32> {
+    let order = order.into();
     let [inside, outside, taps] = extents(g);
     let mut result = Vec::new();
     for (channel, within) in pairs(g.groups * g.outputs, g.inputs) {
@@ -70,7 +109,7 @@ pub fn weight_gradient(g: &Geometry, fma: MultiplyAdd, input: &[f32], gradient: 
                 let x = i.map_or(0.0, |i| input[at(b * g.groups * g.inputs + source, i, inside)]);
                 terms.push((x, gradient[at(b * g.groups * g.outputs + channel, o, outside)]));
             }
-            result.push(dot(terms, fma));
+            result.push(order.dot(terms));
         }
     }
     result

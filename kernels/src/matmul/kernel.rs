@@ -28,6 +28,8 @@ pub(super) struct Place {
     /// Tile row and tile column.
     pub row: u32,
     pub column: u32,
+    /// The matrix, of those of a part.
+    pub batch: u32,
     /// Offset of the output matrix.
     pub output: u32,
     /// Blocks `first .. end` of `k`.
@@ -82,6 +84,7 @@ pub(super) fn place<L: CubePrimitive, R: CubePrimitive>(
     Place {
         row: tile % tiles_m,
         column: rest % tiles_n,
+        batch,
         output: matrix * m * n,
         first,
         end: min(first + spans.span, blocks),

@@ -32,7 +32,7 @@ impl Problem {
         self.k.div_ceil(BLOCK)
     }
 
-    pub(super) fn outputs(&self) -> usize {
+    pub(crate) fn outputs(&self) -> usize {
         self.batch * self.m * self.n
     }
 }
@@ -305,7 +305,7 @@ impl Plan {
 }
 
 /// Most tiles of a launch: as many cubes fit a grid, and units are counted in 32 bits.
-pub(super) const MAX_TILES: usize = MAX_CUBES_PER_AXIS as usize * (1 << 15);
+pub(crate) const MAX_TILES: usize = MAX_CUBES_PER_AXIS as usize * (1 << 15);
 
 /// Cubes that keep a machine busy.
 fn enough_cubes(machine: Machine) -> usize {

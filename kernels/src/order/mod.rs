@@ -23,6 +23,8 @@
 //! | [`matmul::tensor_cores`](crate::matmul::tensor_cores) | products over `k` | blocked; in a block a chain of sums of 4, 8 or 16 products, as the device's tensor cores add | - | `k`, the device's sums | yes |
 //! | [`convolution`](crate::convolution), forward and input gradient | products over (tap, channel) | blocked, each block from +0 | reads +0 | taps, channels of a group | yes |
 //! | [`convolution`](crate::convolution), weight gradient | products over (sample, position) | blocked, each block from +0 | reads +0 | samples, positions | sums over the batch |
+//! | [`convolution::tensor_cores`](crate::convolution::tensor_cores), forward and input gradient | products over (tap, channel), zeros up to a vector of channels | as `matmul::tensor_cores` | reads +0 | taps, channels of a group, the device's sums | yes |
+//! | [`convolution::tensor_cores`](crate::convolution::tensor_cores), weight gradient | products over (sample, position) | as `matmul::tensor_cores` | reads +0 | samples, positions, the device's sums | sums over the batch |
 //! | [`deform_convolution`](crate::deform_convolution), forward | products over (channel, tap) | blocked, each block from +0 | reads +0 | taps, channels of a group | yes |
 //! | [`deform_convolution`](crate::deform_convolution), weight gradient | products over the positions of a sample, then the samples' products | blocked; the products columns | reads +0 | positions, samples | sums over the batch |
 //! | [`deform_convolution`](crate::deform_convolution), input gradient | values that samples around one element add to it, one corner after the other | blocked by source position | is left out | source positions (tap, position) | yes |

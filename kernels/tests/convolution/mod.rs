@@ -3,6 +3,7 @@
 mod edges;
 mod orders;
 mod plans;
+mod tensor_cores;
 mod types;
 
 use crate::harness::*;

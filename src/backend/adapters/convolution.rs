@@ -1,11 +1,13 @@
 //! Convolutions.
 
-use super::{Output, operand, products, run};
+use super::{Output, are_on_tensor_cores, operand, products, run};
 use burn_backend::TensorMetadata;
 use burn_backend::ops::conv::{calculate_conv_output_shape, calculate_conv_transpose_output_shape};
 use burn_backend::ops::{ConvOptions, ConvTransposeOptions};
 use burn_cubecl::tensor::CubeTensor;
-use burn_deterministic_kernels::convolution::{self, ConvolutionParams, TransposedParams};
+use burn_deterministic_kernels::KernelError;
+use burn_deterministic_kernels::convolution::{self, Arithmetic, ConvolutionParams, TransposedParams};
+use cubecl::prelude::*;
 
 /// A convolution, plus `bias`.
 pub(in crate::backend) fn forward<const N: usize>(
@@ -26,7 +28,14 @@ pub(in crate::backend) fn forward<const N: usize>(
         Output::like(&x, shape),
         |client| {
             let bias = bias.as_ref().map(operand);
-            convolution::forward(client, products(&x.device), operand(&x), operand(&weight), bias, &params(&options))
+            convolution::forward(
+                client,
+                arithmetic(client, &x)?,
+                operand(&x),
+                operand(&weight),
+                bias,
+                &params(&options),
+            )
         },
         || plain(x.clone(), weight.clone(), bias.clone(), options.clone()),
     )
@@ -48,7 +57,7 @@ pub(in crate::backend) fn input_gradient<const N: usize>(
         |client| {
             convolution::input_gradient(
                 client,
-                products(&x.device),
+                arithmetic(client, &x)?,
                 operand(&gradient),
                 operand(&weight),
                 &x.shape(),
@@ -75,7 +84,7 @@ pub(in crate::backend) fn weight_gradient<const N: usize>(
         |client| {
             convolution::weight_gradient(
                 client,
-                products(&weight.device),
+                arithmetic(client, &weight)?,
                 operand(&x),
                 operand(&gradient),
                 &weight.shape(),
@@ -114,7 +123,7 @@ pub(in crate::backend) fn transposed<const N: usize>(
             let bias = bias.as_ref().map(operand);
             convolution::transposed_forward(
                 client,
-                products(&x.device),
+                arithmetic(client, &x)?,
                 operand(&x),
                 operand(&weight),
                 bias,
@@ -141,7 +150,7 @@ pub(in crate::backend) fn transposed_weight_gradient<const N: usize>(
         |client| {
             convolution::transposed_weight_gradient(
                 client,
-                products(&weight.device),
+                arithmetic(client, &weight)?,
                 operand(&x),
                 operand(&gradient),
                 &weight.shape(),
@@ -150,6 +159,11 @@ pub(in crate::backend) fn transposed_weight_gradient<const N: usize>(
         },
         || plain(x.clone(), weight.clone(), gradient.clone(), options.clone()),
     )
+}
+
+/// How the products of a convolution of `x`'s type are added on its device.
+fn arithmetic(client: &Client, x: &CubeTensor) -> Result<Arithmetic, KernelError> {
+    Ok(Arithmetic { tensor_cores: are_on_tensor_cores(client, x.dtype)?, products: products(&x.device) })
 }
 
 /// The parameters, as the kernels name them.

@@ -1,14 +1,11 @@
 //! Matrix products.
 
-use super::{Output, operand, products, run};
-use crate::context;
-use crate::settings::{Guarantee, determinism};
+use super::{Output, are_on_tensor_cores, operand, products, run};
 use burn_backend::TensorMetadata;
 use burn_cubecl::tensor::CubeTensor;
 use burn_deterministic_kernels::KernelError;
-use burn_deterministic_kernels::matmul::{self, tensor_cores::sums};
+use burn_deterministic_kernels::matmul;
 use burn_std::calculate_matmul_output;
-use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
@@ -30,9 +27,9 @@ pub(in crate::backend) fn float_product(
     rhs: CubeTensor,
     plain: impl FnOnce(CubeTensor, CubeTensor) -> CubeTensor,
 ) -> CubeTensor {
-    let products = products(&lhs.device);
+    let (products, dtype, is_one_type) = (products(&lhs.device), lhs.dtype, lhs.dtype == rhs.dtype);
     multiplied(operation, lhs, rhs, plain, |client, lhs, rhs| {
-        match lhs.dtype == rhs.dtype && are_on_tensor_cores(client, lhs.dtype)? {
+        match is_one_type && are_on_tensor_cores(client, dtype)? {
             true => matmul::tensor_cores::matmul(client, lhs, rhs, None),
             false => matmul::matmul(client, products, lhs, rhs, None),
         }
@@ -55,19 +52,4 @@ fn multiplied(
         |client| kernel(client, operand(&lhs), operand(&rhs)),
         || plain(lhs.clone(), rhs.clone()),
     )
-}
-
-/// Whether products of this type run on the device's tensor cores. Their bits are those of some generations of GPUs.
-fn are_on_tensor_cores(client: &Client, dtype: ElemType) -> Result<bool, KernelError> {
-    let settings = determinism();
-    let is_asked = match dtype {
-        ElemType::Float(FloatKind::F16 | FloatKind::BF16) => true,
-        ElemType::Float(FloatKind::F32) => settings.tensor_float_32,
-        _ => false,
-    };
-    if !is_asked || settings.guarantee != Guarantee::RunToRun {
-        return Ok(false);
-    }
-    // What is launched to ask the device is no part of the operation that asks first.
-    context::scoped(|context| &mut context.launches, None, || sums(client, dtype)).map(|sums| sums.is_some())
 }

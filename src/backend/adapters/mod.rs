@@ -21,7 +21,7 @@ pub(crate) mod sort;
 pub(super) mod windows;
 
 use super::refused::{describe, poison, refuse, refused};
-use crate::context::{in_method, on_the_stream};
+use crate::context::{self, in_method, on_the_stream};
 use crate::error::{Error, Refusal};
 use crate::known_answer;
 use crate::settings::{Guarantee, determinism};
@@ -29,7 +29,9 @@ use burn_backend::{DType, Shape};
 use burn_cubecl::{CubeDevice, kernel::untile, tensor::CubeTensor};
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::arithmetic::{MultiplyAdd, Products};
+use burn_deterministic_kernels::matmul::tensor_cores::sums;
 use cubecl::client::Client;
+use cubecl::ir::{ElemType, FloatKind};
 use cubecl::std::tensor::TensorHandle;
 
 /// What an operation makes: one tensor, or several.
@@ -141,6 +143,23 @@ fn products(device: &CubeDevice) -> Products {
         Guarantee::GpuToGpu if !rounds_twice() => Products::Rounded,
         Guarantee::GpuToGpu | Guarantee::RunToRun => Products::Native,
     }
+}
+
+/// Whether products and convolutions of this type run on the device's tensor cores. Their bits are those of some generations of GPUs.
+fn are_on_tensor_cores(client: &Client, dtype: DType) -> Result<bool, KernelError> {
+    let settings = determinism();
+    let kind = match dtype {
+        DType::F16 => FloatKind::F16,
+        DType::BF16 => FloatKind::BF16,
+        DType::F32 if settings.tensor_float_32 => FloatKind::F32,
+        _ => return Ok(false),
+    };
+    if settings.guarantee != Guarantee::RunToRun {
+        return Ok(false);
+    }
+    // What is launched to ask the device is no part of the operation that asks first.
+    context::scoped(|context| &mut context.launches, None, || sums(client, ElemType::Float(kind)))
+        .map(|sums| sums.is_some())
 }
 
 /// The operand of a kernel. Kernels read any strides, and rows where Burn keeps storage tiles.

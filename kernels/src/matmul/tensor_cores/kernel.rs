@@ -1,10 +1,12 @@
 //! The device side: tiles in shared memory, multiplied by tensor cores. One block of each chain, in a launch or part of its own.
 //!
-//! Shapes are those of [`kernel`](super::super::kernel).
+//! Shapes are those of [`kernel`](super::super::kernel), unless `rhs` is [gathered](super::gathered).
 
-use super::super::kernel::{Blocks, place, store};
+use super::super::kernel::{Blocks, Place, place, store};
 use super::super::tiled_kernel::Sizes;
+use super::gathered::{Gathered, Places, find, gather};
 use super::plan::{Stage, Tile, WARP};
+use super::stage::{Part, fetch, put, vector_at};
 use crate::order::BLOCK_TERMS;
 use crate::subnormals::keep_subnormals;
 use cubecl::cmma::{self, Matrix, MatrixIdent, MatrixLayout};
@@ -19,131 +21,33 @@ const STAGES: u32 = Tile::STAGES;
 /// Fragments are loaded from, and stored at, multiples of so many bytes.
 const ALIGNMENT: usize = 32;
 
-/// An operand's part of a tile.
-#[derive(CubeType, Clone, Copy)]
-struct Part {
-    /// Offset of the matrix.
-    matrix: u32,
-    /// The first place across the tile, and the places of the matrix.
-    first: u32,
-    extent: u32,
-    /// From place to place, and from step to step.
-    stride: u32,
-    k_stride: u32,
-    /// Steps of the matrix.
-    k: u32,
-}
-
-/// The place across the tile and the step at which vector `nth` of a stage begins. Units that follow each other read along `k` where
-/// that is the contiguous axis of the operand, across it otherwise.
+/// [Fetches](fetch) a unit's vectors of `rhs`, which may be gathered.
 #[cube]
-fn begin(nth: u32, #[comptime] stage: Stage) -> (u32, u32) {
-    let vector = comptime!(stage.vector());
-    if comptime!(stage.along_k) {
-        let vectors = comptime!(stage.depth() / vector);
-        (nth / vectors, nth % vectors * vector)
-    } else {
-        let vectors = comptime!(stage.side / vector);
-        (nth % vectors * vector, nth / vectors)
-    }
-}
-
-/// Where the element of a place and a step is in a stage, in vectors: the first one of a vector.
-#[cube]
-fn vector_at(place: u32, step: u32, #[comptime] stage: Stage) -> u32 {
-    let pitch = comptime!(stage.pitch());
-    let element = if comptime!(stage.along_k) { place * pitch + step } else { step * pitch + place };
-    element / comptime!(stage.vector())
-}
-
-/// Fetches a unit's vectors of the stage that begins at step `at`, as they lie in memory. Places and steps beyond the edge repeat the
-/// last ones.
-#[cube]
-fn fetch<I: Numeric, W: Size>(
+fn fetch_rhs<I: Numeric, W: Size>(
     matrix: &Tensor<Vector<I, W>>,
     next: &mut Array<Vector<I, W>>,
     part: &Part,
+    places: &ComptimeOption<Places>,
     at: u32,
     #[comptime] stage: Stage,
 ) {
-    let elements = W::value();
-    let width = comptime!(elements as u32);
-    let pieces = comptime!(stage.vector() / width);
-    #[unroll]
-    for nth in 0..comptime!(stage.vectors_of_unit()) {
-        let (place, step) = begin(nth * comptime!(stage.units) + UNIT_POS, stage);
-        #[unroll]
-        for piece in 0..pieces {
-            let offset = if comptime!(stage.along_k) {
-                let step = min(at + step + piece * width, part.k - width);
-                min(part.first + place, part.extent - 1) * part.stride + step * part.k_stride
-            } else {
-                let place = min(part.first + place + piece * width, part.extent - width);
-                place * part.stride + min(at + step, part.k - 1) * part.k_stride
-            };
-            next[comptime!((nth * pieces + piece) as usize)] = matrix[((part.matrix + offset) / width) as usize];
-        }
+    #[comptime]
+    match places {
+        ComptimeOption::Some(places) => gather::<I, W>(matrix, next, places, at, stage),
+        ComptimeOption::None => fetch::<I, W>(matrix, next, part, at, stage),
     }
 }
 
-/// Stages what a unit has [fetched](fetch), from vector `base` of the shared memory on. Steps from `k` on are zero: their products
-/// change no sum.
-///
-/// Not where it is fetched: that would wait for it, which products are to hide.
+/// Where the output of a row and a column is, and whether it is stored.
 #[cube]
-fn put<I: Numeric, T: Numeric, V: Size, W: Size>(
-    staged: &mut Shared<[Vector<T, V>]>,
-    next: &Array<Vector<I, W>>,
-    part: &Part,
-    base: u32,
-    at: u32,
-    #[comptime] stage: Stage,
-) {
-    // The same for all units, and true but for the last stage of a matrix: whole vectors of halves are stored as they were read, where
-    // a condition would choose each half by itself.
-    if at + comptime!(stage.depth()) <= part.k {
-        put_steps::<I, T, V, W>(staged, next, base, at, part.k, stage, true);
-    } else {
-        put_steps::<I, T, V, W>(staged, next, base, at, part.k, stage, false);
-    }
-}
-
-/// The same, of a stage that is below `k` as a `whole`, or of those of its steps that are.
-#[cube]
-fn put_steps<I: Numeric, T: Numeric, V: Size, W: Size>(
-    staged: &mut Shared<[Vector<T, V>]>,
-    next: &Array<Vector<I, W>>,
-    base: u32,
-    at: u32,
-    k: u32,
-    #[comptime] stage: Stage,
-    #[comptime] whole: bool,
-) {
-    let elements = W::value();
-    let width = comptime!(elements as u32);
-    let pieces = comptime!(stage.vector() / width);
-    #[unroll]
-    for nth in 0..comptime!(stage.vectors_of_unit()) {
-        let (place, step) = begin(nth * comptime!(stage.units) + UNIT_POS, stage);
-        let to = (base + vector_at(place, step, stage)) as usize;
-        if comptime!(whole && pieces == 1) {
-            staged[to] = Vector::cast_from(next[comptime!(nth as usize)]);
-        } else {
-            let mut vector = Vector::<T, V>::new(T::from_int(0));
-            #[unroll]
-            for piece in 0..pieces {
-                // Vectors along `k` are whole in it.
-                let first = if comptime!(stage.along_k) { step + piece * width } else { step };
-                if comptime!(whole) || at + first < k {
-                    let fetched = next[comptime!((nth * pieces + piece) as usize)];
-                    #[unroll]
-                    for i in 0..elements {
-                        vector.insert(comptime!((piece * width) as usize + i), T::cast_from(fetched.extract(i)));
-                    }
-                }
-            }
-            staged[to] = vector;
+fn output_of(place: &Place, gathered: ComptimeOption<Gathered>, sizes: &Sizes, row: u32, column: u32) -> (u32, bool) {
+    let exists = row < sizes.m && column < sizes.n;
+    #[comptime]
+    match gathered {
+        ComptimeOption::Some(gathered) => {
+            (gathered.output(place, row * sizes.output_row, column), exists && gathered.is_stored(column))
         }
+        ComptimeOption::None => (place.output + row * sizes.output_row + column, exists),
     }
 }
 
@@ -151,7 +55,8 @@ fn put_steps<I: Numeric, T: Numeric, V: Size, W: Size>(
 /// fragments of 16 x 16 outputs. Elements of type `I` are multiplied as `T`.
 ///
 /// The next steps are fetched to registers while the staged ones are multiplied, and staged beside them. Vectors of an operand are along
-/// its contiguous axis, those of the output along its columns. A part has one block.
+/// its contiguous axis, those of the output along its columns. A part has one block. A value of `bias` for each row of each matrix is
+/// added to its sums in f32, where chains have a `single` block.
 #[cube(launch_unchecked)]
 pub fn on_tensor_cores<I: Numeric, T: Numeric, O: Numeric, L: Size, R: Size, S: Size, V: Size>(
     lhs: &Tensor<Vector<I, L>>,
@@ -160,6 +65,8 @@ pub fn on_tensor_cores<I: Numeric, T: Numeric, O: Numeric, L: Size, R: Size, S: 
     tiles: u32,
     spans: Blocks,
     sizes: Sizes,
+    gathered: ComptimeOption<Gathered>,
+    bias: ComptimeOption<&[I]>,
     #[comptime] tile: Tile,
     #[comptime] bytes: u32,
     #[comptime] lhs_along_k: bool,
@@ -225,15 +132,23 @@ pub fn on_tensor_cores<I: Numeric, T: Numeric, O: Numeric, L: Size, R: Size, S: 
 
     let mut ahead = place.first * BLOCK_TERMS;
     let rounds = (min(ahead + BLOCK_TERMS, k) - ahead).div_ceil(depth);
-    fetch::<I, L>(lhs, &mut lhs_next, &lhs_part, ahead, lhs_stage);
-    fetch::<I, R>(rhs, &mut rhs_next, &rhs_part, ahead, rhs_stage);
-    put::<I, T, V, L>(&mut lhs_tiles, &lhs_next, &lhs_part, 0u32.runtime(), ahead, lhs_stage);
-    put::<I, T, V, R>(&mut rhs_tiles, &rhs_next, &rhs_part, 0u32.runtime(), ahead, rhs_stage);
+    #[comptime]
+    let places = match gathered {
+        ComptimeOption::Some(gathered) => ComptimeOption::new_Some(find(&gathered, &rhs_part, ahead, rhs_stage)),
+        ComptimeOption::None => ComptimeOption::new_None(),
+    };
+    // Chains without a step read nothing.
+    if rounds > 0 {
+        fetch::<I, L>(lhs, &mut lhs_next, &lhs_part, ahead, lhs_stage);
+        fetch_rhs::<I, R>(rhs, &mut rhs_next, &rhs_part, &places, ahead, rhs_stage);
+        put::<I, T, V, L>(&mut lhs_tiles, &lhs_next, &lhs_part, 0u32.runtime(), ahead, lhs_stage);
+        put::<I, T, V, R>(&mut rhs_tiles, &rhs_next, &rhs_part, 0u32.runtime(), ahead, rhs_stage);
+    }
     sync_cube();
     for round in 0..rounds {
         ahead += depth;
         fetch::<I, L>(lhs, &mut lhs_next, &lhs_part, ahead, lhs_stage);
-        fetch::<I, R>(rhs, &mut rhs_next, &rhs_part, ahead, rhs_stage);
+        fetch_rhs::<I, R>(rhs, &mut rhs_next, &rhs_part, &places, ahead, rhs_stage);
         let staged = round % STAGES;
         #[unroll]
         for part in 0..comptime!(depth / steps) {
@@ -281,14 +196,22 @@ pub fn on_tensor_cores<I: Numeric, T: Numeric, O: Numeric, L: Size, R: Size, S: 
                 #[unroll]
                 for v in 0..comptime!(4 / output_width) {
                     let c = half + comptime!(four * 4 + v * output_width);
-                    if r < m && c < n {
+                    let (at, stored) = output_of(&place, gathered, &sizes, r, c);
+                    if stored {
                         let mut chains = Vector::<f32, S>::empty();
                         #[unroll]
                         for s in 0..output_elements {
                             chains.insert(s, sums.extract(comptime!((v * output_width) as usize + s)));
                         }
-                        let at = (place.output + r * sizes.output_row + c) / output_width;
-                        store::<f32, O, S>(output, at, chains, place.first == place.opening, single);
+                        #[comptime]
+                        let values = match bias {
+                            ComptimeOption::Some(bias) => {
+                                chains + Vector::cast_from(bias[(place.batch * m + r) as usize])
+                            }
+                            ComptimeOption::None => chains,
+                        };
+                        let is_first = place.first == place.opening;
+                        store::<f32, O, S>(output, at / output_width, values, is_first, single);
                     }
                 }
             }

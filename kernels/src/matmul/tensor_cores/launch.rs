@@ -2,9 +2,11 @@
 
 use super::super::kernel::BlocksLaunch;
 use super::super::launch::{NAME, Operands, reads_along};
+use super::super::plan::Problem;
 use super::super::tiled_kernel::SizesLaunch;
+use super::gathered::GatheredFactor;
 use super::kernel;
-use super::plan::{self, Plan, VECTOR};
+use super::plan::{self, Plan, Tile, VECTOR};
 use crate::arithmetic::Products;
 use crate::dtype::F32;
 use crate::planned::require_plan;
@@ -51,54 +53,108 @@ pub(super) fn multiply(
 /// Writes the sums of blocks, `[parts, .., m, n]`, to `target`: every block its own part, or one part.
 fn launch(client: &Client, operands: Operands, plan: Plan, target: TensorHandle) -> Result<(), KernelError> {
     let Operands { lhs, rhs, problem, .. } = operands;
-    let tile = plan.tile;
-    device::require_units(client, NAME, tile.units())?;
-    device::require_shared_memory(client, NAME, tile.shared_bytes())?;
-    let tiles = plan.tiles(&problem);
     let blocks = if plan.split { 1 } else { problem.blocks() };
-    let bytes = lhs.dtype.size();
-    let (rows, columns) = (lhs.shape().len() - 2, lhs.shape().len() - 1);
-    let (lhs_along_k, rhs_along_k) = (is_along(&lhs, columns, rows), is_along(&rhs, rows, columns));
-    let lhs_width = width(&lhs, if lhs_along_k { columns } else { rows });
-    let rhs_width = width(&rhs, if rhs_along_k { rows } else { columns });
-    let output_width = if problem.n.is_multiple_of(4) { 4 } else { 1 };
-    let sizes = || {
-        let [m, k, n] = [problem.m, problem.k, problem.n].map(|size| size as u32);
-        let [lhs_row, lhs_k] = [rows, columns].map(|axis| lhs.strides()[axis] as u32);
-        let [rhs_k, rhs_column] = [rows, columns].map(|axis| rhs.strides()[axis] as u32);
-        SizesLaunch::new(m, k, n, lhs_row, lhs_k, rhs_k, rhs_column, n, 1)
+    let (rows, columns) = (rhs.shape().len() - 2, rhs.shape().len() - 1);
+    let along_k = is_along(&rhs, rows, columns);
+    let launch = Launch {
+        kernel: NAME,
+        problem,
+        tile: plan.tile,
+        width: width(&rhs, if along_k { rows } else { columns }),
+        along_k,
+        output_width: if problem.n.is_multiple_of(4) { 4 } else { 1 },
+        lhs,
+        rhs,
+        gathered: None,
+        bias: None,
+        single: blocks == 1,
     };
     // Launches that follow each other continue the sums in `target`.
     for first in 0..blocks {
+        launch.enqueue(client, Blocks { first, count: plan.parts(&problem), part: 0 }, &target)?;
+    }
+    Ok(())
+}
+
+/// A product whose blocks are launched.
+pub(crate) struct Launch {
+    /// The operation, as errors name it.
+    pub kernel: &'static str,
+    /// The size of the product.
+    pub problem: Problem,
+    /// The outputs of a cube.
+    pub tile: Tile,
+    /// `[.., m, k]`, of f16, bf16 or f32.
+    pub lhs: TensorHandle,
+    /// `[.., k, n]` of the same batch; of one that is gathered, the batch axes and two more.
+    pub rhs: TensorHandle,
+    /// Whether vectors of `rhs` are along `k`, and how many elements they have: of one that is gathered, 16 bytes.
+    pub along_k: bool,
+    /// See `along_k`.
+    pub width: usize,
+    /// Where the elements of `rhs` are, unless strides say it.
+    pub gathered: Option<GatheredFactor>,
+    /// A value of each row of each matrix, which is added to its sum; of one block alone.
+    pub bias: Option<TensorHandle>,
+    /// Neighbouring columns that are stored together.
+    pub output_width: usize,
+    /// Whether a block opens the sum of an output, in place of continuing it.
+    pub single: bool,
+}
+
+/// The blocks of a launch: `count` from `first` on, of which each has a part of the output, from `part` on.
+pub(crate) struct Blocks {
+    pub first: usize,
+    pub count: usize,
+    pub part: usize,
+}
+
+impl Launch {
+    /// Writes the sums of blocks to `target`, or adds them to those there.
+    pub fn enqueue(&self, client: &Client, blocks: Blocks, target: &TensorHandle) -> Result<(), KernelError> {
+        let Self { tile, problem, lhs, rhs, .. } = self;
+        device::require_units(client, self.kernel, tile.units())?;
+        device::require_shared_memory(client, self.kernel, tile.shared_bytes(self.gathered.is_some()))?;
+        let tiles = tile.count(problem) * blocks.count;
+        let bytes = lhs.dtype.size();
+        let (rows, columns) = (lhs.shape().len() - 2, lhs.shape().len() - 1);
+        let lhs_along_k = is_along(lhs, columns, rows);
+        let lhs_width = width(lhs, if lhs_along_k { columns } else { rows });
+        let [m, k, n] = [problem.m, problem.k, problem.n].map(|size| size as u32);
+        let [lhs_row, lhs_k] = [rows, columns].map(|axis| lhs.strides()[axis] as u32);
+        let [rhs_k, rhs_column] = [rows, columns].map(|axis| rhs.strides()[axis] as u32);
+        let output_row = self.gathered.as_ref().map_or(n, |factor| factor.output_row as u32);
         // SAFETY: places and steps are clamped to the operands' extents, stores are masked to the output's, and tiles at
-        // or beyond `tiles` return. Vectors are whole in the operands, which begin at multiples of 16 bytes, and in the rows
-        // of the output. Cubes have whole warps. Shared memory is aligned to 32 bytes, and fragments begin at multiples of
-        // them, their lines at multiples of 16.
+        // or beyond `tiles` return; the places of a gathered factor, and those of its outputs, are the caller's to have inside.
+        // Vectors are whole in the operands, which begin at multiples of 16 bytes, and in the rows of the output. Cubes have whole
+        // warps. Shared memory is aligned to 32 bytes, and fragments begin at multiples of them, their lines at multiples of 16.
         unsafe {
             kernel::on_tensor_cores::launch_unchecked(
                 client,
                 grid::cubes(tiles),
                 CubeDim::new_1d(tile.units()),
                 lhs_width,
-                rhs_width,
-                output_width,
+                self.width,
+                self.output_width,
                 VECTOR as usize / bytes,
                 lhs.clone().into_arg(),
                 rhs.clone().into_arg(),
                 target.clone().into_arg().into_buffer_arg(),
                 tiles as u32,
-                BlocksLaunch::new(first as u32, 1),
-                sizes(),
-                tile,
+                BlocksLaunch::new(blocks.first as u32, 1),
+                SizesLaunch::new(m, k, n, lhs_row, lhs_k, rhs_k, rhs_column, output_row, 1),
+                self.gathered.as_ref().map(|factor| factor.launch(blocks.part)).into(),
+                self.bias.clone().map(|bias| bias.into_arg().into_buffer_arg()).into(),
+                *tile,
                 bytes as u32,
                 lhs_along_k,
-                rhs_along_k,
-                blocks == 1,
+                self.along_k,
+                self.single,
                 [lhs.dtype, factor(lhs.dtype), target.dtype],
             );
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Whether neighbours in memory are neighbours along axis `k`, rather than along the `other` one.

@@ -37,11 +37,13 @@
 //! As [`matmul`](super)'s; a multiply-add of 16 x 16 x 16 halves, or 16 x 16 x 8 of TF32, is two or four instructions of a warp. A launch has one
 //! block of `k`, unless it is split: later ones read the sums of those before.
 
+pub(crate) mod gathered;
 mod kernel;
-mod launch;
+pub(crate) mod launch;
 pub mod plan;
 mod question;
 pub mod reference;
+mod stage;
 mod sums;
 
 use super::launch::NAME;

@@ -1,12 +1,13 @@
 //! Which tiles a product has; every plan gives the same bits.
 
 use super::super::plan::{MAX_PARTS, MAX_TILES, Problem, WORKSPACE};
+use crate::order::BLOCK;
 
 /// Units of a warp.
 pub(super) const WARP: u32 = 32;
 
 /// Bytes of a vector of elements, which a unit reads and stages at once.
-pub(super) const VECTOR: u32 = 16;
+pub(crate) const VECTOR: u32 = 16;
 
 /// The outputs of a cube.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,8 +28,14 @@ impl Tile {
     /// 128 x 128 outputs of 8 warps, 64 x 32 each.
     pub const LARGE: Self = Self { warps: [2, 4], fragments: [4, 2] };
 
+    /// 64 x 128 outputs of 4 warps, 64 x 32 each: for few rows.
+    pub const WIDE: Self = Self { warps: [1, 4], fragments: [4, 2] };
+
     /// 64 x 64 outputs of 4 warps, 32 x 32 each.
     pub const SMALL: Self = Self { warps: [2, 2], fragments: [2, 2] };
+
+    /// Every tile, the larger ones first.
+    pub const ALL: [Self; 3] = [Self::LARGE, Self::WIDE, Self::SMALL];
 
     /// Rows and columns.
     pub const fn sides(self) -> [u32; 2] {
@@ -41,13 +48,32 @@ impl Tile {
         self.warps[0] * self.warps[1] * WARP
     }
 
-    /// Bytes of shared memory: the stages of both operands, the longer of their two layouts, and a fragment of f32 of each warp.
-    pub(super) fn shared_bytes(self) -> usize {
+    /// Tiles that cover the outputs.
+    pub(crate) fn count(self, problem: &Problem) -> usize {
+        let [rows, columns] = self.sides().map(|side| side as usize);
+        problem.batch * problem.m.div_ceil(rows) * problem.n.div_ceil(columns)
+    }
+
+    /// The tile for `problem`, whose outputs have `parts` each: the largest one of which there are enough, and which covers at most a
+    /// third more outputs than the small one.
+    pub(crate) fn of(problem: &Problem, parts: usize) -> Self {
+        let covered =
+            |tile: Self| tile.count(problem) * tile.sides().map(|side| side as usize).iter().product::<usize>();
+        let fits =
+            |tile: &Self| parts * tile.count(problem) >= ENOUGH && 3 * covered(*tile) <= 4 * covered(Self::SMALL);
+        Self::ALL.into_iter().find(fits).unwrap_or(Self::SMALL)
+    }
+
+    /// Bytes of shared memory at most: the stages of both operands, the longer of their two layouts, a fragment of f32 of each warp, and
+    /// a place for each step of a block where an operand is gathered.
+    pub(crate) fn shared_bytes(self, gathered: bool) -> usize {
+        let places = if gathered { BLOCK * size_of::<u32>() } else { 0 };
         let stage = |side: u32| {
             let of = |along_k| Stage { side, units: self.units(), along_k, bytes: 2 };
             of(false).elements().max(of(true).elements()) * 2 * Self::STAGES
         };
-        (self.sides().map(stage).iter().sum::<u32>() + self.units() / WARP * Self::SIDE * Self::SIDE * 4) as usize
+        let staged = self.sides().map(stage).iter().sum::<u32>() + self.units() / WARP * Self::SIDE * Self::SIDE * 4;
+        staged as usize + places
     }
 }
 
@@ -119,7 +145,7 @@ pub struct Plan {
 impl Plan {
     /// Every plan that applies to `problem`.
     pub fn candidates(problem: &Problem) -> Vec<Self> {
-        [Tile::LARGE, Tile::SMALL]
+        Tile::ALL
             .into_iter()
             .flat_map(|tile| [false, true].map(|split| Self { tile, split }))
             .filter(|plan| plan.refuses(problem).is_none())
@@ -129,8 +155,8 @@ impl Plan {
     /// Why this plan does not apply to `problem`, if it does not.
     pub fn refuses(&self, problem: &Problem) -> Option<String> {
         let blocks = problem.blocks();
-        let wanted = if ![Tile::LARGE, Tile::SMALL].contains(&self.tile) {
-            "the large or the small tile".to_string()
+        let wanted = if !Tile::ALL.contains(&self.tile) {
+            "a known tile".to_string()
         } else if self.split && !(2..=MAX_PARTS).contains(&blocks) {
             format!("2 to {MAX_PARTS} blocks to split")
         } else if self.parts(problem).saturating_mul(problem.outputs()) > u32::MAX as usize {
@@ -150,19 +176,17 @@ impl Plan {
 
     /// Tiles of the launch, a cube each.
     pub(super) fn tiles(&self, problem: &Problem) -> usize {
-        let [rows, columns] = self.tile.sides().map(|side| side as usize);
-        self.parts(problem) * problem.batch * problem.m.div_ceil(rows) * problem.n.div_ceil(columns)
+        self.parts(problem) * self.tile.count(problem)
     }
 }
 
 /// Cubes that keep a GPU busy.
-const ENOUGH: usize = 128;
+pub(crate) const ENOUGH: usize = 128;
 
 /// The plan for `problem`. It [applies](Plan::refuses), unless no plan does.
 pub fn plan(problem: &Problem) -> Plan {
-    let of = |tile| Plan { tile, split: false };
-    let plan = if of(Tile::LARGE).tiles(problem) >= ENOUGH { of(Tile::LARGE) } else { of(Tile::SMALL) };
     let blocks = problem.blocks();
-    let is_small = plan.tiles(problem) < ENOUGH && blocks * problem.outputs() <= WORKSPACE;
-    Plan { split: is_small && (2..=MAX_PARTS).contains(&blocks), ..plan }
+    let is_small = Tile::of(problem, 1).count(problem) < ENOUGH && blocks * problem.outputs() <= WORKSPACE;
+    let split = is_small && (2..=MAX_PARTS).contains(&blocks);
+    Plan { tile: Tile::of(problem, if split { blocks } else { 1 }), split }
 }

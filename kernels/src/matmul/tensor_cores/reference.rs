@@ -9,16 +9,19 @@ use cubecl::ir::{ElemType, FloatKind};
 
 /// Row-major `[m, k] x [k, n] -> [m, n]` of numbers of `dtype`, f16, bf16 or f32, before the last rounding.
 pub fn matmul(lhs: &[f32], rhs: &[f32], [m, k, n]: [usize; 3], dtype: ElemType, sums: Sums) -> Vec<f32> {
-    let element = |i: usize, j: usize| {
-        let pairs: Vec<_> = (0..k).map(|p| (factor(lhs[i * k + p], dtype), factor(rhs[p * n + j], dtype))).collect();
-        let block = |pairs: &[(f32, f32)]| {
-            let mut padded = pairs.to_vec();
-            padded.resize(pairs.len().next_multiple_of(Stage::depth_of(dtype.size() as u32) as usize), (0.0, 0.0));
-            padded.chunks(sums.terms(dtype)).fold(0.0, |acc, pairs| sums.add(pairs, acc, dtype))
-        };
-        chain(pairs.chunks(BLOCK).map(block), |total, block| total + block).unwrap_or(0.0)
-    };
+    let element = |i: usize, j: usize| dot((0..k).map(|p| (lhs[i * k + p], rhs[p * n + j])), dtype, sums);
     (0..m * n).map(|at| element(at / n, at % n)).collect()
+}
+
+/// The sum of products of numbers of `dtype`, before the last rounding.
+pub fn dot(pairs: impl IntoIterator<Item = (f32, f32)>, dtype: ElemType, sums: Sums) -> f32 {
+    let pairs: Vec<_> = pairs.into_iter().map(|(a, b)| (factor(a, dtype), factor(b, dtype))).collect();
+    let block = |pairs: &[(f32, f32)]| {
+        let mut padded = pairs.to_vec();
+        padded.resize(pairs.len().next_multiple_of(Stage::depth_of(dtype.size() as u32) as usize), (0.0, 0.0));
+        padded.chunks(sums.terms(dtype)).fold(0.0, |acc, pairs| sums.add(pairs, acc, dtype))
+    };
+    chain(pairs.chunks(BLOCK).map(block), |total, block| total + block).unwrap_or(0.0)
 }
 
 impl Sums {
