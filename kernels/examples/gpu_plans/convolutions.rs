@@ -85,11 +85,13 @@ pub fn cases() -> Vec<Case> {
 fn of(layer: Layer, dtype: ElemType, tensor_cores: bool) -> Vec<Case> {
     let (input, output, weight) = (layer.input(), layer.output(), layer.weight());
     let params = layer.params();
-    let arithmetic = move |client: &Client| {
+    let arithmetic = move |client: &Client| -> Arithmetic<'static> {
         if tensor_cores {
             assume_sums(client, dtype, Sums::Hopper);
+            Arithmetic { tensor_cores: &|| Ok(true), products: Products::Native }
+        } else {
+            Products::Native.into()
         }
-        Arithmetic { tensor_cores, products: Products::Native }
     };
     let mut cases = vec![
         layer.case("forward", dtype).runs(move |client| {

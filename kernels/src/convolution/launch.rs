@@ -8,6 +8,7 @@ use super::tiled_weight_kernel::{self, TiledWeightVariant};
 use super::weight_kernel::{self, RoundLaunch};
 use crate::buffer::{dense, unwritten};
 use crate::dtype::float_accumulator;
+use crate::error::require_shapes;
 use crate::order::parts::{self, Bias};
 use crate::planned::require_plan;
 use crate::view::require_shape;
@@ -346,6 +347,10 @@ pub(super) fn unwritten_result(
     operands: &Operands,
 ) -> Result<(TensorHandle, ElemType), KernelError> {
     let Problem { rank, pass, geometry, .. } = *problem;
+    // A wrong length along an axis that the operands do not have would be of no operand's shape.
+    require_shapes(kernel, rank <= 3 && geometry.axes[..3 - rank].iter().all(|axis| *axis == Axis::ABSENT), || {
+        format!("{geometry:?} has other than {rank} spatial axes")
+    })?;
     let (input, output, weight) =
         (geometry.input_shape(rank), geometry.output_shape(rank), geometry.weight_shape(rank));
     let (names, source, other, result) = match pass {

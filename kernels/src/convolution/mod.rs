@@ -87,19 +87,19 @@ use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
 /// How the products of a convolution are added. Which of the two orders a pass has depends on its shape alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arithmetic {
-    /// As tensor cores add, where a pass [applies](tensor_cores::applies) to them: for types of which the device has
-    /// [sums](crate::matmul::tensor_cores::sums).
-    pub tensor_cores: bool,
-    /// In chains otherwise.
+#[derive(Clone, Copy)]
+pub struct Arithmetic<'a> {
+    /// Whether passes that [apply](tensor_cores::applies) to tensor cores are added as these add: where the device has
+    /// [sums](crate::matmul::tensor_cores::sums) of the type. Asked for such a pass alone.
+    pub tensor_cores: &'a dyn Fn() -> Result<bool, KernelError>,
+    /// How chains add, which all others have.
     pub products: Products,
 }
 
-impl From<Products> for Arithmetic {
+impl From<Products> for Arithmetic<'_> {
     /// In chains.
     fn from(products: Products) -> Self {
-        Self { tensor_cores: false, products }
+        Self { tensor_cores: &|| Ok(false), products }
     }
 }
 
@@ -107,13 +107,13 @@ impl From<Products> for Arithmetic {
 fn run<const N: usize>(
     client: &Client,
     kernel: &'static str,
-    arithmetic: Arithmetic,
+    arithmetic: Arithmetic<'_>,
     (pass, geometry): (Pass, Geometry),
     operands: Operands,
 ) -> Result<TensorHandle, KernelError> {
     let Arithmetic { tensor_cores, products } = arithmetic;
     let problem = Problem { pass, rank: N, geometry, products };
-    match tensor_cores && tensor_cores::applies(&problem, operands.source.dtype) {
+    match tensor_cores::applies(&problem, operands.source.dtype) && tensor_cores()? {
         true => tensor_cores::run_pass(client, kernel, &problem, operands, None),
         false => run_pass(client, kernel, &problem, operands, None),
     }
@@ -125,9 +125,9 @@ fn run<const N: usize>(
 /// # Errors
 ///
 /// Refuses operands that do not fit together, more than 2^31 elements, and element types the device does not compute.
-pub fn forward<const N: usize>(
+pub fn forward<'a, const N: usize>(
     client: &Client,
-    arithmetic: impl Into<Arithmetic>,
+    arithmetic: impl Into<Arithmetic<'a>>,
     input: TensorHandle,
     weight: TensorHandle,
     bias: Option<TensorHandle>,
@@ -144,9 +144,9 @@ pub fn forward<const N: usize>(
 /// # Errors
 ///
 /// As [`forward`].
-pub fn input_gradient<const N: usize>(
+pub fn input_gradient<'a, const N: usize>(
     client: &Client,
-    arithmetic: impl Into<Arithmetic>,
+    arithmetic: impl Into<Arithmetic<'a>>,
     output_gradient: TensorHandle,
     weight: TensorHandle,
     input_shape: &[usize],
@@ -163,9 +163,9 @@ pub fn input_gradient<const N: usize>(
 /// # Errors
 ///
 /// As [`forward`].
-pub fn weight_gradient<const N: usize>(
+pub fn weight_gradient<'a, const N: usize>(
     client: &Client,
-    arithmetic: impl Into<Arithmetic>,
+    arithmetic: impl Into<Arithmetic<'a>>,
     input: TensorHandle,
     output_gradient: TensorHandle,
     weight_shape: &[usize],
@@ -183,9 +183,9 @@ pub fn weight_gradient<const N: usize>(
 /// # Errors
 ///
 /// As [`forward`].
-pub fn transposed_forward<const N: usize>(
+pub fn transposed_forward<'a, const N: usize>(
     client: &Client,
-    arithmetic: impl Into<Arithmetic>,
+    arithmetic: impl Into<Arithmetic<'a>>,
     input: TensorHandle,
     weight: TensorHandle,
     bias: Option<TensorHandle>,
@@ -202,9 +202,9 @@ pub fn transposed_forward<const N: usize>(
 /// # Errors
 ///
 /// As [`forward`].
-pub fn transposed_weight_gradient<const N: usize>(
+pub fn transposed_weight_gradient<'a, const N: usize>(
     client: &Client,
-    arithmetic: impl Into<Arithmetic>,
+    arithmetic: impl Into<Arithmetic<'a>>,
     input: TensorHandle,
     output_gradient: TensorHandle,
     weight_shape: &[usize],

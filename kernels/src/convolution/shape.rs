@@ -52,7 +52,7 @@ pub struct Axis {
 
 impl Axis {
     /// An axis a lower-dimensional convolution does not have.
-    const ABSENT: Self = Self { input: 1, output: 1, taps: 1, stride: 1, padding: 0, dilation: 1 };
+    pub(super) const ABSENT: Self = Self { input: 1, output: 1, taps: 1, stride: 1, padding: 0, dilation: 1 };
 
     /// The input position that output position `output` meets at `tap`, or nothing outside the input.
     pub fn input_of(&self, output: usize, tap: usize) -> Option<usize> {

@@ -28,7 +28,8 @@ pub(super) struct Place {
     /// Tile row and tile column.
     pub row: u32,
     pub column: u32,
-    /// The matrix, of those of a part.
+    /// The part, and the matrix of those of a part.
+    pub part: u32,
     pub batch: u32,
     /// Offset of the output matrix.
     pub output: u32,
@@ -84,6 +85,7 @@ pub(super) fn place<L: CubePrimitive, R: CubePrimitive>(
     Place {
         row: tile % tiles_m,
         column: rest % tiles_n,
+        part,
         batch,
         output: matrix * m * n,
         first,

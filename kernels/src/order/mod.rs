@@ -47,7 +47,7 @@
 //!
 //! An order is a function of logical shapes, parameters and dtype and, where operands select the terms (indices, labels,
 //! offsets), of those: never of the memory layout, the launch or the values that are summed, and never of the device, but for
-//! [`matmul::tensor_cores`](crate::matmul::tensor_cores), which has two orders. A plan may change none of it. Half types accumulate in f32 and are rounded once an operation, but in `deform_convolution` and
+//! [`matmul::tensor_cores`](crate::matmul::tensor_cores) and [`convolution::tensor_cores`](crate::convolution::tensor_cores), which have two orders. A plan may change none of it. Half types accumulate in f32 and are rounded once an operation, but in `deform_convolution` and
 //! attention, which round between their steps; integers wrap. A mean is the sum, then one division by `n`.
 
 pub(crate) mod parts;

@@ -4,7 +4,8 @@ use super::*;
 use crate::known_answer::with_planted;
 use crate::tensor_cores::{Type, types};
 use burn_deterministic_kernels::convolution::reference::Order;
-use burn_deterministic_kernels::convolution::tensor_cores::{applies, plan, run_pass, sizes};
+use burn_deterministic_kernels::convolution::tensor_cores::plan::{self, Plan};
+use burn_deterministic_kernels::convolution::tensor_cores::{applies, run_pass};
 use burn_deterministic_kernels::matmul::tensor_cores::Sums;
 use burn_deterministic_kernels::matmul::tensor_cores::plan::Tile;
 
@@ -67,9 +68,8 @@ fn check<const N: usize>(case: impl Fn() -> Case<N>) -> Vec<Pass> {
             if !applies(&problem, of.dtype()) {
                 continue;
             }
-            let sizes = sizes(&problem, of.dtype());
-            let plans = plan::Plan::candidates(&sizes);
-            assert!(plans.contains(&plan::plan(&sizes)), "{sizes:?}");
+            let plans = Plan::candidates(&problem, of.dtype());
+            assert!(plans.contains(&plan::plan(&problem, of.dtype())), "{problem:?}");
             let (want, _) = case.on_tensor_cores(pass, of, sums);
             for plan in plans {
                 let (_, operands) = case.on_tensor_cores(pass, of, sums);
@@ -137,31 +137,58 @@ fn equals_reference_of_few_input_channels() {
     }
 }
 
-/// Several blocks: of a forward pass, of an input gradient in one product and in phases, and of a weight gradient.
+/// The most blocks that are computed side by side.
+fn widest<const N: usize>(case: &Case<N>, pass: Pass) -> usize {
+    let plans = Plan::candidates(&case.problem(pass), F32);
+    plans.iter().map(|plan| plan.span).max().expect("a plan")
+}
+
+/// Several blocks: of a forward pass, also in groups and in rounds of two, of an input gradient in one product and in phases, and of a weight
+/// gradient.
 #[test]
 fn equals_reference_in_blocks() {
-    let blocks =
-        |case: &Case<2>| PASSES.map(|pass| sizes(&case.problem(pass), F32).iter().map(|size| size.blocks()).max());
-    let case = || Case::new(&[1, 300, 3, 4], &[16, 300, 3, 3], uniform::<2>(1, (1, 1), 1, 1));
-    assert_eq!(blocks(&case())[0], Some(3));
+    let params = |stride, groups| uniform::<2>(stride, (1, 1), 1, groups);
+    let case = || Case::new(&[1, 500, 3, 4], &[16, 500, 3, 3], params(1, 1));
+    assert_eq!(widest(&case(), Pass::ToOutput), 5);
     assert_eq!(check(case), [Pass::ToOutput, Pass::ToInput]);
-    let case = || Case::new(&[1, 16, 3, 4], &[300, 16, 3, 3], uniform::<2>(1, (1, 1), 1, 1));
-    assert_eq!(blocks(&case())[1], Some(3));
+    let case = || Case::new(&[2, 240, 3, 4], &[36, 120, 3, 3], params(1, 2));
+    assert_eq!(widest(&case(), Pass::ToOutput), 2);
+    assert_eq!(check(case), PASSES);
+    let case = || Case::new(&[1, 16, 3, 4], &[300, 16, 3, 3], params(1, 1));
+    assert_eq!(widest(&case(), Pass::ToInput), 3);
     assert_eq!(check(case), [Pass::ToOutput, Pass::ToInput]);
-    let case = || Case::new(&[1, 16, 5, 4], &[300, 16, 3, 3], uniform::<2>(2, (1, 1), 1, 1));
-    assert_eq!(blocks(&case())[1], Some(2));
-    check(case);
+    // Phases of one and of two blocks.
+    let case = || Case::new(&[1, 16, 5, 4], &[300, 16, 3, 3], params(2, 1));
+    assert_eq!(widest(&case(), Pass::ToInput), 1);
+    assert_eq!(check(case), [Pass::ToOutput, Pass::ToInput]);
     let case = || Case::new(&[3, 16, 31, 30], &[16, 16, 2, 2], uniform::<2>(1, (1, 0), 1, 1));
-    assert_eq!(blocks(&case())[2], Some(3));
+    assert_eq!(widest(&case(), Pass::ToWeight), 3);
     assert_eq!(check(case), PASSES);
 }
 
-/// A transposed convolution with a bias: an element without a tap is the bias. Positions that its padding cuts are not computed.
+/// More rows than a tile has.
+#[test]
+fn equals_reference_of_many_channels() {
+    assert_eq!(check(|| Case::new(&[2, 16, 5, 5], &[130, 16, 3, 3], uniform::<2>(1, (1, 1), 1, 1))), PASSES);
+}
+
+/// Sources without positions, and phases none of which has a tap.
+#[test]
+fn equals_reference_of_empty_chains() {
+    let case = || Case::new(&[2, 16, 0, 5], &[16, 16, 3, 3], uniform::<2>(1, (2, 1), 1, 1));
+    assert_eq!(check(case), [Pass::ToOutput, Pass::ToInput]);
+    assert_eq!(
+        check(|| Case::new(&[1, 16, 1], &[16, 16, 1], uniform::<1>(2, (1, 1), 1, 1))),
+        [Pass::ToOutput, Pass::ToInput]
+    );
+}
+
+/// A transposed convolution with a bias, of one block and of two: an element without a tap is the bias. Positions that its padding cuts are not computed.
 #[test]
 fn equals_reference_transposed() {
     let client = client();
     for (of, sums) in types(&client) {
-        for (stride, padding, taps) in [(2, 0, 3), (2, 1, 1), (1, 3, 3)] {
+        for (stride, padding, taps, channels) in [(2, 0, 3, 17), (2, 1, 1, 17), (1, 3, 3, 17), (2, 0, 1, 1040)] {
             let params = TransposedParams {
                 stride: [stride; 2],
                 padding: [padding; 2],
@@ -169,13 +196,13 @@ fn equals_reference_transposed() {
                 dilation: [1; 2],
                 groups: 1,
             };
-            let (input_shape, weight_shape) = ([2, 17, 6, 5], [17, 20, taps, taps]);
+            let (input_shape, weight_shape) = ([2, channels, 6, 5], [channels, 20, taps, taps]);
             let values = |seed, shape: &[usize]| of.rounded(&random_values(seed, shape.iter().product()));
             let (input, weight, bias) = (values(1, &input_shape), values(2, &weight_shape), values(3, &[20]));
             let geometry = Geometry::transposed("test", &input_shape, &weight_shape, &params).expect("they fit");
             let order = Order::TensorCores(of.dtype(), sums);
             let up = |values: &[f32], shape: &[usize]| of.upload(&client, values, shape);
-            let arithmetic = Arithmetic { tensor_cores: true, products: Products::Native };
+            let arithmetic = Arithmetic { tensor_cores: &|| Ok(true), products: Products::Native };
             let (x, w, b) = (up(&input, &input_shape), up(&weight, &weight_shape), up(&bias, &[20]));
             let out = transposed_forward(&client, arithmetic, x.clone(), w, Some(b), &params).expect("a pass");
             let want = reference::input_gradient(&geometry, order, &input, &weight, Some(&bias));
@@ -250,20 +277,50 @@ fn padding_reads_zero_on_tensor_cores() {
 #[test]
 fn the_shape_has_the_order() {
     let client = client();
-    let arithmetic = Arithmetic { tensor_cores: true, products: Products::Native };
+    let arithmetic = Arithmetic { tensor_cores: &|| Ok(true), products: Products::Native };
     for (of, sums) in types(&client) {
         for (outputs, is_applied) in [(16, true), (15, false)] {
-            let case = Case::new(&[2, 16, 20], &[outputs, 16, 3], uniform::<1>(1, (1, 1), 1, 1)).of(of);
+            let mut case = Case::new(&[2, 16, 20], &[outputs, 16, 3], uniform::<1>(1, (1, 1), 1, 1)).of(of);
+            // Channels that take away what others add: what is left is the roundings.
+            for values in case.input.chunks_mut(8 * 20).skip(1).step_by(2) {
+                values.fill(0.0);
+            }
+            for sample in case.input.chunks_mut(16 * 20) {
+                let (first, second) = sample.split_at_mut(8 * 20);
+                second.copy_from_slice(first);
+            }
+            for weights in case.weight.chunks_mut(16 * 3) {
+                let (first, second) = weights.split_at_mut(8 * 3);
+                second.iter_mut().zip(first).for_each(|(second, first)| *second = -*first);
+            }
+            case.bias.fill(0.0);
             let problem = case.problem(Pass::ToOutput);
             assert_eq!(applies(&problem, of.dtype()), is_applied, "{outputs} outputs");
             let (want, Operands { source, other, bias }) = case.on_tensor_cores(Pass::ToOutput, of, sums);
             let chains = reference::forward(&case.geometry, case.fma, &case.input, &case.weight, Some(&case.bias));
             let chains = of.rounded(&chains);
-            // Sums differ by less than what bf16 keeps.
-            assert!(want != chains || !matches!(of, Type::Float), "{of:?}");
+            assert_ne!(want, chains, "{of:?}");
             let out = forward(&client, arithmetic, source, other, bias, &case.params).expect("a pass");
             assert_numbers(&of.download(&client, out), if is_applied { &want } else { &chains }, &format!("{of:?}"));
         }
+    }
+}
+
+/// The batch has no part in it, though the copy of many samples has more elements than 32-bit indices reach: plans copy fewer at a time.
+#[test]
+fn the_batch_has_no_part_in_the_order() {
+    let half = HALVES[0].dtype;
+    for batch in [1, 4] {
+        let params = ConvolutionParams { stride: [4; 2], padding: [(0, 0); 2], dilation: [1; 2], groups: 1 };
+        let geometry = Geometry::new("test", &[batch, 1, 8192, 8192], &[16, 1, 4, 4], &params).expect("they fit");
+        let problem = Problem { pass: Pass::ToOutput, rank: 2, geometry, products: Products::Native };
+        assert!(applies(&problem, half) && !applies(&problem, I32));
+        let plan = plan::plan(&problem, half);
+        assert_eq!((plan.samples, plan.refuses(&problem, half)), (batch.min(3), None));
+        let all = Plan { samples: batch, ..plan };
+        assert_eq!(all.refuses(&problem, half).is_some(), batch == 4);
+        // A weight gradient sums over the batch.
+        assert_eq!(applies(&Problem { pass: Pass::ToWeight, ..problem }, half), batch == 1);
     }
 }
 
@@ -276,10 +333,25 @@ fn what_does_not_apply_is_refused() {
         let run = |problem: &Problem, operands, plan| run_pass(&client, "test", problem, operands, plan).map(|_| ());
         let operands = || case.on_tensor_cores(Pass::ToOutput, of, sums).1;
         let other = Tile { warps: [1, 1], fragments: [1, 1] };
-        for plan in [plan::Plan { tile: None, span: 2 }, plan::Plan { tile: Some(other), span: 1 }] {
+        let chosen = Plan { tile: None, span: 1, samples: 2 };
+        for (plan, wanted) in [
+            (Plan { span: 2, ..chosen }, "a span of 1 to 1 blocks"),
+            (Plan { tile: Some(other), ..chosen }, "a known tile"),
+            (Plan { samples: 3, ..chosen }, "1 to 2 samples"),
+        ] {
             let refused = run(&problem, operands(), Some(plan)).unwrap_err();
-            assert!(matches!(refused, KernelError::Plan { .. }), "{refused}");
+            assert!(matches!(refused, KernelError::Plan { .. }) && refused.to_string().contains(wanted), "{refused}");
         }
+        let phases = Case::new(&[1, 16, 5, 4], &[300, 16, 3, 3], uniform::<2>(2, (1, 1), 1, 1));
+        let (_, operands_of) = phases.on_tensor_cores(Pass::ToInput, of, sums);
+        let plan = Plan { tile: None, span: 2, samples: 1 };
+        let refused = run(&phases.problem(Pass::ToInput), operands_of, Some(plan)).unwrap_err();
+        assert!(matches!(refused, KernelError::Plan { .. }) && refused.to_string().contains("phases"), "{refused}");
+        // Axes that the operands do not have.
+        let mut other = problem;
+        other.geometry.axes[1].output = 5;
+        let refused = run(&other, operands(), None).unwrap_err();
+        assert!(refused.to_string().contains("other than 1 spatial axes"), "{refused}");
         let few = Case::new(&[2, 16, 20], &[15, 16, 3], uniform::<1>(1, (1, 1), 1, 1));
         let refused = run(&few.problem(Pass::ToOutput), few.on_tensor_cores(Pass::ToOutput, of, sums).1, None);
         assert!(refused.unwrap_err().to_string().contains("order of chains"));

@@ -8,6 +8,7 @@ use burn_cubecl::tensor::CubeTensor;
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::convolution::{self, Arithmetic, ConvolutionParams, TransposedParams};
 use cubecl::prelude::*;
+use cubecl::std::tensor::TensorHandle;
 
 /// A convolution, plus `bias`.
 pub(in crate::backend) fn forward<const N: usize>(
@@ -28,14 +29,9 @@ pub(in crate::backend) fn forward<const N: usize>(
         Output::like(&x, shape),
         |client| {
             let bias = bias.as_ref().map(operand);
-            convolution::forward(
-                client,
-                arithmetic(client, &x)?,
-                operand(&x),
-                operand(&weight),
-                bias,
-                &params(&options),
-            )
+            with_arithmetic(client, &x, |arithmetic| {
+                convolution::forward(client, arithmetic, operand(&x), operand(&weight), bias, &params(&options))
+            })
         },
         || plain(x.clone(), weight.clone(), bias.clone(), options.clone()),
     )
@@ -55,14 +51,10 @@ pub(in crate::backend) fn input_gradient<const N: usize>(
         &[&x, &weight, &gradient],
         Output::like(&x, x.shape()),
         |client| {
-            convolution::input_gradient(
-                client,
-                arithmetic(client, &x)?,
-                operand(&gradient),
-                operand(&weight),
-                &x.shape(),
-                &params(&options),
-            )
+            let (gradient, weight) = (operand(&gradient), operand(&weight));
+            with_arithmetic(client, &x, |arithmetic| {
+                convolution::input_gradient(client, arithmetic, gradient, weight, &x.shape(), &params(&options))
+            })
         },
         || plain(x.clone(), weight.clone(), gradient.clone(), options.clone()),
     )
@@ -82,14 +74,10 @@ pub(in crate::backend) fn weight_gradient<const N: usize>(
         &[&x, &weight, &gradient],
         Output::like(&weight, weight.shape()),
         |client| {
-            convolution::weight_gradient(
-                client,
-                arithmetic(client, &weight)?,
-                operand(&x),
-                operand(&gradient),
-                &weight.shape(),
-                &params(&options),
-            )
+            let (input, gradient) = (operand(&x), operand(&gradient));
+            with_arithmetic(client, &x, |arithmetic| {
+                convolution::weight_gradient(client, arithmetic, input, gradient, &weight.shape(), &params(&options))
+            })
         },
         || plain(x.clone(), weight.clone(), gradient.clone(), options.clone()),
     )
@@ -121,14 +109,10 @@ pub(in crate::backend) fn transposed<const N: usize>(
         Output::like(&x, shape),
         |client| {
             let bias = bias.as_ref().map(operand);
-            convolution::transposed_forward(
-                client,
-                arithmetic(client, &x)?,
-                operand(&x),
-                operand(&weight),
-                bias,
-                &transposed_params(&options),
-            )
+            let (input, params) = (operand(&x), transposed_params(&options));
+            with_arithmetic(client, &x, |arithmetic| {
+                convolution::transposed_forward(client, arithmetic, input, operand(&weight), bias, &params)
+            })
         },
         || plain(x.clone(), weight.clone(), bias.clone(), options.clone()),
     )
@@ -148,22 +132,23 @@ pub(in crate::backend) fn transposed_weight_gradient<const N: usize>(
         &[&x, &weight, &gradient],
         Output::like(&weight, weight.shape()),
         |client| {
-            convolution::transposed_weight_gradient(
-                client,
-                arithmetic(client, &weight)?,
-                operand(&x),
-                operand(&gradient),
-                &weight.shape(),
-                &transposed_params(&options),
-            )
+            let (input, gradient, params) = (operand(&x), operand(&gradient), transposed_params(&options));
+            with_arithmetic(client, &x, |arithmetic| {
+                let shape = weight.shape();
+                convolution::transposed_weight_gradient(client, arithmetic, input, gradient, &shape, &params)
+            })
         },
         || plain(x.clone(), weight.clone(), gradient.clone(), options.clone()),
     )
 }
 
-/// How the products of a convolution of `x`'s type are added on its device.
-fn arithmetic(client: &Client, x: &CubeTensor) -> Result<Arithmetic, KernelError> {
-    Ok(Arithmetic { tensor_cores: are_on_tensor_cores(client, x.dtype)?, products: products(&x.device) })
+/// Runs a pass with the arithmetic that the products of convolutions of `x`'s type have on its device.
+fn with_arithmetic(
+    client: &Client,
+    x: &CubeTensor,
+    pass: impl FnOnce(Arithmetic<'_>) -> Result<TensorHandle, KernelError>,
+) -> Result<TensorHandle, KernelError> {
+    pass(Arithmetic { tensor_cores: &|| are_on_tensor_cores(client, x.dtype), products: products(&x.device) })
 }
 
 /// The parameters, as the kernels name them.

@@ -2,25 +2,20 @@
 
 use super::super::launch::{Operands, unwritten_result};
 use super::super::plan::{Pass, Problem};
-use super::super::shape::{view_data, view_weight};
+use super::super::shape::{Geometry, view_data, view_weight};
 use super::pack::{Positions, pack};
 use super::plan::{self, Plan};
 use super::product::{Product, Taps, positions, products};
 use crate::KernelError;
 use crate::buffer::{dense, unwritten};
 use crate::matmul::plan as matmul;
-use crate::matmul::tensor_cores::launch::{Blocks, Launch};
+use crate::matmul::tensor_cores::launch::{BlockRange, Launch};
 use crate::matmul::tensor_cores::plan::VECTOR;
 use crate::order::parts::{self, Bias};
 use crate::planned::require_plan;
-use crate::view::with_layout;
+use crate::view::{is_contiguous, with_layout};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
-
-/// Sizes of the products of a pass, of elements of so many bytes.
-pub(super) fn sizes(problem: &Problem, bytes: usize) -> Vec<matmul::Problem> {
-    products(problem, VECTOR as usize / bytes).into_iter().map(|product| product.size).collect()
-}
 
 /// The pass, of a type whose sums are known.
 pub(super) fn multiply(
@@ -35,62 +30,70 @@ pub(super) fn multiply(
     if result.shape().contains(&0) {
         return Ok(result);
     }
-    let groups = problem.geometry.groups;
+    let Geometry { batch, groups, .. } = problem.geometry;
     let width = VECTOR as usize / dtype.size();
-    let products = products(problem, width);
-    let sizes: Vec<_> = products.iter().map(|product| product.size).collect();
-    let plan = plan.unwrap_or_else(|| plan::plan(&sizes));
-    require_plan(kernel, &plan, plan.refuses(&sizes))?;
+    let plan = plan.unwrap_or_else(|| plan::plan(problem, dtype));
+    require_plan(kernel, &plan, plan.refuses(problem, dtype))?;
 
     let Operands { source, other, bias } = operands;
     let bias = bias.map(|bias| dense(client, bias));
-    let source = pack(client, kernel, view_data(source, groups), 0, &positions(problem), width)?;
-    let blocks = plan::blocks(&sizes);
+    let all = products(problem, 0..batch, width);
+    let blocks = plan::blocks(&all.iter().map(|product| product.size).collect::<Vec<_>>());
+    let left = |product: &Product| match problem.pass {
+        Pass::ToWeight => Ok(gradient_rows(client, other.clone(), groups)),
+        Pass::ToOutput | Pass::ToInput => weight_rows(client, kernel, problem, &other, product, width),
+    };
+    let left = all.iter().map(left).collect::<Result<Vec<_>, _>>()?;
     // Sums of blocks are kept in `sum` until they are complete: in a part for each block that is computed side by side with others,
     // behind the total of those before.
-    let single = blocks == 1 || plan.span > 1;
     let count = if plan.span < blocks && plan.span > 1 { plan.span + 1 } else { plan.span };
     let is_complete = blocks == 1 || (dtype == sum && plan.span == 1 && bias.is_none());
     let target = match is_complete {
         true => result.clone(),
         false => unwritten(client, vec![count, result.shape().iter().product()], sum),
     };
+    let view = view_data(source, groups);
+    let places = positions(problem);
     let mut launches = Vec::new();
-    for product in products {
-        let lhs = match problem.pass {
-            Pass::ToWeight => gradient_rows(client, other.clone(), groups),
-            Pass::ToOutput | Pass::ToInput => weight_rows(client, kernel, problem, &other, &product, width)?,
-        };
-        let Product { size, factor, has_fours, .. } = product;
-        let stride = source.strides()[1];
-        launches.push(Launch {
-            kernel,
-            problem: size,
-            tile: plan.tile_of(&size),
-            lhs,
-            rhs: with_layout(source.clone(), vec![groups, size.k, size.n], vec![stride, 1, 1]),
-            along_k: problem.pass != Pass::ToWeight,
-            width,
-            gathered: Some(factor),
-            bias: if blocks == 1 { bias.clone() } else { None },
-            output_width: if has_fours { 4 } else { 1 },
-            single,
-        });
+    for first in (0..batch).step_by(plan.samples) {
+        let samples = first..batch.min(first + plan.samples);
+        let mut shape = view.shape().to_vec();
+        shape[0] = samples.len();
+        let (begin, strides) = (first * view.strides()[0], view.strides().to_vec());
+        let source = pack(client, kernel, with_layout(view.clone(), shape, strides), begin, &places, width)?;
+        for (product, lhs) in products(problem, samples, width).into_iter().zip(&left) {
+            let Product { size, factor, has_fours, .. } = product;
+            launches.push(Launch {
+                kernel,
+                problem: size,
+                tile: plan.tile_of(&size),
+                lhs: lhs.clone(),
+                rhs: with_layout(source.clone(), vec![groups, size.k, size.n], vec![source.strides()[1], 0, 0]),
+                along_k: problem.pass != Pass::ToWeight,
+                width,
+                gathered: Some(factor),
+                bias: if blocks == 1 { bias.clone() } else { None },
+                output_width: if has_fours { 4 } else { 1 },
+                single: blocks == 1 || plan.span > 1,
+            });
+        }
     }
     let chain = |count: usize, last: bool| {
         let bias = bias.clone().filter(|_| last);
         let bias = bias.map(|values| Bias { values, positions: result.shape()[2..].iter().product() });
         parts::chain(client, kernel, target.clone(), count, bias, &result, last)
     };
-    for launch in &launches {
-        let blocks = launch.problem.blocks().max(1);
-        for first in (0..blocks).step_by(plan.span) {
-            let count = plan.span.min(blocks - first);
-            let part = usize::from(first > 0 && plan.span > 1);
-            launch.enqueue(client, Blocks { first, count, part }, &target)?;
-            if plan.span > 1 {
-                chain(part + count, first + count == blocks)?;
-            }
+    for first in (0..blocks).step_by(plan.span) {
+        let part = usize::from(first > 0 && plan.span > 1);
+        let count = plan.span.min(blocks - first);
+        for launch in launches.iter().filter(|launch| first < launch.problem.blocks().max(1)) {
+            let blocks = BlockRange { first, count, part };
+            // SAFETY: `products` gives places of the packed source and of the result, all of them, and columns in fours where
+            // these are neighbours from a multiple of four on (its tests); the target has `count` parts of the result's size.
+            unsafe { launch.enqueue(client, blocks, &target)? };
+        }
+        if plan.span > 1 {
+            chain(part + count, first + count == blocks)?;
         }
     }
     if plan.span == 1 && !is_complete {
@@ -104,7 +107,8 @@ fn gradient_rows(client: &Client, gradient: TensorHandle, groups: usize) -> Tens
     let gradient = view_data(gradient, groups);
     let order = [1, 2, 0, 3, 4, 5];
     let (shape, strides) = (order.map(|axis| gradient.shape()[axis]), order.map(|axis| gradient.strides()[axis]));
-    let rows = dense(client, with_layout(gradient, shape.to_vec(), strides.to_vec()));
+    let view = with_layout(gradient, shape.to_vec(), strides.to_vec());
+    let rows = if is_contiguous(&shape, &strides) { view } else { dense(client, view) };
     let steps = shape[2..].iter().product::<usize>();
     with_layout(rows, vec![shape[0], shape[1], steps], vec![shape[1] * steps, steps, 1])
 }

@@ -3,16 +3,18 @@
 //! # Order contract
 //!
 //! Every element is summed as an element of [`matmul::tensor_cores`](crate::matmul::tensor_cores) is, of the terms that
-//! [`convolution`](super) has for it, in the same order, with `k` their number. In a forward pass and an input gradient the channels
-//! of a tap are followed by zeros, up to a multiple of 8 channels of half types, or 4 of f32, which are terms too. A bias is added in
-//! f32 to the total, before the one rounding to a half type.
+//! [`convolution`](super) has for it, in the same order. In a forward pass and an input gradient the channels of a tap are followed
+//! by zeros, up to a multiple of 8 channels of half types, or 4 of f32. These are terms too: `k` and the blocks of 1024 count them. An
+//! element without a term is +0. A bias is added in f32 to the total, before the one rounding to a half type.
 //!
-//! A pass [has this order](applies), and not that of chains, where in a group
+//! A pass [has this order](applies), and not that of chains, if
 //!
-//! - it computes at least 16 channels, in a weight gradient at least 16 output channels and 16 pairs of an input channel and a tap;
-//! - an element has at least 16 terms; of an input gradient with a stride, those of all phases;
+//! - it computes at least 16 channels of a group; a weight gradient, at least 16 output channels and 16 pairs of an input channel and a
+//!   tap;
+//! - channels of the source in a group times taps are at least 16; in a weight gradient, samples times positions;
 //! - an input gradient has at most 16 phases;
-//! - the copies below have less than 2^31 elements.
+//! - the copies below, that of the source for one sample or in a weight gradient for all, have less than 2^31 elements, and so does
+//!   the result of a weight gradient with those zeros.
 //!
 //! # Cost
 //!
@@ -20,11 +22,11 @@
 //! [`matmul::tensor_cores`](crate::matmul::tensor_cores). Its right factor is not written down (implicit GEMM): a cube reads it from a copy
 //! of the source `[samples, groups, d, h, w, channels]`, with zeros where taps lie outside, at offsets that it finds once for each step and
 //! column. The left factor is a copy too: the weights, channels of the source last, or in a weight gradient the output's gradient, samples
-//! and positions last. So a pass has three launches, and two more for each further phase. An input gradient with a stride computes no
-//! position but its own.
+//! and positions last. So a pass has three launches, and two more for each further phase that has taps, or one for one without. An
+//! input gradient with a stride computes no position but its own. A copy of 2^31 elements or more is made of fewer samples at a time.
 //!
-//! Of several blocks the totals are kept in f32, and one more launch rounds them and adds a bias. Where tiles are few, blocks are
-//! computed side by side: rounds of as many as fit 2^24 sums, each with a second launch that adds them.
+//! Of several blocks, each has a launch; the totals are kept in f32, and one more launch rounds them and adds a bias. Where tiles are few, blocks
+//! are computed side by side: rounds of as many as fit 2^24 sums, each with a second launch that adds them.
 
 mod launch;
 mod pack;
@@ -34,10 +36,9 @@ mod product;
 use super::launch::Operands;
 use super::plan::{Pass, Problem};
 use crate::KernelError;
-use crate::matmul::plan as matmul;
 use crate::matmul::tensor_cores::plan::VECTOR;
 use crate::matmul::tensor_cores::sums;
-use cubecl::ir::ElemType;
+use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use plan::Plan;
@@ -48,32 +49,23 @@ const FEWEST: usize = 16;
 /// Most phases of an input gradient.
 const MAX_PHASES: usize = 16;
 
-/// Whether the pass, of f16, bf16 or f32, [has the order](self) of tensor cores.
+/// Whether a pass of this type [has the order](self) of tensor cores: of no other type than f16, bf16 and f32.
 pub fn applies(problem: &Problem, dtype: ElemType) -> bool {
+    let ElemType::Float(FloatKind::F16 | FloatKind::BF16 | FloatKind::F32) = dtype else { return false };
     let geometry = &problem.geometry;
-    let width = VECTOR as usize / dtype.size().max(1);
-    let steps = match problem.pass {
-        Pass::ToWeight => geometry.terms(),
-        Pass::ToOutput | Pass::ToInput => problem.source_channels() * geometry.taps(),
-    };
-    let pairs = if problem.pass == Pass::ToWeight { geometry.inputs * geometry.taps() } else { FEWEST };
-    let positions = product::positions(problem).lengths;
+    let width = VECTOR as usize / dtype.size();
     let channels = problem.source_channels().next_multiple_of(width);
-    let fits = |factors: &[usize]| {
-        let elements =
-            factors.iter().try_fold(geometry.groups * channels, |product, &factor| product.checked_mul(factor));
-        elements.is_some_and(|elements| elements < u32::MAX as usize / 2)
+    let (enough, samples) = match problem.pass {
+        Pass::ToWeight => (geometry.terms() >= FEWEST && geometry.inputs * geometry.taps() >= FEWEST, geometry.batch),
+        Pass::ToOutput | Pass::ToInput => (problem.source_channels() * geometry.taps() >= FEWEST, 1),
     };
-    dtype.size() <= 4
-        && [problem.channels(), steps, pairs].into_iter().all(|count| count >= FEWEST)
+    let weights = [geometry.groups, problem.channels(), channels, geometry.taps()];
+    let is_reached = |elements: Option<usize>| elements.is_some_and(|elements| elements < plan::MAX_COPIED);
+    enough
+        && problem.channels() >= FEWEST
         && product::count(problem) <= MAX_PHASES
-        && fits(&[&positions[..], &[geometry.batch]].concat())
-        && fits(&[problem.channels(), geometry.taps()])
-}
-
-/// Sizes of the products of a pass that [applies]: what a plan looks at.
-pub fn sizes(problem: &Problem, dtype: ElemType) -> Vec<matmul::Problem> {
-    launch::sizes(problem, dtype.size())
+        && is_reached(product::copied(problem, samples, width))
+        && is_reached(weights.into_iter().try_fold(1, usize::checked_mul))
 }
 
 /// One pass of f16, bf16, or f32 whose factors are rounded to TF32, by `plan`, or by the one that [`plan::plan`] chooses; no plan changes

@@ -1,8 +1,10 @@
 //! How a pass is launched; every plan gives the same bits.
 
-use super::super::plan::{MAX_SPAN, TILED_SCRATCH};
-use crate::matmul::plan::{MAX_TILES, Problem};
-use crate::matmul::tensor_cores::plan::{ENOUGH, Tile};
+use super::super::plan::{MAX_SPAN, Pass, Problem, TILED_SCRATCH};
+use super::product::{copied, products};
+use crate::matmul::plan as matmul;
+use crate::matmul::tensor_cores::plan::{ENOUGH, Tile, VECTOR};
+use cubecl::ir::ElemType;
 
 /// How the products of a pass are launched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -12,57 +14,89 @@ pub struct Plan {
     /// Blocks that are computed side by side, before a second kernel adds them; 1 where each launch continues the sums of the one
     /// before, as in an input gradient with a stride.
     pub span: usize,
+    /// Samples whose source is copied at a time: of a weight gradient, all.
+    pub samples: usize,
 }
 
+/// Elements of a copy, less than which 32-bit indices reach.
+pub(super) const MAX_COPIED: usize = u32::MAX as usize / 2;
+
 impl Plan {
-    /// Every plan that applies to products of these sizes.
-    pub fn candidates(sizes: &[Problem]) -> Vec<Self> {
-        let blocks = blocks(sizes);
-        let mut spans = vec![1, 2, blocks];
+    /// Plans that apply: every tile, with blocks one after the other, two side by side and all, for all samples at once and each by
+    /// itself.
+    pub fn candidates(problem: &Problem, dtype: ElemType) -> Vec<Self> {
+        let blocks = blocks(&sizes(problem, dtype, problem.geometry.batch));
+        let [mut spans, mut runs] = [vec![1, 2, blocks], vec![1, problem.geometry.batch]];
+        spans.sort_unstable();
         spans.dedup();
+        runs.dedup();
         let tiles = [None].into_iter().chain(Tile::ALL.map(Some));
-        let plans = tiles.flat_map(|tile| spans.iter().map(move |&span| Self { tile, span }));
-        plans.filter(|plan| plan.refuses(sizes).is_none()).collect()
+        let spans = tiles.flat_map(|tile| spans.iter().map(move |&span| (tile, span)));
+        let plans = spans.flat_map(|(tile, span)| runs.iter().map(move |&samples| Self { tile, span, samples }));
+        plans.filter(|plan| plan.refuses(problem, dtype).is_none()).collect()
     }
 
     /// The tile of a product.
-    pub(super) fn tile_of(&self, size: &Problem) -> Tile {
+    pub(super) fn tile_of(&self, size: &matmul::Problem) -> Tile {
         self.tile.unwrap_or_else(|| Tile::of(size, self.span))
     }
 
-    /// Why this plan does not apply to products of these sizes, if it does not.
-    pub fn refuses(&self, sizes: &[Problem]) -> Option<String> {
+    /// Why this plan does not apply to `problem`, of elements of this type, if it does not.
+    pub fn refuses(&self, problem: &Problem, dtype: ElemType) -> Option<String> {
+        let batch = problem.geometry.batch;
+        let fewest = if problem.pass == Pass::ToWeight { batch } else { 1 };
+        let sizes = sizes(problem, dtype, self.samples.min(batch));
+        let blocks = blocks(&sizes).min(MAX_SPAN);
         let parts = self.span + usize::from(self.span > 1);
+        let results = |size: &matmul::Problem| parts.saturating_mul(size.outputs()).saturating_mul(batch);
+        let tiles = |size: &matmul::Problem| self.span.saturating_mul(self.tile_of(size).count(size));
         let wanted = if self.tile.is_some_and(|tile| !Tile::ALL.contains(&tile)) {
             "a known tile".to_string()
-        } else if !(1..=blocks(sizes).min(MAX_SPAN)).contains(&self.span) {
-            "one block to all".to_string()
+        } else if !(fewest..=batch).contains(&self.samples) {
+            format!("{fewest} to {batch} samples at a time")
+        } else if copied(problem, self.samples, VECTOR as usize / dtype.size())
+            .is_none_or(|elements| elements >= MAX_COPIED)
+        {
+            format!("samples whose copy has less than {MAX_COPIED} elements")
+        } else if !(1..=blocks).contains(&self.span) {
+            format!("a span of 1 to {blocks} blocks")
         } else if self.span > 1 && sizes.len() > 1 {
-            "one product to have blocks side by side".to_string()
-        } else if sizes.iter().any(|size| parts.saturating_mul(size.outputs()) >= u32::MAX as usize / 2) {
-            "fewer than 2^31 sums of blocks".to_string()
-        } else if sizes.iter().any(|size| self.span.saturating_mul(self.tile_of(size).count(size)) > MAX_TILES) {
-            format!("at most {MAX_TILES} tiles")
+            "a span of 1 block, in an input gradient of several phases".to_string()
+        } else if self.span > 1 && sizes.iter().any(|size| results(size) >= MAX_COPIED) {
+            "a smaller span: fewer than 2^31 sums of blocks".to_string()
+        } else if sizes.iter().any(|size| tiles(size) > matmul::MAX_TILES) {
+            format!("at most {} tiles", matmul::MAX_TILES)
         } else {
             return None;
         };
-        Some(format!("{self:?} for {sizes:?}, want {wanted}"))
+        Some(format!("{self:?} for {problem:?}, want {wanted}"))
     }
 }
 
-/// Blocks of the longest chains. Empty ones have an empty block.
-pub(super) fn blocks(sizes: &[Problem]) -> usize {
-    sizes.iter().map(Problem::blocks).max().unwrap_or(1).max(1)
+/// Sizes of the products of so many samples.
+fn sizes(problem: &Problem, dtype: ElemType, samples: usize) -> Vec<matmul::Problem> {
+    products(problem, 0..samples, VECTOR as usize / dtype.size()).into_iter().map(|product| product.size).collect()
 }
 
-/// The plan for products of these sizes. It [applies](Plan::refuses), unless no plan does.
-pub fn plan(sizes: &[Problem]) -> Plan {
-    let span = match sizes {
-        [size] if Tile::of(size, 1).count(size) < ENOUGH => {
+/// Blocks of the longest chains. Empty ones have an empty block.
+pub(super) fn blocks(sizes: &[matmul::Problem]) -> usize {
+    sizes.iter().map(matmul::Problem::blocks).max().unwrap_or(1).max(1)
+}
+
+/// The plan for `problem`, of elements of this type. It [applies](Plan::refuses), unless no plan does.
+pub fn plan(problem: &Problem, dtype: ElemType) -> Plan {
+    let batch = problem.geometry.batch;
+    let samples = match copied(problem, 1, VECTOR as usize / dtype.size()) {
+        Some(elements) if problem.pass != Pass::ToWeight => ((MAX_COPIED - 1) / elements.max(1)).clamp(1, batch.max(1)),
+        _ => batch,
+    };
+    let sizes = sizes(problem, dtype, samples.min(batch));
+    let span = match &sizes[..] {
+        [size] if samples == batch && Tile::of(size, 1).count(size) < ENOUGH => {
             let room = (TILED_SCRATCH / size.outputs().max(1)).saturating_sub(1);
             room.clamp(1, size.blocks().clamp(1, MAX_SPAN))
         }
         _ => 1,
     };
-    Plan { tile: None, span }
+    Plan { tile: None, span, samples }
 }

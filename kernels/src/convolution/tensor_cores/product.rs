@@ -4,7 +4,8 @@ use super::super::plan::{Pass, Problem};
 use super::super::shape::{Axis, Geometry};
 use super::pack::Positions;
 use crate::matmul::plan as matmul;
-use crate::matmul::tensor_cores::gathered::{Digits, GatheredFactor};
+use crate::matmul::tensor_cores::gathered::{GatheredFactor, Layout};
+use std::ops::Range;
 
 /// A product of a pass. An input gradient with a stride has one for each phase.
 pub(super) struct Product {
@@ -27,10 +28,10 @@ pub(super) struct Taps {
     pub step: usize,
 }
 
-/// What an axis of a product is: the source's position `first + column * scale + tap * step` meets a column of the axis at each of its taps,
-/// and the column is position `output + column * output_step` of the result.
+/// How an axis of a product maps a column and a tap to positions: `first + column * scale + tap * step` of the source, and of the result
+/// `output + column * output_step`. In a weight gradient columns are output positions, which no result has.
 #[derive(Clone, Copy, Debug)]
-struct Steps {
+struct AxisMap {
     taps: Taps,
     columns: usize,
     scale: i64,
@@ -40,7 +41,7 @@ struct Steps {
     output_step: usize,
 }
 
-impl Steps {
+impl AxisMap {
     /// Of output positions.
     fn to_output(axis: &Axis) -> Self {
         let taps = Taps { first: 0, count: axis.taps, step: 1 };
@@ -78,12 +79,12 @@ pub(super) fn count(problem: &Problem) -> usize {
 }
 
 /// What each axis of each product is, by the phases.
-fn steps(problem: &Problem) -> Vec<[Steps; 3]> {
+fn axis_maps(problem: &Problem) -> Vec<[AxisMap; 3]> {
     let axes = problem.geometry.axes;
-    let of = |axis: Axis| -> Vec<Steps> {
+    let of = |axis: Axis| -> Vec<AxisMap> {
         match problem.pass {
-            Pass::ToInput => (0..phases(problem, &axis)).map(|phase| Steps::to_input(&axis, phase)).collect(),
-            Pass::ToOutput | Pass::ToWeight => vec![Steps::to_output(&axis)],
+            Pass::ToInput => (0..phases(problem, &axis)).map(|phase| AxisMap::to_input(&axis, phase)).collect(),
+            Pass::ToOutput | Pass::ToWeight => vec![AxisMap::to_output(&axis)],
         }
     };
     let [d, h, w] = axes.map(of);
@@ -93,9 +94,9 @@ fn steps(problem: &Problem) -> Vec<[Steps; 3]> {
 
 /// The positions of the packed source, which has all that any product meets.
 pub(super) fn positions(problem: &Problem) -> Positions {
-    let steps = steps(problem);
+    let maps = axis_maps(problem);
     let range = |axis: usize| {
-        let ranges = || steps.iter().filter_map(move |steps| steps[axis].range());
+        let ranges = || maps.iter().filter_map(move |maps| maps[axis].range());
         let (least, largest) = (ranges().map(|[least, _]| least).min(), ranges().map(|[_, largest]| largest).max());
         let lead = -least.unwrap_or(0).min(0);
         [lead as usize, (lead + largest.unwrap_or(0).max(0) + 1) as usize]
@@ -104,30 +105,43 @@ pub(super) fn positions(problem: &Problem) -> Positions {
     Positions { lead: axes.map(|[lead, _]| lead), lengths: axes.map(|[_, length]| length) }
 }
 
-/// The products of a pass, of elements in vectors of `width`.
-pub(super) fn products(problem: &Problem, width: usize) -> Vec<Product> {
-    let positions = positions(problem);
-    steps(problem).into_iter().map(|axes| product(problem, &axes, &positions, width)).collect()
+/// Elements of the packed source of so many samples, in vectors of `width`, if they can be counted.
+pub(super) fn copied(problem: &Problem, samples: usize, width: usize) -> Option<usize> {
+    let channels = problem.source_channels().next_multiple_of(width);
+    let factors = [samples, problem.geometry.groups, channels].into_iter().chain(positions(problem).lengths);
+    factors.into_iter().try_fold(1, usize::checked_mul)
 }
 
-fn product(problem: &Problem, axes: &[Steps; 3], positions: &Positions, width: usize) -> Product {
+/// The products of these samples of a pass, whose copy holds no others, of elements in vectors of `width`.
+pub(super) fn products(problem: &Problem, samples: Range<usize>, width: usize) -> Vec<Product> {
+    let positions = positions(problem);
+    axis_maps(problem).into_iter().map(|axes| product(problem, &axes, &positions, samples.clone(), width)).collect()
+}
+
+fn product(
+    problem: &Problem,
+    axes: &[AxisMap; 3],
+    positions: &Positions,
+    samples: Range<usize>,
+    width: usize,
+) -> Product {
     let Geometry { batch, groups, inputs, .. } = problem.geometry;
     let to_weight = problem.pass == Pass::ToWeight;
     let vectors = problem.source_channels().div_ceil(width);
     // Of the packed source, in vectors.
     let strides = row_major(positions.lengths).map(|stride| (stride * vectors) as i64);
     let of_group = positions.lengths.iter().product::<usize>() * vectors;
-    let first = (0..3).map(|n| (axes[n].first + positions.lead[n] as i64) * strides[n]).sum();
-    let place = Digits {
-        first,
-        lengths: [batch, axes[0].columns, axes[1].columns, axes[2].columns],
+    let offset = (0..3).map(|n| (axes[n].first + positions.lead[n] as i64) * strides[n]).sum();
+    let place = Layout {
+        offset,
+        shape: [samples.len(), axes[0].columns, axes[1].columns, axes[2].columns],
         strides: with_front((groups * of_group) as i64, [0, 1, 2].map(|n| axes[n].scale * strides[n])),
     };
     let taps = axes.map(|axis| axis.taps);
     let [d, h, w] = taps.map(|taps| taps.count);
-    let term = Digits {
-        first: 0,
-        lengths: [d, h, w, vectors],
+    let term = Layout {
+        offset: 0,
+        shape: [d, h, w, vectors],
         strides: [axes[0].step * strides[0], axes[1].step * strides[1], axes[2].step * strides[2], 1],
     };
     let rows = problem.channels();
@@ -135,9 +149,9 @@ fn product(problem: &Problem, axes: &[Steps; 3], positions: &Positions, width: u
     let (columns, steps, outputs, stored, row) = match to_weight {
         true => {
             let row_of_taps = row_major([d, h, w]).map(|stride| stride as i64);
-            let outputs = Digits {
-                first: 0,
-                lengths: [d, h, w, vectors * width],
+            let outputs = Layout {
+                offset: 0,
+                shape: [d, h, w, vectors * width],
                 strides: [row_of_taps[0], row_of_taps[1], row_of_taps[2], (d * h * w) as i64],
             };
             (term, place, outputs, inputs, inputs * d * h * w)
@@ -145,13 +159,12 @@ fn product(problem: &Problem, axes: &[Steps; 3], positions: &Positions, width: u
         false => {
             let row = result.iter().product::<usize>();
             let of_result = row_major(result).map(|stride| stride as i64);
-            let outputs = Digits {
-                first: (0..3).map(|n| axes[n].output as i64 * of_result[n]).sum(),
-                lengths: place.lengths,
-                strides: with_front(
-                    (groups * rows * row) as i64,
-                    [0, 1, 2].map(|n| axes[n].output_step as i64 * of_result[n]),
-                ),
+            let of_sample = (groups * rows * row) as i64;
+            let first = (0..3).map(|n| axes[n].output as i64 * of_result[n]).sum::<i64>();
+            let outputs = Layout {
+                offset: samples.start as i64 * of_sample + first,
+                shape: place.shape,
+                strides: with_front(of_sample, [0, 1, 2].map(|n| axes[n].output_step as i64 * of_result[n])),
             };
             (place, term, outputs, usize::MAX, row)
         }
@@ -178,7 +191,8 @@ fn product(problem: &Problem, axes: &[Steps; 3], positions: &Positions, width: u
             outputs,
             stored,
             output_row: row,
-            output_strides: [rows * row, parts],
+            output_batch: rows * row,
+            output_part: parts,
         },
         has_fours: !to_weight && row.is_multiple_of(4) && axes.iter().all(|axis| axis.output_step == 1),
     }
@@ -191,4 +205,142 @@ fn row_major([_, h, w]: [usize; 3]) -> [usize; 3] {
 
 fn with_front(front: i64, [d, h, w]: [i64; 3]) -> [i64; 4] {
     [front, d, h, w]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arithmetic::Products;
+    use std::collections::HashMap;
+
+    /// The index of an element, along each axis.
+    fn index(layout: &Layout, element: usize) -> [usize; 4] {
+        let [_, b, c, d] = layout.shape;
+        [element / d / c / b, element / d / c % b, element / d % c, element % d]
+    }
+
+    fn offset(layout: &Layout, element: usize) -> i64 {
+        let index = index(layout, element);
+        layout.offset + (0..4).map(|axis| index[axis] as i64 * layout.strides[axis]).sum::<i64>()
+    }
+
+    /// The position along an axis that meets another one at a tap.
+    fn met(problem: &Problem, axis: usize, at: usize, tap: usize) -> Option<usize> {
+        let axis = &problem.geometry.axes[axis];
+        if problem.pass == Pass::ToInput { axis.output_of(at, tap) } else { axis.input_of(at, tap) }
+    }
+
+    /// Every place of the packed source that a product reads is in it, and holds the element that its column and step meet, or zero where
+    /// they meet none; every element of the result is written once, and vectors of four are whole.
+    fn check(problem: &Problem, width: usize) {
+        let Geometry { batch, groups, inputs, .. } = problem.geometry;
+        let Positions { lengths, lead } = positions(problem);
+        let to_weight = problem.pass == Pass::ToWeight;
+        let vectors = problem.source_channels().div_ceil(width);
+        let of_sample = (groups * lengths.iter().product::<usize>() * vectors) as i64;
+        let source =
+            problem.geometry.axes.map(|axis| if problem.pass == Pass::ToInput { axis.output } else { axis.input });
+        let result =
+            problem.geometry.axes.map(|axis| if problem.pass == Pass::ToInput { axis.input } else { axis.output });
+        let mut written: HashMap<i64, usize> = HashMap::new();
+        let of_run = if to_weight { batch } else { 1 };
+        for first in (0..batch).step_by(of_run) {
+            let samples = first..first + of_run;
+            for product in products(problem, samples.clone(), width) {
+                let factor = &product.factor;
+                for column in 0..factor.columns.count() {
+                    for step in 0..factor.steps.count() {
+                        let at = offset(&factor.columns, column) + offset(&factor.steps, step);
+                        assert!((0..samples.len() as i64 * of_sample).contains(&at), "{problem:?}");
+                        // Of the first group, sample, position and vector of channels.
+                        let (sample, within) = ((at / of_sample) as usize, (at % of_sample) as usize);
+                        let [_, h, w] = lengths;
+                        let (place, vector) = (within / vectors, within % vectors);
+                        let position = [place / w / h, place / w % h, place % w];
+                        let (column, step) = (index(&factor.columns, column), index(&factor.steps, step));
+                        let (at, taps) = if to_weight { (step, column) } else { (column, step) };
+                        assert_eq!((sample, vector), (at[0], taps[3]), "{problem:?}");
+                        for axis in 0..3 {
+                            let Taps { first, step, .. } = product.taps[axis];
+                            let of_result =
+                                if to_weight { at[axis + 1] } else { output(problem, &product, axis, at[axis + 1]) };
+                            let met = met(problem, axis, of_result, first + taps[axis] * step);
+                            let held = position[axis].checked_sub(lead[axis]).filter(|&held| held < source[axis]);
+                            assert_eq!(held, met, "{problem:?}");
+                        }
+                    }
+                }
+                for column in 0..factor.outputs.count() {
+                    if index(&factor.outputs, column)[3] >= factor.stored {
+                        continue;
+                    }
+                    let at = offset(&factor.outputs, column);
+                    *written.entry(at).or_default() += 1;
+                    assert!(
+                        !product.has_fours
+                            || column % 4 > 0
+                            || at % 4 == 0 && at + 3 == offset(&factor.outputs, column + 3)
+                    );
+                }
+            }
+        }
+        // The first row of the first group.
+        let row = if to_weight { inputs * problem.geometry.taps() } else { result.iter().product() };
+        let of_sample = groups * problem.channels() * row;
+        let rows = if to_weight { 1 } else { batch };
+        let want: HashMap<i64, usize> =
+            (0..rows).flat_map(|sample| (0..row).map(move |at| ((sample * of_sample + at) as i64, 1))).collect();
+        assert_eq!(written, want, "{problem:?}");
+    }
+
+    /// The position of the result along an axis that a column is.
+    fn output(problem: &Problem, product: &Product, axis: usize, column: usize) -> usize {
+        if problem.pass == Pass::ToOutput {
+            return column;
+        }
+        let of = &problem.geometry.axes[axis];
+        let phases = phases(problem, of);
+        let position = (0..phases).find(|&phase| {
+            let taps = AxisMap::to_input(of, phase);
+            let result = row_major(problem.geometry.axes.map(|axis| axis.input))[axis] as i64;
+            let length = of.input as i64;
+            product.factor.outputs.offset / result % length == phase as i64 && taps.taps == product.taps[axis]
+        });
+        position.expect("a phase") + column * of.stride
+    }
+
+    #[test]
+    fn products_read_what_they_meet_and_write_each_result_once() {
+        let axis = |(input, taps, stride, padding, dilation): (usize, usize, usize, usize, usize)| {
+            let room = input + 2 * padding;
+            let output = room.checked_sub(dilation * (taps - 1) + 1).map_or(0, |room| room / stride + 1);
+            Axis { input, output, taps, stride, padding, dilation }
+        };
+        let one = axis((1, 1, 1, 0, 1));
+        let axes = [
+            (5, 3, 1, 1, 1),
+            (6, 3, 2, 1, 1),
+            (4, 1, 2, 0, 1),
+            (7, 2, 3, 2, 2),
+            (3, 2, 4, 3, 6),
+            (2, 3, 5, 4, 1),
+            (8, 3, 1, 5, 2),
+            (8, 2, 4, 0, 2),
+            (6, 4, 2, 0, 3),
+        ];
+        for (first, second) in axes.into_iter().flat_map(|first| axes.map(|second| (first, second))) {
+            for (groups, inputs, outputs) in [(1, 3, 5), (2, 8, 4)] {
+                let geometry = Geometry { batch: 2, groups, inputs, outputs, axes: [one, axis(first), axis(second)] };
+                for pass in [Pass::ToOutput, Pass::ToInput, Pass::ToWeight] {
+                    check(&Problem { pass, rank: 2, geometry, products: Products::Native }, 4);
+                }
+            }
+        }
+        // Transposed, with positions that are cut, and with some added.
+        for (output, input) in [(4, 3), (4, 12)] {
+            let cut = Axis { input, output, taps: 3, stride: 2, padding: 2, dilation: 1 };
+            let geometry = Geometry { batch: 1, groups: 1, inputs: 2, outputs: 3, axes: [one, one, cut] };
+            check(&Problem { pass: Pass::ToInput, rank: 1, geometry, products: Products::Native }, 8);
+        }
+    }
 }

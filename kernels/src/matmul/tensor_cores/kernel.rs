@@ -6,7 +6,7 @@ use super::super::kernel::{Blocks, Place, place, store};
 use super::super::tiled_kernel::Sizes;
 use super::gathered::{Gathered, Places, find, gather};
 use super::plan::{Stage, Tile, WARP};
-use super::stage::{Part, fetch, put, vector_at};
+use super::stage::{OperandTile, fetch, put, vector_at};
 use crate::order::BLOCK_TERMS;
 use crate::subnormals::keep_subnormals;
 use cubecl::cmma::{self, Matrix, MatrixIdent, MatrixLayout};
@@ -26,7 +26,7 @@ const ALIGNMENT: usize = 32;
 fn fetch_rhs<I: Numeric, W: Size>(
     matrix: &Tensor<Vector<I, W>>,
     next: &mut Array<Vector<I, W>>,
-    part: &Part,
+    operand: &OperandTile,
     places: &ComptimeOption<Places>,
     at: u32,
     #[comptime] stage: Stage,
@@ -34,7 +34,7 @@ fn fetch_rhs<I: Numeric, W: Size>(
     #[comptime]
     match places {
         ComptimeOption::Some(places) => gather::<I, W>(matrix, next, places, at, stage),
-        ComptimeOption::None => fetch::<I, W>(matrix, next, part, at, stage),
+        ComptimeOption::None => fetch::<I, W>(matrix, next, operand, at, stage),
     }
 }
 
@@ -91,9 +91,10 @@ pub fn on_tensor_cores<I: Numeric, T: Numeric, O: Numeric, L: Size, R: Size, S: 
         place::<Vector<I, L>, Vector<I, R>>(lhs, rhs, CUBE_POS as u32, &spans, m, k, n, side_rows, side_columns);
     let row = place.row * side_rows;
     let column = place.column * side_columns;
-    let lhs_part = Part { matrix: place.lhs, first: row, extent: m, stride: sizes.lhs_row, k_stride: sizes.lhs_k, k };
-    let rhs_part =
-        Part { matrix: place.rhs, first: column, extent: n, stride: sizes.rhs_column, k_stride: sizes.rhs_k, k };
+    let lhs_tile =
+        OperandTile { matrix: place.lhs, first: row, extent: m, stride: sizes.lhs_row, k_stride: sizes.lhs_k, k };
+    let rhs_tile =
+        OperandTile { matrix: place.rhs, first: column, extent: n, stride: sizes.rhs_column, k_stride: sizes.rhs_k, k };
     let (warp, lane) = (UNIT_POS / WARP, UNIT_POS % WARP);
     let first_row = warp / comptime!(tile.warps[1]) * comptime!(rows * SIDE);
     let first_column = warp % comptime!(tile.warps[1]) * comptime!(columns * SIDE);
@@ -134,21 +135,26 @@ pub fn on_tensor_cores<I: Numeric, T: Numeric, O: Numeric, L: Size, R: Size, S: 
     let rounds = (min(ahead + BLOCK_TERMS, k) - ahead).div_ceil(depth);
     #[comptime]
     let places = match gathered {
-        ComptimeOption::Some(gathered) => ComptimeOption::new_Some(find(&gathered, &rhs_part, ahead, rhs_stage)),
+        ComptimeOption::Some(gathered) => ComptimeOption::new_Some(find(&gathered, &rhs_tile, ahead, rhs_stage)),
         ComptimeOption::None => ComptimeOption::new_None(),
     };
-    // Chains without a step read nothing.
-    if rounds > 0 {
-        fetch::<I, L>(lhs, &mut lhs_next, &lhs_part, ahead, lhs_stage);
-        fetch_rhs::<I, R>(rhs, &mut rhs_next, &rhs_part, &places, ahead, rhs_stage);
-        put::<I, T, V, L>(&mut lhs_tiles, &lhs_next, &lhs_part, 0u32.runtime(), ahead, lhs_stage);
-        put::<I, T, V, R>(&mut rhs_tiles, &rhs_next, &rhs_part, 0u32.runtime(), ahead, rhs_stage);
+    // Of factors that are gathered, chains may have no step, and nothing is read.
+    #[comptime]
+    let reads = match gathered {
+        ComptimeOption::Some(_) => rounds > 0,
+        ComptimeOption::None => true.runtime(),
+    };
+    if reads {
+        fetch::<I, L>(lhs, &mut lhs_next, &lhs_tile, ahead, lhs_stage);
+        fetch_rhs::<I, R>(rhs, &mut rhs_next, &rhs_tile, &places, ahead, rhs_stage);
+        put::<I, T, V, L>(&mut lhs_tiles, &lhs_next, &lhs_tile, 0u32.runtime(), ahead, lhs_stage);
+        put::<I, T, V, R>(&mut rhs_tiles, &rhs_next, &rhs_tile, 0u32.runtime(), ahead, rhs_stage);
     }
     sync_cube();
     for round in 0..rounds {
         ahead += depth;
-        fetch::<I, L>(lhs, &mut lhs_next, &lhs_part, ahead, lhs_stage);
-        fetch_rhs::<I, R>(rhs, &mut rhs_next, &rhs_part, &places, ahead, rhs_stage);
+        fetch::<I, L>(lhs, &mut lhs_next, &lhs_tile, ahead, lhs_stage);
+        fetch_rhs::<I, R>(rhs, &mut rhs_next, &rhs_tile, &places, ahead, rhs_stage);
         let staged = round % STAGES;
         #[unroll]
         for part in 0..comptime!(depth / steps) {
@@ -173,8 +179,8 @@ pub fn on_tensor_cores<I: Numeric, T: Numeric, O: Numeric, L: Size, R: Size, S: 
         }
         // Nobody reads the other stage: what was in it was multiplied before the last barrier.
         let free = (round + 1) % STAGES;
-        put::<I, T, V, L>(&mut lhs_tiles, &lhs_next, &lhs_part, free * lhs_vectors, ahead, lhs_stage);
-        put::<I, T, V, R>(&mut rhs_tiles, &rhs_next, &rhs_part, free * rhs_vectors, ahead, rhs_stage);
+        put::<I, T, V, L>(&mut lhs_tiles, &lhs_next, &lhs_tile, free * lhs_vectors, ahead, lhs_stage);
+        put::<I, T, V, R>(&mut rhs_tiles, &rhs_next, &rhs_tile, free * rhs_vectors, ahead, rhs_stage);
         sync_cube();
     }
 

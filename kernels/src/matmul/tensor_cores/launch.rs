@@ -71,7 +71,9 @@ fn launch(client: &Client, operands: Operands, plan: Plan, target: TensorHandle)
     };
     // Launches that follow each other continue the sums in `target`.
     for first in 0..blocks {
-        launch.enqueue(client, Blocks { first, count: plan.parts(&problem), part: 0 }, &target)?;
+        let blocks = BlockRange { first, count: plan.parts(&problem), part: 0 };
+        // SAFETY: no factor is gathered, and `target` has the outputs of all parts.
+        unsafe { launch.enqueue(client, blocks, &target)? };
     }
     Ok(())
 }
@@ -86,15 +88,15 @@ pub(crate) struct Launch {
     pub tile: Tile,
     /// `[.., m, k]`, of f16, bf16 or f32.
     pub lhs: TensorHandle,
-    /// `[.., k, n]` of the same batch; of one that is gathered, the batch axes and two more.
+    /// `[.., k, n]` of the same batch. The last two strides of one that is gathered are not used.
     pub rhs: TensorHandle,
-    /// Whether vectors of `rhs` are along `k`, and how many elements they have: of one that is gathered, 16 bytes.
+    /// Whether vectors of `rhs` are along `k`.
     pub along_k: bool,
-    /// See `along_k`.
+    /// Elements of these vectors; of a factor that is gathered, 16 bytes of them.
     pub width: usize,
     /// Where the elements of `rhs` are, unless strides say it.
     pub gathered: Option<GatheredFactor>,
-    /// A value of each row of each matrix, which is added to its sum; of one block alone.
+    /// A value of each row of each matrix, which is added to its sum: of chains of one block.
     pub bias: Option<TensorHandle>,
     /// Neighbouring columns that are stored together.
     pub output_width: usize,
@@ -103,7 +105,7 @@ pub(crate) struct Launch {
 }
 
 /// The blocks of a launch: `count` from `first` on, of which each has a part of the output, from `part` on.
-pub(crate) struct Blocks {
+pub(crate) struct BlockRange {
     pub first: usize,
     pub count: usize,
     pub part: usize,
@@ -111,8 +113,19 @@ pub(crate) struct Blocks {
 
 impl Launch {
     /// Writes the sums of blocks to `target`, or adds them to those there.
-    pub fn enqueue(&self, client: &Client, blocks: Blocks, target: &TensorHandle) -> Result<(), KernelError> {
+    ///
+    /// # Safety
+    ///
+    /// The places of a gathered factor are in `rhs`, and those of its outputs, of all parts, in `target`, where vectors of
+    /// `output_width` columns begin at multiples of it. If none is gathered, `target` has the outputs of all parts.
+    pub unsafe fn enqueue(
+        &self,
+        client: &Client,
+        blocks: BlockRange,
+        target: &TensorHandle,
+    ) -> Result<(), KernelError> {
         let Self { tile, problem, lhs, rhs, .. } = self;
+        assert!(self.bias.is_none() || problem.blocks() <= 1, "a bias is added once: {problem:?}");
         device::require_units(client, self.kernel, tile.units())?;
         device::require_shared_memory(client, self.kernel, tile.shared_bytes(self.gathered.is_some()))?;
         let tiles = tile.count(problem) * blocks.count;
@@ -125,8 +138,7 @@ impl Launch {
         let [rhs_k, rhs_column] = [rows, columns].map(|axis| rhs.strides()[axis] as u32);
         let output_row = self.gathered.as_ref().map_or(n, |factor| factor.output_row as u32);
         // SAFETY: places and steps are clamped to the operands' extents, stores are masked to the output's, and tiles at
-        // or beyond `tiles` return; the places of a gathered factor, and those of its outputs, are the caller's to have inside.
-        // Vectors are whole in the operands, which begin at multiples of 16 bytes, and in the rows of the output. Cubes have whole
+        // or beyond `tiles` return; the caller's promise is about what is gathered. Vectors are whole in the operands, which begin at multiples of 16 bytes, and in the rows of the output. Cubes have whole
         // warps. Shared memory is aligned to 32 bytes, and fragments begin at multiples of them, their lines at multiples of 16.
         unsafe {
             kernel::on_tensor_cores::launch_unchecked(

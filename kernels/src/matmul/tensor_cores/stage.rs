@@ -5,7 +5,7 @@ use cubecl::prelude::*;
 
 /// An operand's part of a tile.
 #[derive(CubeType, Clone, Copy)]
-pub(super) struct Part {
+pub(super) struct OperandTile {
     /// Offset of the matrix.
     pub matrix: u32,
     /// The first place across the tile, and the places of the matrix.
@@ -46,7 +46,7 @@ pub(super) fn vector_at(place: u32, step: u32, #[comptime] stage: Stage) -> u32 
 pub(super) fn fetch<I: Numeric, W: Size>(
     matrix: &Tensor<Vector<I, W>>,
     next: &mut Array<Vector<I, W>>,
-    part: &Part,
+    operand: &OperandTile,
     at: u32,
     #[comptime] stage: Stage,
 ) {
@@ -59,36 +59,36 @@ pub(super) fn fetch<I: Numeric, W: Size>(
         #[unroll]
         for piece in 0..pieces {
             let offset = if comptime!(stage.along_k) {
-                let step = min(at + step + piece * width, part.k - width);
-                min(part.first + place, part.extent - 1) * part.stride + step * part.k_stride
+                let step = min(at + step + piece * width, operand.k - width);
+                min(operand.first + place, operand.extent - 1) * operand.stride + step * operand.k_stride
             } else {
-                let place = min(part.first + place + piece * width, part.extent - width);
-                place * part.stride + min(at + step, part.k - 1) * part.k_stride
+                let place = min(operand.first + place + piece * width, operand.extent - width);
+                place * operand.stride + min(at + step, operand.k - 1) * operand.k_stride
             };
-            next[comptime!((nth * pieces + piece) as usize)] = matrix[((part.matrix + offset) / width) as usize];
+            next[comptime!((nth * pieces + piece) as usize)] = matrix[((operand.matrix + offset) / width) as usize];
         }
     }
 }
 
-/// Stages what a unit has [fetched](fetch), from vector `base` of the shared memory on. Steps from `k` on are zero: their products
-/// change no sum.
+/// Stages what a unit has [fetched](fetch), from vector `base` of the shared memory on. Steps from `k` on are zero, and are
+/// terms of sums like any other.
 ///
 /// Not where it is fetched: that would wait for it, which products are to hide.
 #[cube]
 pub(super) fn put<I: Numeric, T: Numeric, V: Size, W: Size>(
     staged: &mut Shared<[Vector<T, V>]>,
     next: &Array<Vector<I, W>>,
-    part: &Part,
+    operand: &OperandTile,
     base: u32,
     at: u32,
     #[comptime] stage: Stage,
 ) {
     // The same for all units, and true but for the last stage of a matrix: whole vectors of halves are stored as they were read, where
     // a condition would choose each half by itself.
-    if at + comptime!(stage.depth()) <= part.k {
-        put_steps::<I, T, V, W>(staged, next, base, at, part.k, stage, true);
+    if at + comptime!(stage.depth()) <= operand.k {
+        put_steps::<I, T, V, W>(staged, next, base, at, operand.k, stage, true);
     } else {
-        put_steps::<I, T, V, W>(staged, next, base, at, part.k, stage, false);
+        put_steps::<I, T, V, W>(staged, next, base, at, operand.k, stage, false);
     }
 }
 
