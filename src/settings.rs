@@ -86,7 +86,7 @@ impl Determinism {
     /// Burn's autotune may choose such kernels without being asked.
     ///
     /// It has an effect under [`Guarantee::RunToRun`], with CUDA on NVIDIA GPUs from Ampere on, if their tensor cores compute the
-    /// sums of a [reference](burn_deterministic_kernels::matmul::tensor_cores); otherwise products stay in f32. It applies to `matmul`,
+    /// sums of a [reference](burn_deterministic_kernels::matmul::tensor_cores); otherwise f32 multiply-adds are used. It applies to `matmul`,
     /// to what is composed of it (linear layers, attention, recurrent layers), and to the convolutions and gradients that
     /// [have this order](burn_deterministic_kernels::convolution::tensor_cores).
     pub fn allow_tensor_float_32(self) -> Self {
@@ -115,7 +115,9 @@ impl Determinism {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Guarantee {
-    /// The same program on the same device model, with the same driver and the same build.
+    /// The same program on the same device model, with the same driver, CUDA toolkit and build.
+    ///
+    /// With CUDA on NVIDIA GPUs, matrix products and convolutions of f16 and bf16 run on tensor cores; `docs/guarantee.md` says which.
     #[default]
     RunToRun,
     /// The same program on any device that passes a test of its arithmetic: on others every operation of Burn's stream is
@@ -124,7 +126,7 @@ pub enum Guarantee {
     ///
     /// Products are rounded before they are added, also in matrix products and convolutions, whose long chains take up
     /// to twice as many instructions on a GPU. f16 and bf16 are computed in f32, and each operation is rounded once; their
-    /// products do not run on tensor cores.
+    /// matrix products and convolutions do not run on tensor cores.
     /// Refused are arithmetic in f64, casts of floats to other integers than i32, and quantization, whose kernels are
     /// Burn's and whose bits are the device's.
     ///

@@ -80,7 +80,7 @@ pub const GROUPS: &[Group] = &[
     ),
     invariant(
         "products, convolutions and other layers",
-        "an element of the result is one chain over inner elements, channels, taps or keys of its own sample",
+        "an element of the result is one sum, in a fixed order, over inner elements, channels, taps or keys of its own sample",
         "float_matmul linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d deform_conv2d
          attention layer_norm batch_norm avg_pool1d avg_pool2d adaptive_avg_pool1d adaptive_avg_pool2d
          adaptive_avg_pool3d max_pool1d max_pool1d_with_indices max_pool2d max_pool2d_with_indices interpolate

@@ -35,8 +35,8 @@
 //! Terms depend on the shape of a sample, on the parameters and, in a weight gradient, on the number of samples; blocks
 //! on the number of terms alone. Forward passes and input gradients of a sample do not depend on its batch.
 //!
-//! Tensor cores add in another order, which passes of some shapes have where the caller [asks for it](Arithmetic): see
-//! [`tensor_cores`].
+//! This is the order of chains. Tensor cores add in another one, which passes of some shapes have if the caller
+//! [allows it](Arithmetic): see [`tensor_cores`].
 //!
 //! `f16` and `bf16` accumulate in `f32`, a bias is added in `f32`, and the result is rounded once. `f32` and `f64`
 //! accumulate in themselves.

@@ -9,8 +9,8 @@
 //!
 //! A pass [has this order](applies), and not that of chains, if
 //!
-//! - it computes at least 16 channels of a group; a weight gradient, at least 16 output channels and 16 pairs of an input channel and a
-//!   tap;
+//! - it computes at least 16 channels of a group: output channels in a forward pass, input channels in an input gradient, and in a
+//!   weight gradient output channels, and at least 16 pairs of an input channel and a tap;
 //! - channels of the source in a group times taps are at least 16; in a weight gradient, samples times positions;
 //! - an input gradient has at most 16 phases;
 //! - the copies below, that of the source for one sample or in a weight gradient for all, have less than 2^31 elements, and so does
@@ -23,7 +23,8 @@
 //! of the source `[samples, groups, d, h, w, channels]`, with zeros where taps lie outside, at offsets that it finds once for each step and
 //! column. The left factor is a copy too: the weights, channels of the source last, or in a weight gradient the output's gradient, samples
 //! and positions last. So a pass has three launches, and two more for each further phase that has taps, or one for one without. An
-//! input gradient with a stride computes no position but its own. A copy of 2^31 elements or more is made of fewer samples at a time.
+//! input gradient with a stride computes no position but its own. In a forward pass or an input gradient a copy of 2^31 elements
+//! or more is made of fewer samples at a time.
 //!
 //! Of several blocks, each has a launch; the totals are kept in f32, and one more launch rounds them and adds a bias. Where tiles are few, blocks
 //! are computed side by side: rounds of as many as fit 2^24 sums, each with a second launch that adds them.

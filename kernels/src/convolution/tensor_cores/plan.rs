@@ -18,7 +18,7 @@ pub struct Plan {
     pub samples: usize,
 }
 
-/// Elements of a copy, less than which 32-bit indices reach.
+/// A copy has fewer elements, so that 32-bit indices reach all.
 pub(super) const MAX_COPIED: usize = u32::MAX as usize / 2;
 
 impl Plan {
