@@ -27,7 +27,7 @@ impl Plan {
     pub fn candidates(problem: &Problem, dtype: ElemType) -> Vec<Self> {
         let blocks = blocks(&sizes(problem, dtype, problem.geometry.batch));
         let [mut spans, mut runs] = [vec![1, 2, blocks], vec![1, problem.geometry.batch]];
-        spans.sort_unstable();
+        spans.sort();
         spans.dedup();
         runs.dedup();
         let tiles = [None].into_iter().chain(Tile::ALL.map(Some));

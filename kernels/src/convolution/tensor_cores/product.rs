@@ -211,7 +211,7 @@ fn with_front(front: i64, [d, h, w]: [i64; 3]) -> [i64; 4] {
 mod tests {
     use super::*;
     use crate::arithmetic::Products;
-    use std::collections::HashMap;
+    use std::collections::BTreeMap;
 
     /// The index of an element, along each axis.
     fn index(layout: &Layout, element: usize) -> [usize; 4] {
@@ -242,7 +242,7 @@ mod tests {
             problem.geometry.axes.map(|axis| if problem.pass == Pass::ToInput { axis.output } else { axis.input });
         let result =
             problem.geometry.axes.map(|axis| if problem.pass == Pass::ToInput { axis.input } else { axis.output });
-        let mut written: HashMap<i64, usize> = HashMap::new();
+        let mut written: BTreeMap<i64, usize> = BTreeMap::new();
         let of_run = if to_weight { batch } else { 1 };
         for first in (0..batch).step_by(of_run) {
             let samples = first..first + of_run;
@@ -288,7 +288,7 @@ mod tests {
         let row = if to_weight { inputs * problem.geometry.taps() } else { result.iter().product() };
         let of_sample = groups * problem.channels() * row;
         let rows = if to_weight { 1 } else { batch };
-        let want: HashMap<i64, usize> =
+        let want: BTreeMap<i64, usize> =
             (0..rows).flat_map(|sample| (0..row).map(move |at| ((sample * of_sample + at) as i64, 1))).collect();
         assert_eq!(written, want, "{problem:?}");
     }
