@@ -79,6 +79,16 @@ impl Problem {
         self.geometry.axes.iter().map(positions).product()
     }
 
+    /// Elements of the result; of an input gradient with a stride, positions beyond the last one of a phase included.
+    pub(super) fn results(&self) -> usize {
+        match self.pass {
+            Pass::ToWeight => self.geometry.weights(),
+            Pass::ToOutput | Pass::ToInput => {
+                self.geometry.batch * self.geometry.groups * self.channels() * self.positions()
+            }
+        }
+    }
+
     /// Elements of a [packed](super::tiled_kernel::pack_weight) weight.
     pub(super) fn packed(&self) -> usize {
         self.geometry.groups
@@ -377,10 +387,8 @@ impl Plan {
             Self::Tiled { split: true, .. } if !(2..=MAX_PARTS).contains(&problem.blocks()) => "blocks to split",
             Self::Tiled { tile, split } => {
                 let parts = if split { problem.blocks() } else { 1 };
-                let results =
-                    problem.geometry.batch * problem.geometry.groups * problem.channels() * problem.positions();
                 match () {
-                    () if parts.saturating_mul(results) >= u32::MAX as usize / 2 => "fewer than 2^31 results",
+                    () if parts.saturating_mul(problem.results()) >= u32::MAX as usize / 2 => "fewer than 2^31 results",
                     () if problem.packed() >= u32::MAX as usize => "fewer than 2^32 packed weights",
                     () if parts.saturating_mul(tile.cubes(problem)) > MAX_CUBES => "fewer cubes",
                     () => return None,

@@ -32,7 +32,7 @@ impl Problem {
         self.k.div_ceil(BLOCK)
     }
 
-    pub(crate) fn outputs(&self) -> usize {
+    pub(super) fn outputs(&self) -> usize {
         self.batch * self.m * self.n
     }
 }

@@ -47,8 +47,7 @@ impl Plan {
         let fewest = if problem.pass == Pass::ToWeight { batch } else { 1 };
         let sizes = sizes(problem, dtype, self.samples.min(batch));
         let blocks = blocks(&sizes).min(MAX_SPAN);
-        let parts = self.span + usize::from(self.span > 1);
-        let results = |size: &matmul::Problem| parts.saturating_mul(size.outputs()).saturating_mul(batch);
+        let sums = problem.results().saturating_mul(self.span + usize::from(self.span > 1));
         let tiles = |size: &matmul::Problem| self.span.saturating_mul(self.tile_of(size).count(size));
         let wanted = if self.tile.is_some_and(|tile| !Tile::ALL.contains(&tile)) {
             "a known tile".to_string()
@@ -62,7 +61,7 @@ impl Plan {
             format!("a span of 1 to {blocks} blocks")
         } else if self.span > 1 && sizes.len() > 1 {
             "a span of 1 block, in an input gradient of several phases".to_string()
-        } else if self.span > 1 && sizes.iter().any(|size| results(size) >= MAX_COPIED) {
+        } else if self.span > 1 && sums >= MAX_COPIED {
             "a smaller span: fewer than 2^31 sums of blocks".to_string()
         } else if sizes.iter().any(|size| tiles(size) > matmul::MAX_TILES) {
             format!("at most {} tiles", matmul::MAX_TILES)
@@ -93,10 +92,36 @@ pub fn plan(problem: &Problem, dtype: ElemType) -> Plan {
     let sizes = sizes(problem, dtype, samples.min(batch));
     let span = match &sizes[..] {
         [size] if samples == batch && Tile::of(size, 1).count(size) < ENOUGH => {
-            let room = (TILED_SCRATCH / size.outputs().max(1)).saturating_sub(1);
+            let room = (TILED_SCRATCH / problem.results().max(1)).saturating_sub(1);
             room.clamp(1, size.blocks().clamp(1, MAX_SPAN))
         }
         _ => 1,
     };
     Plan { tile: None, span, samples }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arithmetic::Products;
+    use crate::convolution::{ConvolutionParams, Geometry};
+    use cubecl::ir::FloatKind;
+
+    /// Layers of residual networks, of few samples and of many.
+    #[test]
+    fn chosen_plans_apply() {
+        for (batch, channels, image, stride) in
+            [(1, 64, 56, 1), (32, 512, 7, 1), (256, 64, 56, 1), (256, 512, 7, 1), (1024, 128, 28, 2), (4096, 64, 14, 1)]
+        {
+            let params = ConvolutionParams { stride: [stride; 2], padding: [(1, 1); 2], dilation: [1; 2], groups: 1 };
+            let (input, weight) = ([batch, channels, image, image], [channels, channels, 3, 3]);
+            let geometry = Geometry::new("test", &input, &weight, &params).expect("they fit");
+            for pass in [Pass::ToOutput, Pass::ToInput, Pass::ToWeight] {
+                let problem = Problem { pass, rank: 2, geometry, products: Products::Native };
+                for dtype in [FloatKind::F16, FloatKind::F32].map(ElemType::Float) {
+                    assert_eq!(plan(&problem, dtype).refuses(&problem, dtype), None);
+                }
+            }
+        }
+    }
 }
