@@ -89,7 +89,7 @@ use cubecl::std::tensor::TensorHandle;
 /// How the products of a convolution are added. Which of the two orders a pass has depends on its shape alone.
 #[derive(Clone, Copy)]
 pub struct Arithmetic<'a> {
-    /// Whether passes that [apply](tensor_cores::applies) to tensor cores are added as these add: where the device has
+    /// Whether passes that [apply](tensor_cores::applies()) to tensor cores are added as these add: where the device has
     /// [sums](crate::matmul::tensor_cores::sums) of the type. Asked for such a pass alone.
     pub tensor_cores: &'a dyn Fn() -> Result<bool, KernelError>,
     /// How chains add, which all others have.

@@ -3,6 +3,7 @@
 use super::super::launch::{Operands, unwritten_result};
 use super::super::plan::{Pass, Problem};
 use super::super::shape::{Geometry, view_data, view_weight};
+use super::applies::applies;
 use super::pack::{Positions, pack};
 use super::plan::{self, Plan};
 use super::product::{Product, Taps, positions, products};
@@ -11,22 +12,39 @@ use crate::buffer::{dense, unwritten};
 use crate::matmul::plan as matmul;
 use crate::matmul::tensor_cores::launch::{BlockRange, Launch};
 use crate::matmul::tensor_cores::plan::VECTOR;
+use crate::matmul::tensor_cores::sums;
 use crate::order::parts::{self, Bias};
 use crate::planned::require_plan;
 use crate::view::{is_contiguous, with_layout};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
-/// The pass, of a type whose sums are known.
-pub(super) fn multiply(
+/// One pass of f16, bf16, or f32 whose factors are rounded to TF32, by `plan`, or by the one that [`plan::plan`] chooses; no plan changes
+/// the result.
+///
+/// `kernel` is the operation, as errors name it.
+///
+/// # Errors
+///
+/// As [`run_pass`](super::super::run_pass), and for element types of which the device has no [`sums`], and passes
+/// that do not [apply](applies()).
+pub fn run_pass(
     client: &Client,
     kernel: &'static str,
     problem: &Problem,
     operands: Operands,
     plan: Option<Plan>,
 ) -> Result<TensorHandle, KernelError> {
+    let dtype = operands.source.dtype;
+    if sums(client, dtype)?.is_none() {
+        let remedy = "use `convolution::run_pass`: the device has no tensor cores whose sums of this type are known";
+        return Err(KernelError::Dtype { kernel, dtype, remedy });
+    }
+    if !applies(problem, dtype) {
+        let reason = format!("{problem:?} has the order of chains: use `convolution::run_pass`");
+        return Err(KernelError::Shape { kernel, reason });
+    }
     let (result, sum) = unwritten_result(client, kernel, problem, &operands)?;
-    let dtype = result.dtype;
     if result.shape().contains(&0) {
         return Ok(result);
     }

@@ -7,7 +7,7 @@
 //! by zeros, up to a multiple of 8 channels of half types, or 4 of f32. These are terms too: `k` and the blocks of 1024 count them. An
 //! element without a term is +0. A bias is added in f32 to the total, before the one rounding to a half type.
 //!
-//! A pass [has this order](applies), and not that of chains, if
+//! A pass [has this order](applies()), and not that of chains, if
 //!
 //! - it computes at least 16 channels of a group: output channels in a forward pass, input channels in an input gradient, and in a
 //!   weight gradient output channels, and at least 16 pairs of an input channel and a tap;
@@ -29,70 +29,11 @@
 //! Of several blocks, each has a launch; the totals are kept in f32, and one more launch rounds them and adds a bias. Where tiles are few, blocks
 //! are computed side by side: rounds of as many as fit 2^24 sums, each with a second launch that adds them.
 
+mod applies;
 mod launch;
 mod pack;
 pub mod plan;
 mod product;
 
-use super::launch::Operands;
-use super::plan::{Pass, Problem};
-use crate::KernelError;
-use crate::matmul::tensor_cores::plan::VECTOR;
-use crate::matmul::tensor_cores::sums;
-use cubecl::ir::{ElemType, FloatKind};
-use cubecl::prelude::*;
-use cubecl::std::tensor::TensorHandle;
-use plan::Plan;
-
-/// Fewest channels and terms: those of a fragment.
-const FEWEST: usize = 16;
-
-/// Most phases of an input gradient.
-const MAX_PHASES: usize = 16;
-
-/// Whether a pass of this type [has the order](self) of tensor cores: of no other type than f16, bf16 and f32.
-pub fn applies(problem: &Problem, dtype: ElemType) -> bool {
-    let ElemType::Float(FloatKind::F16 | FloatKind::BF16 | FloatKind::F32) = dtype else { return false };
-    let geometry = &problem.geometry;
-    let width = VECTOR as usize / dtype.size();
-    let channels = problem.source_channels().next_multiple_of(width);
-    let (enough, samples) = match problem.pass {
-        Pass::ToWeight => (geometry.terms() >= FEWEST && geometry.inputs * geometry.taps() >= FEWEST, geometry.batch),
-        Pass::ToOutput | Pass::ToInput => (problem.source_channels() * geometry.taps() >= FEWEST, 1),
-    };
-    let weights = [geometry.groups, problem.channels(), channels, geometry.taps()];
-    let is_reached = |elements: Option<usize>| elements.is_some_and(|elements| elements < plan::MAX_COPIED);
-    enough
-        && problem.channels() >= FEWEST
-        && product::count(problem) <= MAX_PHASES
-        && is_reached(product::copied(problem, samples, width))
-        && is_reached(weights.into_iter().try_fold(1, usize::checked_mul))
-}
-
-/// One pass of f16, bf16, or f32 whose factors are rounded to TF32, by `plan`, or by the one that [`plan::plan`] chooses; no plan changes
-/// the result.
-///
-/// `kernel` is the operation, as errors name it.
-///
-/// # Errors
-///
-/// As [`run_pass`](super::run_pass), and for element types of which the device has no [sums](crate::matmul::tensor_cores::sums), and passes
-/// that do not [apply](applies).
-pub fn run_pass(
-    client: &Client,
-    kernel: &'static str,
-    problem: &Problem,
-    operands: Operands,
-    plan: Option<Plan>,
-) -> Result<TensorHandle, KernelError> {
-    let dtype = operands.source.dtype;
-    if sums(client, dtype)?.is_none() {
-        let remedy = "use `convolution::run_pass`: the device has no tensor cores whose sums of this type are known";
-        return Err(KernelError::Dtype { kernel, dtype, remedy });
-    }
-    if !applies(problem, dtype) {
-        let reason = format!("{problem:?} has the order of chains: use `convolution::run_pass`");
-        return Err(KernelError::Shape { kernel, reason });
-    }
-    launch::multiply(client, kernel, problem, operands, plan)
-}
+pub use applies::applies;
+pub use launch::run_pass;

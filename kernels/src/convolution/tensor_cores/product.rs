@@ -5,6 +5,7 @@ use super::super::shape::{Axis, Geometry};
 use super::pack::Positions;
 use crate::matmul::plan as matmul;
 use crate::matmul::tensor_cores::gathered::{GatheredFactor, Layout};
+use crate::matmul::tensor_cores::plan::VECTOR;
 use std::ops::Range;
 
 /// A product of a pass. An input gradient with a stride has one for each phase.
@@ -78,30 +79,23 @@ pub(super) fn count(problem: &Problem) -> usize {
     problem.geometry.axes.iter().map(|axis| phases(problem, axis)).product()
 }
 
-/// What each axis of each product is, by the phases.
-fn axis_maps(problem: &Problem) -> Vec<[AxisMap; 3]> {
-    let axes = problem.geometry.axes;
-    let of = |axis: Axis| -> Vec<AxisMap> {
-        match problem.pass {
-            Pass::ToInput => (0..phases(problem, &axis)).map(|phase| AxisMap::to_input(&axis, phase)).collect(),
-            Pass::ToOutput | Pass::ToWeight => vec![AxisMap::to_output(&axis)],
-        }
-    };
-    let [d, h, w] = axes.map(of);
-    let rows = d.iter().flat_map(|&d| h.iter().map(move |&h| [d, h]));
-    rows.flat_map(|[d, h]| w.iter().map(move |&w| [d, h, w])).collect()
+/// What an axis of the products is, by the phases along it.
+fn axis_maps(problem: &Problem, axis: &Axis) -> Vec<AxisMap> {
+    match problem.pass {
+        Pass::ToInput => (0..phases(problem, axis)).map(|phase| AxisMap::to_input(axis, phase)).collect(),
+        Pass::ToOutput | Pass::ToWeight => vec![AxisMap::to_output(axis)],
+    }
 }
 
 /// The positions of the packed source, which has all that any product meets.
 pub(super) fn positions(problem: &Problem) -> Positions {
-    let maps = axis_maps(problem);
-    let range = |axis: usize| {
-        let ranges = || maps.iter().filter_map(move |maps| maps[axis].range());
-        let (least, largest) = (ranges().map(|[least, _]| least).min(), ranges().map(|[_, largest]| largest).max());
-        let lead = -least.unwrap_or(0).min(0);
-        [lead as usize, (lead + largest.unwrap_or(0).max(0) + 1) as usize]
-    };
-    let axes = [0, 1, 2].map(range);
+    let axes = problem.geometry.axes.map(|axis| {
+        let ranges: Vec<_> = axis_maps(problem, &axis).iter().filter_map(AxisMap::range).collect();
+        let least = ranges.iter().map(|[least, _]| *least).min().unwrap_or(0);
+        let largest = ranges.iter().map(|[_, largest]| *largest).max().unwrap_or(0);
+        let lead = -least.min(0);
+        [lead as usize, (lead + largest.max(0) + 1) as usize]
+    });
     Positions { lead: axes.map(|[lead, _]| lead), lengths: axes.map(|[_, length]| length) }
 }
 
@@ -115,7 +109,10 @@ pub(super) fn copied(problem: &Problem, samples: usize, width: usize) -> Option<
 /// The products of these samples of a pass, whose copy holds no others, of elements in vectors of `width`.
 pub(super) fn products(problem: &Problem, samples: Range<usize>, width: usize) -> Vec<Product> {
     let positions = positions(problem);
-    axis_maps(problem).into_iter().map(|axes| product(problem, &axes, &positions, samples.clone(), width)).collect()
+    let [d, h, w] = problem.geometry.axes.map(|axis| axis_maps(problem, &axis));
+    let rows = d.iter().flat_map(|&d| h.iter().map(move |&h| [d, h]));
+    let axes = rows.flat_map(|[d, h]| w.iter().map(move |&w| [d, h, w]));
+    axes.map(|axes| product(problem, &axes, &positions, samples.clone(), width)).collect()
 }
 
 fn product(
@@ -177,7 +174,7 @@ fn product(
         m: rows,
         k,
         n,
-        element: 16 / width,
+        element: VECTOR as usize / width,
         accumulator: 4,
         vectors: matmul::Vectors::None,
         swapped_vectors: matmul::Vectors::None,

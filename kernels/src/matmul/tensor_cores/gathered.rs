@@ -125,7 +125,7 @@ pub(super) fn find(gathered: &Gathered, tile: &OperandTile, at: u32, #[comptime]
     let mut columns = Array::<u32>::new(comptime!(stage.vectors_of_unit() as usize));
     #[unroll]
     for nth in 0..comptime!(stage.vectors_of_unit()) {
-        let (place, _) = begin(nth * comptime!(stage.units) + UNIT_POS, stage);
+        let (place, _) = begin(nth, stage);
         let column = min(tile.first + place, tile.extent - column_width) / column_width;
         columns[comptime!(nth as usize)] = tile.matrix / vector + gathered.columns.of(column);
     }
@@ -153,7 +153,7 @@ pub(super) fn gather<I: Numeric, W: Size>(
     let step_width = comptime!(if stage.along_k { stage.vector() } else { 1 });
     #[unroll]
     for nth in 0..comptime!(stage.vectors_of_unit()) {
-        let (_, step) = begin(nth * comptime!(stage.units) + UNIT_POS, stage);
+        let (_, step) = begin(nth, stage);
         let offset = places.steps[((at + step) % BLOCK_TERMS / step_width) as usize];
         next[comptime!(nth as usize)] = matrix[(places.columns[comptime!(nth as usize)] + offset) as usize];
     }

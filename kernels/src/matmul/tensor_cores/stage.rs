@@ -18,17 +18,18 @@ pub(super) struct OperandTile {
     pub k: u32,
 }
 
-/// The place across the tile and the step at which vector `nth` of a stage begins. Units that follow each other read along `k` where
-/// that is the contiguous axis of the operand, across it otherwise.
+/// The place across the tile and the step at which vector `nth` of this unit begins in a stage. Units that follow each other read along
+/// `k` where that is the contiguous axis of the operand, across it otherwise.
 #[cube]
 pub(super) fn begin(nth: u32, #[comptime] stage: Stage) -> (u32, u32) {
     let vector = comptime!(stage.vector());
+    let at = nth * comptime!(stage.units) + UNIT_POS;
     if comptime!(stage.along_k) {
         let vectors = comptime!(stage.depth() / vector);
-        (nth / vectors, nth % vectors * vector)
+        (at / vectors, at % vectors * vector)
     } else {
         let vectors = comptime!(stage.side / vector);
-        (nth % vectors * vector, nth / vectors)
+        (at % vectors * vector, at / vectors)
     }
 }
 
@@ -55,7 +56,7 @@ pub(super) fn fetch<I: Numeric, W: Size>(
     let pieces = comptime!(stage.vector() / width);
     #[unroll]
     for nth in 0..comptime!(stage.vectors_of_unit()) {
-        let (place, step) = begin(nth * comptime!(stage.units) + UNIT_POS, stage);
+        let (place, step) = begin(nth, stage);
         #[unroll]
         for piece in 0..pieces {
             let offset = if comptime!(stage.along_k) {
@@ -108,7 +109,7 @@ fn put_steps<I: Numeric, T: Numeric, V: Size, W: Size>(
     let pieces = comptime!(stage.vector() / width);
     #[unroll]
     for nth in 0..comptime!(stage.vectors_of_unit()) {
-        let (place, step) = begin(nth * comptime!(stage.units) + UNIT_POS, stage);
+        let (place, step) = begin(nth, stage);
         let to = (base + vector_at(place, step, stage)) as usize;
         if comptime!(whole && pieces == 1) {
             staged[to] = Vector::cast_from(next[comptime!(nth as usize)]);
