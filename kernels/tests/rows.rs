@@ -1,5 +1,7 @@
 //! Programs that reduce rows against their reference.
 
+mod indexed;
+
 use crate::elementwise::halves::stored;
 use crate::harness::*;
 use burn_deterministic_kernels::KernelError;
@@ -158,7 +160,7 @@ fn check(client: &Client, case: &Case, rows: usize, length: usize) {
     }
     let scalars: Vec<u32> = case.scalars.iter().map(|scalar| scalar.to_bits()).collect();
     let operands = Operands { words, conditions, scalars: scalars.clone() };
-    let results = program.run(client, &shape, operands, U32).expect("it fits");
+    let results = program.run(client, &shape, operands, U32, &[]).expect("it fits");
 
     let (mut want_words, mut want_flags) = (Vec::new(), Vec::new());
     for row in 0..rows {
@@ -236,7 +238,7 @@ fn rows_of_half_types_equal_their_reference_and_separate_kernels() {
             let input = host.upload(&client, &values, &[rows, length]);
             let words = vec![input.clone(), upload(&client, &factors, &[rows, 1], F32)];
             let operands = Operands { words, conditions: vec![], scalars: vec![] };
-            let results = of_rows.run(&client, &[rows, length], operands, U32).expect("it fits");
+            let results = of_rows.run(&client, &[rows, length], operands, U32, &[]).expect("it fits");
 
             let mut want: Vec<Vec<f32>> = vec![vec![]; 6];
             for (row, factor) in values.chunks(length).zip(&factors) {
@@ -300,7 +302,7 @@ fn reductions_of_rows_of_half_types_round_as_kernels_of_their_own_at_the_edges()
             let values = host.rounded(&edges.concat());
             let input = host.upload(&client, &values, &[rows, length]);
             let operands = Operands { words: vec![input.clone()], conditions: vec![], scalars: vec![] };
-            let results = program.run(&client, &[rows, length], operands, U32).expect("it fits");
+            let results = program.run(&client, &[rows, length], operands, U32, &[]).expect("it fits");
             let mut got = results.halves.into_iter().map(|tensor| host.download(&client, tensor));
             let mut means = vec![];
             for (name, alone) in [("sum", sum as Reduction), ("mean", mean), ("prod", prod), ("max", max), ("min", min)]
@@ -330,14 +332,15 @@ fn rows_that_do_not_fit_are_refused() {
         let values = vec![0f32; shape.iter().product()];
         Operands { words: vec![upload(&client, &values, shape, F32)], conditions: vec![], scalars: vec![] }
     };
-    let error = program.run(&client, &[1, 4097], operands(&[1, 4097]), U32).expect_err("it is too long");
+    let error = program.run(&client, &[1, 4097], operands(&[1, 4097]), U32, &[]).expect_err("it is too long");
     assert!(error.to_string().contains("rows of 4097 elements do not fit"), "{error}");
-    let results = program.run(&client, &[0, 8], operands(&[0, 8]), U32).expect("nothing to compute");
+    let results = program.run(&client, &[0, 8], operands(&[0, 8]), U32, &[]).expect("nothing to compute");
     assert_eq!(results.words[0].shape()[..], [0, 8]);
     let program = RowProgram::new(Arc::new(layer_norm().program), vec![false, false, true], vec![true]);
     let words = [[2, 8], [1, 8], [2, 8]].map(|shape| upload(&client, &vec![0f32; shape[0] * shape[1]], &shape, F32));
     let conditions = vec![upload(&client, &[0u32; 2], &[2, 1], U32)];
     let operands = Operands { words: words.to_vec(), conditions, scalars: vec![0; 2] };
-    let error = program.run(&client, &[2, 8], operands, U32).expect_err("an operand has more than one value a row");
+    let error =
+        program.run(&client, &[2, 8], operands, U32, &[]).expect_err("an operand has more than one value a row");
     assert!(error.to_string().contains("[2, 8] has more than one value a row"), "{error}");
 }

@@ -1,7 +1,7 @@
 //! Operations that share a kernel.
 
 use burn_deterministic_kernels::elementwise::{Binary, Comparison, IntBinary, Logic, Unary};
-use burn_deterministic_kernels::reduce;
+use burn_deterministic_kernels::reduce::{self, extreme::Extreme};
 
 /// The numbers of an operation.
 #[derive(Clone, Copy)]
@@ -49,6 +49,12 @@ pub(crate) enum Fused {
     BoolToInt,
     /// A number of this kind, for every element.
     Fill(Kind),
+    /// The element of a [row](burn_deterministic_kernels::rows) at the row's index.
+    Gather,
+    /// A sum at the index of each row, where nothing else of the row changes.
+    Scatter,
+    /// The first element of a row at an end, and its index.
+    WithIndex(Extreme),
     /// A reduction of f32, which ends the kernel, or one of a [row](burn_deterministic_kernels::rows), of a half type too: it computes
     /// its elements where it reads them.
     Reduction(reduce::Operation),
@@ -128,6 +134,10 @@ pub(crate) fn fused(method: &str) -> Option<Fused> {
         "bool_into_int" => Fused::BoolToInt,
         "float_zeros" | "float_ones" | "float_full" => Fused::Fill(Kind::Float),
         "int_zeros" | "int_ones" | "int_full" => Fused::Fill(Kind::Int),
+        "float_gather" => Fused::Gather,
+        "float_scatter" => Fused::Scatter,
+        "float_max_dim_with_indices" => Fused::WithIndex(Extreme::Max),
+        "float_min_dim_with_indices" => Fused::WithIndex(Extreme::Min),
         "float_sum" | "float_sum_dim" | "float_sum_dims" => Fused::Reduction(reduce::Operation::Sum),
         "float_prod" | "float_prod_dim" => Fused::Reduction(reduce::Operation::Prod),
         "float_mean" | "float_mean_dim" => Fused::Reduction(reduce::Operation::Mean),

@@ -73,7 +73,8 @@ pub fn markdown() -> String {
          A star marks operations whose f32, f16, bf16, i32 or bool form on Burn's stream runs in the fused kernel `elementwise::run`, together \
          with its neighbours and with the bits of a kernel each. Two stars mark f32 reductions that may end such a sequence \
          (`reduce::reduce_program`), and reductions along the last axis, of half types too, after which it may go on \
-         (`rows::RowProgram`), with the bits they have by themselves.\n\n\
+         (`rows::RowProgram`), with the bits they have by themselves. Three stars mark operations that run there too, of f32 with one \
+         index a row.\n\n\
          | trait | methods | kernel | composed | forwarded | refused |\n|---|---|---|---|---|---|\n",
     );
     for section in TRAITS.iter().chain([&STREAM, &HOST]) {
@@ -89,6 +90,7 @@ pub fn markdown() -> String {
             let stars = match fused(method) {
                 None => "",
                 Some(Fused::Reduction(_)) => " **",
+                Some(Fused::Gather | Fused::Scatter | Fused::WithIndex(_)) => " ***",
                 Some(_) => " *",
             };
             line(&mut text, format_args!("| `{method}`{stars} | {} | {} |", route.name(), route.detail()));

@@ -32,7 +32,7 @@ fn case(label: &str, shape: [usize; 2], dtype: ElemType, operations: usize, prog
                 conditions: vec![],
                 scalars: vec![1f32.to_bits()],
             };
-            program.run(client, &shape, operands, I32).map(|_| ())
+            program.run(client, &shape, operands, I32, &[]).map(|_| ())
         })
 }
 

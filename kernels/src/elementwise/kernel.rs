@@ -205,6 +205,7 @@ pub fn compute<B: Int, F: Float, N: Size>(
             &lane_conditions,
             &scalars,
             &Evaluated::nothing(),
+            0u32,
             inputs.zero,
             comptime!(program.clone()),
             Part::All,
@@ -378,13 +379,14 @@ impl Part {
     }
 }
 
-/// The instructions of `part` of `program` on one element; the results of all others are `given`.
+/// The instructions of `part` of `program` on the element at `place` in its row; the results of all others are `given`.
 #[cube]
 pub(crate) fn evaluate(
     inputs: &Sequence<u32>,
     condition_inputs: &Sequence<bool>,
     scalars: &Sequence<u32>,
     given: &Evaluated,
+    place: u32,
     zero: u32,
     #[comptime] program: Arc<Program>,
     #[comptime] part: Part,
@@ -468,6 +470,7 @@ pub(crate) fn evaluate(
                     conditions.push(!a);
                 }
                 Instruction::Fill(x, _) => words.push(value(inputs, scalars, &words, x)),
+                Instruction::Place => words.push(place),
                 Instruction::Reduce(..) => comptime!(unreachable!("`rows` gives what it has reduced")),
             }
         }

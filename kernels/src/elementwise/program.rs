@@ -236,6 +236,16 @@ pub enum RowReduction {
     Max,
     /// The smallest element.
     Min,
+    /// The first element that no other exceeds, bit for bit.
+    FirstMax,
+    /// The first element that no other is below, bit for bit.
+    FirstMin,
+    /// The place in the row, an i32, of the element of [`FirstMax`](Self::FirstMax).
+    ArgMax,
+    /// The place in the row, an i32, of the element of [`FirstMin`](Self::FirstMin).
+    ArgMin,
+    /// The bitwise or of the words.
+    Or,
 }
 
 /// Whether each element or each row has a value.
@@ -268,8 +278,10 @@ pub enum Instruction {
     IntIndicator(Condition),
     /// The same word for every element, or for every row.
     Fill(Value, Extent),
-    /// A float of all elements of a row, which is the same for each of them. Only [`rows`](crate::rows) computes it.
+    /// A word of all elements of a row, which is the same for each of them. Only [`rows`](crate::rows) computes it.
     Reduce(RowReduction, Value),
+    /// The place of the element in its row, an i32. Only [`rows`](crate::rows) computes it.
+    Place,
     /// A condition of two floats.
     Compare(Comparison, Value, Value),
     /// A condition of two integers.
@@ -289,6 +301,7 @@ pub struct Program {
     half: Option<Half>,
     condition_outputs: Vec<usize>,
     reduced: Option<usize>,
+    indices: Vec<usize>,
     words: usize,
     conditions: usize,
 }
@@ -330,6 +343,37 @@ impl Program {
     /// Adds the number of a half type that is nearest to the float `x`.
     pub fn rounded(&mut self, x: Value, half: Half) -> Value {
         self.word(Instruction::Unary(half.rounding(), x))
+    }
+
+    /// Adds the element of each row of `x` at the row's index, which is word operand `index`, one i32 a row that is
+    /// [checked](Self::indices); 0 where that is no place in the row. `zero` is that word.
+    pub fn gather(&mut self, x: Value, index: usize, zero: Value) -> Value {
+        let is_there = self.is_at(index);
+        let alone = self.word(Instruction::Select(is_there, x, zero));
+        self.word(Instruction::Reduce(RowReduction::Or, alone))
+    }
+
+    /// Adds `x`, but at the index of each row, as in [`gather`](Self::gather), the sum of `x` and the row's `y`: the other one,
+    /// bit for bit, where one is `negative_zero`, which is that word.
+    pub fn scatter_add(&mut self, x: Value, index: usize, y: Value, negative_zero: Value) -> Value {
+        let is_there = self.is_at(index);
+        let sum = self.word(Instruction::Binary(Binary::Add, x, y));
+        let is_zero = |program: &mut Self, value| {
+            program.condition(Instruction::CompareInt(Comparison::Equal, value, negative_zero))
+        };
+        let (keeps_y, keeps_x) = (is_zero(self, x), is_zero(self, y));
+        let sum = self.word(Instruction::Select(keeps_y, y, sum));
+        let sum = self.word(Instruction::Select(keeps_x, x, sum));
+        self.word(Instruction::Select(is_there, sum, x))
+    }
+
+    /// Adds whether an element is at the index of its row.
+    fn is_at(&mut self, index: usize) -> Condition {
+        if !self.indices.contains(&index) {
+            self.indices.push(index);
+        }
+        let place = self.word(Instruction::Place);
+        self.condition(Instruction::CompareInt(Comparison::Equal, place, Value::Input(index)))
     }
 
     /// Makes what each element is filled with one value a row.
@@ -404,10 +448,15 @@ impl Program {
         self.reduced
     }
 
+    /// The word operands that are indices of elements of a row. [`rows`](crate::rows) sets a flag for each that has one outside.
+    pub fn indices(&self) -> &[usize] {
+        &self.indices
+    }
+
     /// Whether an instruction is about rows, and only [`rows`](crate::rows) computes the program.
     pub fn has_rows(&self) -> bool {
         let is_of_rows = |instruction: &Instruction| {
-            matches!(instruction, Instruction::Reduce(..) | Instruction::Fill(_, Extent::Rows))
+            matches!(instruction, Instruction::Reduce(..) | Instruction::Place | Instruction::Fill(_, Extent::Rows))
         };
         self.instructions.iter().any(is_of_rows)
     }
@@ -451,6 +500,7 @@ impl Instruction {
                 (vec![], vec![condition])
             }
             Self::Logic(_, a, b) => (vec![], vec![a, b]),
+            Self::Place => (vec![], vec![]),
         }
     }
 }

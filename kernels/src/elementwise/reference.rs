@@ -17,7 +17,7 @@ pub(crate) enum Done {
 ///
 /// # Panics
 ///
-/// When the program reduces rows.
+/// When an instruction is about rows.
 pub fn run(program: &Program, inputs: &[u32], conditions: &[bool], scalars: &[u32]) -> (Vec<u32>, Vec<bool>) {
     let mut words: Vec<u32> = Vec::new();
     let mut flags: Vec<bool> = Vec::new();
@@ -46,7 +46,7 @@ pub fn run(program: &Program, inputs: &[u32], conditions: &[bool], scalars: &[u3
 ///
 /// # Panics
 ///
-/// When it reduces rows.
+/// When it is about rows.
 pub(crate) fn step(instruction: Instruction, word: impl Fn(Value) -> u32, flag: impl Fn(Condition) -> bool) -> Done {
     let float = |value: Value| f32::from_bits(word(value));
     let int = |value: Value| word(value).cast_signed();
@@ -68,7 +68,7 @@ pub(crate) fn step(instruction: Instruction, word: impl Fn(Value) -> u32, flag: 
         Instruction::Logic(Logic::Xor, a, b) => Done::Flag(flag(a) != flag(b)),
         Instruction::Not(a) => Done::Flag(!flag(a)),
         Instruction::Fill(x, _) => Done::Word(word(x)),
-        Instruction::Reduce(..) => panic!("{instruction:?} needs all elements of a row"),
+        Instruction::Reduce(..) | Instruction::Place => panic!("{instruction:?} is about a row"),
     }
 }
 

@@ -37,8 +37,8 @@ impl Cube {
 
     /// Bytes of shared memory for the lists, the columns and the totals.
     fn bytes(self, phases: &Phases) -> usize {
-        let reductions = phases.most_reductions();
-        let words = self.pitch as usize * phases.lists.max(1) + (self.units as usize + 1) * reductions;
+        let accumulators = phases.most_accumulators();
+        let words = self.pitch as usize * phases.lists.max(1) + (self.units as usize + 1) * accumulators;
         words * self.rows as usize * size_of::<u32>()
     }
 }

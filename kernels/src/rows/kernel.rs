@@ -1,7 +1,8 @@
 //! The device side: one kernel, compiled for a program.
 
 use super::cube::Cube;
-use super::phases::{Kept, Origin, Phase, Phases};
+use super::phases::{Kept, Origin, Phase, Phases, accumulates_place};
+use crate::dtype::key::{KeyFor, float_key};
 use crate::elementwise::{Evaluated, Form, Inputs, Outputs, RowReduction, Value, evaluate, mask, word};
 use crate::quotient::Quotients;
 use crate::reduce::{self, lift, lower, step};
@@ -24,7 +25,8 @@ struct Operands {
     masks: Sequence<bool>,
 }
 
-/// Computes the rows of a program, of `length` elements each.
+/// Computes the rows of a program, of `length` elements each. Sets `flags[numbers[i]]` where index operand `i` is no place in
+/// a row.
 ///
 /// Units along X take the elements of a row, those along Y other rows. A unit has the elements `x`, `x + units`, .. of its row,
 /// which are one column of the columns order or, of a row of at most as many elements as there are units, one element.
@@ -32,6 +34,8 @@ struct Operands {
 pub fn compute_rows<B: Int, F: Float, N: Size>(
     inputs: &Inputs<B, F, N>,
     outputs: &mut Outputs<B, F, N>,
+    flags: ComptimeOption<&mut [u32]>,
+    numbers: Sequence<u32>,
     rows: u32,
     length: u32,
     #[comptime] form: RowForm,
@@ -51,15 +55,18 @@ pub fn compute_rows<B: Int, F: Float, N: Size>(
     }
     let mut lists = Shared::<[u32]>::new_slice(comptime!((cube.pitch * cube.rows) as usize * phases.lists.max(1)));
     let mut columns =
-        Shared::<[u32]>::new_slice(comptime!((cube.units * cube.rows) as usize * phases.most_reductions()));
-    let mut totals = Shared::<[u32]>::new_slice(comptime!(cube.rows as usize * phases.most_reductions()));
+        Shared::<[u32]>::new_slice(comptime!((cube.units * cube.rows) as usize * phases.most_accumulators()));
+    let mut totals = Shared::<[u32]>::new_slice(comptime!(cube.rows as usize * phases.most_accumulators()));
     // In the order of phases.
     let mut reduced = Sequence::<u32>::new();
+    if is_inside && UNIT_POS_X == 0 {
+        check_indices(flags, &numbers, &of_row, length, comptime!(form.clone()));
+    }
 
     #[unroll]
     for p in 0..comptime!(phases.phases.len()) {
         let phase = comptime!(phases.phases[p].clone());
-        let count = comptime!(phase.reductions.len());
+        let count = comptime!(phase.accumulators());
         let given = row_values(&of_row, &scalars, &reduced, inputs.zero, p, comptime!(form.clone()));
         let mut chains = Array::<u32>::new(comptime!(count.max(1)));
         #[unroll]
@@ -78,6 +85,7 @@ pub fn compute_rows<B: Int, F: Float, N: Size>(
                     &of_element.masks,
                     &scalars,
                     &known,
+                    at,
                     inputs.zero,
                     comptime!(form.form.program.clone()),
                     comptime!(phase.part_of_elements()),
@@ -104,10 +112,19 @@ pub fn compute_rows<B: Int, F: Float, N: Size>(
                     buffer[place] = Vector::new(select(results.conditions[index], B::from_int(1), B::from_int(0)));
                 }
                 #[unroll]
-                for i in 0..count {
-                    let (_, reduction, value) = comptime!(phase.reductions[i]);
-                    let next = lifted(reduced_value(&of_element, &results, value), reduction);
-                    chains[i] = select(first, next, stepped(chains[i], next, reduction));
+                for i in 0..comptime!(phase.chains.len()) {
+                    let chain = comptime!(phase.chains[i]);
+                    let (reduction, a) = comptime!((chain.reduction, chain.accumulator));
+                    let value = reduced_value(&of_element, &results, comptime!(chain.value));
+                    if comptime!(accumulates_place(reduction)) {
+                        let b = comptime!(a + 1);
+                        let wins = first || precedes(value, at, chains[a], chains[b], reduction);
+                        chains[a] = select(wins, value, chains[a]);
+                        chains[b] = select(wins, at, chains[b]);
+                    } else {
+                        let next = lifted(value, reduction);
+                        chains[a] = select(first, next, stepped(chains[a], next, reduction));
+                    }
                 }
                 at += comptime!(cube.units);
             }
@@ -121,22 +138,38 @@ pub fn compute_rows<B: Int, F: Float, N: Size>(
             sync_cube();
             if UNIT_POS_X == 0 {
                 let present = min(length, comptime!(cube.units));
+                let first_total = UNIT_POS_Y * comptime!(count as u32);
                 #[unroll]
-                for i in 0..count {
-                    let reduction = comptime!(phase.reductions[i].1);
-                    let first = parts + comptime!(cube.units * i as u32);
+                for i in 0..comptime!(phase.chains.len()) {
+                    let chain = comptime!(phase.chains[i]);
+                    let (reduction, a) = comptime!((chain.reduction, chain.accumulator as u32));
+                    let first = parts + comptime!(cube.units * a);
                     let mut total = columns[first as usize];
-                    for c in 1..present {
-                        total = stepped(total, columns[(first + c) as usize], reduction);
+                    if comptime!(accumulates_place(reduction)) {
+                        let first_place = first + comptime!(cube.units);
+                        let mut place = columns[first_place as usize];
+                        for c in 1..present {
+                            let (next, at) = (columns[(first + c) as usize], columns[(first_place + c) as usize]);
+                            let wins = precedes(next, at, total, place, reduction);
+                            total = select(wins, next, total);
+                            place = select(wins, at, place);
+                        }
+                        totals[(first_total + a) as usize] = total;
+                        totals[(first_total + comptime!(a + 1)) as usize] = place;
+                    } else {
+                        for c in 1..present {
+                            total = stepped(total, columns[(first + c) as usize], reduction);
+                        }
+                        totals[(first_total + a) as usize] =
+                            lowered(total, length, reduction, comptime!(form.form.quotients));
                     }
-                    totals[(UNIT_POS_Y * comptime!(count as u32) + comptime!(i as u32)) as usize] =
-                        lowered(total, length, reduction, comptime!(form.form.quotients));
                 }
             }
             sync_cube();
             #[unroll]
-            for i in 0..count {
-                reduced.push(totals[(UNIT_POS_Y * comptime!(count as u32) + comptime!(i as u32)) as usize]);
+            for i in 0..comptime!(phase.reductions.len()) {
+                let accumulator = comptime!(phase.reductions[i].1 as u32);
+                reduced.push(totals[(UNIT_POS_Y * comptime!(count as u32) + accumulator) as usize]);
             }
         }
     }
@@ -163,6 +196,28 @@ pub fn compute_rows<B: Int, F: Float, N: Size>(
         }
     }
     keep_subnormals();
+}
+
+/// Sets the flag of each index operand that is no place in a row of `length`.
+#[cube]
+fn check_indices(
+    flags: ComptimeOption<&mut [u32]>,
+    numbers: &Sequence<u32>,
+    of_row: &Operands,
+    length: u32,
+    #[comptime] form: RowForm,
+) {
+    #[comptime]
+    if let ComptimeOption::Some(flags) = flags {
+        #[unroll]
+        for i in 0..numbers.len() {
+            let index = comptime!(form.form.program.indices()[i]);
+            // As an unsigned number a negative index is beyond every row.
+            if of_row.words[index] >= length {
+                flags[numbers[i] as usize] = 1u32;
+            }
+        }
+    };
 }
 
 /// Word operand `i` at an element.
@@ -240,6 +295,7 @@ fn row_values(
         &of_row.masks,
         scalars,
         &given,
+        0u32,
         zero,
         comptime!(form.form.program.clone()),
         comptime!(phase.part_of_row()),
@@ -361,7 +417,25 @@ fn operation(reduction: RowReduction) -> reduce::Operation {
         RowReduction::Mean => reduce::Operation::Mean,
         RowReduction::Max => reduce::Operation::Max,
         RowReduction::Min => reduce::Operation::Min,
+        RowReduction::FirstMax | RowReduction::FirstMin | RowReduction::ArgMax | RowReduction::ArgMin => {
+            unreachable!("{reduction:?} accumulates places")
+        }
+        RowReduction::Or => unreachable!("{reduction:?} is of bits"),
     }
+}
+
+/// Whether the element `bits` at `place` comes before the one `others` at `other_place`: it is further out, or as far and has
+/// the lower place. Zeros are equal, and a NaN, of which all are equal, is beyond all numbers.
+#[cube]
+fn precedes(bits: u32, place: u32, others: u32, other_place: u32, #[comptime] reduction: RowReduction) -> bool {
+    let end = comptime!(match reduction {
+        RowReduction::FirstMin => KeyFor::Minimum,
+        _ => KeyFor::Maximum,
+    });
+    let key = float_key::<f32, i32>(f32::reinterpret(bits), end, true);
+    let other = float_key::<f32, i32>(f32::reinterpret(others), end, true);
+    let is_further = if comptime!(matches!(end, KeyFor::Minimum)) { key < other } else { key > other };
+    is_further || (key == other && place < other_place)
 }
 
 /// Whether elements are compared by their keys.
@@ -372,9 +446,8 @@ fn compares(reduction: RowReduction) -> bool {
 /// The accumulator of one element.
 #[cube]
 fn lifted(bits: u32, #[comptime] reduction: RowReduction) -> u32 {
-    let value = f32::reinterpret(bits);
     if comptime!(compares(reduction)) {
-        u32::reinterpret(lift::<f32, i32>(value, comptime!(operation(reduction))))
+        u32::reinterpret(lift::<f32, i32>(f32::reinterpret(bits), comptime!(operation(reduction))))
     } else {
         bits
     }
@@ -383,7 +456,9 @@ fn lifted(bits: u32, #[comptime] reduction: RowReduction) -> u32 {
 /// One step of a chain of accumulators.
 #[cube]
 fn stepped(chain: u32, next: u32, #[comptime] reduction: RowReduction) -> u32 {
-    if comptime!(compares(reduction)) {
+    if comptime!(reduction == RowReduction::Or) {
+        chain | next
+    } else if comptime!(compares(reduction)) {
         let (chain, next) = (i32::reinterpret(chain), i32::reinterpret(next));
         u32::reinterpret(step::<i32>(chain, next, comptime!(operation(reduction))))
     } else {
@@ -392,10 +467,12 @@ fn stepped(chain: u32, next: u32, #[comptime] reduction: RowReduction) -> u32 {
     }
 }
 
-/// The float of the accumulator of `length` elements.
+/// The word of the accumulator of `length` elements.
 #[cube]
 fn lowered(total: u32, length: u32, #[comptime] reduction: RowReduction, #[comptime] quotients: Quotients) -> u32 {
-    if comptime!(compares(reduction)) {
+    if comptime!(reduction == RowReduction::Or) {
+        total
+    } else if comptime!(compares(reduction)) {
         let operation = comptime!(operation(reduction));
         u32::reinterpret(lower::<i32, f32>(i32::reinterpret(total), 0i32, operation, quotients))
     } else {

@@ -6,6 +6,7 @@ use super::phases::Phases;
 use crate::buffer::unwritten;
 use crate::dtype::U32;
 use crate::elementwise::{Bound, Half, Operands, Program, Results};
+use crate::index_check::Flag;
 use crate::view::checked_elements;
 use crate::{KernelError, device, grid};
 use cubecl::prelude::*;
@@ -26,8 +27,9 @@ impl RowProgram {
     ///
     /// # Panics
     ///
-    /// When the program reduces what is one value a row.
+    /// When the program reduces what is one value a row, or an index is not one value a row.
     pub fn new(program: Arc<Program>, row_words: Vec<bool>, row_conditions: Vec<bool>) -> Self {
+        assert!(program.indices().iter().all(|&index| row_words[index]), "an index is one value a row");
         let phases = Arc::new(Phases::of(&program, row_words, row_conditions));
         Self { program, phases }
     }
@@ -38,6 +40,11 @@ impl RowProgram {
     }
 
     /// Runs the program on `shape`, whose last axis has the elements of a row. A result of one value a row has length 1 there.
+    /// Sets a flag, one of the same for each of the program's [indices](Program::indices), where an index is no place in a row.
+    ///
+    /// # Panics
+    ///
+    /// When there are more or fewer flags than indices.
     ///
     /// # Errors
     ///
@@ -49,7 +56,9 @@ impl RowProgram {
         shape: &[usize],
         operands: Operands,
         condition_dtype: ElemType,
+        flags: &[Flag<'_>],
     ) -> Result<Results, KernelError> {
+        assert_eq!(flags.len(), self.program.indices().len(), "flags, and indices");
         let elements = checked_elements(KERNEL, shape)?;
         let length = shape.last().copied().unwrap_or(0);
         let refused = |reason: String| KernelError::Shape { kernel: KERNEL, reason };
@@ -81,17 +90,19 @@ impl RowProgram {
         let bound = Bound::with_results(client, &self.program, shape, operands, condition_dtype, results)?;
         if elements > 0 {
             device::require_units(client, KERNEL, cube.units * cube.rows)?;
-            self.launch(client, &bound, cube, elements / length, length);
+            self.launch(client, &bound, cube, [elements / length, length], flags);
         }
         Ok(bound.into_results())
     }
 
-    fn launch(&self, client: &Client, bound: &Bound, cube: Cube, rows: usize, length: usize) {
+    fn launch(&self, client: &Client, bound: &Bound, cube: Cube, [rows, length]: [usize; 2], flags: &[Flag<'_>]) {
         let (inputs, outputs, form) = bound.arguments(1);
+        let mut numbers = SequenceArg::new();
+        flags.iter().for_each(|flag| numbers.push(flag.number()));
         let form = RowForm { form, phases: self.phases.clone(), cube };
         // SAFETY: a unit reads and writes elements of its own row, below `length`, of rows below `rows`, and reads the first
         // row, which exists, where it has none; `Cube::of` has bounded `length` by the pitch of lists, and the units of a cube by those
-        // of columns. A barrier is between what one unit writes to shared memory and another reads.
+        // of columns, and flags are in their buffer. A barrier is between what one unit writes to shared memory and another reads.
         unsafe {
             kernel::compute_rows::launch_unchecked(
                 client,
@@ -100,6 +111,8 @@ impl RowProgram {
                 1,
                 inputs,
                 outputs,
+                flags.first().map(|flag| flag.buffer()).into(),
+                numbers,
                 rows as u32,
                 length as u32,
                 form,

@@ -39,8 +39,21 @@ pub struct Phase {
     pub half_outputs: Vec<(usize, usize)>,
     /// The condition outputs that it writes.
     pub condition_outputs: Vec<(usize, usize)>,
-    /// Its reductions: the index of the word, the reduction, and what it reduces.
-    pub reductions: Vec<(usize, RowReduction, Value)>,
+    /// What its chains accumulate.
+    pub chains: Vec<Chain>,
+    /// Its reductions: the index of the word, and the accumulator that is it.
+    pub reductions: Vec<(usize, usize)>,
+}
+
+/// What a chain accumulates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Chain {
+    /// The reduction; that of the first element at an end accumulates its place too.
+    pub reduction: RowReduction,
+    /// What it reduces.
+    pub value: Value,
+    /// Its accumulator, among those of the phase; the place has the next one.
+    pub accumulator: usize,
 }
 
 impl Phase {
@@ -56,8 +69,38 @@ impl Phase {
 
     /// Whether it does something with each element.
     pub fn has_elements(&self) -> bool {
-        !self.reductions.is_empty() || self.of_elements.contains(&true)
+        let outputs = [&self.word_outputs, &self.half_outputs, &self.condition_outputs];
+        !self.chains.is_empty() || !self.kept.is_empty() || outputs.iter().any(|outputs| !outputs.is_empty())
     }
+
+    /// How many accumulators its chains have.
+    pub fn accumulators(&self) -> usize {
+        self.chains.iter().map(|chain| 1 + usize::from(accumulates_place(chain.reduction))).sum()
+    }
+
+    /// Adds a reduction whose result is word `index`; that of an element at an end and of its place share a chain.
+    fn reduce(&mut self, index: usize, reduction: RowReduction, value: Value) {
+        let (reduction, offset) = match reduction {
+            RowReduction::ArgMax => (RowReduction::FirstMax, 1),
+            RowReduction::ArgMin => (RowReduction::FirstMin, 1),
+            reduction => (reduction, 0),
+        };
+        let is_same = |chain: &&Chain| (chain.reduction, chain.value) == (reduction, value);
+        let accumulator = match self.chains.iter().find(is_same) {
+            Some(chain) => chain.accumulator,
+            None => {
+                let accumulator = self.accumulators();
+                self.chains.push(Chain { reduction, value, accumulator });
+                accumulator
+            }
+        };
+        self.reductions.push((index, accumulator + offset));
+    }
+}
+
+/// Whether a chain of this reduction accumulates the element and its place.
+pub fn accumulates_place(reduction: RowReduction) -> bool {
+    matches!(reduction, RowReduction::FirstMax | RowReduction::FirstMin)
 }
 
 /// A value of each element that a later phase reads too.
@@ -107,6 +150,15 @@ struct Known {
     phase: usize,
     /// Whether it is one value a row.
     is_row: bool,
+    /// Whether it follows from the element's place and from what is one value a row: each phase that reads it computes it.
+    is_of_place: bool,
+}
+
+impl Known {
+    /// Whether a phase that reads it has it from memory, or from an earlier phase.
+    fn is_kept(self) -> bool {
+        !self.is_row && !self.is_of_place
+    }
 }
 
 /// All values of a program, and from which phase to which each is needed.
@@ -127,14 +179,14 @@ impl Lives {
 }
 
 impl Phases {
-    /// The most reductions that a phase ends with, at least 1.
-    pub fn most_reductions(&self) -> usize {
-        self.phases.iter().map(|phase| phase.reductions.len()).max().unwrap_or(0).max(1)
+    /// The most accumulators that a phase has, at least 1.
+    pub fn most_accumulators(&self) -> usize {
+        self.phases.iter().map(Phase::accumulators).max().unwrap_or(0).max(1)
     }
 
     /// The place of word `index` among the reductions of phases before `phase`, in order, if it is one of them.
     pub fn place_of_reduction(&self, index: usize, phase: usize) -> Option<usize> {
-        self.phases[..phase].iter().flat_map(|phase| &phase.reductions).position(|(word, ..)| *word == index)
+        self.phases[..phase].iter().flat_map(|phase| &phase.reductions).position(|(word, _)| *word == index)
     }
 
     /// The phases of `program`, some of whose operands have one value a row.
@@ -149,12 +201,12 @@ impl Phases {
         for &instruction in program.instructions() {
             let (values, conditions) = instruction.operands();
             let word = |value: &Value| match *value {
-                Value::Input(index) => Known { phase: 0, is_row: row_inputs[index] },
-                Value::Scalar(_) => Known { phase: 0, is_row: true },
+                Value::Input(index) => Known { phase: 0, is_row: row_inputs[index], is_of_place: false },
+                Value::Scalar(_) => Known { phase: 0, is_row: true, is_of_place: false },
                 Value::Result(index) => lives.words[index],
             };
             let condition = |value: &Condition| match *value {
-                Condition::Input(index) => Known { phase: 0, is_row: row_masks[index] },
+                Condition::Input(index) => Known { phase: 0, is_row: row_masks[index], is_of_place: false },
                 Condition::Result(index) => lives.conditions[index],
             };
             let operands: Vec<_> = values.iter().map(word).chain(conditions.iter().map(condition)).collect();
@@ -163,20 +215,25 @@ impl Phases {
             let known = match instruction {
                 Instruction::Reduce(..) => {
                     assert!(!is_row, "{instruction:?} reduces one value a row");
-                    Known { phase: phase + 1, is_row: true }
+                    Known { phase: phase + 1, is_row: true, is_of_place: false }
                 }
-                Instruction::Fill(_, extent) => Known { phase, is_row: extent == Extent::Rows },
-                _ => Known { phase, is_row },
+                Instruction::Fill(_, Extent::Elements) | Instruction::Place => {
+                    Known { phase, is_row: false, is_of_place: true }
+                }
+                _ => {
+                    let is_of_place = !is_row && operands.iter().all(|operand| operand.is_row || operand.is_of_place);
+                    Known { phase, is_row, is_of_place }
+                }
             };
             if !is_row {
                 let of_elements = |value: &Value| match *value {
                     Value::Input(index) if !row_inputs[index] => Some(Kept::Input(index)),
-                    Value::Result(index) if !lives.words[index].is_row => Some(Kept::Word(index)),
+                    Value::Result(index) if lives.words[index].is_kept() => Some(Kept::Word(index)),
                     _ => None,
                 };
                 let flags_of_elements = |value: &Condition| match *value {
                     Condition::Input(index) if !row_masks[index] => Some(Kept::Mask(index)),
-                    Condition::Result(index) if !lives.conditions[index].is_row => Some(Kept::Condition(index)),
+                    Condition::Result(index) if lives.conditions[index].is_kept() => Some(Kept::Condition(index)),
                     _ => None,
                 };
                 let read: Vec<_> = { values.iter().filter_map(of_elements) }
@@ -190,10 +247,10 @@ impl Phases {
             }
             instructions.push(known);
         }
-        for (index, word) in lives.words.clone().iter().enumerate().filter(|(_, word)| !word.is_row) {
+        for (index, word) in lives.words.clone().iter().enumerate().filter(|(_, word)| word.is_kept()) {
             lives.note(Kept::Word(index), word.phase);
         }
-        for (index, condition) in lives.conditions.clone().iter().enumerate().filter(|(_, known)| !known.is_row) {
+        for (index, condition) in lives.conditions.clone().iter().enumerate().filter(|(_, known)| known.is_kept()) {
             lives.note(Kept::Condition(index), condition.phase);
         }
         let count = instructions.iter().map(|known| known.phase + 1).max().unwrap_or(1);
@@ -272,7 +329,7 @@ impl Lives {
             }
             _ => None,
         });
-        Phase {
+        let mut this = Phase {
             inputs: (0..row_inputs.len()).map(|i| operand(Kept::Input(i), row_inputs[i])).collect(),
             masks: (0..row_masks.len()).map(|i| operand(Kept::Mask(i), row_masks[i])).collect(),
             words: { self.words.iter().enumerate() }.map(|(i, known)| result(Kept::Word(i), known)).collect(),
@@ -281,11 +338,16 @@ impl Lives {
                 .collect(),
             kept: places.iter().copied().filter(|(kept, _)| life(*kept).is_some_and(|life| life.0 == phase)).collect(),
             of_row: chosen(&|index, known| known.is_row && known.phase <= phase && !is_reduction(index)),
-            of_elements: chosen(&|_, known| !known.is_row && known.phase == phase),
+            of_elements: chosen(&|_, known| match known.is_of_place {
+                true => known.phase <= phase,
+                false => !known.is_row && known.phase == phase,
+            }),
             word_outputs: outputs(program.word_outputs(), &self.words),
             half_outputs: outputs(program.half_outputs(), &self.words),
             condition_outputs: outputs(program.condition_outputs(), &self.conditions),
-            reductions: reductions.collect(),
-        }
+            ..Phase::default()
+        };
+        reductions.for_each(|(index, reduction, value)| this.reduce(index, reduction, value));
+        this
     }
 }

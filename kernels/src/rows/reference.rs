@@ -31,8 +31,10 @@ pub fn run(
         };
         let (mut new_words, mut new_flags) = (Vec::new(), Vec::new());
         if let Instruction::Reduce(reduction, value) = instruction {
-            let row: Vec<f32> = (0..length).map(|element| f32::from_bits(word(value, element))).collect();
-            new_words = vec![reduced(reduction, &row).to_bits(); length];
+            let row: Vec<u32> = (0..length).map(|element| word(value, element)).collect();
+            new_words = vec![reduced(reduction, &row); length];
+        } else if instruction == Instruction::Place {
+            new_words = (0..length as u32).collect();
         } else {
             for element in 0..length {
                 match step(instruction, |value| word(value, element), |condition| flag(condition, element)) {
@@ -52,12 +54,19 @@ pub fn run(
     )
 }
 
-fn reduced(reduction: RowReduction, row: &[f32]) -> f32 {
+fn reduced(reduction: RowReduction, row: &[u32]) -> u32 {
+    let floats: Vec<f32> = row.iter().map(|&bits| f32::from_bits(bits)).collect();
+    let (max, min) = (|| reference::argmax(&floats), || reference::argmin(&floats));
     match reduction {
-        RowReduction::Sum => reference::sum(row),
-        RowReduction::Prod => reference::prod(row),
-        RowReduction::Mean => reference::mean(row),
-        RowReduction::Max => reference::max(row).expect("a row has an element"),
-        RowReduction::Min => reference::min(row).expect("a row has an element"),
+        RowReduction::Sum => reference::sum(&floats).to_bits(),
+        RowReduction::Prod => reference::prod(&floats).to_bits(),
+        RowReduction::Mean => reference::mean(&floats).to_bits(),
+        RowReduction::Max => reference::max(&floats).expect("a row has an element").to_bits(),
+        RowReduction::Min => reference::min(&floats).expect("a row has an element").to_bits(),
+        RowReduction::FirstMax => row[max().expect("a row has an element")],
+        RowReduction::FirstMin => row[min().expect("a row has an element")],
+        RowReduction::ArgMax => max().expect("a row has an element") as u32,
+        RowReduction::ArgMin => min().expect("a row has an element") as u32,
+        RowReduction::Or => row.iter().fold(0, |or, word| or | word),
     }
 }

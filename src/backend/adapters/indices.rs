@@ -35,6 +35,20 @@ const FLAGS: usize = 1024;
 /// Bytes of memory that they keep for their indices, at most, but for those of one operation.
 const BYTES: usize = 64 << 20;
 
+/// An operation whose indices are checked.
+pub(crate) struct Check {
+    /// The operation, as errors name it.
+    pub operation: &'static str,
+    /// Its operands.
+    pub operands: Vec<(Shape, DType)>,
+    /// Its indices.
+    pub indices: CubeTensor,
+    /// The sizes of their axes.
+    pub sizes: Vec<usize>,
+    /// Its result, where it came over Burn's stream.
+    pub output: Option<TensorId>,
+}
+
 /// An operation whose indices are being checked.
 struct Pending {
     operation: &'static str,
@@ -88,24 +102,45 @@ pub(super) fn flagged<T>(
     sizes: &[usize],
     body: impl FnOnce(Flag<'_>) -> Result<T, KernelError>,
 ) -> Result<T, KernelError> {
-    with_ledger(&indices.device, |ledger| {
-        let new = || spare(&indices.device).unwrap_or_else(|| Flags::new(&indices.device.client(), FLAGS));
-        let flags = ledger.flags.get_or_insert_with(new);
-        let result = body(flags.flag(ledger.pending.len()))?;
-        let bytes = ledger.bytes + indices.handle.size() as usize;
-        let is_kept = ledger.bytes == 0 || bytes <= BYTES;
-        if is_kept {
-            ledger.bytes = bytes;
+    let check = Check {
+        operation,
+        operands: operands.iter().map(|operand| (operand.shape(), operand.dtype)).collect(),
+        indices: indices.clone(),
+        sizes: sizes.to_vec(),
+        output: context::position(),
+    };
+    flagged_each(&indices.device, vec![check], |flags| body(flags[0]))
+}
+
+/// Runs `body`, which sets the flag of each check whose indices are not all in their sizes: [`FLAGS`] checks at most.
+pub(crate) fn flagged_each<T>(
+    device: &CubeDevice,
+    checks: Vec<Check>,
+    body: impl FnOnce(&[Flag<'_>]) -> Result<T, KernelError>,
+) -> Result<T, KernelError> {
+    if checks.is_empty() {
+        return body(&[]);
+    }
+    with_ledger(device, |ledger| {
+        if ledger.pending.len() + checks.len() > FLAGS {
+            ledger.look(device);
         }
-        ledger.pending.push(Pending {
-            operation,
-            operands: operands.iter().map(|operand| (operand.shape(), operand.dtype)).collect(),
-            indices: is_kept.then(|| indices.clone()),
-            sizes: sizes.to_vec(),
-            output: context::position(),
-        });
+        let new = || spare(device).unwrap_or_else(|| Flags::new(&device.client(), FLAGS));
+        let flags = ledger.flags.get_or_insert_with(new);
+        let first = ledger.pending.len();
+        let of_checks: Vec<_> = (first..first + checks.len()).map(|number| flags.flag(number)).collect();
+        let result = body(&of_checks)?;
+        for Check { operation, operands, indices, sizes, output } in checks {
+            let bytes = ledger.bytes + indices.handle.size() as usize;
+            let is_kept = ledger.bytes == 0 || bytes <= BYTES;
+            if is_kept {
+                ledger.bytes = bytes;
+            }
+            let indices = is_kept.then_some(indices);
+            ledger.pending.push(Pending { operation, operands, indices, sizes, output });
+        }
         if ledger.pending.len() == FLAGS {
-            ledger.look(&indices.device);
+            ledger.look(device);
         }
         Ok(result)
     })

@@ -3,9 +3,10 @@
 //! A sequence takes operations of f32, of one half type, of i32 and of bools whose results have one shape. It may end in a sum,
 //! a product or a mean of one of them, or of one whose axes were [moved and joined](super::moved). It may reduce rows of floats,
 //! along the last axis, and go on with what is one value a row, in a kernel of [`rows`](burn_deterministic_kernels::rows) where
-//! that has room for the row. The kernel families promise that sharing a kernel changes no bit, so where a sequence begins and
+//! that has room for the row; there it also reads and updates rows at [one index each](indexed). The kernel families promise that sharing a kernel changes no bit, so where a sequence begins and
 //! ends, which Burn decides by what it has cached, does not matter.
 
+mod indexed;
 mod reduced;
 mod run;
 
@@ -28,6 +29,7 @@ use burn_ir::{
     TensorStatus,
 };
 use cubecl::client::Client;
+use indexed::Indexed;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -56,6 +58,8 @@ pub(super) struct Sequence {
     takes_rows: bool,
     /// The relative shape of what is one value a row, once it has reduced one.
     row: Option<Shape>,
+    /// The operation that each index of the program's is of.
+    indexed: Vec<Indexed>,
     /// The program that reduces rows, once the sequence is closed.
     rows: Option<RowProgram>,
     /// The operations' methods, for error texts.
@@ -116,6 +120,7 @@ impl Sequence {
             moved: None,
             takes_rows,
             row: None,
+            indexed: Vec::new(),
             rows: None,
             methods: Vec::new(),
             writes_all: false,
@@ -190,10 +195,11 @@ impl Sequence {
         taken
     }
 
-    /// What a kernel binds: a reduction reads one tensor more in its later passes, and writes one.
+    /// What a kernel binds: flags where it checks indices; a reduction reads one tensor more in its later passes, and writes one.
     fn tensors(&self) -> usize {
         let reduced = if self.reduction.is_some() { 2 } else { 0 };
-        self.words.len() + self.conditions.len() + self.results.len() + reduced
+        let flags = usize::from(!self.indexed.is_empty());
+        self.words.len() + self.conditions.len() + self.results.len() + reduced + flags
     }
 
     /// Closes the sequence: what lives on after it becomes the outputs of the program.
@@ -334,6 +340,9 @@ impl Sequence {
                 let value = self.filling(operation, dtype)?;
                 self.word(out, dtype, Instruction::Fill(value, extent))
             }
+            Fused::Gather => self.gather(method, operation),
+            Fused::Scatter => self.scatter(method, operation),
+            Fused::WithIndex(end) => self.first_with_index(end, operation),
             // Of one element each, and -0 is its own sum.
             Fused::Reduction(reduce::Operation::Sum | reduce::Operation::Prod | reduce::Operation::Mean)
                 if out.shape == inputs.first()?.shape =>

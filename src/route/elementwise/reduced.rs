@@ -50,14 +50,12 @@ impl Sequence {
 
     /// Reduces the rows of one of its results, or of an operand, and goes on.
     pub(super) fn reduce_rows(&mut self, reduction: RowReduction, input: &TensorIr, out: &TensorIr) -> Option<()> {
-        let row = self.row.get_or_insert_with(|| out.shape.clone());
         // Of one element a row, what is one value a row could not be told from what is not.
         let last = self.shape.num_dims().checked_sub(1)?;
-        let reductions =
-            self.program.instructions().iter().filter(|one| matches!(one, Instruction::Reduce(..))).count();
-        if reductions == MAX_ROW_REDUCTIONS {
+        if !self.reduces_another() {
             return None;
         }
+        let row = self.row.get_or_insert_with(|| out.shape.clone());
         let keeps_axes = out.shape.num_dims() == last + 1 && out.shape[..last] == self.shape[..last];
         if *row != out.shape || out.shape == self.shape || input.shape != self.shape || !keeps_axes {
             return None;
@@ -65,6 +63,12 @@ impl Sequence {
         let dtype = float_of(input)?;
         let value = self.word_of(input, dtype)?;
         self.float(out, dtype, Instruction::Reduce(reduction, value))
+    }
+
+    /// Whether it may have one more reduction of rows.
+    pub(super) fn reduces_another(&self) -> bool {
+        let is_reduction = |instruction: &&Instruction| matches!(instruction, Instruction::Reduce(..));
+        self.program.instructions().iter().filter(is_reduction).count() < MAX_ROW_REDUCTIONS
     }
 
     /// Moves a result, or the operand that it begins with; goes on to move it; or ends the sequence with its reduction.

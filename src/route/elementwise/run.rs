@@ -1,7 +1,9 @@
 //! A sequence on the tensors of an invocation.
 
+use super::indexed::Indexed;
 use super::{Place, Reduction, ScalarOperand, Sequence};
 use crate::backend::adapters::elementwise::{half, scalar_bits};
+use crate::backend::adapters::indices::{Check, flagged_each};
 use crate::error::{Error, Refusal};
 use crate::route::handles::taken;
 use crate::route::rerun::{Work, operands};
@@ -12,10 +14,12 @@ use burn_cubecl::kernel::untile;
 use burn_cubecl::{CubeBackend, CubeDevice, tensor::CubeTensor};
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_deterministic_kernels::elementwise::{Operands, Results, run};
+use burn_deterministic_kernels::index_check::Flag;
 use burn_deterministic_kernels::reduce;
 use burn_fusion::stream::Context;
 use burn_ir::{BackendIr, TensorId, TensorIr};
 use cubecl::prelude::InputScalar;
+use cubecl::std::tensor::TensorHandle;
 
 impl Sequence {
     /// Why the kernel cannot run on the tensors of `context`, which Burn has checked against each other already.
@@ -66,14 +70,17 @@ impl Sequence {
         let Some(shape) = self.global_shape(context) else { return false };
         let client = device.client();
         let scalars = self.scalars.iter().map(|scalar| scalar.bits(context)).collect();
-        let words = self.words.iter().map(|operand| take(operand, context)).collect();
-        let conditions = self.conditions.iter().map(|operand| take(operand, context)).collect();
+        let words: Vec<_> = self.words.iter().map(|operand| take(operand, context)).collect();
+        let conditions = self.conditions.iter().map(|operand| take(operand, context).into()).collect();
+        let checks = self.indexed.iter().map(|indexed| indexed.check(&words, &shape, context)).collect();
+        let words = words.into_iter().map(TensorHandle::from).collect();
         let condition_dtype = self.condition_dtype.unwrap_or(DType::Bool(BoolStore::U32));
         let operands = Operands { words, conditions, scalars };
         let dtype = dtype_to_elem_type(condition_dtype);
         let results = match &self.reduction {
             None if let Some(rows) = &self.rows => {
-                rows.run(&client, &shape, operands, dtype).map(|results| (results, None))
+                let run = |flags: &[Flag<'_>]| rows.run(&client, &shape, operands, dtype, flags);
+                flagged_each(device, checks, run).map(|results| (results, None))
             }
             None => run(&client, &self.program, &shape, operands, dtype).map(|results| (results, None)),
             Some(Reduction { operation, word: None, axes, .. }) => {
@@ -116,10 +123,24 @@ impl Sequence {
 }
 
 /// The operand of a kernel behind the relative tensor `operand`.
-fn take(operand: &TensorIr, context: &mut Context<CubeFusionHandle>) -> cubecl::std::tensor::TensorHandle {
+fn take(operand: &TensorIr, context: &mut Context<CubeFusionHandle>) -> CubeTensor {
     let global = context.tensors[&operand.id].clone();
     let handle = taken(&TensorIr { status: operand.status, ..global }, context);
-    untile(CubeBackend::float_tensor(handle)).into()
+    untile(CubeBackend::float_tensor(handle))
+}
+
+impl Indexed {
+    /// What is checked, where rows have the last axis of `shape` and the kernel reads `words`.
+    fn check(&self, words: &[CubeTensor], shape: &Shape, context: &Context<CubeFusionHandle>) -> Check {
+        let operand = |id: &TensorId| (context.tensors[id].shape.clone(), context.tensors[id].dtype);
+        Check {
+            operation: self.method,
+            operands: self.operands.iter().map(operand).collect(),
+            indices: words[self.index].clone(),
+            sizes: vec![shape[shape.num_dims() - 1]],
+            output: Some(context.tensors[&self.out].id),
+        }
+    }
 }
 
 impl ScalarOperand {
