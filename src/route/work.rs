@@ -22,7 +22,7 @@ pub(super) struct Together {
     pub sequence: Sequence,
     /// The indices of those that move a result, and run by themselves after.
     pub after: Vec<usize>,
-    /// All in parts, for the case that the kernel reduces rows and has no room for them.
+    /// All in parts, for the case that the kernel has rows, and no need for them or no room.
     pub parts: Parts,
 }
 
@@ -33,7 +33,8 @@ impl Work {
         let mut others: Vec<_> = (0..operations.len()).filter(|index| !before.contains(index)).collect();
         let first_move = others.iter().position(|&index| sequence.moves_a_result() && moves(&operations[index]));
         let after = first_move.map_or_else(Vec::new, |first| others.split_off(first));
-        let mut parts = if sequence.reduces_rows() { sequence.parts(operations, false) } else { vec![] };
+        let order = before.iter().chain(&others).copied();
+        let mut parts = if sequence.has_rows() { sequence.parts(operations, order, false) } else { vec![] };
         let (operations, sequence) = match parts.pop() {
             // One reduction, maybe of what is computed where it is read: it has kernels of its own.
             Some((_, None)) if parts.is_empty() => return Self::Operations,
@@ -60,7 +61,7 @@ mod tests {
         ReduceDimOpIr, ShapeOpIr, SwapDimsOpIr, TensorId, TensorIr, TensorStatus, UnaryOpIr,
     };
 
-    /// A tensor of as many columns, which lives on.
+    /// A tensor in relative form, of rows of the dimension `columns`, 0 being one of 1, which lives on.
     fn tensor(id: u64, columns: usize) -> TensorIr {
         let (id, shape) = (TensorId::new(id), Shape::new([4, columns]));
         TensorIr { id, shape, status: TensorStatus::ReadOnly, dtype: DType::F32 }
@@ -71,7 +72,7 @@ mod tests {
     }
 
     fn reduced(reduce: fn(ReduceDimOpIr) -> NumericOperationIr, input: TensorIr, out: u64) -> OperationIr {
-        let reduction = ReduceDimOpIr { input, out: tensor(out, 1), axis: 1, accumulator_len: 1 };
+        let reduction = ReduceDimOpIr { input, out: tensor(out, 0), axis: 1, accumulator_len: 1 };
         OperationIr::NumericFloat(DType::F32, reduce(reduction))
     }
 
@@ -87,10 +88,10 @@ mod tests {
         let exponential = UnaryOpIr { input: tensor(2, 8), out: tensor(3, 8) };
         vec![
             reduced(NumericOperationIr::MaxDim, tensor(0, 8), 1),
-            binary(NumericOperationIr::Sub, tensor(0, 8), tensor(1, 1), 2),
+            binary(NumericOperationIr::Sub, tensor(0, 8), tensor(1, 0), 2),
             OperationIr::Float(DType::F32, FloatOperationIr::Exp(exponential)),
             reduced(NumericOperationIr::SumDim, tensor(3, 8), 4),
-            binary(NumericOperationIr::Div, tensor(3, 8), tensor(4, 1), 5),
+            binary(NumericOperationIr::Div, tensor(3, 8), tensor(4, 0), 5),
         ]
     }
 
@@ -145,7 +146,48 @@ mod tests {
         assert!(matches!(Work::of(sequence(&operations[..1]), &operations[..1], vec![]), Work::Operations));
         let computed = &operations[2..4];
         let Work::Together(together) = Work::of(sequence(computed), computed, vec![]) else { panic!("in one kernel") };
-        assert!(together.parts.is_empty() && !together.sequence.reduces_rows());
+        assert!(together.parts.is_empty() && !together.sequence.has_rows());
+    }
+
+    fn unary(function: fn(UnaryOpIr) -> FloatOperationIr, input: TensorIr, out: TensorIr) -> OperationIr {
+        OperationIr::Float(DType::F32, function(UnaryOpIr { input, out }))
+    }
+
+    /// The indices of the operations of each part, and whether these are one sequence.
+    fn parts(operations: &[OperationIr], before: Vec<usize>) -> Vec<(Vec<usize>, bool)> {
+        let those: Vec<_> = { operations.iter().enumerate() }
+            .filter(|(index, _)| !before.contains(index))
+            .map(|(_, operation)| operation.clone())
+            .collect();
+        let Work::Together(together) = Work::of(sequence(&those), operations, before) else { panic!("in one kernel") };
+        together.parts.into_iter().map(|(indices, part)| (indices, part.is_some())).collect()
+    }
+
+    #[test]
+    fn one_value_a_row_is_computed_with_the_row_that_it_is_of() {
+        let (exp, sqrt) = (FloatOperationIr::Exp, FloatOperationIr::Sqrt);
+        let mut operations = vec![
+            unary(exp, tensor(0, 8), tensor(1, 8)),
+            unary(sqrt, tensor(2, 0), tensor(3, 0)),
+            binary(NumericOperationIr::Mul, tensor(1, 8), tensor(3, 0), 4),
+        ];
+        let apart = vec![(vec![0], true), (vec![1], true), (vec![2], true)];
+        assert_eq!(parts(&operations, vec![]), apart, "without a reduction each shape has its kernel");
+        operations.push(reduced(NumericOperationIr::SumDim, tensor(4, 8), 5));
+        assert_eq!(parts(&operations, vec![]), [(vec![0], true), (vec![1], true), (vec![2, 3], true)]);
+        operations.swap(0, 1);
+        assert_eq!(parts(&operations, vec![]), [(vec![0], true), (vec![1, 2, 3], true)], "one value a row first");
+        operations.insert(1, product(tensor(6, 8), tensor(7, 8), 9));
+        assert_eq!(parts(&operations, vec![1]), [(vec![1], false), (vec![0], true), (vec![2, 3, 4], true)]);
+        // A sum of columns ends what has no reduction of rows.
+        let columns = ReduceDimOpIr {
+            input: tensor(4, 8),
+            out: TensorIr { shape: Shape::new([0, 8]), ..tensor(5, 8) },
+            axis: 0,
+            accumulator_len: 1,
+        };
+        operations[4] = OperationIr::NumericFloat(DType::F32, NumericOperationIr::SumDim(columns));
+        assert_eq!(parts(&operations, vec![1]), [(vec![1], false), (vec![0], true), (vec![2, 3, 4], true)]);
     }
 
     /// The squares of images, the channels of these to the front, all else joined, and the mean.

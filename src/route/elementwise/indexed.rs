@@ -11,9 +11,6 @@ use burn_deterministic_kernels::reduce::extreme::Extreme;
 use burn_ir::{BaseOperationIr, NumericOperationIr, OperationIr, TensorId, TensorIr};
 use std::sync::Arc;
 
-/// What a dimension of 1 is in Burn's relative shapes.
-const ONE: usize = 0;
-
 /// The first operation with an index of the program's.
 #[derive(Clone, Debug)]
 pub(super) struct Indexed {
@@ -25,6 +22,17 @@ pub(super) struct Indexed {
     pub index: usize,
     /// Its result.
     pub out: TensorId,
+}
+
+/// Whether `operation` finds the first element of each row at an end, and its index.
+pub(super) fn finds_first(operation: &OperationIr) -> bool {
+    use NumericOperationIr::{MaxDimWithIndices, MinDimWithIndices};
+    match operation {
+        OperationIr::NumericFloat(_, MaxDimWithIndices(ir) | MinDimWithIndices(ir)) => {
+            ir.dim + 1 == ir.tensor.shape.num_dims()
+        }
+        _ => false,
+    }
 }
 
 impl Sequence {
@@ -73,12 +81,9 @@ impl Sequence {
     /// Makes rows of the sequence, if `axis` is the last one of `tensor`, which has the sequence's shape, and each row has one value
     /// of the others.
     fn index_rows(&mut self, tensor: &TensorIr, axis: usize, others: [&TensorIr; 2]) -> Option<()> {
-        let last = self.shape.num_dims().checked_sub(1)?;
-        let mut row = self.shape.clone();
-        row[last] = ONE;
-        let is_of_rows = self.row.as_ref().is_none_or(|known| *known == row) && row != self.shape;
-        let fits = axis == last && tensor.shape == self.shape && others.iter().all(|other| other.shape == row);
-        (self.takes_rows && is_of_rows && fits).then(|| self.row = Some(row))
+        let is_last = axis + 1 == self.shape.num_dims();
+        let of_rows = others.iter().all(|other| self.has_row(&other.shape));
+        (is_last && tensor.shape == self.shape && of_rows).then_some(())
     }
 
     /// The value of a tensor of the sequence's shape that it reads or computes.
@@ -105,8 +110,11 @@ impl Sequence {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::route::elementwise::reduced::ONE;
     use burn_backend::{DType, Shape};
-    use burn_ir::{BinaryOpIr, CreationOpIr, GatherOpIr, ReduceDimOpIr, ReduceDimWithIndicesOpIr, ScatterOpIr, TensorStatus};
+    use burn_ir::{
+        BinaryOpIr, CreationOpIr, GatherOpIr, ReduceDimOpIr, ReduceDimWithIndicesOpIr, ScatterOpIr, TensorStatus,
+    };
 
     /// A tensor in relative form, of rows of the dimension `columns`, which lives on.
     fn tensor(id: u64, columns: usize, dtype: DType) -> TensorIr {

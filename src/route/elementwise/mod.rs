@@ -29,7 +29,7 @@ use burn_ir::{
     TensorStatus,
 };
 use cubecl::client::Client;
-use indexed::Indexed;
+use indexed::{Indexed, finds_first};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -102,7 +102,7 @@ impl Sequence {
     /// rows and goes on.
     pub(super) fn new(operation: &OperationIr, max_tensors: usize, takes_rows: bool) -> Option<Self> {
         // What is reduced or moved does not have the sequence's shape, but the operand has.
-        let is_other = row_reduction(operation).is_some() || Moved::by(operation).is_some();
+        let is_other = row_reduction(operation).is_some() || finds_first(operation) || Moved::by(operation).is_some();
         let first = if takes_rows && is_other { operation.inputs().next()? } else { operation.outputs().next()? };
         let mut sequence = Self {
             program: Arc::default(),
@@ -130,13 +130,20 @@ impl Sequence {
 
     /// The same operations in sequences that write every result: more than one where a kernel cannot bind all results.
     pub(super) fn writing_all(&self, operations: &[OperationIr]) -> Parts {
-        self.parts(operations, true)
+        self.parts(operations, 0..operations.len(), true)
     }
 
-    /// The same operations in sequences that end where they reduce, and no sequence for those that run by themselves then.
-    pub(super) fn parts(&self, operations: &[OperationIr], writes_all: bool) -> Parts {
+    /// The same operations, in this order of their indices, in sequences that end where they reduce, and no sequence for those that
+    /// run by themselves then.
+    pub(super) fn parts(
+        &self,
+        operations: &[OperationIr],
+        order: impl IntoIterator<Item = usize>,
+        writes_all: bool,
+    ) -> Parts {
         let mut parts: Parts = Vec::new();
-        for (index, operation) in operations.iter().enumerate() {
+        for index in order {
+            let operation = &operations[index];
             if let Some((indices, Some(part))) = parts.last_mut()
                 && part.take(operation)
             {
@@ -230,7 +237,8 @@ impl Sequence {
     pub(super) fn fits(&self, client: &Client, context: &Context<CubeFusionHandle>) -> bool {
         let length = context.tensors[&self.first].shape.last().copied().unwrap_or(0);
         // What compiles a kernel takes too long for a whole row of operations that keep subnormal numbers.
-        self.rows.as_ref().is_none_or(|rows| !subnormals::is_kept(client) && rows.fits(client, length))
+        let fits = |rows: &RowProgram| self.needs_rows() && !subnormals::is_kept(client) && rows.fits(client, length);
+        self.rows.as_ref().is_none_or(fits)
     }
 
     /// Adds what the operation computes, if the catalogue says that it [fuses](fused).
@@ -244,7 +252,7 @@ impl Sequence {
             return self.moves(operation);
         }
         let meaning = fused(method)?;
-        if !matches!(meaning, Fused::Reduction(_) | Fused::Fill(_)) {
+        if !matches!(meaning, Fused::Reduction(_)) {
             self.widen(operation);
         }
         self.methods.push(method);
@@ -336,7 +344,7 @@ impl Sequence {
             }
             Fused::Fill(kind) => {
                 let dtype = kind.dtype(out)?;
-                let extent = if self.row.as_ref() == Some(&out.shape) { Extent::Rows } else { Extent::Elements };
+                let extent = if self.has_row(&out.shape) { Extent::Rows } else { Extent::Elements };
                 let value = self.filling(operation, dtype)?;
                 self.word(out, dtype, Instruction::Fill(value, extent))
             }
@@ -353,7 +361,8 @@ impl Sequence {
             }
             Fused::Reduction(reduction) => match row_reduction(operation) {
                 Some(row_reduction) if self.takes_rows => self.reduce_rows(row_reduction, inputs.first()?, out),
-                _ if self.row.is_some() => None,
+                // A kernel of rows ends in no other reduction.
+                _ if self.needs_rows() => None,
                 // Of an empty axis it is refused, which concerns no other operation where it runs by itself.
                 _ if matches!(reduction, reduce::Operation::Max | reduce::Operation::Min) => None,
                 _ => self.end_with(reduction, operation, inputs.first()?, out),
@@ -405,7 +414,7 @@ impl Sequence {
     }
 
     fn result(&mut self, out: &TensorIr, place: Place) -> Option<()> {
-        if out.shape != self.shape && self.row.as_ref() != Some(&out.shape) {
+        if out.shape != self.shape && !self.has_row(&out.shape) {
             return None;
         }
         self.places.insert(out.id, place);

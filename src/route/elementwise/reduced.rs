@@ -5,6 +5,7 @@ use crate::catalogue::{self, Fused, fused};
 use crate::route::moved::Moved;
 use crate::route::reductions::reduced_axes;
 use burn_backend::DType::F32;
+use burn_backend::Shape;
 use burn_deterministic_kernels::elementwise::{Instruction, RowReduction, Value};
 use burn_deterministic_kernels::reduce;
 use burn_ir::{OperationIr, TensorIr, TensorStatus};
@@ -16,10 +17,34 @@ const MAX_REDUCED_INSTRUCTIONS: usize = 16;
 /// Reductions of rows of a program: each part of a kernel between two of them has copies of what is one value a row.
 const MAX_ROW_REDUCTIONS: usize = 8;
 
+/// What a dimension of 1 is in Burn's relative shapes.
+pub(super) const ONE: usize = 0;
+
+/// Whether `row` has one value for each row of `shape`. Of one element a row, what is one value a row could not be told from what is
+/// not.
+fn is_row_of(row: &Shape, shape: &Shape) -> bool {
+    let Some(last) = shape.num_dims().checked_sub(1) else { return false };
+    row.num_dims() == last + 1 && row[..last] == shape[..last] && row[last] == ONE && shape[last] != ONE
+}
+
 impl Sequence {
-    /// Whether it reduces rows, and goes on or could.
-    pub(in crate::route) fn reduces_rows(&self) -> bool {
+    /// Whether it has one value a row of something.
+    pub(in crate::route) fn has_rows(&self) -> bool {
         self.row.is_some()
+    }
+
+    /// Whether it needs a kernel of rows: one of elements reads four at a time, and has no reductions, indices and places.
+    pub(super) fn needs_rows(&self) -> bool {
+        let needs = |instruction: &Instruction| matches!(instruction, Instruction::Reduce(..) | Instruction::Place);
+        self.program.instructions().iter().any(needs)
+    }
+
+    /// Whether `shape` is that of one value a row, from now on where it is the first.
+    pub(super) fn has_row(&mut self, shape: &Shape) -> bool {
+        if self.row.is_none() && self.takes_rows && is_row_of(shape, &self.shape) {
+            self.row = Some(shape.clone());
+        }
+        self.row.as_ref() == Some(shape)
     }
 
     /// Whether a result was moved and not reduced: the moves run after the kernel, which writes it.
@@ -36,12 +61,7 @@ impl Sequence {
     /// Makes rows of a sequence whose results have one value for each, where the result of `operation` has more of one of them.
     pub(super) fn widen(&mut self, operation: &OperationIr) {
         let Some(out) = operation.outputs().next() else { return };
-        let Some(last) = self.shape.num_dims().checked_sub(1) else { return };
-        let is_wider = out.shape != self.shape
-            && out.shape.num_dims() == last + 1
-            && out.shape[..last] == self.shape[..last]
-            && operation.inputs().any(|input| input.shape == self.shape && self.places.contains_key(&input.id));
-        if self.takes_rows && self.row.is_none() && is_wider {
+        if self.takes_rows && self.row.is_none() && is_row_of(&self.shape, &out.shape) {
             self.row = Some(core::mem::replace(&mut self.shape, out.shape.clone()));
             self.first = out.id;
             Arc::make_mut(&mut self.program).fill_rows();
@@ -50,14 +70,7 @@ impl Sequence {
 
     /// Reduces the rows of one of its results, or of an operand, and goes on.
     pub(super) fn reduce_rows(&mut self, reduction: RowReduction, input: &TensorIr, out: &TensorIr) -> Option<()> {
-        // Of one element a row, what is one value a row could not be told from what is not.
-        let last = self.shape.num_dims().checked_sub(1)?;
-        if !self.reduces_another() {
-            return None;
-        }
-        let row = self.row.get_or_insert_with(|| out.shape.clone());
-        let keeps_axes = out.shape.num_dims() == last + 1 && out.shape[..last] == self.shape[..last];
-        if *row != out.shape || out.shape == self.shape || input.shape != self.shape || !keeps_axes {
+        if !self.reduces_another() || input.shape != self.shape || !self.has_row(&out.shape) {
             return None;
         }
         let dtype = float_of(input)?;
