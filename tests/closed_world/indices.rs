@@ -52,6 +52,28 @@ pub fn told() {
         "float_scatter_nd",
         "index 3, at [0, 0] of its indices, for an axis of 3",
     );
+    // One index a row, in a kernel with other operations: of short rows, of rows longer than a kernel has, and of a result that
+    // nothing needs.
+    let column = |indices: [[i32; 1]; 3]| Tensor::<2, Int>::from_data(indices, &device);
+    let read = || (x() * 2.0).gather(1, column([[0], [1], [5]])) + 1.0;
+    assert_told(read, "float_gather", "index 5, at [2, 0] of its indices, for an axis of 2");
+    let weighted = |columns: usize| {
+        let at_class = Tensor::<2>::zeros([3, columns], &device).scatter(
+            1,
+            column([[1], [-2], [0]]),
+            x().slice(s![.., 0..1]),
+            add(),
+        );
+        let weighted = at_class * Tensor::<2>::ones([3, columns], &device);
+        weighted.clone() - weighted.sum_dim(1)
+    };
+    assert_told(|| weighted(2), "float_scatter", "index -2, at [1, 0] of its indices, for an axis of 2");
+    assert_told(|| weighted(5000), "float_scatter", "index -2, at [1, 0] of its indices, for an axis of 5000");
+    let beside = || {
+        drop(Tensor::<2>::zeros([3, 2], &device).scatter(1, column([[1], [0], [9]]), x().slice(s![.., 0..1]), add()));
+        x() * 2.0
+    };
+    assert_told(beside, "float_scatter", "index 9, at [2, 0]");
     // What is computed from it, by operations of each kind.
     assert_told(|| (x().select(0, rows(&[3])) * 2.0 + 1.0).sum(), "float_select", "index 3");
     assert_told(|| x().select(0, rows(&[3])).matmul(y()) + 1.0, "float_select", "index 3");

@@ -3,7 +3,7 @@
 use crate::bits::{assert_same, floats, indices};
 use crate::skip::skip;
 use burn::prelude::*;
-use burn::tensor::{DType, FloatDType, activation};
+use burn::tensor::{DType, FloatDType, IndexingUpdateOp, activation};
 
 /// A piece of a program: its matrices, read after each operation where it `stops`.
 type Program = fn(&Tensor<2>, &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>>;
@@ -111,6 +111,38 @@ fn widened(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>> {
     vec![shifted + total.clone(), total, spread, raised, full]
 }
 
+/// Reads and updates each row at one index, finds its first largest and smallest elements, and updates zeros there, as Burn's gradients
+/// do.
+fn at_indices(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>> {
+    let [rows, columns] = x.dims();
+    let zeros = || Tensor::<2>::zeros([rows, columns], (&x.device(), x.dtype()));
+    let class = Tensor::<2, Int>::from_data(indices([rows, 1], columns), &x.device());
+    let (largest, largest_at) = x.clone().max_dim_with_indices(1);
+    stop(&largest);
+    let shifted = x.clone() - largest.clone();
+    stop(&shifted);
+    let (least, least_at) = shifted.clone().min_dim_with_indices(1);
+    stop(&least);
+    let chosen = shifted.clone().gather(1, class.clone());
+    stop(&chosen);
+    let at_class = zeros();
+    stop(&at_class);
+    let at_class = at_class.scatter(1, class.clone(), chosen.clone() * 1.5, IndexingUpdateOp::Add);
+    stop(&at_class);
+    let weighted = at_class.clone() * x.clone() + shifted.clone();
+    stop(&weighted);
+    let total = weighted.clone().sum_dim(1);
+    stop(&total);
+    let at_largest = zeros().scatter(1, largest_at.clone(), total.clone(), IndexingUpdateOp::Add);
+    stop(&at_largest);
+    // Of what is not zeros; columns, which end it.
+    let both = at_largest.scatter(1, class, total.clone() * 0.1, IndexingUpdateOp::Add);
+    stop(&both);
+    let of_columns = (both.clone() * at_class.clone()).sum_dim(0);
+    let places = [largest_at, least_at].map(|places| places.float().cast(x.dtype()));
+    vec![chosen, at_class, weighted, total, both, of_columns, largest, least].into_iter().chain(places).collect()
+}
+
 /// Has products, slices and sums of other tensors between its operations, which run before them.
 fn apart_from_others(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>> {
     let columns = x.dims()[1].min(100);
@@ -133,8 +165,14 @@ fn apart_from_others(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>>
 }
 
 /// Programs of floats of any type.
-const OF_ANY_TYPE: [(&str, Program); 5] =
-    [("softmax", softmax), ("masked", masked), ("norm", norm), ("sums", sums), ("widened", widened)];
+const OF_ANY_TYPE: [(&str, Program); 6] = [
+    ("softmax", softmax),
+    ("masked", masked),
+    ("norm", norm),
+    ("sums", sums),
+    ("widened", widened),
+    ("at indices", at_indices),
+];
 
 #[test]
 fn reductions_of_rows_have_the_same_bits_however_they_are_cut() {

@@ -1,6 +1,6 @@
 //! Element-wise programs, and the questions that a device is asked.
 
-use crate::case::{Case, F32, I32, tensor};
+use crate::case::{Case, F32, I32, indices, tensor};
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::elementwise::{
     Binary, Comparison, Instruction, IntBinary, Operands, Program, Unary, Value, of_integers, run,
@@ -53,6 +53,14 @@ pub fn cases() -> Vec<Case> {
         case("selected, of ints", ELEMENTS, 1, 3).runs(|client| {
             launch(client, selected(), vec![tensor(client, &[ELEMENTS], F32), tensor(client, &[ELEMENTS], I32)])
         }),
+        case("a sum at an index of each row", 2048 * 32_000, 2, 2).indices(2048).runs(|client| {
+            let words = vec![
+                tensor(client, &[2048, 32_000], F32),
+                indices(client, &[2048, 1], 32_000),
+                tensor(client, &[2048, 1], F32),
+            ];
+            launch(client, at_indices(), words)
+        }),
         case("quotient of integers", ELEMENTS, 1, 3).runs(|client| {
             let [lhs, rhs] = [(); 2].map(|()| tensor(client, &[ELEMENTS], I32));
             of_integers(client, IntBinary::Divide, lhs, rhs, &[ELEMENTS])
@@ -83,7 +91,7 @@ fn case(label: &str, elements: usize, operations: usize, tensors: usize) -> Case
 
 fn launch(client: &Client, program: Program, words: Vec<TensorHandle>) -> Result<(), KernelError> {
     let shape = words[0].shape().to_vec();
-    let operands = Operands { words, conditions: vec![], scalars: vec![1f32.to_bits()] };
+    let operands = Operands { words, conditions: vec![], scalars: vec![1f32.to_bits(), 0] };
     run(client, &Arc::new(program), &shape, operands, I32).map(|_| ())
 }
 
@@ -102,6 +110,17 @@ fn chain() -> Program {
         value = program.word(Instruction::Binary(Binary::Add, value, Value::Scalar(0)));
     }
     program.output_word(7);
+    program
+}
+
+/// The gradient of a loss of classes, as Burn computes it: a number at the class, and a multiple of each element.
+fn at_indices() -> Program {
+    let mut program = Program::default();
+    let negative_zero = program.word(Instruction::Unary(Unary::Negate, Value::Scalar(1)));
+    let multiple = program.word(Instruction::Binary(Binary::Multiply, Value::Input(0), Value::Scalar(0)));
+    let updated = program.scatter_add(multiple, 1, Value::Input(2), negative_zero, None);
+    let Value::Result(updated) = updated else { unreachable!("a result") };
+    program.output_word(updated);
     program
 }
 

@@ -87,6 +87,8 @@ pub struct Inputs<B: Int, F: Float, N: Size> {
     strides: Sequence<u32>,
     /// None where every operand is dense.
     axes: Sequence<Axis>,
+    /// The last axis of the program's shape, whatever axes are joined, where the program has places in it; else none.
+    row: Sequence<Axis>,
     /// 0, for the barrier of [`opaque`].
     pub(crate) zero: u32,
 }
@@ -106,7 +108,20 @@ impl<B: Int, F: Float, N: Size> InputsLaunch<B, F, N> {
         let (halves, half_vectors) = (SequenceArg::new(), SequenceArg::new());
         let (conditions, condition_vectors) = (SequenceArg::new(), SequenceArg::new());
         let (scalars, strides, axes) = (SequenceArg::new(), SequenceArg::new(), SequenceArg::new());
-        Self::new(words, word_vectors, halves, half_vectors, conditions, condition_vectors, scalars, strides, axes, 0)
+        let row = SequenceArg::new();
+        Self::new(
+            words,
+            word_vectors,
+            halves,
+            half_vectors,
+            conditions,
+            condition_vectors,
+            scalars,
+            strides,
+            axes,
+            row,
+            0,
+        )
     }
 }
 
@@ -205,7 +220,11 @@ pub fn compute<B: Int, F: Float, N: Size>(
             &lane_conditions,
             &scalars,
             &Evaluated::nothing(),
-            0u32,
+            place_of(
+                &inputs.row,
+                at * comptime!(width as u32) + comptime!(lane as u32),
+                comptime!(program.has_places()),
+            ),
             inputs.zero,
             comptime!(program.clone()),
             Part::All,
@@ -251,6 +270,17 @@ pub fn compute<B: Int, F: Float, N: Size>(
         output[at as usize] = condition_results[i];
     }
     reduced
+}
+
+/// The place of an element in its row; 0 where the program has no places.
+#[cube]
+fn place_of(row: &Sequence<Axis>, element: u32, #[comptime] has_places: bool) -> u32 {
+    if has_places {
+        let (_, place) = row[0].divided(element);
+        place
+    } else {
+        0u32.runtime()
+    }
 }
 
 /// The vector `at` of elements of word operand `i`.

@@ -4,6 +4,7 @@ use super::kernel::{self, Axis, AxisLaunch, Form, InputsLaunch, OutputsLaunch, R
 use super::program::{Half, Program};
 use crate::buffer::unwritten_all;
 use crate::dtype::{F32, U32};
+use crate::error::require_shapes;
 use crate::known_answer;
 use crate::quotient::Quotients;
 use crate::view::{broadcast_strides, checked_elements, is_contiguous, is_in_vectors, join, require_reach};
@@ -44,6 +45,8 @@ pub(crate) struct Bound {
     operands: Operands,
     /// Joined axes.
     shape: Vec<usize>,
+    /// Elements along the last axis of the shape that is not joined.
+    length: usize,
     elements: usize,
     condition_dtype: ElemType,
     /// The half type of operands and results, if there is one.
@@ -66,6 +69,8 @@ impl Bound {
         condition_dtype: ElemType,
     ) -> Result<Self, KernelError> {
         assert!(!program.has_rows(), "a program with instructions on rows is one of `rows`");
+        let has_rows = !program.has_places() || shape.last().is_some_and(|&length| length != 1);
+        require_shapes(KERNEL, has_rows, || format!("places in rows of one element, of shape {shape:?}"))?;
         let results = |half: Option<Half>| {
             let words = vec![U32; program.word_outputs().len()];
             let halves = half.map_or(vec![], |half| vec![half.dtype(); program.half_outputs().len()]);
@@ -90,6 +95,7 @@ impl Bound {
         results: impl FnOnce(Option<Half>) -> Results,
     ) -> Result<Self, KernelError> {
         let elements = checked_elements(KERNEL, shape)?;
+        let length = shape.last().copied().unwrap_or(1);
         let half = half_type(client, program, &operands)?;
         require_types(&operands, condition_dtype)?;
         require_reach(KERNEL, operands.words.iter().chain(&operands.conditions))?;
@@ -101,7 +107,8 @@ impl Bound {
             false => operands.broadcast(shape)?.joined(shape),
         };
         let quotients = if program.divides() { known_answer::quotients(client) } else { Quotients::Device };
-        Ok(Self { program: program.clone(), operands, shape, elements, condition_dtype, half, quotients, results })
+        let program = program.clone();
+        Ok(Self { program, operands, shape, length, elements, condition_dtype, half, quotients, results })
     }
 
     /// The memory for the results.
@@ -195,6 +202,7 @@ impl Bound {
             scalars(&operands.scalars),
             strides,
             axes,
+            if self.program.has_places() { self::axes(&[self.length]) } else { SequenceArg::new() },
             0,
         );
         let outputs =

@@ -280,7 +280,7 @@ pub enum Instruction {
     Fill(Value, Extent),
     /// A word of all elements of a row, which is the same for each of them. Only [`rows`](crate::rows) computes it.
     Reduce(RowReduction, Value),
-    /// The place of the element in its row, an i32. Only [`rows`](crate::rows) computes it.
+    /// The place of the element along the last axis of the program's shape, an i32.
     Place,
     /// A condition of two floats.
     Compare(Comparison, Value, Value),
@@ -354,10 +354,11 @@ impl Program {
     }
 
     /// Adds `x`, but at the index of each row, as in [`gather`](Self::gather), the sum of `x` and the row's `y`: the other one,
-    /// bit for bit, where one is `negative_zero`, which is that word.
-    pub fn scatter_add(&mut self, x: Value, index: usize, y: Value, negative_zero: Value) -> Value {
+    /// bit for bit, where one is `negative_zero`, which is that word. The sum is rounded to the half type, where there is one.
+    pub fn scatter_add(&mut self, x: Value, index: usize, y: Value, negative_zero: Value, half: Option<Half>) -> Value {
         let is_there = self.is_at(index);
-        let sum = self.word(Instruction::Binary(Binary::Add, x, y));
+        let exact = self.word(Instruction::Binary(Binary::Add, x, y));
+        let sum = half.map_or(exact, |half| self.rounded(exact, half));
         let is_zero = |program: &mut Self, value| {
             program.condition(Instruction::CompareInt(Comparison::Equal, value, negative_zero))
         };
@@ -448,7 +449,8 @@ impl Program {
         self.reduced
     }
 
-    /// The word operands that are indices of elements of a row. [`rows`](crate::rows) sets a flag for each that has one outside.
+    /// The word operands that are indices of elements of a row. [`rows`](crate::rows) sets a flag for each that has one outside; for
+    /// other kernels that is a [check](crate::index_check::check) of its own.
     pub fn indices(&self) -> &[usize] {
         &self.indices
     }
@@ -456,9 +458,14 @@ impl Program {
     /// Whether an instruction is about rows, and only [`rows`](crate::rows) computes the program.
     pub fn has_rows(&self) -> bool {
         let is_of_rows = |instruction: &Instruction| {
-            matches!(instruction, Instruction::Reduce(..) | Instruction::Place | Instruction::Fill(_, Extent::Rows))
+            matches!(instruction, Instruction::Reduce(..) | Instruction::Fill(_, Extent::Rows))
         };
         self.instructions.iter().any(is_of_rows)
+    }
+
+    /// Whether an instruction is the place of an element in its row.
+    pub(super) fn has_places(&self) -> bool {
+        self.instructions.contains(&Instruction::Place)
     }
 
     /// Whether an instruction divides, or takes a square root.

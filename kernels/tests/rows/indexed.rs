@@ -1,13 +1,15 @@
 //! Rows at one index each, against the reference and against kernels of their own.
 
 use super::{binary, index, reduce};
+use crate::elementwise::halves::stored;
 use crate::harness::*;
 use burn_deterministic_kernels::elementwise::{
-    Binary, Extent, Instruction, Operands, Program, RowReduction, Unary, Value,
+    self, Binary, Extent, Instruction, Operands, Program, RowReduction, Unary, Value,
 };
 use burn_deterministic_kernels::gather::gather;
 use burn_deterministic_kernels::index_check::Flags;
 use burn_deterministic_kernels::reduce::extreme::{Extreme, search};
+use burn_deterministic_kernels::reduce::{Computed, Operation, reduce_program, sum};
 use burn_deterministic_kernels::rows::{RowProgram, reference};
 use burn_deterministic_kernels::scatter::{self, Addressing, Update};
 use cubecl::ir::{ElemType, IntKind, UIntKind};
@@ -30,7 +32,7 @@ fn program() -> Program {
     let [zero, negative_zero] = [0, 1].map(Value::Scalar);
     let read = program.gather(x, i, zero);
     let zeros = program.word(Instruction::Fill(zero, Extent::Elements));
-    let alone = program.scatter_add(zeros, i, y, negative_zero);
+    let alone = program.scatter_add(zeros, i, y, negative_zero, None);
     let largest = reduce(&mut program, RowReduction::FirstMax, x);
     let largest_at = reduce(&mut program, RowReduction::ArgMax, x);
     let least_at = reduce(&mut program, RowReduction::ArgMin, x);
@@ -38,7 +40,7 @@ fn program() -> Program {
     let shifted = binary(&mut program, Binary::Subtract, x, largest);
     let exponential = program.word(Instruction::Unary(Unary::Exponential, shifted));
     let total = reduce(&mut program, RowReduction::Sum, exponential);
-    let updated = program.scatter_add(x, j, z, negative_zero);
+    let updated = program.scatter_add(x, j, z, negative_zero, None);
     let weighted = binary(&mut program, Binary::Multiply, alone, total);
     let last = reduce(&mut program, RowReduction::ArgMax, weighted);
     let outputs = [read, largest, largest_at, least, least_at, alone, updated, weighted, total, last];
@@ -135,6 +137,111 @@ fn rows_at_an_index_equal_their_reference_and_separate_kernels() {
             let updated = scatter::update(&client, Addressing::Elements { dim: 1 }, operands, Update::Add, None)
                 .expect("it adds");
             assert_words(&got[output], &alone(updated), false, &what("scatter"));
+        }
+    }
+}
+
+/// The values at one index a row by units that compute four elements, and one, and by those of a reduction.
+#[test]
+fn places_in_kernels_of_elements_equal_their_reference() {
+    let client = client();
+    let mut program = Program::default();
+    let [x, y] = [0, 2].map(Value::Input);
+    let updated = program.scatter_add(x, 1, y, Value::Scalar(0), None);
+    let place = program.word(Instruction::Place);
+    let product = binary(&mut program, Binary::Multiply, updated, x);
+    [updated, place, product].into_iter().for_each(|value| program.output_word(index(value)));
+    let mut reduced = program.clone();
+    reduced.reduce(index(product));
+    let (program, reduced) = (Arc::new(program), Arc::new(reduced));
+    for (outer, rows, length) in [(1, 4, 64), (2, 3, 5), (1, 1, 2), (3, 5, 4), (1, 2, 5000), (2, 7, 1023)] {
+        let what = |part: &str| format!("{part} of {outer} x {rows} x {length}");
+        let all = outer * rows;
+        let (x, [i, _], [y, _]) = operands(all, length);
+        let shape = [outer, rows, length];
+        let made = || Operands {
+            words: vec![
+                upload(&client, &x, &shape, F32),
+                upload(&client, &i, &[outer, rows, 1], I32),
+                scattered(2, &client, &y, &[outer, rows, 1]),
+            ],
+            conditions: vec![],
+            scalars: vec![(-0f32).to_bits()],
+        };
+        let mut want = vec![vec![]; 3];
+        for row in 0..all {
+            let of_row = words(&x[row * length..(row + 1) * length]);
+            let inputs = [of_row, vec![i[row].cast_unsigned(); length], vec![y[row].to_bits(); length]];
+            let (words, _) = reference::run(&program, length, &inputs, &[], &[(-0f32).to_bits()]);
+            want.iter_mut().zip(words).for_each(|(want, words)| want.extend(words));
+        }
+        let results = elementwise::run(&client, &program, &shape, made(), U32).expect("it runs");
+        for (output, (tensor, want)) in results.words.into_iter().zip(&want).enumerate() {
+            assert_words(&download(&client, tensor), want, output < 2, &what(&format!("output {output}")));
+        }
+        let products: Vec<f32> = want[2].iter().map(|&bits| f32::from_bits(bits)).collect();
+        let products = upload(&client, &products, &shape, F32);
+        for axes in [&[0, 1][..], &[2], &[0, 1, 2]] {
+            let input = Computed { program: &reduced, shape: &shape, operands: made(), condition_dtype: U32 };
+            let (_, got) = reduce_program(&client, Operation::Sum, input, axes, None).expect("it sums");
+            let alone = sum(&client, products.clone(), axes).expect("it sums");
+            assert_words(&download(&client, got), &download::<u32>(&client, alone), false, &what("sum"));
+        }
+    }
+    let operands = || Operands {
+        words: vec![
+            upload(&client, &[1f32; 3], &[3, 1], F32),
+            upload(&client, &[0i32; 3], &[3, 1], I32),
+            upload(&client, &[1f32; 3], &[3, 1], F32),
+        ],
+        conditions: vec![],
+        scalars: vec![0],
+    };
+    let error = elementwise::run(&client, &program, &[3, 1], operands(), U32).expect_err("a row has one element");
+    assert!(error.to_string().contains("rows of one element"), "{error}");
+}
+
+/// Half types: elements that are moved are themselves, and a sum is rounded once.
+#[test]
+fn rows_of_half_types_at_an_index_equal_separate_kernels() {
+    let client = client();
+    for (half, host) in stored(&client) {
+        let mut program = Program::default();
+        let (x, y) = (Value::Input(0), Value::Input(2));
+        let read = program.gather(x, 1, Value::Scalar(0));
+        let updated = program.scatter_add(x, 1, y, Value::Scalar(1), Some(half));
+        let [largest, least] =
+            [RowReduction::FirstMax, RowReduction::FirstMin].map(|reduction| reduce(&mut program, reduction, x));
+        let [largest_at, least_at] =
+            [RowReduction::ArgMax, RowReduction::ArgMin].map(|reduction| reduce(&mut program, reduction, x));
+        [read, updated, largest, least].into_iter().for_each(|value| program.output_half(index(value), half));
+        [largest_at, least_at].into_iter().for_each(|value| program.output_word(index(value)));
+        let program = RowProgram::new(Arc::new(program), vec![false, true, true], vec![]);
+        for (rows, length) in [(7, 5), (6, 64), (12, 1000)] {
+            let what = |part: &str| format!("{part} of {half:?} {rows} x {length}");
+            let (x, [i, _], [y, _]) = operands(rows, length);
+            let (x, y) = (host.rounded(&x), host.rounded(&y));
+            let tensor = host.upload(&client, &x, &[rows, length]);
+            let indices = upload(&client, &i, &[rows, 1], I32);
+            let values = host.upload(&client, &y, &[rows, 1]);
+            let inputs = vec![tensor.clone(), indices.clone(), values.clone()];
+            let operands = Operands { words: inputs, conditions: vec![], scalars: vec![0, (-0f32).to_bits()] };
+            let flags = Flags::new(&client, 1);
+            let results = program.run(&client, &[rows, length], operands, U32, &[flags.flag(0)]).expect("it fits");
+            let halves = |tensor: TensorHandle| words(&host.download(&client, tensor));
+            let got: Vec<_> = results.halves.into_iter().map(halves).collect();
+            let places: Vec<Vec<u32>> = results.words.into_iter().map(|tensor| download(&client, tensor)).collect();
+            let read = gather(&client, 1, tensor.clone(), indices.clone(), None).expect("it reads");
+            assert_words(&got[0], &halves(read), false, &what("gather"));
+            let operands = scatter::Operands { tensor: tensor.clone(), indices, values };
+            let updated = scatter::update(&client, Addressing::Elements { dim: 1 }, operands, Update::Add, None)
+                .expect("it adds");
+            assert_words(&got[1], &halves(updated), false, &what("scatter"));
+            for (end, at) in [(Extreme::Max, 0), (Extreme::Min, 1)] {
+                let (elements, found) = search(&client, end, tensor.clone(), 1, I32, true, None).expect("it searches");
+                assert_words(&got[2 + at], &halves(elements), false, &what("extreme"));
+                assert_words(&places[at], &download::<u32>(&client, found), true, &what("place"));
+            }
         }
     }
 }

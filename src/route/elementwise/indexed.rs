@@ -3,8 +3,10 @@
 //! Burn's gradient of a maximum is zeros with the gradient at the maximum's index, and that of a loss of classes zeros with the
 //! gradient at the class: they are computed where they are read.
 
-use super::{Place, Sequence};
-use burn_backend::DType::{F32, I32};
+use super::reduced::is_row_of;
+use super::{Place, Sequence, float_of};
+use crate::backend::adapters::elementwise::half;
+use burn_backend::DType::I32;
 use burn_backend::tensor::IndexingUpdateOp;
 use burn_deterministic_kernels::elementwise::{Instruction, RowReduction, Value};
 use burn_deterministic_kernels::reduce::extreme::Extreme;
@@ -39,26 +41,26 @@ impl Sequence {
     /// Reads each row of a tensor that the sequence reads or computes anyway at one index.
     pub(super) fn gather(&mut self, method: &'static str, operation: &OperationIr) -> Option<()> {
         let OperationIr::BaseFloat(BaseOperationIr::Gather(ir)) = operation else { return None };
-        self.index_rows(&ir.tensor, ir.dim, [&ir.indices, &ir.out])?;
-        // Half types by themselves: a kernel of their reads keeps the bits of a NaN.
-        let x = self.known_elements(&ir.tensor).filter(|_| ir.tensor.dtype == F32)?;
+        let has_room = self.takes_rows && self.reduces_another();
+        (has_room && self.is_one_a_row(&ir.tensor, ir.dim, [&ir.indices, &ir.out])).then_some(())?;
+        let x = self.known_elements(&ir.tensor)?;
         let index = self.index(method, operation, &ir.indices)?;
         let zero = self.bits(0);
         let element = Arc::make_mut(&mut self.program).gather(x, index, zero);
-        self.tensor(&ir.out, F32, element)
+        self.tensor(&ir.out, ir.tensor.dtype, element)
     }
 
     /// Adds one value to each row of a tensor that the sequence reads or computes anyway.
     pub(super) fn scatter(&mut self, method: &'static str, operation: &OperationIr) -> Option<()> {
         let OperationIr::BaseFloat(BaseOperationIr::Scatter(ir)) = operation else { return None };
-        (ir.update == IndexingUpdateOp::Add).then_some(())?;
-        self.index_rows(&ir.tensor, ir.dim, [&ir.indices, &ir.value])?;
-        let x = self.known_elements(&ir.tensor).filter(|_| ir.tensor.dtype == F32)?;
-        let y = self.word_of(&ir.value, F32)?;
+        let is_sum = ir.update == IndexingUpdateOp::Add;
+        (is_sum && self.is_one_a_row(&ir.tensor, ir.dim, [&ir.indices, &ir.value])).then_some(())?;
+        let (x, dtype) = (self.known_elements(&ir.tensor)?, ir.tensor.dtype);
+        let y = self.word_of(&ir.value, dtype)?;
         let index = self.index(method, operation, &ir.indices)?;
         let negative_zero = self.bits((-0f32).to_bits());
-        let updated = Arc::make_mut(&mut self.program).scatter_add(x, index, y, negative_zero);
-        self.tensor(&ir.out, F32, updated)
+        let updated = Arc::make_mut(&mut self.program).scatter_add(x, index, y, negative_zero, half(dtype));
+        self.tensor(&ir.out, dtype, updated)
     }
 
     /// Finds the first element of each row at an end, and its index.
@@ -67,27 +69,28 @@ impl Sequence {
         let OperationIr::NumericFloat(_, MaxDimWithIndices(ir) | MinDimWithIndices(ir)) = operation else {
             return None;
         };
-        self.index_rows(&ir.tensor, ir.dim, [&ir.out_indices, &ir.out])?;
-        (ir.tensor.dtype == F32 && ir.out_indices.dtype == I32 && self.reduces_another()).then_some(())?;
-        let x = self.word_of(&ir.tensor, F32)?;
+        let has_room = self.takes_rows && self.reduces_another();
+        (has_room && self.is_one_a_row(&ir.tensor, ir.dim, [&ir.out_indices, &ir.out])).then_some(())?;
+        let dtype = float_of(&ir.tensor)?;
+        let x = self.word_of(&ir.tensor, dtype)?;
         let (element, place) = match end {
             Extreme::Max => (RowReduction::FirstMax, RowReduction::ArgMax),
             Extreme::Min => (RowReduction::FirstMin, RowReduction::ArgMin),
         };
-        self.word(&ir.out, F32, Instruction::Reduce(element, x))?;
+        // Moved, so that it needs no rounding.
+        self.word(&ir.out, dtype, Instruction::Reduce(element, x))?;
         self.word(&ir.out_indices, I32, Instruction::Reduce(place, x))
     }
 
-    /// Makes rows of the sequence, if `axis` is the last one of `tensor`, which has the sequence's shape, and each row has one value
-    /// of the others.
-    fn index_rows(&mut self, tensor: &TensorIr, axis: usize, others: [&TensorIr; 2]) -> Option<()> {
-        let is_last = axis + 1 == self.shape.num_dims();
-        let of_rows = others.iter().all(|other| self.has_row(&other.shape));
-        (is_last && tensor.shape == self.shape && of_rows).then_some(())
+    /// Whether `axis` is the last one of `tensor`, which has the sequence's shape, and each row has one value of the others.
+    fn is_one_a_row(&mut self, tensor: &TensorIr, axis: usize, others: [&TensorIr; 2]) -> bool {
+        let is_last = axis + 1 == self.shape.num_dims() && tensor.shape == self.shape;
+        is_last && others.iter().all(|other| is_row_of(&other.shape, &self.shape))
     }
 
-    /// The value of a tensor of the sequence's shape that it reads or computes.
+    /// The value of a float tensor of the sequence's shape that it reads or computes.
     fn known_elements(&mut self, tensor: &TensorIr) -> Option<Value> {
+        float_of(tensor)?;
         match self.place_of(tensor)? {
             Place::Word(value) => Some(value),
             Place::Condition(_) => None,
@@ -111,7 +114,8 @@ impl Sequence {
 mod tests {
     use super::*;
     use crate::route::elementwise::reduced::ONE;
-    use burn_backend::{DType, Shape};
+    use burn_backend::DType::{self, F32};
+    use burn_backend::Shape;
     use burn_ir::{
         BinaryOpIr, CreationOpIr, GatherOpIr, ReduceDimOpIr, ReduceDimWithIndicesOpIr, ScatterOpIr, TensorStatus,
     };
@@ -176,7 +180,7 @@ mod tests {
         let operations =
             [zeros(0), scatter([0, 1, 2, 3], 1, add), product(elements(3), elements(4), elements(5)), sum(5, 6)];
         assert_eq!(taken(&operations, true), 4);
-        assert_eq!(taken(&operations, false), 1, "only a kernel of rows has places");
+        assert_eq!(taken(&operations, false), 4, "the sum ends it");
     }
 
     #[test]
@@ -212,6 +216,12 @@ mod tests {
     #[test]
     fn a_maximum_with_other_types_runs_by_itself() {
         assert_eq!(taken(&[largest(elements(0), 1, of_rows(2, DType::I64))], true), 0);
-        assert_eq!(taken(&[largest(tensor(0, 2, DType::BF16), 1, of_rows(2, I32))], true), 0);
+        assert_eq!(taken(&[largest(tensor(0, 2, DType::BF16), 1, of_rows(2, I32))], true), 1);
+        assert_eq!(taken(&[largest(tensor(0, 2, DType::F64), 1, of_rows(2, I32))], true), 0);
+        assert_eq!(
+            taken(&[largest(elements(0), 1, of_rows(2, I32))], false),
+            0,
+            "only a kernel of rows reduces and goes on"
+        );
     }
 }

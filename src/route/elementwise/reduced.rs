@@ -22,7 +22,7 @@ pub(super) const ONE: usize = 0;
 
 /// Whether `row` has one value for each row of `shape`. Of one element a row, what is one value a row could not be told from what is
 /// not.
-fn is_row_of(row: &Shape, shape: &Shape) -> bool {
+pub(super) fn is_row_of(row: &Shape, shape: &Shape) -> bool {
     let Some(last) = shape.num_dims().checked_sub(1) else { return false };
     row.num_dims() == last + 1 && row[..last] == shape[..last] && row[last] == ONE && shape[last] != ONE
 }
@@ -33,10 +33,9 @@ impl Sequence {
         self.row.is_some()
     }
 
-    /// Whether it needs a kernel of rows: one of elements reads four at a time, and has no reductions, indices and places.
+    /// Whether it needs a kernel of rows: one of elements reads four at a time, and reduces none.
     pub(super) fn needs_rows(&self) -> bool {
-        let needs = |instruction: &Instruction| matches!(instruction, Instruction::Reduce(..) | Instruction::Place);
-        self.program.instructions().iter().any(needs)
+        self.program.instructions().iter().any(|instruction| matches!(instruction, Instruction::Reduce(..)))
     }
 
     /// Whether `shape` is that of one value a row, from now on where it is the first.

@@ -13,19 +13,21 @@ use burn_backend::{BoolStore, DType, Scalar, Shape};
 use burn_cubecl::kernel::untile;
 use burn_cubecl::{CubeBackend, CubeDevice, tensor::CubeTensor};
 use burn_cubecl_fusion::CubeFusionHandle;
+use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::elementwise::{Operands, Results, run};
-use burn_deterministic_kernels::index_check::Flag;
+use burn_deterministic_kernels::index_check::{Flag, check};
 use burn_deterministic_kernels::reduce;
 use burn_fusion::stream::Context;
 use burn_ir::{BackendIr, TensorId, TensorIr};
+use cubecl::client::Client;
 use cubecl::prelude::InputScalar;
 use cubecl::std::tensor::TensorHandle;
 
 impl Sequence {
     /// Why the kernel cannot run on the tensors of `context`, which Burn has checked against each other already.
     pub(in crate::route) fn refused(&self, device: &CubeDevice, context: &Context<CubeFusionHandle>) -> Option<Error> {
-        let shape = self.global_shape(context)?;
-        if u32::try_from(shape.num_elements()).is_ok() {
+        let shape = self.global_shape(context);
+        if !self.lives_on() || u32::try_from(shape.num_elements()).is_ok() {
             return None;
         }
         let work = self.work(context);
@@ -37,6 +39,31 @@ impl Sequence {
             remedy: "split the tensor into smaller ones".to_owned(),
         };
         Some(refusal.into())
+    }
+
+    /// Launches the kernels. Returns the results of the program, and of the reduction that it ends with.
+    fn compute(
+        &self,
+        client: &Client,
+        shape: &Shape,
+        operands: Operands,
+        flags: &[Flag<'_>],
+    ) -> Result<(Results, Option<TensorHandle>), KernelError> {
+        let condition_dtype = dtype_to_elem_type(self.condition_dtype.unwrap_or(DType::Bool(BoolStore::U32)));
+        let Some(Reduction { operation, word, axes, .. }) = &self.reduction else {
+            let results = match &self.rows {
+                Some(rows) => rows.run(client, shape, operands, condition_dtype, flags),
+                None => run(client, &self.program, shape, operands, condition_dtype),
+            };
+            return Ok((results?, None));
+        };
+        if word.is_none() {
+            let [operand] = operands.words.try_into().expect("one operand, which is moved");
+            return Ok((Results::default(), Some(reduce::reduce(client, *operation, operand, axes, None)?)));
+        }
+        let input = reduce::Computed { program: &self.program, shape, operands, condition_dtype };
+        let (results, reduced) = reduce::reduce_program(client, *operation, input, axes, None)?;
+        Ok((results, Some(reduced)))
     }
 
     /// The sequence as the program knows it.
@@ -54,11 +81,15 @@ impl Sequence {
         self.results.iter().map(|(id, ..)| id).chain(self.reduction.iter().map(|reduction| &reduction.out))
     }
 
-    /// The shape of the results in this invocation, but for the reduction's; `None` where nothing lives on.
-    fn global_shape(&self, context: &Context<CubeFusionHandle>) -> Option<Shape> {
-        self.outputs().next()?;
+    /// Whether something lives on after the sequence.
+    fn lives_on(&self) -> bool {
+        self.outputs().next().is_some()
+    }
+
+    /// The shape of the results in this invocation, but for the reduction's.
+    fn global_shape(&self, context: &Context<CubeFusionHandle>) -> Shape {
         // Any of the operations has it, whether its result lives on or not.
-        Some(context.tensors[&self.first].shape.clone())
+        context.tensors[&self.first].shape.clone()
     }
 
     /// Runs the program on the tensors of `context`. Returns whether a kernel was launched.
@@ -67,36 +98,27 @@ impl Sequence {
     ///
     /// When the kernel refuses the operands; [`refused`](Self::refused) checks that first.
     pub(in crate::route) fn run(&self, device: &CubeDevice, context: &mut Context<CubeFusionHandle>) -> bool {
-        let Some(shape) = self.global_shape(context) else { return false };
+        let shape = self.global_shape(context);
         let client = device.client();
         let scalars = self.scalars.iter().map(|scalar| scalar.bits(context)).collect();
         let words: Vec<_> = self.words.iter().map(|operand| take(operand, context)).collect();
         let conditions = self.conditions.iter().map(|operand| take(operand, context).into()).collect();
         let checks = self.indexed.iter().map(|indexed| indexed.check(&words, &shape, context)).collect();
+        let indices: Vec<TensorHandle> =
+            self.indexed.iter().map(|indexed| words[indexed.index].clone().into()).collect();
         let words = words.into_iter().map(TensorHandle::from).collect();
-        let condition_dtype = self.condition_dtype.unwrap_or(DType::Bool(BoolStore::U32));
         let operands = Operands { words, conditions, scalars };
-        let dtype = dtype_to_elem_type(condition_dtype);
-        let results = match &self.reduction {
-            None if let Some(rows) = &self.rows => {
-                let run = |flags: &[Flag<'_>]| rows.run(&client, &shape, operands, dtype, flags);
-                flagged_each(device, checks, run).map(|results| (results, None))
+        let results = flagged_each(device, checks, |flags| {
+            if self.rows.is_none() || !self.lives_on() {
+                // A kernel of rows checks them itself.
+                for (index, &flag) in indices.into_iter().zip(flags) {
+                    check(&client, index, &shape[shape.num_dims() - 1..], flag)?;
+                }
             }
-            None => run(&client, &self.program, &shape, operands, dtype).map(|results| (results, None)),
-            Some(Reduction { operation, word: None, axes, .. }) => {
-                let [operand] = operands.words.try_into().expect("one operand, which is moved");
-                reduce::reduce(&client, *operation, operand, axes, None)
-                    .map(|reduced| (Results::default(), Some(reduced)))
-            }
-            Some(Reduction { operation, axes, .. }) => {
-                let input =
-                    reduce::Computed { program: &self.program, shape: &shape, operands, condition_dtype: dtype };
-                reduce::reduce_program(&client, *operation, input, axes, None)
-                    .map(|(results, reduced)| (results, Some(reduced)))
-            }
-        };
-        let (results, reduced) =
-            results.unwrap_or_else(|error| panic!("{} on {device:?}: {error}", self.methods.join(", ")));
+            self.lives_on().then(|| self.compute(&client, &shape, operands, flags)).transpose()
+        });
+        let results = results.unwrap_or_else(|error| panic!("{} on {device:?}: {error}", self.methods.join(", ")));
+        let Some((results, reduced)) = results else { return !self.indexed.is_empty() };
         let (mut words, mut conditions) = (results.words.into_iter(), results.conditions.into_iter());
         let mut halves = results.halves.into_iter();
         for (id, place, dtype) in &self.results {
