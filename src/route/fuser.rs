@@ -1,7 +1,7 @@
 //! The optimization that takes every operation.
 
 use super::block::Block;
-use super::elementwise::Sequence;
+use super::elementwise::{Sequence, is_pure};
 use super::work::Work;
 use super::{coverage, execution_plans};
 use crate::device::note_use;
@@ -35,7 +35,8 @@ impl OptimizationProvider for RouteProvider {
     }
 }
 
-/// Takes operations in program order: a sequence of element-wise ones together, any other by itself, with the frees after it.
+/// Takes operations in program order: moves and products before a sequence of element-wise ones and between these, the sequence
+/// together, any other by itself, with the frees after it.
 #[derive(Clone)]
 pub(super) struct RouteFuser {
     device: CubeDevice,
@@ -55,6 +56,18 @@ impl RouteFuser {
     }
 }
 
+impl RouteFuser {
+    /// Begins a sequence with `operation`, which has as many operands and results as a kernel binds, or takes one that runs by
+    /// itself: the first one, and behind moves and products one more. Returns whether it is taken.
+    fn begin(&mut self, operation: &OperationIr) -> bool {
+        let is_free = |operation: &OperationIr| matches!(operation, OperationIr::Drop(_));
+        let leads = self.operations.iter().all(|operation| is_pure(operation) || is_free(operation));
+        self.sequence = if leads { Sequence::new(operation, self.max_tensors, true) } else { None };
+        self.before = if self.sequence.is_some() { (0..self.operations.len()).collect() } else { Vec::new() };
+        self.sequence.is_some() || self.operations.is_empty() || is_free(operation) || (leads && is_pure(operation))
+    }
+}
+
 impl OperationFuser<CubeOptimization> for RouteFuser {
     fn fuse(&mut self, operation: &OperationIr) {
         // Burn takes as many operations from its queue as the fuser has, so they must be the first ones.
@@ -63,19 +76,18 @@ impl OperationFuser<CubeOptimization> for RouteFuser {
         }
         let taken = match &mut self.sequence {
             _ if self.operations.len() == MAX_OPERATIONS => false,
+            None => self.begin(operation),
             Some(sequence) => {
-                let taken = sequence.take(operation);
-                let runs_before = !taken && sequence.can_run_before(operation);
-                if runs_before {
+                if sequence.take(operation) {
+                    true
+                } else if sequence.can_run_before(operation) {
                     self.before.push(self.operations.len());
+                    true
+                } else {
+                    // Where it only moves, nothing is computed yet.
+                    sequence.only_moves() && self.begin(operation)
                 }
-                taken || runs_before
             }
-            None if self.operations.is_empty() => {
-                self.sequence = Sequence::new(operation, self.max_tensors, true);
-                true
-            }
-            None => matches!(operation, OperationIr::Drop(_)),
         };
         if taken {
             self.operations.push(operation.clone());

@@ -28,7 +28,7 @@ pub(super) struct Together {
 
 impl Work {
     /// The work of `operations`, which are those of `sequence` where there is one, but for those that run `before`.
-    pub(super) fn of(sequence: Option<Sequence>, operations: &[OperationIr], before: Vec<usize>) -> Self {
+    pub(super) fn of(sequence: Option<Sequence>, operations: &[OperationIr], mut before: Vec<usize>) -> Self {
         let Some(sequence) = sequence.filter(|sequence| !sequence.only_moves()) else { return Self::Operations };
         let mut others: Vec<_> = (0..operations.len()).filter(|index| !before.contains(index)).collect();
         let first_move = others.iter().position(|&index| sequence.moves_a_result() && moves(&operations[index]));
@@ -39,7 +39,8 @@ impl Work {
             // One reduction, maybe of what is computed where it is read: it has kernels of its own.
             Some((_, None)) if parts.is_empty() => return Self::Operations,
             Some((operations, Some(part))) if parts.is_empty() => {
-                assert!(before.is_empty(), "one sequence has all operations");
+                // It has them all.
+                before.clear();
                 (operations, part)
             }
             last => {
@@ -57,8 +58,8 @@ mod tests {
     use crate::route::elementwise::Sequence;
     use burn_backend::{DType, Shape};
     use burn_ir::{
-        BaseOperationIr, BinaryOpIr, FloatOperationIr, IrVisitorMut, MatmulOpIr, NumericOperationIr, OperationIr,
-        ReduceDimOpIr, ShapeOpIr, SwapDimsOpIr, TensorId, TensorIr, TensorStatus, UnaryOpIr,
+        BaseOperationIr, BinaryOpIr, CastOpIr, FloatOperationIr, IrVisitorMut, MatmulOpIr, NumericOperationIr,
+        OperationIr, ReduceDimOpIr, ShapeOpIr, SwapDimsOpIr, TensorId, TensorIr, TensorStatus, UnaryOpIr,
     };
 
     /// A tensor in relative form, of rows of the dimension `columns`, 0 being one of 1, which lives on.
@@ -161,6 +162,22 @@ mod tests {
             .collect();
         let Work::Together(together) = Work::of(sequence(&those), operations, before) else { panic!("in one kernel") };
         together.parts.into_iter().map(|(indices, part)| (indices, part.is_some())).collect()
+    }
+
+    #[test]
+    fn a_cast_to_the_same_type_is_another_name() {
+        let cast =
+            |input, out: u64| OperationIr::BaseFloat(BaseOperationIr::Cast(CastOpIr { input, out: tensor(out, 8) }));
+        let exponential = unary(FloatOperationIr::Exp, tensor(0, 8), tensor(1, 8));
+        let negated = unary(FloatOperationIr::Sqrt, last_use(tensor(2, 8)), tensor(3, 8));
+        let outputs = |operations: &[OperationIr]| {
+            let sequence = sequence(operations).expect("they run in one kernel");
+            sequence.outputs().map(|id| id.value()).collect::<Vec<_>>()
+        };
+        assert_eq!(outputs(&[exponential.clone(), cast(last_use(tensor(1, 8)), 2)]), [2]);
+        assert_eq!(outputs(&[exponential.clone(), cast(tensor(1, 8), 2), negated]), [1, 3], "both live on");
+        assert!(Sequence::new(&cast(tensor(0, 8), 1), 16, true).is_none(), "an operand by itself is no copy");
+        assert!(sequence(&[exponential]).expect("one kernel").can_run_before(&cast(tensor(4, 8), 5)));
     }
 
     #[test]

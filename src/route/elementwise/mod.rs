@@ -162,19 +162,7 @@ impl Sequence {
     /// Whether `operation` may run before the sequence's: it reads no result of the sequence, and leaves its operands as they
     /// are.
     ///
-    /// Moves, products and reductions: no operation that draws, or that checks indices.
     pub(super) fn can_run_before(&self, operation: &OperationIr) -> bool {
-        use BaseOperationIr::{Expand, Permute, Reshape, Slice, SwapDims};
-        use NumericOperationIr::{MeanDim, ProdDim, SumDim, SumDims};
-        let is_pure = match operation {
-            OperationIr::BaseFloat(base) | OperationIr::BaseInt(base) | OperationIr::BaseBool(base) => {
-                matches!(base, Reshape(_) | SwapDims(_) | Permute(_) | Expand(_) | Slice(_))
-            }
-            // Of f32, which no guarantee refuses: what is refused concerns the whole block.
-            OperationIr::Float(_, FloatOperationIr::Matmul(_)) => operation.inputs().all(|input| input.dtype == F32),
-            OperationIr::NumericFloat(F32, SumDim(_) | SumDims(_) | ProdDim(_) | MeanDim(_)) => true,
-            _ => false,
-        };
         let is_left = |input: &TensorIr| match self.places.get(&input.id) {
             None => true,
             Some(Place::Word(Value::Input(_)) | Place::Condition(Condition::Input(_))) => {
@@ -182,7 +170,7 @@ impl Sequence {
             }
             Some(_) => false,
         };
-        is_pure && self.reduction.is_none() && self.moved.is_none() && operation.inputs().all(is_left)
+        is_pure(operation) && self.reduction.is_none() && self.moved.is_none() && operation.inputs().all(is_left)
     }
 
     /// Takes `operation` into the sequence, or returns false and leaves the sequence as it was.
@@ -287,6 +275,9 @@ impl Sequence {
             }
             Fused::Cast => {
                 let (from, to) = (float_of(inputs.first()?)?, float_of(out)?);
+                if from == to {
+                    return self.rename(inputs.first()?, out);
+                }
                 // Widening is exact: what it gives is a number of the type that it comes from.
                 let half = half(to).or(half(from))?;
                 let [x] = self.words(&inputs, &scalars, from)?;
@@ -406,6 +397,12 @@ impl Sequence {
         self.result(out, Place::Word(word))
     }
 
+    /// Makes a result the tensor `out` too: an operand by itself is not worth a copy.
+    fn rename(&mut self, input: &TensorIr, out: &TensorIr) -> Option<()> {
+        let Place::Word(result @ Value::Result(_)) = self.place_of(input)? else { return None };
+        self.tensor(out, input.dtype, result)
+    }
+
     /// Adds an instruction whose result is the bool tensor `out`.
     fn condition(&mut self, out: &TensorIr, instruction: Instruction) -> Option<()> {
         self.agree_on(out.dtype)?;
@@ -517,6 +514,22 @@ impl Sequence {
             }
             _ => None,
         }
+    }
+}
+
+/// Whether `operation` is a move, a product or a reduction: it draws nothing, checks no indices, and leaves its operands as they are.
+pub(super) fn is_pure(operation: &OperationIr) -> bool {
+    use BaseOperationIr::{Cast, Expand, Permute, Reshape, Slice, SwapDims};
+    use NumericOperationIr::{MeanDim, ProdDim, SumDim, SumDims};
+    match operation {
+        OperationIr::BaseFloat(Cast(cast)) => cast.input.dtype == cast.out.dtype,
+        OperationIr::BaseFloat(base) | OperationIr::BaseInt(base) | OperationIr::BaseBool(base) => {
+            matches!(base, Reshape(_) | SwapDims(_) | Permute(_) | Expand(_) | Slice(_))
+        }
+        // Of f32, which no guarantee refuses: what is refused concerns the whole block.
+        OperationIr::Float(_, FloatOperationIr::Matmul(_)) => operation.inputs().all(|input| input.dtype == F32),
+        OperationIr::NumericFloat(F32, SumDim(_) | SumDims(_) | ProdDim(_) | MeanDim(_)) => true,
+        _ => false,
     }
 }
 
