@@ -142,6 +142,7 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("steady_memory", closed_world::coverage::steady_memory),
     ("told", closed_world::indices::told),
     ("told_once", closed_world::indices::told_once),
+    ("told_alone", closed_world::indices::told_alone),
     ("told_late", closed_world::indices::told_late),
     ("told_without_its_index", closed_world::indices::told_without_its_index),
     ("told_in_training", closed_world::indices::told_in_training),

@@ -64,6 +64,11 @@ impl Flag<'_> {
         words_arg(&self.flags.handle, self.flags.length)
     }
 
+    /// Whether both are in one buffer.
+    pub(crate) fn is_beside(self, other: Self) -> bool {
+        core::ptr::eq(self.flags, other.flags)
+    }
+
     /// Its place in the buffer.
     pub(crate) fn number(self) -> u32 {
         self.number

@@ -73,8 +73,8 @@ pub fn markdown() -> String {
          A star marks operations whose f32, f16, bf16, i32 or bool form on Burn's stream runs in the fused kernel `elementwise::run`, together \
          with its neighbours and with the bits of a kernel each. Two stars mark f32 reductions that may end such a sequence \
          (`reduce::reduce_program`), and reductions along the last axis, of half types too, after which it may go on \
-         (`rows::RowProgram`), with the bits they have by themselves. Three stars mark operations that run there too, of f32 with one \
-         index a row.\n\n\
+         (`rows::RowProgram`), with the bits they have by themselves. Three stars mark operations that run \
+         there too, along the last axis with one index a row, and of these updates in all three.\n\n\
          | trait | methods | kernel | composed | forwarded | refused |\n|---|---|---|---|---|---|\n",
     );
     for section in TRAITS.iter().chain([&STREAM, &HOST]) {

@@ -1,7 +1,7 @@
 //! The optimization that takes every operation.
 
 use super::block::Block;
-use super::elementwise::{Sequence, is_pure};
+use super::elementwise::{Sequence, is_move, is_pure};
 use super::work::Work;
 use super::{coverage, execution_plans};
 use crate::device::note_use;
@@ -11,7 +11,8 @@ use burn_cubecl::fusion::{CubeFuser, CubeOptimization, OptimizationProvider};
 use burn_fusion::{FuserProperties, FuserStatus, OperationFuser};
 use burn_ir::OperationIr;
 
-/// Most operations in one sequence of element-wise operations: enough for an optimizer's update of one parameter.
+/// Most operations in one sequence of element-wise operations, enough for an optimizer's update of one parameter, and most that
+/// run before it.
 const MAX_OPERATIONS: usize = 64;
 
 /// Bindings a kernel needs besides its tensors: their metadata and its scalars.
@@ -54,17 +55,28 @@ impl RouteFuser {
         let max_tensors = bindings.saturating_sub(OTHER_BINDINGS);
         Self { device, max_tensors, operations: Vec::new(), sequence: None, before: Vec::new(), closed: false }
     }
-}
 
-impl RouteFuser {
-    /// Begins a sequence with `operation`, which has as many operands and results as a kernel binds, or takes one that runs by
-    /// itself: the first one, and behind moves and products one more. Returns whether it is taken.
+    /// Begins the block or, behind moves, products and reductions, a sequence; or takes one more of these, or a free. Returns
+    /// whether `operation` is taken.
+    ///
+    /// A failure concerns the whole block, so what computes reads a result of it.
     fn begin(&mut self, operation: &OperationIr) -> bool {
         let is_free = |operation: &OperationIr| matches!(operation, OperationIr::Drop(_));
+        if is_free(operation) {
+            return true;
+        }
         let leads = self.operations.iter().all(|operation| is_pure(operation) || is_free(operation));
-        self.sequence = if leads { Sequence::new(operation, self.max_tensors, true) } else { None };
+        let continues = self.operations.is_empty() || (leads && self.reads_result(operation));
+        self.sequence = if continues { Sequence::new(operation, self.max_tensors, true) } else { None };
         self.before = if self.sequence.is_some() { (0..self.operations.len()).collect() } else { Vec::new() };
-        self.sequence.is_some() || self.operations.is_empty() || is_free(operation) || (leads && is_pure(operation))
+        continues && (self.sequence.is_some() || self.operations.is_empty() || is_pure(operation))
+            || leads && is_move(operation)
+    }
+
+    /// Whether `operation` reads a result of the block.
+    fn reads_result(&self, operation: &OperationIr) -> bool {
+        let results = || self.operations.iter().flat_map(OperationIr::outputs);
+        operation.inputs().any(|input| results().any(|result| result.id == input.id))
     }
 }
 
@@ -75,7 +87,7 @@ impl OperationFuser<CubeOptimization> for RouteFuser {
             return;
         }
         let taken = match &mut self.sequence {
-            _ if self.operations.len() == MAX_OPERATIONS => false,
+            _ if self.before.len().max(self.operations.len() - self.before.len()) == MAX_OPERATIONS => false,
             None => self.begin(operation),
             Some(sequence) => {
                 if sequence.take(operation) {
@@ -128,5 +140,107 @@ impl OperationFuser<CubeOptimization> for RouteFuser {
 
     fn clone_dyn(&self) -> Box<dyn OperationFuser<CubeOptimization>> {
         Box::new(self.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_OPERATIONS, RouteFuser};
+    use burn_backend::{DType, Shape};
+    use burn_cubecl::CubeDevice;
+    use burn_fusion::{FuserStatus, OperationFuser};
+    use burn_ir::{
+        BaseOperationIr, BinaryOpIr, FloatOperationIr, MatmulOpIr, NumericOperationIr, OperationIr, SelectOpIr,
+        ShapeOpIr, SwapDimsOpIr, TensorId, TensorIr, TensorStatus,
+    };
+
+    fn tensor(id: u64) -> TensorIr {
+        let (id, shape) = (TensorId::new(id), Shape::new([1, 2]));
+        TensorIr { id, shape, status: TensorStatus::ReadOnly, dtype: DType::F32 }
+    }
+
+    fn product(lhs: u64, rhs: u64, out: u64) -> OperationIr {
+        let product = MatmulOpIr { lhs: tensor(lhs), rhs: tensor(rhs), out: tensor(out) };
+        OperationIr::Float(DType::F32, FloatOperationIr::Matmul(product))
+    }
+
+    fn swap(input: u64, out: u64) -> OperationIr {
+        let swap = SwapDimsOpIr { input: tensor(input), out: tensor(out), dim1: 0, dim2: 1 };
+        OperationIr::BaseFloat(BaseOperationIr::SwapDims(swap))
+    }
+
+    fn reshape(input: u64, out: u64) -> OperationIr {
+        OperationIr::BaseFloat(BaseOperationIr::Reshape(ShapeOpIr { input: tensor(input), out: tensor(out) }))
+    }
+
+    fn sum(lhs: u64, rhs: u64, out: u64) -> OperationIr {
+        let sum = BinaryOpIr { lhs: tensor(lhs), rhs: tensor(rhs), out: tensor(out) };
+        OperationIr::NumericFloat(DType::F32, NumericOperationIr::Add(sum))
+    }
+
+    fn select(out: u64) -> OperationIr {
+        let indices = TensorIr { dtype: DType::I32, ..tensor(91) };
+        let select = SelectOpIr { tensor: tensor(90), dim: 0, indices, out: tensor(out) };
+        OperationIr::BaseFloat(BaseOperationIr::Select(select))
+    }
+
+    /// How many of the operations a block takes, and which of these run before a sequence.
+    fn block(operations: &[OperationIr]) -> (usize, Vec<usize>) {
+        let mut fuser = RouteFuser {
+            device: CubeDevice::default(),
+            max_tensors: 16,
+            operations: Vec::new(),
+            sequence: None,
+            before: Vec::new(),
+            closed: false,
+        };
+        operations.iter().for_each(|operation| fuser.fuse(operation));
+        assert_eq!(fuser.status() == FuserStatus::Closed, fuser.len() < operations.len());
+        assert!(fuser.sequence.is_some() || fuser.before.is_empty());
+        (fuser.len(), fuser.before)
+    }
+
+    #[test]
+    fn products_and_moves_lead_a_sequence_and_run_before_it() {
+        assert_eq!(block(&[product(0, 1, 2), reshape(3, 4), sum(2, 4, 5), select(6)]), (3, vec![0, 1]));
+        assert_eq!(
+            block(&[swap(0, 1), product(2, 1, 3), sum(3, 4, 5)]),
+            (3, vec![0, 1]),
+            "what only moves is no sequence"
+        );
+        let freed = OperationIr::Drop(tensor(0));
+        assert_eq!(block(&[product(0, 1, 2), freed, sum(2, 4, 5), product(6, 7, 8)]), (4, vec![0, 1, 3]));
+        assert_eq!(block(&[product(0, 1, 2), product(2, 3, 4), select(5)]), (2, vec![]), "no sequence at all");
+    }
+
+    #[test]
+    fn as_many_run_before_as_a_sequence_has() {
+        let moves = |count| (0..count).map(|n| swap(n, n + 1));
+        assert_eq!(block(&moves(70).collect::<Vec<_>>()).0, MAX_OPERATIONS + 1);
+        let sums = (60..130).map(|n| {
+            let lhs = TensorIr { status: TensorStatus::ReadWrite, ..tensor(n) };
+            let sum = BinaryOpIr { lhs, rhs: tensor(200), out: tensor(n + 1) };
+            OperationIr::NumericFloat(DType::F32, NumericOperationIr::Add(sum))
+        });
+        let (count, before) = block(&moves(60).chain(sums).collect::<Vec<_>>());
+        assert_eq!((count, before.len()), (60 + MAX_OPERATIONS, 60));
+    }
+
+    #[test]
+    fn what_computes_reads_a_result_of_the_block() {
+        assert_eq!(block(&[product(0, 1, 2), product(3, 4, 5)]), (1, vec![]));
+        assert_eq!(block(&[product(0, 1, 2), sum(3, 4, 5)]), (1, vec![]));
+        assert_eq!(block(&[swap(0, 1), sum(3, 4, 5)]), (1, vec![]));
+        assert_eq!(block(&[product(0, 1, 2), swap(3, 4), product(5, 6, 7)]), (2, vec![]));
+        assert_eq!(block(&[product(0, 1, 2), swap(3, 4), sum(2, 4, 7)]), (3, vec![0, 1]));
+    }
+
+    #[test]
+    fn other_operations_run_by_themselves() {
+        let freed = OperationIr::Drop(tensor(90));
+        assert_eq!(block(&[select(0), freed, sum(0, 1, 2)]), (2, vec![]));
+        assert_eq!(block(&[select(0), product(0, 1, 2)]), (1, vec![]));
+        assert_eq!(block(&[product(0, 1, 2), select(3)]), (1, vec![]));
+        assert_eq!(block(&[sum(0, 1, 2), select(3)]), (1, vec![]));
     }
 }

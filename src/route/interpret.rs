@@ -103,7 +103,12 @@ fn without_work(
     plain: &impl Fn() -> Box<dyn FallbackOperation>,
 ) -> bool {
     match operation {
-        OperationIr::Init(_) | OperationIr::Drop(_) if !record::is_recording() => {}
+        OperationIr::Init(_) if !record::is_recording() => {}
+        // Burn frees it behind the block, which holds its memory until then.
+        OperationIr::Drop(tensor) if !record::is_recording() => {
+            let tensor = TensorIr { id: context.tensors[&tensor.id].id, ..tensor.clone() };
+            context.handles.free(&tensor);
+        }
         OperationIr::Init(_) => recorded(&bind(operation, context), context, |_| ()),
         OperationIr::Drop(_) => record::freed(&bind(operation, context), &context.handles),
         OperationIr::Custom(custom) if custom.id == record::MARK => plain().run(context),

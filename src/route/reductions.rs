@@ -37,3 +37,14 @@ pub(super) fn row_reduction(operation: &OperationIr) -> Option<RowReduction> {
     (matches!(input.dtype, DType::F32 | DType::F16 | DType::BF16) && reduced_axes(operation, last + 1)? == [last])
         .then_some(reduction)
 }
+
+/// Whether `operation` finds the first element of each row at an end, and its index.
+pub(super) fn finds_first(operation: &OperationIr) -> bool {
+    use NumericOperationIr::{MaxDimWithIndices, MinDimWithIndices};
+    match operation {
+        OperationIr::NumericFloat(_, MaxDimWithIndices(ir) | MinDimWithIndices(ir)) => {
+            ir.dim + 1 == ir.tensor.shape.num_dims()
+        }
+        _ => false,
+    }
+}

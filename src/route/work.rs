@@ -28,23 +28,22 @@ pub(super) struct Together {
 
 impl Work {
     /// The work of `operations`, which are those of `sequence` where there is one, but for those that run `before`.
-    pub(super) fn of(sequence: Option<Sequence>, operations: &[OperationIr], mut before: Vec<usize>) -> Self {
+    pub(super) fn of(sequence: Option<Sequence>, operations: &[OperationIr], before: Vec<usize>) -> Self {
         let Some(sequence) = sequence.filter(|sequence| !sequence.only_moves()) else { return Self::Operations };
         let mut others: Vec<_> = (0..operations.len()).filter(|index| !before.contains(index)).collect();
         let first_move = others.iter().position(|&index| sequence.moves_a_result() && moves(&operations[index]));
         let after = first_move.map_or_else(Vec::new, |first| others.split_off(first));
-        let order = before.iter().chain(&others).copied();
-        let mut parts = if sequence.has_rows() { sequence.parts(operations, order, false) } else { vec![] };
+        let mut parts =
+            if sequence.has_rows() { sequence.parts(operations, others.iter().copied(), false) } else { vec![] };
         let (operations, sequence) = match parts.pop() {
             // One reduction, maybe of what is computed where it is read: it has kernels of its own.
             Some((_, None)) if parts.is_empty() => return Self::Operations,
-            Some((operations, Some(part))) if parts.is_empty() => {
-                // It has them all.
-                before.clear();
-                (operations, part)
-            }
+            Some((operations, Some(part))) if parts.is_empty() => (operations, part),
             last => {
                 parts.extend(last);
+                if !parts.is_empty() && !before.is_empty() {
+                    parts.insert(0, (before.clone(), None));
+                }
                 (others, sequence.finish())
             }
         };
@@ -148,6 +147,13 @@ mod tests {
         let computed = &operations[2..4];
         let Work::Together(together) = Work::of(sequence(computed), computed, vec![]) else { panic!("in one kernel") };
         assert!(together.parts.is_empty() && !together.sequence.has_rows());
+        // What runs before does not change that.
+        let led = [&[product(tensor(6, 8), tensor(7, 8), 2)], computed].concat();
+        let Work::Together(together) = Work::of(sequence(computed), &led, vec![0]) else { panic!("in one kernel") };
+        assert_eq!((&together.before[..], &together.operations[..]), (&[0][..], &[1, 2][..]));
+        assert!(together.parts.is_empty() && !together.sequence.has_rows());
+        let led = [&[product(tensor(6, 8), tensor(7, 8), 2)], &operations[..1]].concat();
+        assert!(matches!(Work::of(sequence(&operations[..1]), &led, vec![0]), Work::Operations));
     }
 
     fn unary(function: fn(UnaryOpIr) -> FloatOperationIr, input: TensorIr, out: TensorIr) -> OperationIr {
@@ -169,13 +175,13 @@ mod tests {
         let cast =
             |input, out: u64| OperationIr::BaseFloat(BaseOperationIr::Cast(CastOpIr { input, out: tensor(out, 8) }));
         let exponential = unary(FloatOperationIr::Exp, tensor(0, 8), tensor(1, 8));
-        let negated = unary(FloatOperationIr::Sqrt, last_use(tensor(2, 8)), tensor(3, 8));
+        let root = unary(FloatOperationIr::Sqrt, last_use(tensor(2, 8)), tensor(3, 8));
         let outputs = |operations: &[OperationIr]| {
             let sequence = sequence(operations).expect("they run in one kernel");
             sequence.outputs().map(|id| id.value()).collect::<Vec<_>>()
         };
         assert_eq!(outputs(&[exponential.clone(), cast(last_use(tensor(1, 8)), 2)]), [2]);
-        assert_eq!(outputs(&[exponential.clone(), cast(tensor(1, 8), 2), negated]), [1, 3], "both live on");
+        assert_eq!(outputs(&[exponential.clone(), cast(tensor(1, 8), 2), root]), [1, 3], "both live on");
         assert!(Sequence::new(&cast(tensor(0, 8), 1), 16, true).is_none(), "an operand by itself is no copy");
         assert!(sequence(&[exponential]).expect("one kernel").can_run_before(&cast(tensor(4, 8), 5)));
     }

@@ -99,6 +99,23 @@ pub fn told_once() {
     device.sync().expect("it was told before");
 }
 
+/// What was issued between an operation with an index outside and the read that is told of it, and has nothing to do with either,
+/// can still be read.
+pub fn told_alone() {
+    enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
+    let device = Device::default();
+    let rows = Tensor::<1, Int>::from_data([0, 3], &device);
+    let chosen = matrix(&device).select(0, rows);
+    let square = matrix(&device).transpose();
+    let product = square.clone().matmul(matrix(&device));
+    (chosen.clone() * 2.0).try_into_data().expect_err("an index is outside");
+    let other = square.matmul(matrix(&device));
+    (chosen * 3.0).try_into_data().expect_err("it depends on the first one");
+    for product in [product, other] {
+        assert_eq!(product.into_data().try_to_vec::<f32>().expect("f32"), [35.0, 44.0, 44.0, 56.0]);
+    }
+}
+
 /// A program that never waits for what it computes last is told after a while.
 pub fn told_late() {
     enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
@@ -148,6 +165,11 @@ fn a_read_tells_of_an_index() {
 #[test]
 fn it_tells_once_and_loses_nothing_else() {
     Program::new("told_once").run();
+}
+
+#[test]
+fn what_has_nothing_to_do_with_an_index_outside_can_be_read() {
+    Program::new("told_alone").run();
 }
 
 #[test]

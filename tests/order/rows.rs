@@ -164,6 +164,30 @@ fn apart_from_others(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>>
     vec![sum.clone().mask_fill(sum.greater(again.clone()), 0.0), again, end]
 }
 
+/// Products and moves before the operations that read them.
+fn led_by_products(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>> {
+    let columns = x.dims()[1].min(100);
+    let x = x.clone().slice([0..x.dims()[0], 0..columns]);
+    let weights = Tensor::<2>::from_data(floats([columns, columns]), &x.device());
+    let bias = Tensor::<1>::from_data(floats([columns]), &x.device());
+    let product = x.clone().matmul(weights.clone().transpose());
+    stop(&product);
+    let gate = activation::sigmoid(product + bias.clone().unsqueeze());
+    stop(&gate);
+    let again = gate.clone().matmul(weights).cast(FloatDType::F32);
+    stop(&again);
+    let sum = again.clone().cast(FloatDType::F32) * gate.clone() + bias.unsqueeze();
+    stop(&sum);
+    // One reduction behind a product, and rows behind a sum of columns.
+    let product = sum.clone().matmul(x.transpose());
+    stop(&product);
+    let total = product.exp().sum_dim(1);
+    stop(&total);
+    let shifted = sum.clone() - sum.clone().sum_dim(0);
+    stop(&shifted);
+    vec![shifted.clone() / shifted.sum_dim(1), total, sum, again, gate]
+}
+
 /// Programs of floats of any type.
 const OF_ANY_TYPE: [(&str, Program); 6] = [
     ("softmax", softmax),
@@ -177,7 +201,11 @@ const OF_ANY_TYPE: [(&str, Program); 6] = [
 #[test]
 fn reductions_of_rows_have_the_same_bits_however_they_are_cut() {
     let device = crate::deterministic_device();
-    check(&[&OF_ANY_TYPE[..], &[("others", apart_from_others)]].concat(), |x| x, &device);
+    check(
+        &[&OF_ANY_TYPE[..], &[("others", apart_from_others), ("products", led_by_products)]].concat(),
+        |x| x,
+        &device,
+    );
 }
 
 #[test]

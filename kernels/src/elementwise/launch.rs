@@ -69,8 +69,8 @@ impl Bound {
         condition_dtype: ElemType,
     ) -> Result<Self, KernelError> {
         assert!(!program.has_rows(), "a program with instructions on rows is one of `rows`");
-        let has_rows = !program.has_places() || shape.last().is_some_and(|&length| length != 1);
-        require_shapes(KERNEL, has_rows, || format!("places in rows of one element, of shape {shape:?}"))?;
+        let rows_have_places = !program.has_places() || shape.last().is_some_and(|&length| length != 1);
+        require_shapes(KERNEL, rows_have_places, || format!("places in rows of one element, of shape {shape:?}"))?;
         let results = |half: Option<Half>| {
             let words = vec![U32; program.word_outputs().len()];
             let halves = half.map_or(vec![], |half| vec![half.dtype(); program.half_outputs().len()]);

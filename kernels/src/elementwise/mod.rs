@@ -25,6 +25,7 @@
 //!
 //! # Layout
 //!
+//! The place of an element in its row is its index along the last axis of the program's shape, and no operation on floats.
 //! Operands broadcast to the program's shape and may have any strides; results are contiguous. A unit computes four
 //! neighbouring elements where their number is a multiple of four and an operand can be read in vectors, else one. Axes that one stride
 //! covers in every operand are joined; an element's place on those left is found by multiplication with inverses (T.
@@ -60,8 +61,8 @@ use std::sync::Arc;
 ///
 /// # Errors
 ///
-/// [`KernelError::Shape`] when an operand does not broadcast to `shape`, `shape` has more than `u32::MAX` elements, or operands
-/// and outputs are of two half types;
+/// [`KernelError::Shape`] when an operand does not broadcast to `shape`, `shape` has more than `u32::MAX` elements, operands
+/// and outputs are of two half types, or the program has places in rows of one element;
 /// [`KernelError::Device`] when the device has no cubes of [`UNITS`](crate::grid::UNITS) units.
 pub fn run(
     client: &Client,

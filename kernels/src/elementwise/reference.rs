@@ -68,6 +68,7 @@ pub(crate) fn step(instruction: Instruction, word: impl Fn(Value) -> u32, flag: 
         Instruction::Logic(Logic::Xor, a, b) => Done::Flag(flag(a) != flag(b)),
         Instruction::Not(a) => Done::Flag(!flag(a)),
         Instruction::Fill(x, _) => Done::Word(word(x)),
+        // The reference of `rows` has them.
         Instruction::Reduce(..) | Instruction::Place => panic!("{instruction:?} is about a row"),
     }
 }

@@ -40,11 +40,11 @@ impl RowProgram {
     }
 
     /// Runs the program on `shape`, whose last axis has the elements of a row. A result of one value a row has length 1 there.
-    /// Sets a flag, one of the same for each of the program's [indices](Program::indices), where an index is no place in a row.
+    /// Sets the flag of each of the program's [indices](Program::indices) that is no place in a row.
     ///
     /// # Panics
     ///
-    /// When there are more or fewer flags than indices.
+    /// When there are more or fewer flags than indices, or they are of several buffers.
     ///
     /// # Errors
     ///
@@ -59,6 +59,7 @@ impl RowProgram {
         flags: &[Flag<'_>],
     ) -> Result<Results, KernelError> {
         assert_eq!(flags.len(), self.program.indices().len(), "flags, and indices");
+        assert!(flags.iter().all(|flag| flag.is_beside(flags[0])), "flags of several buffers");
         let elements = checked_elements(KERNEL, shape)?;
         let length = shape.last().copied().unwrap_or(0);
         let refused = |reason: String| KernelError::Shape { kernel: KERNEL, reason };

@@ -10,7 +10,8 @@
 //! [rounded](crate::elementwise::Half::rounding) by the instruction after the one that computes it. So the bits are those of a
 //! kernel for each operation.
 //!
-//! An element of a row at an index is that element, bit for bit: a bitwise or of it and of zeros. What is added there is added by
+//! An element of a row at an index is that element, bit for bit: a bitwise or of it and of zeros. Of a half type it is read as f32
+//! and written back, which may change what NaN it is. What is added there is added by
 //! one sum, as in [`scatter`](crate::scatter) of one value; the other elements keep their bits. The first element at an end, and its
 //! place, are those of [`reduce::extreme`](crate::reduce::extreme).
 //!

@@ -218,6 +218,7 @@ impl Phases {
                     Known { phase: phase + 1, is_row: true, is_of_place: false }
                 }
                 Instruction::Fill(_, Extent::Elements) | Instruction::Place => {
+                    assert!(is_row, "{instruction:?} fills a row with what is not one value of it");
                     Known { phase, is_row: false, is_of_place: true }
                 }
                 _ => {

@@ -129,7 +129,7 @@ pub(crate) fn flagged_each<T>(
         let flags = ledger.flags.get_or_insert_with(new);
         let first = ledger.pending.len();
         let of_checks: Vec<_> = (first..first + checks.len()).map(|number| flags.flag(number)).collect();
-        let result = body(&of_checks)?;
+        // Before the kernel, which may set a flag and then fail.
         for Check { operation, operands, indices, sizes, output } in checks {
             let bytes = ledger.bytes + indices.handle.size() as usize;
             let is_kept = ledger.bytes == 0 || bytes <= BYTES;
@@ -139,6 +139,7 @@ pub(crate) fn flagged_each<T>(
             let indices = is_kept.then_some(indices);
             ledger.pending.push(Pending { operation, operands, indices, sizes, output });
         }
+        let result = body(&of_checks)?;
         if ledger.pending.len() == FLAGS {
             ledger.look(device);
         }

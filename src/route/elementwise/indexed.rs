@@ -4,44 +4,20 @@
 //! gradient at the class: they are computed where they are read.
 
 use super::reduced::is_row_of;
-use super::{Place, Sequence, float_of};
+use super::{Indexed, Place, Sequence, float_of};
 use crate::backend::adapters::elementwise::half;
 use burn_backend::DType::I32;
 use burn_backend::tensor::IndexingUpdateOp;
 use burn_deterministic_kernels::elementwise::{Instruction, RowReduction, Value};
 use burn_deterministic_kernels::reduce::extreme::Extreme;
-use burn_ir::{BaseOperationIr, NumericOperationIr, OperationIr, TensorId, TensorIr};
+use burn_ir::{BaseOperationIr, NumericOperationIr, OperationIr, TensorIr};
 use std::sync::Arc;
-
-/// The first operation with an index of the program's.
-#[derive(Clone, Debug)]
-pub(super) struct Indexed {
-    /// Its method.
-    pub method: &'static str,
-    /// Its operands.
-    pub operands: Vec<TensorId>,
-    /// Its index, among the words.
-    pub index: usize,
-    /// Its result.
-    pub out: TensorId,
-}
-
-/// Whether `operation` finds the first element of each row at an end, and its index.
-pub(super) fn finds_first(operation: &OperationIr) -> bool {
-    use NumericOperationIr::{MaxDimWithIndices, MinDimWithIndices};
-    match operation {
-        OperationIr::NumericFloat(_, MaxDimWithIndices(ir) | MinDimWithIndices(ir)) => {
-            ir.dim + 1 == ir.tensor.shape.num_dims()
-        }
-        _ => false,
-    }
-}
 
 impl Sequence {
     /// Reads each row of a tensor that the sequence reads or computes anyway at one index.
     pub(super) fn gather(&mut self, method: &'static str, operation: &OperationIr) -> Option<()> {
         let OperationIr::BaseFloat(BaseOperationIr::Gather(ir)) = operation else { return None };
-        let has_room = self.takes_rows && self.reduces_another();
+        let has_room = self.takes_rows && self.can_reduce(1);
         (has_room && self.is_one_a_row(&ir.tensor, ir.dim, [&ir.indices, &ir.out])).then_some(())?;
         let x = self.known_elements(&ir.tensor)?;
         let index = self.index(method, operation, &ir.indices)?;
@@ -69,7 +45,7 @@ impl Sequence {
         let OperationIr::NumericFloat(_, MaxDimWithIndices(ir) | MinDimWithIndices(ir)) = operation else {
             return None;
         };
-        let has_room = self.takes_rows && self.reduces_another();
+        let has_room = self.takes_rows && self.can_reduce(2);
         (has_room && self.is_one_a_row(&ir.tensor, ir.dim, [&ir.out_indices, &ir.out])).then_some(())?;
         let dtype = float_of(&ir.tensor)?;
         let x = self.word_of(&ir.tensor, dtype)?;
@@ -83,7 +59,7 @@ impl Sequence {
     }
 
     /// Whether `axis` is the last one of `tensor`, which has the sequence's shape, and each row has one value of the others.
-    fn is_one_a_row(&mut self, tensor: &TensorIr, axis: usize, others: [&TensorIr; 2]) -> bool {
+    fn is_one_a_row(&self, tensor: &TensorIr, axis: usize, others: [&TensorIr; 2]) -> bool {
         let is_last = axis + 1 == self.shape.num_dims() && tensor.shape == self.shape;
         is_last && others.iter().all(|other| is_row_of(&other.shape, &self.shape))
     }
@@ -117,7 +93,8 @@ mod tests {
     use burn_backend::DType::{self, F32};
     use burn_backend::Shape;
     use burn_ir::{
-        BinaryOpIr, CreationOpIr, GatherOpIr, ReduceDimOpIr, ReduceDimWithIndicesOpIr, ScatterOpIr, TensorStatus,
+        BinaryOpIr, CreationOpIr, GatherOpIr, ReduceDimOpIr, ReduceDimWithIndicesOpIr, ScatterOpIr, TensorId,
+        TensorStatus,
     };
 
     /// A tensor in relative form, of rows of the dimension `columns`, which lives on.

@@ -3,15 +3,16 @@
 //! A sequence takes operations of f32, of one half type, of i32 and of bools whose results have one shape. It may end in a sum,
 //! a product or a mean of one of them, or of one whose axes were [moved and joined](super::moved). It may reduce rows of floats,
 //! along the last axis, and go on with what is one value a row, in a kernel of [`rows`](burn_deterministic_kernels::rows) where
-//! that has room for the row; there it also reads and updates rows at [one index each](indexed). The kernel families promise that sharing a kernel changes no bit, so where a sequence begins and
-//! ends, which Burn decides by what it has cached, does not matter.
+//! that has room for the row. It updates rows at [one index each](indexed), and in a kernel of rows reads them there. The kernel
+//! families promise that sharing a kernel changes no bit, so where a sequence begins and ends, which Burn decides by what it has
+//! cached, does not matter.
 
 mod indexed;
 mod reduced;
 mod run;
 
 use super::moved::Moved;
-use super::reductions::row_reduction;
+use super::reductions::{finds_first, row_reduction};
 use crate::backend::adapters::elementwise::half;
 use crate::catalogue::{self, Fused, Kind, fused};
 use burn_backend::DType::{BF16, F16, F32, I32};
@@ -29,7 +30,6 @@ use burn_ir::{
     TensorStatus,
 };
 use cubecl::client::Client;
-use indexed::{Indexed, finds_first};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -56,11 +56,11 @@ pub(super) struct Sequence {
     moved: Option<Moved>,
     /// Whether it may reduce rows and go on.
     takes_rows: bool,
-    /// The relative shape of what is one value a row, once it has reduced one.
+    /// The relative shape of what is one value a row, once it has met some.
     row: Option<Shape>,
     /// The operation that each index of the program's is of.
     indexed: Vec<Indexed>,
-    /// The program that reduces rows, once the sequence is closed.
+    /// The program in a kernel of rows, once the sequence is closed, where it has one value a row of something.
     rows: Option<RowProgram>,
     /// The operations' methods, for error texts.
     methods: Vec<&'static str>,
@@ -79,6 +79,19 @@ struct Reduction {
     word: Option<usize>,
     axes: Vec<usize>,
     /// The result, which is not of the sequence's shape.
+    out: TensorId,
+}
+
+/// The first operation with an index of the program's.
+#[derive(Clone, Debug)]
+struct Indexed {
+    /// Its method.
+    method: &'static str,
+    /// Its operands.
+    operands: Vec<TensorId>,
+    /// Its index, among the words.
+    index: usize,
+    /// Its result.
     out: TensorId,
 }
 
@@ -161,7 +174,6 @@ impl Sequence {
 
     /// Whether `operation` may run before the sequence's: it reads no result of the sequence, and leaves its operands as they
     /// are.
-    ///
     pub(super) fn can_run_before(&self, operation: &OperationIr) -> bool {
         let is_left = |input: &TensorIr| match self.places.get(&input.id) {
             None => true,
@@ -335,7 +347,7 @@ impl Sequence {
             }
             Fused::Fill(kind) => {
                 let dtype = kind.dtype(out)?;
-                let extent = if self.has_row(&out.shape) { Extent::Rows } else { Extent::Elements };
+                let extent = if self.takes_row(&out.shape) { Extent::Rows } else { Extent::Elements };
                 let value = self.filling(operation, dtype)?;
                 self.word(out, dtype, Instruction::Fill(value, extent))
             }
@@ -411,7 +423,7 @@ impl Sequence {
     }
 
     fn result(&mut self, out: &TensorIr, place: Place) -> Option<()> {
-        if out.shape != self.shape && !self.has_row(&out.shape) {
+        if out.shape != self.shape && !self.takes_row(&out.shape) {
             return None;
         }
         self.places.insert(out.id, place);
@@ -517,15 +529,23 @@ impl Sequence {
     }
 }
 
-/// Whether `operation` is a move, a product or a reduction: it draws nothing, checks no indices, and leaves its operands as they are.
-pub(super) fn is_pure(operation: &OperationIr) -> bool {
+/// Whether `operation` computes nothing and leaves its operand as it is: it moves elements, or names them anew.
+pub(super) fn is_move(operation: &OperationIr) -> bool {
     use BaseOperationIr::{Cast, Expand, Permute, Reshape, Slice, SwapDims};
-    use NumericOperationIr::{MeanDim, ProdDim, SumDim, SumDims};
     match operation {
         OperationIr::BaseFloat(Cast(cast)) => cast.input.dtype == cast.out.dtype,
         OperationIr::BaseFloat(base) | OperationIr::BaseInt(base) | OperationIr::BaseBool(base) => {
             matches!(base, Reshape(_) | SwapDims(_) | Permute(_) | Expand(_) | Slice(_))
         }
+        _ => false,
+    }
+}
+
+/// Whether `operation` is a move, a product or a reduction: it draws nothing, checks no indices, and leaves its operands as they are.
+pub(super) fn is_pure(operation: &OperationIr) -> bool {
+    use NumericOperationIr::{MeanDim, ProdDim, SumDim, SumDims};
+    match operation {
+        operation if is_move(operation) => true,
         // Of f32, which no guarantee refuses: what is refused concerns the whole block.
         OperationIr::Float(_, FloatOperationIr::Matmul(_)) => operation.inputs().all(|input| input.dtype == F32),
         OperationIr::NumericFloat(F32, SumDim(_) | SumDims(_) | ProdDim(_) | MeanDim(_)) => true,

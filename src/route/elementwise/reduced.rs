@@ -38,8 +38,8 @@ impl Sequence {
         self.program.instructions().iter().any(|instruction| matches!(instruction, Instruction::Reduce(..)))
     }
 
-    /// Whether `shape` is that of one value a row, from now on where it is the first.
-    pub(super) fn has_row(&mut self, shape: &Shape) -> bool {
+    /// Whether one value a row has this shape, which the first one sets.
+    pub(super) fn takes_row(&mut self, shape: &Shape) -> bool {
         if self.row.is_none() && self.takes_rows && is_row_of(shape, &self.shape) {
             self.row = Some(shape.clone());
         }
@@ -69,7 +69,7 @@ impl Sequence {
 
     /// Reduces the rows of one of its results, or of an operand, and goes on.
     pub(super) fn reduce_rows(&mut self, reduction: RowReduction, input: &TensorIr, out: &TensorIr) -> Option<()> {
-        if !self.reduces_another() || input.shape != self.shape || !self.has_row(&out.shape) {
+        if !self.can_reduce(1) || input.shape != self.shape || !self.takes_row(&out.shape) {
             return None;
         }
         let dtype = float_of(input)?;
@@ -77,10 +77,10 @@ impl Sequence {
         self.float(out, dtype, Instruction::Reduce(reduction, value))
     }
 
-    /// Whether it may have one more reduction of rows.
-    pub(super) fn reduces_another(&self) -> bool {
+    /// Whether it may have so many more reductions of rows.
+    pub(super) fn can_reduce(&self, more: usize) -> bool {
         let is_reduction = |instruction: &&Instruction| matches!(instruction, Instruction::Reduce(..));
-        self.program.instructions().iter().filter(is_reduction).count() < MAX_ROW_REDUCTIONS
+        self.program.instructions().iter().filter(is_reduction).count() + more <= MAX_ROW_REDUCTIONS
     }
 
     /// Moves a result, or the operand that it begins with; goes on to move it; or ends the sequence with its reduction.

@@ -1,7 +1,6 @@
 //! A sequence on the tensors of an invocation.
 
-use super::indexed::Indexed;
-use super::{Place, Reduction, ScalarOperand, Sequence};
+use super::{Indexed, Place, Reduction, ScalarOperand, Sequence};
 use crate::backend::adapters::elementwise::{half, scalar_bits};
 use crate::backend::adapters::indices::{Check, flagged_each};
 use crate::error::{Error, Refusal};
@@ -98,6 +97,9 @@ impl Sequence {
     ///
     /// When the kernel refuses the operands; [`refused`](Self::refused) checks that first.
     pub(in crate::route) fn run(&self, device: &CubeDevice, context: &mut Context<CubeFusionHandle>) -> bool {
+        if !self.lives_on() && self.indexed.is_empty() {
+            return false;
+        }
         let shape = self.global_shape(context);
         let client = device.client();
         let scalars = self.scalars.iter().map(|scalar| scalar.bits(context)).collect();
@@ -106,6 +108,7 @@ impl Sequence {
         let checks = self.indexed.iter().map(|indexed| indexed.check(&words, &shape, context)).collect();
         let indices: Vec<TensorHandle> =
             self.indexed.iter().map(|indexed| words[indexed.index].clone().into()).collect();
+        let has_indices = indices.iter().any(|index| !index.shape().contains(&0));
         let words = words.into_iter().map(TensorHandle::from).collect();
         let operands = Operands { words, conditions, scalars };
         let results = flagged_each(device, checks, |flags| {
@@ -118,7 +121,7 @@ impl Sequence {
             self.lives_on().then(|| self.compute(&client, &shape, operands, flags)).transpose()
         });
         let results = results.unwrap_or_else(|error| panic!("{} on {device:?}: {error}", self.methods.join(", ")));
-        let Some((results, reduced)) = results else { return !self.indexed.is_empty() };
+        let Some((results, reduced)) = results else { return has_indices };
         let (mut words, mut conditions) = (results.words.into_iter(), results.conditions.into_iter());
         let mut halves = results.halves.into_iter();
         for (id, place, dtype) in &self.results {
