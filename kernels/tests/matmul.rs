@@ -13,6 +13,8 @@ use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use half::f16;
 
+mod each;
+
 const DIRECT: CubeTile = CubeTile::Direct { rows: 16, columns: 8 };
 const FLAT: CubeTile = CubeTile::Direct { rows: 4, columns: 8 };
 const WIDE: CubeTile = CubeTile::Direct { rows: 8, columns: 16 };

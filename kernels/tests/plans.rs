@@ -89,6 +89,11 @@ pub fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static st
         ),
         ("search", "reduce::argmax", search(client, Extreme::Max, rows(), 1, I32, false, Some(totals)).err()),
         ("matmul", "matmul", matmul::matmul(client, Products::Native, rows(), floats(&[8, 3]), Some(split)).err()),
+        (
+            "matmul_each",
+            "matmul",
+            matmul::matmul_each(client, Products::Native, vec![[rows(), floats(&[8, 3])]], Some(split)).err(),
+        ),
         ("run_pass", "test", convolution::run_pass(client, "test", &forward, operands, Some(weight)).err()),
         ("scan", "scan::cumsum", scan::scan(client, scan::Operation::Sum, rows(), 1, Some(unchained)).err()),
         ("sort", "sort::sort", sort::sort(client, rows(), ascending, Some(sorted)).err()),

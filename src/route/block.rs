@@ -3,7 +3,8 @@
 use super::against_reference::{checked, not_reached};
 use super::bind::bind;
 use super::elementwise::{Parts, Sequence};
-use super::rerun::repeated;
+use super::products::{self, Lead};
+use super::rerun::{self, repeated};
 use super::work::Work;
 use super::{coverage, execution_plans, interpret};
 use crate::backend::{OutOfRange, out_of_range};
@@ -105,6 +106,25 @@ impl Block {
         record::ends_step(&self.operations, |operation| bind(operation, context))
     }
 
+    /// Runs what leads the block.
+    fn run_leads(
+        &self,
+        leads: &[Lead],
+        context: &mut Context<CubeFusionHandle>,
+        fallback: &dyn Fn(usize) -> Box<dyn FallbackOperation>,
+    ) {
+        for lead in leads {
+            match lead {
+                Lead::Operation(index) => self.run_each([*index], context, fallback),
+                Lead::Products(indices) => {
+                    let those = || indices.iter().map(|&index| &self.operations[index]);
+                    let work = |context: &Context<_>| products::work(those(), context);
+                    self.run_at_once(indices, work, context, |context| products::run(those(), &self.device, context));
+                }
+            }
+        }
+    }
+
     /// Runs some of the block's operations in one kernel.
     fn run_together(
         &self,
@@ -113,25 +133,45 @@ impl Block {
         context: &mut Context<CubeFusionHandle>,
         fallback: &dyn Fn(usize) -> Box<dyn FallbackOperation>,
     ) {
-        let those = || operations.iter().map(|&index| &self.operations[index]);
-        let bound = |context: &Context<_>| those().map(|operation| bind(operation, context)).collect::<Vec<_>>();
-        let recorded = record::Together::begin(|| bound(context), &context.handles);
-        match sequence.refused(&self.device, context) {
-            None => checked(&self.device, context, bound, |context| {
-                let work = |context: &Context<_>| sequence.work(context);
-                repeated(&self.device, context, work, |context| {
-                    coverage::launching(|| sequence.run(&self.device, context));
-                });
-            }),
-            Some(error) => {
-                not_reached(those());
-                violated(&error);
-                operations.iter().for_each(|&index| fallback(index).run(context));
-            }
-        }
+        let Some(error) = sequence.refused(&self.device, context) else {
+            let work = |context: &Context<_>| sequence.work(context);
+            return self.run_at_once(operations, work, context, |context| sequence.run(&self.device, context));
+        };
+        let recorded = self.recording(operations, context);
+        not_reached(operations.iter().map(|&index| &self.operations[index]));
+        violated(&error);
+        operations.iter().for_each(|&index| fallback(index).run(context));
         if let Some(recorded) = recorded {
             recorded.end(&mut context.handles);
         }
+    }
+
+    /// Runs some of the block's operations, which are `work`, by `body`, which returns whether it launched a kernel.
+    fn run_at_once(
+        &self,
+        operations: &[usize],
+        work: impl Fn(&Context<CubeFusionHandle>) -> rerun::Work,
+        context: &mut Context<CubeFusionHandle>,
+        body: impl Fn(&mut Context<CubeFusionHandle>) -> bool,
+    ) {
+        let recorded = self.recording(operations, context);
+        let bound = |context: &Context<_>| self.bound(operations, context);
+        checked(&self.device, context, bound, |context| {
+            repeated(&self.device, context, work, |context| coverage::launching(|| body(context)));
+        });
+        if let Some(recorded) = recorded {
+            recorded.end(&mut context.handles);
+        }
+    }
+
+    /// Some of the block's operations in global form.
+    fn bound(&self, operations: &[usize], context: &Context<CubeFusionHandle>) -> Vec<OperationIr> {
+        operations.iter().map(|&index| bind(&self.operations[index], context)).collect()
+    }
+
+    /// The recording of some of the block's operations that run at once.
+    fn recording(&self, operations: &[usize], context: &Context<CubeFusionHandle>) -> Option<record::Together> {
+        record::Together::begin(|| self.bound(operations, context), &context.handles)
     }
 
     /// Reports an index out of range, in this block or in an earlier one: if the program waits for this block, it waits
@@ -195,7 +235,7 @@ impl FusedOperation for Block {
                 self.run_parts(&together.parts, context, fallback);
             }
             Work::Together(together) => {
-                self.run_each(together.before.iter().copied(), context, fallback);
+                self.run_leads(&together.before, context, fallback);
                 self.run_together(&together.sequence, &together.operations, context, fallback);
                 self.run_each(together.after.iter().copied(), context, fallback);
             }

@@ -1,8 +1,11 @@
 //! Burn's handles of tensors.
 
+use burn_cubecl::CubeBackend;
+use burn_cubecl::kernel::untile;
+use burn_cubecl::tensor::CubeTensor;
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_fusion::stream::Context;
-use burn_ir::{TensorHandle, TensorIr};
+use burn_ir::{BackendIr, TensorHandle, TensorIr};
 
 /// The handle and the shape of an operand, which goes with its last use.
 ///
@@ -19,4 +22,11 @@ pub(super) fn taken(tensor: &TensorIr, context: &mut Context<CubeFusionHandle>) 
         tensor.id
     );
     TensorHandle { handle: context.handles.get_handle(&tensor.id, &tensor.status), shape: tensor.shape.clone() }
+}
+
+/// The operand of a kernel behind the relative tensor `operand`, as [`taken`].
+pub(super) fn operand(operand: &TensorIr, context: &mut Context<CubeFusionHandle>) -> CubeTensor {
+    let global = context.tensors[&operand.id].clone();
+    let handle = taken(&TensorIr { status: operand.status, ..global }, context);
+    untile(CubeBackend::float_tensor(handle))
 }

@@ -23,6 +23,7 @@ mod handles;
 mod interpret;
 mod moved;
 mod pending;
+mod products;
 mod quantized;
 mod reductions;
 mod rerun;

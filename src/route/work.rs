@@ -2,6 +2,7 @@
 
 use super::elementwise::{Parts, Sequence};
 use super::moved::moves;
+use super::products::{Lead, leads};
 use burn_ir::OperationIr;
 
 /// How the operations of a block run.
@@ -14,8 +15,8 @@ pub(super) enum Work {
 
 /// Operations in one kernel.
 pub(super) struct Together {
-    /// The indices of those that run by themselves before.
-    pub before: Vec<usize>,
+    /// Those that run before.
+    pub before: Vec<Lead>,
     /// The indices of those in the kernel.
     pub operations: Vec<usize>,
     /// What these are.
@@ -27,14 +28,13 @@ pub(super) struct Together {
 }
 
 impl Work {
-    /// The work of `operations`, which are those of `sequence` where there is one, but for those that run `before`.
-    pub(super) fn of(sequence: Option<Sequence>, operations: &[OperationIr], before: Vec<usize>) -> Self {
+    /// The work of `all` operations, which are those of `sequence` where there is one, but for those that run `before`.
+    pub(super) fn of(sequence: Option<Sequence>, all: &[OperationIr], before: Vec<usize>) -> Self {
         let Some(sequence) = sequence.filter(|sequence| !sequence.only_moves()) else { return Self::Operations };
-        let mut others: Vec<_> = (0..operations.len()).filter(|index| !before.contains(index)).collect();
-        let first_move = others.iter().position(|&index| sequence.moves_a_result() && moves(&operations[index]));
+        let mut others: Vec<_> = (0..all.len()).filter(|index| !before.contains(index)).collect();
+        let first_move = others.iter().position(|&index| sequence.moves_a_result() && moves(&all[index]));
         let after = first_move.map_or_else(Vec::new, |first| others.split_off(first));
-        let mut parts =
-            if sequence.has_rows() { sequence.parts(operations, others.iter().copied(), false) } else { vec![] };
+        let mut parts = if sequence.has_rows() { sequence.parts(all, others.iter().copied(), false) } else { vec![] };
         let (operations, sequence) = match parts.pop() {
             // One reduction, maybe of what is computed where it is read: it has kernels of its own.
             Some((_, None)) if parts.is_empty() => return Self::Operations,
@@ -47,13 +47,14 @@ impl Work {
                 (others, sequence.finish())
             }
         };
+        let before = leads(all, &before);
         Self::Together(Box::new(Together { before, operations, sequence, after, parts }))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Work;
+    use super::{Lead, Work};
     use crate::route::elementwise::Sequence;
     use burn_backend::{DType, Shape};
     use burn_ir::{
@@ -150,7 +151,7 @@ mod tests {
         // What runs before does not change that.
         let led = [&[product(tensor(6, 8), tensor(7, 8), 2)], computed].concat();
         let Work::Together(together) = Work::of(sequence(computed), &led, vec![0]) else { panic!("in one kernel") };
-        assert_eq!((&together.before[..], &together.operations[..]), (&[0][..], &[1, 2][..]));
+        assert_eq!((&together.before[..], &together.operations[..]), (&[Lead::Operation(0)][..], &[1, 2][..]));
         assert!(together.parts.is_empty() && !together.sequence.has_rows());
         let led = [&[product(tensor(6, 8), tensor(7, 8), 2)], &operations[..1]].concat();
         assert!(matches!(Work::of(sequence(&operations[..1]), &led, vec![0]), Work::Operations));

@@ -188,6 +188,33 @@ fn led_by_products(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>> {
     vec![shifted.clone() / shifted.sum_dim(1), total, sum, again, gate]
 }
 
+/// Products of equal sizes, more than a launch has, that read one matrix and that read moves of it, and a second layer.
+fn gates(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>> {
+    let columns = x.dims()[1].min(100);
+    let x = x.clone().slice([0..x.dims()[0], 0..columns]);
+    let all = Tensor::<2>::from_data(floats([10 * columns, columns]), &x.device());
+    let weights = |n: usize| all.clone().slice([n * columns..(n + 1) * columns, 0..columns]);
+    let bias = Tensor::<1>::from_data(floats([columns]), &x.device());
+    let layer = |x: &Tensor<2>| {
+        let mut sum = x.clone();
+        for n in 0..9 {
+            let weights = if n % 3 == 1 { weights(n).transpose() } else { weights(n) };
+            let product = x.clone().matmul(weights);
+            stop(&product);
+            let gate = activation::sigmoid(product + bias.clone().unsqueeze());
+            stop(&gate);
+            sum = sum + gate;
+            stop(&sum);
+        }
+        sum
+    };
+    let first = layer(&x);
+    let second = layer(&first);
+    let outer = first.clone().transpose().matmul(second.clone()) + x.clone().transpose().matmul(second.clone());
+    stop(&outer);
+    vec![outer, second, first]
+}
+
 /// Programs of floats of any type.
 const OF_ANY_TYPE: [(&str, Program); 6] = [
     ("softmax", softmax),
@@ -202,7 +229,7 @@ const OF_ANY_TYPE: [(&str, Program); 6] = [
 fn reductions_of_rows_have_the_same_bits_however_they_are_cut() {
     let device = crate::deterministic_device();
     check(
-        &[&OF_ANY_TYPE[..], &[("others", apart_from_others), ("products", led_by_products)]].concat(),
+        &[&OF_ANY_TYPE[..], &[("others", apart_from_others), ("products", led_by_products), ("gates", gates)]].concat(),
         |x| x,
         &device,
     );

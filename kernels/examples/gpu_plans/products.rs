@@ -2,8 +2,8 @@
 
 use crate::case::{Case, F16, F32, FLOATS, tensor, transposed};
 use burn_deterministic_kernels::arithmetic::Products;
-use burn_deterministic_kernels::matmul::matmul;
 use burn_deterministic_kernels::matmul::tensor_cores::{self, Sums};
+use burn_deterministic_kernels::matmul::{matmul, matmul_each};
 use cubecl::ir::ElemType;
 
 /// `[m, k] x [k, n]`
@@ -34,6 +34,13 @@ pub fn cases() -> Vec<Case> {
     let batched = Case::new("matmul", "batched", F32, format!("{batch} x [{m}, {k}] x [{k}, {n}]"));
     cases.push(batched.flops(2 * batch * m * k * n).elements(batch * (m * k + k * n + m * n)).runs(move |client| {
         matmul(client, Products::Native, tensor(client, &[batch, m, k], F32), tensor(client, &[batch, k, n], F32), None)
+    }));
+    // As those of the gates of an LSTM.
+    let (count, [m, k, n]) = (8, [16, 64, 64]);
+    let several = Case::new("matmul", "side by side", F32, format!("{count} times [{m}, {k}] x [{k}, {n}]"));
+    cases.push(several.flops(2 * count * m * k * n).elements(count * (m * k + k * n + m * n)).runs(move |client| {
+        let pairs = (0..count).map(|_| [tensor(client, &[m, k], F32), tensor(client, &[k, n], F32)]);
+        matmul_each(client, Products::Native, pairs.collect(), None)
     }));
     let on_tensor_cores: [(&str, Sizes); 6] = [
         ("large", [4096, 4096, 4096]),

@@ -44,7 +44,41 @@ pub(super) struct Place {
 }
 
 /// Tiles are numbered tile row first, then tile column, batch, part; each part has an output of its own. Tiles that
-/// follow each other share a stripe of `rhs`, the larger of a direct cube's two stripes, while it is in the cache.
+/// follow each other share a stripe of `rhs`, the larger of a direct cube's two stripes, while it is in the cache. The offsets
+/// of the operands' matrices are 0.
+#[cube]
+pub(super) fn numbered(
+    tile: u32,
+    spans: &Blocks,
+    batches: u32,
+    m: u32,
+    k: u32,
+    n: u32,
+    #[comptime] tile_m: u32,
+    #[comptime] tile_n: u32,
+) -> Place {
+    let tiles_m = m.div_ceil(tile_m);
+    let tiles_n = n.div_ceil(tile_n);
+    let blocks = k.div_ceil(BLOCK_TERMS);
+    let rest = tile / tiles_m;
+    let matrix = rest / tiles_n;
+    let part = matrix / batches;
+    let first = spans.first + part * spans.span;
+    Place {
+        row: tile % tiles_m,
+        column: rest % tiles_n,
+        part,
+        batch: matrix % batches,
+        output: matrix * m * n,
+        first,
+        end: min(first + spans.span, blocks),
+        opening: part * spans.span,
+        lhs: 0u32.runtime(),
+        rhs: 0u32.runtime(),
+    }
+}
+
+/// The same of operands in tensors, with the offsets of their matrices.
 #[cube]
 pub(super) fn place<L: CubePrimitive, R: CubePrimitive>(
     lhs: &Tensor<L>,
@@ -58,42 +92,20 @@ pub(super) fn place<L: CubePrimitive, R: CubePrimitive>(
     #[comptime] tile_n: u32,
 ) -> Place {
     let rank = lhs.rank();
-    let tiles_m = m.div_ceil(tile_m);
-    let tiles_n = n.div_ceil(tile_n);
-    let blocks = k.div_ceil(BLOCK_TERMS);
     let mut batches = 1u32;
     for axis in 0..rank - 2 {
         batches *= lhs.shape(axis) as u32;
     }
-
-    let rest = tile / tiles_m;
-    let matrix = rest / tiles_n;
-    let batch = matrix % batches;
-    let part = matrix / batches;
-    let first = spans.first + part * spans.span;
-
-    let mut lhs_offset = 0u32;
-    let mut rhs_offset = 0u32;
-    let mut left = batch;
+    let mut place = numbered(tile, spans, batches, m, k, n, tile_m, tile_n);
+    let mut left = place.batch;
     for i in 0..rank - 2 {
         let axis = rank - 3 - i;
         let extent = lhs.shape(axis) as u32;
-        lhs_offset += left % extent * lhs.stride(axis) as u32;
-        rhs_offset += left % extent * rhs.stride(axis) as u32;
+        place.lhs += left % extent * lhs.stride(axis) as u32;
+        place.rhs += left % extent * rhs.stride(axis) as u32;
         left /= extent;
     }
-    Place {
-        row: tile % tiles_m,
-        column: rest % tiles_n,
-        part,
-        batch,
-        output: matrix * m * n,
-        first,
-        end: min(first + spans.span, blocks),
-        opening: part * spans.span,
-        lhs: lhs_offset,
-        rhs: rhs_offset,
-    }
+    place
 }
 
 /// Adds a block's chains of neighbouring outputs, a vector of them, to the sums of the blocks before it, which are kept

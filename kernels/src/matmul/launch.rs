@@ -2,7 +2,8 @@
 
 use super::kernel;
 use super::plan::{CubeTile, Plan, Problem, Vectors};
-use super::{single_kernel, tiled_kernel};
+use super::single_launch::{self, Factors};
+use super::tiled_kernel;
 use crate::arithmetic::Products;
 use crate::buffer::unwritten;
 use crate::device;
@@ -103,11 +104,26 @@ impl Operands {
         Ok(Self { lhs, rhs, output_shape, accumulator, products, problem })
     }
 
+    /// How elements are multiplied, where they are floats.
+    pub fn multiplied(&self) -> Option<Products> {
+        matches!(self.accumulator, ElemType::Float(_)).then_some(self.products)
+    }
+
+    /// Whether the product has no outputs, or no steps.
+    pub fn is_empty(&self) -> bool {
+        self.output_shape.contains(&0) || self.problem.k == 0
+    }
+
+    /// Memory for a result of the operands' type.
+    pub fn output(&self, client: &Client) -> TensorHandle {
+        unwritten(client, self.output_shape.clone(), self.lhs.dtype)
+    }
+
     /// Zeros of type `to`, for a product without outputs or without steps.
     pub fn zeros(&self, client: &Client, to: ElemType) -> Option<TensorHandle> {
-        let shape = &self.output_shape;
-        let outputs = shape.iter().product::<usize>();
-        (outputs == 0 || self.problem.k == 0).then(|| {
+        self.is_empty().then(|| {
+            let shape = &self.output_shape;
+            let outputs = shape.iter().product::<usize>();
             let zeros = client.create_from_slice(&vec![0; (outputs * to.size()).max(1)]);
             TensorHandle::new_contiguous(shape.clone(), zeros, to)
         })
@@ -136,12 +152,17 @@ impl Operands {
 
     /// Writes the sums of blocks, `[parts, .., m, n]`, to `target`: every block its own part, or one part.
     pub fn launch(self, client: &Client, plan: Plan, target: TensorHandle) -> Result<(), KernelError> {
-        let problem = &self.problem;
+        if let CubeTile::Single { .. } = plan.tile {
+            let (factors, kind) = Factors::new(self, plan);
+            return single_launch::launch(client, kind, &[(factors, target)]);
+        }
+        let (problem, products) = (&self.problem, self.multiplied());
         let n = problem.n as u32;
-        let (lhs, rhs, vectors, [row, column]) = match plan.swap {
-            true => (transposed(self.rhs), transposed(self.lhs), problem.swapped_vectors, [1, n]),
-            false => (self.lhs, self.rhs, problem.vectors, [n, 1]),
+        let (vectors, [row, column]) = match plan.swap {
+            true => (problem.swapped_vectors, [1, n]),
+            false => (problem.vectors, [n, 1]),
         };
+        let (lhs, rhs) = swapped(self.lhs, self.rhs, plan.swap);
         let [rows, columns] = plan.tile.unit();
         // A unit with other columns than in whole vectors reads single elements.
         let vectors = match vectors {
@@ -151,7 +172,6 @@ impl Operands {
         let (tiles, cubes) = (plan.tiles(problem) as u32, plan.cubes(problem));
         device::require_units(client, NAME, plan.tile.units())?;
         device::require_shared_memory(client, NAME, plan.tile.staged() * self.accumulator.size())?;
-        let products = matches!(self.accumulator, ElemType::Float(_)).then_some(self.products);
         let dtypes = [lhs.dtype, self.accumulator, target.dtype];
         let inner = |tensor: &TensorHandle| {
             let strides = tensor.strides();
@@ -160,12 +180,13 @@ impl Operands {
         let ([lhs_row, lhs_k], [rhs_k, rhs_column]) = (inner(&lhs), inner(&rhs));
         let (blocks, span) = match plan.tile {
             _ if plan.split => (1, 1),
-            CubeTile::Tiled { .. } | CubeTile::Single { .. } => (problem.blocks(), 1),
-            CubeTile::Direct { .. } | CubeTile::Separate { .. } => (problem.blocks(), BLOCKS_A_LAUNCH),
+            CubeTile::Tiled { .. } => (problem.blocks(), 1),
+            _ => (problem.blocks(), BLOCKS_A_LAUNCH),
         };
         let single = blocks == 1;
         let [rows_axis, columns_axis] = [lhs.shape().len() - 2, lhs.shape().len() - 1];
-        let (lhs_along_k, rhs_along_k) = (lhs_k < lhs_row, rhs_k < rhs_column);
+        let lhs_along_k = is_along_k(&lhs, columns_axis, rows_axis);
+        let rhs_along_k = is_along_k(&rhs, rows_axis, columns_axis);
         let columns_stored = (rhs.shape()[columns_axis], column as usize);
         let width = |reads: bool| if reads { 4 } else { 1 };
         let [lhs_width, rhs_width, output_width] = match plan.tile {
@@ -174,13 +195,7 @@ impl Operands {
                 width(reads_fours(&rhs, if rhs_along_k { rows_axis } else { columns_axis })),
                 width(is_in_fours(target.dtype, columns_stored, [])),
             ],
-            // Vectors of steps, or single elements.
-            CubeTile::Single { .. } => [
-                width(lhs_along_k && reads_fours(&lhs, columns_axis)),
-                width(rhs_along_k && reads_fours(&rhs, rows_axis)),
-                1,
-            ],
-            CubeTile::Direct { .. } | CubeTile::Separate { .. } => [
+            _ => [
                 width(vectors == Vectors::Steps),
                 width(vectors != Vectors::None),
                 match vectors {
@@ -202,6 +217,7 @@ impl Operands {
             let blocks = kernel::BlocksLaunch::new(first as u32, span as u32);
             let (lhs, rhs, target) = (lhs.clone(), rhs.clone(), target.clone().into_arg().into_buffer_arg());
             match plan.tile {
+                CubeTile::Single { .. } => unreachable!("it has a launch of its own"),
                 // SAFETY: row and column indices are clamped to the operands' extents, k indices end at k, stores are
                 // masked to the output's extents, and tiles at or beyond `tiles` return. Vectors are whole in the
                 // operands and the output, whose extents and strides are multiples of their width.
@@ -255,34 +271,20 @@ impl Operands {
                         dtypes,
                     );
                 },
-                // SAFETY: as above.
-                CubeTile::Single { sides, depth } => unsafe {
-                    single_kernel::single::launch_unchecked(
-                        client,
-                        count,
-                        dim,
-                        lhs_width,
-                        rhs_width,
-                        output_width,
-                        lhs.into_arg(),
-                        rhs.into_arg(),
-                        target,
-                        tiles,
-                        blocks,
-                        sizes(),
-                        sides,
-                        depth,
-                        lhs_along_k,
-                        rhs_along_k,
-                        single,
-                        products,
-                        dtypes,
-                    );
-                },
             }
         }
         Ok(())
     }
+}
+
+/// The factors of the product, or of the transposed one.
+pub(super) fn swapped(lhs: TensorHandle, rhs: TensorHandle, swap: bool) -> (TensorHandle, TensorHandle) {
+    if swap { (transposed(rhs), transposed(lhs)) } else { (lhs, rhs) }
+}
+
+/// Whether a factor's steps, along axis `k`, lie closer to each other than its places along the `other` one.
+pub(super) fn is_along_k(tensor: &TensorHandle, k: usize, other: usize) -> bool {
+    tensor.strides()[k] < tensor.strides()[other]
 }
 
 /// Whether a unit can read a tensor along `axis` in [vectors](vector_width).
@@ -291,7 +293,7 @@ fn reads_vectors(tensor: &TensorHandle, axis: usize) -> bool {
 }
 
 /// The same for half types too.
-fn reads_fours(tensor: &TensorHandle, axis: usize) -> bool {
+pub(super) fn reads_fours(tensor: &TensorHandle, axis: usize) -> bool {
     matches!(tensor.dtype.size(), 2 | 4) && reads_along(tensor, axis, 4)
 }
 

@@ -31,6 +31,7 @@ mod launch;
 pub mod plan;
 pub mod reference;
 mod single_kernel;
+mod single_launch;
 pub mod tensor_cores;
 mod tiled_kernel;
 
@@ -41,7 +42,8 @@ use crate::{KernelError, subnormals};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use launch::{NAME, Operands};
-use plan::Plan;
+use plan::{CubeTile, Plan, Problem};
+use single_launch::{Factors, Kind};
 
 /// `lhs x rhs`, of `products` where they are floats, launched by `plan`, or by the one that [`plan::plan`] chooses; no
 /// plan changes the result.
@@ -61,16 +63,68 @@ pub fn matmul(
     rhs: TensorHandle,
     plan: Option<Plan>,
 ) -> Result<TensorHandle, KernelError> {
-    let dtype = lhs.dtype;
     let operands = Operands::new(client, products, lhs, rhs)?;
+    let plan = plan.unwrap_or_else(|| chosen(client, &operands.problem));
+    multiply(client, operands, plan)
+}
+
+/// The products of each pair of factors, with the bits of [`matmul`]: those of equal sizes whose plan has
+/// [units of one output](plan::CubeTile::Single) are in one launch, as many as it takes.
+///
+/// # Errors
+///
+/// As [`matmul`].
+pub fn matmul_each(
+    client: &Client,
+    products: Products,
+    pairs: Vec<[TensorHandle; 2]>,
+    plan: Option<Plan>,
+) -> Result<Vec<TensorHandle>, KernelError> {
+    let most = single_launch::most(client);
+    let mut results: Vec<Option<TensorHandle>> = vec![None; pairs.len()];
+    let mut launches: Vec<(Kind, Vec<(usize, Factors)>)> = Vec::new();
+    for (index, [lhs, rhs]) in pairs.into_iter().enumerate() {
+        let operands = Operands::new(client, products, lhs, rhs)?;
+        let (problem, is_empty) = (operands.problem, operands.is_empty());
+        let plan = plan.unwrap_or_else(|| chosen(client, &problem));
+        if is_empty || !matches!(plan.tile, CubeTile::Single { .. }) || problem.blocks() > 1 {
+            results[index] = Some(multiply(client, operands, plan)?);
+            continue;
+        }
+        require_plan(NAME, &plan, plan.refuses(&problem))?;
+        let (factors, kind) = Factors::new(operands, plan);
+        match launches.iter_mut().find(|(other, those)| *other == kind && those.len() < most) {
+            Some((_, those)) => those.push((index, factors)),
+            None => launches.push((kind, vec![(index, factors)])),
+        }
+    }
+    for (kind, those) in launches {
+        let (indices, factors): (Vec<_>, Vec<_>) = those.into_iter().unzip();
+        let with_output = |factors: Factors| {
+            let output = factors.operands().output(client);
+            (factors, output)
+        };
+        let those: Vec<_> = factors.into_iter().map(with_output).collect();
+        single_launch::launch(client, kind, &those)?;
+        indices.into_iter().zip(those).for_each(|(index, (_, target))| results[index] = Some(target));
+    }
+    Ok(results.into_iter().map(|result| result.expect("each has a result")).collect())
+}
+
+/// The plan for a product on the device.
+fn chosen(client: &Client, problem: &Problem) -> Plan {
+    match subnormals::is_kept(client) {
+        true => plan::of_few_products(problem, Machine::of(client)),
+        false => plan::plan(problem, Machine::of(client)),
+    }
+}
+
+fn multiply(client: &Client, operands: Operands, plan: Plan) -> Result<TensorHandle, KernelError> {
+    let dtype = operands.lhs.dtype;
     if let Some(zeros) = operands.zeros(client, dtype) {
         return Ok(zeros);
     }
     let problem = operands.problem;
-    let plan = plan.unwrap_or_else(|| match subnormals::is_kept(client) {
-        true => plan::of_few_products(&problem, Machine::of(client)),
-        false => plan::plan(&problem, Machine::of(client)),
-    });
     require_plan(NAME, &plan, plan.refuses(&problem))?;
     operands.product(client, dtype, plan.parts(&problem), |operands, target| operands.launch(client, plan, target))
 }

@@ -1,11 +1,10 @@
 //! The device side of products with few outputs: a unit owns one output, and every unit of a cube stages a share of both
-//! operands. Shapes are those of [`kernel`](super::kernel).
+//! operands. Shapes are those of [`kernel`](super::kernel). Products of equal sizes may share a launch.
 //!
 //! A tile of 4 x 4 outputs a unit would leave most of a GPU without a cube, and a cube without enough reads at work.
 
-use super::kernel::{Blocks, place, store};
+use super::kernel::{Blocks, numbered, store};
 use super::plan::CubeTile;
-use super::tiled_kernel::Sizes;
 use crate::arithmetic::Products;
 use crate::order::BLOCK_TERMS;
 use crate::outer_product::step;
@@ -64,7 +63,7 @@ fn share(nth: u32, #[comptime] stage: Stage) -> (u32, u32) {
 /// last one, whose results are not stored; steps past the end of `k` repeat the last ones, and are not multiplied.
 #[cube]
 fn fetch<I: Numeric, A: Numeric, W: Size>(
-    matrix: &Tensor<Vector<I, W>>,
+    matrix: &[Vector<I, W>],
     next: &mut Array<Vector<A, Const<4>>>,
     offset: u32,
     across: u32,
@@ -119,39 +118,128 @@ fn put<A: Numeric>(
     }
 }
 
+/// A batch axis of a product: its length, and the strides of the operands along it.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub struct BatchAxis {
+    size: u32,
+    lhs: u32,
+    rhs: u32,
+}
+
+/// A product of a launch. Buffers, with their strides: the host takes twice as long to bind a tensor.
+#[derive(CubeType, CubeLaunch)]
+pub struct Product<I: Numeric, O: Numeric, L: Size, R: Size> {
+    lhs: Box<[Vector<I, L>]>,
+    rhs: Box<[Vector<I, R>]>,
+    output: Box<[Vector<O, Const<1>>]>,
+    /// From row to row of `lhs`, and from step to step.
+    lhs_row: u32,
+    lhs_k: u32,
+    /// From step to step of `rhs`, and from column to column.
+    rhs_k: u32,
+    rhs_column: u32,
+    /// The innermost first.
+    axes: Sequence<BatchAxis>,
+}
+
+/// What the products of a launch have in common.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+pub struct Common {
+    /// Tiles of a product.
+    tiles: u32,
+    /// Matrices of a part.
+    batches: u32,
+    m: u32,
+    k: u32,
+    n: u32,
+    /// From row to row of the output, and from column to column.
+    output_row: u32,
+    output_column: u32,
+}
+
+/// How a product is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Form {
+    /// Outputs of a cube.
+    pub sides: [u32; 2],
+    /// Steps of `k` staged at a time.
+    pub depth: u32,
+    /// Whether `k` is the contiguous axis of `lhs`, and of `rhs`.
+    pub along_k: [bool; 2],
+    /// Whether a part has a single block.
+    pub single: bool,
+    pub products: Option<Products>,
+}
+
+impl Form {
+    fn lhs(self) -> Stage {
+        Stage { places: self.sides[0], depth: self.depth, along_k: self.along_k[0] }
+    }
+
+    fn rhs(self) -> Stage {
+        Stage { places: self.sides[1], depth: self.depth, along_k: self.along_k[1] }
+    }
+}
+
+/// Products of equal sizes, the tiles of one after those of the other. Each is [one](one)'s; the others are skipped.
+#[cube(launch_unchecked)]
+pub fn single<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size>(
+    products: &mut Sequence<Product<I, O, L, R>>,
+    common: Common,
+    spans: Blocks,
+    #[comptime] form: Form,
+    #[define(I, A, O)] _dtypes: [ElemType; 3],
+) {
+    let nth = CUBE_POS as u32 / common.tiles;
+    let tile = CUBE_POS as u32 % common.tiles;
+    let (of_lhs, of_rhs) = (comptime!(form.lhs()), comptime!(form.rhs()));
+    let mut lhs_stage =
+        Shared::<[Vector<A, Const<4>>]>::new_slice(comptime!((of_lhs.places * of_lhs.pitch()) as usize));
+    let mut rhs_stage =
+        Shared::<[Vector<A, Const<4>>]>::new_slice(comptime!((of_rhs.places * of_rhs.pitch()) as usize));
+    #[unroll]
+    for i in 0..products.len() {
+        if nth == comptime!(i as u32) {
+            let product = products.index_mut(i);
+            one::<I, A, O, L, R>(product, &mut lhs_stage, &mut rhs_stage, tile, &common, &spans, form);
+        }
+    }
+    keep_subnormals();
+}
+
 /// `sides[0] x sides[1]` outputs of a cube, `depth` steps of `k` staged at a time.
 ///
 /// The next steps are fetched to registers while the staged ones are multiplied. A last stage shorter than `depth` ends its
 /// loop early: no padding enters a chain. A part has one block.
-#[cube(launch_unchecked)]
-pub fn single<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
-    lhs: &Tensor<Vector<I, L>>,
-    rhs: &Tensor<Vector<I, R>>,
-    output: &mut [Vector<O, S>],
-    tiles: u32,
-    spans: Blocks,
-    sizes: Sizes,
-    #[comptime] sides: [u32; 2],
-    #[comptime] depth: u32,
-    #[comptime] lhs_along_k: bool,
-    #[comptime] rhs_along_k: bool,
-    #[comptime] single: bool,
-    #[comptime] products: Option<Products>,
-    #[define(I, A, O)] _dtypes: [ElemType; 3],
+#[cube]
+fn one<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size>(
+    product: &mut Product<I, O, L, R>,
+    lhs_stage: &mut Shared<[Vector<A, Const<4>>]>,
+    rhs_stage: &mut Shared<[Vector<A, Const<4>>]>,
+    tile: u32,
+    common: &Common,
+    spans: &Blocks,
+    #[comptime] form: Form,
 ) {
-    if CUBE_POS as u32 >= tiles {
-        terminate!();
-    }
-    let [rows, columns] = comptime!(sides);
-    let of_lhs = comptime!(Stage { places: rows, depth, along_k: lhs_along_k });
-    let of_rhs = comptime!(Stage { places: columns, depth, along_k: rhs_along_k });
-    let (m, k, n) = (sizes.m, sizes.k, sizes.n);
-    let place = place::<Vector<I, L>, Vector<I, R>>(lhs, rhs, CUBE_POS as u32, &spans, m, k, n, rows, columns);
+    let [rows, columns] = comptime!(form.sides);
+    let (of_lhs, of_rhs) = (comptime!(form.lhs()), comptime!(form.rhs()));
+    let depth = comptime!(form.depth);
+    let (m, k, n) = (common.m, common.k, common.n);
+    let place = numbered(tile, spans, common.batches, m, k, n, rows, columns);
     let (row, column) = (place.row * rows, place.column * columns);
     let (unit_row, unit_column) = (UNIT_POS / columns % rows, UNIT_POS % columns);
+    let mut lhs_offset = 0u32;
+    let mut rhs_offset = 0u32;
+    let mut left_of_batch = place.batch;
+    #[unroll]
+    for i in 0..product.axes.len() {
+        let axis = &product.axes[i];
+        lhs_offset += left_of_batch % axis.size * axis.lhs;
+        rhs_offset += left_of_batch % axis.size * axis.rhs;
+        left_of_batch /= axis.size;
+    }
 
-    let mut lhs_stage = Shared::<[Vector<A, Const<4>>]>::new_slice(comptime!((rows * of_lhs.pitch()) as usize));
-    let mut rhs_stage = Shared::<[Vector<A, Const<4>>]>::new_slice(comptime!((columns * of_rhs.pitch()) as usize));
     let mut lhs_next = Array::<Vector<A, Const<4>>>::new(comptime!(of_lhs.shares() as usize));
     let mut rhs_next = Array::<Vector<A, Const<4>>>::new(comptime!(of_rhs.shares() as usize));
     let lhs_at = unit_row * comptime!(of_lhs.pitch());
@@ -160,19 +248,19 @@ pub fn single<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
     let mut at = place.first * BLOCK_TERMS;
     let mut left = min(at + BLOCK_TERMS, k) - at;
     let mut acc = A::from_int(0);
-    let (lhs_row, lhs_k) = (sizes.lhs_row, sizes.lhs_k);
-    let (rhs_column, rhs_k) = (sizes.rhs_column, sizes.rhs_k);
-    fetch::<I, A, L>(lhs, &mut lhs_next, place.lhs, row, m, lhs_row, at, k, lhs_k, of_lhs);
-    fetch::<I, A, R>(rhs, &mut rhs_next, place.rhs, column, n, rhs_column, at, k, rhs_k, of_rhs);
+    let (lhs_row, lhs_k) = (product.lhs_row, product.lhs_k);
+    let (rhs_column, rhs_k) = (product.rhs_column, product.rhs_k);
+    fetch::<I, A, L>(&product.lhs, &mut lhs_next, lhs_offset, row, m, lhs_row, at, k, lhs_k, of_lhs);
+    fetch::<I, A, R>(&product.rhs, &mut rhs_next, rhs_offset, column, n, rhs_column, at, k, rhs_k, of_rhs);
     for _ in 0..left.div_ceil(depth) {
         // What was staged before is multiplied.
         sync_cube();
-        put::<A>(&mut lhs_stage, &lhs_next, of_lhs);
-        put::<A>(&mut rhs_stage, &rhs_next, of_rhs);
+        put::<A>(lhs_stage, &lhs_next, of_lhs);
+        put::<A>(rhs_stage, &rhs_next, of_rhs);
         sync_cube();
         at += depth;
-        fetch::<I, A, L>(lhs, &mut lhs_next, place.lhs, row, m, lhs_row, at, k, lhs_k, of_lhs);
-        fetch::<I, A, R>(rhs, &mut rhs_next, place.rhs, column, n, rhs_column, at, k, rhs_k, of_rhs);
+        fetch::<I, A, L>(&product.lhs, &mut lhs_next, lhs_offset, row, m, lhs_row, at, k, lhs_k, of_lhs);
+        fetch::<I, A, R>(&product.rhs, &mut rhs_next, rhs_offset, column, n, rhs_column, at, k, rhs_k, of_rhs);
         if UNIT_POS < comptime!(rows * columns) {
             let steps = min(left, depth);
             for four in 0..steps / 4 {
@@ -180,7 +268,7 @@ pub fn single<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
                 let b = rhs_stage[(rhs_at + four) as usize];
                 #[unroll]
                 for s in 0..4usize {
-                    acc = step::<A>(a.extract(s), b.extract(s), acc, products);
+                    acc = step::<A>(a.extract(s), b.extract(s), acc, form.products);
                 }
             }
             let rest = steps % 4;
@@ -190,7 +278,7 @@ pub fn single<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
                 #[unroll]
                 for s in 0..3usize {
                     if comptime!(s as u32) < rest {
-                        acc = step::<A>(a.extract(s), b.extract(s), acc, products);
+                        acc = step::<A>(a.extract(s), b.extract(s), acc, form.products);
                     }
                 }
             }
@@ -200,10 +288,8 @@ pub fn single<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
 
     let (i, j) = (row + unit_row, column + unit_column);
     if UNIT_POS < comptime!(rows * columns) && i < m && j < n {
-        let mut chains = Vector::<A, S>::empty();
-        chains.insert(0usize, acc);
-        let at = place.output + i * sizes.output_row + j * sizes.output_column;
-        store::<A, O, S>(output, at, chains, place.first == place.opening, single);
+        let at = place.output + i * common.output_row + j * common.output_column;
+        let chain = Vector::<A, Const<1>>::new(acc);
+        store::<A, O, Const<1>>(&mut product.output, at, chain, place.first == place.opening, form.single);
     }
-    keep_subnormals();
 }

@@ -1,7 +1,8 @@
 //! Matrix products.
 
 use super::{Output, are_on_tensor_cores, operand, products, run};
-use burn_backend::TensorMetadata;
+use burn_backend::{DType, Shape, TensorMetadata};
+use burn_cubecl::CubeDevice;
 use burn_cubecl::tensor::CubeTensor;
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::matmul;
@@ -34,6 +35,26 @@ pub(in crate::backend) fn float_product(
             false => matmul::matmul(client, products, lhs, rhs, None),
         }
     })
+}
+
+/// The products of pairs of f32, with the bits of [`float_product`]: of those of equal sizes several in one launch.
+///
+/// # Errors
+///
+/// When a kernel refuses operands.
+pub(crate) fn float_products(device: &CubeDevice, pairs: Vec<[CubeTensor; 2]>) -> Result<Vec<CubeTensor>, KernelError> {
+    let client = device.client();
+    let shapes = pairs.iter().map(|[lhs, rhs]| calculate_matmul_output(&lhs.shape(), &rhs.shape()));
+    let shapes: Vec<_> = shapes.map(|shape| shape.expect("Burn has checked the shapes")).collect();
+    let pairs = pairs.into_iter().map(|pair| pair.map(TensorHandle::from));
+    let results = match are_on_tensor_cores(&client, DType::F32)? {
+        true => pairs.map(|[lhs, rhs]| matmul::tensor_cores::matmul(&client, lhs, rhs, None)).collect::<Result<_, _>>(),
+        false => matmul::matmul_each(&client, products(device), pairs.collect(), None),
+    };
+    let tensor = |(result, shape): (TensorHandle, Shape)| {
+        CubeTensor::new_contiguous(client.clone(), device.clone(), shape, result.handle, DType::F32)
+    };
+    Ok(results?.into_iter().zip(shapes).map(tensor).collect())
 }
 
 fn multiplied(

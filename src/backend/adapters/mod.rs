@@ -10,7 +10,7 @@ pub(crate) mod deform_convolution;
 pub(crate) mod elementwise;
 pub(crate) mod fourier;
 pub(crate) mod indices;
-pub(super) mod matmul;
+pub(crate) mod matmul;
 pub(super) mod pool;
 pub(crate) mod random;
 pub(super) mod reduce;

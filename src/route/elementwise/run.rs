@@ -4,20 +4,19 @@ use super::{Indexed, Place, Reduction, ScalarOperand, Sequence};
 use crate::backend::adapters::elementwise::{half, scalar_bits};
 use crate::backend::adapters::indices::{Check, flagged_each};
 use crate::error::{Error, Refusal};
-use crate::route::handles::taken;
+use crate::route::handles::operand;
 use crate::route::rerun::{Work, operands};
 use burn_backend::DType::{BF16, F16, F32};
 use burn_backend::cubecl::dtype_to_elem_type;
 use burn_backend::{BoolStore, DType, Scalar, Shape};
-use burn_cubecl::kernel::untile;
-use burn_cubecl::{CubeBackend, CubeDevice, tensor::CubeTensor};
+use burn_cubecl::{CubeDevice, tensor::CubeTensor};
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::elementwise::{Operands, Results, run};
 use burn_deterministic_kernels::index_check::{Flag, check};
 use burn_deterministic_kernels::reduce;
 use burn_fusion::stream::Context;
-use burn_ir::{BackendIr, TensorId, TensorIr};
+use burn_ir::TensorId;
 use cubecl::client::Client;
 use cubecl::prelude::InputScalar;
 use cubecl::std::tensor::TensorHandle;
@@ -103,8 +102,8 @@ impl Sequence {
         let shape = self.global_shape(context);
         let client = device.client();
         let scalars = self.scalars.iter().map(|scalar| scalar.bits(context)).collect();
-        let words: Vec<_> = self.words.iter().map(|operand| take(operand, context)).collect();
-        let conditions = self.conditions.iter().map(|operand| take(operand, context).into()).collect();
+        let words: Vec<_> = self.words.iter().map(|tensor| operand(tensor, context)).collect();
+        let conditions = self.conditions.iter().map(|tensor| operand(tensor, context).into()).collect();
         let checks = self.indexed.iter().map(|indexed| indexed.check(&words, &shape, context)).collect();
         let indices: Vec<TensorHandle> =
             self.indexed.iter().map(|indexed| words[indexed.index].clone().into()).collect();
@@ -145,13 +144,6 @@ impl Sequence {
         }
         shape.num_elements() > 0
     }
-}
-
-/// The operand of a kernel behind the relative tensor `operand`.
-fn take(operand: &TensorIr, context: &mut Context<CubeFusionHandle>) -> CubeTensor {
-    let global = context.tensors[&operand.id].clone();
-    let handle = taken(&TensorIr { status: operand.status, ..global }, context);
-    untile(CubeBackend::float_tensor(handle))
 }
 
 impl Indexed {
