@@ -74,7 +74,8 @@ pub fn markdown() -> String {
          with its neighbours and with the bits of a kernel each. Two stars mark f32 reductions that may end such a sequence \
          (`reduce::reduce_program`), and reductions along the last axis, of half types too, after which it may go on \
          (`rows::RowProgram`), with the bits they have by themselves. Three stars mark operations that run \
-         there too, along the last axis with one index a row, and of these updates in all three.\n\n\
+         there too, along the last axis with one index a row, and of these updates in all three. Products of f32 of equal sizes that run \
+         before such a sequence share launches on a GPU (`matmul::matmul_each`), with the bits of one each.\n\n\
          | trait | methods | kernel | composed | forwarded | refused |\n|---|---|---|---|---|---|\n",
     );
     for section in TRAITS.iter().chain([&STREAM, &HOST]) {

@@ -106,7 +106,7 @@ impl Block {
         record::ends_step(&self.operations, |operation| bind(operation, context))
     }
 
-    /// Runs what leads the block.
+    /// Runs the operations that run before the kernel.
     fn run_leads(
         &self,
         leads: &[Lead],
@@ -118,6 +118,10 @@ impl Block {
                 Lead::Operation(index) => self.run_each([*index], context, fallback),
                 Lead::Products(indices) => {
                     let those = || indices.iter().map(|&index| &self.operations[index]);
+                    if !products::share_launches(those(), &self.device, context) {
+                        self.run_each(indices.iter().copied(), context, fallback);
+                        continue;
+                    }
                     let work = |context: &Context<_>| products::work(those(), context);
                     self.run_at_once(indices, work, context, |context| products::run(those(), &self.device, context));
                 }
@@ -235,7 +239,11 @@ impl FusedOperation for Block {
                 self.run_parts(&together.parts, context, fallback);
             }
             Work::Together(together) => {
-                self.run_leads(&together.before, context, fallback);
+                match record::is_recording() {
+                    // A recording has the operations in program order, and finds the end of a step between them.
+                    true => self.run_each(together.before.iter().copied(), context, fallback),
+                    false => self.run_leads(&together.leads, context, fallback),
+                }
                 self.run_together(&together.sequence, &together.operations, context, fallback);
                 self.run_each(together.after.iter().copied(), context, fallback);
             }

@@ -1,16 +1,22 @@
-//! Products of equal sizes that lead a block, side by side in one launch.
+//! Products of equal sizes that run before a block's sequence, side by side in one launch.
 
 use super::handles::operand;
 use super::rerun::Work;
-use crate::backend::adapters::matmul::float_products;
+use crate::backend::adapters;
 use burn_backend::DType::F32;
 use burn_backend::Shape;
 use burn_cubecl::CubeDevice;
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_fusion::stream::Context;
-use burn_ir::{FloatOperationIr, MatmulOpIr, OperationIr, TensorId, TensorStatus};
+use burn_ir::{FloatOperationIr, MatmulOpIr, OperationIr, TensorId, TensorIr, TensorStatus};
 
-/// What leads a block, by the indices of the operations.
+/// Most elements of an operand or a result of products that share a launch: larger ones fill a device by themselves.
+const MOST_ELEMENTS: usize = 1 << 24;
+
+/// The backend's method that the products are of.
+const METHOD: &str = "float_matmul";
+
+/// What runs before a block's sequence, by the indices of the operations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Lead {
     Operation(usize),
@@ -48,12 +54,7 @@ impl<'a> Leads<'a> {
     fn take(&mut self, index: usize) {
         let operation = &self.operations[index];
         if let OperationIr::Drop(tensor) = operation {
-            let is_used = self.put_off(None).any(|product| product.nodes().iter().any(|node| node.id == tensor.id));
-            match is_used {
-                true => self.frees.push(index),
-                false => self.leads.push(Lead::Operation(index)),
-            }
-            return;
+            return self.free(index, tensor.id);
         }
         let shapes = product(operation).map(|product| [&product.lhs.shape, &product.rhs.shape]);
         let reads_result = |id: TensorId| self.put_off(None).any(|product| product.outputs().any(|out| out.id == id));
@@ -70,6 +71,24 @@ impl<'a> Leads<'a> {
         match self.groups.iter_mut().find(|(of_group, _)| *of_group == shapes) {
             Some((_, products)) => products.push(index),
             None => self.groups.push((shapes, vec![index])),
+        }
+    }
+
+    /// Takes a free, which has to wait for several products that use the tensor, and for one as long as it would have anyway.
+    fn free(&mut self, index: usize, tensor: TensorId) {
+        let operations = self.operations;
+        let uses = |&product: &usize| operations[product].nodes().iter().any(|node| node.id == tensor);
+        let uses_alone = |products: &[usize]| products.len() == 1 && products.iter().any(uses);
+        self.groups.retain(|(_, products)| {
+            let is_alone = uses_alone(products);
+            if is_alone {
+                self.leads.push(Lead::Operation(products[0]));
+            }
+            !is_alone
+        });
+        match self.groups.iter().any(|(_, products)| products.iter().any(uses)) {
+            true => self.frees.push(index),
+            false => self.leads.push(Lead::Operation(index)),
         }
     }
 
@@ -97,10 +116,20 @@ pub(super) fn work<'a>(products: impl Iterator<Item = &'a OperationIr>, context:
         inputs.extend(product.inputs().map(|input| global(&input.id)));
         outputs.extend(product.outputs().map(|output| global(&output.id)));
     }
-    Work { operation: "float_matmul".to_owned(), inputs, outputs }
+    Work { operation: vec![METHOD; outputs.len()].join(", "), inputs, outputs }
 }
 
-/// Runs `products`, given in Burn's relative form. Returns whether a kernel was launched.
+/// Whether `products`, given in Burn's relative form, share launches on the device. Otherwise they run one by one.
+pub(super) fn share_launches<'a>(
+    mut products: impl Iterator<Item = &'a OperationIr>,
+    device: &CubeDevice,
+    context: &Context<CubeFusionHandle>,
+) -> bool {
+    let is_small = |tensor: &&TensorIr| context.tensors[&tensor.id].shape.num_elements() <= MOST_ELEMENTS;
+    adapters::matmul::share_launches(device) && products.all(|product| product.nodes().iter().all(is_small))
+}
+
+/// Runs `products`, given in Burn's relative form, which [share launches](share_launches). Returns whether a kernel was launched.
 ///
 /// # Panics
 ///
@@ -115,7 +144,8 @@ pub(super) fn run<'a>(
         products.iter().map(|product| [&product.lhs, &product.rhs].map(|tensor| operand(tensor, context))).collect();
     // A sum of no products is zero, and nothing is launched for it.
     let launches = pairs.iter().any(|pair| pair.iter().all(|operand| operand.meta.num_elements() > 0));
-    let results = float_products(device, pairs).unwrap_or_else(|error| panic!("float_matmul on {device:?}: {error}"));
+    let results = adapters::matmul::float_products(device, pairs)
+        .unwrap_or_else(|error| panic!("{METHOD} on {device:?}: {error}"));
     for (product, result) in products.into_iter().zip(results) {
         let out = context.tensors[&product.out.id].id;
         context.handles.register_handle(out, result.into());
@@ -215,7 +245,12 @@ mod tests {
     #[test]
     fn operands_and_results_are_freed_behind_the_products() {
         let freed = |id| OperationIr::Drop(tensor(id, [1, 2]));
-        let operations = [freed(8), product(0, 1, 2), freed(0), freed(9), product(3, 1, 4), freed(2)];
-        assert_eq!(of(&operations), [vec![0], vec![3], vec![1, 4], vec![2], vec![5]]);
+        let operations = [freed(8), product(0, 1, 2), product(3, 1, 4), freed(9), freed(0), product(5, 1, 6), freed(2)];
+        assert_eq!(of(&operations), [vec![0], vec![3], vec![1, 2, 5], vec![4], vec![6]]);
+        // What one product alone uses is freed before another takes memory.
+        assert_eq!(of(&[product(0, 1, 2), freed(0), product(3, 1, 4)]), [[0], [1], [2]]);
+        let wide = product_of(tensor(0, [1, 2]), tensor(5, [2, 4]), 6);
+        let operations = [product(0, 1, 2), product(3, 1, 4), wide, freed(0), product(7, 1, 8)];
+        assert_eq!(of(&operations), [vec![2], vec![0, 1, 4], vec![3]]);
     }
 }

@@ -15,8 +15,10 @@ pub(super) enum Work {
 
 /// Operations in one kernel.
 pub(super) struct Together {
-    /// Those that run before.
-    pub before: Vec<Lead>,
+    /// The indices of those that run before, in program order.
+    pub before: Vec<usize>,
+    /// How these run where nothing is recorded.
+    pub leads: Vec<Lead>,
     /// The indices of those in the kernel.
     pub operations: Vec<usize>,
     /// What these are.
@@ -47,8 +49,8 @@ impl Work {
                 (others, sequence.finish())
             }
         };
-        let before = leads(all, &before);
-        Self::Together(Box::new(Together { before, operations, sequence, after, parts }))
+        let leads = leads(all, &before);
+        Self::Together(Box::new(Together { before, leads, operations, sequence, after, parts }))
     }
 }
 
@@ -151,7 +153,15 @@ mod tests {
         // What runs before does not change that.
         let led = [&[product(tensor(6, 8), tensor(7, 8), 2)], computed].concat();
         let Work::Together(together) = Work::of(sequence(computed), &led, vec![0]) else { panic!("in one kernel") };
-        assert_eq!((&together.before[..], &together.operations[..]), (&[Lead::Operation(0)][..], &[1, 2][..]));
+        assert_eq!((&together.before[..], &together.operations[..]), (&[0][..], &[1, 2][..]));
+        assert_eq!(together.leads, [Lead::Operation(0)]);
+        let more = |out| product(tensor(6, 8), tensor(7, 8), out);
+        let led = [&[more(2), more(8)], computed, &[more(9)]].concat();
+        let Work::Together(together) = Work::of(sequence(computed), &led, vec![0, 1, 4]) else {
+            panic!("in one kernel")
+        };
+        assert_eq!((&together.before[..], &together.operations[..]), (&[0, 1, 4][..], &[2, 3][..]));
+        assert_eq!(together.leads, [Lead::Products(vec![0, 1, 4])], "of equal sizes");
         assert!(together.parts.is_empty() && !together.sequence.has_rows());
         let led = [&[product(tensor(6, 8), tensor(7, 8), 2)], &operations[..1]].concat();
         assert!(matches!(Work::of(sequence(&operations[..1]), &led, vec![0]), Work::Operations));

@@ -68,6 +68,13 @@ pub fn repeats_change_nothing() {
     let ones = Tensor::<2>::ones([4, 4], &device);
     let steps = (0..5).fold(ones, |sum, _| (sum + 1.0).slice_assign([0..1, 0..4], Tensor::zeros([1, 4], &device)));
     assert_eq!(steps.sum().into_scalar::<f32>(), 12.0 * 6.0);
+    // Products that may share a launch, of which the last takes an operand away.
+    let weights: [_; 3] = core::array::from_fn(|_| Tensor::<2>::random([30, 30], Distribution::Default, &device));
+    let apart = weights.clone().map(|weights| first.clone().matmul(weights).into_data());
+    let copy = first.clone() * 1.0;
+    let products = weights.map(|weights| copy.clone().matmul(weights) * 1.0);
+    drop(copy);
+    assert!(products.map(Tensor::into_data) == apart);
     let total = (first.matmul(second.transpose()).exp() * 0.5).sum();
     report("total", format!("{:08x}", total.into_scalar::<f32>().to_bits()));
     let counts = Tensor::<1, Int>::arange(0..9, &device).powi_scalar(2).sum().into_scalar::<i32>();

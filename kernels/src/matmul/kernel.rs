@@ -38,16 +38,12 @@ pub(super) struct Place {
     pub end: u32,
     /// The block whose chain opens the sum in the output; the others continue it.
     pub opening: u32,
-    /// Offsets of the operands' matrices.
-    pub lhs: u32,
-    pub rhs: u32,
 }
 
 /// Tiles are numbered tile row first, then tile column, batch, part; each part has an output of its own. Tiles that
-/// follow each other share a stripe of `rhs`, the larger of a direct cube's two stripes, while it is in the cache. The offsets
-/// of the operands' matrices are 0.
+/// follow each other share a stripe of `rhs`, the larger of a direct cube's two stripes, while it is in the cache.
 #[cube]
-pub(super) fn numbered(
+pub(super) fn place(
     tile: u32,
     spans: &Blocks,
     batches: u32,
@@ -73,14 +69,12 @@ pub(super) fn numbered(
         first,
         end: min(first + spans.span, blocks),
         opening: part * spans.span,
-        lhs: 0u32.runtime(),
-        rhs: 0u32.runtime(),
     }
 }
 
-/// The same of operands in tensors, with the offsets of their matrices.
+/// The [place] of tile `tile` of operands that are tensors, and the offsets of their matrices.
 #[cube]
-pub(super) fn place<L: CubePrimitive, R: CubePrimitive>(
+pub(super) fn place_of_tensors<L: CubePrimitive, R: CubePrimitive>(
     lhs: &Tensor<L>,
     rhs: &Tensor<R>,
     tile: u32,
@@ -90,22 +84,24 @@ pub(super) fn place<L: CubePrimitive, R: CubePrimitive>(
     n: u32,
     #[comptime] tile_m: u32,
     #[comptime] tile_n: u32,
-) -> Place {
+) -> (Place, u32, u32) {
     let rank = lhs.rank();
     let mut batches = 1u32;
     for axis in 0..rank - 2 {
         batches *= lhs.shape(axis) as u32;
     }
-    let mut place = numbered(tile, spans, batches, m, k, n, tile_m, tile_n);
+    let place = place(tile, spans, batches, m, k, n, tile_m, tile_n);
+    let mut lhs_offset = 0u32;
+    let mut rhs_offset = 0u32;
     let mut left = place.batch;
     for i in 0..rank - 2 {
         let axis = rank - 3 - i;
         let extent = lhs.shape(axis) as u32;
-        place.lhs += left % extent * lhs.stride(axis) as u32;
-        place.rhs += left % extent * rhs.stride(axis) as u32;
+        lhs_offset += left % extent * lhs.stride(axis) as u32;
+        rhs_offset += left % extent * rhs.stride(axis) as u32;
         left /= extent;
     }
-    place
+    (place, lhs_offset, rhs_offset)
 }
 
 /// Adds a block's chains of neighbouring outputs, a vector of them, to the sums of the blocks before it, which are kept
@@ -187,7 +183,9 @@ pub fn direct<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
     let m = lhs.shape(rank - 2) as u32;
     let k = lhs.shape(rank - 1) as u32;
     let n = rhs.shape(rank - 1) as u32;
-    let place = place::<Vector<I, L>, Vector<I, R>>(lhs, rhs, tile, &spans, m, k, n, rows, comptime!(columns * units));
+    let tile_columns = comptime!(columns * units);
+    let (place, lhs_offset, rhs_offset) =
+        place_of_tensors::<Vector<I, L>, Vector<I, R>>(lhs, rhs, tile, &spans, m, k, n, rows, tile_columns);
     let lhs_step = lhs.stride(rank - 1) as u32 * depth / lhs_width;
     let rhs_step = rhs.stride(rank - 2) as u32 * depth / rhs_width;
     let row = place.row * rows;
@@ -197,12 +195,12 @@ pub fn direct<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
     let mut rhs_at = Array::<u32>::new(comptime!(groups as usize));
     #[unroll]
     for r in 0..rows {
-        lhs_at[r as usize] = (place.lhs + min(row + r, m - 1) * lhs.stride(rank - 2) as u32) / lhs_width;
+        lhs_at[r as usize] = (lhs_offset + min(row + r, m - 1) * lhs.stride(rank - 2) as u32) / lhs_width;
     }
     #[unroll]
     for g in 0..groups {
         let first = min(column + g * units * group, n - group);
-        rhs_at[g as usize] = (place.rhs + first * rhs.stride(rank - 1) as u32) / rhs_width;
+        rhs_at[g as usize] = (rhs_offset + first * rhs.stride(rank - 1) as u32) / rhs_width;
     }
 
     let mut acc = Array::<A>::new(comptime!((rows * columns) as usize));

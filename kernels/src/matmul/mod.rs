@@ -28,6 +28,7 @@
 
 mod kernel;
 mod launch;
+mod operands;
 pub mod plan;
 pub mod reference;
 mod single_kernel;
@@ -36,14 +37,14 @@ pub mod tensor_cores;
 mod tiled_kernel;
 
 use crate::arithmetic::Products;
-use crate::device::Machine;
+use crate::device::{self, Machine};
 use crate::planned::require_plan;
 use crate::{KernelError, subnormals};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
-use launch::{NAME, Operands};
+use operands::{NAME, Operands};
 use plan::{CubeTile, Plan, Problem};
-use single_launch::{Factors, Kind};
+use single_launch::{Kind, Product};
 
 /// `lhs x rhs`, of `products` where they are floats, launched by `plan`, or by the one that [`plan::plan`] chooses; no
 /// plan changes the result.
@@ -82,7 +83,7 @@ pub fn matmul_each(
 ) -> Result<Vec<TensorHandle>, KernelError> {
     let most = single_launch::most(client);
     let mut results: Vec<Option<TensorHandle>> = vec![None; pairs.len()];
-    let mut launches: Vec<(Kind, Vec<(usize, Factors)>)> = Vec::new();
+    let mut launches: Vec<(Kind, Vec<(usize, Product)>)> = Vec::new();
     for (index, [lhs, rhs]) in pairs.into_iter().enumerate() {
         let operands = Operands::new(client, products, lhs, rhs)?;
         let (problem, is_empty) = (operands.problem, operands.is_empty());
@@ -92,23 +93,29 @@ pub fn matmul_each(
             continue;
         }
         require_plan(NAME, &plan, plan.refuses(&problem))?;
-        let (factors, kind) = Factors::new(operands, plan);
-        match launches.iter_mut().find(|(other, those)| *other == kind && those.len() < most) {
-            Some((_, those)) => those.push((index, factors)),
-            None => launches.push((kind, vec![(index, factors)])),
+        let (product, kind) = Product::new(operands, plan);
+        match launches.iter_mut().find(|(other, group)| *other == kind && group.len() < kind.most(most)) {
+            Some((_, group)) => group.push((index, product)),
+            None => launches.push((kind, vec![(index, product)])),
         }
     }
-    for (kind, those) in launches {
-        let (indices, factors): (Vec<_>, Vec<_>) = those.into_iter().unzip();
-        let with_output = |factors: Factors| {
-            let output = factors.operands().output(client);
-            (factors, output)
+    for (kind, group) in launches {
+        let (indices, group): (Vec<_>, Vec<_>) = group.into_iter().unzip();
+        let with_output = |product: Product| {
+            let output = product.operands().output(client);
+            (product, output)
         };
-        let those: Vec<_> = factors.into_iter().map(with_output).collect();
-        single_launch::launch(client, kind, &those)?;
-        indices.into_iter().zip(those).for_each(|(index, (_, target))| results[index] = Some(target));
+        let group: Vec<_> = group.into_iter().map(with_output).collect();
+        single_launch::launch(client, kind, &group)?;
+        indices.into_iter().zip(group).for_each(|(index, (_, output))| results[index] = Some(output));
     }
     Ok(results.into_iter().map(|result| result.expect("each has a result")).collect())
+}
+
+/// Whether [`matmul_each`] has launches of several products on the device.
+pub fn shares_launches(client: &Client) -> bool {
+    let has_units = device::require_units(client, NAME, CubeTile::SINGLE_UNITS).is_ok();
+    has_units && Machine::of(client) == Machine::Gpu && single_launch::most(client) > 1
 }
 
 /// The plan for a product on the device.

@@ -3,7 +3,7 @@
 //!
 //! A tile of 4 x 4 outputs a unit would leave most of a GPU without a cube, and a cube without enough reads at work.
 
-use super::kernel::{Blocks, numbered, store};
+use super::kernel::{Blocks, place, store};
 use super::plan::CubeTile;
 use crate::arithmetic::Products;
 use crate::order::BLOCK_TERMS;
@@ -127,19 +127,18 @@ pub struct BatchAxis {
     rhs: u32,
 }
 
-/// A product of a launch. Buffers, with their strides: the host takes twice as long to bind a tensor.
+/// The factors of a product. Buffers, with their strides: the host takes twice as long to bind a tensor.
 #[derive(CubeType, CubeLaunch)]
-pub struct Product<I: Numeric, O: Numeric, L: Size, R: Size> {
+pub struct Factors<I: Numeric, L: Size, R: Size> {
     lhs: Box<[Vector<I, L>]>,
     rhs: Box<[Vector<I, R>]>,
-    output: Box<[Vector<O, Const<1>>]>,
     /// From row to row of `lhs`, and from step to step.
     lhs_row: u32,
     lhs_k: u32,
     /// From step to step of `rhs`, and from column to column.
     rhs_k: u32,
     rhs_column: u32,
-    /// The innermost first.
+    /// Batch axes, the innermost first.
     axes: Sequence<BatchAxis>,
 }
 
@@ -182,10 +181,11 @@ impl Form {
     }
 }
 
-/// Products of equal sizes, the tiles of one after those of the other. Each is [one](one)'s; the others are skipped.
+/// Products of equal sizes: the cubes of the tiles of one product, then those of the next. A cube computes [one tile](one) of one product.
 #[cube(launch_unchecked)]
 pub fn single<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size>(
-    products: &mut Sequence<Product<I, O, L, R>>,
+    factors: &Sequence<Factors<I, L, R>>,
+    outputs: &mut Sequence<Box<[Vector<O, Const<1>>]>>,
     common: Common,
     spans: Blocks,
     #[comptime] form: Form,
@@ -199,10 +199,10 @@ pub fn single<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size>(
     let mut rhs_stage =
         Shared::<[Vector<A, Const<4>>]>::new_slice(comptime!((of_rhs.places * of_rhs.pitch()) as usize));
     #[unroll]
-    for i in 0..products.len() {
+    for i in 0..factors.len() {
         if nth == comptime!(i as u32) {
-            let product = products.index_mut(i);
-            one::<I, A, O, L, R>(product, &mut lhs_stage, &mut rhs_stage, tile, &common, &spans, form);
+            let output = outputs.index_mut(i);
+            one::<I, A, O, L, R>(&factors[i], output, &mut lhs_stage, &mut rhs_stage, tile, &common, &spans, form);
         }
     }
     keep_subnormals();
@@ -214,7 +214,8 @@ pub fn single<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size>(
 /// loop early: no padding enters a chain. A part has one block.
 #[cube]
 fn one<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size>(
-    product: &mut Product<I, O, L, R>,
+    factors: &Factors<I, L, R>,
+    output: &mut [Vector<O, Const<1>>],
     lhs_stage: &mut Shared<[Vector<A, Const<4>>]>,
     rhs_stage: &mut Shared<[Vector<A, Const<4>>]>,
     tile: u32,
@@ -226,15 +227,15 @@ fn one<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size>(
     let (of_lhs, of_rhs) = (comptime!(form.lhs()), comptime!(form.rhs()));
     let depth = comptime!(form.depth);
     let (m, k, n) = (common.m, common.k, common.n);
-    let place = numbered(tile, spans, common.batches, m, k, n, rows, columns);
+    let place = place(tile, spans, common.batches, m, k, n, rows, columns);
     let (row, column) = (place.row * rows, place.column * columns);
     let (unit_row, unit_column) = (UNIT_POS / columns % rows, UNIT_POS % columns);
     let mut lhs_offset = 0u32;
     let mut rhs_offset = 0u32;
     let mut left_of_batch = place.batch;
     #[unroll]
-    for i in 0..product.axes.len() {
-        let axis = &product.axes[i];
+    for i in 0..factors.axes.len() {
+        let axis = &factors.axes[i];
         lhs_offset += left_of_batch % axis.size * axis.lhs;
         rhs_offset += left_of_batch % axis.size * axis.rhs;
         left_of_batch /= axis.size;
@@ -248,10 +249,10 @@ fn one<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size>(
     let mut at = place.first * BLOCK_TERMS;
     let mut left = min(at + BLOCK_TERMS, k) - at;
     let mut acc = A::from_int(0);
-    let (lhs_row, lhs_k) = (product.lhs_row, product.lhs_k);
-    let (rhs_column, rhs_k) = (product.rhs_column, product.rhs_k);
-    fetch::<I, A, L>(&product.lhs, &mut lhs_next, lhs_offset, row, m, lhs_row, at, k, lhs_k, of_lhs);
-    fetch::<I, A, R>(&product.rhs, &mut rhs_next, rhs_offset, column, n, rhs_column, at, k, rhs_k, of_rhs);
+    let (lhs_row, lhs_k) = (factors.lhs_row, factors.lhs_k);
+    let (rhs_column, rhs_k) = (factors.rhs_column, factors.rhs_k);
+    fetch::<I, A, L>(&factors.lhs, &mut lhs_next, lhs_offset, row, m, lhs_row, at, k, lhs_k, of_lhs);
+    fetch::<I, A, R>(&factors.rhs, &mut rhs_next, rhs_offset, column, n, rhs_column, at, k, rhs_k, of_rhs);
     for _ in 0..left.div_ceil(depth) {
         // What was staged before is multiplied.
         sync_cube();
@@ -259,8 +260,8 @@ fn one<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size>(
         put::<A>(rhs_stage, &rhs_next, of_rhs);
         sync_cube();
         at += depth;
-        fetch::<I, A, L>(&product.lhs, &mut lhs_next, lhs_offset, row, m, lhs_row, at, k, lhs_k, of_lhs);
-        fetch::<I, A, R>(&product.rhs, &mut rhs_next, rhs_offset, column, n, rhs_column, at, k, rhs_k, of_rhs);
+        fetch::<I, A, L>(&factors.lhs, &mut lhs_next, lhs_offset, row, m, lhs_row, at, k, lhs_k, of_lhs);
+        fetch::<I, A, R>(&factors.rhs, &mut rhs_next, rhs_offset, column, n, rhs_column, at, k, rhs_k, of_rhs);
         if UNIT_POS < comptime!(rows * columns) {
             let steps = min(left, depth);
             for four in 0..steps / 4 {
@@ -290,6 +291,6 @@ fn one<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size>(
     if UNIT_POS < comptime!(rows * columns) && i < m && j < n {
         let at = place.output + i * common.output_row + j * common.output_column;
         let chain = Vector::<A, Const<1>>::new(acc);
-        store::<A, O, Const<1>>(&mut product.output, at, chain, place.first == place.opening, form.single);
+        store::<A, O, Const<1>>(output, at, chain, place.first == place.opening, form.single);
     }
 }

@@ -1,11 +1,11 @@
 //! Launches products with few outputs, one or several of equal sizes at a time.
 
 use super::kernel::BlocksLaunch;
-use super::launch::{NAME, Operands, is_along_k, reads_fours, swapped};
-use super::plan::{CubeTile, Plan};
-use super::single_kernel::{self, BatchAxisLaunch, CommonLaunch, Form, ProductLaunch};
+use super::operands::{NAME, Operands, is_along_k, reads_fours, swapped};
+use super::plan::{CubeTile, MAX_TILES, Plan};
+use super::single_kernel::{self, BatchAxisLaunch, CommonLaunch, FactorsLaunch, Form};
 use crate::view::join;
-use crate::{KernelError, device, grid};
+use crate::{KernelError, device, grid, subnormals};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
@@ -18,10 +18,13 @@ const BINDINGS: usize = 3;
 /// Bindings of a launch besides: metadata and scalars.
 const OTHER_BINDINGS: usize = 2;
 
-/// Most products of a launch on the device.
+/// Most products of a launch on the device. One where kernels are rewritten to keep subnormal numbers, since their compilers take long.
 pub(super) fn most(client: &Client) -> usize {
     let bindings = client.properties().hardware.max_bindings as usize;
-    (bindings.saturating_sub(OTHER_BINDINGS) / BINDINGS).clamp(1, MOST)
+    match subnormals::is_kept(client) {
+        true => 1,
+        false => (bindings.saturating_sub(OTHER_BINDINGS) / BINDINGS).clamp(1, MOST),
+    }
 }
 
 /// What products of one launch have in common.
@@ -35,12 +38,21 @@ pub(super) struct Kind {
     along_k: [bool; 2],
     /// Elements of each factor that a unit reads at once.
     widths: [usize; 2],
-    /// Batch axes.
+    /// Number of batch axes.
     axes: usize,
+    /// Tiles of a product.
+    tiles: usize,
+}
+
+impl Kind {
+    /// Most products of a launch, of which the device has `most`: a grid has so many tiles.
+    pub(super) fn most(&self, most: usize) -> usize {
+        most.min(MAX_TILES / self.tiles.max(1)).max(1)
+    }
 }
 
 /// A product as the kernel of units with one output takes it.
-pub(super) struct Factors {
+pub(super) struct Product {
     operands: Operands,
     lhs: TensorHandle,
     rhs: TensorHandle,
@@ -48,12 +60,12 @@ pub(super) struct Factors {
     axes: Vec<[usize; 3]>,
 }
 
-impl Factors {
+impl Product {
     /// The factors of a product, and its kind.
     ///
     /// # Panics
     ///
-    /// When the plan's units have other numbers of outputs.
+    /// When the plan is for units of several outputs.
     pub(super) fn new(operands: Operands, plan: Plan) -> (Self, Kind) {
         assert!(matches!(plan.tile, CubeTile::Single { .. }), "{plan:?} is no plan of one output a unit");
         let (lhs, rhs) = swapped(operands.lhs.clone(), operands.rhs.clone(), plan.swap);
@@ -73,6 +85,7 @@ impl Factors {
             along_k,
             widths,
             axes: axes.len(),
+            tiles: plan.tiles(problem),
         };
         (Self { operands, lhs, rhs, axes }, kind)
     }
@@ -82,7 +95,7 @@ impl Factors {
         &self.operands
     }
 
-    fn argument<I: Numeric, O: Numeric, L: Size, R: Size>(&self, target: &TensorHandle) -> ProductLaunch<I, O, L, R> {
+    fn argument<I: Numeric, L: Size, R: Size>(&self) -> FactorsLaunch<I, L, R> {
         let inner = |tensor: &TensorHandle| {
             let (shape, strides) = (tensor.shape(), tensor.strides());
             [strides[shape.len() - 2] as u32, strides[shape.len() - 1] as u32]
@@ -92,36 +105,40 @@ impl Factors {
             let [size, lhs, rhs] = axis.map(|of_axis| of_axis as u32);
             BatchAxisLaunch::new(size, lhs, rhs)
         });
-        let buffer = |tensor: &TensorHandle| tensor.clone().into_arg().into_buffer_arg();
-        let (lhs, rhs) = (buffer(&self.lhs), buffer(&self.rhs));
-        ProductLaunch::new(lhs, rhs, buffer(target), lhs_row, lhs_k, rhs_k, rhs_column, axes.collect())
+        FactorsLaunch::new(buffer(&self.lhs), buffer(&self.rhs), lhs_row, lhs_k, rhs_k, rhs_column, axes.collect())
     }
 }
 
-/// Writes the sums of blocks of products of one `kind`, `[parts, .., m, n]`, to a target each: every block its own part, or one part.
+fn buffer(tensor: &TensorHandle) -> BufferArg {
+    tensor.clone().into_arg().into_buffer_arg()
+}
+
+/// Writes the sums of blocks of products of one `kind`, `[parts, .., m, n]`, to a target each: every block its own part, or
+/// one part.
 ///
 /// # Panics
 ///
 /// When there is no product.
-pub(super) fn launch(client: &Client, kind: Kind, products: &[(Factors, TensorHandle)]) -> Result<(), KernelError> {
-    let Kind { plan, dtype, sizes: [batch, m, k, n], along_k, widths, .. } = kind;
+pub(super) fn launch(client: &Client, kind: Kind, products: &[(Product, TensorHandle)]) -> Result<(), KernelError> {
+    let Kind { plan, dtype, sizes: [batch, m, k, n], along_k, widths, tiles, .. } = kind;
     let (first, target) = &products[0];
     let Operands { problem, accumulator, .. } = first.operands;
     let CubeTile::Single { sides, depth } = plan.tile else { unreachable!("`Factors::new` refuses it") };
     device::require_units(client, NAME, plan.tile.units())?;
     device::require_shared_memory(client, NAME, plan.tile.staged() * accumulator.size())?;
-    let tiles = plan.tiles(&problem);
     // Launches that follow each other continue the sums in the targets.
     let blocks = if plan.split { 1 } else { problem.blocks() };
     let form = Form { sides, depth, along_k, single: blocks == 1, products: first.operands.multiplied() };
     let [row, column] = if plan.swap { [1, m as u32] } else { [n as u32, 1] };
     let dtypes = [dtype, accumulator, target.dtype];
     for block in 0..blocks {
-        let arguments = products.iter().map(|(factors, target)| factors.argument(target)).collect();
+        let factors = products.iter().map(|(product, _)| product.argument()).collect();
+        let outputs = products.iter().map(|(_, target)| buffer(target)).collect();
         let [tiles_of_each, batches, m, k, n] = [tiles, batch, m, k, n].map(|size| size as u32);
-        // SAFETY: row and column indices are clamped to the operands' extents, k indices end at k, stores are masked to the
-        // output's extents, and cubes beyond the tiles of all products do nothing. Vectors are whole in the operands, whose extents
-        // and strides are multiples of their width; the staged tiles are indexed below the slots of all places by construction.
+        // SAFETY: row and column indices are clamped to the operands' extents, k indices end at k, stores are masked to
+        // the output's extents, and cubes beyond the tiles of all products do nothing. Vectors are whole in the operands,
+        // whose extents and strides are multiples of their width; the staged tiles are indexed below the slots of all
+        // places by construction.
         unsafe {
             single_kernel::single::launch_unchecked(
                 client,
@@ -129,7 +146,8 @@ pub(super) fn launch(client: &Client, kind: Kind, products: &[(Factors, TensorHa
                 CubeDim::new_1d(plan.tile.units()),
                 widths[0],
                 widths[1],
-                arguments,
+                factors,
+                outputs,
                 CommonLaunch::new(tiles_of_each, batches, m, k, n, row, column),
                 BlocksLaunch::new(block as u32, 1),
                 form,

@@ -1,7 +1,7 @@
 //! The device side of tiles in shared memory: one block of each chain, in a launch or part of its own. Shapes are those
 //! of [`kernel`](super::kernel).
 
-use super::kernel::{Blocks, place, store};
+use super::kernel::{Blocks, place_of_tensors, store};
 use super::plan::CubeTile;
 use crate::arithmetic::Products;
 use crate::order::BLOCK_TERMS;
@@ -180,8 +180,9 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
     let (lhs_pitch, rhs_pitch) = (comptime!(lhs_groups + 1), comptime!(rhs_groups + 1));
     let (lhs_stage, rhs_stage) = (comptime!(lhs_pitch * depth), comptime!(rhs_pitch * depth));
     let (m, k, n) = (sizes.m, sizes.k, sizes.n);
-    let place =
-        place::<Vector<I, L>, Vector<I, R>>(lhs, rhs, CUBE_POS as u32, &spans, m, k, n, tile_rows, tile_columns);
+    let tile = CUBE_POS as u32;
+    let (place, lhs_offset, rhs_offset) =
+        place_of_tensors::<Vector<I, L>, Vector<I, R>>(lhs, rhs, tile, &spans, m, k, n, tile_rows, tile_columns);
     let row = place.row * tile_rows;
     let column = place.column * tile_columns;
     let (unit_row, unit_column) = unit_place(sides);
@@ -211,7 +212,7 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
     let rhs_k = sizes.rhs_k / rhs_width;
     if fetches_lhs {
         let (four, first) =
-            share::<L>(&mut starts, UNIT_POS, place.lhs, row, m, sizes.lhs_row, lhs_groups, depth, lhs_along_k);
+            share::<L>(&mut starts, UNIT_POS, lhs_offset, row, m, sizes.lhs_row, lhs_groups, depth, lhs_along_k);
         slot = first * lhs_pitch + four;
         ahead += first;
         fetch::<I, L>(lhs, &starts, &mut lhs_next, ahead, k, lhs_k, lhs_along_k);
@@ -219,7 +220,7 @@ pub fn tiled<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size, S: Size>(
     } else if fetches_rhs {
         let nth = UNIT_POS - lhs_units;
         let (four, first) =
-            share::<R>(&mut starts, nth, place.rhs, column, n, sizes.rhs_column, rhs_groups, depth, rhs_along_k);
+            share::<R>(&mut starts, nth, rhs_offset, column, n, sizes.rhs_column, rhs_groups, depth, rhs_along_k);
         slot = first * rhs_pitch + four;
         ahead += first;
         fetch::<I, R>(rhs, &starts, &mut rhs_next, ahead, k, rhs_k, rhs_along_k);

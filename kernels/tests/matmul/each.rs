@@ -2,12 +2,15 @@
 
 use super::{bits, transpose, view};
 use crate::harness::*;
+use crate::skip::skip;
 use burn_deterministic_kernels::arithmetic::Products;
 use burn_deterministic_kernels::matmul::plan::{CubeTile, Plan};
 use burn_deterministic_kernels::matmul::{self, reference};
 use burn_deterministic_kernels::order::BLOCK;
+use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
+use half::f16;
 
 /// The factors of a product and its sizes, contiguous or each transposed in memory.
 struct Pair {
@@ -38,8 +41,13 @@ impl Pair {
 fn check(pairs: &[Pair]) {
     let client = client();
     let fma = multiply_add_of(&client);
-    // A driver's compiler takes long over kernels of several products.
-    let plans = [(Products::Native, None), (Products::Rounded, None), (Products::Native, Some(SINGLE))];
+    let swapped = Plan { swap: true, ..SINGLE };
+    let plans = [
+        (Products::Native, None),
+        (Products::Rounded, None),
+        (Products::Native, Some(SINGLE)),
+        (Products::Rounded, Some(swapped)),
+    ];
     for (products, plan) in plans {
         let factors = pairs.iter().map(|pair| pair.upload(&client)).collect();
         let results = matmul::matmul_each(&client, products, factors, plan).expect("valid products");
@@ -94,59 +102,67 @@ fn products_with_other_strides_and_batches() {
     let client = client();
     let fma = multiply_add_of(&client);
     let [m, k, n] = [4, 12, 8];
-    let values = random_values(3, 6 * m * k);
-    let all = upload(&client, &values, &[6, m, k], F32);
-    let weights = random_values(4, 6 * k * n);
-    let rhs = upload(&client, &weights, &[6, k, n], F32);
-    // [2, 3, m, k] as it lies, with its batch axes swapped, and with one factor for all of an axis.
-    let (row, matrix) = ([k, 1], m * k);
-    let batches = |outer: usize, inner: usize, shape: [usize; 2]| {
-        view(&all, &[shape[0], shape[1], m, k], &[outer, inner, row[0], row[1]])
-    };
-    let of_rhs = |outer: usize, inner: usize| view(&rhs, &[2, 3, k, n], &[outer, inner, n, 1]);
-    let pairs = vec![
-        [batches(3 * matrix, matrix, [2, 3]), of_rhs(3 * k * n, k * n)],
-        [batches(matrix, 2 * matrix, [2, 3]), of_rhs(3 * k * n, k * n)],
-        [batches(matrix, 2 * matrix, [2, 3]), of_rhs(k * n, 2 * k * n)],
-        [batches(3 * matrix, 0, [2, 3]), of_rhs(3 * k * n, k * n)],
-        [batches(3 * matrix, matrix, [2, 3]), of_rhs(0, k * n)],
-        [batches(3 * matrix, matrix, [2, 3]), of_rhs(3 * k * n, k * n)],
+    let batches = [2, 3, 4];
+    let count: usize = batches.iter().product();
+    let (a, b) = (random_values(3, count * m * k), random_values(4, count * k * n));
+    let lhs = upload(&client, &a, &[count, m, k], F32);
+    let rhs = upload(&client, &b, &[count, k, n], F32);
+    // The strides of the batch axes, in matrices. The first five have one axis or two that are left when axes are joined,
+    // of 24, of 6 and 4, and of 2 and 12.
+    let strides: [[[usize; 3]; 2]; 8] = [
+        [[12, 4, 1], [12, 4, 1]],
+        [[3, 1, 6], [3, 1, 6]],
+        [[1, 8, 2], [1, 8, 2]],
+        [[3, 1, 6], [3, 1, 6]],
+        [[12, 4, 1], [12, 4, 1]],
+        [[1, 8, 2], [12, 4, 1]],
+        [[12, 0, 1], [12, 4, 1]],
+        [[12, 4, 1], [0, 0, 1]],
     ];
-    let factor_of = |(outer, inner): (usize, usize), [i, j]: [usize; 2]| outer * i + inner * j;
-    let strides =
-        [((3, 1), (3, 1)), ((1, 2), (3, 1)), ((1, 2), (1, 2)), ((3, 0), (3, 1)), ((3, 1), (0, 1)), ((3, 1), (3, 1))];
-    let results = matmul::matmul_each(&client, Products::Native, pairs, Some(SINGLE)).expect("valid products");
-    for (index, (result, (lhs, rhs))) in results.into_iter().zip(strides).enumerate() {
-        assert_eq!(&result.shape()[..], [2, 3, m, n]);
+    let batched = |tensor: &TensorHandle, strides: [usize; 3], [rows, columns]: [usize; 2]| {
+        let [first, second, third] = strides.map(|stride| stride * rows * columns);
+        view(tensor, &[2, 3, 4, rows, columns], &[first, second, third, columns, 1])
+    };
+    let pairs = strides.map(|[of_lhs, of_rhs]| [batched(&lhs, of_lhs, [m, k]), batched(&rhs, of_rhs, [k, n])]);
+    let results = matmul::matmul_each(&client, Products::Native, pairs.to_vec(), Some(SINGLE)).expect("valid products");
+    for (index, (result, [of_lhs, of_rhs])) in results.into_iter().zip(strides).enumerate() {
+        assert_eq!(&result.shape()[..], [2, 3, 4, m, n]);
         let got = bits(&download(&client, result));
-        for (at, batch) in [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]].into_iter().enumerate() {
-            let (a, b) = (factor_of(lhs, batch) * m * k, factor_of(rhs, batch) * k * n);
-            let want =
-                reference::matmul(&values[a..a + m * k], &weights[b..b + k * n], [m, k, n], fma.of(Products::Native));
-            assert_eq!(got[at * m * n..(at + 1) * m * n], bits(&want), "product {index}, matrix {batch:?}");
+        for batch in 0..count {
+            let place = [batch / 12, batch / 4 % 3, batch % 4];
+            let matrix = |strides: [usize; 3]| (0..3).map(|axis| place[axis] * strides[axis]).sum::<usize>();
+            let (of_a, of_b) = (matrix(of_lhs) * m * k, matrix(of_rhs) * k * n);
+            let (a, b) = (&a[of_a..of_a + m * k], &b[of_b..of_b + k * n]);
+            let want = reference::matmul(a, b, [m, k, n], fma.of(Products::Native));
+            assert_eq!(got[batch * m * n..(batch + 1) * m * n], bits(&want), "product {index}, matrix {place:?}");
         }
     }
 }
 
 #[test]
-fn other_types_have_products_of_their_own() {
+fn products_of_several_types() {
     let client = client();
     let integers: Vec<i32> = (0..16 * 16).map(|i: i32| i.wrapping_mul(123_456_789)).collect();
-    let ints = upload(&client, &integers, &[16, 16], I32);
-    let floats = upload(&client, &random_values(5, 16 * 16), &[16, 16], F32);
-    let pair = |tensor: &TensorHandle| [tensor.clone(), tensor.clone()];
-    let pairs = vec![pair(&ints), pair(&floats), pair(&ints), pair(&floats)];
-    let together = matmul::matmul_each(&client, Products::Native, pairs, None).expect("valid products");
-    let by_itself = |tensor: &TensorHandle| {
-        matmul::matmul(&client, Products::Native, tensor.clone(), tensor.clone(), None).expect("a valid product")
-    };
-    let (of_ints, of_floats) = (by_itself(&ints), by_itself(&floats));
-    for (result, (want, is_int)) in together.into_iter().zip([(&of_ints, true), (&of_floats, false)].repeat(2)) {
-        assert_eq!(result.dtype, want.dtype);
-        match is_int {
-            true => assert_eq!(download::<i32>(&client, result), download::<i32>(&client, want.clone())),
-            false => assert_eq!(bits(&download(&client, result)), bits(&download(&client, want.clone()))),
-        }
+    let mut tensors =
+        vec![upload(&client, &integers, &[16, 16], I32), upload(&client, &random_values(5, 16 * 16), &[16, 16], F32)];
+    let half = ElemType::Float(FloatKind::F16);
+    let halves: Vec<f16> = random_values(6, 16 * 16).into_iter().map(f16::from_f32).collect();
+    match client.properties().supports_type(half) {
+        true => tensors.push(upload(&client, &halves, &[16, 16], half)),
+        false => skip(format_args!("the device has no f16")),
+    }
+    let pairs = tensors.iter().cycle().take(2 * tensors.len()).map(|tensor| [tensor.clone(), tensor.clone()]);
+    let together =
+        matmul::matmul_each(&client, Products::Native, pairs.collect(), Some(SINGLE)).expect("valid products");
+    for (tensor, result) in tensors.iter().cycle().zip(together) {
+        let by_itself = matmul::matmul(&client, Products::Native, tensor.clone(), tensor.clone(), Some(SINGLE));
+        let want = by_itself.expect("a valid product");
+        assert_eq!((result.dtype, result.shape()), (tensor.dtype, want.shape()));
+        let words = |result: TensorHandle| match result.dtype.size() {
+            2 => download::<u16>(&client, result).into_iter().map(u32::from).collect(),
+            _ => download::<u32>(&client, result),
+        };
+        assert_eq!(words(result), words(want), "{:?}", tensor.dtype);
     }
 }
 

@@ -37,7 +37,14 @@ pub(in crate::backend) fn float_product(
     })
 }
 
-/// The products of pairs of f32, with the bits of [`float_product`]: of those of equal sizes several in one launch.
+/// Whether [`float_products`] computes products of f32 of the device, several in a launch.
+pub(crate) fn share_launches(device: &CubeDevice) -> bool {
+    let client = device.client();
+    matmul::shares_launches(&client) && matches!(are_on_tensor_cores(&client, DType::F32), Ok(false))
+}
+
+/// The products of pairs of f32, with the bits of [`float_product`] where it uses no tensor cores: of those of equal sizes several
+/// in one launch.
 ///
 /// # Errors
 ///
@@ -47,14 +54,11 @@ pub(crate) fn float_products(device: &CubeDevice, pairs: Vec<[CubeTensor; 2]>) -
     let shapes = pairs.iter().map(|[lhs, rhs]| calculate_matmul_output(&lhs.shape(), &rhs.shape()));
     let shapes: Vec<_> = shapes.map(|shape| shape.expect("Burn has checked the shapes")).collect();
     let pairs = pairs.into_iter().map(|pair| pair.map(TensorHandle::from));
-    let results = match are_on_tensor_cores(&client, DType::F32)? {
-        true => pairs.map(|[lhs, rhs]| matmul::tensor_cores::matmul(&client, lhs, rhs, None)).collect::<Result<_, _>>(),
-        false => matmul::matmul_each(&client, products(device), pairs.collect(), None),
-    };
+    let results = matmul::matmul_each(&client, products(device), pairs.collect(), None)?;
     let tensor = |(result, shape): (TensorHandle, Shape)| {
         CubeTensor::new_contiguous(client.clone(), device.clone(), shape, result.handle, DType::F32)
     };
-    Ok(results?.into_iter().zip(shapes).map(tensor).collect())
+    Ok(results.into_iter().zip(shapes).map(tensor).collect())
 }
 
 fn multiplied(

@@ -2,7 +2,7 @@
 //!
 //! Shapes are those of [`kernel`](super::super::kernel), unless `rhs` is [gathered](super::gathered).
 
-use super::super::kernel::{Blocks, Place, place, store};
+use super::super::kernel::{Blocks, Place, place_of_tensors, store};
 use super::super::tiled_kernel::Sizes;
 use super::gathered::{Gathered, Places, find, gather};
 use super::plan::{Stage, Tile, WARP};
@@ -87,14 +87,21 @@ pub fn on_tensor_cores<I: Numeric, T: Numeric, O: Numeric, L: Size, R: Size, S: 
     let rhs_stage = comptime!(Stage { side: side_columns, units, along_k: rhs_along_k, bytes });
     let (depth, steps) = (comptime!(lhs_stage.depth()), comptime!(lhs_stage.steps()));
     let (m, k, n) = (sizes.m, sizes.k, sizes.n);
-    let place =
-        place::<Vector<I, L>, Vector<I, R>>(lhs, rhs, CUBE_POS as u32, &spans, m, k, n, side_rows, side_columns);
+    let nth = CUBE_POS as u32;
+    let (place, lhs_offset, rhs_offset) =
+        place_of_tensors::<Vector<I, L>, Vector<I, R>>(lhs, rhs, nth, &spans, m, k, n, side_rows, side_columns);
     let row = place.row * side_rows;
     let column = place.column * side_columns;
     let lhs_tile =
-        OperandTile { matrix: place.lhs, first: row, extent: m, stride: sizes.lhs_row, k_stride: sizes.lhs_k, k };
-    let rhs_tile =
-        OperandTile { matrix: place.rhs, first: column, extent: n, stride: sizes.rhs_column, k_stride: sizes.rhs_k, k };
+        OperandTile { matrix: lhs_offset, first: row, extent: m, stride: sizes.lhs_row, k_stride: sizes.lhs_k, k };
+    let rhs_tile = OperandTile {
+        matrix: rhs_offset,
+        first: column,
+        extent: n,
+        stride: sizes.rhs_column,
+        k_stride: sizes.rhs_k,
+        k,
+    };
     let (warp, lane) = (UNIT_POS / WARP, UNIT_POS % WARP);
     let first_row = warp / comptime!(tile.warps[1]) * comptime!(rows * SIDE);
     let first_column = warp % comptime!(tile.warps[1]) * comptime!(columns * SIDE);

@@ -1,7 +1,7 @@
 //! Launches products on tensor cores.
 
 use super::super::kernel::BlocksLaunch;
-use super::super::launch::{NAME, Operands, reads_along};
+use super::super::operands::{NAME, Operands, reads_along};
 use super::super::plan::Problem;
 use super::super::tiled_kernel::SizesLaunch;
 use super::gathered::GatheredFactor;

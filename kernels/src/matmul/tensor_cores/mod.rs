@@ -46,7 +46,7 @@ pub mod reference;
 mod stage;
 mod sums;
 
-use super::launch::NAME;
+use super::operands::NAME;
 use crate::KernelError;
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;

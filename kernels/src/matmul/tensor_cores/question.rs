@@ -1,6 +1,6 @@
 //! Which sums a device has: what it computes is compared with the references.
 
-use super::super::launch::NAME;
+use super::super::operands::NAME;
 use super::launch::{has_fragments, multiply};
 use super::reference;
 use super::sums::Sums;
