@@ -123,8 +123,8 @@ fn put<A: Numeric>(
 #[expand(derive(Clone, Copy))]
 pub struct BatchAxis {
     size: u32,
-    lhs: u32,
-    rhs: u32,
+    lhs_stride: u32,
+    rhs_stride: u32,
 }
 
 /// The factors of a product. Buffers, with their strides: the host takes twice as long to bind a tensor.
@@ -198,9 +198,14 @@ pub fn single<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size>(
         Shared::<[Vector<A, Const<4>>]>::new_slice(comptime!((of_lhs.places * of_lhs.pitch()) as usize));
     let mut rhs_stage =
         Shared::<[Vector<A, Const<4>>]>::new_slice(comptime!((of_rhs.places * of_rhs.pitch()) as usize));
+    let count = factors.len();
+    // Of one product only the cubes beyond its tiles have another way.
+    if comptime!(count == 1) && nth > 0 {
+        terminate!();
+    }
     #[unroll]
-    for i in 0..factors.len() {
-        if nth == comptime!(i as u32) {
+    for i in 0..count {
+        if comptime!(count == 1) || nth == comptime!(i as u32) {
             let output = outputs.index_mut(i);
             one::<I, A, O, L, R>(&factors[i], output, &mut lhs_stage, &mut rhs_stage, tile, &common, &spans, form);
         }
@@ -236,8 +241,8 @@ fn one<I: Numeric, A: Numeric, O: Numeric, L: Size, R: Size>(
     #[unroll]
     for i in 0..factors.axes.len() {
         let axis = &factors.axes[i];
-        lhs_offset += left_of_batch % axis.size * axis.lhs;
-        rhs_offset += left_of_batch % axis.size * axis.rhs;
+        lhs_offset += left_of_batch % axis.size * axis.lhs_stride;
+        rhs_offset += left_of_batch % axis.size * axis.rhs_stride;
         left_of_batch /= axis.size;
     }
 
