@@ -25,7 +25,7 @@ impl Operands {
         parts: usize,
         launch: impl FnOnce(Self, TensorHandle) -> Result<(), KernelError>,
     ) -> Result<TensorHandle, KernelError> {
-        let output = unwritten(client, self.output_shape.clone(), to);
+        let output = self.output(client, to);
         // A sum of blocks is kept in the accumulator type until it is complete.
         if parts == 1 && (self.problem.blocks() == 1 || to == self.accumulator) {
             launch(self, output.clone())?;

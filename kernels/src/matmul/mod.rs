@@ -102,7 +102,7 @@ pub fn matmul_each(
     for (kind, group) in launches {
         let (indices, group): (Vec<_>, Vec<_>) = group.into_iter().unzip();
         let with_output = |product: Product| {
-            let output = product.operands().output(client);
+            let output = product.output(client);
             (product, output)
         };
         let group: Vec<_> = group.into_iter().map(with_output).collect();

@@ -107,9 +107,9 @@ impl Operands {
         self.output_shape.contains(&0) || self.problem.k == 0
     }
 
-    /// Memory for a result of the operands' type.
-    pub fn output(&self, client: &Client) -> TensorHandle {
-        unwritten(client, self.output_shape.clone(), self.lhs.dtype)
+    /// Memory for a result of type `to`.
+    pub fn output(&self, client: &Client, to: ElemType) -> TensorHandle {
+        unwritten(client, self.output_shape.clone(), to)
     }
 
     /// Zeros of type `to`, for a product without outputs or without steps.

@@ -53,9 +53,8 @@ impl Kind {
 
 /// A product as the kernel of units with one output takes it.
 pub(super) struct Product {
+    /// Of the product, or of the transposed one. The result is the product's.
     operands: Operands,
-    lhs: TensorHandle,
-    rhs: TensorHandle,
     /// Size, stride of `lhs` and stride of `rhs` of the batch axes, the innermost first.
     axes: Vec<[usize; 3]>,
 }
@@ -66,14 +65,15 @@ impl Product {
     /// # Panics
     ///
     /// When the plan is for units of several outputs.
-    pub(super) fn new(operands: Operands, plan: Plan) -> (Self, Kind) {
+    pub(super) fn new(mut operands: Operands, plan: Plan) -> (Self, Kind) {
         assert!(matches!(plan.tile, CubeTile::Single { .. }), "{plan:?} is no plan of one output a unit");
-        let (lhs, rhs) = swapped(operands.lhs.clone(), operands.rhs.clone(), plan.swap);
+        (operands.lhs, operands.rhs) = swapped(operands.lhs, operands.rhs, plan.swap);
+        let (lhs, rhs) = (&operands.lhs, &operands.rhs);
         let (rows, columns) = (lhs.shape().len() - 2, lhs.shape().len() - 1);
-        let along_k = [is_along_k(&lhs, columns, rows), is_along_k(&rhs, rows, columns)];
+        let along_k = [is_along_k(lhs, columns, rows), is_along_k(rhs, rows, columns)];
         // Vectors of steps, or single elements.
         let width = |reads: bool| if reads { 4 } else { 1 };
-        let widths = [width(along_k[0] && reads_fours(&lhs, columns)), width(along_k[1] && reads_fours(&rhs, rows))];
+        let widths = [width(along_k[0] && reads_fours(lhs, columns)), width(along_k[1] && reads_fours(rhs, rows))];
         let joined = join(0..rows, lhs.shape(), &[&lhs.strides()[..], &rhs.strides()[..]]);
         let axes: Vec<_> =
             joined.into_iter().rev().map(|(size, axis)| [size, lhs.strides()[axis], rhs.strides()[axis]]).collect();
@@ -87,25 +87,26 @@ impl Product {
             axes: axes.len(),
             tiles: plan.tiles(problem),
         };
-        (Self { operands, lhs, rhs, axes }, kind)
+        (Self { operands, axes }, kind)
     }
 
-    /// The product's operands.
-    pub(super) fn operands(&self) -> &Operands {
-        &self.operands
+    /// Memory for the result.
+    pub(super) fn output(&self, client: &Client) -> TensorHandle {
+        self.operands.output(client, self.operands.lhs.dtype)
     }
 
     fn argument<I: Numeric, L: Size, R: Size>(&self) -> FactorsLaunch<I, L, R> {
+        let Operands { lhs, rhs, .. } = &self.operands;
         let inner = |tensor: &TensorHandle| {
             let (shape, strides) = (tensor.shape(), tensor.strides());
             [strides[shape.len() - 2] as u32, strides[shape.len() - 1] as u32]
         };
-        let ([lhs_row, lhs_k], [rhs_k, rhs_column]) = (inner(&self.lhs), inner(&self.rhs));
+        let ([lhs_row, lhs_k], [rhs_k, rhs_column]) = (inner(lhs), inner(rhs));
         let axes = self.axes.iter().map(|axis| {
             let [size, lhs, rhs] = axis.map(|of_axis| of_axis as u32);
             BatchAxisLaunch::new(size, lhs, rhs)
         });
-        FactorsLaunch::new(buffer(&self.lhs), buffer(&self.rhs), lhs_row, lhs_k, rhs_k, rhs_column, axes.collect())
+        FactorsLaunch::new(buffer(lhs), buffer(rhs), lhs_row, lhs_k, rhs_k, rhs_column, axes.collect())
     }
 }
 

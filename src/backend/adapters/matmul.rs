@@ -1,7 +1,7 @@
 //! Matrix products.
 
-use super::{Output, are_on_tensor_cores, operand, products, run};
-use burn_backend::{DType, Shape, TensorMetadata};
+use super::{Output, Outputs, are_on_tensor_cores, operand, products, run};
+use burn_backend::{DType, TensorMetadata};
 use burn_cubecl::CubeDevice;
 use burn_cubecl::tensor::CubeTensor;
 use burn_deterministic_kernels::KernelError;
@@ -51,14 +51,14 @@ pub(crate) fn share_launches(device: &CubeDevice) -> bool {
 /// When a kernel refuses operands.
 pub(crate) fn float_products(device: &CubeDevice, pairs: Vec<[CubeTensor; 2]>) -> Result<Vec<CubeTensor>, KernelError> {
     let client = device.client();
-    let shapes = pairs.iter().map(|[lhs, rhs]| calculate_matmul_output(&lhs.shape(), &rhs.shape()));
-    let shapes: Vec<_> = shapes.map(|shape| shape.expect("Burn has checked the shapes")).collect();
+    let output = |[lhs, rhs]: &[CubeTensor; 2]| {
+        let shape = calculate_matmul_output(&lhs.shape(), &rhs.shape()).expect("Burn has checked the shapes");
+        Output::like(lhs, shape)
+    };
+    let outputs: Vec<_> = pairs.iter().map(output).collect();
     let pairs = pairs.into_iter().map(|pair| pair.map(TensorHandle::from));
     let results = matmul::matmul_each(&client, products(device), pairs.collect(), None)?;
-    let tensor = |(result, shape): (TensorHandle, Shape)| {
-        CubeTensor::new_contiguous(client.clone(), device.clone(), shape, result.handle, DType::F32)
-    };
-    Ok(results.into_iter().zip(shapes).map(tensor).collect())
+    Ok(outputs.into_iter().zip(results).map(|(output, result)| output.of(&client, result)).collect())
 }
 
 fn multiplied(
