@@ -102,6 +102,10 @@ fn is_date(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde::Deserialize;
+    use serde::de::IntoDeserializer;
+    use serde::de::value::Error;
+
     use super::{Exception, Exceptions, Finding, Kind};
     use crate::inspect::REPORT;
     use crate::inspect::date::today;
@@ -135,10 +139,10 @@ mod tests {
         let [place, found, ..] = row.split(" | ").collect::<Vec<_>>()[..] else { panic!("no finding: {row}") };
         let [case, kernel, on] = place.split('`').collect::<Vec<_>>()[..] else { panic!("no kernel: {row}") };
         let (kind, detail) = found.split_once(": ").expect("a kind and what was found");
-        let kind = [Kind::Spill, Kind::Stack].into_iter().find(|known| known.to_string() == kind);
-        // Bytes stored and bytes loaded, or bytes.
-        let amount = detail.split(' ').filter_map(|word| word.parse::<u32>().ok()).sum();
-        let finding = Finding { kind: kind.expect("bytes are found"), detail: detail.to_owned(), amount };
+        let kind = Kind::deserialize(IntoDeserializer::<Error>::into_deserializer(kind)).expect("a kind of finding");
+        // `12 bytes stored, 48 loaded`, or how often each instruction occurs: `VOTEU.ALL x1, SHFL x2`.
+        let number = |word: &str| word.trim_end_matches(',').trim_start_matches('x').parse::<u32>().ok();
+        let finding = Finding { kind, detail: detail.to_owned(), amount: detail.split(' ').filter_map(number).sum() };
         (case.trim_end_matches(": "), kernel, on.trim_start_matches(" on "), finding)
     }
 
