@@ -2,6 +2,7 @@
 
 use super::block::Block;
 use super::elementwise::{Sequence, is_move, is_pure};
+use super::moved::{Moved, moves};
 use super::work::Work;
 use super::{coverage, execution_plans};
 use crate::device::note_use;
@@ -9,7 +10,7 @@ use crate::exit;
 use burn_cubecl::CubeDevice;
 use burn_cubecl::fusion::{CubeFuser, CubeOptimization, OptimizationProvider};
 use burn_fusion::{FuserProperties, FuserStatus, OperationFuser};
-use burn_ir::OperationIr;
+use burn_ir::{OperationIr, TensorStatus};
 
 /// Most operations in one sequence of element-wise operations, enough for an optimizer's update of one parameter, and most that
 /// run before it.
@@ -37,7 +38,7 @@ impl OptimizationProvider for RouteProvider {
 }
 
 /// Takes operations in program order: moves and products before a sequence of element-wise ones and between these, the sequence
-/// together, any other by itself, with the frees after it.
+/// together with moves of its results, any other by itself, with the frees after it.
 #[derive(Clone)]
 pub(super) struct RouteFuser {
     device: CubeDevice,
@@ -46,6 +47,8 @@ pub(super) struct RouteFuser {
     sequence: Option<Sequence>,
     /// The indices of operations that run before the sequence's.
     before: Vec<usize>,
+    /// The indices of moves of the sequence's results, which run after it, and of frees of what these read or write.
+    after: Vec<usize>,
     closed: bool,
 }
 
@@ -53,7 +56,15 @@ impl RouteFuser {
     pub(super) fn new(device: CubeDevice) -> Self {
         let bindings = device.client().properties().hardware.max_bindings as usize;
         let max_tensors = bindings.saturating_sub(OTHER_BINDINGS);
-        Self { device, max_tensors, operations: Vec::new(), sequence: None, before: Vec::new(), closed: false }
+        Self {
+            device,
+            max_tensors,
+            operations: Vec::new(),
+            sequence: None,
+            before: Vec::new(),
+            after: Vec::new(),
+            closed: false,
+        }
     }
 
     /// Begins the block or, behind moves, products and reductions, a sequence; or takes one more of these, or a free. Returns
@@ -61,7 +72,6 @@ impl RouteFuser {
     ///
     /// A failure concerns the whole block, so what computes reads a result of it.
     fn begin(&mut self, operation: &OperationIr) -> bool {
-        let is_free = |operation: &OperationIr| matches!(operation, OperationIr::Drop(_));
         if is_free(operation) {
             return true;
         }
@@ -73,11 +83,72 @@ impl RouteFuser {
             || leads && is_move(operation)
     }
 
+    /// Takes one more operation: into the sequence, before it, or after it. Returns whether `operation` is taken.
+    fn go_on(&mut self, operation: &OperationIr) -> bool {
+        if self.concerns_moved(operation) {
+            let taken = is_move(operation) || is_free(operation);
+            if taken {
+                self.after.push(self.operations.len());
+            }
+            return taken;
+        }
+        let Some(sequence) = &mut self.sequence else { return false };
+        if sequence.take(operation) {
+            return true;
+        }
+        if sequence.can_run_before(operation) {
+            self.before.push(self.operations.len());
+            return true;
+        }
+        if sequence.only_moves() {
+            // Nothing is computed yet.
+            return self.begin(operation);
+        }
+        if sequence.moves_a_result() {
+            self.move_after();
+            return self.go_on(operation);
+        }
+        // A result that lives on and has its axes moved may begin a sequence, which reduces it without a copy.
+        let begins_sequence = Moved::by(operation).is_some();
+        let moves =
+            is_move(operation) && !begins_sequence && operation.inputs().all(|input| sequence.has_result(input.id));
+        if moves {
+            self.after.push(self.operations.len());
+        }
+        moves
+    }
+
+    /// Whether `operation` reads or frees a result of what runs after the sequence, or takes away or frees what that reads.
+    fn concerns_moved(&self, operation: &OperationIr) -> bool {
+        let after = || self.after.iter().map(|&index| &self.operations[index]);
+        let is_result = |id| after().any(|moved| moved.outputs().any(|out| out.id == id));
+        let is_read = |id| after().any(|moved| moved.inputs().any(|input| input.id == id));
+        match operation {
+            OperationIr::Drop(tensor) => is_result(tensor.id) || is_read(tensor.id),
+            _ => { operation.inputs() }
+                .any(|input| is_result(input.id) || input.status == TensorStatus::ReadWrite && is_read(input.id)),
+        }
+    }
+
+    /// Leaves the moves of a result, which no reduction has followed, and what comes behind them to after the sequence.
+    fn move_after(&mut self) {
+        let Some(sequence) = self.sequence.as_mut().filter(|sequence| sequence.moves_a_result()) else { return };
+        sequence.stop_moving();
+        let runs_elsewhere = |index: &usize| self.before.contains(index) || self.after.contains(index);
+        let in_sequence = (0..self.operations.len()).filter(|index| !runs_elsewhere(index));
+        let moved: Vec<_> = in_sequence.skip_while(|&index| !moves(&self.operations[index])).collect();
+        self.after.extend(moved);
+    }
+
     /// Whether `operation` reads a result of the block.
     fn reads_result(&self, operation: &OperationIr) -> bool {
         let results = || self.operations.iter().flat_map(OperationIr::outputs);
         operation.inputs().any(|input| results().any(|result| result.id == input.id))
     }
+}
+
+fn is_free(operation: &OperationIr) -> bool {
+    matches!(operation, OperationIr::Drop(_))
 }
 
 impl OperationFuser<CubeOptimization> for RouteFuser {
@@ -86,20 +157,10 @@ impl OperationFuser<CubeOptimization> for RouteFuser {
         if self.closed {
             return;
         }
-        let taken = match &mut self.sequence {
+        let taken = match self.sequence {
             _ if self.before.len().max(self.operations.len() - self.before.len()) == MAX_OPERATIONS => false,
             None => self.begin(operation),
-            Some(sequence) => {
-                if sequence.take(operation) {
-                    true
-                } else if sequence.can_run_before(operation) {
-                    self.before.push(self.operations.len());
-                    true
-                } else {
-                    // Where it only moves, nothing is computed yet.
-                    sequence.only_moves() && self.begin(operation)
-                }
-            }
+            Some(_) => self.go_on(operation),
         };
         if taken {
             self.operations.push(operation.clone());
@@ -110,9 +171,11 @@ impl OperationFuser<CubeOptimization> for RouteFuser {
     }
 
     fn finish(&mut self) -> CubeOptimization {
+        self.move_after();
         let operations = core::mem::take(&mut self.operations);
         execution_plans::made(&operations, &self.device);
-        let work = Work::of(self.sequence.take(), &operations, core::mem::take(&mut self.before));
+        let (before, after) = (core::mem::take(&mut self.before), core::mem::take(&mut self.after));
+        let work = Work::of(self.sequence.take(), &operations, before, after);
         CubeOptimization::new(Block::new(self.device.clone(), operations, work))
     }
 
@@ -120,6 +183,7 @@ impl OperationFuser<CubeOptimization> for RouteFuser {
         self.operations.clear();
         self.sequence = None;
         self.before.clear();
+        self.after.clear();
         self.closed = false;
     }
 
@@ -150,8 +214,8 @@ mod tests {
     use burn_cubecl::CubeDevice;
     use burn_fusion::{FuserStatus, OperationFuser};
     use burn_ir::{
-        BaseOperationIr, BinaryOpIr, FloatOperationIr, MatmulOpIr, NumericOperationIr, OperationIr, SelectOpIr,
-        ShapeOpIr, SwapDimsOpIr, TensorId, TensorIr, TensorStatus,
+        BaseOperationIr, BinaryOpIr, FloatOperationIr, IrVisitorMut, MatmulOpIr, NumericOperationIr, OperationIr,
+        SelectOpIr, ShapeOpIr, SwapDimsOpIr, TensorId, TensorIr, TensorStatus,
     };
 
     fn tensor(id: u64) -> TensorIr {
@@ -184,20 +248,47 @@ mod tests {
         OperationIr::BaseFloat(BaseOperationIr::Select(select))
     }
 
-    /// How many of the operations a block takes, and which of these run before a sequence.
-    fn block(operations: &[OperationIr]) -> (usize, Vec<usize>) {
+    /// The fuser after the operations.
+    fn fuser(operations: &[OperationIr]) -> RouteFuser {
         let mut fuser = RouteFuser {
             device: CubeDevice::default(),
             max_tensors: 16,
             operations: Vec::new(),
             sequence: None,
             before: Vec::new(),
+            after: Vec::new(),
             closed: false,
         };
         operations.iter().for_each(|operation| fuser.fuse(operation));
         assert_eq!(fuser.status() == FuserStatus::Closed, fuser.len() < operations.len());
-        assert!(fuser.sequence.is_some() || fuser.before.is_empty());
+        assert!(fuser.sequence.is_some() || fuser.before.is_empty() && fuser.after.is_empty());
+        fuser.move_after();
+        fuser
+    }
+
+    /// How many of the operations a block takes, and which of these run before a sequence.
+    fn block(operations: &[OperationIr]) -> (usize, Vec<usize>) {
+        let fuser = fuser(operations);
+        assert_eq!(fuser.after, [0; 0]);
         (fuser.len(), fuser.before)
+    }
+
+    /// How many of the operations a block takes, and which of these run before a sequence and after it.
+    fn around(operations: &[OperationIr]) -> (usize, [Vec<usize>; 2]) {
+        let fuser = fuser(operations);
+        (fuser.len(), [fuser.before, fuser.after])
+    }
+
+    /// `operation`, with the last use of its operands.
+    fn last(mut operation: OperationIr) -> OperationIr {
+        struct Last;
+        impl IrVisitorMut for Last {
+            fn visit_tensor_mut(&mut self, tensor: &mut TensorIr) {
+                tensor.status = TensorStatus::ReadWrite;
+            }
+        }
+        operation.visit_mut(&mut Last);
+        operation
     }
 
     #[test]
@@ -211,6 +302,45 @@ mod tests {
         let freed = OperationIr::Drop(tensor(0));
         assert_eq!(block(&[product(0, 1, 2), freed, sum(2, 4, 5), product(6, 7, 8)]), (4, vec![0, 1, 3]));
         assert_eq!(block(&[product(0, 1, 2), product(2, 3, 4), select(5)]), (2, vec![]), "no sequence at all");
+    }
+
+    #[test]
+    fn moves_of_results_run_after_the_sequence_which_goes_on() {
+        let heads = |product_of: u64, bias: u64| {
+            [
+                product(0, 1, product_of),
+                sum(product_of, 90, bias),
+                last(reshape(bias, bias + 1)),
+                last(swap(bias + 1, bias + 2)),
+            ]
+        };
+        let operations = [&heads(2, 10)[..], &heads(3, 20), &heads(4, 30), &[product(12, 22, 40)]].concat();
+        assert_eq!(around(&operations), (12, [vec![0, 4, 8], vec![2, 3, 6, 7, 10, 11]]));
+        let read = [sum(0, 1, 2), reshape(2, 3), sum(2, 4, 5), sum(5, 3, 6)];
+        assert_eq!(around(&read), (3, [vec![], vec![1]]), "what reads a moved result comes later");
+        assert_eq!(around(&[sum(0, 1, 2), reshape(2, 3), product(3, 4, 5)]), (2, [vec![], vec![1]]));
+        assert_eq!(around(&[sum(0, 1, 2), reshape(2, 3), product(4, 5, 6)]), (3, [vec![2], vec![1]]));
+        assert_eq!(around(&[sum(0, 1, 2), reshape(2, 3), last(sum(2, 4, 5))]), (2, [vec![], vec![1]]), "taken away");
+        assert_eq!(around(&[sum(0, 1, 2), swap(2, 3)]), (1, [vec![], vec![]]), "another sequence may reduce it");
+    }
+
+    #[test]
+    fn axes_of_a_result_are_moved_after_the_sequence_where_no_reduction_follows() {
+        let moved = last(swap(2, 3));
+        assert_eq!(around(&[sum(0, 1, 2), moved.clone()]), (2, [vec![], vec![1]]));
+        assert_eq!(around(&[sum(0, 1, 2), moved.clone(), last(reshape(3, 4))]), (3, [vec![], vec![1, 2]]));
+        let operations = [sum(0, 1, 2), moved.clone(), product(5, 6, 7), sum(7, 1, 8), last(swap(8, 9))];
+        assert_eq!(around(&operations), (5, [vec![2], vec![1, 4]]));
+        assert_eq!(around(&[sum(0, 1, 2), moved, product(3, 6, 7)]), (2, [vec![], vec![1]]));
+    }
+
+    #[test]
+    fn what_a_move_reads_or_writes_is_freed_after_it() {
+        let freed = |id| OperationIr::Drop(tensor(id));
+        let operations = [sum(0, 1, 2), reshape(2, 3), freed(0), freed(2), freed(3), sum(4, 5, 6)];
+        assert_eq!(around(&operations), (6, [vec![], vec![1, 3, 4]]));
+        let moved = [sum(0, 1, 2), last(swap(2, 3)), freed(3), sum(4, 5, 6)];
+        assert_eq!(around(&moved), (4, [vec![], vec![1, 2]]));
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! How the operations of a block run.
 
 use super::elementwise::{Parts, Sequence};
-use super::moved::moves;
 use super::products::{Lead, leads};
 use burn_ir::OperationIr;
 
@@ -23,19 +22,18 @@ pub(super) struct Together {
     pub operations: Vec<usize>,
     /// What these are.
     pub sequence: Sequence,
-    /// The indices of those that move a result, and run by themselves after.
+    /// The indices of those that move results, and run by themselves after, in program order.
     pub after: Vec<usize>,
     /// All in parts, for the case that the kernel has rows, and no need for them or no room.
     pub parts: Parts,
 }
 
 impl Work {
-    /// The work of `all` operations, which are those of `sequence` where there is one, but for those that run `before`.
-    pub(super) fn of(sequence: Option<Sequence>, all: &[OperationIr], before: Vec<usize>) -> Self {
+    /// The work of `all` operations, which are those of `sequence` where there is one, but for those that run `before` or `after`.
+    pub(super) fn of(sequence: Option<Sequence>, all: &[OperationIr], before: Vec<usize>, after: Vec<usize>) -> Self {
         let Some(sequence) = sequence.filter(|sequence| !sequence.only_moves()) else { return Self::Operations };
-        let mut others: Vec<_> = (0..all.len()).filter(|index| !before.contains(index)).collect();
-        let first_move = others.iter().position(|&index| sequence.moves_a_result() && moves(&all[index]));
-        let after = first_move.map_or_else(Vec::new, |first| others.split_off(first));
+        let is_in_sequence = |index: &usize| !before.contains(index) && !after.contains(index);
+        let others: Vec<_> = (0..all.len()).filter(is_in_sequence).collect();
         let mut parts = if sequence.has_rows() { sequence.parts(all, others.iter().copied(), false) } else { vec![] };
         let (operations, sequence) = match parts.pop() {
             // One reduction, maybe of what is computed where it is read: it has kernels of its own.
@@ -45,6 +43,9 @@ impl Work {
                 parts.extend(last);
                 if !parts.is_empty() && !before.is_empty() {
                     parts.insert(0, (before.clone(), None));
+                }
+                if !parts.is_empty() && !after.is_empty() {
+                    parts.push((after.clone(), None));
                 }
                 (others, sequence.finish())
             }
@@ -121,7 +122,7 @@ mod tests {
     fn a_softmax_is_one_kernel_or_parts() {
         let parts = |dtype: DType| {
             let operations = cast(softmax(), dtype);
-            let work = Work::of(sequence(&operations), &operations, vec![]);
+            let work = Work::of(sequence(&operations), &operations, vec![], vec![]);
             let Work::Together(together) = work else { panic!("it runs in one kernel") };
             assert_eq!(together.operations, [0, 1, 2, 3, 4], "{dtype:?}");
             together.parts.into_iter().map(|(indices, part)| (indices, part.is_some())).collect::<Vec<_>>()
@@ -144,27 +145,31 @@ mod tests {
     #[test]
     fn one_reduction_keeps_its_own_kernels() {
         let half = cast(softmax(), DType::F16);
-        assert!(matches!(Work::of(sequence(&half[..1]), &half[..1], vec![]), Work::Operations));
+        assert!(matches!(Work::of(sequence(&half[..1]), &half[..1], vec![], vec![]), Work::Operations));
         let operations = softmax();
-        assert!(matches!(Work::of(sequence(&operations[..1]), &operations[..1], vec![]), Work::Operations));
+        assert!(matches!(Work::of(sequence(&operations[..1]), &operations[..1], vec![], vec![]), Work::Operations));
         let computed = &operations[2..4];
-        let Work::Together(together) = Work::of(sequence(computed), computed, vec![]) else { panic!("in one kernel") };
+        let Work::Together(together) = Work::of(sequence(computed), computed, vec![], vec![]) else {
+            panic!("in one kernel")
+        };
         assert!(together.parts.is_empty() && !together.sequence.has_rows());
         // What runs before does not change that.
         let led = [&[product(tensor(6, 8), tensor(7, 8), 2)], computed].concat();
-        let Work::Together(together) = Work::of(sequence(computed), &led, vec![0]) else { panic!("in one kernel") };
+        let Work::Together(together) = Work::of(sequence(computed), &led, vec![0], vec![]) else {
+            panic!("in one kernel")
+        };
         assert_eq!((&together.before[..], &together.operations[..]), (&[0][..], &[1, 2][..]));
         assert_eq!(together.leads, [Lead::Operation(0)]);
         let more = |out| product(tensor(6, 8), tensor(7, 8), out);
         let led = [&[more(2), more(8)], computed, &[more(9)]].concat();
-        let Work::Together(together) = Work::of(sequence(computed), &led, vec![0, 1, 4]) else {
+        let Work::Together(together) = Work::of(sequence(computed), &led, vec![0, 1, 4], vec![]) else {
             panic!("in one kernel")
         };
         assert_eq!((&together.before[..], &together.operations[..]), (&[0, 1, 4][..], &[2, 3][..]));
         assert_eq!(together.leads, [Lead::Products(vec![0, 1, 4])], "of equal sizes");
         assert!(together.parts.is_empty() && !together.sequence.has_rows());
         let led = [&[product(tensor(6, 8), tensor(7, 8), 2)], &operations[..1]].concat();
-        assert!(matches!(Work::of(sequence(&operations[..1]), &led, vec![0]), Work::Operations));
+        assert!(matches!(Work::of(sequence(&operations[..1]), &led, vec![0], vec![]), Work::Operations));
     }
 
     fn unary(function: fn(UnaryOpIr) -> FloatOperationIr, input: TensorIr, out: TensorIr) -> OperationIr {
@@ -177,7 +182,9 @@ mod tests {
             .filter(|(index, _)| !before.contains(index))
             .map(|(_, operation)| operation.clone())
             .collect();
-        let Work::Together(together) = Work::of(sequence(&those), operations, before) else { panic!("in one kernel") };
+        let Work::Together(together) = Work::of(sequence(&those), operations, before, vec![]) else {
+            panic!("in one kernel")
+        };
         together.parts.into_iter().map(|(indices, part)| (indices, part.is_some())).collect()
     }
 
@@ -241,30 +248,34 @@ mod tests {
         ]
     }
 
-    fn together(operations: &[OperationIr]) -> ([Vec<usize>; 2], usize) {
-        let Work::Together(together) = Work::of(sequence(operations), operations, vec![]) else { panic!("one kernel") };
-        ([together.operations, together.after], together.sequence.outputs().count())
+    fn together(operations: &[OperationIr]) -> (Vec<usize>, usize) {
+        let Work::Together(together) = Work::of(sequence(operations), operations, vec![], vec![]) else {
+            panic!("in one kernel")
+        };
+        (together.operations, together.sequence.outputs().count())
     }
 
     #[test]
     fn what_is_moved_and_joined_is_reduced_in_place() {
         let operations = variance();
-        assert_eq!(together(&operations), ([vec![0, 1, 2, 3], vec![]], 1));
-        assert_eq!(together(&operations[1..]), ([vec![0, 1, 2], vec![]], 1), "an operand");
+        assert_eq!(together(&operations), (vec![0, 1, 2, 3], 1));
+        assert_eq!(together(&operations[1..]), (vec![0, 1, 2], 1), "an operand");
     }
 
     #[test]
-    fn what_is_moved_and_not_reduced_is_moved_after_the_kernel() {
+    fn what_is_moved_and_not_reduced_is_no_sequence_or_moved_after_it() {
         let operations = variance();
-        assert_eq!(together(&operations[..2]), ([vec![0], vec![1]], 1));
-        assert_eq!(together(&operations[..3]), ([vec![0], vec![1, 2]], 1));
         for moved in [&operations[1..2], &operations[1..3]] {
-            assert!(matches!(Work::of(sequence(moved), moved, vec![]), Work::Operations), "an operand");
+            assert!(matches!(Work::of(sequence(moved), moved, vec![], vec![]), Work::Operations), "an operand");
         }
-        // A free after the move is of the moved tensor.
-        let moved = TensorIr { status: TensorStatus::ReadWrite, ..operations[1].outputs().next().unwrap().clone() };
-        let freed = [&operations[..2], &[OperationIr::Drop(moved)]].concat();
-        assert_eq!(together(&freed), ([vec![0], vec![1, 2]], 1));
+        for count in [2, 3] {
+            let mut sequence = sequence(&operations[..count]).expect("one kernel, and moves");
+            assert!(sequence.moves_a_result());
+            sequence.stop_moving();
+            let work = Work::of(Some(sequence), &operations[..count], vec![], (1..count).collect());
+            let Work::Together(together) = work else { panic!("in one kernel") };
+            assert_eq!((&together.operations[..], together.sequence.outputs().count()), (&[0][..], 1));
+        }
         // The flat tensor lives on.
         let mut operations = variance();
         if let OperationIr::NumericFloat(_, NumericOperationIr::MeanDim(mean)) = &mut operations[3] {

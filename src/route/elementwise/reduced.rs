@@ -8,7 +8,7 @@ use burn_backend::DType::F32;
 use burn_backend::Shape;
 use burn_deterministic_kernels::elementwise::{Instruction, RowReduction, Value};
 use burn_deterministic_kernels::reduce;
-use burn_ir::{OperationIr, TensorIr, TensorStatus};
+use burn_ir::{OperationIr, TensorId, TensorIr, TensorStatus};
 use std::sync::Arc;
 
 /// Instructions of a program that is reduced: a kernel of a reduction has many copies of it.
@@ -46,10 +46,19 @@ impl Sequence {
         self.row.as_ref() == Some(shape)
     }
 
-    /// Whether a result was moved and not reduced: the moves run after the kernel, which writes it.
+    /// Whether a result was moved and not reduced.
     pub(in crate::route) fn moves_a_result(&self) -> bool {
-        let source = self.moved.as_ref().map(|moved| moved.source);
-        self.results.iter().any(|(id, ..)| Some(*id) == source)
+        self.moved.as_ref().is_some_and(|moved| self.has_result(moved.source))
+    }
+
+    /// Leaves the moves of a result to after the kernel, which writes it.
+    pub(in crate::route) fn stop_moving(&mut self) {
+        self.moved = None;
+    }
+
+    /// Whether the kernel writes a tensor.
+    pub(in crate::route) fn has_result(&self, id: TensorId) -> bool {
+        self.outputs().any(|output| *output == id)
     }
 
     /// Whether nothing is computed but where an operand moves.
