@@ -3,6 +3,7 @@
 pub mod halves;
 mod integers;
 mod remainder;
+mod windows;
 
 use crate::harness::*;
 use crate::skip::skip;

@@ -49,6 +49,8 @@ pub(crate) enum Fused {
     BoolToInt,
     /// A number of this kind, for every element.
     Fill(Kind),
+    /// A slice along one axis that is assigned.
+    SliceAssign,
     /// The element of a [row](burn_deterministic_kernels::rows) at the row's index.
     Gather,
     /// A sum at the index of each row, where nothing else of the row changes.
@@ -134,6 +136,7 @@ pub(crate) fn fused(method: &str) -> Option<Fused> {
         "bool_into_int" => Fused::BoolToInt,
         "float_zeros" | "float_ones" | "float_full" => Fused::Fill(Kind::Float),
         "int_zeros" | "int_ones" | "int_full" => Fused::Fill(Kind::Int),
+        "float_slice_assign" => Fused::SliceAssign,
         "float_gather" => Fused::Gather,
         "float_scatter" => Fused::Scatter,
         "float_max_dim_with_indices" => Fused::WithIndex(Extreme::Max),

@@ -71,7 +71,7 @@ pub fn markdown() -> String {
          - **forwarded**: the inner backend's method, or an answer that computes nothing, with the reason that is safe.\n\
          - **refused**: an error, with the reason and what to do instead.\n\n\
          A star marks operations whose f32, f16, bf16, i32 or bool form on Burn's stream runs in the fused kernel `elementwise::run`, together \
-         with its neighbours and with the bits of a kernel each. Two stars mark f32 reductions that may end such a sequence \
+         with its neighbours and with the bits of a kernel each; `float_slice_assign` where the slice is a part of one axis. Two stars mark f32 reductions that may end such a sequence \
          (`reduce::reduce_program`), and reductions along the last axis, of half types too, after which it may go on \
          (`rows::RowProgram`), with the bits they have by themselves. Three stars mark operations that run \
          there too, along the last axis with one index a row, and of these updates in all three. Products of f32 of equal sizes that run \

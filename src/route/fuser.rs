@@ -47,7 +47,8 @@ pub(super) struct RouteFuser {
     sequence: Option<Sequence>,
     /// The indices of operations that run before the sequence's.
     before: Vec<usize>,
-    /// The indices of moves of the sequence's results, which run after it, and of frees of what these read or write.
+    /// The indices of moves of the sequence's results, and of operands that these take away, which run after it, and of frees of what
+    /// these read or write.
     after: Vec<usize>,
     closed: bool,
 }
@@ -108,10 +109,9 @@ impl RouteFuser {
             self.move_after();
             return self.go_on(operation);
         }
-        // A result that lives on and has its axes moved may begin a sequence, which reduces it without a copy.
+        // What lives on and has its axes moved may begin a sequence, which reduces it without a copy.
         let begins_sequence = Moved::by(operation).is_some();
-        let moves =
-            is_move(operation) && !begins_sequence && operation.inputs().all(|input| sequence.has_result(input.id));
+        let moves = is_move(operation) && !begins_sequence && operation.inputs().all(|input| sequence.binds(input.id));
         if moves {
             self.after.push(self.operations.len());
         }
@@ -322,6 +322,12 @@ mod tests {
         assert_eq!(around(&[sum(0, 1, 2), reshape(2, 3), product(4, 5, 6)]), (3, [vec![2], vec![1]]));
         assert_eq!(around(&[sum(0, 1, 2), reshape(2, 3), last(sum(2, 4, 5))]), (2, [vec![], vec![1]]), "taken away");
         assert_eq!(around(&[sum(0, 1, 2), swap(2, 3)]), (1, [vec![], vec![]]), "another sequence may reduce it");
+    }
+
+    #[test]
+    fn an_operand_is_moved_away_after_the_sequence() {
+        assert_eq!(around(&[sum(0, 1, 2), last(reshape(0, 3)), sum(2, 4, 5)]), (3, [vec![], vec![1]]));
+        assert_eq!(around(&[sum(0, 1, 2), reshape(0, 3), sum(3, 4, 5)]), (3, [vec![1], vec![]]), "it lives on");
     }
 
     #[test]

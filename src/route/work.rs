@@ -24,7 +24,7 @@ pub(super) struct Together {
     pub sequence: Sequence,
     /// The indices of those that move results, and run by themselves after, in program order.
     pub after: Vec<usize>,
-    /// All in parts, for the case that the kernel has rows, and no need for them or no room.
+    /// All in parts, for the case that the kernel has rows, and no need for them or no room, or assigns slices that are no parts.
     pub parts: Parts,
 }
 
@@ -34,10 +34,13 @@ impl Work {
         let Some(sequence) = sequence.filter(|sequence| !sequence.only_moves()) else { return Self::Operations };
         let is_in_sequence = |index: &usize| !before.contains(index) && !after.contains(index);
         let others: Vec<_> = (0..all.len()).filter(is_in_sequence).collect();
-        let mut parts = if sequence.has_rows() { sequence.parts(all, others.iter().copied(), false) } else { vec![] };
+        let mut parts = match sequence.has_rows() || sequence.assigns() {
+            true => sequence.parts(all, others.iter().copied(), false),
+            false => vec![],
+        };
         let (operations, sequence) = match parts.pop() {
             // One reduction, maybe of what is computed where it is read: it has kernels of its own.
-            Some((_, None)) if parts.is_empty() => return Self::Operations,
+            Some((_, None)) if parts.is_empty() && !sequence.assigns() => return Self::Operations,
             Some((operations, Some(part))) if parts.is_empty() => (operations, part),
             last => {
                 parts.extend(last);

@@ -3,7 +3,7 @@
 use crate::case::{Case, F32, I32, indices, tensor};
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::elementwise::{
-    Binary, Comparison, Instruction, IntBinary, Operands, Program, Unary, Value, of_integers, run,
+    Binary, Comparison, Extent, Instruction, IntBinary, Operands, Program, Unary, Value, Window, of_integers, run,
 };
 use burn_deterministic_kernels::known_answer::{ask, ask_functions};
 use cubecl::prelude::*;
@@ -61,6 +61,13 @@ pub fn cases() -> Vec<Case> {
             ];
             launch(client, at_indices(), words)
         }),
+        case("slices of sequences, added", ELEMENTS, 16, 3).runs(|client| {
+            let steps = tensor(client, &[512, 256, 128], F32);
+            let words = [steps].into_iter().chain((0..16).map(|_| tensor(client, &[512, 1, 128], F32))).collect();
+            let scalars = (0..16).chain([1, 0]).collect();
+            let operands = Operands { words, conditions: vec![], scalars };
+            run(client, &Arc::new(slices()), &[512, 256, 128], operands, I32).map(|_| ())
+        }),
         case("quotient of integers", ELEMENTS, 1, 3).runs(|client| {
             let [lhs, rhs] = [(); 2].map(|()| tensor(client, &[ELEMENTS], I32));
             of_integers(client, IntBinary::Divide, lhs, rhs, &[ELEMENTS])
@@ -110,6 +117,20 @@ fn chain() -> Program {
         value = program.word(Instruction::Binary(Binary::Add, value, Value::Scalar(0)));
     }
     program.output_word(7);
+    program
+}
+
+/// The gradient of what a layer read of sequences step by step, as Burn adds it up: each step's in zeros.
+fn slices() -> Program {
+    let mut program = Program::default();
+    let mut total = Value::Input(0);
+    for step in 0..16 {
+        let zeros = program.word(Instruction::Fill(Value::Scalar(17), Extent::Elements));
+        let slice = program.assign(zeros, Value::Input(1 + step), Window { axis: 1, start: step, length: 16 });
+        total = program.word(Instruction::Binary(Binary::Add, total, slice));
+    }
+    let Value::Result(total) = total else { unreachable!("a result") };
+    program.output_word(total);
     program
 }
 

@@ -37,8 +37,8 @@ fn integers<S: Int, I: Int, U: Int>(
     if at >= elements {
         terminate!();
     }
-    let a = inputs.operands[0][offset(&inputs.strides, &inputs.axes, at, 0usize)];
-    let b = inputs.operands[1][offset(&inputs.strides, &inputs.axes, at, 1usize)];
+    let a = inputs.operands[0][offset(&inputs.strides, &inputs.axes, at, 0u32, 0usize)];
+    let b = inputs.operands[1][offset(&inputs.strides, &inputs.axes, at, 0u32, 1usize)];
     let (a, b) = (U::reinterpret(I::cast_from(a)), U::reinterpret(I::cast_from(b)));
     output[at as usize] = S::cast_from(I::reinterpret(integer::binary::<I, U>(a, b, function, bits)));
     keep_subnormals();

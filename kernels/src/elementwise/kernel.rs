@@ -89,6 +89,10 @@ pub struct Inputs<B: Int, F: Float, N: Size> {
     axes: Sequence<Axis>,
     /// The last axis of the program's shape, whatever axes are joined, where the program has places in it; else none.
     row: Sequence<Axis>,
+    /// For each of the program's windows its start, times the stride along its axis of the operand that lies in it.
+    shifts: Sequence<u32>,
+    /// For each axis of a window: all axes behind it as one, unless it is the last one, and itself.
+    window_axes: Sequence<Axis>,
     /// 0, for the barrier of [`opaque`].
     pub(crate) zero: u32,
 }
@@ -108,7 +112,7 @@ impl<B: Int, F: Float, N: Size> InputsLaunch<B, F, N> {
         let (halves, half_vectors) = (SequenceArg::new(), SequenceArg::new());
         let (conditions, condition_vectors) = (SequenceArg::new(), SequenceArg::new());
         let (scalars, strides, axes) = (SequenceArg::new(), SequenceArg::new(), SequenceArg::new());
-        let row = SequenceArg::new();
+        let (row, shifts, window_axes) = (SequenceArg::new(), SequenceArg::new(), SequenceArg::new());
         Self::new(
             words,
             word_vectors,
@@ -120,6 +124,8 @@ impl<B: Int, F: Float, N: Size> InputsLaunch<B, F, N> {
             strides,
             axes,
             row,
+            shifts,
+            window_axes,
             0,
         )
     }
@@ -170,10 +176,21 @@ pub fn compute<B: Int, F: Float, N: Size>(
     let word_operands = comptime!(form.words.clone());
     let condition_readings = comptime!(form.conditions.clone());
     let width = N::value();
+    let within = within::<B, F, N>(inputs, at * comptime!(width as u32), comptime!(program.clone()));
     let mut words = Sequence::<Vector<u32, N>>::new();
     #[unroll]
     for i in 0..comptime!(word_operands.len()) {
-        words.push(word::<B, F, N>(inputs, at, i, comptime!(form.clone())));
+        let window = comptime!(program.window_of(i));
+        match window {
+            Some(window) => {
+                let mut elements = Vector::<u32, N>::new(0u32);
+                if within[window] {
+                    elements = word::<B, F, N>(inputs, at, inputs.shifts[window], i, comptime!(form.clone()));
+                }
+                words.push(elements);
+            }
+            None => words.push(word::<B, F, N>(inputs, at, 0u32, i, comptime!(form.clone()))),
+        }
     }
     let mut conditions = Sequence::<Vector<B, N>>::new();
     #[unroll]
@@ -225,6 +242,7 @@ pub fn compute<B: Int, F: Float, N: Size>(
                 at * comptime!(width as u32) + comptime!(lane as u32),
                 comptime!(program.has_places()),
             ),
+            &within,
             inputs.zero,
             comptime!(program.clone()),
             Part::All,
@@ -283,11 +301,45 @@ fn place_of(row: &Sequence<Axis>, element: u32, #[comptime] has_places: bool) ->
     }
 }
 
-/// The vector `at` of elements of word operand `i`.
+/// Whether an element, and those of its vector with it, lie in each window of a program.
+#[cube]
+fn within<B: Int, F: Float, N: Size>(
+    inputs: &Inputs<B, F, N>,
+    element: u32,
+    #[comptime] program: Arc<Program>,
+) -> Sequence<bool> {
+    let axes = comptime!(program.window_axes());
+    let mut places = Sequence::<u32>::new();
+    #[unroll]
+    for i in 0..comptime!(axes.len()) {
+        let before = comptime!(axes[..i].iter().map(|&axis| if axis == 0 { 1 } else { 2 }).sum::<usize>());
+        if comptime!(axes[i] == 0) {
+            let (_, place) = inputs.window_axes[before].divided(element);
+            places.push(place);
+        } else {
+            let (outer, _) = inputs.window_axes[before].divided(element);
+            let (_, place) = inputs.window_axes[comptime!(before + 1)].divided(outer);
+            places.push(place);
+        }
+    }
+    let mut within = Sequence::<bool>::new();
+    #[unroll]
+    for i in 0..comptime!(program.windows().len()) {
+        let window = comptime!(program.windows()[i]);
+        let axis = comptime!(axes.iter().position(|&axis| axis == window.axis).unwrap_or(0));
+        // Below the start it wraps.
+        let place = places[axis] - inputs.scalars[comptime!(window.start)];
+        within.push(place < inputs.scalars[comptime!(window.length)]);
+    }
+    within
+}
+
+/// The vector `at` of elements of word operand `i`, `shift` elements ahead of where its strides say.
 #[cube]
 pub(crate) fn word<B: Int, F: Float, N: Size>(
     inputs: &Inputs<B, F, N>,
     at: u32,
+    shift: u32,
     #[comptime] i: usize,
     #[comptime] form: Form,
 ) -> Vector<u32, N> {
@@ -297,9 +349,19 @@ pub(crate) fn word<B: Int, F: Float, N: Size>(
     let nth = comptime!(strided(words[..i].iter().map(|word| word.reading)));
     let (strides, axes) = (&inputs.strides, &inputs.axes);
     if comptime!(words[i].is_half) {
-        widened::<F, N>(read::<F, N>(&inputs.halves, &inputs.half_vectors, strides, axes, at, index, nth, reading))
+        widened::<F, N>(read::<F, N>(
+            &inputs.halves,
+            &inputs.half_vectors,
+            strides,
+            axes,
+            at,
+            shift,
+            index,
+            nth,
+            reading,
+        ))
     } else {
-        read::<u32, N>(&inputs.words, &inputs.word_vectors, strides, axes, at, index, nth, reading)
+        read::<u32, N>(&inputs.words, &inputs.word_vectors, strides, axes, at, shift, index, nth, reading)
     }
 }
 
@@ -316,7 +378,7 @@ pub(crate) fn mask<B: Int, F: Float, N: Size>(
     let before = comptime!(readings[..i].iter().copied());
     let nth = comptime!(strided(form.words.iter().map(|word| word.reading).chain(before)));
     let (singles, vectors) = (&inputs.conditions, &inputs.condition_vectors);
-    read::<B, N>(singles, vectors, &inputs.strides, &inputs.axes, at, index, nth, comptime!(readings[i]))
+    read::<B, N>(singles, vectors, &inputs.strides, &inputs.axes, at, 0u32, index, nth, comptime!(readings[i]))
 }
 
 /// The index of operand `i` in its list, of vectors or of single elements.
@@ -347,7 +409,8 @@ fn strided(readings: impl Iterator<Item = Reading>) -> usize {
     readings.filter(|reading| reading.has_strides()).count()
 }
 
-/// The elements of an operand, the `nth` of those with strides, for the vector `at` of results.
+/// The elements of an operand, the `nth` of those with strides, for the vector `at` of results, `shift` elements ahead of where the
+/// strides say.
 #[cube]
 fn read<T: Numeric, N: Size>(
     singles: &Sequence<Box<[T]>>,
@@ -355,6 +418,7 @@ fn read<T: Numeric, N: Size>(
     strides: &Sequence<u32>,
     axes: &Sequence<Axis>,
     at: u32,
+    shift: u32,
     #[comptime] index: usize,
     #[comptime] nth: usize,
     #[comptime] reading: Reading,
@@ -362,14 +426,14 @@ fn read<T: Numeric, N: Size>(
     let width = N::value();
     let first = at * comptime!(width as u32);
     match reading {
-        Reading::Linear => vectors[index][at as usize],
-        Reading::Row => vectors[index][offset(strides, axes, first, nth) / width],
-        Reading::Broadcast => Vector::<T, N>::new(singles[index][offset(strides, axes, first, nth)]),
+        Reading::Linear => vectors[index][(at - shift / comptime!(width as u32)) as usize],
+        Reading::Row => vectors[index][offset(strides, axes, first, shift, nth) / width],
+        Reading::Broadcast => Vector::<T, N>::new(singles[index][offset(strides, axes, first, shift, nth)]),
         Reading::Strided => {
             let mut read = Vector::<T, N>::empty();
             #[unroll]
             for lane in 0..width {
-                let offset = offset(strides, axes, first + comptime!(lane as u32), nth);
+                let offset = offset(strides, axes, first + comptime!(lane as u32), shift, nth);
                 read.insert(lane, singles[index][offset]);
             }
             read
@@ -409,7 +473,8 @@ impl Part {
     }
 }
 
-/// The instructions of `part` of `program` on the element at `place` in its row; the results of all others are `given`.
+/// The instructions of `part` of `program` on the element at `place` in its row, and `within` its windows; the results of all
+/// others are `given`.
 #[cube]
 pub(crate) fn evaluate(
     inputs: &Sequence<u32>,
@@ -417,6 +482,7 @@ pub(crate) fn evaluate(
     scalars: &Sequence<u32>,
     given: &Evaluated,
     place: u32,
+    within: &Sequence<bool>,
     zero: u32,
     #[comptime] program: Arc<Program>,
     #[comptime] part: Part,
@@ -501,6 +567,7 @@ pub(crate) fn evaluate(
                 }
                 Instruction::Fill(x, _) => words.push(value(inputs, scalars, &words, x)),
                 Instruction::Place => words.push(place),
+                Instruction::Within(window) => conditions.push(within[window]),
                 Instruction::Reduce(..) => comptime!(unreachable!("`rows` gives what it has reduced")),
             }
         }
@@ -525,9 +592,15 @@ fn opaque_bits(x: f32, zero: u32) -> u32 {
     u32::reinterpret(opaque(x, zero))
 }
 
-/// The offset of element `element` of the program's shape in the `nth` operand with strides.
+/// The offset of element `element` of the program's shape in the `nth` operand with strides, less `shift`.
 #[cube]
-pub(super) fn offset(strides: &Sequence<u32>, axes: &Sequence<Axis>, element: u32, #[comptime] nth: usize) -> usize {
+pub(super) fn offset(
+    strides: &Sequence<u32>,
+    axes: &Sequence<Axis>,
+    element: u32,
+    shift: u32,
+    #[comptime] nth: usize,
+) -> usize {
     let rank = comptime!(axes.len());
     let mut rest = element;
     let mut offset = 0u32;
@@ -538,7 +611,7 @@ pub(super) fn offset(strides: &Sequence<u32>, axes: &Sequence<Axis>, element: u3
         offset += place * strides[comptime!(nth * rank + axis)];
         rest = next;
     }
-    (offset + rest * strides[comptime!(nth * rank)]) as usize
+    (offset + rest * strides[comptime!(nth * rank)] - shift) as usize
 }
 
 #[cube]

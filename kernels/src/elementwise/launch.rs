@@ -1,7 +1,7 @@
 //! Binds a program to its operands, and launches it.
 
 use super::kernel::{self, Axis, AxisLaunch, Form, InputsLaunch, OutputsLaunch, Reading, Word};
-use super::program::{Half, Program};
+use super::program::{Half, Program, Window};
 use crate::buffer::unwritten_all;
 use crate::dtype::{F32, U32};
 use crate::error::require_shapes;
@@ -47,6 +47,10 @@ pub(crate) struct Bound {
     shape: Vec<usize>,
     /// Elements along the last axis of the shape that is not joined.
     length: usize,
+    /// Of each window, from the first element of its operand to where that would lie at the start of the axis.
+    shifts: Vec<u32>,
+    /// Of the axes of windows, the elements behind an axis and those along it.
+    window_axes: Vec<[usize; 2]>,
     elements: usize,
     condition_dtype: ElemType,
     /// The half type of operands and results, if there is one.
@@ -99,16 +103,30 @@ impl Bound {
         let half = half_type(client, program, &operands)?;
         require_types(&operands, condition_dtype)?;
         require_reach(KERNEL, operands.words.iter().chain(&operands.conditions))?;
+        let shifts = shifts(program, shape, &operands)?;
+        let window_axes = program.window_axes().into_iter().map(|axis| behind_and_along(shape, axis)).collect();
         let results = results(half);
         let is_dense =
             operands.all().all(|operand| &operand.shape()[..] == shape && is_contiguous(shape, operand.strides()));
         let (operands, shape) = match is_dense {
             true => (operands.flat(elements), vec![elements]),
-            false => operands.broadcast(shape)?.joined(shape),
+            false => operands.broadcast(program, shape)?.joined(shape),
         };
         let quotients = if program.divides() { known_answer::quotients(client) } else { Quotients::Device };
         let program = program.clone();
-        Ok(Self { program, operands, shape, length, elements, condition_dtype, half, quotients, results })
+        Ok(Self {
+            program,
+            operands,
+            shape,
+            length,
+            shifts,
+            window_axes,
+            elements,
+            condition_dtype,
+            half,
+            quotients,
+            results,
+        })
     }
 
     /// The memory for the results.
@@ -159,7 +177,9 @@ impl Bound {
     fn width(&self) -> usize {
         let readings = self.readings(4);
         let in_vectors = readings.is_empty() || readings.iter().any(|reading| reading.is_vector());
-        if in_vectors && self.elements.is_multiple_of(4) { 4 } else { 1 }
+        // A vector lies in a window, or outside of it.
+        let in_windows = self.window_axes.iter().all(|[behind, _]| behind.is_multiple_of(4));
+        if in_vectors && in_windows && self.elements.is_multiple_of(4) { 4 } else { 1 }
     }
 
     /// How a unit that computes `width` elements reads the words, then the conditions.
@@ -203,12 +223,21 @@ impl Bound {
             strides,
             axes,
             if self.program.has_places() { self::axes(&[self.length]) } else { SequenceArg::new() },
+            scalars(&self.shifts),
+            self.window_axes(),
             0,
         );
         let outputs =
             OutputsLaunch::new(sequence(&results.words), sequence(&results.halves), sequence(&results.conditions));
         let form = Form { program: self.program.clone(), words, conditions, quotients: self.quotients };
         (inputs, outputs, form)
+    }
+
+    /// For each axis of a window all axes behind it as one, unless it is the last, and itself.
+    fn window_axes(&self) -> SequenceArg<Axis> {
+        let axes = self.program.window_axes().into_iter().zip(&self.window_axes);
+        let sizes: Vec<_> = axes.flat_map(|(axis, sizes)| sizes[usize::from(axis == 0)..].to_vec()).collect();
+        self::axes(&sizes)
     }
 }
 
@@ -227,12 +256,20 @@ impl Operands {
         Self { words: all(self.words), conditions: all(self.conditions), scalars: self.scalars }
     }
 
-    /// The operands with the strides that broadcast them to `shape`.
-    fn broadcast(self, shape: &[usize]) -> Result<Self, KernelError> {
-        let all = |tensors: Vec<TensorHandle>| {
-            tensors.into_iter().map(|tensor| broadcast(tensor, shape)).collect::<Result<Vec<_>, _>>()
+    /// The operands with the strides that broadcast them to `shape`, or to their windows in it.
+    fn broadcast(self, program: &Program, shape: &[usize]) -> Result<Self, KernelError> {
+        let word = |(index, tensor): (usize, TensorHandle)| match program.window_of(index) {
+            Some(window) => {
+                let axis = shape.len() - 1 - program.windows()[window].axis;
+                let mut part = shape.to_vec();
+                part[axis] = tensor.shape()[axis];
+                broadcast(tensor, &part, shape)
+            }
+            None => broadcast(tensor, shape, shape),
         };
-        Ok(Self { words: all(self.words)?, conditions: all(self.conditions)?, scalars: self.scalars })
+        let words = self.words.into_iter().enumerate().map(word).collect::<Result<Vec<_>, _>>()?;
+        let conditions = { self.conditions.into_iter() }.map(|tensor| broadcast(tensor, shape, shape));
+        Ok(Self { words, conditions: conditions.collect::<Result<Vec<_>, _>>()?, scalars: self.scalars })
     }
 
     /// The operands over as few axes as their strides allow, and the sizes of these: at least one axis, and no axis of
@@ -350,10 +387,42 @@ fn axes(shape: &[usize]) -> SequenceArg<Axis> {
     arguments
 }
 
-/// `operand` with the strides with which it broadcasts to `shape`.
-fn broadcast(operand: TensorHandle, shape: &[usize]) -> Result<TensorHandle, KernelError> {
-    let Some(strides) = broadcast_strides(operand.shape(), operand.strides(), shape) else {
-        return Err(mismatch(operand.shape(), shape));
+/// For each window of a program its start, times the stride along its axis of the operand that lies in it.
+fn shifts(program: &Program, shape: &[usize], operands: &Operands) -> Result<Vec<u32>, KernelError> {
+    let shift = |(window, operand): (&Window, Option<usize>)| {
+        let [start, length] = [window.start, window.length].map(|scalar| operands.scalars[scalar] as usize);
+        let operand = operand.map(|operand| &operands.words[operand]);
+        let at = shape.len().checked_sub(window.axis + 1);
+        let fits = at.is_some_and(|at| {
+            let [behind, along] = behind_and_along(shape, window.axis);
+            let is_found = along != 1 && (window.axis == 0 || behind != 1);
+            let is_operands =
+                operand.is_none_or(|operand| operand.shape().len() == shape.len() && operand.shape()[at] == length);
+            length > 0 && start + length <= along && is_found && is_operands
+        });
+        require_shapes(KERNEL, fits, || {
+            let operand = operand.map(|operand| format!(" of an operand of shape {:?}", &operand.shape()[..]));
+            let (axis, operand) = (window.axis + 1, operand.unwrap_or_default());
+            format!("a window{operand} of {length} from {start} on along axis -{axis} of shape {shape:?}")
+        })?;
+        // An axis of one element has no stride.
+        let stride = at.zip(operand).map_or(0, |(at, operand)| if length == 1 { 0 } else { operand.strides()[at] });
+        // The place of an element less the shift is right also where either has wrapped.
+        Ok((start * stride) as u32)
+    };
+    program.windowed().map(shift).collect()
+}
+
+/// The elements behind an axis, counted from the last, and those along it.
+fn behind_and_along(shape: &[usize], axis: usize) -> [usize; 2] {
+    let at = shape.len().saturating_sub(axis + 1);
+    [shape.iter().skip(at + 1).product(), shape.get(at).copied().unwrap_or(1)]
+}
+
+/// `operand` with the strides with which it broadcasts to `part` of a tensor of `shape`.
+fn broadcast(operand: TensorHandle, part: &[usize], shape: &[usize]) -> Result<TensorHandle, KernelError> {
+    let Some(strides) = broadcast_strides(operand.shape(), operand.strides(), part) else {
+        return Err(mismatch(operand.shape(), part));
     };
     let dtype = operand.dtype;
     Ok(TensorHandle::new(operand.handle, Shape::from(shape.to_vec()), Strides::from(strides), dtype))

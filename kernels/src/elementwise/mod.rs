@@ -26,7 +26,8 @@
 //! # Layout
 //!
 //! The place of an element in its row is its index along the last axis of the program's shape, and no operation on floats.
-//! Operands broadcast to the program's shape and may have any strides; results are contiguous. A unit computes four
+//! An operand with a window has elements along one axis for a part of that shape alone, and is read there; whether an element lies in
+//! it is found as its place is. Operands broadcast to the program's shape and may have any strides; results are contiguous. A unit computes four
 //! neighbouring elements where their number is a multiple of four and an operand can be read in vectors, else one. Axes that one stride
 //! covers in every operand are joined; an element's place on those left is found by multiplication with inverses (T.
 //! Granlund and P. L. Montgomery, "Division by Invariant Integers using Multiplication", 1994), since drivers divide lane
@@ -49,6 +50,7 @@ pub(crate) use launch::Bound;
 pub use launch::{Operands, Results};
 pub use program::{
     Binary, Comparison, Condition, Extent, Half, Instruction, IntBinary, Logic, Program, RowReduction, Unary, Value,
+    Window,
 };
 
 use crate::KernelError;
@@ -62,7 +64,8 @@ use std::sync::Arc;
 /// # Errors
 ///
 /// [`KernelError::Shape`] when an operand does not broadcast to `shape`, `shape` has more than `u32::MAX` elements, operands
-/// and outputs are of two half types, or the program has places in rows of one element;
+/// and outputs are of two half types, the program has places in rows of one element, or an operand's window is none of the shape's, or
+/// one along an axis of one element or with one element behind it;
 /// [`KernelError::Device`] when the device has no cubes of [`UNITS`](crate::grid::UNITS) units.
 pub fn run(
     client: &Client,

@@ -257,6 +257,17 @@ pub enum Extent {
     Rows,
 }
 
+/// A part of the program's shape: some places along one axis, and all along the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Window {
+    /// The axis, counted from the last one.
+    pub axis: usize,
+    /// The scalar operand that is its first place along the axis, a u32.
+    pub start: usize,
+    /// The scalar operand that is its number of places along the axis, a u32.
+    pub length: usize,
+}
+
 /// One operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Instruction {
@@ -282,6 +293,8 @@ pub enum Instruction {
     Reduce(RowReduction, Value),
     /// The place of the element along the last axis of the program's shape, an i32.
     Place,
+    /// Whether the element lies in this one of the program's [windows](Program::windows).
+    Within(usize),
     /// A condition of two floats.
     Compare(Comparison, Value, Value),
     /// A condition of two integers.
@@ -302,6 +315,9 @@ pub struct Program {
     condition_outputs: Vec<usize>,
     reduced: Option<usize>,
     indices: Vec<usize>,
+    windows: Vec<Window>,
+    /// The word operand that has elements in each of these alone, where there is one.
+    windowed: Vec<Option<usize>>,
     words: usize,
     conditions: usize,
 }
@@ -375,6 +391,23 @@ impl Program {
         }
         let place = self.word(Instruction::Place);
         self.condition(Instruction::CompareInt(Comparison::Equal, place, Value::Input(index)))
+    }
+
+    /// Adds `x`, but in the window `y`. A word operand `y` has the window's shape, and no other instruction may read it.
+    ///
+    /// # Panics
+    ///
+    /// When another window has that operand.
+    pub fn assign(&mut self, x: Value, y: Value, window: Window) -> Value {
+        let operand = match y {
+            Value::Input(operand) => Some(operand),
+            Value::Scalar(_) | Value::Result(_) => None,
+        };
+        assert!(operand.is_none_or(|operand| self.window_of(operand).is_none()), "{y:?} is of another window");
+        self.windows.push(window);
+        self.windowed.push(operand);
+        let is_within = self.condition(Instruction::Within(self.windows.len() - 1));
+        self.word(Instruction::Select(is_within, y, x))
     }
 
     /// Makes what each element is filled with one value a row.
@@ -455,6 +488,32 @@ impl Program {
         &self.indices
     }
 
+    /// The windows, in order.
+    pub fn windows(&self) -> &[Window] {
+        &self.windows
+    }
+
+    /// The window that word operand `operand` has elements in alone.
+    pub(super) fn window_of(&self, operand: usize) -> Option<usize> {
+        self.windowed.iter().position(|&windowed| windowed == Some(operand))
+    }
+
+    /// The windows, and the word operands that have elements in these alone.
+    pub(super) fn windowed(&self) -> impl Iterator<Item = (&Window, Option<usize>)> {
+        self.windows.iter().zip(self.windowed.iter().copied())
+    }
+
+    /// The axes of windows, counted from the last one, each once.
+    pub(super) fn window_axes(&self) -> Vec<usize> {
+        let mut axes = Vec::new();
+        for window in &self.windows {
+            if !axes.contains(&window.axis) {
+                axes.push(window.axis);
+            }
+        }
+        axes
+    }
+
     /// Whether an instruction is about rows, and only [`rows`](crate::rows) computes the program.
     pub fn has_rows(&self) -> bool {
         let is_of_rows = |instruction: &Instruction| {
@@ -490,7 +549,7 @@ impl Program {
 impl Instruction {
     /// Whether its result is a word, not a condition.
     pub(crate) fn is_word(&self) -> bool {
-        !matches!(self, Self::Compare(..) | Self::CompareInt(..) | Self::Logic(..) | Self::Not(..))
+        !matches!(self, Self::Within(_) | Self::Compare(..) | Self::CompareInt(..) | Self::Logic(..) | Self::Not(..))
     }
 
     /// The words and the conditions that it reads.
@@ -507,7 +566,7 @@ impl Instruction {
                 (vec![], vec![condition])
             }
             Self::Logic(_, a, b) => (vec![], vec![a, b]),
-            Self::Place => (vec![], vec![]),
+            Self::Place | Self::Within(_) => (vec![], vec![]),
         }
     }
 }

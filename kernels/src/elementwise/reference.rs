@@ -17,8 +17,23 @@ pub(crate) enum Done {
 ///
 /// # Panics
 ///
-/// When an instruction is about rows.
+/// When an instruction is about rows, or the program has windows.
 pub fn run(program: &Program, inputs: &[u32], conditions: &[bool], scalars: &[u32]) -> (Vec<u32>, Vec<bool>) {
+    run_within(program, inputs, conditions, scalars, &[])
+}
+
+/// The same for an element that is `within` each of the program's windows or not. Inputs whose window it is not in are not used.
+///
+/// # Panics
+///
+/// When an instruction is about rows.
+pub fn run_within(
+    program: &Program,
+    inputs: &[u32],
+    conditions: &[bool],
+    scalars: &[u32],
+    within: &[bool],
+) -> (Vec<u32>, Vec<bool>) {
     let mut words: Vec<u32> = Vec::new();
     let mut flags: Vec<bool> = Vec::new();
     for &instruction in program.instructions() {
@@ -31,6 +46,10 @@ pub fn run(program: &Program, inputs: &[u32], conditions: &[bool], scalars: &[u3
             Condition::Input(index) => conditions[index],
             Condition::Result(index) => flags[index],
         };
+        if let Instruction::Within(window) = instruction {
+            flags.push(within[window]);
+            continue;
+        }
         match step(instruction, word, flag) {
             Done::Word(result) => words.push(result),
             Done::Flag(result) => flags.push(result),
@@ -46,7 +65,7 @@ pub fn run(program: &Program, inputs: &[u32], conditions: &[bool], scalars: &[u3
 ///
 /// # Panics
 ///
-/// When it is about rows.
+/// When it is about the element's place.
 pub(crate) fn step(instruction: Instruction, word: impl Fn(Value) -> u32, flag: impl Fn(Condition) -> bool) -> Done {
     let float = |value: Value| f32::from_bits(word(value));
     let int = |value: Value| word(value).cast_signed();
@@ -68,8 +87,10 @@ pub(crate) fn step(instruction: Instruction, word: impl Fn(Value) -> u32, flag: 
         Instruction::Logic(Logic::Xor, a, b) => Done::Flag(flag(a) != flag(b)),
         Instruction::Not(a) => Done::Flag(!flag(a)),
         Instruction::Fill(x, _) => Done::Word(word(x)),
-        // The reference of `rows` has them.
-        Instruction::Reduce(..) | Instruction::Place => panic!("{instruction:?} is about a row"),
+        // `run_within` and the reference of `rows` have them.
+        Instruction::Reduce(..) | Instruction::Place | Instruction::Within(_) => {
+            panic!("{instruction:?} is about a place")
+        }
     }
 }
 

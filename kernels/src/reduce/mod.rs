@@ -186,10 +186,10 @@ pub fn reduce_program(
     let plan = checked(client, name, plan, &problem)?;
     let accumulator = accumulator_of(client, operation, F32)?;
     let passes = Passes { operation, accumulator, dtype: F32, view: problem.view, plan };
-    // The kernels of reductions read no half types.
+    // The kernels of reductions read no half types, and no windows: their vectors lie where the reduced axes are.
     let has_halves =
         input.program.half().is_some() || input.operands.words.iter().any(|operand| Half::of(operand.dtype).is_some());
-    if !plan.fuses || has_halves {
+    if !plan.fuses || has_halves || !input.program.windows().is_empty() {
         let (results, word) = written(client, input, reduced)?;
         let word = if in_place { word } else { with_reduced_last(client, word, axes) };
         let reduced = passes.run(client, First::Stored(&word))?;

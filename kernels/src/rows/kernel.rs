@@ -86,6 +86,7 @@ pub fn compute_rows<B: Int, F: Float, N: Size>(
                     &scalars,
                     &known,
                     at,
+                    &Sequence::new(),
                     inputs.zero,
                     comptime!(form.form.program.clone()),
                     comptime!(phase.part_of_elements()),
@@ -228,7 +229,7 @@ fn read_word<B: Int, F: Float, N: Size>(
     #[comptime] i: usize,
     #[comptime] form: RowForm,
 ) -> u32 {
-    word::<B, F, N>(inputs, element, i, comptime!(form.form.clone())).extract(0usize)
+    word::<B, F, N>(inputs, element, 0u32, i, comptime!(form.form.clone())).extract(0usize)
 }
 
 /// Bool operand `i` at an element.
@@ -296,6 +297,7 @@ fn row_values(
         scalars,
         &given,
         0u32,
+        &Sequence::new(),
         zero,
         comptime!(form.form.program.clone()),
         comptime!(phase.part_of_row()),

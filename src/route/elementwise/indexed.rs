@@ -69,7 +69,7 @@ impl Sequence {
         float_of(tensor)?;
         match self.place_of(tensor)? {
             Place::Word(value) => Some(value),
-            Place::Condition(_) => None,
+            Place::Condition(_) | Place::Slice => None,
         }
     }
 

@@ -3,10 +3,11 @@
 //! A sequence takes operations of f32, of one half type, of i32 and of bools whose results have one shape. It may end in a sum,
 //! a product or a mean of one of them, or of one whose axes were [moved and joined](super::moved). It may reduce rows of floats,
 //! along the last axis, and go on with what is one value a row, in a kernel of [`rows`](burn_deterministic_kernels::rows) where
-//! that has room for the row. It updates rows at [one index each](indexed), and in a kernel of rows reads them there. The kernel
-//! families promise that sharing a kernel changes no bit, so where a sequence begins and ends, which Burn decides by what it has
+//! that has room for the row. It updates rows at [one index each](indexed), and in a kernel of rows reads them there. It
+//! [assigns slices](assigned) of one axis. The kernel families promise that sharing a kernel changes no bit, so where a sequence begins and ends, which Burn decides by what it has
 //! cached, does not matter.
 
+mod assigned;
 mod indexed;
 mod reduced;
 mod run;
@@ -15,6 +16,7 @@ use super::moved::Moved;
 use super::reductions::{finds_first, row_reduction};
 use crate::backend::adapters::elementwise::half;
 use crate::catalogue::{self, Fused, Kind, fused};
+use assigned::Assigned;
 use burn_backend::DType::{BF16, F16, F32, I32};
 use burn_backend::{BoolStore, DType, Shape};
 use burn_cubecl_fusion::CubeFusionHandle;
@@ -60,6 +62,8 @@ pub(super) struct Sequence {
     row: Option<Shape>,
     /// The operation that each index of the program's is of.
     indexed: Vec<Indexed>,
+    /// The slices of each window of the program's.
+    assigned: Vec<Assigned>,
     /// The program in a kernel of rows, once the sequence is closed, where it has one value a row of something.
     rows: Option<RowProgram>,
     /// The operations' methods, for error texts.
@@ -96,18 +100,24 @@ struct Indexed {
 }
 
 /// A scalar operand.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum ScalarOperand {
     /// What the program gave in place of the placeholder, in the dtype of the operation.
     Given(ScalarId, DType),
     /// These bits.
     Bits(u32),
+    /// The first place of a range, by its placeholder, along an axis of a tensor.
+    Start(usize, TensorId, usize),
+    /// The length of an axis of a tensor.
+    Length(TensorId, usize),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Place {
     Word(Value),
     Condition(Condition),
+    /// A word operand that is assigned to a slice.
+    Slice,
 }
 
 impl Sequence {
@@ -134,6 +144,7 @@ impl Sequence {
             takes_rows,
             row: None,
             indexed: Vec::new(),
+            assigned: Vec::new(),
             rows: None,
             methods: Vec::new(),
             writes_all: false,
@@ -177,7 +188,7 @@ impl Sequence {
     pub(super) fn can_run_before(&self, operation: &OperationIr) -> bool {
         let is_left = |input: &TensorIr| match self.places.get(&input.id) {
             None => true,
-            Some(Place::Word(Value::Input(_)) | Place::Condition(Condition::Input(_))) => {
+            Some(Place::Word(Value::Input(_)) | Place::Condition(Condition::Input(_)) | Place::Slice) => {
                 input.status != TensorStatus::ReadWrite
             }
             Some(_) => false,
@@ -219,7 +230,9 @@ impl Sequence {
                     None => program.output_word(*index),
                 },
                 Place::Condition(Condition::Result(index)) => program.output_condition(*index),
-                Place::Word(_) | Place::Condition(_) => unreachable!("results are results of instructions"),
+                Place::Word(_) | Place::Condition(_) | Place::Slice => {
+                    unreachable!("results are results of instructions")
+                }
             }
         }
         if let Some(word) = self.reduction.as_ref().and_then(|reduction| reduction.word) {
@@ -233,8 +246,11 @@ impl Sequence {
         self
     }
 
-    /// Whether one kernel has room for the rows, where it reduces some.
+    /// Whether one kernel has room for the rows, where it reduces some, and the slices are parts as it assigns them.
     pub(super) fn fits(&self, client: &Client, context: &Context<CubeFusionHandle>) -> bool {
+        if !self.fits_slices(context) {
+            return false;
+        }
         let length = context.tensors[&self.first].shape.last().copied().unwrap_or(0);
         // What compiles a kernel takes too long for a whole row of operations that keep subnormal numbers.
         let fits = |rows: &RowProgram| self.needs_rows() && !subnormals::is_kept(client) && rows.fits(client, length);
@@ -252,7 +268,7 @@ impl Sequence {
             return self.moves(operation);
         }
         let meaning = fused(method)?;
-        if !matches!(meaning, Fused::Reduction(_)) {
+        if !matches!(meaning, Fused::Reduction(_) | Fused::SliceAssign) {
             self.widen(operation);
         }
         self.methods.push(method);
@@ -351,6 +367,7 @@ impl Sequence {
                 let value = self.filling(operation, dtype)?;
                 self.word(out, dtype, Instruction::Fill(value, extent))
             }
+            Fused::SliceAssign => self.assign(operation),
             Fused::Gather => self.gather(method, operation),
             Fused::Scatter => self.scatter(method, operation),
             Fused::WithIndex(end) => self.first_with_index(end, operation),
@@ -461,7 +478,7 @@ impl Sequence {
         self.agree_on_half(dtype)?;
         match self.place_of(tensor) {
             Some(Place::Word(value)) => Some(value),
-            Some(Place::Condition(_)) => None,
+            Some(Place::Condition(_) | Place::Slice) => None,
             None => {
                 let value = Value::Input(self.words.len());
                 self.words.push(tensor.clone());
@@ -475,7 +492,7 @@ impl Sequence {
         self.agree_on(tensor.dtype)?;
         match self.place_of(tensor) {
             Some(Place::Condition(condition)) => Some(condition),
-            Some(Place::Word(_)) => None,
+            Some(Place::Word(_) | Place::Slice) => None,
             None => {
                 let condition = Condition::Input(self.conditions.len());
                 self.conditions.push(tensor.clone());
@@ -500,13 +517,20 @@ impl Sequence {
 
     fn scalar_of(&mut self, scalar: &ScalarIr, dtype: DType) -> Option<Value> {
         let ScalarIr::UInt(placeholder) = *scalar else { return None };
-        self.scalars.push(ScalarOperand::Given(ScalarId { value: placeholder }, dtype));
-        Some(Value::Scalar(self.scalars.len() - 1))
+        Some(Value::Scalar(self.scalar(ScalarOperand::Given(ScalarId { value: placeholder }, dtype))))
     }
 
     fn bits(&mut self, bits: u32) -> Value {
-        self.scalars.push(ScalarOperand::Bits(bits));
-        Value::Scalar(self.scalars.len() - 1)
+        Value::Scalar(self.scalar(ScalarOperand::Bits(bits)))
+    }
+
+    /// The index of a scalar operand.
+    fn scalar(&mut self, scalar: ScalarOperand) -> usize {
+        let known = self.scalars.iter().position(|other| *other == scalar);
+        known.unwrap_or_else(|| {
+            self.scalars.push(scalar);
+            self.scalars.len() - 1
+        })
     }
 
     /// All tensors of half types are of one.

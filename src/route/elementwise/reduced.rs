@@ -40,7 +40,7 @@ impl Sequence {
 
     /// Whether one value a row has this shape, which the first one sets.
     pub(super) fn takes_row(&mut self, shape: &Shape) -> bool {
-        if self.row.is_none() && self.takes_rows && is_row_of(shape, &self.shape) {
+        if self.row.is_none() && self.takes_rows && !self.assigns() && is_row_of(shape, &self.shape) {
             self.row = Some(shape.clone());
         }
         self.row.as_ref() == Some(shape)
@@ -57,8 +57,13 @@ impl Sequence {
     }
 
     /// Whether the kernel writes a tensor.
-    pub(in crate::route) fn has_result(&self, id: TensorId) -> bool {
+    fn has_result(&self, id: TensorId) -> bool {
         self.outputs().any(|output| *output == id)
+    }
+
+    /// Whether the kernel reads or writes a tensor.
+    pub(in crate::route) fn binds(&self, id: TensorId) -> bool {
+        self.words.iter().chain(&self.conditions).any(|operand| operand.id == id) || self.has_result(id)
     }
 
     /// Whether nothing is computed but where an operand moves.
@@ -69,7 +74,7 @@ impl Sequence {
     /// Makes rows of a sequence whose results have one value for each, where the result of `operation` has more of one of them.
     pub(super) fn widen(&mut self, operation: &OperationIr) {
         let Some(out) = operation.outputs().next() else { return };
-        if self.takes_rows && self.row.is_none() && is_row_of(&self.shape, &out.shape) {
+        if self.takes_rows && self.row.is_none() && !self.assigns() && is_row_of(&self.shape, &out.shape) {
             self.row = Some(core::mem::replace(&mut self.shape, out.shape.clone()));
             self.first = out.id;
             Arc::make_mut(&mut self.program).fill_rows();

@@ -85,7 +85,7 @@ impl Sequence {
     }
 
     /// The shape of the results in this invocation, but for the reduction's.
-    fn global_shape(&self, context: &Context<CubeFusionHandle>) -> Shape {
+    pub(super) fn global_shape(&self, context: &Context<CubeFusionHandle>) -> Shape {
         // Any of the operations has it, whether its result lives on or not.
         context.tensors[&self.first].shape.clone()
     }
@@ -128,6 +128,7 @@ impl Sequence {
                 Place::Word(_) if half(*dtype).is_some() => halves.next(),
                 Place::Word(_) => words.next(),
                 Place::Condition(_) => conditions.next(),
+                Place::Slice => None,
             };
             let result = result.expect("as many results as outputs");
             let out = &context.tensors[id];
@@ -172,6 +173,10 @@ impl ScalarOperand {
                 u32::from_ne_bytes(scalar.as_bytes().try_into().expect("a word has four bytes"))
             }
             Self::Bits(bits) => bits,
+            Self::Start(range, tensor, axis) => {
+                context.ranges[range].to_range(context.tensors[&tensor].shape[axis]).start as u32
+            }
+            Self::Length(tensor, axis) => context.tensors[&tensor].shape[axis] as u32,
         }
     }
 }
