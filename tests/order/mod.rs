@@ -9,4 +9,5 @@ pub mod modules;
 pub mod moved;
 pub mod products;
 pub mod rows;
+pub mod slices;
 pub mod sorting;

@@ -6,7 +6,7 @@ use burn::prelude::*;
 use burn::tensor::{DType, FloatDType, IndexingUpdateOp, activation};
 
 /// A piece of a program: its matrices, read after each operation where it `stops`.
-type Program = fn(&Tensor<2>, &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>>;
+pub(super) type Program = fn(&Tensor<2>, &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>>;
 
 /// What reads nothing, and what reads every matrix at once.
 fn in_one(_: &Tensor<2>) {}
@@ -249,7 +249,7 @@ fn reductions_of_rows_of_half_types_have_the_same_bits_however_they_are_cut() {
 }
 
 /// The results of `programs` on matrices that are `made`, in one kernel where they fit, and in parts.
-fn check(programs: &[(&str, Program)], made: impl Fn(Tensor<2>) -> Tensor<2>, device: &Device) {
+pub(super) fn check(programs: &[(&str, Program)], made: impl Fn(Tensor<2>) -> Tensor<2>, device: &Device) {
     // Of one element, of one block, and of more than one kernel has.
     for shape in [[3, 1], [1, 7], [5, 64], [4, 100], [3, 1000], [2, 4100]] {
         for (name, program) in programs {

@@ -184,7 +184,7 @@ impl Sequence {
     }
 
     /// Whether `operation` may run before the sequence's: it reads no result of the sequence, and leaves its operands as they
-    /// are.
+    /// are. A product has the sequence's shape: another one's result is not read here, and it may share a launch with those that follow.
     pub(super) fn can_run_before(&self, operation: &OperationIr) -> bool {
         let is_left = |input: &TensorIr| match self.places.get(&input.id) {
             None => true,
@@ -193,7 +193,10 @@ impl Sequence {
             }
             Some(_) => false,
         };
-        is_pure(operation) && self.reduction.is_none() && self.moved.is_none() && operation.inputs().all(is_left)
+        let is_product = matches!(operation, OperationIr::Float(_, FloatOperationIr::Matmul(_)));
+        let may_be_read = !is_product || operation.outputs().all(|out| out.shape == self.shape);
+        let is_open = self.reduction.is_none() && self.moved.is_none();
+        is_pure(operation) && may_be_read && is_open && operation.inputs().all(is_left)
     }
 
     /// Takes `operation` into the sequence, or returns false and leaves the sequence as it was.
