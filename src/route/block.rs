@@ -32,12 +32,14 @@ pub(super) struct Block {
     work: Work,
     /// The work where each operation is recorded; made when that is first asked for.
     recorded: Option<Parts>,
+    /// The work in program order, for a recording of something else, made likewise.
+    in_order: Option<Parts>,
 }
 
 impl Block {
     pub(super) fn new(device: CubeDevice, operations: Vec<OperationIr>, work: Work) -> Self {
         let client = device.client();
-        Self { device, client, operations, work, recorded: None }
+        Self { device, client, operations, work, recorded: None, in_order: None }
     }
 
     /// Refuses to run while a graph of kernels is captured.
@@ -238,9 +240,14 @@ impl FusedOperation for Block {
             Work::Together(together) if !together.sequence.fits(&self.client, context) => {
                 self.run_parts(&together.parts, context, fallback);
             }
+            // A recording numbers results in program order.
+            Work::Together(together) if record::is_recording() && !together.is_in_order() => {
+                let parts = self.in_order.take().unwrap_or_else(|| together.in_order(&self.operations));
+                self.run_parts(&parts, context, fallback);
+                self.in_order = Some(parts);
+            }
             Work::Together(together) => {
                 match record::is_recording() {
-                    // A recording has the operations in program order, and finds the end of a step between them.
                     true => self.run_each(together.before.iter().copied(), context, fallback),
                     false => self.run_leads(&together.leads, context, fallback),
                 }

@@ -7,13 +7,14 @@ use super::work::Work;
 use super::{coverage, execution_plans};
 use crate::device::note_use;
 use crate::exit;
+use burn_backend::DType;
 use burn_cubecl::CubeDevice;
 use burn_cubecl::fusion::{CubeFuser, CubeOptimization, OptimizationProvider};
 use burn_fusion::{FuserProperties, FuserStatus, OperationFuser};
-use burn_ir::{OperationIr, TensorStatus};
+use burn_ir::{OperationIr, TensorIr, TensorStatus};
 
-/// Most operations in one sequence of element-wise operations, enough for an optimizer's update of one parameter, and most that
-/// run before it.
+/// Most operations in one sequence of element-wise operations and after it, enough for an optimizer's update of one parameter, and
+/// most that run before it.
 const MAX_OPERATIONS: usize = 64;
 
 /// Bindings a kernel needs besides its tensors: their metadata and its scalars.
@@ -80,18 +81,15 @@ impl RouteFuser {
         let continues = self.operations.is_empty() || (leads && self.reads_result(operation));
         self.sequence = if continues { Sequence::new(operation, self.max_tensors, true) } else { None };
         self.before = if self.sequence.is_some() { (0..self.operations.len()).collect() } else { Vec::new() };
+        self.after.clear();
         continues && (self.sequence.is_some() || self.operations.is_empty() || is_pure(operation))
             || leads && is_move(operation)
     }
 
     /// Takes one more operation: into the sequence, before it, or after it. Returns whether `operation` is taken.
     fn go_on(&mut self, operation: &OperationIr) -> bool {
-        if self.concerns_moved(operation) {
-            let taken = is_move(operation) || is_free(operation);
-            if taken {
-                self.after.push(self.operations.len());
-            }
-            return taken;
+        if self.concerns_after(operation) {
+            return self.take_after(is_free(operation) || is_move(operation) && !may_be_reduced(operation));
         }
         let Some(sequence) = &mut self.sequence else { return false };
         if sequence.take(operation) {
@@ -109,17 +107,22 @@ impl RouteFuser {
             self.move_after();
             return self.go_on(operation);
         }
-        // What lives on and has its axes moved may begin a sequence, which reduces it without a copy.
-        let begins_sequence = Moved::by(operation).is_some();
-        let moves = is_move(operation) && !begins_sequence && operation.inputs().all(|input| sequence.binds(input.id));
-        if moves {
+        let is_bound = operation.inputs().all(|input| sequence.binds(input.id));
+        // By itself it may begin a sequence that reduces what it moves, without a copy.
+        let moves_axes = Moved::by(operation).is_some_and(|(_, input)| input.dtype == DType::F32);
+        self.take_after(is_move(operation) && is_bound && !moves_axes)
+    }
+
+    /// Takes the next operation to run after the sequence, if it `may`. Returns that.
+    fn take_after(&mut self, may: bool) -> bool {
+        if may {
             self.after.push(self.operations.len());
         }
-        moves
+        may
     }
 
     /// Whether `operation` reads or frees a result of what runs after the sequence, or takes away or frees what that reads.
-    fn concerns_moved(&self, operation: &OperationIr) -> bool {
+    fn concerns_after(&self, operation: &OperationIr) -> bool {
         let after = || self.after.iter().map(|&index| &self.operations[index]);
         let is_result = |id| after().any(|moved| moved.outputs().any(|out| out.id == id));
         let is_read = |id| after().any(|moved| moved.inputs().any(|input| input.id == id));
@@ -138,6 +141,7 @@ impl RouteFuser {
         let in_sequence = (0..self.operations.len()).filter(|index| !runs_elsewhere(index));
         let moved: Vec<_> = in_sequence.skip_while(|&index| !moves(&self.operations[index])).collect();
         self.after.extend(moved);
+        self.after.sort_unstable();
     }
 
     /// Whether `operation` reads a result of the block.
@@ -145,6 +149,13 @@ impl RouteFuser {
         let results = || self.operations.iter().flat_map(OperationIr::outputs);
         operation.inputs().any(|input| results().any(|result| result.id == input.id))
     }
+}
+
+/// Whether `operation` moves axes of a tensor of f32 that lives on: it may begin a sequence that reduces them without a copy, as the
+/// statistics of a batch norm.
+fn may_be_reduced(operation: &OperationIr) -> bool {
+    let lives_on = |input: &TensorIr| input.dtype == DType::F32 && input.status != TensorStatus::ReadWrite;
+    Moved::by(operation).is_some_and(|(_, input)| lives_on(input))
 }
 
 fn is_free(operation: &OperationIr) -> bool {
@@ -158,7 +169,7 @@ impl OperationFuser<CubeOptimization> for RouteFuser {
             return;
         }
         let taken = match self.sequence {
-            _ if self.before.len().max(self.operations.len() - self.before.len()) == MAX_OPERATIONS => false,
+            _ if self.before.len().max(self.operations.len() - self.before.len()) >= MAX_OPERATIONS => false,
             None => self.begin(operation),
             Some(_) => self.go_on(operation),
         };
@@ -215,7 +226,7 @@ mod tests {
     use burn_fusion::{FuserStatus, OperationFuser};
     use burn_ir::{
         BaseOperationIr, BinaryOpIr, FloatOperationIr, IrVisitorMut, MatmulOpIr, NumericOperationIr, OperationIr,
-        SelectOpIr, ShapeOpIr, SwapDimsOpIr, TensorId, TensorIr, TensorStatus,
+        ReduceDimOpIr, SelectOpIr, ShapeOpIr, SwapDimsOpIr, TensorId, TensorIr, TensorStatus,
     };
 
     fn tensor(id: u64) -> TensorIr {
@@ -341,12 +352,52 @@ mod tests {
     }
 
     #[test]
+    fn what_is_reduced_and_not_read_leaves_nothing_to_after_it() {
+        let shaped = |id, shape: &[usize]| TensorIr { shape: Shape::from(shape.to_vec()), ..tensor(id) };
+        let moved = SwapDimsOpIr { input: shaped(0, &[2, 3, 4]), out: shaped(1, &[3, 2, 4]), dim1: 0, dim2: 1 };
+        let flat = ShapeOpIr { input: shaped(1, &[3, 2, 4]), out: shaped(2, &[3, 8]) };
+        let mean = ReduceDimOpIr { input: shaped(2, &[3, 8]), out: shaped(3, &[3, 0]), axis: 1, accumulator_len: 1 };
+        let operations = [
+            OperationIr::BaseFloat(BaseOperationIr::SwapDims(moved)),
+            last(OperationIr::BaseFloat(BaseOperationIr::Reshape(flat))),
+            last(OperationIr::NumericFloat(DType::F32, NumericOperationIr::MeanDim(mean))),
+            last(OperationIr::BaseFloat(BaseOperationIr::Reshape(ShapeOpIr {
+                input: shaped(0, &[2, 3, 4]),
+                out: shaped(4, &[6, 4]),
+            }))),
+            OperationIr::Drop(shaped(3, &[3, 0])),
+            reshape(5, 6),
+            sum(6, 7, 8),
+        ];
+        assert_eq!(around(&operations[..4]), (4, [vec![], vec![3]]));
+        assert_eq!(around(&operations), (7, [(0..6).collect(), vec![]]), "each runs once");
+    }
+
+    #[test]
+    fn axes_that_may_be_reduced_end_the_block() {
+        assert_eq!(around(&[sum(0, 1, 2), last(reshape(2, 3)), swap(3, 4)]), (2, [vec![], vec![1]]));
+        assert_eq!(around(&[sum(0, 1, 2), last(reshape(2, 3)), last(swap(3, 4))]), (3, [vec![], vec![1, 2]]));
+    }
+
+    #[test]
+    fn what_runs_after_a_sequence_is_in_program_order() {
+        let operations = [sum(0, 1, 2), sum(0, 1, 5), reshape(5, 6), last(swap(2, 3)), reshape(6, 7), sum(0, 1, 8)];
+        assert_eq!(around(&operations), (6, [vec![], vec![2, 3, 4]]));
+    }
+
+    #[test]
     fn what_a_move_reads_or_writes_is_freed_after_it() {
         let freed = |id| OperationIr::Drop(tensor(id));
         let operations = [sum(0, 1, 2), reshape(2, 3), freed(0), freed(2), freed(3), sum(4, 5, 6)];
         assert_eq!(around(&operations), (6, [vec![], vec![1, 3, 4]]));
         let moved = [sum(0, 1, 2), last(swap(2, 3)), freed(3), sum(4, 5, 6)];
         assert_eq!(around(&moved), (4, [vec![], vec![1, 2]]));
+    }
+
+    #[test]
+    fn a_block_ends() {
+        let after: Vec<_> = (2..80).map(|n| last(reshape(n, n + 1))).collect();
+        assert_eq!(around(&[&[sum(0, 1, 2)][..], &after].concat()).0, MAX_OPERATIONS);
     }
 
     #[test]

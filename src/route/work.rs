@@ -28,6 +28,18 @@ pub(super) struct Together {
     pub parts: Parts,
 }
 
+impl Together {
+    /// Whether everything runs in program order.
+    pub(super) fn is_in_order(&self) -> bool {
+        self.before.iter().chain(&self.operations).chain(&self.after).is_sorted()
+    }
+
+    /// The same operations, which are `all`, in parts in program order.
+    pub(super) fn in_order(&self, all: &[OperationIr]) -> Parts {
+        self.sequence.parts(all, 0..all.len(), false)
+    }
+}
+
 impl Work {
     /// The work of `all` operations, which are those of `sequence` where there is one, but for those that run `before` or `after`.
     pub(super) fn of(sequence: Option<Sequence>, all: &[OperationIr], before: Vec<usize>, after: Vec<usize>) -> Self {
@@ -61,11 +73,12 @@ impl Work {
 #[cfg(test)]
 mod tests {
     use super::{Lead, Work};
-    use crate::route::elementwise::Sequence;
-    use burn_backend::{DType, Shape};
+    use crate::route::elementwise::{Parts, Sequence};
+    use burn_backend::{DType, Shape, Slice};
     use burn_ir::{
-        BaseOperationIr, BinaryOpIr, CastOpIr, FloatOperationIr, IrVisitorMut, MatmulOpIr, NumericOperationIr,
-        OperationIr, ReduceDimOpIr, ShapeOpIr, SwapDimsOpIr, TensorId, TensorIr, TensorStatus, UnaryOpIr,
+        BaseOperationIr, BinaryOpIr, CastOpIr, CreationOpIr, FloatOperationIr, IrVisitorMut, MatmulOpIr,
+        NumericOperationIr, OperationIr, ReduceDimOpIr, ShapeOpIr, SliceAssignOpIr, SwapDimsOpIr, TensorId, TensorIr,
+        TensorStatus, UnaryOpIr,
     };
 
     /// A tensor in relative form, of rows of the dimension `columns`, 0 being one of 1, which lives on.
@@ -249,6 +262,62 @@ mod tests {
             OperationIr::BaseFloat(BaseOperationIr::Reshape(join)),
             OperationIr::NumericFloat(DType::F32, NumericOperationIr::MeanDim(reduction)),
         ]
+    }
+
+    /// Zeros with a slice assigned, and a sum with what was there.
+    fn slice_added() -> Vec<OperationIr> {
+        let whole = |id| TensorIr { shape: Shape::new([2, 3, 4]), ..tensor(id, 1) };
+        let slice = TensorIr { shape: Shape::new([2, 0, 4]), ..last_use(tensor(2, 1)) };
+        let ranges = (0..3).map(|id| Slice::new(id, None, 1)).collect();
+        let assign = SliceAssignOpIr { tensor: last_use(whole(1)), ranges, value: slice, out: whole(3) };
+        let sum = BinaryOpIr { lhs: last_use(whole(0)), rhs: last_use(whole(3)), out: whole(4) };
+        vec![
+            OperationIr::BaseFloat(BaseOperationIr::Zeros(CreationOpIr { out: whole(1) })),
+            OperationIr::BaseFloat(BaseOperationIr::SliceAssign(assign)),
+            OperationIr::NumericFloat(DType::F32, NumericOperationIr::Add(sum)),
+        ]
+    }
+
+    #[test]
+    fn slices_that_do_not_fit_are_assigned_by_themselves() {
+        let shape = |parts: &Parts| parts.iter().map(|(all, part)| (all.clone(), part.is_some())).collect::<Vec<_>>();
+        let operations = slice_added();
+        let Work::Together(together) = Work::of(sequence(&operations), &operations, vec![], vec![]) else {
+            panic!("in one kernel")
+        };
+        assert_eq!((&together.operations[..], together.sequence.outputs().count()), (&[0, 1, 2][..], 1));
+        assert_eq!(shape(&together.parts), [(vec![0], true), (vec![1], false), (vec![2], true)]);
+        // Alone too it is one kernel, where the tensor lives on.
+        let mut alone = operations[1].clone();
+        if let OperationIr::BaseFloat(BaseOperationIr::SliceAssign(assign)) = &mut alone {
+            assign.tensor.status = TensorStatus::ReadOnly;
+        }
+        let alone = [alone];
+        let Work::Together(together) = Work::of(sequence(&alone), &alone, vec![], vec![]) else {
+            panic!("in one kernel")
+        };
+        assert_eq!(shape(&together.parts), [(vec![0], false)]);
+    }
+
+    #[test]
+    fn what_runs_before_or_after_keeps_its_place_in_parts() {
+        let mut operations = slice_added();
+        let moved = ShapeOpIr { input: last_use(operations[2].outputs().next().unwrap().clone()), out: tensor(5, 8) };
+        operations.push(OperationIr::BaseFloat(BaseOperationIr::Reshape(moved)));
+        operations.insert(0, product(tensor(8, 4), tensor(9, 8), 10));
+        let Work::Together(together) = Work::of(sequence(&operations[1..4]), &operations, vec![0], vec![4]) else {
+            panic!("in one kernel")
+        };
+        let indices: Vec<_> = together.parts.iter().map(|(indices, _)| indices.clone()).collect();
+        assert_eq!(indices, [[0], [1], [2], [3], [4]]);
+        assert!(together.is_in_order());
+        operations.swap(3, 4);
+        let Work::Together(together) = Work::of(sequence(&slice_added()), &operations, vec![0], vec![3]) else {
+            panic!("in one kernel")
+        };
+        assert!(!together.is_in_order());
+        let indices: Vec<_> = together.in_order(&operations).iter().flat_map(|(indices, _)| indices.clone()).collect();
+        assert_eq!(indices, [0, 1, 2, 3, 4]);
     }
 
     fn together(operations: &[OperationIr]) -> (Vec<usize>, usize) {

@@ -334,7 +334,7 @@ fn within<B: Int, F: Float, N: Size>(
     within
 }
 
-/// The vector `at` of elements of word operand `i`, `shift` elements ahead of where its strides say.
+/// The vector `at` of elements of word operand `i`, `shift` elements before where its strides say.
 #[cube]
 pub(crate) fn word<B: Int, F: Float, N: Size>(
     inputs: &Inputs<B, F, N>,
@@ -409,7 +409,7 @@ fn strided(readings: impl Iterator<Item = Reading>) -> usize {
     readings.filter(|reading| reading.has_strides()).count()
 }
 
-/// The elements of an operand, the `nth` of those with strides, for the vector `at` of results, `shift` elements ahead of where the
+/// The elements of an operand, the `nth` of those with strides, for the vector `at` of results, `shift` elements before where the
 /// strides say.
 #[cube]
 fn read<T: Numeric, N: Size>(

@@ -47,7 +47,7 @@ pub(crate) struct Bound {
     shape: Vec<usize>,
     /// Elements along the last axis of the shape that is not joined.
     length: usize,
-    /// Of each window, from the first element of its operand to where that would lie at the start of the axis.
+    /// For each window its start, times the stride along its axis of the operand that lies in it.
     shifts: Vec<u32>,
     /// Of the axes of windows, the elements behind an axis and those along it.
     window_axes: Vec<[usize; 2]>,

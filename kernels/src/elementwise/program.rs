@@ -397,17 +397,19 @@ impl Program {
     ///
     /// # Panics
     ///
-    /// When another window has that operand.
+    /// When an instruction before it, or one that is added later, reads that operand.
     pub fn assign(&mut self, x: Value, y: Value, window: Window) -> Value {
         let operand = match y {
             Value::Input(operand) => Some(operand),
             Value::Scalar(_) | Value::Result(_) => None,
         };
-        assert!(operand.is_none_or(|operand| self.window_of(operand).is_none()), "{y:?} is of another window");
+        let reads = |instruction: &Instruction| operand.is_some() && instruction.operands().0.contains(&y);
+        assert!(!self.instructions.iter().any(reads), "{y:?} is read outside of its window");
         self.windows.push(window);
-        self.windowed.push(operand);
         let is_within = self.condition(Instruction::Within(self.windows.len() - 1));
-        self.word(Instruction::Select(is_within, y, x))
+        let assigned = self.word(Instruction::Select(is_within, y, x));
+        self.windowed.push(operand);
+        assigned
     }
 
     /// Makes what each element is filled with one value a row.
@@ -424,6 +426,8 @@ impl Program {
         let exists = values.iter().all(|value| !matches!(value, Value::Result(index) if *index >= self.words))
             && conditions.iter().all(|value| !matches!(value, Condition::Result(index) if *index >= self.conditions));
         assert!(exists, "{instruction:?} reads a result that does not exist yet");
+        let is_windowed = |value: &Value| matches!(value, Value::Input(operand) if self.window_of(*operand).is_some());
+        assert!(!values.iter().any(is_windowed), "{instruction:?} reads an operand outside of its window");
         self.instructions.push(instruction);
     }
 

@@ -186,7 +186,7 @@ pub fn reduce_program(
     let plan = checked(client, name, plan, &problem)?;
     let accumulator = accumulator_of(client, operation, F32)?;
     let passes = Passes { operation, accumulator, dtype: F32, view: problem.view, plan };
-    // The kernels of reductions read no half types, and no windows: their vectors lie where the reduced axes are.
+    // The kernels of reductions read no half types, nor windows: a vector has to lie in a window or outside of it, and theirs need not.
     let has_halves =
         input.program.half().is_some() || input.operands.words.iter().any(|operand| Half::of(operand.dtype).is_some());
     if !plan.fuses || has_halves || !input.program.windows().is_empty() {

@@ -27,7 +27,7 @@ impl RowProgram {
     ///
     /// # Panics
     ///
-    /// When the program reduces what is one value a row, or an index is not one value a row.
+    /// When the program reduces what is one value a row, an index is not one value a row, or it has windows.
     pub fn new(program: Arc<Program>, row_words: Vec<bool>, row_conditions: Vec<bool>) -> Self {
         assert!(program.indices().iter().all(|&index| row_words[index]), "an index is one value a row");
         assert!(program.windows().is_empty(), "a kernel of rows has no windows");

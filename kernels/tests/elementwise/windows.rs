@@ -5,10 +5,10 @@ use super::halves::stored;
 use crate::harness::*;
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::elementwise::{
-    Binary, Extent, Half, Instruction, Operands, Program, Value, Window, reference, run,
+    Binary, Condition, Extent, Half, Instruction, Operands, Program, Value, Window, reference, run,
 };
 use burn_deterministic_kernels::reduce::{self, Computed, Operation, reduce_program};
-use cubecl::ir::{ElemType, UIntKind};
+use cubecl::ir::{ElemType, IntKind, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 use std::sync::Arc;
@@ -181,6 +181,82 @@ fn a_number_is_assigned_to_a_window() {
             assert_bits(&download(&client, got), &want);
         }
     }
+}
+
+/// Windows along two axes, one of an operand of one element a line, beside a mask and an update at an index.
+#[test]
+fn windows_along_two_axes_and_other_operands_are_read_where_they_lie() {
+    let client = client();
+    let shape = [3usize, 5, 8];
+    let x = elements(&shape);
+    let mask: Vec<u32> = (0..5 * 8).map(|i| u32::from(i % 3 == 0)).collect();
+    let at: Vec<i32> = (0..15).map(|i| i % 8).collect();
+    for axes in [[0, 1], [1, 0], [2, 1], [1, 2], [2, 0]] {
+        let parts: [Part; 2] = [(1, 2), (2, 1)];
+        let operands =
+            [0, 1].map(|i| random_values(i as u64 + 5, with_length(&shape, axes[i], parts[i].1).iter().product()));
+        // The second has one element along the last axis, if that is not its own.
+        let expanded = axes[1] != 2;
+        let mut program = Program::default();
+        let mut value = program.word(Instruction::Select(Condition::Input(0), Value::Scalar(4), Value::Input(0)));
+        for (i, axis) in axes.into_iter().enumerate() {
+            let window = Window { axis: 2 - axis, start: 2 * i, length: 2 * i + 1 };
+            value = program.assign(value, Value::Input(1 + i), window);
+        }
+        value = program.scatter_add(value, 3, Value::Scalar(6), Value::Scalar(5), None);
+        let Value::Result(result) = value else { unreachable!("a result") };
+        program.output_word(result);
+        let tensor = |i: usize| {
+            let shape = with_length(&shape, axes[i], parts[i].1);
+            if i == 0 || !expanded {
+                return upload(&client, &operands[i], &shape, F32);
+            }
+            let columns = with_length(&shape, 2, 1);
+            let firsts: Vec<f32> = operands[i].chunks(shape[2]).map(|line| line[0]).collect();
+            let strides = vec![columns[1], 1, 0];
+            TensorHandle::new(upload(&client, &firsts, &columns, F32).handle, shape, strides, F32)
+        };
+        let indices = upload(&client, &at, &[3, 5, 1], ElemType::Int(IntKind::I32));
+        let words = vec![upload(&client, &x, &shape, F32), tensor(0), tensor(1), indices];
+        let negative_zero = (-0f32).to_bits();
+        let scalars = vec![1, 2, 2, 1, 9f32.to_bits(), negative_zero, 0.5f32.to_bits()];
+        let conditions = vec![upload(&client, &mask, &[5, 8], U32)];
+        let operands_of_launch = Operands { words, conditions, scalars };
+        let results = run(&client, &Arc::new(program), &shape, operands_of_launch, U32).expect("windows of the shape");
+        let [got] = results.words.try_into().expect("one word output");
+        let want = |i: usize| {
+            let places = [i / 40, i / 8 % 5, i % 8];
+            let mut value = if mask[i % 40] == 1 { 9.0 } else { x[i] };
+            for (n, axis) in axes.into_iter().enumerate() {
+                let (start, length) = parts[n];
+                if (start..start + length).contains(&places[axis]) {
+                    let mut within = places;
+                    within[axis] -= start;
+                    if n == 1 && expanded {
+                        within[2] = 0;
+                    }
+                    let of = with_length(&shape, axis, length);
+                    value = operands[n][(within[0] * of[1] + within[1]) * of[2] + within[2]];
+                }
+            }
+            let negative_zero = value.to_bits() == (-0f32).to_bits();
+            match at[i / 8] as usize == places[2] {
+                true if negative_zero => 0.5,
+                true => value + 0.5,
+                false => value,
+            }
+        };
+        assert_bits(&download(&client, got), &(0..120).map(want).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+#[should_panic(expected = "outside of its window")]
+fn an_operand_is_read_in_its_window_alone() {
+    let mut program = Program::default();
+    let window = Window { axis: 1, start: 0, length: 1 };
+    let assigned = program.assign(Value::Input(0), Value::Input(1), window);
+    program.word(Instruction::Binary(Binary::Add, assigned, Value::Input(1)));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Slices of one axis that are assigned.
 //!
-//! Burn's gradient of a slice is zeros with the gradient in the slice's place, which is added to what the tensor has already: a tensor of
-//! every slice written and read. Here each is computed where it is read.
+//! Burn's gradient of a slice is zeros with the gradient in the slice's place, added to the gradient of the tensor so far: for each slice
+//! two tensors are written and two are read. Here each element is computed where it is read.
 
 use super::reduced::ONE;
 use super::{Place, ScalarOperand, Sequence, float_of};
@@ -9,21 +9,22 @@ use burn_backend::{DType, Shape};
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_deterministic_kernels::elementwise::{Instruction, Program, Value, Window};
 use burn_fusion::stream::Context;
-use burn_ir::{BaseOperationIr, OperationIr, TensorIr, TensorStatus};
+use burn_ir::{BaseOperationIr, OperationIr, TensorId, TensorIr, TensorStatus};
 use std::sync::Arc;
 
-/// The ranges of an assignment, as placeholders of Burn's, and the axis of the one that is a part.
+/// A slice that is assigned.
 #[derive(Clone, Debug)]
 pub(super) struct Assigned {
+    /// Its ranges, as placeholders of Burn's.
     ranges: Vec<usize>,
-    axis: usize,
+    slice: TensorId,
 }
 
 impl Sequence {
     /// Assigns a slice of one axis of a tensor that the sequence reads or computes anyway, or that has to be copied.
     pub(super) fn assign(&mut self, operation: &OperationIr) -> Option<()> {
         let OperationIr::BaseFloat(BaseOperationIr::SliceAssign(ir)) = operation else { return None };
-        // Kernels of rows have no windows; a part of a sequence that does not take rows is for assignments that this is not.
+        // Kernels of rows have no windows. Parts of a sequence take no rows: there a slice is assigned by itself.
         (self.takes_rows && self.row.is_none()).then_some(())?;
         let axis = part_of(&ir.value.shape, &ir.tensor.shape)?;
         let dtype = float_of(&ir.tensor)?;
@@ -46,7 +47,7 @@ impl Sequence {
             start: self.scalar(ScalarOperand::Start(*ranges.get(axis)?, ir.tensor.id, axis)),
             length: self.scalar(ScalarOperand::Length(ir.value.id, axis)),
         };
-        self.assigned.push(Assigned { ranges, axis });
+        self.assigned.push(Assigned { ranges, slice: ir.value.id });
         let assigned = Arc::make_mut(&mut self.program).assign(x, y, window);
         self.tensor(&ir.out, ir.tensor.dtype, assigned)
     }
@@ -79,21 +80,20 @@ impl Sequence {
         !self.assigned.is_empty()
     }
 
-    /// Whether the slices of this invocation are parts of one axis, with every element of it from the first to the last, as a kernel
-    /// assigns them.
+    /// Whether the slices of this invocation are neighbouring places of their axis, in order, and all places of the others.
     pub(super) fn fits_slices(&self, context: &Context<CubeFusionHandle>) -> bool {
         let shape = self.global_shape(context);
         self.assigned.iter().all(|assigned| {
             assigned.ranges.iter().enumerate().all(|(axis, &range)| {
-                let range = context.ranges[range];
-                let places = range.to_range(shape[axis]);
-                range.step == 1 && if axis == assigned.axis { !places.is_empty() } else { places.len() == shape[axis] }
+                let (range, length) = (context.ranges[range], context.tensors[&assigned.slice].shape[axis]);
+                range.step == 1 && length > 0 && range.to_range(shape[axis]).len() == length
             })
         })
     }
 }
 
-/// The one axis along which `slice` is a part of `tensor`, which elements behind it are neighbours of, if there are axes behind it.
+/// The one axis along which `slice` is a part of `tensor`. None where the kernel finds no place along it: an axis of one element, or
+/// with one element behind it.
 fn part_of(slice: &Shape, tensor: &Shape) -> Option<usize> {
     let rank = tensor.num_dims();
     (slice.num_dims() == rank).then_some(())?;
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
     use burn_backend::DType::F32;
     use burn_backend::Slice;
-    use burn_ir::{BinaryOpIr, CreationOpIr, NumericOperationIr, ReduceDimOpIr, SliceAssignOpIr, TensorId};
+    use burn_ir::{BinaryOpIr, CreationOpIr, NumericOperationIr, ReduceDimOpIr, SliceAssignOpIr};
 
     /// Sequences of steps of elements, in relative form, which live on.
     fn tensor(id: u64, shape: [usize; 3]) -> TensorIr {

@@ -56,7 +56,7 @@ pub(super) struct Sequence {
     reduction: Option<Reduction>,
     /// What one of its results, or its one operand, is moved to.
     moved: Option<Moved>,
-    /// Whether it may reduce rows and go on.
+    /// Whether it may reduce rows and go on, and assign slices.
     takes_rows: bool,
     /// The relative shape of what is one value a row, once it has met some.
     row: Option<Shape>,
@@ -122,7 +122,7 @@ enum Place {
 
 impl Sequence {
     /// A sequence that begins with `operation`; a kernel on the device binds `max_tensors`. Where it `takes_rows`, it reduces
-    /// rows and goes on.
+    /// rows and goes on, and assigns slices.
     pub(super) fn new(operation: &OperationIr, max_tensors: usize, takes_rows: bool) -> Option<Self> {
         // What is reduced or moved does not have the sequence's shape, but the operand has.
         let is_other = row_reduction(operation).is_some() || finds_first(operation) || Moved::by(operation).is_some();
