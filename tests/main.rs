@@ -60,6 +60,7 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("holder", checkpoint::folder::holder),
     ("saved_after_an_index", checkpoint::poisoned::saved_after_an_index),
     ("fault", recordings::programs::fault),
+    ("moved_between", recordings::programs::moved_between),
     ("observed_fault", recordings::programs::observed_fault),
     ("observed_training", recordings::programs::observed_training),
     ("custom_fault", recordings::programs::custom_fault),

@@ -61,6 +61,22 @@ pub fn fault() {
     train(model.expect("a seed is set"), &device);
 }
 
+/// On deterministic kernels: of each step three tensors are left, one moved between two that are computed.
+pub fn moved_between() {
+    enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
+    let device = Device::default();
+    let [mut first, mut last] = [1.0, 2.0].map(|factor| Tensor::<1>::from_data(floats([8]), &device) * factor);
+    let mut moved = first.clone().reshape([2, 4]);
+    for number in 0..STEPS {
+        let _step = step(number);
+        first = first * 0.5;
+        let sum = first.clone() + moved.reshape([8]);
+        moved = sum.reshape([2, 4]);
+        last = last + 1.0;
+    }
+    report("sum", (first + moved.reshape([8]) + last).into_data());
+}
+
 /// On Burn's own kernels, of which it runs none that Burn tunes.
 pub fn observed_fault() {
     observe().expect("this process has run no tensor operation");

@@ -4,21 +4,13 @@
 //! two tensors are written and two are read. Here each element is computed where it is read.
 
 use super::reduced::ONE;
-use super::{Place, ScalarOperand, Sequence, float_of};
+use super::{Assigned, Place, ScalarOperand, Sequence, float_of};
 use burn_backend::{DType, Shape};
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_deterministic_kernels::elementwise::{Instruction, Program, Value, Window};
 use burn_fusion::stream::Context;
-use burn_ir::{BaseOperationIr, OperationIr, TensorId, TensorIr, TensorStatus};
+use burn_ir::{BaseOperationIr, OperationIr, TensorIr, TensorStatus};
 use std::sync::Arc;
-
-/// A slice that is assigned.
-#[derive(Clone, Debug)]
-pub(super) struct Assigned {
-    /// Its ranges, as placeholders of Burn's.
-    ranges: Vec<usize>,
-    slice: TensorId,
-}
 
 impl Sequence {
     /// Assigns a slice of one axis of a tensor that the sequence reads or computes anyway, or that has to be copied.
@@ -108,7 +100,7 @@ mod tests {
     use super::*;
     use burn_backend::DType::F32;
     use burn_backend::Slice;
-    use burn_ir::{BinaryOpIr, CreationOpIr, NumericOperationIr, ReduceDimOpIr, SliceAssignOpIr};
+    use burn_ir::{BinaryOpIr, CreationOpIr, NumericOperationIr, ReduceDimOpIr, SliceAssignOpIr, TensorId};
 
     /// Sequences of steps of elements, in relative form, which live on.
     fn tensor(id: u64, shape: [usize; 3]) -> TensorIr {

@@ -16,7 +16,6 @@ use super::moved::Moved;
 use super::reductions::{finds_first, row_reduction};
 use crate::backend::adapters::elementwise::half;
 use crate::catalogue::{self, Fused, Kind, fused};
-use assigned::Assigned;
 use burn_backend::DType::{BF16, F16, F32, I32};
 use burn_backend::{BoolStore, DType, Shape};
 use burn_cubecl_fusion::CubeFusionHandle;
@@ -97,6 +96,14 @@ struct Indexed {
     index: usize,
     /// Its result.
     out: TensorId,
+}
+
+/// A slice that is assigned.
+#[derive(Clone, Debug)]
+struct Assigned {
+    /// Its ranges, as placeholders of Burn's.
+    ranges: Vec<usize>,
+    slice: TensorId,
 }
 
 /// A scalar operand.
