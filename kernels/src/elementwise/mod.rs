@@ -26,9 +26,10 @@
 //! # Layout
 //!
 //! The place of an element in its row is its index along the last axis of the program's shape, and no operation on floats.
-//! An operand with a window has elements along one axis for a part of that shape alone, and is read there; whether an element lies in
-//! it is found as its place is. Operands broadcast to the program's shape and may have any strides; results are contiguous. A unit computes four
-//! neighbouring elements where their number is a multiple of four and an operand can be read in vectors, else one. Axes that one stride
+//! An operand with a window has elements for a part of one axis of that shape alone, and is read there; whether an element
+//! lies in it is found as its place is. Operands broadcast to the program's shape and may have any strides; results are
+//! contiguous. A unit computes four neighbouring elements where their number, and that of the elements behind each window's
+//! axis, is a multiple of four and an operand can be read in vectors, else one. Axes that one stride
 //! covers in every operand are joined; an element's place on those left is found by multiplication with inverses (T.
 //! Granlund and P. L. Montgomery, "Division by Invariant Integers using Multiplication", 1994), since drivers divide lane
 //! by lane.

@@ -4,8 +4,8 @@
 //! a product or a mean of one of them, or of one whose axes were [moved and joined](super::moved). It may reduce rows of floats,
 //! along the last axis, and go on with what is one value a row, in a kernel of [`rows`](burn_deterministic_kernels::rows) where
 //! that has room for the row. It updates rows at [one index each](indexed), and in a kernel of rows reads them there. It
-//! [assigns slices](assigned) of one axis. The kernel families promise that sharing a kernel changes no bit, so where a sequence begins and ends, which Burn decides by what it has
-//! cached, does not matter.
+//! [assigns slices](assigned) of one axis. The kernel families promise that sharing a kernel changes no bit, so where a
+//! sequence begins and ends, which Burn decides by what it has cached, does not matter.
 
 mod assigned;
 mod indexed;
