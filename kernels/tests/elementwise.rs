@@ -1,5 +1,6 @@
 //! Fused element-wise programs against their reference.
 
+mod each;
 pub mod halves;
 mod integers;
 mod remainder;
@@ -9,10 +10,10 @@ use crate::harness::*;
 use crate::skip::skip;
 use burn_deterministic_kernels::device::Machine;
 use burn_deterministic_kernels::elementwise::{
-    Binary, Comparison, Condition, Instruction, IntBinary, Logic, Operands, Program, Unary, Value, reference, run,
+    Binary, Call, Comparison, Condition, Instruction, IntBinary, Logic, Operands, Program, Unary, Value, reference, run,
 };
 use burn_deterministic_kernels::reduce::plan::{Kind, Plan, Problem, plan};
-use burn_deterministic_kernels::reduce::{self, Computed, Operation, reduce, reduce_program};
+use burn_deterministic_kernels::reduce::{self, Operation, reduce, reduce_program};
 use cubecl::ir::{ElemType, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -459,7 +460,7 @@ fn a_reduction_computes_what_it_reads() {
                     written.output_condition(kept);
                 }
                 let written = Arc::new(written);
-                let input = Computed { program: &written, shape: &shape, operands: operands(), condition_dtype: U32 };
+                let input = Call { program: &written, shape: &shape, operands: operands(), condition_dtype: U32 };
                 let (results, reduced) = reduce_program(&client, operation, input, axes, plan).expect("it fits");
                 let reduced: Vec<f32> = download(&client, reduced);
                 assert_eq!(bits(&reduced), bits(&unfused), "{what}");
@@ -491,12 +492,12 @@ fn a_reduction_of_no_element_is_that_of_none() {
     for (operation, want) in [(Operation::Sum, 0.0), (Operation::Prod, 1.0)] {
         let operands =
             Operands { words: vec![upload::<f32>(&client, &[], &[3, 0], F32)], conditions: vec![], scalars: vec![] };
-        let input = Computed { program: &program, shape: &[3, 0], operands, condition_dtype: U32 };
+        let input = Call { program: &program, shape: &[3, 0], operands, condition_dtype: U32 };
         let (_, reduced) = reduce_program(&client, operation, input, &[1], None).expect("it is defined");
         assert_bits(&download(&client, reduced), &[want; 3]);
     }
     let operands =
         Operands { words: vec![upload::<f32>(&client, &[], &[3, 0], F32)], conditions: vec![], scalars: vec![] };
-    let input = Computed { program: &program, shape: &[3, 0], operands, condition_dtype: U32 };
+    let input = Call { program: &program, shape: &[3, 0], operands, condition_dtype: U32 };
     reduce_program(&client, Operation::Max, input, &[1], None).expect_err("nothing is largest");
 }

@@ -8,7 +8,7 @@ use burn_deterministic_kernels::convolution::{self, ConvolutionParams, Pass, Uni
 use burn_deterministic_kernels::deform_convolution::{self, DeformParams};
 use burn_deterministic_kernels::device::Machine;
 use burn_deterministic_kernels::digest;
-use burn_deterministic_kernels::elementwise::{Instruction, Operands, Program, Unary, Value};
+use burn_deterministic_kernels::elementwise::{Call, Instruction, Operands, Program, Unary, Value};
 use burn_deterministic_kernels::fourier;
 use burn_deterministic_kernels::grid_sample::{self, Filter, Padding, SampleParams};
 use burn_deterministic_kernels::index_check::Flags;
@@ -43,7 +43,7 @@ pub fn refusals(client: &Client, outer: usize) -> Vec<(&'static str, &'static st
     };
     program.reduce(word);
     let program = Arc::new(program);
-    let computed = reduce::Computed {
+    let computed = Call {
         program: &program,
         shape: &[outer, 8],
         operands: Operands { words: vec![floats(&[outer, 8])], conditions: vec![], scalars: vec![] },

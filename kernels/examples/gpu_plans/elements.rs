@@ -3,7 +3,8 @@
 use crate::case::{Case, F32, I32, indices, tensor};
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::elementwise::{
-    Binary, Comparison, Extent, Instruction, IntBinary, Operands, Program, Unary, Value, Window, of_integers, run,
+    Binary, Call, Comparison, Extent, Instruction, IntBinary, Operands, Program, Unary, Value, Window, of_integers,
+    run, run_each,
 };
 use burn_deterministic_kernels::known_answer::{ask, ask_functions};
 use cubecl::prelude::*;
@@ -68,6 +69,17 @@ pub fn cases() -> Vec<Case> {
             let operands = Operands { words, conditions: vec![], scalars };
             run(client, &Arc::new(slices()), &[512, 256, 128], operands, I32).map(|_| ())
         }),
+        // As an optimizer updates parameters.
+        case("updates side by side", 8 << 16, 12, 6).runs(|client| {
+            let operands = |_| Operands {
+                words: [(); 3].map(|()| tensor(client, &[1 << 16], F32)).into(),
+                conditions: vec![],
+                scalars: [0.9f32, 0.1, 0.999, 0.001, 1e-5].map(f32::to_bits).into(),
+            };
+            let (program, shape) = (Arc::new(update()), [1 << 16]);
+            let call = |operands| Call { program: &program, shape: &shape, operands, condition_dtype: I32 };
+            run_each(client, (0..8).map(operands).map(call).collect()).map(|_| ())
+        }),
         case("quotient of integers", ELEMENTS, 1, 3).runs(|client| {
             let [lhs, rhs] = [(); 2].map(|()| tensor(client, &[ELEMENTS], I32));
             of_integers(client, IntBinary::Divide, lhs, rhs, &[ELEMENTS])
@@ -117,6 +129,28 @@ fn chain() -> Program {
         value = program.word(Instruction::Binary(Binary::Add, value, Value::Scalar(0)));
     }
     program.output_word(7);
+    program
+}
+
+/// Adam's moments and step.
+fn update() -> Program {
+    let mut program = Program::default();
+    let mut value = |function, a, b| program.word(Instruction::Binary(function, a, b));
+    let gradient = Value::Input(0);
+    let [kept, new] =
+        [(1, 0), (0, 1)].map(|(input, scalar)| value(Binary::Multiply, Value::Input(input), Value::Scalar(scalar)));
+    let first = value(Binary::Add, kept, new);
+    let kept = value(Binary::Multiply, Value::Input(2), Value::Scalar(2));
+    let square = value(Binary::Multiply, gradient, gradient);
+    let new = value(Binary::Multiply, square, Value::Scalar(3));
+    let second = value(Binary::Add, kept, new);
+    let root = program.word(Instruction::Unary(Unary::SquareRoot, second));
+    let divisor = program.word(Instruction::Binary(Binary::Add, root, Value::Scalar(4)));
+    let step = program.word(Instruction::Binary(Binary::Divide, first, divisor));
+    for result in [first, second, step] {
+        let Value::Result(index) = result else { unreachable!("an instruction has a result") };
+        program.output_word(index);
+    }
     program
 }
 

@@ -1,9 +1,9 @@
 //! Reductions and searches of extremes.
 
 use crate::case::{Case, F32, FLOATS, I32, tensor};
-use burn_deterministic_kernels::elementwise::{Binary, Instruction, Operands, Program, Value};
+use burn_deterministic_kernels::elementwise::{Binary, Call, Instruction, Operands, Program, Value};
 use burn_deterministic_kernels::reduce::extreme::{Extreme, search};
-use burn_deterministic_kernels::reduce::{Computed, Operation, reduce, reduce_program};
+use burn_deterministic_kernels::reduce::{Operation, ReductionCall, reduce, reduce_program, reduce_program_each};
 use cubecl::ir::ElemType;
 use cubecl::prelude::Client;
 use std::sync::Arc;
@@ -30,6 +30,7 @@ pub fn cases() -> Vec<Case> {
     for (label, shape, axes) in REDUCTIONS {
         cases.push(computed(label, shape, axes));
     }
+    cases.push(norms());
     for (label, shape, axes) in REDUCTIONS.into_iter().filter(|reduction| reduction.2.len() == 1) {
         let found = move |client: &Client, values| {
             search(client, Extreme::Max, tensor(client, &shape, F32), axes[0], I32, values, None)
@@ -63,6 +64,24 @@ fn searched(what: &str, label: &str, shape: [usize; 2]) -> Case {
     base(what, label, shape, F32).indices(shape.iter().product::<usize>() / 4096)
 }
 
+/// The sums of squares of eight tensors.
+fn norms() -> Case {
+    let shape = [256, 256];
+    let case = base("norms", "parameters side by side", [8 * 256, 256], F32);
+    case.runs(move |client| {
+        let mut program = Program::default();
+        program.word(Instruction::Binary(Binary::Multiply, Value::Input(0), Value::Input(0)));
+        program.reduce(0);
+        let program = Arc::new(program);
+        let call = |_| {
+            let operands = Operands { words: vec![tensor(client, &shape, F32)], conditions: vec![], scalars: vec![] };
+            let input = Call { program: &program, shape: &shape, operands, condition_dtype: I32 };
+            ReductionCall { operation: Operation::Sum, input, axes: &[0, 1] }
+        };
+        reduce_program_each(client, (0..8).map(call).collect())
+    })
+}
+
 /// The sum of products of two tensors, which are not written.
 fn computed(label: &str, shape: [usize; 2], axes: &'static [usize]) -> Case {
     let elements: usize = shape.iter().product();
@@ -73,7 +92,7 @@ fn computed(label: &str, shape: [usize; 2], axes: &'static [usize]) -> Case {
         program.reduce(0);
         let words = vec![tensor(client, &shape, F32), tensor(client, &shape, F32)];
         let operands = Operands { words, conditions: vec![], scalars: vec![] };
-        let input = Computed { program: &Arc::new(program), shape: &shape, operands, condition_dtype: I32 };
+        let input = Call { program: &Arc::new(program), shape: &shape, operands, condition_dtype: I32 };
         reduce_program(client, Operation::Sum, input, axes, None)
     })
 }

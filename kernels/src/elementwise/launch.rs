@@ -15,7 +15,7 @@ use cubecl::std::tensor::TensorHandle;
 use cubecl::zspace::{Shape, Strides};
 use std::sync::Arc;
 
-const KERNEL: &str = "elementwise";
+pub(super) const KERNEL: &str = "elementwise";
 
 /// The operands of one launch of a [`Program`].
 #[derive(Debug)]
@@ -139,6 +139,17 @@ impl Bound {
         self.half.map_or(F32, Half::dtype)
     }
 
+    /// The elements of the program's shape.
+    pub(super) fn elements(&self) -> usize {
+        self.elements
+    }
+
+    /// The tensors that a launch binds.
+    pub(crate) fn bindings(&self) -> usize {
+        let Results { words, halves, conditions } = &self.results;
+        self.operands.all().count() + words.len() + halves.len() + conditions.len()
+    }
+
     /// The storage type of bool tensors.
     pub(crate) fn condition_dtype(&self) -> ElemType {
         self.condition_dtype
@@ -174,7 +185,7 @@ impl Bound {
     }
 
     /// Neighbouring elements that a unit computes.
-    fn width(&self) -> usize {
+    pub(super) fn width(&self) -> usize {
         let readings = self.readings(4);
         let in_vectors = readings.is_empty() || readings.iter().any(|reading| reading.is_vector());
         // A vector lies in a window, or outside of it.

@@ -34,6 +34,7 @@
 //! Granlund and P. L. Montgomery, "Division by Invariant Integers using Multiplication", 1994), since drivers divide lane
 //! by lane.
 
+mod each;
 mod integer;
 mod integers;
 mod kernel;
@@ -43,6 +44,8 @@ pub mod reference;
 mod remainder;
 pub(crate) mod rounding;
 
+pub use each::shares_launches;
+pub(crate) use each::{MOST_PROGRAMS, OTHER_BINDINGS};
 pub use integers::of_integers;
 pub(crate) use kernel::{
     Evaluated, Form, Inputs, InputsLaunch, Outputs, OutputsLaunch, Part, compute, evaluate, mask, word,
@@ -57,6 +60,31 @@ pub use program::{
 use crate::KernelError;
 use cubecl::prelude::*;
 use std::sync::Arc;
+
+/// A program on the operands it runs on.
+#[derive(Debug)]
+pub struct Call<'a> {
+    /// The program.
+    pub program: &'a Arc<Program>,
+    /// The shape that it runs over.
+    pub shape: &'a [usize],
+    /// What it reads.
+    pub operands: Operands,
+    /// The storage type of bool tensors, read and written as 0 and 1.
+    pub condition_dtype: ElemType,
+}
+
+/// The results of each program, with the bits of [`run`]. On a GPU several programs are in one launch, as many as it takes.
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn run_each(client: &Client, calls: Vec<Call<'_>>) -> Result<Vec<Results>, KernelError> {
+    let bind = |call: Call<'_>| Bound::new(client, call.program, call.shape, call.operands, call.condition_dtype);
+    let programs = calls.into_iter().map(bind).collect::<Result<Vec<_>, _>>()?;
+    each::run(client, &programs)?;
+    Ok(programs.into_iter().map(Bound::into_results).collect())
+}
 
 /// Runs `program` on every element of `shape`.
 ///

@@ -47,6 +47,7 @@
 //! and `prod` where the device rounds correctly, keeps subnormals and does not reassociate; for `mean` where it also
 //! divides correctly rounded.
 
+mod each;
 pub mod extreme;
 mod kernel;
 mod launch;
@@ -61,15 +62,16 @@ pub use operation::Operation;
 
 use crate::KernelError;
 use crate::dtype::F32;
-use crate::elementwise::{self, Bound, Half, Operands, Program, Results};
+use crate::elementwise::{self, Bound, Call, Half, Program, Results};
 use crate::error::require_shapes;
 use cubecl::ir::{ElemType, IntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
+use each::Reduction;
 use launch::{First, Passes};
 use operands::{checked, reduced_shape, with_reduced_last};
 use operation::accumulator_of;
-use plan::{Kind, Plan, Problem};
+use plan::{Kind, Plan, Problem, View};
 use std::sync::Arc;
 
 /// Defines a function for each operation, for callers that take one as a function.
@@ -144,21 +146,8 @@ pub fn reduce(
     Ok(TensorHandle::new_contiguous(shape, result, dtype))
 }
 
-/// The input of a reduction: the word of f32 that a program [reduces](Program::reduced), on these operands.
-#[derive(Debug)]
-pub struct Computed<'a> {
-    /// The program.
-    pub program: &'a Arc<Program>,
-    /// The shape that it runs over.
-    pub shape: &'a [usize],
-    /// What it reads.
-    pub operands: Operands,
-    /// The storage type of bool tensors.
-    pub condition_dtype: ElemType,
-}
-
-/// The reduction over `axes` of what a program computes, and what else the program gives, launched by `plan`, or by the one
-/// that [`plan::plan`] chooses. They have the bits of [`elementwise::run`](crate::elementwise::run()) and a [`reduce`] of what it writes.
+/// The reduction over `axes` of the word of f32 that a program [reduces](Program::reduced), and what else the program gives,
+/// launched by `plan`, or by the one that [`plan::plan`] chooses. They have the bits of [`elementwise::run`](crate::elementwise::run()) and a [`reduce`] of what it writes.
 ///
 /// # Errors
 ///
@@ -170,7 +159,7 @@ pub struct Computed<'a> {
 pub fn reduce_program(
     client: &Client,
     operation: Operation,
-    input: Computed<'_>,
+    input: Call<'_>,
     axes: &[usize],
     plan: Option<Plan>,
 ) -> Result<(Results, TensorHandle), KernelError> {
@@ -186,24 +175,90 @@ pub fn reduce_program(
     let plan = checked(client, name, plan, &problem)?;
     let accumulator = accumulator_of(client, operation, F32)?;
     let passes = Passes { operation, accumulator, dtype: F32, view: problem.view, plan };
-    // The kernels of reductions read no half types, nor windows: a vector has to lie in a window or outside of it, and theirs need not.
-    let has_halves =
-        input.program.half().is_some() || input.operands.words.iter().any(|operand| Half::of(operand.dtype).is_some());
-    if !plan.fuses || has_halves || !input.program.windows().is_empty() {
+    if !plan.fuses || is_computed_apart(&input) {
         let (results, word) = written(client, input, reduced)?;
         let word = if in_place { word } else { with_reduced_last(client, word, axes) };
         let reduced = passes.run(client, First::Stored(&word))?;
         return Ok((results, TensorHandle::new_contiguous(shape, reduced, F32)));
     }
-    let Computed { program, shape: elements, operands, condition_dtype } = input;
+    let Call { program, shape: elements, operands, condition_dtype } = input;
     let bound = Bound::new(client, program, elements, operands, condition_dtype)?;
     let reduced = passes.run(client, First::Computed(&bound))?;
     Ok((bound.into_results(), TensorHandle::new_contiguous(shape, reduced, F32)))
 }
 
+/// A reduction of what a program computes.
+#[derive(Debug)]
+pub struct ReductionCall<'a> {
+    /// What is done with the word that the program reduces.
+    pub operation: Operation,
+    /// The program and its operands.
+    pub input: Call<'a>,
+    /// The axes of its shape that are reduced, and keep size one.
+    pub axes: &'a [usize],
+}
+
+/// [`reduce_program`] of each, with the same bits. On a GPU sums and products of few outputs and elements are in one launch, as many
+/// as it takes.
+///
+/// # Errors
+///
+/// Those of [`reduce_program`].
+///
+/// # Panics
+///
+/// When a program reduces no word.
+pub fn reduce_program_each(
+    client: &Client,
+    calls: Vec<ReductionCall<'_>>,
+) -> Result<Vec<(Results, TensorHandle)>, KernelError> {
+    let mut results: Vec<Option<(Results, TensorHandle)>> = calls.iter().map(|_| None).collect();
+    let (mut indices, mut shapes, mut reductions) = (Vec::new(), Vec::new(), Vec::new());
+    for (index, ReductionCall { operation, input, axes }) in calls.into_iter().enumerate() {
+        let shape = reduced_shape(operation.name(), input.shape, &dense(input.shape), axes)?;
+        let Some(view) = view_side_by_side(client, operation, &input, axes) else {
+            results[index] = Some(reduce_program(client, operation, input, axes, None)?);
+            continue;
+        };
+        let Call { program, shape: elements, operands, condition_dtype } = input;
+        let program = Bound::new(client, program, elements, operands, condition_dtype)?;
+        reductions.push(Reduction { operation, view, program });
+        indices.push(index);
+        shapes.push(shape);
+    }
+    let reduced = each::run(client, &reductions)?;
+    for (((index, shape), reduction), reduced) in indices.into_iter().zip(shapes).zip(reductions).zip(reduced) {
+        let reduced = TensorHandle::new_contiguous(shape, reduced, F32);
+        results[index] = Some((reduction.program.into_results(), reduced));
+    }
+    Ok(results.into_iter().map(|result| result.expect("each has a result")).collect())
+}
+
+/// The view of a reduction that shares a launch with others: `None` where the device has no such launches, or the kernel does not
+/// have the operation or the program, or it is large enough for a launch of its own.
+fn view_side_by_side(client: &Client, operation: Operation, input: &Call<'_>, axes: &[usize]) -> Option<View> {
+    let may = elementwise::shares_launches(client)
+        && matches!(operation, Operation::Sum | Operation::Prod)
+        && !is_computed_apart(input)
+        && !input.shape.contains(&0);
+    if !may {
+        return None;
+    }
+    let (problem, in_place) = Problem::in_place(input.shape, &dense(input.shape), axes, Kind::ProgramReduction);
+    let blocks = problem.view.outputs as usize * problem.view.blocks() as usize;
+    (in_place && blocks <= each::MOST_BLOCKS).then_some(problem.view)
+}
+
+/// Whether a launch before a reduction computes its program: kernels of reductions read no half types, nor windows, since a vector has to lie in a
+/// window or outside of it, and theirs need not.
+fn is_computed_apart(input: &Call<'_>) -> bool {
+    let is_half = |operand: &TensorHandle| Half::of(operand.dtype).is_some();
+    input.program.half().is_some() || input.operands.words.iter().any(is_half) || !input.program.windows().is_empty()
+}
+
 /// Runs a program that reduces the word `reduced`, and writes that word too: the program's results, and the word.
-fn written(client: &Client, input: Computed<'_>, reduced: usize) -> Result<(Results, TensorHandle), KernelError> {
-    let Computed { program, shape, operands, condition_dtype } = input;
+fn written(client: &Client, input: Call<'_>, reduced: usize) -> Result<(Results, TensorHandle), KernelError> {
+    let Call { program, shape, operands, condition_dtype } = input;
     let output = program.word_outputs().iter().position(|&index| index == reduced);
     let mut program = Program::clone(program);
     if output.is_none() {

@@ -3,9 +3,9 @@
 use crate::harness::*;
 use crate::skip::skip;
 use burn_deterministic_kernels::elementwise::{
-    Binary, Comparison, Condition, Half, Instruction, Operands, Program, Unary, Value, reference, run,
+    Binary, Call, Comparison, Condition, Half, Instruction, Operands, Program, Unary, Value, reference, run,
 };
-use burn_deterministic_kernels::reduce::{self, Computed, Operation, reduce_program};
+use burn_deterministic_kernels::reduce::{self, Operation, reduce_program};
 use cubecl::ir::{ElemType, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -256,7 +256,7 @@ fn a_reduction_of_widened_halves_has_its_own_bits() {
         let operands =
             Operands { words: vec![host.upload(&client, &values, &[3, 1025])], conditions: vec![], scalars: vec![] };
         let program = Arc::new(program);
-        let input = Computed { program: &program, shape: &[3, 1025], operands, condition_dtype: U32 };
+        let input = Call { program: &program, shape: &[3, 1025], operands, condition_dtype: U32 };
         let (results, sums) = reduce_program(&client, Operation::Sum, input, &[1], None).expect("it fits");
         let squares: Vec<f32> = values.iter().map(|x| host.round(x * x)).collect();
         assert_bits(&host.download(&client, results.halves.into_iter().next().expect("an output")), &squares);

@@ -5,9 +5,9 @@ use super::halves::stored;
 use crate::harness::*;
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::elementwise::{
-    Binary, Condition, Extent, Half, Instruction, Operands, Program, Value, Window, reference, run,
+    Binary, Call, Condition, Extent, Half, Instruction, Operands, Program, Value, Window, reference, run,
 };
-use burn_deterministic_kernels::reduce::{self, Computed, Operation, reduce_program};
+use burn_deterministic_kernels::reduce::{self, Operation, reduce_program};
 use cubecl::ir::{ElemType, IntKind, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -275,7 +275,7 @@ fn what_is_put_together_may_be_reduced() {
             |((_, length), values): &(Part, Vec<f32>)| upload(&client, values, &with_length(shape, axis, *length), F32);
         let words = [upload(&client, &x, shape, F32)].into_iter().chain(windows.iter().map(tensor)).collect();
         let operands = Operands { words, conditions: vec![], scalars: scalars(&parts) };
-        let input = Computed { program: &Arc::new(program.clone()), shape, operands, condition_dtype: U32 };
+        let input = Call { program: &Arc::new(program.clone()), shape, operands, condition_dtype: U32 };
         let (_, got) = reduce_program(&client, Operation::Sum, input, axes, None).expect("a sum");
         let want = reduce::reduce(&client, Operation::Sum, elements.clone(), axes, None).expect("a sum");
         assert_bits(&download(&client, got), &download(&client, want));

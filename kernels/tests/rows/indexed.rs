@@ -4,12 +4,12 @@ use super::{binary, index, reduce};
 use crate::elementwise::halves::stored;
 use crate::harness::*;
 use burn_deterministic_kernels::elementwise::{
-    self, Binary, Extent, Instruction, Operands, Program, RowReduction, Unary, Value,
+    self, Binary, Call, Extent, Instruction, Operands, Program, RowReduction, Unary, Value,
 };
 use burn_deterministic_kernels::gather::gather;
 use burn_deterministic_kernels::index_check::Flags;
 use burn_deterministic_kernels::reduce::extreme::{Extreme, search};
-use burn_deterministic_kernels::reduce::{Computed, Operation, reduce_program, sum};
+use burn_deterministic_kernels::reduce::{Operation, reduce_program, sum};
 use burn_deterministic_kernels::rows::{RowProgram, reference};
 use burn_deterministic_kernels::scatter::{self, Addressing, Update};
 use cubecl::ir::{ElemType, IntKind, UIntKind};
@@ -182,7 +182,7 @@ fn places_in_kernels_of_elements_equal_their_reference() {
         let products: Vec<f32> = want[2].iter().map(|&bits| f32::from_bits(bits)).collect();
         let products = upload(&client, &products, &shape, F32);
         for axes in [&[0, 1][..], &[2], &[0, 1, 2]] {
-            let input = Computed { program: &reduced, shape: &shape, operands: made(), condition_dtype: U32 };
+            let input = Call { program: &reduced, shape: &shape, operands: made(), condition_dtype: U32 };
             let (_, got) = reduce_program(&client, Operation::Sum, input, axes, None).expect("it sums");
             let alone = sum(&client, products.clone(), axes).expect("it sums");
             assert_words(&download(&client, got), &download::<u32>(&client, alone), false, &what("sum"));

@@ -12,7 +12,7 @@ use burn_backend::{BoolStore, DType, Scalar, Shape};
 use burn_cubecl::{CubeDevice, tensor::CubeTensor};
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_deterministic_kernels::KernelError;
-use burn_deterministic_kernels::elementwise::{Operands, Results, run};
+use burn_deterministic_kernels::elementwise::{Call, Operands, Results, run};
 use burn_deterministic_kernels::index_check::{Flag, check};
 use burn_deterministic_kernels::reduce;
 use burn_fusion::stream::Context;
@@ -59,7 +59,7 @@ impl Sequence {
             let [operand] = operands.words.try_into().expect("one operand, which is moved");
             return Ok((Results::default(), Some(reduce::reduce(client, *operation, operand, axes, None)?)));
         }
-        let input = reduce::Computed { program: &self.program, shape, operands, condition_dtype };
+        let input = Call { program: &self.program, shape, operands, condition_dtype };
         let (results, reduced) = reduce::reduce_program(client, *operation, input, axes, None)?;
         Ok((results, Some(reduced)))
     }

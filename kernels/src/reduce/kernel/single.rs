@@ -126,8 +126,7 @@ pub(super) fn column<I: Numeric, A: Numeric, B: Int, N: Size>(
 /// cube.
 ///
 /// `view` counts vectors of `N` neighbouring outputs. `stored` is what it addresses, or `inputs` and `outputs` are a program's;
-/// `output` is `[outputs, blocks]`. One unit adds its columns in order; several units put theirs into shared memory,
-/// `[COLUMNS, width]`, where the first adds them.
+/// `output` is `[outputs, blocks]`.
 #[cube(launch_unchecked)]
 pub fn reduce_single<I: Numeric, A: Numeric, O: Numeric, B: Int, N: Size>(
     stored: &[Vector<I, N>],
@@ -140,11 +139,62 @@ pub fn reduce_single<I: Numeric, A: Numeric, O: Numeric, B: Int, N: Size>(
     #[comptime] form: Form,
     #[define(I, A, O, B)] _dtypes: [ElemType; 4],
 ) {
+    let divisor = divisor.get::<A>();
+    cube::<I, A, O, B, N>(stored, inputs, outputs, output, CUBE_POS as u32, &view, blocks, divisor, form);
+    keep_subnormals();
+}
+
+/// Several reductions, each as [`reduce_single`] with one unit a column: the cubes of one, then those of the next. None is a mean.
+#[cube(launch_unchecked)]
+pub fn reduce_single_each<B: Int>(
+    stored: &Sequence<Box<[Vector<f32, Const<1>>]>>,
+    inputs: &Sequence<Inputs<B, f32, Const<1>>>,
+    outputs: &mut Sequence<Outputs<B, f32, Const<1>>>,
+    targets: &mut Sequence<Box<[f32]>>,
+    views: &Sequence<View>,
+    #[comptime] forms: Vec<Form>,
+    #[define(B)] _condition_dtype: ElemType,
+) {
+    // Counted from the first cube of a reduction. Before that it wraps, beyond the cubes of any.
+    let mut nth = CUBE_POS as u32;
+    #[unroll]
+    for i in 0..comptime!(forms.len()) {
+        let view = &views[i];
+        let blocks = view.axis.div_ceil(COLUMNS_BLOCK);
+        let cubes = view.outputs * blocks;
+        if nth < cubes {
+            let results = outputs.index_mut(i);
+            let target = targets.index_mut(i);
+            let form = comptime!(forms[i].clone());
+            cube::<f32, f32, f32, B, Const<1>>(
+                &stored[i], &inputs[i], results, target, nth, view, blocks, 1.0f32, form,
+            );
+        }
+        nth -= cubes;
+    }
+    keep_subnormals();
+}
+
+/// What cube `nth` of a reduction does. One unit adds its columns in order; several units put theirs into shared memory,
+/// `[COLUMNS, width]`, where the first adds them.
+#[cube]
+fn cube<I: Numeric, A: Numeric, O: Numeric, B: Int, N: Size>(
+    stored: &[Vector<I, N>],
+    inputs: &Inputs<B, f32, N>,
+    outputs: &mut Outputs<B, f32, N>,
+    output: &mut [O],
+    nth: u32,
+    view: &View,
+    blocks: u32,
+    divisor: A,
+    #[comptime] form: Form,
+) {
     let operation = comptime!(form.operation);
+    let quotients = comptime!(form.quotients);
     let width = comptime!(form.cube.width);
     let groups = comptime!(form.cube.groups);
     // Units are numbered output first, then block.
-    let at = CUBE_POS as u32 * width + UNIT_POS_X;
+    let at = nth * width + UNIT_POS_X;
     let out = at % view.outputs;
     let block = at / view.outputs;
     let first = block * COLUMNS_BLOCK;
@@ -159,31 +209,14 @@ pub fn reduce_single<I: Numeric, A: Numeric, O: Numeric, B: Int, N: Size>(
         if inside {
             let rows = length.div_ceil(COLUMNS);
             let mut totals =
-                column::<I, A, B, N>(stored, inputs, outputs, base, first, rows, &view, comptime!(form.clone()));
+                column::<I, A, B, N>(stored, inputs, outputs, base, first, rows, view, comptime!(form.clone()));
             for c in 1..columns {
                 let rows = (length - c).div_ceil(COLUMNS);
-                let next = column::<I, A, B, N>(
-                    stored,
-                    inputs,
-                    outputs,
-                    base,
-                    first + c,
-                    rows,
-                    &view,
-                    comptime!(form.clone()),
-                );
+                let next =
+                    column::<I, A, B, N>(stored, inputs, outputs, base, first + c, rows, view, comptime!(form.clone()));
                 totals = step_lanes::<A, N>(totals, next, operation);
             }
-            write::<A, O, N>(
-                output,
-                totals,
-                out,
-                block,
-                blocks,
-                divisor.get::<A>(),
-                operation,
-                comptime!(form.quotients),
-            );
+            write::<A, O, N>(output, totals, out, block, blocks, divisor, operation, quotients);
         }
     } else {
         let mut shared = Shared::<[Vector<A, N>]>::new_slice(comptime!((COLUMNS * width) as usize));
@@ -191,16 +224,8 @@ pub fn reduce_single<I: Numeric, A: Numeric, O: Numeric, B: Int, N: Size>(
             let mut c = UNIT_POS_Y;
             while c < columns {
                 let rows = (length - c).div_ceil(COLUMNS);
-                shared[(c * width + UNIT_POS_X) as usize] = column::<I, A, B, N>(
-                    stored,
-                    inputs,
-                    outputs,
-                    base,
-                    first + c,
-                    rows,
-                    &view,
-                    comptime!(form.clone()),
-                );
+                shared[(c * width + UNIT_POS_X) as usize] =
+                    column::<I, A, B, N>(stored, inputs, outputs, base, first + c, rows, view, comptime!(form.clone()));
                 c += groups;
             }
         }
@@ -210,19 +235,9 @@ pub fn reduce_single<I: Numeric, A: Numeric, O: Numeric, B: Int, N: Size>(
             for c in 1..columns {
                 totals = step_lanes::<A, N>(totals, shared[(c * width + UNIT_POS_X) as usize], operation);
             }
-            write::<A, O, N>(
-                output,
-                totals,
-                out,
-                block,
-                blocks,
-                divisor.get::<A>(),
-                operation,
-                comptime!(form.quotients),
-            );
+            write::<A, O, N>(output, totals, out, block, blocks, divisor, operation, quotients);
         }
     }
-    keep_subnormals();
 }
 
 /// Writes the values of a block of `N` outputs.
