@@ -84,6 +84,7 @@ pub mod reduce;
 pub mod rows;
 pub mod scan;
 pub mod scatter;
+mod side_by_side;
 pub mod sort;
 pub mod subnormals;
 mod tables;

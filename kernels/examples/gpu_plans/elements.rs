@@ -137,8 +137,8 @@ fn update() -> Program {
     let mut program = Program::default();
     let mut value = |function, a, b| program.word(Instruction::Binary(function, a, b));
     let gradient = Value::Input(0);
-    let [kept, new] =
-        [(1, 0), (0, 1)].map(|(input, scalar)| value(Binary::Multiply, Value::Input(input), Value::Scalar(scalar)));
+    let kept = value(Binary::Multiply, Value::Input(1), Value::Scalar(0));
+    let new = value(Binary::Multiply, gradient, Value::Scalar(1));
     let first = value(Binary::Add, kept, new);
     let kept = value(Binary::Multiply, Value::Input(2), Value::Scalar(2));
     let square = value(Binary::Multiply, gradient, gradient);

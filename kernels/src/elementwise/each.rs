@@ -4,21 +4,13 @@
 //! by itself.
 
 use super::kernel::{Form, Inputs, Outputs, compute};
-use super::launch::Bound;
+use super::launch::{Bound, KERNEL};
 use crate::device::{self, Machine};
 use crate::grid::{self, UNITS};
+use crate::side_by_side::{Launch, Share, launches};
 use crate::subnormals::keep_subnormals;
 use crate::{KernelError, subnormals};
 use cubecl::prelude::*;
-
-/// Most programs of a launch: its kernel has the code of each.
-pub(crate) const MOST_PROGRAMS: usize = 8;
-
-/// Bindings of a launch besides tensors: metadata and scalars.
-pub(crate) const OTHER_BINDINGS: usize = 2;
-
-/// Most cubes of the programs of a launch: its grid has one axis.
-const MOST_CUBES: usize = grid::MAX_CUBES_PER_AXIS as usize;
 
 /// The programs of a launch, by the cubes: those before a program's have other numbers.
 #[cube(launch_unchecked)]
@@ -50,78 +42,51 @@ pub fn shares_launches(client: &Client) -> bool {
     Machine::of(client) == Machine::Gpu && !subnormals::is_kept(client)
 }
 
-/// What programs of one launch have in common.
+/// What programs of one launch have in common: the elements of a unit, and the types of conditions and of half words.
 type Kind = (usize, [ElemType; 2]);
-
-/// The programs of a launch to come.
-struct Launch<'a> {
-    kind: Kind,
-    programs: Vec<&'a Bound>,
-}
-
-impl<'a> Launch<'a> {
-    fn takes(&self, client: &Client, kind: Kind, bound: &Bound) -> bool {
-        let all = || self.programs.iter().copied().chain([bound]);
-        let bindings = all().map(Bound::bindings).sum::<usize>() + OTHER_BINDINGS;
-        let cubes: usize = all().map(|program| cubes(program, kind.0)).sum();
-        self.kind == kind
-            && self.programs.len() < MOST_PROGRAMS
-            && bindings <= client.properties().hardware.max_bindings as usize
-            && cubes <= MOST_CUBES
-    }
-
-    fn run(&self, client: &Client) -> Result<(), KernelError> {
-        let (width, dtypes) = self.kind;
-        if let [program] = self.programs[..] {
-            return program.run(client);
-        }
-        device::require_units(client, super::launch::KERNEL, UNITS)?;
-        let mut inputs = SequenceArg::new();
-        let mut outputs = SequenceArg::new();
-        let (mut vectors, mut forms) = (SequenceArg::new(), Vec::new());
-        for program in &self.programs {
-            let (input, output, form) = program.arguments(width);
-            inputs.push(input);
-            outputs.push(output);
-            vectors.push((program.elements() / width) as u32);
-            forms.push(form);
-        }
-        let cubes = self.programs.iter().map(|program| cubes(program, width)).sum();
-        // SAFETY: a unit computes a vector below the number of a program's, as in a launch of that program by itself.
-        unsafe {
-            elementwise_each::launch_unchecked(
-                client,
-                grid::cubes(cubes),
-                CubeDim::new_1d(UNITS),
-                width,
-                inputs,
-                outputs,
-                vectors,
-                forms,
-                dtypes,
-            );
-        }
-        Ok(())
-    }
-}
-
-/// Cubes of a program whose units compute `width` elements.
-fn cubes(program: &Bound, width: usize) -> usize {
-    (program.elements() / width).div_ceil(UNITS as usize)
-}
 
 /// Launches the programs, as many at once as a launch takes.
 pub(super) fn run(client: &Client, programs: &[Bound]) -> Result<(), KernelError> {
     if !shares_launches(client) {
         return programs.iter().try_for_each(|program| program.run(client));
     }
-    let mut launches: Vec<Launch<'_>> = Vec::new();
-    for program in programs.iter().filter(|program| program.elements() > 0) {
-        let kind = (program.width(), [program.condition_dtype(), program.half_or_f32()]);
-        match launches.iter_mut().find(|launch| launch.takes(client, kind, program)) {
-            Some(launch) => launch.programs.push(program),
-            None => launches.push(Launch { kind, programs: vec![program] }),
-        }
+    let with_share = |program| {
+        let width = Bound::width(program);
+        let share = Share { bindings: program.bindings(), cubes: program.vectors(width).div_ceil(UNITS as usize) };
+        ((width, [program.condition_dtype(), program.half_or_f32()]), share, program)
+    };
+    let programs = programs.iter().filter(|program| program.elements() > 0);
+    launches(client, programs.map(with_share)).iter().try_for_each(|launch| match launch.items[..] {
+        [program] => program.run(client),
+        _ => launch_all(client, launch),
+    })
+}
+
+fn launch_all(client: &Client, launch: &Launch<Kind, &Bound>) -> Result<(), KernelError> {
+    device::require_units(client, KERNEL, UNITS)?;
+    let (width, dtypes) = launch.kind;
+    let (mut inputs, mut outputs) = (SequenceArg::new(), SequenceArg::new());
+    let (mut vectors, mut forms) = (SequenceArg::new(), Vec::new());
+    for program in &launch.items {
+        let (input, output, form) = program.arguments(width);
+        inputs.push(input);
+        outputs.push(output);
+        vectors.push(program.vectors(width) as u32);
+        forms.push(form);
     }
-    launches.iter().try_for_each(|launch| launch.run(client))
+    // SAFETY: a unit computes a vector below the number of a program's, as in a launch of that program by itself.
+    unsafe {
+        elementwise_each::launch_unchecked(
+            client,
+            grid::cubes(launch.cubes()),
+            CubeDim::new_1d(UNITS),
+            width,
+            inputs,
+            outputs,
+            vectors,
+            forms,
+            dtypes,
+        );
+    }
+    Ok(())
 }

@@ -144,6 +144,11 @@ impl Bound {
         self.elements
     }
 
+    /// The vectors of `width` elements, of which the elements are a multiple.
+    pub(super) fn vectors(&self, width: usize) -> usize {
+        self.elements / width
+    }
+
     /// The tensors that a launch binds.
     pub(crate) fn bindings(&self) -> usize {
         let Results { words, halves, conditions } = &self.results;
@@ -162,7 +167,7 @@ impl Bound {
         }
         device::require_units(client, KERNEL, grid::UNITS)?;
         let width = if subnormals::is_kept(client) { 1 } else { self.width() };
-        let vectors = self.elements / width;
+        let vectors = self.vectors(width);
         let (count, dim) = grid::grid(vectors);
         let (inputs, outputs, form) = self.arguments(width);
         // SAFETY: units beyond `vectors` stop; offsets of operands come from strides checked against the shape, and every

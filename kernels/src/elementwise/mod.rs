@@ -45,7 +45,6 @@ mod remainder;
 pub(crate) mod rounding;
 
 pub use each::shares_launches;
-pub(crate) use each::{MOST_PROGRAMS, OTHER_BINDINGS};
 pub use integers::of_integers;
 pub(crate) use kernel::{
     Evaluated, Form, Inputs, InputsLaunch, Outputs, OutputsLaunch, Part, compute, evaluate, mask, word,

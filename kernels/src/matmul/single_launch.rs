@@ -4,19 +4,14 @@ use super::kernel::BlocksLaunch;
 use super::operands::{NAME, Operands, is_along_k, reads_fours, swapped};
 use super::plan::{CubeTile, MAX_TILES, Plan};
 use super::single_kernel::{self, BatchAxisLaunch, CommonLaunch, FactorsLaunch, Form};
+use crate::side_by_side::{MOST, OTHER_BINDINGS};
 use crate::view::join;
 use crate::{KernelError, device, grid, subnormals};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
 
-/// Most products of a launch: its kernel has the code of each.
-const MOST: usize = 8;
-
 /// Bindings of a product: its operands and its output.
 const BINDINGS: usize = 3;
-
-/// Bindings of a launch besides: metadata and scalars.
-const OTHER_BINDINGS: usize = 2;
 
 /// Most products of a launch on the device. One where kernels are rewritten to keep subnormal numbers, since their compilers take long.
 pub(super) fn most(client: &Client) -> usize {

@@ -6,9 +6,10 @@ use super::operation::Operation;
 use super::plan::Cube;
 use super::view::{View, ViewLaunch};
 use crate::dtype::{F32, U32};
-use crate::elementwise::{Bound, InputsLaunch, MOST_PROGRAMS, OTHER_BINDINGS, OutputsLaunch};
+use crate::elementwise::{Bound, InputsLaunch, OutputsLaunch};
 use crate::order::COLUMNS;
 use crate::quotient::Quotients;
+use crate::side_by_side::{Launch, Share, launches};
 use crate::{KernelError, buffer, grid};
 use cubecl::prelude::*;
 use cubecl::server::Handle;
@@ -41,8 +42,9 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    fn bindings(&self) -> usize {
-        BINDINGS + self.program.map_or(0, Bound::bindings)
+    fn share(&self) -> Share {
+        let bindings = BINDINGS + self.program.map_or(0, Bound::bindings);
+        Share { bindings, cubes: self.view.all_blocks() }
     }
 
     fn condition_dtype(&self) -> ElemType {
@@ -52,6 +54,9 @@ impl Pass<'_> {
 
 /// The dense results, one for each output of each view.
 pub(super) fn run(client: &Client, reductions: &[Reduction]) -> Result<Vec<Handle>, KernelError> {
+    if reductions.is_empty() {
+        return Ok(vec![]);
+    }
     CUBE.require(client, Operation::Sum.name(), COLUMNS, F32.size())?;
     let target = |view: &View| {
         let [outputs, blocks] = [view.outputs, view.blocks()].map(|count| count as usize);
@@ -69,7 +74,8 @@ pub(super) fn run(client: &Client, reductions: &[Reduction]) -> Result<Vec<Handl
     let mut passes: Vec<(usize, Pass<'_>)> = first.enumerate().collect();
     let mut results: Vec<Option<Handle>> = vec![None; reductions.len()];
     while !passes.is_empty() {
-        launch_all(client, passes.iter().map(|(_, pass)| pass));
+        let shares = passes.iter().map(|(_, pass)| (pass.condition_dtype(), pass.share(), pass));
+        launches(client, shares).iter().for_each(|launch| launch_all(client, launch));
         let (done, left): (Vec<_>, Vec<_>) = passes.into_iter().partition(|(_, pass)| pass.view.blocks() == 1);
         done.into_iter().for_each(|(index, pass)| results[index] = Some(pass.target.handle));
         let next = left.into_iter().map(|(index, pass)| {
@@ -81,28 +87,10 @@ pub(super) fn run(client: &Client, reductions: &[Reduction]) -> Result<Vec<Handl
     Ok(results.into_iter().map(|result| result.expect("each has a last pass")).collect())
 }
 
-/// Launches the passes, as many at once as a launch takes.
-fn launch_all<'a>(client: &Client, passes: impl Iterator<Item = &'a Pass<'a>>) {
-    let most = client.properties().hardware.max_bindings as usize;
-    let mut launches: Vec<Vec<&Pass<'_>>> = Vec::new();
-    for pass in passes {
-        let takes = |launch: &Vec<&Pass<'_>>| {
-            let bindings: usize = launch.iter().copied().chain([pass]).map(Pass::bindings).sum();
-            let has_room = launch.len() < MOST_PROGRAMS && bindings + OTHER_BINDINGS <= most;
-            has_room && launch[0].condition_dtype() == pass.condition_dtype()
-        };
-        match launches.iter_mut().find(|launch| takes(launch)) {
-            Some(launch) => launch.push(pass),
-            None => launches.push(vec![pass]),
-        }
-    }
-    launches.iter().for_each(|passes| launch(client, passes));
-}
-
-fn launch(client: &Client, passes: &[&Pass<'_>]) {
+fn launch_all(client: &Client, launch: &Launch<ElemType, &Pass<'_>>) {
     let (mut stored, mut targets, mut views) = (SequenceArg::new(), SequenceArg::new(), SequenceArg::new());
     let (mut inputs, mut outputs, mut forms) = (SequenceArg::new(), SequenceArg::new(), Vec::new());
-    for pass in passes {
+    for pass in &launch.items {
         let (input, output, source) = match pass.program {
             Some(program) => {
                 let (input, output, form) = program.arguments(1);
@@ -115,15 +103,19 @@ fn launch(client: &Client, passes: &[&Pass<'_>]) {
         stored.push(pass.stored.clone().into_arg().into_buffer_arg());
         targets.push(pass.target.clone().into_arg().into_buffer_arg());
         views.push(ViewLaunch::of(&pass.view));
-        let split = pass.view.axis_inner != pass.view.axis;
-        forms.push(Form { cube: CUBE, split, operation: pass.operation, quotients: Quotients::Device, source });
+        forms.push(Form {
+            cube: CUBE,
+            split: pass.view.is_split(),
+            operation: pass.operation,
+            quotients: Quotients::Device,
+            source,
+        });
     }
-    let cubes = passes.iter().map(|pass| pass.view.outputs as usize * pass.view.blocks() as usize).sum();
     // SAFETY: a cube of a reduction does what it does in a launch of that reduction by itself; the others do nothing.
     unsafe {
         single::reduce_single_each::launch_unchecked(
             client,
-            grid::cubes(cubes),
+            grid::cubes(launch.cubes()),
             CubeDim::new_2d(CUBE.width, CUBE.groups),
             stored,
             inputs,
@@ -131,7 +123,7 @@ fn launch(client: &Client, passes: &[&Pass<'_>]) {
             targets,
             views,
             forms,
-            passes[0].condition_dtype(),
+            launch.kind,
         );
     }
 }

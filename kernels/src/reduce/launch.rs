@@ -127,7 +127,7 @@ impl Launch {
 
     /// Cubes of `width` blocks each.
     fn cubes(&self, width: u32) -> CubeCount {
-        grid::cubes((self.view.outputs as usize * self.view.blocks() as usize).div_ceil(width as usize))
+        grid::cubes(self.view.all_blocks().div_ceil(width as usize))
     }
 
     /// Only a mean divides floats.
@@ -143,8 +143,8 @@ impl Launch {
     }
 
     fn form(&self, client: &Client, cube: Cube, source: Source) -> single::Form {
-        let split = self.view.axis_inner != self.view.axis;
-        single::Form { cube, split, operation: self.operation, quotients: self.quotients(client), source }
+        let (split, quotients) = (self.view.is_split(), self.quotients(client));
+        single::Form { cube, split, operation: self.operation, quotients, source }
     }
 
     /// `lanes` outputs a unit, which are what the view counts.

@@ -147,7 +147,8 @@ pub fn reduce(
 }
 
 /// The reduction over `axes` of the word of f32 that a program [reduces](Program::reduced), and what else the program gives,
-/// launched by `plan`, or by the one that [`plan::plan`] chooses. They have the bits of [`elementwise::run`](crate::elementwise::run()) and a [`reduce`] of what it writes.
+/// launched by `plan`, or by the one that [`plan::plan`] chooses. They have the bits of
+/// [`elementwise::run`](crate::elementwise::run()) and a [`reduce`] of what it writes.
 ///
 /// # Errors
 ///
@@ -212,19 +213,24 @@ pub fn reduce_program_each(
     client: &Client,
     calls: Vec<ReductionCall<'_>>,
 ) -> Result<Vec<(Results, TensorHandle)>, KernelError> {
+    let mut views: Vec<_> = calls.iter().map(|call| view_side_by_side(client, call)).collect();
+    if views.iter().flatten().count() == 1 {
+        // By itself it has a plan of its own.
+        views.fill(None);
+    }
     let mut results: Vec<Option<(Results, TensorHandle)>> = calls.iter().map(|_| None).collect();
     let (mut indices, mut shapes, mut reductions) = (Vec::new(), Vec::new(), Vec::new());
-    for (index, ReductionCall { operation, input, axes }) in calls.into_iter().enumerate() {
-        let shape = reduced_shape(operation.name(), input.shape, &dense(input.shape), axes)?;
-        let Some(view) = view_side_by_side(client, operation, &input, axes) else {
+    for (index, (ReductionCall { operation, input, axes }, view)) in calls.into_iter().zip(views).enumerate() {
+        let Some(view) = view else {
             results[index] = Some(reduce_program(client, operation, input, axes, None)?);
             continue;
         };
-        let Call { program, shape: elements, operands, condition_dtype } = input;
-        let program = Bound::new(client, program, elements, operands, condition_dtype)?;
+        let Call { program, shape, operands, condition_dtype } = input;
+        assert!(program.reduced().is_some(), "a program that reduces a word");
+        shapes.push(reduced_shape(operation.name(), shape, &dense(shape), axes)?);
+        let program = Bound::new(client, program, shape, operands, condition_dtype)?;
         reductions.push(Reduction { operation, view, program });
         indices.push(index);
-        shapes.push(shape);
     }
     let reduced = each::run(client, &reductions)?;
     for (((index, shape), reduction), reduced) in indices.into_iter().zip(shapes).zip(reductions).zip(reduced) {
@@ -236,7 +242,8 @@ pub fn reduce_program_each(
 
 /// The view of a reduction that shares a launch with others: `None` where the device has no such launches, or the kernel does not
 /// have the operation or the program, or it is large enough for a launch of its own.
-fn view_side_by_side(client: &Client, operation: Operation, input: &Call<'_>, axes: &[usize]) -> Option<View> {
+fn view_side_by_side(client: &Client, call: &ReductionCall<'_>) -> Option<View> {
+    let ReductionCall { operation, input, axes } = call;
     let may = elementwise::shares_launches(client)
         && matches!(operation, Operation::Sum | Operation::Prod)
         && !is_computed_apart(input)
@@ -245,12 +252,11 @@ fn view_side_by_side(client: &Client, operation: Operation, input: &Call<'_>, ax
         return None;
     }
     let (problem, in_place) = Problem::in_place(input.shape, &dense(input.shape), axes, Kind::ProgramReduction);
-    let blocks = problem.view.outputs as usize * problem.view.blocks() as usize;
-    (in_place && blocks <= each::MOST_BLOCKS).then_some(problem.view)
+    (in_place && problem.view.all_blocks() <= each::MOST_BLOCKS).then_some(problem.view)
 }
 
-/// Whether a launch before a reduction computes its program: kernels of reductions read no half types, nor windows, since a vector has to lie in a
-/// window or outside of it, and theirs need not.
+/// Whether a launch before a reduction computes its program: kernels of reductions read no half types, nor windows, since a vector
+/// has to lie in a window or outside of it, and theirs need not.
 fn is_computed_apart(input: &Call<'_>) -> bool {
     let is_half = |operand: &TensorHandle| Half::of(operand.dtype).is_some();
     input.program.half().is_some() || input.operands.words.iter().any(is_half) || !input.program.windows().is_empty()

@@ -110,6 +110,16 @@ impl View {
     pub fn blocks(&self) -> u32 {
         self.axis.div_ceil(BLOCK)
     }
+
+    /// Blocks of all outputs.
+    pub(super) fn all_blocks(&self) -> usize {
+        self.outputs as usize * self.blocks() as usize
+    }
+
+    /// Whether the elements of an output are in two nested loops, not in one.
+    pub(super) fn is_split(&self) -> bool {
+        self.axis_inner != self.axis
+    }
 }
 
 #[cube]
