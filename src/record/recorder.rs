@@ -120,18 +120,21 @@ pub(crate) fn each_operation() -> bool {
 
 /// Whether a step ends among `operations`, which would run in one kernel: then they run one by one. They are in Burn's relative
 /// form; `bind` makes it global.
-pub(crate) fn ends_step(operations: &[OperationIr], bind: impl Fn(&OperationIr) -> OperationIr) -> bool {
+pub(crate) fn ends_step<'a>(
+    operations: impl Iterator<Item = &'a OperationIr> + Clone,
+    bind: impl Fn(&OperationIr) -> OperationIr,
+) -> bool {
     records()
         && with(|recorder| {
             let Some(queue) = recorder.queues.get(&StreamId::current()) else { return false };
-            if queue.ends_by_pass() && operations.iter().any(begins_backward_pass) {
+            if queue.ends_by_pass() && operations.clone().any(begins_backward_pass) {
                 return true;
             }
-            let drops = || operations.iter().any(|operation| matches!(operation, OperationIr::Drop(_)));
+            let drops = || operations.clone().any(|operation| matches!(operation, OperationIr::Drop(_)));
             if queue.says_steps || queue.place.phase == Phase::Forward || !drops() {
                 return false;
             }
-            let operations: Vec<_> = operations.iter().map(bind).collect();
+            let operations: Vec<_> = operations.clone().map(bind).collect();
             let updates = queue.is_updating() || operations.iter().any(|operation| recorder.updates(queue, operation));
             let outputs: HashSet<_> =
                 operations.iter().flat_map(OperationIr::outputs).map(|output| output.id).collect();

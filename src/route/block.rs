@@ -2,10 +2,11 @@
 
 use super::against_reference::{checked, not_reached};
 use super::bind::bind;
-use super::elementwise::{Parts, Sequence};
+use super::elementwise::{self, Parts, Sequence};
+use super::groups::{self, Group, Groups, Step};
 use super::products::{self, Lead};
 use super::rerun::{self, repeated};
-use super::work::Work;
+use super::work::{Together, Work};
 use super::{coverage, execution_plans, interpret};
 use crate::backend::{OutOfRange, out_of_range};
 use crate::catalogue;
@@ -21,7 +22,7 @@ use burn_cubecl::CubeDevice;
 use burn_cubecl::fusion::{FallbackOperation, FusedOperation};
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_fusion::stream::Context;
-use burn_ir::{OperationIr, TensorError};
+use burn_ir::{OperationIr, TensorError, TensorId};
 use cubecl::client::Client;
 
 /// Operations in program order, in Burn's relative form.
@@ -29,17 +30,14 @@ pub(super) struct Block {
     device: CubeDevice,
     client: Client,
     operations: Vec<OperationIr>,
-    work: Work,
-    /// The work where each operation is recorded; made when that is first asked for.
-    recorded: Option<Parts>,
-    /// The work in program order, for a recording of something else, made likewise.
-    in_order: Option<Parts>,
+    groups: Groups,
 }
 
 impl Block {
-    pub(super) fn new(device: CubeDevice, operations: Vec<OperationIr>, work: Work) -> Self {
-        let client = device.client();
-        Self { device, client, operations, work, recorded: None, in_order: None }
+    /// A block of `groups`, which are in program order.
+    pub(super) fn new(device: CubeDevice, operations: Vec<OperationIr>, groups: Vec<Group>) -> Self {
+        let (client, groups) = (device.client(), Groups::new(&operations, groups));
+        Self { device, client, operations, groups }
     }
 
     /// Refuses to run while a graph of kernels is captured.
@@ -103,9 +101,84 @@ impl Block {
         }
     }
 
-    /// Whether a step of a recording ends among the operations.
-    fn ends_step(&self, context: &Context<CubeFusionHandle>) -> bool {
-        record::ends_step(&self.operations, |operation| bind(operation, context))
+    /// Whether a step of a recording ends among the operations of a group.
+    fn ends_step(&self, group: &Group, context: &Context<CubeFusionHandle>) -> bool {
+        record::ends_step(group.operations.iter().map(|&index| &self.operations[index]), |operation| {
+            bind(operation, context)
+        })
+    }
+
+    /// Runs a group's operations.
+    fn run_group(
+        &self,
+        group: &Group,
+        context: &mut Context<CubeFusionHandle>,
+        fallback: &dyn Fn(usize) -> Box<dyn FallbackOperation>,
+    ) {
+        match &group.work {
+            Work::Operations => self.run_each(group.operations.iter().copied(), context, fallback),
+            Work::Together(_) if self.ends_step(group, context) => {
+                self.run_each(group.operations.iter().copied(), context, fallback);
+            }
+            Work::Together(together) if record::each_operation() => {
+                self.run_parts(group.recorded(&together.sequence, &self.operations), context, fallback);
+            }
+            Work::Together(together) if !together.sequence.fits(&self.client, context) => {
+                self.run_parts(&together.parts, context, fallback);
+            }
+            // A recording numbers results in program order.
+            Work::Together(together) if record::is_recording() && !together.is_in_order() => {
+                self.run_parts(group.in_order(&together.sequence, &self.operations), context, fallback);
+            }
+            Work::Together(together) => {
+                match record::is_recording() {
+                    true => self.run_each(together.before.iter().copied(), context, fallback),
+                    false => self.run_leads(&together.leads, context, fallback),
+                }
+                self.run_together(&together.sequence, &together.operations, context, fallback);
+                self.run_each(together.after.iter().copied(), context, fallback);
+            }
+        }
+    }
+
+    /// Runs the groups, those that may share launches side by side. Frees what no other group uses.
+    fn run_groups(
+        &self,
+        context: &mut Context<CubeFusionHandle>,
+        fallback: &dyn Fn(usize) -> Box<dyn FallbackOperation>,
+    ) {
+        let share_launches = elementwise::share_launches(&self.client);
+        let steps = self.groups.steps(|together| {
+            let elements = together.sequence.elements(context);
+            (share_launches && elements <= groups::MOST_ELEMENTS / 4).then_some(elements)
+        });
+        for Step { groups, frees } in steps {
+            let groups: Vec<_> = groups.into_iter().map(|index| &self.groups.all[index]).collect();
+            match groups[..] {
+                [group] => self.run_group(group, context, fallback),
+                _ => self.run_side_by_side(&groups, context, fallback),
+            }
+            self.run_each(frees, context, fallback);
+        }
+    }
+
+    /// Runs the sequences of groups in as few launches as these take.
+    fn run_side_by_side(
+        &self,
+        groups: &[&Group],
+        context: &mut Context<CubeFusionHandle>,
+        fallback: &dyn Fn(usize) -> Box<dyn FallbackOperation>,
+    ) {
+        let all: Vec<_> = groups.iter().filter_map(|group| group.shared()).collect();
+        let sequences: Vec<_> = all.iter().map(|together| &together.sequence).collect();
+        let indices = |of: fn(&Together) -> &[usize]| all.iter().flat_map(move |together| of(together).iter().copied());
+        self.run_each(indices(|together| &together.before), context, fallback);
+        let operations: Vec<_> = indices(|together| &together.operations).collect();
+        let work = |context: &Context<_>| elementwise::work_of_each(&sequences, context);
+        self.run_at_once(&operations, work, context, |context| {
+            elementwise::run_each(&sequences, &self.device, context)
+        });
+        self.run_each(indices(|together| &together.after), context, fallback);
     }
 
     /// Runs the operations that run before the kernel.
@@ -181,11 +254,11 @@ impl Block {
     }
 
     /// Reports an index out of range, in this block or in an earlier one: if the program waits for this block, it waits
-    /// for the checks too.
+    /// for the checks too. The results of the operation carry the error, and those of the block's last group.
     ///
     /// # Panics
     ///
-    /// When there is one. The results of the operation and of this block carry the error.
+    /// When there is one, and the block is one group: Burn gives its results the error.
     fn report_indices(&self, context: &mut Context<CubeFusionHandle>) {
         // An upload carries no error.
         if !self.operations.iter().any(catalogue::computes) {
@@ -193,11 +266,21 @@ impl Block {
         }
         let waits = context::with(|context| context.waits);
         let Some(OutOfRange { error, output }) = out_of_range(&self.device, waits) else { return };
-        if let Some(output) = output.filter(|output| context.handles.has_handle(output)) {
+        let last = match &self.groups.all[..] {
+            [_, .., last] => self.bound(&last.operations, context),
+            _ => vec![],
+        };
+        let results: Vec<_> = last.iter().flat_map(OperationIr::outputs).map(|output| output.id).collect();
+        let has_handle = |tensor: &TensorId| context.handles.has_handle(tensor);
+        let results: Vec<_> = results.into_iter().filter(has_handle).collect();
+        let output = output.filter(has_handle);
+        // If nothing of the last group lives on, the whole block carries it.
+        let fails = results.is_empty();
+        for tensor in output.into_iter().chain(results) {
             let error = TensorError::new(ExecutionError::with_context(error.to_string()));
-            context.handles.set_error(output, error);
+            context.handles.set_error(tensor, error);
         }
-        panic!("{error}");
+        assert!(!fails, "{error}");
     }
 }
 
@@ -228,32 +311,13 @@ impl FusedOperation for Block {
         coverage::routed();
         self.check_capture();
         let is_refused = self.check_arithmetic();
-        match &self.work {
+        match &self.groups.all[..] {
             _ if is_refused => self.run_plain(context, fallback),
-            Work::Operations => self.run_each(0..self.operations.len(), context, fallback),
-            Work::Together(_) if self.ends_step(context) => self.run_each(0..self.operations.len(), context, fallback),
-            Work::Together(together) if record::each_operation() => {
-                let parts = self.recorded.take().unwrap_or_else(|| together.sequence.writing_all(&self.operations));
-                self.run_parts(&parts, context, fallback);
-                self.recorded = Some(parts);
+            [group] => self.run_group(group, context, fallback),
+            groups if record::is_recording() => {
+                groups.iter().for_each(|group| self.run_group(group, context, fallback));
             }
-            Work::Together(together) if !together.sequence.fits(&self.client, context) => {
-                self.run_parts(&together.parts, context, fallback);
-            }
-            // A recording numbers results in program order.
-            Work::Together(together) if record::is_recording() && !together.is_in_order() => {
-                let parts = self.in_order.take().unwrap_or_else(|| together.in_order(&self.operations));
-                self.run_parts(&parts, context, fallback);
-                self.in_order = Some(parts);
-            }
-            Work::Together(together) => {
-                match record::is_recording() {
-                    true => self.run_each(together.before.iter().copied(), context, fallback),
-                    false => self.run_leads(&together.leads, context, fallback),
-                }
-                self.run_together(&together.sequence, &together.operations, context, fallback);
-                self.run_each(together.after.iter().copied(), context, fallback);
-            }
+            _ => self.run_groups(context, fallback),
         }
         self.report_indices(context);
         coverage::done();
@@ -265,6 +329,7 @@ impl FusedOperation for Block {
 
     fn from_state(device: &CubeDevice, state: Self::State) -> Self {
         // Element-wise operations have the same bits one by one.
-        Self::new(device.clone(), state, Work::Operations)
+        let group = Group::of_operations(0..state.len());
+        Self::new(device.clone(), state, vec![group])
     }
 }

@@ -2,8 +2,8 @@
 
 use super::block::Block;
 use super::elementwise::{Sequence, is_move, is_pure};
+use super::groups::Group;
 use super::moved::{Moved, moves};
-use super::work::Work;
 use super::{coverage, execution_plans};
 use crate::device::note_use;
 use crate::exit;
@@ -16,6 +16,9 @@ use burn_ir::{OperationIr, TensorIr, TensorStatus};
 /// Most operations in one sequence of element-wise operations and after it, enough for an optimizer's update of one parameter, and
 /// most that run before it.
 const MAX_OPERATIONS: usize = 64;
+
+/// Most operations in a block of several groups: updates of some thirty parameters.
+const MAX_OPERATIONS_OF_GROUPS: usize = 512;
 
 /// Bindings a kernel needs besides its tensors: their metadata and its scalars.
 const OTHER_BINDINGS: usize = 3;
@@ -38,38 +41,46 @@ impl OptimizationProvider for RouteProvider {
     }
 }
 
-/// Takes operations in program order: moves and products before a sequence of element-wise ones and between these, the sequence
-/// together with moves of its results, any other by itself, with the frees after it.
+/// Takes operations in program order into groups. A group is a sequence of element-wise operations, with moves and products before
+/// it and between its operations, and moves of its results; or any other operation by itself, with the frees after it. Groups follow
+/// each other in a block while they may [share launches](Sequence::may_share).
 #[derive(Clone)]
 pub(super) struct RouteFuser {
     device: CubeDevice,
     max_tensors: usize,
     operations: Vec<OperationIr>,
+    /// Those that are closed.
+    groups: Vec<Open>,
+    group: Open,
+    closed: bool,
+}
+
+/// A group that takes operations.
+#[derive(Clone, Default)]
+struct Open {
+    /// The index of its first operation.
+    first: usize,
     sequence: Option<Sequence>,
     /// The indices of operations that run before the sequence's.
     before: Vec<usize>,
     /// The indices of moves of the sequence's results, and of operands that these take away, which run after it, and of frees of what
     /// these read or write.
     after: Vec<usize>,
-    closed: bool,
 }
 
 impl RouteFuser {
     pub(super) fn new(device: CubeDevice) -> Self {
         let bindings = device.client().properties().hardware.max_bindings as usize;
         let max_tensors = bindings.saturating_sub(OTHER_BINDINGS);
-        Self {
-            device,
-            max_tensors,
-            operations: Vec::new(),
-            sequence: None,
-            before: Vec::new(),
-            after: Vec::new(),
-            closed: false,
-        }
+        Self { device, max_tensors, operations: Vec::new(), groups: Vec::new(), group: Open::default(), closed: false }
     }
 
-    /// Begins the block or, behind moves, products and reductions, a sequence; or takes one more of these, or a free. Returns
+    /// The operations of the group.
+    fn of_group(&self) -> &[OperationIr] {
+        &self.operations[self.group.first..]
+    }
+
+    /// Begins the group or, behind moves, products and reductions, a sequence; or takes one more of these, or a free. Returns
     /// whether `operation` is taken.
     ///
     /// A failure concerns the whole block, so what computes reads a result of it.
@@ -77,13 +88,14 @@ impl RouteFuser {
         if is_free(operation) {
             return true;
         }
-        let leads = self.operations.iter().all(|operation| is_pure(operation) || is_free(operation));
-        let continues = self.operations.is_empty() || (leads && self.reads_result(operation));
-        self.sequence = if continues { Sequence::new(operation, self.max_tensors, true) } else { None };
-        self.before = if self.sequence.is_some() { (0..self.operations.len()).collect() } else { Vec::new() };
-        self.after.clear();
-        continues && (self.sequence.is_some() || self.operations.is_empty() || is_pure(operation))
-            || leads && is_move(operation)
+        let is_empty = self.of_group().is_empty();
+        let leads = self.of_group().iter().all(|operation| is_pure(operation) || is_free(operation));
+        let continues = is_empty || (leads && self.reads_result(operation));
+        let (first, indices) = (self.group.first, self.group.first..self.operations.len());
+        let sequence = if continues { Sequence::new(operation, self.max_tensors, true) } else { None };
+        let before = if sequence.is_some() { indices.collect() } else { Vec::new() };
+        self.group = Open { first, sequence, before, after: Vec::new() };
+        continues && (self.group.sequence.is_some() || is_empty || is_pure(operation)) || leads && is_move(operation)
     }
 
     /// Takes one more operation: into the sequence, before it, or after it. Returns whether `operation` is taken.
@@ -91,12 +103,12 @@ impl RouteFuser {
         if self.concerns_after(operation) {
             return self.take_after(is_free(operation) || is_move(operation) && !may_be_reduced(operation));
         }
-        let Some(sequence) = &mut self.sequence else { return false };
+        let Some(sequence) = &mut self.group.sequence else { return false };
         if sequence.take(operation) {
             return true;
         }
         if sequence.can_run_before(operation) {
-            self.before.push(self.operations.len());
+            self.group.before.push(self.operations.len());
             return true;
         }
         if sequence.only_moves() {
@@ -104,7 +116,7 @@ impl RouteFuser {
             return self.begin(operation);
         }
         if sequence.moves_a_result() {
-            self.move_after();
+            self.move_after(self.operations.len());
             return self.go_on(operation);
         }
         let is_bound = operation.inputs().all(|input| sequence.binds(input.id));
@@ -113,17 +125,80 @@ impl RouteFuser {
         self.take_after(is_move(operation) && is_bound && !moves_axes)
     }
 
+    /// Begins another group with an operation that the group does not take, where launches of both may be shared. Returns whether it
+    /// does.
+    fn begin_group(&mut self, operation: &OperationIr) -> bool {
+        let moves_alone = self.group.before.iter().all(|&index| {
+            let operation = &self.operations[index];
+            is_move(operation) || is_free(operation)
+        });
+        if !moves_alone || self.operations.len() >= MAX_OPERATIONS_OF_GROUPS {
+            return false;
+        }
+        let may_share = self.group.sequence.as_ref().is_some_and(Sequence::may_share);
+        match Sequence::new(operation, self.max_tensors, true) {
+            // What checks indices may fail, and that concerns the whole block.
+            Some(next) if may_share && !next.only_moves() && !next.has_indices() => {
+                self.close_group(next, self.operations.len());
+                true
+            }
+            Some(_) => false,
+            None => self.reduce_in_group(operation),
+        }
+    }
+
+    /// Begins another group with a reduction and the operation before it, which gives what is reduced and reads no result of the
+    /// group: the square of a gradient that follows the update of a parameter of its shape. Returns whether it does.
+    fn reduce_in_group(&mut self, reduction: &OperationIr) -> bool {
+        let Some((reduced, others)) = self.of_group().split_last() else { return false };
+        let last = self.operations.len() - 1;
+        let is_of_others = |input: &TensorIr| outputs(others).any(|output| output.id == input.id);
+        let is_reduced = reduction.inputs().all(|input| reduced.outputs().any(|output| output.id == input.id));
+        if !is_reduced || reduced.inputs().any(is_of_others) || self.runs_elsewhere(last) {
+            return false;
+        }
+        let Some(next) = self.shared_sequence([reduced, reduction]) else { return false };
+        let indices = (self.group.first..last).filter(|&index| !self.runs_elsewhere(index));
+        let others = indices.map(|index| &self.operations[index]);
+        let Some(group) = self.shared_sequence(others) else { return false };
+        self.group.sequence = Some(group);
+        self.close_group(next, last);
+        true
+    }
+
+    /// The sequence of all the operations, if its launches may be shared.
+    fn shared_sequence<'a>(&self, operations: impl IntoIterator<Item = &'a OperationIr>) -> Option<Sequence> {
+        let mut operations = operations.into_iter();
+        let mut sequence = Sequence::new(operations.next()?, self.max_tensors, true)?;
+        operations.all(|operation| sequence.take(operation)).then_some(sequence).filter(Sequence::may_share)
+    }
+
+    /// Begins a group with a sequence, and with the operation of this index.
+    fn close_group(&mut self, sequence: Sequence, first: usize) {
+        self.move_after(first);
+        let next = Open { first, sequence: Some(sequence), ..Open::default() };
+        self.groups.push(core::mem::replace(&mut self.group, next));
+    }
+
+    /// Closes the last group. Returns all.
+    fn close(&mut self) -> Vec<Open> {
+        self.move_after(self.operations.len());
+        let mut groups = core::mem::take(&mut self.groups);
+        groups.push(core::mem::take(&mut self.group));
+        groups
+    }
+
     /// Takes the next operation to run after the sequence, if it `may`. Returns that.
     fn take_after(&mut self, may: bool) -> bool {
         if may {
-            self.after.push(self.operations.len());
+            self.group.after.push(self.operations.len());
         }
         may
     }
 
     /// Whether `operation` reads or frees a result of what runs after the sequence, or takes away or frees what that reads.
     fn concerns_after(&self, operation: &OperationIr) -> bool {
-        let after = || self.after.iter().map(|&index| &self.operations[index]);
+        let after = || self.group.after.iter().map(|&index| &self.operations[index]);
         let is_result = |id| after().any(|moved| moved.outputs().any(|out| out.id == id));
         let is_read = |id| after().any(|moved| moved.inputs().any(|input| input.id == id));
         match operation {
@@ -133,21 +208,32 @@ impl RouteFuser {
         }
     }
 
-    /// Leaves the moves of a result, which no reduction has followed, and what comes behind them to after the sequence.
-    fn move_after(&mut self) {
-        let Some(sequence) = self.sequence.as_mut().filter(|sequence| sequence.moves_a_result()) else { return };
+    /// Leaves the moves of a result, which no reduction has followed, and what comes behind them to after the sequence, which has
+    /// the operations before `end`.
+    fn move_after(&mut self, end: usize) {
+        let is_moving = |sequence: &&mut Sequence| sequence.moves_a_result();
+        let Some(sequence) = self.group.sequence.as_mut().filter(is_moving) else { return };
         sequence.stop_moving();
-        let runs_elsewhere = |index: &usize| self.before.contains(index) || self.after.contains(index);
-        let in_sequence = (0..self.operations.len()).filter(|index| !runs_elsewhere(index));
+        let in_sequence = (self.group.first..end).filter(|&index| !self.runs_elsewhere(index));
         let moved: Vec<_> = in_sequence.skip_while(|&index| !moves(&self.operations[index])).collect();
-        self.after.extend(moved);
-        self.after.sort_unstable();
+        self.group.after.extend(moved);
+        self.group.after.sort_unstable();
     }
 
-    /// Whether `operation` reads a result of the block.
+    /// Whether the operation of this index runs before the group's sequence or after it.
+    fn runs_elsewhere(&self, index: usize) -> bool {
+        self.group.before.contains(&index) || self.group.after.contains(&index)
+    }
+
+    /// Whether `operation` reads a result of the group.
     fn reads_result(&self, operation: &OperationIr) -> bool {
-        let results = || self.operations.iter().flat_map(OperationIr::outputs);
-        operation.inputs().any(|input| results().any(|result| result.id == input.id))
+        operation.inputs().any(|input| outputs(self.of_group()).any(|result| result.id == input.id))
+    }
+
+    /// Whether a sequence with what runs after it, or what runs before it, has as many operations as it may.
+    fn is_full(&self) -> bool {
+        let before = self.group.before.len();
+        before.max(self.of_group().len() - before) >= MAX_OPERATIONS
     }
 }
 
@@ -156,6 +242,10 @@ impl RouteFuser {
 fn may_be_reduced(operation: &OperationIr) -> bool {
     let lives_on = |input: &TensorIr| input.dtype == DType::F32 && input.status != TensorStatus::ReadWrite;
     Moved::by(operation).is_some_and(|(_, input)| lives_on(input))
+}
+
+fn outputs(operations: &[OperationIr]) -> impl Iterator<Item = &TensorIr> {
+    operations.iter().flat_map(OperationIr::outputs)
 }
 
 fn is_free(operation: &OperationIr) -> bool {
@@ -168,11 +258,12 @@ impl OperationFuser<CubeOptimization> for RouteFuser {
         if self.closed {
             return;
         }
-        let taken = match self.sequence {
-            _ if self.before.len().max(self.operations.len() - self.before.len()) >= MAX_OPERATIONS => false,
+        let taken = match self.group.sequence {
+            _ if self.is_full() => false,
             None => self.begin(operation),
             Some(_) => self.go_on(operation),
         };
+        let taken = taken || self.begin_group(operation);
         if taken {
             self.operations.push(operation.clone());
         }
@@ -182,19 +273,21 @@ impl OperationFuser<CubeOptimization> for RouteFuser {
     }
 
     fn finish(&mut self) -> CubeOptimization {
-        self.move_after();
+        let opened = self.close();
         let operations = core::mem::take(&mut self.operations);
         execution_plans::made(&operations, &self.device);
-        let (before, after) = (core::mem::take(&mut self.before), core::mem::take(&mut self.after));
-        let work = Work::of(self.sequence.take(), &operations, before, after);
-        CubeOptimization::new(Block::new(self.device.clone(), operations, work))
+        let ends = opened.iter().skip(1).map(|group| group.first).chain([operations.len()]).collect::<Vec<_>>();
+        let group = |(Open { first, sequence, before, after }, end)| {
+            Group::all_of(sequence, &operations, first..end, before, after)
+        };
+        let groups = opened.into_iter().zip(ends).flat_map(group).collect();
+        CubeOptimization::new(Block::new(self.device.clone(), operations, groups))
     }
 
     fn reset(&mut self) {
         self.operations.clear();
-        self.sequence = None;
-        self.before.clear();
-        self.after.clear();
+        self.groups.clear();
+        self.group = Open::default();
         self.closed = false;
     }
 
@@ -220,13 +313,13 @@ impl OperationFuser<CubeOptimization> for RouteFuser {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_OPERATIONS, RouteFuser};
+    use super::{MAX_OPERATIONS, MAX_OPERATIONS_OF_GROUPS, Open, RouteFuser};
     use burn_backend::{DType, Shape};
     use burn_cubecl::CubeDevice;
     use burn_fusion::{FuserStatus, OperationFuser};
     use burn_ir::{
         BaseOperationIr, BinaryOpIr, FloatOperationIr, IrVisitorMut, MatmulOpIr, NumericOperationIr, OperationIr,
-        ReduceDimOpIr, SelectOpIr, ShapeOpIr, SwapDimsOpIr, TensorId, TensorIr, TensorStatus,
+        ReduceDimOpIr, ReduceOpIr, SelectOpIr, ShapeOpIr, SwapDimsOpIr, TensorId, TensorIr, TensorStatus,
     };
 
     fn tensor(id: u64) -> TensorIr {
@@ -259,35 +352,47 @@ mod tests {
         OperationIr::BaseFloat(BaseOperationIr::Select(select))
     }
 
-    /// The fuser after the operations.
-    fn fuser(operations: &[OperationIr]) -> RouteFuser {
+    /// The groups that the operations open, and how many operations are taken.
+    fn opened(operations: &[OperationIr]) -> (Vec<Open>, usize) {
         let mut fuser = RouteFuser {
             device: CubeDevice::default(),
             max_tensors: 16,
             operations: Vec::new(),
-            sequence: None,
-            before: Vec::new(),
-            after: Vec::new(),
+            groups: Vec::new(),
+            group: Open::default(),
             closed: false,
         };
         operations.iter().for_each(|operation| fuser.fuse(operation));
         assert_eq!(fuser.status() == FuserStatus::Closed, fuser.len() < operations.len());
-        assert!(fuser.sequence.is_some() || fuser.before.is_empty() && fuser.after.is_empty());
-        fuser.move_after();
-        fuser
+        let groups = fuser.close();
+        let has_place = |group: &Open| group.sequence.is_some() || group.before.is_empty() && group.after.is_empty();
+        assert!(groups.iter().all(has_place));
+        (groups, fuser.len())
     }
 
-    /// How many of the operations a block takes, and which of these run before a sequence.
+    /// How many operations each group of a block has.
+    fn groups(operations: &[OperationIr]) -> Vec<usize> {
+        let (groups, count) = opened(operations);
+        let ends = groups.iter().skip(1).map(|group| group.first).chain([count]);
+        ends.zip(&groups).map(|(end, group)| end - group.first).collect()
+    }
+
+    /// How many of the operations the first group of a block takes, and the group.
+    fn first(operations: &[OperationIr]) -> (usize, Open) {
+        (groups(operations)[0], opened(operations).0.swap_remove(0))
+    }
+
+    /// How many of the operations the first group takes, and which of these run before a sequence.
     fn block(operations: &[OperationIr]) -> (usize, Vec<usize>) {
-        let fuser = fuser(operations);
-        assert_eq!(fuser.after, [0; 0]);
-        (fuser.len(), fuser.before)
+        let (count, group) = first(operations);
+        assert_eq!(group.after, [0; 0]);
+        (count, group.before)
     }
 
-    /// How many of the operations a block takes, and which of these run before a sequence and after it.
+    /// How many of the operations the first group takes, and which of these run before a sequence and after it.
     fn around(operations: &[OperationIr]) -> (usize, [Vec<usize>; 2]) {
-        let fuser = fuser(operations);
-        (fuser.len(), [fuser.before, fuser.after])
+        let (count, group) = first(operations);
+        (count, [group.before, group.after])
     }
 
     /// `operation`, with the last use of its operands.
@@ -429,5 +534,53 @@ mod tests {
         assert_eq!(block(&[select(0), product(0, 1, 2)]), (1, vec![]));
         assert_eq!(block(&[product(0, 1, 2), select(3)]), (1, vec![]));
         assert_eq!(block(&[sum(0, 1, 2), select(3)]), (1, vec![]));
+    }
+
+    #[test]
+    fn a_reduction_that_a_sequence_has_no_room_for_begins_a_group_with_what_it_reduces() {
+        let total = |input| {
+            let out = TensorIr { shape: Shape::new([1]), ..tensor(60) };
+            OperationIr::NumericFloat(DType::F32, NumericOperationIr::Sum(ReduceOpIr { input: tensor(input), out }))
+        };
+        let update: Vec<_> = (0..20).map(|n| last(sum(n, 90, n + 1))).collect();
+        let followed_by = |others: &[OperationIr]| groups(&[&update[..], others].concat());
+        assert_eq!(groups(&[sum(50, 50, 51), last(total(51))]), [2], "room for it");
+        assert_eq!(followed_by(&[sum(50, 50, 51), last(total(51))]), [20, 2]);
+        assert_eq!(followed_by(&[sum(50, 50, 51), last(total(51)), sum(0, 1, 2)]), [20, 2, 1]);
+        let moved = [last(reshape(20, 21)), sum(50, 50, 51), last(total(51))];
+        assert_eq!(followed_by(&moved), [21, 2]);
+        let (opened, _) = opened(&[&update[..], &moved].concat());
+        assert_eq!((&opened[0].after[..], &opened[1].before[..], &opened[1].after[..]), (&[20][..], &[][..], &[][..]));
+        assert_eq!(followed_by(&[sum(50, 20, 51), last(total(51))]), [21], "it reads a result of the sequence");
+        assert_eq!(followed_by(&[sum(50, 50, 51), sum(50, 50, 52), last(total(51))]), [22], "not the last");
+        let after = [sum(50, 50, 51), last(reshape(50, 52)), last(total(51))];
+        assert_eq!(followed_by(&after), [22], "what moves its operand away runs after it");
+    }
+
+    #[test]
+    fn groups_of_other_shapes_follow_each_other() {
+        let column = |id| TensorIr { shape: Shape::new([2, 1]), ..tensor(id) };
+        let sum_of_columns = |lhs, rhs, out| {
+            let sum = BinaryOpIr { lhs: column(lhs), rhs: column(rhs), out: column(out) };
+            OperationIr::NumericFloat(DType::F32, NumericOperationIr::Add(sum))
+        };
+        let (rows, columns) = (sum(0, 1, 2), sum_of_columns(3, 4, 5));
+        assert_eq!(groups(&[rows.clone(), columns.clone(), sum(6, 7, 8)]), [1, 1, 1]);
+        assert_eq!(groups(&[rows.clone(), reshape(2, 9), sum(9, 0, 10), columns.clone()]), [2, 1, 1]);
+        let freed = OperationIr::Drop(tensor(2));
+        assert_eq!(groups(&[rows.clone(), columns.clone(), freed, columns.clone()]), [1, 3]);
+        assert_eq!(groups(&[product(0, 1, 2), sum(2, 1, 3), columns.clone()]), [2], "a product runs before it");
+        assert_eq!(
+            groups(&[rows.clone(), columns.clone(), product(6, 7, 8)]),
+            [1, 1],
+            "of another shape than the sequence"
+        );
+        assert_eq!(groups(&[rows.clone(), select(9)]), [1]);
+        assert_eq!(groups(&[rows.clone(), product(2, 1, 9)]), [1]);
+        assert_eq!(groups(&[rows.clone(), swap(90, 91)]), [2], "after it, or before");
+        let many: Vec<_> = (0..MAX_OPERATIONS_OF_GROUPS + 9)
+            .map(|n| if n % 2 == 0 { rows.clone() } else { columns.clone() })
+            .collect();
+        assert_eq!(groups(&many).len(), MAX_OPERATIONS_OF_GROUPS);
     }
 }

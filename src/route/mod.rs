@@ -19,6 +19,7 @@ mod direct;
 mod elementwise;
 mod execution_plans;
 mod fuser;
+mod groups;
 mod handles;
 mod interpret;
 mod moved;

@@ -3,6 +3,7 @@
 use super::elementwise::{Parts, Sequence};
 use super::products::{Lead, leads};
 use burn_ir::OperationIr;
+use core::ops::Range;
 
 /// How the operations of a block run.
 pub(super) enum Work {
@@ -33,19 +34,21 @@ impl Together {
     pub(super) fn is_in_order(&self) -> bool {
         self.before.iter().chain(&self.operations).chain(&self.after).is_sorted()
     }
-
-    /// The same operations, which are `all`, in parts in program order.
-    pub(super) fn in_order(&self, all: &[OperationIr]) -> Parts {
-        self.sequence.parts(all, 0..all.len(), false)
-    }
 }
 
 impl Work {
-    /// The work of `all` operations, which are those of `sequence` where there is one, but for those that run `before` or `after`.
-    pub(super) fn of(sequence: Option<Sequence>, all: &[OperationIr], before: Vec<usize>, after: Vec<usize>) -> Self {
+    /// The work of the operations in a range of `all`, which are those of `sequence` where there is one, but for those that run
+    /// `before` or `after`.
+    pub(super) fn of(
+        sequence: Option<Sequence>,
+        all: &[OperationIr],
+        range: Range<usize>,
+        before: Vec<usize>,
+        after: Vec<usize>,
+    ) -> Self {
         let Some(sequence) = sequence.filter(|sequence| !sequence.only_moves()) else { return Self::Operations };
         let is_in_sequence = |index: &usize| !before.contains(index) && !after.contains(index);
-        let others: Vec<_> = (0..all.len()).filter(is_in_sequence).collect();
+        let others: Vec<_> = range.filter(is_in_sequence).collect();
         let mut parts = match sequence.has_rows() || sequence.assigns() {
             true => sequence.parts(all, others.iter().copied(), false),
             false => vec![],
@@ -67,6 +70,18 @@ impl Work {
         };
         let leads = leads(all, &before);
         Self::Together(Box::new(Together { before, leads, operations, sequence, after, parts }))
+    }
+
+    /// The work of a closed `sequence` of some `operations` that is one kernel, and of what runs `before` and `after`.
+    pub(super) fn together(
+        all: &[OperationIr],
+        sequence: Sequence,
+        operations: Vec<usize>,
+        before: Vec<usize>,
+        after: Vec<usize>,
+    ) -> Self {
+        let leads = leads(all, &before);
+        Self::Together(Box::new(Together { before, leads, operations, sequence, after, parts: vec![] }))
     }
 }
 
@@ -121,6 +136,10 @@ mod tests {
         others.iter().all(|operation| sequence.take(operation)).then_some(sequence)
     }
 
+    fn work(sequence: Option<Sequence>, all: &[OperationIr], before: Vec<usize>, after: Vec<usize>) -> Work {
+        Work::of(sequence, all, 0..all.len(), before, after)
+    }
+
     /// The same of another type.
     fn cast(operations: Vec<OperationIr>, dtype: DType) -> Vec<OperationIr> {
         struct To(DType);
@@ -138,7 +157,7 @@ mod tests {
     fn a_softmax_is_one_kernel_or_parts() {
         let parts = |dtype: DType| {
             let operations = cast(softmax(), dtype);
-            let work = Work::of(sequence(&operations), &operations, vec![], vec![]);
+            let work = work(sequence(&operations), &operations, vec![], vec![]);
             let Work::Together(together) = work else { panic!("it runs in one kernel") };
             assert_eq!(together.operations, [0, 1, 2, 3, 4], "{dtype:?}");
             together.parts.into_iter().map(|(indices, part)| (indices, part.is_some())).collect::<Vec<_>>()
@@ -161,31 +180,29 @@ mod tests {
     #[test]
     fn one_reduction_keeps_its_own_kernels() {
         let half = cast(softmax(), DType::F16);
-        assert!(matches!(Work::of(sequence(&half[..1]), &half[..1], vec![], vec![]), Work::Operations));
+        assert!(matches!(work(sequence(&half[..1]), &half[..1], vec![], vec![]), Work::Operations));
         let operations = softmax();
-        assert!(matches!(Work::of(sequence(&operations[..1]), &operations[..1], vec![], vec![]), Work::Operations));
+        assert!(matches!(work(sequence(&operations[..1]), &operations[..1], vec![], vec![]), Work::Operations));
         let computed = &operations[2..4];
-        let Work::Together(together) = Work::of(sequence(computed), computed, vec![], vec![]) else {
+        let Work::Together(together) = work(sequence(computed), computed, vec![], vec![]) else {
             panic!("in one kernel")
         };
         assert!(together.parts.is_empty() && !together.sequence.has_rows());
         // What runs before does not change that.
         let led = [&[product(tensor(6, 8), tensor(7, 8), 2)], computed].concat();
-        let Work::Together(together) = Work::of(sequence(computed), &led, vec![0], vec![]) else {
-            panic!("in one kernel")
-        };
+        let Work::Together(together) = work(sequence(computed), &led, vec![0], vec![]) else { panic!("in one kernel") };
         assert_eq!((&together.before[..], &together.operations[..]), (&[0][..], &[1, 2][..]));
         assert_eq!(together.leads, [Lead::Operation(0)]);
         let more = |out| product(tensor(6, 8), tensor(7, 8), out);
         let led = [&[more(2), more(8)], computed, &[more(9)]].concat();
-        let Work::Together(together) = Work::of(sequence(computed), &led, vec![0, 1, 4], vec![]) else {
+        let Work::Together(together) = work(sequence(computed), &led, vec![0, 1, 4], vec![]) else {
             panic!("in one kernel")
         };
         assert_eq!((&together.before[..], &together.operations[..]), (&[0, 1, 4][..], &[2, 3][..]));
         assert_eq!(together.leads, [Lead::Products(vec![0, 1, 4])], "of equal sizes");
         assert!(together.parts.is_empty() && !together.sequence.has_rows());
         let led = [&[product(tensor(6, 8), tensor(7, 8), 2)], &operations[..1]].concat();
-        assert!(matches!(Work::of(sequence(&operations[..1]), &led, vec![0], vec![]), Work::Operations));
+        assert!(matches!(work(sequence(&operations[..1]), &led, vec![0], vec![]), Work::Operations));
     }
 
     fn unary(function: fn(UnaryOpIr) -> FloatOperationIr, input: TensorIr, out: TensorIr) -> OperationIr {
@@ -198,7 +215,7 @@ mod tests {
             .filter(|(index, _)| !before.contains(index))
             .map(|(_, operation)| operation.clone())
             .collect();
-        let Work::Together(together) = Work::of(sequence(&those), operations, before, vec![]) else {
+        let Work::Together(together) = work(sequence(&those), operations, before, vec![]) else {
             panic!("in one kernel")
         };
         together.parts.into_iter().map(|(indices, part)| (indices, part.is_some())).collect()
@@ -282,7 +299,7 @@ mod tests {
     fn slices_that_do_not_fit_are_assigned_by_themselves() {
         let shape = |parts: &Parts| parts.iter().map(|(all, part)| (all.clone(), part.is_some())).collect::<Vec<_>>();
         let operations = slice_added();
-        let Work::Together(together) = Work::of(sequence(&operations), &operations, vec![], vec![]) else {
+        let Work::Together(together) = work(sequence(&operations), &operations, vec![], vec![]) else {
             panic!("in one kernel")
         };
         assert_eq!((&together.operations[..], together.sequence.outputs().count()), (&[0, 1, 2][..], 1));
@@ -293,9 +310,7 @@ mod tests {
             assign.tensor.status = TensorStatus::ReadOnly;
         }
         let alone = [alone];
-        let Work::Together(together) = Work::of(sequence(&alone), &alone, vec![], vec![]) else {
-            panic!("in one kernel")
-        };
+        let Work::Together(together) = work(sequence(&alone), &alone, vec![], vec![]) else { panic!("in one kernel") };
         assert_eq!(shape(&together.parts), [(vec![0], false)]);
     }
 
@@ -305,23 +320,21 @@ mod tests {
         let moved = ShapeOpIr { input: last_use(operations[2].outputs().next().unwrap().clone()), out: tensor(5, 8) };
         operations.push(OperationIr::BaseFloat(BaseOperationIr::Reshape(moved)));
         operations.insert(0, product(tensor(8, 4), tensor(9, 8), 10));
-        let Work::Together(together) = Work::of(sequence(&operations[1..4]), &operations, vec![0], vec![4]) else {
+        let Work::Together(together) = work(sequence(&operations[1..4]), &operations, vec![0], vec![4]) else {
             panic!("in one kernel")
         };
         let indices: Vec<_> = together.parts.iter().map(|(indices, _)| indices.clone()).collect();
         assert_eq!(indices, [[0], [1], [2], [3], [4]]);
         assert!(together.is_in_order());
         operations.swap(3, 4);
-        let Work::Together(together) = Work::of(sequence(&slice_added()), &operations, vec![0], vec![3]) else {
+        let Work::Together(together) = work(sequence(&slice_added()), &operations, vec![0], vec![3]) else {
             panic!("in one kernel")
         };
         assert!(!together.is_in_order());
-        let indices: Vec<_> = together.in_order(&operations).iter().flat_map(|(indices, _)| indices.clone()).collect();
-        assert_eq!(indices, [0, 1, 2, 3, 4]);
     }
 
     fn together(operations: &[OperationIr]) -> (Vec<usize>, usize) {
-        let Work::Together(together) = Work::of(sequence(operations), operations, vec![], vec![]) else {
+        let Work::Together(together) = work(sequence(operations), operations, vec![], vec![]) else {
             panic!("in one kernel")
         };
         (together.operations, together.sequence.outputs().count())
@@ -338,13 +351,13 @@ mod tests {
     fn what_is_moved_and_not_reduced_is_no_sequence_or_moved_after_it() {
         let operations = variance();
         for moved in [&operations[1..2], &operations[1..3]] {
-            assert!(matches!(Work::of(sequence(moved), moved, vec![], vec![]), Work::Operations), "an operand");
+            assert!(matches!(work(sequence(moved), moved, vec![], vec![]), Work::Operations), "an operand");
         }
         for count in [2, 3] {
             let mut sequence = sequence(&operations[..count]).expect("one kernel, and moves");
             assert!(sequence.moves_a_result());
             sequence.stop_moving();
-            let work = Work::of(Some(sequence), &operations[..count], vec![], (1..count).collect());
+            let work = work(Some(sequence), &operations[..count], vec![], (1..count).collect());
             let Work::Together(together) = work else { panic!("in one kernel") };
             assert_eq!((&together.operations[..], together.sequence.outputs().count()), (&[0][..], 1));
         }

@@ -8,9 +8,12 @@
 //! sequence begins and ends, which Burn decides by what it has cached, does not matter.
 
 mod assigned;
+mod each;
 mod indexed;
 mod reduced;
 mod run;
+
+pub(super) use each::{run_each, share_launches, work_of_each};
 
 use super::moved::Moved;
 use super::reductions::{finds_first, row_reduction};
@@ -157,11 +160,6 @@ impl Sequence {
             writes_all: false,
         };
         sequence.take(operation).then_some(sequence)
-    }
-
-    /// The same operations in sequences that write every result: more than one where a kernel cannot bind all results.
-    pub(super) fn writing_all(&self, operations: &[OperationIr]) -> Parts {
-        self.parts(operations, 0..operations.len(), true)
     }
 
     /// The same operations, in this order of their indices, in sequences that end where they reduce, and no sequence for those that

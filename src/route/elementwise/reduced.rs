@@ -34,7 +34,7 @@ impl Sequence {
     }
 
     /// Whether it needs a kernel of rows: one of elements reads four at a time, and reduces none.
-    pub(super) fn needs_rows(&self) -> bool {
+    pub(in crate::route) fn needs_rows(&self) -> bool {
         self.program.instructions().iter().any(|instruction| matches!(instruction, Instruction::Reduce(..)))
     }
 

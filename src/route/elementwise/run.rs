@@ -18,6 +18,7 @@ use burn_deterministic_kernels::reduce;
 use burn_fusion::stream::Context;
 use burn_ir::TensorId;
 use cubecl::client::Client;
+use cubecl::ir::ElemType;
 use cubecl::prelude::InputScalar;
 use cubecl::std::tensor::TensorHandle;
 
@@ -47,7 +48,7 @@ impl Sequence {
         operands: Operands,
         flags: &[Flag<'_>],
     ) -> Result<(Results, Option<TensorHandle>), KernelError> {
-        let condition_dtype = dtype_to_elem_type(self.condition_dtype.unwrap_or(DType::Bool(BoolStore::U32)));
+        let condition_dtype = self.condition_type();
         let Some(Reduction { operation, word, axes, .. }) = &self.reduction else {
             let results = match &self.rows {
                 Some(rows) => rows.run(client, shape, operands, condition_dtype, flags),
@@ -80,7 +81,7 @@ impl Sequence {
     }
 
     /// Whether something lives on after the sequence.
-    fn lives_on(&self) -> bool {
+    pub(super) fn lives_on(&self) -> bool {
         self.outputs().next().is_some()
     }
 
@@ -88,6 +89,23 @@ impl Sequence {
     pub(super) fn global_shape(&self, context: &Context<CubeFusionHandle>) -> Shape {
         // Any of the operations has it, whether its result lives on or not.
         context.tensors[&self.first].shape.clone()
+    }
+
+    /// The number of elements of each result in this invocation, but for the reduction's.
+    pub(in crate::route) fn elements(&self, context: &Context<CubeFusionHandle>) -> usize {
+        self.global_shape(context).num_elements()
+    }
+
+    /// The words that the program reads.
+    pub(super) fn word_operands(&self, context: &mut Context<CubeFusionHandle>) -> Vec<CubeTensor> {
+        self.words.iter().map(|tensor| operand(tensor, context)).collect()
+    }
+
+    /// The operands of the program: `words`, and the others among the tensors of `context`.
+    pub(super) fn operands(&self, words: Vec<CubeTensor>, context: &mut Context<CubeFusionHandle>) -> Operands {
+        let scalars = self.scalars.iter().map(|scalar| scalar.bits(context)).collect();
+        let conditions = self.conditions.iter().map(|tensor| operand(tensor, context).into()).collect();
+        Operands { words: words.into_iter().map(TensorHandle::from).collect(), conditions, scalars }
     }
 
     /// Runs the program on the tensors of `context`. Returns whether a kernel was launched.
@@ -101,15 +119,12 @@ impl Sequence {
         }
         let shape = self.global_shape(context);
         let client = device.client();
-        let scalars = self.scalars.iter().map(|scalar| scalar.bits(context)).collect();
-        let words: Vec<_> = self.words.iter().map(|tensor| operand(tensor, context)).collect();
-        let conditions = self.conditions.iter().map(|tensor| operand(tensor, context).into()).collect();
+        let words = self.word_operands(context);
         let checks = self.indexed.iter().map(|indexed| indexed.check(&words, &shape, context)).collect();
         let indices: Vec<TensorHandle> =
             self.indexed.iter().map(|indexed| words[indexed.index].clone().into()).collect();
         let has_indices = indices.iter().any(|index| !index.shape().contains(&0));
-        let words = words.into_iter().map(TensorHandle::from).collect();
-        let operands = Operands { words, conditions, scalars };
+        let operands = self.operands(words, context);
         let results = flagged_each(device, checks, |flags| {
             if self.rows.is_none() || !self.lives_on() {
                 // A kernel of rows checks them itself.
@@ -121,6 +136,19 @@ impl Sequence {
         });
         let results = results.unwrap_or_else(|error| panic!("{} on {device:?}: {error}", self.methods.join(", ")));
         let Some((results, reduced)) = results else { return has_indices };
+        self.register(results, reduced, device, context);
+        shape.num_elements() > 0
+    }
+
+    /// Gives the tensors that live on after the sequence their contents.
+    pub(super) fn register(
+        &self,
+        results: Results,
+        reduced: Option<TensorHandle>,
+        device: &CubeDevice,
+        context: &mut Context<CubeFusionHandle>,
+    ) {
+        let client = device.client();
         let (mut words, mut conditions) = (results.words.into_iter(), results.conditions.into_iter());
         let mut halves = results.halves.into_iter();
         for (id, place, dtype) in &self.results {
@@ -143,7 +171,11 @@ impl Sequence {
             let tensor = CubeTensor::new_contiguous(client, device.clone(), shape, reduced.handle, F32);
             context.handles.register_handle(global, tensor.into());
         }
-        shape.num_elements() > 0
+    }
+
+    /// The storage type of the sequence's bool tensors.
+    pub(super) fn condition_type(&self) -> ElemType {
+        dtype_to_elem_type(self.condition_dtype.unwrap_or(DType::Bool(BoolStore::U32)))
     }
 }
 

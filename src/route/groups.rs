@@ -1,0 +1,394 @@
+//! The groups of a block: which operations run in one way, and which groups run before others.
+//!
+//! A group that may [share launches](Sequence::may_share) is put off until another one needs that it has run; then it runs with all
+//! those put off that do not need it either, side by side. Results are the same in every order that keeps what a group needs.
+
+use super::elementwise::{Parts, Sequence};
+use super::work::{Together, Work};
+use burn_ir::{OperationIr, TensorId, TensorStatus};
+use core::ops::Range;
+use std::collections::HashSet;
+use std::sync::OnceLock;
+
+/// Most elements of groups side by side: more fill a device by themselves, and results of all are in memory at once.
+pub(super) const MOST_ELEMENTS: usize = 1 << 20;
+
+/// Operations of a block that run in one way.
+pub(super) struct Group {
+    /// Their indices, in program order.
+    pub operations: Vec<usize>,
+    pub work: Work,
+    /// The work where each operation is recorded; made when that is first asked for.
+    recorded: OnceLock<Parts>,
+    /// The work in program order, for a recording of something else, made likewise.
+    in_order: OnceLock<Parts>,
+}
+
+/// What a group reads, writes and takes away.
+#[derive(Default)]
+struct Uses {
+    read: HashSet<TensorId>,
+    written: HashSet<TensorId>,
+    taken: HashSet<TensorId>,
+}
+
+/// The groups of a block, in program order, and the order in which they may run.
+pub(super) struct Groups {
+    pub all: Vec<Group>,
+    /// For each group the earlier ones that run before it.
+    needs: Vec<Vec<usize>>,
+    /// The frees, and the groups that use the tensor.
+    frees: Vec<(usize, Vec<usize>)>,
+}
+
+impl Group {
+    fn new(mut operations: Vec<usize>, work: Work) -> Self {
+        operations.sort_unstable();
+        Self { operations, work, recorded: OnceLock::new(), in_order: OnceLock::new() }
+    }
+
+    /// Operations that run one after the other.
+    pub(super) fn of_operations(operations: Range<usize>) -> Self {
+        Self::new(operations.collect(), Work::Operations)
+    }
+
+    /// The groups of the operations in a range of `all`, which are those of `sequence` where there is one, but for those that run
+    /// `before` or `after`.
+    pub(super) fn all_of(
+        sequence: Option<Sequence>,
+        all: &[OperationIr],
+        range: Range<usize>,
+        before: Vec<usize>,
+        after: Vec<usize>,
+    ) -> Vec<Self> {
+        let is_of_parts = |sequence: &Sequence| sequence.has_rows() && !sequence.needs_rows() && !sequence.only_moves();
+        let Some(sequence) = sequence.as_ref().filter(|sequence| is_of_parts(sequence)) else {
+            let operations = range.clone().collect();
+            return vec![Self::new(operations, Work::of(sequence, all, range, before, after))];
+        };
+        // One value a row, and rows of which none is reduced: no kernel has both.
+        let others = range.filter(|index| !before.contains(index) && !after.contains(index));
+        let parts = sequence.parts(all, others, false);
+        let count = parts.len();
+        let part = |(index, (operations, part)): (usize, (Vec<usize>, Option<Sequence>))| {
+            let before = if index == 0 { before.clone() } else { vec![] };
+            let after = if index + 1 == count { after.clone() } else { vec![] };
+            let of_group = [&before[..], &operations, &after].concat();
+            let work = part.map_or(Work::Operations, |part| Work::together(all, part, operations, before, after));
+            Self::new(of_group, work)
+        };
+        parts.into_iter().enumerate().map(part).collect()
+    }
+
+    /// The operations, which are some of `all`, in parts that write every result.
+    pub(super) fn recorded(&self, sequence: &Sequence, all: &[OperationIr]) -> &Parts {
+        self.recorded.get_or_init(|| sequence.parts(all, self.operations.iter().copied(), true))
+    }
+
+    /// The operations, which are some of `all`, in parts in program order.
+    pub(super) fn in_order(&self, sequence: &Sequence, all: &[OperationIr]) -> &Parts {
+        self.in_order.get_or_init(|| sequence.parts(all, self.operations.iter().copied(), false))
+    }
+
+    /// The sequence, with what runs before and after it, if its launches may be shared.
+    pub(super) fn shared(&self) -> Option<&Together> {
+        match &self.work {
+            Work::Together(together) if together.sequence.may_share() && together.parts.is_empty() => Some(together),
+            _ => None,
+        }
+    }
+
+    fn uses(&self, all: &[OperationIr]) -> Uses {
+        let mut uses = Uses::default();
+        for operation in self.operations.iter().map(|&index| &all[index]) {
+            if let OperationIr::Drop(_) = operation {
+                continue;
+            }
+            for input in operation.inputs() {
+                uses.read.insert(input.id);
+                if input.status == TensorStatus::ReadWrite {
+                    uses.taken.insert(input.id);
+                }
+            }
+            uses.written.extend(operation.outputs().map(|output| output.id));
+        }
+        uses
+    }
+}
+
+/// What runs next: one group, or several side by side; then the frees with these indices.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Step {
+    pub groups: Vec<usize>,
+    pub frees: Vec<usize>,
+}
+
+impl Groups {
+    /// The groups of `operations`, in program order.
+    pub(super) fn new(operations: &[OperationIr], all: Vec<Group>) -> Self {
+        let uses: Vec<_> = all.iter().map(|group| group.uses(operations)).collect();
+        let needs = |(index, of): (usize, &Uses)| {
+            let runs_before = |before: &usize| {
+                let before = &uses[*before];
+                !of.read.is_disjoint(&before.written) || !of.taken.is_disjoint(&before.read)
+            };
+            (0..index).filter(runs_before).collect()
+        };
+        let needs = uses.iter().enumerate().map(needs).collect();
+        let users = |tensor: TensorId| {
+            let uses_tensor =
+                |index: &usize| uses[*index].read.contains(&tensor) || uses[*index].written.contains(&tensor);
+            (0..all.len()).filter(uses_tensor).collect()
+        };
+        let free = |(index, operation): (usize, &OperationIr)| match operation {
+            OperationIr::Drop(tensor) => Some((index, users(tensor.id))),
+            _ => None,
+        };
+        let frees = operations.iter().enumerate().filter_map(free).collect();
+        Self { needs, frees, all }
+    }
+
+    /// The steps in which the groups run. `elements` says how many one of a group has whose launches may be shared, if it is to be
+    /// put off; those side by side have [`MOST_ELEMENTS`].
+    pub(super) fn steps(&self, elements: impl Fn(&Together) -> Option<usize>) -> Vec<Step> {
+        let mut order = Order {
+            groups: self,
+            steps: Vec::new(),
+            put_off: Vec::new(),
+            done: vec![false; self.all.len()],
+            frees: (0..self.frees.len()).collect(),
+        };
+        for (index, group) in self.all.iter().enumerate() {
+            match group.shared().and_then(&elements) {
+                Some(elements) => order.put_off.push((index, elements)),
+                None => order.run(index),
+            }
+        }
+        order.run_put_off();
+        order.steps
+    }
+}
+
+/// Groups that are put into an order.
+struct Order<'a> {
+    groups: &'a Groups,
+    steps: Vec<Step>,
+    /// Those that are put off, with their elements.
+    put_off: Vec<(usize, usize)>,
+    /// Whether each group has run.
+    done: Vec<bool>,
+    /// The frees that are left.
+    frees: Vec<usize>,
+}
+
+impl Order<'_> {
+    /// Runs a group by itself, behind those put off, if it needs one of them.
+    fn run(&mut self, index: usize) {
+        let needs = &self.groups.needs[index];
+        if self.put_off.iter().any(|(earlier, _)| needs.contains(earlier)) {
+            self.run_put_off();
+        }
+        self.step(vec![index]);
+    }
+
+    /// Runs the groups that are put off, as many side by side as do not need each other.
+    fn run_put_off(&mut self) {
+        let mut left = core::mem::take(&mut self.put_off);
+        while !left.is_empty() {
+            let is_left = |index: &usize| left.iter().any(|(other, _)| other == index);
+            let waits = |index: usize| self.groups.needs[index].iter().any(is_left);
+            let (later, now): (Vec<_>, Vec<_>) = left.iter().partition(|(index, _)| waits(*index));
+            let (mut side_by_side, mut sum) = (Vec::new(), 0);
+            for (index, elements) in now {
+                if sum + elements > MOST_ELEMENTS {
+                    self.step(core::mem::take(&mut side_by_side));
+                    sum = 0;
+                }
+                side_by_side.push(index);
+                sum += elements;
+            }
+            self.step(side_by_side);
+            left = later;
+        }
+    }
+
+    /// Runs groups side by side, and then the frees of what no group uses that is left.
+    fn step(&mut self, groups: Vec<usize>) {
+        groups.iter().for_each(|&index| self.done[index] = true);
+        let all = &self.groups.frees;
+        let is_unused = |&free: &usize| all[free].1.iter().all(|&group| self.done[group]);
+        let (now, later): (Vec<_>, Vec<_>) = self.frees.iter().copied().partition(is_unused);
+        self.frees = later;
+        self.steps.push(Step { groups, frees: now.into_iter().map(|free| all[free].0).collect() });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Group, Groups, MOST_ELEMENTS};
+    use crate::route::elementwise::Sequence;
+    use crate::route::work::{Together, Work};
+    use burn_backend::{DType, Shape};
+    use burn_ir::{
+        BaseOperationIr, BinaryOpIr, FloatOperationIr, MatmulOpIr, NumericOperationIr, OperationIr, ReduceOpIr,
+        ShapeOpIr, TensorId, TensorIr, TensorStatus,
+    };
+
+    /// A tensor in relative form, which lives on.
+    fn tensor(id: u64) -> TensorIr {
+        TensorIr { id: TensorId::new(id), shape: Shape::new([2, 3]), status: TensorStatus::ReadOnly, dtype: DType::F32 }
+    }
+
+    fn last(id: u64) -> TensorIr {
+        TensorIr { status: TensorStatus::ReadWrite, ..tensor(id) }
+    }
+
+    fn sum(lhs: TensorIr, rhs: TensorIr, out: u64) -> OperationIr {
+        OperationIr::NumericFloat(DType::F32, NumericOperationIr::Add(BinaryOpIr { lhs, rhs, out: tensor(out) }))
+    }
+
+    fn total(input: u64, out: u64) -> OperationIr {
+        let out = TensorIr { shape: Shape::new([1]), ..tensor(out) };
+        OperationIr::NumericFloat(DType::F32, NumericOperationIr::Sum(ReduceOpIr { input: last(input), out }))
+    }
+
+    fn freed(id: u64) -> OperationIr {
+        OperationIr::Drop(last(id))
+    }
+
+    /// The groups, each of which is a sequence and frees.
+    fn groups(parts: &[&[OperationIr]]) -> Groups {
+        let operations = parts.concat();
+        let mut all = Vec::new();
+        for part in parts {
+            let mut sequence: Option<Sequence> = None;
+            for operation in *part {
+                match &mut sequence {
+                    Some(sequence) => assert!(sequence.take(operation)),
+                    None => sequence = Sequence::new(operation, 16, true),
+                }
+            }
+            let first = all.iter().map(|group: &Group| group.operations.len()).sum::<usize>();
+            all.extend(Group::all_of(sequence, &operations, first..first + part.len(), vec![], vec![]));
+        }
+        assert_eq!(all.len(), parts.len());
+        Groups::new(&operations, all)
+    }
+
+    fn steps(groups: &Groups, elements: impl Fn(&Together) -> Option<usize>) -> Vec<Vec<usize>> {
+        let steps = groups.steps(elements);
+        let mut all: Vec<_> = steps.iter().flat_map(|step| step.groups.clone()).collect();
+        all.sort();
+        assert!(all.into_iter().eq(0..groups.all.len()), "each runs once");
+        let mut frees: Vec<_> = steps.iter().flat_map(|step| step.frees.clone()).collect();
+        frees.sort();
+        assert!(frees.into_iter().eq(groups.frees.iter().map(|free| free.0)), "each is freed once");
+        steps.into_iter().map(|step| step.groups).collect()
+    }
+
+    /// The operations that clip a gradient and update a parameter with it.
+    fn update(first: u64) -> [Vec<OperationIr>; 3] {
+        let at = |n| first + n;
+        [
+            vec![sum(tensor(at(0)), tensor(at(0)), at(1)), total(at(1), at(2))],
+            vec![sum(last(at(2)), tensor(900), at(3))],
+            vec![sum(last(at(0)), last(at(3)), at(4))],
+        ]
+    }
+
+    #[test]
+    fn updates_of_parameters_run_side_by_side() {
+        let updates = [update(0), update(10), update(20)].concat();
+        let groups = groups(&updates.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        assert_eq!(steps(&groups, |_| Some(1)), [[0, 3, 6], [1, 4, 7], [2, 5, 8]]);
+        assert_eq!(steps(&groups, |_| None), (0..9).map(|group| vec![group]).collect::<Vec<_>>(), "in program order");
+    }
+
+    #[test]
+    fn a_large_group_runs_in_its_place_behind_what_it_needs() {
+        let updates = [update(0), update(10), update(20)].concat();
+        let groups = groups(&updates.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        // The operations of the groups begin with 0, 2, 3, 4, ..
+        let large = |first: usize| move |together: &Together| (together.operations[0] != first).then_some(1);
+        assert_eq!(steps(&groups, large(4)), [vec![3], vec![0, 4, 6], vec![1, 5, 7], vec![2, 8]]);
+        assert_eq!(steps(&groups, large(7)), [vec![0, 3], vec![1, 4], vec![2], vec![5], vec![6], vec![7], vec![8]]);
+    }
+
+    #[test]
+    fn those_side_by_side_have_so_many_elements() {
+        let sums: Vec<_> = (0..5).map(|n| vec![sum(tensor(10 * n), tensor(10 * n), 10 * n + 1)]).collect();
+        let groups = groups(&sums.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        assert_eq!(steps(&groups, |_| Some(MOST_ELEMENTS / 2)), [vec![0, 1], vec![2, 3], vec![4]]);
+        assert_eq!(steps(&groups, |_| Some(MOST_ELEMENTS / 2 + 1)), [[0], [1], [2], [3], [4]]);
+    }
+
+    #[test]
+    fn the_last_use_of_an_operand_comes_behind_the_others() {
+        let groups =
+            groups(&[&[sum(tensor(0), tensor(1), 2)], &[sum(last(0), tensor(3), 4)], &[sum(tensor(1), tensor(3), 5)]]);
+        assert_eq!(steps(&groups, |_| Some(1)), [vec![0, 2], vec![1]]);
+    }
+
+    #[test]
+    fn tensors_are_freed_behind_all_groups_that_use_them() {
+        let groups = groups(&[
+            &[sum(tensor(0), tensor(1), 2)],
+            &[sum(tensor(3), tensor(3), 4), freed(0), freed(9)],
+            &[sum(tensor(2), tensor(1), 5), freed(1)],
+            &[sum(tensor(6), tensor(7), 8), freed(2), freed(3)],
+        ]);
+        let frees = |put_off: bool| {
+            let steps = groups.steps(|_| put_off.then_some(1));
+            steps.into_iter().map(|step| (step.groups, step.frees)).collect::<Vec<_>>()
+        };
+        let one_by_one = [(vec![0], vec![2, 3]), (vec![1], vec![8]), (vec![2], vec![5, 7]), (vec![3], vec![])];
+        assert_eq!(frees(false), one_by_one);
+        assert_eq!(frees(true), [(vec![0, 1, 3], vec![2, 3, 8]), (vec![2], vec![5, 7])]);
+    }
+
+    #[test]
+    fn what_has_one_value_a_row_is_a_group_of_its_own() {
+        let vector = |id| TensorIr { shape: Shape::new([4]), ..tensor(id) };
+        // In relative form 0 is a dimension of 1.
+        let one = |id| TensorIr { shape: Shape::new([0]), ..tensor(id) };
+        let shaped = |of: &dyn Fn(u64) -> TensorIr, lhs, rhs, out| {
+            let sum = BinaryOpIr { lhs, rhs, out: of(out) };
+            OperationIr::NumericFloat(DType::F32, NumericOperationIr::Add(sum))
+        };
+        let moved = ShapeOpIr { input: tensor(0), out: tensor(1) };
+        let after = ShapeOpIr { input: vector(8), out: tensor(9) };
+        let operations = [
+            OperationIr::BaseFloat(BaseOperationIr::Reshape(moved)),
+            shaped(&one, one(2), one(3), 4),
+            shaped(&vector, vector(7), one(4), 8),
+            OperationIr::BaseFloat(BaseOperationIr::Reshape(after)),
+        ];
+        let mut sequence = Sequence::new(&operations[1], 16, true).expect("a sequence");
+        assert!(sequence.take(&operations[2]) && sequence.has_rows() && sequence.may_share());
+        let groups = Group::all_of(Some(sequence), &operations, 0..4, vec![0], vec![3]);
+        let [first, second] = &groups[..] else { panic!("two groups") };
+        assert_eq!((&first.operations[..], &second.operations[..]), (&[0, 1][..], &[2, 3][..]));
+        let (Work::Together(first), Work::Together(second)) = (&first.work, &second.work) else { panic!("kernels") };
+        assert_eq!((&first.before[..], first.after.len(), second.before.len()), (&[0][..], 0, 0));
+        assert_eq!((&second.operations[..], &second.after[..]), (&[2][..], &[3][..]));
+        assert!(groups.iter().all(|group| group.shared().is_some()));
+    }
+
+    #[test]
+    fn a_recording_has_the_operations_in_program_order() {
+        let product = |lhs: u64, rhs: u64, out: u64| {
+            let product = MatmulOpIr { lhs: tensor(lhs), rhs: tensor(rhs), out: tensor(out) };
+            OperationIr::Float(DType::F32, FloatOperationIr::Matmul(product))
+        };
+        let operations = [sum(tensor(0), tensor(1), 2), product(3, 4, 5), sum(tensor(2), tensor(1), 6)];
+        let mut sequence = Sequence::new(&operations[0], 16, true).expect("a sequence");
+        assert!(sequence.can_run_before(&operations[1]) && sequence.take(&operations[2]));
+        let [group] = &Group::all_of(Some(sequence), &operations, 0..3, vec![1], vec![])[..] else {
+            panic!("one group")
+        };
+        let Work::Together(together) = &group.work else { panic!("in one kernel") };
+        assert!(!together.is_in_order());
+        let parts = group.in_order(&together.sequence, &operations);
+        assert_eq!(parts.iter().map(|(indices, _)| indices.clone()).collect::<Vec<_>>(), [[0], [1], [2]]);
+    }
+}
