@@ -74,15 +74,20 @@ impl Block {
         }
     }
 
-    /// Runs some of the block's operations one after the other.
+    /// Runs some of the block's operations one after the other, but for the frees of a block of groups, which come
+    /// [behind all groups](Self::run_groups) that use the tensor.
     fn run_each(
         &self,
         operations: impl IntoIterator<Item = usize>,
         context: &mut Context<CubeFusionHandle>,
         fallback: &dyn Fn(usize) -> Box<dyn FallbackOperation>,
     ) {
+        let frees_later = self.groups.all.len() > 1 && !record::is_recording();
         for index in operations {
-            interpret::run(&self.operations[index], &self.device, context, || fallback(index));
+            let operation = &self.operations[index];
+            if !frees_later || !matches!(operation, OperationIr::Drop(_)) {
+                interpret::run(operation, &self.device, context, || fallback(index));
+            }
         }
     }
 
@@ -158,7 +163,28 @@ impl Block {
                 [group] => self.run_group(group, context, fallback),
                 _ => self.run_side_by_side(&groups, context, fallback),
             }
-            self.run_each(frees, context, fallback);
+            for index in frees {
+                interpret::run(&self.operations[index], &self.device, context, || fallback(index));
+            }
+        }
+    }
+
+    /// Runs the groups in program order, in which a recording numbers results.
+    fn run_in_order(
+        &self,
+        context: &mut Context<CubeFusionHandle>,
+        fallback: &dyn Fn(usize) -> Box<dyn FallbackOperation>,
+    ) {
+        match &self.groups.whole {
+            None => self.groups.all.iter().for_each(|group| self.run_group(group, context, fallback)),
+            Some((whole, Some(sequence))) if !self.ends_step(whole, context) => {
+                let parts = match record::each_operation() {
+                    true => whole.recorded(sequence, &self.operations),
+                    false => whole.in_order(sequence, &self.operations),
+                };
+                self.run_parts(parts, context, fallback);
+            }
+            Some((whole, _)) => self.run_each(whole.operations.iter().copied(), context, fallback),
         }
     }
 
@@ -254,7 +280,7 @@ impl Block {
     }
 
     /// Reports an index out of range, in this block or in an earlier one: if the program waits for this block, it waits
-    /// for the checks too. The results of the operation carry the error, and those of the block's last group.
+    /// for the checks too. The results of the operation carry the error, and those of the group with the block's last operation.
     ///
     /// # Panics
     ///
@@ -267,14 +293,14 @@ impl Block {
         let waits = context::with(|context| context.waits);
         let Some(OutOfRange { error, output }) = out_of_range(&self.device, waits) else { return };
         let last = match &self.groups.all[..] {
-            [_, .., last] => self.bound(&last.operations, context),
-            _ => vec![],
+            [_] => vec![],
+            _ => self.bound(self.groups.newest(&self.operations), context),
         };
         let results: Vec<_> = last.iter().flat_map(OperationIr::outputs).map(|output| output.id).collect();
         let has_handle = |tensor: &TensorId| context.handles.has_handle(tensor);
         let results: Vec<_> = results.into_iter().filter(has_handle).collect();
         let output = output.filter(has_handle);
-        // If nothing of the last group lives on, the whole block carries it.
+        // If nothing of that group lives on, the whole block carries it.
         let fails = results.is_empty();
         for tensor in output.into_iter().chain(results) {
             let error = TensorError::new(ExecutionError::with_context(error.to_string()));
@@ -314,9 +340,7 @@ impl FusedOperation for Block {
         match &self.groups.all[..] {
             _ if is_refused => self.run_plain(context, fallback),
             [group] => self.run_group(group, context, fallback),
-            groups if record::is_recording() => {
-                groups.iter().for_each(|group| self.run_group(group, context, fallback));
-            }
+            _ if record::is_recording() => self.run_in_order(context, fallback),
             _ => self.run_groups(context, fallback),
         }
         self.report_indices(context);
@@ -329,7 +353,7 @@ impl FusedOperation for Block {
 
     fn from_state(device: &CubeDevice, state: Self::State) -> Self {
         // Element-wise operations have the same bits one by one.
-        let group = Group::of_operations(0..state.len());
+        let group = Group::of_operations((0..state.len()).collect());
         Self::new(device.clone(), state, vec![group])
     }
 }

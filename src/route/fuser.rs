@@ -12,6 +12,7 @@ use burn_cubecl::CubeDevice;
 use burn_cubecl::fusion::{CubeFuser, CubeOptimization, OptimizationProvider};
 use burn_fusion::{FuserProperties, FuserStatus, OperationFuser};
 use burn_ir::{OperationIr, TensorIr, TensorStatus};
+use core::iter::once;
 
 /// Most operations in one sequence of element-wise operations and after it, enough for an optimizer's update of one parameter, and
 /// most that run before it.
@@ -41,16 +42,18 @@ impl OptimizationProvider for RouteProvider {
     }
 }
 
-/// Takes operations in program order into groups. A group is a sequence of element-wise operations, with moves and products before
-/// it and between its operations, and moves of its results; or any other operation by itself, with the frees after it. Groups follow
-/// each other in a block while they may [share launches](Sequence::may_share).
+/// Takes operations into groups. A group is a sequence of element-wise operations, with moves and products before it and between its
+/// operations, and moves of its results; or any other operation by itself, with the frees after it. Groups follow each other in a
+/// block while they may [share launches](Sequence::may_share). An operation goes to the last group; or to an earlier one that it reads
+/// a result of, if it has nothing to do with those between; or begins one.
 #[derive(Clone)]
 pub(super) struct RouteFuser {
     device: CubeDevice,
     max_tensors: usize,
     operations: Vec<OperationIr>,
-    /// Those that are closed.
+    /// Those before the last.
     groups: Vec<Open>,
+    /// The last.
     group: Open,
     closed: bool,
 }
@@ -58,8 +61,8 @@ pub(super) struct RouteFuser {
 /// A group that takes operations.
 #[derive(Clone, Default)]
 struct Open {
-    /// The index of its first operation.
-    first: usize,
+    /// The indices of its operations, in program order.
+    operations: Vec<usize>,
     sequence: Option<Sequence>,
     /// The indices of operations that run before the sequence's.
     before: Vec<usize>,
@@ -75,9 +78,14 @@ impl RouteFuser {
         Self { device, max_tensors, operations: Vec::new(), groups: Vec::new(), group: Open::default(), closed: false }
     }
 
-    /// The operations of the group.
-    fn of_group(&self) -> &[OperationIr] {
-        &self.operations[self.group.first..]
+    /// The operations of a group.
+    fn operations_of<'a>(&'a self, group: &'a Open) -> impl Iterator<Item = &'a OperationIr> {
+        group.operations.iter().map(|&index| &self.operations[index])
+    }
+
+    /// The operations of the last group.
+    fn of_group(&self) -> impl Iterator<Item = &OperationIr> {
+        self.operations_of(&self.group)
     }
 
     /// Begins the group or, behind moves, products and reductions, a sequence; or takes one more of these, or a free. Returns
@@ -88,13 +96,13 @@ impl RouteFuser {
         if is_free(operation) {
             return true;
         }
-        let is_empty = self.of_group().is_empty();
-        let leads = self.of_group().iter().all(|operation| is_pure(operation) || is_free(operation));
-        let continues = is_empty || (leads && self.reads_result(operation));
-        let (first, indices) = (self.group.first, self.group.first..self.operations.len());
+        let is_empty = self.group.operations.is_empty();
+        let leads = self.of_group().all(|operation| is_pure(operation) || is_free(operation));
+        let continues = self.of_group().all(is_free) || (leads && self.reads_result(operation));
         let sequence = if continues { Sequence::new(operation, self.max_tensors, true) } else { None };
-        let before = if sequence.is_some() { indices.collect() } else { Vec::new() };
-        self.group = Open { first, sequence, before, after: Vec::new() };
+        let operations = core::mem::take(&mut self.group.operations);
+        let before = if sequence.is_some() { operations.clone() } else { Vec::new() };
+        self.group = Open { operations, sequence, before, after: Vec::new() };
         continues && (self.group.sequence.is_some() || is_empty || is_pure(operation)) || leads && is_move(operation)
     }
 
@@ -116,13 +124,46 @@ impl RouteFuser {
             return self.begin(operation);
         }
         if sequence.moves_a_result() {
-            self.move_after(self.operations.len());
+            self.move_after();
             return self.go_on(operation);
         }
         let is_bound = operation.inputs().all(|input| sequence.binds(input.id));
         // By itself it may begin a sequence that reduces what it moves, without a copy.
         let moves_axes = Moved::by(operation).is_some_and(|(_, input)| input.dtype == DType::F32);
         self.take_after(is_move(operation) && is_bound && !moves_axes)
+    }
+
+    /// Takes an operation into the sequence of an earlier group that it reads a result of: an activation behind a norm, with the
+    /// norm's statistics between. Returns whether it is taken.
+    fn join(&mut self, operation: &OperationIr) -> bool {
+        let reads_result_of = |other: &OperationIr| {
+            { operation.inputs() }.any(|input| other.outputs().any(|output| output.id == input.id))
+        };
+        let takes_operand_of = |other: &OperationIr| {
+            let taken = operation.inputs().filter(|input| input.status == TensorStatus::ReadWrite);
+            taken.into_iter().any(|input| other.inputs().any(|read| read.id == input.id))
+        };
+        let concerns = |other: &OperationIr| reads_result_of(other) || takes_operand_of(other);
+        let Some(place) = self.groups.iter().rposition(|group| self.operations_of(group).any(reads_result_of)) else {
+            return false;
+        };
+        let group = &self.groups[place];
+        let is_full = group.operations.len() >= MAX_OPERATIONS || self.operations.len() >= MAX_OPERATIONS_OF_GROUPS;
+        let mut after = group.after.iter().map(|&index| &self.operations[index]);
+        let mut later = self.groups[place + 1..].iter().chain(once(&self.group));
+        let concerns_group = |group: &Open| self.operations_of(group).any(concerns);
+        if is_full || is_move(operation) || after.any(concerns) || later.any(concerns_group) {
+            return false;
+        }
+        let Some(mut sequence) = group.sequence.clone() else { return false };
+        let taken = sequence.take(operation) && sequence.may_share();
+        if taken {
+            let index = self.operations.len();
+            let group = &mut self.groups[place];
+            group.sequence = Some(sequence);
+            group.operations.push(index);
+        }
+        taken
     }
 
     /// Begins another group with an operation that the group does not take, where launches of both may be shared. Returns whether it
@@ -139,7 +180,7 @@ impl RouteFuser {
         match Sequence::new(operation, self.max_tensors, true) {
             // What checks indices may fail, and that concerns the whole block.
             Some(next) if may_share && !next.only_moves() && !next.has_indices() => {
-                self.close_group(next, self.operations.len());
+                self.close_group(next, vec![]);
                 true
             }
             Some(_) => false,
@@ -150,19 +191,20 @@ impl RouteFuser {
     /// Begins another group with a reduction and the operation before it, which gives what is reduced and reads no result of the
     /// group: the square of a gradient that follows the update of a parameter of its shape. Returns whether it does.
     fn reduce_in_group(&mut self, reduction: &OperationIr) -> bool {
-        let Some((reduced, others)) = self.of_group().split_last() else { return false };
-        let last = self.operations.len() - 1;
-        let is_of_others = |input: &TensorIr| outputs(others).any(|output| output.id == input.id);
+        let Some((&last, others)) = self.group.operations.split_last() else { return false };
+        let (reduced, mut others) = (&self.operations[last], others.iter().map(|&index| &self.operations[index]));
         let is_reduced = reduction.inputs().all(|input| reduced.outputs().any(|output| output.id == input.id));
-        if !is_reduced || reduced.inputs().any(is_of_others) || self.runs_elsewhere(last) {
+        let reads =
+            |other: &OperationIr| { reduced.inputs() }.any(|input| other.outputs().any(|output| output.id == input.id));
+        if !is_reduced || others.any(reads) || self.runs_elsewhere(last) {
             return false;
         }
         let Some(next) = self.shared_sequence([reduced, reduction]) else { return false };
-        let indices = (self.group.first..last).filter(|&index| !self.runs_elsewhere(index));
-        let others = indices.map(|index| &self.operations[index]);
-        let Some(group) = self.shared_sequence(others) else { return false };
+        let indices = self.group.operations.iter().filter(|&&index| index != last && !self.runs_elsewhere(index));
+        let Some(group) = self.shared_sequence(indices.map(|&index| &self.operations[index])) else { return false };
         self.group.sequence = Some(group);
-        self.close_group(next, last);
+        self.group.operations.pop();
+        self.close_group(next, vec![last]);
         true
     }
 
@@ -173,16 +215,16 @@ impl RouteFuser {
         operations.all(|operation| sequence.take(operation)).then_some(sequence).filter(Sequence::may_share)
     }
 
-    /// Begins a group with a sequence, and with the operation of this index.
-    fn close_group(&mut self, sequence: Sequence, first: usize) {
-        self.move_after(first);
-        let next = Open { first, sequence: Some(sequence), ..Open::default() };
+    /// Begins a group with a sequence, which has these operations and the next one.
+    fn close_group(&mut self, sequence: Sequence, operations: Vec<usize>) {
+        self.move_after();
+        let next = Open { operations, sequence: Some(sequence), ..Open::default() };
         self.groups.push(core::mem::replace(&mut self.group, next));
     }
 
     /// Closes the last group. Returns all.
     fn close(&mut self) -> Vec<Open> {
-        self.move_after(self.operations.len());
+        self.move_after();
         let mut groups = core::mem::take(&mut self.groups);
         groups.push(core::mem::take(&mut self.group));
         groups
@@ -208,13 +250,12 @@ impl RouteFuser {
         }
     }
 
-    /// Leaves the moves of a result, which no reduction has followed, and what comes behind them to after the sequence, which has
-    /// the operations before `end`.
-    fn move_after(&mut self, end: usize) {
+    /// Leaves the moves of a result, which no reduction has followed, and what comes behind them to after the sequence.
+    fn move_after(&mut self) {
         let is_moving = |sequence: &&mut Sequence| sequence.moves_a_result();
         let Some(sequence) = self.group.sequence.as_mut().filter(is_moving) else { return };
         sequence.stop_moving();
-        let in_sequence = (self.group.first..end).filter(|&index| !self.runs_elsewhere(index));
+        let in_sequence = self.group.operations.iter().copied().filter(|&index| !self.runs_elsewhere(index));
         let moved: Vec<_> = in_sequence.skip_while(|&index| !moves(&self.operations[index])).collect();
         self.group.after.extend(moved);
         self.group.after.sort_unstable();
@@ -227,13 +268,14 @@ impl RouteFuser {
 
     /// Whether `operation` reads a result of the group.
     fn reads_result(&self, operation: &OperationIr) -> bool {
-        operation.inputs().any(|input| outputs(self.of_group()).any(|result| result.id == input.id))
+        let mut results = self.of_group().flat_map(OperationIr::outputs);
+        results.any(|result| operation.inputs().any(|input| input.id == result.id))
     }
 
     /// Whether a sequence with what runs after it, or what runs before it, has as many operations as it may.
     fn is_full(&self) -> bool {
         let before = self.group.before.len();
-        before.max(self.of_group().len() - before) >= MAX_OPERATIONS
+        before.max(self.group.operations.len() - before) >= MAX_OPERATIONS
     }
 }
 
@@ -242,10 +284,6 @@ impl RouteFuser {
 fn may_be_reduced(operation: &OperationIr) -> bool {
     let lives_on = |input: &TensorIr| input.dtype == DType::F32 && input.status != TensorStatus::ReadWrite;
     Moved::by(operation).is_some_and(|(_, input)| lives_on(input))
-}
-
-fn outputs(operations: &[OperationIr]) -> impl Iterator<Item = &TensorIr> {
-    operations.iter().flat_map(OperationIr::outputs)
 }
 
 fn is_free(operation: &OperationIr) -> bool {
@@ -258,12 +296,17 @@ impl OperationFuser<CubeOptimization> for RouteFuser {
         if self.closed {
             return;
         }
-        let taken = match self.group.sequence {
+        let goes_on = match self.group.sequence {
             _ if self.is_full() => false,
             None => self.begin(operation),
             Some(_) => self.go_on(operation),
         };
-        let taken = taken || self.begin_group(operation);
+        let joins = !goes_on && self.join(operation);
+        let is_in_last = goes_on || !joins && self.begin_group(operation);
+        if is_in_last {
+            self.group.operations.push(self.operations.len());
+        }
+        let taken = is_in_last || joins;
         if taken {
             self.operations.push(operation.clone());
         }
@@ -276,11 +319,10 @@ impl OperationFuser<CubeOptimization> for RouteFuser {
         let opened = self.close();
         let operations = core::mem::take(&mut self.operations);
         execution_plans::made(&operations, &self.device);
-        let ends = opened.iter().skip(1).map(|group| group.first).chain([operations.len()]).collect::<Vec<_>>();
-        let group = |(Open { first, sequence, before, after }, end)| {
-            Group::all_of(sequence, &operations, first..end, before, after)
+        let group = |Open { operations: indices, sequence, before, after }| {
+            Group::all_of(sequence, &operations, indices, before, after)
         };
-        let groups = opened.into_iter().zip(ends).flat_map(group).collect();
+        let groups = opened.into_iter().flat_map(group).collect();
         CubeOptimization::new(Block::new(self.device.clone(), operations, groups))
     }
 
@@ -373,8 +415,10 @@ mod tests {
     /// How many operations each group of a block has.
     fn groups(operations: &[OperationIr]) -> Vec<usize> {
         let (groups, count) = opened(operations);
-        let ends = groups.iter().skip(1).map(|group| group.first).chain([count]);
-        ends.zip(&groups).map(|(end, group)| end - group.first).collect()
+        let mut all: Vec<_> = groups.iter().flat_map(|group| group.operations.clone()).collect();
+        all.sort_unstable();
+        assert!(all.into_iter().eq(0..count), "each is in one group");
+        groups.into_iter().map(|group| group.operations.len()).collect()
     }
 
     /// How many of the operations the first group of a block takes, and the group.
@@ -546,7 +590,7 @@ mod tests {
         let followed_by = |others: &[OperationIr]| groups(&[&update[..], others].concat());
         assert_eq!(groups(&[sum(50, 50, 51), last(total(51))]), [2], "room for it");
         assert_eq!(followed_by(&[sum(50, 50, 51), last(total(51))]), [20, 2]);
-        assert_eq!(followed_by(&[sum(50, 50, 51), last(total(51)), sum(0, 1, 2)]), [20, 2, 1]);
+        assert_eq!(followed_by(&[sum(50, 50, 51), last(total(51)), sum(70, 71, 72)]), [20, 2, 1]);
         let moved = [last(reshape(20, 21)), sum(50, 50, 51), last(total(51))];
         assert_eq!(followed_by(&moved), [21, 2]);
         let (opened, _) = opened(&[&update[..], &moved].concat());
@@ -555,6 +599,40 @@ mod tests {
         assert_eq!(followed_by(&[sum(50, 50, 51), sum(50, 50, 52), last(total(51))]), [22], "not the last");
         let after = [sum(50, 50, 51), last(reshape(50, 52)), last(total(51))];
         assert_eq!(followed_by(&after), [22], "what moves its operand away runs after it");
+    }
+
+    #[test]
+    fn an_operation_joins_the_group_that_it_reads_a_result_of() {
+        let column = |id| TensorIr { shape: Shape::new([2, 1]), ..tensor(id) };
+        let sum_of = |lhs, rhs, out| {
+            OperationIr::NumericFloat(DType::F32, NumericOperationIr::Add(BinaryOpIr { lhs, rhs, out: column(out) }))
+        };
+        let (rows, columns) = (sum(0, 1, 2), sum_of(column(3), column(4), 5));
+        let then = |others: &[OperationIr]| groups(&[&[rows.clone(), columns.clone()], others].concat());
+        assert_eq!(then(&[sum(2, 0, 6)]), [2, 1]);
+        assert_eq!(then(&[last(sum(2, 0, 6)), sum(6, 6, 7), sum_of(column(5), column(4), 8)]), [3, 2]);
+        assert_eq!(then(&[sum(2, 5, 6)]), [1, 1, 1], "it reads a result of the group between");
+        assert_eq!(then(&[sum(9, 0, 6)]), [1, 1, 1], "it reads no result");
+        assert_eq!(then(&[last(sum(2, 4, 6))]), [1, 1, 1], "it takes away an operand of the group between");
+        let moved = [rows.clone(), reshape(2, 9), columns.clone()];
+        assert_eq!(groups(&[&moved[..], &[sum(2, 0, 6)]].concat()), [3, 1]);
+        assert_eq!(groups(&[&moved[..], &[last(sum(2, 0, 6))]].concat()), [2, 1, 1], "it takes away what is moved");
+        assert_eq!(groups(&[&moved[..], &[sum(9, 0, 6)]].concat()), [2, 1, 1], "it reads what is moved after");
+        let many: Vec<_> = (100..198).map(|n| last(sum(if n == 100 { 2 } else { n }, 90, n + 1))).collect();
+        let behind = groups(&[&[rows, columns][..], &many].concat());
+        assert_eq!(behind, [MAX_OPERATIONS, 1, MAX_OPERATIONS - 29], "it is full");
+    }
+
+    #[test]
+    fn a_sequence_behind_frees_is_of_their_block() {
+        let freed = OperationIr::Drop(tensor(90));
+        assert_eq!(block(&[freed.clone(), sum(0, 1, 2), sum(2, 1, 3)]), (3, vec![0]));
+        assert_eq!(
+            block(&[freed.clone(), freed.clone(), swap(0, 1), product(1, 2, 3), sum(3, 4, 5)]),
+            (5, (0..4).collect())
+        );
+        assert_eq!(block(&[freed.clone(), product(0, 1, 2), sum(2, 4, 5)]), (3, vec![0, 1]));
+        assert_eq!(block(&[freed, select(0)]), (1, vec![]));
     }
 
     #[test]

@@ -6,7 +6,6 @@
 use super::elementwise::{Parts, Sequence};
 use super::work::{Together, Work};
 use burn_ir::{OperationIr, TensorId, TensorStatus};
-use core::ops::Range;
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
@@ -32,9 +31,11 @@ struct Uses {
     taken: HashSet<TensorId>,
 }
 
-/// The groups of a block, in program order, and the order in which they may run.
+/// The groups of a block, each in the place of its first operation, and the order in which they may run.
 pub(super) struct Groups {
     pub all: Vec<Group>,
+    /// All operations, where the groups one after the other are not program order, with a sequence of some.
+    pub whole: Option<(Group, Option<Sequence>)>,
     /// For each group the earlier ones that run before it.
     needs: Vec<Vec<usize>>,
     /// The frees, and the groups that use the tensor.
@@ -48,26 +49,26 @@ impl Group {
     }
 
     /// Operations that run one after the other.
-    pub(super) fn of_operations(operations: Range<usize>) -> Self {
-        Self::new(operations.collect(), Work::Operations)
+    pub(super) fn of_operations(operations: Vec<usize>) -> Self {
+        Self::new(operations, Work::Operations)
     }
 
-    /// The groups of the operations in a range of `all`, which are those of `sequence` where there is one, but for those that run
-    /// `before` or `after`.
+    /// The groups of some `operations` of `all`, which are those of `sequence` where there is one, but for those that run `before` or
+    /// `after`.
     pub(super) fn all_of(
         sequence: Option<Sequence>,
         all: &[OperationIr],
-        range: Range<usize>,
+        operations: Vec<usize>,
         before: Vec<usize>,
         after: Vec<usize>,
     ) -> Vec<Self> {
         let is_of_parts = |sequence: &Sequence| sequence.has_rows() && !sequence.needs_rows() && !sequence.only_moves();
         let Some(sequence) = sequence.as_ref().filter(|sequence| is_of_parts(sequence)) else {
-            let operations = range.clone().collect();
-            return vec![Self::new(operations, Work::of(sequence, all, range, before, after))];
+            let work = Work::of(sequence, all, &operations, before, after);
+            return vec![Self::new(operations, work)];
         };
         // One value a row, and rows of which none is reduced: no kernel has both.
-        let others = range.filter(|index| !before.contains(index) && !after.contains(index));
+        let others = operations.into_iter().filter(|index| !before.contains(index) && !after.contains(index));
         let parts = sequence.parts(all, others, false);
         let count = parts.len();
         let part = |(index, (operations, part)): (usize, (Vec<usize>, Option<Sequence>))| {
@@ -124,7 +125,7 @@ pub(super) struct Step {
 }
 
 impl Groups {
-    /// The groups of `operations`, in program order.
+    /// The groups of `operations`, none of which needs a later one.
     pub(super) fn new(operations: &[OperationIr], all: Vec<Group>) -> Self {
         let uses: Vec<_> = all.iter().map(|group| group.uses(operations)).collect();
         let needs = |(index, of): (usize, &Uses)| {
@@ -145,7 +146,18 @@ impl Groups {
             _ => None,
         };
         let frees = operations.iter().enumerate().filter_map(free).collect();
-        Self { needs, frees, all }
+        let whole = || Group::of_operations((0..operations.len()).collect());
+        let is_in_order = all.iter().flat_map(|group| &group.operations).is_sorted();
+        let sequence = || all.iter().find_map(Group::shared).map(|together| together.sequence.clone());
+        let whole = (!is_in_order).then(|| (whole(), sequence()));
+        Self { needs, frees, all, whole }
+    }
+
+    /// The operations of the group with the last one of `operations` that is no free.
+    pub(super) fn newest(&self, operations: &[OperationIr]) -> &[usize] {
+        let is_free = |index: usize| matches!(operations[index], OperationIr::Drop(_));
+        let last = |group: &&Group| group.operations.iter().copied().rfind(|&index| !is_free(index));
+        self.all.iter().max_by_key(last).map_or(&[], |group| &group.operations)
     }
 
     /// The steps in which the groups run. `elements` says how many one of a group has whose launches may be shared, if it is to be
@@ -269,7 +281,8 @@ mod tests {
                 }
             }
             let first = all.iter().map(|group: &Group| group.operations.len()).sum::<usize>();
-            all.extend(Group::all_of(sequence, &operations, first..first + part.len(), vec![], vec![]));
+            let indices = (first..first + part.len()).collect();
+            all.extend(Group::all_of(sequence, &operations, indices, vec![], vec![]));
         }
         assert_eq!(all.len(), parts.len());
         Groups::new(&operations, all)
@@ -347,6 +360,18 @@ mod tests {
     }
 
     #[test]
+    fn the_newest_group_has_the_last_operation_that_is_no_free() {
+        let (x, y) = (sum(tensor(0), tensor(1), 2), sum(tensor(3), tensor(1), 4));
+        let all = [x.clone(), y, x, freed(0)];
+        let of = |parts: [&[usize]; 2]| {
+            let group = |operations: &[usize]| Group::of_operations(operations.to_vec());
+            Groups::new(&all, parts.map(group).into()).newest(&all).to_vec()
+        };
+        assert_eq!(of([&[0, 2], &[1, 3]]), [0, 2]);
+        assert_eq!(of([&[0, 1], &[2, 3]]), [2, 3]);
+    }
+
+    #[test]
     fn what_has_one_value_a_row_is_a_group_of_its_own() {
         let vector = |id| TensorIr { shape: Shape::new([4]), ..tensor(id) };
         // In relative form 0 is a dimension of 1.
@@ -365,7 +390,7 @@ mod tests {
         ];
         let mut sequence = Sequence::new(&operations[1], 16, true).expect("a sequence");
         assert!(sequence.take(&operations[2]) && sequence.has_rows() && sequence.may_share());
-        let groups = Group::all_of(Some(sequence), &operations, 0..4, vec![0], vec![3]);
+        let groups = Group::all_of(Some(sequence), &operations, (0..4).collect(), vec![0], vec![3]);
         let [first, second] = &groups[..] else { panic!("two groups") };
         assert_eq!((&first.operations[..], &second.operations[..]), (&[0, 1][..], &[2, 3][..]));
         let (Work::Together(first), Work::Together(second)) = (&first.work, &second.work) else { panic!("kernels") };
@@ -383,7 +408,7 @@ mod tests {
         let operations = [sum(tensor(0), tensor(1), 2), product(3, 4, 5), sum(tensor(2), tensor(1), 6)];
         let mut sequence = Sequence::new(&operations[0], 16, true).expect("a sequence");
         assert!(sequence.can_run_before(&operations[1]) && sequence.take(&operations[2]));
-        let [group] = &Group::all_of(Some(sequence), &operations, 0..3, vec![1], vec![])[..] else {
+        let [group] = &Group::all_of(Some(sequence), &operations, (0..3).collect(), vec![1], vec![])[..] else {
             panic!("one group")
         };
         let Work::Together(together) = &group.work else { panic!("in one kernel") };

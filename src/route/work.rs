@@ -3,7 +3,6 @@
 use super::elementwise::{Parts, Sequence};
 use super::products::{Lead, leads};
 use burn_ir::OperationIr;
-use core::ops::Range;
 
 /// How the operations of a block run.
 pub(super) enum Work {
@@ -37,18 +36,18 @@ impl Together {
 }
 
 impl Work {
-    /// The work of the operations in a range of `all`, which are those of `sequence` where there is one, but for those that run
+    /// The work of some `operations` of `all`, which are those of `sequence` where there is one, but for those that run
     /// `before` or `after`.
     pub(super) fn of(
         sequence: Option<Sequence>,
         all: &[OperationIr],
-        range: Range<usize>,
+        operations: &[usize],
         before: Vec<usize>,
         after: Vec<usize>,
     ) -> Self {
         let Some(sequence) = sequence.filter(|sequence| !sequence.only_moves()) else { return Self::Operations };
         let is_in_sequence = |index: &usize| !before.contains(index) && !after.contains(index);
-        let others: Vec<_> = range.filter(is_in_sequence).collect();
+        let others: Vec<_> = operations.iter().copied().filter(is_in_sequence).collect();
         let mut parts = match sequence.has_rows() || sequence.assigns() {
             true => sequence.parts(all, others.iter().copied(), false),
             false => vec![],
@@ -137,7 +136,7 @@ mod tests {
     }
 
     fn work(sequence: Option<Sequence>, all: &[OperationIr], before: Vec<usize>, after: Vec<usize>) -> Work {
-        Work::of(sequence, all, 0..all.len(), before, after)
+        Work::of(sequence, all, &(0..all.len()).collect::<Vec<_>>(), before, after)
     }
 
     /// The same of another type.

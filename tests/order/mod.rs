@@ -4,6 +4,7 @@
 pub mod attention;
 pub mod cumulative;
 pub mod fusion;
+pub mod groups;
 pub mod layout;
 pub mod modules;
 pub mod moved;

@@ -1,0 +1,87 @@
+//! Sequences that share launches, in another order than the program's, have the bits of a kernel each, one after the other.
+
+use super::rows::{Program, check};
+use crate::bits::floats;
+use burn::prelude::*;
+use burn::tensor::activation;
+
+/// A tensor that one sequence reads late, and another one moves and frees.
+fn freed(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>> {
+    let [rows, columns] = x.dims();
+    let t = x.clone() * 3.0;
+    stop(&t);
+    let total = (t.clone() * x.clone()).sum().reshape([1, 1]);
+    stop(&total);
+    let factor = total + 1.0;
+    stop(&factor);
+    // Behind the factor.
+    let late = (t.clone() * factor).sum().reshape([1, 1]);
+    stop(&late);
+    // Needs nothing that waits.
+    let sum = (t.clone() + 1.0).sum_dim(0);
+    stop(&sum);
+    let moved = t.clone().reshape([columns, rows]);
+    drop(t);
+    let more = sum.clone() * 2.0;
+    stop(&more);
+    let other = Tensor::<2>::ones([3, 5], &x.device()) * 2.0;
+    stop(&other);
+    vec![late, sum, moved, more, other]
+}
+
+/// Gradients are clipped by their norms, and parameters of many shapes updated.
+fn updates(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>> {
+    let [rows, columns] = x.dims();
+    let shapes = [[rows, columns], [1, columns], [rows, 1], [columns, rows], [1, columns], [1, 1], [rows, columns]];
+    let mut read = Vec::new();
+    for (n, shape) in shapes.into_iter().enumerate() {
+        let parameter = x.clone().slice([0..shape[0].min(rows), 0..shape[1].min(columns)]).sum() * (n as f32);
+        let gradient = Tensor::<2>::from_data(floats([shape[0], shape[1]]), &x.device()).cast(x.dtype());
+        let norm = gradient.clone().square().sum().sqrt().reshape([1, 1]);
+        stop(&norm);
+        let factor = (norm.add_scalar(1e-6).recip() * 5.0).clamp_max(1.0);
+        stop(&factor);
+        let clipped = gradient * factor;
+        stop(&clipped);
+        let momentum = clipped.clone() * 0.9 + clipped.clone().square() * 0.1;
+        stop(&momentum);
+        let updated = parameter.reshape([1, 1]) - momentum.clone() / (momentum.square().sqrt() + 1e-5) * 0.01;
+        stop(&updated);
+        read.push(updated);
+    }
+    read
+}
+
+/// Columns are normalised, statistics updated, and what is normalised goes on behind these.
+fn normalised(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>> {
+    let mean = x.clone().mean_dim(0);
+    stop(&mean);
+    let difference = x.clone() - mean.clone();
+    let variance = difference.square().mean_dim(0);
+    stop(&variance);
+    let deviation = (variance.clone() + 1e-5).sqrt();
+    stop(&deviation);
+    let normal = (x.clone() - mean.clone()) / deviation;
+    stop(&normal);
+    let running_mean = mean.clone() * 0.1 + mean.ones_like() * 0.9;
+    stop(&running_mean);
+    let running_variance = variance.clone() * 0.1 + variance.ones_like() * 0.9;
+    stop(&running_variance);
+    let active = activation::relu(normal.clone());
+    stop(&active);
+    // A statistic, and what a later one takes away.
+    let centred = active.clone() - running_mean.clone();
+    stop(&centred);
+    let scale = running_mean * running_variance;
+    stop(&scale);
+    let scaled = centred * scale;
+    stop(&scaled);
+    vec![normal, active, scaled, mean, variance]
+}
+
+const PROGRAMS: [(&str, Program); 3] = [("freed", freed), ("updates", updates), ("normalised", normalised)];
+
+#[test]
+fn sequences_have_the_same_bits_in_shared_launches_and_alone() {
+    check(&PROGRAMS, |x| x, &crate::deterministic_device());
+}
