@@ -24,6 +24,7 @@ use burn_cubecl_fusion::CubeFusionHandle;
 use burn_fusion::stream::Context;
 use burn_ir::{OperationIr, TensorError, TensorId};
 use cubecl::client::Client;
+use std::collections::HashSet;
 
 /// Operations in program order, in Burn's relative form.
 pub(super) struct Block {
@@ -34,7 +35,7 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// A block of `groups`, which are in program order.
+    /// A block of `groups`, of which none needs a later one.
     pub(super) fn new(device: CubeDevice, operations: Vec<OperationIr>, groups: Vec<Group>) -> Self {
         let (client, groups) = (device.client(), Groups::new(&operations, groups));
         Self { device, client, operations, groups }
@@ -74,21 +75,24 @@ impl Block {
         }
     }
 
-    /// Runs some of the block's operations one after the other, but for the frees of a block of groups, which come
-    /// [behind all groups](Self::run_groups) that use the tensor.
+    /// Runs some of the block's operations one after the other, but for the frees that [come later](Self::frees_later).
     fn run_each(
         &self,
         operations: impl IntoIterator<Item = usize>,
         context: &mut Context<CubeFusionHandle>,
         fallback: &dyn Fn(usize) -> Box<dyn FallbackOperation>,
     ) {
-        let frees_later = self.groups.all.len() > 1 && !record::is_recording();
         for index in operations {
             let operation = &self.operations[index];
-            if !frees_later || !matches!(operation, OperationIr::Drop(_)) {
+            if !self.frees_later() || !matches!(operation, OperationIr::Drop(_)) {
                 interpret::run(operation, &self.device, context, || fallback(index));
             }
         }
+    }
+
+    /// Whether tensors are freed [behind all groups](Self::run_groups) that use them.
+    fn frees_later(&self) -> bool {
+        self.groups.all.len() > 1 && !record::is_recording()
     }
 
     /// Runs the block's operations in parts.
@@ -155,7 +159,7 @@ impl Block {
         let share_launches = elementwise::share_launches(&self.client);
         let steps = self.groups.steps(|together| {
             let elements = together.sequence.elements(context);
-            (share_launches && elements <= groups::MOST_ELEMENTS / 4).then_some(elements)
+            (share_launches && elements <= groups::MOST_ELEMENTS_OF_ONE).then_some(elements)
         });
         for Step { groups, frees } in steps {
             let groups: Vec<_> = groups.into_iter().map(|index| &self.groups.all[index]).collect();
@@ -198,7 +202,7 @@ impl Block {
         let all: Vec<_> = groups.iter().filter_map(|group| group.shared()).collect();
         let sequences: Vec<_> = all.iter().map(|together| &together.sequence).collect();
         let indices = |of: fn(&Together) -> &[usize]| all.iter().flat_map(move |together| of(together).iter().copied());
-        self.run_each(indices(|together| &together.before), context, fallback);
+        all.iter().for_each(|together| self.run_leads(&together.leads, context, fallback));
         let operations: Vec<_> = indices(|together| &together.operations).collect();
         let work = |context: &Context<_>| elementwise::work_of_each(&sequences, context);
         self.run_at_once(&operations, work, context, |context| {
@@ -245,7 +249,8 @@ impl Block {
         let recorded = self.recording(operations, context);
         not_reached(operations.iter().map(|&index| &self.operations[index]));
         violated(&error);
-        operations.iter().for_each(|&index| fallback(index).run(context));
+        let runs = |index: &usize| !self.frees_later() || !matches!(self.operations[*index], OperationIr::Drop(_));
+        operations.iter().filter(|index| runs(index)).for_each(|&index| fallback(index).run(context));
         if let Some(recorded) = recorded {
             recorded.end(&mut context.handles);
         }
@@ -280,11 +285,12 @@ impl Block {
     }
 
     /// Reports an index out of range, in this block or in an earlier one: if the program waits for this block, it waits
-    /// for the checks too. The results of the operation carry the error, and those of the group with the block's last operation.
+    /// for the checks too. The result of the operation carries the error, and so do those of the groups that are
+    /// [concerned](Groups::concerned).
     ///
     /// # Panics
     ///
-    /// When there is one, and the block is one group: Burn gives its results the error.
+    /// When there is one, and it concerns all groups: Burn gives their results the error.
     fn report_indices(&self, context: &mut Context<CubeFusionHandle>) {
         // An upload carries no error.
         if !self.operations.iter().any(catalogue::computes) {
@@ -292,21 +298,30 @@ impl Block {
         }
         let waits = context::with(|context| context.waits);
         let Some(OutOfRange { error, output }) = out_of_range(&self.device, waits) else { return };
-        let last = match &self.groups.all[..] {
-            [_] => vec![],
-            _ => self.bound(self.groups.newest(&self.operations), context),
-        };
-        let results: Vec<_> = last.iter().flat_map(OperationIr::outputs).map(|output| output.id).collect();
+        let relative = context.tensors.iter().find(|(_, tensor)| Some(tensor.id) == output).map(|(id, _)| *id);
+        let concerned = self.groups.concerned(&self.operations, relative);
+        let is_all = concerned.len() == self.groups.all.len();
+        let bound = concerned.into_iter().flat_map(|group| self.bound(&group.operations, context));
+        let results: HashSet<_> = bound.flat_map(|operation| outputs(&operation)).collect();
         let has_handle = |tensor: &TensorId| context.handles.has_handle(tensor);
         let results: Vec<_> = results.into_iter().filter(has_handle).collect();
-        let output = output.filter(has_handle);
-        // If nothing of that group lives on, the whole block carries it.
-        let fails = results.is_empty();
-        for tensor in output.into_iter().chain(results) {
+        // If nothing of these lives on, the whole block carries it.
+        let fails = is_all || results.is_empty();
+        let carriers: Vec<_> = output.filter(has_handle).into_iter().chain(results).collect();
+        for &tensor in &carriers {
             let error = TensorError::new(ExecutionError::with_context(error.to_string()));
             context.handles.set_error(tensor, error);
         }
+        coverage::carry_error(carriers);
         assert!(!fails, "{error}");
+    }
+}
+
+/// The tensors that `operation` writes.
+fn outputs(operation: &OperationIr) -> Vec<TensorId> {
+    match operation {
+        OperationIr::Drop(_) => vec![],
+        _ => operation.outputs().map(|output| output.id).collect(),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::block::Block;
 use super::elementwise::{Sequence, is_move, is_pure};
 use super::groups::Group;
+use super::merged::{MAX_OPERATIONS, Open, merged};
 use super::moved::{Moved, moves};
 use super::{coverage, execution_plans};
 use crate::device::note_use;
@@ -13,10 +14,6 @@ use burn_cubecl::fusion::{CubeFuser, CubeOptimization, OptimizationProvider};
 use burn_fusion::{FuserProperties, FuserStatus, OperationFuser};
 use burn_ir::{OperationIr, TensorIr, TensorStatus};
 use core::iter::once;
-
-/// Most operations in one sequence of element-wise operations and after it, enough for an optimizer's update of one parameter, and
-/// most that run before it.
-const MAX_OPERATIONS: usize = 64;
 
 /// Most operations in a block of several groups: updates of some thirty parameters.
 const MAX_OPERATIONS_OF_GROUPS: usize = 512;
@@ -45,7 +42,7 @@ impl OptimizationProvider for RouteProvider {
 /// Takes operations into groups. A group is a sequence of element-wise operations, with moves and products before it and between its
 /// operations, and moves of its results; or any other operation by itself, with the frees after it. Groups follow each other in a
 /// block while they may [share launches](Sequence::may_share). An operation goes to the last group; or to an earlier one that it reads
-/// a result of, if it has nothing to do with those between; or begins one.
+/// a result of, if it has nothing to do with those between; or begins one. In the end some are [merged].
 #[derive(Clone)]
 pub(super) struct RouteFuser {
     device: CubeDevice,
@@ -56,19 +53,6 @@ pub(super) struct RouteFuser {
     /// The last.
     group: Open,
     closed: bool,
-}
-
-/// A group that takes operations.
-#[derive(Clone, Default)]
-struct Open {
-    /// The indices of its operations, in program order.
-    operations: Vec<usize>,
-    sequence: Option<Sequence>,
-    /// The indices of operations that run before the sequence's.
-    before: Vec<usize>,
-    /// The indices of moves of the sequence's results, and of operands that these take away, which run after it, and of frees of what
-    /// these read or write.
-    after: Vec<usize>,
 }
 
 impl RouteFuser {
@@ -91,7 +75,7 @@ impl RouteFuser {
     /// Begins the group or, behind moves, products and reductions, a sequence; or takes one more of these, or a free. Returns
     /// whether `operation` is taken.
     ///
-    /// A failure concerns the whole block, so what computes reads a result of it.
+    /// A failure concerns the whole block, so what computes reads a result of it, or is element-wise.
     fn begin(&mut self, operation: &OperationIr) -> bool {
         if is_free(operation) {
             return true;
@@ -178,8 +162,7 @@ impl RouteFuser {
         }
         let may_share = self.group.sequence.as_ref().is_some_and(Sequence::may_share);
         match Sequence::new(operation, self.max_tensors, true) {
-            // What checks indices may fail, and that concerns the whole block.
-            Some(next) if may_share && !next.only_moves() && !next.has_indices() => {
+            Some(next) if may_share && !next.only_moves() => {
                 self.close_group(next, vec![]);
                 true
             }
@@ -191,7 +174,9 @@ impl RouteFuser {
     /// Begins another group with a reduction and the operation before it, which gives what is reduced and reads no result of the
     /// group: the square of a gradient that follows the update of a parameter of its shape. Returns whether it does.
     fn reduce_in_group(&mut self, reduction: &OperationIr) -> bool {
-        let Some((&last, others)) = self.group.operations.split_last() else { return false };
+        let Some((&last, others)) = self.group.operations.split_last().filter(|_| !is_free(reduction)) else {
+            return false;
+        };
         let (reduced, mut others) = (&self.operations[last], others.iter().map(|&index| &self.operations[index]));
         let is_reduced = reduction.inputs().all(|input| reduced.outputs().any(|output| output.id == input.id));
         let reads =
@@ -296,12 +281,13 @@ impl OperationFuser<CubeOptimization> for RouteFuser {
         if self.closed {
             return;
         }
-        let goes_on = match self.group.sequence {
-            _ if self.is_full() => false,
-            None => self.begin(operation),
-            Some(_) => self.go_on(operation),
-        };
-        let joins = !goes_on && self.join(operation);
+        let joins = self.join(operation);
+        let goes_on = !joins
+            && match self.group.sequence {
+                _ if self.is_full() => false,
+                None => self.begin(operation),
+                Some(_) => self.go_on(operation),
+            };
         let is_in_last = goes_on || !joins && self.begin_group(operation);
         if is_in_last {
             self.group.operations.push(self.operations.len());
@@ -319,10 +305,13 @@ impl OperationFuser<CubeOptimization> for RouteFuser {
         let opened = self.close();
         let operations = core::mem::take(&mut self.operations);
         execution_plans::made(&operations, &self.device);
-        let group = |Open { operations: indices, sequence, before, after }| {
-            Group::all_of(sequence, &operations, indices, before, after)
-        };
-        let groups = opened.into_iter().flat_map(group).collect();
+        let merged = merged(opened, &operations);
+        let groups = merged.into_iter().enumerate().flat_map(|(index, group)| {
+            let Open { operations: indices, sequence, before, after } = group;
+            let groups = Group::all_of(sequence, &operations, indices, before, after);
+            groups.into_iter().map(move |group| group.of_sequence(index))
+        });
+        let groups = groups.collect();
         CubeOptimization::new(Block::new(self.device.clone(), operations, groups))
     }
 
@@ -620,7 +609,7 @@ mod tests {
         assert_eq!(groups(&[&moved[..], &[sum(9, 0, 6)]].concat()), [2, 1, 1], "it reads what is moved after");
         let many: Vec<_> = (100..198).map(|n| last(sum(if n == 100 { 2 } else { n }, 90, n + 1))).collect();
         let behind = groups(&[&[rows, columns][..], &many].concat());
-        assert_eq!(behind, [MAX_OPERATIONS, 1, MAX_OPERATIONS - 29], "it is full");
+        assert_eq!(behind, [MAX_OPERATIONS, 1, 98 - (MAX_OPERATIONS - 1)], "it is full");
     }
 
     #[test]
@@ -646,7 +635,7 @@ mod tests {
         assert_eq!(groups(&[rows.clone(), columns.clone(), sum(6, 7, 8)]), [1, 1, 1]);
         assert_eq!(groups(&[rows.clone(), reshape(2, 9), sum(9, 0, 10), columns.clone()]), [2, 1, 1]);
         let freed = OperationIr::Drop(tensor(2));
-        assert_eq!(groups(&[rows.clone(), columns.clone(), freed, columns.clone()]), [1, 3]);
+        assert_eq!(groups(&[rows.clone(), columns.clone(), freed, columns.clone()]), [2, 2]);
         assert_eq!(groups(&[product(0, 1, 2), sum(2, 1, 3), columns.clone()]), [2], "a product runs before it");
         assert_eq!(
             groups(&[rows.clone(), columns.clone(), product(6, 7, 8)]),

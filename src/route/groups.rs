@@ -12,26 +12,66 @@ use std::sync::OnceLock;
 /// Most elements of groups side by side: more fill a device by themselves, and results of all are in memory at once.
 pub(super) const MOST_ELEMENTS: usize = 1 << 20;
 
+/// Most elements of one that is put off.
+pub(super) const MOST_ELEMENTS_OF_ONE: usize = MOST_ELEMENTS / 4;
+
 /// Operations of a block that run in one way.
 pub(super) struct Group {
     /// Their indices, in program order.
     pub operations: Vec<usize>,
     pub work: Work,
+    /// Of the groups of a block that one sequence has been split into this is the same number.
+    sequence: usize,
     /// The work where each operation is recorded; made when that is first asked for.
     recorded: OnceLock<Parts>,
     /// The work in program order, for a recording of something else, made likewise.
     in_order: OnceLock<Parts>,
 }
 
-/// What a group reads, writes and takes away.
+/// What operations read, write and take away.
 #[derive(Default)]
-struct Uses {
+pub(super) struct Uses {
     read: HashSet<TensorId>,
     written: HashSet<TensorId>,
     taken: HashSet<TensorId>,
 }
 
-/// The groups of a block, each in the place of its first operation, and the order in which they may run.
+impl Uses {
+    /// The uses of `operations`, but for the frees.
+    pub(super) fn of<'a>(operations: impl IntoIterator<Item = &'a OperationIr>) -> Self {
+        let mut uses = Self::default();
+        for operation in operations {
+            if let OperationIr::Drop(_) = operation {
+                continue;
+            }
+            for input in operation.inputs() {
+                uses.read.insert(input.id);
+                if input.status == TensorStatus::ReadWrite {
+                    uses.taken.insert(input.id);
+                }
+            }
+            uses.written.extend(operation.outputs().map(|output| output.id));
+        }
+        uses
+    }
+
+    /// Whether a tensor is read.
+    pub(super) fn reads(&self, tensor: TensorId) -> bool {
+        self.read.contains(&tensor)
+    }
+
+    /// Whether something is read that the `earlier` ones write.
+    pub(super) fn read_results_of(&self, earlier: &Self) -> bool {
+        !self.read.is_disjoint(&earlier.written)
+    }
+
+    /// Whether the `earlier` ones have to run before these: a result of theirs is read, or an operand of theirs is taken away.
+    pub(super) fn need(&self, earlier: &Self) -> bool {
+        self.read_results_of(earlier) || !self.taken.is_disjoint(&earlier.read)
+    }
+}
+
+/// The groups of a block, of which none needs a later one, and the order in which they may run.
 pub(super) struct Groups {
     pub all: Vec<Group>,
     /// All operations, where the groups one after the other are not program order, with a sequence of some.
@@ -45,7 +85,12 @@ pub(super) struct Groups {
 impl Group {
     fn new(mut operations: Vec<usize>, work: Work) -> Self {
         operations.sort_unstable();
-        Self { operations, work, recorded: OnceLock::new(), in_order: OnceLock::new() }
+        Self { operations, work, sequence: 0, recorded: OnceLock::new(), in_order: OnceLock::new() }
+    }
+
+    /// The group, of the sequence with this number.
+    pub(super) fn of_sequence(self, sequence: usize) -> Self {
+        Self { sequence, ..self }
     }
 
     /// Operations that run one after the other.
@@ -98,23 +143,6 @@ impl Group {
             _ => None,
         }
     }
-
-    fn uses(&self, all: &[OperationIr]) -> Uses {
-        let mut uses = Uses::default();
-        for operation in self.operations.iter().map(|&index| &all[index]) {
-            if let OperationIr::Drop(_) = operation {
-                continue;
-            }
-            for input in operation.inputs() {
-                uses.read.insert(input.id);
-                if input.status == TensorStatus::ReadWrite {
-                    uses.taken.insert(input.id);
-                }
-            }
-            uses.written.extend(operation.outputs().map(|output| output.id));
-        }
-        uses
-    }
 }
 
 /// What runs next: one group, or several side by side; then the frees with these indices.
@@ -127,14 +155,10 @@ pub(super) struct Step {
 impl Groups {
     /// The groups of `operations`, none of which needs a later one.
     pub(super) fn new(operations: &[OperationIr], all: Vec<Group>) -> Self {
-        let uses: Vec<_> = all.iter().map(|group| group.uses(operations)).collect();
-        let needs = |(index, of): (usize, &Uses)| {
-            let runs_before = |before: &usize| {
-                let before = &uses[*before];
-                !of.read.is_disjoint(&before.written) || !of.taken.is_disjoint(&before.read)
-            };
-            (0..index).filter(runs_before).collect()
-        };
+        let uses_of = |group: &Group| Uses::of(group.operations.iter().map(|&index| &operations[index]));
+        let uses: Vec<_> = all.iter().map(uses_of).collect();
+        let needs =
+            |(index, of): (usize, &Uses)| (0..index).filter(|&earlier| of.need(&uses[earlier])).collect::<Vec<_>>();
         let needs = uses.iter().enumerate().map(needs).collect();
         let users = |tensor: TensorId| {
             let uses_tensor =
@@ -153,11 +177,23 @@ impl Groups {
         Self { needs, frees, all, whole }
     }
 
-    /// The operations of the group with the last one of `operations` that is no free.
-    pub(super) fn newest(&self, operations: &[OperationIr]) -> &[usize] {
+    /// The groups whose results carry the error of an index out of range that the operation with the result `output` got: those of the
+    /// sequence with the last of `operations` that is no free, and the operation's own with all that need it.
+    pub(super) fn concerned(&self, operations: &[OperationIr], output: Option<TensorId>) -> Vec<&Group> {
         let is_free = |index: usize| matches!(operations[index], OperationIr::Drop(_));
         let last = |group: &&Group| group.operations.iter().copied().rfind(|&index| !is_free(index));
-        self.all.iter().max_by_key(last).map_or(&[], |group| &group.operations)
+        let newest = self.all.iter().max_by_key(last).map(|group| group.sequence);
+        let uses = |index: &usize| {
+            let operation = &operations[*index];
+            operation.inputs().chain(operation.outputs()).any(|tensor| Some(tensor.id) == output)
+        };
+        let mut depends: Vec<bool> = Vec::new();
+        for (group, needs) in self.all.iter().zip(&self.needs) {
+            let is_own = group.operations.iter().any(uses);
+            depends.push(is_own || needs.iter().any(|&earlier| depends[earlier]));
+        }
+        let is_concerned = |(group, depends): &(&Group, bool)| *depends || Some(group.sequence) == newest;
+        self.all.iter().zip(depends).filter(is_concerned).map(|(group, _)| group).collect()
     }
 
     /// The steps in which the groups run. `elements` says how many one of a group has whose launches may be shared, if it is to be
@@ -207,8 +243,7 @@ impl Order<'_> {
     fn run_put_off(&mut self) {
         let mut left = core::mem::take(&mut self.put_off);
         while !left.is_empty() {
-            let is_left = |index: &usize| left.iter().any(|(other, _)| other == index);
-            let waits = |index: usize| self.groups.needs[index].iter().any(is_left);
+            let waits = |index: usize| self.groups.needs[index].iter().any(|&earlier| !self.done[earlier]);
             let (later, now): (Vec<_>, Vec<_>) = left.iter().partition(|(index, _)| waits(*index));
             let (mut side_by_side, mut sum) = (Vec::new(), 0);
             for (index, elements) in now {
@@ -360,15 +395,26 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_group_has_the_last_operation_that_is_no_free() {
+    fn an_index_out_of_range_concerns_what_is_newest_and_what_depends_on_it() {
         let (x, y) = (sum(tensor(0), tensor(1), 2), sum(tensor(3), tensor(1), 4));
-        let all = [x.clone(), y, x, freed(0)];
-        let of = |parts: [&[usize]; 2]| {
-            let group = |operations: &[usize]| Group::of_operations(operations.to_vec());
-            Groups::new(&all, parts.map(group).into()).newest(&all).to_vec()
+        let all = [x, y, sum(tensor(2), tensor(1), 5), freed(0)];
+        let of = |parts: &[&[usize]], output: Option<u64>| {
+            let group = |operations: &&[usize]| Group::of_operations(operations.to_vec());
+            let mut groups: Vec<_> = parts.iter().map(group).collect();
+            groups.iter_mut().enumerate().for_each(|(index, group)| group.sequence = index);
+            let groups = Groups::new(&all, groups);
+            let concerned = groups.concerned(&all, output.map(TensorId::new));
+            concerned.into_iter().flat_map(|group| group.operations.clone()).collect::<Vec<_>>()
         };
-        assert_eq!(of([&[0, 2], &[1, 3]]), [0, 2]);
-        assert_eq!(of([&[0, 1], &[2, 3]]), [2, 3]);
+        assert_eq!(of(&[&[0, 2], &[1, 3]], None), [0, 2]);
+        assert_eq!(of(&[&[0, 1], &[2, 3]], None), [2, 3]);
+        assert_eq!(of(&[&[0], &[1], &[2, 3]], Some(4)), [1, 2, 3]);
+        assert_eq!(of(&[&[0], &[2], &[1, 3]], Some(2)), [0, 2]);
+        assert_eq!(of(&[&[0], &[2], &[1, 3]], Some(3)), [2, 1, 3], "what reads it");
+        // Parts of one sequence.
+        let mut groups: Vec<_> = [0, 1, 2].map(|index| Group::of_operations(vec![index])).into();
+        groups[0].sequence = 7;
+        assert_eq!(Groups::new(&all, groups).concerned(&all, None).len(), 2);
     }
 
     #[test]

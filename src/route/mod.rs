@@ -22,6 +22,7 @@ mod fuser;
 mod groups;
 mod handles;
 mod interpret;
+mod merged;
 mod moved;
 mod pending;
 mod products;

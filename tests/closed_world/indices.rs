@@ -279,6 +279,46 @@ pub fn not_told_by_a_full_run() {
     drop(chosen);
 }
 
+/// Where several kernels are queued, what depends on the index is told of, and what is read last.
+pub fn told_in_groups() {
+    enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
+    let device = Device::default();
+    let column = || Tensor::<2>::from_data([[1.0], [2.0], [4.0]], &device);
+    let square = || matrix(&device).slice(s![.., 0..2]);
+    let indices = || Tensor::<2, Int>::from_data([[0], [5], [1]], &device);
+    let told = |tensor: Tensor<2>| {
+        let text = tensor.try_into_data().expect_err("an index is outside").to_string();
+        assert!(text.contains("index 5, at [1, 0]") || text.contains("index 3, at [1]"), "{text}");
+    };
+    // One value a row, before and behind what scatters.
+    let v = column().exp();
+    let scattered = Tensor::<2>::zeros([3, 2], &device).scatter(1, indices(), v.clone(), IndexingUpdateOp::Add);
+    let r = scattered * square();
+    let t = v.sqrt();
+    told(r);
+    drop(t.try_into_data());
+    // The index is of an operation before.
+    let chosen = matrix(&device).select(0, Tensor::<1, Int>::from_data([0, 3], &device));
+    let v = column().exp();
+    let r = square() * v.clone();
+    let t = v.sqrt();
+    told(r);
+    drop((t.try_into_data(), chosen));
+    // Behind it goes on what has nothing to do with it.
+    let a = Tensor::<1>::ones([5], &device) + 1.0;
+    let scattered = Tensor::<2>::zeros([3, 2], &device).scatter(1, indices(), column() * 2.0, IndexingUpdateOp::Add);
+    let r = scattered * square();
+    let a = a * 2.0;
+    told(r);
+    let _ = a.clone().try_into_data();
+    assert_eq!(matrix(&device).sum().into_scalar::<f32>(), 21.0);
+}
+
+#[test]
+fn several_kernels_tell_of_an_index() {
+    Program::new("told_in_groups").run();
+}
+
 #[test]
 fn a_full_run_is_not_a_wait() {
     Program::new("not_told_by_a_full_run").run();

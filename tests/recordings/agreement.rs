@@ -84,15 +84,17 @@ fn the_levels_have_the_same_states() {
 /// Where a sequence of operations is one kernel, what is moved runs behind it.
 #[test]
 fn results_are_numbered_in_program_order_at_every_level() {
-    let folder = Folder::new();
-    let states = ["weights", "operations"].map(|level| {
-        let file = folder.path().join(level);
-        recorded(Program::new("moved_between"), &file, level).run();
-        let records = read(file).records.into_iter();
-        records.filter(|record| matches!(record, Record::State(_))).collect::<Vec<_>>()
-    });
-    assert_eq!(states[0].len(), 7, "at first, and after each step");
-    assert!(states[0] == states[1], "{states:#?}");
+    for program in ["moved_between", "joined"] {
+        let folder = Folder::new();
+        let states = ["weights", "operations"].map(|level| {
+            let file = folder.path().join(level);
+            recorded(Program::new(program), &file, level).run();
+            let records = read(file).records.into_iter();
+            records.filter(|record| matches!(record, Record::State(_))).collect::<Vec<_>>()
+        });
+        assert_eq!(states[0].len(), 7, "at first, and after each step");
+        assert!(states[0] == states[1], "{program}: {states:#?}");
+    }
 }
 
 /// Where in the program an operation is.

@@ -77,6 +77,23 @@ pub fn moved_between() {
     report("sum", (first + moved.reshape([8]) + last).into_data());
 }
 
+/// On deterministic kernels: of each step three tensors are left, of other shapes, of which one goes on behind another one.
+pub fn joined() {
+    enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
+    let device = Device::default();
+    let [mut x, offset] = [8, 1].map(|rows| Tensor::<2>::from_data(floats([rows, 4]), &device));
+    let (mut mean, mut active) = (offset.clone(), x.clone());
+    for number in 0..STEPS {
+        let _step = step(number);
+        // A row that nothing else needs, what it is added to, a statistic, and what reads the second.
+        let centred = active - offset.clone() * 0.5;
+        mean = mean * 0.9 + offset.clone();
+        x = centred.clone() * 2.0;
+        active = centred.tanh();
+    }
+    report("sum", (active + x + mean).into_data());
+}
+
 /// On Burn's own kernels, of which it runs none that Burn tunes.
 pub fn observed_fault() {
     observe().expect("this process has run no tensor operation");

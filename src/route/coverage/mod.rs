@@ -195,9 +195,13 @@ fn skipped(block: &BlockOperations<'_>) -> bool {
 
 /// The block that ran did not get to its end: what it was to write carries an error.
 fn failed() {
-    let outputs = context::with(|context| core::mem::take(&mut context.outputs));
+    carry_error(context::with(|context| core::mem::take(&mut context.outputs)));
+}
+
+/// Notes that `tensors` carry an error: Burn skips the blocks that read them.
+pub(super) fn carry_error(tensors: impl IntoIterator<Item = TensorId>) {
     FAILED.with_borrow_mut(|failed| {
-        failed.extend(outputs);
+        failed.extend(tensors);
         while failed.len() > MAX_FAILED {
             failed.pop_first();
         }

@@ -10,6 +10,7 @@
 mod assigned;
 mod each;
 mod indexed;
+mod inlined;
 mod reduced;
 mod run;
 
@@ -62,6 +63,8 @@ pub(super) struct Sequence {
     takes_rows: bool,
     /// The relative shape of what is one value a row, once it has met some.
     row: Option<Shape>,
+    /// Results of other shapes, which broadcast to the sequence's, where it computes such for each of its elements.
+    inlined: Option<Vec<TensorId>>,
     /// The operation that each index of the program's is of.
     indexed: Vec<Indexed>,
     /// The slices of each window of the program's.
@@ -137,10 +140,16 @@ impl Sequence {
         // What is reduced or moved does not have the sequence's shape, but the operand has.
         let is_other = row_reduction(operation).is_some() || finds_first(operation) || Moved::by(operation).is_some();
         let first = if takes_rows && is_other { operation.inputs().next()? } else { operation.outputs().next()? };
-        let mut sequence = Self {
+        let mut sequence = Self::empty(first.shape.clone(), first.id, max_tensors, takes_rows);
+        sequence.take(operation).then_some(sequence)
+    }
+
+    /// A sequence of no operation yet, of the shape of the tensor `first`.
+    fn empty(shape: Shape, first: TensorId, max_tensors: usize, takes_rows: bool) -> Self {
+        Self {
             program: Arc::default(),
-            shape: first.shape.clone(),
-            first: first.id,
+            shape,
+            first,
             words: Vec::new(),
             conditions: Vec::new(),
             scalars: Vec::new(),
@@ -153,13 +162,13 @@ impl Sequence {
             moved: None,
             takes_rows,
             row: None,
+            inlined: None,
             indexed: Vec::new(),
             assigned: Vec::new(),
             rows: None,
             methods: Vec::new(),
             writes_all: false,
-        };
-        sequence.take(operation).then_some(sequence)
+        }
     }
 
     /// The same operations, in this order of their indices, in sequences that end where they reduce, and no sequence for those that
@@ -448,7 +457,7 @@ impl Sequence {
     }
 
     fn result(&mut self, out: &TensorIr, place: Place) -> Option<()> {
-        if out.shape != self.shape && !self.takes_row(&out.shape) {
+        if out.shape != self.shape && !self.takes_row(&out.shape) && !self.inlines(out) {
             return None;
         }
         self.places.insert(out.id, place);
