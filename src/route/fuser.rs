@@ -1,7 +1,7 @@
 //! The optimization that takes every operation.
 
 use super::block::Block;
-use super::elementwise::{Sequence, is_move, is_pure};
+use super::elementwise::{Sequence, is_move, is_pure, share_launches};
 use super::groups::Group;
 use super::merged::{MAX_OPERATIONS, Open, merged};
 use super::moved::{Moved, moves};
@@ -305,7 +305,8 @@ impl OperationFuser<CubeOptimization> for RouteFuser {
         let opened = self.close();
         let operations = core::mem::take(&mut self.operations);
         execution_plans::made(&operations, &self.device);
-        let merged = merged(opened, &operations);
+        let inlines = share_launches(&self.device.client());
+        let merged = merged(opened, &operations, inlines);
         let groups = merged.into_iter().enumerate().flat_map(|(index, group)| {
             let Open { operations: indices, sequence, before, after } = group;
             let groups = Group::all_of(sequence, &operations, indices, before, after);

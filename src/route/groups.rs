@@ -184,8 +184,8 @@ impl Groups {
         let last = |group: &&Group| group.operations.iter().copied().rfind(|&index| !is_free(index));
         let newest = self.all.iter().max_by_key(last).map(|group| group.sequence);
         let uses = |index: &usize| {
-            let operation = &operations[*index];
-            operation.inputs().chain(operation.outputs()).any(|tensor| Some(tensor.id) == output)
+            let tensors = operations[*index].inputs().chain(operations[*index].outputs());
+            !is_free(*index) && tensors.into_iter().any(|tensor| Some(tensor.id) == output)
         };
         let mut depends: Vec<bool> = Vec::new();
         for (group, needs) in self.all.iter().zip(&self.needs) {

@@ -6,6 +6,7 @@
 use super::elementwise::Sequence;
 use super::groups::Uses;
 use burn_ir::OperationIr;
+use std::collections::HashSet;
 
 /// Most operations in one sequence of element-wise operations and after it, enough for an optimizer's update of one parameter, and
 /// most that run before it.
@@ -24,9 +25,9 @@ pub(super) struct Open {
     pub after: Vec<usize>,
 }
 
-/// The groups of `operations`, of which none needs a later one, with those merged that may be.
-pub(super) fn merged(groups: Vec<Open>, operations: &[OperationIr]) -> Vec<Open> {
-    let mut merging = Merging { uses: Vec::new(), groups, operations };
+/// The groups of `operations`, of which none needs a later one, with those merged that may be: of other shapes, if it `inlines`.
+pub(super) fn merged(groups: Vec<Open>, operations: &[OperationIr], inlines: bool) -> Vec<Open> {
+    let mut merging = Merging { uses: Vec::new(), groups, operations, inlines };
     merging.uses = merging.groups.iter().map(|group| merging.uses_of(&group.operations)).collect();
     let mut reader = 0;
     while reader < merging.groups.len() {
@@ -34,7 +35,7 @@ pub(super) fn merged(groups: Vec<Open>, operations: &[OperationIr]) -> Vec<Open>
         let count = merging.groups.len();
         let mut place = reader;
         for earlier in (0..reader).rev() {
-            if let Some((group, at)) = merging.merged(earlier, place) {
+            if let Some((group, at)) = merging.as_one(earlier, place) {
                 merging.replace(earlier, place, group, at);
                 place = at;
             }
@@ -49,6 +50,8 @@ struct Merging<'a> {
     /// The uses of each.
     uses: Vec<Uses>,
     operations: &'a [OperationIr],
+    /// Whether a sequence computes what broadcasts to its shape.
+    inlines: bool,
 }
 
 impl Merging<'_> {
@@ -77,22 +80,25 @@ impl Merging<'_> {
         let in_sequence = group.operations.iter().filter(|index| !runs_elsewhere(index));
         let operations = in_sequence.map(|&index| &self.operations[index]);
         // What another group reads is written, and freed behind that.
-        of.inlined(operations.filter(|operation| !matches!(operation, OperationIr::Drop(tensor) if is_read(tensor.id))))
+        let operations =
+            operations.filter(|operation| !matches!(operation, OperationIr::Drop(tensor) if is_read(tensor.id)));
+        of.inlined(operations, self.inlines)
     }
 
     /// A group and an earlier one as one, and its place among the groups once neither is there: if `later` reads a result, and no group
     /// between has to run behind the one and before the other.
-    fn merged(&self, earlier: usize, later: usize) -> Option<(Open, usize)> {
+    fn as_one(&self, earlier: usize, later: usize) -> Option<(Open, usize)> {
         if !self.uses[later].read_results_of(&self.uses[earlier]) {
             return None;
         }
-        let (_, sequence) = (self.sequence(earlier)?, self.sequence(later)?);
-        let mut between = earlier + 1..later;
-        let needs_earlier = between.clone().any(|group| self.uses[group].need(&self.uses[earlier]));
-        let place = match needs_earlier {
-            false => later - 1,
-            true if !between.any(|group| self.uses[later].need(&self.uses[group])) => earlier,
-            true => return None,
+        let (narrow, reader) = (self.sequence(earlier)?, self.sequence(later)?);
+        let between = &self.uses[earlier + 1..later];
+        let is_behind_earlier = between.iter().any(|uses| uses.need(&self.uses[earlier]));
+        let is_before_later = between.iter().any(|uses| self.uses[later].need(uses));
+        let place = match (is_behind_earlier, is_before_later) {
+            (false, _) => later - 1,
+            (true, false) => earlier,
+            (true, true) => return None,
         };
         let [first, second] = [earlier, later].map(|group| &self.groups[group]);
         let in_order = |of: fn(&Open) -> &Vec<usize>| {
@@ -100,13 +106,13 @@ impl Merging<'_> {
             indices.sort_unstable();
             indices
         };
-        let group = Open {
+        let mut group = Open {
             operations: in_order(|group| &group.operations),
             sequence: None,
             before: in_order(|group| &group.before),
             after: in_order(|group| &group.after),
         };
-        if group.operations.len() - group.before.len() > MAX_OPERATIONS {
+        if group.before.len().max(group.operations.len() - group.before.len()) > MAX_OPERATIONS {
             return None;
         }
         // What runs before the later sequence runs before the earlier one then, and what ran after the earlier one after the later.
@@ -117,8 +123,25 @@ impl Merging<'_> {
         if crosses {
             return None;
         }
-        let sequence = self.inlined(sequence, &group, &[earlier, later])?;
-        Some((Open { sequence: Some(sequence), ..group }, place))
+        self.free_after(&mut group);
+        let sequence = self.inlined(reader, &group, &[earlier, later])?;
+        let is_better = sequence.reads_few_more_than(reader, narrow);
+        is_better.then_some((Open { sequence: Some(sequence), ..group }, place))
+    }
+
+    /// Leaves the frees of what runs after a group's sequence to after that.
+    fn free_after(&self, group: &mut Open) {
+        let after = group.after.iter().map(|&index| &self.operations[index]);
+        let moved: HashSet<_> =
+            after.flat_map(|operation| operation.inputs().chain(operation.outputs())).map(|tensor| tensor.id).collect();
+        let runs_elsewhere = |index: &usize| group.before.contains(index) || group.after.contains(index);
+        let is_free_of_moved = |index: &&usize| match &self.operations[**index] {
+            OperationIr::Drop(tensor) => moved.contains(&tensor.id) && !runs_elsewhere(index),
+            _ => false,
+        };
+        let frees: Vec<_> = group.operations.iter().filter(is_free_of_moved).copied().collect();
+        group.after.extend(frees);
+        group.after.sort_unstable();
     }
 
     /// Puts `group` at a place among the groups, in place of two.
@@ -192,7 +215,7 @@ mod tests {
 
     /// The operations of each group once those that may be are merged.
     fn merge(groups: &[&[OperationIr]]) -> Vec<Vec<usize>> {
-        merged(opened(groups), &groups.concat()).into_iter().map(|group| group.operations).collect()
+        merged(opened(groups), &groups.concat(), true).into_iter().map(|group| group.operations).collect()
     }
 
     #[test]
@@ -213,6 +236,15 @@ mod tests {
         let rows: Vec<_> = (10..19).map(|n| sum(last(narrow(n)), narrow(0), narrow(n + 1))).collect();
         assert_eq!(merge(&[&rows[..8], &[sum(wide(3), last(narrow(18)), wide(4))]]).len(), 1);
         assert_eq!(merge(&[&rows, &[sum(wide(3), last(narrow(19)), wide(4))]]).len(), 2, "too many");
+        let roots = |count: u64| {
+            let root = |n| FloatOperationIr::Sqrt(UnaryOpIr { input: last(narrow(n)), out: narrow(n + 1) });
+            let roots: Vec<_> = (10..10 + count).map(|n| OperationIr::Float(DType::F32, root(n))).collect();
+            merge(&[&roots, &[sum(wide(3), last(narrow(10 + count)), wide(4))]]).len()
+        };
+        assert_eq!((roots(2), roots(3)), (1, 2));
+        let many: Vec<_> = (10..14).map(|n| sum(last(narrow(n)), narrow(n + 20), narrow(n + 1))).collect();
+        assert_eq!(merge(&[&many[..2], &[sum(wide(3), last(narrow(12)), wide(4))]]).len(), 1);
+        assert_eq!(merge(&[&many, &[sum(wide(3), last(narrow(14)), wide(4))]]).len(), 2, "of too many operands");
     }
 
     #[test]
@@ -232,8 +264,11 @@ mod tests {
         let mut sequence = Sequence::new(&rows[0], 16, true).expect("a sequence");
         assert!(sequence.take(&rows[1]) && sequence.has_rows());
         let opened = |sequence| Open { operations: vec![0, 1], sequence: Some(sequence), ..Open::default() };
-        let merged = merged(vec![opened(sequence)], &rows);
-        assert!(merged[0].sequence.as_ref().is_some_and(|sequence| !sequence.has_rows()));
+        let is_of_rows = |inlines: bool| {
+            let merged = merged(vec![opened(sequence.clone())], &rows, inlines);
+            merged[0].sequence.as_ref().is_some_and(Sequence::has_rows)
+        };
+        assert!(!is_of_rows(true) && is_of_rows(false));
     }
 
     /// A sequence that has no room for a reduction, whose last result is tensor 36.
@@ -290,12 +325,15 @@ mod tests {
         let reader = [sum(wide(36), wide(6), wide(7)), OperationIr::Drop(last(wide(36)))];
         let written = |groups: &[&[OperationIr]]| {
             let operations = groups.concat();
-            let merged = merged(opened(groups), &operations);
+            let merged = merged(opened(groups), &operations, true);
             let sequence = merged[0].sequence.as_ref().expect("a sequence");
             assert!(merged[0].operations.contains(&(operations.len() - 1)), "with the reader");
-            sequence.outputs().map(|id| id.value()).collect::<Vec<_>>()
+            let outputs = sequence.outputs().map(|id| id.value()).collect::<Vec<_>>();
+            (outputs, merged[0].after.clone())
         };
-        assert_eq!(written(&[&chain(), &reader]), [7]);
-        assert_eq!(written(&[&chain(), &reduced(), &reader]), [36, 7]);
+        assert_eq!(written(&[&chain(), &reader]), (vec![7], vec![]));
+        assert_eq!(written(&[&chain(), &reduced(), &reader]), (vec![36, 7], vec![]));
+        let moved = [&chain()[..], &[reshape(wide(36), wide(80))]].concat();
+        assert_eq!(written(&[&moved, &reader]), (vec![36, 7], vec![16, 18]), "it is moved after the kernel");
     }
 }

@@ -29,6 +29,25 @@ fn freed(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>> {
     vec![late, sum, moved, more, other]
 }
 
+/// A row is read by a matrix, moved, and freed.
+fn moved(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>> {
+    let [_, columns] = x.dims();
+    let row = x.clone().slice([0..1, 0..columns]) + 0.0;
+    stop(&row);
+    let t = row.clone() + 1.0;
+    stop(&t);
+    let flat = t.clone().reshape([columns, 1]);
+    let sum = x.clone() + t.clone();
+    drop(t);
+    stop(&sum);
+    // The deviation of each column is part of the kernel that divides by it.
+    let deviation = (row.clone().square() + 1.0).sqrt();
+    stop(&deviation);
+    let quotient = sum.clone() / deviation;
+    stop(&quotient);
+    vec![sum, flat, quotient, row]
+}
+
 /// Gradients are clipped by their norms, and parameters of many shapes updated.
 fn updates(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>> {
     let [rows, columns] = x.dims();
@@ -79,7 +98,8 @@ fn normalised(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>> {
     vec![normal, active, scaled, mean, variance]
 }
 
-const PROGRAMS: [(&str, Program); 3] = [("freed", freed), ("updates", updates), ("normalised", normalised)];
+const PROGRAMS: [(&str, Program); 4] =
+    [("freed", freed), ("moved", moved), ("updates", updates), ("normalised", normalised)];
 
 #[test]
 fn sequences_have_the_same_bits_in_shared_launches_and_alone() {
