@@ -1,7 +1,7 @@
 //! The optimization that takes every operation.
 
 use super::block::Block;
-use super::elementwise::{Sequence, is_move, is_pure, share_launches};
+use super::elementwise::{Sequence, is_move, is_pure};
 use super::groups::Group;
 use super::merged::{MAX_OPERATIONS, Open, merged};
 use super::moved::{Moved, moves};
@@ -11,6 +11,7 @@ use crate::exit;
 use burn_backend::DType;
 use burn_cubecl::CubeDevice;
 use burn_cubecl::fusion::{CubeFuser, CubeOptimization, OptimizationProvider};
+use burn_deterministic_kernels::elementwise::shares_launches;
 use burn_fusion::{FuserProperties, FuserStatus, OperationFuser};
 use burn_ir::{OperationIr, TensorIr, TensorStatus};
 use core::iter::once;
@@ -305,7 +306,7 @@ impl OperationFuser<CubeOptimization> for RouteFuser {
         let opened = self.close();
         let operations = core::mem::take(&mut self.operations);
         execution_plans::made(&operations, &self.device);
-        let inlines = share_launches(&self.device.client());
+        let inlines = shares_launches(&self.device.client());
         let merged = merged(opened, &operations, inlines);
         let groups = merged.into_iter().enumerate().flat_map(|(index, group)| {
             let Open { operations: indices, sequence, before, after } = group;
