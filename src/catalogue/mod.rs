@@ -23,7 +23,7 @@ mod tests;
 pub use entry::{Entry, Route, Section};
 pub(crate) use fused::{Fused, Kind, fused};
 pub use operation::operation;
-pub(crate) use operation::{computes, is_custom, name};
+pub(crate) use operation::{computes, is_custom, is_free, name};
 
 use batch::line;
 

@@ -33,6 +33,11 @@ pub(crate) fn name(operation: &OperationIr) -> &str {
     }
 }
 
+/// Whether `operation` frees a tensor.
+pub(crate) fn is_free(operation: &OperationIr) -> bool {
+    matches!(operation, OperationIr::Drop(_))
+}
+
 /// Whether an operation computes something: not an upload, nor the end of a tensor.
 pub(crate) fn computes(operation: &OperationIr) -> bool {
     !matches!(operation, OperationIr::Init(_) | OperationIr::Drop(_))

@@ -21,10 +21,10 @@ use burn_backend::ExecutionError;
 use burn_cubecl::CubeDevice;
 use burn_cubecl::fusion::{FallbackOperation, FusedOperation};
 use burn_cubecl_fusion::CubeFusionHandle;
+use burn_deterministic_kernels::elementwise::shares_launches;
 use burn_fusion::stream::Context;
 use burn_ir::{OperationIr, TensorError, TensorId};
 use cubecl::client::Client;
-use std::collections::HashSet;
 
 /// Operations in program order, in Burn's relative form.
 pub(super) struct Block {
@@ -75,7 +75,7 @@ impl Block {
         }
     }
 
-    /// Runs some of the block's operations one after the other, but for the frees that [come later](Self::frees_later).
+    /// Runs some of the block's operations one after the other, but for the frees that [come later](Self::comes_later).
     fn run_each(
         &self,
         operations: impl IntoIterator<Item = usize>,
@@ -83,16 +83,15 @@ impl Block {
         fallback: &dyn Fn(usize) -> Box<dyn FallbackOperation>,
     ) {
         for index in operations {
-            let operation = &self.operations[index];
-            if !self.frees_later() || !matches!(operation, OperationIr::Drop(_)) {
-                interpret::run(operation, &self.device, context, || fallback(index));
+            if !self.comes_later(index) {
+                interpret::run(&self.operations[index], &self.device, context, || fallback(index));
             }
         }
     }
 
-    /// Whether tensors are freed [behind all groups](Self::run_groups) that use them.
-    fn frees_later(&self) -> bool {
-        self.groups.all.len() > 1 && !record::is_recording()
+    /// Whether an operation is a free, and comes [behind all groups](Self::run_groups) that use the tensor.
+    fn comes_later(&self, index: usize) -> bool {
+        self.groups.all.len() > 1 && !record::is_recording() && catalogue::is_free(&self.operations[index])
     }
 
     /// Runs the block's operations in parts.
@@ -156,7 +155,7 @@ impl Block {
         context: &mut Context<CubeFusionHandle>,
         fallback: &dyn Fn(usize) -> Box<dyn FallbackOperation>,
     ) {
-        let share_launches = elementwise::share_launches(&self.client);
+        let share_launches = shares_launches(&self.client);
         let steps = self.groups.steps(|together| {
             let elements = together.sequence.elements(context);
             (share_launches && elements <= groups::MOST_ELEMENTS_OF_ONE).then_some(elements)
@@ -249,8 +248,8 @@ impl Block {
         let recorded = self.recording(operations, context);
         not_reached(operations.iter().map(|&index| &self.operations[index]));
         violated(&error);
-        let runs = |index: &usize| !self.frees_later() || !matches!(self.operations[*index], OperationIr::Drop(_));
-        operations.iter().filter(|index| runs(index)).for_each(|&index| fallback(index).run(context));
+        let now = operations.iter().filter(|&&index| !self.comes_later(index));
+        now.for_each(|&index| fallback(index).run(context));
         if let Some(recorded) = recorded {
             recorded.end(&mut context.handles);
         }
@@ -301,10 +300,10 @@ impl Block {
         let relative = context.tensors.iter().find(|(_, tensor)| Some(tensor.id) == output).map(|(id, _)| *id);
         let concerned = self.groups.concerned(&self.operations, relative);
         let is_all = concerned.len() == self.groups.all.len();
-        let bound = concerned.into_iter().flat_map(|group| self.bound(&group.operations, context));
-        let results: HashSet<_> = bound.flat_map(|operation| outputs(&operation)).collect();
+        let indices = concerned.into_iter().flat_map(|group| &group.operations);
+        let results = indices.flat_map(|&index| self.operations[index].outputs());
         let has_handle = |tensor: &TensorId| context.handles.has_handle(tensor);
-        let results: Vec<_> = results.into_iter().filter(has_handle).collect();
+        let results: Vec<_> = results.map(|result| context.tensors[&result.id].id).filter(has_handle).collect();
         // If nothing of these lives on, the whole block carries it.
         let fails = is_all || results.is_empty();
         let carriers: Vec<_> = output.filter(has_handle).into_iter().chain(results).collect();
@@ -314,14 +313,6 @@ impl Block {
         }
         coverage::carry_error(carriers);
         assert!(!fails, "{error}");
-    }
-}
-
-/// The tensors that `operation` writes.
-fn outputs(operation: &OperationIr) -> Vec<TensorId> {
-    match operation {
-        OperationIr::Drop(_) => vec![],
-        _ => operation.outputs().map(|output| output.id).collect(),
     }
 }
 

@@ -6,6 +6,7 @@ use super::groups::Group;
 use super::merged::{MAX_OPERATIONS, Open, merged};
 use super::moved::{Moved, moves};
 use super::{coverage, execution_plans};
+use crate::catalogue::is_free;
 use crate::device::note_use;
 use crate::exit;
 use burn_backend::DType;
@@ -182,11 +183,11 @@ impl RouteFuser {
         let is_reduced = reduction.inputs().all(|input| reduced.outputs().any(|output| output.id == input.id));
         let reads =
             |other: &OperationIr| { reduced.inputs() }.any(|input| other.outputs().any(|output| output.id == input.id));
-        if !is_reduced || others.any(reads) || self.runs_elsewhere(last) {
+        if !is_reduced || others.any(reads) || self.group.runs_elsewhere(last) {
             return false;
         }
         let Some(next) = self.shared_sequence([reduced, reduction]) else { return false };
-        let indices = self.group.operations.iter().filter(|&&index| index != last && !self.runs_elsewhere(index));
+        let indices = self.group.operations.iter().filter(|&&index| index != last && !self.group.runs_elsewhere(index));
         let Some(group) = self.shared_sequence(indices.map(|&index| &self.operations[index])) else { return false };
         self.group.sequence = Some(group);
         self.group.operations.pop();
@@ -241,15 +242,10 @@ impl RouteFuser {
         let is_moving = |sequence: &&mut Sequence| sequence.moves_a_result();
         let Some(sequence) = self.group.sequence.as_mut().filter(is_moving) else { return };
         sequence.stop_moving();
-        let in_sequence = self.group.operations.iter().copied().filter(|&index| !self.runs_elsewhere(index));
+        let in_sequence = self.group.operations.iter().copied().filter(|&index| !self.group.runs_elsewhere(index));
         let moved: Vec<_> = in_sequence.skip_while(|&index| !moves(&self.operations[index])).collect();
         self.group.after.extend(moved);
         self.group.after.sort_unstable();
-    }
-
-    /// Whether the operation of this index runs before the group's sequence or after it.
-    fn runs_elsewhere(&self, index: usize) -> bool {
-        self.group.before.contains(&index) || self.group.after.contains(&index)
     }
 
     /// Whether `operation` reads a result of the group.
@@ -270,10 +266,6 @@ impl RouteFuser {
 fn may_be_reduced(operation: &OperationIr) -> bool {
     let lives_on = |input: &TensorIr| input.dtype == DType::F32 && input.status != TensorStatus::ReadWrite;
     Moved::by(operation).is_some_and(|(_, input)| lives_on(input))
-}
-
-fn is_free(operation: &OperationIr) -> bool {
-    matches!(operation, OperationIr::Drop(_))
 }
 
 impl OperationFuser<CubeOptimization> for RouteFuser {

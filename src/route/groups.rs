@@ -5,6 +5,7 @@
 
 use super::elementwise::{Parts, Sequence};
 use super::work::{Together, Work};
+use crate::catalogue;
 use burn_ir::{OperationIr, TensorId, TensorStatus};
 use std::collections::HashSet;
 use std::sync::OnceLock;
@@ -41,7 +42,7 @@ impl Uses {
     pub(super) fn of<'a>(operations: impl IntoIterator<Item = &'a OperationIr>) -> Self {
         let mut uses = Self::default();
         for operation in operations {
-            if let OperationIr::Drop(_) = operation {
+            if catalogue::is_free(operation) {
                 continue;
             }
             for input in operation.inputs() {
@@ -120,7 +121,8 @@ impl Group {
             let before = if index == 0 { before.clone() } else { vec![] };
             let after = if index + 1 == count { after.clone() } else { vec![] };
             let of_group = [&before[..], &operations, &after].concat();
-            let work = part.map_or(Work::Operations, |part| Work::together(all, part, operations, before, after));
+            let work =
+                part.map_or(Work::Operations, |part| Work::together(all, part, operations, before, after, vec![]));
             Self::new(of_group, work)
         };
         parts.into_iter().enumerate().map(part).collect()
@@ -180,7 +182,7 @@ impl Groups {
     /// The groups whose results carry the error of an index out of range that the operation with the result `output` got: those of the
     /// sequence with the last of `operations` that is no free, and the operation's own with all that need it.
     pub(super) fn concerned(&self, operations: &[OperationIr], output: Option<TensorId>) -> Vec<&Group> {
-        let is_free = |index: usize| matches!(operations[index], OperationIr::Drop(_));
+        let is_free = |index: usize| catalogue::is_free(&operations[index]);
         let last = |group: &&Group| group.operations.iter().copied().rfind(|&index| !is_free(index));
         let newest = self.all.iter().max_by_key(last).map(|group| group.sequence);
         let uses = |index: &usize| {

@@ -25,6 +25,13 @@ pub(super) struct Open {
     pub after: Vec<usize>,
 }
 
+impl Open {
+    /// Whether the operation of this index runs before the sequence or after it.
+    pub(super) fn runs_elsewhere(&self, index: usize) -> bool {
+        self.before.contains(&index) || self.after.contains(&index)
+    }
+}
+
 /// The groups of `operations`, of which none needs a later one, with those merged that may be: of other shapes, if it `inlines`.
 pub(super) fn merged(groups: Vec<Open>, operations: &[OperationIr], inlines: bool) -> Vec<Open> {
     let mut merging = Merging { uses: Vec::new(), groups, operations, inlines };
@@ -76,8 +83,7 @@ impl Merging<'_> {
     fn inlined(&self, of: &Sequence, group: &Open, merged: &[usize]) -> Option<Sequence> {
         let others = (0..self.groups.len()).filter(|index| !merged.contains(index));
         let is_read = |tensor| others.clone().any(|other| self.uses[other].reads(tensor));
-        let runs_elsewhere = |index: &&usize| group.before.contains(index) || group.after.contains(index);
-        let in_sequence = group.operations.iter().filter(|index| !runs_elsewhere(index));
+        let in_sequence = group.operations.iter().filter(|&&index| !group.runs_elsewhere(index));
         let operations = in_sequence.map(|&index| &self.operations[index]);
         // What another group reads is written, and freed behind that.
         let operations =
@@ -134,9 +140,8 @@ impl Merging<'_> {
         let after = group.after.iter().map(|&index| &self.operations[index]);
         let moved: HashSet<_> =
             after.flat_map(|operation| operation.inputs().chain(operation.outputs())).map(|tensor| tensor.id).collect();
-        let runs_elsewhere = |index: &usize| group.before.contains(index) || group.after.contains(index);
         let is_free_of_moved = |index: &&usize| match &self.operations[**index] {
-            OperationIr::Drop(tensor) => moved.contains(&tensor.id) && !runs_elsewhere(index),
+            OperationIr::Drop(tensor) => moved.contains(&tensor.id) && !group.runs_elsewhere(**index),
             _ => false,
         };
         let frees: Vec<_> = group.operations.iter().filter(is_free_of_moved).copied().collect();

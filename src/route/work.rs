@@ -67,20 +67,21 @@ impl Work {
                 (others, sequence.finish())
             }
         };
-        let leads = leads(all, &before);
-        Self::Together(Box::new(Together { before, leads, operations, sequence, after, parts }))
+        Self::together(all, sequence, operations, before, after, parts)
     }
 
-    /// The work of a closed `sequence` of some `operations` that is one kernel, and of what runs `before` and `after`.
+    /// The work of a closed `sequence` of some `operations` that is one kernel, and of what runs `before` and `after`; in `parts`, if
+    /// there may be no such kernel.
     pub(super) fn together(
         all: &[OperationIr],
         sequence: Sequence,
         operations: Vec<usize>,
         before: Vec<usize>,
         after: Vec<usize>,
+        parts: Parts,
     ) -> Self {
         let leads = leads(all, &before);
-        Self::Together(Box::new(Together { before, leads, operations, sequence, after, parts: vec![] }))
+        Self::Together(Box::new(Together { before, leads, operations, sequence, after, parts }))
     }
 }
 

@@ -28,11 +28,6 @@ impl Sequence {
     }
 }
 
-/// Whether sequences share launches on the device.
-pub(in crate::route) fn share_launches(client: &Client) -> bool {
-    elementwise::shares_launches(client)
-}
-
 /// The sequences as the program knows them.
 pub(in crate::route) fn work_of_each(sequences: &[&Sequence], context: &Context<CubeFusionHandle>) -> Work {
     let all: Vec<_> = sequences.iter().map(|sequence| sequence.work(context)).collect();

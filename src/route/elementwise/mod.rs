@@ -14,7 +14,7 @@ mod inlined;
 mod reduced;
 mod run;
 
-pub(super) use each::{run_each, share_launches, work_of_each};
+pub(super) use each::{run_each, work_of_each};
 
 use super::moved::Moved;
 use super::reductions::{finds_first, row_reduction};
