@@ -99,18 +99,19 @@ fn forget() {
     let ended = core::mem::take(&mut *ENDED.lock().unwrap_or_else(PoisonError::into_inner));
     for stream in ended {
         // A stream of workers may be in use again. Where a device fails, reads of its tensors return the error.
-        let Some(last_user) = last_user(stream) else { continue };
+        let Some(before) = last_user(&lock(), stream) else { continue };
         if position::run_unasked(stream, || position::run_queued(stream)).is_err() {
             continue;
         }
-        // Another worker may have come and gone meanwhile, and left operations in the queue.
-        if self::last_user(stream) == Some(last_user) {
-            lock().remove(&stream);
+        // Another worker may have come meanwhile, and left operations in the queue; under one lock none comes in between.
+        let mut threads = lock();
+        if last_user(&threads, stream) == Some(before) {
+            threads.remove(&stream);
         }
     }
 }
 
 /// The number of the last thread of the operating system that had the state of `stream`, if none has it now.
-fn last_user(stream: StreamId) -> Option<u64> {
-    lock().get(&stream).filter(|thread| thread.users == 0).map(|thread| thread.last_user)
+fn last_user(threads: &HashMap<StreamId, Thread>, stream: StreamId) -> Option<u64> {
+    threads.get(&stream).filter(|thread| thread.users == 0).map(|thread| thread.last_user)
 }
