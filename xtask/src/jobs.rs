@@ -1,5 +1,5 @@
-//! Commands side by side: what each prints goes to a file, and is shown when it has ended. What failed is told again at the
-//! end, so that a log of which only the end is kept names it.
+//! Commands side by side: what each prints goes to a file, and is shown when it has ended. What failed is returned with the
+//! lines that say why, to be told again at the end.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -45,7 +45,7 @@ impl Job {
 
 /// A job that failed.
 #[derive(Debug)]
-struct Failure {
+pub struct Failure {
     job: String,
     /// The commands that failed, with their status.
     commands: Vec<String>,
@@ -88,13 +88,12 @@ fn excerpt(printed: &str) -> String {
     kept
 }
 
-/// Runs jobs in their order, as many at a time as there are cores, with their files in `folder`. Prints what failed to the
-/// standard error, and says whether all succeeded.
+/// Runs jobs in their order, as many at a time as there are cores, with their files in `folder`; returns those that failed.
 ///
 /// # Errors
 ///
 /// A command cannot be started, or a file not be written; the other jobs run to their ends.
-pub fn run(jobs: Vec<Job>, folder: &Path) -> Result<bool> {
+pub fn run(jobs: Vec<Job>, folder: &Path) -> Result<Vec<Failure>> {
     fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
     let at_once = thread::available_parallelism().map_or(2, NonZero::get).min(jobs.len());
     let queue = Mutex::new(jobs.into_iter());
@@ -107,10 +106,7 @@ pub fn run(jobs: Vec<Job>, folder: &Path) -> Result<bool> {
     for failures in ended {
         failed.extend(failures?);
     }
-    for failure in &failed {
-        eprintln!("\n{failure}");
-    }
-    Ok(failed.is_empty())
+    Ok(failed)
 }
 
 /// Runs the jobs that are left, and returns those that failed.
@@ -153,11 +149,12 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("xtask-{}-jobs", std::process::id()));
         let commands = vec![shell("echo one; exit 3"), shell("echo two >&2")];
         let jobs = vec![Job::new("first, and bad", commands), Job::new("second", vec![shell("echo three")])];
-        assert!(!run(jobs, &folder).expect("there is a shell"));
+        let failed = run(jobs, &folder).expect("there is a shell");
+        assert_eq!(failed.iter().map(|failure| &*failure.job).collect::<Vec<_>>(), ["first, and bad"]);
         let printed = |name: &str| fs::read_to_string(folder.join(name)).expect("the job ran");
         assert_eq!(printed("first--and-bad.txt"), "one\ntwo\n");
         assert_eq!(printed("second.txt"), "three\n");
-        assert!(run(vec![Job::new("second", vec![shell("true")])], &folder).expect("there is a shell"));
+        assert!(run(vec![Job::new("second", vec![shell("true")])], &folder).expect("there is a shell").is_empty());
         let missing = run(vec![Job::new("third", vec![Command::new("/no/such")])], &folder);
         assert!(format!("{:#}", missing.expect_err("it is not there")).contains("/no/such"));
         let _ = fs::remove_dir_all(&folder);

@@ -60,6 +60,7 @@ const LONG: [&str; 1] = ["recordings::faults::plain_burns_scatter_add"];
 pub fn run(options: &Options) -> Result<ExitCode> {
     let skips = Skips::new()?;
     let mut is_good = lint::check_format(&skips, options.strict)?;
+    let mut failed = Vec::new();
     let device = device::find(options.wanted)?;
     if options.filter.is_some() {
         is_good &= run_on(&device, commands(options, &device), &skips, options)?;
@@ -67,9 +68,12 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         inspect::prepare_tests();
         let (jobs, has_all) = jobs(&device, &skips, options)?;
         // To the end even past a failure, which hides nothing of the others.
-        is_good &= has_all & jobs::run(jobs, &workspace::target()?.join("test-logs"))?;
+        failed = jobs::run(jobs, &workspace::target()?.join("test-logs"))?;
+        is_good &= has_all & failed.is_empty();
     }
     skips.print()?;
+    // Last, because the list above is long and of some logs only the end is kept.
+    failed.iter().for_each(|failure| eprintln!("\n{failure}"));
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
