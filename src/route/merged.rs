@@ -5,7 +5,7 @@
 
 use super::elementwise::Sequence;
 use super::groups::Uses;
-use burn_ir::OperationIr;
+use burn_ir::{OperationIr, TensorId};
 use std::collections::HashSet;
 
 /// Most operations in one sequence of element-wise operations and after it, enough for an optimizer's update of one parameter, and
@@ -23,6 +23,8 @@ pub(super) struct Open {
     /// The indices of moves of the sequence's results, and of operands that these take away, which run after it, and of frees of what
     /// these read or write.
     pub after: Vec<usize>,
+    /// The tensor, if the operations reduce one that the block moves and joins, and there is no sequence yet.
+    pub reduces: Option<TensorId>,
 }
 
 impl Open {
@@ -117,6 +119,7 @@ impl Merging<'_> {
             sequence: None,
             before: in_order(|group| &group.before),
             after: in_order(|group| &group.after),
+            reduces: None,
         };
         if group.before.len().max(group.operations.len() - group.before.len()) > MAX_OPERATIONS {
             return None;
@@ -213,7 +216,7 @@ mod tests {
             let mut sequence = Sequence::new(&operations[others[0]], 16, true).expect("a sequence");
             assert!(others[1..].iter().all(|&index| sequence.take(&operations[index])));
             let (before, after) = moved.into_iter().partition(|index| *index < others[0]);
-            Open { operations: indices, sequence: Some(sequence), before, after }
+            Open { operations: indices, sequence: Some(sequence), before, after, reduces: None }
         };
         groups.iter().map(open).collect()
     }

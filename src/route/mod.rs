@@ -21,6 +21,7 @@ mod execution_plans;
 mod fuser;
 mod groups;
 mod handles;
+mod in_place;
 mod interpret;
 mod merged;
 mod moved;

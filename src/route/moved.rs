@@ -55,10 +55,15 @@ impl Moved {
 
     /// The axes of the source that `operation` reduces, if it reduces the joined ones, and nothing else needs the moved tensor.
     pub(super) fn reduced_by(&self, operation: &OperationIr) -> Option<Vec<usize>> {
+        self.axes_of(operation).filter(|_| operation.inputs().next().is_some_and(|input| self.is_taken_by(input)))
+    }
+
+    /// The axes of the source that `operation` reduces, if it reduces the joined ones.
+    pub(super) fn axes_of(&self, operation: &OperationIr) -> Option<Vec<usize>> {
         row_reduction(operation)?;
         let (kept, reduced) = self.axes.split_at(self.kept?);
         let is_in_order = kept.is_sorted() && reduced.is_sorted();
-        (self.is_taken_by(operation.inputs().next()?) && is_in_order).then(|| reduced.to_vec())
+        (operation.inputs().next()?.id == self.out.id && is_in_order).then(|| reduced.to_vec())
     }
 
     /// Whether `input` is the last use of the moved tensor.

@@ -2,6 +2,7 @@
 //! composed.
 
 pub mod attention;
+pub mod channels;
 pub mod cumulative;
 pub mod fusion;
 pub mod groups;

@@ -1,6 +1,7 @@
 //! Sequences that need no result of each other, in as few launches as these take.
 
 use super::Sequence;
+use super::means::{Reduced, results_of_each};
 use crate::route::rerun::Work;
 use burn_cubecl::CubeDevice;
 use burn_cubecl_fusion::CubeFusionHandle;
@@ -8,11 +9,12 @@ use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::elementwise::{self, Call, Operands, Results};
 use burn_deterministic_kernels::reduce::{ReductionCall, reduce_program_each};
 use burn_fusion::stream::Context;
+use burn_ir::OperationIr;
 use cubecl::client::Client;
 use cubecl::std::tensor::TensorHandle;
 
 /// What a sequence has computed, and what it has reduced.
-type Computed = (Results, Option<TensorHandle>);
+type Computed = (Results, Vec<TensorHandle>);
 
 impl Sequence {
     /// Whether its launches may be shared: it needs no kernel of rows, checks no indices, assigns no slices, and reduces nothing or
@@ -20,6 +22,16 @@ impl Sequence {
     pub(in crate::route) fn may_share(&self) -> bool {
         let reduces_result = self.reduction.as_ref().is_none_or(|reduction| reduction.word.is_some());
         self.moved.is_none() && reduces_result && !self.needs_rows() && !self.has_indices() && !self.assigns()
+    }
+
+    /// The sequence of all the `operations`, if its launches may be shared.
+    pub(in crate::route) fn shared<'a>(
+        operations: impl IntoIterator<Item = &'a OperationIr>,
+        max_tensors: usize,
+    ) -> Option<Self> {
+        let mut operations = operations.into_iter();
+        let mut sequence = Self::new(operations.next()?, max_tensors, true)?;
+        operations.all(|operation| sequence.take(operation)).then_some(sequence).filter(Self::may_share)
     }
 
     /// Whether it checks indices.
@@ -82,18 +94,25 @@ fn compute(
         match &sequence.reduction {
             None => calls.push((index, call)),
             Some(reduction) => {
-                let (operation, axes) = (reduction.operation, &reduction.axes[..]);
+                let (operation, axes) = (reduction.operation(), &reduction.axes[..]);
                 reductions.push((index, ReductionCall { operation, input: call, axes }));
             }
         }
     }
     let (indices, calls): (Vec<_>, Vec<_>) = calls.into_iter().unzip();
     for (index, results) in indices.into_iter().zip(elementwise::run_each(client, calls)?) {
-        computed[index] = Some((results, None));
+        computed[index] = Some((results, vec![]));
     }
     let (indices, reductions): (Vec<_>, Vec<_>) = reductions.into_iter().unzip();
-    for (index, (results, reduced)) in indices.into_iter().zip(reduce_program_each(client, reductions)?) {
-        computed[index] = Some((results, Some(reduced)));
+    let (results, reduced): (Vec<_>, Vec<_>) = reduce_program_each(client, reductions)?.into_iter().unzip();
+    let of = |(&index, result): (&usize, TensorHandle)| {
+        let reduction = sequences[index].reduction.as_ref().expect("it has reduced something");
+        Reduced { reduction, shape: shapes[index], result }
+    };
+    let reduced: Vec<_> = indices.iter().zip(reduced).map(of).collect();
+    let reduced = results_of_each(client, &reduced)?;
+    for (index, (results, reduced)) in indices.into_iter().zip(results.into_iter().zip(reduced)) {
+        computed[index] = Some((results, reduced));
     }
     Ok(computed.into_iter().map(|computed| computed.expect("each sequence is computed")).collect())
 }

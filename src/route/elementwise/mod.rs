@@ -11,6 +11,7 @@ mod assigned;
 mod each;
 mod indexed;
 mod inlined;
+mod means;
 mod reduced;
 mod run;
 
@@ -83,12 +84,11 @@ pub(super) type Parts = Vec<(Vec<usize>, Option<Sequence>)>;
 /// The reduction that a sequence ends with.
 #[derive(Clone, Debug)]
 struct Reduction {
-    operation: reduce::Operation,
     /// The result of the program's that is reduced; `None` where it is the one operand, and there is no program.
     word: Option<usize>,
     axes: Vec<usize>,
-    /// The result, which is not of the sequence's shape.
-    out: TensorId,
+    /// The results, which are not of the sequence's shape: one, or a sum and a mean.
+    outs: Vec<(reduce::Operation, TensorId)>,
 }
 
 /// The first operation with an index of the program's.
@@ -218,7 +218,10 @@ impl Sequence {
         if let OperationIr::Drop(tensor) = operation {
             if !self.writes_all {
                 self.results.retain(|(id, ..)| *id != tensor.id);
-                self.reduction.take_if(|reduction| reduction.out == tensor.id);
+                self.reduction.take_if(|reduction| {
+                    reduction.outs.retain(|(_, out)| *out != tensor.id);
+                    reduction.outs.is_empty()
+                });
             }
             return true;
         }

@@ -6,7 +6,7 @@ use crate::route::moved::Moved;
 use crate::route::reductions::reduced_axes;
 use burn_backend::DType::F32;
 use burn_backend::Shape;
-use burn_deterministic_kernels::elementwise::{Instruction, RowReduction, Value};
+use burn_deterministic_kernels::elementwise::{Instruction, IntBinary, RowReduction, Value};
 use burn_deterministic_kernels::reduce;
 use burn_ir::{OperationIr, TensorId, TensorIr, TensorStatus};
 use std::sync::Arc;
@@ -114,7 +114,7 @@ impl Sequence {
         };
         self.results.retain(|(id, ..)| *id != source);
         self.methods.push(method);
-        self.reduction = Some(Reduction { operation: reduction, word, axes, out: out.id });
+        self.reduction = Some(Reduction { word, axes, outs: vec![(reduction, out.id)] });
         (out.dtype == F32).then_some(())
     }
 
@@ -154,7 +154,68 @@ impl Sequence {
         }
         self.place_of(input)?;
         let axes = reduced_axes(operation, self.shape.num_dims())?;
-        self.reduction = Some(Reduction { operation: reduction, word: Some(word), axes, out: out.id });
+        self.reduction = Some(Reduction { word: Some(word), axes, outs: vec![(reduction, out.id)] });
         Some(())
+    }
+
+    /// A sequence that ends with `reductions` of one tensor, a sum and a mean at most, and frees: the `moves` of axes and of a shape give
+    /// that tensor, and the operation `computed`, if there is one, gives what they move. Nothing else reads these.
+    pub(in crate::route) fn of_moved<'a>(
+        computed: Option<&OperationIr>,
+        moves: [&OperationIr; 2],
+        reductions: impl IntoIterator<Item = &'a OperationIr>,
+        max_tensors: usize,
+    ) -> Option<Self> {
+        let (mut moved, source) = Moved::by(moves[0])?;
+        moved.join(moves[1])?;
+        let mut sequence = match computed {
+            Some(operation) => Self::new(operation, max_tensors, true)?,
+            None => Self::of_operand(source, max_tensors)?,
+        };
+        let &Place::Word(Value::Result(word)) = sequence.places.get(&source.id)? else { return None };
+        if source.dtype != F32 || source.shape != sequence.shape || sequence.half.is_some() {
+            return None;
+        }
+        sequence.results.clear();
+        let (frees, reductions): (Vec<_>, Vec<_>) =
+            reductions.into_iter().partition(|operation| catalogue::is_free(operation));
+        for operation in reductions {
+            let method = catalogue::operation(operation);
+            let Fused::Reduction(reduction @ (reduce::Operation::Sum | reduce::Operation::Mean)) = fused(method)?
+            else {
+                return None;
+            };
+            let (axes, out) = (moved.axes_of(operation)?, operation.outputs().next()?);
+            let outs = match &mut sequence.reduction {
+                Some(reduction) => &mut reduction.outs,
+                none => &mut none.insert(Reduction { word: Some(word), axes, outs: vec![] }).outs,
+            };
+            if out.dtype != F32 || outs.iter().any(|(other, _)| *other == reduction) {
+                return None;
+            }
+            outs.push((reduction, out.id));
+            sequence.methods.push(method);
+        }
+        frees.into_iter().for_each(|free| assert!(sequence.take(free), "a sequence takes each free"));
+        let is_reduced = sequence.reduction.is_some() && sequence.tensors() <= max_tensors;
+        (is_reduced && sequence.may_share()).then_some(sequence)
+    }
+
+    /// A sequence whose one result is its operand.
+    fn of_operand(operand: &TensorIr, max_tensors: usize) -> Option<Self> {
+        let mut sequence = Self::empty(operand.shape.clone(), operand.id, max_tensors, true);
+        let x = sequence.word_of(operand, F32)?;
+        // The same bits.
+        let copied = Arc::make_mut(&mut sequence.program).word(Instruction::IntBinary(IntBinary::Or, x, x));
+        sequence.places.insert(operand.id, Place::Word(copied));
+        Some(sequence)
+    }
+}
+
+impl Reduction {
+    /// The operation of the kernel: a mean beside a sum is that sum, divided.
+    pub(super) fn operation(&self) -> reduce::Operation {
+        let sum = self.outs.iter().find(|(operation, _)| *operation == reduce::Operation::Sum);
+        sum.unwrap_or(&self.outs[0]).0
     }
 }

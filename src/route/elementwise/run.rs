@@ -1,6 +1,7 @@
 //! A sequence on the tensors of an invocation.
 
-use super::{Indexed, Place, Reduction, ScalarOperand, Sequence};
+use super::means::{Reduced, results_of_each};
+use super::{Indexed, Place, ScalarOperand, Sequence};
 use crate::backend::adapters::elementwise::{half, scalar_bits};
 use crate::backend::adapters::indices::{Check, flagged_each};
 use crate::error::{Error, Refusal};
@@ -47,22 +48,24 @@ impl Sequence {
         shape: &Shape,
         operands: Operands,
         flags: &[Flag<'_>],
-    ) -> Result<(Results, Option<TensorHandle>), KernelError> {
+    ) -> Result<(Results, Vec<TensorHandle>), KernelError> {
         let condition_dtype = self.condition_type();
-        let Some(Reduction { operation, word, axes, .. }) = &self.reduction else {
+        let Some(reduction) = &self.reduction else {
             let results = match &self.rows {
                 Some(rows) => rows.run(client, shape, operands, condition_dtype, flags),
                 None => run(client, &self.program, shape, operands, condition_dtype),
             };
-            return Ok((results?, None));
+            return Ok((results?, vec![]));
         };
-        if word.is_none() {
+        let (operation, axes) = (reduction.operation(), &reduction.axes[..]);
+        if reduction.word.is_none() {
             let [operand] = operands.words.try_into().expect("one operand, which is moved");
-            return Ok((Results::default(), Some(reduce::reduce(client, *operation, operand, axes, None)?)));
+            return Ok((Results::default(), vec![reduce::reduce(client, operation, operand, axes, None)?]));
         }
         let input = Call { program: &self.program, shape, operands, condition_dtype };
-        let (results, reduced) = reduce::reduce_program(client, *operation, input, axes, None)?;
-        Ok((results, Some(reduced)))
+        let (results, result) = reduce::reduce_program(client, operation, input, axes, None)?;
+        let mut reduced = results_of_each(client, &[Reduced { reduction, shape, result }])?;
+        Ok((results, reduced.remove(0)))
     }
 
     /// The sequence as the program knows it.
@@ -77,7 +80,8 @@ impl Sequence {
 
     /// What lives on after the sequence.
     pub(in crate::route) fn outputs(&self) -> impl Iterator<Item = &TensorId> {
-        self.results.iter().map(|(id, ..)| id).chain(self.reduction.iter().map(|reduction| &reduction.out))
+        let reduced = self.reduction.iter().flat_map(|reduction| &reduction.outs);
+        self.results.iter().map(|(id, ..)| id).chain(reduced.map(|(_, out)| out))
     }
 
     /// Whether something lives on after the sequence.
@@ -144,7 +148,7 @@ impl Sequence {
     pub(super) fn register(
         &self,
         results: Results,
-        reduced: Option<TensorHandle>,
+        reduced: Vec<TensorHandle>,
         device: &CubeDevice,
         context: &mut Context<CubeFusionHandle>,
     ) {
@@ -165,10 +169,11 @@ impl Sequence {
             let tensor = CubeTensor::new_contiguous(client.clone(), device.clone(), shape, result.handle, *dtype);
             context.handles.register_handle(global, tensor.into());
         }
-        if let (Some(reduction), Some(reduced)) = (&self.reduction, reduced) {
-            let out = &context.tensors[&reduction.out];
+        let outs = self.reduction.iter().flat_map(|reduction| &reduction.outs);
+        for ((_, out), reduced) in outs.zip(reduced) {
+            let out = &context.tensors[out];
             let (global, shape) = (out.id, out.shape.clone());
-            let tensor = CubeTensor::new_contiguous(client, device.clone(), shape, reduced.handle, F32);
+            let tensor = CubeTensor::new_contiguous(client.clone(), device.clone(), shape, reduced.handle, F32);
             context.handles.register_handle(global, tensor.into());
         }
     }
