@@ -243,12 +243,11 @@ impl Order<'_> {
 
     /// Runs the groups that are put off, as many side by side as do not need each other.
     fn run_put_off(&mut self) {
-        let mut left = core::mem::take(&mut self.put_off);
-        while !left.is_empty() {
-            let waits = |index: usize| self.groups.needs[index].iter().any(|&earlier| !self.done[earlier]);
-            let (later, now): (Vec<_>, Vec<_>) = left.iter().partition(|(index, _)| waits(*index));
+        let left = core::mem::take(&mut self.put_off);
+        let levels = self.levels(&left);
+        for level in 0..=levels.iter().copied().max().unwrap_or(0) {
             let (mut side_by_side, mut sum) = (Vec::new(), 0);
-            for (index, elements) in now {
+            for (&(index, elements), _) in left.iter().zip(&levels).filter(|(_, of_group)| **of_group == level) {
                 if sum + elements > MOST_ELEMENTS {
                     self.step(core::mem::take(&mut side_by_side));
                     sum = 0;
@@ -256,9 +255,37 @@ impl Order<'_> {
                 side_by_side.push(index);
                 sum += elements;
             }
-            self.step(side_by_side);
-            left = later;
+            if !side_by_side.is_empty() {
+                self.step(side_by_side);
+            }
         }
+    }
+
+    /// The level of each group that is `left`, behind those of the groups that it needs. Of levels that it may have a group takes the first
+    /// one with another group of its kind, a reduction or not, that may have no other level; else its last.
+    fn levels(&self, left: &[(usize, usize)]) -> Vec<usize> {
+        let place_of = |group: usize| left.iter().position(|(index, _)| *index == group);
+        let needs =
+            |(index, _): &(usize, usize)| self.groups.needs[*index].iter().filter_map(|&earlier| place_of(earlier));
+        let mut first = vec![0; left.len()];
+        for (place, group) in left.iter().enumerate() {
+            first[place] = needs(group).map(|earlier| first[earlier] + 1).max().unwrap_or(0);
+        }
+        let mut last = vec![first.iter().copied().max().unwrap_or(0); left.len()];
+        for (place, group) in left.iter().enumerate().rev() {
+            needs(group).for_each(|earlier| last[earlier] = last[earlier].min(last[place] - 1));
+        }
+        let reduces =
+            |place: usize| self.groups.all[left[place].0].shared().is_some_and(|of| of.sequence.ends_in_reduction());
+        let fixed = (0..left.len()).filter(|&place| first[place] == last[place]);
+        let fixed: HashSet<_> = fixed.map(|place| (first[place], reduces(place))).collect();
+        let mut levels = vec![0; left.len()];
+        for (place, group) in left.iter().enumerate() {
+            let from = needs(group).map(|earlier| levels[earlier] + 1).max().unwrap_or(0);
+            let shared = (from..=last[place]).find(|&level| fixed.contains(&(level, reduces(place))));
+            levels[place] = shared.unwrap_or(last[place]);
+        }
+        levels
     }
 
     /// Runs groups side by side, and then the frees of what no group uses that is left.
@@ -360,7 +387,7 @@ mod tests {
         let groups = groups(&updates.iter().map(Vec::as_slice).collect::<Vec<_>>());
         // The operations of the groups begin with 0, 2, 3, 4, ..
         let large = |first: usize| move |together: &Together| (together.operations[0] != first).then_some(1);
-        assert_eq!(steps(&groups, large(4)), [vec![3], vec![0, 4, 6], vec![1, 5, 7], vec![2, 8]]);
+        assert_eq!(steps(&groups, large(4)), [vec![3], vec![0, 6], vec![1, 4, 7], vec![2, 5, 8]]);
         assert_eq!(steps(&groups, large(7)), [vec![0, 3], vec![1, 4], vec![2], vec![5], vec![6], vec![7], vec![8]]);
     }
 
@@ -377,6 +404,17 @@ mod tests {
         let groups =
             groups(&[&[sum(tensor(0), tensor(1), 2)], &[sum(last(0), tensor(3), 4)], &[sum(tensor(1), tensor(3), 5)]]);
         assert_eq!(steps(&groups, |_| Some(1)), [vec![0, 2], vec![1]]);
+    }
+
+    #[test]
+    fn sums_that_one_operation_reads_are_side_by_side() {
+        let groups = groups(&[
+            &[sum(tensor(0), tensor(1), 2)],
+            &[sum(tensor(0), tensor(3), 4), total(4, 5)],
+            &[sum(tensor(2), tensor(3), 6), total(6, 7)],
+            &[sum(tensor(5), tensor(7), 8)],
+        ]);
+        assert_eq!(steps(&groups, |_| Some(1)), [vec![0], vec![1, 2], vec![3]]);
     }
 
     #[test]

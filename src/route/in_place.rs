@@ -7,27 +7,28 @@
 use super::elementwise::Sequence;
 use super::merged::Open;
 use super::moved::Moved;
-use crate::catalogue::{self, Fused, fused, is_free};
+use super::reductions::row_reduction;
+use crate::catalogue::is_free;
 use burn_backend::DType::F32;
-use burn_deterministic_kernels::reduce;
+use burn_deterministic_kernels::elementwise::RowReduction;
 use burn_ir::{BaseOperationIr, OperationIr, TensorId, TensorIr, TensorStatus};
 use std::collections::HashSet;
 
-/// The sum or the mean of rows of f32 that an operation is, and what it reduces.
-pub(super) fn reduces(operation: &OperationIr) -> Option<(reduce::Operation, &TensorIr)> {
-    use reduce::Operation::{Mean, Sum};
-    let (input, out) = (operation.inputs().next()?, operation.outputs().next()?);
-    let Fused::Reduction(reduction @ (Sum | Mean)) = fused(catalogue::operation(operation))? else { return None };
-    ([input.dtype, out.dtype] == [F32; 2]).then_some((reduction, input))
+/// What an operation reduces, if it is a sum, a mean or a product of rows of f32.
+pub(super) fn reduces(operation: &OperationIr) -> Option<&TensorIr> {
+    use RowReduction::{Mean, Prod, Sum};
+    let input = operation.inputs().next()?;
+    (matches!(row_reduction(operation)?, Sum | Mean | Prod) && input.dtype == F32).then_some(input)
 }
 
-/// The operations that move the axes of a tensor, and join the last ones, to give `tensor`.
-pub(super) fn moves_of(operations: &[OperationIr], tensor: TensorId) -> Option<[usize; 2]> {
+/// The operations that move the axes of a tensor, and join the last ones, to give `tensor`; and how.
+pub(super) fn moves_of(operations: &[OperationIr], tensor: TensorId) -> Option<([usize; 2], Moved)> {
     let join = gives(operations, tensor)?;
     let OperationIr::BaseFloat(BaseOperationIr::Reshape(reshape)) = &operations[join] else { return None };
     let first = gives(operations, reshape.input.id)?;
     let (mut moved, _) = Moved::by(&operations[first])?;
-    moved.join(&operations[join]).map(|()| [first, join])
+    moved.join(&operations[join])?;
+    Some(([first, join], moved))
 }
 
 /// The operation with the result `tensor`.
@@ -45,11 +46,11 @@ pub(super) fn reduced_in_place(mut groups: Vec<Open>, operations: &[OperationIr]
                 .into_iter()
                 .for_each(|indices| indices.retain(|index| !taken.contains(index)));
         }
-        if let Some((group, sequence)) = rest {
+        if let Some(Rest { group, sequence }) = rest {
             groups[group].sequence = Some(sequence);
         }
         let group = &mut groups[place];
-        group.sequence = Some(sequence);
+        (group.sequence, group.reduces) = (Some(sequence), None);
         group.operations.extend(taken);
         group.operations.sort_unstable();
     }
@@ -61,8 +62,13 @@ struct InPlace {
     sequence: Sequence,
     /// The operations that it has then, which other groups had.
     taken: Vec<usize>,
-    /// What is left of the sequence of another group.
-    rest: Option<(usize, Sequence)>,
+    rest: Option<Rest>,
+}
+
+/// What is left of the sequence of a group whose operation another one has taken.
+struct Rest {
+    group: usize,
+    sequence: Sequence,
 }
 
 struct Opened<'a> {
@@ -74,27 +80,31 @@ struct Opened<'a> {
 impl Opened<'_> {
     /// The group at `place` without a copy, if it reduces a moved tensor that nothing else needs.
     fn in_place(&self, place: usize) -> Option<InPlace> {
+        let tensor = self.groups[place].reduces?;
+        let ([first, join], moved) = moves_of(self.operations, tensor)?;
         let group = &self.groups[place];
-        let tensor = group.reduces.filter(|_| group.sequence.is_none())?;
-        let moves @ [first, join] = moves_of(self.operations, tensor)?;
         let reductions: Vec<_> =
             group.operations.iter().copied().filter(|&index| !group.runs_elsewhere(index)).collect();
         let source = self.operations[first].inputs().next()?;
-        let moved = self.operations[first].outputs().next()?;
+        let between = self.operations[first].outputs().next()?;
         let is_needed = self.readers(tensor).any(|index| !reductions.contains(&index))
-            || self.readers(moved.id).any(|index| index != join)
+            || self.readers(between.id).any(|index| index != join)
             || !self.operations.iter().any(|operation| takes_or_frees(operation, tensor))
             || self.earlier(place).any(|index| index != first && takes(&self.operations[index], source.id));
         if is_needed {
             return None;
         }
-        if let Some((computed, group, rest)) = self.computed(place, first, source) {
-            if let Some(sequence) = self.sequence(Some(computed), moves, &reductions) {
-                return Some(InPlace { sequence, taken: vec![computed, first, join], rest: Some((group, rest)) });
-            }
+        let sequence = |computed: Option<usize>| {
+            let [computed, reductions] =
+                [computed.as_slice(), &reductions].map(|indices| indices.iter().map(|&index| &self.operations[index]));
+            Sequence::of_moved({ computed }.next(), source, &moved, reductions, self.max_tensors)
+        };
+        if let Some((index, rest)) = self.computed(place, first, source)
+            && let Some(sequence) = sequence(Some(index))
+        {
+            return Some(InPlace { sequence, taken: vec![index, first, join], rest: Some(rest) });
         }
-        let sequence = self.sequence(None, moves, &reductions)?;
-        Some(InPlace { sequence, taken: moves.to_vec(), rest: None })
+        Some(InPlace { sequence: sequence(None)?, taken: vec![first, join], rest: None })
     }
 
     /// What reads a tensor, but for frees.
@@ -109,12 +119,14 @@ impl Opened<'_> {
         self.groups[..place].iter().flat_map(|group| group.operations.iter().copied())
     }
 
-    /// The operation of an earlier group's sequence that gives `source`, if only the move `first` reads that and it may run later; with
-    /// that group and what is left of its sequence.
-    fn computed(&self, place: usize, first: usize, source: &TensorIr) -> Option<(usize, usize, Sequence)> {
+    /// The operation of an earlier sequence that gives `source`, with what is left of that sequence, if only the move `first` reads the
+    /// source, and the operation may run as late as the group at `place`: what it reads is neither taken nor freed before.
+    fn computed(&self, place: usize, first: usize, source: &TensorIr) -> Option<(usize, Rest)> {
         let computed = gives(self.operations, source.id)?;
-        let holds = |group: &Open| group.operations.contains(&computed) && !group.runs_elsewhere(computed);
-        let at = self.groups[..place].iter().position(holds)?;
+        let is_in_sequence = |group: &Open| {
+            group.sequence.is_some() && group.operations.contains(&computed) && !group.runs_elsewhere(computed)
+        };
+        let at = self.groups[..place].iter().position(is_in_sequence)?;
         let inputs: HashSet<_> = self.operations[computed].inputs().map(|input| input.id).collect();
         let takes_input = |index: usize| inputs.iter().any(|&id| takes_or_frees(&self.operations[index], id));
         let is_alone = source.status == TensorStatus::ReadWrite && self.readers(source.id).eq([first]);
@@ -123,14 +135,8 @@ impl Opened<'_> {
         }
         let group = &self.groups[at];
         let others = group.operations.iter().filter(|&&index| index != computed && !group.runs_elsewhere(index));
-        let rest = Sequence::shared(others.map(|&index| &self.operations[index]), self.max_tensors)?;
-        Some((computed, at, rest))
-    }
-
-    fn sequence(&self, computed: Option<usize>, moves: [usize; 2], reductions: &[usize]) -> Option<Sequence> {
-        let operation = |index: usize| &self.operations[index];
-        let reductions = reductions.iter().map(|&index| operation(index));
-        Sequence::of_moved(computed.map(operation), moves.map(operation), reductions, self.max_tensors)
+        let sequence = Sequence::shared(others.map(|&index| &self.operations[index]), self.max_tensors)?;
+        Some((computed, Rest { group: at, sequence }))
     }
 }
 

@@ -39,7 +39,8 @@ const EMULATED: [&str; 5] =
 /// Tests of the suite that run there under [`SCHEDULES`]: the short trainings of the examples, against their goldens.
 const SHUFFLED: [&str; 1] = ["ends_in_the_same_weights"];
 
-/// Orders of blocks and threads: ascending, and shuffled by two seeds.
+/// Orders of blocks and threads: ascending, and shuffled by two seeds. The ascending one is left to `--heavy`: what relies on it has the
+/// right bits in it.
 const SCHEDULES: u32 = 3;
 
 /// Tests of kernels that run there with every access to memory checked; all of them with `--heavy`. CONTRIBUTING.md lists them.
@@ -215,7 +216,8 @@ impl Programs<'_> {
             Job::new("suite on the emulator", vec![suite]),
             Job::new("kernels on the emulator, checked", vec![checked]),
         ];
-        for (schedule, environment) in emulator.clone().under(SCHEDULES).schedules() {
+        let ascending = usize::from(!self.options.heavy);
+        for (schedule, environment) in emulator.clone().under(SCHEDULES).schedules().into_iter().skip(ascending) {
             let mut trainings = self.program("suite", ".", &environment)?;
             trainings.args(SHUFFLED);
             jobs.push(Job::new(

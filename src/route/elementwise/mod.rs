@@ -84,8 +84,10 @@ pub(super) type Parts = Vec<(Vec<usize>, Option<Sequence>)>;
 /// The reduction that a sequence ends with.
 #[derive(Clone, Debug)]
 struct Reduction {
-    /// The result of the program's that is reduced; `None` where it is the one operand, and there is no program.
+    /// The result of the program's that is reduced; `None` where there is no program.
     word: Option<usize>,
+    /// Whether what is reduced is the one operand.
+    is_operand: bool,
     axes: Vec<usize>,
     /// The results, which are not of the sequence's shape: one, or a sum and a mean.
     outs: Vec<(reduce::Operation, TensorId)>,

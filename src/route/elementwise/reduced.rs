@@ -38,6 +38,11 @@ impl Sequence {
         self.program.instructions().iter().any(|instruction| matches!(instruction, Instruction::Reduce(..)))
     }
 
+    /// Whether it ends in a reduction of other axes than rows, or of all.
+    pub(in crate::route) fn ends_in_reduction(&self) -> bool {
+        self.reduction.is_some()
+    }
+
     /// Whether one value a row has this shape, which the first one sets.
     pub(super) fn takes_row(&mut self, shape: &Shape) -> bool {
         if self.row.is_none() && self.takes_rows && !self.assigns() && is_row_of(shape, &self.shape) {
@@ -114,7 +119,8 @@ impl Sequence {
         };
         self.results.retain(|(id, ..)| *id != source);
         self.methods.push(method);
-        self.reduction = Some(Reduction { word, axes, outs: vec![(reduction, out.id)] });
+        let is_operand = word.is_none();
+        self.reduction = Some(Reduction { word, is_operand, axes, outs: vec![(reduction, out.id)] });
         (out.dtype == F32).then_some(())
     }
 
@@ -154,20 +160,20 @@ impl Sequence {
         }
         self.place_of(input)?;
         let axes = reduced_axes(operation, self.shape.num_dims())?;
-        self.reduction = Some(Reduction { word: Some(word), axes, outs: vec![(reduction, out.id)] });
+        let outs = vec![(reduction, out.id)];
+        self.reduction = Some(Reduction { word: Some(word), is_operand: false, axes, outs });
         Some(())
     }
 
-    /// A sequence that ends with `reductions` of one tensor, a sum and a mean at most, and frees: the `moves` of axes and of a shape give
-    /// that tensor, and the operation `computed`, if there is one, gives what they move. Nothing else reads these.
+    /// A sequence that ends with `reductions`, one or a sum and a mean, of what `source` is `moved` to, and with frees. The operation
+    /// `computed`, if there is one, gives the source; nothing else reads either.
     pub(in crate::route) fn of_moved<'a>(
         computed: Option<&OperationIr>,
-        moves: [&OperationIr; 2],
+        source: &TensorIr,
+        moved: &Moved,
         reductions: impl IntoIterator<Item = &'a OperationIr>,
         max_tensors: usize,
     ) -> Option<Self> {
-        let (mut moved, source) = Moved::by(moves[0])?;
-        moved.join(moves[1])?;
         let mut sequence = match computed {
             Some(operation) => Self::new(operation, max_tensors, true)?,
             None => Self::of_operand(source, max_tensors)?,
@@ -179,23 +185,22 @@ impl Sequence {
         sequence.results.clear();
         let (frees, reductions): (Vec<_>, Vec<_>) =
             reductions.into_iter().partition(|operation| catalogue::is_free(operation));
+        let axes = moved.axes_of(reductions.first()?)?;
+        let mut outs = Vec::new();
         for operation in reductions {
             let method = catalogue::operation(operation);
-            let Fused::Reduction(reduction @ (reduce::Operation::Sum | reduce::Operation::Mean)) = fused(method)?
-            else {
-                return None;
-            };
-            let (axes, out) = (moved.axes_of(operation)?, operation.outputs().next()?);
-            let outs = match &mut sequence.reduction {
-                Some(reduction) => &mut reduction.outs,
-                none => &mut none.insert(Reduction { word: Some(word), axes, outs: vec![] }).outs,
-            };
-            if out.dtype != F32 || outs.iter().any(|(other, _)| *other == reduction) {
-                return None;
-            }
+            let (Fused::Reduction(reduction), out) = (fused(method)?, operation.outputs().next()?) else { return None };
+            (out.dtype == F32).then_some(())?;
             outs.push((reduction, out.id));
             sequence.methods.push(method);
         }
+        use reduce::Operation::{Mean, Sum};
+        let operations: Vec<_> = outs.iter().map(|(operation, _)| *operation).collect();
+        if !matches!(operations[..], [_] | [Sum, Mean] | [Mean, Sum]) {
+            return None;
+        }
+        let is_operand = computed.is_none();
+        sequence.reduction = Some(Reduction { word: Some(word), is_operand, axes, outs });
         frees.into_iter().for_each(|free| assert!(sequence.take(free), "a sequence takes each free"));
         let is_reduced = sequence.reduction.is_some() && sequence.tensors() <= max_tensors;
         (is_reduced && sequence.may_share()).then_some(sequence)

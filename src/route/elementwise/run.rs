@@ -58,12 +58,17 @@ impl Sequence {
             return Ok((results?, vec![]));
         };
         let (operation, axes) = (reduction.operation(), &reduction.axes[..]);
-        if reduction.word.is_none() {
-            let [operand] = operands.words.try_into().expect("one operand, which is moved");
-            return Ok((Results::default(), vec![reduce::reduce(client, operation, operand, axes, None)?]));
-        }
-        let input = Call { program: &self.program, shape, operands, condition_dtype };
-        let (results, result) = reduce::reduce_program(client, operation, input, axes, None)?;
+        let (results, result) = match reduction.is_operand {
+            // As its strides are, and without the program.
+            true => {
+                let [operand] = operands.words.try_into().expect("one operand, which is moved");
+                (Results::default(), reduce::reduce(client, operation, operand, axes, None)?)
+            }
+            false => {
+                let input = Call { program: &self.program, shape, operands, condition_dtype };
+                reduce::reduce_program(client, operation, input, axes, None)?
+            }
+        };
         let mut reduced = results_of_each(client, &[Reduced { reduction, shape, result }])?;
         Ok((results, reduced.remove(0)))
     }

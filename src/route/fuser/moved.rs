@@ -24,7 +24,7 @@ impl RouteFuser {
         if let Some(place) = self.groups.iter().chain(once(&self.group)).position(is_of_tensor) {
             return self.take_into(place, tensor, |group| group.operations.push(index));
         }
-        // What else is moved is reduced by another group, or copied.
+        // As the sequence does itself with an operation that it does not take.
         self.move_after();
         let begins = self.may_be_followed();
         if begins {
@@ -33,16 +33,17 @@ impl RouteFuser {
         begins
     }
 
-    /// The tensor that `operation` reduces, if the block moves and joins that outside of the last group's sequence, which would reduce
-    /// it by itself.
+    /// The tensor that `operation` reduces, if the block moves and joins that, and the last group's sequence does not read it, or reduce it
+    /// with what it computes.
     fn moved_operand(&self, operation: &OperationIr) -> Option<TensorId> {
-        let (_, input) = reduces(operation)?;
-        let [_, join] = moves_of(&self.operations, input.id)?;
-        let is_in_last = self.group.operations.contains(&join) && !self.group.runs_elsewhere(join);
+        let input = reduces(operation)?;
+        let ([_, join], _) = moves_of(&self.operations, input.id)?;
+        let moves_in_sequence = self.group.operations.contains(&join) && !self.group.runs_elsewhere(join);
         let is_left = match &self.group.sequence {
-            _ if !is_in_last => true,
-            Some(sequence) => !sequence.only_moves() && input.status != TensorStatus::ReadWrite,
-            None => false,
+            // Moves that lead the block: what they are for comes behind them.
+            None => !moves_in_sequence,
+            Some(sequence) if moves_in_sequence => !sequence.only_moves() && input.status != TensorStatus::ReadWrite,
+            Some(sequence) => !sequence.binds(input.id),
         };
         is_left.then_some(input.id)
     }
@@ -75,8 +76,8 @@ impl RouteFuser {
         may
     }
 
-    /// Takes one more operation where the last group reduces `tensor`: a free; or what reads the tensor too, so that they are a sequence.
-    /// Returns whether `operation` is taken.
+    /// Takes one more operation where the last group reduces `tensor`: a free; or what reads the tensor too, or a result, so that they are
+    /// a sequence of rows. Returns whether `operation` is taken.
     pub(super) fn go_on_behind_reductions(&mut self, tensor: TensorId, operation: &OperationIr) -> bool {
         if is_free(operation) {
             if self.concerns_after(operation) {
@@ -84,7 +85,7 @@ impl RouteFuser {
             }
             return true;
         }
-        let reads = operation.inputs().any(|input| input.id == tensor);
+        let reads = operation.inputs().any(|input| input.id == tensor) || self.reads_result(operation);
         if !reads || !self.group.after.is_empty() {
             return false;
         }

@@ -361,6 +361,28 @@ fn reductions_of_a_moved_tensor_are_a_group() {
 }
 
 #[test]
+fn reductions_of_a_moved_tensor_that_a_sequence_reads_are_of_the_sequence() {
+    let [swap, reshape] = [2, 3].map(|index| gradients()[index].clone());
+    let flat = |id| TensorIr { shape: Shape::new([3, 8]), ..tensor(id) };
+    let row = |id| TensorIr { shape: Shape::new([3, 0]), ..tensor(id) };
+    let sum = |lhs, rhs, out: TensorIr| {
+        OperationIr::NumericFloat(DType::F32, NumericOperationIr::Add(BinaryOpIr { lhs, rhs, out }))
+    };
+    let mean = {
+        let reduction = ReduceDimOpIr { input: flat(5), out: row(31), axis: 1, accumulator_len: 1 };
+        OperationIr::NumericFloat(DType::F32, NumericOperationIr::MeanDim(reduction))
+    };
+    let before = [swap, reshape];
+    let read = [sum(flat(5), flat(5), flat(30)), mean.clone(), sum(flat(30), row(31), flat(32))];
+    assert_eq!(groups(&[&before[..], &read].concat()), [5]);
+    // Behind another sequence: a reader of the tensor, or of the mean.
+    let other = [gradients()[0].clone(), gradients()[1].clone()];
+    for reader in [sum(flat(5), row(31), flat(32)), sum(row(31), row(31), row(32))] {
+        assert_eq!(groups(&[&other[..], &before, &[mean.clone(), reader]].concat()), [4, 2]);
+    }
+}
+
+#[test]
 fn a_moved_tensor_that_nothing_else_reads_is_reduced_without_a_copy() {
     let all = [(vec![0, 1], true), (vec![2, 3, 7, 11, 12], true), (vec![4, 5, 6, 8, 9, 10], true), (vec![13], true)];
     assert_eq!(in_place(&gradients()), all);
