@@ -264,9 +264,10 @@ impl Order<'_> {
     /// The level of each group that is `left`, behind those of the groups that it needs. Of levels that it may have a group takes the first
     /// one with another group of its kind, a reduction or not, that may have no other level; else its last.
     fn levels(&self, left: &[(usize, usize)]) -> Vec<usize> {
-        let place_of = |group: usize| left.iter().position(|(index, _)| *index == group);
+        let mut places = vec![None; self.groups.all.len()];
+        left.iter().enumerate().for_each(|(place, (index, _))| places[*index] = Some(place));
         let needs =
-            |(index, _): &(usize, usize)| self.groups.needs[*index].iter().filter_map(|&earlier| place_of(earlier));
+            |(index, _): &(usize, usize)| self.groups.needs[*index].iter().filter_map(|&earlier| places[earlier]);
         let mut first = vec![0; left.len()];
         for (place, group) in left.iter().enumerate() {
             first[place] = needs(group).map(|earlier| first[earlier] + 1).max().unwrap_or(0);

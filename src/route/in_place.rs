@@ -2,9 +2,11 @@
 //! tensor to the front, joins all other axes, and takes the sum and the mean of each channel.
 //!
 //! The fuser opens a group for the reductions of one such tensor. Once the block is whole, and if nothing else reads the tensor, the
-//! group [reduces axes](super::moved) of what is moved, which it may compute itself.
+//! group [reduces axes](super::moved) of what is moved, which it may compute itself: with the whole sequence that does, if no group
+//! between needs that, or else alone.
 
 use super::elementwise::Sequence;
+use super::groups::Uses;
 use super::merged::Open;
 use super::moved::Moved;
 use super::reductions::row_reduction;
@@ -38,21 +40,35 @@ fn gives(operations: &[OperationIr], tensor: TensorId) -> Option<usize> {
 
 /// The groups of `operations`, of which those that reduce a moved tensor do without a copy, if they can; a kernel binds `max_tensors`.
 pub(super) fn reduced_in_place(mut groups: Vec<Open>, operations: &[OperationIr], max_tensors: usize) -> Vec<Open> {
-    for place in 0..groups.len() {
+    let mut place = 0;
+    while place < groups.len() {
         let block = Opened { groups: &groups, operations, max_tensors };
-        let Some(InPlace { sequence, taken, rest }) = block.in_place(place) else { continue };
-        for group in &mut groups {
-            [&mut group.operations, &mut group.before, &mut group.after]
-                .into_iter()
-                .for_each(|indices| indices.retain(|index| !taken.contains(index)));
+        if let Some(InPlace { sequence, mut taken, computed }) = block.in_place(place) {
+            let mut whole = Open::default();
+            match computed {
+                Some(Computed { group, rest: Some(rest) }) => groups[group].sequence = Some(rest),
+                Some(Computed { group, rest: None }) => {
+                    whole = groups.remove(group);
+                    place -= 1;
+                }
+                None => {}
+            }
+            for group in groups.iter_mut().chain([&mut whole]) {
+                [&mut group.operations, &mut group.before, &mut group.after]
+                    .into_iter()
+                    .for_each(|indices| indices.retain(|index| !taken.contains(index)));
+            }
+            taken.extend(whole.operations);
+            let group = &mut groups[place];
+            (group.sequence, group.reduces) = (Some(sequence), None);
+            for (indices, more) in
+                [(&mut group.operations, taken), (&mut group.before, whole.before), (&mut group.after, whole.after)]
+            {
+                indices.extend(more);
+                indices.sort_unstable();
+            }
         }
-        if let Some(Rest { group, sequence }) = rest {
-            groups[group].sequence = Some(sequence);
-        }
-        let group = &mut groups[place];
-        (group.sequence, group.reduces) = (Some(sequence), None);
-        group.operations.extend(taken);
-        group.operations.sort_unstable();
+        place += 1;
     }
     groups
 }
@@ -62,13 +78,13 @@ struct InPlace {
     sequence: Sequence,
     /// The operations that it has then, which other groups had.
     taken: Vec<usize>,
-    rest: Option<Rest>,
+    computed: Option<Computed>,
 }
 
-/// What is left of the sequence of a group whose operation another one has taken.
-struct Rest {
+/// The group that computes what is reduced, and what is left of its sequence: nothing where all its operations go to the other one.
+struct Computed {
     group: usize,
-    sequence: Sequence,
+    rest: Option<Sequence>,
 }
 
 struct Opened<'a> {
@@ -94,17 +110,62 @@ impl Opened<'_> {
         if is_needed {
             return None;
         }
-        let sequence = |computed: Option<usize>| {
+        let sequence = |computed: &[usize]| {
             let [computed, reductions] =
-                [computed.as_slice(), &reductions].map(|indices| indices.iter().map(|&index| &self.operations[index]));
-            Sequence::of_moved({ computed }.next(), source, &moved, reductions, self.max_tensors)
+                [computed, &reductions].map(|indices| indices.iter().map(|&index| &self.operations[index]));
+            Sequence::of_moved(&computed.collect::<Vec<_>>(), source, &moved, reductions, self.max_tensors)
         };
-        if let Some((index, rest)) = self.computed(place, first, source)
-            && let Some(sequence) = sequence(Some(index))
-        {
-            return Some(InPlace { sequence, taken: vec![index, first, join], rest: Some(rest) });
+        if let Some((index, group)) = self.computed(place, first, source) {
+            let all = self.in_sequence(group, None);
+            let frees_moved = reductions.iter().any(|&index| self.is_free_of_moved(index, group));
+            if !frees_moved
+                && !self.is_needed_between(group, place)
+                && let Some(sequence) = sequence(&all)
+            {
+                let taken = [&all[..], &[first, join]].concat();
+                return Some(InPlace { sequence, taken, computed: Some(Computed { group, rest: None }) });
+            }
+            let others = self.in_sequence(group, Some(index)).into_iter().map(|index| &self.operations[index]);
+            let rest = Sequence::shared(others, self.max_tensors);
+            if let (true, Some(rest)) = (self.may_run_at(index, place), rest)
+                && let Some(sequence) = sequence(&[index])
+            {
+                let computed = Some(Computed { group, rest: Some(rest) });
+                return Some(InPlace { sequence, taken: vec![index, first, join], computed });
+            }
         }
-        Some(InPlace { sequence: sequence(None)?, taken: vec![first, join], rest: None })
+        Some(InPlace { sequence: sequence(&[])?, taken: vec![first, join], computed: None })
+    }
+
+    /// The operations of a group's sequence, but for one.
+    fn in_sequence(&self, group: usize, left_out: Option<usize>) -> Vec<usize> {
+        let group = &self.groups[group];
+        let is_in_sequence = |index: &usize| Some(*index) != left_out && !group.runs_elsewhere(*index);
+        group.operations.iter().copied().filter(is_in_sequence).collect()
+    }
+
+    fn uses(&self, group: usize) -> Uses {
+        Uses::of(self.groups[group].operations.iter().map(|&index| &self.operations[index]))
+    }
+
+    /// Whether a group between the two needs that the first one has run.
+    fn is_needed_between(&self, first: usize, second: usize) -> bool {
+        let uses = self.uses(first);
+        (first + 1..second).any(|between| self.uses(between).need(&uses))
+    }
+
+    /// Whether an operation frees what runs after a group's sequence reads or writes: the sequence would not write it.
+    fn is_free_of_moved(&self, index: usize, group: usize) -> bool {
+        let after = self.groups[group].after.iter().map(|&index| &self.operations[index]);
+        let mut moved = after.flat_map(|operation| operation.inputs().chain(operation.outputs()));
+        matches!(&self.operations[index], OperationIr::Drop(freed) if moved.any(|tensor| tensor.id == freed.id))
+    }
+
+    /// Whether an operation may run as late as the group at `place`: what it reads is neither taken nor freed before.
+    fn may_run_at(&self, index: usize, place: usize) -> bool {
+        let inputs: HashSet<_> = self.operations[index].inputs().map(|input| input.id).collect();
+        let takes_input = |other: usize| inputs.iter().any(|&id| takes_or_frees(&self.operations[other], id));
+        self.earlier(place).all(|other| other == index || !takes_input(other))
     }
 
     /// What reads a tensor, but for frees.
@@ -119,24 +180,16 @@ impl Opened<'_> {
         self.groups[..place].iter().flat_map(|group| group.operations.iter().copied())
     }
 
-    /// The operation of an earlier sequence that gives `source`, with what is left of that sequence, if only the move `first` reads the
-    /// source, and the operation may run as late as the group at `place`: what it reads is neither taken nor freed before.
-    fn computed(&self, place: usize, first: usize, source: &TensorIr) -> Option<(usize, Rest)> {
+    /// The operation of an earlier sequence that gives `source`, and the group, if only the move `first` reads the source.
+    fn computed(&self, place: usize, first: usize, source: &TensorIr) -> Option<(usize, usize)> {
         let computed = gives(self.operations, source.id)?;
         let is_in_sequence = |group: &Open| {
-            group.sequence.is_some() && group.operations.contains(&computed) && !group.runs_elsewhere(computed)
+            let ends = group.sequence.as_ref().is_none_or(Sequence::ends_in_reduction);
+            !ends && group.operations.contains(&computed) && !group.runs_elsewhere(computed)
         };
-        let at = self.groups[..place].iter().position(is_in_sequence)?;
-        let inputs: HashSet<_> = self.operations[computed].inputs().map(|input| input.id).collect();
-        let takes_input = |index: usize| inputs.iter().any(|&id| takes_or_frees(&self.operations[index], id));
+        let group = self.groups[..place].iter().position(is_in_sequence)?;
         let is_alone = source.status == TensorStatus::ReadWrite && self.readers(source.id).eq([first]);
-        if !is_alone || self.earlier(place).any(|index| index != computed && takes_input(index)) {
-            return None;
-        }
-        let group = &self.groups[at];
-        let others = group.operations.iter().filter(|&&index| index != computed && !group.runs_elsewhere(index));
-        let sequence = Sequence::shared(others.map(|&index| &self.operations[index]), self.max_tensors)?;
-        Some((computed, Rest { group: at, sequence }))
+        is_alone.then_some((computed, group))
     }
 }
 

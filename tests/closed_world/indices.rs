@@ -57,6 +57,7 @@ pub fn told() {
     let column = |indices: [[i32; 1]; 3]| Tensor::<2, Int>::from_data(indices, &device);
     let read = || (x() * 2.0).gather(1, column([[0], [1], [5]])) + 1.0;
     assert_told(read, "float_gather", "index 5, at [2, 0] of its indices, for an axis of 2");
+    assert_told(|| two_reads(&device), "float_gather", "index 2, at [1, 0] of its indices, for an axis of 2");
     let weighted = |columns: usize| {
         let at_class = Tensor::<2>::zeros([3, columns], &device).scatter(
             1,
@@ -144,6 +145,29 @@ pub fn told_without_its_index() {
     assert_told(|| column().select(0, indices(3)), "float_select", "index 3, at [0]");
 }
 
+/// Two reads at one index a row, in one kernel, of which the second has an index outside.
+fn two_reads(device: &Device) -> Tensor<2> {
+    let [inside, outside] =
+        [[[0], [1], [0]], [[1], [2], [0]]].map(|indices| Tensor::<2, Int>::from_data(indices, device));
+    let doubled = matrix(device) * 2.0;
+    doubled.clone().gather(1, inside) + doubled.gather(1, outside)
+}
+
+/// Behind as many flags as are read together with theirs, and behind one more: 1024 are.
+pub fn told_among_many() {
+    enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
+    let device = Device::default();
+    let rows = Tensor::<1, Int>::from_data([0, 2], &device);
+    for before in [1022, 1023] {
+        let sums: Vec<_> = (0..before).map(|_| matrix(&device).select(0, rows.clone()).sum()).collect();
+        let text = two_reads(&device).try_into_data().expect_err("an index is outside").to_string();
+        assert!(text.contains("index 2, at [1, 0]"), "{text}");
+        for sum in sums {
+            assert_eq!(sum.into_scalar::<f32>(), 14.0, "{before} before");
+        }
+    }
+}
+
 /// Gradients of an embedding: the backward pass scatters at the same indices.
 pub fn told_in_training() {
     enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
@@ -175,6 +199,11 @@ fn what_has_nothing_to_do_with_an_index_outside_can_be_read() {
 #[test]
 fn it_tells_without_a_wait_too() {
     Program::new("told_late").run();
+}
+
+#[test]
+fn it_tells_of_the_second_of_two_among_many() {
+    Program::new("told_among_many").run();
 }
 
 #[test]

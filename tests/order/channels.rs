@@ -90,6 +90,18 @@ fn taken(x: &Tensor<4>, kernels: &Kernels) -> Vec<TensorData> {
     vec![read(sum), read(sum_of_products), read(mean), read(late), read(tripled)]
 }
 
+/// What is multiplied is moved too, and freed between the reductions of the products.
+fn freed(x: &Tensor<4>, kernels: &Kernels) -> Vec<TensorData> {
+    let sum = kernels.of(x.clone() + 0.5);
+    let moved = sum.clone().swap_dims(0, 1);
+    let products = rows(kernels.of(sum.clone() * x.clone()));
+    let first = kernels.of(products.clone().sum_dim(1));
+    drop(sum);
+    let second = kernels.of(products.mean_dim(1));
+    let more = kernels.of(moved.clone() * 2.0);
+    vec![read(first), read(second), read(moved), read(more)]
+}
+
 /// One reduction of each, or the same twice; and a sum that nothing needs.
 fn alone(x: &Tensor<4>, kernels: &Kernels) -> Vec<TensorData> {
     let y = kernels.of(x.clone() * 0.7);
@@ -118,22 +130,33 @@ fn reversed(x: &Tensor<4>, kernels: &Kernels) -> Vec<TensorData> {
     vec![read(sum), read(shifted)]
 }
 
-const PROGRAMS: [(&str, Program); 6] = [
+const PROGRAMS: [(&str, Program); 7] = [
     ("gradients", gradients),
     ("lives_on", lives_on),
     ("centred", centred),
     ("taken", taken),
+    ("freed", freed),
     ("alone", alone),
     ("reversed", reversed),
 ];
 
+/// Of one element, of more than one block, of channels alone, and of none.
+const SHAPES: [[usize; 4]; 7] =
+    [[2, 3, 4, 5], [1, 1, 1, 1], [3, 2, 1, 7], [4, 3, 40, 40], [8, 40, 32, 32], [2, 70, 1, 1], [0, 3, 2, 2]];
+
+/// Reads the results of each program.
+pub(super) fn read_all(device: &Device) {
+    for shape in SHAPES {
+        for (_, program) in PROGRAMS {
+            drop(program(&Tensor::from_data(floats(shape), device), &Kernels { apart: false }));
+        }
+    }
+}
+
 #[test]
 fn what_is_moved_and_reduced_has_the_same_bits_with_a_copy_and_without() {
     let device = crate::deterministic_device();
-    // Of one element, of more than one block, of channels alone, and of none.
-    for shape in
-        [[2, 3, 4, 5], [1, 1, 1, 1], [3, 2, 1, 7], [4, 3, 40, 40], [8, 40, 32, 32], [2, 70, 1, 1], [0, 3, 2, 2]]
-    {
+    for shape in SHAPES {
         let x = Tensor::<4>::from_data(floats(shape), &device);
         for (name, program) in PROGRAMS {
             let [one, apart] = [false, true].map(|apart| program(&x, &Kernels { apart }));

@@ -1,6 +1,6 @@
 //! Sequences that share launches, in another order than the program's, have the bits of a kernel each, one after the other.
 
-use super::rows::{Program, check};
+use super::rows::{self, Program, check};
 use crate::bits::floats;
 use burn::prelude::*;
 use burn::tensor::activation;
@@ -100,6 +100,11 @@ fn normalised(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>> {
 
 const PROGRAMS: [(&str, Program); 4] =
     [("freed", freed), ("moved", moved), ("updates", updates), ("normalised", normalised)];
+
+/// Reads the results of each program.
+pub(super) fn read_all(device: &Device) {
+    rows::read_all(&PROGRAMS, device);
+}
 
 #[test]
 fn sequences_have_the_same_bits_in_shared_launches_and_alone() {

@@ -3,6 +3,7 @@
 
 pub mod attention;
 pub mod channels;
+pub mod checked;
 pub mod cumulative;
 pub mod fusion;
 pub mod groups;

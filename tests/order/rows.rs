@@ -248,10 +248,22 @@ fn reductions_of_rows_of_half_types_have_the_same_bits_however_they_are_cut() {
     }
 }
 
+/// Of one element, of one block, and of more than one kernel has.
+const SHAPES: [[usize; 2]; 6] = [[3, 1], [1, 7], [5, 64], [4, 100], [3, 1000], [2, 4100]];
+
+/// Reads the results of `programs`, in one kernel where they fit.
+pub(super) fn read_all(programs: &[(&str, Program)], device: &Device) {
+    for shape in SHAPES {
+        for (_, program) in programs {
+            let results = program(&Tensor::from_data(floats(shape), device), &in_one);
+            results.into_iter().for_each(|result| drop(result.into_data()));
+        }
+    }
+}
+
 /// The results of `programs` on matrices that are `made`, in one kernel where they fit, and in parts.
 pub(super) fn check(programs: &[(&str, Program)], made: impl Fn(Tensor<2>) -> Tensor<2>, device: &Device) {
-    // Of one element, of one block, and of more than one kernel has.
-    for shape in [[3, 1], [1, 7], [5, 64], [4, 100], [3, 1000], [2, 4100]] {
+    for shape in SHAPES {
         for (name, program) in programs {
             let x = made(Tensor::from_data(floats(shape), device));
             let read = |matrices: Vec<Tensor<2>>| matrices.into_iter().map(Tensor::into_data).collect::<Vec<_>>();

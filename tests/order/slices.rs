@@ -1,6 +1,6 @@
 //! Slices that are assigned and added, and moves between operations, have the bits of a kernel each, in one kernel and in parts.
 
-use super::rows::{Program, check};
+use super::rows::{self, Program, check};
 use crate::bits::floats;
 use crate::skip::skip;
 use burn::prelude::*;
@@ -143,6 +143,11 @@ fn moved(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>> {
 
 const PROGRAMS: [(&str, Program); 5] =
     [("added", added), ("parts", parts), ("shared", shared), ("heads", heads), ("moved", moved)];
+
+/// Reads the results of each program.
+pub(super) fn read_all(device: &Device) {
+    rows::read_all(&PROGRAMS, device);
+}
 
 #[test]
 fn slices_and_moves_have_the_same_bits_however_they_are_cut() {

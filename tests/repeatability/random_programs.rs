@@ -36,7 +36,7 @@ operations! {
     Add Divide Tanh Exp Transpose Matmul SumRows MeanColumns
     Product LargestOfRows Softmax Slice SliceAssign Flip Concatenate Repeat
     Scatter ScatterProduct SelectAssign Select Gather CumulativeSum Sort MaskWhere
-    Integers Quotients Remainder Halves Normal Dropout Convolution AveragePool MaxPool Gradient
+    Integers Quotients Remainder Halves Normal Dropout Convolution AveragePool MaxPool Channels Gradient
 }
 
 use Operation::*;
@@ -146,6 +146,18 @@ fn apply(step: &Step, left: Matrix, right: &Matrix) -> Matrix {
             let [a, b] = [left, fitted(right, [rows, columns])].map(|operand| operand.cast(half));
             let sum = a.clone() * b.clone() + a * 0.1;
             (sum / (b.abs() + 0.5)).cast(FloatDType::F32)
+        }
+        Channels => {
+            // As the gradient of a batch norm: sums and means of what is moved, and of what is computed and moved.
+            let by_channel = |x: Tensor<3>| x.swap_dims(0, 1).reshape([columns, 3 * rows]);
+            let wide = |x: Matrix| x.reshape([1, columns, 1]);
+            let samples = left.reshape([rows, columns, 1]) * fitted(right, [1, 3]).reshape([1, 1, 3]);
+            let other = samples.clone() * 0.5 - fitted(right, [1, columns]).reshape([1, columns, 1]);
+            let (moved, products) = (by_channel(samples.clone()), by_channel(samples.clone() * other.clone()));
+            let [sum, sum_of_products] = [moved.clone(), products.clone()].map(|x| wide(x.sum_dim(1).tanh()));
+            let (scale, shift) = (wide(products.mean_dim(1)), wide(moved.mean_dim(1)));
+            let result = (samples - shift) * sum - other * scale.tanh() * sum_of_products;
+            result.reshape([rows, 3 * columns])
         }
         Normal => left * Tensor::random([rows, columns], Distribution::Normal(0.0, 1.0), &device),
         Dropout => {

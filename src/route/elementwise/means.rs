@@ -42,7 +42,7 @@ impl Reduced<'_> {
         Some(Call { program: &QUOTIENT, shape: self.result.shape(), operands, condition_dtype })
     }
 
-    /// A mean of no elements, or no mean: a device may divide nothing by nothing in its own way.
+    /// The mean of no elements: whatever NaN a device has for 0 / 0, this is the one of a mean by itself.
     fn empty_mean(&self, client: &Client) -> Result<TensorHandle, KernelError> {
         let nothing = TensorHandle::new_contiguous(self.shape.to_vec(), client.empty(0), dtype_to_elem_type(F32));
         reduce::mean(client, nothing, &self.reduction.axes)

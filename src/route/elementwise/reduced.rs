@@ -165,24 +165,29 @@ impl Sequence {
         Some(())
     }
 
-    /// A sequence that ends with `reductions`, one or a sum and a mean, of what `source` is `moved` to, and with frees. The operation
-    /// `computed`, if there is one, gives the source; nothing else reads either.
+    /// A sequence that ends with `reductions`, one or a sum and a mean, of what `source` is `moved` to, and with frees. The operations
+    /// `computed` give the source, if there are some; nothing else reads that.
     pub(in crate::route) fn of_moved<'a>(
-        computed: Option<&OperationIr>,
+        computed: &[&OperationIr],
         source: &TensorIr,
         moved: &Moved,
         reductions: impl IntoIterator<Item = &'a OperationIr>,
         max_tensors: usize,
     ) -> Option<Self> {
         let mut sequence = match computed {
-            Some(operation) => Self::new(operation, max_tensors, true)?,
-            None => Self::of_operand(source, max_tensors)?,
+            [first, others @ ..] => {
+                let mut sequence = Self::new(first, max_tensors, true)?;
+                others.iter().all(|operation| sequence.take(operation)).then_some(sequence)?
+            }
+            [] => Self::of_operand(source, max_tensors)?,
         };
         let &Place::Word(Value::Result(word)) = sequence.places.get(&source.id)? else { return None };
-        if source.dtype != F32 || source.shape != sequence.shape || sequence.half.is_some() {
+        let short = sequence.program.instructions().len() <= MAX_REDUCED_INSTRUCTIONS;
+        let fits = source.dtype == F32 && source.shape == sequence.shape;
+        if !short || !fits || sequence.row.is_some() || sequence.half.is_some() {
             return None;
         }
-        sequence.results.clear();
+        sequence.results.retain(|(id, ..)| *id != source.id);
         let (frees, reductions): (Vec<_>, Vec<_>) =
             reductions.into_iter().partition(|operation| catalogue::is_free(operation));
         let axes = moved.axes_of(reductions.first()?)?;
@@ -199,7 +204,7 @@ impl Sequence {
         if !matches!(operations[..], [_] | [Sum, Mean] | [Mean, Sum]) {
             return None;
         }
-        let is_operand = computed.is_none();
+        let is_operand = computed.is_empty();
         sequence.reduction = Some(Reduction { word: Some(word), is_operand, axes, outs });
         frees.into_iter().for_each(|free| assert!(sequence.take(free), "a sequence takes each free"));
         let is_reduced = sequence.reduction.is_some() && sequence.tensors() <= max_tensors;

@@ -386,6 +386,9 @@ fn reductions_of_a_moved_tensor_that_a_sequence_reads_are_of_the_sequence() {
 fn a_moved_tensor_that_nothing_else_reads_is_reduced_without_a_copy() {
     let all = [(vec![0, 1], true), (vec![2, 3, 7, 11, 12], true), (vec![4, 5, 6, 8, 9, 10], true), (vec![13], true)];
     assert_eq!(in_place(&gradients()), all);
+    // Of a gradient from another block, what is multiplied is computed there too.
+    let all = [(vec![1, 2, 6, 10, 11], true), (vec![0, 3, 4, 5, 7, 8, 9], true), (vec![12], true)];
+    assert_eq!(in_place(&gradients()[1..]), all);
 }
 
 #[test]
