@@ -1,5 +1,6 @@
 //! Reductions of what is moved and joined, with the kernel that computes it and without a copy, have the bits of a kernel each.
 
+use super::moved::stop;
 use crate::bits::{assert_same, floats};
 use burn::prelude::*;
 
@@ -9,16 +10,8 @@ struct Kernels {
 }
 
 impl Kernels {
-    fn stop<const D: usize>(&self, tensor: &Tensor<D>) {
-        if self.apart {
-            let _ = tensor.clone().into_data();
-        }
-    }
-
-    /// Stops at the tensor.
     fn of<const D: usize>(&self, tensor: Tensor<D>) -> Tensor<D> {
-        self.stop(&tensor);
-        tensor
+        stop(tensor, self.apart)
     }
 }
 

@@ -7,7 +7,7 @@ use burn::prelude::*;
 type Program = fn(Tensor<4>, bool) -> Vec<TensorData>;
 
 /// A tensor, read where the program is `apart`: what reads it and what computes it share no kernel then.
-fn stop<const D: usize>(tensor: Tensor<D>, apart: bool) -> Tensor<D> {
+pub(super) fn stop<const D: usize>(tensor: Tensor<D>, apart: bool) -> Tensor<D> {
     if apart {
         drop(tensor.clone().into_data());
     }
