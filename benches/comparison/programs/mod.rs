@@ -37,7 +37,16 @@ impl Programs {
                 none => none.insert([Server::start(Side::Burn)?, Server::start(Side::Here)?]),
             };
             let [burn, here] = &mut *servers;
-            if let Some(disagreement) = disagreement(Agreement::Elements, &[burn.results(name)?, here.results(name)?]) {
+            let results = match burn.results(name).and_then(|of_burn| Ok([of_burn, here.results(name)?])) {
+                Ok(results) => results,
+                Err(error) => {
+                    // As where a device lacks a type: the other rows can be measured.
+                    table.not_comparable(name, error.to_string());
+                    self.0 = None;
+                    continue;
+                }
+            };
+            if let Some(disagreement) = disagreement(Agreement::Elements, &results) {
                 table.not_comparable(name, disagreement);
                 continue;
             }
@@ -59,6 +68,7 @@ impl Programs {
 
 /// A process of one side.
 struct Server {
+    side: Side,
     process: Child,
     requests: ChildStdin,
     answers: BufReader<ChildStdout>,
@@ -73,7 +83,7 @@ impl Server {
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("starting a side's process")?;
         let requests = process.stdin.take().context("its input is a pipe")?;
         let answers = BufReader::new(process.stdout.take().context("its output is a pipe")?);
-        Ok(Self { process, requests, answers, _caches: caches })
+        Ok(Self { side, process, requests, answers, _caches: caches })
     }
 
     /// Prepares the program `name` and runs it once.
@@ -99,7 +109,7 @@ impl Server {
         writeln!(self.requests, "{request}")?;
         let mut answer = String::new();
         self.answers.read_line(&mut answer)?;
-        ensure!(answer.ends_with('\n'), "a side's process ended at `{request}`");
+        ensure!(answer.ends_with('\n'), "the process of `{}` ended at `{request}`", self.side.name());
         Ok(answer)
     }
 }
