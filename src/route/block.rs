@@ -3,10 +3,11 @@
 use super::against_reference::{checked, not_reached};
 use super::bind::bind;
 use super::elementwise::{self, Parts, Sequence};
-use super::groups::{self, Group, Groups, Step};
+use super::groups::{Group, Groups, Kind};
 use super::products::{self, Lead};
 use super::rerun::{self, repeated};
-use super::work::{Together, Work};
+use super::schedule::{MOST_ELEMENTS, MOST_ELEMENTS_OF_ONE, Size, Step, steps};
+use super::work::Work;
 use super::{coverage, execution_plans, interpret};
 use crate::backend::{OutOfRange, out_of_range};
 use crate::catalogue;
@@ -124,7 +125,7 @@ impl Block {
         fallback: &dyn Fn(usize) -> Box<dyn FallbackOperation>,
     ) {
         match &group.work {
-            Work::Operations => self.run_each(group.operations.iter().copied(), context, fallback),
+            Work::Operations | Work::Reduction(_) => self.run_each(group.operations.iter().copied(), context, fallback),
             Work::Together(_) if self.ends_step(group, context) => {
                 self.run_each(group.operations.iter().copied(), context, fallback);
             }
@@ -149,27 +150,48 @@ impl Block {
         }
     }
 
-    /// Runs the groups, those that may share launches side by side. Frees what no other group uses.
+    /// Runs the groups in [steps]. Frees what no other group uses.
     fn run_groups(
         &self,
         context: &mut Context<CubeFusionHandle>,
         fallback: &dyn Fn(usize) -> Box<dyn FallbackOperation>,
     ) {
-        let share_launches = shares_launches(&self.client);
-        let steps = self.groups.steps(|together| {
-            let elements = together.sequence.elements(context);
-            (share_launches && elements <= groups::MOST_ELEMENTS_OF_ONE).then_some(elements)
-        });
-        for Step { groups, frees } in steps {
+        let (sequences_share, products_share) = (shares_launches(&self.client), products::share_launches(&self.device));
+        let size = |index: usize| {
+            let group = &self.groups.all[index];
+            let shares = if matches!(group.kind, Kind::Product(_)) { products_share } else { sequences_share };
+            if shares { self.size(group, context) } else { None }
+        };
+        for Step { groups, frees } in steps(&self.groups, size) {
             let groups: Vec<_> = groups.into_iter().map(|index| &self.groups.all[index]).collect();
             match groups[..] {
                 [group] => self.run_group(group, context, fallback),
+                [Group { kind: Kind::Product(_), .. }, ..] => {
+                    let indices: Vec<_> = groups.iter().flat_map(|group| group.operations.iter().copied()).collect();
+                    self.run_products(&indices, context);
+                }
                 _ => self.run_side_by_side(&groups, context, fallback),
             }
             for index in frees {
                 interpret::run(&self.operations[index], &self.device, context, || fallback(index));
             }
         }
+    }
+
+    /// The size of a group whose launches may be shared, if it is small enough to be put off.
+    fn size(&self, group: &Group, context: &Context<CubeFusionHandle>) -> Option<Size> {
+        let (elements, held) = match (&group.kind, group.shared()) {
+            (Kind::Product(_), _) => {
+                let [lhs, rhs, result] = products::elements(&self.operations[group.operations[0]], context)?;
+                (lhs.max(rhs) <= MOST_ELEMENTS).then_some((result, lhs + rhs + result))?
+            }
+            (_, Some(sequence)) => {
+                let elements = sequence.elements(context);
+                (elements, elements * sequence.tensors())
+            }
+            _ => return None,
+        };
+        (elements <= MOST_ELEMENTS_OF_ONE).then_some(Size { elements, held })
     }
 
     /// Runs the groups in program order, in which a recording numbers results.
@@ -198,16 +220,17 @@ impl Block {
         context: &mut Context<CubeFusionHandle>,
         fallback: &dyn Fn(usize) -> Box<dyn FallbackOperation>,
     ) {
-        let all: Vec<_> = groups.iter().filter_map(|group| group.shared()).collect();
-        let sequences: Vec<_> = all.iter().map(|together| &together.sequence).collect();
-        let indices = |of: fn(&Together) -> &[usize]| all.iter().flat_map(move |together| of(together).iter().copied());
-        all.iter().for_each(|together| self.run_leads(&together.leads, context, fallback));
-        let operations: Vec<_> = indices(|together| &together.operations).collect();
+        let sequences: Vec<_> = groups.iter().filter_map(|group| group.shared()).collect();
+        let all = || groups.iter().filter_map(|group| group.together());
+        all().for_each(|together| self.run_leads(&together.leads, context, fallback));
+        let of_group =
+            |group: &&Group| group.together().map_or(&group.operations, |together| &together.operations).clone();
+        let operations: Vec<_> = groups.iter().flat_map(of_group).collect();
         let work = |context: &Context<_>| elementwise::work_of_each(&sequences, context);
         self.run_at_once(&operations, work, context, |context| {
             elementwise::run_each(&sequences, &self.device, context)
         });
-        self.run_each(indices(|together| &together.after), context, fallback);
+        self.run_each(all().flat_map(|together| together.after.iter().copied()), context, fallback);
     }
 
     /// Runs the operations that run before the kernel.
@@ -222,15 +245,21 @@ impl Block {
                 Lead::Operation(index) => self.run_each([*index], context, fallback),
                 Lead::Products(indices) => {
                     let those = || indices.iter().map(|&index| &self.operations[index]);
-                    if !products::share_launches(those(), &self.device, context) {
+                    if !products::share_launches(&self.device) || !products::are_small(those(), context) {
                         self.run_each(indices.iter().copied(), context, fallback);
                         continue;
                     }
-                    let work = |context: &Context<_>| products::work(those(), context);
-                    self.run_at_once(indices, work, context, |context| products::run(those(), &self.device, context));
+                    self.run_products(indices, context);
                 }
             }
         }
+    }
+
+    /// Runs products of equal sizes that share launches.
+    fn run_products(&self, indices: &[usize], context: &mut Context<CubeFusionHandle>) {
+        let those = || indices.iter().map(|&index| &self.operations[index]);
+        let work = |context: &Context<_>| products::work(those(), context);
+        self.run_at_once(indices, work, context, |context| products::run(those(), &self.device, context));
     }
 
     /// Runs some of the block's operations in one kernel.
@@ -359,7 +388,7 @@ impl FusedOperation for Block {
 
     fn from_state(device: &CubeDevice, state: Self::State) -> Self {
         // Element-wise operations have the same bits one by one.
-        let group = Group::of_operations((0..state.len()).collect());
+        let group = Group::of_operations(&state, (0..state.len()).collect());
         Self::new(device.clone(), state, vec![group])
     }
 }

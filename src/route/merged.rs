@@ -5,6 +5,7 @@
 
 use super::elementwise::Sequence;
 use super::groups::Uses;
+use crate::catalogue::is_free;
 use burn_ir::{OperationIr, TensorId};
 use std::collections::HashSet;
 
@@ -132,6 +133,8 @@ impl Merging<'_> {
         if crosses {
             return None;
         }
+        // What leads the later sequence may free what the earlier one reads.
+        group.before.retain(|&index| !is_free(&self.operations[index]));
         self.free_after(&mut group);
         let sequence = self.inlined(reader, &group, &[earlier, later])?;
         let is_better = sequence.reads_few_more_than(reader, narrow);
@@ -169,8 +172,8 @@ mod tests {
     use crate::route::elementwise::Sequence;
     use burn_backend::{DType, Shape};
     use burn_ir::{
-        BaseOperationIr, BinaryOpIr, FloatOperationIr, NumericOperationIr, OperationIr, ReduceOpIr, ShapeOpIr,
-        TensorId, TensorIr, TensorStatus, UnaryOpIr,
+        BaseOperationIr, BinaryOpIr, FloatOperationIr, MatmulOpIr, NumericOperationIr, OperationIr, ReduceOpIr,
+        ShapeOpIr, TensorId, TensorIr, TensorStatus, UnaryOpIr,
     };
 
     fn shaped(id: u64, shape: [usize; 2]) -> TensorIr {
@@ -303,6 +306,22 @@ mod tests {
         );
         let taken = sum(last(wide(36)), wide(6), wide(7));
         assert_eq!(then(&reduced(), taken), [(0..16).collect(), vec![16, 17], vec![18]], "what it reads is taken away");
+    }
+
+    #[test]
+    fn what_is_freed_before_the_later_sequence_is_freed_behind_both() {
+        let product = MatmulOpIr { lhs: wide(7), rhs: wide(8), out: wide(9) };
+        let operations = [
+            sum(wide(0), wide(1), wide(2)),
+            OperationIr::Float(DType::F32, FloatOperationIr::Matmul(product)),
+            OperationIr::Drop(wide(0)),
+            sum(wide(2), wide(9), wide(3)),
+        ];
+        let sequence = |index: usize| Sequence::new(&operations[index], 16, true);
+        let first = Open { operations: vec![0], sequence: sequence(0), ..Open::default() };
+        let second = Open { operations: vec![1, 2, 3], sequence: sequence(3), before: vec![1, 2], ..Open::default() };
+        let [group] = &merged(vec![first, second], &operations, true)[..] else { panic!("one group") };
+        assert_eq!((&group.operations[..], &group.before[..]), (&[0, 1, 2, 3][..], &[1][..]));
     }
 
     #[test]

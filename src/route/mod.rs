@@ -30,6 +30,7 @@ mod products;
 mod quantized;
 mod reductions;
 mod rerun;
+mod schedule;
 mod work;
 
 use crate::backend::copy_at_once;

@@ -1,4 +1,4 @@
-//! Products of equal sizes that run before a block's sequence, side by side in one launch.
+//! Products of equal sizes, side by side in one launch; and the order of what runs before a block's sequence.
 
 use super::handles::operand;
 use super::rerun::Work;
@@ -10,8 +10,9 @@ use burn_cubecl_fusion::CubeFusionHandle;
 use burn_fusion::stream::Context;
 use burn_ir::{FloatOperationIr, MatmulOpIr, OperationIr, TensorId, TensorIr, TensorStatus};
 
-/// Most elements of an operand or a result of products that share a launch: larger ones fill a device by themselves.
-const MOST_ELEMENTS: usize = 1 << 24;
+/// Most elements of an operand or a result of products that share a launch before a sequence: larger ones fill a device by themselves.
+/// Between groups they are smaller, since operands are kept until all have run.
+const MOST_ELEMENTS_OF_TENSOR: usize = 1 << 24;
 
 /// The backend's method that the products are of.
 const METHOD: &str = "float_matmul";
@@ -25,7 +26,7 @@ pub(super) enum Lead {
 }
 
 /// The operands of a product of f32.
-fn product(operation: &OperationIr) -> Option<&MatmulOpIr> {
+pub(super) fn product(operation: &OperationIr) -> Option<&MatmulOpIr> {
     match operation {
         OperationIr::Float(F32, FloatOperationIr::Matmul(product)) => Some(product),
         _ => None,
@@ -119,17 +120,27 @@ pub(super) fn work<'a>(products: impl Iterator<Item = &'a OperationIr>, context:
     Work { operation: vec![METHOD; outputs.len()].join(", "), inputs, outputs }
 }
 
-/// Whether `products`, given in Burn's relative form, share launches on the device. Otherwise they run one by one.
-pub(super) fn share_launches<'a>(
-    mut products: impl Iterator<Item = &'a OperationIr>,
-    device: &CubeDevice,
-    context: &Context<CubeFusionHandle>,
-) -> bool {
-    let is_small = |tensor: &&TensorIr| context.tensors[&tensor.id].shape.num_elements() <= MOST_ELEMENTS;
-    adapters::matmul::share_launches(device) && products.all(|product| product.nodes().iter().all(is_small))
+/// Whether products of equal sizes share launches on the device. Otherwise they run one by one.
+pub(super) fn share_launches(device: &CubeDevice) -> bool {
+    adapters::matmul::share_launches(device)
 }
 
-/// Runs `products`, given in Burn's relative form, which [share launches](share_launches). Returns whether a kernel was launched.
+/// Whether `products`, given in Burn's relative form, are small enough to share launches.
+pub(super) fn are_small<'a>(
+    mut products: impl Iterator<Item = &'a OperationIr>,
+    context: &Context<CubeFusionHandle>,
+) -> bool {
+    let is_small = |tensor: &&TensorIr| context.tensors[&tensor.id].shape.num_elements() <= MOST_ELEMENTS_OF_TENSOR;
+    products.all(|product| product.nodes().iter().all(is_small))
+}
+
+/// The elements of the operands of a product, given in Burn's relative form, and of its result.
+pub(super) fn elements(operation: &OperationIr, context: &Context<CubeFusionHandle>) -> Option<[usize; 3]> {
+    let MatmulOpIr { lhs, rhs, out } = product(operation)?;
+    Some([lhs, rhs, out].map(|tensor| context.tensors[&tensor.id].shape.num_elements()))
+}
+
+/// Runs `products`, given in Burn's relative form, in as few launches as these take. Returns whether a kernel was launched.
 ///
 /// # Panics
 ///

@@ -10,6 +10,8 @@ pub(super) enum Work {
     Operations,
     /// In one kernel.
     Together(Box<Together>),
+    /// One reduction of an operand: by itself, or side by side with others, as a sequence.
+    Reduction(Box<Sequence>),
 }
 
 /// Operations in one kernel.
@@ -29,6 +31,11 @@ pub(super) struct Together {
 }
 
 impl Together {
+    /// Whether its launches may be shared.
+    pub(super) fn shares(&self) -> bool {
+        self.sequence.may_share() && self.parts.is_empty()
+    }
+
     /// Whether everything runs in program order.
     pub(super) fn is_in_order(&self) -> bool {
         self.before.iter().chain(&self.operations).chain(&self.after).is_sorted()

@@ -101,7 +101,7 @@ pub fn told_once() {
 }
 
 /// What was issued between an operation with an index outside and the read that is told of it, and has nothing to do with either,
-/// can still be read.
+/// can still be read. What is issued next to an operation on a tensor that carries an error carries it too.
 pub fn told_alone() {
     enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
     let device = Device::default();
@@ -110,9 +110,10 @@ pub fn told_alone() {
     let square = matrix(&device).transpose();
     let product = square.clone().matmul(matrix(&device));
     (chosen.clone() * 2.0).try_into_data().expect_err("an index is outside");
-    let other = square.matmul(matrix(&device));
+    let beside = square.clone().matmul(matrix(&device));
     (chosen * 3.0).try_into_data().expect_err("it depends on the first one");
-    for product in [product, other] {
+    beside.try_into_data().expect_err("it is of the same block");
+    for product in [product, square.matmul(matrix(&device))] {
         assert_eq!(product.into_data().try_to_vec::<f32>().expect("f32"), [35.0, 44.0, 44.0, 56.0]);
     }
 }

@@ -98,8 +98,54 @@ fn normalised(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>> {
     vec![normal, active, scaled, mean, variance]
 }
 
-const PROGRAMS: [(&str, Program); 4] =
-    [("freed", freed), ("moved", moved), ("updates", updates), ("normalised", normalised)];
+/// Layers of several sizes and their gradients: products, sums of columns and of rows, and sums over the layers, in turn.
+fn layers(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>> {
+    let [rows, columns] = x.dims();
+    let weight =
+        |n: usize, shape| Tensor::<2>::from_data(floats(shape), &x.device()).cast(x.dtype()) * (n as f32 - 1.5);
+    let mut read = Vec::new();
+    let mut input: Option<Tensor<2>> = None;
+    for n in 0..4 {
+        let gradient = x.clone() * (n as f32 + 0.5);
+        stop(&gradient);
+        let weight = weight(n, [columns, if n == 2 { 3 } else { columns }]);
+        let bias = gradient.clone().sum_dim(0);
+        stop(&bias);
+        let product = gradient.clone().matmul(weight.clone());
+        stop(&product);
+        let of_weight = gradient.clone().transpose().matmul(product.clone());
+        stop(&of_weight);
+        let of_rows = product.clone().sum_dim(1);
+        stop(&of_rows);
+        let moved = of_weight.clone().transpose();
+        let more = product.matmul(weight.transpose()) + bias.clone();
+        stop(&more);
+        let sum = input.map_or(more.clone(), |before| before + more);
+        stop(&sum);
+        read.extend([bias * 2.0, moved + 1.0, of_rows.mean_dim(0)]);
+        input = Some(sum);
+    }
+    // Read by a sequence that waits, and taken away by a move.
+    let square = x.clone().slice([0..1, 0..columns]).square();
+    let taken = x.clone() + 3.0;
+    stop(&taken);
+    let shifted = taken.clone() + square.clone();
+    let deviation = square.clone() * square;
+    let flat = taken.reshape([columns, rows]);
+    read.extend([shifted, deviation, flat]);
+    // Freed between a sequence that reads it and the one that both are part of.
+    let doubled = x.clone() * 2.0;
+    stop(&doubled);
+    let sum = doubled.clone() + x.clone();
+    let row = x.clone().slice([0..1, 0..columns]).matmul(weight(4, [columns, columns]));
+    drop(doubled);
+    read.push(sum + row);
+    read.extend(input);
+    read
+}
+
+const PROGRAMS: [(&str, Program); 5] =
+    [("freed", freed), ("moved", moved), ("updates", updates), ("normalised", normalised), ("layers", layers)];
 
 /// Reads the results of each program.
 pub(super) fn read_all(device: &Device) {

@@ -486,6 +486,19 @@ impl Program {
         self.reduced
     }
 
+    /// The word operand that is reduced, if the program copies it, and writes nothing.
+    pub fn reduces_operand(&self) -> Option<usize> {
+        let writes = self.word_outputs.len() + self.half_outputs.len() + self.condition_outputs.len();
+        match self.instructions[..] {
+            [Instruction::IntBinary(IntBinary::Or, Value::Input(x), Value::Input(y))]
+                if x == y && writes == 0 && self.reduced == Some(0) =>
+            {
+                Some(x)
+            }
+            _ => None,
+        }
+    }
+
     /// The word operands that are indices of elements of a row. [`rows`](crate::rows) sets a flag for each that has one outside; for
     /// other kernels that is a [check](crate::index_check::check) of its own.
     pub fn indices(&self) -> &[usize] {

@@ -222,7 +222,7 @@ pub fn reduce_program_each(
     let (mut indices, mut shapes, mut reductions) = (Vec::new(), Vec::new(), Vec::new());
     for (index, (ReductionCall { operation, input, axes }, view)) in calls.into_iter().zip(views).enumerate() {
         let Some(view) = view else {
-            results[index] = Some(reduce_program(client, operation, input, axes, None)?);
+            results[index] = Some(alone(client, operation, input, axes)?);
             continue;
         };
         let Call { program, shape, operands, condition_dtype } = input;
@@ -238,6 +238,20 @@ pub fn reduce_program_each(
         results[index] = Some((reduction.program.into_results(), reduced));
     }
     Ok(results.into_iter().map(|result| result.expect("each has a result")).collect())
+}
+
+/// A reduction in launches of its own: of an operand by itself, if the program copies that.
+fn alone(
+    client: &Client,
+    operation: Operation,
+    input: Call<'_>,
+    axes: &[usize],
+) -> Result<(Results, TensorHandle), KernelError> {
+    let operand = input.program.reduces_operand().map(|operand| &input.operands.words[operand]);
+    match operand.filter(|operand| operand.dtype == F32 && operand.shape()[..] == *input.shape) {
+        Some(operand) => Ok((Results::default(), reduce(client, operation, operand.clone(), axes, None)?)),
+        None => reduce_program(client, operation, input, axes, None),
+    }
 }
 
 /// The view of a reduction that shares a launch with others: `None` where the device has no such launches, or the kernel does not

@@ -236,7 +236,7 @@ impl Sequence {
     }
 
     /// What a kernel binds: flags where it checks indices; a reduction reads one tensor more in its later passes, and writes one.
-    fn tensors(&self) -> usize {
+    pub(super) fn tensors(&self) -> usize {
         let reduced = if self.reduction.is_some() { 2 } else { 0 };
         let flags = usize::from(!self.indexed.is_empty());
         self.words.len() + self.conditions.len() + self.results.len() + reduced + flags

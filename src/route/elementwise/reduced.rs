@@ -38,6 +38,16 @@ impl Sequence {
         self.program.instructions().iter().any(|instruction| matches!(instruction, Instruction::Reduce(..)))
     }
 
+    /// Whether it reduces rows to an extreme, which is refused where they are empty.
+    pub(in crate::route) fn finds_extremes(&self) -> bool {
+        use RowReduction::{Mean, Or, Prod, Sum};
+        let is_extreme = |instruction: &Instruction| match instruction {
+            Instruction::Reduce(reduction, _) => !matches!(reduction, Sum | Mean | Prod | Or),
+            _ => false,
+        };
+        self.program.instructions().iter().any(is_extreme)
+    }
+
     /// Whether it ends in a reduction of other axes than rows, or of all.
     pub(in crate::route) fn ends_in_reduction(&self) -> bool {
         self.reduction.is_some()
@@ -209,6 +219,24 @@ impl Sequence {
         frees.into_iter().for_each(|free| assert!(sequence.take(free), "a sequence takes each free"));
         let is_reduced = sequence.reduction.is_some() && sequence.tensors() <= max_tensors;
         (is_reduced && sequence.may_share()).then_some(sequence)
+    }
+
+    /// The sequence of a sum or a product of an operand of f32. Means share no launches.
+    pub(in crate::route) fn of_reduction(operation: &OperationIr, max_tensors: usize) -> Option<Self> {
+        use reduce::Operation::{Prod, Sum};
+        let method = catalogue::operation(operation);
+        let Fused::Reduction(reduction @ (Sum | Prod)) = fused(method)? else { return None };
+        let (input, out) = (operation.inputs().next()?, operation.outputs().next()?);
+        if input.dtype != F32 || out.dtype != F32 {
+            return None;
+        }
+        let axes = reduced_axes(operation, input.shape.num_dims())?;
+        let mut sequence = Self::of_operand(input, max_tensors)?;
+        let &Place::Word(Value::Result(word)) = sequence.places.get(&input.id)? else { return None };
+        sequence.reduction =
+            Some(Reduction { word: Some(word), is_operand: true, axes, outs: vec![(reduction, out.id)] });
+        sequence.methods.push(method);
+        sequence.may_share().then(|| sequence.finish())
     }
 
     /// A sequence whose one result is its operand.

@@ -1,5 +1,6 @@
 //! The optimization that takes every operation.
 
+mod apart;
 mod moved;
 
 use crate::catalogue::is_free;
@@ -7,11 +8,12 @@ use crate::device::note_use;
 use crate::exit;
 use crate::route::block::Block;
 use crate::route::elementwise::{Sequence, is_move, is_pure};
-use crate::route::groups::Group;
 use crate::route::in_place::reduced_in_place;
 use crate::route::merged::{MAX_OPERATIONS, Open, merged};
 use crate::route::moved::{Moved, moves};
+use crate::route::products::product;
 use crate::route::{coverage, execution_plans};
+use apart::groups;
 use burn_backend::DType;
 use burn_cubecl::CubeDevice;
 use burn_cubecl::fusion::{CubeFuser, CubeOptimization, OptimizationProvider};
@@ -20,8 +22,11 @@ use burn_fusion::{FuserProperties, FuserStatus, OperationFuser};
 use burn_ir::{OperationIr, TensorIr, TensorStatus};
 use core::iter::once;
 
-/// Most operations in a block of several groups: updates of some thirty parameters.
+/// No group begins in a block of so many operations: updates of some thirty parameters.
 const MAX_OPERATIONS_OF_GROUPS: usize = 512;
+
+/// The same where there are products: the device waits until the program has issued the operations.
+const MAX_OPERATIONS_OF_PRODUCTS: usize = 128;
 
 /// Bindings a kernel needs besides its tensors: their metadata and its scalars.
 const OTHER_BINDINGS: usize = 3;
@@ -44,11 +49,11 @@ impl OptimizationProvider for RouteProvider {
     }
 }
 
-/// Takes operations into groups. A group is a sequence of element-wise operations, with moves and products before it and between its
-/// operations, and moves of its results; or any other operation by itself, with the frees after it. Groups follow each other in a
-/// block while they may [share launches](Sequence::may_share). An operation goes to the last group; or to an earlier one that it reads
-/// a result of, if it has nothing to do with those between; or begins one. Reductions of what is [moved] are groups too. In the end some
-/// are [merged].
+/// Takes operations into groups. A group is a sequence of element-wise operations, with moves, products and reductions before it and
+/// between its operations, and moves of its results; or such moves, products and reductions alone; or any other operation by itself,
+/// with the frees after it. Groups of the first two kinds [follow each other](RouteFuser::may_precede_others) in a block. An operation
+/// goes to the last group; or to an earlier one that it reads a result of, if it has nothing to do with those between; or begins one.
+/// Reductions of what is [moved] are groups too. In the end some are [merged], and products and reductions [apart] from others.
 #[derive(Clone)]
 pub(super) struct RouteFuser {
     device: CubeDevice,
@@ -81,7 +86,7 @@ impl RouteFuser {
     /// Begins the group or, behind moves, products and reductions, a sequence; or takes one more of these, or a free. Returns
     /// whether `operation` is taken.
     ///
-    /// A failure concerns the whole block, so what computes reads a result of it, or is element-wise.
+    /// Behind other operations than these nothing else runs in the block, since its failure would concern that.
     fn begin(&mut self, operation: &OperationIr) -> bool {
         if is_free(operation) {
             return true;
@@ -120,7 +125,7 @@ impl RouteFuser {
         let is_bound = operation.inputs().all(|input| sequence.binds(input.id));
         // By itself it may begin a sequence that reduces what it moves, without a copy; and so may a group that follows.
         let moves_axes = Moved::by(operation).is_some_and(|(_, input)| input.dtype == DType::F32);
-        self.take_after(is_move(operation) && is_bound && (!moves_axes || self.may_be_followed()))
+        self.take_after(is_move(operation) && is_bound && (!moves_axes || self.may_be_followed(operation)))
     }
 
     /// Takes an operation into the sequence of an earlier group that it reads a result of: an activation behind a norm, with the
@@ -138,7 +143,7 @@ impl RouteFuser {
             return false;
         };
         let group = &self.groups[place];
-        let is_full = group.operations.len() >= MAX_OPERATIONS || self.operations.len() >= MAX_OPERATIONS_OF_GROUPS;
+        let is_full = group.operations.len() >= MAX_OPERATIONS || !self.has_room(operation);
         let mut after = group.after.iter().map(|&index| &self.operations[index]);
         let mut later = self.groups[place + 1..].iter().chain(once(&self.group));
         let concerns_group = |group: &Open| self.operations_of(group).any(concerns);
@@ -156,30 +161,45 @@ impl RouteFuser {
         taken
     }
 
-    /// Begins another group with an operation that the group does not take, where launches of both may be shared. Returns whether it
-    /// does.
+    /// Begins another group with an operation that the group does not take. Returns whether it does.
     fn begin_group(&mut self, operation: &OperationIr) -> bool {
-        match Sequence::new(operation, self.max_tensors, true) {
-            Some(next) if self.may_be_followed() && !next.only_moves() => {
-                self.close_group(Open { sequence: Some(next), ..Open::default() });
+        if !self.has_room(operation) {
+            return false;
+        }
+        let next = Sequence::new(operation, self.max_tensors, true).filter(|next| !next.only_moves());
+        match next {
+            Some(_) if self.may_precede_others() => {
+                self.close_group(Open { sequence: next, ..Open::default() });
                 true
             }
-            None if self.group.sequence.is_some() && self.has_room() => self.reduce_in_group(operation),
+            None if self.group.sequence.is_some() && self.reduce_in_group(operation) => true,
+            None if self.may_precede_others() && is_pure(operation) => {
+                self.close_group(Open::default());
+                self.begin(operation)
+            }
             _ => false,
         }
     }
 
-    /// Whether the block may have another group: there is room, and nothing but moves runs before the last one.
-    fn has_room(&self) -> bool {
-        let mut before = self.group.before.iter().map(|&index| &self.operations[index]);
-        let moves_alone = before.all(|operation| is_move(operation) || is_free(operation));
-        moves_alone && self.operations.len() < MAX_OPERATIONS_OF_GROUPS
+    /// Whether a group may begin, or an earlier one go on, with `operation`.
+    fn has_room(&self, operation: &OperationIr) -> bool {
+        let has_products = self.operations.iter().chain([operation]).any(|operation| product(operation).is_some());
+        let most = if has_products { MAX_OPERATIONS_OF_PRODUCTS } else { MAX_OPERATIONS_OF_GROUPS };
+        self.operations.len() < most
     }
 
-    /// Whether another group may follow the last one, whose launches may be shared.
-    fn may_be_followed(&self) -> bool {
+    /// Whether other groups may follow the last one: it checks no indices, draws nothing, and nothing of it is refused but for its size.
+    fn may_precede_others(&self) -> bool {
+        match &self.group.sequence {
+            Some(sequence) => !sequence.has_indices() && !sequence.finds_extremes(),
+            None => self.of_group().all(|operation| is_pure(operation) || is_free(operation)),
+        }
+    }
+
+    /// Whether another group may follow the last one with `operation`, whose launches may be shared.
+    fn may_be_followed(&self, operation: &OperationIr) -> bool {
         let may_share = self.group.sequence.as_ref().is_some_and(Sequence::may_share);
-        self.has_room() && (may_share || self.group.reduces.is_some())
+        self.has_room(operation) && (may_share || self.group.reduces.is_some())
     }
 
     /// Begins another group with a reduction and the operation before it, which gives what is reduced and reads no result of the
@@ -303,12 +323,7 @@ impl OperationFuser<CubeOptimization> for RouteFuser {
         execution_plans::made(&operations, &self.device);
         let inlines = shares_launches(&self.device.client());
         let merged = merged(reduced_in_place(opened, &operations, self.max_tensors), &operations, inlines);
-        let groups = merged.into_iter().enumerate().flat_map(|(index, group)| {
-            let Open { operations: indices, sequence, before, after, .. } = group;
-            let groups = Group::all_of(sequence, &operations, indices, before, after);
-            groups.into_iter().map(move |group| group.of_sequence(index))
-        });
-        let groups = groups.collect();
+        let groups = groups(merged, &operations, self.max_tensors);
         CubeOptimization::new(Block::new(self.device.clone(), operations, groups))
     }
 
@@ -339,5 +354,7 @@ impl OperationFuser<CubeOptimization> for RouteFuser {
     }
 }
 
+#[cfg(test)]
+mod simulation;
 #[cfg(test)]
 mod tests;

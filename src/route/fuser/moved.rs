@@ -1,6 +1,6 @@
 //! Groups that reduce what is moved: see [`in_place`](crate::route::in_place).
 
-use super::{MAX_OPERATIONS_OF_GROUPS, RouteFuser};
+use super::RouteFuser;
 use crate::catalogue::is_free;
 use crate::route::elementwise::{Sequence, is_move};
 use crate::route::in_place::{moves_of, reduces};
@@ -12,7 +12,7 @@ impl RouteFuser {
     /// Takes a reduction of a tensor that the block moves and joins into a group of such, of this tensor; or a move of the result of one.
     /// Returns whether it is taken.
     pub(super) fn reduce_moved(&mut self, operation: &OperationIr) -> bool {
-        if self.operations.len() >= MAX_OPERATIONS_OF_GROUPS {
+        if !self.has_room(operation) {
             return false;
         }
         if is_move(operation) {
@@ -26,7 +26,7 @@ impl RouteFuser {
         }
         // As the sequence does itself with an operation that it does not take.
         self.move_after();
-        let begins = self.may_be_followed();
+        let begins = self.may_be_followed(operation);
         if begins {
             self.close_group(Open { operations: vec![index], reduces: Some(tensor), ..Open::default() });
         }
@@ -40,7 +40,7 @@ impl RouteFuser {
         let ([_, join], _) = moves_of(&self.operations, input.id)?;
         let moves_in_sequence = self.group.operations.contains(&join) && !self.group.runs_elsewhere(join);
         let is_left = match &self.group.sequence {
-            // Moves that lead the block: what they are for comes behind them.
+            // Moves that lead a group: what they are for comes behind them.
             None => !moves_in_sequence,
             Some(sequence) if moves_in_sequence => !sequence.only_moves() && input.status != TensorStatus::ReadWrite,
             Some(sequence) => !sequence.binds(input.id),
