@@ -223,9 +223,7 @@ impl Block {
         let sequences: Vec<_> = groups.iter().filter_map(|group| group.shared()).collect();
         let all = || groups.iter().filter_map(|group| group.together());
         all().for_each(|together| self.run_leads(&together.leads, context, fallback));
-        let of_group =
-            |group: &&Group| group.together().map_or(&group.operations, |together| &together.operations).clone();
-        let operations: Vec<_> = groups.iter().flat_map(of_group).collect();
+        let operations: Vec<_> = groups.iter().flat_map(|group| group.side_by_side()).copied().collect();
         let work = |context: &Context<_>| elementwise::work_of_each(&sequences, context);
         self.run_at_once(&operations, work, context, |context| {
             elementwise::run_each(&sequences, &self.device, context)

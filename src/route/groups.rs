@@ -173,6 +173,11 @@ impl Group {
         }
     }
 
+    /// The operations that run side by side with those of other groups.
+    pub(super) fn side_by_side(&self) -> &[usize] {
+        self.together().map_or(&self.operations, |together| &together.operations)
+    }
+
     /// The sequence with what runs before and after it, if it has such.
     pub(super) fn together(&self) -> Option<&Together> {
         match &self.work {
@@ -251,7 +256,7 @@ impl Groups {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::{Group, Groups};
     use crate::route::elementwise::Sequence;
     use crate::route::work::Work;
@@ -262,20 +267,25 @@ mod tests {
     };
 
     /// A tensor in relative form, which lives on.
-    fn tensor(id: u64) -> TensorIr {
+    pub(in crate::route) fn tensor(id: u64) -> TensorIr {
         TensorIr { id: TensorId::new(id), shape: Shape::new([2, 3]), status: TensorStatus::ReadOnly, dtype: DType::F32 }
     }
 
-    fn last(id: u64) -> TensorIr {
+    pub(in crate::route) fn last(id: u64) -> TensorIr {
         TensorIr { status: TensorStatus::ReadWrite, ..tensor(id) }
     }
 
-    fn sum(lhs: TensorIr, rhs: TensorIr, out: u64) -> OperationIr {
+    pub(in crate::route) fn sum(lhs: TensorIr, rhs: TensorIr, out: u64) -> OperationIr {
         OperationIr::NumericFloat(DType::F32, NumericOperationIr::Add(BinaryOpIr { lhs, rhs, out: tensor(out) }))
     }
 
-    fn freed(id: u64) -> OperationIr {
+    pub(in crate::route) fn freed(id: u64) -> OperationIr {
         OperationIr::Drop(last(id))
+    }
+
+    pub(in crate::route) fn product(lhs: u64, rhs: u64, out: u64) -> OperationIr {
+        let product = MatmulOpIr { lhs: tensor(lhs), rhs: tensor(rhs), out: tensor(out) };
+        OperationIr::Float(DType::F32, FloatOperationIr::Matmul(product))
     }
 
     #[test]
@@ -331,10 +341,6 @@ mod tests {
 
     #[test]
     fn a_recording_has_the_operations_in_program_order() {
-        let product = |lhs: u64, rhs: u64, out: u64| {
-            let product = MatmulOpIr { lhs: tensor(lhs), rhs: tensor(rhs), out: tensor(out) };
-            OperationIr::Float(DType::F32, FloatOperationIr::Matmul(product))
-        };
         let operations = [sum(tensor(0), tensor(1), 2), product(3, 4, 5), sum(tensor(2), tensor(1), 6)];
         let mut sequence = Sequence::new(&operations[0], 16, true).expect("a sequence");
         assert!(sequence.can_run_before(&operations[1]) && sequence.take(&operations[2]));

@@ -222,33 +222,17 @@ impl Order<'_> {
 mod tests {
     use super::{MOST_ELEMENTS, MOST_HELD, Size, Step, steps};
     use crate::route::elementwise::Sequence;
+    use crate::route::groups::tests::{freed, last, product, sum, tensor};
     use crate::route::groups::{Group, Groups};
     use burn_backend::{DType, Shape};
     use burn_ir::{
-        BaseOperationIr, BinaryOpIr, FloatOperationIr, MatmulOpIr, NumericOperationIr, OperationIr, ReduceDimOpIr,
-        ReduceOpIr, SwapDimsOpIr, TensorId, TensorIr, TensorStatus,
+        BaseOperationIr, FloatOperationIr, MatmulOpIr, NumericOperationIr, OperationIr, ReduceDimOpIr, ReduceOpIr,
+        SwapDimsOpIr, TensorIr,
     };
-
-    /// A tensor in relative form, which lives on.
-    fn tensor(id: u64) -> TensorIr {
-        TensorIr { id: TensorId::new(id), shape: Shape::new([2, 3]), status: TensorStatus::ReadOnly, dtype: DType::F32 }
-    }
-
-    fn last(id: u64) -> TensorIr {
-        TensorIr { status: TensorStatus::ReadWrite, ..tensor(id) }
-    }
-
-    fn sum(lhs: TensorIr, rhs: TensorIr, out: u64) -> OperationIr {
-        OperationIr::NumericFloat(DType::F32, NumericOperationIr::Add(BinaryOpIr { lhs, rhs, out: tensor(out) }))
-    }
 
     fn total(input: u64, out: u64) -> OperationIr {
         let out = TensorIr { shape: Shape::new([1]), ..tensor(out) };
         OperationIr::NumericFloat(DType::F32, NumericOperationIr::Sum(ReduceOpIr { input: last(input), out }))
-    }
-
-    fn freed(id: u64) -> OperationIr {
-        OperationIr::Drop(last(id))
     }
 
     /// The groups, each of which is a sequence and frees.
@@ -369,11 +353,6 @@ mod tests {
         let one_by_one = [(vec![0], vec![2, 3]), (vec![1], vec![8]), (vec![2], vec![5, 7]), (vec![3], vec![])];
         assert_eq!(frees(false), one_by_one);
         assert_eq!(frees(true), [(vec![0, 1, 3], vec![2, 3, 8]), (vec![2], vec![5, 7])]);
-    }
-
-    fn product(lhs: u64, rhs: u64, out: u64) -> OperationIr {
-        let product = MatmulOpIr { lhs: tensor(lhs), rhs: tensor(rhs), out: tensor(out) };
-        OperationIr::Float(DType::F32, FloatOperationIr::Matmul(product))
     }
 
     fn swap(input: TensorIr, out: u64) -> OperationIr {

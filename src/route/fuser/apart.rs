@@ -7,6 +7,11 @@ use crate::route::merged::Open;
 use crate::route::work::Work;
 use burn_ir::OperationIr;
 
+/// Whether `operation` may run before a sequence: a move, a product or a reduction, or a free.
+pub(super) fn is_lead(operation: &OperationIr) -> bool {
+    is_pure(operation) || is_free(operation)
+}
+
 /// The groups of a block of the operations `all`, which were opened and [merged](crate::route::merged). A kernel binds `max_tensors`.
 pub(super) fn groups(opened: Vec<Open>, all: &[OperationIr], max_tensors: usize) -> Vec<Group> {
     let is_one = opened.len() == 1;
@@ -31,10 +36,9 @@ fn apart(open: Open, all: &[OperationIr], max_tensors: usize) -> Vec<Group> {
         vec![]
     };
     let lead = |index: usize| Group::lead(all, index, max_tensors);
-    let is_lead = |index: &usize| is_pure(&all[*index]) || is_free(&all[*index]);
     let others = Group::all_of(sequence, all, operations, before, after);
     let others = others.into_iter().flat_map(|group| {
-        match matches!(group.work, Work::Operations) && group.operations.iter().all(is_lead) {
+        match matches!(group.work, Work::Operations) && group.operations.iter().all(|&index| is_lead(&all[index])) {
             true => group.operations.into_iter().map(lead).collect(),
             false => vec![group],
         }

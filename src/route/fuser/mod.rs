@@ -13,7 +13,7 @@ use crate::route::merged::{MAX_OPERATIONS, Open, merged};
 use crate::route::moved::{Moved, moves};
 use crate::route::products::product;
 use crate::route::{coverage, execution_plans};
-use apart::groups;
+use apart::{groups, is_lead};
 use burn_backend::DType;
 use burn_cubecl::CubeDevice;
 use burn_cubecl::fusion::{CubeFuser, CubeOptimization, OptimizationProvider};
@@ -92,7 +92,7 @@ impl RouteFuser {
             return true;
         }
         let is_empty = self.group.operations.is_empty();
-        let leads = self.of_group().all(|operation| is_pure(operation) || is_free(operation));
+        let leads = self.of_group().all(is_lead);
         let continues = self.of_group().all(is_free) || (leads && self.reads_result(operation));
         let sequence = if continues { Sequence::new(operation, self.max_tensors, true) } else { None };
         let operations = core::mem::take(&mut self.group.operations);
@@ -192,7 +192,7 @@ impl RouteFuser {
     fn may_precede_others(&self) -> bool {
         match &self.group.sequence {
             Some(sequence) => !sequence.has_indices() && !sequence.finds_extremes(),
-            None => self.of_group().all(|operation| is_pure(operation) || is_free(operation)),
+            None => self.of_group().all(is_lead),
         }
     }
 

@@ -93,7 +93,7 @@ fn simulate(operations: &[OperationIr], size: impl Fn(usize) -> Option<Size>) {
             }
             _ => {
                 for group in &all {
-                    tensors.bind(group.together().map_or(&group.operations, |together| &together.operations));
+                    tensors.bind(group.side_by_side());
                 }
                 let sequences = all.iter().filter_map(|group| match group.together() {
                     Some(together) => Some(&together.sequence),
