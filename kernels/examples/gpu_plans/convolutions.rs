@@ -24,7 +24,7 @@ struct Layer {
     groups: usize,
 }
 
-const LAYERS: [Layer; 7] = [
+const LAYERS: [Layer; 8] = [
     Layer { label: "resnet block", batch: 32, inputs: 64, outputs: 64, image: 56, taps: 3, stride: 1, groups: 1 },
     Layer { label: "resnet stem", batch: 32, inputs: 3, outputs: 64, image: 224, taps: 7, stride: 2, groups: 1 },
     Layer { label: "1 x 1", batch: 32, inputs: 256, outputs: 64, image: 56, taps: 1, stride: 1, groups: 1 },
@@ -32,6 +32,7 @@ const LAYERS: [Layer; 7] = [
     Layer { label: "mnist", batch: 128, inputs: 1, outputs: 32, image: 28, taps: 3, stride: 1, groups: 1 },
     Layer { label: "an image", batch: 1, inputs: 64, outputs: 64, image: 56, taps: 3, stride: 1, groups: 1 },
     Layer { label: "wide", batch: 32, inputs: 512, outputs: 512, image: 7, taps: 3, stride: 1, groups: 1 },
+    Layer { label: "small images", batch: 32, inputs: 32, outputs: 32, image: 8, taps: 3, stride: 1, groups: 1 },
 ];
 
 /// Layers of which every pass, or all but the gradient of an image, has the order of tensor cores.

@@ -3,6 +3,7 @@
 use super::kernel::{self, BlocksLaunch, IndexMapLaunch, IndexMapsLaunch, SpatialLaunch, Variant};
 use super::plan::{self, CubeTile, Pass, Plan, Problem, UnitTile, WeightColumns};
 use super::shape::{Axis, Geometry, view_data, view_weight};
+use super::terms::WeightStepsLaunch;
 use super::tiled_kernel::{self, TiledVariant};
 use super::tiled_weight_kernel::{self, TiledWeightVariant};
 use super::weight_kernel::{self, RoundLaunch};
@@ -92,9 +93,9 @@ impl Launch<'_> {
             inside,
         };
         match plan {
-            Plan::Tiled { tile, split: true } => self.tiled_parts(pass, tile),
-            Plan::Tiled { tile, split: false } => {
-                self.totals(pass, |pass, totals| self.tiled(pass, totals, tile, false))
+            Plan::Tiled { tile, split: true, packs } => self.tiled_parts(pass, tile, packs),
+            Plan::Tiled { tile, split: false, packs } => {
+                self.totals(pass, |pass, totals| self.tiled(pass, totals, tile, false, packs))
             }
             Plan::Activations { tile, units } => {
                 self.totals(pass, |pass, totals| self.direct(pass, totals, tile, units))
@@ -158,39 +159,48 @@ impl Launch<'_> {
     }
 
     /// A tile of results a cube, of which each block of the chains gets cubes of its own.
-    fn tiled_parts(&self, mut pass: Activations, tile: CubeTile) -> Result<TensorHandle, KernelError> {
+    fn tiled_parts(&self, mut pass: Activations, tile: CubeTile, packs: bool) -> Result<TensorHandle, KernelError> {
         let (result, sum, bias) = (pass.result.clone(), pass.sum, pass.bias.take());
         let (elements, count) = (result.shape().iter().product::<usize>(), self.problem.blocks());
         let blocks = unwritten(self.client, vec![count, elements], sum);
         // The kernel finds its part by itself.
         let first = TensorHandle::new_contiguous(result.shape().clone(), blocks.handle.clone(), sum);
-        self.tiled(pass, first, tile, true)?;
+        self.tiled(pass, first, tile, true, packs)?;
         let bias = bias.map(|values| Bias { values, positions: result.shape()[2..].iter().product() });
         parts::chain(self.client, self.kernel, blocks, count, bias, &result, true)?;
         Ok(result)
     }
 
-    /// Packs the weight, then computes a tile of results a cube: all blocks of their chains, or each in a part of its own.
-    fn tiled(&self, pass: Activations, totals: TensorHandle, tile: CubeTile, split: bool) -> Result<(), KernelError> {
+    /// Packs the weight, or not, and computes a tile of results a cube: all blocks of their chains, or each in a part of its own.
+    fn tiled(
+        &self,
+        pass: Activations,
+        totals: TensorHandle,
+        tile: CubeTile,
+        split: bool,
+        packs: bool,
+    ) -> Result<(), KernelError> {
         let Activations { source, weight, bias, sum, inside, .. } = pass;
         let Self { kernel, .. } = *self;
         let Geometry { groups, axes, .. } = self.problem.geometry;
         let sources = self.problem.source_channels();
         device::require_units(self.client, kernel, tile.units())?;
         device::require_shared_memory(self.client, kernel, tile.shared_memory(sum.size()))?;
-        let packed = self.packed(&weight, sum)?;
+        let weight = if packs { self.packed(&weight, sum)? } else { weight };
         let blocks = self.problem.blocks();
         let variant = TiledVariant {
             tile,
             phased: self.problem.phased(),
             inside,
             whole: sources.is_multiple_of(plan::SHARE as usize),
+            packed: packs,
             single: split || blocks == 1,
             products: self.problem.products,
         };
         let taps = axes.map(|axis| axis.taps as u32);
         let cubes = tile.cubes(self.problem) * if split { blocks } else { 1 };
-        let dtypes = [source.dtype, sum, totals.dtype];
+        let dtypes = [source.dtype, sum, totals.dtype, weight.dtype];
+        let width = if packs { 4 } else { 1 };
         for first in (0..blocks).step_by(if split { blocks } else { 1 }) {
             let bias = bias.clone().map(|bias| bias.into_arg().into_buffer_arg());
             // SAFETY: columns, channels and terms are clamped to the operands, whose shapes are checked, and staged tiles are
@@ -200,8 +210,10 @@ impl Launch<'_> {
                     self.client,
                     grid::cubes(cubes),
                     CubeDim::new_1d(tile.units()),
+                    width,
                     source.clone().into_arg(),
-                    packed.clone().into_arg().into_buffer_arg(),
+                    weight.clone().into_arg().into_buffer_arg(),
+                    self.steps(&weight, packs),
                     bias.into(),
                     view_data(totals.clone(), groups).into_arg(),
                     first as u32,
@@ -216,7 +228,22 @@ impl Launch<'_> {
         Ok(())
     }
 
-    /// A weight as [`tiled_kernel::convolve_tiled`] reads it.
+    /// How far parts of a weight lie apart.
+    fn steps(&self, weight: &TensorHandle, packed: bool) -> WeightStepsLaunch {
+        let taps = self.problem.geometry.axes.map(|axis| axis.taps);
+        let steps = if packed {
+            let source = self.problem.channels().next_multiple_of(plan::PACKED as usize) / 4;
+            let w = self.problem.source_channels() * source;
+            let [h, d, group] = [taps[2], taps[1] * taps[2], taps.iter().product()].map(|taps| taps * w);
+            [group, 1, source, d, h, w]
+        } else {
+            core::array::from_fn(|axis| weight.strides()[axis])
+        };
+        let [group, channel, source, d, h, w] = steps.map(|step| step as u32);
+        WeightStepsLaunch::new(group, channel, source, SpatialLaunch::new(d, h, w))
+    }
+
+    /// A weight whose computed channels are neighbours.
     fn packed(&self, weight: &TensorHandle, sum: ElemType) -> Result<TensorHandle, KernelError> {
         device::require_units(self.client, self.kernel, grid::UNITS)?;
         let elements = self.problem.packed();

@@ -164,6 +164,9 @@ impl CubeTile {
         Self { side_rows: 8, side_columns: 8, vectors: 1 },
     ];
 
+    /// 32 channels by 32 columns.
+    pub const SMALLEST: Self = Self::ALL[2];
+
     /// Every tile of a weight gradient, output channels by [columns](WeightColumns): 64 by 64, 32 by 32.
     pub const WEIGHT: [Self; 2] =
         [Self { side_rows: 8, side_columns: 8, vectors: 2 }, Self { side_rows: 8, side_columns: 8, vectors: 1 }];
@@ -277,14 +280,16 @@ pub enum Plan {
         /// Units of a cube.
         units: u32,
     },
-    /// [`Pass::ToOutput`] and [`Pass::ToInput`], over one or more terms: a packed copy of the weight, and both operands staged
-    /// in shared memory.
+    /// [`Pass::ToOutput`] and [`Pass::ToInput`], over one or more terms: both operands staged in shared memory.
     Tiled {
         /// The results of one cube.
         tile: CubeTile,
         /// Whether each block of the chains gets cubes of its own, and a second kernel adds their results: `2 ..=
         /// `[`MAX_PARTS`] blocks, and not in an input gradient with a stride, whose chains have other numbers of blocks.
         split: bool,
+        /// Whether a launch before packs the weight, whose channels are then read four at a time. Without, the smallest tile reads
+        /// element by element.
+        packs: bool,
     },
     /// [`Pass::ToWeight`]: a unit computes one block of its chains. The blocks of a round lie side by side in scratch
     /// memory, and a second kernel adds them to the totals before the next round.
@@ -322,6 +327,10 @@ pub const MAX_PARTS: usize = MAX_ITERATIONS;
 /// Most cubes of a launch.
 const MAX_CUBES: usize = MAX_CUBES_PER_AXIS as usize * (1 << 15);
 
+/// Stages of all cubes of the smallest tile, up to which these read the weight element by element: 512 from as many places a stage, 128
+/// cycles of a multiprocessor's cache. On 132 of them this many stages take 4000 cycles, as long as a launch that packs the weight.
+const UNPACKED_STAGES: usize = 1 << 12;
+
 /// Elements of scratch memory that a round fills if weights are few: 4 MiB of f32.
 const SCRATCH: usize = 1 << 20;
 
@@ -344,7 +353,10 @@ impl Plan {
             Pass::ToWeight => spans(SCRATCH).into_iter().map(|span| Self::Weight { tile, span, units }).collect(),
         };
         let of_units = UnitTile::ALL.into_iter().zip([CUBE_UNITS_SOFTWARE, CUBE_UNITS].into_iter().cycle());
-        let tiled = CubeTile::ALL.into_iter().flat_map(|tile| [false, true].map(|split| Self::Tiled { tile, split }));
+        let launches = [false, true].map(|packs| [false, true].map(|split| (packs, split))).concat();
+        let launches =
+            |tile| launches.clone().into_iter().map(move |(packs, split)| Self::Tiled { tile, split, packs });
+        let tiled = CubeTile::ALL.into_iter().flat_map(launches);
         let of_tile = |(tile, columns)| {
             spans(TILED_SCRATCH).into_iter().map(move |span| Self::TiledWeight { tile, columns, span })
         };
@@ -385,7 +397,10 @@ impl Plan {
             Self::Tiled { .. } if problem.source_channels() == 0 => "channels to read",
             Self::Tiled { split: true, .. } if problem.phased() => "chains of equal blocks to split",
             Self::Tiled { split: true, .. } if !(2..=MAX_PARTS).contains(&problem.blocks()) => "blocks to split",
-            Self::Tiled { tile, split } => {
+            Self::Tiled { tile, packs: false, .. } if tile != CubeTile::SMALLEST => {
+                "the smallest tile, or a packed weight"
+            }
+            Self::Tiled { tile, split, .. } => {
                 let parts = if split { problem.blocks() } else { 1 };
                 match () {
                     () if parts.saturating_mul(problem.results()) >= u32::MAX as usize / 2 => "fewer than 2^31 results",
@@ -456,19 +471,25 @@ fn tiled(problem: &Problem) -> Option<Plan> {
     let results = problem.geometry.batch * problem.geometry.groups * problem.channels() * problem.positions();
     // Beyond this much scratch memory, 64 MiB of f32, results are many enough.
     let splits = |split: bool| !split || problem.blocks() * results <= 1 << 24;
-    let applies =
-        |&(tile, split): &(CubeTile, bool)| splits(split) && Plan::Tiled { tile, split }.refuses(problem).is_none();
+    let of = |(tile, split): (CubeTile, bool)| {
+        let parts = if split { problem.blocks() } else { 1 };
+        let of_cube = problem.terms().div_ceil(parts).div_ceil(tile.depth() as usize);
+        let stages = of_cube.saturating_mul(parts).saturating_mul(tile.cubes(problem));
+        let packs = tile != CubeTile::SMALLEST || stages > UNPACKED_STAGES;
+        Plan::Tiled { tile, split, packs }
+    };
+    let applies = |&launch: &(CubeTile, bool)| splits(launch.1) && of(launch).refuses(problem).is_none();
     let fills = |&(tile, split): &(CubeTile, bool)| {
         let [tile_rows, tile_columns] = tile.extent();
         let parts = if split { problem.blocks() } else { 1 };
         // More than half of the tile, but for the smallest.
-        let is_used = tile == CubeTile::ALL[2] || 2 * problem.channels() > tile_rows && 2 * columns > tile_columns;
+        let is_used = tile == CubeTile::SMALLEST || 2 * problem.channels() > tile_rows && 2 * columns > tile_columns;
         is_used && parts * tile.cubes(problem) >= enough
     };
     let all = CubeTile::ALL.into_iter().flat_map(|tile| [(tile, false), (tile, true)]);
-    let smallest = [true, false].map(|split| (CubeTile::ALL[2], split));
+    let smallest = [true, false].map(|split| (CubeTile::SMALLEST, split));
     let chosen = all.filter(applies).find(fills).or_else(|| smallest.into_iter().find(applies));
-    chosen.map(|(tile, split)| Plan::Tiled { tile, split })
+    chosen.map(of)
 }
 
 /// The plan of a weight gradient from shared memory for a GPU, where a group has columns and output channels to fill a

@@ -1,4 +1,4 @@
-//! The terms of a block of chains, as all columns of a cube meet them: where each lies in the source, and in the packed weight.
+//! The terms of a block of chains, as all columns of a cube meet them: where each lies in the source, and in the weight.
 
 use super::kernel::{Spatial, Taps};
 use super::plan::{RING, SHARE, WINDOW};
@@ -14,15 +14,25 @@ pub(super) struct Block {
     pub d: Taps,
     pub h: Taps,
     pub w: Taps,
-    /// Those of the weight.
-    pub taps: Spatial,
     /// Channels of the source that a tap meets, and elements from each to the next.
     pub channels: u32,
     pub channel_stride: u32,
     /// Elements from each position of the source to the next.
     pub strides: Spatial,
-    /// The first row of the group in the packed weight.
-    pub first_row: u32,
+    /// The group in the weight, and the steps there.
+    pub group: u32,
+    pub weight: WeightSteps,
+}
+
+/// How far parts of a weight lie apart: in elements, or in a [packed](super::tiled_kernel::pack_weight) one in vectors of four.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+pub struct WeightSteps {
+    pub group: u32,
+    /// Channels that are computed; 1 in a packed weight, for four of them.
+    pub channel: u32,
+    /// Channels of the source.
+    pub source: u32,
+    pub taps: Spatial,
 }
 
 /// What a column adds to the place of a term: a batch entry and a target position.
@@ -52,14 +62,17 @@ impl Column {
 pub(super) struct Terms {
     /// From a column's first tap on: elements of the source, then positions along depth, height and width, all modulo 2^32.
     places: Shared<[Vector<u32, Const<4>>]>,
-    /// Rows of the packed weight.
-    rows: Shared<[u32]>,
+    /// Where the weights of the first channel lie.
+    weights: Shared<[u32]>,
 }
 
 #[cube]
 impl Terms {
     pub fn new() -> Terms {
-        Terms { places: Shared::new_slice(comptime!(RING as usize)), rows: Shared::new_slice(comptime!(RING as usize)) }
+        Terms {
+            places: Shared::new_slice(comptime!(RING as usize)),
+            weights: Shared::new_slice(comptime!(RING as usize)),
+        }
     }
 
     /// Finds the window that begins at term `first` of a block that has terms. Past the block's end its last terms are repeated.
@@ -81,15 +94,19 @@ impl Terms {
             );
             place.insert(2usize, h);
             place.insert(3usize, w);
-            let tap = (block.d.tap(at.d) * block.taps.h + block.h.tap(at.h)) * block.taps.w + block.w.tap(at.w);
+            let steps = &block.weight;
             self.places[(nth % RING) as usize] = place;
-            self.rows[(nth % RING) as usize] = block.first_row + tap * block.channels + channel;
+            self.weights[(nth % RING) as usize] = block.group * steps.group
+                + channel * steps.source
+                + block.d.tap(at.d) * steps.taps.d
+                + block.h.tap(at.h) * steps.taps.h
+                + block.w.tap(at.w) * steps.taps.w;
         }
     }
 
-    /// The row of the packed weight for term `nth` of the block.
-    pub fn row(&self, nth: u32) -> u32 {
-        self.rows[(nth % RING) as usize]
+    /// Where the weights of term `nth` of the block lie.
+    pub fn weights(&self, nth: u32) -> u32 {
+        self.weights[(nth % RING) as usize]
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::kernel::{IndexMaps, SPATIAL, Spatial, Taps, phases_of, store};
 use super::plan::{CubeTile, PACKED, SHARE, STAGES, WINDOW};
-use super::terms::{Block, Column, Terms, fetch};
+use super::terms::{Block, Column, Terms, WeightSteps, fetch};
 use crate::arithmetic::Products;
 use crate::order::BLOCK_TERMS;
 use crate::outer_product::{Tiles, multiply_ahead, read, unit_place};
@@ -28,6 +28,8 @@ pub struct TiledVariant {
     pub inside: [bool; 3],
     /// Whether every tap has a multiple of [`SHARE`] terms.
     pub whole: bool,
+    /// Whether the weight is [packed](pack_weight).
+    pub packed: bool,
     /// Whether a block opens the sum of an element, in place of continuing it.
     pub single: bool,
     /// How products are added.
@@ -74,31 +76,41 @@ pub fn pack_weight<E: Float, A: Float>(
     keep_subnormals();
 }
 
-/// Fetches what a unit stages of the packed weight: four channels at term `nth` of the block, and at as many terms after it as a
-/// stage needs.
+/// Fetches what a unit stages of the weight: four channels at term `nth` of the block, and at as many terms after it as a stage needs.
+/// They are the vector `four` of a packed weight; or the elements of these `channels`, which are converted when they are staged.
 #[cube]
-fn fetch_weights<A: Float>(
-    weight: &[Vector<A, Const<4>>],
-    next: &mut Array<Vector<A, Const<4>>>,
+fn fetch_weights<W: Float, N: Size>(
+    weight: &[Vector<W, N>],
+    next: &mut Array<Vector<W, Const<4>>>,
     terms: &Terms,
     nth: u32,
     four: u32,
-    fours: u32,
+    channels: &Array<u32>,
+    #[comptime] packed: bool,
     #[comptime] tile: CubeTile,
 ) {
     #[unroll]
     for f in 0..comptime!(tile.weight_fetches()) {
-        let row = terms.row(nth + f * comptime!(tile.units() / tile.fours()[0]));
-        next[f as usize] = weight[(row * fours + four) as usize];
+        let at = terms.weights(nth + f * comptime!(tile.units() / tile.fours()[0]));
+        if comptime!(packed) {
+            next[f as usize] = Vector::cast_from(weight[(at + four) as usize]);
+        } else {
+            let mut weights = Vector::<W, Const<4>>::empty();
+            #[unroll]
+            for i in 0..4usize {
+                weights.insert(i, weight[(at + channels[i]) as usize].extract(0usize));
+            }
+            next[f as usize] = weights;
+        }
     }
 }
 
 /// Stages what a unit has fetched, in a stage of each operand that begins at these vectors.
 #[cube]
-fn stage<E: Float, A: Float>(
+fn stage<E: Float, A: Float, W: Float>(
     weights: &mut Shared<[Vector<A, Const<4>>]>,
     sources: &mut Shared<[Vector<A, Const<1>>]>,
-    weight_next: &Array<Vector<A, Const<4>>>,
+    weight_next: &Array<Vector<W, Const<4>>>,
     source_next: &Array<E>,
     weights_at: u32,
     sources_at: u32,
@@ -106,7 +118,8 @@ fn stage<E: Float, A: Float>(
 ) {
     #[unroll]
     for f in 0..comptime!(tile.weight_fetches()) {
-        weights[(weights_at % SLOTS + f * comptime!(tile.units())) as usize] = weight_next[f as usize];
+        weights[(weights_at % SLOTS + f * comptime!(tile.units())) as usize] =
+            Vector::cast_from(weight_next[f as usize]);
     }
     #[unroll]
     for i in 0..SHARE {
@@ -118,16 +131,17 @@ fn stage<E: Float, A: Float>(
 /// The chains of [`convolve`](super::kernel::convolve), of a tile of channels and columns a cube. A column is a batch entry
 /// and a target position, all of one phase, so that the columns of a cube meet the same taps.
 ///
-/// `weight` is [packed](pack_weight), of `taps`. `output` is `[parts, batch, groups, target channels, d, h, w]`,
-/// contiguous, seen without its first axis. Part `p` is block `first_block + p` of each chain; a launch of one part continues
+/// `weight` has `taps`, and is [packed](pack_weight) or not; `steps` say where its parts lie. `output` is `[parts, batch, groups,
+/// target channels, d, h, w]`, contiguous, seen without its first axis. Part `p` is block `first_block + p` of each chain; a launch of one part continues
 /// the sums of the launch before. A loop over blocks would keep the places of all results in registers.
 ///
 /// The next terms are fetched to registers while the staged ones are multiplied, and staged beside them: each unit fetches
 /// [`SHARE`] terms of one column. Fewer last terms end their loop early: no padding enters a chain.
 #[cube(launch_unchecked)]
-pub fn convolve_tiled<E: Float, A: Float, O: Float>(
+pub fn convolve_tiled<E: Float, A: Float, O: Float, W: Float, N: Size>(
     source: &Tensor<E>,
-    weight: &[Vector<A, Const<4>>],
+    weight: &[Vector<W, N>],
+    steps: WeightSteps,
     bias: ComptimeOption<&[E]>,
     output: &mut Tensor<O>,
     first_block: u32,
@@ -135,7 +149,7 @@ pub fn convolve_tiled<E: Float, A: Float, O: Float>(
     maps: IndexMaps,
     cubes: u32,
     #[comptime] variant: TiledVariant,
-    #[define(E, A, O)] _dtypes: [ElemType; 3],
+    #[define(E, A, O, W)] _dtypes: [ElemType; 4],
 ) {
     if CUBE_POS as u32 >= cubes {
         terminate!();
@@ -144,6 +158,7 @@ pub fn convolve_tiled<E: Float, A: Float, O: Float>(
     let phased = comptime!(variant.phased);
     let inside = comptime!(variant.inside);
     let whole = comptime!(variant.whole);
+    let packed = comptime!(variant.packed);
     let single = comptime!(variant.single);
     let products = comptime!(variant.products);
     let edge = comptime!(tile.vectors * 4);
@@ -233,7 +248,7 @@ pub fn convolve_tiled<E: Float, A: Float, O: Float>(
         Shared::<[Vector<A, Const<1>>]>::new_aligned_slice(comptime!((source_stage * 4 * STAGES) as usize), ALIGNMENT);
     let mut weights = Shared::<[Vector<A, Const<4>>]>::new_slice(comptime!((weight_stage * STAGES) as usize));
     let mut source_next = Array::<E>::new(comptime!(SHARE as usize));
-    let mut weight_next = Array::<Vector<A, Const<4>>>::new(comptime!(tile.weight_fetches() as usize));
+    let mut weight_next = Array::<Vector<W, Const<4>>>::new(comptime!(tile.weight_fetches() as usize));
     let mut a = Array::<Vector<A, Const<4>>>::new(comptime!(tile.vectors as usize));
     let mut b = Array::<Vector<A, Const<4>>>::new(comptime!(tile.vectors as usize));
     let mut acc = Array::<A>::new(comptime!((edge * edge) as usize));
@@ -242,6 +257,12 @@ pub fn convolve_tiled<E: Float, A: Float, O: Float>(
         acc[k as usize] = A::new(0.0);
     }
 
+    let mut weight_channels = Array::<u32>::new(4usize);
+    #[unroll]
+    for i in 0..4u32 {
+        let channel = row_tile * rows + UNIT_POS % fours * 4 + i;
+        weight_channels[i as usize] = min(channel, channels - 1) * steps.channel;
+    }
     let begin = index * BLOCK_TERMS;
     let block = Block {
         begin,
@@ -249,11 +270,11 @@ pub fn convolve_tiled<E: Float, A: Float, O: Float>(
         d: taps_d,
         h: taps_h,
         w: taps_w,
-        taps,
         channels: source_channels,
         channel_stride: source_step,
         strides,
-        first_row: group * taps.d * taps.h * taps.w * source_channels,
+        group,
+        weight: steps,
     };
     let rounds = block.terms.div_ceil(depth);
     let mut left = block.terms;
@@ -271,8 +292,17 @@ pub fn convolve_tiled<E: Float, A: Float, O: Float>(
     sync_cube();
     if rounds > 0 {
         fetch::<E>(&found, source, &mut source_next, &column, source_first, source_step, &lengths, inside, whole);
-        fetch_weights::<A>(weight, &mut weight_next, &found, weight_first, weight_four, padded_fours, tile);
-        stage::<E, A>(&mut weights, &mut sources, &weight_next, &source_next, UNIT_POS, source_slot, tile);
+        fetch_weights::<W, N>(
+            weight,
+            &mut weight_next,
+            &found,
+            weight_first,
+            weight_four,
+            &weight_channels,
+            packed,
+            tile,
+        );
+        stage::<E, A, W>(&mut weights, &mut sources, &weight_next, &source_next, UNIT_POS, source_slot, tile);
     }
     sync_cube();
     for round in 0..rounds {
@@ -295,7 +325,16 @@ pub fn convolve_tiled<E: Float, A: Float, O: Float>(
             inside,
             whole,
         );
-        fetch_weights::<A>(weight, &mut weight_next, &found, ahead + weight_first, weight_four, padded_fours, tile);
+        fetch_weights::<W, N>(
+            weight,
+            &mut weight_next,
+            &found,
+            ahead + weight_first,
+            weight_four,
+            &weight_channels,
+            packed,
+            tile,
+        );
         multiply_ahead::<A, Const<1>>(
             &weights, &sources, &mut a, &mut b, &mut acc, weights_at, sources_at, left, depth, tiles,
         );
@@ -304,7 +343,7 @@ pub fn convolve_tiled<E: Float, A: Float, O: Float>(
         staged = STAGES - 1 - staged;
         let weights_to = staged * weight_stage + UNIT_POS;
         let sources_to = staged * comptime!(source_stage * 4) + source_slot;
-        stage::<E, A>(&mut weights, &mut sources, &weight_next, &source_next, weights_to, sources_to, tile);
+        stage::<E, A, W>(&mut weights, &mut sources, &weight_next, &source_next, weights_to, sources_to, tile);
         sync_cube();
     }
 

@@ -151,7 +151,12 @@ fn a_plan_that_does_not_apply_is_refused() {
         ),
         (Pass::ToOutput, Plan::Activations { tile, units: 0 }, "1 to 256 units a cube"),
         (Pass::ToWeight, Plan::Weight { tile, span: 1, units: 257 }, "1 to 256 units a cube"),
-        (Pass::ToOutput, Plan::Tiled { tile: CubeTile::ALL[0], split: true }, "blocks to split"),
+        (Pass::ToOutput, Plan::Tiled { tile: CubeTile::ALL[0], split: true, packs: true }, "blocks to split"),
+        (
+            Pass::ToOutput,
+            Plan::Tiled { tile: CubeTile::ALL[0], split: false, packs: false },
+            "the smallest tile, or a packed weight",
+        ),
     ] {
         let problem = case.problem(pass);
         let refused = run_pass(&case.client, "test", &problem, case.pass(pass).1, Some(plan)).unwrap_err().to_string();
