@@ -39,8 +39,8 @@ const EMULATED: [&str; 5] =
 /// Tests of the suite that run there under the last of [`SCHEDULES`]: the short trainings of the examples, against their goldens.
 const SHUFFLED: [&str; 1] = ["ends_in_the_same_weights"];
 
-/// Orders of blocks and threads: ascending, and shuffled by two seeds. All but the last are left to `--heavy`: what relies on the ascending
-/// one has the right bits in it, and by the first seed other tests of the suite run.
+/// Orders of blocks and threads: ascending, and shuffled by two seeds. All but the last are left to `--heavy`, for time: trainings take
+/// minutes under each. What relies on the ascending order has the right bits in it.
 const SCHEDULES: u32 = 3;
 
 /// Tests of kernels that run there with every access to memory checked; all of them with `--heavy`. CONTRIBUTING.md lists them.

@@ -52,7 +52,7 @@
 //! A GPU computes a forward pass or input gradient from shared memory (implicit GEMM) where a group has at least 16
 //! channels to compute, and chains of at least 16 terms: a cube stages 8 or 16 terms of its channels and of its columns, and
 //! a unit computes 8 x 8 or 4 x 4 results of them. Its weights are a copy whose target channels are contiguous, made by a
-//! launch before. A GPU computes a weight gradient from shared memory where a group has at least 8 output channels, and at
+//! launch before; of few stages in all, cubes of the smallest tile read the weights themselves, element by element. A GPU computes a weight gradient from shared memory where a group has at least 8 output channels, and at
 //! least 8 pairs of an input channel and a tap. The columns of a tile are input channels at one tap, or pairs, where pairs
 //! need at most three quarters as many tiles: where input channels are few. A cube tests for each position whether the tap
 //! lies outside, or for each position and pair. Otherwise operands are read through their strides, and not copied, but for

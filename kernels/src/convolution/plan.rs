@@ -197,7 +197,7 @@ impl CubeTile {
         [self.side_rows, self.side_columns].map(|side| side * self.vectors)
     }
 
-    /// Vectors of a stage of the packed weight that a unit fetches.
+    /// Fours of channels of a stage of the weight that a unit fetches.
     pub(super) fn weight_fetches(self) -> u32 {
         self.fours()[0] * self.depth() / self.units()
     }
@@ -353,10 +353,9 @@ impl Plan {
             Pass::ToWeight => spans(SCRATCH).into_iter().map(|span| Self::Weight { tile, span, units }).collect(),
         };
         let of_units = UnitTile::ALL.into_iter().zip([CUBE_UNITS_SOFTWARE, CUBE_UNITS].into_iter().cycle());
-        let launches = [false, true].map(|packs| [false, true].map(|split| (packs, split))).concat();
-        let launches =
-            |tile| launches.clone().into_iter().map(move |(packs, split)| Self::Tiled { tile, split, packs });
-        let tiled = CubeTile::ALL.into_iter().flat_map(launches);
+        let ways = [[false, true], [true, true], [false, false], [true, false]];
+        let tiled = |tile| ways.map(|[split, packs]| Self::Tiled { tile, split, packs });
+        let tiled = CubeTile::ALL.into_iter().flat_map(tiled);
         let of_tile = |(tile, columns)| {
             spans(TILED_SCRATCH).into_iter().map(move |span| Self::TiledWeight { tile, columns, span })
         };
@@ -400,11 +399,11 @@ impl Plan {
             Self::Tiled { tile, packs: false, .. } if tile != CubeTile::SMALLEST => {
                 "the smallest tile, or a packed weight"
             }
-            Self::Tiled { tile, split, .. } => {
+            Self::Tiled { tile, split, packs } => {
                 let parts = if split { problem.blocks() } else { 1 };
                 match () {
                     () if parts.saturating_mul(problem.results()) >= u32::MAX as usize / 2 => "fewer than 2^31 results",
-                    () if problem.packed() >= u32::MAX as usize => "fewer than 2^32 packed weights",
+                    () if packs && problem.packed() >= u32::MAX as usize => "fewer than 2^32 packed weights",
                     () if parts.saturating_mul(tile.cubes(problem)) > MAX_CUBES => "fewer cubes",
                     () => return None,
                 }

@@ -132,8 +132,8 @@ fn stage<E: Float, A: Float, W: Float>(
 /// and a target position, all of one phase, so that the columns of a cube meet the same taps.
 ///
 /// `weight` has `taps`, and is [packed](pack_weight) or not; `steps` say where its parts lie. `output` is `[parts, batch, groups,
-/// target channels, d, h, w]`, contiguous, seen without its first axis. Part `p` is block `first_block + p` of each chain; a launch of one part continues
-/// the sums of the launch before. A loop over blocks would keep the places of all results in registers.
+/// target channels, d, h, w]`, contiguous, seen without its first axis. Part `p` is block `first_block + p` of each chain; a launch
+/// of one part continues the sums of the launch before. A loop over blocks would keep the places of all results in registers.
 ///
 /// The next terms are fetched to registers while the staged ones are multiplied, and staged beside them: each unit fetches
 /// [`SHARE`] terms of one column. Fewer last terms end their loop early: no padding enters a chain.
@@ -258,10 +258,12 @@ pub fn convolve_tiled<E: Float, A: Float, O: Float, W: Float, N: Size>(
     }
 
     let mut weight_channels = Array::<u32>::new(4usize);
-    #[unroll]
-    for i in 0..4u32 {
-        let channel = row_tile * rows + UNIT_POS % fours * 4 + i;
-        weight_channels[i as usize] = min(channel, channels - 1) * steps.channel;
+    if comptime!(!packed) {
+        #[unroll]
+        for i in 0..4u32 {
+            let channel = row_tile * rows + UNIT_POS % fours * 4 + i;
+            weight_channels[i as usize] = min(channel, channels - 1) * steps.channel;
+        }
     }
     let begin = index * BLOCK_TERMS;
     let block = Block {

@@ -118,6 +118,27 @@ fn every_plan_gives_the_bits_of_the_reference_with_few_channels_in_groups() {
     check_plans(Case::new(&[3, 4, 9, 8], &[64, 2, 2, 3], uniform::<2>(1, (0, 1), 2, 2)));
 }
 
+/// A weight that is read as it is, through its strides: of elements apart from each other, and of one channel for all.
+#[test]
+fn a_weight_that_is_not_packed_is_read_through_its_strides() {
+    let case = Case::new(&[3, 24, 6, 7], &[20, 12, 3, 3], uniform::<2>(2, (1, 1), 1, 2));
+    let mut repeated = Case::new(&[3, 24, 6, 7], &[20, 12, 3, 3], uniform::<2>(2, (1, 1), 1, 2));
+    let (first, shape) = (repeated.weight[..12 * 9].to_vec(), repeated.weight_shape.clone());
+    repeated.weight = first.repeat(20);
+    let of_one = repeated.upload(&first, &[1, 12, 3, 3]);
+    let of_one = TensorHandle::new(of_one.handle, shape, vec![0, 9, 3, 1], F32);
+    let apart = scattered(2, &case.client, &case.weight, &case.weight_shape);
+    for (case, weight) in [(case, apart), (repeated, of_one)] {
+        for pass in [Pass::ToOutput, Pass::ToInput] {
+            let (problem, (want, operands)) = (case.problem(pass), case.pass(pass));
+            let plan = Plan::Tiled { tile: CubeTile::SMALLEST, split: false, packs: false };
+            let operands = Operands { other: weight.clone(), ..operands };
+            let got = run_pass(&case.client, "test", &problem, operands, Some(plan)).expect("a plan that applies");
+            assert_bits(&download(&case.client, got), &want);
+        }
+    }
+}
+
 /// Small and large tiles, of units and of cubes.
 #[test]
 fn every_plan_rounds_products_where_it_is_asked_to() {
@@ -217,6 +238,24 @@ fn plans_are_pinned() {
     // Each channel by itself.
     assert_eq!(tiles(&[16, 32, 28, 28], &[32, 1, 3, 3], 32)[..2], [[(1, 8); 2]; 2]);
     assert!(UnitTile::ALL.iter().all(|tile| tile.rows * tile.columns <= 256));
+}
+
+/// Weights of few stages are not packed.
+#[test]
+fn what_packs_its_weight_is_pinned() {
+    let packs = |input: &[usize], weight: &[usize]| {
+        [Pass::ToOutput, Pass::ToInput].map(|pass| {
+            let geometry =
+                Geometry::new("test", input, weight, &uniform::<2>(1, (1, 1), 1, 1)).expect("they fit together");
+            match plan::plan(&Problem { pass, rank: 2, geometry, products: Products::Native }, Machine::Gpu) {
+                Plan::Tiled { packs, .. } => packs,
+                plan => panic!("{plan:?}"),
+            }
+        })
+    };
+    assert_eq!(packs(&[32, 32, 8, 8], &[32, 32, 3, 3]), [false; 2], "128 cubes of 16 stages, in two blocks");
+    assert_eq!(packs(&[1, 64, 56, 56], &[64, 64, 3, 3]), [true; 2], "588 cubes of 16 stages, in three blocks");
+    assert_eq!(packs(&[32, 64, 56, 56], &[64, 64, 3, 3]), [true; 2], "a larger tile");
 }
 
 /// Pairs of a channel and a tap where tiles of channels alone would hang far over the edge.

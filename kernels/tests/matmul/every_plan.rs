@@ -1,86 +1,98 @@
 //! Products by every plan.
 
 use super::*;
+use std::collections::HashSet;
 
-/// Every plan with some of the `cases`, which the plans of a tile have in turns, from `first` on: a software driver takes minutes to
-/// compile every plan for every case.
-fn in_turns<T: Copy>(plans: &[Plan], cases: &[T], first: usize) -> Vec<(Plan, T)> {
-    let of_plan = |(at, plan): (usize, &Plan)| {
-        let count = plans.iter().filter(|other| other.tile == plan.tile).count();
-        cases.iter().skip((first + at) % count).step_by(count).map(|case| (*plan, *case)).collect::<Vec<_>>()
+/// Shapes `[m, k, n]`: one that nothing divides; several blocks of `k`; few columns; whole vectors along each axis, which units read four
+/// at a time, across columns or along `k`; and a last stage, or the only one, with fewer steps than a vector and as many.
+const SHAPES: [[usize; 3]; 6] =
+    [[130, 37, 67], [3, 2 * BLOCK + 5, 70], [65, BLOCK + 16, 9], [20, 2 * BLOCK + 4, 140], [20, 3, 36], [20, 4, 36]];
+
+/// Pairs of operands: contiguous; both transposed; the second one; the first one.
+const PAIRS: [[bool; 2]; 4] = [[false, false], [true, true], [false, true], [true, false]];
+
+/// Whether a plan has this pair in the shape of this number, where it has half of them in turns.
+fn is_its_turn(plan: &Plan, shape: usize, pair: usize) -> bool {
+    (shape + usize::from(plan.split) + pair).is_multiple_of(2)
+}
+
+/// The pairs of operands, and the roundings of products, that a plan has in a shape: all pairs in turns of roundings; or half of the pairs
+/// where operands are exchanged, which no GPU's plan does. A software driver takes minutes to compile each plan for all.
+fn cases(plan: &Plan, shape: usize) -> Vec<(usize, usize)> {
+    let of_pair = |pair: usize| match plan.swap {
+        false => (pair, (shape + usize::from(plan.split) + pair) % PRODUCTS.len()),
+        true => (pair, (shape / 2 + pair / 2) % PRODUCTS.len()),
     };
-    plans.iter().enumerate().flat_map(of_plan).collect()
+    (0..PAIRS.len()).filter(|&pair| !plan.swap || is_its_turn(plan, shape, pair)).map(of_pair).collect()
 }
 
 #[test]
-fn every_tile_has_every_case() {
-    let plans = plans([20, 2 * BLOCK + 4, 140]);
-    let cases = [0, 1, 2, 3, 4, 5, 6, 7];
-    for first in 0..4 {
-        let turns = in_turns(&plans, &cases, first);
-        for Plan { tile, .. } in &plans {
-            let mut of_tile: Vec<_> =
-                turns.iter().filter(|(plan, _)| plan.tile == *tile).map(|(_, case)| *case).collect();
-            of_tile.sort_unstable();
-            assert_eq!(of_tile, cases, "{tile:?}");
+fn every_plan_has_every_pair_with_both_roundings() {
+    let (mut met, mut plans_met) = (HashSet::new(), HashSet::new());
+    for (shape, sizes) in SHAPES.into_iter().enumerate() {
+        // A plan continues sums over blocks, splits them, or has one block.
+        let is_one = sizes[1] <= BLOCK;
+        for plan in plans(sizes) {
+            plans_met.insert((plan, is_one));
+            met.extend(cases(&plan, shape).into_iter().map(|(pair, products)| (plan, is_one, pair, products)));
         }
-        assert!(plans.iter().all(|plan| turns.iter().any(|(other, _)| other == plan)));
+    }
+    for (plan, is_one) in plans_met {
+        for (pair, transposed) in PAIRS.into_iter().enumerate() {
+            let has = |products| met.contains(&(plan, is_one, pair, products));
+            assert!(if plan.swap { has(0) || has(1) } else { has(0) && has(1) }, "{plan:?}, transposed {transposed:?}");
+        }
     }
 }
 
-/// A product by every plan, each tile with every pair of operands, contiguous and transposed, and each pair with one rounding of
-/// products, which an odd `seed` exchanges. A process compiles its kernels one by one: each shape has a test of its own.
+/// A product by every plan. A process compiles its kernels one by one: each shape has a test of its own.
 #[track_caller]
-fn check_plans(seed: u64, [m, k, n]: [usize; 3]) {
+fn check_plans(shape: usize) {
     let client = client();
     let fma = multiply_add_of(&client);
-    let a = random_values(7 + seed, m * k);
-    let b = random_values(17 + seed, k * n);
+    let [m, k, n] = SHAPES[shape];
+    let a = random_values(7 + shape as u64, m * k);
+    let b = random_values(17 + shape as u64, k * n);
     let want = PRODUCTS.map(|products| bits(&reference::matmul(&a, &b, [m, k, n], fma.of(products))));
     let lhs = upload(&client, &a, &[m, k], F32);
     let rhs = upload(&client, &b, &[k, n], F32);
     let lhs_t = view(&upload(&client, &transpose(&a, m, k), &[k, m], F32), &[m, k], &[1, m]);
     let rhs_t = view(&upload(&client, &transpose(&b, k, n), &[n, k], F32), &[k, n], &[1, k]);
-    let pairs = [(&lhs, &rhs), (&lhs_t, &rhs_t), (&lhs, &rhs_t), (&lhs_t, &rhs)];
-    let case = |(at, pair)| {
-        let of_pair = (at + seed as usize) % PRODUCTS.len();
-        (pair, PRODUCTS[of_pair], &want[of_pair])
-    };
-    let cases: Vec<_> = pairs.into_iter().enumerate().map(case).collect();
-    for (plan, ((lhs, rhs), products, want)) in in_turns(&plans([m, k, n]), &cases, seed as usize) {
-        let out = matmul::matmul(&client, products, lhs.clone(), rhs.clone(), Some(plan)).expect("a valid product");
-        let got = download::<f32>(&client, out);
-        let strides = (lhs.strides(), rhs.strides());
-        assert_eq!(&bits(&got), want, "{plan:?} on {m}x{k}x{n}, {products:?}, strides {strides:?}");
+    for plan in plans([m, k, n]) {
+        for (pair, products) in cases(&plan, shape) {
+            let [lhs, rhs] = [if PAIRS[pair][0] { &lhs_t } else { &lhs }, if PAIRS[pair][1] { &rhs_t } else { &rhs }];
+            let (products, want) = (PRODUCTS[products], &want[products]);
+            let out = matmul::matmul(&client, products, lhs.clone(), rhs.clone(), Some(plan)).expect("a valid product");
+            let got = download::<f32>(&client, out);
+            assert_eq!(&bits(&got), want, "{plan:?} on {m}x{k}x{n}, {products:?}, transposed {:?}", PAIRS[pair]);
+        }
     }
 }
 
 #[test]
 fn gives_the_same_bits() {
-    check_plans(0, [130, 37, 67]);
+    check_plans(0);
 }
 
 #[test]
 fn gives_the_same_bits_over_blocks() {
-    check_plans(1, [3, 2 * BLOCK + 5, 70]);
+    check_plans(1);
 }
 
 #[test]
 fn gives_the_same_bits_in_few_columns() {
-    check_plans(2, [65, BLOCK + 16, 9]);
+    check_plans(2);
 }
 
-/// Whole vectors along each axis: units read them four at a time, across columns or along `k`.
 #[test]
 fn gives_the_same_bits_in_whole_vectors() {
-    check_plans(3, [20, 2 * BLOCK + 4, 140]);
+    check_plans(3);
 }
 
-/// A last stage, or the only one, with fewer steps than a vector and as many.
 #[test]
 fn gives_the_same_bits_in_few_steps() {
-    check_plans(4, [20, 3, 36]);
-    check_plans(5, [20, 4, 36]);
+    check_plans(4);
+    check_plans(5);
 }
 
 /// Steps of a stage that do not divide a block: it ends within a stage, and the next one goes on there.
@@ -103,7 +115,7 @@ fn a_block_ends_within_a_stage() {
     }
 }
 
-/// f16 operands, f32 chains, one rounding.
+/// f16 operands, f32 chains, one rounding. Of two shapes of one block, and of two of more, each plan has half of the pairs in turns.
 #[test]
 fn half_rounds_once() {
     let client = client();
@@ -128,11 +140,14 @@ fn half_rounds_once() {
         let lhs_t = view(&upload(&client, &transpose(&a, m, k), &[k, m], dtype), &[m, k], &[1, m]);
         let rhs_t = view(&upload(&client, &transpose(&b, k, n), &[n, k], dtype), &[k, n], &[1, k]);
         let pairs = [(&lhs, &rhs), (&lhs_t, &rhs_t), (&lhs, &rhs_t), (&lhs_t, &rhs)];
-        for (plan, (lhs, rhs)) in in_turns(&plans([m, k, n]), &pairs, seed) {
-            let out = matmul::matmul(&client, Products::Native, lhs.clone(), rhs.clone(), Some(plan))
-                .expect("a valid product");
-            let got: Vec<u16> = download::<f16>(&client, out).into_iter().map(f16::to_bits).collect();
-            assert_eq!(got, want, "{plan:?} on {m}x{k}x{n}, strides {:?}, {:?}", lhs.strides(), rhs.strides());
+        for plan in plans([m, k, n]) {
+            let of_plan = pairs.iter().enumerate().filter(|(pair, _)| is_its_turn(&plan, seed, *pair));
+            for (_, &(lhs, rhs)) in of_plan {
+                let out = matmul::matmul(&client, Products::Native, lhs.clone(), rhs.clone(), Some(plan))
+                    .expect("a valid product");
+                let got: Vec<u16> = download::<f16>(&client, out).into_iter().map(f16::to_bits).collect();
+                assert_eq!(got, want, "{plan:?} on {m}x{k}x{n}, strides {:?}, {:?}", lhs.strides(), rhs.strides());
+            }
         }
     }
 }
