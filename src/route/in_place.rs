@@ -1,5 +1,5 @@
 //! Reductions of a moved tensor by groups of their own, without a copy: as the gradient of Burn's batch norm moves the channels of a
-//! tensor to the front, joins all other axes, and takes the sum and the mean of each channel.
+//! tensor to the front, joins all other axes if there are several, and takes the sum and the mean of each channel.
 //!
 //! The fuser opens a group for the reductions of one such tensor. Once the block is whole, and if nothing else reads the tensor, the
 //! group [reduces axes](super::moved) of what is moved, which it may compute itself: with the whole sequence that does, if no group
@@ -23,14 +23,44 @@ pub(super) fn reduces(operation: &OperationIr) -> Option<&TensorIr> {
     (matches!(row_reduction(operation)?, Sum | Mean | Prod) && input.dtype == F32).then_some(input)
 }
 
-/// The operations that move the axes of a tensor, and join the last ones, to give `tensor`; and how.
-pub(super) fn moves_of(operations: &[OperationIr], tensor: TensorId) -> Option<([usize; 2], Moved)> {
-    let join = gives(operations, tensor)?;
-    let OperationIr::BaseFloat(BaseOperationIr::Reshape(reshape)) = &operations[join] else { return None };
-    let first = gives(operations, reshape.input.id)?;
-    let (mut moved, _) = Moved::by(&operations[first])?;
-    moved.join(&operations[join])?;
-    Some(([first, join], moved))
+/// The operations that give a tensor by moves, by their indices.
+pub(super) struct Moves {
+    /// Moves the axes of another tensor.
+    first: usize,
+    /// Joins the last ones, where they are joined.
+    join: Option<usize>,
+    moved: Moved,
+}
+
+impl Moves {
+    /// The moves that give `tensor`.
+    fn of(operations: &[OperationIr], tensor: TensorId) -> Option<Self> {
+        let last = gives(operations, tensor)?;
+        let OperationIr::BaseFloat(BaseOperationIr::Reshape(reshape)) = &operations[last] else {
+            let (moved, _) = Moved::by(&operations[last])?;
+            return Some(Self { first: last, join: None, moved });
+        };
+        let first = gives(operations, reshape.input.id)?;
+        let (mut moved, _) = Moved::by(&operations[first])?;
+        moved.join(&operations[last])?;
+        Some(Self { first, join: Some(last), moved })
+    }
+
+    /// The moves that give what `operation` reduces, if it reduces axes of the source in their order.
+    pub(super) fn reduced_by(operation: &OperationIr, operations: &[OperationIr]) -> Option<Self> {
+        let moves = Self::of(operations, operation.inputs().next()?.id)?;
+        moves.moved.axes_of(operation).is_some().then_some(moves)
+    }
+
+    /// All of them.
+    fn all(&self) -> Vec<usize> {
+        [self.first].into_iter().chain(self.join).collect()
+    }
+
+    /// The last.
+    pub(super) fn last(&self) -> usize {
+        self.join.unwrap_or(self.first)
+    }
 }
 
 /// The operation with the result `tensor`.
@@ -97,14 +127,15 @@ impl Opened<'_> {
     /// The group at `place` without a copy, if it reduces a moved tensor that nothing else needs.
     fn in_place(&self, place: usize) -> Option<InPlace> {
         let tensor = self.groups[place].reduces?;
-        let ([first, join], moved) = moves_of(self.operations, tensor)?;
+        let moves = Moves::of(self.operations, tensor)?;
+        let first = moves.first;
         let group = &self.groups[place];
         let reductions: Vec<_> =
             group.operations.iter().copied().filter(|&index| !group.runs_elsewhere(index)).collect();
         let source = self.operations[first].inputs().next()?;
         let between = self.operations[first].outputs().next()?;
         let is_needed = self.readers(tensor).any(|index| !reductions.contains(&index))
-            || self.readers(between.id).any(|index| index != join)
+            || moves.join.is_some_and(|join| self.readers(between.id).any(|index| index != join))
             || !self.operations.iter().any(|operation| takes_or_frees(operation, tensor))
             || self.earlier(place).any(|index| index != first && takes(&self.operations[index], source.id));
         if is_needed {
@@ -113,7 +144,7 @@ impl Opened<'_> {
         let sequence = |computed: &[usize]| {
             let [computed, reductions] =
                 [computed, &reductions].map(|indices| indices.iter().map(|&index| &self.operations[index]));
-            Sequence::of_moved(&computed.collect::<Vec<_>>(), source, &moved, reductions, self.max_tensors)
+            Sequence::of_moved(&computed.collect::<Vec<_>>(), source, &moves.moved, reductions, self.max_tensors)
         };
         if let Some((index, group)) = self.computed(place, first, source) {
             let all = self.in_sequence(group, None);
@@ -122,7 +153,7 @@ impl Opened<'_> {
                 && !self.is_needed_between(group, place)
                 && let Some(sequence) = sequence(&all)
             {
-                let taken = [&all[..], &[first, join]].concat();
+                let taken = [all, moves.all()].concat();
                 return Some(InPlace { sequence, taken, computed: Some(Computed { group, rest: None }) });
             }
             let others = self.in_sequence(group, Some(index)).into_iter().map(|index| &self.operations[index]);
@@ -131,10 +162,10 @@ impl Opened<'_> {
                 && let Some(sequence) = sequence(&[index])
             {
                 let computed = Some(Computed { group, rest: Some(rest) });
-                return Some(InPlace { sequence, taken: vec![index, first, join], computed });
+                return Some(InPlace { sequence, taken: [vec![index], moves.all()].concat(), computed });
             }
         }
-        Some(InPlace { sequence: sequence(&[])?, taken: vec![first, join], computed: None })
+        Some(InPlace { sequence: sequence(&[])?, taken: moves.all(), computed: None })
     }
 
     /// The operations of a group's sequence, but for one.

@@ -24,7 +24,7 @@ pub(super) struct Open {
     /// The indices of moves of the sequence's results, and of operands that these take away, which run after it, and of frees of what
     /// these read or write.
     pub after: Vec<usize>,
-    /// The tensor, if the operations reduce one that the block moves and joins, and are no sequence.
+    /// The tensor, if the operations reduce one that the block moves, and are no sequence.
     pub reduces: Option<TensorId>,
 }
 

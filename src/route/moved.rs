@@ -1,5 +1,5 @@
-//! A tensor whose axes are moved, and joined, before it is reduced: as Burn's batch norm moves the channels of a batch of images
-//! to the front, joins all other axes, and takes the mean of each channel.
+//! A tensor whose axes are moved, and joined if there are several to reduce, before it is reduced: as Burn's batch norm moves the
+//! channels of a batch of images to the front, joins all other axes, and takes the mean of each channel.
 //!
 //! A reduction over these axes of the tensor itself has the same terms in the same order, and needs no copy.
 
@@ -53,15 +53,17 @@ impl Moved {
         Some(())
     }
 
-    /// The axes of the source that `operation` reduces, if it reduces the joined ones, and nothing else needs the moved tensor.
+    /// The axes of the source that `operation` reduces, if it reduces the joined ones, or the last where none are joined, and nothing
+    /// else needs the moved tensor.
     pub(super) fn reduced_by(&self, operation: &OperationIr) -> Option<Vec<usize>> {
         self.axes_of(operation).filter(|_| operation.inputs().next().is_some_and(|input| self.is_taken_by(input)))
     }
 
-    /// The axes of the source that `operation` reduces, if it reduces the joined ones.
+    /// The axes of the source that `operation` reduces, if it reduces the joined ones, or the last where none are joined.
     pub(super) fn axes_of(&self, operation: &OperationIr) -> Option<Vec<usize>> {
         row_reduction(operation)?;
-        let (kept, reduced) = self.axes.split_at(self.kept?);
+        let kept = self.kept.or_else(|| self.axes.len().checked_sub(1))?;
+        let (kept, reduced) = self.axes.split_at(kept);
         let is_in_order = kept.is_sorted() && reduced.is_sorted();
         (operation.inputs().next()?.id == self.out.id && is_in_order).then(|| reduced.to_vec())
     }

@@ -1,4 +1,4 @@
-//! Reductions of what is moved and joined, with the kernel that computes it and without a copy, have the bits of a kernel each.
+//! Reductions of what is moved, joined or not, with the kernel that computes it and without a copy, have the bits of a kernel each.
 
 use super::moved::stop;
 use crate::bits::{assert_same, floats};
@@ -123,7 +123,61 @@ fn reversed(x: &Tensor<4>, kernels: &Kernels) -> Vec<TensorData> {
     vec![read(sum), read(shifted)]
 }
 
-const PROGRAMS: [(&str, Program); 7] = [
+/// The gradients of a batch norm of rows: axes are swapped, and none are joined.
+fn of_two_axes(x: &Tensor<4>, kernels: &Kernels) -> Vec<TensorData> {
+    let [samples, channels, height, width] = x.dims();
+    if samples == 0 {
+        return vec![];
+    }
+    let x = kernels.of(x.clone().reshape([samples * height * width, channels]));
+    let gradient = kernels.of(kernels.of(x.clone() * 2.0) + 1.0);
+    let normal = kernels.of(x - 0.25);
+    let by_channel = kernels.of(gradient.clone().swap_dims(0, 1));
+    let products = kernels.of(gradient.clone() * normal.clone()).swap_dims(0, 1);
+    let beta = kernels.of(by_channel.clone().sum_dim(1));
+    let gamma = kernels.of(products.clone().sum_dim(1));
+    let [scale, shift] = [products, by_channel].map(|moved| kernels.of(moved.mean_dim(1)).reshape([1, channels]));
+    let difference = kernels.of(gradient - shift);
+    let part = kernels.of(normal * scale);
+    let input = kernels.of(difference - part);
+    vec![read(beta), read(gamma), read(input)]
+}
+
+/// Rows that are swapped, their mean, which is reshaped, and what reads both.
+fn centred_rows(x: &Tensor<4>, kernels: &Kernels) -> Vec<TensorData> {
+    let [samples, channels, height, width] = x.dims();
+    if samples == 0 {
+        return vec![];
+    }
+    let active = kernels.of(x.clone().reshape([samples * height * width, channels]) * 3.0);
+    let moved = active.clone().swap_dims(0, 1);
+    let mean = kernels.of(moved.clone().mean_dim(1));
+    let flat = mean.clone().reshape([channels]);
+    let difference = kernels.of(moved.clone() - mean);
+    let scaled = kernels.of(difference.clone() * 2.0);
+    let more = kernels.of(active + flat.clone().reshape([1, channels]));
+    vec![read(difference), read(scaled), read(flat), read(more), read(moved)]
+}
+
+/// Axes that are moved and not joined: in order; in order but for one that is kept; and what lives on, or is freed between.
+fn apart(x: &Tensor<4>, kernels: &Kernels) -> Vec<TensorData> {
+    let y = kernels.of(x.clone() * 0.7);
+    let in_order = kernels.of(y.clone() + 0.5).permute([1, 2, 3, 0]);
+    let first = kernels.of(in_order.clone().sum_dim(3));
+    let second = kernels.of(in_order.mean_dim(3));
+    let other_order = kernels.of(y.clone() * x.clone()).permute([1, 0, 3, 2]);
+    let third = kernels.of(other_order.clone().sum_dim(3));
+    let fourth = kernels.of(other_order.clone().mean_dim(3));
+    let along_another = kernels.of(other_order.sum_dim(1));
+    let lives_on = y.clone().swap_dims(1, 3);
+    let fifth = kernels.of(lives_on.clone().sum_dim(3));
+    drop(y);
+    let sixth = kernels.of(lives_on.clone().mean_dim(3));
+    let seventh = kernels.of(lives_on * 2.0);
+    [first, second, third, fourth, along_another, fifth, sixth, seventh].map(read).into()
+}
+
+const PROGRAMS: [(&str, Program); 10] = [
     ("gradients", gradients),
     ("lives_on", lives_on),
     ("centred", centred),
@@ -131,6 +185,9 @@ const PROGRAMS: [(&str, Program); 7] = [
     ("freed", freed),
     ("alone", alone),
     ("reversed", reversed),
+    ("of_two_axes", of_two_axes),
+    ("centred_rows", centred_rows),
+    ("apart", apart),
 ];
 
 /// Of one element, of more than one block, of channels alone, and of none.

@@ -1,7 +1,7 @@
 //! Element-wise fusion: a sequence of element-wise operations as one kernel.
 //!
 //! A sequence takes operations of f32, of one half type, of i32 and of bools whose results have one shape. It may end in a sum,
-//! a product or a mean of one of them, or of one whose axes were [moved and joined](super::moved). It may reduce rows of floats,
+//! a product or a mean of one of them, or of one whose axes were [moved](super::moved). It may reduce rows of floats,
 //! along the last axis, and go on with what is one value a row, in a kernel of [`rows`](burn_deterministic_kernels::rows) where
 //! that has room for the row. It updates rows at [one index each](indexed), and in a kernel of rows reads them there. It
 //! [assigns slices](assigned) of one axis. The kernel families promise that sharing a kernel changes no bit, so where a

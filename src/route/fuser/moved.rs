@@ -3,13 +3,13 @@
 use super::RouteFuser;
 use crate::catalogue::is_free;
 use crate::route::elementwise::{Sequence, is_move};
-use crate::route::in_place::{moves_of, reduces};
+use crate::route::in_place::{Moves, reduces};
 use crate::route::merged::{MAX_OPERATIONS, Open};
 use burn_ir::{OperationIr, TensorId, TensorStatus};
 use core::iter::once;
 
 impl RouteFuser {
-    /// Takes a reduction of a tensor that the block moves and joins into a group of such, of this tensor; or a move of the result of one.
+    /// Takes a reduction of a tensor that the block moves into a group of such, of this tensor; or a move of the result of one.
     /// Returns whether it is taken.
     pub(super) fn reduce_moved(&mut self, operation: &OperationIr) -> bool {
         if !self.has_room(operation) {
@@ -33,12 +33,12 @@ impl RouteFuser {
         begins
     }
 
-    /// The tensor that `operation` reduces, if the block moves and joins that, and the last group's sequence does not read it, or reduce it
+    /// The tensor that `operation` reduces, if the block moves that, and the last group's sequence does not read it, or reduce it
     /// with what it computes.
     fn moved_operand(&self, operation: &OperationIr) -> Option<TensorId> {
         let input = reduces(operation)?;
-        let ([_, join], _) = moves_of(&self.operations, input.id)?;
-        let moves_in_sequence = self.group.operations.contains(&join) && !self.group.runs_elsewhere(join);
+        let last = Moves::reduced_by(operation, &self.operations)?.last();
+        let moves_in_sequence = self.group.operations.contains(&last) && !self.group.runs_elsewhere(last);
         let is_left = match &self.group.sequence {
             // Moves that lead a group: what they are for comes behind them.
             None => !moves_in_sequence,
@@ -86,17 +86,16 @@ impl RouteFuser {
             return true;
         }
         let reads = operation.inputs().any(|input| input.id == tensor) || self.reads_result(operation);
-        if !reads || !self.group.after.is_empty() {
+        if !reads || self.concerns_after(operation) {
             return false;
         }
-        let mut operations = self.of_group();
+        let in_sequence = self.group.operations.iter().filter(|&&index| !self.group.runs_elsewhere(index));
+        let mut operations = in_sequence.map(|&index| &self.operations[index]);
         let sequence = operations.next().and_then(|first| Sequence::new(first, self.max_tensors, true));
         let Some(mut sequence) = sequence else { return false };
         let is_sequence = operations.all(|other| sequence.take(other)) && sequence.take(operation);
-        drop(operations);
         if is_sequence {
-            let operations = core::mem::take(&mut self.group.operations);
-            self.group = Open { operations, sequence: Some(sequence), ..Open::default() };
+            (self.group.sequence, self.group.reduces) = (Some(sequence), None);
         }
         is_sequence
     }

@@ -405,6 +405,41 @@ fn a_moved_tensor_that_nothing_else_reads_is_reduced_without_a_copy() {
 }
 
 #[test]
+fn axes_that_are_swapped_and_not_joined_are_reduced_without_a_copy() {
+    let full = |id| TensorIr { shape: Shape::new([2, 3]), ..tensor(id) };
+    let taken = |tensor| TensorIr { status: TensorStatus::ReadWrite, ..tensor };
+    let swapped = |id| TensorIr { shape: Shape::new([3, 2]), ..tensor(id) };
+    let row = |id| TensorIr { shape: Shape::new([3, 0]), ..tensor(id) };
+    let sum = |lhs, rhs, out| {
+        OperationIr::NumericFloat(DType::F32, NumericOperationIr::Add(BinaryOpIr { lhs, rhs, out: full(out) }))
+    };
+    let reduced = |reduce: fn(ReduceDimOpIr) -> NumericOperationIr, input, out| {
+        let reduction = ReduceDimOpIr { input, out: row(out), axis: 1, accumulator_len: 1 };
+        OperationIr::NumericFloat(DType::F32, reduce(reduction))
+    };
+    let wide = |id| TensorIr { shape: Shape::new([0, 3]), ..tensor(id) };
+    let swap = SwapDimsOpIr { input: full(2), out: swapped(4), dim1: 0, dim2: 1 };
+    let operations = [
+        sum(full(0), full(1), 2),
+        sum(full(2), full(1), 3),
+        OperationIr::BaseFloat(BaseOperationIr::SwapDims(swap)),
+        reduced(NumericOperationIr::SumDim, swapped(4), 5),
+        reduced(NumericOperationIr::MeanDim, taken(swapped(4)), 6),
+        OperationIr::BaseFloat(BaseOperationIr::Reshape(ShapeOpIr { input: taken(row(6)), out: wide(7) })),
+        sum(taken(full(2)), wide(7), 8),
+    ];
+    assert_eq!(in_place(&operations), [(vec![0, 1], true), (vec![2, 3, 4, 5], true), (vec![6], true)]);
+    // What reads the moved tensor and its mean is a sequence of rows with the mean, though that is reshaped between.
+    let difference = BinaryOpIr { lhs: taken(swapped(4)), rhs: row(6), out: swapped(9) };
+    let reads = OperationIr::NumericFloat(DType::F32, NumericOperationIr::Sub(difference));
+    let mean = reduced(NumericOperationIr::MeanDim, swapped(4), 6);
+    let reshape = OperationIr::BaseFloat(BaseOperationIr::Reshape(ShapeOpIr { input: row(6), out: wide(7) }));
+    let (groups, _) = opened(&[&operations[..3], &[mean, reshape, reads]].concat());
+    assert_eq!(groups.iter().map(|group| group.operations.clone()).collect::<Vec<_>>(), [vec![0, 1, 2], vec![3, 4, 5]]);
+    assert!(groups[1].sequence.is_some() && groups[1].after == [4] && groups[1].reduces.is_none());
+}
+
+#[test]
 fn a_moved_tensor_that_something_else_needs_is_copied() {
     let flat = |id| TensorIr { shape: Shape::new([3, 8]), ..tensor(id) };
     let full = |id| TensorIr { shape: Shape::new([2, 3, 4]), ..tensor(id) };
