@@ -8,6 +8,7 @@ mod agreement;
 #[path = "../../kernels/tests/device.rs"]
 mod device;
 mod devices;
+mod examples;
 mod growth;
 mod loading;
 mod measure;
@@ -33,7 +34,7 @@ use table::Table;
 #[derive(Parser)]
 #[command(about = "Compares burn-deterministic with plain Burn")]
 struct Arguments {
-    /// Only the work whose name contains one of these; or `growth`, to time ours on ever more elements.
+    /// Only the work whose name contains one of these; `growth`, to time ours on ever more elements; or `examples`, to train each example.
     filters: Vec<String>,
     /// Samples of each operation on each backend.
     #[arg(long, default_value_t = 15)]
@@ -52,6 +53,13 @@ struct Arguments {
     /// starts.
     #[arg(long, hide = true)]
     learn: Option<Side>,
+    /// Train the example of `--example` in this process and print the steps of a second and the memory. For the processes that the
+    /// benchmark starts.
+    #[arg(long, hide = true, requires = "example")]
+    run: Option<Side>,
+    /// The example of `--run`.
+    #[arg(long, hide = true, requires = "run")]
+    example: Option<String>,
     /// The devices of `--learn`.
     #[arg(long, hide = true, default_value_t = 1)]
     devices: usize,
@@ -71,6 +79,9 @@ fn main() -> Result<()> {
     if let Some(side) = arguments.learn {
         return devices::train(side, arguments.devices);
     }
+    if let (Some(side), Some(example)) = (arguments.run, &arguments.example) {
+        return examples::train(side, example);
+    }
     if let Some(side) = arguments.serve {
         return programs::serve(side);
     }
@@ -79,8 +90,15 @@ fn main() -> Result<()> {
         growth::print(arguments.samples);
         return Ok(());
     }
+    let is_of_examples = arguments.filters == [examples::NAME];
     let mut programs = Programs::default();
     let mut table = Table::new(arguments.filters, arguments.part);
+    if is_of_examples {
+        examples::compare(&mut table, arguments.trainings)?;
+        println!("{}\n", circumstances());
+        println!("{table}");
+        return Ok(());
+    }
     if arguments.part.is_some() {
         operations::compare(&mut table, 1);
         programs.compare(&mut table, 1)?;

@@ -110,7 +110,7 @@ pub fn train(side: Side) -> Result<()> {
     Ok(())
 }
 
-fn mebibytes(bytes: u64) -> f64 {
+pub fn mebibytes(bytes: u64) -> f64 {
     bytes as f64 / (1 << 20) as f64
 }
 

@@ -11,7 +11,8 @@ use crate::workspace;
 /// Options of `cargo xtask bench`.
 #[derive(Args)]
 pub struct Options {
-    /// Only the benchmarks whose name contains this; `growth` times ours on ever more elements
+    /// Only the benchmarks whose name contains this; `growth` times ours on ever more elements, `examples` trains each example on both
+    /// sides
     filter: Option<String>,
 
     #[command(flatten)]
