@@ -186,6 +186,7 @@ impl Launch<'_> {
         let sources = self.problem.source_channels();
         device::require_units(self.client, kernel, tile.units())?;
         device::require_shared_memory(self.client, kernel, tile.shared_memory(sum.size()))?;
+        let steps: [u32; 6] = core::array::from_fn(|axis| weight.strides()[axis] as u32);
         let weight = if packs { self.packed(&weight, sum)? } else { weight };
         let blocks = self.problem.blocks();
         let variant = TiledVariant {
@@ -213,7 +214,12 @@ impl Launch<'_> {
                     width,
                     source.clone().into_arg(),
                     weight.clone().into_arg().into_buffer_arg(),
-                    self.steps(&weight, packs),
+                    WeightStepsLaunch::new(
+                        steps[0],
+                        steps[1],
+                        steps[2],
+                        SpatialLaunch::new(steps[3], steps[4], steps[5]),
+                    ),
                     bias.into(),
                     view_data(totals.clone(), groups).into_arg(),
                     first as u32,
@@ -226,21 +232,6 @@ impl Launch<'_> {
             }
         }
         Ok(())
-    }
-
-    /// How far parts of a weight lie apart.
-    fn steps(&self, weight: &TensorHandle, packed: bool) -> WeightStepsLaunch {
-        let taps = self.problem.geometry.axes.map(|axis| axis.taps);
-        let steps = if packed {
-            let source = self.problem.channels().next_multiple_of(plan::PACKED as usize) / 4;
-            let w = self.problem.source_channels() * source;
-            let [h, d, group] = [taps[2], taps[1] * taps[2], taps.iter().product()].map(|taps| taps * w);
-            [group, 1, source, d, h, w]
-        } else {
-            core::array::from_fn(|axis| weight.strides()[axis])
-        };
-        let [group, channel, source, d, h, w] = steps.map(|step| step as u32);
-        WeightStepsLaunch::new(group, channel, source, SpatialLaunch::new(d, h, w))
     }
 
     /// A weight whose computed channels are neighbours.

@@ -19,16 +19,17 @@ pub(super) struct Block {
     pub channel_stride: u32,
     /// Elements from each position of the source to the next.
     pub strides: Spatial,
-    /// The group in the weight, and the steps there.
-    pub group: u32,
-    pub weight: WeightSteps,
+    /// Where the group's weights begin, as [`Terms::weights`] counts; the taps, and the steps of a weight that is not packed.
+    pub first_weight: u32,
+    pub taps: Spatial,
+    pub steps: WeightSteps,
 }
 
-/// How far parts of a weight lie apart: in elements, or in a [packed](super::tiled_kernel::pack_weight) one in vectors of four.
+/// Elements from each part of a weight to the next.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 pub struct WeightSteps {
     pub group: u32,
-    /// Channels that are computed; 1 in a packed weight, for four of them.
+    /// Channels that are computed.
     pub channel: u32,
     /// Channels of the source.
     pub source: u32,
@@ -62,7 +63,7 @@ impl Column {
 pub(super) struct Terms {
     /// From a column's first tap on: elements of the source, then positions along depth, height and width, all modulo 2^32.
     places: Shared<[Vector<u32, Const<4>>]>,
-    /// Where the weights of the first channel lie.
+    /// Rows of a [packed](super::tiled_kernel::pack_weight) weight; or elements of the first channel.
     weights: Shared<[u32]>,
 }
 
@@ -76,7 +77,14 @@ impl Terms {
     }
 
     /// Finds the window that begins at term `first` of a block that has terms. Past the block's end its last terms are repeated.
-    pub fn find(&mut self, block: &Block, first: u32, #[comptime] units: u32, #[comptime] whole: bool) {
+    pub fn find(
+        &mut self,
+        block: &Block,
+        first: u32,
+        #[comptime] units: u32,
+        #[comptime] whole: bool,
+        #[comptime] packed: bool,
+    ) {
         // Where a fetch of several terms begins.
         let last = block.terms - comptime!(if whole { SHARE } else { 1 });
         #[unroll]
@@ -94,17 +102,19 @@ impl Terms {
             );
             place.insert(2usize, h);
             place.insert(3usize, w);
-            let steps = &block.weight;
             self.places[(nth % RING) as usize] = place;
-            self.weights[(nth % RING) as usize] = block.group * steps.group
-                + channel * steps.source
-                + block.d.tap(at.d) * steps.taps.d
-                + block.h.tap(at.h) * steps.taps.h
-                + block.w.tap(at.w) * steps.taps.w;
+            let (d, h, w) = (block.d.tap(at.d), block.h.tap(at.h), block.w.tap(at.w));
+            let of_group = if comptime!(packed) {
+                ((d * block.taps.h + h) * block.taps.w + w) * block.channels + channel
+            } else {
+                let steps = &block.steps;
+                channel * steps.source + d * steps.taps.d + h * steps.taps.h + w * steps.taps.w
+            };
+            self.weights[(nth % RING) as usize] = block.first_weight + of_group;
         }
     }
 
-    /// Where the weights of term `nth` of the block lie.
+    /// Where the weights of term `nth` of the block lie: a row, or an element.
     pub fn weights(&self, nth: u32) -> u32 {
         self.weights[(nth % RING) as usize]
     }

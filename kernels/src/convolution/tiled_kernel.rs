@@ -77,7 +77,8 @@ pub fn pack_weight<E: Float, A: Float>(
 }
 
 /// Fetches what a unit stages of the weight: four channels at term `nth` of the block, and at as many terms after it as a stage needs.
-/// They are the vector `four` of a packed weight; or the elements of these `channels`, which are converted when they are staged.
+/// They are the vector `four` of the `fours` of a row of a packed weight; or the elements of these `channels`, which are converted when
+/// they are staged.
 #[cube]
 fn fetch_weights<W: Float, N: Size>(
     weight: &[Vector<W, N>],
@@ -85,6 +86,7 @@ fn fetch_weights<W: Float, N: Size>(
     terms: &Terms,
     nth: u32,
     four: u32,
+    fours: u32,
     channels: &Array<u32>,
     #[comptime] packed: bool,
     #[comptime] tile: CubeTile,
@@ -93,7 +95,7 @@ fn fetch_weights<W: Float, N: Size>(
     for f in 0..comptime!(tile.weight_fetches()) {
         let at = terms.weights(nth + f * comptime!(tile.units() / tile.fours()[0]));
         if comptime!(packed) {
-            next[f as usize] = Vector::cast_from(weight[(at + four) as usize]);
+            next[f as usize] = Vector::cast_from(weight[(at * fours + four) as usize]);
         } else {
             let mut weights = Vector::<W, Const<4>>::empty();
             #[unroll]
@@ -131,7 +133,7 @@ fn stage<E: Float, A: Float, W: Float>(
 /// The chains of [`convolve`](super::kernel::convolve), of a tile of channels and columns a cube. A column is a batch entry
 /// and a target position, all of one phase, so that the columns of a cube meet the same taps.
 ///
-/// `weight` has `taps`, and is [packed](pack_weight) or not; `steps` say where its parts lie. `output` is `[parts, batch, groups,
+/// `weight` has `taps`, and is [packed](pack_weight), or has these `steps`. `output` is `[parts, batch, groups,
 /// target channels, d, h, w]`, contiguous, seen without its first axis. Part `p` is block `first_block + p` of each chain; a launch
 /// of one part continues the sums of the launch before. A loop over blocks would keep the places of all results in registers.
 ///
@@ -265,6 +267,8 @@ pub fn convolve_tiled<E: Float, A: Float, O: Float, W: Float, N: Size>(
             weight_channels[i as usize] = min(channel, channels - 1) * steps.channel;
         }
     }
+    let first_weight =
+        if comptime!(packed) { group * taps.d * taps.h * taps.w * source_channels } else { group * steps.group };
     let begin = index * BLOCK_TERMS;
     let block = Block {
         begin,
@@ -275,8 +279,9 @@ pub fn convolve_tiled<E: Float, A: Float, O: Float, W: Float, N: Size>(
         channels: source_channels,
         channel_stride: source_step,
         strides,
-        group,
-        weight: steps,
+        first_weight,
+        taps,
+        steps,
     };
     let rounds = block.terms.div_ceil(depth);
     let mut left = block.terms;
@@ -289,7 +294,7 @@ pub fn convolve_tiled<E: Float, A: Float, O: Float, W: Float, N: Size>(
     let source_slot = fetch_lane * comptime!(SHARE * columns) + fetch_column;
     // The chain of a position that meets no tap is empty.
     if rounds > 0 {
-        found.find(&block, 0u32, units, whole);
+        found.find(&block, 0u32, units, whole, packed);
     }
     sync_cube();
     if rounds > 0 {
@@ -300,6 +305,7 @@ pub fn convolve_tiled<E: Float, A: Float, O: Float, W: Float, N: Size>(
             &found,
             weight_first,
             weight_four,
+            padded_fours,
             &weight_channels,
             packed,
             tile,
@@ -310,7 +316,7 @@ pub fn convolve_tiled<E: Float, A: Float, O: Float, W: Float, N: Size>(
     for round in 0..rounds {
         let now = round * depth;
         if now % WINDOW == 0 {
-            found.find(&block, now + WINDOW, units, whole);
+            found.find(&block, now + WINDOW, units, whole, packed);
         }
         let ahead = now + depth;
         let (weights_at, sources_at) =
@@ -333,6 +339,7 @@ pub fn convolve_tiled<E: Float, A: Float, O: Float, W: Float, N: Size>(
             &found,
             ahead + weight_first,
             weight_four,
+            padded_fours,
             &weight_channels,
             packed,
             tile,
