@@ -90,15 +90,14 @@ fn main() -> Result<()> {
         growth::print(arguments.samples);
         return Ok(());
     }
-    let is_of_examples = arguments.filters == [examples::NAME];
-    let mut programs = Programs::default();
-    let mut table = Table::new(arguments.filters, arguments.part);
-    if is_of_examples {
+    if arguments.filters == [examples::NAME] {
+        let mut table = Table::new(arguments.filters, None);
         examples::compare(&mut table, arguments.trainings)?;
-        println!("{}\n", circumstances());
-        println!("{table}");
+        println!("{}\n\n{table}", circumstances());
         return Ok(());
     }
+    let mut programs = Programs::default();
+    let mut table = Table::new(arguments.filters, arguments.part);
     if arguments.part.is_some() {
         operations::compare(&mut table, 1);
         programs.compare(&mut table, 1)?;
