@@ -13,7 +13,7 @@ pub(crate) fn unwritten(client: &Client, shape: Vec<usize>, dtype: ElemType) -> 
 }
 
 /// Bytes up to which the results of a kernel are in one reservation, which lives as long as one of them.
-const SHARED: usize = 1 << 16;
+pub(crate) const SHARED: usize = 1 << 16;
 
 /// Dense tensors of `shape`, one of each dtype, for a kernel to write. Small ones are reserved at once: each reservation is a
 /// request to the thread that launches, and a search for room.

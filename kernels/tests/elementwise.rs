@@ -1,5 +1,6 @@
 //! Fused element-wise programs against their reference.
 
+pub mod donated;
 mod each;
 pub mod halves;
 mod integers;

@@ -1,5 +1,6 @@
 //! Programs that reduce rows against their reference.
 
+mod donated;
 mod indexed;
 
 use crate::elementwise::halves::stored;

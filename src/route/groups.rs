@@ -1,7 +1,7 @@
 //! The groups of a block: which operations run in one way, and which groups need that others have run. Results are the same in every
 //! order that keeps what a group needs.
 
-use super::elementwise::{Parts, Sequence, is_move};
+use super::elementwise::{Parts, Sequence, is_move, reserved};
 use super::products::product;
 use super::work::{Together, Work};
 use crate::catalogue::{self, is_free};
@@ -209,7 +209,9 @@ impl Kind {
 
 impl Groups {
     /// The groups of `operations`, none of which needs a later one.
-    pub(super) fn new(operations: &[OperationIr], all: Vec<Group>) -> Self {
+    pub(super) fn new(operations: &[OperationIr], mut all: Vec<Group>) -> Self {
+        let reserved = reserved(operations);
+        all.iter_mut().for_each(|group| group.work.donate(&reserved));
         let uses_of = |group: &Group| Uses::of(group.operations.iter().map(|&index| &operations[index]));
         let uses: Vec<_> = all.iter().map(uses_of).collect();
         let need = |of: &Uses, earlier: usize| {

@@ -2,7 +2,8 @@
 
 use super::elementwise::{Parts, Sequence};
 use super::products::{Lead, leads};
-use burn_ir::OperationIr;
+use burn_ir::{OperationIr, TensorId};
+use std::collections::HashSet;
 
 /// How the operations of a block run.
 pub(super) enum Work {
@@ -43,6 +44,14 @@ impl Together {
 }
 
 impl Work {
+    /// Lets sequences write results into operands among the `reserved`.
+    pub(super) fn donate(&mut self, reserved: &HashSet<TensorId>) {
+        if let Self::Together(together) = self {
+            together.sequence.donate(reserved);
+            together.parts.iter_mut().filter_map(|(_, part)| part.as_mut()).for_each(|part| part.donate(reserved));
+        }
+    }
+
     /// The work of some `operations` of `all`, which are those of `sequence` where there is one, but for those that run
     /// `before` or `after`.
     pub(super) fn of(

@@ -2,7 +2,7 @@
 
 use super::kernel::{self, Axis, AxisLaunch, Form, InputsLaunch, OutputsLaunch, Reading, Word};
 use super::program::{Half, Program, Window};
-use crate::buffer::unwritten_all;
+use crate::buffer::{self, unwritten_all};
 use crate::dtype::{F32, U32};
 use crate::error::require_shapes;
 use crate::known_answer;
@@ -11,6 +11,7 @@ use crate::view::{broadcast_strides, checked_elements, is_contiguous, is_in_vect
 use crate::{KernelError, device, grid, subnormals};
 use cubecl::ir::IntKind;
 use cubecl::prelude::*;
+use cubecl::server::Handle;
 use cubecl::std::tensor::TensorHandle;
 use cubecl::zspace::{Shape, Strides};
 use std::sync::Arc;
@@ -39,6 +40,13 @@ pub struct Results {
     pub conditions: Vec<TensorHandle>,
 }
 
+/// For each word output, and each half output, the word operand, by its index, in whose memory it is written, if any.
+#[derive(Debug, Default)]
+pub(crate) struct Reused {
+    words: Vec<Option<usize>>,
+    halves: Vec<Option<usize>>,
+}
+
 /// A program on the operands it runs on, and the memory for its results.
 pub(crate) struct Bound {
     program: Arc<Program>,
@@ -57,10 +65,11 @@ pub(crate) struct Bound {
     half: Option<Half>,
     quotients: Quotients,
     results: Results,
+    reused: Reused,
 }
 
 impl Bound {
-    /// A program without instructions on rows, whose results have its shape.
+    /// A program without instructions on rows, whose results have its shape, each in memory of its own.
     ///
     /// # Panics
     ///
@@ -72,21 +81,45 @@ impl Bound {
         operands: Operands,
         condition_dtype: ElemType,
     ) -> Result<Self, KernelError> {
+        Self::donated(client, program, shape, operands, condition_dtype, &[])
+    }
+
+    /// The same, with results in the memory of the word operands with the indices `donated`, as many as
+    /// [can be](Reused::of). Its inputs are to be the first arguments of a launch.
+    ///
+    /// # Panics
+    ///
+    /// As [`new`](Self::new).
+    pub(super) fn donated(
+        client: &Client,
+        program: &Arc<Program>,
+        shape: &[usize],
+        operands: Operands,
+        condition_dtype: ElemType,
+        donated: &[usize],
+    ) -> Result<Self, KernelError> {
         assert!(!program.has_rows(), "a program with instructions on rows is one of `rows`");
         let rows_have_places = !program.has_places() || shape.last().is_some_and(|&length| length != 1);
         require_shapes(KERNEL, rows_have_places, || format!("places in rows of one element, of shape {shape:?}"))?;
+        let reused = Reused::of(program, shape, &operands, donated, |_, _| true);
+        let [words, halves] = reused.memory(&operands);
         let results = |half: Option<Half>| {
-            let words = vec![U32; program.word_outputs().len()];
-            let halves = half.map_or(vec![], |half| vec![half.dtype(); program.half_outputs().len()]);
+            let half = half.map_or(F32, Half::dtype);
+            let own =
+                |memory: &[Option<_>], dtype| vec![dtype; memory.iter().filter(|memory| memory.is_none()).count()];
             let conditions = vec![condition_dtype; program.condition_outputs().len()];
-            let mut tensors = unwritten_all(client, shape, &[&words[..], &halves, &conditions].concat()).into_iter();
-            Results {
-                words: tensors.by_ref().take(words.len()).collect(),
-                halves: tensors.by_ref().take(halves.len()).collect(),
-                conditions: tensors.collect(),
-            }
+            let dtypes = [own(&words, U32), own(&halves, half), conditions].concat();
+            let mut own = unwritten_all(client, shape, &dtypes).into_iter();
+            let mut tensors = |memory: Vec<Option<Handle>>, dtype| {
+                let tensor = |memory: Option<Handle>| match memory {
+                    Some(handle) => TensorHandle::new_contiguous(shape.to_vec(), handle, dtype),
+                    None => own.next().expect("a tensor for each result without an operand's memory"),
+                };
+                memory.into_iter().map(tensor).collect()
+            };
+            Results { words: tensors(words, U32), halves: tensors(halves, half), conditions: own.collect() }
         };
-        Self::with_results(client, program, shape, operands, condition_dtype, results)
+        Ok(Self::with_results(client, program, shape, operands, condition_dtype, results)?.reusing(reused))
     }
 
     /// A program that writes the results that are made for its half type, once its operands are found right.
@@ -126,7 +159,13 @@ impl Bound {
             half,
             quotients,
             results,
+            reused: Reused::default(),
         })
+    }
+
+    /// The same, with some results in the memory of operands. Its inputs are to be the first arguments of a launch.
+    pub(crate) fn reusing(self, reused: Reused) -> Self {
+        Self { reused, ..self }
     }
 
     /// The memory for the results.
@@ -243,8 +282,17 @@ impl Bound {
             self.window_axes(),
             0,
         );
-        let outputs =
-            OutputsLaunch::new(sequence(&results.words), sequence(&results.halves), sequence(&results.conditions));
+        let list = |word: &Word| (word.is_half, word.reading.is_vector());
+        // In the order of the inputs' lists, and of the operands in them.
+        let buffer = |index: usize| {
+            let is_before = |(other, word): &(usize, &Word)| (list(word), *other) < (list(&words[index]), index);
+            words.iter().enumerate().filter(is_before).count()
+        };
+        let outputs = OutputsLaunch::new(
+            sequence_reusing(&results.words, &self.reused.words, buffer),
+            sequence_reusing(&results.halves, &self.reused.halves, buffer),
+            sequence(&results.conditions),
+        );
         let form = Form { program: self.program.clone(), words, conditions, quotients: self.quotients };
         (inputs, outputs, form)
     }
@@ -254,6 +302,44 @@ impl Bound {
         let axes = self.program.window_axes().into_iter().zip(&self.window_axes);
         let sizes: Vec<_> = axes.flat_map(|(axis, sizes)| sizes[usize::from(axis == 0)..].to_vec()).collect();
         self::axes(&sizes)
+    }
+}
+
+impl Reused {
+    /// Results of `program` in the memory of the word operands with the indices `donated`: a result has that of the first one left that is
+    /// of its type, dense, of `shape` and without a window, whose memory nothing else holds, and of which it `may` be, by the index of
+    /// its word and the operand's. A unit reads the elements that it overwrites, before it does, and no other unit reads them.
+    ///
+    /// Small results have memory of their own, which is reserved at once.
+    pub(crate) fn of(
+        program: &Program,
+        shape: &[usize],
+        operands: &Operands,
+        donated: &[usize],
+        may: impl Fn(usize, usize) -> bool,
+    ) -> Self {
+        let is_large = shape.iter().product::<usize>().saturating_mul(size_of::<u32>()) > buffer::SHARED;
+        let is_free = |index: &usize| {
+            let operand = &operands.words[*index];
+            let is_dense = &operand.shape()[..] == shape && is_contiguous(shape, operand.strides());
+            is_large && is_dense && program.window_of(*index).is_none() && operand.can_mut()
+        };
+        let mut free: Vec<_> = donated.iter().copied().filter(is_free).collect();
+        let mut chosen = |outputs: &[usize], is_half: bool| {
+            let mut of_output = |&word: &usize| {
+                let fits =
+                    |&index: &usize| Half::of(operands.words[index].dtype).is_some() == is_half && may(word, index);
+                free.iter().position(fits).map(|place| free.remove(place))
+            };
+            outputs.iter().map(&mut of_output).collect()
+        };
+        Self { words: chosen(program.word_outputs(), false), halves: chosen(program.half_outputs(), true) }
+    }
+
+    /// The memory of the operands, of word outputs and of half outputs.
+    pub(crate) fn memory(&self, operands: &Operands) -> [Vec<Option<Handle>>; 2] {
+        let of = |operand: &Option<usize>| operand.map(|index| operands.words[index].handle.clone());
+        [&self.words, &self.halves].map(|all| all.iter().map(of).collect())
     }
 }
 
@@ -387,6 +473,27 @@ fn sequence<'a, T: LaunchArg<RuntimeArg = BufferArg>>(
         // SAFETY: the handle covers every element that the tensor's shape and strides reach, by which the kernel addresses it.
         // The length is not used to check an access.
         arguments.push(unsafe { BufferArg::from_raw_parts(tensor.handle.clone(), length) });
+    }
+    arguments
+}
+
+/// The same, of tensors some of which are in the memory of operands, the first buffers of the launch, which `buffer` numbers.
+fn sequence_reusing<T: LaunchArg<RuntimeArg = BufferArg>>(
+    tensors: &[TensorHandle],
+    reused: &[Option<usize>],
+    buffer: impl Fn(usize) -> usize,
+) -> SequenceArg<T> {
+    if reused.iter().all(Option::is_none) {
+        return sequence(tensors);
+    }
+    let mut arguments = SequenceArg::new();
+    for (tensor, operand) in tensors.iter().zip(reused) {
+        let length = tensor.shape().iter().product();
+        arguments.push(match operand {
+            Some(index) => BufferArg::alias(buffer(*index), length),
+            // SAFETY: the handle covers every element of the dense tensor. The length is not used to check an access.
+            None => unsafe { BufferArg::from_raw_parts(tensor.handle.clone(), length) },
+        });
     }
     arguments
 }

@@ -49,7 +49,7 @@ pub use integers::of_integers;
 pub(crate) use kernel::{
     Evaluated, Form, Inputs, InputsLaunch, Outputs, OutputsLaunch, Part, compute, evaluate, mask, word,
 };
-pub(crate) use launch::Bound;
+pub(crate) use launch::{Bound, Reused};
 pub use launch::{Operands, Results};
 pub use program::{
     Binary, Comparison, Condition, Extent, Half, Instruction, IntBinary, Logic, Program, RowReduction, Unary, Value,
@@ -102,7 +102,24 @@ pub fn run(
     operands: Operands,
     condition_dtype: ElemType,
 ) -> Result<Results, KernelError> {
-    let bound = Bound::new(client, program, shape, operands, condition_dtype)?;
+    run_donated(client, program, shape, operands, condition_dtype, &[])
+}
+
+/// As [`run`], with results in the memory of the word operands with the indices `donated`, as far as a result fits there and nothing
+/// else holds it; then the operand's handle has what the result has. Bits are the same.
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn run_donated(
+    client: &Client,
+    program: &Arc<Program>,
+    shape: &[usize],
+    operands: Operands,
+    condition_dtype: ElemType,
+    donated: &[usize],
+) -> Result<Results, KernelError> {
+    let bound = Bound::donated(client, program, shape, operands, condition_dtype, donated)?;
     bound.run(client)?;
     Ok(bound.into_results())
 }

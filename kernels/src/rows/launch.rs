@@ -5,11 +5,12 @@ use super::kernel::{self, RowForm};
 use super::phases::Phases;
 use crate::buffer::unwritten;
 use crate::dtype::U32;
-use crate::elementwise::{Bound, Half, Operands, Program, Results};
+use crate::elementwise::{Bound, Half, Operands, Program, Results, Reused};
 use crate::index_check::Flag;
 use crate::view::checked_elements;
 use crate::{KernelError, device, grid};
 use cubecl::prelude::*;
+use cubecl::server::Handle;
 use cubecl::std::tensor::TensorHandle;
 use std::sync::Arc;
 
@@ -59,6 +60,28 @@ impl RowProgram {
         condition_dtype: ElemType,
         flags: &[Flag<'_>],
     ) -> Result<Results, KernelError> {
+        self.run_donated(client, shape, operands, condition_dtype, flags, &[])
+    }
+
+    /// As [`run`](Self::run), with results in the memory of the word operands with the indices `donated`, as
+    /// [`elementwise::run_donated`](crate::elementwise::run_donated).
+    ///
+    /// # Panics
+    ///
+    /// As [`run`](Self::run).
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    pub fn run_donated(
+        &self,
+        client: &Client,
+        shape: &[usize],
+        operands: Operands,
+        condition_dtype: ElemType,
+        flags: &[Flag<'_>],
+        donated: &[usize],
+    ) -> Result<Results, KernelError> {
         assert_eq!(flags.len(), self.program.indices().len(), "flags, and indices");
         assert!(flags.iter().all(|flag| flag.is_beside(flags[0])), "flags of several buffers");
         let elements = checked_elements(KERNEL, shape)?;
@@ -78,18 +101,26 @@ impl RowProgram {
         }
         let one = [&shape[..shape.len() - 1], &[1]].concat();
         let Phases { row_words, row_halves, row_conditions, .. } = &*self.phases;
-        let outputs = |of_rows: &[(usize, usize)], count: usize, dtype: ElemType| {
+        let program = &self.program;
+        let may = |word, operand| self.phases.may_overwrite(word, operand);
+        let reused = Reused::of(program, shape, &operands, donated, may);
+        let [words, halves] = reused.memory(&operands);
+        let outputs = |of_rows: &[(usize, usize)], memory: Vec<Option<Handle>>, dtype: ElemType| {
             let is_row = |output: usize| of_rows.iter().any(|(row, _)| *row == output);
             let shape = |output: usize| if is_row(output) { one.clone() } else { shape.to_vec() };
-            (0..count).map(|output| unwritten(client, shape(output), dtype)).collect()
+            let tensor = |(output, memory): (usize, Option<Handle>)| match memory {
+                Some(handle) => TensorHandle::new_contiguous(shape(output), handle, dtype),
+                None => unwritten(client, shape(output), dtype),
+            };
+            memory.into_iter().enumerate().map(tensor).collect()
         };
-        let program = &self.program;
+        let conditions = vec![None; program.condition_outputs().len()];
         let results = |half: Option<Half>| Results {
-            words: outputs(row_words, program.word_outputs().len(), U32),
-            halves: half.map_or(vec![], |half| outputs(row_halves, program.half_outputs().len(), half.dtype())),
-            conditions: outputs(row_conditions, program.condition_outputs().len(), condition_dtype),
+            words: outputs(row_words, words, U32),
+            halves: half.map_or(vec![], |half| outputs(row_halves, halves, half.dtype())),
+            conditions: outputs(row_conditions, conditions, condition_dtype),
         };
-        let bound = Bound::with_results(client, &self.program, shape, operands, condition_dtype, results)?;
+        let bound = Bound::with_results(client, program, shape, operands, condition_dtype, results)?.reusing(reused);
         if elements > 0 {
             device::require_units(client, KERNEL, cube.units * cube.rows)?;
             self.launch(client, &bound, cube, [elements / length, length], flags);

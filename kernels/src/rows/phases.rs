@@ -189,6 +189,15 @@ impl Phases {
         self.phases[..phase].iter().flat_map(|phase| &phase.reductions).position(|(word, _)| *word == index)
     }
 
+    /// Whether the memory of word operand `operand` may have the output that is `word`: a unit has read each of its elements, which
+    /// are of that operand alone, when it writes that element of the output.
+    pub fn may_overwrite(&self, word: usize, operand: usize) -> bool {
+        let read = self.phases.iter().position(|phase| phase.inputs[operand] == Origin::Memory);
+        let writes =
+            |phase: &Phase| phase.word_outputs.iter().chain(&phase.half_outputs).any(|(_, other)| *other == word);
+        read.zip(self.phases.iter().position(writes)).is_some_and(|(read, written)| read <= written)
+    }
+
     /// The phases of `program`, some of whose operands have one value a row.
     ///
     /// # Panics

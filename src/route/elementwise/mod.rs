@@ -8,6 +8,7 @@
 //! sequence begins and ends, which Burn decides by what it has cached, does not matter.
 
 mod assigned;
+mod donated;
 mod each;
 mod indexed;
 mod inlined;
@@ -15,6 +16,7 @@ mod means;
 mod reduced;
 mod run;
 
+pub(super) use donated::reserved;
 pub(super) use each::{run_each, work_of_each};
 
 use super::moved::Moved;
@@ -70,6 +72,8 @@ pub(super) struct Sequence {
     indexed: Vec<Indexed>,
     /// The slices of each window of the program's.
     assigned: Vec<Assigned>,
+    /// The words, by their index, in whose memory results may be written.
+    donated: Vec<usize>,
     /// The program in a kernel of rows, once the sequence is closed, where it has one value a row of something.
     rows: Option<RowProgram>,
     /// The operations' methods, for error texts.
@@ -167,6 +171,7 @@ impl Sequence {
             inlined: None,
             indexed: Vec::new(),
             assigned: Vec::new(),
+            donated: Vec::new(),
             rows: None,
             methods: Vec::new(),
             writes_all: false,

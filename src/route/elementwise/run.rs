@@ -13,7 +13,7 @@ use burn_backend::{BoolStore, DType, Scalar, Shape};
 use burn_cubecl::{CubeDevice, tensor::CubeTensor};
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_deterministic_kernels::KernelError;
-use burn_deterministic_kernels::elementwise::{Call, Operands, Results, run};
+use burn_deterministic_kernels::elementwise::{Call, Operands, Results, run_donated};
 use burn_deterministic_kernels::index_check::{Flag, check};
 use burn_deterministic_kernels::reduce;
 use burn_fusion::stream::Context;
@@ -52,8 +52,8 @@ impl Sequence {
         let condition_dtype = self.condition_type();
         let Some(reduction) = &self.reduction else {
             let results = match &self.rows {
-                Some(rows) => rows.run(client, shape, operands, condition_dtype, flags),
-                None => run(client, &self.program, shape, operands, condition_dtype),
+                Some(rows) => rows.run_donated(client, shape, operands, condition_dtype, flags, &self.donated),
+                None => run_donated(client, &self.program, shape, operands, condition_dtype, &self.donated),
             };
             return Ok((results?, vec![]));
         };
