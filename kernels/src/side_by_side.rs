@@ -1,6 +1,7 @@
 //! Which programs, reductions or products are side by side in one launch: the cubes of one, then those of the next.
 
 use crate::grid;
+use cubecl::ir::ElemType;
 use cubecl::prelude::Client;
 
 /// Most of a launch: its kernel has the code of each.
@@ -22,7 +23,7 @@ pub(crate) struct Share {
 
 /// A launch, and what is in it.
 pub(crate) struct Launch<K, T> {
-    /// What all in it have in common.
+    /// That of all in it.
     pub kind: K,
     pub items: Vec<T>,
     taken: Share,
@@ -35,8 +36,21 @@ impl<K, T> Launch<K, T> {
     }
 }
 
-/// The launches of items, given with their kinds and shares: each item is in the first launch of its kind that has room.
-pub(crate) fn launches<K: PartialEq, T>(
+/// What the items of a launch have in common.
+pub(crate) trait Kind: Sized {
+    /// The kind of a launch with items of both, if there may be one.
+    fn joined(&self, other: &Self) -> Option<Self>;
+}
+
+/// A type that items may have no need for: they are beside those with any.
+impl Kind for Option<ElemType> {
+    fn joined(&self, other: &Self) -> Option<Self> {
+        (self.is_none() || other.is_none() || self == other).then_some(self.or(*other))
+    }
+}
+
+/// The launches of items, given with their kinds and shares: each item is in the first launch that it may be in and that has room.
+pub(crate) fn launches<K: Kind, T>(
     client: &Client,
     items: impl IntoIterator<Item = (K, Share, T)>,
 ) -> Vec<Launch<K, T>> {
@@ -48,8 +62,10 @@ pub(crate) fn launches<K: PartialEq, T>(
                 && launch.taken.bindings + share.bindings <= most_bindings
                 && launch.taken.cubes + share.cubes <= MOST_CUBES
         };
-        match launches.iter_mut().find(|launch| launch.kind == kind && has_room(launch)) {
-            Some(launch) => {
+        let joined = |launch: &Launch<K, T>| launch.kind.joined(&kind).filter(|_| has_room(launch));
+        match launches.iter_mut().find_map(|launch| joined(launch).map(|kind| (kind, launch))) {
+            Some((kind, launch)) => {
+                launch.kind = kind;
                 launch.taken.bindings += share.bindings;
                 launch.taken.cubes += share.cubes;
                 launch.items.push(item);
@@ -58,4 +74,20 @@ pub(crate) fn launches<K: PartialEq, T>(
         }
     }
     launches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Kind;
+    use crate::dtype::{F32, U32};
+
+    #[test]
+    fn what_needs_no_type_is_beside_any() {
+        let joined = |a: Option<_>, b: Option<_>| a.joined(&b);
+        assert_eq!(joined(None, None), Some(None));
+        assert_eq!(joined(Some(F32), None), Some(Some(F32)));
+        assert_eq!(joined(None, Some(U32)), Some(Some(U32)));
+        assert_eq!(joined(Some(U32), Some(U32)), Some(Some(U32)));
+        assert_eq!(joined(Some(F32), Some(U32)), None);
+    }
 }

@@ -1,7 +1,7 @@
 //! The groups of a block: which operations run in one way, and which groups need that others have run. Results are the same in every
 //! order that keeps what a group needs.
 
-use super::elementwise::{Parts, Sequence, is_move, reserved};
+use super::elementwise::{Inner, Parts, Sequence, is_move};
 use super::products::product;
 use super::work::{Together, Work};
 use crate::catalogue::{self, is_free};
@@ -210,8 +210,8 @@ impl Kind {
 impl Groups {
     /// The groups of `operations`, none of which needs a later one.
     pub(super) fn new(operations: &[OperationIr], mut all: Vec<Group>) -> Self {
-        let reserved = reserved(operations);
-        all.iter_mut().for_each(|group| group.work.donate(&reserved));
+        let inner = Inner::of(operations);
+        all.iter_mut().for_each(|group| group.work.donate(&inner));
         let uses_of = |group: &Group| Uses::of(group.operations.iter().map(|&index| &operations[index]));
         let uses: Vec<_> = all.iter().map(uses_of).collect();
         let need = |of: &Uses, earlier: usize| {
@@ -264,8 +264,8 @@ pub(super) mod tests {
     use crate::route::work::Work;
     use burn_backend::{DType, Shape};
     use burn_ir::{
-        BaseOperationIr, BinaryOpIr, FloatOperationIr, MatmulOpIr, NumericOperationIr, OperationIr, ShapeOpIr,
-        TensorId, TensorIr, TensorStatus,
+        BaseOperationIr, BinaryOpIr, CastOpIr, CreationOpIr, FloatOperationIr, MatmulOpIr, NumericOperationIr,
+        OperationIr, ShapeOpIr, TensorId, TensorIr, TensorStatus,
     };
 
     /// A tensor in relative form, which lives on.
@@ -353,5 +353,56 @@ pub(super) mod tests {
         assert!(!together.is_in_order());
         let parts = group.in_order(&together.sequence, &operations);
         assert_eq!(parts.iter().map(|(indices, _)| indices.clone()).collect::<Vec<_>>(), [[0], [1], [2]]);
+    }
+
+    /// The operands that the sequence of the `operations` from `first` on may overwrite, in a block of all.
+    fn donated(operations: &[OperationIr], first: usize) -> Vec<usize> {
+        let is_in_sequence = |operation: &&OperationIr| !is_lead(operation);
+        let mut sequence = Sequence::new(&operations[first], 16, true).expect("a sequence");
+        let indices: Vec<_> = (first..operations.len()).filter(|&index| is_in_sequence(&&operations[index])).collect();
+        assert!(indices[1..].iter().all(|&index| sequence.take(&operations[index])));
+        let leads = |indices: core::ops::Range<usize>| indices.map(|index| Group::lead(operations, index, 16));
+        let last = indices[indices.len() - 1];
+        let mut all: Vec<_> = leads(0..first).collect();
+        all.extend(Group::all_of(Some(sequence), operations, indices, vec![], vec![]));
+        all.extend(leads(last + 1..operations.len()));
+        let groups = Groups::new(operations, all);
+        let together = groups.all.iter().find_map(Group::together).expect("a sequence");
+        together.sequence.donated().to_vec()
+    }
+
+    fn is_lead(operation: &OperationIr) -> bool {
+        !matches!(operation, OperationIr::NumericFloat(_, NumericOperationIr::Add(_)))
+    }
+
+    #[test]
+    fn what_begins_and_ends_in_the_block_shares_memory() {
+        let of = |sums: &[OperationIr]| donated(&[&[product(0, 1, 2)], sums].concat(), 1);
+        assert_eq!(of(&[sum(last(2), tensor(3), 4), freed(4)]), [0], "a product");
+        assert_eq!(of(&[sum(last(3), last(2), 4), freed(4)]), [1], "and no operand of an earlier block");
+        assert_eq!(of(&[sum(tensor(2), tensor(3), 4), freed(4)]), [0; 0], "nor what lives on");
+        assert_eq!(of(&[sum(tensor(2), tensor(3), 4), sum(last(4), last(2), 5), freed(5)]), [0], "by its last use");
+        assert_eq!(of(&[sum(last(2), tensor(3), 4)]), [0; 0], "a result that lives on is of its own");
+        let one_lives_on = [sum(tensor(2), tensor(3), 4), sum(tensor(4), last(2), 5), freed(5)];
+        assert_eq!(of(&one_lives_on), [0; 0], "one of two");
+        let taken = MatmulOpIr { lhs: last(4), rhs: tensor(6), out: tensor(7) };
+        let taken = OperationIr::Float(DType::F32, FloatOperationIr::Matmul(taken));
+        assert_eq!(of(&[sum(last(2), tensor(3), 4), taken]), [0], "by another product");
+    }
+
+    #[test]
+    fn another_name_of_what_is_older_shares_no_memory() {
+        let reshaped = ShapeOpIr { input: last(0), out: tensor(2) };
+        let reshaped = OperationIr::BaseFloat(BaseOperationIr::Reshape(reshaped));
+        let cast = OperationIr::BaseFloat(BaseOperationIr::Cast(CastOpIr { input: last(0), out: tensor(2) }));
+        let filled = OperationIr::BaseFloat(BaseOperationIr::Zeros(CreationOpIr { out: tensor(2) }));
+        for older in [reshaped, cast, filled] {
+            assert_eq!(donated(&[older, sum(last(2), tensor(3), 4), freed(4)], 1), [0; 0]);
+        }
+        let of_f64 = |tensor: TensorIr| TensorIr { dtype: DType::F64, ..tensor };
+        let sum_of_f64 = BinaryOpIr { lhs: of_f64(tensor(0)), rhs: of_f64(tensor(1)), out: of_f64(tensor(2)) };
+        let of_f64 = OperationIr::NumericFloat(DType::F64, NumericOperationIr::Add(sum_of_f64));
+        let used = [of_f64, sum(last(2), tensor(3), 4), freed(4)];
+        assert_eq!(donated(&used, 1), [0; 0], "which Burn computes");
     }
 }

@@ -1,9 +1,8 @@
 //! How the operations of a block run.
 
-use super::elementwise::{Parts, Sequence};
+use super::elementwise::{Inner, Parts, Sequence};
 use super::products::{Lead, leads};
-use burn_ir::{OperationIr, TensorId};
-use std::collections::HashSet;
+use burn_ir::OperationIr;
 
 /// How the operations of a block run.
 pub(super) enum Work {
@@ -44,11 +43,11 @@ impl Together {
 }
 
 impl Work {
-    /// Lets sequences write results into operands among the `reserved`.
-    pub(super) fn donate(&mut self, reserved: &HashSet<TensorId>) {
+    /// Lets sequences write results in the memory of operands.
+    pub(super) fn donate(&mut self, inner: &Inner) {
         if let Self::Together(together) = self {
-            together.sequence.donate(reserved);
-            together.parts.iter_mut().filter_map(|(_, part)| part.as_mut()).for_each(|part| part.donate(reserved));
+            together.sequence.donate(inner);
+            together.parts.iter_mut().filter_map(|(_, part)| part.as_mut()).for_each(|part| part.donate(inner));
         }
     }
 

@@ -144,8 +144,36 @@ fn layers(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>> {
     read
 }
 
-const PROGRAMS: [(&str, Program); 5] =
-    [("freed", freed), ("moved", moved), ("updates", updates), ("normalised", normalised), ("layers", layers)];
+/// Products that their activations overwrite, and these the next ones, in a block; and one that lives on beside its activation.
+fn activations(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>> {
+    let [rows, columns] = x.dims();
+    let weight = |shape| Tensor::<2>::from_data(floats(shape), &x.device()).cast(x.dtype());
+    let more = weight([96, rows]).matmul(x.clone());
+    stop(&more);
+    let wide = more.matmul(weight([columns, 512]));
+    stop(&wide);
+    let active = activation::gelu(wide + weight([1, 512]));
+    stop(&active);
+    let next = active.matmul(weight([512, 512]) * 0.01);
+    stop(&next);
+    let chosen = activation::softmax(next / 8.0, 1);
+    stop(&chosen);
+    let last = chosen.matmul(weight([512, 300]));
+    stop(&last);
+    let twice = last.clone() * 2.0 + 1.0;
+    stop(&twice);
+    let total = twice.sum_dim(1);
+    vec![last, total]
+}
+
+const PROGRAMS: [(&str, Program); 6] = [
+    ("freed", freed),
+    ("moved", moved),
+    ("updates", updates),
+    ("normalised", normalised),
+    ("layers", layers),
+    ("activations", activations),
+];
 
 /// Reads the results of each program.
 pub(super) fn read_all(device: &Device) {

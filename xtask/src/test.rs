@@ -44,7 +44,7 @@ const SHUFFLED: [&str; 1] = ["ends_in_the_same_weights"];
 const SCHEDULES: u32 = 3;
 
 /// Tests of kernels that run there with every access to memory checked; all of them with `--heavy`. CONTRIBUTING.md lists them.
-const CHECKED: [&str; 5] = ["gather::", "index_check::", "matmul::strides", "reduce::edges", "scan::"];
+const CHECKED: [&str; 6] = ["donated::", "gather::", "index_check::", "matmul::strides", "reduce::edges", "scan::"];
 
 /// The order of blocks and threads of all that runs there once: a shuffled one, because kernels that rely on the ascending
 /// order compute the right bits in it.

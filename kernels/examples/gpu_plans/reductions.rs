@@ -1,9 +1,12 @@
 //! Reductions and searches of extremes.
 
 use crate::case::{Case, F32, FLOATS, I32, tensor};
+use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::elementwise::{Binary, Call, Instruction, Operands, Program, Value};
 use burn_deterministic_kernels::reduce::extreme::{Extreme, search};
-use burn_deterministic_kernels::reduce::{Operation, ReductionCall, reduce, reduce_program, reduce_program_each};
+use burn_deterministic_kernels::reduce::{
+    Operation, Reduced, ReductionCall, reduce, reduce_program, reduce_program_each,
+};
 use cubecl::ir::ElemType;
 use cubecl::prelude::Client;
 use std::sync::Arc;
@@ -30,7 +33,7 @@ pub fn cases() -> Vec<Case> {
     for (label, shape, axes) in REDUCTIONS {
         cases.push(computed(label, shape, axes));
     }
-    cases.push(norms());
+    cases.extend([norms(), means()]);
     for (label, shape, axes) in REDUCTIONS.into_iter().filter(|reduction| reduction.2.len() == 1) {
         let found = move |client: &Client, values| {
             search(client, Extreme::Max, tensor(client, &shape, F32), axes[0], I32, values, None)
@@ -66,20 +69,27 @@ fn searched(what: &str, label: &str, shape: [usize; 2]) -> Case {
 
 /// The sums of squares of eight tensors.
 fn norms() -> Case {
-    let shape = [256, 256];
     let case = base("norms", "parameters side by side", [8 * 256, 256], F32);
-    case.runs(move |client| {
-        let mut program = Program::default();
-        program.word(Instruction::Binary(Binary::Multiply, Value::Input(0), Value::Input(0)));
-        program.reduce(0);
-        let program = Arc::new(program);
-        let call = |_| {
-            let operands = Operands { words: vec![tensor(client, &shape, F32)], conditions: vec![], scalars: vec![] };
-            let input = Call { program: &program, shape: &shape, operands, condition_dtype: I32 };
-            ReductionCall { operation: Operation::Sum, input, axes: &[0, 1] }
-        };
-        reduce_program_each(client, (0..8).map(call).collect())
-    })
+    case.runs(|client| squares(client, &[256, 256], &[0, 1], false))
+}
+
+/// The sums of squares of channels of eight tensors, and their means.
+fn means() -> Case {
+    let case = base("sums and means", "channels side by side", [8 * 16 * 64, 64], F32);
+    case.runs(|client| squares(client, &[16, 64, 64], &[0, 2], true))
+}
+
+fn squares(client: &Client, shape: &[usize], axes: &[usize], mean: bool) -> Result<Vec<Reduced>, KernelError> {
+    let mut program = Program::default();
+    program.word(Instruction::Binary(Binary::Multiply, Value::Input(0), Value::Input(0)));
+    program.reduce(0);
+    let program = Arc::new(program);
+    let call = |_| {
+        let operands = Operands { words: vec![tensor(client, shape, F32)], conditions: vec![], scalars: vec![] };
+        let input = Call { program: &program, shape, operands, condition_dtype: I32 };
+        ReductionCall { operation: Operation::Sum, input, axes, mean }
+    };
+    reduce_program_each(client, (0..8).map(call).collect())
 }
 
 /// The sum of products of two tensors, which are not written.

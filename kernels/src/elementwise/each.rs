@@ -6,8 +6,9 @@
 use super::kernel::{Form, Inputs, Outputs, compute};
 use super::launch::{Bound, KERNEL};
 use crate::device::{self, Machine};
+use crate::dtype::{F32, U32};
 use crate::grid::{self, UNITS};
-use crate::side_by_side::{Launch, Share, launches};
+use crate::side_by_side::{Kind, Launch, Share, launches};
 use crate::subnormals::keep_subnormals;
 use crate::{KernelError, subnormals};
 use cubecl::prelude::*;
@@ -42,29 +43,43 @@ pub fn shares_launches(client: &Client) -> bool {
     Machine::of(client) == Machine::Gpu && !subnormals::is_kept(client)
 }
 
-/// What programs of one launch have in common: the elements of a unit, and the types of conditions and of half words.
-type Kind = (usize, [ElemType; 2]);
+/// What programs of one launch have in common: the elements of a unit, and the types of conditions and of half words, where there are
+/// any.
+struct Common {
+    width: usize,
+    condition_dtype: Option<ElemType>,
+    half: Option<ElemType>,
+}
+
+impl Kind for Common {
+    fn joined(&self, other: &Self) -> Option<Self> {
+        let condition_dtype = self.condition_dtype.joined(&other.condition_dtype)?;
+        let half = self.half.joined(&other.half)?;
+        (self.width == other.width).then_some(Self { width: self.width, condition_dtype, half })
+    }
+}
 
 /// Launches the programs, as many at once as a launch takes.
 pub(super) fn run(client: &Client, programs: &[Bound]) -> Result<(), KernelError> {
     if !shares_launches(client) {
         return programs.iter().try_for_each(|program| program.run(client));
     }
+    let programs = programs.iter().filter(|program| program.elements() > 0);
     let with_share = |program| {
         let width = Bound::width(program);
         let share = Share { bindings: program.bindings(), cubes: program.vectors(width).div_ceil(UNITS as usize) };
-        ((width, [program.condition_dtype(), program.half_or_f32()]), share, program)
+        let common = Common { width, condition_dtype: program.used_condition_dtype(), half: program.half() };
+        (common, share, program)
     };
-    let programs = programs.iter().filter(|program| program.elements() > 0);
     launches(client, programs.map(with_share)).iter().try_for_each(|launch| match launch.items[..] {
         [program] => program.run(client),
         _ => launch_all(client, launch),
     })
 }
 
-fn launch_all(client: &Client, launch: &Launch<Kind, &Bound>) -> Result<(), KernelError> {
+fn launch_all(client: &Client, launch: &Launch<Common, &Bound>) -> Result<(), KernelError> {
     device::require_units(client, KERNEL, UNITS)?;
-    let (width, dtypes) = launch.kind;
+    let Common { width, condition_dtype, half } = launch.kind;
     let (mut inputs, mut outputs) = (SequenceArg::new(), SequenceArg::new());
     let (mut vectors, mut forms) = (SequenceArg::new(), Vec::new());
     for program in &launch.items {
@@ -85,7 +100,7 @@ fn launch_all(client: &Client, launch: &Launch<Kind, &Bound>) -> Result<(), Kern
             outputs,
             vectors,
             forms,
-            dtypes,
+            [condition_dtype.unwrap_or(U32), half.unwrap_or(F32)],
         );
     }
     Ok(())

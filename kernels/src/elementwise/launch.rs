@@ -14,6 +14,7 @@ use cubecl::prelude::*;
 use cubecl::server::Handle;
 use cubecl::std::tensor::TensorHandle;
 use cubecl::zspace::{Shape, Strides};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 pub(super) const KERNEL: &str = "elementwise";
@@ -101,6 +102,7 @@ impl Bound {
         assert!(!program.has_rows(), "a program with instructions on rows is one of `rows`");
         let rows_have_places = !program.has_places() || shape.last().is_some_and(|&length| length != 1);
         require_shapes(KERNEL, rows_have_places, || format!("places in rows of one element, of shape {shape:?}"))?;
+        checked_elements(KERNEL, shape)?;
         let reused = Reused::of(program, shape, &operands, donated, |_, _| true);
         let [words, halves] = reused.memory(&operands);
         let results = |half: Option<Half>| {
@@ -175,7 +177,7 @@ impl Bound {
 
     /// The half type of operands and results, or f32 where there is none.
     pub(crate) fn half_or_f32(&self) -> ElemType {
-        self.half.map_or(F32, Half::dtype)
+        self.half().unwrap_or(F32)
     }
 
     /// The elements of the program's shape.
@@ -194,6 +196,17 @@ impl Bound {
         self.operands.all().count() + words.len() + halves.len() + conditions.len()
     }
 
+    /// The storage type of bool tensors, if there are any.
+    pub(crate) fn used_condition_dtype(&self) -> Option<ElemType> {
+        let has_some = !self.operands.conditions.is_empty() || !self.results.conditions.is_empty();
+        has_some.then_some(self.condition_dtype)
+    }
+
+    /// The half type of operands and results, if there is one.
+    pub(super) fn half(&self) -> Option<ElemType> {
+        self.half.map(Half::dtype)
+    }
+
     /// The storage type of bool tensors.
     pub(crate) fn condition_dtype(&self) -> ElemType {
         self.condition_dtype
@@ -210,7 +223,8 @@ impl Bound {
         let (count, dim) = grid::grid(vectors);
         let (inputs, outputs, form) = self.arguments(width);
         // SAFETY: units beyond `vectors` stop; offsets of operands come from strides checked against the shape, and every
-        // output holds as many elements; what is read in vectors begins at a multiple of their width, and buffers begin at
+        // output holds as many elements; one that is an operand's memory is of a dense operand, of which a unit reads the vector that
+        // it overwrites, before that, and no other unit does; what is read in vectors begins at a multiple of their width, and buffers begin at
         // one of more bytes than a vector has.
         unsafe {
             kernel::elementwise::launch_unchecked(
@@ -307,10 +321,12 @@ impl Bound {
 
 impl Reused {
     /// Results of `program` in the memory of the word operands with the indices `donated`: a result has that of the first one left that is
-    /// of its type, dense, of `shape` and without a window, whose memory nothing else holds, and of which it `may` be, by the index of
-    /// its word and the operand's. A unit reads the elements that it overwrites, before it does, and no other unit reads them.
+    /// of its type, dense, of `shape` and without a window, whose memory nothing else holds, and of which `may(word, operand)` says that
+    /// the output which is this word of the program may be there. A unit reads the elements that it overwrites, before it does, and no other
+    /// unit reads them.
     ///
-    /// Small results have memory of their own, which is reserved at once.
+    /// Small results have memory of their own, which is reserved at once. While the device's thread reserves an operand's memory it holds
+    /// that too: then a result has memory of its own, and the same bits.
     pub(crate) fn of(
         program: &Program,
         shape: &[usize],
@@ -325,6 +341,8 @@ impl Reused {
             is_large && is_dense && program.window_of(*index).is_none() && operand.can_mut()
         };
         let mut free: Vec<_> = donated.iter().copied().filter(is_free).collect();
+        let count = free.len();
+        assert!(free.iter().collect::<HashSet<_>>().len() == count, "{donated:?} has an operand twice");
         let mut chosen = |outputs: &[usize], is_half: bool| {
             let mut of_output = |&word: &usize| {
                 let fits =
@@ -483,14 +501,11 @@ fn sequence_reusing<T: LaunchArg<RuntimeArg = BufferArg>>(
     reused: &[Option<usize>],
     buffer: impl Fn(usize) -> usize,
 ) -> SequenceArg<T> {
-    if reused.iter().all(Option::is_none) {
-        return sequence(tensors);
-    }
     let mut arguments = SequenceArg::new();
-    for (tensor, operand) in tensors.iter().zip(reused) {
+    for (output, tensor) in tensors.iter().enumerate() {
         let length = tensor.shape().iter().product();
-        arguments.push(match operand {
-            Some(index) => BufferArg::alias(buffer(*index), length),
+        arguments.push(match reused.get(output).copied().flatten() {
+            Some(operand) => BufferArg::alias(buffer(operand), length),
             // SAFETY: the handle covers every element of the dense tensor. The length is not used to check an access.
             None => unsafe { BufferArg::from_raw_parts(tensor.handle.clone(), length) },
         });

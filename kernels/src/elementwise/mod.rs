@@ -105,8 +105,14 @@ pub fn run(
     run_donated(client, program, shape, operands, condition_dtype, &[])
 }
 
-/// As [`run`], with results in the memory of the word operands with the indices `donated`, as far as a result fits there and nothing
-/// else holds it; then the operand's handle has what the result has. Bits are the same.
+/// As [`run`], with the same bits, and results in the memory of operands that the caller gives up ("donates"): a large result of the shape and
+/// type of a dense word operand with an index in `donated` overwrites that, if no other handle has its memory. No kernel that another
+/// thread has launched may still read such an operand, and none may read the result before this thread has waited for the device: CubeCL
+/// orders what threads launch by when memory was reserved.
+///
+/// # Panics
+///
+/// When an index is no word operand's, or is there twice.
 ///
 /// # Errors
 ///

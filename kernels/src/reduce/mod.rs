@@ -197,6 +197,20 @@ pub struct ReductionCall<'a> {
     pub input: Call<'a>,
     /// The axes of its shape that are reduced, and keep size one.
     pub axes: &'a [usize],
+    /// Whether the mean is wanted beside it. Of another operation than a sum there is none.
+    pub mean: bool,
+}
+
+/// What a [`ReductionCall`] gives.
+#[derive(Debug)]
+pub struct Reduced {
+    /// What else the program gives.
+    pub results: Results,
+    /// The reduction.
+    pub reduced: TensorHandle,
+    /// The mean of the same elements, of the same shape, with the bits of [`Operation::Mean`]: the sum, divided once by their number. `None`
+    /// where it was not wanted, or the sum has had a launch of its own: the caller divides it.
+    pub mean: Option<TensorHandle>,
 }
 
 /// [`reduce_program`] of each, with the same bits. On a GPU sums and products of few outputs and elements are in one launch, as many
@@ -209,33 +223,34 @@ pub struct ReductionCall<'a> {
 /// # Panics
 ///
 /// When a program reduces no word.
-pub fn reduce_program_each(
-    client: &Client,
-    calls: Vec<ReductionCall<'_>>,
-) -> Result<Vec<(Results, TensorHandle)>, KernelError> {
+pub fn reduce_program_each(client: &Client, calls: Vec<ReductionCall<'_>>) -> Result<Vec<Reduced>, KernelError> {
     let mut views: Vec<_> = calls.iter().map(|call| view_side_by_side(client, call)).collect();
     if views.iter().flatten().count() == 1 {
         // By itself it has a plan of its own.
         views.fill(None);
     }
-    let mut results: Vec<Option<(Results, TensorHandle)>> = calls.iter().map(|_| None).collect();
+    let mut results: Vec<Option<Reduced>> = calls.iter().map(|_| None).collect();
     let (mut indices, mut shapes, mut reductions) = (Vec::new(), Vec::new(), Vec::new());
-    for (index, (ReductionCall { operation, input, axes }, view)) in calls.into_iter().zip(views).enumerate() {
+    for (index, (ReductionCall { operation, input, axes, mean }, view)) in calls.into_iter().zip(views).enumerate() {
         let Some(view) = view else {
-            results[index] = Some(alone(client, operation, input, axes)?);
+            let (of_program, reduced) = alone(client, operation, input, axes)?;
+            results[index] = Some(Reduced { results: of_program, reduced, mean: None });
             continue;
         };
         let Call { program, shape, operands, condition_dtype } = input;
         assert!(program.reduced().is_some(), "a program that reduces a word");
         shapes.push(reduced_shape(operation.name(), shape, &dense(shape), axes)?);
         let program = Bound::new(client, program, shape, operands, condition_dtype)?;
-        reductions.push(Reduction { operation, view, program });
+        let mean = mean && operation == Operation::Sum;
+        reductions.push(Reduction { operation, view, program, mean });
         indices.push(index);
     }
     let reduced = each::run(client, &reductions)?;
     for (((index, shape), reduction), reduced) in indices.into_iter().zip(shapes).zip(reductions).zip(reduced) {
-        let reduced = TensorHandle::new_contiguous(shape, reduced, F32);
-        results[index] = Some((reduction.program.into_results(), reduced));
+        let tensor = |handle| TensorHandle::new_contiguous(shape.clone(), handle, F32);
+        let (reduced, mean) = reduced;
+        let (reduced, mean) = (tensor(reduced), mean.map(tensor));
+        results[index] = Some(Reduced { results: reduction.program.into_results(), reduced, mean });
     }
     Ok(results.into_iter().map(|result| result.expect("each has a result")).collect())
 }
@@ -257,7 +272,7 @@ fn alone(
 /// The view of a reduction that shares a launch with others: `None` where the device has no such launches, or the kernel does not
 /// have the operation or the program, or it is large enough for a launch of its own.
 fn view_side_by_side(client: &Client, call: &ReductionCall<'_>) -> Option<View> {
-    let ReductionCall { operation, input, axes } = call;
+    let ReductionCall { operation, input, axes, .. } = call;
     let may = elementwise::shares_launches(client)
         && matches!(operation, Operation::Sum | Operation::Prod)
         && !is_computed_apart(input)

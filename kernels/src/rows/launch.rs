@@ -68,7 +68,7 @@ impl RowProgram {
     ///
     /// # Panics
     ///
-    /// As [`run`](Self::run).
+    /// As [`run`](Self::run), and as that.
     ///
     /// # Errors
     ///
@@ -135,7 +135,8 @@ impl RowProgram {
         let form = RowForm { form, phases: self.phases.clone(), cube };
         // SAFETY: a unit reads and writes elements of its own row, below `length`, of rows below `rows`, and reads the first
         // row, which exists, where it has none; `Cube::of` has bounded `length` by the pitch of lists, and the units of a cube by those
-        // of columns, and flags are in their buffer. A barrier is between what one unit writes to shared memory and another reads.
+        // of columns, and flags are in their buffer. An output in an operand's memory has its elements, which only the unit that
+        // overwrites them reads, in a phase before or before that. A barrier is between what one unit writes to shared memory and another reads.
         unsafe {
             kernel::compute_rows::launch_unchecked(
                 client,

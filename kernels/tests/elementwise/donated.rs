@@ -26,7 +26,7 @@ pub fn memory(tensor: &TensorHandle) -> String {
     format!("{:?}", tensor.handle.memory.clone().binding().id())
 }
 
-/// Waits until the device's thread has done what it was asked for: until then it holds what it is to upload.
+/// Waits until the device's thread has done what it was asked for: while it reserves memory it holds that.
 pub fn settled(client: &Client, tensors: Vec<TensorHandle>) -> Vec<TensorHandle> {
     tensors.iter().for_each(|tensor| drop(download::<u16>(client, tensor.clone())));
     tensors
@@ -154,4 +154,45 @@ fn half_types_have_the_memory_of_operands_of_their_type() {
     assert_bits(&download::<f32>(&client, results.words[0].clone()), &want);
     let got = download::<u16>(&client, results.halves[0].clone());
     assert_eq!(got, halves.iter().map(|y| (-*y).to_bits()).collect::<Vec<_>>());
+}
+
+/// Operands of both types, in vectors and not: an output in an operand's memory is that buffer of all.
+#[test]
+fn each_output_is_the_buffer_of_its_operand() {
+    let client = client();
+    let dtype = ElemType::Float(FloatKind::F16);
+    if !client.properties().supports_type(dtype) {
+        return crate::skip::skip("the device does not store f16");
+    }
+    for columns in [64, 63] {
+        let shape = [1024, columns];
+        let values: Vec<f32> = (0..1024 * columns).map(|n| (n % 512) as f32).collect();
+        let [row, halves] = [0, 1].map(|_| values[..columns].to_vec());
+        let of_half = |values: &[f32]| values.iter().map(|&x| f16::from_f32(x)).collect::<Vec<_>>();
+        let words = settled(
+            &client,
+            vec![
+                upload(&client, &row, &[1, columns], F32),
+                upload(&client, &of_half(&values), &shape, dtype),
+                upload(&client, &of_half(&halves), &[1, columns], dtype),
+                upload(&client, &values, &shape, F32),
+            ],
+        );
+        let homes: Vec<_> = words.iter().map(memory).collect();
+        let mut program = Program::default();
+        let negated = [0, 1, 2, 3].map(|n| program.word(Instruction::Unary(Unary::Negate, Value::Input(n))));
+        let mut sum = negated[0];
+        for other in &negated[1..] {
+            sum = program.word(Instruction::Binary(Binary::Add, sum, *other));
+        }
+        let (Value::Result(sum), Value::Result(half)) = (sum, negated[1]) else { unreachable!("results") };
+        program.output_word(sum);
+        program.output_half(half, Half::F16);
+        let results = donated(&client, program, &shape, floats(words, &[]), &[3, 1]);
+        assert_eq!((memory(&results.words[0]), memory(&results.halves[0])), (homes[3].clone(), homes[1].clone()));
+        let want: Vec<_> = (0..1024 * columns).map(|n| -2.0 * values[n] - 2.0 * values[n % columns]).collect();
+        assert_bits(&download::<f32>(&client, results.words[0].clone()), &want);
+        let got = download::<u16>(&client, results.halves[0].clone());
+        assert_eq!(got, of_half(&values).iter().map(|x| (-*x).to_bits()).collect::<Vec<_>>());
+    }
 }

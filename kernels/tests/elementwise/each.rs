@@ -3,9 +3,12 @@
 use super::{U32, adam, bits, want_floats};
 use crate::harness::*;
 use burn_deterministic_kernels::elementwise::{
-    Binary, Call, Comparison, Condition, Half, Instruction, Operands, Program, Unary, Value, Window, run, run_each,
+    self, Binary, Call, Comparison, Condition, Half, Instruction, Operands, Program, Unary, Value, Window, run,
+    run_each,
 };
-use burn_deterministic_kernels::reduce::{self, Operation, ReductionCall, reduce_program, reduce_program_each};
+use burn_deterministic_kernels::reduce::{
+    self, Operation, Reduced, ReductionCall, reduce_program, reduce_program_each,
+};
 use cubecl::ir::{ElemType, FloatKind, UIntKind};
 use cubecl::prelude::*;
 use cubecl::std::tensor::TensorHandle;
@@ -229,20 +232,28 @@ fn norms_have_the_bits_of_their_sums() {
     let cases: Vec<_> = shapes.into_iter().zip(&values).map(case).collect();
     for operation in [Operation::Sum, Operation::Prod, Operation::Mean] {
         let axes: Vec<Vec<usize>> = shapes.iter().map(|shape| (0..shape.len()).collect()).collect();
-        let call = |(case, axes)| ReductionCall { operation, input: Case::call(case), axes };
+        let call = |(case, axes)| ReductionCall { operation, input: Case::call(case), axes, mean: true };
         let calls = cases.iter().zip(axes.iter().map(Vec::as_slice)).map(call).collect();
         let results = reduce_program_each(&client, calls).expect("operands fit");
-        for ((shape, values), (results, reduced)) in shapes.into_iter().zip(&values).zip(results) {
+        let share = elementwise::shares_launches(&client) && operation == Operation::Sum;
+        for ((shape, values), Reduced { results, reduced, mean }) in shapes.into_iter().zip(&values).zip(results) {
             let squares: Vec<f32> = values.iter().map(|x| x * x).collect();
             let want = match operation {
                 Operation::Sum => reduce::reference::sum(&squares),
                 Operation::Prod => reduce::reference::prod(&squares),
                 _ => reduce::reference::mean(&squares),
             };
-            assert_eq!(&reduced.shape()[..], vec![1; shape.len()], "{shape:?}");
+            let reduced_shape = vec![1; shape.len()];
+            assert_eq!(&reduced.shape()[..], reduced_shape, "{shape:?}");
             let got: Vec<f32> = download(&client, reduced);
             if !want.is_nan() && (operation != Operation::Mean || divides_like_the_host(&client)) {
                 assert_bits(&got, &[want]);
+            }
+            // Of no elements it is a NaN, which no shared launch gives.
+            assert_eq!(mean.is_some(), share && !shape.contains(&0), "{operation:?} of {shape:?}");
+            if let Some(mean) = mean.filter(|_| divides_like_the_host(&client)) {
+                assert_eq!(&mean.shape()[..], reduced_shape, "{shape:?}");
+                assert_bits(&download(&client, mean), &[reduce::reference::mean(&squares)]);
             }
             let [negative] = results.words.try_into().expect("one word output");
             assert_bits(&download(&client, negative), &values.iter().map(|x| -x).collect::<Vec<_>>());
@@ -264,16 +275,75 @@ fn sums_of_axes_have_the_bits_of_each_by_itself() {
     let cases: Vec<_> = (0..21).map(|seed| Case::floats(&square(), &shape, vec![operand(seed)], &[])).collect();
     let call = |index: usize| {
         let operation = if index.is_multiple_of(2) { Operation::Sum } else { Operation::Prod };
-        ReductionCall { operation, input: cases[index].call(), axes: axes[index % 7] }
+        ReductionCall { operation, input: cases[index].call(), axes: axes[index % 7], mean: index.is_multiple_of(4) }
     };
     let results = reduce_program_each(&client, (0..21).map(call).collect()).expect("operands fit");
-    for (index, (written, reduced)) in results.into_iter().enumerate() {
-        let ReductionCall { operation, input, axes } = call(index);
+    let mut means = 0;
+    for (index, Reduced { results: written, reduced, mean }) in results.into_iter().enumerate() {
+        let ReductionCall { operation, input, axes, mean: is_wanted } = call(index);
+        assert!(is_wanted || mean.is_none());
+        if let Some(mean) = mean {
+            means += 1;
+            let (_, want) = reduce_program(&client, Operation::Mean, call(index).input, axes, None).expect("they fit");
+            assert_bits(&download(&client, mean), &download(&client, want));
+        }
         let (want, sum) = reduce_program(&client, operation, input, axes, None).expect("operands fit");
         assert_eq!(reduced.shape(), sum.shape());
         assert_bits(&download(&client, reduced), &download(&client, sum));
         for (got, want) in written.words.into_iter().zip(want.words) {
             assert_bits(&download(&client, got), &download(&client, want));
+        }
+    }
+    assert_eq!(means, if elementwise::shares_launches(&client) { 6 } else { 0 });
+}
+
+#[test]
+fn sums_and_means_of_several_blocks_are_beside_those_with_masks() {
+    let client = client();
+    if !divides_like_the_host(&client) {
+        return crate::skip::skip("the device's quotients are not correctly rounded");
+    }
+    let [rows, length] = [4usize, 5000];
+    let mut values = random_values(1, rows * length);
+    values[length..2 * length].fill(-0.0);
+    values[2 * length] = f32::INFINITY;
+    if !takes_subnormals_for_zero(&client) {
+        values[3 * length..].fill(1e-42);
+    }
+    let mask: Vec<bool> = (0..rows * length).map(|at| at % 3 != 1).collect();
+    let mut masked = Program::default();
+    let zero = Value::Scalar(0);
+    let kept = masked.word(Instruction::Select(Condition::Input(0), Value::Input(0), zero));
+    masked.reduce(result(kept));
+    let shape = vec![rows, length];
+    let words = || vec![upload(&client, &values, &shape, F32)];
+    let with = |conditions: TensorHandle| {
+        let condition_dtype = conditions.dtype;
+        let (program, words) = (Arc::new(masked.clone()), words());
+        Case { program, shape: shape.clone(), words, conditions: vec![conditions], scalars: vec![0], condition_dtype }
+    };
+    let wide: Vec<u32> = mask.iter().map(|&mask| u32::from(mask)).collect();
+    let mut cases = vec![Case::floats(&square(), &shape, words(), &[]), with(upload(&client, &wide, &shape, U32))];
+    if client.properties().supports_type(U8) {
+        let narrow: Vec<u8> = mask.iter().map(|&mask| u8::from(mask)).collect();
+        cases.push(with(upload(&client, &narrow, &shape, U8)));
+    }
+    cases.push(Case::floats(&square(), &shape, words(), &[]));
+    let call = |case| ReductionCall { operation: Operation::Sum, input: Case::call(case), axes: &[1], mean: true };
+    let results = reduce_program_each(&client, cases.iter().map(call).collect()).expect("operands fit");
+    for (case, Reduced { reduced, mean, .. }) in cases.iter().zip(results) {
+        let element = |at: usize| match case.conditions.is_empty() {
+            true => values[at] * values[at],
+            false if mask[at] => values[at],
+            false => 0.0,
+        };
+        let row = |row: usize| (row * length..(row + 1) * length).map(element).collect::<Vec<_>>();
+        let want = |of: fn(&[f32]) -> f32| (0..rows).map(|index| of(&row(index))).collect::<Vec<_>>();
+        assert_bits(&download(&client, reduced), &want(reduce::reference::sum));
+        assert_eq!(mean.is_some(), elementwise::shares_launches(&client));
+        if let Some(mean) = mean {
+            assert_eq!(&mean.shape()[..], [rows, 1]);
+            assert_bits(&download(&client, mean), &want(reduce::reference::mean));
         }
     }
 }

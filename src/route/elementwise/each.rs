@@ -7,7 +7,7 @@ use burn_cubecl::CubeDevice;
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_deterministic_kernels::KernelError;
 use burn_deterministic_kernels::elementwise::{self, Call, Operands, Results};
-use burn_deterministic_kernels::reduce::{ReductionCall, reduce_program_each};
+use burn_deterministic_kernels::reduce::{self, ReductionCall, reduce_program_each};
 use burn_fusion::stream::Context;
 use burn_ir::OperationIr;
 use cubecl::client::Client;
@@ -95,7 +95,8 @@ fn compute(
             None => calls.push((index, call)),
             Some(reduction) => {
                 let (operation, axes) = (reduction.operation(), &reduction.axes[..]);
-                reductions.push((index, ReductionCall { operation, input: call, axes }));
+                let mean = reduction.has_mean_beside_sum();
+                reductions.push((index, ReductionCall { operation, input: call, axes, mean }));
             }
         }
     }
@@ -104,12 +105,13 @@ fn compute(
         computed[index] = Some((results, vec![]));
     }
     let (indices, reductions): (Vec<_>, Vec<_>) = reductions.into_iter().unzip();
-    let (results, reduced): (Vec<_>, Vec<_>) = reduce_program_each(client, reductions)?.into_iter().unzip();
-    let of = |(&index, result): (&usize, TensorHandle)| {
+    let reduced = reduce_program_each(client, reductions)?;
+    let of = |(&index, reduced): (&usize, reduce::Reduced)| {
         let reduction = sequences[index].reduction.as_ref().expect("it has reduced something");
-        Reduced { reduction, shape: shapes[index], result }
+        let of_kernel = Reduced { reduction, shape: shapes[index], result: reduced.reduced, mean: reduced.mean };
+        (reduced.results, of_kernel)
     };
-    let reduced: Vec<_> = indices.iter().zip(reduced).map(of).collect();
+    let (results, reduced): (Vec<_>, Vec<_>) = indices.iter().zip(reduced).map(of).unzip();
     let reduced = results_of_each(client, &reduced)?;
     for (index, (results, reduced)) in indices.into_iter().zip(results.into_iter().zip(reduced)) {
         computed[index] = Some((results, reduced));

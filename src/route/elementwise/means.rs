@@ -26,13 +26,14 @@ pub(super) struct Reduced<'a> {
     pub shape: &'a [usize],
     /// The result of [the kernel's operation](Reduction::operation).
     pub result: TensorHandle,
+    /// The mean, where the kernel has given that too.
+    pub mean: Option<TensorHandle>,
 }
 
 impl Reduced<'_> {
-    /// The mean of elements of which the kernel has given the sum, where there is such.
-    fn mean(&self) -> Option<Call<'_>> {
-        let has = |operation| self.reduction.outs.iter().any(|(other, _)| *other == operation);
-        if !has(reduce::Operation::Sum) || !has(reduce::Operation::Mean) {
+    /// The mean of elements of which the kernel has given the sum alone, where there is such.
+    fn quotient(&self) -> Option<Call<'_>> {
+        if self.mean.is_some() || !self.reduction.has_mean_beside_sum() {
             return None;
         }
         let count: usize = self.reduction.axes.iter().map(|&axis| self.shape[axis]).product();
@@ -52,14 +53,15 @@ impl Reduced<'_> {
 /// The results of each reduction, in the order of its results. On a GPU all quotients are in one launch.
 pub(super) fn results_of_each(client: &Client, all: &[Reduced<'_>]) -> Result<Vec<Vec<TensorHandle>>, KernelError> {
     let is_empty = |reduced: &Reduced<'_>| reduced.shape.contains(&0);
-    let calls = all.iter().filter(|reduced| !is_empty(reduced)).filter_map(Reduced::mean).collect();
+    let calls = all.iter().filter(|reduced| !is_empty(reduced)).filter_map(Reduced::quotient).collect();
     let mut means = elementwise::run_each(client, calls)?.into_iter().flat_map(|results| results.words);
     let results = |reduced: &Reduced<'_>| {
         let operation = reduced.reduction.operation();
-        let result = |(out, _): &(reduce::Operation, _)| match *out == operation {
-            true => Ok(reduced.result.clone()),
-            false if is_empty(reduced) => reduced.empty_mean(client),
-            false => Ok(means.next().expect("a mean for each sum beside one")),
+        let result = |(out, _): &(reduce::Operation, _)| match (*out == operation, &reduced.mean) {
+            (true, _) => Ok(reduced.result.clone()),
+            (false, Some(mean)) => Ok(mean.clone()),
+            (false, None) if is_empty(reduced) => reduced.empty_mean(client),
+            (false, None) => Ok(means.next().expect("a mean for each sum beside one")),
         };
         reduced.reduction.outs.iter().map(result).collect()
     };

@@ -16,7 +16,7 @@ mod means;
 mod reduced;
 mod run;
 
-pub(super) use donated::reserved;
+pub(super) use donated::Inner;
 pub(super) use each::{run_each, work_of_each};
 
 use super::moved::Moved;
@@ -240,9 +240,10 @@ impl Sequence {
         taken
     }
 
-    /// What a kernel binds: flags where it checks indices; a reduction reads one tensor more in its later passes, and writes one.
+    /// What a kernel binds: flags where it checks indices; a reduction reads one tensor more in its later passes, and writes one, or a sum
+    /// and a mean.
     pub(super) fn tensors(&self) -> usize {
-        let reduced = if self.reduction.is_some() { 2 } else { 0 };
+        let reduced = self.reduction.as_ref().map_or(0, |reduction| 1 + reduction.outs.len());
         let flags = usize::from(!self.indexed.is_empty());
         self.words.len() + self.conditions.len() + self.results.len() + reduced + flags
     }

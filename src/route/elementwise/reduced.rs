@@ -251,6 +251,12 @@ impl Sequence {
 }
 
 impl Reduction {
+    /// Whether it gives a sum, and the mean of the same elements.
+    pub(super) fn has_mean_beside_sum(&self) -> bool {
+        let has = |operation| self.outs.iter().any(|(other, _)| *other == operation);
+        has(reduce::Operation::Sum) && has(reduce::Operation::Mean)
+    }
+
     /// The operation of the kernel: a mean beside a sum is that sum, divided.
     pub(super) fn operation(&self) -> reduce::Operation {
         let sum = self.outs.iter().find(|(operation, _)| *operation == reduce::Operation::Sum);

@@ -69,7 +69,7 @@ impl Sequence {
                 reduce::reduce_program(client, operation, input, axes, None)?
             }
         };
-        let mut reduced = results_of_each(client, &[Reduced { reduction, shape, result }])?;
+        let mut reduced = results_of_each(client, &[Reduced { reduction, shape, result, mean: None }])?;
         Ok((results, reduced.remove(0)))
     }
 

@@ -5,7 +5,7 @@ use super::accumulator::{lower, step_lanes};
 use super::source::{Source, elements};
 use crate::elementwise::{Inputs, Outputs};
 use crate::order::{COLUMNS, COLUMNS_BLOCK};
-use crate::quotient::Quotients;
+use crate::quotient::{Quotients, divide};
 use crate::reduce::operation::Operation;
 use crate::reduce::plan::Cube;
 use crate::reduce::view::View;
@@ -144,15 +144,21 @@ pub fn reduce_single<I: Numeric, A: Numeric, O: Numeric, B: Int, N: Size>(
     keep_subnormals();
 }
 
-/// Several reductions, each as [`reduce_single`] with one unit a column: the cubes of one, then those of the next. None is a mean.
+/// Several reductions, each as [`reduce_single`] with one unit a column: the cubes of one, then those of the next. None is a mean. Of a sum
+/// in its last pass `means` may have a place: there `mean_targets` has its mean, which is the sum divided once by the number that
+/// `divisors` has there.
 #[cube(launch_unchecked)]
 pub fn reduce_single_each<B: Int>(
     stored: &Sequence<Box<[Vector<f32, Const<1>>]>>,
     inputs: &Sequence<Inputs<B, f32, Const<1>>>,
     outputs: &mut Sequence<Outputs<B, f32, Const<1>>>,
     targets: &mut Sequence<Box<[f32]>>,
+    mean_targets: &mut Sequence<Box<[f32]>>,
+    divisors: &Sequence<f32>,
     views: &Sequence<View>,
     #[comptime] forms: Vec<Form>,
+    #[comptime] means: Vec<Option<usize>>,
+    #[comptime] quotients: Quotients,
     #[define(B)] _condition_dtype: ElemType,
 ) {
     // Counted from the first cube of a reduction. Before that it wraps, beyond the cubes of any.
@@ -169,10 +175,22 @@ pub fn reduce_single_each<B: Int>(
             cube::<f32, f32, f32, B, Const<1>>(
                 &stored[i], &inputs[i], results, target, nth, view, blocks, 1.0f32, form,
             );
+            if comptime!(means[i].is_some()) {
+                let mean = comptime!(means[i].unwrap_or(0));
+                divided(&targets[i], mean_targets.index_mut(mean), nth, divisors[mean], quotients);
+            }
         }
         nth -= cubes;
     }
     keep_subnormals();
+}
+
+/// Divides the sum that the cube's first unit has written: that of its number, since a cube has one output of one block.
+#[cube]
+fn divided(sums: &[f32], means: &mut [f32], nth: u32, divisor: f32, #[comptime] quotients: Quotients) {
+    if UNIT_POS_Y == 0 {
+        means[nth as usize] = divide::<f32>(sums[nth as usize], divisor, quotients);
+    }
 }
 
 /// What cube `nth` of a reduction does. One unit adds its columns in order; several units put theirs into shared memory,
