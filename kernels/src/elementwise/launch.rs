@@ -14,7 +14,6 @@ use cubecl::prelude::*;
 use cubecl::server::Handle;
 use cubecl::std::tensor::TensorHandle;
 use cubecl::zspace::{Shape, Strides};
-use std::collections::HashSet;
 use std::sync::Arc;
 
 pub(super) const KERNEL: &str = "elementwise";
@@ -341,8 +340,8 @@ impl Reused {
             is_large && is_dense && program.window_of(*index).is_none() && operand.can_mut()
         };
         let mut free: Vec<_> = donated.iter().copied().filter(is_free).collect();
-        let count = free.len();
-        assert!(free.iter().collect::<HashSet<_>>().len() == count, "{donated:?} has an operand twice");
+        let is_twice = |at: usize| donated[..at].contains(&donated[at]);
+        assert!(!(0..donated.len()).any(is_twice), "{donated:?} has an operand twice");
         let mut chosen = |outputs: &[usize], is_half: bool| {
             let mut of_output = |&word: &usize| {
                 let fits =

@@ -11,7 +11,7 @@ use burn_ir::{FloatOperationIr, OperationIr, TensorId, TensorIr, TensorStatus};
 use std::collections::HashSet;
 
 /// The tensors of a block that may share memory.
-pub(in crate::route) struct Inner {
+pub(crate) struct Inner {
     /// The results of operations that reserve memory for what they give. Others may give what they read under another name.
     reserved: HashSet<TensorId>,
     /// What an operation takes away, or is freed.
@@ -20,7 +20,7 @@ pub(in crate::route) struct Inner {
 
 impl Inner {
     /// Those of the block of `operations`.
-    pub(in crate::route) fn of(operations: &[OperationIr]) -> Self {
+    pub(crate) fn of(operations: &[OperationIr]) -> Self {
         let reserves = |operation: &&OperationIr| {
             let is_product = matches!(operation, OperationIr::Float(_, FloatOperationIr::Matmul(_)));
             let meaning = fused(catalogue::operation(operation));
@@ -39,7 +39,7 @@ impl Inner {
 
 impl Sequence {
     /// Lets the sequence write results in the memory of operands that nothing reads after it, where these and all results are `inner`.
-    pub(in crate::route) fn donate(&mut self, inner: &Inner) {
+    pub(crate) fn donate(&mut self, inner: &Inner) {
         let ends = self.results.iter().all(|(id, ..)| inner.ended.contains(id));
         let is_donated =
             |word: &TensorIr| ends && word.status == TensorStatus::ReadWrite && inner.reserved.contains(&word.id);
@@ -49,7 +49,7 @@ impl Sequence {
 
     /// The words in whose memory results may be written, by their index.
     #[cfg(test)]
-    pub(in crate::route) fn donated(&self) -> &[usize] {
+    pub(crate) fn donated(&self) -> &[usize] {
         &self.donated
     }
 }
