@@ -2,14 +2,30 @@
 
 use super::forward::adapted;
 use super::{Deterministic, adapters, attention};
-use burn_backend::IntDType;
 use burn_backend::ops::{
-    AttentionModuleOptions, ConvOptions, ConvTransposeOptions, DeformConv2dBackward, DeformConvOptions,
+    AttentionModuleOptions, ConvOptions, ConvTransposeOptions, DeformConv2dBackward, DeformConvOptions, FloatTensorOps,
     InterpolateOptions, MaxPool2dBackward, MaxPool2dWithIndices, ModuleOps,
 };
 use burn_backend::tensor::{BoolTensor, FloatTensor, IntTensor};
+use burn_backend::{IntDType, TensorMetadata};
 use burn_cubecl::CubeBackend;
 use burn_deterministic_kernels::pool::Window;
+
+/// Gradients of biases: the sum of `output_grad`, `[batch, channels, ..]`, over all axes but the channels', in row-major order. Burn's own
+/// methods have the same terms in the same order, and copy the gradient to join these axes.
+macro_rules! bias_gradients {
+    ($($method:ident)+) => {$(
+        fn $method(
+            _x: FloatTensor<Self>,
+            bias: FloatTensor<Self>,
+            output_grad: FloatTensor<Self>,
+        ) -> FloatTensor<Self> {
+            let rank = output_grad.shape().num_dims();
+            let axes: Vec<_> = (0..rank).filter(|&axis| axis != 1).collect();
+            Self::float_reshape(Self::float_sum_dims(output_grad, &axes), bias.shape())
+        }
+    )+};
+}
 
 impl ModuleOps<Self> for Deterministic<CubeBackend> {
     adapted! {
@@ -276,6 +292,11 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
             plain,
         );
         MaxPool2dBackward { x_grad }
+    }
+
+    bias_gradients! {
+        conv1d_bias_backward conv2d_bias_backward conv3d_bias_backward
+        conv_transpose1d_bias_backward conv_transpose2d_bias_backward conv_transpose3d_bias_backward
     }
 
     /// Scaled dot-product attention: `softmax(Q K^T scale + bias) V`, with masks and capped scores (Vaswani et al.,
