@@ -23,7 +23,7 @@ pub(crate) struct Share {
 
 /// A launch, and what is in it.
 pub(crate) struct Launch<K, T> {
-    /// That of all in it.
+    /// What all items have in common.
     pub kind: K,
     pub items: Vec<T>,
     taken: Share,

@@ -11,22 +11,6 @@ use burn_backend::{IntDType, TensorMetadata};
 use burn_cubecl::CubeBackend;
 use burn_deterministic_kernels::pool::Window;
 
-/// Gradients of biases: the sum of `output_grad`, `[batch, channels, ..]`, over all axes but the channels', in row-major order. Burn's own
-/// methods have the same terms in the same order, and copy the gradient to join these axes.
-macro_rules! bias_gradients {
-    ($($method:ident)+) => {$(
-        fn $method(
-            _x: FloatTensor<Self>,
-            bias: FloatTensor<Self>,
-            output_grad: FloatTensor<Self>,
-        ) -> FloatTensor<Self> {
-            let rank = output_grad.shape().num_dims();
-            let axes: Vec<_> = (0..rank).filter(|&axis| axis != 1).collect();
-            Self::float_reshape(Self::float_sum_dims(output_grad, &axes), bias.shape())
-        }
-    )+};
-}
-
 impl ModuleOps<Self> for Deterministic<CubeBackend> {
     adapted! {
         adapters::convolution::forward:
@@ -294,9 +278,58 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
         MaxPool2dBackward { x_grad }
     }
 
-    bias_gradients! {
-        conv1d_bias_backward conv2d_bias_backward conv3d_bias_backward
-        conv_transpose1d_bias_backward conv_transpose2d_bias_backward conv_transpose3d_bias_backward
+    fn conv1d_bias_backward(
+        _x: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        output_grad: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let axes = but_channels(&output_grad);
+        Self::float_reshape(Self::float_sum_dims(output_grad, &axes), bias.shape())
+    }
+
+    fn conv2d_bias_backward(
+        _x: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        output_grad: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let axes = but_channels(&output_grad);
+        Self::float_reshape(Self::float_sum_dims(output_grad, &axes), bias.shape())
+    }
+
+    fn conv3d_bias_backward(
+        _x: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        output_grad: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let axes = but_channels(&output_grad);
+        Self::float_reshape(Self::float_sum_dims(output_grad, &axes), bias.shape())
+    }
+
+    fn conv_transpose1d_bias_backward(
+        _x: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        output_grad: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let axes = but_channels(&output_grad);
+        Self::float_reshape(Self::float_sum_dims(output_grad, &axes), bias.shape())
+    }
+
+    fn conv_transpose2d_bias_backward(
+        _x: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        output_grad: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let axes = but_channels(&output_grad);
+        Self::float_reshape(Self::float_sum_dims(output_grad, &axes), bias.shape())
+    }
+
+    fn conv_transpose3d_bias_backward(
+        _x: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        output_grad: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let axes = but_channels(&output_grad);
+        Self::float_reshape(Self::float_sum_dims(output_grad, &axes), bias.shape())
     }
 
     /// Scaled dot-product attention: `softmax(Q K^T scale + bias) V`, with masks and capped scores (Vaswani et al.,
@@ -350,4 +383,10 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
         // Burn's stream asks the inner backend, so that the gradient arrives here as one operation.
         true
     }
+}
+
+/// All axes but the channels' of a gradient `[batch, channels, ..]`: its sum over them is that of a bias. Burn's own methods have the same
+/// terms in the same order, and copy the gradient to join these axes. Where a refusal is let pass, Burn's reduction of them runs.
+fn but_channels(gradient: &FloatTensor<Deterministic<CubeBackend>>) -> Vec<usize> {
+    (0..gradient.shape().num_dims()).filter(|&axis| axis != 1).collect()
 }

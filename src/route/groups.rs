@@ -388,6 +388,18 @@ pub(super) mod tests {
         let taken = MatmulOpIr { lhs: last(4), rhs: tensor(6), out: tensor(7) };
         let taken = OperationIr::Float(DType::F32, FloatOperationIr::Matmul(taken));
         assert_eq!(of(&[sum(last(2), tensor(3), 4), taken]), [0], "by another product");
+        // Under another name it may leave the block.
+        let reshape = |input| {
+            let reshape = ShapeOpIr { input, out: tensor(5) };
+            OperationIr::BaseFloat(BaseOperationIr::Reshape(reshape))
+        };
+        let first = sum(last(2), tensor(3), 4);
+        assert_eq!(of(&[first.clone(), reshape(last(4))]), [0; 0]);
+        assert_eq!(of(&[first.clone(), reshape(tensor(4)), freed(4)]), [0; 0]);
+        assert_eq!(of(&[first.clone(), reshape(last(4)), freed(5)]), [0]);
+        let of_5 = MatmulOpIr { lhs: last(5), rhs: tensor(6), out: tensor(7) };
+        let of_5 = OperationIr::Float(DType::F32, FloatOperationIr::Matmul(of_5));
+        assert_eq!(of(&[first, reshape(last(4)), of_5]), [0]);
     }
 
     #[test]

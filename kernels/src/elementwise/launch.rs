@@ -324,7 +324,7 @@ impl Reused {
     /// the output which is this word of the program may be there. A unit reads the elements that it overwrites, before it does, and no other
     /// unit reads them.
     ///
-    /// Small results have memory of their own, which is reserved at once. While the device's thread reserves an operand's memory it holds
+    /// Results of at most 2^14 elements have memory of their own, which is reserved at once where they are small together. While the device's thread reserves an operand's memory it holds
     /// that too: then a result has memory of its own, and the same bits.
     pub(crate) fn of(
         program: &Program,

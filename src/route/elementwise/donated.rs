@@ -1,9 +1,9 @@
 //! Operands in whose memory a sequence writes results.
 //!
 //! CubeCL has a queue of the device for each thread. It says of a tensor whether another handle has its memory, not whether a kernel of
-//! another queue still reads it; and a queue that reads a tensor of another one waits for what that has launched when the memory was
-//! reserved. So both the operand and the result are tensors that begin and end in one block, which no other thread's operation
-//! reads: that would end the block before.
+//! another queue still reads it. And a thread that reads another one's tensor waits for all that the other has launched, unless it has
+//! waited for it since the tensor's memory was reserved: a write to older memory may be missed. So both the operand and the result
+//! are tensors that begin and end in one block, under every name: no other thread has them.
 
 use super::{Sequence, float_of};
 use crate::catalogue::{self, Fused, fused};
@@ -12,28 +12,38 @@ use std::collections::HashSet;
 
 /// The tensors of a block that may share memory.
 pub(crate) struct Inner {
-    /// The results of operations that reserve memory for what they give. Others may give what they read under another name.
+    /// The floats among the results of operations that reserve memory for what they give.
     reserved: HashSet<TensorId>,
-    /// What an operation takes away, or is freed.
+    /// What ends in the block, with all that may be its memory under another name.
     ended: HashSet<TensorId>,
+}
+
+/// Whether an operation reserves memory for what it gives. Others may give what they read under another name, or write in place.
+fn reserves(operation: &OperationIr) -> bool {
+    use Fused::{Binary, Compare, Reduction, Unary};
+    let is_product = matches!(operation, OperationIr::Float(_, FloatOperationIr::Matmul(_)));
+    let meaning = fused(catalogue::operation(operation));
+    is_product || matches!(meaning, Some(Unary(_) | Binary(_) | Compare(..) | Reduction(_)))
 }
 
 impl Inner {
     /// Those of the block of `operations`.
     pub(crate) fn of(operations: &[OperationIr]) -> Self {
-        let reserves = |operation: &&OperationIr| {
-            let is_product = matches!(operation, OperationIr::Float(_, FloatOperationIr::Matmul(_)));
-            let meaning = fused(catalogue::operation(operation));
-            is_product || matches!(meaning, Some(Fused::Unary(_) | Fused::Binary(_)))
-        };
-        let results = operations.iter().filter(reserves).flat_map(OperationIr::outputs);
-        let is_taken = |input: &&TensorIr| input.status == TensorStatus::ReadWrite;
-        let taken = operations.iter().flat_map(|operation| operation.inputs().filter(is_taken).collect::<Vec<_>>());
-        Self {
-            reserved: results.filter(|result| float_of(result).is_some()).map(|result| result.id).collect(),
-            // A free takes its tensor away too.
-            ended: taken.map(|input| input.id).collect(),
+        let results = operations.iter().filter(|operation| reserves(operation)).flat_map(OperationIr::outputs);
+        let reserved = results.filter(|result| float_of(result).is_some()).map(|result| result.id).collect();
+        let mut ended = HashSet::new();
+        for operation in operations.iter().rev() {
+            let leaves = !reserves(operation) && operation.outputs().any(|output| !ended.contains(&output.id));
+            // A free takes its tensor away too, and has no outputs.
+            for input in operation.inputs() {
+                if leaves {
+                    ended.remove(&input.id);
+                } else if input.status == TensorStatus::ReadWrite {
+                    ended.insert(input.id);
+                }
+            }
         }
+        Self { reserved, ended }
     }
 }
 
