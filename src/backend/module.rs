@@ -283,7 +283,7 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
         bias: FloatTensor<Self>,
         output_grad: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
-        let axes = but_channels(&output_grad);
+        let axes = adapters::convolution::but_channels(&output_grad);
         Self::float_reshape(Self::float_sum_dims(output_grad, &axes), bias.shape())
     }
 
@@ -292,7 +292,7 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
         bias: FloatTensor<Self>,
         output_grad: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
-        let axes = but_channels(&output_grad);
+        let axes = adapters::convolution::but_channels(&output_grad);
         Self::float_reshape(Self::float_sum_dims(output_grad, &axes), bias.shape())
     }
 
@@ -301,7 +301,7 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
         bias: FloatTensor<Self>,
         output_grad: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
-        let axes = but_channels(&output_grad);
+        let axes = adapters::convolution::but_channels(&output_grad);
         Self::float_reshape(Self::float_sum_dims(output_grad, &axes), bias.shape())
     }
 
@@ -310,7 +310,7 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
         bias: FloatTensor<Self>,
         output_grad: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
-        let axes = but_channels(&output_grad);
+        let axes = adapters::convolution::but_channels(&output_grad);
         Self::float_reshape(Self::float_sum_dims(output_grad, &axes), bias.shape())
     }
 
@@ -319,7 +319,7 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
         bias: FloatTensor<Self>,
         output_grad: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
-        let axes = but_channels(&output_grad);
+        let axes = adapters::convolution::but_channels(&output_grad);
         Self::float_reshape(Self::float_sum_dims(output_grad, &axes), bias.shape())
     }
 
@@ -328,7 +328,7 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
         bias: FloatTensor<Self>,
         output_grad: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
-        let axes = but_channels(&output_grad);
+        let axes = adapters::convolution::but_channels(&output_grad);
         Self::float_reshape(Self::float_sum_dims(output_grad, &axes), bias.shape())
     }
 
@@ -383,10 +383,4 @@ impl ModuleOps<Self> for Deterministic<CubeBackend> {
         // Burn's stream asks the inner backend, so that the gradient arrives here as one operation.
         true
     }
-}
-
-/// All axes but the channels' of a gradient `[batch, channels, ..]`: its sum over them is that of a bias. Burn's own methods have the same
-/// terms in the same order, and copy the gradient to join these axes. Where a refusal is let pass, Burn's reduction of them runs.
-fn but_channels(gradient: &FloatTensor<Deterministic<CubeBackend>>) -> Vec<usize> {
-    (0..gradient.shape().num_dims()).filter(|&axis| axis != 1).collect()
 }

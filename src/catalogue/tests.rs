@@ -202,7 +202,7 @@ fn default_bodies_call_what_the_table_says() {
         }
     }
     assert_eq!(seen, senders.iter().copied().collect(), "methods that send their work");
-    assert!(compared > 150, "only {compared} bodies were compared");
+    assert!(compared > 140, "only {compared} bodies were compared");
 }
 
 #[test]

@@ -63,11 +63,31 @@ macro_rules! convolutions {
     )+};
 }
 
+/// Gradients of biases: sums of `[batch, channels, ..]` over all axes but the channels', in row-major order.
+macro_rules! bias_gradients {
+    ($($axes:literal: $of_convolution:ident, $of_transposed:ident;)+) => {$(
+        bias_gradients!(@ $axes $of_convolution);
+        bias_gradients!(@ $axes $of_transposed);
+    )+};
+    (@ $axes:literal $method:ident) => {
+        fn $method(_x: Host, bias: Host, output_grad: Host) -> Host {
+            let axes: Vec<_> = (0..$axes + 2).filter(|&axis| axis != 1).collect();
+            output_grad.over(&axes, of_floats(output_grad.dtype(), reduce::reference::sum)).reshape(bias.shape())
+        }
+    };
+}
+
 impl ModuleOps<Self> for Reference {
     convolutions! {
         1: conv1d, conv1d_x_backward, conv1d_weight_backward, conv_transpose1d, conv_transpose1d_weight_backward;
         2: conv2d, conv2d_x_backward, conv2d_weight_backward, conv_transpose2d, conv_transpose2d_weight_backward;
         3: conv3d, conv3d_x_backward, conv3d_weight_backward, conv_transpose3d, conv_transpose3d_weight_backward;
+    }
+
+    bias_gradients! {
+        1: conv1d_bias_backward, conv_transpose1d_bias_backward;
+        2: conv2d_bias_backward, conv_transpose2d_bias_backward;
+        3: conv3d_bias_backward, conv_transpose3d_bias_backward;
     }
 
     fn deform_conv2d(

@@ -83,6 +83,12 @@ pub(in crate::backend) fn weight_gradient<const N: usize>(
     )
 }
 
+/// All axes but the channels' of a gradient `[batch, channels, ..]`: the sum over them is the gradient of a bias. Burn's own methods have
+/// the same terms in the same order, and copy the gradient to join these axes. Where a refusal is let pass, Burn's reduction runs.
+pub(in crate::backend) fn but_channels(gradient: &CubeTensor) -> Vec<usize> {
+    (0..gradient.shape().num_dims()).filter(|&axis| axis != 1).collect()
+}
+
 /// A transposed convolution, plus `bias`.
 pub(in crate::backend) fn transposed<const N: usize>(
     operation: &'static str,
