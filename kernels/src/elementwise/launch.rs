@@ -41,7 +41,7 @@ pub struct Results {
 }
 
 /// For each word output, and each half output, the word operand, by its index, in whose memory it is written, if any.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Reused {
     words: Vec<Option<usize>>,
     halves: Vec<Option<usize>>,
@@ -103,8 +103,7 @@ impl Bound {
         require_shapes(KERNEL, rows_have_places, || format!("places in rows of one element, of shape {shape:?}"))?;
         checked_elements(KERNEL, shape)?;
         let reused = Reused::of(program, shape, &operands, donated, |_, _| true);
-        let [words, halves] = reused.memory(&operands);
-        let results = |half: Option<Half>| {
+        let results = |half: Option<Half>, [words, halves]: [Vec<Option<Handle>>; 2]| {
             let half = half.map_or(F32, Half::dtype);
             let own =
                 |memory: &[Option<_>], dtype| vec![dtype; memory.iter().filter(|memory| memory.is_none()).count()];
@@ -120,17 +119,19 @@ impl Bound {
             };
             Results { words: tensors(words, U32), halves: tensors(halves, half), conditions: own.collect() }
         };
-        Ok(Self::with_results(client, program, shape, operands, condition_dtype, results)?.reusing(reused))
+        Self::with_results(client, program, shape, operands, condition_dtype, reused, results)
     }
 
-    /// A program that writes the results that are made for its half type, once its operands are found right.
+    /// A program that writes the results that are made for its half type and in the [memory](Reused::memory) that is `reused`, once its operands
+    /// are found right. Where some is, its inputs are to be the first arguments of a launch.
     pub(crate) fn with_results(
         client: &Client,
         program: &Arc<Program>,
         shape: &[usize],
         operands: Operands,
         condition_dtype: ElemType,
-        results: impl FnOnce(Option<Half>) -> Results,
+        reused: Reused,
+        results: impl FnOnce(Option<Half>, [Vec<Option<Handle>>; 2]) -> Results,
     ) -> Result<Self, KernelError> {
         let elements = checked_elements(KERNEL, shape)?;
         let length = shape.last().copied().unwrap_or(1);
@@ -139,7 +140,7 @@ impl Bound {
         require_reach(KERNEL, operands.words.iter().chain(&operands.conditions))?;
         let shifts = shifts(program, shape, &operands)?;
         let window_axes = program.window_axes().into_iter().map(|axis| behind_and_along(shape, axis)).collect();
-        let results = results(half);
+        let results = results(half, reused.memory(&operands));
         let is_dense =
             operands.all().all(|operand| &operand.shape()[..] == shape && is_contiguous(shape, operand.strides()));
         let (operands, shape) = match is_dense {
@@ -160,13 +161,8 @@ impl Bound {
             half,
             quotients,
             results,
-            reused: Reused::default(),
+            reused,
         })
-    }
-
-    /// The same, with some results in the memory of operands. Its inputs are to be the first arguments of a launch.
-    pub(crate) fn reusing(self, reused: Reused) -> Self {
-        Self { reused, ..self }
     }
 
     /// The memory for the results.
@@ -222,9 +218,9 @@ impl Bound {
         let (count, dim) = grid::grid(vectors);
         let (inputs, outputs, form) = self.arguments(width);
         // SAFETY: units beyond `vectors` stop; offsets of operands come from strides checked against the shape, and every
-        // output holds as many elements; one that is an operand's memory is of a dense operand, of which a unit reads the vector that
-        // it overwrites, before that, and no other unit does; what is read in vectors begins at a multiple of their width, and buffers begin at
-        // one of more bytes than a vector has.
+        // output holds as many elements; one in an operand's memory is of a dense operand, of which a unit reads the vector that it
+        // overwrites, before that, and no other unit does; what is read in vectors begins at a multiple of their width, and
+        // buffers begin at one of more bytes than a vector has.
         unsafe {
             kernel::elementwise::launch_unchecked(
                 client,
@@ -319,13 +315,14 @@ impl Bound {
 }
 
 impl Reused {
-    /// Results of `program` in the memory of the word operands with the indices `donated`: a result has that of the first one left that is
-    /// of its type, dense, of `shape` and without a window, whose memory nothing else holds, and of which `may(word, operand)` says that
-    /// the output which is this word of the program may be there. A unit reads the elements that it overwrites, before it does, and no other
-    /// unit reads them.
+    /// Results of `program` in the memory of the word operands with the indices `donated`: a result has that of the first one
+    /// left that is of its type, dense, of `shape` and without a window, whose memory nothing else holds, and of which
+    /// `may(word, operand)` says that the output which is this word of the program may be there. A unit reads the elements that
+    /// it overwrites, before it does, and no other unit reads them.
     ///
-    /// Results of at most 2^14 elements have memory of their own, which is reserved at once where they are small together. While the device's thread reserves an operand's memory it holds
-    /// that too: then a result has memory of its own, and the same bits.
+    /// Results of at most 2^14 elements have memory of their own, which is reserved at once where they are small together.
+    /// While the device's thread reserves an operand's memory it holds that too: then a result has memory of its own, and the
+    /// same bits.
     pub(crate) fn of(
         program: &Program,
         shape: &[usize],
@@ -354,7 +351,7 @@ impl Reused {
     }
 
     /// The memory of the operands, of word outputs and of half outputs.
-    pub(crate) fn memory(&self, operands: &Operands) -> [Vec<Option<Handle>>; 2] {
+    fn memory(&self, operands: &Operands) -> [Vec<Option<Handle>>; 2] {
         let of = |operand: &Option<usize>| operand.map(|index| operands.words[index].handle.clone());
         [&self.words, &self.halves].map(|all| all.iter().map(of).collect())
     }
@@ -503,7 +500,7 @@ fn sequence_reusing<T: LaunchArg<RuntimeArg = BufferArg>>(
     let mut arguments = SequenceArg::new();
     for (output, tensor) in tensors.iter().enumerate() {
         let length = tensor.shape().iter().product();
-        arguments.push(match reused.get(output).copied().flatten() {
+        arguments.push(match reused[output] {
             Some(operand) => BufferArg::alias(buffer(operand), length),
             // SAFETY: the handle covers every element of the dense tensor. The length is not used to check an access.
             None => unsafe { BufferArg::from_raw_parts(tensor.handle.clone(), length) },

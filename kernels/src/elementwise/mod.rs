@@ -105,10 +105,11 @@ pub fn run(
     run_donated(client, program, shape, operands, condition_dtype, &[])
 }
 
-/// As [`run`], with the same bits, and results in the memory of operands that the caller gives up ("donates"): a large result of the shape and
-/// type of a dense word operand with an index in `donated` overwrites that, if no other handle has its memory. No kernel that another
-/// thread has launched may still read such an operand, and none may read the result before this thread has waited for the device: CubeCL has a
-/// thread wait for what another one has launched only if it has not since the memory was reserved.
+/// As [`run`], with the same bits, and results in the memory of operands that the caller gives up ("donates"): a large result of
+/// the shape and type of a dense word operand with an index in `donated` overwrites that, if no other handle has its memory. No
+/// kernel that another thread has launched may still read such an operand, and none may read the result before this thread has
+/// waited for the device: CubeCL has a thread wait for what another one has launched only if it has not since the memory was
+/// reserved.
 ///
 /// # Panics
 ///

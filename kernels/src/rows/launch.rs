@@ -104,7 +104,6 @@ impl RowProgram {
         let program = &self.program;
         let may = |word, operand| self.phases.may_overwrite(word, operand);
         let reused = Reused::of(program, shape, &operands, donated, may);
-        let [words, halves] = reused.memory(&operands);
         let outputs = |of_rows: &[(usize, usize)], memory: Vec<Option<Handle>>, dtype: ElemType| {
             let is_row = |output: usize| of_rows.iter().any(|(row, _)| *row == output);
             let shape = |output: usize| if is_row(output) { one.clone() } else { shape.to_vec() };
@@ -115,12 +114,12 @@ impl RowProgram {
             memory.into_iter().enumerate().map(tensor).collect()
         };
         let conditions = vec![None; program.condition_outputs().len()];
-        let results = |half: Option<Half>| Results {
+        let results = |half: Option<Half>, [words, halves]: [Vec<Option<Handle>>; 2]| Results {
             words: outputs(row_words, words, U32),
             halves: half.map_or(vec![], |half| outputs(row_halves, halves, half.dtype())),
             conditions: outputs(row_conditions, conditions, condition_dtype),
         };
-        let bound = Bound::with_results(client, program, shape, operands, condition_dtype, results)?.reusing(reused);
+        let bound = Bound::with_results(client, program, shape, operands, condition_dtype, reused, results)?;
         if elements > 0 {
             device::require_units(client, KERNEL, cube.units * cube.rows)?;
             self.launch(client, &bound, cube, [elements / length, length], flags);
@@ -134,9 +133,10 @@ impl RowProgram {
         flags.iter().for_each(|flag| numbers.push(flag.number()));
         let form = RowForm { form, phases: self.phases.clone(), cube };
         // SAFETY: a unit reads and writes elements of its own row, below `length`, of rows below `rows`, and reads the first
-        // row, which exists, where it has none; `Cube::of` has bounded `length` by the pitch of lists, and the units of a cube by those
-        // of columns, and flags are in their buffer. An output in an operand's memory has its elements, which only the unit that
-        // overwrites them reads, in a phase before or before that. A barrier is between what one unit writes to shared memory and another reads.
+        // row, which exists, where it has none; `Cube::of` has bounded `length` by the pitch of lists, and the units of a cube
+        // by those of columns, and flags are in their buffer. An output in an operand's memory has its elements, which only the
+        // unit that overwrites them reads, in that phase or before. A barrier is between what one unit writes to shared memory
+        // and another reads.
         unsafe {
             kernel::compute_rows::launch_unchecked(
                 client,
