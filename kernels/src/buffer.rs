@@ -12,24 +12,42 @@ pub(crate) fn unwritten(client: &Client, shape: Vec<usize>, dtype: ElemType) -> 
     TensorHandle::new_contiguous(shape, client.empty(elements.max(1) * dtype.size()), dtype)
 }
 
-/// Bytes up to which the results of a kernel are in one reservation, which lives as long as one of them.
+/// Most bytes of results that are in one reservation, which lives as long as one of them.
 pub(crate) const SHARED: usize = 1 << 16;
 
-/// Dense tensors of `shape`, one of each dtype, for a kernel to write. Small ones are reserved at once: each reservation is a
-/// request to the thread that launches, and a search for room.
-pub(crate) fn unwritten_all(client: &Client, shape: &[usize], dtypes: &[ElemType]) -> Vec<TensorHandle> {
-    let elements = shape.iter().product::<usize>().max(1);
-    if elements.saturating_mul(dtypes.iter().map(ElemType::size).sum()) > SHARED {
-        return dtypes.iter().map(|&dtype| unwritten(client, shape.to_vec(), dtype)).collect();
+/// A dense tensor for a kernel to write.
+pub(crate) struct Unwritten<'a> {
+    pub shape: &'a [usize],
+    pub dtype: ElemType,
+    /// Where it is, unless in memory of its own.
+    pub memory: Option<Handle>,
+}
+
+/// The tensors. Small ones that follow each other are reserved at once: each reservation is a request to the thread that launches,
+/// and a search for room.
+pub(crate) fn unwritten_each(client: &Client, tensors: Vec<Unwritten<'_>>) -> Vec<TensorHandle> {
+    let bytes =
+        |tensor: &Unwritten<'_>| tensor.shape.iter().product::<usize>().max(1).saturating_mul(tensor.dtype.size());
+    let sizes: Vec<_> = tensors.iter().filter(|tensor| tensor.memory.is_none()).map(bytes).collect();
+    let (mut rest, mut reserved) = (&sizes[..], Vec::with_capacity(sizes.len()));
+    while !rest.is_empty() {
+        let mut sum = 0usize;
+        let mut fits = |&size: &&usize| {
+            sum = sum.saturating_add(*size);
+            sum <= SHARED
+        };
+        let (now, later) = rest.split_at(rest.iter().take_while(&mut fits).count().max(1));
+        let layout =
+            |&size: &usize| MemoryLayoutDescriptor::new(MemoryLayoutStrategy::Contiguous, Shape::from([size]), 1);
+        reserved.extend(client.empty_tensors(now.iter().map(layout).collect()));
+        rest = later;
     }
-    let of_bytes = |dtype: &ElemType| {
-        let bytes = Shape::from(vec![elements * dtype.size()]);
-        MemoryLayoutDescriptor::new(MemoryLayoutStrategy::Contiguous, bytes, 1)
+    let mut reserved = reserved.into_iter().map(|layout: MemoryLayout| layout.memory);
+    let tensor = |Unwritten { shape, dtype, memory }: Unwritten<'_>| {
+        let handle = memory.or_else(|| reserved.next()).expect("memory for each tensor");
+        TensorHandle::new_contiguous(shape.to_vec(), handle, dtype)
     };
-    let layouts = client.empty_tensors(dtypes.iter().map(of_bytes).collect());
-    let tensor =
-        |(layout, &dtype): (MemoryLayout, _)| TensorHandle::new_contiguous(shape.to_vec(), layout.memory, dtype);
-    layouts.into_iter().zip(dtypes).map(tensor).collect()
+    tensors.into_iter().map(tensor).collect()
 }
 
 /// A new dense tensor of the same elements.

@@ -20,16 +20,20 @@ macro_rules! forward {
 }
 
 /// [`forward!`](forward) of methods that may give a view of the operand's memory, as moves do: what CubeCL would misread is
-/// copied.
+/// copied. Behind a method may stand what makes [views](super::views) where Burn copies.
 macro_rules! views {
-    ($reason:ident: $(fn $method:ident($($argument:ident: $type:ty),* $(,)?) -> $output:ty;)+) => {$(
+    ($reason:ident: $(fn $method:ident($($argument:ident: $type:ty),* $(,)?) -> $output:ty $(= $view:ident)?;)+) => {$(
         fn $method($($argument: $type),*) -> $output {
             const _: &str = crate::catalogue::reason::$reason;
             crate::context::in_method(|| {
-                crate::backend::forward::readable(burn_cubecl::CubeBackend::$method($($argument),*))
+                crate::backend::forward::readable(views!(@ $method($($argument),*) $($view)?))
             })
         }
     )+};
+    (@ $method:ident($($argument:ident),*)) => { burn_cubecl::CubeBackend::$method($($argument),*) };
+    (@ $method:ident($($argument:ident),*) $view:ident) => {
+        crate::backend::views::$view($($argument,)* burn_cubecl::CubeBackend::$method)
+    };
 }
 
 /// The tensor, or a dense copy of it where CubeCL [misreads](copy::is_misread) it: its own copies are in Burn's reads and

@@ -24,6 +24,7 @@ mod runtime;
 #[cfg(all(test, any(feature = "wgpu", feature = "cuda", feature = "rocm")))]
 mod tests;
 mod transaction;
+mod views;
 
 pub(crate) use adapters::fourier;
 pub(crate) use adapters::indices::{OutOfRange, check_indices, out_of_range};

@@ -33,13 +33,15 @@ pub(super) struct Block {
     client: Client,
     operations: Vec<OperationIr>,
     groups: Groups,
+    /// The sizes of the groups when they ran last, and the steps in which they did.
+    order: Option<(Vec<Option<Size>>, Vec<Step>)>,
 }
 
 impl Block {
     /// A block of `groups`, of which none needs a later one.
     pub(super) fn new(device: CubeDevice, operations: Vec<OperationIr>, groups: Vec<Group>) -> Self {
         let (client, groups) = (device.client(), Groups::new(&operations, groups));
-        Self { device, client, operations, groups }
+        Self { device, client, operations, groups, order: None }
     }
 
     /// Refuses to run while a graph of kernels is captured.
@@ -152,18 +154,18 @@ impl Block {
 
     /// Runs the groups in [steps]. Frees what no other group uses.
     fn run_groups(
-        &self,
+        &mut self,
         context: &mut Context<CubeFusionHandle>,
         fallback: &dyn Fn(usize) -> Box<dyn FallbackOperation>,
     ) {
-        let (sequences_share, products_share) = (shares_launches(&self.client), products::share_launches(&self.device));
-        let size = |index: usize| {
-            let group = &self.groups.all[index];
-            let shares = if matches!(group.kind, Kind::Product(_)) { products_share } else { sequences_share };
-            if shares { self.size(group, context) } else { None }
-        };
-        for Step { groups, frees } in steps(&self.groups, size) {
-            let groups: Vec<_> = groups.into_iter().map(|index| &self.groups.all[index]).collect();
+        let sizes = self.sizes(context);
+        let last = self.order.take().filter(|(of_last, _)| *of_last == sizes);
+        let (sizes, steps) = last.unwrap_or_else(|| {
+            let steps = steps(&self.groups, |index| sizes[index]);
+            (sizes, steps)
+        });
+        for Step { groups, frees } in &steps {
+            let groups: Vec<_> = groups.iter().map(|&index| &self.groups.all[index]).collect();
             match groups[..] {
                 [group] => self.run_group(group, context, fallback),
                 [Group { kind: Kind::Product(_), .. }, ..] => {
@@ -172,10 +174,21 @@ impl Block {
                 }
                 _ => self.run_side_by_side(&groups, context, fallback),
             }
-            for index in frees {
+            for &index in frees {
                 interpret::run(&self.operations[index], &self.device, context, || fallback(index));
             }
         }
+        self.order = Some((sizes, steps));
+    }
+
+    /// The size of each group whose launches may be shared, if it is small enough to be put off.
+    fn sizes(&self, context: &Context<CubeFusionHandle>) -> Vec<Option<Size>> {
+        let (sequences_share, products_share) = (shares_launches(&self.client), products::share_launches(&self.device));
+        let size = |group: &Group| {
+            let shares = if matches!(group.kind, Kind::Product(_)) { products_share } else { sequences_share };
+            if shares { self.size(group, context) } else { None }
+        };
+        self.groups.all.iter().map(size).collect()
     }
 
     /// The size of a group whose launches may be shared, if it is small enough to be put off.

@@ -1,11 +1,10 @@
 //! Burn's handles of tensors.
 
-use burn_cubecl::CubeBackend;
 use burn_cubecl::kernel::untile;
 use burn_cubecl::tensor::CubeTensor;
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_fusion::stream::Context;
-use burn_ir::{BackendIr, TensorHandle, TensorIr};
+use burn_ir::{TensorHandle, TensorId, TensorIr, TensorStatus};
 
 /// The handle and the shape of an operand, which goes with its last use.
 ///
@@ -13,20 +12,27 @@ use burn_ir::{BackendIr, TensorHandle, TensorIr};
 ///
 /// When there is none.
 pub(super) fn taken(tensor: &TensorIr, context: &mut Context<CubeFusionHandle>) -> TensorHandle<CubeFusionHandle> {
+    TensorHandle { handle: handle(tensor.id, &tensor.status, context), shape: tensor.shape.clone() }
+}
+
+fn handle(id: TensorId, status: &TensorStatus, context: &mut Context<CubeFusionHandle>) -> CubeFusionHandle {
     // Burn skips what depends on a tensor with an error, but a read that is the tensor's last use takes the error away;
     // and now and then it loses a tensor that threads share.
-    let exists = context.handles.has_handle(&tensor.id) || context.handles.error(&tensor.id).is_some();
+    let exists = context.handles.has_handle(&id) || context.handles.error(&id).is_some();
     assert!(
         exists,
-        "Burn has no data for operand {:?}: an earlier read returned the reason, or the tensor was lost between threads",
-        tensor.id
+        "Burn has no data for operand {id:?}: an earlier read returned the reason, or the tensor was lost between threads"
     );
-    TensorHandle { handle: context.handles.get_handle(&tensor.id, &tensor.status), shape: tensor.shape.clone() }
+    context.handles.get_handle(&id, status)
 }
 
 /// The operand of a kernel behind the relative tensor `operand`, as [`taken`].
 pub(super) fn operand(operand: &TensorIr, context: &mut Context<CubeFusionHandle>) -> CubeTensor {
-    let global = context.tensors[&operand.id].clone();
-    let handle = taken(&TensorIr { status: operand.status, ..global }, context);
-    untile(CubeBackend::float_tensor(handle))
+    let global = &context.tensors[&operand.id];
+    let (id, shape) = (global.id, global.shape.clone());
+    let handle = handle(id, &operand.status, context);
+    // Burn's own conversion copies each field.
+    let meta = Box::new(handle.metadata(shape));
+    let CubeFusionHandle { client, handle, device, dtype, qparams, .. } = handle;
+    untile(CubeTensor { client, handle, meta, device, dtype, qparams })
 }

@@ -46,7 +46,9 @@ pub(super) fn run(
         return;
     }
     let operation = bind(operation, context);
-    let runs_plain = match refused_on_the_stream(&operation) {
+    let dtypes: Vec<_> = operation.nodes().iter().map(|tensor| tensor.dtype).collect();
+    let is_quantized = dtypes.iter().any(|&dtype| quantized::is_quantized(dtype));
+    let runs_plain = match refused_on_the_stream(&operation, is_quantized) {
         None => false,
         Some(method) => {
             not_reached([&operation]);
@@ -59,7 +61,7 @@ pub(super) fn run(
             OperationIr::Custom(custom) => matches!(custom::known(custom), None | Some(Known::OnTheHost)),
             _ => false,
         };
-    if !runs_plain && let Some(dtype) = unsupported_dtype(&operation, device) {
+    if !runs_plain && let Some(dtype) = unsupported_dtype(&dtypes, device) {
         not_reached([&operation]);
         panic!("{}", Error::from(unsupported(dtype, &operation, device)));
     }
@@ -76,7 +78,7 @@ pub(super) fn run(
             |context| {
                 repeated(device, context, work, |context| match runs_plain {
                     true => plain().run(context),
-                    false => on_the_backend(&operation, device, context),
+                    false => on_the_backend(&operation, is_quantized, device, context),
                 });
             },
         );
@@ -133,13 +135,18 @@ fn recorded(
     }
 }
 
-fn on_the_backend(operation: &OperationIr, device: &CubeDevice, context: &mut Context<CubeFusionHandle>) {
+fn on_the_backend(
+    operation: &OperationIr,
+    is_quantized: bool,
+    device: &CubeDevice,
+    context: &mut Context<CubeFusionHandle>,
+) {
     let output = operation.outputs().next().map(|output| output.id);
     context::scoped(
         |context| &mut context.operation,
         Some(context::Operation { output }),
         || match operation {
-            operation if quantized::takes_part(operation) => quantized::run(operation, &mut context.handles),
+            operation if is_quantized => quantized::run(operation, &mut context.handles),
             OperationIr::Custom(operation) => {
                 let known = custom::known(operation).expect("all others run as Burn's own");
                 custom::run(operation, known, &mut context.handles);
@@ -190,13 +197,11 @@ fn refusal(method: &'static str, operation: &OperationIr, device: &CubeDevice) -
     }
 }
 
-/// A dtype of the operation's that the device cannot hold in a buffer: a kernel on it would not compile.
-fn unsupported_dtype(operation: &OperationIr, device: &CubeDevice) -> Option<DType> {
+/// A dtype of these that the device cannot hold in a buffer: a kernel on it would not compile.
+fn unsupported_dtype(dtypes: &[DType], device: &CubeDevice) -> Option<DType> {
     let everywhere = |dtype: DType| dtype.is_bool() || matches!(dtype, DType::F32 | DType::I32 | DType::U32);
-    let dtypes = operation.inputs().chain(operation.outputs()).map(|tensor| tensor.dtype);
-    dtypes
-        .filter(|dtype| !everywhere(*dtype))
-        .find(|dtype| !B::dtype_usage(device, *dtype).contains(DTypeUsage::Storage))
+    let mut others = dtypes.iter().copied().filter(|&dtype| !everywhere(dtype));
+    others.find(|&dtype| !B::dtype_usage(device, dtype).contains(DTypeUsage::Storage))
 }
 
 fn unsupported(dtype: DType, operation: &OperationIr, device: &CubeDevice) -> Refusal {
@@ -222,11 +227,11 @@ fn dtype_name(dtype: DType) -> String {
 }
 
 /// The catalogue's entry for an operation that the stream does not carry to the backend.
-fn refused_on_the_stream(operation: &OperationIr) -> Option<&'static str> {
+fn refused_on_the_stream(operation: &OperationIr, is_quantized: bool) -> Option<&'static str> {
     match operation {
         OperationIr::Custom(custom) if custom::known(custom).is_some() => None,
         OperationIr::Custom(custom) => (!promise::keeps(&custom.id)).then_some("custom"),
-        operation if quantized::takes_part(operation) && !quantized::is_known(operation) => Some("quantized"),
+        operation if is_quantized && !quantized::is_known(operation) => Some("quantized"),
         _ => None,
     }
 }

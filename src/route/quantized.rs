@@ -16,7 +16,7 @@ type Handles = HandleContainer<CubeFusionHandle>;
 
 /// Whether an operand or a result of the operation is quantized.
 pub(super) fn takes_part(operation: &OperationIr) -> bool {
-    operation.inputs().chain(operation.outputs()).any(is_quantized)
+    operation.nodes().iter().any(|tensor| is_quantized(tensor.dtype))
 }
 
 /// Whether [`run`] knows the operation.
@@ -100,12 +100,12 @@ fn moved(operation: &BaseOperationIr, handles: &mut Handles) {
 }
 
 fn operand(tensor: &TensorIr, handles: &mut Handles) -> TensorPrimitive<B> {
-    match is_quantized(tensor) {
+    match is_quantized(tensor.dtype) {
         true => TensorPrimitive::QFloat(handles.get_quantized_tensor::<B>(tensor)),
         false => TensorPrimitive::Float(handles.get_float_tensor::<B>(tensor)),
     }
 }
 
-fn is_quantized(tensor: &TensorIr) -> bool {
-    matches!(tensor.dtype, DType::QFloat(_))
+pub(super) fn is_quantized(dtype: DType) -> bool {
+    matches!(dtype, DType::QFloat(_))
 }

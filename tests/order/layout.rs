@@ -40,7 +40,18 @@ fn layouts<K: Basic, const D: usize>(tensor: &Tensor<D, K>) -> Vec<(String, Tens
         let larger = Tensor::cat(vec![tensor.clone(), tensor.clone()], dim);
         let larger = Tensor::<D, K>::from_data(larger.into_data(), &device);
         let length = tensor.dims()[dim];
-        layouts.push((format!("sliced ({dim})"), larger.slice_dim(dim, length..2 * length)));
+        layouts.push((format!("sliced ({dim})"), larger.clone().slice_dim(dim, length..2 * length)));
+        // It begins at a multiple of 8 elements, where a slice is a view on CUDA.
+        let front = Tensor::cat(vec![larger.clone(); 8], dim).slice_dim(dim, 0..8);
+        let padded = Tensor::cat(vec![front, larger], dim);
+        let padded = Tensor::<D, K>::from_data(padded.into_data(), &device);
+        layouts.push((format!("inside another ({dim})"), padded.slice_dim(dim, 8..8 + length)));
+        // Every other one of some parts.
+        let (dims, parts) = (tensor.dims(), tensor.dims()[..dim].iter().product::<usize>());
+        let apart = tensor.clone().reshape([parts as i32, 1, -1]);
+        let apart = Tensor::cat(vec![apart.clone(), apart], 1);
+        let apart = Tensor::<3, K>::from_data(apart.into_data(), &device);
+        layouts.push((format!("in parts ({dim})"), apart.slice_dim(1, 0..1).reshape(dims)));
     }
     let copied = Tensor::<D, K>::from_data(tensor.to_data(), &device);
     layouts.push(("copied".to_owned(), copied));

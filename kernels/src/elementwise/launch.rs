@@ -2,7 +2,7 @@
 
 use super::kernel::{self, Axis, AxisLaunch, Form, InputsLaunch, OutputsLaunch, Reading, Word};
 use super::program::{Half, Program, Window};
-use crate::buffer::{self, unwritten_all};
+use crate::buffer::{self, Unwritten, unwritten_each};
 use crate::dtype::{F32, U32};
 use crate::error::require_shapes;
 use crate::known_answer;
@@ -17,6 +17,19 @@ use cubecl::zspace::{Shape, Strides};
 use std::sync::Arc;
 
 pub(super) const KERNEL: &str = "elementwise";
+
+/// A program on the operands it runs on.
+#[derive(Debug)]
+pub struct Call<'a> {
+    /// The program.
+    pub program: &'a Arc<Program>,
+    /// The shape that it runs over.
+    pub shape: &'a [usize],
+    /// What it reads.
+    pub operands: Operands,
+    /// The storage type of bool tensors, read and written as 0 and 1.
+    pub condition_dtype: ElemType,
+}
 
 /// The operands of one launch of a [`Program`].
 #[derive(Debug)]
@@ -68,71 +81,20 @@ pub(crate) struct Bound {
     reused: Reused,
 }
 
-impl Bound {
-    /// A program without instructions on rows, whose results have its shape, each in memory of its own.
-    ///
-    /// # Panics
-    ///
-    /// When the program has such an instruction.
-    pub(crate) fn new(
-        client: &Client,
-        program: &Arc<Program>,
-        shape: &[usize],
-        operands: Operands,
-        condition_dtype: ElemType,
-    ) -> Result<Self, KernelError> {
-        Self::donated(client, program, shape, operands, condition_dtype, &[])
-    }
+/// A program on the operands it runs on, without memory for its results.
+pub(crate) struct Unbound<'a> {
+    /// The program's own shape.
+    shape: &'a [usize],
+    /// Of word outputs, and of half outputs: the memory that is reused.
+    memory: [Vec<Option<Handle>>; 2],
+    bound: Bound,
+}
 
-    /// The same, with results in the memory of the word operands with the indices `donated`, as many as
-    /// [can be](Reused::of). Its inputs are to be the first arguments of a launch.
-    ///
-    /// # Panics
-    ///
-    /// As [`new`](Self::new).
-    pub(super) fn donated(
-        client: &Client,
-        program: &Arc<Program>,
-        shape: &[usize],
-        operands: Operands,
-        condition_dtype: ElemType,
-        donated: &[usize],
-    ) -> Result<Self, KernelError> {
-        assert!(!program.has_rows(), "a program with instructions on rows is one of `rows`");
-        let rows_have_places = !program.has_places() || shape.last().is_some_and(|&length| length != 1);
-        require_shapes(KERNEL, rows_have_places, || format!("places in rows of one element, of shape {shape:?}"))?;
-        checked_elements(KERNEL, shape)?;
-        let reused = Reused::of(program, shape, &operands, donated, |_, _| true);
-        let results = |half: Option<Half>, [words, halves]: [Vec<Option<Handle>>; 2]| {
-            let half = half.map_or(F32, Half::dtype);
-            let own =
-                |memory: &[Option<_>], dtype| vec![dtype; memory.iter().filter(|memory| memory.is_none()).count()];
-            let conditions = vec![condition_dtype; program.condition_outputs().len()];
-            let dtypes = [own(&words, U32), own(&halves, half), conditions].concat();
-            let mut own = unwritten_all(client, shape, &dtypes).into_iter();
-            let mut tensors = |memory: Vec<Option<Handle>>, dtype| {
-                let tensor = |memory: Option<Handle>| match memory {
-                    Some(handle) => TensorHandle::new_contiguous(shape.to_vec(), handle, dtype),
-                    None => own.next().expect("a tensor for each result without an operand's memory"),
-                };
-                memory.into_iter().map(tensor).collect()
-            };
-            Results { words: tensors(words, U32), halves: tensors(halves, half), conditions: own.collect() }
-        };
-        Self::with_results(client, program, shape, operands, condition_dtype, reused, results)
-    }
-
-    /// A program that writes the results that are made for its half type and in the [memory](Reused::memory) that is `reused`, once its operands
-    /// are found right. Where some is, its inputs are to be the first arguments of a launch.
-    pub(crate) fn with_results(
-        client: &Client,
-        program: &Arc<Program>,
-        shape: &[usize],
-        operands: Operands,
-        condition_dtype: ElemType,
-        reused: Reused,
-        results: impl FnOnce(Option<Half>, [Vec<Option<Handle>>; 2]) -> Results,
-    ) -> Result<Self, KernelError> {
+impl<'a> Unbound<'a> {
+    /// A program whose operands are found right, and which writes where its [results](Self::results) are. Where some memory is `reused`,
+    /// its inputs are to be the first arguments of a launch.
+    pub fn new(client: &Client, call: Call<'a>, reused: Reused) -> Result<Self, KernelError> {
+        let Call { program, shape, operands, condition_dtype } = call;
         let elements = checked_elements(KERNEL, shape)?;
         let length = shape.last().copied().unwrap_or(1);
         let half = half_type(client, program, &operands)?;
@@ -140,19 +102,18 @@ impl Bound {
         require_reach(KERNEL, operands.words.iter().chain(&operands.conditions))?;
         let shifts = shifts(program, shape, &operands)?;
         let window_axes = program.window_axes().into_iter().map(|axis| behind_and_along(shape, axis)).collect();
-        let results = results(half, reused.memory(&operands));
+        let memory = reused.memory(&operands);
         let is_dense =
             operands.all().all(|operand| &operand.shape()[..] == shape && is_contiguous(shape, operand.strides()));
-        let (operands, shape) = match is_dense {
+        let (operands, joined) = match is_dense {
             true => (operands.flat(elements), vec![elements]),
             false => operands.broadcast(program, shape)?.joined(shape),
         };
         let quotients = if program.divides() { known_answer::quotients(client) } else { Quotients::Device };
-        let program = program.clone();
-        Ok(Self {
-            program,
+        let bound = Bound {
+            program: program.clone(),
             operands,
-            shape,
+            shape: joined,
             length,
             shifts,
             window_axes,
@@ -160,9 +121,76 @@ impl Bound {
             condition_dtype,
             half,
             quotients,
-            results,
+            results: Results::default(),
             reused,
-        })
+        };
+        Ok(Self { shape, memory, bound })
+    }
+
+    /// The same, of a program without instructions on rows, and with the memory of the word operands with the indices `donated`, as many as
+    /// [can be](Reused::of).
+    ///
+    /// # Panics
+    ///
+    /// When the program has an instruction on rows.
+    fn donated(client: &Client, call: Call<'a>, donated: &[usize]) -> Result<Self, KernelError> {
+        let Call { program, shape, operands, .. } = &call;
+        assert!(!program.has_rows(), "a program with instructions on rows is one of `rows`");
+        let rows_have_places = !program.has_places() || shape.last().is_some_and(|&length| length != 1);
+        require_shapes(KERNEL, rows_have_places, || format!("places in rows of one element, of shape {shape:?}"))?;
+        checked_elements(KERNEL, shape)?;
+        let reused = Reused::of(program, shape, operands, donated, |_, _| true);
+        Self::new(client, call, reused)
+    }
+
+    /// The results, words first, then halves, then conditions. All have the program's shape.
+    pub fn results(&mut self) -> Vec<Unwritten<'a>> {
+        let [words, halves] = core::mem::take(&mut self.memory);
+        let conditions = vec![None; self.bound.program.condition_outputs().len()];
+        let lists = [(words, U32), (halves, self.bound.half_or_f32()), (conditions, self.bound.condition_dtype)];
+        let shape = self.shape;
+        let unwritten =
+            |(list, dtype): (Vec<_>, ElemType)| list.into_iter().map(move |memory| Unwritten { shape, dtype, memory });
+        lists.into_iter().flat_map(unwritten).collect()
+    }
+
+    /// The program that writes its [results](Self::results) to the next of `tensors`.
+    pub fn with(self, tensors: &mut impl Iterator<Item = TensorHandle>) -> Bound {
+        let program = &self.bound.program;
+        let counts = [program.word_outputs().len(), program.half_outputs().len(), program.condition_outputs().len()];
+        let [words, halves, conditions] = counts.map(|count| tensors.take(count).collect());
+        Bound { results: Results { words, halves, conditions }, ..self.bound }
+    }
+}
+
+impl Bound {
+    /// Programs without instructions on rows, whose results have their shapes, in memory of their own.
+    ///
+    /// # Panics
+    ///
+    /// When a program has such an instruction.
+    pub(crate) fn each(client: &Client, calls: Vec<Call<'_>>) -> Result<Vec<Self>, KernelError> {
+        let programs = calls.into_iter().map(|call| Unbound::donated(client, call, &[]));
+        Ok(bound(client, programs.collect::<Result<_, _>>()?))
+    }
+
+    /// One of them.
+    ///
+    /// # Panics
+    ///
+    /// As [`each`](Self::each).
+    pub(crate) fn new(client: &Client, call: Call<'_>) -> Result<Self, KernelError> {
+        Self::donated(client, call, &[])
+    }
+
+    /// The same, with results in the memory of the word operands with the indices `donated`, as many as
+    /// [can be](Reused::of). Its inputs are to be the first arguments of a launch.
+    ///
+    /// # Panics
+    ///
+    /// As [`each`](Self::each).
+    pub(super) fn donated(client: &Client, call: Call<'_>, donated: &[usize]) -> Result<Self, KernelError> {
+        Ok(bound(client, vec![Unbound::donated(client, call, donated)?]).remove(0))
     }
 
     /// The memory for the results.
@@ -312,6 +340,13 @@ impl Bound {
         let sizes: Vec<_> = axes.flat_map(|(axis, sizes)| sizes[usize::from(axis == 0)..].to_vec()).collect();
         self::axes(&sizes)
     }
+}
+
+/// The programs with memory for their results.
+fn bound(client: &Client, mut programs: Vec<Unbound<'_>>) -> Vec<Bound> {
+    let results = programs.iter_mut().flat_map(Unbound::results).collect();
+    let mut tensors = unwritten_each(client, results).into_iter();
+    programs.into_iter().map(|program| program.with(&mut tensors)).collect()
 }
 
 impl Reused {

@@ -49,8 +49,8 @@ pub use integers::of_integers;
 pub(crate) use kernel::{
     Evaluated, Form, Inputs, InputsLaunch, Outputs, OutputsLaunch, Part, compute, evaluate, mask, word,
 };
-pub(crate) use launch::{Bound, Reused};
-pub use launch::{Operands, Results};
+pub(crate) use launch::{Bound, Reused, Unbound};
+pub use launch::{Call, Operands, Results};
 pub use program::{
     Binary, Comparison, Condition, Extent, Half, Instruction, IntBinary, Logic, Program, RowReduction, Unary, Value,
     Window,
@@ -60,27 +60,13 @@ use crate::KernelError;
 use cubecl::prelude::*;
 use std::sync::Arc;
 
-/// A program on the operands it runs on.
-#[derive(Debug)]
-pub struct Call<'a> {
-    /// The program.
-    pub program: &'a Arc<Program>,
-    /// The shape that it runs over.
-    pub shape: &'a [usize],
-    /// What it reads.
-    pub operands: Operands,
-    /// The storage type of bool tensors, read and written as 0 and 1.
-    pub condition_dtype: ElemType,
-}
-
 /// The results of each program, with the bits of [`run`]. On a GPU several programs are in one launch, as many as it takes.
 ///
 /// # Errors
 ///
 /// As [`run`].
 pub fn run_each(client: &Client, calls: Vec<Call<'_>>) -> Result<Vec<Results>, KernelError> {
-    let bind = |call: Call<'_>| Bound::new(client, call.program, call.shape, call.operands, call.condition_dtype);
-    let programs = calls.into_iter().map(bind).collect::<Result<Vec<_>, _>>()?;
+    let programs = Bound::each(client, calls)?;
     each::run(client, &programs)?;
     Ok(programs.into_iter().map(Bound::into_results).collect())
 }
@@ -126,7 +112,7 @@ pub fn run_donated(
     condition_dtype: ElemType,
     donated: &[usize],
 ) -> Result<Results, KernelError> {
-    let bound = Bound::donated(client, program, shape, operands, condition_dtype, donated)?;
+    let bound = Bound::donated(client, Call { program, shape, operands, condition_dtype }, donated)?;
     bound.run(client)?;
     Ok(bound.into_results())
 }

@@ -37,6 +37,7 @@ pub mod tensor_cores;
 mod tiled_kernel;
 
 use crate::arithmetic::Products;
+use crate::buffer::unwritten_each;
 use crate::device::{self, Machine};
 use crate::planned::require_plan;
 use crate::{KernelError, subnormals};
@@ -101,11 +102,8 @@ pub fn matmul_each(
     }
     for (kind, group) in launches {
         let (indices, group): (Vec<_>, Vec<_>) = group.into_iter().unzip();
-        let with_output = |product: Product| {
-            let output = product.output(client);
-            (product, output)
-        };
-        let group: Vec<_> = group.into_iter().map(with_output).collect();
+        let outputs = unwritten_each(client, group.iter().map(Product::output).collect());
+        let group: Vec<_> = group.into_iter().zip(outputs).collect();
         single_launch::launch(client, kind, &group)?;
         indices.into_iter().zip(group).for_each(|(index, (_, output))| results[index] = Some(output));
     }

@@ -55,6 +55,9 @@ impl Operands {
         let batches: Vec<usize> = lhs.shape()[..batch].iter().zip(&rhs.shape()[..batch]).map(wider).collect();
         let broadcast = |tensor: &TensorHandle| {
             let (shape, strides) = (tensor.shape(), tensor.strides());
+            if shape[..batch] == batches {
+                return Some(tensor.clone());
+            }
             let of_batches = broadcast_strides(&shape[..batch], &strides[..batch], &batches)?;
             let shape = [&batches[..], &shape[batch..]].concat();
             Some(with_layout(tensor.clone(), shape, [&of_batches[..], &strides[batch..]].concat()))

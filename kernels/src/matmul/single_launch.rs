@@ -4,6 +4,7 @@ use super::kernel::BlocksLaunch;
 use super::operands::{NAME, Operands, is_along_k, reads_fours, swapped};
 use super::plan::{CubeTile, MAX_TILES, Plan};
 use super::single_kernel::{self, BatchAxisLaunch, CommonLaunch, FactorsLaunch, Form};
+use crate::buffer::Unwritten;
 use crate::side_by_side::{MOST, OTHER_BINDINGS};
 use crate::view::join;
 use crate::{KernelError, device, grid, subnormals};
@@ -85,9 +86,9 @@ impl Product {
         (Self { operands, axes }, kind)
     }
 
-    /// Memory for the result.
-    pub(super) fn output(&self, client: &Client) -> TensorHandle {
-        self.operands.output(client, self.operands.lhs.dtype)
+    /// The result.
+    pub(super) fn output(&self) -> Unwritten<'_> {
+        Unwritten { shape: &self.operands.output_shape, dtype: self.operands.lhs.dtype, memory: None }
     }
 
     fn argument<I: Numeric, L: Size, R: Size>(&self) -> FactorsLaunch<I, L, R> {

@@ -5,12 +5,13 @@ use super::kernel::source::Source;
 use super::operation::Operation;
 use super::plan::Cube;
 use super::view::{View, ViewLaunch};
+use crate::buffer::{Unwritten, unwritten, unwritten_each};
 use crate::dtype::{F32, U32};
 use crate::elementwise::{Bound, InputsLaunch, OutputsLaunch};
 use crate::order::COLUMNS;
 use crate::quotient::Quotients;
 use crate::side_by_side::{Launch, Share, launches};
-use crate::{KernelError, buffer, grid, known_answer};
+use crate::{KernelError, grid, known_answer};
 use cubecl::prelude::*;
 use cubecl::server::Handle;
 use cubecl::std::tensor::TensorHandle;
@@ -45,29 +46,55 @@ struct Pass<'a> {
     /// A program, or else what is stored.
     program: Option<&'a Bound>,
     stored: TensorHandle,
-    target: TensorHandle,
     /// The elements of each output in all passes, where the mean is wanted.
     count: Option<u32>,
-    /// Where the last pass writes that.
-    mean: Option<Mean>,
 }
 
-/// A mean beside a sum.
-struct Mean {
-    target: TensorHandle,
-    count: u32,
+/// What a pass writes.
+struct Target {
+    reduced: TensorHandle,
+    /// The mean, which the last pass writes where it is wanted, and the number that divides the sum.
+    mean: Option<(TensorHandle, u32)>,
 }
 
 impl Pass<'_> {
-    fn share(&self) -> Share {
-        let bindings = BINDINGS + self.program.map_or(0, Bound::bindings) + usize::from(self.mean.is_some());
-        Share { bindings, cubes: self.view.all_blocks() }
-    }
-
     /// The storage type of the program's bool tensors, if there are any.
     fn condition_dtype(&self) -> Option<ElemType> {
         self.program.and_then(Bound::used_condition_dtype)
     }
+
+    fn share(&self, target: &Target) -> Share {
+        let bindings = BINDINGS + self.program.map_or(0, Bound::bindings) + usize::from(target.mean.is_some());
+        Share { bindings, cubes: self.view.all_blocks() }
+    }
+
+    /// What the mean is divided by, if this pass writes it.
+    fn divisor(&self) -> Option<u32> {
+        self.count.filter(|_| self.view.blocks() == 1)
+    }
+
+    /// The pass over the values of the blocks, if it has several.
+    fn next(self, blocks: TensorHandle) -> Self {
+        Self { view: View::rows(self.view.outputs, self.view.blocks()), program: None, stored: blocks, ..self }
+    }
+}
+
+/// Memory for what the passes write.
+fn targets(client: &Client, passes: &[(usize, Pass<'_>)]) -> Vec<Target> {
+    let shapes: Vec<_> =
+        { passes.iter() }.map(|(_, pass)| [pass.view.outputs as usize, pass.view.blocks() as usize]).collect();
+    let mut results = Vec::new();
+    for ((_, pass), shape) in passes.iter().zip(&shapes) {
+        let count = 1 + usize::from(pass.divisor().is_some());
+        results.extend((0..count).map(|_| Unwritten { shape, dtype: F32, memory: None }));
+    }
+    let mut tensors = unwritten_each(client, results).into_iter();
+    let mut tensor = || tensors.next().expect("a tensor for each");
+    let target = |(_, pass): &(usize, Pass<'_>)| Target {
+        reduced: tensor(),
+        mean: pass.divisor().map(|divisor| (tensor(), divisor)),
+    };
+    passes.iter().map(target).collect()
 }
 
 /// The results of each reduction.
@@ -76,52 +103,40 @@ pub(super) fn run(client: &Client, reductions: &[Reduction]) -> Result<Vec<Handl
         return Ok(vec![]);
     }
     CUBE.require(client, Operation::Sum.name(), COLUMNS, F32.size())?;
-    let target = |view: &View| {
-        let [outputs, blocks] = [view.outputs, view.blocks()].map(|count| count as usize);
-        buffer::unwritten(client, vec![outputs, blocks], F32)
-    };
     // A binding has to be there, which nothing reads.
-    let nothing = buffer::unwritten(client, vec![1], F32);
-    let mean = |view: &View, count: Option<u32>| {
-        count.filter(|_| view.blocks() == 1).map(|count| Mean { target: target(view), count })
-    };
-    let first = reductions.iter().map(|Reduction { operation, view, program, mean: has_mean }| {
-        let count = has_mean.then_some(view.axis);
-        Pass {
-            operation: *operation,
-            view: *view,
-            program: Some(program),
-            stored: nothing.clone(),
-            target: target(view),
-            count,
-            mean: mean(view, count),
-        }
+    let nothing = unwritten(client, vec![1], F32);
+    let first = reductions.iter().map(|Reduction { operation, view, program, mean }| Pass {
+        operation: *operation,
+        view: *view,
+        program: Some(program),
+        stored: nothing.clone(),
+        count: mean.then_some(view.axis),
     });
-    let mut passes: Vec<(usize, Pass<'_>)> = first.enumerate().collect();
+    let mut passes: Vec<_> = first.enumerate().collect();
     let mut results: Vec<Option<Handles>> = reductions.iter().map(|_| None).collect();
     while !passes.is_empty() {
-        let shares = passes.iter().map(|(_, pass)| (pass.condition_dtype(), pass.share(), pass));
+        let targets = targets(client, &passes);
+        let with_target = passes.iter().map(|(_, pass)| pass).zip(&targets);
+        let shares = with_target.map(|(pass, target)| (pass.condition_dtype(), pass.share(target), (pass, target)));
         launches(client, shares).iter().for_each(|launch| launch_all(client, launch));
-        let (done, left): (Vec<_>, Vec<_>) = passes.into_iter().partition(|(_, pass)| pass.view.blocks() == 1);
-        for (index, pass) in done {
-            results[index] = Some((pass.target.handle, pass.mean.map(|mean| mean.target.handle)));
+        let mut left = Vec::new();
+        for ((index, pass), Target { reduced, mean }) in passes.into_iter().zip(targets) {
+            match pass.view.blocks() {
+                1 => results[index] = Some((reduced.handle, mean.map(|(mean, _)| mean.handle))),
+                _ => left.push((index, pass.next(reduced))),
+            }
         }
-        let next = left.into_iter().map(|(index, pass)| {
-            let view = View::rows(pass.view.outputs, pass.view.blocks());
-            let (target, mean) = (target(&view), mean(&view, pass.count));
-            (index, Pass { view, program: None, stored: pass.target, target, mean, ..pass })
-        });
-        passes = next.collect();
+        passes = left;
     }
     Ok(results.into_iter().map(|result| result.expect("each has a last pass")).collect())
 }
 
-fn launch_all(client: &Client, launch: &Launch<Option<ElemType>, &Pass<'_>>) {
+fn launch_all(client: &Client, launch: &Launch<Option<ElemType>, (&Pass<'_>, &Target)>) {
     let (mut stored, mut targets, mut views) = (SequenceArg::new(), SequenceArg::new(), SequenceArg::new());
     let (mut inputs, mut outputs, mut forms) = (SequenceArg::new(), SequenceArg::new(), Vec::new());
     let (mut mean_targets, mut divisors, mut means) = (SequenceArg::new(), SequenceArg::new(), Vec::new());
     let mut divided = 0;
-    for pass in &launch.items {
+    for (pass, target) in &launch.items {
         let (input, output, source) = match pass.program {
             Some(program) => {
                 let (input, output, form) = program.arguments(1);
@@ -132,13 +147,13 @@ fn launch_all(client: &Client, launch: &Launch<Option<ElemType>, &Pass<'_>>) {
         inputs.push(input);
         outputs.push(output);
         stored.push(pass.stored.clone().into_arg().into_buffer_arg());
-        targets.push(pass.target.clone().into_arg().into_buffer_arg());
+        targets.push(target.reduced.clone().into_arg().into_buffer_arg());
         views.push(ViewLaunch::of(&pass.view));
-        means.push(pass.mean.as_ref().map(|_| divided));
-        if let Some(Mean { target, count }) = &pass.mean {
+        means.push(target.mean.as_ref().map(|_| divided));
+        if let Some((mean, divisor)) = &target.mean {
             divided += 1;
-            mean_targets.push(target.clone().into_arg().into_buffer_arg());
-            divisors.push(*count as f32);
+            mean_targets.push(mean.clone().into_arg().into_buffer_arg());
+            divisors.push(*divisor as f32);
         }
         forms.push(Form {
             cube: CUBE,

@@ -182,8 +182,7 @@ pub fn reduce_program(
         let reduced = passes.run(client, First::Stored(&word))?;
         return Ok((results, TensorHandle::new_contiguous(shape, reduced, F32)));
     }
-    let Call { program, shape: elements, operands, condition_dtype } = input;
-    let bound = Bound::new(client, program, elements, operands, condition_dtype)?;
+    let bound = Bound::new(client, input)?;
     let reduced = passes.run(client, First::Computed(&bound))?;
     Ok((bound.into_results(), TensorHandle::new_contiguous(shape, reduced, F32)))
 }
@@ -230,21 +229,22 @@ pub fn reduce_program_each(client: &Client, calls: Vec<ReductionCall<'_>>) -> Re
         views.fill(None);
     }
     let mut results: Vec<Option<Reduced>> = calls.iter().map(|_| None).collect();
-    let (mut indices, mut shapes, mut reductions) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut indices, mut shapes, mut programs, mut reductions) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (index, (ReductionCall { operation, input, axes, mean }, view)) in calls.into_iter().zip(views).enumerate() {
         let Some(view) = view else {
             let (of_program, reduced) = alone(client, operation, input, axes)?;
             results[index] = Some(Reduced { results: of_program, reduced, mean: None });
             continue;
         };
-        let Call { program, shape, operands, condition_dtype } = input;
-        assert!(program.reduced().is_some(), "a program that reduces a word");
-        shapes.push(reduced_shape(operation.name(), shape, &dense(shape), axes)?);
-        let program = Bound::new(client, program, shape, operands, condition_dtype)?;
-        let mean = mean && operation == Operation::Sum;
-        reductions.push(Reduction { operation, view, program, mean });
+        assert!(input.program.reduced().is_some(), "a program that reduces a word");
+        shapes.push(reduced_shape(operation.name(), input.shape, &dense(input.shape), axes)?);
+        programs.push(input);
+        reductions.push((operation, view, mean && operation == Operation::Sum));
         indices.push(index);
     }
+    let programs = Bound::each(client, programs)?.into_iter();
+    let of = |((operation, view, mean), program)| Reduction { operation, view, program, mean };
+    let reductions: Vec<_> = reductions.into_iter().zip(programs).map(of).collect();
     let reduced = each::run(client, &reductions)?;
     for (((index, shape), reduction), reduced) in indices.into_iter().zip(shapes).zip(reductions).zip(reduced) {
         let tensor = |handle| TensorHandle::new_contiguous(shape.clone(), handle, F32);

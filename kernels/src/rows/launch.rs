@@ -3,14 +3,12 @@
 use super::cube::Cube;
 use super::kernel::{self, RowForm};
 use super::phases::Phases;
-use crate::buffer::unwritten;
-use crate::dtype::U32;
-use crate::elementwise::{Bound, Half, Operands, Program, Results, Reused};
+use crate::buffer::unwritten_each;
+use crate::elementwise::{Bound, Call, Operands, Program, Results, Reused, Unbound};
 use crate::index_check::Flag;
 use crate::view::checked_elements;
 use crate::{KernelError, device, grid};
 use cubecl::prelude::*;
-use cubecl::server::Handle;
 use cubecl::std::tensor::TensorHandle;
 use std::sync::Arc;
 
@@ -104,22 +102,13 @@ impl RowProgram {
         let program = &self.program;
         let may = |word, operand| self.phases.may_overwrite(word, operand);
         let reused = Reused::of(program, shape, &operands, donated, may);
-        let outputs = |of_rows: &[(usize, usize)], memory: Vec<Option<Handle>>, dtype: ElemType| {
-            let is_row = |output: usize| of_rows.iter().any(|(row, _)| *row == output);
-            let shape = |output: usize| if is_row(output) { one.clone() } else { shape.to_vec() };
-            let tensor = |(output, memory): (usize, Option<Handle>)| match memory {
-                Some(handle) => TensorHandle::new_contiguous(shape(output), handle, dtype),
-                None => unwritten(client, shape(output), dtype),
-            };
-            memory.into_iter().enumerate().map(tensor).collect()
-        };
-        let conditions = vec![None; program.condition_outputs().len()];
-        let results = |half: Option<Half>, [words, halves]: [Vec<Option<Handle>>; 2]| Results {
-            words: outputs(row_words, words, U32),
-            halves: half.map_or(vec![], |half| outputs(row_halves, halves, half.dtype())),
-            conditions: outputs(row_conditions, conditions, condition_dtype),
-        };
-        let bound = Bound::with_results(client, program, shape, operands, condition_dtype, reused, results)?;
+        let mut unbound = Unbound::new(client, Call { program, shape, operands, condition_dtype }, reused)?;
+        let mut results = unbound.results();
+        let (words, halves) = (program.word_outputs().len(), program.half_outputs().len());
+        for (first, of_rows) in [(0, row_words), (words, row_halves), (words + halves, row_conditions)] {
+            of_rows.iter().for_each(|(output, _)| results[first + output].shape = &one);
+        }
+        let bound = unbound.with(&mut unwritten_each(client, results).into_iter());
         if elements > 0 {
             device::require_units(client, KERNEL, cube.units * cube.rows)?;
             self.launch(client, &bound, cube, [elements / length, length], flags);

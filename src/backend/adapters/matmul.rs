@@ -1,6 +1,6 @@
 //! Matrix products.
 
-use super::{Output, Outputs, are_on_tensor_cores, operand, products, run};
+use super::{Output, Outputs, are_on_tensor_cores, into_handle, operand, products, run};
 use burn_backend::{DType, TensorMetadata};
 use burn_cubecl::CubeDevice;
 use burn_cubecl::tensor::CubeTensor;
@@ -56,7 +56,7 @@ pub(crate) fn float_products(device: &CubeDevice, pairs: Vec<[CubeTensor; 2]>) -
         Output::like(lhs, shape)
     };
     let outputs: Vec<_> = pairs.iter().map(output).collect();
-    let pairs = pairs.into_iter().map(|pair| pair.map(TensorHandle::from));
+    let pairs = pairs.into_iter().map(|pair| pair.map(into_handle));
     let results = matmul::matmul_each(&client, products(device), pairs.collect(), None)?;
     Ok(outputs.into_iter().zip(results).map(|(output, result)| output.of(&client, result)).collect())
 }

@@ -25,6 +25,7 @@ use crate::context::{self, in_method, on_the_stream};
 use crate::error::{Error, Refusal};
 use crate::known_answer;
 use crate::settings::{Guarantee, determinism};
+use burn_backend::cubecl::dtype_to_storage_type;
 use burn_backend::{DType, Shape};
 use burn_cubecl::{CubeDevice, kernel::untile, tensor::CubeTensor};
 use burn_deterministic_kernels::KernelError;
@@ -164,7 +165,12 @@ fn are_on_tensor_cores(client: &Client, dtype: DType) -> Result<bool, KernelErro
 
 /// The operand of a kernel. Kernels read any strides, and rows where Burn keeps storage tiles.
 fn operand(tensor: &CubeTensor) -> TensorHandle {
-    in_method(|| untile(tensor.clone())).into()
+    into_handle(in_method(|| untile(tensor.clone())))
+}
+
+/// The tensor as a kernel takes it. Burn's own conversion copies the handle and the shape.
+pub(crate) fn into_handle(tensor: CubeTensor) -> TensorHandle {
+    TensorHandle { handle: tensor.handle, metadata: tensor.meta, dtype: dtype_to_storage_type(tensor.dtype) }
 }
 
 /// The refusal for a kernel's error.

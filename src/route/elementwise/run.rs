@@ -4,6 +4,7 @@ use super::means::{Reduced, results_of_each};
 use super::{Indexed, Place, ScalarOperand, Sequence};
 use crate::backend::adapters::elementwise::{half, scalar_bits};
 use crate::backend::adapters::indices::{Check, flagged_each};
+use crate::backend::adapters::into_handle;
 use crate::error::{Error, Refusal};
 use crate::route::handles::operand;
 use crate::route::rerun::{Work, operands};
@@ -113,8 +114,8 @@ impl Sequence {
     /// The operands of the program: `words`, and the others among the tensors of `context`.
     pub(super) fn operands(&self, words: Vec<CubeTensor>, context: &mut Context<CubeFusionHandle>) -> Operands {
         let scalars = self.scalars.iter().map(|scalar| scalar.bits(context)).collect();
-        let conditions = self.conditions.iter().map(|tensor| operand(tensor, context).into()).collect();
-        Operands { words: words.into_iter().map(TensorHandle::from).collect(), conditions, scalars }
+        let conditions = self.conditions.iter().map(|tensor| into_handle(operand(tensor, context))).collect();
+        Operands { words: words.into_iter().map(into_handle).collect(), conditions, scalars }
     }
 
     /// Runs the program on the tensors of `context`. Returns whether a kernel was launched.
@@ -131,7 +132,7 @@ impl Sequence {
         let words = self.word_operands(context);
         let checks = self.indexed.iter().map(|indexed| indexed.check(&words, &shape, context)).collect();
         let indices: Vec<TensorHandle> =
-            self.indexed.iter().map(|indexed| words[indexed.index].clone().into()).collect();
+            self.indexed.iter().map(|indexed| into_handle(words[indexed.index].clone())).collect();
         let has_indices = indices.iter().any(|index| !index.shape().contains(&0));
         let operands = self.operands(words, context);
         let results = flagged_each(device, checks, |flags| {
