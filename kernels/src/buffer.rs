@@ -15,6 +15,12 @@ pub(crate) fn unwritten(client: &Client, shape: Vec<usize>, dtype: ElemType) -> 
 /// Most bytes of results that are in one reservation, which lives as long as one of them.
 pub(crate) const SHARED: usize = 1 << 16;
 
+/// Most times the bytes of a result that one reservation holds for it.
+const MOST_TIMES: usize = 8;
+
+/// Bytes that a smaller result takes by itself.
+const LEAST: usize = 1 << 9;
+
 /// A dense tensor for a kernel to write.
 pub(crate) struct Unwritten<'a> {
     pub shape: &'a [usize],
@@ -31,10 +37,12 @@ pub(crate) fn unwritten_each(client: &Client, tensors: Vec<Unwritten<'_>>) -> Ve
     let sizes: Vec<_> = tensors.iter().filter(|tensor| tensor.memory.is_none()).map(bytes).collect();
     let (mut rest, mut reserved) = (&sizes[..], Vec::with_capacity(sizes.len()));
     while !rest.is_empty() {
-        let mut sum = 0usize;
+        let (mut sum, mut least) = (0usize, SHARED);
         let mut fits = |&size: &&usize| {
-            sum = sum.saturating_add(*size);
-            sum <= SHARED
+            let bytes = (*size).max(LEAST);
+            sum = sum.saturating_add(bytes);
+            least = least.min(bytes);
+            sum <= SHARED.min(MOST_TIMES * least)
         };
         let (now, later) = rest.split_at(rest.iter().take_while(&mut fits).count().max(1));
         let layout =

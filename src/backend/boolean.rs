@@ -29,7 +29,7 @@ impl BoolTensorOps<Self> for Deterministic<CubeBackend> {
     views! {
         MOVEMENT:
         fn bool_reshape(tensor: BoolTensor<Self>, shape: Shape) -> BoolTensor<Self> = reshape;
-        fn bool_slice(tensor: BoolTensor<Self>, slices: &[Slice]) -> BoolTensor<Self> = slice;
+        fn bool_slice(tensor: BoolTensor<Self>, slices: &[Slice]) -> BoolTensor<Self>;
         fn bool_slice_assign(tensor: BoolTensor<Self>, slices: &[Slice], value: BoolTensor<Self>) -> BoolTensor<Self>;
         fn bool_repeat_dim(tensor: BoolTensor<Self>, dim: usize, times: usize) -> BoolTensor<Self>;
         fn bool_cat(tensors: Vec<BoolTensor<Self>>, dim: usize) -> BoolTensor<Self>;

@@ -35,7 +35,7 @@ impl IntTensorOps<Self> for Deterministic<CubeBackend> {
     views! {
         MOVEMENT:
         fn int_reshape(tensor: IntTensor<Self>, shape: Shape) -> IntTensor<Self> = reshape;
-        fn int_slice(tensor: IntTensor<Self>, slices: &[Slice]) -> IntTensor<Self> = slice;
+        fn int_slice(tensor: IntTensor<Self>, slices: &[Slice]) -> IntTensor<Self>;
         fn int_slice_assign(tensor: IntTensor<Self>, slices: &[Slice], value: IntTensor<Self>) -> IntTensor<Self>;
         fn int_repeat_dim(tensor: IntTensor<Self>, dim: usize, times: usize) -> IntTensor<Self>;
         fn int_cat(tensors: Vec<IntTensor<Self>>, dim: usize) -> IntTensor<Self>;

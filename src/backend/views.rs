@@ -7,8 +7,8 @@ use burn_cubecl::CubeDevice;
 use burn_cubecl::tensor::CubeTensor;
 use burn_std::{Metadata, ReshapeAction, reshape_action};
 
-/// The first element of a view of CUDA memory is at a multiple of these bytes: kernels load vectors of up to four f64. Burn asks for
-/// the alignment of allocations, 512 bytes.
+/// The first element of a view of CUDA memory is at a multiple of these bytes, those of a sector: kernels load 16 bytes at once. Burn
+/// asks for the alignment of allocations, 512 bytes.
 const ALIGNMENT: usize = 32;
 
 /// The tensor in another shape: a view where strides can say where its elements are, else what `plain` makes. Burn copies into any shape
@@ -32,7 +32,9 @@ pub(super) fn reshape(
     }
 }
 
-/// A part of the tensor: on CUDA a view where it begins at a multiple of [`ALIGNMENT`] and skips nothing, else what `plain` makes.
+/// A part of the tensor: on CUDA a view where it begins at a multiple of [`ALIGNMENT`] and skips nothing, else what `plain` makes. A
+/// view holds all of the memory, and while it lives what is assigned to the tensor goes to a copy of it. Not for integers: indices that
+/// wait for their check would hold what they are a part of.
 pub(super) fn slice(
     tensor: CubeTensor,
     slices: &[Slice],
@@ -79,7 +81,11 @@ fn reshaped(shape: &[usize], strides: &[usize], new: &[usize]) -> Option<Vec<usi
         if !left.is_multiple_of(size) {
             return None;
         }
-        result[axis] = next;
+        // Any stride does for an axis of one element; kernels load vectors where it is one of the others'.
+        result[axis] = match joined.last() {
+            Some((_, outer)) if left == 1 => *outer,
+            _ => next,
+        };
         (left, next) = (left / size, next * size);
     }
     Some(result)
@@ -104,6 +110,13 @@ mod tests {
         if let Some(result) = result {
             assert_eq!(places(new, &result), places(shape, strides), "{shape:?} by {strides:?} as {new:?}: {result:?}");
         }
+    }
+
+    #[test]
+    fn an_axis_of_one_element_has_the_stride_of_another() {
+        assert_eq!(reshaped(&[2, 8, 8], &[72, 9, 1], &[16, 1, 8]), Some(vec![9, 9, 1]));
+        assert_eq!(reshaped(&[16, 1, 64], &[2048, 64, 1], &[1, 16, 64]), Some(vec![32768, 2048, 1]));
+        assert_eq!(reshaped(&[2, 12], &[24, 1], &[2, 3, 1, 4]), Some(vec![24, 4, 4, 1]));
     }
 
     #[test]

@@ -12,10 +12,10 @@ use burn_ir::{TensorHandle, TensorId, TensorIr, TensorStatus};
 ///
 /// When there is none.
 pub(super) fn taken(tensor: &TensorIr, context: &mut Context<CubeFusionHandle>) -> TensorHandle<CubeFusionHandle> {
-    TensorHandle { handle: handle(tensor.id, &tensor.status, context), shape: tensor.shape.clone() }
+    TensorHandle { handle: handle_of(tensor.id, &tensor.status, context), shape: tensor.shape.clone() }
 }
 
-fn handle(id: TensorId, status: &TensorStatus, context: &mut Context<CubeFusionHandle>) -> CubeFusionHandle {
+fn handle_of(id: TensorId, status: &TensorStatus, context: &mut Context<CubeFusionHandle>) -> CubeFusionHandle {
     // Burn skips what depends on a tensor with an error, but a read that is the tensor's last use takes the error away;
     // and now and then it loses a tensor that threads share.
     let exists = context.handles.has_handle(&id) || context.handles.error(&id).is_some();
@@ -30,7 +30,7 @@ fn handle(id: TensorId, status: &TensorStatus, context: &mut Context<CubeFusionH
 pub(super) fn operand(operand: &TensorIr, context: &mut Context<CubeFusionHandle>) -> CubeTensor {
     let global = &context.tensors[&operand.id];
     let (id, shape) = (global.id, global.shape.clone());
-    let handle = handle(id, &operand.status, context);
+    let handle = handle_of(id, &operand.status, context);
     // Burn's own conversion copies each field.
     let meta = Box::new(handle.metadata(shape));
     let CubeFusionHandle { client, handle, device, dtype, qparams, .. } = handle;

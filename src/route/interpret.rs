@@ -46,7 +46,7 @@ pub(super) fn run(
         return;
     }
     let operation = bind(operation, context);
-    let dtypes: Vec<_> = operation.nodes().iter().map(|tensor| tensor.dtype).collect();
+    let dtypes: Vec<_> = operation.inputs().chain(operation.outputs()).map(|tensor| tensor.dtype).collect();
     let is_quantized = dtypes.iter().any(|&dtype| quantized::is_quantized(dtype));
     let runs_plain = match refused_on_the_stream(&operation, is_quantized) {
         None => false,

@@ -3,6 +3,7 @@
 use crate::bits::{assert_same, floats, indices};
 use crate::deterministic_device as device;
 use burn::prelude::*;
+use burn::tensor::DType;
 use burn::tensor::IndexingUpdateOp::{Add, Mul};
 use burn::tensor::activation;
 use burn::tensor::kind::Basic;
@@ -41,7 +42,7 @@ fn layouts<K: Basic, const D: usize>(tensor: &Tensor<D, K>) -> Vec<(String, Tens
         let larger = Tensor::<D, K>::from_data(larger.into_data(), &device);
         let length = tensor.dims()[dim];
         layouts.push((format!("sliced ({dim})"), larger.clone().slice_dim(dim, length..2 * length)));
-        // It begins at a multiple of 8 elements, where a slice is a view on CUDA.
+        // It begins at a multiple of 8 elements, where a slice of f32 is a view on CUDA.
         let front = Tensor::cat(vec![larger.clone(); 8], dim).slice_dim(dim, 0..8);
         let padded = Tensor::cat(vec![front, larger], dim);
         let padded = Tensor::<D, K>::from_data(padded.into_data(), &device);
@@ -150,4 +151,78 @@ fn convolution_and_pooling() {
     });
     let pool = || AvgPoolOptions::new([3, 2]).with_stride([2, 1]).with_padding([1, 0]);
     check("avg_pool2d", floats([3, 4, 9, 11]), |x: Tensor<4>| avg_pool2d(x, pool()));
+}
+
+/// A tensor that a kernel has written: its rows lie behind each other, which those of an uploaded one need not.
+fn written<const D: usize>(values: TensorData) -> Tensor<D> {
+    Tensor::from_data(values, &device()).neg().neg()
+}
+
+/// The same elements, by themselves.
+fn apart<const D: usize>(tensor: &Tensor<D>) -> Tensor<D> {
+    Tensor::from_data(tensor.to_data(), &device())
+}
+
+#[test]
+fn views_whose_strides_are_no_multiples_of_each_other() {
+    for (rows, columns) in [(5, 14), (5, 13), (3, 62)] {
+        let moved = || {
+            let part = written::<2>(floats([rows, columns])).slice([0..rows, 0..12]);
+            part.swap_dims(0, 1).reshape([3, 4, rows])
+        };
+        let (view, expected) = (moved(), apart(&moved()));
+        let name = |operation: &str| format!("{operation} on a part of [{rows}, {columns}]");
+        let patch = || Tensor::<3>::full([1, 1, 2], 7.0, &device());
+        let assigned = |tensor: &Tensor<3>| tensor.clone().slice_assign([0..1, 0..1, 0..2], patch()).into_data();
+        assert_same(&name("slice_assign"), &assigned(&expected), &assigned(&view));
+        assert_same(&name("int"), &expected.clone().int().into_data(), &view.clone().int().into_data());
+        if device().supports_dtype(DType::F16) {
+            let halves = |tensor: &Tensor<3>| (tensor.clone().cast(DType::F16) * 3.0).into_data();
+            assert_same(&name("cast"), &halves(&expected), &halves(&view));
+        }
+        let sums = |tensor: &Tensor<3>| (tensor.clone().exp() + 1.0).sum_dim(1).into_data();
+        assert_same(&name("sum_dim"), &sums(&expected), &sums(&view));
+        assert_same(&name("no operation"), &expected.into_data(), &view.into_data());
+    }
+}
+
+#[test]
+fn views_of_views() {
+    let tensor = written::<2>(floats([6, 64]));
+    let view = tensor.slice([1..6, 8..56]).slice([1..5, 16..40]).slice([0..3, 8..24]);
+    let data = floats([6, 64]);
+    let expected: Vec<f32> = { data.iter::<f32>().collect::<Vec<_>>() }
+        .chunks(64)
+        .skip(2)
+        .take(3)
+        .flat_map(|row| row[32..48].to_vec())
+        .collect();
+    assert_same("slices", &TensorData::new(expected.clone(), [3, 16]), &view.clone().into_data());
+    let squeezed = view.reshape([3, 1, 2, 8]).swap_dims(0, 2).reshape([2, 3, 8]);
+    let swapped: Vec<f32> = (0..2)
+        .flat_map(|half| (0..3).map(move |row| 16 * row + 8 * half))
+        .flat_map(|first| expected[first..first + 8].to_vec())
+        .collect();
+    assert_same("slices, reshaped and swapped", &TensorData::new(swapped, [2, 3, 8]), &squeezed.into_data());
+}
+
+#[test]
+fn what_is_assigned_to_a_tensor_does_not_reach_its_views() {
+    let zeros = || Tensor::<2>::zeros([2, 4], &device());
+    let tensor = written::<2>(floats([4, 32]));
+    let before = tensor.clone().to_data();
+    let view = tensor.clone().slice([0..4, 8..16]);
+    let of_view = view.clone().to_data();
+    let assigned = tensor.clone().slice_assign([0..2, 8..12], zeros());
+    assert_same("a view of a tensor that was assigned to", &of_view, &view.clone().into_data());
+    assert_same("the tensor", &before, &tensor.clone().into_data());
+    drop(assigned);
+    let assigned = view.slice_assign([0..2, 0..4], zeros());
+    assert_same("a tensor of whose view a part was assigned", &before, &tensor.clone().into_data());
+    // Nobody else has the memory now.
+    drop(tensor);
+    let again = assigned.slice_assign([2..4, 0..4], zeros());
+    let values = of_view.iter::<f32>().enumerate().map(|(at, value)| if at % 8 < 4 { 0.0 } else { value });
+    let expected = TensorData::new(values.collect::<Vec<_>>(), [4, 8]);
+    assert_same("a view that was assigned to twice", &expected, &again.into_data());
 }

@@ -81,88 +81,6 @@ pub(crate) struct Bound {
     reused: Reused,
 }
 
-/// A program on the operands it runs on, without memory for its results.
-pub(crate) struct Unbound<'a> {
-    /// The program's own shape.
-    shape: &'a [usize],
-    /// Of word outputs, and of half outputs: the memory that is reused.
-    memory: [Vec<Option<Handle>>; 2],
-    bound: Bound,
-}
-
-impl<'a> Unbound<'a> {
-    /// A program whose operands are found right, and which writes where its [results](Self::results) are. Where some memory is `reused`,
-    /// its inputs are to be the first arguments of a launch.
-    pub fn new(client: &Client, call: Call<'a>, reused: Reused) -> Result<Self, KernelError> {
-        let Call { program, shape, operands, condition_dtype } = call;
-        let elements = checked_elements(KERNEL, shape)?;
-        let length = shape.last().copied().unwrap_or(1);
-        let half = half_type(client, program, &operands)?;
-        require_types(&operands, condition_dtype)?;
-        require_reach(KERNEL, operands.words.iter().chain(&operands.conditions))?;
-        let shifts = shifts(program, shape, &operands)?;
-        let window_axes = program.window_axes().into_iter().map(|axis| behind_and_along(shape, axis)).collect();
-        let memory = reused.memory(&operands);
-        let is_dense =
-            operands.all().all(|operand| &operand.shape()[..] == shape && is_contiguous(shape, operand.strides()));
-        let (operands, joined) = match is_dense {
-            true => (operands.flat(elements), vec![elements]),
-            false => operands.broadcast(program, shape)?.joined(shape),
-        };
-        let quotients = if program.divides() { known_answer::quotients(client) } else { Quotients::Device };
-        let bound = Bound {
-            program: program.clone(),
-            operands,
-            shape: joined,
-            length,
-            shifts,
-            window_axes,
-            elements,
-            condition_dtype,
-            half,
-            quotients,
-            results: Results::default(),
-            reused,
-        };
-        Ok(Self { shape, memory, bound })
-    }
-
-    /// The same, of a program without instructions on rows, and with the memory of the word operands with the indices `donated`, as many as
-    /// [can be](Reused::of).
-    ///
-    /// # Panics
-    ///
-    /// When the program has an instruction on rows.
-    fn donated(client: &Client, call: Call<'a>, donated: &[usize]) -> Result<Self, KernelError> {
-        let Call { program, shape, operands, .. } = &call;
-        assert!(!program.has_rows(), "a program with instructions on rows is one of `rows`");
-        let rows_have_places = !program.has_places() || shape.last().is_some_and(|&length| length != 1);
-        require_shapes(KERNEL, rows_have_places, || format!("places in rows of one element, of shape {shape:?}"))?;
-        checked_elements(KERNEL, shape)?;
-        let reused = Reused::of(program, shape, operands, donated, |_, _| true);
-        Self::new(client, call, reused)
-    }
-
-    /// The results, words first, then halves, then conditions. All have the program's shape.
-    pub fn results(&mut self) -> Vec<Unwritten<'a>> {
-        let [words, halves] = core::mem::take(&mut self.memory);
-        let conditions = vec![None; self.bound.program.condition_outputs().len()];
-        let lists = [(words, U32), (halves, self.bound.half_or_f32()), (conditions, self.bound.condition_dtype)];
-        let shape = self.shape;
-        let unwritten =
-            |(list, dtype): (Vec<_>, ElemType)| list.into_iter().map(move |memory| Unwritten { shape, dtype, memory });
-        lists.into_iter().flat_map(unwritten).collect()
-    }
-
-    /// The program that writes its [results](Self::results) to the next of `tensors`.
-    pub fn with(self, tensors: &mut impl Iterator<Item = TensorHandle>) -> Bound {
-        let program = &self.bound.program;
-        let counts = [program.word_outputs().len(), program.half_outputs().len(), program.condition_outputs().len()];
-        let [words, halves, conditions] = counts.map(|count| tensors.take(count).collect());
-        Bound { results: Results { words, halves, conditions }, ..self.bound }
-    }
-}
-
 impl Bound {
     /// Programs without instructions on rows, whose results have their shapes, in memory of their own.
     ///
@@ -170,8 +88,11 @@ impl Bound {
     ///
     /// When a program has such an instruction.
     pub(crate) fn each(client: &Client, calls: Vec<Call<'_>>) -> Result<Vec<Self>, KernelError> {
-        let programs = calls.into_iter().map(|call| Unbound::donated(client, call, &[]));
-        Ok(bound(client, programs.collect::<Result<_, _>>()?))
+        let prepared =
+            calls.into_iter().map(|call| Self::prepared(client, call, &[])).collect::<Result<Vec<_>, _>>()?;
+        let (programs, results): (Vec<_>, Vec<_>) = prepared.into_iter().unzip();
+        let mut tensors = unwritten_each(client, results.into_iter().flatten().collect()).into_iter();
+        Ok(programs.into_iter().map(|program: Self| program.with_results(&mut tensors)).collect())
     }
 
     /// One of them.
@@ -190,7 +111,76 @@ impl Bound {
     ///
     /// As [`each`](Self::each).
     pub(super) fn donated(client: &Client, call: Call<'_>, donated: &[usize]) -> Result<Self, KernelError> {
-        Ok(bound(client, vec![Unbound::donated(client, call, donated)?]).remove(0))
+        let (program, results) = Self::prepared(client, call, donated)?;
+        Ok(program.with_results(&mut unwritten_each(client, results).into_iter()))
+    }
+
+    fn prepared<'a>(
+        client: &Client,
+        call: Call<'a>,
+        donated: &[usize],
+    ) -> Result<(Self, Vec<Unwritten<'a>>), KernelError> {
+        let Call { program, shape, operands, .. } = &call;
+        assert!(!program.has_rows(), "a program with instructions on rows is one of `rows`");
+        let rows_have_places = !program.has_places() || shape.last().is_some_and(|&length| length != 1);
+        require_shapes(KERNEL, rows_have_places, || format!("places in rows of one element, of shape {shape:?}"))?;
+        checked_elements(KERNEL, shape)?;
+        let reused = Reused::of(program, shape, operands, donated, |_, _| true);
+        Self::without_results(client, call, reused)
+    }
+
+    /// A program whose operands are found right, and the results that it is to be given: words first, then halves, then conditions, all
+    /// of the program's shape. Where some memory is `reused`, its inputs are to be the first arguments of a launch.
+    pub(crate) fn without_results<'a>(
+        client: &Client,
+        call: Call<'a>,
+        reused: Reused,
+    ) -> Result<(Self, Vec<Unwritten<'a>>), KernelError> {
+        let Call { program, shape, operands, condition_dtype } = call;
+        let elements = checked_elements(KERNEL, shape)?;
+        let length = shape.last().copied().unwrap_or(1);
+        let half = half_type(client, program, &operands)?;
+        require_types(&operands, condition_dtype)?;
+        require_reach(KERNEL, operands.words.iter().chain(&operands.conditions))?;
+        let shifts = shifts(program, shape, &operands)?;
+        let window_axes = program.window_axes().into_iter().map(|axis| behind_and_along(shape, axis)).collect();
+        let [words, halves] = reused.memory(&operands);
+        let conditions = vec![None; program.condition_outputs().len()];
+        let lists = [(words, U32), (halves, half.map_or(F32, Half::dtype)), (conditions, condition_dtype)];
+        let unwritten =
+            |(list, dtype): (Vec<_>, ElemType)| list.into_iter().map(move |memory| Unwritten { shape, dtype, memory });
+        let results = lists.into_iter().flat_map(unwritten).collect();
+        let is_dense =
+            operands.all().all(|operand| &operand.shape()[..] == shape && is_contiguous(shape, operand.strides()));
+        let (operands, shape) = match is_dense {
+            true => (operands.flat(elements), vec![elements]),
+            false => operands.broadcast(program, shape)?.joined(shape),
+        };
+        let quotients = if program.divides() { known_answer::quotients(client) } else { Quotients::Device };
+        let program = program.clone();
+        let bound = Self {
+            program,
+            operands,
+            shape,
+            length,
+            shifts,
+            window_axes,
+            elements,
+            condition_dtype,
+            half,
+            quotients,
+            results: Results::default(),
+            reused,
+        };
+        Ok((bound, results))
+    }
+
+    /// The program that writes its results to the next of `tensors`.
+    pub(crate) fn with_results(self, tensors: &mut impl Iterator<Item = TensorHandle>) -> Self {
+        let program = &self.program;
+        let counts = [program.word_outputs().len(), program.half_outputs().len(), program.condition_outputs().len()];
+        let [words, halves, conditions] = counts.map(|count| tensors.take(count).collect());
+        Self { results: Results { words, halves, conditions }, ..self }
     }
 
     /// The memory for the results.
@@ -340,13 +330,6 @@ impl Bound {
         let sizes: Vec<_> = axes.flat_map(|(axis, sizes)| sizes[usize::from(axis == 0)..].to_vec()).collect();
         self::axes(&sizes)
     }
-}
-
-/// The programs with memory for their results.
-fn bound(client: &Client, mut programs: Vec<Unbound<'_>>) -> Vec<Bound> {
-    let results = programs.iter_mut().flat_map(Unbound::results).collect();
-    let mut tensors = unwritten_each(client, results).into_iter();
-    programs.into_iter().map(|program| program.with(&mut tensors)).collect()
 }
 
 impl Reused {

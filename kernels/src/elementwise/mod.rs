@@ -49,7 +49,7 @@ pub use integers::of_integers;
 pub(crate) use kernel::{
     Evaluated, Form, Inputs, InputsLaunch, Outputs, OutputsLaunch, Part, compute, evaluate, mask, word,
 };
-pub(crate) use launch::{Bound, Reused, Unbound};
+pub(crate) use launch::{Bound, Reused};
 pub use launch::{Call, Operands, Results};
 pub use program::{
     Binary, Comparison, Condition, Extent, Half, Instruction, IntBinary, Logic, Program, RowReduction, Unary, Value,

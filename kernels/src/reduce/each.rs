@@ -115,12 +115,12 @@ pub(super) fn run(client: &Client, reductions: &[Reduction]) -> Result<Vec<Handl
     let mut passes: Vec<_> = first.enumerate().collect();
     let mut results: Vec<Option<Handles>> = reductions.iter().map(|_| None).collect();
     while !passes.is_empty() {
-        let targets = targets(client, &passes);
-        let with_target = passes.iter().map(|(_, pass)| pass).zip(&targets);
+        let written = targets(client, &passes);
+        let with_target = passes.iter().map(|(_, pass)| pass).zip(&written);
         let shares = with_target.map(|(pass, target)| (pass.condition_dtype(), pass.share(target), (pass, target)));
         launches(client, shares).iter().for_each(|launch| launch_all(client, launch));
         let mut left = Vec::new();
-        for ((index, pass), Target { reduced, mean }) in passes.into_iter().zip(targets) {
+        for ((index, pass), Target { reduced, mean }) in passes.into_iter().zip(written) {
             match pass.view.blocks() {
                 1 => results[index] = Some((reduced.handle, mean.map(|(mean, _)| mean.handle))),
                 _ => left.push((index, pass.next(reduced))),

@@ -4,7 +4,7 @@ use super::cube::Cube;
 use super::kernel::{self, RowForm};
 use super::phases::Phases;
 use crate::buffer::unwritten_each;
-use crate::elementwise::{Bound, Call, Operands, Program, Results, Reused, Unbound};
+use crate::elementwise::{Bound, Call, Operands, Program, Results, Reused};
 use crate::index_check::Flag;
 use crate::view::checked_elements;
 use crate::{KernelError, device, grid};
@@ -102,13 +102,13 @@ impl RowProgram {
         let program = &self.program;
         let may = |word, operand| self.phases.may_overwrite(word, operand);
         let reused = Reused::of(program, shape, &operands, donated, may);
-        let mut unbound = Unbound::new(client, Call { program, shape, operands, condition_dtype }, reused)?;
-        let mut results = unbound.results();
+        let call = Call { program, shape, operands, condition_dtype };
+        let (bound, mut results) = Bound::without_results(client, call, reused)?;
         let (words, halves) = (program.word_outputs().len(), program.half_outputs().len());
         for (first, of_rows) in [(0, row_words), (words, row_halves), (words + halves, row_conditions)] {
             of_rows.iter().for_each(|(output, _)| results[first + output].shape = &one);
         }
-        let bound = unbound.with(&mut unwritten_each(client, results).into_iter());
+        let bound = bound.with_results(&mut unwritten_each(client, results).into_iter());
         if elements > 0 {
             device::require_units(client, KERNEL, cube.units * cube.rows)?;
             self.launch(client, &bound, cube, [elements / length, length], flags);
