@@ -37,14 +37,7 @@ pub(crate) fn unwritten_each(client: &Client, tensors: Vec<Unwritten<'_>>) -> Ve
     let sizes: Vec<_> = tensors.iter().filter(|tensor| tensor.memory.is_none()).map(bytes).collect();
     let (mut rest, mut reserved) = (&sizes[..], Vec::with_capacity(sizes.len()));
     while !rest.is_empty() {
-        let (mut sum, mut least) = (0usize, SHARED);
-        let mut fits = |&size: &&usize| {
-            let bytes = (*size).max(LEAST);
-            sum = sum.saturating_add(bytes);
-            least = least.min(bytes);
-            sum <= SHARED.min(MOST_TIMES * least)
-        };
-        let (now, later) = rest.split_at(rest.iter().take_while(&mut fits).count().max(1));
+        let (now, later) = rest.split_at(at_once(rest));
         let layout =
             |&size: &usize| MemoryLayoutDescriptor::new(MemoryLayoutStrategy::Contiguous, Shape::from([size]), 1);
         reserved.extend(client.empty_tensors(now.iter().map(layout).collect()));
@@ -56,6 +49,18 @@ pub(crate) fn unwritten_each(client: &Client, tensors: Vec<Unwritten<'_>>) -> Ve
         TensorHandle::new_contiguous(shape.to_vec(), handle, dtype)
     };
     tensors.into_iter().map(tensor).collect()
+}
+
+/// How many of the first results of these bytes are reserved at once: one at least.
+fn at_once(sizes: &[usize]) -> usize {
+    let (mut sum, mut least) = (0usize, SHARED);
+    let fits = |&size: &&usize| {
+        let bytes = (*size).max(LEAST);
+        sum = sum.saturating_add(bytes);
+        least = least.min(bytes);
+        sum <= SHARED.min(MOST_TIMES * least)
+    };
+    sizes.iter().take_while(fits).count().max(1)
 }
 
 /// A new dense tensor of the same elements.
@@ -84,4 +89,22 @@ pub(crate) fn words(client: &Client, length: usize) -> Handle {
 pub(crate) fn words_arg(buffer: &Handle, length: usize) -> BufferArg {
     // SAFETY: callers pass the length the buffer was made with.
     unsafe { BufferArg::from_raw_parts(buffer.clone(), length) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LEAST, MOST_TIMES, SHARED, at_once};
+
+    #[test]
+    fn small_results_of_like_sizes_are_reserved_at_once() {
+        assert_eq!(at_once(&[4; 20]), MOST_TIMES);
+        assert_eq!(at_once(&[4096; 4]), 4);
+        assert_eq!(at_once(&[SHARED / 2; 3]), 2);
+        assert_eq!(at_once(&[SHARED / 2 + 1; 3]), 1);
+        assert_eq!(at_once(&[SHARED + 1, 4]), 1, "by itself");
+        assert_eq!(at_once(&[4, SHARED]), 1, "a small one holds no large one");
+        assert_eq!(at_once(&[SHARED / 2, 4]), 1, "in whatever order");
+        assert_eq!(at_once(&[4, 7 * LEAST, 4]), 2, "8 times what the smallest takes");
+        assert_eq!(at_once(&[usize::MAX, usize::MAX]), 1);
+    }
 }
