@@ -354,8 +354,8 @@ template <unsigned long N, unsigned long... I> struct EmulatorMake : EmulatorMak
 template <unsigned long... I> struct EmulatorMake<0, I...> { typedef EmulatorIndices<I...> type; };
 template <class... A, unsigned long... I> EMULATOR_UNCHECKED static inline void emulator_apply(void (*f)(A...), void **a, EmulatorIndices<I...>) { f(*(typename EmulatorBare<A>::type *)a[I]...); }
 template <class... A> EMULATOR_UNCHECKED static inline void emulator_call(void (*f)(A...), void **a) { emulator_apply(f, a, typename EmulatorMake<sizeof...(A)>::type()); }
-// The size and the alignment of what each pointer parameter points to; 0 and 1 for other parameters.
-template <class... A> EMULATOR_UNCHECKED static inline void emulator_pointees(void (*)(A...), unsigned long *out) { ((*out++ = EmulatorPointee<A>::size, *out++ = EmulatorPointee<A>::alignment), ...); }
+// The size and the alignment of what each pointer parameter points to, 0 and 1 for other parameters; and the size of each parameter.
+template <class... A> EMULATOR_UNCHECKED static inline void emulator_pointees(void (*)(A...), unsigned long *out) { ((*out++ = EmulatorPointee<A>::size, *out++ = EmulatorPointee<A>::alignment, *out++ = sizeof(typename EmulatorBare<A>::type)), ...); }
 // CubeCL's launch information, the last parameter: the lengths of the buffers in elements, in the order of the parameters.
 template <class T> EMULATOR_UNCHECKED static inline auto emulator_length(const T &info, unsigned long i, int) -> decltype((unsigned long)info.static_meta[0]) { return i < sizeof info.static_meta / sizeof info.static_meta[0] ? (unsigned long)info.static_meta[i] : ~0ul; }
 template <class T> EMULATOR_UNCHECKED static inline unsigned long emulator_length(const T &, unsigned long, long) { return ~0ul; }

@@ -1,10 +1,10 @@
-//! The functions of libcuda that cudarc and CubeCL call. Every call is done when it returns: streams and events have no
-//! queue.
+//! The functions of libcuda that cudarc and CubeCL call.
 
 use crate::grid::{self, Launch};
 use crate::memory::{self, CAPACITY};
 use crate::module::{Index, Kernel, Module, Parameter};
 use crate::nvrtc::NOTHING;
+use crate::queue;
 use crate::record::{self, Extent, Recorded};
 use crate::report::{self, Kind};
 use crate::settings::settings;
@@ -15,9 +15,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Instant;
 
-const SUCCESS: c_int = 0;
+pub const SUCCESS: c_int = 0;
 const INVALID_VALUE: c_int = 1;
 const OUT_OF_MEMORY: c_int = 2;
 const NO_DEVICE: c_int = 100;
@@ -30,11 +29,8 @@ const MISALIGNED_ADDRESS: c_int = 716;
 
 const NAME: &CStr = c"CUDA emulator on the CPU (sm_90)";
 
-/// A handle that has nothing behind it: streams have no queue.
-const HANDLE: *mut c_void = ptr::dangling_mut::<u64>().cast();
-
 /// Writes a result to where the caller wants it.
-fn give<T>(place: *mut T, value: T) -> c_int {
+pub fn give<T>(place: *mut T, value: T) -> c_int {
     // SAFETY: CUDA's contract: the caller gives a place for each result.
     unsafe { place.write(value) };
     SUCCESS
@@ -214,83 +210,13 @@ extern "C" fn cuCtxGetCurrent(context: *mut *mut c_void) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn cuCtxSynchronize() -> c_int {
-    SUCCESS
+    queue::wait_for_all()
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cuCtxGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) -> c_int {
     give(least, 0);
     give(greatest, 0)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuStreamCreate(stream: *mut *mut c_void, _flags: c_uint) -> c_int {
-    give(stream, HANDLE)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuStreamCreateWithPriority(stream: *mut *mut c_void, _flags: c_uint, _priority: c_int) -> c_int {
-    give(stream, HANDLE)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuStreamDestroy_v2(_stream: *mut c_void) -> c_int {
-    SUCCESS
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuStreamSynchronize(_stream: *mut c_void) -> c_int {
-    SUCCESS
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuStreamQuery(_stream: *mut c_void) -> c_int {
-    SUCCESS
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuStreamWaitEvent(_stream: *mut c_void, _event: *mut c_void, _flags: c_uint) -> c_int {
-    SUCCESS
-}
-
-/// An event is the time at which it was recorded.
-#[unsafe(no_mangle)]
-extern "C" fn cuEventCreate(event: *mut *mut c_void, _flags: c_uint) -> c_int {
-    give(event, Box::into_raw(Box::new(Instant::now())).cast())
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuEventRecord(event: *mut c_void, _stream: *mut c_void) -> c_int {
-    give(event.cast(), Instant::now())
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuEventSynchronize(_event: *mut c_void) -> c_int {
-    SUCCESS
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuEventQuery(_event: *mut c_void) -> c_int {
-    SUCCESS
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuEventDestroy_v2(event: *mut c_void) -> c_int {
-    // SAFETY: the event is one of `cuEventCreate`, and the caller gives it up.
-    drop(unsafe { Box::from_raw(event.cast::<Instant>()) });
-    SUCCESS
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuEventElapsedTime(milliseconds: *mut f32, start: *mut c_void, end: *mut c_void) -> c_int {
-    // SAFETY: both are events of `cuEventCreate`.
-    let (start, end) = unsafe { (*start.cast::<Instant>(), *end.cast::<Instant>()) };
-    give(milliseconds, (end - start).as_secs_f32() * 1e3)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuEventElapsedTime_v2(milliseconds: *mut f32, start: *mut c_void, end: *mut c_void) -> c_int {
-    cuEventElapsedTime(milliseconds, start, end)
 }
 
 #[unsafe(no_mangle)]
@@ -314,12 +240,19 @@ extern "C" fn cuMemAllocAsync(address: *mut u64, length: usize, _stream: *mut c_
 
 #[unsafe(no_mangle)]
 extern "C" fn cuMemFree_v2(address: u64) -> c_int {
-    if address == 0 || memory::free(address as usize) { SUCCESS } else { INVALID_VALUE }
+    match queue::wait_for_all() {
+        SUCCESS => free(address),
+        error => error,
+    }
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cuMemFreeAsync(address: u64, _stream: *mut c_void) -> c_int {
-    cuMemFree_v2(address)
+extern "C" fn cuMemFreeAsync(address: u64, stream: *mut c_void) -> c_int {
+    queue::give(stream as usize, move || free(address))
+}
+
+fn free(address: u64) -> c_int {
+    if address == 0 || memory::free(address as usize) { SUCCESS } else { INVALID_VALUE }
 }
 
 /// Page-locked memory of the host: written by whom it may be, it is not checked.
@@ -348,54 +281,69 @@ fn allocated(function: &str, address: u64, length: usize) -> bool {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cuMemcpyHtoDAsync_v2(to: u64, from: *const c_void, length: usize, _stream: *mut c_void) -> c_int {
+extern "C" fn cuMemcpyHtoDAsync_v2(to: u64, from: *const c_void, length: usize, stream: *mut c_void) -> c_int {
     if !allocated("cuMemcpyHtoDAsync", to, length) {
         return INVALID_VALUE;
     }
-    // SAFETY: the device has `length` bytes there, and the caller gives as many.
-    unsafe { (to as *mut u8).copy_from_nonoverlapping(from.cast(), length) };
-    memory::mark_written(to as usize, length);
-    count::add(&count::TO_DEVICE, length as u64);
-    SUCCESS
+    let is_kept = !queue::has(stream as usize) || memory::remaining(from as usize).is_some();
+    // SAFETY: the caller gives `length` bytes.
+    let copied = (!is_kept).then(|| unsafe { std::slice::from_raw_parts(from.cast::<u8>(), length) }.to_vec());
+    let from = from as usize;
+    queue::give(stream as usize, move || {
+        let from = copied.as_ref().map_or(from as *const u8, |copied| copied.as_ptr());
+        // SAFETY: the device has `length` bytes there; the caller keeps as many, or they are copied.
+        unsafe { (to as *mut u8).copy_from_nonoverlapping(from, length) };
+        memory::mark_written(to as usize, length);
+        count::add(&count::TO_DEVICE, length as u64);
+        SUCCESS
+    })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: u64, length: usize, _stream: *mut c_void) -> c_int {
+extern "C" fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: u64, length: usize, stream: *mut c_void) -> c_int {
     if !allocated("cuMemcpyDtoHAsync", from, length) {
         return INVALID_VALUE;
     }
-    if let Some(at) = memory::first_unwritten(from as usize, length) {
-        let what = || format!("byte {at} of {length} that the host reads was not written since its allocation");
-        report::add(Kind::Initialisation, "cuMemcpyDtoHAsync", what);
-    }
-    // SAFETY: the device has `length` bytes there, and the caller room for as many.
-    unsafe { to.cast::<u8>().copy_from_nonoverlapping(from as *const u8, length) };
-    count::add(&count::TO_HOST, length as u64);
-    SUCCESS
+    let (to, is_page_locked) = (to as usize, memory::remaining(to as usize).is_some());
+    let given = queue::give(stream as usize, move || {
+        if let Some(at) = memory::first_unwritten(from as usize, length) {
+            let what = || format!("byte {at} of {length} that the host reads was not written since its allocation");
+            report::add(Kind::Initialisation, "cuMemcpyDtoHAsync", what);
+        }
+        // SAFETY: the device has `length` bytes there, and the caller room for as many.
+        unsafe { (to as *mut u8).copy_from_nonoverlapping(from as *const u8, length) };
+        count::add(&count::TO_HOST, length as u64);
+        SUCCESS
+    });
+    if given == SUCCESS && !is_page_locked { queue::wait_for_stream(stream as usize) } else { given }
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cuMemcpyDtoDAsync_v2(to: u64, from: u64, length: usize, _stream: *mut c_void) -> c_int {
+extern "C" fn cuMemcpyDtoDAsync_v2(to: u64, from: u64, length: usize, stream: *mut c_void) -> c_int {
     if !allocated("cuMemcpyDtoDAsync", to, length) || !allocated("cuMemcpyDtoDAsync", from, length) {
         return INVALID_VALUE;
     }
-    // SAFETY: the device has `length` bytes at both.
-    unsafe { (to as *mut u8).copy_from(from as *const u8, length) };
-    let written = memory::written(from as usize, length).expect("they are allocated");
-    memory::set_written(to as usize, &written);
-    count::add(&count::ON_DEVICE, length as u64);
-    SUCCESS
+    queue::give(stream as usize, move || {
+        // SAFETY: the device has `length` bytes at both.
+        unsafe { (to as *mut u8).copy_from(from as *const u8, length) };
+        let written = memory::written(from as usize, length).expect("they are allocated");
+        memory::set_written(to as usize, &written);
+        count::add(&count::ON_DEVICE, length as u64);
+        SUCCESS
+    })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cuMemsetD8Async(to: u64, value: u8, length: usize, _stream: *mut c_void) -> c_int {
+extern "C" fn cuMemsetD8Async(to: u64, value: u8, length: usize, stream: *mut c_void) -> c_int {
     if !allocated("cuMemsetD8Async", to, length) {
         return INVALID_VALUE;
     }
-    // SAFETY: the device has `length` bytes there.
-    unsafe { (to as *mut u8).write_bytes(value, length) };
-    memory::mark_written(to as usize, length);
-    SUCCESS
+    queue::give(stream as usize, move || {
+        // SAFETY: the device has `length` bytes there.
+        unsafe { (to as *mut u8).write_bytes(value, length) };
+        memory::mark_written(to as usize, length);
+        SUCCESS
+    })
 }
 
 /// `CUDA_MEMCPY2D`.
@@ -565,7 +513,7 @@ extern "C" fn cuLaunchKernel(
     block_y: c_uint,
     block_z: c_uint,
     shared: c_uint,
-    _stream: *mut c_void,
+    stream: *mut c_void,
     arguments: *mut *mut c_void,
     _extra: *mut *mut c_void,
 ) -> c_int {
@@ -582,8 +530,51 @@ extern "C" fn cuLaunchKernel(
         eprintln!("cuda-emulator: cuLaunchKernel: {error}");
         return FILE_NOT_FOUND;
     }
+    // SAFETY: the caller gives the kernel's arguments.
+    if !kernel.as_ref().is_none_or(|kernel| unsafe { aligned(kernel, arguments) }) {
+        return MISALIGNED_ADDRESS;
+    }
+    if !queue::has(stream as usize) {
+        // SAFETY: as above.
+        return unsafe { run(kernel.as_ref(), grid, block, shared as usize, arguments) };
+    }
+    // SAFETY: as above.
+    let mut copies = kernel.as_ref().map_or_else(Vec::new, |kernel| unsafe { copied(kernel, arguments) });
+    let function = function as usize;
+    queue::give(stream as usize, move || {
+        // SAFETY: as above; functions stay, as modules do.
+        let Function { kernel, .. } = unsafe { &*(function as *const Function) };
+        let mut arguments: Vec<*mut c_void> = copies.iter_mut().map(|copy| copy.as_mut_ptr().cast()).collect();
+        // SAFETY: these are copies of the arguments.
+        unsafe { run(kernel.as_ref(), grid, block, shared as usize, arguments.as_mut_ptr()) }
+    })
+}
+
+/// Copies of the arguments of a launch, as aligned as any.
+///
+/// # Safety
+///
+/// `arguments` are those of a launch of `kernel`.
+unsafe fn copied(kernel: &Kernel, arguments: *mut *mut c_void) -> Vec<Vec<u128>> {
+    let copy = |(i, parameter): (usize, &Parameter)| {
+        let mut copy = vec![0u128; parameter.size.div_ceil(size_of::<u128>())];
+        // SAFETY: the argument has the size of its parameter.
+        unsafe {
+            copy.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping((*arguments.add(i)).cast::<u8>(), parameter.size)
+        };
+        copy
+    };
+    kernel.parameters.iter().enumerate().map(copy).collect()
+}
+
+/// Runs a launch, or counts it where it does not run.
+///
+/// # Safety
+///
+/// `arguments` are those of a launch of `kernel`.
+unsafe fn run(kernel: Option<&Kernel>, grid: Index, block: Index, shared: usize, arguments: *mut *mut c_void) -> c_int {
     let launched = || count::LAUNCHES.load(Ordering::Relaxed);
-    let kernel = kernel.as_ref().filter(|_| settings().run.is_none_or(|most| launched() < most));
+    let kernel = kernel.filter(|_| settings().run.is_none_or(|most| launched() < most));
     let Some(kernel) = kernel else {
         if settings().run == Some(launched()) {
             eprintln!("cuda-emulator: no launch runs from here on (CUDA_EMULATOR_RUN); results are what was in memory");
@@ -591,11 +582,7 @@ extern "C" fn cuLaunchKernel(
         count::add(&count::LAUNCHES, 1);
         return SUCCESS;
     };
-    // SAFETY: the caller gives the kernel's arguments.
-    if !unsafe { aligned(kernel, arguments) } {
-        return MISALIGNED_ADDRESS;
-    }
-    // SAFETY: as above.
-    let result = unsafe { grid::launch(&Launch { kernel, grid, block, shared: shared as usize, arguments }) };
+    // SAFETY: the caller's promise.
+    let result = unsafe { grid::launch(&Launch { kernel, grid, block, shared, arguments }) };
     if result.is_ok() { SUCCESS } else { ILLEGAL_ADDRESS }
 }

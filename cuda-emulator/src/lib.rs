@@ -9,12 +9,14 @@ mod grid;
 mod memory;
 mod module;
 mod nvrtc;
+mod queue;
 mod record;
 mod refused;
 mod report;
 mod schedule;
 mod settings;
 mod source;
+mod streams;
 mod subnormals;
 
 pub use report::{Finding, Kind, findings_of};

@@ -43,6 +43,8 @@ pub struct State {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameter {
     pub name: String,
+    /// Its own size, in bytes.
+    pub size: usize,
     /// The size of what it points to, in bytes; 0 where it is no pointer.
     pub pointee: usize,
     /// What an address of it is a multiple of.
@@ -106,7 +108,7 @@ impl Module {
             let (names, constants) = (list("names")?, list("constants")?);
             let of_pointees: unsafe extern "C" fn(*mut c_ulong) =
                 *library.get(format!("emulator_pointees_{name}")).map_err(error)?;
-            let mut pointees: Vec<[c_ulong; 2]> = vec![[0; 2]; names.len()];
+            let mut pointees: Vec<[c_ulong; 3]> = vec![[0; 3]; names.len()];
             of_pointees(pointees.as_mut_ptr().cast());
             let parameters = names.into_iter().zip(pointees);
             let image: unsafe extern "C" fn(*mut *const u8, *mut *const u8) =
@@ -116,10 +118,11 @@ impl Module {
             Ok(Kernel {
                 name: name.to_string(),
                 parameters: parameters
-                    .map(|(name, [size, alignment])| Parameter {
+                    .map(|(name, [pointee, alignment, size])| Parameter {
                         constant: constants.contains(&name),
                         name,
-                        pointee: size as usize,
+                        size: size as usize,
+                        pointee: pointee as usize,
                         alignment: alignment as usize,
                     })
                     .collect(),

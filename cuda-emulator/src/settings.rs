@@ -71,6 +71,9 @@ pub struct Settings {
     pub seed: Option<u64>,
     /// `CUDA_EMULATOR_CHECK`: whether memory, initialisation, races and barriers are checked.
     pub check: bool,
+    /// `CUDA_EMULATOR_QUEUES`: whether work that is given to a stream waits until something waits for it, and how many milliseconds
+    /// that waits before it runs the work.
+    pub queues: Option<u64>,
     /// `CUDA_EMULATOR_NULL`: whether kernels are neither compiled nor run.
     pub null: bool,
     /// `CUDA_EMULATOR_ARITHMETIC`: what the arithmetic of kernels is.
@@ -99,6 +102,7 @@ impl Settings {
         Self {
             seed: number("SEED"),
             check: flag("CHECK"),
+            queues: number("QUEUES"),
             null: flag("NULL"),
             arithmetic: text("ARITHMETIC").map_or_else(Arithmetic::default, |name| arithmetic(&name)),
             run: number("RUN"),

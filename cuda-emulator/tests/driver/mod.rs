@@ -35,6 +35,13 @@ unsafe extern "C" {
     fn cuMemFree_v2(address: u64) -> c_int;
     fn cuMemcpyHtoDAsync_v2(to: u64, from: *const c_void, length: usize, stream: *mut c_void) -> c_int;
     fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: u64, length: usize, stream: *mut c_void) -> c_int;
+    fn cuMemsetD8Async(to: u64, value: u8, length: usize, stream: *mut c_void) -> c_int;
+    fn cuStreamCreate(stream: *mut *mut c_void, flags: c_uint) -> c_int;
+    fn cuStreamSynchronize(stream: *mut c_void) -> c_int;
+    fn cuStreamWaitEvent(stream: *mut c_void, event: *mut c_void, flags: c_uint) -> c_int;
+    fn cuEventCreate(event: *mut *mut c_void, flags: c_uint) -> c_int;
+    fn cuEventRecord(event: *mut c_void, stream: *mut c_void) -> c_int;
+    fn cuEventDestroy_v2(event: *mut c_void) -> c_int;
     fn cuLaunchKernel(
         function: *mut c_void,
         grid_x: c_uint,
@@ -119,6 +126,85 @@ pub fn current_context() -> *mut c_void {
     // SAFETY: the call gets a place for its result.
     assert_eq!(unsafe { cuCtxGetCurrent(&mut context) }, 0);
     context
+}
+
+/// The address of new memory of the device.
+pub fn device_memory(length: usize) -> u64 {
+    let mut address = 0;
+    // SAFETY: the call gets a place for its result.
+    assert_eq!(unsafe { cuMemAlloc_v2(&mut address, length) }, 0);
+    address
+}
+
+/// Frees what `device_memory` gave.
+pub fn free(address: u64) {
+    // SAFETY: the caller gives it up.
+    assert_eq!(unsafe { cuMemFree_v2(address) }, 0);
+}
+
+/// A stream; by default the default stream.
+pub struct Stream(*mut c_void);
+
+/// A place in a stream.
+pub struct Event(*mut c_void);
+
+impl Default for Stream {
+    fn default() -> Self {
+        Self(ptr::null_mut())
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // SAFETY: the event is one of `cuEventCreate`.
+        assert_eq!(unsafe { cuEventDestroy_v2(self.0) }, 0);
+    }
+}
+
+impl Stream {
+    pub fn new() -> Self {
+        let mut stream = ptr::null_mut();
+        // SAFETY: the call gets a place for its result.
+        assert_eq!(unsafe { cuStreamCreate(&mut stream, 0) }, 0);
+        Self(stream)
+    }
+
+    /// Sets each of `length` bytes to a value.
+    pub fn set(&self, address: u64, value: u8, length: usize) {
+        // SAFETY: the memory is of `device_memory`.
+        assert_eq!(unsafe { cuMemsetD8Async(address, value, length, self.0) }, 0);
+    }
+
+    /// Bytes of the device.
+    pub fn copy<const N: usize>(&self, address: u64) -> [u8; N] {
+        let mut copied = [0; N];
+        // SAFETY: the memory is of `device_memory`, and the call returns when the bytes are there: the host's are not page-locked.
+        assert_eq!(unsafe { cuMemcpyDtoHAsync_v2(copied.as_mut_ptr().cast(), address, N, self.0) }, 0);
+        copied
+    }
+
+    /// The place behind what it has been given.
+    pub fn record(&self) -> Event {
+        let mut event = ptr::null_mut();
+        // SAFETY: the call gets a place for its result, and the event is of it.
+        unsafe {
+            assert_eq!(cuEventCreate(&mut event, 0), 0);
+            assert_eq!(cuEventRecord(event, self.0), 0);
+        }
+        Event(event)
+    }
+
+    /// Lets the stream wait for a place of another one.
+    pub fn wait(&self, event: &Event) {
+        // SAFETY: the event is one of `cuEventCreate`.
+        assert_eq!(unsafe { cuStreamWaitEvent(self.0, event.0, 0) }, 0);
+    }
+
+    /// The status of all that it has been given.
+    pub fn synchronize(&self) -> c_int {
+        // SAFETY: the stream is one of `cuStreamCreate`.
+        unsafe { cuStreamSynchronize(self.0) }
+    }
 }
 
 fn log(program: *mut c_void) -> String {
