@@ -17,6 +17,7 @@ mod exit;
 mod guides;
 mod initialize;
 mod known_answer;
+mod memory;
 mod module;
 mod observe;
 mod panic;

@@ -1,7 +1,7 @@
 //! Bool tensors.
 
 use super::forward::{adapted, forward, views};
-use super::{Deterministic, adapters};
+use super::{Deterministic, adapters, transfer};
 use burn_backend::ops::BoolTensorOps;
 use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IntTensor};
 use burn_backend::{BoolDType, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData};
@@ -14,10 +14,13 @@ impl BoolTensorOps<Self> for Deterministic<CubeBackend> {
         adapters::indices::read_checked(tensor, CubeBackend::bool_into_data)
     }
 
+    fn bool_to_device(tensor: BoolTensor<Self>, device: &Device<Self>) -> BoolTensor<Self> {
+        transfer::to_device(tensor, device, CubeBackend::bool_into_data, CubeBackend::bool_from_data)
+    }
+
     forward! {
         TRANSFER:
         fn bool_from_data(data: TensorData, device: &Device<Self>) -> BoolTensor<Self>;
-        fn bool_to_device(tensor: BoolTensor<Self>, device: &Device<Self>) -> BoolTensor<Self>;
     }
 
     forward! {

@@ -2,7 +2,7 @@
 
 use super::adapters::scatter::kind;
 use super::forward::{adapted, forward, views};
-use super::{Deterministic, adapters};
+use super::{Deterministic, adapters, transfer};
 use burn_backend::ops::{BoolTensorOps, FloatTensorOps, GridSampleOptions};
 use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IndexingUpdateOp, IntTensor};
 use burn_backend::{
@@ -19,10 +19,13 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
         adapters::indices::read_checked(tensor, CubeBackend::float_into_data)
     }
 
+    fn float_to_device(tensor: FloatTensor<Self>, device: &Device<Self>) -> FloatTensor<Self> {
+        transfer::to_device(tensor, device, CubeBackend::float_into_data, CubeBackend::float_from_data)
+    }
+
     forward! {
         TRANSFER:
         fn float_from_data(data: TensorData, device: &Device<Self>) -> FloatTensor<Self>;
-        fn float_to_device(tensor: FloatTensor<Self>, device: &Device<Self>) -> FloatTensor<Self>;
     }
 
     forward! {

@@ -2,7 +2,7 @@
 
 use super::adapters::scatter::kind;
 use super::forward::{adapted, forward, views};
-use super::{Deterministic, adapters};
+use super::{Deterministic, adapters, transfer};
 use burn_backend::ops::{BoolTensorOps, FloatTensorOps, IntTensorOps};
 use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IndexingUpdateOp, IntTensor};
 use burn_backend::{
@@ -19,10 +19,13 @@ impl IntTensorOps<Self> for Deterministic<CubeBackend> {
         adapters::indices::read_checked(tensor, CubeBackend::int_into_data)
     }
 
+    fn int_to_device(tensor: IntTensor<Self>, device: &Device<Self>) -> IntTensor<Self> {
+        transfer::to_device(tensor, device, CubeBackend::int_into_data, CubeBackend::int_from_data)
+    }
+
     forward! {
         TRANSFER:
         fn int_from_data(data: TensorData, device: &Device<Self>) -> IntTensor<Self>;
-        fn int_to_device(tensor: IntTensor<Self>, device: &Device<Self>) -> IntTensor<Self>;
     }
 
     forward! {

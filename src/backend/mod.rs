@@ -24,6 +24,7 @@ mod runtime;
 #[cfg(all(test, any(feature = "wgpu", feature = "cuda", feature = "rocm")))]
 mod tests;
 mod transaction;
+mod transfer;
 mod views;
 
 pub(crate) use adapters::fourier;

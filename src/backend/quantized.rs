@@ -1,7 +1,7 @@
 //! Quantized tensors.
 
-use super::Deterministic;
 use super::forward::{forward, only_run_to_run, run_to_run};
+use super::{Deterministic, transfer};
 use burn_backend::ops::{FloatTensorOps, QTensorOps};
 use burn_backend::quantization::{QuantScheme, QuantizationParametersPrimitive};
 use burn_backend::tensor::{Device, FloatTensor, QuantizedTensor};
@@ -9,13 +9,17 @@ use burn_backend::{ExecutionError, FloatDType, Shape, TensorData, TensorMetadata
 use burn_cubecl::CubeBackend;
 
 impl QTensorOps<Self> for Deterministic<CubeBackend> {
+    fn q_to_device(tensor: QuantizedTensor<Self>, device: &Device<Self>) -> QuantizedTensor<Self> {
+        transfer::to_device(tensor, device, CubeBackend::q_into_data, CubeBackend::q_from_data)
+    }
+
+    fn q_into_data(tensor: QuantizedTensor<Self>) -> impl Future<Output = Result<TensorData, ExecutionError>> + Send {
+        transfer::into_data(tensor, CubeBackend::q_into_data)
+    }
+
     forward! {
         TRANSFER:
         fn q_from_data(data: TensorData, device: &Device<Self>) -> QuantizedTensor<Self>;
-        fn q_to_device(tensor: QuantizedTensor<Self>, device: &Device<Self>) -> QuantizedTensor<Self>;
-        fn q_into_data(
-            tensor: QuantizedTensor<Self>,
-        ) -> impl Future<Output = Result<TensorData, ExecutionError>> + Send;
     }
 
     forward! {

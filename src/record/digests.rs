@@ -1,6 +1,7 @@
 //! Digests of tensors on the device, collected without a wait for each.
 
 use super::writer::{Launched, Pending};
+use crate::memory;
 use burn_backend::{DType, Shape};
 use burn_cubecl::CubeBackend;
 use burn_cubecl::kernel::untile;
@@ -40,6 +41,7 @@ impl Digests {
     /// Asks for the digest of a tensor: its number among those of the next [`take`](Self::take). `None` for a tensor of more
     /// than [`MAX_BYTES`], which has none.
     pub(super) fn ask(&mut self, handle: &CubeFusionHandle, shape: &Shape) -> Option<usize> {
+        memory::read(&handle.client, &handle.handle);
         let most = most_tensors(self.client.get_or_insert_with(|| handle.client.clone()));
         let tensor = plain(handle.clone(), shape);
         let bytes = tensor.shape().iter().product::<usize>() * tensor.dtype.size();
@@ -68,7 +70,7 @@ impl Digests {
         self.launched.len() >= LAUNCHES
     }
 
-    /// All digests asked for so far, to be read by another thread: a read waits for what has been submitted before.
+    /// All digests asked for so far, to be read by another thread, each on the stream that has launched it.
     pub(super) fn take(&mut self) -> Pending {
         self.launch();
         Pending {
@@ -86,6 +88,8 @@ impl Digests {
     fn launch_waiting(&mut self, kind: usize) {
         let Waiting { tensors, numbers, .. } = core::mem::take(&mut self.waiting[kind]);
         if let Some(client) = self.client.as_ref().filter(|_| !tensors.is_empty()) {
+            // The stream that launches is another one than that which has asked, if a group of another thread fills the launch.
+            tensors.iter().for_each(|tensor| memory::read(client, &tensor.handle));
             let partials = launch(client, tensors, None).unwrap_or_else(|error| panic!("recording: {error}"));
             self.launched.push(Launched { partials, numbers });
         }

@@ -162,15 +162,21 @@ impl Pending {
             let read = launched.partials.digests(bytes);
             launched.numbers.iter().zip(read).for_each(|(&number, digest)| digests[number] = Some(digest));
         };
-        match client.read(self.launched.iter().map(|launched| launched.partials.handle()).collect()) {
-            Ok(bytes) => self.launched.iter().zip(&bytes).for_each(|(launched, bytes)| fill(launched, bytes)),
-            // One tensor that was never written fails them all. The program learns of it at its next read, and the record
-            // stays without its digest.
-            Err(_) => { self.launched.iter() }.for_each(|launched| {
-                if let Ok(bytes) = client.read_one(launched.partials.handle()) {
-                    fill(launched, &bytes);
-                }
-            }),
+        let stream = |launched: &Launched| launched.partials.handle().stream;
+        // On the stream that has launched them: another one would wait for it at whatever moment of its work, which CubeCL takes
+        // for a wait for what is launched then too.
+        for of_stream in self.launched.chunk_by(|one, other| stream(one) == stream(other)) {
+            let handles = || of_stream.iter().map(|launched| launched.partials.handle());
+            stream(&of_stream[0]).executes(|| match client.read(handles().collect()) {
+                Ok(bytes) => of_stream.iter().zip(&bytes).for_each(|(launched, bytes)| fill(launched, bytes)),
+                // One tensor that was never written fails them all. The program learns of it at its next read, and the record
+                // stays without its digest.
+                Err(_) => of_stream.iter().zip(handles()).for_each(|(launched, handle)| {
+                    if let Ok(bytes) = client.read_one(handle) {
+                        fill(launched, &bytes);
+                    }
+                }),
+            });
         }
         digests
     }

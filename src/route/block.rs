@@ -15,6 +15,7 @@ use crate::context;
 use crate::error::Error;
 use crate::exit;
 use crate::known_answer;
+use crate::memory;
 use crate::record;
 use crate::settings::is_observing;
 use crate::violation::violated;
@@ -26,6 +27,7 @@ use burn_deterministic_kernels::elementwise::shares_launches;
 use burn_fusion::stream::Context;
 use burn_ir::{OperationIr, TensorError, TensorId};
 use cubecl::client::Client;
+use std::collections::HashSet;
 
 /// Operations in program order, in Burn's relative form.
 pub(super) struct Block {
@@ -33,6 +35,8 @@ pub(super) struct Block {
     client: Client,
     operations: Vec<OperationIr>,
     groups: Groups,
+    /// The tensors that the operations read and do not make, in relative form.
+    operands: Vec<TensorId>,
     /// The sizes of the groups when they ran last, and the steps in which they did.
     order: Option<(Vec<Option<Size>>, Vec<Step>)>,
 }
@@ -41,7 +45,20 @@ impl Block {
     /// A block of `groups`, of which none needs a later one.
     pub(super) fn new(device: CubeDevice, operations: Vec<OperationIr>, groups: Vec<Group>) -> Self {
         let (client, groups) = (device.client(), Groups::new(&operations, groups));
-        Self { device, client, operations, groups, order: None }
+        let (mut operands, mut known) = (Vec::new(), HashSet::new());
+        for operation in operations.iter().filter(|operation| !catalogue::is_free(operation)) {
+            operands.extend(operation.inputs().map(|input| input.id).filter(|&input| known.insert(input)));
+            known.extend(operation.outputs().map(|output| output.id));
+        }
+        Self { device, client, operations, groups, operands, order: None }
+    }
+
+    /// Notes that the current stream reads the operands.
+    fn read_operands(&self, context: &Context<CubeFusionHandle>) {
+        let handles = self.operands.iter().filter_map(|operand| {
+            context.tensors.get(operand).and_then(|tensor| context.handles.get_handle_ref(&tensor.id))
+        });
+        handles.for_each(|operand| memory::read(&operand.client, &operand.handle));
     }
 
     /// Refuses to run while a graph of kernels is captured.
@@ -382,6 +399,7 @@ impl FusedOperation for Block {
         }
         coverage::routed();
         self.check_capture();
+        self.read_operands(context);
         let is_refused = self.check_arithmetic();
         match &self.groups.all[..] {
             _ if is_refused => self.run_plain(context, fallback),

@@ -3,6 +3,7 @@
 use super::against_reference::{checked, not_reached};
 use super::bind::bind;
 use super::custom::{self, Known};
+use super::elementwise::is_move;
 use super::handles::taken;
 use super::rerun::{Work, operands, repeated};
 use super::{coverage, direct, quantized};
@@ -10,6 +11,7 @@ use crate::backend::Deterministic;
 use crate::catalogue;
 use crate::context;
 use crate::error::{Error, Refusal};
+use crate::memory;
 use crate::panic;
 use crate::promise;
 use crate::random::repeatable;
@@ -76,9 +78,11 @@ pub(super) fn run(
             context,
             |_| vec![operation.clone()],
             |context| {
-                repeated(device, context, work, |context| match runs_plain {
-                    true => plain().run(context),
-                    false => on_the_backend(&operation, is_quantized, device, context),
+                repeated(device, context, work, |context| {
+                    writing(&operation, context, |context| match runs_plain {
+                        true => plain().run(context),
+                        false => on_the_backend(&operation, is_quantized, device, context),
+                    });
                 });
             },
         );
@@ -133,6 +137,34 @@ fn recorded(
     if let Err(panic) = result {
         resume_unwind(panic);
     }
+}
+
+/// Runs `body`, which runs `operation` and may write results in the memory of operands: of those whose [memory it may](memory::may_write)
+/// write.
+fn writing(
+    operation: &OperationIr,
+    context: &mut Context<CubeFusionHandle>,
+    body: impl FnOnce(&mut Context<CubeFusionHandle>),
+) {
+    if is_move(operation) {
+        return body(context);
+    }
+    let last_uses = operation.inputs().filter(|input| input.status == TensorStatus::ReadWrite);
+    let operands = last_uses.filter_map(|input| context.handles.get_handle_ref(&input.id));
+    let (written, kept): (Vec<_>, Vec<_>) =
+        operands.map(|operand| &operand.handle).partition(|handle| memory::may_write(handle));
+    // Where there is another handle, Burn's kernels copy.
+    let _kept: Vec<_> = kept.into_iter().cloned().collect();
+    let written: Vec<_> = written.into_iter().map(memory::number).collect();
+    body(context);
+    if written.is_empty() {
+        return;
+    }
+    let results = operation.outputs().filter_map(|output| context.handles.get_handle_ref(&output.id));
+    results
+        .map(|result| &result.handle)
+        .filter(|result| written.contains(&memory::number(result)))
+        .for_each(memory::written);
 }
 
 fn on_the_backend(

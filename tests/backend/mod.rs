@@ -4,4 +4,5 @@ pub mod autodiff_backend;
 pub mod extensions;
 pub mod host;
 pub mod remote;
+mod streams;
 mod transactions;

@@ -194,6 +194,59 @@ fn two_trainings_at_once_are_the_two() {
     }
 }
 
+/// The memory of a tensor is not written in place while another thread's kernel waits in its queue to read it, though that thread has
+/// given its handle up.
+#[test]
+fn what_another_thread_has_yet_to_read_is_not_overwritten() {
+    let device = crate::deterministic_device();
+    let owned = Tensor::<1>::from_data(floats([4096]), &device);
+    let before = owned.clone().into_data();
+    let (give, given) = mpsc::channel::<Tensor<1>>();
+    let (queue, queued) = mpsc::channel();
+    let (write, written) = mpsc::channel();
+    let reader = thread::spawn(move || {
+        let read = given.recv().expect("a tensor") * 2.0;
+        // No block has so many operations: what reads the tensor is in the device's queue of this thread, and runs when it may.
+        let other = Tensor::<1>::ones([4], &read.device());
+        let other = (0..600).fold(other, |sum, _| sum + 1.0);
+        queue.send(()).expect("the owner waits");
+        written.recv().expect("the owner has written");
+        drop(other);
+        read.into_data()
+    });
+    give.send(owned.clone()).expect("the reader waits");
+    queued.recv().expect("the reader has queued");
+    let zeros = Tensor::zeros([4096], &device);
+    assert_eq!(owned.slice_assign([0..4096], zeros).into_data(), TensorData::zeros::<f32, _>([4096]));
+    write.send(()).expect("the reader waits");
+    let read = reader.join().expect("the reader reads");
+    let doubled = before.iter::<f32>().map(|value| value * 2.0).collect::<Vec<_>>();
+    assert_eq!(read, TensorData::new(doubled, [4096]));
+}
+
+/// A thread that has waited for another one since a tensor's memory was reserved waits again, where that was written in place since.
+#[test]
+fn what_another_thread_has_written_in_place_is_read_when_it_is_written() {
+    let device = crate::deterministic_device();
+    let written = Tensor::<1>::ones([4096], &device);
+    let later = Tensor::<1>::ones([4], &device);
+    device.sync().expect("both are in memory");
+    let (give, given) = mpsc::channel::<Tensor<1>>();
+    let (read, is_read) = mpsc::channel();
+    let reader = thread::spawn(move || {
+        for tensor in given {
+            read.send((tensor * 2.0).into_data()).expect("the owner waits");
+        }
+    });
+    give.send(later).expect("the reader waits");
+    assert_eq!(is_read.recv().expect("it is read"), TensorData::from([2f32; 4]));
+    let written = written.slice_assign([0..4096], Tensor::zeros([4096], &device));
+    give.send(written.clone()).expect("the reader waits");
+    assert_eq!(is_read.recv().expect("it is read"), TensorData::zeros::<f32, _>([4096]));
+    drop((give, written));
+    reader.join().expect("the reader ends");
+}
+
 #[test]
 fn operations_at_odd_places_stay_on_the_route() {
     let first = Program::new("odd_places").run();

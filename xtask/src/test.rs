@@ -50,6 +50,13 @@ const CHECKED: [&str; 6] = ["donated::", "gather::", "index_check::", "matmul::s
 /// order compute the right bits in it.
 const SEED: &str = "1";
 
+/// Tests of the suite that run there with streams that are so many milliseconds late, of what threads do to each other: 0 shows what a
+/// thread should wait for and does not, 100 what is written while another thread has yet to read it.
+const LATE: [(&str, &[&str]); 2] = [
+    ("0", &["backend::streams", "repeatability::threads", "data::workers"]),
+    ("100", &["another_thread_has", "repeatability::reads", "data::workers", "data::loader_streams"]),
+];
+
 /// Tests of the suite that take minutes, by a part of their names: only with `--heavy`.
 const LONG: [&str; 1] = ["recordings::faults::plain_burns_scatter_add"];
 
@@ -195,8 +202,8 @@ impl Programs<'_> {
         Ok(program)
     }
 
-    /// The kernels' tests, some of them again with memory checked, [`EMULATED`] of the suite, all under [`SEED`], and
-    /// [`SHUFFLED`] under the last schedule, or with `--heavy` under each.
+    /// The kernels' tests, some of them again with memory checked, [`EMULATED`] of the suite, all under [`SEED`], [`LATE`] under late
+    /// streams, and [`SHUFFLED`] under the last schedule, or with `--heavy` under each.
     fn emulated(&self, emulator: &Device) -> Result<Vec<Job>> {
         let [(_, environment), ..] = &emulator.schedules()[..] else { unreachable!("there is one") };
         let seeded = |name: &str, folder: &str| {
@@ -211,7 +218,14 @@ impl Programs<'_> {
             checked.args(CHECKED);
             suite.args(EMULATED);
         }
+        let late = |(milliseconds, tests): &(&str, &[&str])| {
+            let mut program = seeded("suite", ".")?;
+            program.env("CUDA_EMULATOR_QUEUES", milliseconds).args(*tests);
+            anyhow::Ok(program)
+        };
+        let late = LATE.iter().map(late).collect::<Result<Vec<_>>>()?;
         let mut jobs = vec![
+            Job::new("threads on the emulator, with late streams", late),
             Job::new("kernels on the emulator", vec![seeded("kernels", "kernels")?]),
             Job::new("suite on the emulator", vec![suite]),
             Job::new("kernels on the emulator, checked", vec![checked]),

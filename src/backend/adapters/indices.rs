@@ -11,6 +11,7 @@
 //! a batch of a loader's is waited for: that tells of its own indices.
 
 use crate::backend::reads::copy_at_once;
+use crate::backend::transfer;
 use crate::context;
 use crate::device;
 use crate::error::{Error, index_of, operands as describe};
@@ -222,14 +223,14 @@ where
         Some(found) => Err(ExecutionError::with_context(found.error.to_string())),
         None => {
             copy_at_once();
-            Ok(read(tensor))
+            Ok(transfer::into_data(tensor, read))
         }
     };
     async move { read?.await }
 }
 
 /// `read` of all tensors at once, unless an operation of this thread got an index outside its axis before. Tensors of
-/// several devices, and quantized ones, which Burn's own read leaves out, are read one after the other.
+/// several devices or streams, and quantized ones, which Burn's own read leaves out, are read one after the other.
 pub(in crate::backend) fn read_all_checked<F>(
     transaction: TransactionPrimitive<CubeBackend>,
     read: impl FnOnce(TransactionPrimitive<CubeBackend>) -> F + Send,
@@ -238,10 +239,13 @@ where
     F: Future<Output = Result<TransactionPrimitiveData, ExecutionError>> + Send,
 {
     let TransactionPrimitive { read_floats, read_qfloats, read_ints, read_bools, .. } = &transaction;
-    let mut devices: Vec<CubeDevice> = Vec::new();
+    let (mut devices, mut streams): (Vec<CubeDevice>, Vec<StreamId>) = (Vec::new(), Vec::new());
     for tensor in read_floats.iter().chain(read_qfloats).chain(read_ints).chain(read_bools) {
         if !devices.contains(&tensor.device) {
             devices.push(tensor.device.clone());
+        }
+        if !streams.contains(&tensor.handle.stream) {
+            streams.push(tensor.handle.stream);
         }
     }
     let found = devices.iter().find_map(|device| out_of_range(device, true));
@@ -250,21 +254,21 @@ where
         if let Some(found) = found {
             return Err(ExecutionError::with_context(found.error.to_string()));
         }
-        if devices.len() == 1 && transaction.read_qfloats.is_empty() {
-            return read(transaction).await;
+        if let ([_], [stream], []) = (&devices[..], &streams[..], &transaction.read_qfloats[..]) {
+            return transfer::on(*stream, read(transaction)).await;
         }
         let mut data = TransactionPrimitiveData::default();
         for tensor in transaction.read_floats {
-            data.read_floats.push(CubeBackend::float_into_data(tensor).await?);
+            data.read_floats.push(transfer::into_data(tensor, CubeBackend::float_into_data).await?);
         }
         for tensor in transaction.read_qfloats {
-            data.read_qfloats.push(CubeBackend::q_into_data(tensor).await?);
+            data.read_qfloats.push(transfer::into_data(tensor, CubeBackend::q_into_data).await?);
         }
         for tensor in transaction.read_ints {
-            data.read_ints.push(CubeBackend::int_into_data(tensor).await?);
+            data.read_ints.push(transfer::into_data(tensor, CubeBackend::int_into_data).await?);
         }
         for tensor in transaction.read_bools {
-            data.read_bools.push(CubeBackend::bool_into_data(tensor).await?);
+            data.read_bools.push(transfer::into_data(tensor, CubeBackend::bool_into_data).await?);
         }
         Ok(data)
     }
@@ -358,7 +362,7 @@ impl Pending {
         let Some(indices) = indices else {
             return Error::UnkeptIndexOutOfRange { operation, operands, device };
         };
-        let data = read_sync(CubeBackend::int_into_data(indices));
+        let data = read_sync(transfer::into_data(indices, CubeBackend::int_into_data));
         let values: Vec<i64> = data.as_ref().map(|data| data.iter::<i64>().collect()).unwrap_or_default();
         let place = first_outside(&values, &sizes);
         let index = place.map_or(0, |place| values[place]);
