@@ -2,7 +2,7 @@
 //! elements of floats. An interpreter is made for one operation, with a copy of it and containers for its operands and results:
 //! of a run of an LSTM that is a fifth of the time (benches/README.md).
 
-use super::handles::taken;
+use super::handles::global_operand;
 use crate::backend::Deterministic;
 use burn_backend::ops::FloatTensorOps;
 use burn_cubecl::CubeBackend;
@@ -15,7 +15,7 @@ type B = Deterministic<CubeBackend>;
 /// Runs `operation` by the method that the interpreter would call. False for any other operation, which has not run.
 pub(super) fn run(operation: &OperationIr, context: &mut Context<CubeFusionHandle>) -> bool {
     use BaseOperationIr::{Expand, Permute, Reshape, Slice, SliceAssign, SwapDims};
-    let mut float = |tensor: &TensorIr| B::float_tensor(taken(tensor, context));
+    let mut float = |tensor: &TensorIr| global_operand(tensor, context);
     let (out, result) = match operation {
         OperationIr::Float(_, FloatOperationIr::Matmul(ir)) => {
             let (lhs, rhs) = (float(&ir.lhs), float(&ir.rhs));

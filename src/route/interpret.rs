@@ -4,7 +4,7 @@ use super::against_reference::{checked, not_reached};
 use super::bind::bind;
 use super::custom::{self, Known};
 use super::elementwise::is_move;
-use super::handles::taken;
+use super::handles::global_operand;
 use super::rerun::{Work, operands, repeated};
 use super::{coverage, direct, quantized};
 use crate::backend::Deterministic;
@@ -269,16 +269,16 @@ fn refused_on_the_stream(operation: &OperationIr, is_quantized: bool) -> Option<
 }
 
 fn int_cast(cast: &CastOpIr, context: &mut Context<CubeFusionHandle>) {
-    let output = B::int_cast(B::int_tensor(taken(&cast.input, context)), cast.out.dtype.into());
+    let output = B::int_cast(global_operand(&cast.input, context), cast.out.dtype.into());
     context.handles.register_handle(cast.out.id, B::int_tensor_handle(output));
 }
 
 /// The tensor behind a handle, by the kind of its dtype.
 fn primitive(tensor: &TensorIr, context: &mut Context<CubeFusionHandle>) -> HandleKind<B> {
-    let handle = taken(tensor, context);
+    let operand = global_operand(tensor, context);
     match tensor.dtype {
-        dtype if dtype.is_float() => HandleKind::Float(B::float_tensor(handle)),
-        dtype if dtype.is_bool() => HandleKind::Bool(B::bool_tensor(handle)),
-        _ => HandleKind::Int(B::int_tensor(handle)),
+        dtype if dtype.is_float() => HandleKind::Float(operand),
+        dtype if dtype.is_bool() => HandleKind::Bool(operand),
+        _ => HandleKind::Int(operand),
     }
 }
