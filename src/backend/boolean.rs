@@ -15,7 +15,7 @@ impl BoolTensorOps<Self> for Deterministic<CubeBackend> {
     }
 
     fn bool_to_device(tensor: BoolTensor<Self>, device: &Device<Self>) -> BoolTensor<Self> {
-        transfer::to_device(tensor, device, CubeBackend::bool_into_data, CubeBackend::bool_from_data)
+        transfer::to_device(tensor, device, Self::bool_into_data, Self::bool_from_data)
     }
 
     forward! {

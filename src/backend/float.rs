@@ -20,7 +20,7 @@ impl FloatTensorOps<Self> for Deterministic<CubeBackend> {
     }
 
     fn float_to_device(tensor: FloatTensor<Self>, device: &Device<Self>) -> FloatTensor<Self> {
-        transfer::to_device(tensor, device, CubeBackend::float_into_data, CubeBackend::float_from_data)
+        transfer::to_device(tensor, device, Self::float_into_data, Self::float_from_data)
     }
 
     forward! {

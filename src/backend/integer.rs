@@ -20,7 +20,7 @@ impl IntTensorOps<Self> for Deterministic<CubeBackend> {
     }
 
     fn int_to_device(tensor: IntTensor<Self>, device: &Device<Self>) -> IntTensor<Self> {
-        transfer::to_device(tensor, device, CubeBackend::int_into_data, CubeBackend::int_from_data)
+        transfer::to_device(tensor, device, Self::int_into_data, Self::int_from_data)
     }
 
     forward! {

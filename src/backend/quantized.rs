@@ -10,7 +10,7 @@ use burn_cubecl::CubeBackend;
 
 impl QTensorOps<Self> for Deterministic<CubeBackend> {
     fn q_to_device(tensor: QuantizedTensor<Self>, device: &Device<Self>) -> QuantizedTensor<Self> {
-        transfer::to_device(tensor, device, CubeBackend::q_into_data, CubeBackend::q_from_data)
+        transfer::to_device(tensor, device, Self::q_into_data, Self::q_from_data)
     }
 
     fn q_into_data(tensor: QuantizedTensor<Self>) -> impl Future<Output = Result<TensorData, ExecutionError>> + Send {

@@ -1,15 +1,15 @@
 //! Copies to the host and to another device.
 
-use crate::context::in_method;
 use burn_backend::{ExecutionError, TensorData, read_sync};
 use burn_cubecl::CubeDevice;
 use burn_cubecl::tensor::CubeTensor;
+use cubecl::server::Handle;
 use cubecl_environment::stream::{Stream, StreamId};
 
 /// A tensor on another device, by way of the host.
 ///
-/// CubeCL's copy from device to device reads on the stream of the calling thread, as [`on`] must not, or by NCCL, which waits neither
-/// for what reads the memory that it writes, nor lets memory that it reads wait for it.
+/// CubeCL's copy from device to device reads on the stream of the calling thread, as [`on`] must not; or it goes by NCCL, which waits
+/// for nothing that uses the memory that it writes, and which nothing waits for that writes the memory that it reads.
 ///
 /// # Panics
 ///
@@ -21,14 +21,13 @@ pub(super) fn to_device<F>(
     from_data: impl FnOnce(TensorData, &CubeDevice) -> CubeTensor,
 ) -> CubeTensor
 where
-    F: Future<Output = Result<TensorData, ExecutionError>> + Send,
+    F: Future<Output = Result<TensorData, ExecutionError>>,
 {
     if tensor.device == *device {
         return tensor;
     }
-    let data = read_sync(self::into_data(tensor, into_data));
-    let data = data.unwrap_or_else(|error| panic!("reading a tensor for another device: {error}"));
-    in_method(|| from_data(data, device))
+    let data = read_sync(into_data(tensor));
+    from_data(data.unwrap_or_else(|error| panic!("reading a tensor for another device: {error}")), device)
 }
 
 /// `copy` of a tensor to the host, on the stream that has its memory.
@@ -36,14 +35,23 @@ pub(super) fn into_data<F: Future + Send>(
     tensor: CubeTensor,
     copy: impl FnOnce(CubeTensor) -> F,
 ) -> impl Future<Output = F::Output> + Send {
-    on(tensor.handle.stream, copy(tensor))
+    on(tensor.handle.stream, vec![tensor.handle.clone()], copy(tensor))
 }
 
-/// `copy` to the host on a stream.
+/// `copy` to the host on a stream, of the memory of these handles.
 ///
 /// On the stream of the calling thread it would wait for the other one at whatever moment of its work. If that is between the
 /// reservation of memory and the launch that writes it, CubeCL then assumes that the calling thread's stream has waited for that
-/// memory, and a later kernel reads what was there before.
-pub(super) fn on<F: Future + Send>(stream: StreamId, copy: F) -> impl Future<Output = F::Output> + Send {
-    Stream::from_id(stream).attach(copy)
+/// memory, and a later kernel reads what was there before. The handles are held meanwhile: Burn's read gives its own up before it is
+/// given to the stream, and then another thread's kernel may write the memory in place, and be given to the stream first.
+pub(super) fn on<F: Future + Send>(
+    stream: StreamId,
+    held: Vec<Handle>,
+    copy: F,
+) -> impl Future<Output = F::Output> + Send {
+    async move {
+        let copied = Stream::from_id(stream).attach(copy).await;
+        drop(held);
+        copied
+    }
 }

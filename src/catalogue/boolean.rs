@@ -12,7 +12,7 @@ pub(super) const BOOL: &[Entry] = &[
     forwarded("bool_from_data", reason::TRANSFER),
     forwarded("bool_into_int", reason::ELEMENTWISE),
     forwarded("bool_into_float", reason::ELEMENTWISE),
-    forwarded("bool_to_device", reason::TRANSFER),
+    composed("bool_to_device", "`bool_into_data`, `bool_from_data`"),
     forwarded("bool_reshape", reason::MOVEMENT),
     forwarded("bool_slice", reason::MOVEMENT),
     forwarded("bool_slice_assign", reason::MOVEMENT),

@@ -11,7 +11,7 @@ pub(super) const FLOAT: &[Entry] = &[
     forwarded("float_ones", reason::CREATION),
     forwarded("float_full", reason::CREATION),
     forwarded("float_into_data", reason::TRANSFER),
-    forwarded("float_to_device", reason::TRANSFER),
+    composed("float_to_device", "`float_into_data`, `float_from_data`"),
     kernel("float_into_int", "elementwise::run"),
     composed("float_empty", "`float_zeros`"),
     forwarded("float_repeat_dim", reason::MOVEMENT),

@@ -8,7 +8,7 @@ pub(super) const INT: &[Entry] = &[
     composed("int_empty", "`int_zeros`"),
     forwarded("int_into_data", reason::TRANSFER),
     forwarded("int_from_data", reason::TRANSFER),
-    forwarded("int_to_device", reason::TRANSFER),
+    composed("int_to_device", "`int_into_data`, `int_from_data`"),
     forwarded("int_reshape", reason::MOVEMENT),
     forwarded("int_slice", reason::MOVEMENT),
     forwarded("int_slice_assign", reason::MOVEMENT),

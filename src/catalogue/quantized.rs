@@ -13,7 +13,7 @@ pub(super) const QUANTIZED: &[Entry] = &[
          `float_reshape`, `quantize`",
     ),
     forwarded("dequantize", reason::PRODUCTS),
-    forwarded("q_to_device", reason::TRANSFER),
+    composed("q_to_device", "`q_into_data`, `q_from_data`"),
     forwarded("q_reshape", reason::MOVEMENT),
     forwarded("q_into_data", reason::TRANSFER),
     composed("q_detach", "nothing: the tensor itself"),

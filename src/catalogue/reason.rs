@@ -1,6 +1,6 @@
 //! Why a method may run on the inner backend unchanged.
 
-pub(crate) const TRANSFER: &str = "copies between host and device, or between devices";
+pub(crate) const TRANSFER: &str = "copies between host and device";
 pub(crate) const CREATION: &str = "writes one constant to every element";
 pub(crate) const MOVEMENT: &str = "moves or renames elements; each output element is written once";
 pub(crate) const WINDOWS: &str =

@@ -1,5 +1,4 @@
-//! What a read of the host leaves behind on the streams of threads. On CUDA with streams that are late it fails where the read is on the
-//! stream of the thread that reads; elsewhere a kernel waits for whatever stream has its operands.
+//! What reads of the host do to the streams of threads.
 
 use crate::{cube_device, deterministic_device};
 use burn::tensor::{Slice, TensorData};
@@ -9,11 +8,26 @@ use burn_cubecl::CubeBackend;
 use burn_cubecl::tensor::CubeTensor;
 use burn_deterministic::Deterministic;
 use burn_fusion::custom::StreamId;
+use std::task::{Context, Waker};
 
 type Ours = Deterministic<CubeBackend>;
 
+/// Another thread's kernel would write, and be given to the device, before the read is.
+#[test]
+fn a_tensor_that_is_being_read_is_not_written_in_place() {
+    deterministic_device();
+    let kept = Ours::float_from_data(TensorData::from([1f32; 64]), &cube_device());
+    let mut read = Box::pin(Ours::float_into_data(kept.clone()));
+    // CUDA's is ready at once.
+    if read.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+        assert!(!kept.handle.can_mut(), "the read has a handle");
+        assert_eq!(read_sync(read).expect("the device reads"), TensorData::from([1f32; 64]));
+    }
+}
+
 /// A thread reads a tensor of another one that has reserved memory and not yet launched the kernel that writes it: later the first thread's
-/// kernel waits for that one.
+/// kernel waits for that one. On CUDA with late streams it does not, where the read is on the stream of the thread that reads; with wgpu a kernel
+/// waits for whatever stream has its operands.
 #[test]
 fn a_read_between_reservation_and_launch_does_not_pass_for_a_wait_for_the_launch() {
     deterministic_device();

@@ -239,7 +239,7 @@ fn the_backend_itself_tells_at_the_next_read_or_sync() {
     B::sync(&device).expect("the index is inside");
 }
 
-/// Threads that end without a read: one with flags of its own, and one with flags that another thread has used.
+/// Threads that end without a read, the second one where another thread has left spare flags.
 pub fn told_by_another_thread() {
     enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
     let device = Device::default();

@@ -89,8 +89,9 @@ static LEDGERS: Mutex<Ledgers> = Mutex::new(BTreeMap::new());
 /// How many have something in them.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 
-/// Flags that belong to no ledger, none of them set.
-static SPARE: Mutex<Vec<(DeviceId, Flags)>> = Mutex::new(Vec::new());
+/// Flags that belong to no ledger, none of them set, by the device and the stream that have their memory: another stream's read of them
+/// would wait for this one at whatever moment of its work ([`transfer::on`]).
+static SPARE: Mutex<Vec<((DeviceId, StreamId), Flags)>> = Mutex::new(Vec::new());
 
 /// Spare flags that are kept.
 const MAX_SPARE: usize = 16;
@@ -255,7 +256,10 @@ where
             return Err(ExecutionError::with_context(found.error.to_string()));
         }
         if let ([_], [stream], []) = (&devices[..], &streams[..], &transaction.read_qfloats[..]) {
-            return transfer::on(*stream, read(transaction)).await;
+            let TransactionPrimitive { read_floats, read_ints, read_bools, .. } = &transaction;
+            let tensors = read_floats.iter().chain(read_ints).chain(read_bools);
+            let held = tensors.map(|tensor| tensor.handle.clone()).collect();
+            return transfer::on(*stream, held, read(transaction)).await;
         }
         let mut data = TransactionPrimitiveData::default();
         for tensor in transaction.read_floats {
@@ -306,23 +310,27 @@ fn at_work<T>(key: (DeviceId, StreamId), ledger: &mut Ledger, body: impl FnOnce(
         _ => 0,
     };
     if !ledger.is_open() {
-        keep_spare(key.0, ledger.flags.take());
+        keep_spare(key, ledger.flags.take());
     }
     result
 }
 
-/// Flags of the device for a ledger that has none.
+/// Flags of the device and the current stream for a ledger that has none.
 fn spare(device: &CubeDevice) -> Option<Flags> {
     let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
-    let of_device = spare.iter().position(|(of, _)| *of == device.to_id())?;
-    Some(spare.swap_remove(of_device).1)
+    let key = (device.to_id(), StreamId::current());
+    let own = spare.iter().position(|(of, _)| *of == key)?;
+    Some(spare.remove(own).1)
 }
 
-fn keep_spare(device: DeviceId, flags: Option<Flags>) {
+/// Keeps flags, and forgets the oldest where there are many: those of threads that have ended.
+fn keep_spare(key: (DeviceId, StreamId), flags: Option<Flags>) {
+    let Some(flags) = flags else { return };
     let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
-    if spare.len() < MAX_SPARE {
-        spare.extend(flags.map(|flags| (device, flags)));
+    if spare.len() == MAX_SPARE {
+        spare.remove(0);
     }
+    spare.push((key, flags));
 }
 
 impl Ledger {
