@@ -8,6 +8,10 @@ use crate::queue;
 use crate::record::{self, Extent, Recorded};
 use crate::report::{self, Kind};
 use crate::settings::settings;
+use crate::status::{
+    FILE_NOT_FOUND, ILLEGAL_ADDRESS, INVALID_CONTEXT, INVALID_DEVICE, INVALID_VALUE, MISALIGNED_ADDRESS, NO_DEVICE,
+    NOT_FOUND, OUT_OF_MEMORY, SUCCESS,
+};
 use crate::{count, exit};
 use std::cell::Cell;
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_uint, c_void};
@@ -15,17 +19,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
-
-pub const SUCCESS: c_int = 0;
-const INVALID_VALUE: c_int = 1;
-const OUT_OF_MEMORY: c_int = 2;
-const NO_DEVICE: c_int = 100;
-const INVALID_DEVICE: c_int = 101;
-const INVALID_CONTEXT: c_int = 201;
-const FILE_NOT_FOUND: c_int = 301;
-const NOT_FOUND: c_int = 500;
-const ILLEGAL_ADDRESS: c_int = 700;
-const MISALIGNED_ADDRESS: c_int = 716;
 
 const NAME: &CStr = c"CUDA emulator on the CPU (sm_90)";
 

@@ -16,6 +16,7 @@ mod report;
 mod schedule;
 mod settings;
 mod source;
+mod status;
 mod streams;
 mod subnormals;
 

@@ -4,8 +4,8 @@
 //! The work of a stream runs in the order in which it was given. An event is a place in its stream; a stream that waits for an event
 //! does so when its own work reaches that place.
 
-use crate::driver::SUCCESS;
 use crate::settings::settings;
+use crate::status::SUCCESS;
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -74,10 +74,10 @@ pub fn place(stream: usize) -> Place {
 
 /// Lets a stream wait for a place.
 pub fn wait_in(stream: usize, place: Place) -> c_int {
-    match has(stream) {
-        true => queues().add(stream, Entry::Wait(place)),
-        false => return wait_for(place),
+    if !has(stream) {
+        return wait_for(place);
     }
+    queues().add(stream, Entry::Wait(place));
     SUCCESS
 }
 

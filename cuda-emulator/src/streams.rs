@@ -1,7 +1,8 @@
 //! The functions of libcuda for streams and events.
 
-use crate::driver::{SUCCESS, give};
+use crate::driver::give;
 use crate::queue::{self, Place};
+use crate::status::SUCCESS;
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
