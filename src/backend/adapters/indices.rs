@@ -27,6 +27,7 @@ use burn_deterministic_kernels::index_check::{Flag, Flags, first_outside};
 use burn_fusion::client::GlobalFusionClient;
 use burn_ir::TensorId;
 use core::sync::atomic::{AtomicUsize, Ordering};
+use cubecl::server::Handle;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -240,14 +241,12 @@ where
     F: Future<Output = Result<TransactionPrimitiveData, ExecutionError>> + Send,
 {
     let TransactionPrimitive { read_floats, read_qfloats, read_ints, read_bools, .. } = &transaction;
-    let (mut devices, mut streams): (Vec<CubeDevice>, Vec<StreamId>) = (Vec::new(), Vec::new());
+    let (mut devices, mut handles): (Vec<CubeDevice>, Vec<Handle>) = (Vec::new(), Vec::new());
     for tensor in read_floats.iter().chain(read_qfloats).chain(read_ints).chain(read_bools) {
         if !devices.contains(&tensor.device) {
             devices.push(tensor.device.clone());
         }
-        if !streams.contains(&tensor.handle.stream) {
-            streams.push(tensor.handle.stream);
-        }
+        handles.push(tensor.handle.clone());
     }
     let found = devices.iter().find_map(|device| out_of_range(device, true));
     copy_at_once();
@@ -255,11 +254,9 @@ where
         if let Some(found) = found {
             return Err(ExecutionError::with_context(found.error.to_string()));
         }
-        if let ([_], [stream], []) = (&devices[..], &streams[..], &transaction.read_qfloats[..]) {
-            let TransactionPrimitive { read_floats, read_ints, read_bools, .. } = &transaction;
-            let tensors = read_floats.iter().chain(read_ints).chain(read_bools);
-            let held = tensors.map(|tensor| tensor.handle.clone()).collect();
-            return transfer::on(*stream, held, read(transaction)).await;
+        let is_of_one_stream = handles.iter().all(|handle| handle.stream == handles[0].stream);
+        if devices.len() == 1 && is_of_one_stream && transaction.read_qfloats.is_empty() {
+            return transfer::on(handles[0].stream, handles, read(transaction)).await;
         }
         let mut data = TransactionPrimitiveData::default();
         for tensor in transaction.read_floats {
