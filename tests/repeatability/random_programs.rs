@@ -1,10 +1,11 @@
 //! Programs that nobody thought of: 5 to 50 random operations, run twice under different stress, agree in every output.
 
 use crate::bits::{assert_same, floats, indices};
+use crate::one_kind::devices_of_one_kind;
 use crate::repeatability::stress::{Stress, beside_others};
 use burn::prelude::*;
-use burn::tensor::module::{avg_pool1d, conv1d, max_pool1d};
-use burn::tensor::ops::{AvgPoolOptions, ConvOptions, MaxPoolOptions};
+use burn::tensor::module::{attention, avg_pool1d, conv1d, conv2d, max_pool1d, max_pool2d};
+use burn::tensor::ops::{AttentionModuleOptions, AvgPoolOptions, ConvOptions, MaxPoolOptions};
 use burn::tensor::{DType, Distribution, FloatDType, IndexingUpdateOp, activation};
 use burn_deterministic::set_random_seed;
 use proptest::prelude::*;
@@ -37,22 +38,34 @@ operations! {
     Product LargestOfRows Softmax Slice SliceAssign Flip Concatenate Repeat
     Scatter ScatterProduct SelectAssign Select Gather CumulativeSum Sort MaskWhere
     Integers Quotients Remainder Halves Normal Dropout Convolution AveragePool MaxPool Channels Gradient
+    Activations Statistics LayerNorm CrossEntropy Views Attention Images Products Recurrent Sequence Update Elsewhere Backward
 }
+
+/// What [`Backward`] has no gradient of.
+const WITHOUT_GRADIENT: &[Operation] = &[ScatterProduct, Integers, Quotients, Gradient, Elsewhere, Backward];
 
 use Operation::*;
 
-/// One step: its operands are the `left`-th and `right`-th matrix so far, counted round and round.
+/// One step: its operands are the `left`-th and `right`-th of the matrices, counted round and round. The left one is given up
+/// where the step is its `last` use.
 #[derive(Debug, Clone)]
 pub struct Step {
     operation: Operation,
     left: usize,
     right: usize,
     number: usize,
+    last: bool,
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    (sample::select(OPERATIONS), any::<u16>(), any::<u16>(), 0_usize..1000)
-        .prop_map(|(operation, left, right, number)| Step { operation, left: left.into(), right: right.into(), number })
+    let fields = (sample::select(OPERATIONS), any::<u16>(), any::<u16>(), 0_usize..1000, any::<bool>());
+    fields.prop_map(|(operation, left, right, number, last)| Step {
+        operation,
+        left: left.into(),
+        right: right.into(),
+        number,
+        last,
+    })
 }
 
 /// `matrix`'s values, over and over, in another shape.
@@ -84,7 +97,41 @@ fn half(device: &Device) -> FloatDType {
     halves.into_iter().find(|(dtype, _)| device.supports_dtype(*dtype)).map_or(FloatDType::F32, |(_, half)| half)
 }
 
-fn apply(step: &Step, left: Matrix, right: &Matrix) -> Matrix {
+/// The gradients at `left` and `right` of a loss of what `steps` make of them.
+fn backward(steps: &[Step], left: &Matrix, right: &Matrix) -> Matrix {
+    let leaves = [left, right].map(|leaf| Tensor::from_inner(leaf.clone()).require_grad());
+    let mut matrices = leaves.to_vec();
+    for step in steps.iter().filter(|step| !WITHOUT_GRADIENT.contains(&step.operation)) {
+        let result = next(step, &mut matrices, &[]);
+        matrices.push(result);
+    }
+    let losses = matrices.iter().map(|matrix| (matrix.clone() * fitted(matrix, matrix.dims()).tanh()).sum());
+    let gradients = losses.reduce(|sum, loss| sum + loss).expect("a matrix is left").backward();
+    let of = |leaf: &Matrix| leaf.grad(&gradients).expect("what is left depends on each");
+    let [left, right] = leaves.each_ref().map(of);
+    let dims = left.dims();
+    (left + fitted(&right, dims)).clamp(-8.0, 8.0)
+}
+
+/// Step `t + 1` of a recurrent layer with gates: its four products of one size are slices of one.
+fn cell(left: &Matrix, right: &Matrix, hidden: Matrix, memory: Matrix) -> (Matrix, Matrix) {
+    let columns = left.dims()[1];
+    let weights = fitted(right, [columns, 4 * columns]) / columns as f32;
+    let gates = left.clone().matmul(weights.clone()) + hidden.matmul(weights) + fitted(right, [1, 4 * columns]);
+    let [input, forget, candidate, output] = [0, 1, 2, 3].map(|gate| gates.clone().narrow(1, gate * columns, columns));
+    let memory = activation::sigmoid(forget) * memory + activation::sigmoid(input) * candidate.tanh();
+    (activation::sigmoid(output) * memory.clone().tanh(), memory)
+}
+
+/// The result of a step of these matrices, which follows on `before`.
+fn next(step: &Step, matrices: &mut Vec<Matrix>, before: &[Step]) -> Matrix {
+    let right = matrices[step.right % matrices.len()].clone();
+    let left = step.left % matrices.len();
+    let left = if step.last && matrices.len() > 3 { matrices.swap_remove(left) } else { matrices[left].clone() };
+    apply(step, left, &right, before)
+}
+
+fn apply(step: &Step, left: Matrix, right: &Matrix, before: &[Step]) -> Matrix {
     let [rows, columns] = left.dims();
     let device = left.device();
     let n = step.number;
@@ -145,7 +192,11 @@ fn apply(step: &Step, left: Matrix, right: &Matrix) -> Matrix {
             let half = half(&device);
             let [a, b] = [left, fitted(right, [rows, columns])].map(|operand| operand.cast(half));
             let sum = a.clone() * b.clone() + a * 0.1;
-            (sum / (b.abs() + 0.5)).cast(FloatDType::F32)
+            let quotients = (sum / (b.clone().abs() + 0.5)).cast(FloatDType::F32);
+            match n % 2 {
+                0 => quotients,
+                _ => quotients.cast(half).matmul(b.transpose()).cast(FloatDType::F32) / columns as f32,
+            }
         }
         Channels => {
             // As the gradient of a batch norm: sums and means of what is moved, and of what is computed and moved.
@@ -178,12 +229,92 @@ fn apply(step: &Step, left: Matrix, right: &Matrix) -> Matrix {
                 .reshape([rows, columns])
         }
         Gradient => gradient(&left, right),
+        Activations => {
+            activation::gelu(left.clone()) * activation::sigmoid(fitted(right, [1, columns])) + left.abs().log1p()
+        }
+        Statistics => {
+            // Along both axes, of one tensor and side by side.
+            let along = |axis: usize| {
+                let spread = left.clone().max_dim(axis) - left.clone().min_dim(axis);
+                left.clone().mean_dim(axis) * spread + left.clone().sum_dim(axis).tanh()
+            };
+            along(0) * along(1)
+        }
+        LayerNorm => {
+            let (variance, mean) = left.clone().var_mean_bias(1);
+            (left - mean) / (variance + 1e-5).sqrt() * fitted(right, [1, columns]) + fitted(right, [1, columns]).tanh()
+        }
+        CrossEntropy => {
+            let logits = activation::log_softmax(left.clone(), 1);
+            left - logits.gather(1, places([rows, 1], columns, &device)).mean_dim(0)
+        }
+        Views => {
+            let turned = left.reshape([columns, rows]).transpose().reshape([1, rows, columns]).swap_dims(1, 2);
+            let whole = turned.reshape([columns, rows]) + 0.5;
+            let half = rows.div_ceil(2);
+            Tensor::cat(vec![whole.clone().narrow(1, rows - half, half), whole.narrow(1, 0, half) * 2.0], 1)
+        }
+        Attention => {
+            let keys = 1 + n % 20;
+            let query = fitted(&left, [rows, 8]).reshape([1, 2, rows, 4]);
+            let [key, value] = [fitted(right, [keys, 8]), fitted(right, [keys, 8]).tanh()];
+            let [key, value] = [key, value].map(|x| x.reshape([1, keys, 2, 4]).swap_dims(1, 2));
+            let options = AttentionModuleOptions { is_causal: n % 2 == 0, ..Default::default() };
+            attention(query, key, value, None, None, options).swap_dims(1, 2).reshape([rows, 8])
+        }
+        Images => {
+            let images = fitted(&left, [2 * 3, 6 * 7]).reshape([2, 3, 6, 7]);
+            let (weight, bias) = (fitted(right, [4, 27]).reshape([4, 3, 3, 3]), fitted(right, [1, 4]).reshape([4]));
+            let options = ConvOptions::new([1 + n % 2, 1], [1, n % 2], [1, 1], 1);
+            let features = activation::relu(conv2d(images, weight, Some(bias), options) * 0.2);
+            let pooled = max_pool2d(features, MaxPoolOptions::new([2, 2]).with_stride([1, 2]));
+            let values = pooled.shape().num_elements();
+            pooled.reshape([8, values / 8])
+        }
+        Products => {
+            // Of equal sizes, one after the other and side by side.
+            let product = |k: usize| {
+                let factor = fitted(right, [columns + k, columns]).narrow(0, k, columns) / columns as f32;
+                left.clone().matmul(factor)
+            };
+            let [a, b, c] = [0, 1, 2].map(product);
+            a.tanh() * b + c
+        }
+        Recurrent => {
+            let start = left.zeros_like();
+            let (hidden, memory) = cell(&left, right, start.clone(), start);
+            cell(&left, right, hidden, memory).0
+        }
+        Sequence => {
+            // Rows one after the other, each of the one before, as a recurrent layer without products.
+            let mut result = left.zeros_like();
+            let mut state = fitted(right, [1, columns]);
+            for row in 0..rows.min(1 + n % 6) {
+                state = (state * left.clone().narrow(0, row, 1)).tanh();
+                result = result.slice_assign([row..row + 1, 0..columns], state.clone());
+            }
+            result
+        }
+        Update => {
+            // As an optimizer with moments.
+            let gradient = fitted(right, [rows, columns]);
+            let first = left.clone() * 0.9 + gradient.clone() * 0.1;
+            let second = left.clone().abs() * 0.99 + gradient.square() * 0.01;
+            left - first / (second.sqrt() + 1e-3) * 0.1
+        }
+        Elsewhere => {
+            // On another device, if there is one.
+            let other = devices_of_one_kind(2).pop().expect("there is a device");
+            let there = left.clone().to_device(&other) * 0.5 + right.clone().to_device(&other).mean().reshape([1, 1]);
+            left.tanh() + there.to_device(&device)
+        }
+        Backward => backward(&before[before.len().saturating_sub(1 + n % 12)..], &left, right),
     };
     let [rows, columns] = result.dims();
     result.slice([0..rows.min(LONGEST), 0..columns.min(LONGEST)])
 }
 
-/// Runs a program and reads every matrix; under stress if there is a seed for it.
+/// Runs a program and reads the matrices that are left; under stress if there is a seed for it.
 pub fn outputs(program: &[Step], stress: Option<u64>, device: &Device) -> Vec<TensorData> {
     set_random_seed(60);
     let mut stress = stress.map(|seed| Stress::new(seed, device));
@@ -192,9 +323,8 @@ pub fn outputs(program: &[Step], stress: Option<u64>, device: &Device) -> Vec<Te
         Tensor::from_data(floats([33, 16]), device),
         Tensor::from_data(floats([1, 64]), device),
     ];
-    for step in program {
-        let chosen = |index: usize| matrices[index % matrices.len()].clone();
-        let result = apply(step, chosen(step.left), &chosen(step.right));
+    for (nth, step) in program.iter().enumerate() {
+        let result = next(step, &mut matrices, &program[..nth]);
         if let Some(stress) = &mut stress {
             stress.strike(&result);
         }
@@ -256,8 +386,9 @@ fn shares_of_the_programs_are_all_of_them() {
 fn random_programs_compute_something() {
     let device = crate::deterministic_device();
     for &operation in OPERATIONS {
-        let program = [Step { operation, left: 0, right: 1, number: 5 }];
-        let result = outputs(&program, None, &device).pop().expect("four matrices");
+        let step = |operation| Step { operation, left: 0, right: 1, number: 5, last: false };
+        let program = [step(Recurrent), step(operation)];
+        let result = outputs(&program, None, &device).pop().expect("five matrices");
         let values = result.try_to_vec::<f32>().expect("f32");
         assert!(!values.is_empty() && values.iter().all(|value| value.is_finite()), "{operation:?}");
         assert!(values.iter().any(|value| *value != 0.0), "{operation:?}");
