@@ -148,6 +148,7 @@ const PROGRAMS: &[(&str, fn())] = &[
     ("told", closed_world::indices::told),
     ("told_once", closed_world::indices::told_once),
     ("told_alone", closed_world::indices::told_alone),
+    ("told_of_all", closed_world::indices::told_of_all),
     ("told_late", closed_world::indices::told_late),
     ("told_among_many", closed_world::indices::told_among_many),
     ("told_without_its_index", closed_world::indices::told_without_its_index),

@@ -27,8 +27,9 @@ mod transaction;
 mod transfer;
 mod views;
 
+pub(crate) use adapters::dependents::Span;
 pub(crate) use adapters::fourier;
-pub(crate) use adapters::indices::{OutOfRange, check_indices, out_of_range};
+pub(crate) use adapters::indices::{OutOfRange, check_indices, note_dependents, out_of_range, out_of_range_before};
 pub(crate) use reads::copy_at_once;
 
 use core::marker::PhantomData;

@@ -1,5 +1,6 @@
 //! Quantized tensors.
 
+use super::adapters::indices::read_checked;
 use super::forward::{forward, only_run_to_run, run_to_run};
 use super::{Deterministic, transfer};
 use burn_backend::ops::{FloatTensorOps, QTensorOps};
@@ -14,7 +15,7 @@ impl QTensorOps<Self> for Deterministic<CubeBackend> {
     }
 
     fn q_into_data(tensor: QuantizedTensor<Self>) -> impl Future<Output = Result<TensorData, ExecutionError>> + Send {
-        transfer::into_data(tensor, CubeBackend::q_into_data)
+        read_checked(tensor, CubeBackend::q_into_data)
     }
 
     forward! {

@@ -1,7 +1,7 @@
 //! The device: its name, its queue, its memory.
 
 use super::Deterministic;
-use super::adapters::indices::out_of_range;
+use super::adapters::indices::reported;
 use super::forward::forward;
 use crate::random::set_backend_seed;
 use burn_backend::tensor::Device;
@@ -33,8 +33,8 @@ impl Backend for Deterministic<CubeBackend> {
 
     fn sync(device: &Device<Self>) -> Result<(), ExecutionError> {
         CubeBackend::sync(device)?;
-        match out_of_range(device, true) {
-            Some(found) => Err(ExecutionError::with_context(found.error.to_string())),
+        match reported(device) {
+            Some(error) => Err(ExecutionError::with_context(error.to_string())),
             None => Ok(()),
         }
     }

@@ -5,11 +5,12 @@ use super::bind::bind;
 use super::elementwise::{self, Parts, Sequence};
 use super::groups::{Group, Groups, Kind};
 use super::products::{self, Lead};
+use super::reach::Reach;
 use super::rerun::{self, repeated};
 use super::schedule::{MOST_ELEMENTS, MOST_ELEMENTS_OF_ONE, Size, Step, steps};
 use super::work::Work;
 use super::{coverage, execution_plans, interpret};
-use crate::backend::{OutOfRange, out_of_range};
+use crate::backend::{OutOfRange, note_dependents, out_of_range, out_of_range_before};
 use crate::catalogue;
 use crate::context;
 use crate::error::Error;
@@ -25,9 +26,10 @@ use burn_cubecl::fusion::{FallbackOperation, FusedOperation};
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_deterministic_kernels::elementwise::shares_launches;
 use burn_fusion::stream::Context;
-use burn_ir::{OperationIr, TensorError, TensorId};
+use burn_ir::{OperationIr, TensorError, TensorId, TensorIr};
 use cubecl::client::Client;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::sync::OnceLock;
 
 /// Operations in program order, in Burn's relative form.
 pub(super) struct Block {
@@ -39,6 +41,8 @@ pub(super) struct Block {
     operands: Vec<TensorId>,
     /// The sizes of the groups when they ran last, and the steps in which they did.
     order: Option<(Vec<Option<Size>>, Vec<Step>)>,
+    /// Made when something depends on an index that is not checked yet.
+    reach: OnceLock<Reach>,
 }
 
 impl Block {
@@ -50,7 +54,7 @@ impl Block {
             operands.extend(operation.inputs().map(|input| input.id).filter(|&input| known.insert(input)));
             known.extend(operation.outputs().map(|output| output.id));
         }
-        Self { device, client, operations, groups, operands, order: None }
+        Self { device, client, operations, groups, operands, order: None, reach: OnceLock::new() }
     }
 
     /// Notes that the current stream reads the operands.
@@ -341,8 +345,8 @@ impl Block {
     }
 
     /// Reports an index out of range, in this block or in an earlier one: if the program waits for this block, it waits
-    /// for the checks too. The result of the operation carries the error, and so do those of the groups that are
-    /// [concerned](Groups::concerned).
+    /// for the checks too. The results of the operations that got one carry the error, what earlier blocks have computed from them, and
+    /// the results of the groups of this block that are [concerned](Reach::concerned).
     ///
     /// # Panics
     ///
@@ -352,24 +356,67 @@ impl Block {
         if !self.operations.iter().any(catalogue::computes) {
             return;
         }
-        let waits = context::with(|context| context.waits);
-        let Some(OutOfRange { error, output }) = out_of_range(&self.device, waits) else { return };
-        let relative = context.tensors.iter().find(|(_, tensor)| Some(tensor.id) == output).map(|(id, _)| *id);
-        let concerned = self.groups.concerned(&self.operations, relative);
+        let before = out_of_range_before(&self.device);
+        let found = out_of_range(&self.device, context::with(|context| context.waits));
+        self.note_dependents(context);
+        let is_new = found.is_some();
+        let mut failed: Vec<TensorId> =
+            [&before, &found].into_iter().flatten().flat_map(|of| &of.failed).copied().collect();
+        let Some(OutOfRange { error, .. }) = found.or(before) else { return };
+        let sources = self.in_relative_form(failed.iter().map(|&tensor| (tensor, ())).collect(), context);
+        let sources: Vec<_> = sources.into_iter().map(|(tensor, ())| tensor).collect();
+        let concerned = self.reach().concerned(&self.operations, &self.groups, &sources, is_new);
         let is_all = concerned.len() == self.groups.all.len();
         let indices = concerned.into_iter().flat_map(|group| &group.operations);
         let results = indices.flat_map(|&index| self.operations[index].outputs());
         let has_handle = |tensor: &TensorId| context.handles.has_handle(tensor);
         let results: Vec<_> = results.map(|result| context.tensors[&result.id].id).filter(has_handle).collect();
         // If nothing of these lives on, the whole block carries it.
-        let fails = is_all || results.is_empty();
-        let carriers: Vec<_> = output.filter(has_handle).into_iter().chain(results).collect();
+        let fails = is_all || (is_new && results.is_empty());
+        failed.retain(has_handle);
+        let carriers: Vec<_> = failed.into_iter().chain(results).collect();
         for &tensor in &carriers {
             let error = TensorError::new(ExecutionError::with_context(error.to_string()));
             context.handles.set_error(tensor, error);
         }
         coverage::carry_error(carriers);
         assert!(!fails, "{error}");
+    }
+
+    /// Notes what depends on indices that are not checked yet, of this block or of an earlier one.
+    fn note_dependents(&self, context: &Context<CubeFusionHandle>) {
+        note_dependents(&self.device, |outputs, dependents| {
+            let operand = |operand: &TensorId| Some((*operand, dependents.on(context.tensors.get(operand)?.id)?));
+            let mut sources: Vec<_> = self.operands.iter().filter_map(operand).collect();
+            sources.extend(self.in_relative_form(outputs.into_iter().collect(), context));
+            if sources.is_empty() {
+                return;
+            }
+            let reach = self.reach();
+            let live = |tensor: &TensorId| context.handles.has_handle(tensor);
+            for (results, on) in reach.results.iter().zip(reach.spans(&self.groups, &sources)) {
+                let Some(on) = on else { continue };
+                let results = results.iter().filter_map(|result| context.tensors.get(result)).map(|result| result.id);
+                dependents.add(results.filter(live).map(|result| (result, on)), live);
+            }
+        });
+    }
+
+    fn reach(&self) -> &Reach {
+        self.reach.get_or_init(|| Reach::new(&self.operations, &self.groups))
+    }
+
+    /// The tensors of the block among these.
+    fn in_relative_form<T: Copy>(
+        &self,
+        tensors: HashMap<TensorId, T>,
+        context: &Context<CubeFusionHandle>,
+    ) -> Vec<(TensorId, T)> {
+        if tensors.is_empty() {
+            return Vec::new();
+        }
+        let of = |(id, tensor): (&TensorId, &TensorIr)| Some((*id, *tensors.get(&tensor.id)?));
+        context.tensors.iter().filter_map(of).collect()
     }
 }
 

@@ -4,7 +4,7 @@
 use super::elementwise::{Inner, Parts, Sequence, is_move};
 use super::products::product;
 use super::work::{Together, Work};
-use crate::catalogue::{self, is_free};
+use crate::catalogue::is_free;
 use burn_backend::Shape;
 use burn_ir::{OperationIr, TensorId, TensorStatus};
 use std::collections::HashSet;
@@ -17,7 +17,7 @@ pub(super) struct Group {
     pub work: Work,
     pub kind: Kind,
     /// Of the groups of a block that one sequence has been split into this is the same number.
-    sequence: usize,
+    pub sequence: usize,
     /// The work where each operation is recorded; made when that is first asked for.
     recorded: OnceLock<Parts>,
     /// The work in program order, for a recording of something else, made likewise.
@@ -60,7 +60,7 @@ impl Uses {
     pub(super) fn of<'a>(operations: impl IntoIterator<Item = &'a OperationIr>) -> Self {
         let mut uses = Self::default();
         for operation in operations {
-            if catalogue::is_free(operation) {
+            if is_free(operation) {
                 continue;
             }
             for input in operation.inputs() {
@@ -236,25 +236,6 @@ impl Groups {
         let whole = (!is_in_order).then(|| (whole(), sequence()));
         Self { needs, frees, all, whole }
     }
-
-    /// The groups whose results carry the error of an index out of range that the operation with the result `output` got: those of the
-    /// sequence with the last of `operations` that is no free, and the operation's own with all that need it.
-    pub(super) fn concerned(&self, operations: &[OperationIr], output: Option<TensorId>) -> Vec<&Group> {
-        let is_free = |index: usize| catalogue::is_free(&operations[index]);
-        let last = |group: &&Group| group.operations.iter().copied().rfind(|&index| !is_free(index));
-        let newest = self.all.iter().max_by_key(last).map(|group| group.sequence);
-        let uses = |index: &usize| {
-            let tensors = operations[*index].inputs().chain(operations[*index].outputs());
-            !is_free(*index) && tensors.into_iter().any(|tensor| Some(tensor.id) == output)
-        };
-        let mut depends: Vec<bool> = Vec::new();
-        for (group, needs) in self.all.iter().zip(&self.needs) {
-            let is_own = group.operations.iter().any(uses);
-            depends.push(is_own || needs.iter().any(|need| depends[need.earlier]));
-        }
-        let is_concerned = |(group, depends): &(&Group, bool)| *depends || Some(group.sequence) == newest;
-        self.all.iter().zip(depends).filter(is_concerned).map(|(group, _)| group).collect()
-    }
 }
 
 #[cfg(test)]
@@ -288,29 +269,6 @@ pub(super) mod tests {
     pub(in crate::route) fn product(lhs: u64, rhs: u64, out: u64) -> OperationIr {
         let product = MatmulOpIr { lhs: tensor(lhs), rhs: tensor(rhs), out: tensor(out) };
         OperationIr::Float(DType::F32, FloatOperationIr::Matmul(product))
-    }
-
-    #[test]
-    fn an_index_out_of_range_concerns_what_is_newest_and_what_depends_on_it() {
-        let (x, y) = (sum(tensor(0), tensor(1), 2), sum(tensor(3), tensor(1), 4));
-        let all = [x, y, sum(tensor(2), tensor(1), 5), freed(0)];
-        let of = |parts: &[&[usize]], output: Option<u64>| {
-            let group = |operations: &&[usize]| Group::of_operations(&all, operations.to_vec());
-            let mut groups: Vec<_> = parts.iter().map(group).collect();
-            groups.iter_mut().enumerate().for_each(|(index, group)| group.sequence = index);
-            let groups = Groups::new(&all, groups);
-            let concerned = groups.concerned(&all, output.map(TensorId::new));
-            concerned.into_iter().flat_map(|group| group.operations.clone()).collect::<Vec<_>>()
-        };
-        assert_eq!(of(&[&[0, 2], &[1, 3]], None), [0, 2]);
-        assert_eq!(of(&[&[0, 1], &[2, 3]], None), [2, 3]);
-        assert_eq!(of(&[&[0], &[1], &[2, 3]], Some(4)), [1, 2, 3]);
-        assert_eq!(of(&[&[0], &[2], &[1, 3]], Some(2)), [0, 2]);
-        assert_eq!(of(&[&[0], &[2], &[1, 3]], Some(3)), [2, 1, 3], "what reads it");
-        // Parts of one sequence.
-        let mut groups: Vec<_> = [0, 1, 2].map(|index| Group::of_operations(&all, vec![index])).into();
-        groups[0].sequence = 7;
-        assert_eq!(Groups::new(&all, groups).concerned(&all, None).len(), 2);
     }
 
     #[test]

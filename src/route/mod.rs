@@ -28,6 +28,7 @@ mod moved;
 mod pending;
 mod products;
 mod quantized;
+mod reach;
 mod reductions;
 mod rerun;
 mod schedule;

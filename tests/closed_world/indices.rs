@@ -126,7 +126,51 @@ pub fn told_late() {
     // The flags of 1024 are read together.
     let results: Vec<_> = (0..2100).map(|_| matrix(&device).select(0, rows.clone()).sum()).collect();
     let failed = results.into_iter().filter(|result| result.clone().try_into_data().is_err()).count();
-    assert!((3..2100).contains(&failed), "{failed} of 2100");
+    // Of the last ones nobody asks, and Burn reads what is computed without a word to the backend.
+    assert!((2048..=2100).contains(&failed), "{failed} of 2100");
+}
+
+/// What depends on an index outside carries the error in whatever block it was computed, of however many operations that got one, and
+/// nothing else does.
+pub fn told_of_all() {
+    enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
+    let device = Device::default();
+    let rows = |indices: [i32; 2]| Tensor::<1, Int>::from_data(indices, &device);
+    let [inside, outside, far] = [[0, 1], [0, 3], [4, 0]].map(rows);
+    let told = |tensor: Tensor<2>| {
+        let text = tensor.try_into_data().expect_err("it depends on an index outside").to_string();
+        assert!(text.contains("index 3, at [1]"), "{text}");
+    };
+    let is =
+        |tensor: Tensor<2>, values: [f32; 4]| assert_eq!(tensor.into_data().try_to_vec::<f32>(), Ok(values.into()));
+    let weights = || Tensor::<2>::from_data([[1.0, 0.0], [0.0, 2.0]], &device);
+    // A selection does not wait for the next operation but one: these are several blocks. In the last one something else is newest.
+    let before = matrix(&device).select(0, inside.clone());
+    let scale = weights();
+    let chosen = matrix(&device).select(0, outside.clone());
+    let again = chosen.clone().select(0, inside.clone());
+    let product = again.clone().matmul(scale.clone());
+    let scale = scale * 3.0;
+    let beside = matrix(&device).select(0, inside.clone());
+    let loss = again.clone() * 2.0;
+    let other = Tensor::<1>::ones([5], &device) * 2.0;
+    told(loss);
+    drop(other);
+    told(again.clone().exp());
+    for tensor in [chosen, again, product] {
+        told(tensor);
+    }
+    is(before, [1.0, 2.0, 3.0, 4.0]);
+    is(scale, [3.0, 0.0, 0.0, 6.0]);
+    is(beside, [1.0, 2.0, 3.0, 4.0]);
+    // Two operations, whose flags are read together.
+    let [a, b] = [outside, far].map(|indices| matrix(&device).select(0, indices));
+    let c = a.clone() + 1.0;
+    told(c);
+    told(a);
+    told(b.clone());
+    told(b.transpose());
+    is(weights(), [1.0, 0.0, 0.0, 2.0]);
 }
 
 /// Where the indices of operations before it fill what is kept.
@@ -200,6 +244,11 @@ fn what_has_nothing_to_do_with_an_index_outside_can_be_read() {
 #[test]
 fn it_tells_without_a_wait_too() {
     Program::new("told_late").run();
+}
+
+#[test]
+fn nothing_that_depends_on_an_index_outside_is_read_as_data() {
+    Program::new("told_of_all").run();
 }
 
 #[test]

@@ -10,6 +10,7 @@
 //! [`Determinism::seed_threads`](crate::Determinism::seed_threads), where threads have nothing to do with each other, and not where
 //! a batch of a loader's is waited for: that tells of its own indices.
 
+use super::dependents::{Dependents, Span};
 use crate::backend::reads::copy_at_once;
 use crate::backend::transfer;
 use crate::context;
@@ -66,19 +67,24 @@ struct Pending {
 struct Ledger {
     flags: Option<Flags>,
     pending: Vec<Pending>,
+    /// What depends on their results, of the first so many: those of the blocks that have [noted](note_dependents) that.
+    dependents: Dependents,
+    noted: usize,
     bytes: usize,
     found: Option<OutOfRange>,
+    /// What was found and reported, and has still to be given to the tensors that depend on it, by the next block.
+    reported: Option<OutOfRange>,
     /// Whether another thread got what was found.
     given_to_another: bool,
 }
 
-/// An operation that got an index outside its axis.
+/// Operations that got an index outside its axis.
 #[derive(Clone)]
 pub(crate) struct OutOfRange {
-    /// The error.
+    /// The error of the first one.
     pub error: Error,
-    /// The operation's result, where it came over Burn's stream.
-    pub output: Option<TensorId>,
+    /// The results of all that came over Burn's stream, and what earlier blocks have computed from them.
+    pub failed: Vec<TensorId>,
 }
 
 /// The ledger of each device and stream.
@@ -168,6 +174,40 @@ pub(crate) fn out_of_range(device: &CubeDevice, waits: bool) -> Option<OutOfRang
     }
 }
 
+/// The same, where no block gives the error to what has failed: the next one of this thread does.
+pub(in crate::backend) fn reported(device: &CubeDevice) -> Option<Error> {
+    let found = out_of_range(device, true)?;
+    let error = found.error.clone();
+    if !found.failed.is_empty() {
+        with_ledger(device, |ledger| ledger.reported = Some(found));
+    }
+    Some(error)
+}
+
+/// What was [reported] and has failed, once.
+pub(crate) fn out_of_range_before(device: &CubeDevice) -> Option<OutOfRange> {
+    if OPEN.load(Ordering::Relaxed) == 0 {
+        return None;
+    }
+    with_ledger(device, |ledger| ledger.reported.take())
+}
+
+/// Has `note` add what depends on this thread's operations that are not checked yet, given the results of those that ran since the last
+/// time and came over Burn's stream.
+pub(crate) fn note_dependents(device: &CubeDevice, note: impl FnOnce(Vec<(TensorId, Span)>, &mut Dependents)) {
+    if OPEN.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    with_ledger(device, |ledger| {
+        let first = core::mem::replace(&mut ledger.noted, ledger.pending.len());
+        let outputs = (first..).zip(&ledger.pending[first..]);
+        let outputs = outputs.filter_map(|(place, pending)| Some((pending.output?, Span::at(place))));
+        if !ledger.pending.is_empty() {
+            note(outputs.collect(), &mut ledger.dependents);
+        }
+    });
+}
+
 /// Reports an operation of this thread that came over Burn's stream and got an index outside its axis. Waits for the
 /// devices.
 ///
@@ -181,8 +221,8 @@ pub(crate) fn check_indices() -> Result<(), Error> {
     for device in device::in_use() {
         let client = GlobalFusionClient::<FusionCubeRuntime>::new(device.clone());
         // A device that fails says so at the program's next read.
-        if let Ok(Some(found)) = client.run(|| out_of_range(&device, true)) {
-            return Err(found.error);
+        if let Ok(Some(error)) = client.run(|| reported(&device)) {
+            return Err(error);
         }
     }
     Ok(())
@@ -209,7 +249,7 @@ fn of_another_thread(device: &CubeDevice) -> Option<OutOfRange> {
             Some(found)
         });
         forget_closed(key, ledger);
-        Some(OutOfRange { output: None, ..found? })
+        Some(OutOfRange { failed: Vec::new(), ..found? })
     })
 }
 
@@ -221,8 +261,8 @@ pub(in crate::backend) fn read_checked<F>(
 where
     F: Future<Output = Result<TensorData, ExecutionError>> + Send,
 {
-    let read = match out_of_range(&tensor.device, true) {
-        Some(found) => Err(ExecutionError::with_context(found.error.to_string())),
+    let read = match reported(&tensor.device) {
+        Some(error) => Err(ExecutionError::with_context(error.to_string())),
         None => {
             copy_at_once();
             Ok(transfer::into_data(tensor, read))
@@ -248,11 +288,11 @@ where
         }
         handles.push(tensor.handle.clone());
     }
-    let found = devices.iter().find_map(|device| out_of_range(device, true));
+    let error = devices.iter().find_map(reported);
     copy_at_once();
     async move {
-        if let Some(found) = found {
-            return Err(ExecutionError::with_context(found.error.to_string()));
+        if let Some(error) = error {
+            return Err(ExecutionError::with_context(error.to_string()));
         }
         let is_of_one_stream = handles.iter().all(|handle| handle.stream == handles[0].stream);
         if devices.len() == 1 && is_of_one_stream && transaction.read_qfloats.is_empty() {
@@ -297,19 +337,31 @@ fn forget_closed(key: (DeviceId, StreamId), ledger: Arc<Mutex<Ledger>>) {
     }
 }
 
-/// Runs `body`, which may open or close the ledger; a closed one needs no flags.
+/// Runs `body`, which may open or close the ledger.
 fn at_work<T>(key: (DeviceId, StreamId), ledger: &mut Ledger, body: impl FnOnce(&mut Ledger) -> T) -> T {
     let was_open = ledger.is_open();
-    let result = body(ledger);
-    match (was_open, ledger.is_open()) {
-        (false, true) => OPEN.fetch_add(1, Ordering::Relaxed),
-        (true, false) => OPEN.fetch_sub(1, Ordering::Relaxed),
-        _ => 0,
-    };
-    if !ledger.is_open() {
-        keep_spare(key, ledger.flags.take());
+    body(AtWork { key, ledger, was_open }.ledger)
+}
+
+/// A ledger that is at work, and is counted when that ends, in a panic too.
+struct AtWork<'a> {
+    key: (DeviceId, StreamId),
+    ledger: &'a mut Ledger,
+    was_open: bool,
+}
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        match (self.was_open, self.ledger.is_open()) {
+            (false, true) => OPEN.fetch_add(1, Ordering::Relaxed),
+            (true, false) => OPEN.fetch_sub(1, Ordering::Relaxed),
+            _ => 0,
+        };
+        // A closed one needs no flags.
+        if !self.ledger.is_open() {
+            keep_spare(self.key, self.ledger.flags.take());
+        }
     }
-    result
 }
 
 /// Flags of the device and the current stream for a ledger that has none.
@@ -332,29 +384,34 @@ fn keep_spare(key: (DeviceId, StreamId), flags: Option<Flags>) {
 
 impl Ledger {
     fn is_open(&self) -> bool {
-        self.found.is_some() || !self.pending.is_empty()
+        self.found.is_some() || self.reported.is_some() || !self.pending.is_empty()
     }
 
-    /// Reads the flags of what is pending, and keeps the first finding.
+    /// Reads the flags of what is pending, and keeps what they say.
     fn look(&mut self, device: &CubeDevice) {
         let Some(flags) = &self.flags else { return };
         if self.pending.is_empty() {
             return;
         }
-        self.bytes = 0;
+        (self.bytes, self.noted) = (0, 0);
         let pending = core::mem::take(&mut self.pending);
         // A device that cannot read them back has failed, and every read returns that.
-        let Ok(raised) = flags.read(&device.client()) else {
+        let raised = flags.read(&device.client());
+        let is_raised = |place: &usize| raised.as_ref().is_ok_and(|raised| raised[*place]);
+        let places: Vec<usize> = (0..pending.len()).filter(is_raised).collect();
+        if raised.is_err() || !places.is_empty() {
             self.flags = None;
-            return;
-        };
-        let Some(first) = raised.iter().position(|raised| *raised) else { return };
-        self.flags = None;
-        let Some(found) = pending.into_iter().nth(first) else { return };
-        let found = OutOfRange { output: found.output, error: found.error(device) };
-        if self.found.is_none() {
-            self.found = Some(found);
-            self.given_to_another = false;
+        }
+        let mut failed = self.dependents.take(&places);
+        failed.extend(places.iter().filter_map(|&place| pending[place].output));
+        let first = places.first().and_then(|&first| pending.into_iter().nth(first));
+        let Some(error) = first.map(|first| first.error(device)) else { return };
+        match &mut self.found {
+            Some(found) => found.failed.extend(failed),
+            none => {
+                *none = Some(OutOfRange { error, failed });
+                self.given_to_another = false;
+            }
         }
     }
 }

@@ -7,6 +7,7 @@
 pub(crate) mod convolution;
 pub(super) mod ctc;
 pub(crate) mod deform_convolution;
+pub(crate) mod dependents;
 pub(crate) mod elementwise;
 pub(crate) mod fourier;
 pub(crate) mod indices;
