@@ -53,7 +53,12 @@ pub(super) fn slice(
         of_slice[axis] = range.len();
     }
     let [first, behind] = [first, behind].map(|elements| elements * tensor.dtype.size());
-    if !first.is_multiple_of(ALIGNMENT) || of_slice.num_elements() == 0 {
+    // Kernels refuse what 32-bit indices do not reach over, where a copy has fewer elements than that.
+    let reach =
+        of_slice.iter().zip(strides.iter()).map(|(&extent, &stride)| extent.saturating_sub(1).saturating_mul(stride));
+    let is_far =
+        reach.fold(0, usize::saturating_add) >= u32::MAX as usize && of_slice.num_elements() < u32::MAX as usize;
+    if is_far || !first.is_multiple_of(ALIGNMENT) || of_slice.num_elements() == 0 {
         return plain(tensor, slices);
     }
     let handle = tensor.handle.clone().offset_start(first as u64).offset_end(behind as u64);
