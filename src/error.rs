@@ -38,7 +38,10 @@ pub enum Error {
     Observes,
 
     /// The program's operations cannot be recorded.
-    #[error("the operations cannot be recorded: {reason}")]
+    #[error(
+        "the operations cannot be recorded: {reason}; name a file that can be written, by `BURN_DETERMINISTIC_RECORD` or \
+         `Determinism::record`"
+    )]
     Record {
         /// Why.
         reason: String,
@@ -47,8 +50,8 @@ pub enum Error {
     /// A device does not pass through the deterministic backend.
     #[error(
         "`{function}`: {device} does not run on the deterministic backend: it computes, and draws random numbers, as in \
-         plain Burn; use a CUDA, ROCm, Metal, Vulkan or WebGPU device (`Device::cuda(0)`, `Device::wgpu(..)`, `Device::default()` \
-         where Burn's feature for one is on) and build the model on it, {}",
+         plain Burn; turn on a GPU feature of `burn` and of `burn-deterministic` (for NVIDIA `cuda` and `cuda-nvrtc`), use a CUDA, ROCm, \
+         Metal, Vulkan or WebGPU device (`Device::cuda(0)`, `Device::wgpu(..)`, `Device::default()`), and build the model on it, {}",
         burn_device()
     )]
     NotCovered {
@@ -225,6 +228,18 @@ pub enum Error {
     /// A device cannot run the operations that wait for it.
     #[error("the operations that wait for device {device} cannot run: {reason}; start the program again")]
     Device {
+        /// The device.
+        device: String,
+        /// What it said.
+        reason: String,
+    },
+
+    /// The test of a device's arithmetic could not run.
+    #[error(
+        "device {device} could not run the test of its arithmetic: {reason}; no operation runs on it: check its driver, and with \
+         CUDA the toolkit (`libnvrtc.so` in `LD_LIBRARY_PATH`, headers in `CUDA_PATH`), and start the program again"
+    )]
+    Untested {
         /// The device.
         device: String,
         /// What it said.

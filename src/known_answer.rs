@@ -121,7 +121,7 @@ fn stores_kernels(config: &CubeClRuntimeConfig) -> bool {
 ///
 /// - [`Error::NotCovered`] when the device is not [covered](crate::covers),
 /// - [`Error::Arithmetic`] when it does not compute what the kernels rely on: operations on it are refused,
-/// - [`Error::Device`] when it cannot be asked.
+/// - [`Error::Untested`] when the test cannot run.
 pub fn device_arithmetic(device: &Device) -> Result<Arithmetic, Error> {
     device::check("device_arithmetic", device)?;
     arithmetic_of(&device::cube(device)).clone()
@@ -186,8 +186,7 @@ fn examine(device: &CubeDevice) -> Verdicts {
 }
 
 fn not_asked(device: &CubeDevice, error: impl Display) -> Error {
-    let reason = format!("it could not be asked what its arithmetic is: {error}");
-    Error::Device { device: format!("{device:?}"), reason }
+    Error::Untested { device: format!("{device:?}"), reason: error.to_string() }
 }
 
 fn inexact(device: &CubeDevice, WrongAnswer { test, operands, expected, got, .. }: WrongAnswer) -> Error {

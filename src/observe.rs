@@ -20,7 +20,8 @@ use crate::settings::Installation;
 /// - [`Error::TooLate`] when a tensor has already been made,
 /// - [`Error::Configuration`] when a Burn setting would send operations around the recording,
 /// - [`Error::Registry`] when Burn's registry does not take it,
-/// - [`Error::Record`] when the environment variables are wrong, or the file cannot be written.
+/// - [`Error::Variable`] when `BURN_DETERMINISTIC_RECORD_LEVEL` is no level.
+/// - [`Error::Record`] when the file cannot be written.
 pub fn observe() -> Result<(), Error> {
     let installation = Installation::begin();
     if installation.enabled().is_some() || installation.observes() {

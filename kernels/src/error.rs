@@ -36,6 +36,18 @@ pub enum KernelError {
         /// What does not fit, with the numbers.
         reason: String,
     },
+    /// An axis is longer than the indices' type counts.
+    #[error("{kernel}: indices as {dtype} count {counts} elements, and the axis has {length}")]
+    Index {
+        /// The kernel family and operation.
+        kernel: &'static str,
+        /// The indices' type.
+        dtype: ElemType,
+        /// How many elements it counts.
+        counts: usize,
+        /// How many the axis has.
+        length: usize,
+    },
     /// A parameter outside the values the operation is defined for.
     #[error("{kernel}: {reason}")]
     Argument {

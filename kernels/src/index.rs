@@ -5,7 +5,6 @@
 use crate::KernelError;
 use crate::buffer::unwritten;
 use crate::dtype::{U32, supported};
-use crate::error::require_shapes;
 use crate::grid::grid;
 use crate::subnormals::keep_subnormals;
 use crate::view::AxisView;
@@ -47,9 +46,10 @@ pub(crate) fn require_counts(
         _ => return Err(KernelError::Dtype { kernel, dtype: index, remedy }),
     };
     supported(client, kernel, index, remedy)?;
-    require_shapes(kernel, length <= counts, || {
-        format!("indices of an axis of {length} elements as {index}, which counts {counts}")
-    })
+    match length <= counts {
+        true => Ok(()),
+        false => Err(KernelError::Index { kernel, dtype: index, counts, length }),
+    }
 }
 
 /// The row an index names, or `rows` if it names none.

@@ -24,7 +24,7 @@ pub enum Error {
     },
 
     /// The file is not a checkpoint of this crate.
-    #[error("`{}` is not a checkpoint of burn-deterministic: bad magic bytes", path.display())]
+    #[error("`{}` is not a checkpoint: it does not begin as one does; give a file that `Checkpoint::save` wrote", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
@@ -208,7 +208,10 @@ pub enum Error {
     },
 
     /// The module or optimizer at hand is not the one that was saved.
-    #[error("`{name}` of {checkpoint} does not fit: {}", joined(mismatches))]
+    #[error(
+        "`{name}` of {checkpoint} does not fit: {}; build the module and the optimizer as they were when it was saved",
+        joined(mismatches)
+    )]
     Mismatch {
         /// The part.
         name: String,

@@ -1,6 +1,6 @@
 //! The versions that a file names.
 
-use crate::environment::BURN;
+use crate::environment::{BURN, version};
 use std::fmt;
 
 /// Bytes of a version in a file: ASCII, then zeros.
@@ -15,7 +15,7 @@ pub(super) const SIZE: usize = 2 * LENGTH;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Versions {
-    /// The version of this crate.
+    /// The version of this crate, with the commit where Cargo has it from a Git repository: `0.1.0+4931e51`.
     pub burn_deterministic: String,
     /// The version of Burn.
     pub burn: String,
@@ -24,7 +24,7 @@ pub struct Versions {
 impl Versions {
     /// The versions of this program.
     pub fn current() -> Self {
-        Self { burn_deterministic: env!("CARGO_PKG_VERSION").to_owned(), burn: BURN.to_owned() }
+        Self { burn_deterministic: version(), burn: BURN.to_owned() }
     }
 
     pub(super) fn to_bytes(&self) -> [u8; SIZE] {
@@ -53,7 +53,9 @@ impl Versions {
     }
 }
 
-const _: () = assert!(env!("CARGO_PKG_VERSION").len() <= LENGTH && BURN.len() <= LENGTH, "a file has room for them");
+// Of a commit there are 12 digits at most.
+const _: () =
+    assert!(env!("CARGO_PKG_VERSION").len() + 13 <= LENGTH && BURN.len() <= LENGTH, "a file has room for them");
 
 impl fmt::Display for Versions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

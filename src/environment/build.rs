@@ -2,6 +2,7 @@
 
 use burn_deterministic_recording::Environment;
 use cubecl_environment::persistence::Namespace;
+use std::path::Path;
 
 /// The version of the Burn crates that Cargo.toml pins.
 pub(crate) const BURN: &str = "0.22.1";
@@ -18,9 +19,26 @@ const FEATURES: [(&str, bool); 8] = [
     ("wgpu", cfg!(feature = "wgpu")),
 ];
 
+/// The version of this crate; behind a `+` the commit, where Cargo has it from a Git repository: `0.1.0+4931e51`. Of a path or a
+/// vendored copy no commit is known.
+pub(crate) fn version() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    match commit(Path::new(env!("CARGO_MANIFEST_DIR"))) {
+        Some(commit) => format!("{version}+{commit}"),
+        None => version.to_owned(),
+    }
+}
+
+/// The commit of a package in this folder, where that is one of Cargo's checkouts: `~/.cargo/git/checkouts/NAME-HASH/COMMIT`.
+fn commit(folder: &Path) -> Option<&str> {
+    let commit = folder.file_name()?.to_str()?;
+    let is_checkout = folder.parent()?.parent()?.ends_with("git/checkouts");
+    (is_checkout && commit.len() <= 12 && commit.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(commit)
+}
+
 pub(super) fn facts() -> Environment {
     let mut facts = Environment::new();
-    facts.set("burn-deterministic", env!("CARGO_PKG_VERSION"));
+    facts.set("burn-deterministic", version());
     facts.set("burn", BURN);
     facts.set("cubecl", cubecl());
     facts.set("compiler", env!("BURN_DETERMINISTIC_COMPILER"));
@@ -41,6 +59,19 @@ fn cubecl() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn commits_are_those_of_cargos_checkouts() {
+        let of = |folder: &'static str| commit(Path::new(folder));
+        assert_eq!(of("/home/me/.cargo/git/checkouts/burn-deterministic-55f4bb5b2a1f0c36/4931e51"), Some("4931e51"));
+        assert_eq!(
+            of("/home/me/.cargo/git/checkouts/burn-deterministic-55f4bb5b2a1f0c36"),
+            None,
+            "the folder of the commits"
+        );
+        assert_eq!(of("/home/me/burn-deterministic"), None);
+        assert_eq!(of("/home/me/vendor/4931e51"), None);
+    }
 
     #[test]
     fn versions_are_those_of_the_build() {

@@ -6,7 +6,7 @@ mod driver;
 mod host;
 mod probe;
 
-pub(crate) use build::BURN;
+pub(crate) use build::{BURN, version};
 pub(crate) use probe::DeviceKey;
 
 use crate::device;

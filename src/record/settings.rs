@@ -15,7 +15,7 @@ const LEVEL: &str = "BURN_DETERMINISTIC_RECORD_LEVEL";
 ///
 /// # Errors
 ///
-/// [`Error::Record`] for a level of another spelling.
+/// [`Error::Variable`] for a level of another spelling.
 pub(crate) fn of_environment() -> Result<Option<(PathBuf, Level)>, Error> {
     let Some(path) = env::var_os(FILE).filter(|path| !path.is_empty()) else { return Ok(None) };
     let level = match env::var(LEVEL) {
@@ -39,10 +39,10 @@ fn parsed(text: &str) -> Option<Level> {
 }
 
 fn wrong(text: &str) -> Error {
-    Error::Record {
-        reason: format!(
-            "{LEVEL} is `{text}`, want `weights`, `operations` or `operations:FIRST-LAST` with numbers of steps"
-        ),
+    Error::Variable {
+        name: LEVEL,
+        value: text.to_owned(),
+        expected: "`weights`, `operations` or `operations:FIRST-LAST` with numbers of steps",
     }
 }
 

@@ -180,7 +180,10 @@ fn refusal(operation: &'static str, operands: &[&CubeTensor], device: &CubeDevic
         KernelError::Dtype { kernel, dtype, remedy } => {
             (format!("{kernel} has no fixed-order version for {dtype}"), remedy)
         }
-        KernelError::Device { .. } => (error.to_string(), "run it on another device"),
+        KernelError::Device { kernel, what, needs, has } => {
+            (format!("{kernel} needs {needs} {what}, the device has {has}"), "use another device or driver")
+        }
+        KernelError::Index { .. } => (error.to_string(), "use i32 indices"),
         KernelError::Argument { .. } => (error.to_string(), "change the argument"),
         KernelError::Failed { kernel, reason, remedy } => (format!("{kernel}: {reason}"), remedy),
         error => (error.to_string(), "check the operands' shapes, or split them into smaller ones"),

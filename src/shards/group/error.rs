@@ -95,7 +95,10 @@ pub enum GroupError {
     },
 
     /// A connection has ended.
-    #[error("the connection to {peer} has ended: {reason}; did that process end, or the network fail?")]
+    #[error(
+        "the connection to {peer} has ended: {reason}; see whether that process has ended or the network has failed, and start all \
+         processes again from a checkpoint"
+    )]
     Lost {
         /// The peer.
         peer: String,
@@ -105,7 +108,8 @@ pub enum GroupError {
 
     /// A process hangs, or the network does: it has sent no sign of life.
     #[error(
-        "{peer} has sent nothing for {silence:?}, not even that it lives: is that process stopped, or the network down?"
+        "{peer} has sent nothing for {silence:?}, not even that it lives; see whether that process is stopped or the network is down, \
+         and start all processes again from a checkpoint"
     )]
     Silent {
         /// The peer.
@@ -115,7 +119,7 @@ pub enum GroupError {
     },
 
     /// A process has ended its part of the training.
-    #[error("{peer} has left the group: do all processes run as many steps?")]
+    #[error("{peer} has left the group; run as many steps in all processes")]
     Left {
         /// The peer.
         peer: String,

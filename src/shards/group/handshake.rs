@@ -141,8 +141,8 @@ fn greeting() -> Greeting {
     let (protocol, rest) = rest.split_at_mut(4);
     protocol.copy_from_slice(&PROTOCOL.to_le_bytes());
     let (version, nonce) = rest.split_at_mut(VERSION);
-    let ours = env!("CARGO_PKG_VERSION").as_bytes();
-    version[..ours.len()].copy_from_slice(ours);
+    let ours = crate::environment::version();
+    version[..ours.len()].copy_from_slice(ours.as_bytes());
     nonce.copy_from_slice(&fresh());
     greeting
 }
