@@ -20,7 +20,7 @@ use crate::settings::Installation;
 /// - [`Error::TooLate`] when a tensor has already been made,
 /// - [`Error::Configuration`] when a Burn setting would send operations around the recording,
 /// - [`Error::Registry`] when Burn's registry does not take it,
-/// - [`Error::Variable`] when `BURN_DETERMINISTIC_RECORD_LEVEL` is no level.
+/// - [`Error::Variable`] when `BURN_DETERMINISTIC_RECORD_LEVEL` is no level,
 /// - [`Error::Record`] when the file cannot be written.
 pub fn observe() -> Result<(), Error> {
     let installation = Installation::begin();

@@ -27,7 +27,7 @@ mod transaction;
 mod transfer;
 mod views;
 
-pub(crate) use adapters::dependents::Span;
+pub(crate) use adapters::dependents::Places;
 pub(crate) use adapters::fourier;
 pub(crate) use adapters::indices::{OutOfRange, check_indices, note_dependents, out_of_range, out_of_range_before};
 pub(crate) use reads::copy_at_once;

@@ -53,9 +53,9 @@ impl Versions {
     }
 }
 
-// Of a commit there are 12 digits at most.
+// Of a commit there are 7 digits.
 const _: () =
-    assert!(env!("CARGO_PKG_VERSION").len() + 13 <= LENGTH && BURN.len() <= LENGTH, "a file has room for them");
+    assert!(env!("CARGO_PKG_VERSION").len() + 8 <= LENGTH && BURN.len() <= LENGTH, "a file has room for them");
 
 impl fmt::Display for Versions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -29,11 +29,13 @@ pub(crate) fn version() -> String {
     }
 }
 
-/// The commit of a package in this folder, where that is one of Cargo's checkouts: `~/.cargo/git/checkouts/NAME-HASH/COMMIT`.
+/// The commit of a package in this folder, where that is one of Cargo's checkouts: `~/.cargo/git/checkouts/NAME-HASH/COMMIT`. Its first 7
+/// digits: how many Cargo gives differs from machine to machine.
 fn commit(folder: &Path) -> Option<&str> {
     let commit = folder.file_name()?.to_str()?;
     let is_checkout = folder.parent()?.parent()?.ends_with("git/checkouts");
-    (is_checkout && commit.len() <= 12 && commit.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(commit)
+    let commit = commit.get(..7).filter(|_| commit.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+    is_checkout.then_some(commit)
 }
 
 pub(super) fn facts() -> Environment {

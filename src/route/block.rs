@@ -394,7 +394,7 @@ impl Block {
             }
             let reach = self.reach();
             let live = |tensor: &TensorId| context.handles.has_handle(tensor);
-            for (results, on) in reach.results.iter().zip(reach.spans(&self.groups, &sources)) {
+            for (results, on) in reach.results.iter().zip(reach.places(&self.groups, &sources)) {
                 let Some(on) = on else { continue };
                 let results = results.iter().filter_map(|result| context.tensors.get(result)).map(|result| result.id);
                 dependents.add(results.filter(live).map(|result| (result, on)), live);

@@ -1,7 +1,7 @@
 //! How far in a block what a tensor holds gets: which groups depend on it, and which of their results outlive the block.
 
 use super::groups::{Group, Groups};
-use crate::backend::Span;
+use crate::backend::Places;
 use crate::catalogue::is_free;
 use burn_ir::{OperationIr, TensorId, TensorStatus};
 use std::collections::{HashMap, HashSet};
@@ -61,11 +61,11 @@ impl Reach {
     }
 
     /// The operations on which each group depends, where the tensors `sources` depend on these.
-    pub(super) fn spans(&self, groups: &Groups, sources: &[(TensorId, Span)]) -> Vec<Option<Span>> {
-        let both = |one: Option<Span>, other: Option<Span>| {
+    pub(super) fn places(&self, groups: &Groups, sources: &[(TensorId, Places)]) -> Vec<Option<Places>> {
+        let both = |one: Option<Places>, other: Option<Places>| {
             one.zip(other).map(|(one, other)| one.with(other)).or(one).or(other)
         };
-        let mut of_groups: Vec<Option<Span>> = vec![None; groups.all.len()];
+        let mut of_groups: Vec<Option<Places>> = vec![None; groups.all.len()];
         for (source, on) in sources {
             self.users(source).for_each(|user| of_groups[user] = both(of_groups[user], Some(*on)));
         }
@@ -121,7 +121,7 @@ mod tests {
         let concerned = reach.concerned(&all, &groups, &[TensorId::new(2)], false);
         let concerned: Vec<_> = concerned.into_iter().flat_map(|group| group.operations.clone()).collect();
         assert_eq!(concerned, [0, 2]);
-        let on = Span::at(7);
-        assert_eq!(reach.spans(&groups, &[(TensorId::new(0), on)]), [Some(on), None, Some(on)]);
+        let on = Places::at(7);
+        assert_eq!(reach.places(&groups, &[(TensorId::new(0), on)]), [Some(on), None, Some(on)]);
     }
 }

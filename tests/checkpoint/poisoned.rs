@@ -10,7 +10,7 @@ use burn::optim::{AdamConfig, GradientsParams, LBFGSConfig, ModuleOptimizer, Sgd
 use burn::prelude::*;
 use burn::tensor::Distribution;
 use burn_deterministic::checkpoint::{Checkpoint, Error};
-use burn_deterministic::{Determinism, digest, enable_op_determinism, set_random_seed};
+use burn_deterministic::{Determinism, digest, enable_op_determinism, set_random_seed, try_digest};
 
 fn checkpoint() -> Checkpoint {
     Checkpoint::new(0).expect("a device that runs")
@@ -179,7 +179,13 @@ pub fn saved_after_an_index() {
     let model = optimizer.step(0.1, model, gradients);
     let error = Checkpoint::new(0).expect_err("an index is outside").to_string();
     assert!(error.contains("got the index 2"), "{error}");
-    drop((model, optimizer));
+    // It is tried again, and then after a block that gives the error to the parameters.
+    let again = Checkpoint::new(0).expect_err("nothing has run since").to_string();
+    assert_eq!(again, error);
+    assert_eq!((Tensor::<1>::ones([3], &device) + 1.0).sum().into_scalar::<f32>(), 6.0);
+    let error = try_digest(&model).expect_err("an update depends on the index").to_string();
+    assert!(error.contains("got the index 2"), "{error}");
+    drop(optimizer);
 }
 
 #[test]

@@ -151,6 +151,8 @@ pub fn told_of_all() {
     let again = chosen.clone().select(0, inside.clone());
     let product = again.clone().matmul(scale.clone());
     let scale = scale * 3.0;
+    let second = matrix(&device).select(0, inside.clone());
+    let around = before.clone() + second;
     let beside = matrix(&device).select(0, inside.clone());
     let loss = again.clone() * 2.0;
     let other = Tensor::<1>::ones([5], &device) * 2.0;
@@ -161,6 +163,7 @@ pub fn told_of_all() {
         told(tensor);
     }
     is(before, [1.0, 2.0, 3.0, 4.0]);
+    is(around, [2.0, 4.0, 6.0, 8.0]);
     is(scale, [3.0, 0.0, 0.0, 6.0]);
     is(beside, [1.0, 2.0, 3.0, 4.0]);
     // Two operations, whose flags are read together.

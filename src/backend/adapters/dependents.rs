@@ -3,29 +3,42 @@
 use burn_ir::TensorId;
 use std::collections::HashMap;
 
-/// Operations of a ledger by their places there: all from the first to the last.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Span {
-    first: usize,
-    last: usize,
-}
+/// Operations of a ledger that has not read their flags: of those that it has at once.
+pub(super) const FLAGS: usize = 1024;
 
-impl Span {
+/// Operations of a ledger by their places there, a bit for each.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Places([u64; FLAGS / 64]);
+
+impl Places {
     /// The operation at `place`.
     pub(crate) fn at(place: usize) -> Self {
-        Self { first: place, last: place }
+        [place].into_iter().collect()
     }
 
-    /// These, those of the `other`, and all between.
-    pub(crate) fn with(self, other: Self) -> Self {
-        Self { first: self.first.min(other.first), last: self.last.max(other.last) }
+    /// These and the `others`.
+    pub(crate) fn with(mut self, others: Self) -> Self {
+        self.0.iter_mut().zip(others.0).for_each(|(own, other)| *own |= other);
+        self
+    }
+
+    fn meets(self, others: Self) -> bool {
+        self.0.iter().zip(others.0).any(|(own, other)| own & other != 0)
+    }
+}
+
+impl FromIterator<usize> for Places {
+    fn from_iter<I: IntoIterator<Item = usize>>(places: I) -> Self {
+        let mut all = Self::default();
+        places.into_iter().for_each(|place| all.0[place / 64] |= 1 << (place % 64));
+        all
     }
 }
 
 /// Tensors of Burn's stream that earlier blocks have computed, with the operations of a ledger on which each may depend.
 #[derive(Default)]
 pub(crate) struct Dependents {
-    all: HashMap<TensorId, Span>,
+    all: HashMap<TensorId, Places>,
     /// Where there are more, those that are gone are forgotten.
     most: usize,
 }
@@ -35,18 +48,18 @@ impl Dependents {
     const LEAST: usize = 1024;
 
     /// The operations on which the tensor may depend.
-    pub(crate) fn on(&self, tensor: TensorId) -> Option<Span> {
+    pub(crate) fn on(&self, tensor: TensorId) -> Option<Places> {
         self.all.get(&tensor).copied()
     }
 
     /// Notes that the tensors depend on these operations too. Of all some `live` on.
     pub(crate) fn add(
         &mut self,
-        tensors: impl IntoIterator<Item = (TensorId, Span)>,
+        tensors: impl IntoIterator<Item = (TensorId, Places)>,
         live: impl Fn(&TensorId) -> bool,
     ) {
-        for (tensor, span) in tensors {
-            self.all.entry(tensor).and_modify(|own| *own = own.with(span)).or_insert(span);
+        for (tensor, on) in tensors {
+            self.all.entry(tensor).and_modify(|own| *own = own.with(on)).or_insert(on);
         }
         if self.all.len() > self.most.max(Self::LEAST) {
             self.all.retain(|tensor, _| live(tensor));
@@ -54,15 +67,10 @@ impl Dependents {
         }
     }
 
-    /// Forgets all, now that the operations are checked. Returns those that may depend on one of the operations at `places`, which
-    /// ascend.
-    pub(super) fn take(&mut self, places: &[usize]) -> Vec<TensorId> {
-        let depends = |span: Span| {
-            let next = places.partition_point(|&place| place < span.first);
-            places.get(next).is_some_and(|&place| place <= span.last)
-        };
+    /// Forgets all, now that the operations are checked. Returns those that may depend on one of the operations at `failed`.
+    pub(super) fn take(&mut self, failed: Places) -> Vec<TensorId> {
         let all = core::mem::take(self).all;
-        all.into_iter().filter(|(_, span)| depends(*span)).map(|(tensor, _)| tensor).collect()
+        all.into_iter().filter(|(_, on)| on.meets(failed)).map(|(tensor, _)| tensor).collect()
     }
 }
 
@@ -71,22 +79,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tensor_depends_on_the_operations_from_the_first_to_the_last() {
+    fn what_depends_on_an_operation_that_failed_is_taken() {
         let [a, b, c, d] = [1, 2, 3, 4].map(TensorId::new);
+        let of = |places: &[usize]| places.iter().copied().collect::<Places>();
         let mut dependents = Dependents::default();
-        dependents.add([(a, Span::at(1)), (b, Span::at(4).with(Span::at(2))), (c, Span::at(5))], |_| true);
-        dependents.add([(c, Span::at(9)), (d, Span::at(0))], |_| true);
-        assert_eq!([dependents.on(b), dependents.on(TensorId::new(5))], [Some(Span { first: 2, last: 4 }), None]);
-        let mut taken = dependents.take(&[3, 8]);
+        dependents.add([(a, Places::at(1)), (b, of(&[4, 700])), (c, Places::at(5))], |_| true);
+        dependents.add([(c, Places::at(1023)), (d, Places::at(0))], |_| true);
+        assert_eq!([dependents.on(c), dependents.on(TensorId::new(5))], [Some(of(&[5, 1023])), None]);
+        let mut taken = dependents.take(of(&[3, 500, 700, 1023]));
         taken.sort_unstable();
         assert_eq!(taken, [b, c]);
-        assert!(dependents.on(a).is_none() && dependents.take(&[0]).is_empty());
+        assert!(dependents.on(a).is_none() && dependents.take(Places::at(0)).is_empty());
     }
 
     #[test]
     fn what_is_gone_is_forgotten() {
         let mut dependents = Dependents::default();
-        let tensors = |from: u64| (from..from + 1000).map(|id| (TensorId::new(id), Span::at(0)));
+        let tensors = |from: u64| (from..from + 1000).map(|id| (TensorId::new(id), Places::at(0)));
         for from in 0..50 {
             dependents.add(tensors(from * 1000), |tensor| *tensor >= TensorId::new(from * 1000));
         }

@@ -10,7 +10,7 @@
 //! [`Determinism::seed_threads`](crate::Determinism::seed_threads), where threads have nothing to do with each other, and not where
 //! a batch of a loader's is waited for: that tells of its own indices.
 
-use super::dependents::{Dependents, Span};
+use super::dependents::{Dependents, FLAGS, Places};
 use crate::backend::reads::copy_at_once;
 use crate::backend::transfer;
 use crate::context;
@@ -30,10 +30,7 @@ use burn_ir::TensorId;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use cubecl::server::Handle;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// Operations of one thread and device whose flags have not been read, at most.
-const FLAGS: usize = 1024;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Bytes of memory that they keep for their indices, at most, but for those of one operation.
 const BYTES: usize = 64 << 20;
@@ -174,14 +171,25 @@ pub(crate) fn out_of_range(device: &CubeDevice, waits: bool) -> Option<OutOfRang
     }
 }
 
-/// The same, where no block gives the error to what has failed: the next one of this thread does.
+/// The error of the same, where no block gives it to what has failed: the next block of this thread does, and until then the error is
+/// returned again.
 pub(in crate::backend) fn reported(device: &CubeDevice) -> Option<Error> {
-    let found = out_of_range(device, true)?;
-    let error = found.error.clone();
-    if !found.failed.is_empty() {
-        with_ledger(device, |ledger| ledger.reported = Some(found));
+    let found = out_of_range(device, true);
+    if found.is_none() && OPEN.load(Ordering::Relaxed) == 0 {
+        return None;
     }
-    Some(error)
+    with_ledger(device, |ledger| match (found, &mut ledger.reported) {
+        (Some(found), Some(reported)) => {
+            reported.failed.extend(found.failed);
+            Some(found.error)
+        }
+        (Some(found), none) => {
+            let error = found.error.clone();
+            *none = (!found.failed.is_empty()).then_some(found);
+            Some(error)
+        }
+        (None, reported) => reported.as_ref().map(|reported| reported.error.clone()),
+    })
 }
 
 /// What was [reported] and has failed, once.
@@ -194,14 +202,14 @@ pub(crate) fn out_of_range_before(device: &CubeDevice) -> Option<OutOfRange> {
 
 /// Has `note` add what depends on this thread's operations that are not checked yet, given the results of those that ran since the last
 /// time and came over Burn's stream.
-pub(crate) fn note_dependents(device: &CubeDevice, note: impl FnOnce(Vec<(TensorId, Span)>, &mut Dependents)) {
+pub(crate) fn note_dependents(device: &CubeDevice, note: impl FnOnce(Vec<(TensorId, Places)>, &mut Dependents)) {
     if OPEN.load(Ordering::Relaxed) == 0 {
         return;
     }
     with_ledger(device, |ledger| {
         let first = core::mem::replace(&mut ledger.noted, ledger.pending.len());
         let outputs = (first..).zip(&ledger.pending[first..]);
-        let outputs = outputs.filter_map(|(place, pending)| Some((pending.output?, Span::at(place))));
+        let outputs = outputs.filter_map(|(place, pending)| Some((pending.output?, Places::at(place))));
         if !ledger.pending.is_empty() {
             note(outputs.collect(), &mut ledger.dependents);
         }
@@ -240,7 +248,12 @@ fn of_another_thread(device: &CubeDevice) -> Option<OutOfRange> {
     let others: Vec<_> = ledgers().range(all).map(|(key, ledger)| (*key, ledger.clone())).collect();
     others.into_iter().find_map(|(key, ledger)| {
         // One in use is read by its own thread, or another time.
-        let found = at_work(key, &mut *ledger.try_lock().ok()?, |ledger| {
+        let mut own = match ledger.try_lock() {
+            Ok(own) => own,
+            Err(TryLockError::Poisoned(own)) => own.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        let found = at_work(key, &mut own, |ledger| {
             // On the other thread's stream, after what it has launched: flags that a third thread made are ordered after
             // nothing else.
             key.1.executes(|| ledger.look(device));
@@ -248,6 +261,7 @@ fn of_another_thread(device: &CubeDevice) -> Option<OutOfRange> {
             ledger.given_to_another = true;
             Some(found)
         });
+        drop(own);
         forget_closed(key, ledger);
         Some(OutOfRange { failed: Vec::new(), ..found? })
     })
@@ -332,7 +346,7 @@ fn with_ledger<T>(device: &CubeDevice, body: impl FnOnce(&mut Ledger) -> T) -> T
 fn forget_closed(key: (DeviceId, StreamId), ledger: Arc<Mutex<Ledger>>) {
     let mut ledgers = ledgers();
     // Nobody else has it, or can get it now.
-    if Arc::strong_count(&ledger) == 2 && ledger.lock().is_ok_and(|ledger| !ledger.is_open()) {
+    if Arc::strong_count(&ledger) == 2 && !ledger.lock().unwrap_or_else(PoisonError::into_inner).is_open() {
         ledgers.remove(&key);
     }
 }
@@ -402,7 +416,7 @@ impl Ledger {
         if raised.is_err() || !places.is_empty() {
             self.flags = None;
         }
-        let mut failed = self.dependents.take(&places);
+        let mut failed = self.dependents.take(places.iter().copied().collect());
         failed.extend(places.iter().filter_map(|&place| pending[place].output));
         let first = places.first().and_then(|&first| pending.into_iter().nth(first));
         let Some(error) = first.map(|first| first.error(device)) else { return };

@@ -183,7 +183,7 @@ fn refusal(operation: &'static str, operands: &[&CubeTensor], device: &CubeDevic
         KernelError::Device { kernel, what, needs, has } => {
             (format!("{kernel} needs {needs} {what}, the device has {has}"), "use another device or driver")
         }
-        KernelError::Index { .. } => (error.to_string(), "use i32 indices"),
+        KernelError::Index { .. } => (error.to_string(), "use indices of a larger type: i32, or i64"),
         KernelError::Argument { .. } => (error.to_string(), "change the argument"),
         KernelError::Failed { kernel, reason, remedy } => (format!("{kernel}: {reason}"), remedy),
         error => (error.to_string(), "check the operands' shapes, or split them into smaller ones"),
