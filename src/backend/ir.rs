@@ -1,9 +1,12 @@
 //! Handles, which are the inner backend's.
 
 use super::Deterministic;
+use crate::memory::of_owner;
 use burn_backend::tensor::{BoolTensor, FloatTensor, IntTensor, QuantizedTensor};
-use burn_cubecl::CubeBackend;
+use burn_cubecl::{CubeBackend, tensor::CubeTensor};
+use burn_cubecl_fusion::{CubeFusionHandle, Tiles};
 use burn_ir::{BackendIr, TensorHandle};
+use burn_std::Metadata;
 
 impl BackendIr for Deterministic<CubeBackend> {
     type Handle = <CubeBackend as BackendIr>::Handle;
@@ -25,18 +28,27 @@ impl BackendIr for Deterministic<CubeBackend> {
     }
 
     fn float_tensor_handle(tensor: FloatTensor<Self>) -> Self::Handle {
-        CubeBackend::float_tensor_handle(tensor)
+        handle(tensor)
     }
 
     fn int_tensor_handle(tensor: IntTensor<Self>) -> Self::Handle {
-        CubeBackend::int_tensor_handle(tensor)
+        handle(tensor)
     }
 
     fn bool_tensor_handle(tensor: BoolTensor<Self>) -> Self::Handle {
-        CubeBackend::bool_tensor_handle(tensor)
+        handle(tensor)
     }
 
     fn quantized_tensor_handle(tensor: QuantizedTensor<Self>) -> Self::Handle {
-        CubeBackend::quantized_tensor_handle(tensor)
+        handle(tensor)
     }
+}
+
+/// The handle of a tensor, with the client of its [owner](of_owner). Burn's own conversion copies each field.
+pub(crate) fn handle(tensor: CubeTensor) -> CubeFusionHandle {
+    let CubeTensor { client, handle, meta, device, dtype, qparams } = tensor;
+    let is_tiled = meta.is_tiled();
+    let Metadata { shape, strides, tiling, .. } = *meta;
+    let tiles = is_tiled.then_some(Tiles { shape, tiling });
+    CubeFusionHandle { client: of_owner(client, &handle), handle, device, dtype, strides, tiles, qparams }
 }

@@ -15,7 +15,7 @@ mod distributed;
 mod float;
 mod forward;
 mod integer;
-mod ir;
+pub(crate) mod ir;
 mod module;
 mod quantized;
 mod reads;
@@ -31,6 +31,7 @@ pub(crate) use adapters::dependents::Places;
 pub(crate) use adapters::fourier;
 pub(crate) use adapters::indices::{OutOfRange, check_indices, note_dependents, out_of_range, out_of_range_before};
 pub(crate) use reads::copy_at_once;
+pub(crate) use transfer::copy_by_host;
 
 use core::marker::PhantomData;
 

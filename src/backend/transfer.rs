@@ -5,6 +5,8 @@ use burn_cubecl::CubeDevice;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::server::Handle;
 use cubecl_environment::stream::{Stream, StreamId};
+#[cfg(feature = "cuda")]
+use std::sync::Arc;
 
 /// A tensor on another device, by way of the host.
 ///
@@ -28,6 +30,35 @@ where
     }
     let data = read_sync(into_data(tensor));
     from_data(data.unwrap_or_else(|error| panic!("reading a tensor for another device: {error}")), device)
+}
+
+/// Has Burn's own copies from this device go by the host too: its tensor API copies without an operation of its stream, and by NCCL where
+/// that is installed.
+///
+/// # Panics
+///
+/// When they cannot.
+pub(crate) fn copy_by_host(device: &CubeDevice) {
+    let client = device.client();
+    #[cfg(feature = "cuda")]
+    if let (CubeDevice::Cuda(_), true) = (device, client.has_device_transport()) {
+        use burn_backend::DeviceHandle;
+        use cubecl::cuda::CudaRuntime;
+        use cubecl::server::ServerUtilities;
+        use cubecl_runtime::runtime::Runtime;
+        use std::sync::atomic::{AtomicBool, Ordering};
+
+        let server = DeviceHandle::<<CudaRuntime as Runtime>::Server>::new(device.to_id());
+        let utilities = server.utilities().downcast::<ServerUtilities>().expect("what every server of CubeCL's has");
+        let utilities = Arc::as_ptr(&utilities).cast_mut();
+        // SAFETY: the pointer is valid as long as `client` has the utilities, and comes from no reference. What reads the flag is the copy of a
+        // tensor, which Burn's thread hands out, and that thread calls this at the first operation of the device, before it hands out any.
+        unsafe { AtomicBool::from_ptr(&raw mut (*utilities).server_comm_enabled) }.store(false, Ordering::SeqCst);
+    }
+    assert!(
+        !client.has_device_transport(),
+        "{device:?}: its copies to other devices have no fixed order with its kernels"
+    );
 }
 
 /// `copy` of a tensor to the host, on the stream that has its memory.

@@ -62,7 +62,7 @@ impl Block {
         let handles = self.operands.iter().filter_map(|operand| {
             context.tensors.get(operand).and_then(|tensor| context.handles.get_handle_ref(&tensor.id))
         });
-        handles.for_each(|operand| memory::read(&operand.client, &operand.handle));
+        memory::read(&self.client, handles.map(|operand| &operand.handle));
     }
 
     /// Refuses to run while a graph of kernels is captured.

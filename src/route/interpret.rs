@@ -18,7 +18,7 @@ use crate::random::repeatable;
 use crate::record;
 use crate::violation::violated;
 use burn_backend::ops::IntTensorOps;
-use burn_backend::{Backend, DType, DTypeUsage};
+use burn_backend::{Backend, DType, DTypeUsage, StreamId};
 use burn_cubecl::fusion::FallbackOperation;
 use burn_cubecl::{CubeBackend, CubeDevice};
 use burn_cubecl_fusion::CubeFusionHandle;
@@ -79,8 +79,8 @@ pub(super) fn run(
             |_| vec![operation.clone()],
             |context| {
                 repeated(device, context, work, |context| {
-                    writing(&operation, context, |context| match runs_plain {
-                        true => plain().run(context),
+                    on_this_stream(&operation, context, |context| match runs_plain {
+                        true => on_plain(&operation, context, plain()),
                         false => on_the_backend(&operation, is_quantized, device, context),
                     });
                 });
@@ -108,6 +108,11 @@ fn without_work(
     context: &mut Context<CubeFusionHandle>,
     plain: &impl Fn() -> Box<dyn FallbackOperation>,
 ) -> bool {
+    if let OperationIr::Init(upload) = operation
+        && let Some(handle) = context.handles.get_handle_ref(&context.tensors[&upload.out.id].id)
+    {
+        memory::uploaded(&handle.handle);
+    }
     match operation {
         OperationIr::Init(_) if !record::is_recording() => {}
         // Burn frees it behind the block, which holds its memory until then.
@@ -139,9 +144,9 @@ fn recorded(
     }
 }
 
-/// Runs `body`, which runs `operation` and may write results in the memory of operands: of those whose [memory it may](memory::may_write)
-/// write.
-fn writing(
+/// Runs `body`, which runs `operation` by Burn's kernels, perhaps: on the current stream, and in place only in [memory](memory::may_write)
+/// that may be written.
+fn on_this_stream(
     operation: &OperationIr,
     context: &mut Context<CubeFusionHandle>,
     body: impl FnOnce(&mut Context<CubeFusionHandle>),
@@ -149,22 +154,40 @@ fn writing(
     if is_move(operation) {
         return body(context);
     }
-    let last_uses = operation.inputs().filter(|input| input.status == TensorStatus::ReadWrite);
-    let operands = last_uses.filter_map(|input| context.handles.get_handle_ref(&input.id));
-    let (written, kept): (Vec<_>, Vec<_>) =
-        operands.map(|operand| &operand.handle).partition(|handle| memory::may_write(handle));
-    // Where there is another handle, Burn's kernels copy.
-    let _kept: Vec<_> = kept.into_iter().cloned().collect();
-    let written: Vec<_> = written.into_iter().map(memory::number).collect();
-    body(context);
-    if written.is_empty() {
-        return;
+    let (mut kept, mut of_others) = (Vec::new(), Vec::new());
+    for input in operation.inputs() {
+        match context.handles.get_handle_ref(&input.id) {
+            Some(of_other) if of_other.handle.stream != StreamId::current() => {
+                of_others.push((input.id, of_other.clone()))
+            }
+            // Where there is another handle, Burn's kernels copy.
+            Some(own) if input.status == TensorStatus::ReadWrite && !memory::may_write(&own.handle) => {
+                kept.push(own.handle.clone());
+            }
+            _ => {}
+        }
     }
-    let results = operation.outputs().filter_map(|output| context.handles.get_handle_ref(&output.id));
-    results
-        .map(|result| &result.handle)
-        .filter(|result| written.contains(&memory::number(result)))
-        .for_each(memory::written);
+    for (tensor, of_other) in &of_others {
+        let here = CubeFusionHandle { client: of_other.device.client(), ..of_other.clone() };
+        context.handles.register_handle(*tensor, here);
+    }
+    body(context);
+    for (tensor, of_other) in of_others {
+        if context.handles.has_handle(&tensor) {
+            context.handles.register_handle(tensor, of_other);
+        }
+    }
+}
+
+/// Runs an operation on Burn's plain backend, and gives its results [clients](memory::of_owner) as ours have.
+fn on_plain(operation: &OperationIr, context: &mut Context<CubeFusionHandle>, plain: Box<dyn FallbackOperation>) {
+    plain.run(context);
+    for output in operation.outputs() {
+        if let Some(handle) = context.handles.get_handle_ref(&output.id).cloned() {
+            let client = memory::of_owner(handle.client, &handle.handle);
+            context.handles.register_handle(output.id, CubeFusionHandle { client, ..handle });
+        }
+    }
 }
 
 fn on_the_backend(

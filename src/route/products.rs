@@ -2,7 +2,7 @@
 
 use super::handles::operand;
 use super::rerun::Work;
-use crate::backend::adapters;
+use crate::backend::{adapters, ir};
 use burn_backend::DType::F32;
 use burn_backend::Shape;
 use burn_cubecl::CubeDevice;
@@ -159,7 +159,7 @@ pub(super) fn run<'a>(
         .unwrap_or_else(|error| panic!("{METHOD} on {device:?}: {error}"));
     for (product, result) in products.into_iter().zip(results) {
         let out = context.tensors[&product.out.id].id;
-        context.handles.register_handle(out, result.into());
+        context.handles.register_handle(out, ir::handle(result));
     }
     launches
 }

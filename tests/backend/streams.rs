@@ -3,14 +3,21 @@
 use crate::{cube_device, deterministic_device};
 use burn::tensor::{Slice, TensorData};
 use burn_backend::ops::{FloatTensorOps, TransactionOps, TransactionPrimitive};
-use burn_backend::{DType, read_sync};
+use burn_backend::{DType, TensorMetadata, read_sync};
 use burn_cubecl::CubeBackend;
+use burn_cubecl::fusion::FusionCubeRuntime;
 use burn_cubecl::tensor::CubeTensor;
 use burn_deterministic::Deterministic;
+use burn_fusion::client::GlobalFusionClient;
 use burn_fusion::custom::StreamId;
+use burn_fusion::{Fusion, FusionTensor, NoOp};
+use burn_ir::{InitOperationIr, OperationIr};
 use std::task::{Context, Waker};
 
 type Ours = Deterministic<CubeBackend>;
+
+/// Burn's backend with a stream of operations, which computes by `Ours`, and reads by `CubeBackend`.
+type Streamed = Fusion<CubeBackend>;
 
 /// Another thread's kernel would write, and be given to the device, before the read is.
 #[test]
@@ -52,4 +59,91 @@ fn a_read_between_reservation_and_launch_does_not_pass_for_a_wait_for_the_launch
         let sums = reader.executes(|| read_sync(Ours::float_into_data(sums)).expect("the device reads"));
         assert_eq!(sums, TensorData::from([2f32; 64]));
     }
+}
+
+/// A tensor of `stream` that has memory there, which nothing has written yet.
+fn reserved(stream: StreamId) -> CubeTensor {
+    let client = cube_device().client();
+    let memory = stream.executes(|| client.empty(64 * size_of::<f32>()));
+    CubeTensor::new_contiguous(client, cube_device(), [64].into(), memory, DType::F32)
+}
+
+/// Launches a kernel that writes ones into the memory, on its stream.
+fn launch_ones(reserved: CubeTensor) -> CubeTensor {
+    let (stream, place) = (reserved.handle.stream, reserved.handle.memory.descriptor().id);
+    let ones = stream.executes(|| CubeBackend::float_from_data(TensorData::from([1f32; 64]), &cube_device()));
+    let written = stream.executes(|| Ours::float_slice_assign(reserved, &[Slice::full()], ones));
+    assert_eq!(written.handle.memory.descriptor().id, place, "it is written in place");
+    written
+}
+
+/// The tensor, for operations of Burn's stream.
+fn streamed(tensor: CubeTensor) -> FusionTensor<FusionCubeRuntime> {
+    let client = GlobalFusionClient::<FusionCubeRuntime>::load(&tensor.device);
+    let (shape, dtype) = (tensor.shape(), tensor.dtype);
+    let init = InitOperationIr::create(shape, dtype, || client.register_tensor_handle(tensor.into()));
+    client.register(StreamId::current(), OperationIr::Init(init), NoOp::<CubeBackend>::new()).remove(0)
+}
+
+/// As above, where Burn itself reads a tensor that an operation has made: the read is on the stream that has the memory, and the next read
+/// of the thread waits for that one.
+#[test]
+fn burns_read_of_a_result_does_not_pass_for_a_wait() {
+    deterministic_device();
+    let (owner, reader) = (StreamId::allocate(), StreamId::allocate());
+    let device = cube_device();
+    let result = owner.executes(|| {
+        let ones = Streamed::float_from_data(TensorData::from([1f32; 4]), &device);
+        Streamed::float_add_scalar(ones, 1.0.into())
+    });
+    // Read here, it is computed.
+    let read = |tensor| read_sync(Streamed::float_into_data(tensor)).expect("the device reads");
+    assert_eq!(owner.executes(|| read(result.clone())), TensorData::from([2f32; 4]));
+    let reserved = reserved(owner);
+    assert_eq!(reader.executes(|| read(result)), TensorData::from([2f32; 4]));
+    let written = launch_ones(reserved);
+    let ones = reader.executes(|| read_sync(CubeBackend::float_into_data(written)).expect("the device reads"));
+    assert_eq!(ones, TensorData::from([1f32; 64]));
+}
+
+/// As above, where Burn reads what was uploaded, which no operation has made: the next kernel of the thread waits for the memory's stream.
+#[test]
+fn burns_read_of_an_upload_does_not_pass_for_a_wait() {
+    deterministic_device();
+    let (owner, reader) = (StreamId::allocate(), StreamId::allocate());
+    let uploaded = owner.executes(|| CubeBackend::float_from_data(TensorData::from([1f32; 4]), &cube_device()));
+    let reserved = reserved(owner);
+    let read = reader.executes(|| read_sync(CubeBackend::float_into_data(uploaded)).expect("the device reads"));
+    assert_eq!(read, TensorData::from([1f32; 4]));
+    let written = launch_ones(reserved);
+    let sums = reader.executes(|| {
+        let sums = Streamed::float_add_scalar(streamed(written), 1.0.into());
+        read_sync(Streamed::float_into_data(sums)).expect("the device reads")
+    });
+    assert_eq!(sums, TensorData::from([2f32; 64]));
+}
+
+/// Another thread's read of what was uploaded is Burn's, on a stream that nothing here knows of: no kernel writes there. It does where an
+/// operation has made the memory.
+#[test]
+fn an_upload_is_not_written_in_place() {
+    deterministic_device();
+    let upload = CubeBackend::float_from_data(TensorData::from([1f32; 64]), &cube_device());
+    let client = GlobalFusionClient::<FusionCubeRuntime>::load(&cube_device());
+    let memory = |tensor| client.resolve_tensor_float::<CubeBackend>(tensor).handle.memory.descriptor().id;
+    let assign = |tensor, from: usize| {
+        let zeros = Streamed::float_from_data(TensorData::from([0f32; 16]), &cube_device());
+        let assigned = Streamed::float_slice_assign(tensor, &[Slice::from(from..from + 16)], zeros);
+        // It runs by itself: a block would put both assignments in one kernel.
+        (memory(assigned.clone()), assigned)
+    };
+    let uploaded = upload.handle.memory.descriptor().id;
+    let (first, assigned) = assign(streamed(upload), 0);
+    assert_ne!(first, uploaded, "the upload was written in place");
+    client.sync(|| read_sync(cube_device().client().sync())).expect("the device works");
+    let (second, assigned) = assign(assigned, 32);
+    assert_eq!(second, first, "a result is written in place");
+    let values = read_sync(Streamed::float_into_data(assigned)).expect("the device reads");
+    let values = values.iter::<f32>().collect::<Vec<_>>();
+    assert_eq!(values, [[0f32; 16], [1.0; 16], [0.0; 16], [1.0; 16]].concat());
 }

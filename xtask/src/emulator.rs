@@ -10,8 +10,8 @@ use crate::environment::Environment;
 use crate::remedy::{self, Means, Remedy};
 use crate::{apt, workspace};
 
-/// The names under which CubeCL looks for the driver and for NVRTC.
-const LIBRARIES: [&str; 4] = ["libcuda.so", "libcuda.so.1", "libnvrtc.so", "libnvrtc.so.12"];
+/// The names under which CubeCL looks for the driver, for NVRTC and for NCCL, of which the emulator has no function: what uses it fails.
+const LIBRARIES: [&str; 5] = ["libcuda.so", "libcuda.so.1", "libnvrtc.so", "libnvrtc.so.12", "libnccl.so"];
 
 /// Builds the emulator, and returns the variables that lead programs to it; installs g++, which compiles the kernels,
 /// where it is missing.

@@ -5,6 +5,7 @@ use super::{Indexed, Place, ScalarOperand, Sequence};
 use crate::backend::adapters::elementwise::{half, scalar_bits};
 use crate::backend::adapters::indices::{Check, flagged_each};
 use crate::backend::adapters::into_handle;
+use crate::backend::ir;
 use crate::error::{Error, Refusal};
 use crate::route::handles::operand;
 use crate::route::rerun::{Work, operands};
@@ -173,14 +174,14 @@ impl Sequence {
             let (global, shape) = (out.id, out.shape.clone());
             assert_eq!(result.shape(), &shape, "the kernel's result, and Burn's shape of it");
             let tensor = CubeTensor::new_contiguous(client.clone(), device.clone(), shape, result.handle, *dtype);
-            context.handles.register_handle(global, tensor.into());
+            context.handles.register_handle(global, ir::handle(tensor));
         }
         let outs = self.reduction.iter().flat_map(|reduction| &reduction.outs);
         for ((_, out), reduced) in outs.zip(reduced) {
             let out = &context.tensors[out];
             let (global, shape) = (out.id, out.shape.clone());
             let tensor = CubeTensor::new_contiguous(client.clone(), device.clone(), shape, reduced.handle, F32);
-            context.handles.register_handle(global, tensor.into());
+            context.handles.register_handle(global, ir::handle(tensor));
         }
     }
 

@@ -3,6 +3,7 @@
 mod apart;
 mod moved;
 
+use crate::backend::copy_by_host;
 use crate::catalogue::is_free;
 use crate::device::note_use;
 use crate::exit;
@@ -43,6 +44,7 @@ impl OptimizationProvider for RouteProvider {
         execution_plans::queue_made(&device);
         let fuser = RouteFuser::new(device.clone());
         if is_first_use {
+            copy_by_host(&device);
             exit::wait_for(&device);
         }
         CubeFuser::new(fuser)
