@@ -44,11 +44,16 @@ impl BackendIr for Deterministic<CubeBackend> {
     }
 }
 
-/// The handle of a tensor, with the client of its [owner](of_owner). Burn's own conversion copies each field.
+/// The handle of a tensor, [owned]. Burn's own conversion copies each field.
 pub(crate) fn handle(tensor: CubeTensor) -> CubeFusionHandle {
     let CubeTensor { client, handle, meta, device, dtype, qparams } = tensor;
     let is_tiled = meta.is_tiled();
     let Metadata { shape, strides, tiling, .. } = *meta;
     let tiles = is_tiled.then_some(Tiles { shape, tiling });
-    CubeFusionHandle { client: of_owner(client, &handle), handle, device, dtype, strides, tiles, qparams }
+    owned(CubeFusionHandle { client, handle, device, dtype, strides, tiles, qparams })
+}
+
+/// The handle with the client of its [owner](of_owner).
+pub(crate) fn owned(handle: CubeFusionHandle) -> CubeFusionHandle {
+    CubeFusionHandle { client: of_owner(handle.client, &handle.handle), ..handle }
 }

@@ -33,7 +33,8 @@ where
 }
 
 /// Has Burn's own copies from this device go by the host too: its tensor API copies without an operation of its stream, and by NCCL where
-/// that is installed.
+/// that is installed. Collectives, which are refused, then have nothing to go by. A device that has run no operation is not known here:
+/// a copy of what it has received fails where the other device is in use.
 ///
 /// # Panics
 ///
@@ -51,8 +52,9 @@ pub(crate) fn copy_by_host(device: &CubeDevice) {
         let server = DeviceHandle::<<CudaRuntime as Runtime>::Server>::new(device.to_id());
         let utilities = server.utilities().downcast::<ServerUtilities>().expect("what every server of CubeCL's has");
         let utilities = Arc::as_ptr(&utilities).cast_mut();
-        // SAFETY: the pointer is valid as long as `client` has the utilities, and comes from no reference. What reads the flag is the copy of a
-        // tensor, which Burn's thread hands out, and that thread calls this at the first operation of the device, before it hands out any.
+        // SAFETY: the pointer is valid as long as `client` has the utilities, and comes from no reference. The flag is read where Burn copies a
+        // tensor of the device. Of one that an operation has made that is later than this, which its first operation runs; another thread
+        // that copies what the device has received may read the flag meanwhile: a byte, of which it sees one value or the other.
         unsafe { AtomicBool::from_ptr(&raw mut (*utilities).server_comm_enabled) }.store(false, Ordering::SeqCst);
     }
     assert!(

@@ -41,9 +41,7 @@ impl Digests {
     /// Asks for the digest of a tensor: its number among those of the next [`take`](Self::take). `None` for a tensor of more
     /// than [`MAX_BYTES`], which has none.
     pub(super) fn ask(&mut self, handle: &CubeFusionHandle, shape: &Shape) -> Option<usize> {
-        let client = self.client.get_or_insert_with(|| handle.device.client());
-        memory::read(client, [&handle.handle]);
-        let most = most_tensors(client);
+        let most = most_tensors(self.client.get_or_insert_with(|| handle.device.client()));
         let tensor = plain(handle.clone(), shape);
         let bytes = tensor.shape().iter().product::<usize>() * tensor.dtype.size();
         if bytes > MAX_BYTES {
@@ -90,7 +88,7 @@ impl Digests {
         let Waiting { tensors, numbers, .. } = core::mem::take(&mut self.waiting[kind]);
         if let Some(client) = self.client.as_ref().filter(|_| !tensors.is_empty()) {
             // The stream that launches is another one than that which has asked, if a group of another thread fills the launch.
-            memory::read(client, tensors.iter().map(|tensor| &tensor.handle));
+            memory::wait_for_owners(client, tensors.iter().map(|tensor| &tensor.handle));
             let partials = launch(client, tensors, None).unwrap_or_else(|error| panic!("recording: {error}"));
             self.launched.push(Launched { partials, numbers });
         }

@@ -10,7 +10,7 @@ use super::rerun::{self, repeated};
 use super::schedule::{MOST_ELEMENTS, MOST_ELEMENTS_OF_ONE, Size, Step, steps};
 use super::work::Work;
 use super::{coverage, execution_plans, interpret};
-use crate::backend::{OutOfRange, note_dependents, out_of_range, out_of_range_before};
+use crate::backend::{OutOfRange, Places, note_dependents, out_of_range, out_of_range_before};
 use crate::catalogue;
 use crate::context;
 use crate::error::Error;
@@ -57,12 +57,12 @@ impl Block {
         Self { device, client, operations, groups, operands, order: None, reach: OnceLock::new() }
     }
 
-    /// Notes that the current stream reads the operands.
-    fn read_operands(&self, context: &Context<CubeFusionHandle>) {
+    /// Has the current stream wait for the operands that other ones have.
+    fn wait_for_operands(&self, context: &Context<CubeFusionHandle>) {
         let handles = self.operands.iter().filter_map(|operand| {
             context.tensors.get(operand).and_then(|tensor| context.handles.get_handle_ref(&tensor.id))
         });
-        memory::read(&self.client, handles.map(|operand| &operand.handle));
+        memory::wait_for_owners(&self.client, handles.map(|operand| &operand.handle));
     }
 
     /// Refuses to run while a graph of kernels is captured.
@@ -363,8 +363,8 @@ impl Block {
         let mut failed: Vec<TensorId> =
             [&before, &found].into_iter().flatten().flat_map(|of| &of.failed).copied().collect();
         let Some(OutOfRange { error, .. }) = found.or(before) else { return };
-        let sources = self.in_relative_form(failed.iter().map(|&tensor| (tensor, ())).collect(), context);
-        let sources: Vec<_> = sources.into_iter().map(|(tensor, ())| tensor).collect();
+        let sources =
+            self.in_relative_form(failed.iter().map(|&tensor| (tensor, Places::default())).collect(), context);
         let concerned = self.reach().concerned(&self.operations, &self.groups, &sources, is_new);
         let is_all = concerned.len() == self.groups.all.len();
         let indices = concerned.into_iter().flat_map(|group| &group.operations);
@@ -407,11 +407,11 @@ impl Block {
     }
 
     /// The tensors of the block among these.
-    fn in_relative_form<T: Copy>(
+    fn in_relative_form(
         &self,
-        tensors: HashMap<TensorId, T>,
+        tensors: HashMap<TensorId, Places>,
         context: &Context<CubeFusionHandle>,
-    ) -> Vec<(TensorId, T)> {
+    ) -> Vec<(TensorId, Places)> {
         if tensors.is_empty() {
             return Vec::new();
         }
@@ -446,7 +446,8 @@ impl FusedOperation for Block {
         }
         coverage::routed();
         self.check_capture();
-        self.read_operands(context);
+        memory::begin_block(&self.client);
+        self.wait_for_operands(context);
         let is_refused = self.check_arithmetic();
         match &self.groups.all[..] {
             _ if is_refused => self.run_plain(context, fallback),

@@ -3,11 +3,10 @@
 use super::against_reference::{checked, not_reached};
 use super::bind::bind;
 use super::custom::{self, Known};
-use super::elementwise::is_move;
 use super::handles::global_operand;
 use super::rerun::{Work, operands, repeated};
 use super::{coverage, direct, quantized};
-use crate::backend::Deterministic;
+use crate::backend::{Deterministic, ir};
 use crate::catalogue;
 use crate::context;
 use crate::error::{Error, Refusal};
@@ -108,11 +107,6 @@ fn without_work(
     context: &mut Context<CubeFusionHandle>,
     plain: &impl Fn() -> Box<dyn FallbackOperation>,
 ) -> bool {
-    if let OperationIr::Init(upload) = operation
-        && let Some(handle) = context.handles.get_handle_ref(&context.tensors[&upload.out.id].id)
-    {
-        memory::uploaded(&handle.handle);
-    }
     match operation {
         OperationIr::Init(_) if !record::is_recording() => {}
         // Burn frees it behind the block, which holds its memory until then.
@@ -151,9 +145,6 @@ fn on_this_stream(
     context: &mut Context<CubeFusionHandle>,
     body: impl FnOnce(&mut Context<CubeFusionHandle>),
 ) {
-    if is_move(operation) {
-        return body(context);
-    }
     let (mut kept, mut of_others) = (Vec::new(), Vec::new());
     for input in operation.inputs() {
         match context.handles.get_handle_ref(&input.id) {
@@ -179,13 +170,12 @@ fn on_this_stream(
     }
 }
 
-/// Runs an operation on Burn's plain backend, and gives its results [clients](memory::of_owner) as ours have.
+/// Runs an operation on Burn's plain backend, and gives its results [clients](ir::owned) as ours have.
 fn on_plain(operation: &OperationIr, context: &mut Context<CubeFusionHandle>, plain: Box<dyn FallbackOperation>) {
     plain.run(context);
     for output in operation.outputs() {
         if let Some(handle) = context.handles.get_handle_ref(&output.id).cloned() {
-            let client = memory::of_owner(handle.client, &handle.handle);
-            context.handles.register_handle(output.id, CubeFusionHandle { client, ..handle });
+            context.handles.register_handle(output.id, ir::owned(handle));
         }
     }
 }

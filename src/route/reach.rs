@@ -40,24 +40,20 @@ impl Reach {
         self.users.get(tensor).into_iter().flatten().copied()
     }
 
-    /// The groups whose results carry the error of an index out of range, on which the tensors `sources` depend: those that use one of
-    /// them, with all that read results of these; and, where it `is_new`, those of the sequence with the last operation that is no free.
+    /// The groups whose results carry the error of an index out of range, on which the tensors `sources` depend: those that depend on one
+    /// of them; and, where it `is_new`, those of the sequence with the last operation that is no free.
     pub(super) fn concerned<'a>(
         &self,
         operations: &[OperationIr],
         groups: &'a Groups,
-        sources: &[TensorId],
+        sources: &[(TensorId, Places)],
         is_new: bool,
     ) -> Vec<&'a Group> {
         let last = |group: &&Group| group.operations.iter().copied().rfind(|&index| !is_free(&operations[index]));
         let newest = groups.all.iter().max_by_key(last).map(|group| group.sequence).filter(|_| is_new);
-        let mut depends = vec![false; groups.all.len()];
-        sources.iter().flat_map(|source| self.users(source)).for_each(|user| depends[user] = true);
-        for (group, needs) in groups.needs.iter().enumerate() {
-            depends[group] |= needs.iter().any(|need| need.reads_result && depends[need.earlier]);
-        }
-        let is_concerned = |(group, depends): &(&Group, bool)| *depends || Some(group.sequence) == newest;
-        groups.all.iter().zip(depends).filter(is_concerned).map(|(group, _)| group).collect()
+        let of_groups = groups.all.iter().zip(self.places(groups, sources));
+        let concerned = of_groups.filter(|(group, on)| on.is_some() || Some(group.sequence) == newest);
+        concerned.map(|(group, _)| group).collect()
     }
 
     /// The operations on which each group depends, where the tensors `sources` depend on these.
@@ -93,7 +89,8 @@ mod tests {
             groups.iter_mut().enumerate().for_each(|(index, group)| group.sequence = index);
             let groups = Groups::new(&all, groups);
             let reach = Reach::new(&all, &groups);
-            let concerned = reach.concerned(&all, &groups, output.map(TensorId::new).as_slice(), true);
+            let source = output.map(|id| (TensorId::new(id), Places::default()));
+            let concerned = reach.concerned(&all, &groups, source.as_slice(), true);
             concerned.into_iter().flat_map(|group| group.operations.clone()).collect::<Vec<_>>()
         };
         assert_eq!(of(&[&[0, 2], &[1, 3]], None), [0, 2]);
@@ -118,7 +115,7 @@ mod tests {
         let groups = Groups::new(&all, groups.into());
         let reach = Reach::new(&all, &groups);
         assert_eq!(reach.results, [2, 3, 5].map(|id| vec![TensorId::new(id)]));
-        let concerned = reach.concerned(&all, &groups, &[TensorId::new(2)], false);
+        let concerned = reach.concerned(&all, &groups, &[(TensorId::new(2), Places::default())], false);
         let concerned: Vec<_> = concerned.into_iter().flat_map(|group| group.operations.clone()).collect();
         assert_eq!(concerned, [0, 2]);
         let on = Places::at(7);

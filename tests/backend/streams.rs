@@ -1,6 +1,8 @@
 //! What reads of the host do to the streams of threads.
 
 use crate::{cube_device, deterministic_device};
+use burn::prelude::Tensor;
+use burn::tensor::quantization::QuantScheme;
 use burn::tensor::{Slice, TensorData};
 use burn_backend::ops::{FloatTensorOps, TransactionOps, TransactionPrimitive};
 use burn_backend::{DType, TensorMetadata, read_sync};
@@ -123,27 +125,61 @@ fn burns_read_of_an_upload_does_not_pass_for_a_wait() {
     assert_eq!(sums, TensorData::from([2f32; 64]));
 }
 
-/// Another thread's read of what was uploaded is Burn's, on a stream that nothing here knows of: no kernel writes there. It does where an
-/// operation has made the memory.
+/// Burn reads a transaction on the stream of its first tensor: it waits for what was reserved since it has waited, as a kernel does. So what
+/// is assigned to a tensor that it has read is in other memory.
 #[test]
-fn an_upload_is_not_written_in_place() {
+fn burns_transaction_reads_what_was_assigned_in_between() {
     deterministic_device();
-    let upload = CubeBackend::float_from_data(TensorData::from([1f32; 64]), &cube_device());
+    let (owner, reader) = (StreamId::allocate(), StreamId::allocate());
+    let client = GlobalFusionClient::<FusionCubeRuntime>::load(&cube_device());
+    // Runs what the thread has issued, and does not wait for the device.
+    let run = |tensor| owner.executes(|| client.sync(|| tensor));
+    let ones = |count: usize| Streamed::float_from_data(TensorData::from(&vec![1f32; count][..]), &cube_device());
+    let upload = reader.executes(|| ones(4));
+    let read = |tensor| {
+        let tensors = TransactionPrimitive::<Streamed>::new(vec![upload.clone(), tensor], vec![], vec![], vec![]);
+        let mut data = reader.executes(|| read_sync(Streamed::tr_execute(tensors)).expect("the device reads"));
+        data.read_floats.remove(1)
+    };
+    let twos = run(owner.executes(|| Streamed::float_add_scalar(ones(64), 1.0.into())));
+    assert_eq!(read(twos.clone()), TensorData::from([2f32; 64]));
+    let assigned = run(owner.executes(|| Streamed::float_slice_assign(twos, &[Slice::full()], ones(64))));
+    assert_eq!(read(assigned), TensorData::from([1f32; 64]));
+}
+
+/// Of quantized tensors Burn's copies reserve memory on the current stream, and launch on that of the tensor's client.
+#[test]
+fn a_quantized_tensor_of_another_thread_is_read_when_it_is_written() {
+    let device = deterministic_device();
+    let (owner, reader) = (StreamId::allocate(), StreamId::allocate());
+    let values = TensorData::new((0..64u8).map(f32::from).collect::<Vec<_>>(), [4, 16]);
+    let quantize = || Tensor::<2>::from_data(values.clone(), &device).quantize_dynamic(&QuantScheme::default());
+    let turned = owner.executes(|| quantize().swap_dims(0, 1).reshape([8, 8]).into_data());
+    let quantized = owner.executes(quantize);
+    assert_eq!(reader.executes(|| quantized.clone().swap_dims(0, 1).reshape([8, 8]).into_data()), turned);
+    let dense = owner.executes(|| quantized.clone().into_data());
+    assert_eq!(reader.executes(|| quantized.into_data()), dense);
+}
+
+/// Another thread may read by Burn, of which nothing here knows, what a block has made, and what was uploaded.
+#[test]
+fn what_a_block_has_found_is_not_written_in_place() {
+    deterministic_device();
     let client = GlobalFusionClient::<FusionCubeRuntime>::load(&cube_device());
     let memory = |tensor| client.resolve_tensor_float::<CubeBackend>(tensor).handle.memory.descriptor().id;
-    let assign = |tensor, from: usize| {
+    let upload = CubeBackend::float_from_data(TensorData::from([1f32; 64]), &cube_device());
+    let mut last = upload.handle.memory.descriptor().id;
+    let mut tensor = streamed(upload);
+    for from in [0, 32] {
         let zeros = Streamed::float_from_data(TensorData::from([0f32; 16]), &cube_device());
-        let assigned = Streamed::float_slice_assign(tensor, &[Slice::from(from..from + 16)], zeros);
-        // It runs by itself: a block would put both assignments in one kernel.
-        (memory(assigned.clone()), assigned)
-    };
-    let uploaded = upload.handle.memory.descriptor().id;
-    let (first, assigned) = assign(streamed(upload), 0);
-    assert_ne!(first, uploaded, "the upload was written in place");
-    client.sync(|| read_sync(cube_device().client().sync())).expect("the device works");
-    let (second, assigned) = assign(assigned, 32);
-    assert_eq!(second, first, "a result is written in place");
-    let values = read_sync(Streamed::float_into_data(assigned)).expect("the device reads");
+        tensor = Streamed::float_slice_assign(tensor, &[Slice::from(from..from + 16)], zeros);
+        let next = memory(tensor.clone());
+        assert_ne!(next, last);
+        last = next;
+        // Then nothing else has a handle of it.
+        client.sync(|| read_sync(cube_device().client().sync())).expect("the device works");
+    }
+    let values = read_sync(Streamed::float_into_data(tensor)).expect("the device reads");
     let values = values.iter::<f32>().collect::<Vec<_>>();
     assert_eq!(values, [[0f32; 16], [1.0; 16], [0.0; 16], [1.0; 16]].concat());
 }

@@ -1,9 +1,7 @@
 //! Operands in whose memory a sequence writes results.
 //!
-//! CubeCL has a queue of the device for each thread. It says of a tensor whether another handle has its memory, not whether a kernel of
-//! another queue still reads it. And a thread that reads another one's tensor waits for all that the other has launched, unless it has
-//! waited for it since the tensor's memory was reserved: a write to older memory may be missed. So both the operand and the result
-//! are tensors that begin and end in one block, under every name: no other thread has them.
+//! Both the operand and the result are tensors that begin and end in one block, under every name: no other thread has them. CubeCL would say
+//! of a tensor whether another handle has its memory, not whether a kernel of another thread's queue still reads it (`memory`).
 
 use super::{Sequence, float_of};
 use crate::catalogue::{self, Fused, fused};

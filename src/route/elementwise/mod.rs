@@ -399,13 +399,19 @@ impl Sequence {
             Fused::Gather => self.gather(method, operation),
             Fused::Scatter => self.scatter(method, operation),
             Fused::WithIndex(end) => self.first_with_index(end, operation),
-            // Of one element each, and -0 is its own sum.
-            Fused::Reduction(reduce::Operation::Sum | reduce::Operation::Prod | reduce::Operation::Mean)
-                if out.shape == inputs.first()?.shape =>
-            {
+            // Of one element each, and -0 is its own sum. A mean is divided, as in a kernel of its own.
+            Fused::Reduction(
+                reduction @ (reduce::Operation::Sum | reduce::Operation::Prod | reduce::Operation::Mean),
+            ) if out.shape == inputs.first()?.shape => {
                 let dtype = float_of(inputs.first()?)?;
                 let [x] = self.words(&inputs, &[], dtype)?;
-                self.word(out, dtype, Instruction::IntBinary(IntBinary::Or, x, x))
+                match reduction {
+                    reduce::Operation::Mean => {
+                        let one = self.bits(1f32.to_bits());
+                        self.float(out, dtype, Instruction::Binary(Binary::Divide, x, one))
+                    }
+                    _ => self.word(out, dtype, Instruction::IntBinary(IntBinary::Or, x, x)),
+                }
             }
             Fused::Reduction(reduction) => match row_reduction(operation) {
                 Some(row_reduction) if self.takes_rows => self.reduce_rows(row_reduction, inputs.first()?, out),

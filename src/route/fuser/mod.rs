@@ -14,6 +14,7 @@ use crate::route::merged::{MAX_OPERATIONS, Open, merged};
 use crate::route::moved::{Moved, moves};
 use crate::route::products::product;
 use crate::route::{coverage, execution_plans};
+use crate::settings::is_observing;
 use apart::{groups, is_lead};
 use burn_backend::DType;
 use burn_cubecl::CubeDevice;
@@ -39,12 +40,14 @@ impl OptimizationProvider for RouteProvider {
 
     fn fuser(&self, device: &CubeDevice) -> CubeFuser {
         let device = execution_plans::device_of_server(device);
+        if !is_observing() {
+            copy_by_host(&device);
+        }
         let is_first_use = note_use(&device);
         coverage::covered();
         execution_plans::queue_made(&device);
         let fuser = RouteFuser::new(device.clone());
         if is_first_use {
-            copy_by_host(&device);
             exit::wait_for(&device);
         }
         CubeFuser::new(fuser)
