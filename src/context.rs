@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! block starts      stage, outputs, waits
-//!   Block::run      stage, first_memory
+//!   Block::run      stage
 //!     operation     operation, repeated
 //!       method      in_method
 //!         kernel    kernel_seen
@@ -29,8 +29,6 @@ pub(crate) struct Context {
     pub outputs: Vec<TensorId>,
     /// Whether the program waits for the block: it contains the last operation that its thread has issued.
     pub waits: bool,
-    /// CubeCL's number of the first memory that the block may have reserved.
-    pub first_memory: usize,
     /// The operation of the block that runs on the deterministic backend.
     pub operation: Option<Operation>,
     /// The random numbers of an operation that runs more than once.
@@ -51,7 +49,6 @@ impl Context {
             stage: Stage::Outside,
             outputs: Vec::new(),
             waits: false,
-            first_memory: usize::MAX,
             operation: None,
             repeated: None,
             in_method: false,

@@ -6,18 +6,17 @@
 //! - On CUDA a stream that reads memory of another one waits for it, unless it has waited since that memory was reserved. The kernel that
 //!   writes the memory may have been launched after that wait.
 //!
-//! So a block writes in place only what it has reserved itself, which no other thread has yet; a stream that reads memory of another one
-//! for the first time waits for all that was given to that one; and what the host reads is read on the stream that has the memory: by
-//! `backend::transfer`, or by Burn with the client of the [owner](of_owner).
+//! So no kernel of Burn's writes in place; a stream that reads memory of another one for the first time waits for all that was given to that
+//! one; and what the host reads is read on the stream that has the memory: by `backend::transfer`, or by Burn with the client of the
+//! [owner](of_owner). Left to Burn are uploads, which are written when they are reserved, and the tensors of a transaction but its first.
 
-use crate::context;
 use burn_backend::{Bytes, StreamId};
 use cubecl::client::Client;
 use cubecl::server::Handle;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-/// Memory, by CubeCL's numbers, and the stream of another owner that has waited for it. None is ever written again.
+/// Memory, by CubeCL's numbers, with streams that have waited for it, which is that of another one. None is written again.
 static WAITED: Mutex<BTreeSet<(usize, u64)>> = Mutex::new(BTreeSet::new());
 
 /// Kept before all are forgotten: then streams wait once more.
@@ -28,7 +27,8 @@ pub(crate) fn wait_for_owners<'a>(client: &Client, handles: impl IntoIterator<It
     let reader = StreamId::current();
     let mut owners = Vec::new();
     // A graph of kernels has no place for a wait, and nothing is computed on its stream meanwhile.
-    let may_wait = |owner: StreamId| owner != reader && !owner.executes(|| client.is_capturing());
+    let is_captured = |stream: StreamId| stream.executes(|| client.is_capturing());
+    let may_wait = |owner: StreamId| owner != reader && !is_captured(owner) && !is_captured(reader);
     for handle in handles.into_iter().filter(|handle| may_wait(handle.stream)) {
         let mut waited = WAITED.lock().unwrap_or_else(PoisonError::into_inner);
         if waited.len() == MOST_WAITED {
@@ -60,19 +60,7 @@ pub(crate) fn of_owner(mut client: Client, handle: &Handle) -> Client {
     client
 }
 
-/// Notes that a block starts, which may [write](may_write) what is reserved from now on.
-pub(crate) fn begin_block(client: &Client) {
-    let next = number(&Handle::new(client.service_id(), StreamId::current(), 0));
-    context::with(|context| context.first_memory = next);
-}
-
-/// Whether the block at hand may write the memory in place: it has reserved it, and no other handle has it.
-pub(crate) fn may_write(handle: &Handle) -> bool {
-    let is_reserved_here = context::with(|context| number(handle) >= context.first_memory);
-    is_reserved_here && handle.stream == StreamId::current() && handle.can_mut()
-}
-
-/// CubeCL's number of the memory: those of later reservations are larger.
+/// CubeCL's number of the memory, which no other memory ever gets.
 fn number(handle: &Handle) -> usize {
     handle.memory.descriptor().id.value
 }

@@ -33,8 +33,8 @@ where
 }
 
 /// Has Burn's own copies from this device go by the host too: its tensor API copies without an operation of its stream, and by NCCL where
-/// that is installed. Collectives, which are refused, then have nothing to go by. A device that has run no operation is not known here:
-/// a copy of what it has received fails where the other device is in use.
+/// that is installed. Collectives, which are refused, then have nothing to go by. A device that has run no operation is not known here, and
+/// what it has received from another one is still copied by NCCL ([guarantee.md](../../docs/guarantee.md#run-to-run)).
 ///
 /// # Panics
 ///
@@ -52,9 +52,9 @@ pub(crate) fn copy_by_host(device: &CubeDevice) {
         let server = DeviceHandle::<<CudaRuntime as Runtime>::Server>::new(device.to_id());
         let utilities = server.utilities().downcast::<ServerUtilities>().expect("what every server of CubeCL's has");
         let utilities = Arc::as_ptr(&utilities).cast_mut();
-        // SAFETY: the pointer is valid as long as `client` has the utilities, and comes from no reference. The flag is read where Burn copies a
-        // tensor of the device. Of one that an operation has made that is later than this, which its first operation runs; another thread
-        // that copies what the device has received may read the flag meanwhile: a byte, of which it sees one value or the other.
+        // SAFETY: the pointer is valid as long as `client` has the utilities, and comes from no reference. CubeCL reads the flag without
+        // synchronisation where it copies a tensor of the device. The first operation of a device runs this before any copy of what it
+        // makes. A copy of what the device has received, by another thread at this moment, is a race that is put up with: it reads one byte.
         unsafe { AtomicBool::from_ptr(&raw mut (*utilities).server_comm_enabled) }.store(false, Ordering::SeqCst);
     }
     assert!(

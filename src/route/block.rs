@@ -446,7 +446,6 @@ impl FusedOperation for Block {
         }
         coverage::routed();
         self.check_capture();
-        memory::begin_block(&self.client);
         self.wait_for_operands(context);
         let is_refused = self.check_arithmetic();
         match &self.groups.all[..] {

@@ -10,7 +10,6 @@ use crate::backend::{Deterministic, ir};
 use crate::catalogue;
 use crate::context;
 use crate::error::{Error, Refusal};
-use crate::memory;
 use crate::panic;
 use crate::promise;
 use crate::random::repeatable;
@@ -138,8 +137,7 @@ fn recorded(
     }
 }
 
-/// Runs `body`, which runs `operation` by Burn's kernels, perhaps: on the current stream, and in place only in [memory](memory::may_write)
-/// that may be written.
+/// Runs `body`, which runs `operation` by Burn's kernels, perhaps: on the current stream, and not in place (`memory`).
 fn on_this_stream(
     operation: &OperationIr,
     context: &mut Context<CubeFusionHandle>,
@@ -149,12 +147,10 @@ fn on_this_stream(
     for input in operation.inputs() {
         match context.handles.get_handle_ref(&input.id) {
             Some(of_other) if of_other.handle.stream != StreamId::current() => {
-                of_others.push((input.id, of_other.clone()))
+                of_others.push((input.id, of_other.clone()));
             }
             // Where there is another handle, Burn's kernels copy.
-            Some(own) if input.status == TensorStatus::ReadWrite && !memory::may_write(&own.handle) => {
-                kept.push(own.handle.clone());
-            }
+            Some(own) if input.status == TensorStatus::ReadWrite => kept.push(own.handle.clone()),
             _ => {}
         }
     }
