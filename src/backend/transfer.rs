@@ -77,14 +77,8 @@ pub(super) fn into_data<F: Future + Send>(
 /// reservation of memory and the launch that writes it, CubeCL then assumes that the calling thread's stream has waited for that
 /// memory, and a later kernel reads what was there before. The handles are held meanwhile: Burn's read gives its own up before it is
 /// given to the stream, and then another thread's kernel may write the memory in place, and be given to the stream first.
-pub(super) fn on<F: Future + Send>(
-    stream: StreamId,
-    held: Vec<Handle>,
-    copy: F,
-) -> impl Future<Output = F::Output> + Send {
-    async move {
-        let copied = Stream::from_id(stream).attach(copy).await;
-        drop(held);
-        copied
-    }
+pub(super) async fn on<F: Future + Send>(stream: StreamId, held: Vec<Handle>, copy: F) -> F::Output {
+    let copied = Stream::from_id(stream).attach(copy).await;
+    drop(held);
+    copied
 }

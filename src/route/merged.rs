@@ -175,6 +175,7 @@ mod tests {
         BaseOperationIr, BinaryOpIr, FloatOperationIr, MatmulOpIr, NumericOperationIr, OperationIr, ReduceOpIr,
         ShapeOpIr, TensorId, TensorIr, TensorStatus, UnaryOpIr,
     };
+    use core::slice::from_ref;
 
     fn shaped(id: u64, shape: [usize; 2]) -> TensorIr {
         TensorIr { id: TensorId::new(id), shape: Shape::new(shape), status: TensorStatus::ReadOnly, dtype: DType::F32 }
@@ -232,10 +233,10 @@ mod tests {
     #[test]
     fn what_broadcasts_and_is_read_by_one_sequence_alone_is_part_of_it() {
         let row = sum(narrow(0), narrow(1), narrow(2));
-        assert_eq!(merge(&[&[row.clone()], &[sum(wide(3), last(narrow(2)), wide(4))]]), [[0, 1]]);
-        assert_eq!(merge(&[&[row.clone()], &[sum(wide(3), narrow(2), wide(4))]]), [[0], [1]], "it lives on");
+        assert_eq!(merge(&[from_ref(&row), &[sum(wide(3), last(narrow(2)), wide(4))]]), [[0, 1]]);
+        assert_eq!(merge(&[from_ref(&row), &[sum(wide(3), narrow(2), wide(4))]]), [[0], [1]], "it lives on");
         let freed = OperationIr::Drop(last(narrow(2)));
-        assert_eq!(merge(&[&[row.clone()], &[sum(wide(3), narrow(2), wide(4)), freed]]), [[0, 1, 2]]);
+        assert_eq!(merge(&[from_ref(&row), &[sum(wide(3), narrow(2), wide(4)), freed]]), [[0, 1, 2]]);
         assert_eq!(merge(&[&[row], &[sum(wide(3), last(narrow(1)), wide(4))]]), [[0], [1]], "no result of it is read");
         let exponential = UnaryOpIr { input: narrow(0), out: narrow(2) };
         let exponential = OperationIr::Float(DType::F32, FloatOperationIr::Exp(exponential));
@@ -341,8 +342,8 @@ mod tests {
             [vec![0, 1], vec![2]],
             "taken after it is moved"
         );
-        assert_eq!(merge(&[&[first.clone()], &[moved, reader(2)]]), [vec![0], vec![1, 2]], "a result is moved before");
-        assert_eq!(merge(&[&[first.clone()], &[reshape(wide(8), wide(9)), reader(2)]]), [[0, 1, 2]]);
+        assert_eq!(merge(&[from_ref(&first), &[moved, reader(2)]]), [vec![0], vec![1, 2]], "a result is moved before");
+        assert_eq!(merge(&[from_ref(&first), &[reshape(wide(8), wide(9)), reader(2)]]), [[0, 1, 2]]);
         let takes = reshape(last(wide(0)), wide(9));
         assert_eq!(merge(&[&[first], &[takes, reader(2)]]), [vec![0], vec![1, 2]], "an operand is moved away before");
     }

@@ -106,7 +106,7 @@ fn heads(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>> {
     let all = Tensor::<2>::from_data(floats([3 * columns, width]), &x.device()).cast(x.dtype());
     let bias = Tensor::<2>::from_data(floats([1, width]), &x.device()).cast(x.dtype());
     let head = |n: usize| {
-        let product = x.clone().matmul(all.clone().slice([n * columns..(n + 1) * columns]));
+        let product = x.clone().matmul(all.clone().slice(n * columns..(n + 1) * columns));
         stop(&product);
         let sum = product + bias.clone();
         stop(&sum);
@@ -135,7 +135,7 @@ fn moved(x: &Tensor<2>, stop: &dyn Fn(&Tensor<2>)) -> Vec<Tensor<2>> {
     // The last use of what has been moved.
     let last = sum * difference.clone();
     stop(&last);
-    let first = difference.clone().slice([0..1]);
+    let first = difference.clone().slice(0..1);
     let total = difference.sum_dim(0);
     stop(&total);
     vec![back, last, first, total]

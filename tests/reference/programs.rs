@@ -159,7 +159,7 @@ fn half_lines(x: &Tensor<2>) {
         x.clone().topk(3, 1),
         x.clone().gather(1, places.clone()),
         x.clone().scatter(1, places.clone() % 5, x.clone(), Add),
-        x.clone().select_assign(0, rows.clone(), x.clone().slice([0..4]), Add),
+        x.clone().select_assign(0, rows.clone(), x.clone().slice(0..4), Add),
         x.clone().select(0, rows),
     ];
     results.into_iter().for_each(|result| drop(result.into_data()));

@@ -259,7 +259,7 @@ fn apply(step: &Step, left: Matrix, right: &Matrix, before: &[Step]) -> Matrix {
             let query = fitted(&left, [rows, 8]).reshape([1, 2, rows, 4]);
             let [key, value] = [fitted(right, [keys, 8]), fitted(right, [keys, 8]).tanh()];
             let [key, value] = [key, value].map(|x| x.reshape([1, keys, 2, 4]).swap_dims(1, 2));
-            let options = AttentionModuleOptions { is_causal: n % 2 == 0, ..Default::default() };
+            let options = AttentionModuleOptions { is_causal: n.is_multiple_of(2), ..Default::default() };
             attention(query, key, value, None, None, options).swap_dims(1, 2).reshape([rows, 8])
         }
         Images => {

@@ -217,7 +217,7 @@ fn what_another_thread_has_yet_to_read_is_not_overwritten() {
     give.send(owned.clone()).expect("the reader waits");
     queued.recv().expect("the reader has queued");
     let zeros = Tensor::zeros([4096], &device);
-    assert_eq!(owned.slice_assign([0..4096], zeros).into_data(), TensorData::zeros::<f32, _>([4096]));
+    assert_eq!(owned.slice_assign(0..4096, zeros).into_data(), TensorData::zeros::<f32, _>([4096]));
     write.send(()).expect("the reader waits");
     let read = reader.join().expect("the reader reads");
     let doubled = before.iter::<f32>().map(|value| value * 2.0).collect::<Vec<_>>();
@@ -240,7 +240,7 @@ fn what_another_thread_has_written_in_place_is_read_when_it_is_written() {
     });
     give.send(later).expect("the reader waits");
     assert_eq!(is_read.recv().expect("it is read"), TensorData::from([2f32; 4]));
-    let written = written.slice_assign([0..4096], Tensor::zeros([4096], &device));
+    let written = written.slice_assign(0..4096, Tensor::zeros([4096], &device));
     give.send(written.clone()).expect("the reader waits");
     assert_eq!(is_read.recv().expect("it is read"), TensorData::zeros::<f32, _>([4096]));
     drop((give, written));
