@@ -58,7 +58,11 @@ impl fmt::Debug for Digest {
 /// With what [`try_digest`] returns.
 #[track_caller]
 pub fn digest<M: Module>(module: &M) -> Digest {
-    try_digest(module).unwrap_or_else(|error| panic!("{error}"))
+    // A closure would hide the caller.
+    match try_digest(module) {
+        Ok(digest) => digest,
+        Err(error) => panic!("{error}"),
+    }
 }
 
 /// [`digest`](digest()), where a tensor may carry an error.

@@ -4,11 +4,29 @@ use crate::settings::Determinism;
 use burn_backend::{DType, Shape};
 use std::borrow::Cow;
 
+/// What to do in threads that Burn starts.
+const OF_BURN: &str = "in a worker of Burn's data loader use `burn_deterministic::data::DataLoaderBuilder` in its place, and in a thread of \
+                       burn-train's the strategy of `burn_deterministic::shards` or of `burn_deterministic::rl`";
+
+/// Has `Debug` show the text: it is what `main` prints of an error that it returns, and what `expect` prints.
+macro_rules! debug_as_display {
+    ($($error:ty),+) => {$(
+        impl core::fmt::Debug for $error {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                core::fmt::Display::fmt(self, f)
+            }
+        }
+    )+};
+}
+pub(crate) use debug_as_display;
+
+debug_as_display!(Error, Refusal);
+
 /// Why determinism could not be enabled, or why an operation was not run.
 ///
 /// Errors of operations reach a program where it reads a tensor: Burn's `try_*` reads return them as values, and the
 /// plain reads panic with the same text.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A tensor was made before determinism was enabled.
@@ -147,13 +165,14 @@ pub enum Error {
     /// A random operation ran before a seed was set.
     #[error(
         "`{operation}` (result {:?} {}; device {device}) draws random numbers, and no seed is set in its \
-         thread: its result would differ from run to run; before it, in that thread, call \
+         thread: its result would differ from run to run; in a thread of the program's, before it, call \
          `burn_deterministic::set_random_seed(seed)`, or `device.seed(seed)` after `enable_op_determinism`; in a task of a pool \
          (rayon, tokio) seed no thread, but enter a stream (a `burn_deterministic::RandomStream`) of the task: \
-         `let _draws = stream.fork_index(task).enter();`; where threads are independent, as tests are, \
+         `let _draws = stream.fork_index(task).enter();`; {of_burn}; where threads are independent, as tests are, \
          `burn_deterministic::Determinism::new().seed_threads(seed)` seeds each",
         &shape[..],
-        dtype.name()
+        dtype.name(),
+        of_burn = OF_BURN
     )]
     Unseeded {
         /// The operation, by Burn's name.
@@ -171,11 +190,12 @@ pub enum Error {
     #[error(
         "`{operation}` (result {:?} {}; device {device}) draws random numbers in a thread without a seed, and another thread, \
          or this one on another device, draws from the seed that `Device::seed` has set: which drew first would decide its \
-         result; in each thread \
-         that draws call `burn_deterministic::set_random_seed(seed)`, or, in a task of a pool (rayon, tokio), enter a stream (a \
-         `burn_deterministic::RandomStream`) of the task: `let _draws = stream.fork_index(task).enter();`",
+         result; in each thread of the program's that draws call `burn_deterministic::set_random_seed(seed)`, or, in a task of a pool \
+         (rayon, tokio), enter a stream (a `burn_deterministic::RandomStream`) of the task: \
+         `let _draws = stream.fork_index(task).enter();`; {of_burn}",
         &shape[..],
-        dtype.name()
+        dtype.name(),
+        of_burn = OF_BURN
     )]
     SeedOfAnotherThread {
         /// The operation, by Burn's name.
@@ -443,7 +463,7 @@ pub enum Error {
 }
 
 /// An operation that has no deterministic version here.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[error("`{operation}` was refused (operands {operands}; device {device}): {reason}; {remedy}")]
 pub struct Refusal {
     /// The operation, by the name of its method in burn-backend.

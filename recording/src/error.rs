@@ -3,8 +3,15 @@
 use std::io;
 use std::path::PathBuf;
 
+/// What `main` prints of an error that it returns, and what `expect` prints.
+impl std::fmt::Debug for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
+}
+
 /// Why a recording cannot be read or written.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The file system refused.

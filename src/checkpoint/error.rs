@@ -1,14 +1,17 @@
 //! What can be wrong with a checkpoint, and what to do.
 
 use super::versions::Versions;
+use crate::error::debug_as_display;
 use burn_backend::{DType, Shape};
 use burn_deterministic_recording::EnvironmentDifference;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+debug_as_display!(Error);
+
 /// Why a checkpoint was not written, not read or not restored.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The file system refused something. At a path that was to be written is what was there before, or the whole new file, if

@@ -1,9 +1,12 @@
 //! What can go wrong on the way to a batch.
 
+use crate::error::debug_as_display;
 use std::ops::Range;
 
+debug_as_display!(LoadError);
+
 /// Why a batch could not be made, which ends the pass, or why a pass cannot start where it is to.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
     /// The dataset has not given a sample.

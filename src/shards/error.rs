@@ -2,11 +2,14 @@
 
 use super::group::GroupError;
 use crate::data::LoadError;
+use crate::error::debug_as_display;
 use burn_core::tensor::Device;
+
+debug_as_display!(Error);
 
 /// Why the devices or the shards of a training cannot be used, or what failed in a step. After an error the model is as
 /// it was before the step.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// There are no shards, no devices, or more devices than shards.

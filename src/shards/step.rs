@@ -39,7 +39,11 @@ impl<O> Step<O> {
     /// In a group, with what [`try_mean`](Self::try_mean) returns.
     #[track_caller]
     pub fn mean<const D: usize>(&self, tensor: impl Fn(&O) -> Tensor<D>) -> Tensor<D> {
-        self.try_mean(tensor).unwrap_or_else(|error| panic!("{error}"))
+        // A closure would hide the caller.
+        match self.try_mean(tensor) {
+            Ok(mean) => mean,
+            Err(error) => panic!("{error}"),
+        }
     }
 
     /// [`mean`](Self::mean), where another process may fail.

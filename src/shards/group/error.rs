@@ -1,9 +1,12 @@
 //! Why a group of processes cannot form, or has ended.
 
+use crate::error::debug_as_display;
 use std::time::Duration;
 
+debug_as_display!(GroupError);
+
 /// Why processes cannot train together, or do not any more. Peers are named by rank and address.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GroupError {
     /// The rank, the number of processes and the number of shards do not fit together.
