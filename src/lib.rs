@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod backend;
+mod burn_loader;
 pub mod catalogue;
 mod check;
 pub mod checkpoint;
@@ -25,6 +26,8 @@ mod promise;
 mod random;
 mod record;
 mod reference;
+#[cfg(feature = "train")]
+pub mod rl;
 mod route;
 mod settings;
 pub mod shards;

@@ -6,31 +6,74 @@
 //! - On CUDA a stream that reads memory of another one waits for it, unless it has waited since that memory was reserved. The kernel that
 //!   writes the memory may have been launched after that wait.
 //!
-//! So no kernel of Burn's writes in place; a stream that reads memory of another one for the first time waits for all that was given to that
-//! one; and what the host reads is read on the stream that has the memory: by `backend::transfer`, or by Burn with the client of the
-//! [owner](of_owner). Left to Burn are uploads, which are written when they are reserved, and the tensors of a transaction but its first.
+//! So Burn's kernels write in place only while one thread uses tensors ([`may_write`]); a stream that reads memory of another one for the
+//! first time waits for all that was given to that one; and what the host reads is read on the stream that has the memory: by
+//! `backend::transfer`, or by Burn with the client of the [owner](of_owner). Left to Burn are uploads, which are written when they are
+//! reserved, and the tensors of a transaction but its first.
 
 use burn_backend::{Bytes, StreamId};
 use cubecl::client::Client;
 use cubecl::server::Handle;
+use cubecl_environment::stream::{StreamPolicy, policy};
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-/// Memory, by CubeCL's numbers, with streams that have waited for it, which is that of another one. None is written again.
+/// Memory, by CubeCL's numbers, with streams that have waited for it, which is that of another one. None is written again: two threads
+/// use tensors then.
 static WAITED: Mutex<BTreeSet<(usize, u64)>> = Mutex::new(BTreeSet::new());
 
 /// Kept before all are forgotten: then streams wait once more.
 const MOST_WAITED: usize = 1 << 14;
 
+/// Of so many bytes it takes longer to copy memory than to wait until all that was launched is given to the device.
+const LARGE: u64 = 1 << 22;
+
+/// How many of CubeCL's numbers for streams are those of no thread that uses tensors.
+static UNUSED: Mutex<u64> = Mutex::new(0);
+
+/// Whether a kernel of Burn's may write the memory in place, if the operation is the last use of the tensor that has this handle, and the
+/// block runs now: no other tensor has the memory, no read of it is yet to be given to the device, and no other thread has ever used a tensor.
+///
+/// A thread's first use of one takes a number for its stream before it asks the device's stream of operations for a handle, and gets that
+/// after this block. What it reads on its stream, by Burn, then waits for what the block has launched.
+pub(crate) fn may_write(client: &Client, handle: &Handle) -> bool {
+    if handle.stream != StreamId::current() || !is_only_thread() {
+        return false;
+    }
+    // A binding counts for a read until what has it is given to the device; so does a launch's.
+    let may_write = || handle.can_mut() && !handle.memory.is_bound();
+    may_write() || handle.size_in_used() >= LARGE && client.check([]).is_ok() && may_write()
+}
+
+/// Whether one thread at most has used tensors. Numbers of streams are handed out in order; one is taken to see how many there are.
+fn is_only_thread() -> bool {
+    if policy() != StreamPolicy::PerThread {
+        return false;
+    }
+    let mut unused = UNUSED.lock().unwrap_or_else(PoisonError::into_inner);
+    let last = StreamId::allocate().value;
+    *unused += 1;
+    last + 1 - *unused <= 1
+}
+
+/// Notes that a number was taken for a stream that computes nothing and reads nothing.
+pub(crate) fn note_unused_stream() {
+    *UNUSED.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+}
+
 /// Has the current stream wait, on the device, for the streams that have memory of these handles which it has not read before.
 pub(crate) fn wait_for_owners<'a>(client: &Client, handles: impl IntoIterator<Item = &'a Handle>) {
     let reader = StreamId::current();
-    let mut owners = Vec::new();
-    // A graph of kernels has no place for a wait, and nothing is computed on its stream meanwhile.
+    let mut of_others = handles.into_iter().filter(|handle| handle.stream != reader).peekable();
+    // A graph of kernels has no place for a wait, and nothing is computed on its stream meanwhile. wgpu's queue waits for whatever stream has
+    // an operand.
     let is_captured = |stream: StreamId| stream.executes(|| client.is_capturing());
-    let may_wait = |owner: StreamId| owner != reader && !is_captured(owner) && !is_captured(reader);
-    for handle in handles.into_iter().filter(|handle| may_wait(handle.stream)) {
-        let mut waited = WAITED.lock().unwrap_or_else(PoisonError::into_inner);
+    if of_others.peek().is_none() || client.name().starts_with("wgpu") || is_captured(reader) {
+        return;
+    }
+    let mut owners = Vec::new();
+    let mut waited = WAITED.lock().unwrap_or_else(PoisonError::into_inner);
+    for handle in of_others.filter(|handle| !is_captured(handle.stream)) {
         if waited.len() == MOST_WAITED {
             waited.clear();
         }
@@ -38,10 +81,8 @@ pub(crate) fn wait_for_owners<'a>(client: &Client, handles: impl IntoIterator<It
             owners.push(handle.stream);
         }
     }
-    // wgpu's queue waits for whatever stream has an operand.
-    if !client.name().starts_with("wgpu") {
-        owners.into_iter().for_each(|owner| wait_for(client, owner));
-    }
+    drop(waited);
+    owners.into_iter().for_each(|owner| wait_for(client, owner));
 }
 
 /// Has the current stream wait for all that was given to the `owner`: it writes memory that the owner has just reserved, which no earlier

@@ -63,6 +63,8 @@ use serde::{Deserialize, Serialize};
 /// "augment"          random numbers of a sample              data::Pipeline::augment
 /// "initialize"       initial values of parameters            initialize
 /// "shard"            what a shard of a batch draws           shards::Shards::step
+/// "environment"      what an environment draws               rl::off_policy
+/// "evaluation"       the same, in an evaluation              rl::off_policy
 /// ```
 ///
 /// and what is forked from there on is in the documentation of each. A program may compute such a key itself, and make

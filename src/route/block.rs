@@ -8,9 +8,10 @@ use super::products::{self, Lead};
 use super::reach::Reach;
 use super::rerun::{self, repeated};
 use super::schedule::{MOST_ELEMENTS, MOST_ELEMENTS_OF_ONE, Size, Step, steps};
-use super::work::Work;
+use super::work::{Together, Work};
 use super::{coverage, execution_plans, interpret};
 use crate::backend::{OutOfRange, Places, note_dependents, out_of_range, out_of_range_before};
+use crate::burn_loader::warn_of_workers;
 use crate::catalogue;
 use crate::context;
 use crate::error::Error;
@@ -20,7 +21,7 @@ use crate::memory;
 use crate::record;
 use crate::settings::is_observing;
 use crate::violation::violated;
-use burn_backend::ExecutionError;
+use burn_backend::{ExecutionError, StreamId};
 use burn_cubecl::CubeDevice;
 use burn_cubecl::fusion::{FallbackOperation, FusedOperation};
 use burn_cubecl_fusion::CubeFusionHandle;
@@ -62,7 +63,10 @@ impl Block {
         let handles = self.operands.iter().filter_map(|operand| {
             context.tensors.get(operand).and_then(|tensor| context.handles.get_handle_ref(&tensor.id))
         });
-        memory::wait_for_owners(&self.client, handles.map(|operand| &operand.handle));
+        let handles = handles.map(|operand| &operand.handle);
+        let of_others: Vec<_> = handles.filter(|handle| handle.stream != StreamId::current()).collect();
+        of_others.iter().for_each(|handle| warn_of_workers(handle.stream));
+        memory::wait_for_owners(&self.client, of_others);
     }
 
     /// Refuses to run while a graph of kernels is captured.
@@ -140,6 +144,13 @@ impl Block {
         })
     }
 
+    /// Whether a sequence does nothing but assign a slice, which Burn's kernel may write in place.
+    fn assigns_in_place(&self, together: &Together, context: &Context<CubeFusionHandle>) -> bool {
+        let handle = |tensor: TensorId| context.handles.get_handle_ref(&context.tensors.get(&tensor)?.id);
+        let own = together.sequence.assigns_own().filter(|_| !record::is_recording()).and_then(handle);
+        own.is_some_and(|own| memory::may_write(&own.client, &own.handle))
+    }
+
     /// Runs a group's operations.
     fn run_group(
         &self,
@@ -149,7 +160,7 @@ impl Block {
     ) {
         match &group.work {
             Work::Operations | Work::Reduction(_) => self.run_each(group.operations.iter().copied(), context, fallback),
-            Work::Together(_) if self.ends_step(group, context) => {
+            Work::Together(together) if self.ends_step(group, context) || self.assigns_in_place(together, context) => {
                 self.run_each(group.operations.iter().copied(), context, fallback);
             }
             Work::Together(together) if record::each_operation() => {

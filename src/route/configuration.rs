@@ -5,6 +5,7 @@
 //! After `max_explorations` searches Burn runs everything unfused.
 
 use crate::error::Error;
+use crate::memory::note_unused_stream;
 use burn_backend::StreamId;
 use burn_std::config::{BurnConfig, RuntimeConfig};
 
@@ -38,7 +39,10 @@ fn check_streams() -> Result<(), Error> {
     let here = StreamId::current();
     let there = std::thread::spawn(StreamId::current).join();
     match there.is_ok_and(|there| there != here) {
-        true => Ok(()),
+        true => {
+            note_unused_stream();
+            Ok(())
+        }
         false => Err(Error::Configuration {
             setting: "streaming.policy",
             value: "single".to_owned(),

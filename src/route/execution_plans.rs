@@ -22,6 +22,7 @@
 //! keeps too, go with the same exchange. It is due when too many of either were made (see [`Kept`]).
 
 use super::pending;
+use crate::memory::note_unused_stream;
 use crate::random::run_unasked;
 use burn_backend::{DeviceHandle, StreamId};
 use burn_cubecl::CubeDevice;
@@ -218,7 +219,11 @@ fn swap_tensors(client: &Client) -> bool {
 }
 
 /// A stream for the operations of this module.
-static STREAM: std::sync::LazyLock<StreamId> = std::sync::LazyLock::new(StreamId::allocate);
+static STREAM: std::sync::LazyLock<StreamId> = std::sync::LazyLock::new(|| {
+    let stream = StreamId::allocate();
+    note_unused_stream();
+    stream
+});
 
 #[derive(Debug)]
 struct Exchange;

@@ -10,6 +10,7 @@ use crate::backend::{Deterministic, ir};
 use crate::catalogue;
 use crate::context;
 use crate::error::{Error, Refusal};
+use crate::memory;
 use crate::panic;
 use crate::promise;
 use crate::random::repeatable;
@@ -137,7 +138,8 @@ fn recorded(
     }
 }
 
-/// Runs `body`, which runs `operation` by Burn's kernels, perhaps: on the current stream, and not in place (`memory`).
+/// Runs `body`, which runs `operation` by Burn's kernels, perhaps: on the current stream, and in place only in memory that it
+/// [may write](memory::may_write).
 fn on_this_stream(
     operation: &OperationIr,
     context: &mut Context<CubeFusionHandle>,
@@ -150,12 +152,15 @@ fn on_this_stream(
                 of_others.push((input.id, of_other.clone()));
             }
             // Where there is another handle, Burn's kernels copy.
-            Some(own) if input.status == TensorStatus::ReadWrite => kept.push(own.handle.clone()),
+            Some(own) if input.status == TensorStatus::ReadWrite && !memory::may_write(&own.client, &own.handle) => {
+                kept.push(own.handle.clone());
+            }
             _ => {}
         }
     }
     for (tensor, of_other) in &of_others {
-        let here = CubeFusionHandle { client: of_other.device.client(), ..of_other.clone() };
+        let mut here = of_other.clone();
+        here.client = here.device.client();
         context.handles.register_handle(*tensor, here);
     }
     body(context);

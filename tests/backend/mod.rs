@@ -3,6 +3,7 @@
 pub mod autodiff_backend;
 pub mod extensions;
 pub mod host;
+pub mod in_place;
 pub mod remote;
 mod streams;
 mod transactions;

@@ -2,8 +2,9 @@
 
 use crate::bits::floats;
 use crate::driver;
-use crate::process::{Program, report};
+use crate::process::{Program, arguments, report};
 use crate::skip::skip;
+use burn::data::dataloader::DataLoaderBuilder as BurnBuilder;
 use burn::data::dataloader::batcher::Batcher;
 use burn::data::dataset::InMemDataset;
 use burn::nn::LinearConfig;
@@ -25,9 +26,46 @@ fn the_devices_of_cubecl_are_covered() {
     assert!(!covers(&Device::flex()) && !covers(&Device::flex().autodiff()));
 }
 
+/// Rows of one element.
+#[derive(Clone)]
+struct Single;
+
+impl Batcher<f32, Tensor<1>> for Single {
+    fn batch(&self, items: Vec<f32>, device: &Device) -> Tensor<1> {
+        Tensor::from_data(&items[..], device)
+    }
+}
+
+/// Adds the batches of Burn's loader.
+pub fn batches_of_burn() {
+    enable_op_determinism(Determinism::default()).expect("this process has run no tensor operation");
+    let workers = arguments()[0].parse().expect("a number of workers");
+    let items = InMemDataset::new((0..32u8).map(f32::from).collect());
+    let loader = BurnBuilder::new(Single).batch_size(2).num_workers(workers).build(items);
+    let batches = loader.iter().map(|batch| batch.expect("nothing fails here"));
+    let total = batches.fold(Tensor::zeros([2], &Device::default()), |total, batch| total + batch);
+    report("total", total.sum().into_scalar::<f32>());
+}
+
+#[test]
+fn several_workers_of_burns_loader_are_warned_of() {
+    for (workers, told) in [("0", 0), ("1", 0), ("2", 1)] {
+        let output = Program::new("batches_of_burn").arguments(&[workers]).run();
+        assert_eq!(output.reported("total"), "496");
+        let expected = if cfg!(target_os = "linux") { told } else { 0 };
+        assert_eq!(
+            output.stderr().matches("a data loader of Burn's has several workers").count(),
+            expected,
+            "{output}"
+        );
+    }
+}
+
 pub fn redirected() {
     let error = enable_op_determinism(Determinism::default()).expect_err("Flex is not covered");
     report("error", &error);
+    // What `main` and `expect` print.
+    assert_eq!(format!("{error:?}"), error.to_string());
     assert!(matches!(error, Error::NotCovered { function: "enable_op_determinism", .. }), "{error:?}");
     assert!(!burn_deterministic::is_op_determinism_enabled());
 }

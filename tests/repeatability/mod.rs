@@ -3,6 +3,7 @@
 pub mod injection;
 pub mod random_programs;
 pub mod reads;
+pub mod reinforced;
 pub mod repeats;
 pub mod rerun;
 pub mod run_to_run;

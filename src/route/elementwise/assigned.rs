@@ -9,11 +9,12 @@ use burn_backend::{DType, Shape};
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_deterministic_kernels::elementwise::{Instruction, Program, Value, Window};
 use burn_fusion::stream::Context;
-use burn_ir::{BaseOperationIr, OperationIr, TensorIr, TensorStatus};
+use burn_ir::{BaseOperationIr, OperationIr, TensorId, TensorIr, TensorStatus};
 use std::sync::Arc;
 
 impl Sequence {
-    /// Assigns a slice of one axis. Burn writes it in place where nothing else needs the tensor; here it copies (`memory`).
+    /// Assigns a slice of one axis of a tensor that the sequence reads or computes anyway, or that has to be copied; or of one that nothing
+    /// else needs, [by itself](Self::assigns_own).
     pub(super) fn assign(&mut self, operation: &OperationIr) -> Option<()> {
         let OperationIr::BaseFloat(BaseOperationIr::SliceAssign(ir)) = operation else { return None };
         // Kernels of rows have no windows. Parts of a sequence take no rows: there a slice is assigned by itself.
@@ -25,6 +26,11 @@ impl Sequence {
         let x = match self.place_of(&ir.tensor) {
             Some(Place::Word(value)) => value,
             Some(_) => return None,
+            None if ir.tensor.status == TensorStatus::ReadWrite => {
+                (self.words.is_empty() && self.results.is_empty()).then_some(())?;
+                self.own = Some(ir.tensor.id);
+                self.word_of(&ir.tensor, dtype)?
+            }
             None => self.word_of(&ir.tensor, dtype)?,
         };
         let y = match number {
@@ -65,6 +71,12 @@ impl Sequence {
         Some(number)
     }
 
+    /// The tensor to which a slice is assigned and which nothing else needs, if the sequence does nothing else: where the memory
+    /// [may be written](crate::memory::may_write), the slice is written in place, which is less work the larger the tensor is.
+    pub(in crate::route) fn assigns_own(&self) -> Option<TensorId> {
+        self.own
+    }
+
     /// Whether it assigns slices.
     pub(in crate::route) fn assigns(&self) -> bool {
         !self.assigned.is_empty()
@@ -100,7 +112,7 @@ mod tests {
     use super::*;
     use burn_backend::DType::F32;
     use burn_backend::Slice;
-    use burn_ir::{BinaryOpIr, CreationOpIr, NumericOperationIr, ReduceDimOpIr, SliceAssignOpIr, TensorId};
+    use burn_ir::{BinaryOpIr, CreationOpIr, NumericOperationIr, ReduceDimOpIr, SliceAssignOpIr};
 
     /// Sequences of steps of elements, in relative form, which live on.
     fn tensor(id: u64, shape: [usize; 3]) -> TensorIr {
@@ -163,6 +175,18 @@ mod tests {
         assert_eq!(taken(&[zeros(tensor(0, rows)), assign(tensor(1, ALL), last(tensor(0, rows)), 2)]), (2, 1));
         let own = [zeros(tensor(0, STEP)), assign(last(tensor(1, ALL)), last(tensor(0, STEP)), 2)];
         assert_eq!(taken(&own), (2, 1), "whether it lives on or not");
+    }
+
+    #[test]
+    fn a_slice_of_a_tensor_that_nothing_else_needs_is_assigned_by_itself() {
+        let own = assign(last(tensor(0, ALL)), tensor(1, STEP), 2);
+        assert_eq!(taken(&[own.clone(), sum(tensor(2, ALL), tensor(3, ALL), 4)]), (1, 1), "nothing joins it");
+        assert_eq!(taken(&[own.clone(), assign(last(tensor(2, ALL)), tensor(3, STEP), 4)]), (1, 1));
+        assert_eq!(taken(&[sum(tensor(3, ALL), tensor(4, ALL), 5), own.clone()]), (1, 1), "and it joins nothing");
+        assert_eq!(taken(&[sum(tensor(0, ALL), tensor(4, ALL), 5), own.clone()]), (2, 2), "but what reads the tensor");
+        let assigns_own = |operation| Sequence::new(operation, 16, true).expect("one kernel").assigns_own();
+        assert_eq!(assigns_own(&own), Some(TensorId::new(0)));
+        assert_eq!(assigns_own(&assign(tensor(0, ALL), tensor(1, STEP), 2)), None);
     }
 
     #[test]

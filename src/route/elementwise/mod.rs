@@ -72,6 +72,8 @@ pub(super) struct Sequence {
     indexed: Vec<Indexed>,
     /// The slices of each window of the program's.
     assigned: Vec<Assigned>,
+    /// The tensor to which a slice is [assigned](Self::assigns_own) by itself.
+    own: Option<TensorId>,
     /// The words, by their index, in whose memory results may be written.
     donated: Vec<usize>,
     /// The program in a kernel of rows, once the sequence is closed, where it has one value a row of something.
@@ -171,6 +173,7 @@ impl Sequence {
             inlined: None,
             indexed: Vec::new(),
             assigned: Vec::new(),
+            own: None,
             donated: Vec::new(),
             rows: None,
             methods: Vec::new(),
@@ -287,8 +290,8 @@ impl Sequence {
 
     /// Adds what the operation computes, if the catalogue says that it [fuses](fused).
     fn translate(&mut self, operation: &OperationIr) -> Option<()> {
-        // Nothing comes after a reduction.
-        if self.reduction.is_some() {
+        // Nothing comes after a reduction, or a slice that is assigned by itself.
+        if self.reduction.is_some() || self.own.is_some() {
             return None;
         }
         let method = catalogue::operation(operation);
