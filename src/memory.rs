@@ -6,7 +6,7 @@
 //! - On CUDA a stream that reads memory of another one waits for it, unless it has waited since that memory was reserved. The kernel that
 //!   writes the memory may have been launched after that wait.
 //!
-//! So Burn's kernels write in place only while one thread uses tensors ([`may_write`]); a stream that reads memory of another one for the
+//! So Burn's kernels write nothing in place but slices, and those only while one thread uses tensors ([`may_write`]); a stream that reads memory of another one for the
 //! first time waits for all that was given to that one; and what the host reads is read on the stream that has the memory: by
 //! `backend::transfer`, or by Burn with the client of the [owner](of_owner). Left to Burn are uploads, which are written when they are
 //! reserved, and the tensors of a transaction but its first.
@@ -16,6 +16,7 @@ use cubecl::client::Client;
 use cubecl::server::Handle;
 use cubecl_environment::stream::{StreamPolicy, policy};
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Memory, by CubeCL's numbers, with streams that have waited for it, which is that of another one. None is written again: two threads
@@ -31,6 +32,19 @@ const LARGE: u64 = 1 << 22;
 /// How many of CubeCL's numbers for streams are those of no thread that uses tensors.
 static UNUSED: Mutex<u64> = Mutex::new(0);
 
+/// The first stream that ran something, plus one; [`SEVERAL`] once there was another.
+static ONLY: AtomicU64 = AtomicU64::new(0);
+const SEVERAL: u64 = u64::MAX;
+
+/// Notes that the current stream runs something.
+pub(crate) fn note_stream() {
+    let stream = StreamId::current().value.saturating_add(1);
+    let only = ONLY.compare_exchange(0, stream, Ordering::Relaxed, Ordering::Relaxed).unwrap_or_else(|only| only);
+    if only != 0 && only != stream {
+        ONLY.store(SEVERAL, Ordering::Relaxed);
+    }
+}
+
 /// Whether a kernel of Burn's may write the memory in place, if the operation is the last use of the tensor that has this handle, and the
 /// block runs now: no other tensor has the memory, no read of it is yet to be given to the device, and no other thread has ever used a tensor.
 ///
@@ -45,15 +59,20 @@ pub(crate) fn may_write(client: &Client, handle: &Handle) -> bool {
     may_write() || handle.size_in_used() >= LARGE && client.check([]).is_ok() && may_write()
 }
 
-/// Whether one thread at most has used tensors. Numbers of streams are handed out in order; one is taken to see how many there are.
-fn is_only_thread() -> bool {
-    if policy() != StreamPolicy::PerThread {
+/// Whether one thread at most has used tensors. Numbers of streams are handed out in order; one is taken to see how many there are. A number
+/// that the program gives a stream itself (`StreamId::executes`) is not among them, but such a stream is [noted](note_stream) when it computes.
+pub(crate) fn is_only_thread() -> bool {
+    if ONLY.load(Ordering::Relaxed) == SEVERAL {
         return false;
     }
     let mut unused = UNUSED.lock().unwrap_or_else(PoisonError::into_inner);
     let last = StreamId::allocate().value;
     *unused += 1;
-    last + 1 - *unused <= 1
+    let is_only = policy() == StreamPolicy::PerThread && last + 1 - *unused <= 1;
+    if !is_only {
+        ONLY.store(SEVERAL, Ordering::Relaxed);
+    }
+    is_only
 }
 
 /// Notes that a number was taken for a stream that computes nothing and reads nothing.
@@ -71,9 +90,10 @@ pub(crate) fn wait_for_owners<'a>(client: &Client, handles: impl IntoIterator<It
     if of_others.peek().is_none() || client.name().starts_with("wgpu") || is_captured(reader) {
         return;
     }
+    let of_others: Vec<_> = of_others.filter(|handle| !is_captured(handle.stream)).collect();
     let mut owners = Vec::new();
     let mut waited = WAITED.lock().unwrap_or_else(PoisonError::into_inner);
-    for handle in of_others.filter(|handle| !is_captured(handle.stream)) {
+    for handle in of_others {
         if waited.len() == MOST_WAITED {
             waited.clear();
         }

@@ -163,3 +163,221 @@ impl<RLC: RLComponentsTypes> Actors<RLC> {
         self.policy.state()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn_rl::{
+        Environment, EnvironmentInit, LearnerTransitionBatch, PolicyLearner, PolicyState, RLTrainOutput, StepResult,
+        ToAction,
+    };
+    use burn_train::RLComponentsMarker;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Counts its steps; an episode has 2.
+    struct Count {
+        number: usize,
+        steps: usize,
+    }
+
+    /// The environment, and its steps so far.
+    type Counted = (usize, usize);
+
+    impl Environment for Count {
+        type State = Counted;
+        type Action = Chosen;
+        const MAX_STEPS: usize = 2;
+
+        fn state(&self) -> Counted {
+            (self.number, self.steps)
+        }
+
+        fn step(&mut self, _: Chosen) -> StepResult<Counted> {
+            self.steps += 1;
+            StepResult { next_state: self.state(), reward: 1.0, done: false, truncated: self.steps.is_multiple_of(2) }
+        }
+
+        fn reset(&mut self) {}
+    }
+
+    /// What is given to a policy, or by it, for some environments.
+    #[derive(Clone, Debug, PartialEq)]
+    struct List(Vec<usize>);
+
+    impl Batchable for List {
+        fn batch(lists: Vec<Self>) -> Self {
+            Self(lists.into_iter().flat_map(|list| list.0).collect())
+        }
+
+        fn unbatch(self) -> Vec<Self> {
+            self.0.into_iter().map(|item| Self(vec![item])).collect()
+        }
+    }
+
+    impl ToObservation<List> for Counted {
+        fn to_observation(&self, _: &Device) -> List {
+            List(vec![self.0])
+        }
+    }
+
+    /// An action.
+    #[derive(Clone)]
+    struct Chosen;
+
+    impl From<List> for Chosen {
+        fn from(_: List) -> Self {
+            Self
+        }
+    }
+
+    impl ToAction<List> for Chosen {
+        fn to_action(&self, _: &Device) -> List {
+            List(vec![])
+        }
+    }
+
+    #[derive(Clone)]
+    struct Versioned(usize);
+
+    impl PolicyState for Versioned {
+        type Record = ();
+
+        fn into_record(self) {}
+
+        fn load_record(&self, (): ()) -> Self {
+            self.clone()
+        }
+    }
+
+    /// The version of the policy that has chosen, and the environments that it has chosen for at once.
+    #[derive(Clone, Debug)]
+    struct Context {
+        version: usize,
+        of: Vec<usize>,
+        is_deterministic: bool,
+    }
+
+    impl burn_train::ItemLazy for Context {
+        fn sync(self) -> Result<Self, burn_backend::ExecutionError> {
+            Ok(self)
+        }
+    }
+
+    impl Policy for Versioned {
+        type Observation = List;
+        type ActionDistribution = List;
+        type Action = List;
+        type ActionContext = Context;
+        type PolicyState = Self;
+
+        fn forward(&mut self, of: List) -> List {
+            of
+        }
+
+        fn action(&mut self, of: List, is_deterministic: bool) -> (List, Vec<Context>) {
+            let context = Context { version: self.0, of: of.0.clone(), is_deterministic };
+            (of.clone(), vec![context; of.0.len()])
+        }
+
+        fn update(&mut self, of: Self) {
+            self.0 = of.0;
+        }
+
+        fn state(&self) -> Self {
+            self.clone()
+        }
+
+        fn to_device(self, _: &Device) -> Self {
+            self
+        }
+
+        fn load_record(self, (): ()) -> Self {
+            self
+        }
+    }
+
+    struct Learner;
+
+    impl PolicyLearner for Learner {
+        type TrainContext = ();
+        type InnerPolicy = Versioned;
+        type Record = ();
+
+        fn train(&mut self, _: LearnerTransitionBatch<Versioned>) -> RLTrainOutput<(), Versioned> {
+            RLTrainOutput { policy: Versioned(0), item: () }
+        }
+
+        fn policy(&self) -> Versioned {
+            Versioned(0)
+        }
+
+        fn update_policy(&mut self, _: Versioned) {}
+
+        fn record(&self) {}
+
+        fn load_record(self, (): ()) -> Self {
+            self
+        }
+
+        fn device(&self) -> Device {
+            Device::flex()
+        }
+    }
+
+    /// Environments with the numbers of the order in which they are made.
+    fn actors<I: EnvironmentInit<Count> + Send + 'static>(
+        init: &I,
+        count: usize,
+        group: usize,
+        is_deterministic: bool,
+    ) -> Actors<RLComponentsMarker<Count, I, Learner>> {
+        let streams = vec![None; count];
+        Actors::start(init, streams, group, Versioned(0), is_deterministic, Device::flex()).expect("threads")
+    }
+
+    /// Which environment of a group is made first is the threads' affair: numbers are those of the first states seen.
+    #[test]
+    fn steps_are_those_of_the_environments_in_order() {
+        let made = Arc::new(AtomicUsize::new(0));
+        let init = move || Count { number: made.fetch_add(1, Ordering::Relaxed), steps: 0 };
+        let mut actors = actors(&init, 3, 2, false);
+        actors.go_ahead();
+        let mut numbers = Vec::new();
+        for step in 0..12 {
+            let Transition { state, next_state, ends, context, episode, .. } = actors.next();
+            numbers.push(state.0);
+            let round = step / 3;
+            assert_eq!((state.1, next_state.1), (round, round + 1), "step {step}");
+            assert_eq!((ends, episode.episode_length), (round % 2 == 1, round % 2 + 1), "step {step}");
+            assert_eq!(episode.cum_reward, (round % 2 + 1) as f64, "step {step}");
+            let group = if step % 3 < 2 { 0..2 } else { 2..3 };
+            assert_eq!(context.of.len(), group.len(), "step {step}");
+            assert!(context.of.contains(&state.0) && !context.is_deterministic, "step {step}");
+            // The policy of step s is version s + 1 from there on. A group's actions were chosen when its steps before were seen: before
+            // the first of these was returned.
+            let first = 3 * round + if step % 3 < 2 { 0 } else { 2 };
+            assert_eq!(context.version, first.saturating_sub(3), "step {step}");
+            actors.update(Versioned(step + 1));
+        }
+        assert!(numbers.chunks(3).all(|round| round == &numbers[..3]), "{numbers:?}");
+    }
+
+    #[test]
+    fn an_evaluation_makes_no_step_ahead() {
+        let init = || Count { number: 0, steps: 0 };
+        let mut actors = actors(&init, 1, 1, true);
+        for step in 0..4 {
+            actors.update(Versioned(step));
+            let Transition { context, .. } = actors.step();
+            assert_eq!((context.version, context.is_deterministic), (step, true));
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "the environment fails")]
+    fn a_panic_of_an_environment_is_the_trainings() {
+        let init = || -> Count { panic!("the environment fails") };
+        actors(&init, 2, 1, false);
+    }
+}

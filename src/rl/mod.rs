@@ -14,12 +14,14 @@
 //! evaluate    behind that, when another `eval_interval` steps were made: `eval_episodes` episodes of an environment of its own
 //! ```
 //!
+//! The count of steps begins as burn-train's: at 1, so that `num_steps(s)` makes s - 1 steps; behind a checkpoint of step c at c + 1.
+//!
 //! Each environment is a thread, and makes its steps while others do and while the policy is trained. Everything else runs on the thread that
 //! trains. So an action is chosen by the policy that was trained on steps up to those before its group's last ones.
 //!
-//! Random numbers: the policy, the samples and the training draw from the stream of the thread that trains. Environment `e` is made in, and
-//! draws from, the stream `internal(stream, "environment")`, `fork_index(e)`; that of the evaluation from
-//! `internal(stream, "evaluation")`. What an environment draws by another generator has to be seeded by the program:
+//! Random numbers: call `set_random_seed` in the thread that trains, or enter a stream there. The policy, the samples and the training draw
+//! from that stream. Environment `e` is made in, and draws from, the stream `internal(stream, "environment")`, `fork_index(e)`; that of
+//! the evaluation from `internal(stream, "evaluation")`. What an environment draws by another generator has to be seeded by the program:
 //!
 //! ```
 //! use burn_deterministic::{RandomStream, StreamRng};
@@ -65,14 +67,22 @@ use std::sync::Arc;
 ///
 /// # Panics
 ///
-/// When `num_envs`, `autobatch_size` or `train_interval` is 0. The training panics as an environment does.
+/// When `num_envs`, `autobatch_size`, `train_interval` or `train_batch_size` is 0, or `replay_buffer_size` less than a batch: nothing would be
+/// trained. The training panics as an environment does, in a step that it has to wait for.
+///
+/// `launch` returns when the steps have ended that environments make ahead.
 pub fn off_policy<RLC>(config: OffPolicyConfig) -> RLStrategies<RLC>
 where
     RLC: RLComponentsTypes + 'static,
     RLC::PolicyObs: SliceAccess,
     RLC::PolicyAction: SliceAccess,
 {
-    let OffPolicyConfig { num_envs, autobatch_size, train_interval, .. } = config;
+    let OffPolicyConfig { num_envs, autobatch_size, train_interval, train_batch_size, replay_buffer_size, .. } = config;
+    assert!(
+        0 < train_batch_size && train_batch_size <= replay_buffer_size,
+        "off-policy training with train_batch_size {train_batch_size} and replay_buffer_size {replay_buffer_size}: a batch has to have \
+         steps, and no more than are stored"
+    );
     assert!(
         num_envs.min(autobatch_size).min(train_interval) > 0,
         "off-policy training with num_envs {num_envs}, autobatch_size {autobatch_size} and train_interval {train_interval}: each has \
@@ -155,7 +165,6 @@ where
         let mut next_evaluation = config.eval_interval + starting_epoch - 1;
         let mut progress = Progress::new(starting_epoch, components.num_steps, Some("steps".to_owned()));
         while progress.items_processed < progress.items_total && !events.interrupter.should_stop() {
-            let before = progress.items_processed;
             for _ in 0..config.train_interval {
                 let Transition { state, action, next_state, reward, ends, context, episode } = training.next();
                 progress.items_processed += 1;
@@ -169,21 +178,24 @@ where
                     break;
                 }
             }
-            if stored.len() >= config.train_batch_size && progress.items_processed >= config.warmup_steps {
+            let may_train = stored.len() >= config.train_batch_size && progress.items_processed >= config.warmup_steps;
+            if may_train && config.train_steps > 0 {
                 for _ in 0..config.train_steps {
                     let trained = learner.train(stored.sample(config.train_batch_size));
                     events.train(RLEvent::TrainStep(EvaluationItem::new(trained.item, progress.clone(), None)));
                 }
                 training.update(learner.policy().state());
             }
-            if before < next_evaluation && next_evaluation <= progress.items_processed {
+            let made = progress.items_processed;
+            if config.eval_interval > 0 && next_evaluation <= made {
                 events.evaluate(AgentEvaluationEvent::Start(config.eval_episodes));
                 evaluation.update(learner.policy().state());
                 self.evaluate(&mut evaluation, &mut events);
+                let last = made - (made - next_evaluation) % config.eval_interval;
                 if let Some(checkpointer) = &mut checkpointer {
-                    checkpointer.checkpoint(&training.policy(), learner, next_evaluation, &components.event_store);
+                    checkpointer.checkpoint(&training.policy(), learner, last, &components.event_store);
                 }
-                next_evaluation += config.eval_interval;
+                next_evaluation = last + config.eval_interval;
                 events.evaluate(AgentEvaluationEvent::End);
             }
         }

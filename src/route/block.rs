@@ -160,8 +160,12 @@ impl Block {
     ) {
         match &group.work {
             Work::Operations | Work::Reduction(_) => self.run_each(group.operations.iter().copied(), context, fallback),
-            Work::Together(together) if self.ends_step(group, context) || self.assigns_in_place(together, context) => {
+            Work::Together(_) if self.ends_step(group, context) => {
                 self.run_each(group.operations.iter().copied(), context, fallback);
+            }
+            Work::Together(together) if self.assigns_in_place(together, context) => {
+                self.run_leads(&together.leads, context, fallback);
+                self.run_each(together.operations.iter().chain(&together.after).copied(), context, fallback);
             }
             Work::Together(together) if record::each_operation() => {
                 self.run_parts(group.recorded(&together.sequence, &self.operations), context, fallback);
@@ -456,6 +460,7 @@ impl FusedOperation for Block {
             return self.run_plain(context, fallback);
         }
         coverage::routed();
+        memory::note_stream();
         self.check_capture();
         self.wait_for_operands(context);
         let is_refused = self.check_arithmetic();

@@ -23,7 +23,7 @@ use burn_cubecl::{CubeBackend, CubeDevice};
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_fusion::stream::Context;
 use burn_ir::{
-    BackendIr, BaseOperationIr, CastOpIr, FloatOperationIr, HandleKind, OperationIr, TensorIr, TensorStatus,
+    BackendIr, BaseOperationIr, CastOpIr, FloatOperationIr, HandleKind, OperationIr, TensorId, TensorIr, TensorStatus,
 };
 use burn_router::TensorInterpreter;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -138,8 +138,8 @@ fn recorded(
     }
 }
 
-/// Runs `body`, which runs `operation` by Burn's kernels, perhaps: on the current stream, and in place only in memory that it
-/// [may write](memory::may_write).
+/// Runs `body`, which runs `operation` by Burn's kernels, perhaps: on the current stream, and not in place, but for a slice that is assigned
+/// where it [may write](memory::may_write).
 fn on_this_stream(
     operation: &OperationIr,
     context: &mut Context<CubeFusionHandle>,
@@ -152,15 +152,17 @@ fn on_this_stream(
                 of_others.push((input.id, of_other.clone()));
             }
             // Where there is another handle, Burn's kernels copy.
-            Some(own) if input.status == TensorStatus::ReadWrite && !memory::may_write(&own.client, &own.handle) => {
-                kept.push(own.handle.clone());
+            Some(own) if input.status == TensorStatus::ReadWrite => {
+                let is_assigned_to = assigned_to(operation) == Some(input.id);
+                if !is_assigned_to || !memory::may_write(&own.client, &own.handle) {
+                    kept.push(own.handle.clone());
+                }
             }
             _ => {}
         }
     }
     for (tensor, of_other) in &of_others {
-        let mut here = of_other.clone();
-        here.client = here.device.client();
+        let here = CubeFusionHandle { client: of_other.device.client(), ..of_other.clone() };
         context.handles.register_handle(*tensor, here);
     }
     body(context);
@@ -168,6 +170,17 @@ fn on_this_stream(
         if context.handles.has_handle(&tensor) {
             context.handles.register_handle(tensor, of_other);
         }
+    }
+}
+
+/// The tensor to which a slice is assigned.
+fn assigned_to(operation: &OperationIr) -> Option<TensorId> {
+    let (OperationIr::BaseFloat(base) | OperationIr::BaseInt(base) | OperationIr::BaseBool(base)) = operation else {
+        return None;
+    };
+    match base {
+        BaseOperationIr::SliceAssign(assign) => Some(assign.tensor.id),
+        _ => None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Slices that Burn's kernel writes in place: only where no other thread has used a tensor, so these are programs of their own.
 
-use crate::process::{Program, report};
+use crate::process::{Program, arguments, report};
 use crate::{cube_device, deterministic_device};
 use burn::tensor::{Slice, TensorData};
 use burn_backend::ops::FloatTensorOps;
@@ -8,6 +8,7 @@ use burn_backend::read_sync;
 use burn_cubecl::CubeBackend;
 use burn_cubecl::fusion::FusionCubeRuntime;
 use burn_fusion::client::GlobalFusionClient;
+use burn_fusion::custom::StreamId;
 use burn_fusion::{Fusion, FusionTensor};
 use std::fmt::Debug;
 
@@ -109,16 +110,24 @@ pub fn assigns_in_one_thread() {
     let rows = values(filled);
     let expected = (0..LARGE * COLUMNS).map(|place| if place < 8 * COLUMNS { 2f32 } else { 1.0 });
     assert!(rows.into_iter().eq(expected), "rows of a large tensor");
-    // A thread that has used a tensor may read any by Burn, of which nothing here knows.
-    let shared = ones();
-    std::thread::spawn(move || values(shared)).join().expect("the thread reads");
+    // A thread that has used a tensor may read any by Burn, of which nothing here knows; and a stream that has computed, which may have a
+    // number of the program's own, and be any thread's.
+    match arguments()[0].as_str() {
+        "thread" => {
+            let shared = ones();
+            drop(std::thread::spawn(move || values(shared)).join().expect("the thread reads"));
+        }
+        _ => drop(StreamId { value: 1 << 40 }.executes(|| values(ones()))),
+    }
     before_others(false);
     report("assigned", places.len());
 }
 
 #[test]
 fn slices_are_written_in_place_while_one_thread_uses_tensors() {
-    let output = Program::new("assigns_in_one_thread").run();
-    output.assert_quiet();
-    assert_eq!(output.reported("assigned"), "3");
+    for second in ["thread", "stream"] {
+        let output = Program::new("assigns_in_one_thread").arguments(&[second]).run();
+        output.assert_quiet();
+        assert_eq!(output.reported("assigned"), "3");
+    }
 }

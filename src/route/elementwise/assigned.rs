@@ -5,6 +5,7 @@
 
 use super::reduced::ONE;
 use super::{Assigned, Place, ScalarOperand, Sequence, float_of};
+use crate::memory::is_only_thread;
 use burn_backend::{DType, Shape};
 use burn_cubecl_fusion::CubeFusionHandle;
 use burn_deterministic_kernels::elementwise::{Instruction, Program, Value, Window};
@@ -14,8 +15,12 @@ use std::sync::Arc;
 
 impl Sequence {
     /// Assigns a slice of one axis of a tensor that the sequence reads or computes anyway, or that has to be copied; or of one that nothing
-    /// else needs, [by itself](Self::assigns_own).
+    /// else needs, [by itself](Self::assigns_own) while one thread uses tensors.
     pub(super) fn assign(&mut self, operation: &OperationIr) -> Option<()> {
+        self.assign_in(operation, is_only_thread)
+    }
+
+    fn assign_in(&mut self, operation: &OperationIr, is_only_thread: impl Fn() -> bool) -> Option<()> {
         let OperationIr::BaseFloat(BaseOperationIr::SliceAssign(ir)) = operation else { return None };
         // Kernels of rows have no windows. Parts of a sequence take no rows: there a slice is assigned by itself.
         (self.takes_rows && self.row.is_none()).then_some(())?;
@@ -26,7 +31,7 @@ impl Sequence {
         let x = match self.place_of(&ir.tensor) {
             Some(Place::Word(value)) => value,
             Some(_) => return None,
-            None if ir.tensor.status == TensorStatus::ReadWrite => {
+            None if ir.tensor.status == TensorStatus::ReadWrite && is_only_thread() => {
                 (self.words.is_empty() && self.results.is_empty()).then_some(())?;
                 self.own = Some(ir.tensor.id);
                 self.word_of(&ir.tensor, dtype)?
@@ -180,13 +185,23 @@ mod tests {
     #[test]
     fn a_slice_of_a_tensor_that_nothing_else_needs_is_assigned_by_itself() {
         let own = assign(last(tensor(0, ALL)), tensor(1, STEP), 2);
-        assert_eq!(taken(&[own.clone(), sum(tensor(2, ALL), tensor(3, ALL), 4)]), (1, 1), "nothing joins it");
-        assert_eq!(taken(&[own.clone(), assign(last(tensor(2, ALL)), tensor(3, STEP), 4)]), (1, 1));
-        assert_eq!(taken(&[sum(tensor(3, ALL), tensor(4, ALL), 5), own.clone()]), (1, 1), "and it joins nothing");
-        assert_eq!(taken(&[sum(tensor(0, ALL), tensor(4, ALL), 5), own.clone()]), (2, 2), "but what reads the tensor");
-        let assigns_own = |operation| Sequence::new(operation, 16, true).expect("one kernel").assigns_own();
-        assert_eq!(assigns_own(&own), Some(TensorId::new(0)));
-        assert_eq!(assigns_own(&assign(tensor(0, ALL), tensor(1, STEP), 2)), None);
+        let empty = || Sequence::empty(Shape::new(ALL), TensorId::new(2), 16, true);
+        let mut alone = empty();
+        assert_eq!(alone.assign_in(&own, || true), Some(()));
+        assert_eq!(alone.assigns_own(), Some(TensorId::new(0)));
+        assert!(!alone.take(&sum(tensor(2, ALL), tensor(3, ALL), 4)), "nothing joins it");
+        assert!(!alone.take(&assign(last(tensor(2, ALL)), tensor(3, STEP), 4)));
+        let joined = |operation: &OperationIr| {
+            let mut sequence = Sequence::new(operation, 16, true).expect("one kernel");
+            (sequence.assign_in(&own, || true).is_some(), sequence.assigns_own())
+        };
+        assert_eq!(joined(&sum(tensor(3, ALL), tensor(4, ALL), 5)), (false, None), "it joins nothing");
+        assert_eq!(joined(&sum(tensor(0, ALL), tensor(4, ALL), 5)), (true, None), "but what reads the tensor");
+        // Of several threads the tensor is copied, and others may do more with it.
+        let mut copied = empty();
+        assert_eq!(copied.assign_in(&own, || false), Some(()));
+        assert_eq!(copied.assigns_own(), None);
+        assert!(copied.take(&sum(tensor(2, ALL), tensor(3, ALL), 4)));
     }
 
     #[test]
