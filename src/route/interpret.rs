@@ -154,7 +154,8 @@ fn on_this_stream(
             // Where there is another handle, Burn's kernels copy.
             Some(own) if input.status == TensorStatus::ReadWrite => {
                 let is_assigned_to = assigned_to(operation) == Some(input.id);
-                if !is_assigned_to || !memory::may_write(&own.client, &own.handle) {
+                // A recording has the kernels that a copy launches: the same in every run.
+                if !is_assigned_to || record::is_recording() || !memory::may_write(&own.client, &own.handle) {
                     kept.push(own.handle.clone());
                 }
             }
